@@ -1,0 +1,56 @@
+#pragma once
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "buffer/row_buffer.h"
+#include "core/result.h"
+#include "core/row.h"
+
+namespace rivulet::buffer {
+
+/// One reused batch: rows taken from a RowBuffer, gathered into memory that the Device lent, kept with their
+/// positions until the round is settled. Owner: the train thread.
+///   fill(buffer, n) -> view() -> settle(buffer)   the round was applied: slots are free again
+///                             -> put_back(buffer) the round failed: rows are the oldest again
+class Batch {
+ public:
+  /// `features` [rows_max * columns] and `targets` [rows_max * targets] are lent for the life of the batch.
+  Batch(std::span<float> features, std::span<float> targets, const RowShape& shape, std::size_t rows_max);
+  /// Takes up to n more rows from the buffer (and copies them in). Returns how many were added.
+  std::size_t fill(RowBuffer& buffer, std::size_t n);
+  /// Adds a row owned by another device (moved here for this round). It is computed on, never announced here.
+  void add_guest(std::span<const float> features, std::span<const float> targets, const RowTag& tag);
+  /// The last n own rows leave the computation of this round but stay owned here (moved to a peer): they are
+  /// still announced by this device when the round succeeded, and come back on put_back().
+  /// Returns a view of them, valid until settle/put_back.
+  BatchView lend_out(std::size_t n);
+  /// Undo of lend_out(): a transfer failed, the rows take part here again.
+  void take_back_lent();
+
+  [[nodiscard]] BatchView view() const noexcept;           ///< what to compute on: own + guests - lent
+  [[nodiscard]] std::size_t rows() const noexcept;         ///< view().rows
+  [[nodiscard]] std::size_t own_rows() const noexcept;     ///< own rows held, lent ones included
+  [[nodiscard]] std::size_t rows_max() const noexcept { return rows_max_; }
+  /// What this device announces for the rows it owns here: one interval per partition, merged, in order.
+  [[nodiscard]] std::vector<RowInterval> intervals() const;
+
+  void settle(RowBuffer& buffer);
+  void put_back(RowBuffer& buffer);
+
+ private:
+  std::span<float> features_;
+  std::span<float> targets_;
+  RowShape shape_;
+  std::size_t rows_max_;
+  std::size_t used_ = 0;   ///< rows in memory
+  std::size_t own_ = 0;    ///< of which own (they come first)
+  std::size_t lent_ = 0;   ///< of which lent out (the last own ones)
+  std::vector<SlotIndex> slots_;
+  std::vector<RowTag> tags_;
+};
+
+/// Adjacent intervals of one partition become one; others are appended. Pure.
+void merge_into(std::vector<RowInterval>& all, const RowInterval& one);
+
+}  // namespace rivulet::buffer

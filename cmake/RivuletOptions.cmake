@@ -1,0 +1,24 @@
+# Compiler settings that every target of ours uses: link rivulet_options PRIVATE.
+add_library(rivulet_options INTERFACE)
+target_include_directories(rivulet_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
+target_compile_options(rivulet_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+  -Woverloaded-virtual -Wno-missing-field-initializers -fno-omit-frame-pointer -ffp-contract=off
+  $<$<BOOL:${RIVULET_WERROR}>:-Werror>)
+if(RIVULET_SANITIZE STREQUAL "address")
+  target_compile_options(rivulet_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all)
+  target_link_options(rivulet_options INTERFACE -fsanitize=address,undefined)
+elseif(RIVULET_SANITIZE STREQUAL "thread")
+  target_compile_options(rivulet_options INTERFACE -fsanitize=thread -Wno-tsan)
+  target_link_options(rivulet_options INTERFACE -fsanitize=thread)
+else()
+  target_compile_options(rivulet_options INTERFACE -D_GLIBCXX_ASSERTIONS)
+endif()
+# Same bits on every machine of a group: no -march=native, no contraction of a*b+c.
+
+# rivulet_library(name SOURCES a.cpp ... [DEPENDS targets of ours] [DOOR third-party targets, private])
+function(rivulet_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;DOOR" ${ARGN})
+  add_library(rivulet_${name} STATIC ${arg_SOURCES})
+  add_library(rivulet::${name} ALIAS rivulet_${name})
+  target_link_libraries(rivulet_${name} PRIVATE rivulet_options ${arg_DOOR} PUBLIC ${arg_DEPENDS})
+endfunction()

@@ -1,0 +1,16 @@
+#pragma once
+#include <string_view>
+
+namespace rivulet {
+
+/// Ends the process with file, line and message. For bugs only; expected trouble is a Result.
+[[noreturn]] void check_failed(const char* file, int line, const char* condition,
+                               std::string_view message) noexcept;
+
+}  // namespace rivulet
+
+/// An invariant that stays on in release builds: RIVULET_CHECK(rows <= capacity, "slab overrun").
+#define RIVULET_CHECK(condition, message)                                         \
+  (static_cast<bool>(condition)                                                   \
+       ? static_cast<void>(0)                                                     \
+       : ::rivulet::check_failed(__FILE__, __LINE__, #condition, message))

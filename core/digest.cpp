@@ -1,0 +1,44 @@
+#include "core/digest.h"
+
+#include <xxhash.h>
+
+#include <cstdio>
+#include <new>
+
+#include "core/check.h"
+
+namespace rivulet {
+
+std::string Digest::hex() const {
+  char text[33];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(high),
+                static_cast<unsigned long long>(low));
+  return text;
+}
+
+struct Hasher::State {
+  XXH3_state_t* xxh = XXH3_createState();
+  ~State() { XXH3_freeState(xxh); }
+};
+
+Hasher::Hasher() : state_(std::make_unique<State>()) {
+  RIVULET_CHECK(state_->xxh != nullptr, "out of memory");
+  XXH3_128bits_reset(state_->xxh);
+}
+Hasher::~Hasher() = default;
+
+void Hasher::add(std::span<const std::byte> bytes) noexcept {
+  XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size());
+}
+
+Digest Hasher::finish() const noexcept {
+  const XXH128_hash_t h = XXH3_128bits_digest(state_->xxh);
+  return {h.low64, h.high64};
+}
+
+Digest digest_of(std::span<const std::byte> bytes) noexcept {
+  const XXH128_hash_t h = XXH3_128bits(bytes.data(), bytes.size());
+  return {h.low64, h.high64};
+}
+
+}  // namespace rivulet

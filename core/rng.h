@@ -1,0 +1,29 @@
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace rivulet {
+
+/// A small seeded generator (xoshiro256**; Blackman and Vigna 2018). Same seed, same numbers, on every machine.
+class Rng {
+ public:
+  explicit Rng(std::uint64_t seed) noexcept;
+  /// An independent stream of the job's one seed, named by use and index: derive(42, "feeder", 3).
+  static Rng derive(std::uint64_t seed, std::string_view purpose, std::uint64_t index = 0) noexcept;
+
+  std::uint64_t next() noexcept;
+  /// Uniform in [0, bound); bound > 0.
+  std::uint64_t below(std::uint64_t bound) noexcept;
+  /// Uniform in [0, 1).
+  double uniform() noexcept;
+  /// Standard normal (Box-Muller, one of the pair).
+  double normal() noexcept;
+
+ private:
+  std::uint64_t s_[4];
+};
+
+/// The 64-bit seed of a named stream, for libraries with their own generators.
+std::uint64_t derive_seed(std::uint64_t seed, std::string_view purpose, std::uint64_t index = 0) noexcept;
+
+}  // namespace rivulet

@@ -1,0 +1,54 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/record.h"
+
+namespace rivulet {
+
+/// What a decoder fills: one row of the slab. features has shape [columns], targets [targets].
+struct RowSlot {
+  std::span<float> features;
+  std::span<float> targets;
+};
+
+/// Shape of every row of a job. A feature row is flat, row-major; `shape` is what a model sees, e.g. {1, 28, 28}.
+struct RowShape {
+  std::vector<std::int64_t> shape;  ///< product = columns
+  std::uint32_t targets = 1;        ///< numbers per row to predict; a class index counts as one
+  [[nodiscard]] std::size_t columns() const noexcept {
+    std::size_t n = 1;
+    for (auto d : shape) n *= static_cast<std::size_t>(d);
+    return n;
+  }
+  bool operator==(const RowShape&) const = default;
+};
+
+/// What travels beside a row through the buffer.
+struct RowTag {
+  RowPosition position;
+  RowCursor next;                   ///< cursor after this row, so an interval can be closed exactly
+  std::int64_t timestamp_ms = 0;    ///< of its record
+  std::uint32_t dropped_before = 0; ///< rows of this partition dropped between the previous published row and this one
+};
+
+/// A batch in host memory, valid until its round ended. features [rows, columns], targets [rows, targets].
+struct BatchView {
+  std::span<const float> features;
+  std::span<const float> targets;
+  std::size_t rows = 0;
+  std::span<const RowTag> tags;  ///< [rows]
+};
+
+/// Rows of one partition used by one device in one round: all between `first` and `next` are accounted for.
+struct RowInterval {
+  PartitionId partition;
+  RowCursor first;
+  RowCursor next;
+  std::uint32_t rows_trained = 0;
+  std::uint32_t rows_dropped = 0;
+  bool operator==(const RowInterval&) const = default;
+};
+
+}  // namespace rivulet

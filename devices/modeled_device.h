@@ -1,0 +1,18 @@
+#pragma once
+#include <memory>
+
+#include "core/clock.h"
+#include "devices/device.h"
+
+namespace rivulet::devices {
+
+/// What a simulated device costs: seconds(rows) = fixed + rows / rows_per_second.
+struct DeviceProfile {
+  Duration fixed = std::chrono::milliseconds(1);
+  double rows_per_second = 8000;
+};
+
+/// Computes on the host at once and moves `clock` by what the profile says it would have taken.
+std::unique_ptr<Device> make_modeled_device(const DeviceProfile&, VirtualClock& clock);
+
+}  // namespace rivulet::devices

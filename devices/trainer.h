@@ -1,0 +1,93 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/gradient_view.h"
+#include "core/result.h"
+#include "core/row.h"
+#include "devices/device.h"
+#include "devices/model_state.h"
+
+namespace rivulet::devices {
+
+enum class Loss : std::uint8_t { cross_entropy, mse };
+
+/// [model] and [train] as plain values.
+struct ModelConfig {
+  std::string name = "lenet5";
+  std::vector<std::int64_t> input;    ///< shape of one row, e.g. {1, 28, 28}
+  std::int64_t outputs = 10;          ///< classes, or numbers per row for regression
+  std::vector<std::int64_t> hidden = {64, 64};
+  std::string activation = "relu";    ///< relu | tanh
+  Loss loss = Loss::cross_entropy;
+  Scalar scalar = Scalar::f32;
+  int threads = 1;                    ///< intra-op threads
+};
+
+struct SgdConfig {
+  double learning_rate = 0.05;
+  double momentum = 0.9;
+  double weight_decay = 0.0;
+  double clip_grad_norm = 0.0;  ///< 0 = off
+};
+
+/// What one batch said. Sums, so that reports of several devices add up.
+struct StepReport {
+  double loss_sum = 0;         ///< over rows, before the step (test-then-train)
+  std::uint64_t correct = 0;   ///< classification only
+  std::uint64_t rows = 0;
+  bool finite = true;          ///< loss and gradient are finite
+  double gradient_norm2 = 0;   ///< squared L2 of the mean gradient, as computed, before weights
+};
+
+struct ApplyReport {
+  double gradient_norm = 0;  ///< of the agreed gradient, before clipping
+  double learning_rate = 0;
+};
+
+/// Computes on a ModelState; holds no trained number of its own. One trainer can serve many states.
+/// Owner: one thread at a time.
+class Trainer {
+ public:
+  virtual ~Trainer() = default;
+  [[nodiscard]] virtual const ModelLayout& layout() const noexcept = 0;
+  /// Parameters from the seed, momentum 0, buffers at their start values. Same seed, same bits.
+  virtual Status initialize(ModelState& state, std::uint64_t seed) = 0;
+  /// Mean gradient of the batch into out[0, P) and the buffers after this forward pass into out[P, P + B).
+  /// `state` is not changed. `out` has layout().contribution() numbers. Zero rows: out = 0, report of zeros.
+  /// Errors: numeric never (see StepReport::finite); unavailable (out of memory), io (library trouble).
+  virtual Result<StepReport> compute_gradients(const ModelState& state, const BatchView& batch, GradientView out) = 0;
+  /// One optimizer step with an agreed contribution [P + B]: SGD on the parameters, buffers replaced.
+  virtual Result<ApplyReport> apply(ModelState& state, const GradientView& agreed, const SgdConfig& sgd,
+                                    double learning_rate_factor) = 0;
+  /// Forward only, evaluation mode.
+  virtual Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) = 0;
+  /// Raw outputs [rows, outputs] of a forward pass in evaluation mode, row-major.
+  virtual Result<std::vector<float>> predict(const ModelState& state, const BatchView& batch) = 0;
+};
+
+/// SGD with momentum as PyTorch defines it (v = mu v + g + wd w; w -= lr v) over host arrays; shared by trainers on the host.
+ApplyReport sgd_step(ModelState& state, const GradientView& agreed, const SgdConfig& sgd, double learning_rate_factor);
+
+/// One entry of the catalog of models. To add a model, add a file devices/model/<name>.cpp (torch-free) or
+/// devices/model/torch/<name>.cpp that defines `const ModelEntry model_<name>`; the build finds it.
+struct ModelEntry {
+  std::string_view name;
+  std::string_view help;
+  /// Errors: invalid_config (names the key), unavailable (built without LibTorch).
+  Result<std::unique_ptr<Trainer>> (*make)(const ModelConfig&, Device&);
+};
+std::span<const ModelEntry* const> builtin_models() noexcept;
+
+/// Versions and settings of the numeric library, for doctor: {"LibTorch","2.15.0"}, {"BLAS",...}, {"CPU capability",...},
+/// {"threads",...}. In a build without LibTorch one entry that says so.
+std::vector<std::pair<std::string, std::string>> numeric_library_facts();
+
+/// Process-wide numeric settings, once, first thing in main: malloc thresholds and intra-op threads (toolchain.md §1).
+void prepare_process(int threads);
+
+}  // namespace rivulet::devices

@@ -1,0 +1,34 @@
+#pragma once
+#include <cstdint>
+#include <map>
+
+#include "core/digest.h"
+#include "core/record.h"
+#include "core/row.h"
+#include "devices/model_state.h"
+
+namespace rivulet::runtime {
+
+/// How far the group has come in one partition.
+struct PartitionProgress {
+  RowCursor next;
+  std::uint64_t trained = 0;
+  std::uint64_t dropped = 0;
+};
+
+/// The one value that is the group's, equal on every device after every round: model, clocks, and the next row of
+/// every partition of the job. Parameters and offsets move together, so they can never disagree.
+struct AgreedState {
+  devices::ModelState model;
+  std::uint64_t step = 0;  ///< applied rounds
+  std::uint64_t rows = 0;  ///< rows trained by the group
+  std::map<PartitionId, PartitionProgress> partitions;
+};
+
+/// Everybody folds everybody's announced intervals, in rank order.
+void fold_interval(AgreedState& state, const RowInterval& interval);
+
+/// Over parameters, optimizer, buffers, clocks and partitions.
+Result<Digest> digest_of(const AgreedState& state, devices::Device& device);
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,156 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/result.h"
+#include "core/time.h"
+
+/// The configuration of one device as plain values: device.toml, the environment, --set and flags, in that order
+/// of precedence (defaults < file < RIVULET_* < --set < flag). One table (key_table) drives parsing, defaults,
+/// help, `config init`, `config show --origin`, "did you mean" and which keys are the group's.
+namespace rivulet::runtime {
+
+struct Config {
+  struct Job {
+    std::string name;
+    std::uint32_t devices = 4;
+    std::uint64_t seed = 42;
+  } job;
+  struct DeviceKeys {
+    std::string id = "device-1";
+    std::string data_dir = "/var/lib/rivulet";
+    std::string type = "auto";
+    int threads = 1;
+  } device;
+  struct Source {
+    std::string type = "kafka";                ///< kafka | file | synthetic
+    std::vector<std::string> topics;           ///< group key; names only, "topic:0-3" claims go to `claims`
+    std::vector<int> partitions = {0};         ///< bound to this device, of the first topic
+    std::vector<std::pair<std::string, int>> claims;  ///< resolved: every (topic, partition) of this device
+    std::string start = "checkpoint";          ///< checkpoint | earliest | latest | an offset
+    std::vector<std::pair<std::string, std::string>> kafka_properties;
+    std::string path;                          ///< type file
+    double rate = 0;                           ///< type file and synthetic: rows/s per partition; 0 = full speed
+    bool repeat = false;
+  } source;
+  struct Decode {
+    std::string format = "raw";
+    std::string raw_label = "u8";
+    std::string raw_features = "u8";
+    std::vector<std::int64_t> shape = {1, 28, 28};
+    double scale = 0.0127288;
+    double shift = -0.4242;
+    std::vector<std::string> features;         ///< json and csv
+    std::string target;
+    std::vector<std::string> csv_columns;
+    std::string csv_delimiter = ",";
+    std::string on_error = "drop";             ///< drop | stop
+    std::size_t max_record_bytes = 1'000'000;
+  } decode;
+  struct Buffer {
+    std::size_t rows = 8192;
+  } buffer;
+  struct Batch {
+    std::string policy = "stream";
+    std::uint32_t rows = 64;
+    std::uint32_t min = 1;
+    std::uint32_t max = 1024;
+    Duration tick = std::chrono::milliseconds(100);
+    Duration max_wait = std::chrono::milliseconds(200);
+  } batch;
+  struct Model {
+    std::string name = "lenet5";
+    std::vector<std::int64_t> hidden = {64, 64};
+    std::string activation = "relu";
+    std::uint32_t classes = 10;                ///< classification
+    std::uint32_t outputs = 1;                 ///< regression
+    std::string dtype = "float32";             ///< float32 | float64
+  } model;
+  struct Train {
+    std::string loss = "cross_entropy";
+    double lr = 0.05;
+    double momentum = 0.9;
+    double weight_decay = 0.0;
+    double clip_grad_norm = 0.0;
+    std::string on_nonfinite = "skip";         ///< skip | stop
+  } train;
+  struct Sync {
+    Duration deadline = std::chrono::seconds(5);
+    std::string reduction = "gather";          ///< gather | sum | auto
+    std::string bind = "127.0.0.1";
+    std::string advertise;
+    std::uint32_t digest_every = 1;            ///< K: rounds between digests; group key
+  } sync;
+  struct Evaluate {
+    std::uint32_t prequential_window = 1000;
+    std::string held_out_path;                 ///< empty = off
+    Duration held_out_every = std::chrono::seconds(5);
+  } evaluate;
+  struct Http {
+    std::string listen = "127.0.0.1:9464";     ///< "off" = none
+  } http;
+  struct Log {
+    std::string level = "info";
+    std::string format = "auto";               ///< auto | pretty | logfmt | json
+  } log;
+  struct Watchdog {
+    Duration deadline = std::chrono::seconds(30);  ///< a thread that does not step for this long ends the process with 70
+  } watchdog;
+};
+
+/// One row of the table of keys.
+struct KeySpec {
+  std::string key;        ///< "batch.max_wait"
+  std::string type;       ///< "duration", "integer", "string", "list of strings", "table", ...
+  std::string text;       ///< the default, as TOML
+  std::string help;
+  bool group = false;     ///< must be equal on all devices
+  bool secret = false;    ///< never printed
+  std::string since;      ///< empty = works now; else accepted with its default only ("not in this version")
+};
+const std::vector<KeySpec>& key_table();
+
+/// One complaint, with a place if there is one: "device.toml:34:1: error: unknown key 'decode.frmat' - did you mean 'format'?"
+struct Problem {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  bool warning = false;
+  std::string message;
+  std::string hint;
+  [[nodiscard]] std::string text() const;
+};
+
+struct ConfigInput {
+  std::string file;                                          ///< empty = none
+  std::map<std::string, std::string> environment;            ///< RIVULET_* only
+  std::vector<std::string> sets;                             ///< key=value, TOML values, quotes optional for strings
+  std::vector<std::pair<std::string, std::string>> flags;    ///< key and TOML-ish value, from command-line flags
+};
+
+struct LoadedConfig {
+  Config config;
+  std::map<std::string, std::string> effective;  ///< every key -> value as TOML text (secrets masked)
+  std::map<std::string, std::string> origin;     ///< key -> default | file:line | environment NAME | --set | flag
+  std::vector<Problem> problems;                 ///< errors first; usable only if none is an error
+  [[nodiscard]] bool usable() const;
+};
+
+/// Never fails as a whole: every problem is collected, so that one run shows all of them.
+LoadedConfig load_config(const ConfigInput& input);
+
+/// The group keys with their values as text, and a hash over them and the protocol version.
+std::map<std::string, std::string> group_keys(const LoadedConfig& loaded);
+std::string group_hash(const std::map<std::string, std::string>& keys);
+
+/// An annotated device.toml with every key that works now.
+std::string config_template();
+
+/// "100ms", "5s", "2m" to Duration; "1 MiB" to bytes. Errors: invalid_config.
+Result<Duration> parse_duration(const std::string& text);
+Result<std::uint64_t> parse_bytes(const std::string& text);
+
+}  // namespace rivulet::runtime

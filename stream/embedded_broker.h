@@ -1,0 +1,33 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+
+namespace rivulet::stream {
+
+/// librdkafka's mock cluster as a broker for demos and fast tests: loopback, PLAINTEXT, no Admin API,
+/// about 5 MB kept per partition (older data is silently gone), everything in memory.
+class EmbeddedBroker {
+ public:
+  struct Topic {
+    std::string name;
+    int partitions = 1;
+  };
+  /// Errors: unavailable.
+  static Result<std::unique_ptr<EmbeddedBroker>> start(const std::vector<Topic>& topics);
+  ~EmbeddedBroker();
+  EmbeddedBroker(const EmbeddedBroker&) = delete;
+  EmbeddedBroker& operator=(const EmbeddedBroker&) = delete;
+  [[nodiscard]] const std::string& bootstrap_servers() const noexcept;  ///< 127.0.0.1:PORT
+  /// For tests: the broker goes away and comes back on the same port.
+  void set_down(bool down);
+
+ private:
+  struct State;
+  explicit EmbeddedBroker(std::unique_ptr<State>);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rivulet::stream

@@ -1,0 +1,100 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/metrics.h"
+#include "stream/source.h"
+
+/// Opening the things of this folder. The only header of stream/ that wirings need besides the interfaces.
+namespace rivulet::stream {
+
+using Properties = std::vector<std::pair<std::string, std::string>>;  ///< librdkafka's own names, in order
+
+/// A partition as the user wrote it.
+struct TopicPartition {
+  std::string topic;
+  PartitionId id;
+};
+
+/// Where to begin a partition that no state knows.
+struct StartOffset {
+  enum class Kind : std::uint8_t { earliest, latest, absolute } kind = Kind::earliest;
+  std::int64_t offset = 0;
+};
+
+struct KafkaSourceConfig {
+  Properties properties;  ///< whole [source.kafka.properties]; what promises.md §4 asks is added where unset
+  std::string group_id;   ///< for commits only: rivulet.<job>
+  std::string client_id;
+  std::vector<TopicPartition> partitions;
+  StartOffset start;
+  std::map<PartitionId, std::int64_t> resume;  ///< absolute offsets that win over `start`
+  Duration open_deadline = std::chrono::seconds(10);
+};
+
+/// A consumer with assign() at absolute offsets. Connects lazily; a topic or partition that does not exist is an
+/// `unavailable` of poll() within open_deadline, naming it. Property errors: invalid_config at once, with librdkafka's words.
+Result<std::unique_ptr<RecordSource>> open_kafka_source(const KafkaSourceConfig&, const Clock&, MetricsSink&);
+
+/// A data set from a folder or file (see dataset.h), as records of one partition each, `rows_per_second` each (0 = as fast as asked).
+struct FileSourceConfig {
+  std::string path;
+  std::string format;  ///< of the records: raw, csv, json
+  std::vector<PartitionId> partitions;
+  double rows_per_second = 0;
+  bool repeat = false;
+  std::uint64_t seed = 1;
+  std::map<PartitionId, std::int64_t> resume;
+};
+Result<std::unique_ptr<RecordSource>> open_file_source(const FileSourceConfig&, const Clock&);
+
+/// Learnable rows from a seed: y = one-hot argmax or linear of hidden weights plus noise. In the `raw` f32 layout
+/// (f32 label, f32 features), rate as a function of time so that streams can change and fall silent.
+struct SyntheticSourceConfig {
+  std::vector<PartitionId> partitions;
+  std::size_t columns = 16;
+  std::uint32_t classes = 0;  ///< 0 = regression
+  std::uint64_t seed = 1;
+  std::function<double(TimePoint)> rows_per_second;  ///< per partition; piecewise constant
+};
+Result<std::unique_ptr<RecordSource>> open_synthetic_source(const SyntheticSourceConfig&, const Clock&);
+
+/// Records given one by one with their due time: exact replays and tests.
+struct ScriptedRecord {
+  TimePoint due;
+  PartitionId partition;
+  std::int64_t offset = 0;
+  std::vector<std::byte> value;
+  bool tombstone = false;
+};
+std::unique_ptr<RecordSource> open_scripted_source(std::vector<PartitionId> partitions,
+                                                   std::vector<ScriptedRecord> records, const Clock&);
+
+/// The control log over one Kafka topic that must have exactly one partition.
+struct KafkaLogConfig {
+  Properties properties;
+  std::string topic;      ///< rivulet.<job>.control
+  std::string client_id;
+  bool create = true;     ///< try the Admin API when it is missing (needs a broker that has it)
+  Duration open_deadline = std::chrono::seconds(10);
+};
+/// poll() errors: unavailable naming the topic, and the exact command that creates it, if it is missing and cannot be
+/// created; unavailable "has 3 partitions, exactly one is allowed" otherwise.
+Result<std::unique_ptr<OrderedLog>> open_kafka_log(const KafkaLogConfig&);
+
+/// Lets librdkafka itself judge every property; returns one message for each it refuses.
+std::vector<std::string> check_kafka_properties(const Properties&);
+/// "2.0.2"
+std::string kafka_client_version();
+
+/// Metadata of a topic. Errors: unavailable (broker or topic). For validate --environment and doctor.
+Result<int> partition_count(const Properties&, const std::string& topic, Duration deadline);
+
+}  // namespace rivulet::stream

@@ -1,0 +1,45 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/record.h"
+#include "core/result.h"
+#include "core/time.h"
+
+namespace rivulet::stream {
+
+/// What is known of one partition; -1 = not known (yet).
+struct PartitionState {
+  PartitionId id;
+  std::int64_t next_offset = -1;     ///< next record poll() will hand out
+  std::int64_t low_watermark = -1;
+  std::int64_t high_watermark = -1;  ///< lag = high_watermark - next_offset
+  bool paused = false;
+};
+
+/// Where records come from: Kafka, a file, a generator, a script.
+/// Owner: the ingest thread makes every call. Records of one partition come in offset order.
+class RecordSource {
+ public:
+  virtual ~RecordSource() = default;
+  /// At most max_records; empty if none within max_wait. max_records = 0 means "no room": the source holds
+  /// its partitions back (pause) but goes on serving its client. The views live until the next poll().
+  /// Errors: unavailable (topic, partition or broker missing at start), source_lost (poll again later),
+  /// bad_record (the source itself cannot go on, e.g. offset out of range; names topic, partition, offset).
+  virtual Result<std::span<const Record>> poll(std::size_t max_records, Duration max_wait) = 0;
+  /// Publishes how far the agreed state has come, for monitoring. Asynchronous, at least once.
+  /// Errors: source_lost.
+  virtual Status commit(std::span<const NextOffset> positions) = 0;
+  /// Continue each partition at an absolute offset. Errors: unavailable, source_lost.
+  virtual Status seek(std::span<const NextOffset> positions) = 0;
+  /// State of every partition of this source, as of the last poll().
+  [[nodiscard]] virtual std::span<const PartitionState> partitions() const noexcept = 0;
+  /// True when no record will ever come again (a finished file or script); never for a live stream.
+  [[nodiscard]] virtual bool exhausted() const noexcept = 0;
+  /// When the next record is known to be due, for sources that know it (a script); max() otherwise.
+  [[nodiscard]] virtual TimePoint next_due() const noexcept { return TimePoint::max(); }
+};
+
+}  // namespace rivulet::stream

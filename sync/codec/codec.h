@@ -1,0 +1,39 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/gradient_view.h"
+#include "core/result.h"
+
+namespace rivulet::sync {
+
+/// A weighted contribution to bytes and back. Stateful where it keeps a residual; then encode() writes only a
+/// candidate, which commit() makes real and drop() forgets. Owner: the train thread; one per device and view.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+  /// Which memory it can read. dense: host.
+  [[nodiscard]] virtual bool accepts(MemoryKind kind) const noexcept = 0;
+  /// Most bytes encode() can produce for `count` numbers.
+  [[nodiscard]] virtual std::size_t bytes_max(std::size_t count, Scalar scalar) const noexcept = 0;
+  /// Encodes `weight * in`. Returns how many bytes of `out` it used; that may depend on the data.
+  virtual Result<std::size_t> encode(const GradientView& in, double weight, double keep_ratio, std::span<std::byte> out) = 0;
+  /// sum += what the bytes say. Checks every length and index. Errors: protocol.
+  virtual Status decode_add(std::span<const std::byte> bytes, const GradientView& sum) = 0;
+  virtual void commit() noexcept = 0;  ///< the round was applied
+  virtual void drop() noexcept = 0;    ///< the round failed: state as before encode()
+};
+
+/// To add one, add a file sync/codec/<name>.cpp that defines `const CodecEntry codec_<name>`.
+struct CodecEntry {
+  std::string_view name;
+  std::uint16_t wire_id;  ///< in the payload header; unique, never reused
+  std::unique_ptr<Codec> (*make)();
+};
+std::span<const CodecEntry* const> builtin_codecs() noexcept;
+
+}  // namespace rivulet::sync

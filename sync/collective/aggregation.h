@@ -1,0 +1,61 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/gradient_view.h"
+#include "core/result.h"
+#include "sync/codec/codec.h"
+#include "sync/collective/transport.h"
+#include "sync/policy/plan.h"
+
+namespace rivulet::sync {
+
+/// One exchange of a round, after its plan is known.
+struct Exchange {
+  std::uint64_t view = 0;    ///< token
+  std::uint64_t round = 0;
+  const policy::RoundPlan* plan = nullptr;
+  GradientView mine;         ///< [P + B], host; never written to. Ignored when my weight is 0.
+  GradientView agreed;       ///< [P + B], host scratch for the result; garbage after a failure
+  Codec* codec = nullptr;
+  const CodecEntry* codec_entry = nullptr;
+};
+
+/// How contributions become one agreed vector on every rank: sum over ranks of weight * mine, same bits everywhere.
+/// A schedule over Transport with no thread of its own: begin(), then poll() until it is not pending. poll() posts
+/// the next step when the last one finished; it never waits. Owner: the train thread; reused round after round.
+class Aggregation {
+ public:
+  virtual ~Aggregation() = default;
+  virtual Status begin(Transport& transport, const Exchange& exchange) = 0;
+  virtual Progress poll() = 0;
+  [[nodiscard]] virtual const Error& error() const = 0;
+};
+
+/// Catalog: sync/collective/aggregation/<name>.cpp defines `const AggregationEntry aggregation_<name>`.
+///  gather  1 header + 1 payload phase; sends (N-1) * payload; payloads decoded and added in rank order.
+///  sum     dense, in place: direct for 2, halving-doubling for powers of two, ring otherwise and from 1 MB.
+struct AggregationEntry {
+  std::string_view name;
+  std::string_view help;
+  std::unique_ptr<Aggregation> (*make)();
+};
+std::span<const AggregationEntry* const> builtin_aggregations() noexcept;
+
+inline constexpr std::size_t payload_header_bytes = 64;
+/// In front of every payload; checked before the payload's receive is posted.
+struct PayloadHeader {
+  std::uint64_t view = 0;
+  std::uint64_t round = 0;
+  std::uint16_t codec = 0;
+  std::uint64_t length = 0;  ///< <= RoundPlan::payload_max_bytes
+  bool operator==(const PayloadHeader&) const = default;
+};
+std::array<std::byte, payload_header_bytes> encode_header(const PayloadHeader& header);
+/// Errors: protocol (magic, checksum). Whether view, round, codec and length are right is the caller's check.
+Result<PayloadHeader> decode_header(std::span<const std::byte> bytes);
+
+}  // namespace rivulet::sync

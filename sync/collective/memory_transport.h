@@ -1,0 +1,36 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "core/clock.h"
+#include "sync/collective/transport.h"
+
+namespace rivulet::sync {
+
+/// The wires between in-process ranks: delivery at send time + latency + bytes / bandwidth, with a script of
+/// losses. One per group of nodes; thread-safe, so that it also serves real threads under a sanitizer.
+class MemoryNetwork {
+ public:
+  struct Link {
+    Duration latency{};
+    double bytes_per_second = 0;  ///< 0 = infinite; one queue per direction and pair
+  };
+  /// Called for each message: true = it is lost for ever (the receiver runs into its deadline).
+  using Loss = std::function<bool(std::uint32_t from, std::uint32_t to, Lane lane, std::uint64_t index)>;
+
+  explicit MemoryNetwork(Link link = {}, TransportConfig config = {});
+  ~MemoryNetwork();
+  void set_link(Link link);
+  void set_loss(Loss loss);
+  /// The device dies as by kill -9: its peers learn of it as they would from a closed socket.
+  void kill(std::string_view device_id);
+  /// A Connect for one node: `clock` is the clock of the thread that will own the transport.
+  Connect connect_for(const Clock& clock);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;  // endpoints of a view outlive neither side alone; see memory_transport.cpp
+};
+
+}  // namespace rivulet::sync

@@ -1,0 +1,85 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/result.h"
+#include "core/wake.h"
+
+namespace rivulet::sync {
+
+/// Who is in the group, by rank. token is unique for ever (the offset of the accepted CLOSE).
+struct ViewSpec {
+  std::uint64_t number = 0;
+  std::uint64_t token = 0;
+  std::vector<std::string> members;  ///< device ids, sorted; index = rank
+  std::uint32_t rank = 0;
+  [[nodiscard]] std::uint32_t world() const noexcept { return static_cast<std::uint32_t>(members.size()); }
+};
+
+/// Separate FIFO lanes between two ranks. Facts receives are posted one round ahead; the rest is per exchange.
+enum class Lane : std::uint16_t { facts = 1, section = 2, header = 3, payload = 4, moves_header = 5, moves = 6, sum = 7, phase = 8, bye = 9 };
+
+/// Names one posted operation. Tickets of a finished operation may be polled for ever.
+struct Ticket {
+  std::uint64_t id = 0;
+};
+
+struct TransportCounters {
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+};
+
+/// Bytes between the ranks of one view, point to point. Both sides know every size: a receive must be posted
+/// with exactly the length the peer sends (longer ends the peer's process in Gloo, so lengths travel in
+/// checked headers first). FIFO per (peer, lane). Large messages go in chunks; any chunk is progress.
+/// A failure is final for the object: destroy it, form the next view. Owner: the train thread.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  [[nodiscard]] virtual std::uint32_t rank() const noexcept = 0;
+  [[nodiscard]] virtual std::uint32_t world() const noexcept = 0;
+  /// pending while connecting; done when the mesh stands. Never waits.
+  virtual Progress connected() = 0;
+  /// `bytes` must live unchanged until done. A peer equal to rank() is a bug.
+  virtual Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) = 0;
+  virtual Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) = 0;
+  /// A receive that may stay open for long without anything being wrong (next round's facts). It does not
+  /// count for the progress deadline until promote()d.
+  virtual Ticket receive_ahead(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) = 0;
+  virtual void promote(Ticket ticket) = 0;
+  /// pending | done | failed (the whole transport failed; see error()). Never waits.
+  virtual Progress poll(Ticket ticket) = 0;
+  /// Also failed when a peer died while nothing was being exchanged. Never waits.
+  [[nodiscard]] virtual bool healthy() = 0;
+  /// peer_lost (names the rank and id, how it was noticed) | timed_out (no byte within the progress deadline, whom it waited for).
+  [[nodiscard]] virtual const Error& error() const = 0;
+  /// Rank that error() is about, or -1.
+  [[nodiscard]] virtual int lost_rank() const noexcept = 0;
+  [[nodiscard]] virtual TransportCounters counters() const noexcept = 0;
+};
+
+struct TransportConfig {
+  Duration progress_deadline = std::chrono::seconds(5);
+  std::size_t chunk_bytes = 256 * 1024;
+};
+
+/// Key-value store of one view, for connecting: keys are records of the control topic. Thread-safe.
+class AddressBook {
+ public:
+  virtual ~AddressBook() = default;
+  /// Publishes one value of this device for this view.
+  virtual Status set(std::uint64_t token, const std::string& key, std::span<const std::byte> value) = 0;
+  /// The value, if it has been read from the log. Never waits.
+  virtual std::vector<std::byte> get(std::uint64_t token, const std::string& key, bool& found) = 0;
+};
+
+/// Starts connecting and returns at once. `wake` is notified when anything finished.
+using Connect = std::function<Result<std::unique_ptr<Transport>>(const ViewSpec&, AddressBook&, Wake&)>;
+
+}  // namespace rivulet::sync

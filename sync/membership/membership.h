@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/result.h"
+#include "sync/collective/transport.h"
+#include "sync/membership/fold.h"
+
+namespace rivulet::sync::membership {
+
+struct MembershipConfig {
+  std::string job;
+  Hello hello;                 ///< without nonce
+  std::uint64_t nonce_seed = 0;
+  Duration close_wait = std::chrono::seconds(1);  ///< others than the first member wait this long before they close
+};
+
+/// Forms views of a fixed group of `hello.devices` through the job's control log. Every device folds the same log and
+/// acts only on what it has read; nobody is leader. Owner: the train thread, except the AddressBook side, which
+/// is thread-safe (the transport connects on its own thread).
+class Membership : public AddressBook {
+ public:
+  virtual ~Membership() = default;
+  /// Reads the log and moves the protocol on: HELLO, READY, CLOSE. Returns a view this device is a member of
+  /// when one newer than the last returned has been closed. Never waits.
+  /// Errors: unavailable (control topic), invalid_config (key and both values and both devices named; or partition
+  /// claimed twice, both devices named; or more devices than job.devices), superseded (a newer session of this id:
+  /// host and pid named). source_lost is not final: poll again.
+  virtual Result<std::optional<ViewSpec>> poll(TimePoint now) = 0;
+  /// This view is over for me; READY for the next one follows.
+  virtual void leave_view(const std::string& reason) = 0;
+  /// True when the log says that a member of the current view has started a new session: the view cannot go on.
+  [[nodiscard]] virtual bool view_broken() const = 0;
+  /// Device ids missing for the next view, or one phrase that says what it waits for; for people.
+  [[nodiscard]] virtual std::vector<std::string> waiting_for() const = 0;
+  [[nodiscard]] virtual const Fold& fold() const = 0;
+};
+
+std::unique_ptr<Membership> make_membership(const MembershipConfig&, OrderedLog&);
+
+/// An OrderedLog in memory, shared by the nodes of one process; thread-safe. open() = one reader's end.
+class MemoryLog {
+ public:
+  MemoryLog();
+  ~MemoryLog();
+  std::unique_ptr<OrderedLog> open();
+  /// For tests: everything in it so far.
+  [[nodiscard]] std::size_t size() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace rivulet::sync::membership

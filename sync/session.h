@@ -1,0 +1,96 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/gradient_view.h"
+#include "core/metrics.h"
+#include "core/result.h"
+#include "core/row.h"
+#include "sync/collective/aggregation.h"
+#include "sync/collective/transport.h"
+#include "sync/facts.h"
+#include "sync/policy/plan.h"
+
+namespace rivulet::sync {
+
+/// What the catalogs offer; wirings pass the built-in ones, tests pass more.
+struct SyncCatalog {
+  std::span<const policy::PolicyEntry* const> policies;
+  std::span<const CodecEntry* const> codecs;
+  std::span<const AggregationEntry* const> aggregations;
+};
+SyncCatalog builtin_sync_catalog();
+
+struct SessionConfig {
+  policy::PolicyConfig policy;
+  RowShape row_shape;          ///< for moved rows
+  std::uint32_t rows_max = 1024;
+  std::size_t contribution = 0;  ///< P + B
+  Scalar scalar = Scalar::f32;
+};
+
+/// Where the agreed clocks stand when a view begins.
+struct StartClocks {
+  std::uint64_t step = 0;
+  std::uint64_t rows = 0;
+};
+
+/// A row that came from a peer for this round.
+struct GuestRow {
+  std::span<const float> features;
+  std::span<const float> targets;
+  RowTag tag;
+};
+
+/// All of one round's agreement behind begin/poll: facts, plan, payload; before it, moved rows. Lives inside a View.
+///
+///   [begin_moves -> poll]  ->  begin_facts -> poll -> plan()  ->  [begin_payload -> poll -> agreed()]  ->  finish(applied)
+///
+/// poll() never waits. The first `failed` is final: error() says why, what begin_* was given is untouched,
+/// destroy the session and its transport. Owner: the train thread.
+class SyncSession {
+ public:
+  SyncSession(Transport& transport, const ViewSpec& view, const SessionConfig& config, const SyncCatalog& catalog,
+              StartClocks clocks, GradientView agreed_scratch);
+  ~SyncSession();
+  SyncSession(const SyncSession&) = delete;
+  SyncSession& operator=(const SyncSession&) = delete;
+
+  /// Exchanges the rows of plan().next_moves of the last round; `outgoing` are mine to give, in order of my moves.
+  void begin_moves(const BatchView& outgoing);
+  /// Rows received, valid until finish().
+  [[nodiscard]] std::span<const GuestRow> guests() const;
+
+  /// view, round, step, rank and plan_hash of `facts` are filled in here.
+  void begin_facts(Facts facts, const FactsSection& section);
+  /// A peer has entered the current round already (its facts are here). Never waits.
+  [[nodiscard]] bool peer_entered();
+
+  /// Only when plan().mode is gradients or parameters. `mine` [P + B], host memory; ignored at weight 0.
+  void begin_payload(const GradientView& mine);
+  [[nodiscard]] const GradientView& agreed() const;
+
+  Progress poll();
+  [[nodiscard]] const policy::RoundPlan& plan() const;  ///< of this round after the facts; before: of the last round
+  [[nodiscard]] const FactsTable& table() const;
+  [[nodiscard]] std::uint64_t round() const;
+  /// Ends the round: codecs commit or drop, the round counter moves on.
+  void finish(bool applied);
+  [[nodiscard]] const Error& error() const;
+  /// Ranks found to be the minority of a digest mismatch, lost or leaving; empty otherwise.
+  [[nodiscard]] std::span<const std::uint32_t> suspects() const;
+
+  /// The last exchange of a clean end: returns when everybody is there, so that nobody's close cuts a peer off.
+  void begin_goodbye();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rivulet::sync
