@@ -19,7 +19,8 @@ class MemoryNetwork {
   /// Called for each message: true = it is lost for ever (the receiver runs into its deadline).
   using Loss = std::function<bool(std::uint32_t from, std::uint32_t to, Lane lane, std::uint64_t index)>;
 
-  explicit MemoryNetwork(Link link = {}, TransportConfig config = {});
+  MemoryNetwork();
+  MemoryNetwork(Link link, TransportConfig config);
   ~MemoryNetwork();
   void set_link(Link link);
   void set_loss(Loss loss);

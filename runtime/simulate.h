@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "devices/modeled_device.h"
+#include "runtime/config/config.h"
+#include "runtime/run.h"
+#include "runtime/summary.h"
+#include "sync/collective/memory_transport.h"
+
+namespace rivulet::runtime {
+
+/// rows/s of one device's stream, piecewise constant: (from second, rate), ascending.
+using RateTrace = std::vector<std::pair<double, double>>;
+
+struct SimulateOptions {
+  std::vector<RateTrace> rates;             ///< one per device; fewer are repeated
+  devices::DeviceProfile profile;           ///< compute cost of a device
+  sync::MemoryNetwork::Link link;           ///< latency and bandwidth between devices
+  StopAfter stop_after;
+  std::string data;                         ///< data set to play; empty = synthetic rows of the configured shape
+  std::string held_out;                     ///< data set to measure accuracy on; empty = data's test split if it has one
+  double evaluate_every_s = 5;              ///< virtual seconds
+};
+
+struct SimulateResult {
+  ExitCode exit = ExitCode::ok;
+  std::string message;
+  Summary summary;
+  double virtual_seconds = 0;
+  double real_seconds = 0;
+  std::uint64_t events = 0;
+};
+
+/// config.job.devices devices of the same configuration in one process under a virtual clock. Same seed, same bytes.
+/// `progress(virtual seconds, summary so far)` about every virtual second.
+SimulateResult simulate(const LoadedConfig& loaded, const SimulateOptions& options,
+                        const std::function<void(double, const Summary&)>& progress, StopRequest& stop);
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rivulet::runtime {
+
+/// One device's part of a summary. Seconds and bytes are sums over the run.
+struct DeviceSummary {
+  std::string id;
+  std::uint64_t rows_consumed = 0;
+  std::uint64_t rows_trained = 0;
+  std::uint64_t rows_waiting = 0;
+  std::map<std::string, std::uint64_t> rows_dropped;  ///< reason -> rows
+  double stream_rate = 0;      ///< rows/s, as last measured
+  double batch_mean = 0;       ///< rows per round it had rows in
+  double compute_s = 0;
+  double wait_s = 0;
+  double sync_s = 0;
+  double cpu_s = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t max_rss_bytes = 0;
+  double first_step_s = 0;
+  std::string digest;
+};
+
+/// What `demo --json`, `simulate --json` and `run --json` print as the last line of stdout.
+struct Summary {
+  std::uint64_t rounds = 0;                       ///< applied rounds
+  std::optional<double> accuracy;                 ///< held-out if measured, else prequential
+  double rows_per_s = 0;                          ///< trained by the group
+  std::map<std::string, double> time_to_accuracy_s;  ///< "0.90" -> seconds since training began
+  bool parameters_equal = true;                   ///< over every digest compared
+  std::uint64_t digests_compared = 0;
+  std::vector<DeviceSummary> devices;
+};
+
+/// One line of JSON with exactly these names; accuracy is null when unknown.
+std::string to_json(const Summary& summary);
+/// Errors are impossible for what to_json wrote; nullopt otherwise. Used by the demo to read its devices.
+std::optional<Summary> summary_from_json(const std::string& line);
+
+}  // namespace rivulet::runtime
