@@ -1,0 +1,56 @@
+#pragma once
+#include <iosfwd>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/exit_code.h"
+
+namespace CLI {
+class App;
+}
+
+/// The command line. One file per command, command_<name>.cpp; each hangs its flags under the root and is run
+/// if it was the chosen one. Commands map flags to plain values and print; the work lies behind runtime/'s headers.
+namespace rivulet::runtime::cli {
+
+/// Where a command speaks. Owner: run_command_line's caller.
+struct Terminal {
+  std::ostream& out;
+  std::ostream& err;
+  bool interactive = false;  ///< out is a terminal: redraw allowed
+  bool colour = false;       ///< and NO_COLOR is not set
+  bool unicode = false;      ///< the locale says UTF-8: blocks instead of letters in curves
+  int width = 100;           ///< columns
+  std::map<std::string, std::string> environment;  ///< RIVULET_* only
+};
+
+/// One subcommand with the values of its flags.
+class Command {
+ public:
+  virtual ~Command() = default;
+  /// True if the command line named this one.
+  [[nodiscard]] virtual bool chosen() const = 0;
+  virtual ExitCode execute(Terminal& terminal) = 0;
+};
+
+std::unique_ptr<Command> make_run_command(CLI::App& root);
+std::unique_ptr<Command> make_demo_command(CLI::App& root);
+std::unique_ptr<Command> make_feed_command(CLI::App& root);
+std::unique_ptr<Command> make_broker_command(CLI::App& root);
+std::unique_ptr<Command> make_peek_command(CLI::App& root);
+std::unique_ptr<Command> make_simulate_command(CLI::App& root);
+std::unique_ptr<Command> make_config_command(CLI::App& root);
+std::unique_ptr<Command> make_validate_command(CLI::App& root);
+std::unique_ptr<Command> make_doctor_command(CLI::App& root);
+std::unique_ptr<Command> make_version_command(CLI::App& root);
+
+/// Parses and runs. `arguments` without the program's name. Returns the exit code of the process; wrong usage
+/// is said on terminal.err with a suggestion and is ExitCode::usage.
+ExitCode run_command_line(const std::vector<std::string>& arguments, Terminal& terminal);
+
+/// The Terminal of this process: what stdout is, NO_COLOR, locale, width, RIVULET_* variables.
+Terminal process_terminal(std::ostream& out, std::ostream& err, const char* const* environment);
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,166 @@
+#include "runtime/cli/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+namespace rivulet::runtime::cli {
+namespace {
+
+/// Letters to insert, delete or replace to come from a to b (Levenshtein), one row at a time.
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+std::optional<double> number(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+Error usage(std::string message) { return {ErrorCode::usage, std::move(message)}; }
+
+}  // namespace
+
+std::optional<std::string> closest(const std::string& word, const std::vector<std::string>& candidates) {
+  std::optional<std::string> best;
+  // Up to a third of the letters may be wrong; more is another word.
+  std::size_t limit = std::max<std::size_t>(1, word.size() / 3) + 1;
+  for (const auto& candidate : candidates) {
+    const auto d = distance(word, candidate);
+    if (d < limit) {
+      limit = d;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string grouped(std::uint64_t n) {
+  std::string digits = std::to_string(n);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<std::size_t>(at), " ");
+  }
+  return digits;
+}
+
+std::string human_bytes(double bytes) {
+  static constexpr const char* units[] = {"B", "kB", "MB", "GB", "TB"};
+  int unit = 0;
+  while (bytes >= 999.5 && unit < 4) {
+    bytes /= 1000;
+    ++unit;
+  }
+  return unit == 0 || bytes >= 99.95 ? fmt::format("{:.0f} {}", bytes, units[unit])
+                                     : fmt::format("{:.1f} {}", bytes, units[unit]);
+}
+
+std::string human_seconds(double seconds) {
+  if (seconds < 0.9995) return fmt::format("{:.0f} ms", seconds * 1000);
+  if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<long>(std::lround(seconds));
+  if (whole < 120) return fmt::format("{} s", whole);
+  return fmt::format("{} min {} s", whole / 60, whole % 60);
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (;;) {
+    const auto end = text.find(separator, begin);
+    parts.push_back(text.substr(begin, end - begin));
+    if (end == std::string::npos) return parts;
+    begin = end + 1;
+  }
+}
+
+Result<std::vector<double>> parse_rates(const std::string& flag, const std::string& text) {
+  std::vector<double> rates;
+  for (const auto& item : split(text, ',')) {
+    const auto rate = number(item);
+    if (!rate || *rate < 0) {
+      return usage(fmt::format("{}: '{}' is not a rate; give rows per second of each partition, for example 800,400",
+                               flag, item));
+    }
+    rates.push_back(*rate);
+  }
+  return rates;
+}
+
+Result<std::vector<std::pair<double, double>>> parse_trace(const std::string& text) {
+  std::vector<std::pair<double, double>> trace;
+  for (const auto& item : split(text, ',')) {
+    const auto colon = item.find(':');
+    const auto from = colon == std::string::npos ? std::optional<double>(0) : number(item.substr(0, colon));
+    const auto rate = number(colon == std::string::npos ? item : item.substr(colon + 1));
+    if (!from || !rate || *from < 0 || *rate < 0) {
+      return usage(fmt::format("'{}' is not SECOND:RATE, for example 0:800,15:200", item));
+    }
+    if (!trace.empty() && *from <= trace.back().first) {
+      return usage(fmt::format("'{}': the seconds of a trace must grow", text));
+    }
+    trace.emplace_back(*from, *rate);
+  }
+  return trace;
+}
+
+Result<std::pair<std::string, int>> parse_address(const std::string& text) {
+  const auto colon = text.rfind(':');
+  const auto port = colon == std::string::npos ? std::nullopt : number(text.substr(colon + 1));
+  if (!port || *port < 0 || *port > 65535 || *port != std::floor(*port) || colon == 0) {
+    return usage(fmt::format("'{}' is not HOST:PORT", text));
+  }
+  return std::pair{text.substr(0, colon), static_cast<int>(*port)};
+}
+
+std::string toml_string(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + '"';
+}
+
+std::vector<std::string> area_chart(const std::vector<std::optional<double>>& values, double low, double high,
+                                    int height, bool unicode) {
+  static constexpr const char* eighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  std::vector<std::string> lines(static_cast<std::size_t>(height));
+  for (const auto& value : values) {
+    const double share = value ? std::clamp((*value - low) / (high - low), 0.0, 1.0) : 0.0;
+    // A measured value shows at least the lowest mark, so that 0 and "not measured" look different.
+    const int filled = value ? std::max(1, static_cast<int>(std::lround(share * height * 8))) : 0;
+    for (int line = 0; line < height; ++line) {
+      const int mark = std::clamp(filled - (height - 1 - line) * 8, 0, 8);
+      auto& text = lines[static_cast<std::size_t>(line)];
+      if (unicode) {
+        text += eighths[mark];
+      } else {
+        text += mark == 0 ? ' ' : (mark <= 4 ? '.' : '#');
+      }
+    }
+  }
+  return lines;
+}
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/result.h"
+
+/// Small pieces of text that several commands print or read.
+namespace rivulet::runtime::cli {
+
+/// The candidate that differs least from `word`, if few enough letters differ to be a slip.
+std::optional<std::string> closest(const std::string& word, const std::vector<std::string>& candidates);
+
+/// 12345 -> "12 345".
+std::string grouped(std::uint64_t n);
+/// 1234567 -> "1.2 MB".
+std::string human_bytes(double bytes);
+/// 35.2 -> "35 s", 0.0123 -> "12 ms", 150 -> "2 min 30 s".
+std::string human_seconds(double seconds);
+
+/// "800,400,200" -> numbers >= 0. Errors: usage (names the flag and the item).
+Result<std::vector<double>> parse_rates(const std::string& flag, const std::string& text);
+/// "0:800,15:200" -> (second, rate) ascending; a plain number is a constant. Errors: usage.
+Result<std::vector<std::pair<double, double>>> parse_trace(const std::string& text);
+/// "HOST:PORT" with a number. Errors: usage.
+Result<std::pair<std::string, int>> parse_address(const std::string& text);
+/// Quoted and escaped as a TOML basic string.
+std::string toml_string(const std::string& text);
+std::vector<std::string> split(const std::string& text, char separator);
+
+/// values over time as `height` lines of `width` columns, oldest left, between `low` and `high`; nullopt = not
+/// measured there (blank). Blocks of eighths if `unicode`, else '#'.
+std::vector<std::string> area_chart(const std::vector<std::optional<double>>& values, double low, double high,
+                                    int height, bool unicode);
+
+}  // namespace rivulet::runtime::cli
