@@ -1,0 +1,41 @@
+#include "runtime/agreed_state.h"
+
+#include "core/check.h"
+
+namespace rivulet::runtime {
+namespace {
+
+// Field by field: a cursor has padding, and padding has no agreed value.
+void add_cursor(Hasher& hasher, const RowCursor& cursor) {
+  hasher.add_value(cursor.offset);
+  hasher.add_value(cursor.row);
+}
+
+}  // namespace
+
+void fold_interval(AgreedState& state, const RowInterval& interval) {
+  RIVULET_CHECK(!(interval.next < interval.first), "an interval ends before it begins");
+  PartitionProgress& progress = state.partitions[interval.partition];
+  RIVULET_CHECK(!(interval.next < progress.next), "the next row of a partition would go backwards");
+  progress.next = interval.next;
+  progress.trained += interval.rows_trained;
+  progress.dropped += interval.rows_dropped;
+}
+
+Result<Digest> digest_of(const AgreedState& state, devices::Device& device) {
+  Hasher hasher;
+  if (Status hashed = state.model.hash_into(hasher, device); !hashed) return hashed.error();
+  hasher.add_value(state.step);
+  hasher.add_value(state.rows);
+  hasher.add_value(static_cast<std::uint64_t>(state.partitions.size()));
+  for (const auto& [id, progress] : state.partitions) {
+    hasher.add_value(id.topic);
+    hasher.add_value(id.partition);
+    add_cursor(hasher, progress.next);
+    hasher.add_value(progress.trained);
+    hasher.add_value(progress.dropped);
+  }
+  return hasher.finish();
+}
+
+}  // namespace rivulet::runtime
