@@ -34,12 +34,6 @@ struct SessionConfig {
   Scalar scalar = Scalar::f32;
 };
 
-/// Where the agreed clocks stand when a view begins.
-struct StartClocks {
-  std::uint64_t step = 0;
-  std::uint64_t rows = 0;
-};
-
 /// A row that came from a peer for this round.
 struct GuestRow {
   std::span<const float> features;
@@ -56,7 +50,7 @@ struct GuestRow {
 class SyncSession {
  public:
   SyncSession(Transport& transport, const ViewSpec& view, const SessionConfig& config, const SyncCatalog& catalog,
-              StartClocks clocks, GradientView agreed_scratch);
+              GradientView agreed_scratch);
   ~SyncSession();
   SyncSession(const SyncSession&) = delete;
   SyncSession& operator=(const SyncSession&) = delete;
@@ -66,7 +60,7 @@ class SyncSession {
   /// Rows received, valid until finish().
   [[nodiscard]] std::span<const GuestRow> guests() const;
 
-  /// view, round, step, rank and plan_hash of `facts` are filled in here.
+  /// view, round, rank and plan_hash of `facts` are filled in here.
   void begin_facts(Facts facts, const FactsSection& section);
   /// A peer has entered the current round already (its facts are here). Never waits.
   [[nodiscard]] bool peer_entered();

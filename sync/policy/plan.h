@@ -46,6 +46,8 @@ struct RoundPlan {
   double learning_rate_factor = 1.0;
   std::vector<std::uint32_t> next_rows;     ///< [N] rows for the next round; 0 = enter at once
   Duration next_wait{};                     ///< enter the next round at the latest this long after this one ended
+  bool next_whole = false;                  ///< a device without all its rows enters with none and says so
+  bool rest = false;                        ///< nothing is expected: enter on own rows, on a peer's entry, or after next_wait
   std::vector<Move> next_moves;
   bool freeze = false;                      ///< slow knobs stay where they are (profiling)
   bool stop = false;                        ///< everyone ends after this round, exit 0
@@ -70,9 +72,7 @@ struct PolicyConfig {
 
 /// What the law may remember: only what came out of earlier plans and is equal everywhere.
 struct PolicyState {
-  std::uint64_t round = 0;
-  std::uint64_t step = 0;
-  std::uint64_t rows = 0;         ///< row clock of the agreed state
+  std::uint64_t round = 0;        ///< of the view
   std::uint32_t idle_rounds = 0;  ///< in a row, so far
   RoundPlan last;
   std::vector<double> memory;     ///< free for a batch policy; starts empty with each view
@@ -88,7 +88,8 @@ struct PolicyEntry {
 };
 std::span<const PolicyEntry* const> builtin_policies() noexcept;
 
-/// The arbiter: the one place where a plan is made. `state` is updated to what the next round needs.
+/// The arbiter: the one place where a plan is made.
+/// Reads table, config and state only; advances `state` to what the next round's call needs.
 RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const PolicyEntry& law, PolicyState& state);
 
 /// The plan before any round of a view: nobody has rows yet, everyone enters at once so that rates get known.

@@ -1,0 +1,29 @@
+#include <algorithm>
+
+#include "sync/policy/plan.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+// The conventional baseline: every device brings exactly batch.rows, and all wait until all have them. Waiting is
+// a round in mode hold: everyone enters within max_wait as always, so that a slow stream is not taken for a dead
+// device, and whoever has its rows keeps them and its gradient.
+void propose(const FactsTable& table, const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
+  static_cast<void>(state);
+  plan.next_rows.assign(table.size(), config.rows);
+  plan.next_whole = true;
+  plan.why = "fixed rows";
+  const bool waiting = std::any_of(table.facts.begin(), table.facts.end(),
+                                   [](const Facts& f) { return (f.flags & flag_incomplete) != 0; });
+  if (waiting && plan.mode == Mode::gradients) {
+    plan.mode = Mode::hold;
+    plan.why = "waiting until every device has its rows";
+  }
+}
+
+}  // namespace
+
+extern const PolicyEntry policy_fixed;
+const PolicyEntry policy_fixed{"fixed", "the same rows on every device; all wait for the slowest stream", &propose};
+
+}  // namespace rivulet::sync::policy

@@ -1,0 +1,53 @@
+#include <algorithm>
+#include <cmath>
+
+#include "sync/policy/plan.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+// ScaDLES: b = S * T, with the measured rate S and the tick T (arXiv 2301.08897, section on weighted aggregation;
+// T is one second there and a knob here). Written as a loop:
+//
+//        S, queue --> rows for the next round --> wait until they are there --> compute, agree --+
+//           ^                                                                                    |
+//           +------------------------------------------------------------------------------------+
+//
+// b covers the time since the last round, not a fixed T: what already waits counts, and the rows expected to
+// arrive are those of the rest of the tick, after the slowest device's compute time.
+
+/// Rows device f should bring to the next round; 0 = enter at once.
+std::uint32_t rows_for(const Facts& f, const PolicyConfig& config, double window_seconds) {
+  const double expected = static_cast<double>(f.queue_rows) + f.stream_rate * window_seconds;
+  const auto most = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(config.max, std::max<std::uint64_t>(f.rows_max, config.min)));
+  auto rows = static_cast<std::uint32_t>(std::min(std::floor(expected + 0.5), static_cast<double>(most)));
+  if (rows == 0) return 0;
+  if (rows >= config.min) return rows;
+  // Fewer than the minimum: worth waiting for only if the rest can come before max_wait.
+  const double missing = static_cast<double>(config.min) - static_cast<double>(f.queue_rows);
+  const bool reachable = f.stream_rate * to_seconds(config.max_wait) >= missing;
+  return reachable ? config.min : 0;
+}
+
+void propose(const FactsTable& table, const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
+  static_cast<void>(state);
+  double slowest = 0;
+  for (const auto& f : table.facts) slowest = std::max(slowest, f.compute_seconds);
+  const double window = std::max(0.0, to_seconds(config.tick) - slowest);
+  std::uint64_t total = 0;
+  for (std::size_t rank = 0; rank < table.size(); ++rank) {
+    plan.next_rows[rank] = rows_for(table.facts[rank], config, window);
+    total += plan.next_rows[rank];
+  }
+  // Streams too slow for a row per tick: nobody should spin through empty rounds.
+  plan.rest = total == 0;
+  plan.why = "b = S * T";
+}
+
+}  // namespace
+
+extern const PolicyEntry policy_stream;
+const PolicyEntry policy_stream{"stream", "rows follow each device's stream: b = rate * tick (ScaDLES)", &propose};
+
+}  // namespace rivulet::sync::policy

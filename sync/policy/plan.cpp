@@ -1,0 +1,138 @@
+#include "sync/policy/plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/digest.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+std::uint64_t contributed(const Facts& f) { return std::uint64_t{f.rows} + f.rows_since_sync; }
+
+std::uint64_t total_rows(const FactsTable& table) {
+  std::uint64_t n = 0;
+  for (const auto& f : table.facts) n += contributed(f);
+  return n;
+}
+
+void set_weights(const FactsTable& table, RoundPlan& plan) {
+  const auto total = static_cast<double>(total_rows(table));
+  plan.weights.clear();
+  for (const auto& f : table.facts)
+    plan.weights.push_back(total > 0 ? static_cast<double>(contributed(f)) / total : 0.0);
+}
+
+bool has_local_steps(const FactsTable& table) {
+  return std::any_of(table.facts.begin(), table.facts.end(), [](const Facts& f) { return f.rows_since_sync > 0; });
+}
+
+bool any_flag(const FactsTable& table, std::uint32_t flag) {
+  return std::any_of(table.facts.begin(), table.facts.end(), [&](const Facts& f) { return (f.flags & flag) != 0; });
+}
+
+Mode default_mode(const FactsTable& table) {
+  if (total_rows(table) == 0) return Mode::idle;
+  return any_flag(table, flag_dry_run) ? Mode::skip : Mode::gradients;
+}
+
+/// What happened to rows that enter nobody's sum: a silent group backs off, doubling up to idle_wait_max.
+void back_off(const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
+  if (plan.mode != Mode::idle) {
+    state.idle_rounds = 0;
+    return;
+  }
+  plan.rest = true;
+  Duration wait = config.max_wait;
+  for (std::uint32_t i = 0; i < state.idle_rounds && wait < config.idle_wait_max; ++i) wait *= 2;
+  plan.next_wait = std::min(wait, config.idle_wait_max);
+  plan.why = "nobody has rows";
+  ++state.idle_rounds;
+}
+
+
+}  // namespace
+
+std::string_view name_of(Mode mode) noexcept {
+  switch (mode) {
+    case Mode::gradients: return "gradients";
+    case Mode::parameters: return "parameters";
+    case Mode::local: return "local";
+    case Mode::hold: return "hold";
+    case Mode::idle: return "idle";
+    case Mode::skip: return "skip";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(Reduction reduction) noexcept {
+  return reduction == Reduction::gather ? "gather" : "sum";
+}
+
+RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const PolicyEntry& law, PolicyState& state) {
+  RoundPlan plan;
+  plan.mode = default_mode(table);
+  plan.reduction = config.reduction;
+  plan.payload_max_bytes = config.contribution_bytes;
+  plan.next_rows.assign(table.size(), 0);
+  plan.next_wait = config.max_wait;
+  plan.stop = any_flag(table, flag_stop);
+  for (std::uint32_t rank = 0; rank < table.size(); ++rank)
+    if ((table.facts[rank].flags & flag_leaving) != 0) plan.leaving.push_back(rank);
+  set_weights(table, plan);
+  law.propose(table, config, state, plan);
+  if (plan.mode == Mode::gradients && has_local_steps(table)) plan.mode = Mode::parameters;  // replicas differ
+  back_off(config, state, plan);
+  ++state.round;
+  state.last = plan;
+  return plan;
+}
+
+RoundPlan first_plan(std::size_t world, const PolicyConfig& config) {
+  RoundPlan plan;
+  plan.next_rows.assign(world, 0);
+  plan.weights.assign(world, 0.0);
+  plan.next_wait = config.tick;
+  plan.rest = true;
+  plan.why = "first round: rates are not known yet";
+  return plan;
+}
+
+std::uint64_t hash_of(const RoundPlan& plan) {
+  Hasher h;
+  h.add_value(plan.mode);
+  h.add_value(plan.reduction);
+  h.add(std::as_bytes(std::span(plan.aggregation)));
+  h.add(std::as_bytes(std::span(plan.codec)));
+  h.add_value(plan.keep_ratio);
+  h.add(std::as_bytes(std::span(plan.weights)));
+  h.add_value(plan.payload_max_bytes);
+  h.add_value(plan.learning_rate_factor);
+  h.add(std::as_bytes(std::span(plan.next_rows)));
+  h.add_value(plan.next_wait.count());
+  h.add(std::as_bytes(std::span(plan.next_moves)));
+  const bool bits[] = {plan.next_whole, plan.rest, plan.freeze, plan.stop};
+  h.add(std::as_bytes(std::span(bits)));
+  h.add(std::as_bytes(std::span(plan.leaving)));
+  return h.finish().low;
+}
+
+std::string digest_disagreement(const FactsTable& table, std::span<const std::string> ids) {
+  std::map<std::string, std::vector<std::size_t>> holders;  // digest -> ranks
+  for (std::size_t rank = 0; rank < table.size(); ++rank)
+    if ((table.facts[rank].flags & flag_digest) != 0) holders[table.facts[rank].digest.hex()].push_back(rank);
+  if (holders.size() <= 1) return {};
+  auto largest = std::max_element(holders.begin(), holders.end(), [](const auto& a, const auto& b) {
+    return a.second.size() < b.second.size();
+  });
+  const bool majority = 2 * largest->second.size() > table.size();
+  std::string text = "state differs between devices before round " + std::to_string(table.facts[0].round) + ":";
+  for (const auto& [hex, ranks] : holders) {
+    if (majority && hex == largest->first) continue;
+    for (auto rank : ranks) text += " " + std::string(ids[rank]) + " holds " + hex.substr(0, 16) + ";";
+  }
+  if (majority) text += " the other " + std::to_string(largest->second.size()) + " hold " + largest->first.substr(0, 16);
+  return text;
+}
+
+}  // namespace rivulet::sync::policy
