@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 #include "core/clock.h"
 #include "sync/collective/transport.h"
@@ -12,11 +13,13 @@ namespace rivulet::sync {
 /// losses. One per group of nodes; thread-safe, so that it also serves real threads under a sanitizer.
 class MemoryNetwork {
  public:
+  struct State;  ///< private to memory_*.cpp
   struct Link {
     Duration latency{};
     double bytes_per_second = 0;  ///< 0 = infinite; one queue per direction and pair
   };
-  /// Called for each message: true = it is lost for ever (the receiver runs into its deadline).
+  /// Called for each message, inside the network's lock: true = it and all behind it on its lane are lost for
+  /// ever (the receiver runs into its deadline).
   using Loss = std::function<bool(std::uint32_t from, std::uint32_t to, Lane lane, std::uint64_t index)>;
 
   MemoryNetwork();
@@ -30,7 +33,6 @@ class MemoryNetwork {
   Connect connect_for(const Clock& clock);
 
  private:
-  struct State;
   std::shared_ptr<State> state_;  // endpoints of a view outlive neither side alone; see memory_transport.cpp
 };
 

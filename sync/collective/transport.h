@@ -22,8 +22,19 @@ struct ViewSpec {
   [[nodiscard]] std::uint32_t world() const noexcept { return static_cast<std::uint32_t>(members.size()); }
 };
 
-/// Separate FIFO lanes between two ranks. Facts receives are posted one round ahead; the rest is per exchange.
-enum class Lane : std::uint16_t { facts = 1, section = 2, header = 3, payload = 4, moves_header = 5, moves = 6, sum = 7, phase = 8, bye = 9 };
+/// Separate FIFO lanes between two ranks. Facts receives are posted one round ahead; the rest is per
+/// exchange.
+enum class Lane : std::uint16_t {
+  facts = 1,
+  section = 2,
+  header = 3,
+  payload = 4,
+  moves_header = 5,
+  moves = 6,
+  sum = 7,
+  phase = 8,
+  bye = 9
+};
 
 /// Names one posted operation. Tickets of a finished operation may be polled for ever.
 struct Ticket {
@@ -57,11 +68,15 @@ class Transport {
   virtual Progress poll(Ticket ticket) = 0;
   /// Also failed when a peer died while nothing was being exchanged. Never waits.
   [[nodiscard]] virtual bool healthy() = 0;
-  /// peer_lost (names the rank and id, how it was noticed) | timed_out (no byte within the progress deadline, whom it waited for).
+  /// peer_lost (names the rank and id, how it was noticed) | timed_out (no byte within the progress deadline,
+  /// whom it waited for).
   [[nodiscard]] virtual const Error& error() const = 0;
   /// Rank that error() is about, or -1.
   [[nodiscard]] virtual int lost_rank() const noexcept = 0;
   [[nodiscard]] virtual TransportCounters counters() const noexcept = 0;
+  /// Ends it early: nothing that was posted is touched after this, so buffers may be freed before the
+  /// transport is.
+  virtual void close() noexcept {}
 };
 
 struct TransportConfig {

@@ -1,0 +1,192 @@
+#include <cstring>
+#include <string>
+
+#include "sync/collective/aggregation.h"
+
+namespace rivulet::sync {
+namespace {
+
+/// What travels to or from one rank.
+struct Parcel {
+  enum class Step : std::uint8_t { header, payload, here, nothing };
+  Step step = Step::nothing;
+  std::array<std::byte, payload_header_bytes> header{};
+  std::vector<std::byte> payload;  ///< keeps its memory from round to round
+  std::size_t length = 0;
+  Ticket ticket;
+};
+
+/// Everyone sends its encoded payload to everyone; all decode all payloads, own bytes included, in rank
+/// order, so that the sum has the same bits everywhere. A rank of weight 0 sends nothing, as the plan told
+/// everybody.
+class Gather final : public Aggregation {
+ public:
+  Status begin(Transport& transport, const Exchange& exchange) override;
+  Progress poll() override;
+  const Error& error() const override { return error_; }
+
+ private:
+  Status encode_mine();
+  void post_all();
+  Progress advance_inbound();
+  Progress receive_from(std::uint32_t rank);
+  Status check_header(std::uint32_t rank, const PayloadHeader& header) const;
+  Progress advance_sends();
+  Progress fail(Error error);
+
+  Transport* transport_ = nullptr;
+  Exchange exchange_;
+  std::vector<Parcel> parcels_;  ///< by rank, mine included
+  std::vector<Ticket> sends_;
+  std::uint32_t next_ = 0;  ///< rank whose bytes are added next
+  bool failed_ = false;
+  Error error_;
+};
+
+Status Gather::begin(Transport& transport, const Exchange& exchange) {
+  RIVULET_CHECK(exchange.plan->weights.size() == transport.world(), "a weight per rank");
+  transport_ = &transport;
+  exchange_ = exchange;
+  parcels_.resize(transport.world());
+  sends_.clear();
+  next_ = 0;
+  failed_ = false;
+  std::memset(exchange.agreed.host_bytes().data(), 0, exchange.agreed.bytes());
+  for (std::uint32_t r = 0; r < transport.world(); ++r) {
+    parcels_[r].step = exchange.plan->weights[r] > 0 ? Parcel::Step::header : Parcel::Step::nothing;
+  }
+  if (auto encoded = encode_mine(); !encoded) return encoded;
+  post_all();
+  return ok();
+}
+
+Status Gather::encode_mine() {
+  const std::uint32_t me = transport_->rank();
+  const double weight = exchange_.plan->weights[me];
+  if (!(weight > 0)) return ok();
+  RIVULET_CHECK(exchange_.mine.count == exchange_.agreed.count, "contribution and result differ in length");
+  Parcel& mine = parcels_[me];
+  mine.payload.resize(exchange_.codec->bytes_max(exchange_.mine.count, exchange_.mine.scalar));
+  auto used = exchange_.codec->encode(exchange_.mine, weight, exchange_.plan->keep_ratio, mine.payload);
+  if (!used) return used.error();
+  if (used.value() > exchange_.plan->payload_max_bytes) {
+    return Error{ErrorCode::protocol, "codec " + std::string(exchange_.codec_entry->name) + " made " +
+                                          std::to_string(used.value()) + " bytes, the plan allows " +
+                                          std::to_string(exchange_.plan->payload_max_bytes)};
+  }
+  mine.length = used.value();
+  mine.header = encode_header({exchange_.view, exchange_.round, exchange_.codec_entry->wire_id, mine.length});
+  mine.step = Parcel::Step::here;
+  return ok();
+}
+
+void Gather::post_all() {
+  const std::uint32_t me = transport_->rank();
+  const std::uint32_t world = transport_->world();
+  // Each rank starts with its right neighbour, so that not all of them send to rank 0 first.
+  for (std::uint32_t k = 1; k < world; ++k) {
+    Parcel& theirs = parcels_[(me + k) % world];
+    if (theirs.step != Parcel::Step::header) continue;
+    theirs.ticket = transport_->receive((me + k) % world, Lane::header, theirs.header);
+  }
+  const Parcel& mine = parcels_[me];
+  if (mine.step != Parcel::Step::here) return;
+  for (std::uint32_t k = 1; k < world; ++k) {
+    sends_.push_back(transport_->send((me + k) % world, Lane::header, mine.header));
+  }
+  for (std::uint32_t k = 1; k < world; ++k) {
+    sends_.push_back(
+        transport_->send((me + k) % world, Lane::payload, std::span(mine.payload).first(mine.length)));
+  }
+}
+
+Progress Gather::poll() {
+  if (failed_) return Progress::failed;
+  const Progress in = advance_inbound();
+  if (in == Progress::failed) return in;
+  const Progress out = advance_sends();
+  if (out == Progress::failed) return out;
+  return in == Progress::done && out == Progress::done ? Progress::done : Progress::pending;
+}
+
+Progress Gather::advance_inbound() {
+  for (std::uint32_t r = 0; r < parcels_.size(); ++r) {
+    if (receive_from(r) == Progress::failed) return Progress::failed;
+  }
+  for (; next_ < parcels_.size(); ++next_) {
+    const Parcel& parcel = parcels_[next_];
+    if (parcel.step == Parcel::Step::nothing) continue;
+    if (parcel.step != Parcel::Step::here) return Progress::pending;
+    auto added =
+        exchange_.codec->decode_add(std::span(parcel.payload).first(parcel.length), exchange_.agreed);
+    if (!added) {
+      return fail(
+          {added.error().code, "payload of rank " + std::to_string(next_) + ": " + added.error().message});
+    }
+  }
+  return Progress::done;
+}
+
+Progress Gather::receive_from(std::uint32_t rank) {
+  Parcel& parcel = parcels_[rank];
+  if (parcel.step == Parcel::Step::header) {
+    const Progress p = transport_->poll(parcel.ticket);
+    if (p == Progress::failed) return fail(transport_->error());
+    if (p == Progress::pending) return p;
+    auto header = decode_header(parcel.header);
+    if (!header)
+      return fail({header.error().code, "rank " + std::to_string(rank) + ": " + header.error().message});
+    if (auto checked = check_header(rank, header.value()); !checked) return fail(checked.error());
+    parcel.length = header.value().length;
+    if (parcel.payload.size() < parcel.length) parcel.payload.resize(parcel.length);
+    parcel.ticket = transport_->receive(rank, Lane::payload, std::span(parcel.payload).first(parcel.length));
+    parcel.step = Parcel::Step::payload;
+  }
+  if (parcel.step == Parcel::Step::payload) {
+    const Progress p = transport_->poll(parcel.ticket);
+    if (p == Progress::failed) return fail(transport_->error());
+    if (p == Progress::done) parcel.step = Parcel::Step::here;
+  }
+  return Progress::done;
+}
+
+Status Gather::check_header(std::uint32_t rank, const PayloadHeader& header) const {
+  const auto wrong = [rank](const char* what, std::uint64_t got, std::uint64_t expected) {
+    return Error{ErrorCode::protocol, "payload header of rank " + std::to_string(rank) + ": " + what +
+                                          " is " + std::to_string(got) + ", expected " +
+                                          std::to_string(expected)};
+  };
+  if (header.view != exchange_.view) return wrong("view", header.view, exchange_.view);
+  if (header.round != exchange_.round) return wrong("round", header.round, exchange_.round);
+  if (header.codec != exchange_.codec_entry->wire_id)
+    return wrong("codec", header.codec, exchange_.codec_entry->wire_id);
+  if (header.length > exchange_.plan->payload_max_bytes) {
+    return wrong("length", header.length, exchange_.plan->payload_max_bytes);
+  }
+  return ok();
+}
+
+Progress Gather::advance_sends() {
+  while (!sends_.empty()) {
+    const Progress p = transport_->poll(sends_.back());
+    if (p == Progress::failed) return fail(transport_->error());
+    if (p == Progress::pending) return p;
+    sends_.pop_back();
+  }
+  return Progress::done;
+}
+
+Progress Gather::fail(Error error) {
+  failed_ = true;
+  error_ = std::move(error);
+  return Progress::failed;
+}
+
+}  // namespace
+
+extern const AggregationEntry aggregation_gather;
+const AggregationEntry aggregation_gather{
+    "gather", "everyone gets every payload and adds them in rank order: the same bits on every device",
+    []() -> std::unique_ptr<Aggregation> { return std::make_unique<Gather>(); }};
+
+}  // namespace rivulet::sync

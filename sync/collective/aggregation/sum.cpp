@@ -1,0 +1,220 @@
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "sync/collective/aggregation.h"
+
+namespace rivulet::sync {
+namespace {
+
+/// Numbers [begin, begin + count) of the vector.
+struct Range {
+  std::size_t begin = 0;
+  std::size_t count = 0;
+};
+
+/// One step of a schedule: give one range to a peer, take one from a peer, and add it to mine or put it in
+/// place.
+struct Phase {
+  std::uint32_t to = 0;
+  Range give;
+  std::uint32_t from = 0;
+  Range take;
+  bool add = false;
+};
+
+constexpr std::size_t ring_from_bytes = 1024 * 1024;
+
+/// 2: both send all of theirs, both add. a + b = b + a also in floating point, so the bits agree.
+std::vector<Phase> direct_schedule(std::uint32_t rank, std::size_t count) {
+  const std::uint32_t peer = 1 - rank;
+  return {{peer, {0, count}, peer, {0, count}, true}};
+}
+
+/// Powers of two: log2(N) halvings, after which each rank owns the sum of its part, and back by doubling. 2
+/// log2(N) steps; sends 2 (N-1)/N * size. Every part is summed on one rank only, so the bits agree.
+std::vector<Phase> halving_schedule(std::uint32_t rank, std::uint32_t world, std::size_t count) {
+  std::vector<Phase> down;
+  Range own{0, count};
+  for (std::uint32_t distance = world / 2; distance > 0; distance /= 2) {
+    const std::uint32_t peer = rank ^ distance;
+    const std::size_t half = own.count / 2;
+    const Range low{own.begin, half};
+    const Range high{own.begin + half, own.count - half};
+    const bool upper = (rank & distance) != 0;
+    own = upper ? high : low;
+    down.push_back({peer, upper ? low : high, peer, own, true});
+  }
+  std::vector<Phase> all = down;
+  for (auto it = down.rbegin(); it != down.rend(); ++it)
+    all.push_back({it->to, it->take, it->from, it->give, false});
+  return all;
+}
+
+/// Any N: every part goes once round and collects the sum, then once more round to everybody. 2 (N-1) steps;
+/// sends 2 (N-1)/N * size. Every part is summed in one order, so the bits agree.
+std::vector<Phase> ring_schedule(std::uint32_t rank, std::uint32_t world, std::size_t count) {
+  const std::size_t part = (count + world - 1) / world;
+  const auto range_of = [&](std::uint32_t index) {
+    const std::size_t begin = std::min(count, part * (index % world));
+    return Range{begin, std::min(count, begin + part) - begin};
+  };
+  const std::uint32_t right = (rank + 1) % world;
+  const std::uint32_t left = (rank + world - 1) % world;
+  std::vector<Phase> all;
+  for (std::uint32_t k = 0; k + 1 < world; ++k) {
+    all.push_back({right, range_of(rank + world - k), left, range_of(rank + 2 * world - k - 1), true});
+  }
+  for (std::uint32_t k = 0; k + 1 < world; ++k) {
+    all.push_back({right, range_of(rank + 1 + world - k), left, range_of(rank + world - k), false});
+  }
+  return all;
+}
+
+std::vector<Phase> schedule_for(std::uint32_t rank, std::uint32_t world, std::size_t count,
+                                std::size_t bytes) {
+  if (world == 1) return {};
+  if (world == 2) return direct_schedule(rank, count);
+  if (std::has_single_bit(world) && bytes < ring_from_bytes) return halving_schedule(rank, world, count);
+  return ring_schedule(rank, world, count);
+}
+
+template <class T>
+void scale_into(const GradientView& in, double weight, const GradientView& out) {
+  const auto from = in.as<T>();
+  const auto to = out.as<T>();
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<T>(weight * static_cast<double>(from[i]));
+}
+
+template <class T>
+void add_into(const std::byte* in, const GradientView& sum) {
+  for (T& total : sum.as<T>()) {
+    T x;
+    std::memcpy(&x, in, sizeof x);
+    total += x;
+    in += sizeof x;
+  }
+}
+
+/// The dense sum in place: works on `agreed` alone, `mine` is read once.
+class Sum final : public Aggregation {
+ public:
+  Status begin(Transport& transport, const Exchange& exchange) override;
+  Progress poll() override;
+  const Error& error() const override { return error_; }
+
+ private:
+  void load_mine(const Exchange& exchange);
+  void post_reduce_receives();
+  void post_phase();
+  Progress finish_phase();
+  void add_received(const Phase& phase, std::size_t offset) const;
+  std::span<std::byte> agreed_bytes(Range range) const {
+    return agreed_.slice(range.begin, range.count).host_bytes();
+  }
+
+  Transport* transport_ = nullptr;
+  GradientView agreed_;
+  std::vector<Phase> phases_;
+  std::size_t current_ = 0;
+  Ticket sent_;
+  std::vector<Ticket> received_;     ///< by phase
+  std::vector<std::size_t> offset_;  ///< by phase, where in scratch_ an `add` range lands
+  std::vector<std::byte> scratch_;   ///< no larger than the vector; reused round after round
+  bool failed_ = false;
+  Error error_;
+};
+
+Status Sum::begin(Transport& transport, const Exchange& exchange) {
+  RIVULET_CHECK(exchange.plan->weights.size() == transport.world(), "a weight per rank");
+  transport_ = &transport;
+  agreed_ = exchange.agreed;
+  failed_ = false;
+  current_ = 0;
+  load_mine(exchange);
+  phases_ = schedule_for(transport.rank(), transport.world(), agreed_.count, agreed_.bytes());
+  post_reduce_receives();
+  if (!phases_.empty()) post_phase();
+  return ok();
+}
+
+void Sum::load_mine(const Exchange& exchange) {
+  const double weight = exchange.plan->weights[transport_->rank()];
+  if (!(weight > 0)) {
+    std::memset(agreed_.host_bytes().data(), 0, agreed_.bytes());
+    return;
+  }
+  RIVULET_CHECK(exchange.mine.count == agreed_.count && exchange.mine.scalar == agreed_.scalar,
+                "contribution and result differ in shape");
+  if (agreed_.scalar == Scalar::f32) {
+    scale_into<float>(exchange.mine, weight, agreed_);
+  } else {
+    scale_into<double>(exchange.mine, weight, agreed_);
+  }
+}
+
+/// Ranges to add land in the scratch, so their receives can all be open before anybody sends.
+void Sum::post_reduce_receives() {
+  received_.assign(phases_.size(), {});
+  offset_.assign(phases_.size(), 0);
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < phases_.size(); ++i) {
+    if (!phases_[i].add) continue;
+    offset_[i] = total;
+    total += phases_[i].take.count * bytes_of(agreed_.scalar);
+  }
+  if (scratch_.size() < total) scratch_.resize(total);
+  for (std::size_t i = 0; i < phases_.size(); ++i) {
+    if (!phases_[i].add) continue;
+    const auto bytes =
+        std::span(scratch_).subspan(offset_[i], phases_[i].take.count * bytes_of(agreed_.scalar));
+    received_[i] = transport_->receive(phases_[i].from, Lane::sum, bytes);
+  }
+}
+
+void Sum::post_phase() {
+  const Phase& phase = phases_[current_];
+  if (!phase.add) received_[current_] = transport_->receive(phase.from, Lane::sum, agreed_bytes(phase.take));
+  sent_ = transport_->send(phase.to, Lane::sum, agreed_bytes(phase.give));
+}
+
+Progress Sum::poll() {
+  if (failed_) return Progress::failed;
+  while (current_ < phases_.size()) {
+    if (const Progress p = finish_phase(); p != Progress::done) return p;
+    if (++current_ < phases_.size()) post_phase();
+  }
+  return Progress::done;
+}
+
+/// Waits for the send too: what is being sent must not change, and the next step may add into it.
+Progress Sum::finish_phase() {
+  for (const Ticket ticket : {received_[current_], sent_}) {
+    const Progress p = transport_->poll(ticket);
+    if (p == Progress::failed) {
+      failed_ = true;
+      error_ = transport_->error();
+    }
+    if (p != Progress::done) return p;
+  }
+  if (phases_[current_].add) add_received(phases_[current_], offset_[current_]);
+  return Progress::done;
+}
+
+void Sum::add_received(const Phase& phase, std::size_t offset) const {
+  const GradientView target = agreed_.slice(phase.take.begin, phase.take.count);
+  if (agreed_.scalar == Scalar::f32) {
+    add_into<float>(scratch_.data() + offset, target);
+  } else {
+    add_into<double>(scratch_.data() + offset, target);
+  }
+}
+
+}  // namespace
+
+extern const AggregationEntry aggregation_sum;
+const AggregationEntry aggregation_sum{
+    "sum", "dense sum in place: least bytes for large models, to rounding the same as gather",
+    []() -> std::unique_ptr<Aggregation> { return std::make_unique<Sum>(); }};
+
+}  // namespace rivulet::sync
