@@ -20,6 +20,7 @@ class Batch {
   /// Takes up to n more rows from the buffer (and copies them in). Returns how many were added.
   std::size_t fill(RowBuffer& buffer, std::size_t n);
   /// Adds a row owned by another device (moved here for this round). It is computed on, never announced here.
+  /// A batch either lends rows or hosts guests in one round, never both (what it computes on lies together).
   void add_guest(std::span<const float> features, std::span<const float> targets, const RowTag& tag);
   /// The last n own rows leave the computation of this round but stay owned here (moved to a peer): they are
   /// still announced by this device when the round succeeded, and come back on put_back().
@@ -28,29 +29,34 @@ class Batch {
   /// Undo of lend_out(): a transfer failed, the rows take part here again.
   void take_back_lent();
 
-  [[nodiscard]] BatchView view() const noexcept;           ///< what to compute on: own + guests - lent
-  [[nodiscard]] std::size_t rows() const noexcept;         ///< view().rows
-  [[nodiscard]] std::size_t own_rows() const noexcept;     ///< own rows held, lent ones included
+  [[nodiscard]] BatchView view() const noexcept;        ///< what to compute on: own + guests - lent
+  [[nodiscard]] std::size_t rows() const noexcept;      ///< view().rows
+  [[nodiscard]] std::size_t own_rows() const noexcept;  ///< own rows held, lent ones included
   [[nodiscard]] std::size_t rows_max() const noexcept { return rows_max_; }
-  /// What this device announces for the rows it owns here: one interval per partition, merged, in order.
+  /// What this device announces for the rows it owns here: one interval per partition, ordered by partition,
+  /// from the position of its first row to the cursor after its last. rows_dropped counts what was dropped in
+  /// front of every one of these rows, the first included. Guests are their owner's to announce.
   [[nodiscard]] std::vector<RowInterval> intervals() const;
 
   void settle(RowBuffer& buffer);
   void put_back(RowBuffer& buffer);
 
  private:
+  void clear() noexcept;
+
   std::span<float> features_;
   std::span<float> targets_;
   RowShape shape_;
   std::size_t rows_max_;
-  std::size_t used_ = 0;   ///< rows in memory
-  std::size_t own_ = 0;    ///< of which own (they come first)
-  std::size_t lent_ = 0;   ///< of which lent out (the last own ones)
+  std::size_t used_ = 0;  ///< rows in memory
+  std::size_t own_ = 0;   ///< of which own (they come first)
+  std::size_t lent_ = 0;  ///< of which lent out (the last own ones)
   std::vector<SlotIndex> slots_;
   std::vector<RowTag> tags_;
 };
 
-/// Adjacent intervals of one partition become one; others are appended. Pure.
+/// An interval that begins where another of its partition ends (or ends where it begins) becomes part of it;
+/// others are appended. Pure.
 void merge_into(std::vector<RowInterval>& all, const RowInterval& one);
 
 }  // namespace rivulet::buffer

@@ -12,10 +12,10 @@ namespace rivulet::buffer {
 
 using SlotIndex = std::uint32_t;
 
-/// Rows between the ingest and the train thread: a slab of `rows` slots allocated once, and two lock-free rings
-/// (boost::lockfree::spsc_queue) of slot numbers, free ones and full ones, moved in batches.
-/// A row is written once (by a decoder, into its slot) and copied once (into the batch).
-/// Wait-free on both sides. Memory: rows * (columns + targets) * 4 bytes + tags.
+/// Rows between the ingest and the train thread: a slab of `rows` slots allocated once, and two lock-free
+/// rings (boost::lockfree::spsc_queue) of slot numbers, free ones and full ones, moved in batches. A row is
+/// written once (by a decoder, into its slot) and copied once (into the batch). Wait-free on both sides.
+/// Memory: rows * (columns + targets) * 4 bytes + tags.
 class RowBuffer {
  public:
   RowBuffer(std::size_t rows, const RowShape& shape);
@@ -26,15 +26,18 @@ class RowBuffer {
   // --- ingest thread ---
   /// Slots that can be claimed now.
   [[nodiscard]] std::size_t free_rows() noexcept;
-  /// The next slot to write. Calling it again without publish() hands out the same slot. Needs free_rows() > 0.
+  /// The next slot to write. Calling it again without publish() hands out the same slot. Needs free_rows() >
+  /// 0.
   RowSlot claim() noexcept;
-  /// The claimed row is complete; it becomes visible to the train thread at the next flush(). In record order.
+  /// The claimed row is complete; it becomes visible to the train thread at the next flush(). In record
+  /// order.
   void publish(const RowTag& tag) noexcept;
   /// Hands published rows over. Call once per step, and before waiting.
   void flush() noexcept;
 
   // --- train thread ---
-  /// Up to n oldest rows; appends their slots to `out`. They stay owned by the caller until release() or put_back().
+  /// Up to n oldest rows; appends their slots to `out`. They stay owned by the caller until release() or
+  /// put_back().
   std::size_t take(std::size_t n, std::vector<SlotIndex>& out);
   /// Undo of take(): the rows become the oldest again, in the same order.
   void put_back(std::span<const SlotIndex> slots);

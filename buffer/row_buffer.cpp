@@ -1,0 +1,185 @@
+#include "buffer/row_buffer.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/lockfree/spsc_queue.hpp>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+
+#include "core/check.h"
+
+namespace rivulet::buffer {
+namespace {
+
+constexpr std::size_t cache_line = 64;
+/// Free slots the ingest thread fetches from the ring at once.
+constexpr std::size_t fetch_rows = 256;
+
+using Ring = boost::lockfree::spsc_queue<SlotIndex>;
+
+std::size_t round_up(std::size_t bytes) {
+  return (bytes + cache_line - 1) / cache_line * cache_line;
+}
+
+struct FreeMemory {
+  void operator()(void* p) const noexcept { std::free(p); }
+};
+
+}  // namespace
+
+/// The slab is [tags | features | targets], each part on its own cache line; nobody writes it before the
+/// first row arrives, so a large buffer costs memory only as it fills.
+struct RowBuffer::State {
+  State(std::size_t rows, const RowShape& row_shape);
+
+  // constant
+  RowShape shape;
+  std::size_t rows;
+  std::size_t columns;
+  std::size_t targets;
+  std::unique_ptr<void, FreeMemory> slab;
+  RowTag* tags = nullptr;
+  float* feature_rows = nullptr;
+  float* target_rows = nullptr;
+
+  // ingest thread
+  alignas(cache_line) std::array<SlotIndex, fetch_rows> fetched{};  ///< free slots, [fetched_at, fetched_end)
+  std::size_t fetched_at = 0;
+  std::size_t fetched_end = 0;
+  bool claimed = false;            ///< fetched[fetched_at] is being written
+  std::vector<SlotIndex> pending;  ///< published, not flushed
+
+  // train thread
+  alignas(cache_line) std::vector<SlotIndex> front;  ///< put back, newest first: the oldest row is at the end
+
+  // shared: each ring has one writer and one reader
+  Ring free_ring;  ///< train -> ingest
+  Ring full_ring;  ///< ingest -> train
+};
+
+RowBuffer::State::State(std::size_t row_count, const RowShape& row_shape)
+    : shape(row_shape),
+      rows(row_count),
+      columns(row_shape.columns()),
+      targets(row_shape.targets),
+      free_ring(row_count),
+      full_ring(row_count) {
+  static_assert(std::is_trivially_copyable_v<RowTag> && std::is_trivially_destructible_v<RowTag>);
+  RIVULET_CHECK(rows > 0 && rows < std::numeric_limits<SlotIndex>::max(), "number of slots out of range");
+  const std::size_t tag_bytes = round_up(rows * sizeof(RowTag));
+  const std::size_t feature_bytes = round_up(rows * columns * sizeof(float));
+  const std::size_t target_bytes = round_up(rows * targets * sizeof(float));
+  slab.reset(std::aligned_alloc(cache_line, tag_bytes + feature_bytes + target_bytes));
+  RIVULET_CHECK(slab != nullptr, "no memory for the row buffer: lower buffer.rows");
+  auto* bytes = static_cast<std::byte*>(slab.get());
+  tags = reinterpret_cast<RowTag*>(bytes);
+  feature_rows = reinterpret_cast<float*>(bytes + tag_bytes);
+  target_rows = reinterpret_cast<float*>(bytes + tag_bytes + feature_bytes);
+  // Reserved once, so that publish(), flush() and put_back() never allocate.
+  pending.reserve(rows);
+  front.reserve(rows);
+}
+
+RowBuffer::RowBuffer(std::size_t rows, const RowShape& shape) : state_(std::make_unique<State>(rows, shape)) {
+  std::vector<SlotIndex> all(rows);
+  std::iota(all.begin(), all.end(), SlotIndex{0});
+  state_->free_ring.push(all.data(), all.size());
+}
+
+RowBuffer::~RowBuffer() = default;
+
+std::size_t RowBuffer::capacity() const noexcept {
+  return state_->rows;
+}
+const RowShape& RowBuffer::shape() const noexcept {
+  return state_->shape;
+}
+
+// --- ingest thread ---
+
+std::size_t RowBuffer::free_rows() noexcept {
+  const State& s = *state_;
+  // A claimed slot counts: claim() hands it out again.
+  return s.fetched_end - s.fetched_at + s.free_ring.read_available();
+}
+
+RowSlot RowBuffer::claim() noexcept {
+  State& s = *state_;
+  if (s.fetched_at == s.fetched_end) {
+    s.fetched_at = 0;
+    s.fetched_end = s.free_ring.pop(s.fetched.data(), s.fetched.size());
+    RIVULET_CHECK(s.fetched_end > 0, "claim() of a full buffer");
+  }
+  s.claimed = true;
+  const std::size_t slot = s.fetched[s.fetched_at];
+  return {{s.feature_rows + slot * s.columns, s.columns}, {s.target_rows + slot * s.targets, s.targets}};
+}
+
+void RowBuffer::publish(const RowTag& tag) noexcept {
+  State& s = *state_;
+  RIVULET_CHECK(s.claimed, "publish() without claim()");
+  const SlotIndex slot = s.fetched[s.fetched_at++];
+  s.claimed = false;
+  std::construct_at(s.tags + slot, tag);
+  s.pending.push_back(slot);
+}
+
+void RowBuffer::flush() noexcept {
+  State& s = *state_;
+  if (s.pending.empty()) return;
+  const std::size_t moved = s.full_ring.push(s.pending.data(), s.pending.size());
+  RIVULET_CHECK(moved == s.pending.size(), "more full slots than slots");
+  s.pending.clear();
+  // After the ring, released to take(): a row that is counted is in the ring, so the count never lies
+  // upwards.
+  waiting_.fetch_add(moved, std::memory_order_release);
+}
+
+// --- train thread ---
+
+std::size_t RowBuffer::take(std::size_t n, std::vector<SlotIndex>& out) {
+  State& s = *state_;
+  n = std::min(n, waiting_.load(std::memory_order_acquire));
+  const std::size_t old = std::min(n, s.front.size());
+  out.insert(out.end(), s.front.rbegin(), s.front.rbegin() + static_cast<std::ptrdiff_t>(old));
+  s.front.resize(s.front.size() - old);
+  const std::size_t begin = out.size();
+  out.resize(begin + (n - old));
+  const std::size_t moved = s.full_ring.pop(out.data() + begin, n - old);
+  RIVULET_CHECK(moved == n - old, "a counted row is missing");
+  waiting_.fetch_sub(n, std::memory_order_relaxed);  // only this thread takes: no one waits for this
+  return n;
+}
+
+void RowBuffer::put_back(std::span<const SlotIndex> slots) {
+  State& s = *state_;
+  RIVULET_CHECK(s.front.size() + slots.size() <= s.rows, "a slot was put back twice");
+  s.front.insert(s.front.end(), slots.rbegin(), slots.rend());
+  waiting_.fetch_add(slots.size(), std::memory_order_relaxed);  // read back by this thread
+}
+
+void RowBuffer::release(std::span<const SlotIndex> slots) {
+  const std::size_t moved = state_->free_ring.push(slots.data(), slots.size());
+  RIVULET_CHECK(moved == slots.size(), "a slot was released twice");
+}
+
+std::span<const float> RowBuffer::features(SlotIndex slot) const noexcept {
+  const State& s = *state_;
+  RIVULET_CHECK(slot < s.rows, "no such slot");
+  return {s.feature_rows + slot * s.columns, s.columns};
+}
+
+std::span<const float> RowBuffer::targets(SlotIndex slot) const noexcept {
+  const State& s = *state_;
+  RIVULET_CHECK(slot < s.rows, "no such slot");
+  return {s.target_rows + slot * s.targets, s.targets};
+}
+
+const RowTag& RowBuffer::tag(SlotIndex slot) const noexcept {
+  RIVULET_CHECK(slot < state_->rows, "no such slot");
+  return state_->tags[slot];
+}
+
+}  // namespace rivulet::buffer
