@@ -1,0 +1,239 @@
+#include "tests/support/kafka_client.h"
+
+#include <librdkafka/rdkafka.h>
+
+#include <array>
+#include <memory>
+
+#include "core/clock.h"
+#include "tests/support/wait.h"
+
+namespace rivulet::testing {
+namespace {
+
+constexpr int call_timeout_ms = 10'000;
+
+template <auto Destroy>
+struct Deleter {
+  template <class T>
+  void operator()(T* object) const {
+    Destroy(object);
+  }
+};
+template <class T, auto Destroy>
+using Owned = std::unique_ptr<T, Deleter<Destroy>>;
+using Client = Owned<rd_kafka_t, rd_kafka_destroy>;
+using Offsets = Owned<rd_kafka_topic_partition_list_t, rd_kafka_topic_partition_list_destroy>;
+
+Error failure(rd_kafka_resp_err_t code, const std::string& what) {
+  return Error{ErrorCode::io, what + ": " + rd_kafka_err2str(code)};
+}
+
+/// What became of the records of one produce() call: the first failure, counted by the delivery reports.
+struct Deliveries {
+  rd_kafka_resp_err_t first_error = RD_KAFKA_RESP_ERR_NO_ERROR;
+};
+
+void on_delivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
+  auto* deliveries = static_cast<Deliveries*>(opaque);
+  if (deliveries != nullptr && deliveries->first_error == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    deliveries->first_error = message->err;
+  }
+}
+
+Result<Client> open_client(rd_kafka_type_t type, const std::map<std::string, std::string>& properties,
+                           Deliveries* deliveries = nullptr) {
+  std::array<char, 512> text{};
+  rd_kafka_conf_t* conf = rd_kafka_conf_new();
+  rd_kafka_conf_set_opaque(conf, deliveries);
+  if (deliveries != nullptr) rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
+  for (const auto& [name, value] : properties) {
+    if (rd_kafka_conf_set(conf, name.c_str(), value.c_str(), text.data(), text.size()) != RD_KAFKA_CONF_OK) {
+      rd_kafka_conf_destroy(conf);
+      return Error{ErrorCode::usage, text.data()};
+    }
+  }
+  rd_kafka_t* client = rd_kafka_new(type, conf, text.data(), text.size());
+  if (client != nullptr) return Client(client);
+  rd_kafka_conf_destroy(conf);
+  return Error{ErrorCode::io, text.data()};
+}
+
+Result<Client> open_producer(const std::string& brokers, Deliveries* deliveries = nullptr) {
+  return open_client(RD_KAFKA_PRODUCER,
+                     {{"bootstrap.servers", brokers},
+                      {"log_level", "0"},
+                      {"acks", "all"},
+                      {"linger.ms", "1"},
+                      {"topic.metadata.propagation.max.ms", "1000"},
+                      {"message.timeout.ms", "15000"}},
+                     deliveries);
+}
+
+Result<Client> open_consumer(const std::string& brokers, const std::string& group) {
+  return open_client(RD_KAFKA_CONSUMER, {{"bootstrap.servers", brokers},
+                                         {"log_level", "0"},
+                                         {"group.id", group},
+                                         {"enable.auto.commit", "false"},
+                                         {"auto.offset.reset", "error"},
+                                         {"fetch.wait.max.ms", "50"}});
+}
+
+/// What one CreateTopics call answered for its one topic.
+Status topic_result(rd_kafka_event_t* event, const std::string& topic) {
+  if (event == nullptr) return Error{ErrorCode::unavailable, "no answer to create " + topic};
+  const Owned<rd_kafka_event_t, rd_kafka_event_destroy> owned(event);
+  if (rd_kafka_event_error(event) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return failure(rd_kafka_event_error(event), "cannot create " + topic);
+  }
+  std::size_t count = 0;
+  const rd_kafka_topic_result_t** results =
+      rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(event), &count);
+  if (count == 1 && rd_kafka_topic_result_error(results[0]) == RD_KAFKA_RESP_ERR_NO_ERROR) return ok();
+  const char* text = count == 1 ? rd_kafka_topic_result_error_string(results[0]) : nullptr;
+  return Error{ErrorCode::io, "cannot create " + topic + ": " + (text == nullptr ? "no reason given" : text)};
+}
+
+bool has_leaders(rd_kafka_t* client, const std::string& topic, int partitions) {
+  const Owned<rd_kafka_topic_t, rd_kafka_topic_destroy> handle(
+      rd_kafka_topic_new(client, topic.c_str(), nullptr));
+  const rd_kafka_metadata_t* metadata = nullptr;
+  if (rd_kafka_metadata(client, 0, handle.get(), &metadata, 2000) != RD_KAFKA_RESP_ERR_NO_ERROR) return false;
+  const Owned<const rd_kafka_metadata_t, rd_kafka_metadata_destroy> owned(metadata);
+  if (metadata->topic_cnt != 1 || metadata->topics[0].partition_cnt != partitions) return false;
+  for (int i = 0; i < partitions; ++i) {
+    if (metadata->topics[0].partitions[i].leader < 0) return false;
+  }
+  return true;
+}
+
+rd_kafka_resp_err_t enqueue(rd_kafka_t* client, const std::string& topic, const TestRecord& record) {
+  return rd_kafka_producev(
+      client, RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(record.partition),
+      RD_KAFKA_V_KEY(record.key.empty() ? nullptr : record.key.data(), record.key.size()),
+      RD_KAFKA_V_VALUE(const_cast<char*>(record.value.data()), record.value.size()),
+      RD_KAFKA_V_TIMESTAMP(record.timestamp_ms), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
+}
+
+TestRecord to_record(const rd_kafka_message_t& message) {
+  TestRecord record;
+  record.value.assign(static_cast<const char*>(message.payload), message.len);
+  record.key.assign(static_cast<const char*>(message.key), message.key_len);
+  record.partition = message.partition;
+  record.timestamp_ms = rd_kafka_message_timestamp(&message, nullptr);
+  record.offset = message.offset;
+  return record;
+}
+
+Offsets one_partition(const std::string& topic, int partition, std::int64_t offset) {
+  Offsets list(rd_kafka_topic_partition_list_new(1));
+  rd_kafka_topic_partition_list_add(list.get(), topic.c_str(), partition)->offset = offset;
+  return list;
+}
+
+}  // namespace
+
+Status wait_for_broker(const std::string& brokers, Duration deadline) {
+  Result<Client> client = open_producer(brokers);
+  if (!client) return client.error();
+  const bool answered = wait_until(
+      [&] {
+        const rd_kafka_metadata_t* metadata = nullptr;
+        const bool good = rd_kafka_metadata(client.value().get(), 0, nullptr, &metadata, 1000) ==
+                          RD_KAFKA_RESP_ERR_NO_ERROR;
+        const Owned<const rd_kafka_metadata_t, rd_kafka_metadata_destroy> owned(metadata);
+        return good && metadata->broker_cnt > 0;
+      },
+      deadline);
+  if (answered) return ok();
+  return Error{ErrorCode::unavailable, "the broker at " + brokers + " does not answer"};
+}
+
+Status create_topic(const std::string& brokers, const std::string& topic, int partitions,
+                    const std::map<std::string, std::string>& configuration) {
+  Result<Client> client = open_producer(brokers);
+  if (!client) return client.error();
+  std::array<char, 512> text{};
+  const Owned<rd_kafka_NewTopic_t, rd_kafka_NewTopic_destroy> wanted(
+      rd_kafka_NewTopic_new(topic.c_str(), partitions, 1, text.data(), text.size()));
+  if (wanted == nullptr) return Error{ErrorCode::usage, text.data()};
+  for (const auto& [name, value] : configuration) {
+    rd_kafka_NewTopic_set_config(wanted.get(), name.c_str(), value.c_str());
+  }
+  rd_kafka_t* handle = client.value().get();
+  const Owned<rd_kafka_queue_t, rd_kafka_queue_destroy> queue(rd_kafka_queue_new(handle));
+  rd_kafka_NewTopic_t* list = wanted.get();
+  rd_kafka_CreateTopics(handle, &list, 1, nullptr, queue.get());
+  const Status created = topic_result(rd_kafka_queue_poll(queue.get(), call_timeout_ms), topic);
+  if (!created) return created;
+  const bool led =
+      wait_until([&] { return has_leaders(handle, topic, partitions); }, std::chrono::seconds(10));
+  if (led) return ok();
+  return Error{ErrorCode::unavailable, topic + " has no leaders"};
+}
+
+Status produce(const std::string& brokers, const std::string& topic, const std::vector<TestRecord>& records) {
+  Deliveries deliveries;
+  Result<Client> client = open_producer(brokers, &deliveries);
+  if (!client) return client.error();
+  rd_kafka_t* handle = client.value().get();
+  for (const TestRecord& record : records) {
+    rd_kafka_resp_err_t code = enqueue(handle, topic, record);
+    while (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
+      rd_kafka_poll(handle, 10);
+      code = enqueue(handle, topic, record);
+    }
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(code, "cannot produce to " + topic);
+  }
+  if (rd_kafka_flush(handle, 20'000) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return Error{ErrorCode::unavailable, "records for " + topic + " were not acknowledged"};
+  }
+  if (deliveries.first_error == RD_KAFKA_RESP_ERR_NO_ERROR) return ok();
+  return failure(deliveries.first_error, "a record for " + topic + " was not written");
+}
+
+Result<std::vector<TestRecord>> consume(const std::string& brokers, const std::string& topic, int partition,
+                                        std::int64_t offset, std::size_t count, Duration deadline) {
+  Result<Client> client = open_consumer(brokers, "rivulet-test-reader");
+  if (!client) return client.error();
+  rd_kafka_t* handle = client.value().get();
+  rd_kafka_poll_set_consumer(handle);
+  rd_kafka_assign(handle, one_partition(topic, partition, offset).get());
+  std::vector<TestRecord> records;
+  const RealClock clock;
+  const TimePoint end = clock.now() + deadline;
+  while (records.size() < count && clock.now() < end) {
+    const Owned<rd_kafka_message_t, rd_kafka_message_destroy> message(rd_kafka_consumer_poll(handle, 100));
+    if (message == nullptr) continue;
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) records.push_back(to_record(*message));
+    if (message->err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET) return failure(message->err, topic);
+  }
+  rd_kafka_consumer_close(handle);
+  if (records.size() == count) return records;
+  return Error{ErrorCode::unavailable, "only " + std::to_string(records.size()) + " of " +
+                                           std::to_string(count) + " records of " + topic + " came"};
+}
+
+Result<std::pair<std::int64_t, std::int64_t>> watermarks(const std::string& brokers, const std::string& topic,
+                                                         int partition) {
+  Result<Client> client = open_consumer(brokers, "rivulet-test-reader");
+  if (!client) return client.error();
+  std::pair<std::int64_t, std::int64_t> ends;
+  const rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
+      client.value().get(), topic.c_str(), partition, &ends.first, &ends.second, call_timeout_ms);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(code, "no watermarks of " + topic);
+  return ends;
+}
+
+Result<std::int64_t> committed_offset(const std::string& brokers, const std::string& group,
+                                      const std::string& topic, int partition) {
+  Result<Client> client = open_consumer(brokers, group);
+  if (!client) return client.error();
+  const Offsets list = one_partition(topic, partition, RD_KAFKA_OFFSET_INVALID);
+  const rd_kafka_resp_err_t code = rd_kafka_committed(client.value().get(), list.get(), call_timeout_ms);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(code, "no offsets of " + group);
+  const std::int64_t offset = list->elems[0].offset;
+  return offset < 0 ? -1 : offset;
+}
+
+}  // namespace rivulet::testing
