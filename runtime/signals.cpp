@@ -1,0 +1,50 @@
+#include "runtime/signals.h"
+
+#include <cerrno>
+#include <csignal>
+
+#include "core/check.h"
+
+namespace rivulet::runtime {
+namespace {
+
+// The one global of the program. A signal handler takes no argument of ours, so the way from it to the one
+// who waits must be a place that both know; lock-free, because nothing else may be touched in a handler.
+std::atomic<StopRequest*> target{nullptr};
+static_assert(std::atomic<StopRequest*>::is_always_lock_free && StopRequest::is_always_lock_free);
+
+void on_signal(int) {
+  const int saved = errno;
+  if (StopRequest* stop = target.load()) {
+    int none = 0;
+    if (!stop->compare_exchange_strong(none, 1)) stop->store(2);
+  }
+  errno = saved;
+}
+
+void install(int signal, void (*handler)(int)) {
+  struct sigaction action{};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  RIVULET_CHECK(sigaction(signal, &action, nullptr) == 0, "cannot install a signal handler");
+}
+
+}  // namespace
+
+SignalHandlers::SignalHandlers(StopRequest& stop) {
+  StopRequest* nobody = nullptr;
+  RIVULET_CHECK(target.compare_exchange_strong(nobody, &stop), "signals have one receiver");
+  install(SIGTERM, on_signal);
+  install(SIGINT, on_signal);
+  install(SIGPIPE, SIG_IGN);
+}
+
+// SIGPIPE stays ignored: nobody wants to die of it during the last writes.
+SignalHandlers::~SignalHandlers() {
+  install(SIGTERM, SIG_DFL);
+  install(SIGINT, SIG_DFL);
+  target.store(nullptr);
+}
+
+}  // namespace rivulet::runtime

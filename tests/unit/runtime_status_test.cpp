@@ -1,0 +1,174 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <csignal>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "runtime/exit_code.h"
+#include "runtime/node_status.h"
+#include "runtime/run.h"
+#include "runtime/signals.h"
+#include "runtime/status_json.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using Json = nlohmann::json;
+
+namespace {
+
+void fill(NodeStatus& s) {
+  s.state = NodeState::training;
+  s.say("round 7");
+  s.set_digest("00ff");
+  s.records_consumed = 90;
+  s.bytes_consumed = 70'650;
+  s.rows_consumed = 89;
+  s.rows_dropped[static_cast<std::size_t>(DropReason::malformed)] = 1;
+  s.stream_rate = 812.5;
+  s.lag_records = 12;
+  s.view = 2;
+  s.rank = 1;
+  s.world = 4;
+  s.rounds = 8;
+  s.steps = 7;
+  s.batches = 4;
+  s.rows_trained = 80;
+  s.rows_waiting = 9;
+  s.group_rows = 300;
+  s.batch_rows = 16;
+  s.loss = 0.25;
+  s.accuracy = 0.9;
+  s.held_out_accuracy = 0.75;
+  s.compute_s = 1.5;
+  s.wait_s = 2.5;
+  s.sync_s = 3.5;
+  s.first_step_s = 0.5;
+  s.seconds_training = 10;
+  s.bytes_sent = 1000;
+  s.bytes_received = 3000;
+  s.digests_compared = 21;
+  s.digests_different = 1;
+}
+
+}  // namespace
+
+TEST_CASE("NodeStatus: every state has a name of its own") {
+  std::set<std::string_view> names;
+  for (int i = 0; i <= static_cast<int>(NodeState::failed); ++i)
+    names.insert(name_of(static_cast<NodeState>(i)));
+  CHECK(names.size() == 8);
+  CHECK(!names.contains("unknown"));
+}
+
+TEST_CASE("Status page: everything a device knows about itself is there under its name") {
+  NodeStatus status;
+  fill(status);
+  const Json page = Json::parse(status_json(status, {"device-1", "demo", "lenet5"}));
+  const Json expected = Json::parse(R"({"id":"device-1","job":"demo","model":"lenet5","state":"training",
+    "phrase":"round 7","view":2,"rank":1,"world":4,"rounds":8,"steps":7,"batches":4,"group_rows":300,"batch_rows":16,
+    "loss":0.25,"accuracy":0.9,"held_out_accuracy":0.75,"records_consumed":90,"bytes_consumed":70650,
+    "rows_consumed":89,"rows_waiting":9,"rows_trained":80,"rows_dropped":{"tombstone":0,"oversize":0,"malformed":1,
+    "missing_field":0,"wrong_shape":0,"wrong_type":0,"nonfinite_value":0,"bad_label":0,"nonfinite_batch":0},
+    "stream_rate":812.5,"lag_records":12,"compute_s":1.5,"wait_s":2.5,"sync_s":3.5,"first_step_s":0.5,
+    "seconds_training":10.0,"bytes_sent":1000,"bytes_received":3000,"digests_compared":21,"digests_different":1,
+    "digest":"00ff","ingest_beat_ns":0,"train_beat_ns":0})");
+  CHECK(page == expected);
+}
+
+TEST_CASE(
+    "Status page: what was not measured is null, what is not a number too, and any text is legal JSON") {
+  NodeStatus status;
+  status.loss = std::numeric_limits<double>::quiet_NaN();
+  status.say("topic \"a\n\xff\"");
+  const Json page = Json::parse(status_json(status, {"d", "j", "m"}));
+  CHECK(page["held_out_accuracy"].is_null());
+  CHECK(page["first_step_s"].is_null());
+  CHECK(page["lag_records"].is_null());
+  CHECK(page["loss"].is_null());
+  CHECK(page["state"] == "starting");
+  CHECK(page["phrase"].get<std::string>().find("topic \"a\n") == 0);
+}
+
+TEST_CASE("Status: a device's summary is made of its numbers and of what the process used") {
+  NodeStatus status;
+  fill(status);
+  const DeviceSummary d = make_device_summary(status, "device-1");
+  CHECK(d.id == "device-1");
+  CHECK(d.rows_consumed == 89);
+  CHECK(d.rows_trained == 80);
+  CHECK(d.rows_waiting == 9);
+  CHECK(d.rows_dropped == std::map<std::string, std::uint64_t>{{"malformed", 1}});
+  CHECK(d.batch_mean == 20);
+  CHECK(d.digest == "00ff");
+  CHECK(d.cpu_s > 0);
+  CHECK(d.max_rss_bytes > 1'000'000);
+  CHECK(d.max_rss_bytes < 1'000'000'000'000);
+  NodeStatus fresh;
+  CHECK(make_device_summary(fresh, "x").batch_mean == 0);
+}
+
+TEST_CASE("Status: texts may be written and read at the same time") {
+  NodeStatus status;
+  std::thread writer([&] {
+    for (int i = 0; i < 2000; ++i) status.say(std::string(100, static_cast<char>('a' + i % 26)));
+  });
+  bool whole = true;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string text = status.phrase();
+    whole = whole && text.find_first_not_of(text.empty() ? ' ' : text[0]) == std::string::npos;
+  }
+  writer.join();
+  CHECK(whole);
+}
+
+TEST_CASE("Signals: the first asks to finish, the next to end now, and a broken pipe is no signal") {
+  StopRequest stop{0};
+  {
+    const SignalHandlers handlers(stop);
+    std::raise(SIGPIPE);
+    CHECK(stop == 0);
+    std::raise(SIGTERM);
+    CHECK(stop == 1);
+    std::raise(SIGINT);
+    CHECK(stop == 2);
+    std::raise(SIGTERM);
+    CHECK(stop == 2);
+  }
+  StopRequest next{0};
+  const SignalHandlers handlers(next);
+  std::raise(SIGINT);
+  CHECK(next == 1);
+  CHECK(stop == 2);
+}
+
+TEST_CASE("--stop-after: rows, rounds or seconds, and a usage error that teaches for anything else") {
+  const auto rows = parse_stop_after("rows=60000");
+  REQUIRE(rows);
+  CHECK(rows.value().rows == 60000);
+  CHECK(rows.value().rounds == 0);
+  CHECK(parse_stop_after("rounds=200").value().rounds == 200);
+  CHECK(parse_stop_after("seconds=0.5").value().seconds == 0.5);
+  for (const char* bad :
+       {"", "rows", "rows=", "rows=0", "rows=-1", "rows=1x", "rounds=1.5", "rows= 5", "steps=5", "seconds=0",
+        "seconds=nan", "seconds=inf", "seconds=-3", "rows=99999999999999999999"}) {
+    CAPTURE(bad);
+    const auto parsed = parse_stop_after(bad);
+    REQUIRE(!parsed);
+    CHECK(parsed.error().code == ErrorCode::usage);
+    CHECK(parsed.error().message.find("rows=N, rounds=N, seconds=N") != std::string::npos);
+  }
+}
+
+TEST_CASE("Exit codes: what a supervisor can rely on") {
+  CHECK(static_cast<int>(exit_code_for(ErrorCode::unavailable)) == 69);
+  CHECK(static_cast<int>(exit_code_for(ErrorCode::peer_lost)) == 75);
+  CHECK(static_cast<int>(exit_code_for(ErrorCode::timed_out)) == 75);
+  CHECK(static_cast<int>(exit_code_for(ErrorCode::superseded)) == 76);
+  CHECK(static_cast<int>(exit_code_for(ErrorCode::invalid_config)) == 78);
+  CHECK(static_cast<int>(exit_code_for(ErrorCode::usage)) == 2);
+  CHECK(static_cast<int>(exit_code_for(ErrorCode::diverged)) == 1);
+  CHECK(static_cast<int>(exit_code_for(ErrorCode::cancelled)) == 0);
+}

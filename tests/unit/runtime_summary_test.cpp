@@ -1,0 +1,115 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "runtime/summary.h"
+
+using namespace rivulet::runtime;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Summary example() {
+  Summary s;
+  s.rounds = 349;
+  s.accuracy = 0.9731;
+  s.rows_per_s = 1499.5;
+  s.time_to_accuracy_s = {{"0.90", 4.5}, {"0.95", 11.25}};
+  s.parameters_equal = false;
+  s.digests_compared = 1396;
+  DeviceSummary d;
+  d.id = "device \"1\"\n";
+  d.rows_consumed = 18'446'744'073'709'551'615ULL;  // no detour over double
+  d.rows_trained = 27'990;
+  d.rows_waiting = 10;
+  d.rows_dropped = {{"malformed", 3}, {"bad_label", 2}};
+  d.stream_rate = 800.25;
+  d.batch_mean = 80.2;
+  d.compute_s = 1;
+  d.wait_s = 2;
+  d.sync_s = 3;
+  d.cpu_s = 4;
+  d.bytes_sent = 5;
+  d.bytes_received = 6;
+  d.max_rss_bytes = 7;
+  d.first_step_s = 0.125;
+  d.digest = "0123456789abcdef0123456789abcdef";
+  s.devices = {d, DeviceSummary{.id = "device-2"}};
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("Summary: the names are those that were promised, in one line") {
+  const std::string line = to_json(example());
+  CHECK(line.find('\n') == std::string::npos);
+  const Json parsed = Json::parse(line);
+  std::string names;
+  for (const auto& [name, value] : parsed.items()) names += name + " ";
+  CHECK(names == "rounds accuracy rows_per_s time_to_accuracy_s parameters_equal digests_compared devices ");
+  names.clear();
+  for (const auto& [name, value] : parsed["devices"][0].items()) names += name + " ";
+  CHECK(names ==
+        "id rows_consumed rows_trained rows_waiting rows_dropped stream_rate batch_mean compute_s wait_s "
+        "sync_s cpu_s "
+        "bytes_sent bytes_received max_rss_bytes first_step_s digest ");
+  CHECK(parsed["time_to_accuracy_s"]["0.90"] == 4.5);
+  CHECK(parsed["devices"][0]["rows_dropped"]["bad_label"] == 2);
+}
+
+TEST_CASE("Summary: what was written is read back, number by number") {
+  const Summary s = example();
+  const auto read = summary_from_json(to_json(s));
+  REQUIRE(read);
+  CHECK(to_json(*read) == to_json(s));
+  CHECK(read->accuracy == s.accuracy);
+  CHECK(read->parameters_equal == false);
+  CHECK(read->time_to_accuracy_s == s.time_to_accuracy_s);
+  REQUIRE(read->devices.size() == 2);
+  CHECK(read->devices[0].id == s.devices[0].id);
+  CHECK(read->devices[0].rows_consumed == s.devices[0].rows_consumed);
+  CHECK(read->devices[0].rows_dropped == s.devices[0].rows_dropped);
+  CHECK(read->devices[0].first_step_s == 0.125);
+}
+
+TEST_CASE("Summary: an unknown accuracy is null, and so is a number that is none") {
+  Summary s = example();
+  s.accuracy.reset();
+  s.rows_per_s = std::numeric_limits<double>::quiet_NaN();
+  s.devices[0].stream_rate = std::numeric_limits<double>::infinity();
+  const Json parsed = Json::parse(to_json(s));
+  CHECK(parsed["accuracy"].is_null());
+  CHECK(parsed["rows_per_s"].is_null());
+  const auto read = summary_from_json(to_json(s));
+  REQUIRE(read);
+  CHECK(!read->accuracy);
+  CHECK(std::isnan(read->rows_per_s));
+}
+
+TEST_CASE("Summary: any other line is no summary") {
+  CHECK(!summary_from_json(""));
+  CHECK(!summary_from_json("ready"));
+  CHECK(!summary_from_json("[]"));
+  CHECK(!summary_from_json("{}"));
+  const std::string line = to_json(example());
+  for (std::size_t n = 0; n < line.size(); ++n) CHECK(!summary_from_json(line.substr(0, n)));
+  const Json whole = Json::parse(line);
+  for (const auto& [name, value] : whole.items()) {
+    CAPTURE(name);
+    Json less = whole;
+    less.erase(name);
+    CHECK(!summary_from_json(less.dump()));
+    Json other = whole;
+    other[name] = "text";
+    CHECK(!summary_from_json(other.dump()));
+  }
+  for (const auto& [name, value] : whole["devices"][0].items()) {
+    CAPTURE(name);
+    Json less = whole;
+    less["devices"][0].erase(name);
+    CHECK(!summary_from_json(less.dump()));
+  }
+}

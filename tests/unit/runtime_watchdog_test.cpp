@@ -1,0 +1,185 @@
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/clock.h"
+#include "runtime/watchdog.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace std::chrono_literals;
+
+// Not in an anonymous namespace: their names must show in the stacks. They wait in a loop, so that nothing is
+// a tail call and the frame stays.
+[[gnu::noinline]] void stalled_in_training() {
+  while (true) pause();
+}
+[[gnu::noinline]] void busy_reading_records(std::atomic<std::int64_t>& beat) {
+  const RealClock clock;
+  while (true) beat = clock.now().time_since_epoch().count();
+}
+[[gnu::noinline]] void blocked_in_communication() {
+  int ends[2];
+  char c = 0;
+  if (pipe(ends) != 0) return;
+  while (read(ends[0], &c, 1) != 1) {
+  }
+}
+
+namespace {
+
+struct Outcome {
+  int status = 0;
+  double seconds = 0;
+  std::string errors;
+};
+
+/// Runs `body` in a child, with its stderr in a pipe.
+template <class Body>
+Outcome run_child(Body body, bool drain = true) {
+  const RealClock clock;
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const TimePoint begin = clock.now();
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    body();
+    _exit(0);
+  }
+  close(ends[1]);
+  Outcome out;
+  char buffer[4096];
+  for (ssize_t n = 0; drain && (n = read(ends[0], buffer, sizeof buffer)) > 0;) {
+    out.errors.append(buffer, static_cast<std::size_t>(n));
+  }
+  waitpid(child, &out.status, 0);
+  out.seconds = to_seconds(clock.now() - begin);
+  close(ends[0]);
+  return out;
+}
+
+std::thread named(const char* name, auto body) {
+  return std::thread([name, body] {
+    pthread_setname_np(pthread_self(), name);
+    body();
+  });
+}
+
+std::int64_t now_ns() {
+  return RealClock().now().time_since_epoch().count();
+}
+
+}  // namespace
+
+/// Three threads; `which` stands still from the beginning, the others show signs of life.
+[[gnu::noinline]] void plant_stall(const std::string& which, Duration deadline) {
+  static std::atomic<std::int64_t> alive{0};
+  const std::int64_t start = now_ns();
+  std::thread train = named("train", [] { stalled_in_training(); });
+  std::thread ingest = named("ingest", [] { busy_reading_records(alive); });
+  std::thread comm = named("comm", [] { blocked_in_communication(); });
+  Watchdog watchdog(deadline);
+  for (const char* name : {"train", "ingest", "comm"}) {
+    const bool stalls = name == which;
+    watchdog.watch({name, [stalls, start] { return stalls ? start : alive.load(); }});
+  }
+  watchdog.start();
+  train.join();
+}
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("Watchdog: a stalled thread ends the process with 70 and the stacks of all threads") {
+  for (const char* which : {"train", "ingest", "comm"}) {
+    CAPTURE(which);
+    const Duration deadline = 1s;
+    const Outcome out = run_child([&] { plant_stall(which, deadline); });
+    CAPTURE(out.errors);
+    CHECK(WIFEXITED(out.status));
+    CHECK(WEXITSTATUS(out.status) == 70);
+    CHECK(out.seconds >= to_seconds(deadline));
+    CHECK(out.seconds < 2 * to_seconds(deadline));
+    CHECK(contains(out.errors, "watchdog: thread '" + std::string(which) + "' has not stepped for "));
+    CHECK(contains(out.errors, " train\n"));
+    CHECK(contains(out.errors, " ingest\n"));
+    CHECK(contains(out.errors, " comm\n"));
+    CHECK(contains(out.errors, " watchdog\n"));
+    CHECK(contains(out.errors, "stalled_in_training"));
+    CHECK(contains(out.errors, "busy_reading_records"));
+    CHECK(contains(out.errors, "blocked_in_communication"));
+    CHECK(contains(out.errors, "plant_stall"));  // the main thread, in join()
+  }
+}
+
+TEST_CASE("Watchdog: a thread that blocks signals is named and does not keep the process alive") {
+  const Outcome out = run_child([] {
+    std::thread deaf = named("deaf", [] {
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_BLOCK, &all, nullptr);
+      while (true) pause();
+    });
+    Watchdog watchdog(1s);
+    watchdog.watch({"deaf", [start = now_ns()] { return start; }});
+    watchdog.start();
+    deaf.join();
+  });
+  CAPTURE(out.errors);
+  CHECK(WEXITSTATUS(out.status) == 70);
+  CHECK(out.seconds < 2);
+  CHECK(contains(out.errors, " deaf\n    (no answer"));
+}
+
+TEST_CASE("Watchdog: a full pipe that nobody reads does not keep the process alive") {
+  const Outcome out = run_child(
+      [] {
+        fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
+        while (write(STDERR_FILENO, "x", 1) == 1) {
+        }
+        fcntl(STDERR_FILENO, F_SETFL, 0);
+        plant_stall("train", 1s);
+      },
+      false);
+  CHECK(WIFEXITED(out.status));
+  CHECK(WEXITSTATUS(out.status) == 70);
+  CHECK(out.seconds < 2);
+}
+
+TEST_CASE("Watchdog: threads that step, or have not started, are left alone, and stop() ends it at once") {
+  const Outcome out = run_child([] {
+    Watchdog watchdog(40ms);
+    watchdog.watch({"steps", [] { return now_ns(); }});
+    watchdog.watch({"later", [] { return std::int64_t{0}; }});
+    watchdog.start();
+    std::atomic<int> looks{0};
+    watchdog.watch({"counts", [&looks] {
+                      ++looks;
+                      looks.notify_all();
+                      return std::int64_t{0};
+                    }});
+    for (int seen = 0; seen < 8; seen = looks) looks.wait(seen);
+    watchdog.stop();
+    const int after = looks;
+    _exit(after >= 8 ? 0 : 1);
+  });
+  CHECK(WIFEXITED(out.status));
+  CHECK(WEXITSTATUS(out.status) == 0);
+  CHECK(out.errors.empty());
+}
