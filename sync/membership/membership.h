@@ -15,26 +15,31 @@ namespace rivulet::sync::membership {
 
 struct MembershipConfig {
   std::string job;
-  Hello hello;                 ///< without nonce
+  Hello hello;  ///< without nonce
   std::uint64_t nonce_seed = 0;
-  Duration close_wait = std::chrono::seconds(1);  ///< others than the first member wait this long before they close
+  Duration close_wait =
+      std::chrono::seconds(1);  ///< others than the first member wait this long before they close
+  Duration mismatch_grace =
+      std::chrono::seconds(3);                     ///< a conflict must last this long before it is an error
+  Duration retry_after = std::chrono::seconds(5);  ///< a record not read back by then is appended again
 };
 
-/// Forms views of a fixed group of `hello.devices` through the job's control log. Every device folds the same log and
-/// acts only on what it has read; nobody is leader. Owner: the train thread, except the AddressBook side, which
-/// is thread-safe (the transport connects on its own thread).
+/// Forms views of a fixed group of `hello.devices` through the job's control log. Every device folds the same
+/// log and acts only on what it has read; nobody is leader. Owner: the train thread, except the AddressBook
+/// side, which is thread-safe (the transport connects on its own thread).
 class Membership : public AddressBook {
  public:
   virtual ~Membership() = default;
   /// Reads the log and moves the protocol on: HELLO, READY, CLOSE. Returns a view this device is a member of
   /// when one newer than the last returned has been closed. Never waits.
-  /// Errors: unavailable (control topic), invalid_config (key and both values and both devices named; or partition
-  /// claimed twice, both devices named; or more devices than job.devices), superseded (a newer session of this id:
-  /// host and pid named). source_lost is not final: poll again.
+  /// Errors: unavailable (control topic), invalid_config (key and both values and both devices named; or
+  /// partition claimed twice, both devices named; or more devices than job.devices), superseded (a newer
+  /// session of this id: host and pid named). source_lost is not final: poll again.
   virtual Result<std::optional<ViewSpec>> poll(TimePoint now) = 0;
   /// This view is over for me; READY for the next one follows.
   virtual void leave_view(const std::string& reason) = 0;
-  /// True when the log says that a member of the current view has started a new session: the view cannot go on.
+  /// True when the log says that a member of the current view has started a new session: the view cannot go
+  /// on.
   [[nodiscard]] virtual bool view_broken() const = 0;
   /// Device ids missing for the next view, or one phrase that says what it waits for; for people.
   [[nodiscard]] virtual std::vector<std::string> waiting_for() const = 0;

@@ -9,23 +9,24 @@
 
 #include "core/result.h"
 
-/// Records of the control topic (promises.md §5.2). JSON, versioned, at most 64 KiB; unknown types and versions
-/// are counted and ignored, so that later versions can add records.
+/// Records of the control topic (promises.md §5.2). JSON, versioned, at most 64 KiB; unknown types and
+/// versions are counted and ignored, so that later versions can add records.
 namespace rivulet::sync::membership {
 
 inline constexpr int protocol_version = 1;
 inline constexpr std::size_t record_max_bytes = 64 * 1024;
 
-/// A new session of a device: voids what its older sessions said. The log offset it is read back at is its session id.
+/// A new session of a device: voids what its older sessions said. The log offset it is read back at is its
+/// session id.
 struct Hello {
   std::string device;
-  std::string nonce;        ///< random; tells the own HELLO from others when reading back
+  std::string nonce;  ///< random; tells the own HELLO from others when reading back
   std::string host;
   std::int64_t pid = 0;
-  std::uint32_t devices = 0;                      ///< job.devices
-  std::string config_hash;                        ///< over the group keys
-  std::map<std::string, std::string> config;      ///< the group keys and values, so that a mismatch can be named
-  std::vector<std::string> partitions;            ///< claimed, as "topic:partition", sorted
+  std::uint32_t devices = 0;                  ///< job.devices
+  std::string config_hash;                    ///< over the group keys
+  std::map<std::string, std::string> config;  ///< the group keys and values, so that a mismatch can be named
+  std::vector<std::string> partitions;        ///< claimed, as "topic:partition", sorted
   bool operator==(const Hello&) const = default;
 };
 /// "I have stopped in every view <= view - 1 and want to be in `view`."
@@ -36,7 +37,7 @@ struct Ready {
   std::uint64_t lineage = 0;  ///< stamp of the state it holds
   std::uint64_t step = 0;
   std::string digest;
-  std::string reason;         ///< why it left the last view; empty at start
+  std::string reason;  ///< why it left the last view; empty at start
   bool operator==(const Ready&) const = default;
 };
 /// Tries to close `view`: the first valid one wins, its log offset is the view's token.
@@ -60,7 +61,8 @@ using ControlRecord = std::variant<Hello, Ready, Close, Addr>;
 
 /// Errors: protocol (too long).
 Result<std::vector<std::byte>> encode(const ControlRecord& record, const std::string& job);
-/// Errors: protocol (not JSON, wrong version, unknown type, missing or oversized field, other job; says which).
+/// Errors: protocol (not JSON, wrong version, unknown type, missing or oversized field, other job; says
+/// which).
 Result<ControlRecord> decode(std::span<const std::byte> bytes, const std::string& job);
 
 }  // namespace rivulet::sync::membership

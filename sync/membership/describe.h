@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sync/membership/fold.h"
+
+/// Private to membership/: who wants to be in the next view, what stands against it, and how to say that.
+namespace rivulet::sync::membership {
+
+using Devices = std::vector<const DeviceEntry*>;
+
+/// Ready devices (`only_live`: live ones), sorted by id. Valid while the fold is not changed.
+Devices devices_of_next_view(const Fold& fold, bool only_live);
+
+/// The first thing that keeps these devices from being one group of `wanted`: configuration, partitions,
+/// number. Fewer than wanted is no conflict. Empty = none.
+std::string first_conflict(const Devices& devices, std::uint32_t wanted);
+
+/// Ids that the next view still misses, as far as the log knows them, then "2 more devices".
+std::vector<std::string> missing_devices(const Fold& fold, std::uint32_t wanted);
+
+}  // namespace rivulet::sync::membership

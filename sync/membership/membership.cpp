@@ -1,0 +1,284 @@
+#include "sync/membership/membership.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "core/rng.h"
+#include "sync/membership/describe.h"
+
+namespace rivulet::sync::membership {
+
+namespace {
+
+constexpr std::size_t entries_per_read = 256;
+constexpr std::size_t reads_per_poll = 16;
+constexpr std::size_t reason_max = 300;  // bytes; a bad one may become three on the wire
+
+/// A record on its way into the log: it exists when it is read back, and may have been lost.
+struct InFlight {
+  bool active = false;
+  TimePoint since{};
+};
+
+std::string make_nonce(const MembershipConfig& config) {
+  const auto salt = static_cast<std::uint64_t>(config.hello.pid);
+  Rng rng = Rng::derive(config.nonce_seed, "nonce." + config.hello.device, salt);
+  std::string nonce;
+  for (int i = 0; i < 32; ++i) nonce += "0123456789abcdef"[rng.below(16)];
+  return nonce;
+}
+
+class LogMembership final : public Membership {
+ public:
+  LogMembership(const MembershipConfig& config, OrderedLog& log) : config_(config), log_(log) {
+    config_.hello.nonce = make_nonce(config);
+  }
+
+  Result<std::optional<ViewSpec>> poll(TimePoint now) override;
+  void leave_view(const std::string& reason) override;
+  [[nodiscard]] bool view_broken() const override;
+  [[nodiscard]] std::vector<std::string> waiting_for() const override;
+  [[nodiscard]] const Fold& fold() const override { return fold_; }
+
+  Status set(std::uint64_t token, const std::string& key, std::span<const std::byte> value) override;
+  std::vector<std::byte> get(std::uint64_t token, const std::string& key, bool& found) override;
+
+ private:
+  Status read_log();
+  void take(const LogEntry& entry);
+  void notice_own(std::int64_t offset, const ControlRecord& record);
+  Status check_session();
+  Status check_conflict(TimePoint now);
+  Status act(TimePoint now);
+  Status say_hello(TimePoint now);
+  Status say_ready(TimePoint now);
+  Status say_close(TimePoint now);
+  Status confirm_view();
+  std::optional<ViewSpec> new_view();
+  [[nodiscard]] bool may_send(const InFlight& record, TimePoint now) const;
+  [[nodiscard]] bool ready_is_asked_for() const;
+  Status append(const ControlRecord& record);
+
+  MembershipConfig config_;
+  OrderedLog& log_;
+  mutable std::mutex
+      mutex_;  // fold_ and session_: written by poll(), read by set() and get() of other threads
+  Fold fold_;
+  std::int64_t session_ = -1;
+  std::uint64_t token_ = 0;  // of the view handed out last
+  bool in_view_ = false;
+  std::string reason_;  // why the last view was left
+  InFlight hello_, ready_;
+  TimePoint closable_since_{};
+  bool closable_ = false;
+  InFlight close_;
+  std::pair<std::uint64_t, std::int64_t> close_for_{0, -1};  // view and newest HELLO the CLOSE was sent for
+  std::int64_t confirmed_for_ = -1;                          // newest HELLO the view was confirmed for
+  bool in_conflict_ = false;
+  TimePoint conflict_since_{};
+  std::optional<Error> final_;
+};
+
+bool LogMembership::may_send(const InFlight& record, TimePoint now) const {
+  return !record.active || now - record.since >= config_.retry_after;
+}
+
+Status LogMembership::append(const ControlRecord& record) {
+  auto bytes = encode(record, config_.job);
+  if (!bytes) return bytes.error();
+  return log_.append(bytes.value());
+}
+
+void LogMembership::notice_own(std::int64_t offset, const ControlRecord& record) {
+  if (const auto* hello = std::get_if<Hello>(&record)) {
+    const bool own = hello->device == config_.hello.device && hello->nonce == config_.hello.nonce;
+    if (own && session_ < 0) session_ = offset;
+  } else if (const auto* ready = std::get_if<Ready>(&record)) {
+    // Read back, counted or not: say_ready() decides anew.
+    if (ready->device == config_.hello.device && ready->session == session_) ready_.active = false;
+  }
+}
+
+void LogMembership::take(const LogEntry& entry) {
+  auto record = decode(entry.bytes, config_.job);
+  const std::lock_guard lock(mutex_);
+  if (!record) {
+    ++fold_.ignored;
+    fold_.next_offset = std::max(fold_.next_offset, entry.offset + 1);
+    return;
+  }
+  apply(fold_, entry.offset, record.value());
+  notice_own(entry.offset, record.value());
+}
+
+Status LogMembership::read_log() {
+  for (std::size_t i = 0; i < reads_per_poll; ++i) {
+    const auto entries = log_.poll(entries_per_read);
+    if (!entries) return entries.error();
+    if (entries.value().empty()) break;
+    for (const auto& entry : entries.value()) take(entry);
+  }
+  return ok();
+}
+
+Status LogMembership::check_session() {
+  if (session_ < 0) return ok();
+  const auto it = fold_.devices.find(config_.hello.device);
+  if (it == fold_.devices.end() || it->second.session == session_) return ok();
+  const Hello& newer = it->second.hello;
+  final_ = Error{ErrorCode::superseded, "a newer session of device " + config_.hello.device +
+                                            " was started on host " + newer.host + " (pid " +
+                                            std::to_string(newer.pid) + ")"};
+  return *final_;
+}
+
+/// A conflict is an error only after it lasted, so that a device which is just being replaced does not end
+/// the others. It goes on lasting while its devices are asked to show again that they live.
+Status LogMembership::check_conflict(TimePoint now) {
+  const std::string& self = config_.hello.device;
+  if (session_ < 0 || in_view_ || conflict(fold_, self, false).empty()) {
+    in_conflict_ = false;
+    return ok();
+  }
+  const std::string text = conflict(fold_, self, true);
+  if (text.empty()) return ok();
+  if (!in_conflict_) conflict_since_ = now;
+  in_conflict_ = true;
+  if (now - conflict_since_ < config_.mismatch_grace) return ok();
+  final_ = Error{ErrorCode::invalid_config, text};
+  return *final_;
+}
+
+Status LogMembership::say_hello(TimePoint now) {
+  if (!may_send(hello_, now)) return ok();
+  hello_ = {true, now};
+  return append(config_.hello);
+}
+
+/// With enough READYs, or with one that does not fit, only those that live may count: everybody repeats its
+/// own.
+bool LogMembership::ready_is_asked_for() const {
+  if (devices_of_next_view(fold_, false).size() >= config_.hello.devices) return true;
+  return !conflict(fold_, config_.hello.device, false).empty();
+}
+
+Status LogMembership::say_ready(TimePoint now) {
+  const auto it = fold_.devices.find(config_.hello.device);
+  if (it == fold_.devices.end() || !may_send(ready_, now)) return ok();
+  if (is_live(fold_, it->second)) return ok();
+  if (is_ready(fold_, it->second) && !ready_is_asked_for()) return ok();
+  ready_ = {true, now};
+  Ready ready;
+  ready.device = config_.hello.device;
+  ready.session = session_;
+  ready.view = fold_.view.number + 1;
+  ready.reason = reason_;
+  return append(ready);
+}
+
+Status LogMembership::say_close(TimePoint now) {
+  const auto live = devices_of_next_view(fold_, true);
+  const auto me =
+      std::find_if(live.begin(), live.end(), [&](const auto* d) { return d->session == session_; });
+  if (me == live.end() || !why_not_closable(fold_, config_.hello.devices).empty()) {
+    closable_ = false;
+    return ok();
+  }
+  if (!closable_) closable_since_ = now;
+  closable_ = true;
+  if (me != live.begin() && now - closable_since_ < config_.close_wait) return ok();
+  const std::pair target{fold_.view.number + 1, fold_.last_hello};
+  if (close_for_ == target && !may_send(close_, now)) return ok();
+  close_for_ = target;
+  close_ = {true, now};
+  return append(Close{config_.hello.device, session_, target.first});
+}
+
+/// Somebody who is not of this view said HELLO: its first member shows that the view lives, so that the
+/// newcomer can be told instead of waiting for ever.
+Status LogMembership::confirm_view() {
+  if (fold_.view.members.empty() || fold_.view.members.front() != config_.hello.device || view_broken())
+    return ok();
+  const std::int64_t said = std::max(static_cast<std::int64_t>(fold_.view.token), fold_.view.confirmed);
+  if (fold_.last_hello < said || confirmed_for_ == fold_.last_hello) return ok();
+  confirmed_for_ = fold_.last_hello;
+  return append(Close{config_.hello.device, session_, fold_.view.number});
+}
+
+std::optional<ViewSpec> LogMembership::new_view() {
+  const auto it = fold_.view.sessions.find(config_.hello.device);
+  const bool mine = session_ >= 0 && it != fold_.view.sessions.end() && it->second == session_;
+  if (!mine || fold_.view.token == token_) return std::nullopt;
+  token_ = fold_.view.token;
+  in_view_ = view_intact(fold_) && !view_left(fold_);
+  reason_ = in_view_ ? "" : "the view was broken before it began";
+  if (!in_view_) return std::nullopt;
+  ViewSpec view{fold_.view.number, fold_.view.token, fold_.view.members, 0};
+  const auto rank = std::find(view.members.begin(), view.members.end(), config_.hello.device);
+  view.rank = static_cast<std::uint32_t>(rank - view.members.begin());
+  return view;
+}
+
+Status LogMembership::act(TimePoint now) {
+  if (session_ < 0) return say_hello(now);
+  if (in_view_) return confirm_view();
+  if (auto said = say_ready(now); !said) return said;
+  return say_close(now);
+}
+
+Result<std::optional<ViewSpec>> LogMembership::poll(TimePoint now) {
+  if (final_) return *final_;
+  // What was read before an error counts; a log that is away only delays the protocol.
+  if (auto read = read_log(); !read) return read.error();
+  if (auto session = check_session(); !session) return session.error();
+  auto view = new_view();
+  if (view) return view;
+  if (auto fits = check_conflict(now); !fits) return fits.error();
+  if (auto acted = act(now); !acted) return acted.error();
+  return view;
+}
+
+void LogMembership::leave_view(const std::string& reason) {
+  in_view_ = false;
+  reason_ = reason.substr(0, reason_max);
+}
+
+bool LogMembership::view_broken() const {
+  return in_view_ && (fold_.view.token != token_ || !view_intact(fold_) || view_left(fold_));
+}
+
+std::vector<std::string> LogMembership::waiting_for() const {
+  if (in_view_) return {};
+  if (session_ < 0) return {"the control log"};
+  auto missing = missing_devices(fold_, config_.hello.devices);
+  if (!missing.empty()) return missing;
+  const std::string text = conflict(fold_, config_.hello.device, false);
+  return {text.empty() ? "the view to be closed" : text};
+}
+
+Status LogMembership::set(std::uint64_t token, const std::string& key, std::span<const std::byte> value) {
+  Addr addr{config_.hello.device, -1, token, key, {value.begin(), value.end()}};
+  {
+    const std::lock_guard lock(mutex_);
+    addr.session = session_;
+    if (fold_.view.token != token || fold_.view.number == 0) {
+      return Error{ErrorCode::cancelled, "the view with token " + std::to_string(token) + " is over"};
+    }
+  }
+  return append(addr);
+}
+
+std::vector<std::byte> LogMembership::get(std::uint64_t token, const std::string& key, bool& found) {
+  const std::lock_guard lock(mutex_);
+  const auto it = fold_.addresses.find({token, key});
+  found = it != fold_.addresses.end();
+  return found ? it->second : std::vector<std::byte>();
+}
+
+}  // namespace
+
+std::unique_ptr<Membership> make_membership(const MembershipConfig& config, OrderedLog& log) {
+  return std::make_unique<LogMembership>(config, log);
+}
+
+}  // namespace rivulet::sync::membership

@@ -1,0 +1,226 @@
+#include <doctest/doctest.h>
+
+#include "core/rng.h"
+#include "sync/membership/fold.h"
+
+using namespace rivulet;
+using namespace rivulet::sync::membership;
+
+namespace {
+
+/// Writes records at growing offsets, with holes, as a broker does.
+struct Script {
+  Fold fold;
+  std::int64_t next = 0;
+  std::int64_t put(const ControlRecord& record) {
+    const std::int64_t offset = next;
+    next += 3;
+    apply(fold, offset, record);
+    return offset;
+  }
+  std::int64_t hello(const std::string& device, std::uint32_t devices = 2, const std::string& hash = "h") {
+    Hello hello;
+    hello.device = device;
+    hello.nonce = device + std::to_string(next);
+    hello.host = "host-" + device;
+    hello.pid = 100;
+    hello.devices = devices;
+    hello.config_hash = hash;
+    hello.config = {{"job.devices", std::to_string(devices)}, {"batch.tick", hash == "h" ? "100ms" : "50ms"}};
+    hello.partitions = {"t:" + device};
+    return put(hello);
+  }
+  std::int64_t ready(const std::string& device, std::int64_t session, std::uint64_t view = 1) {
+    return put(Ready{device, session, view, 0, 0, "", ""});
+  }
+  std::int64_t close(const std::string& device, std::int64_t session, std::uint64_t view = 1) {
+    return put(Close{device, session, view});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("Fold: HELLO, READY of everybody, CLOSE makes a view whose token is the offset of the CLOSE") {
+  Script s;
+  const auto b = s.hello("b");
+  const auto a = s.hello("a");
+  s.ready("b", b);
+  CHECK(why_not_closable(s.fold, 2) == "1 of 2 devices are ready");
+  s.ready("a", a);
+  CHECK(why_not_closable(s.fold, 2).empty());
+  const auto token = s.close("b", b);
+  CHECK(s.fold.view.number == 1);
+  CHECK(s.fold.view.token == static_cast<std::uint64_t>(token));
+  CHECK(s.fold.view.members == std::vector<std::string>{"a", "b"});
+  CHECK(view_intact(s.fold));
+  CHECK_FALSE(view_left(s.fold));
+  CHECK(s.fold.ignored == 0);
+  s.ready("a", a, 2);
+  CHECK(view_left(s.fold));
+  s.hello("a");
+  CHECK_FALSE(view_intact(s.fold));
+}
+
+TEST_CASE("Fold: the first valid CLOSE wins, a second one changes nothing") {
+  Script s;
+  const auto a = s.hello("a");
+  const auto b = s.hello("b");
+  s.ready("a", a);
+  s.ready("b", b);
+  const auto token = s.close("b", b);
+  const auto again = s.close("a", a);
+  CHECK(s.fold.view.number == 1);
+  CHECK(s.fold.view.token == static_cast<std::uint64_t>(token));
+  CHECK(s.fold.view.confirmed == again);
+}
+
+TEST_CASE("Fold: records that are void, stale or invalid are ignored and counted") {
+  Script s;
+  const auto old = s.hello("a");
+  const auto a = s.hello("a");
+  const auto b = s.hello("b");
+  std::uint64_t expected = 0;
+  const auto ignored = [&](const char* what, const ControlRecord& record) {
+    const auto before = s.fold.devices;
+    const auto view = s.fold.view;
+    s.put(record);
+    CHECK_MESSAGE(s.fold.ignored == ++expected, what);
+    CHECK_MESSAGE((s.fold.devices == before && s.fold.view == view), what);
+  };
+  ignored("READY of an older session", Ready{"a", old, 1, 0, 0, "", ""});
+  ignored("READY of a session that never was", Ready{"a", 999, 1, 0, 0, "", ""});
+  ignored("READY of an unknown device", Ready{"x", a, 1, 0, 0, "", ""});
+  ignored("READY for the wrong view", Ready{"a", a, 2, 0, 0, "", ""});
+  ignored("READY for view 0", Ready{"a", a, 0, 0, 0, "", ""});
+  ignored("READY with a lineage above the closed view", Ready{"a", a, 1, 5, 0, "", ""});
+  ignored("CLOSE of a device that is not ready", Close{"a", a, 1});
+  s.ready("a", a);
+  ignored("CLOSE with too few", Close{"a", a, 1});
+  ignored("ADDR before any view", Addr{"a", a, 0, "k", {}});
+  s.ready("b", b);
+  ignored("CLOSE of an older session", Close{"a", old, 1});
+  ignored("CLOSE of a later view", Close{"a", a, 2});
+  const auto token = static_cast<std::uint64_t>(s.close("a", a));
+  ignored("READY for the view that has closed", Ready{"b", b, 1, 0, 0, "", ""});
+  ignored("ADDR of another token", Addr{"a", a, token + 1, "k", {}});
+  ignored("ADDR of another session", Addr{"a", old, token, "k", {}});
+  ignored("ADDR of a stranger", Addr{"x", a, token, "k", {}});
+  Hello twin = s.fold.devices.at("a").hello;
+  ignored("the same HELLO written twice", twin);
+  apply(s.fold, 0, Close{"a", a, 2});  // an offset seen before
+  CHECK(s.fold.ignored == ++expected);
+}
+
+TEST_CASE("Fold: a READY counts only until the next HELLO of anybody") {
+  Script s;
+  const auto a = s.hello("a");
+  const auto b = s.hello("b");
+  s.ready("a", a);
+  s.ready("b", b);
+  const auto c = s.hello("c", 2);
+  CHECK(is_ready(s.fold, s.fold.devices.at("a")));
+  CHECK_FALSE(is_live(s.fold, s.fold.devices.at("a")));
+  s.close("a", a);
+  CHECK(s.fold.view.number == 0);
+  s.ready("a", a);
+  s.ready("c", c);  // b is dead and never says READY again
+  s.close("a", a);
+  CHECK(s.fold.view.members == std::vector<std::string>{"a", "c"});
+}
+
+TEST_CASE("Fold: different configurations, a partition claimed twice or too many devices do not close") {
+  Script s;
+  const auto a = s.hello("a", 2);
+  const auto b = s.hello("b", 2, "other");
+  s.ready("a", a);
+  s.ready("b", b);
+  CHECK(why_not_closable(s.fold, 2) == "'batch.tick' is 100ms on a and 50ms on b");
+  s.close("a", a);
+  CHECK(s.fold.view.number == 0);
+
+  Script twice;
+  Hello claims{"a", "n1", "h", 1, 2, "h", {}, {"t:0"}};
+  const auto first = twice.put(claims);
+  claims.device = "b";
+  const auto second = twice.put(claims);
+  twice.ready("a", first);
+  twice.ready("b", second);
+  CHECK(why_not_closable(twice.fold, 2) ==
+        "partition t:0 is claimed by a and by b; every device needs its own (source.partitions)");
+  twice.close("a", first);
+  CHECK(twice.fold.view.number == 0);
+
+  Script many;
+  const auto x = many.hello("x");
+  const auto y = many.hello("y");
+  const auto z = many.hello("z");
+  many.ready("x", x);
+  many.ready("y", y);
+  many.ready("z", z);
+  CHECK(why_not_closable(many.fold, 2) == "3 devices want to be in a group of job.devices = 2: x, y, z");
+  many.close("x", x);
+  CHECK(many.fold.view.number == 0);
+}
+
+TEST_CASE("Fold: addresses are those of the current view and bounded") {
+  Script s;
+  const auto a = s.hello("a", 1);
+  s.ready("a", a);
+  const auto token = static_cast<std::uint64_t>(s.close("a", a));
+  for (int i = 0; i < 200; ++i) s.put(Addr{"a", a, token, "k" + std::to_string(i), {std::byte{1}}});
+  CHECK(s.fold.addresses.size() == addresses_max_per_member);
+  s.put(Addr{"a", a, token, "k0", {std::byte{2}}});
+  CHECK(s.fold.addresses.at({token, "k0"}) == std::vector<std::byte>{std::byte{2}});
+  s.ready("a", a, 2);
+  s.close("a", a, 2);
+  CHECK(s.fold.addresses.empty());
+}
+
+TEST_CASE("Fold: ten thousand names do not fill it, and members and ready devices stay") {
+  Script s;
+  const auto a = s.hello("a", 1);
+  s.ready("a", a);
+  s.close("a", a);
+  for (int i = 0; i < 10'000; ++i) s.hello("pod-" + std::to_string(i), 1);
+  CHECK(s.fold.devices.size() == devices_max);
+  CHECK(s.fold.devices.contains("a"));
+  CHECK(s.fold.devices.contains("pod-9999"));
+  CHECK_FALSE(s.fold.devices.contains("pod-0"));
+}
+
+TEST_CASE("Fold: random records keep one token per view, tokens rise, members are live sessions") {
+  Rng rng(7);
+  std::uint64_t views = 0;
+  for (int run = 0; run < 200; ++run) {
+    Script s;
+    const std::vector<std::string> ids{"a", "b", "c", "d"};
+    ClosedView last;
+    for (int step = 0; step < 400; ++step) {
+      const std::string& id = ids[rng.below(4)];
+      const auto it = s.fold.devices.find(id);
+      const auto session = it == s.fold.devices.end() || rng.below(8) == 0
+                               ? static_cast<std::int64_t>(rng.below(30))
+                               : it->second.session;
+      const std::uint64_t view = s.fold.view.number + (rng.below(8) == 0 ? rng.below(3) : 1);
+      const auto kind = rng.below(20);
+      if (kind == 0) {
+        s.hello(id, 3, rng.below(10) == 0 ? "other" : "h");
+      } else if (kind < 12) {
+        s.ready(id, session, view);
+      } else {
+        s.close(id, session, view);
+      }
+      if (s.fold.view.number != last.number) {
+        REQUIRE(s.fold.view.number == last.number + 1);
+        REQUIRE(s.fold.view.token > last.token);
+        REQUIRE(s.fold.view.members.size() == 3);
+        REQUIRE(view_intact(s.fold));
+        ++views;
+      } else {
+        REQUIRE(s.fold.view.token == last.token);
+      }
+      last = s.fold.view;
+    }
+  }
+  CHECK(views > 500);
+}
