@@ -28,8 +28,12 @@ constexpr std::size_t checksum_offset = 248;
 ///       64     8  compute_seconds (f64)    184     4  interval.rows_trained
 ///       72     8  wait_seconds (f64)       188     4  interval.rows_dropped
 ///       80     8  sync_seconds (f64)       192     4  section_bytes
-///       88     8  loss_sum (f64)           196    52  zero
-///       96     8  correct                  248     8  XXH3 of the 248 bytes before
+///       88     8  loss_sum (f64)           196     4  zero
+///       96     8  correct                  200     8  agreed_rows
+///                                          208     8  stop_at_step
+///                                          216     8  stop_at_rows
+///                                          224    24  zero
+///                                          248     8  XXH3 of the 248 bytes before
 template <class F, class Visit>
 void for_each_field(F& f, Visit visit) {
   visit(8, f.view);
@@ -61,6 +65,9 @@ void for_each_field(F& f, Visit visit) {
   visit(184, f.interval.rows_trained);
   visit(188, f.interval.rows_dropped);
   visit(192, f.section_bytes);
+  visit(200, f.agreed_rows);
+  visit(208, f.stop_at_step);
+  visit(216, f.stop_at_rows);
 }
 
 template <class T>

@@ -50,6 +50,9 @@ struct Facts {
   Digest digest;                  ///< of the agreed state before this round
   std::uint64_t plan_hash = 0;    ///< of the plan of the last round
   std::uint64_t rows_max = 0;     ///< most rows it could take in one batch (memory, slab)
+  std::uint64_t agreed_rows = 0;  ///< row clock of the agreed state
+  std::uint64_t stop_at_step = 0; ///< this device asks the group to end with this applied round; 0 = no wish
+  std::uint64_t stop_at_rows = 0; ///< ... with the round that brings the row clock here
   RowInterval interval;           ///< rows this round accounts for, if it aggregates
   std::uint32_t section_bytes = 0;///< length of the second section, 0 = none
   bool operator==(const Facts&) const = default;

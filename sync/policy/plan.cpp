@@ -51,6 +51,16 @@ void back_off(const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
 }
 
 
+/// The wish of any device ends the group, in the same round everywhere.
+bool reaches_limit(const FactsTable& table, Mode mode) {
+  const bool applies = mode == Mode::gradients || mode == Mode::parameters;
+  const std::uint64_t rows = applies ? total_rows(table) : 0;
+  return std::any_of(table.facts.begin(), table.facts.end(), [&](const Facts& f) {
+    const bool by_step = f.stop_at_step > 0 && f.step + (applies ? 1 : 0) >= f.stop_at_step;
+    return by_step || (f.stop_at_rows > 0 && f.agreed_rows + rows >= f.stop_at_rows);
+  });
+}
+
 }  // namespace
 
 std::string_view name_of(Mode mode) noexcept {
@@ -76,13 +86,13 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Policy
   plan.payload_max_bytes = config.contribution_bytes;
   plan.next_rows.assign(table.size(), 0);
   plan.next_wait = config.max_wait;
-  plan.stop = any_flag(table, flag_stop);
   for (std::uint32_t rank = 0; rank < table.size(); ++rank)
     if ((table.facts[rank].flags & flag_leaving) != 0) plan.leaving.push_back(rank);
   set_weights(table, plan);
   law.propose(table, config, state, plan);
   if (plan.mode == Mode::gradients && has_local_steps(table)) plan.mode = Mode::parameters;  // replicas differ
   back_off(config, state, plan);
+  plan.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.mode);
   ++state.round;
   state.last = plan;
   return plan;

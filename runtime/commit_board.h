@@ -1,0 +1,47 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/check.h"
+#include "core/record.h"
+
+namespace rivulet::runtime {
+
+/// The one arrow that goes back: which offsets of this device's partitions the agreed state covers.
+/// Written by the train thread, read by the ingest thread.
+class CommitBoard {
+ public:
+  explicit CommitBoard(std::span<const PartitionId> partitions) : slots_(partitions.size()) {
+    for (std::size_t i = 0; i < partitions.size(); ++i) slots_[i].partition = partitions[i];
+  }
+  /// Train thread: everything below `next` of this partition is part of the agreed state. Other devices' are ignored.
+  void covered(const PartitionId& partition, const RowCursor& next) noexcept {
+    for (auto& slot : slots_)
+      if (slot.partition == partition) slot.offset.store(next.offset, std::memory_order_release);
+  }
+  /// Ingest thread: positions that moved since the last call.
+  void take_news(std::vector<NextOffset>& out) {
+    out.clear();
+    for (auto& slot : slots_) {
+      const std::int64_t offset = slot.offset.load(std::memory_order_acquire);
+      if (offset == slot.told) continue;
+      slot.told = offset;
+      out.push_back({slot.partition, offset});
+    }
+  }
+
+ private:
+  struct Slot {
+    PartitionId partition;
+    std::atomic<std::int64_t> offset{-1};
+    std::int64_t told = -1;  // ingest thread
+    Slot() = default;
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
+  };
+  std::vector<Slot> slots_;
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,173 @@
+#include "runtime/ingest.h"
+
+#include <algorithm>
+
+namespace rivulet::runtime {
+
+Ingest::Ingest(const IngestConfig& config, const Parts& parts)
+    : config_(config),
+      parts_(parts),
+      consumed_(parts.metrics.counter("rows_consumed_total")),
+      decoded_rows_(parts.metrics.counter("decode_records_total", {{"format", config.format}, {"result", "ok"}})),
+      decoded_dropped_(
+          parts.metrics.counter("decode_records_total", {{"format", config.format}, {"result", "dropped"}})),
+      rate_gauge_(parts.metrics.gauge("stream_rows_per_second")),
+      waiting_gauge_(parts.metrics.gauge("buffer_rows")),
+      backpressure_(parts.metrics.counter("backpressure_seconds_total", {{"stage", "buffer"}})),
+      commits_ok_(parts.metrics.counter("kafka_offset_commits_total", {{"result", "ok"}})),
+      commits_failed_(parts.metrics.counter("kafka_offset_commits_total", {{"result", "failed"}})),
+      last_commit_(parts.metrics.gauge("kafka_last_commit_timestamp_seconds")) {
+  for (std::size_t i = 0; i < drop_reasons; ++i)
+    dropped_.push_back(
+        &parts.metrics.counter("rows_dropped_total", {{"reason", name_of(static_cast<DropReason>(i))}}));
+  parts.metrics.gauge("buffer_capacity_rows").set(static_cast<double>(parts.rows.capacity()));
+  next_commit_ = parts.clock.now() + config.commit_every;
+}
+
+Turn Ingest::step() {
+  int work = decode_waiting();
+  if (!failure_ && at_ == records_.size()) work += read_records();
+  parts_.rows.flush();
+  newest_amendable_ = false;
+  if (work > 0) parts_.worker.notify();
+  const TimePoint now = parts_.clock.now();
+  commit_if_due(now);
+  publish_status(now);
+  Turn turn;
+  turn.work = work;
+  turn.finished = failure_.has_value();
+  turn.wake_at = std::min({parts_.source.next_due(), next_commit_, now + std::chrono::milliseconds(100)});
+  if (parts_.rows.free_rows() == 0 || turn.wake_at <= now) turn.wake_at = now + std::chrono::milliseconds(1);
+  return turn;
+}
+
+int Ingest::read_records() {
+  const TimePoint before = parts_.clock.now();
+  const std::size_t room = std::min(config_.records_per_step, parts_.rows.free_rows());
+  auto polled = parts_.source.poll(room, config_.poll_wait);
+  if (room == 0) backpressure_.add(to_seconds(parts_.clock.now() - before));
+  if (!polled) {
+    handle_source_error(polled.error());
+    return 0;
+  }
+  records_ = polled.value();
+  at_ = 0;
+  std::uint64_t bytes = 0;
+  for (const auto& r : records_) bytes += r.value.size();
+  parts_.status.records_consumed.fetch_add(records_.size(), std::memory_order_relaxed);
+  parts_.status.bytes_consumed.fetch_add(bytes, std::memory_order_relaxed);
+  return decode_waiting();
+}
+
+void Ingest::handle_source_error(const Error& error) {
+  records_ = {};
+  at_ = 0;
+  if (error.code == ErrorCode::source_lost) {
+    parts_.log.write(Level::warn, error.message);
+    return;
+  }
+  failure_ = error;
+}
+
+int Ingest::decode_waiting() {
+  int done = 0;
+  while (at_ < records_.size() && !failure_) {
+    if (!decode_one(records_[at_])) break;
+    ++at_;
+    ++done;
+  }
+  return done;
+}
+
+bool Ingest::decode_one(const Record& record) {
+  if (!opened_) {
+    parts_.decoder.begin(record);
+    opened_ = true;
+    row_ = 0;
+  }
+  while (parts_.rows.free_rows() > 0) {
+    const stream::Decoded step = parts_.decoder.next(parts_.rows.claim());
+    if (step.kind == stream::Decoded::Kind::end) {
+      finish_record(record);
+      return true;
+    }
+    if (step.kind == stream::Decoded::Kind::row)
+      publish(record);
+    else
+      drop(record, step);
+    if (failure_) return true;
+  }
+  return false;
+}
+
+void Ingest::publish(const Record& record) {
+  RowTag tag;
+  tag.position = {record.partition, {record.offset, row_}};
+  tag.next = {record.offset, row_ + 1};
+  tag.timestamp_ms = record.timestamp_ms;
+  tag.dropped_before = std::exchange(dropped_before_[record.partition], 0);
+  parts_.rows.publish(tag);
+  newest_amendable_ = true;
+  ++row_;
+  rate_.arrived(1, parts_.clock.now());
+  consumed_.add(1);
+  parts_.status.rows_consumed.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Ingest::drop(const Record& record, const stream::Decoded& step) {
+  const auto reason = static_cast<std::size_t>(step.reason);
+  dropped_before_[record.partition] += step.rows;
+  row_ += step.rows;
+  dropped_[reason]->add(step.rows);
+  decoded_dropped_.add(1);
+  parts_.status.rows_dropped[reason].fetch_add(step.rows, std::memory_order_relaxed);
+  const std::string where = "partition " + std::to_string(record.partition.partition) + ", offset " +
+                            std::to_string(record.offset) + ": " + std::string(parts_.decoder.detail());
+  if (config_.stop_on_bad_row)
+    failure_ = Error{ErrorCode::bad_record, "bad row (" + std::string(name_of(step.reason)) + ") at " + where +
+                                                "; decode.on_error = \"stop\""};
+  else
+    parts_.log.write(Level::warn, "row dropped",
+                     {{"reason", std::string(name_of(step.reason))}, {"at", where}});
+}
+
+/// The cursor after a record's last row is the next record, so that intervals of neighbours touch.
+void Ingest::finish_record(const Record& record) {
+  if (newest_amendable_) parts_.rows.amend_newest({record.offset + 1, 0});
+  newest_amendable_ = false;
+  opened_ = false;
+  decoded_rows_.add(1);
+}
+
+void Ingest::commit_if_due(TimePoint now) {
+  if (now < next_commit_) return;
+  next_commit_ = now + config_.commit_every;
+  if (!config_.commit) return;
+  parts_.commits.take_news(commit_news_);
+  if (commit_news_.empty()) return;
+  if (auto committed = parts_.source.commit(commit_news_); committed) {
+    commits_ok_.add(1);
+    last_commit_.set(static_cast<double>(unix_time_ms()) / 1000.0);
+  } else {
+    commits_failed_.add(1);
+    parts_.log.write(Level::warn, "offset commit failed", {{"error", committed.error().message}});
+  }
+}
+
+void Ingest::publish_status(TimePoint now) {
+  const double rate = rate_.rows_per_second(now);
+  rate_gauge_.set(rate);
+  parts_.status.stream_rate.store(rate, std::memory_order_relaxed);
+  const std::size_t waiting = parts_.rows.waiting();
+  waiting_gauge_.set(static_cast<double>(waiting));
+  parts_.status.rows_waiting.store(waiting, std::memory_order_relaxed);
+  parts_.status.ingest_beat_ns.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  std::int64_t lag = 0;
+  for (const auto& p : parts_.source.partitions()) {
+    if (p.high_watermark < 0 || p.next_offset < 0) return;
+    lag += p.high_watermark - p.next_offset;
+  }
+  parts_.status.lag_records.store(lag, std::memory_order_relaxed);
+}
+
+}  // namespace rivulet::runtime

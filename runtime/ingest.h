@@ -1,0 +1,93 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "buffer/row_buffer.h"
+#include "core/clock.h"
+#include "core/metrics.h"
+#include "core/wake.h"
+#include "runtime/agent.h"
+#include "runtime/commit_board.h"
+#include "runtime/log.h"
+#include "runtime/node_status.h"
+#include "stream/decoder.h"
+#include "stream/rate.h"
+#include "stream/source.h"
+
+namespace rivulet::runtime {
+
+struct IngestConfig {
+  std::size_t records_per_step = 512;
+  Duration poll_wait = std::chrono::milliseconds(5);     ///< how long the source may wait inside poll()
+  Duration commit_every = std::chrono::seconds(1);
+  bool commit = true;                                    ///< false: nothing is ever published (dry run)
+  bool stop_on_bad_row = false;                          ///< decode.on_error = "stop"
+  std::string format;                                    ///< for metrics
+};
+
+/// Source -> decoder -> slab: owns every call on the source, the decoder and the producer end of the buffer.
+/// Never asks for more records than there are free rows; a record whose rows do not all fit waits half decoded.
+/// A bad row is dropped and counted by reason; the loop goes on.
+class Ingest final : public Agent {
+ public:
+  struct Parts {
+    const Clock& clock;
+    stream::RecordSource& source;
+    stream::Decoder& decoder;
+    buffer::RowBuffer& rows;
+    CommitBoard& commits;
+    NodeStatus& status;
+    MetricsSink& metrics;
+    Logger& log;
+    Wake& worker;  ///< told when rows arrived
+  };
+  Ingest(const IngestConfig& config, const Parts& parts);
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "ingest"; }
+  Turn step() override;
+  /// Set once the source cannot go on (or a bad row must stop the device); the loop has ended then.
+  [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
+
+ private:
+  int read_records();
+  int decode_waiting();
+  bool decode_one(const Record& record);  ///< false: the slab is full, the record waits
+  void publish(const Record& record);
+  void drop(const Record& record, const stream::Decoded& step);
+  void finish_record(const Record& record);
+  void commit_if_due(TimePoint now);
+  void publish_status(TimePoint now);
+  void handle_source_error(const Error& error);
+
+  // constant
+  const IngestConfig config_;
+  Parts parts_;
+  Counter& consumed_;
+  std::vector<Counter*> dropped_;  ///< by reason
+  Counter& decoded_rows_;
+  Counter& decoded_dropped_;
+  Gauge& rate_gauge_;
+  Gauge& waiting_gauge_;
+  Counter& backpressure_;
+  Counter& commits_ok_;
+  Counter& commits_failed_;
+  Gauge& last_commit_;
+  // ingest thread
+  std::span<const Record> records_;   ///< not fully decoded yet: records_[at_ ...]
+  std::size_t at_ = 0;
+  bool opened_ = false;               ///< records_[at_] is in the decoder
+  std::uint32_t row_ = 0;             ///< rows of it passed so far
+  bool newest_amendable_ = false;     ///< its last published row is not flushed yet
+  std::map<PartitionId, std::uint32_t> dropped_before_;
+  stream::RateEstimate rate_;
+  TimePoint next_commit_{};
+  TimePoint 
+  std::vector<NextOffset> commit_news_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,31 @@
+#include "runtime/progress.h"
+
+#include <array>
+#include <cstdio>
+
+namespace rivulet::runtime {
+
+void Prequential::add(std::uint64_t rows, double loss_sum, std::uint64_t correct) {
+  if (rows == 0) return;
+  entries_.push_back({rows, loss_sum, correct});
+  rows_ += rows;
+  loss_sum_ += loss_sum;
+  correct_ += correct;
+  while (entries_.size() > 1 && rows_ - entries_.front().rows >= window_) {
+    rows_ -= entries_.front().rows;
+    loss_sum_ -= entries_.front().loss_sum;
+    correct_ -= entries_.front().correct;
+    entries_.pop_front();
+  }
+}
+
+void TimeToAccuracy::add(double seconds, double accuracy) {
+  static constexpr std::array levels{0.50, 0.80, 0.90, 0.95, 0.97, 0.98, 0.99};
+  for (const double level : levels) {
+    char key[8];
+    std::snprintf(key, sizeof key, "%.2f", level);
+    if (accuracy >= level) reached_.try_emplace(key, seconds);
+  }
+}
+
+}  // namespace rivulet::runtime

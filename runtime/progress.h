@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+
+namespace rivulet::runtime {
+
+/// Loss and accuracy over the last `window` rows, each measured before the model trained on it.
+class Prequential {
+ public:
+  explicit Prequential(std::uint64_t window) : window_(window) {}
+  void add(std::uint64_t rows, double loss_sum, std::uint64_t correct);
+  [[nodiscard]] bool full() const noexcept { return rows_ >= window_; }
+  [[nodiscard]] double loss() const noexcept { return rows_ > 0 ? loss_sum_ / static_cast<double>(rows_) : 0; }
+  [[nodiscard]] double accuracy() const noexcept {
+    return rows_ > 0 ? static_cast<double>(correct_) / static_cast<double>(rows_) : 0;
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t rows;
+    double loss_sum;
+    std::uint64_t correct;
+  };
+  const std::uint64_t window_;
+  std::deque<Entry> entries_;
+  std::uint64_t rows_ = 0;
+  double loss_sum_ = 0;
+  std::uint64_t correct_ = 0;
+};
+
+/// When an accuracy was first reached: {"0.90": seconds, ...} over fixed levels.
+class TimeToAccuracy {
+ public:
+  void add(double seconds, double accuracy);
+  [[nodiscard]] const std::map<std::string, double>& reached() const noexcept { return reached_; }
+
+ private:
+  std::map<std::string, double> reached_;
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,40 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "devices/model_state.h"
+
+namespace rivulet::runtime {
+
+/// One copy of the model, handed from the train thread to whoever evaluates it. Single slot: a reader asks, the
+/// train thread copies at the end of a round, the reader uses it and asks again. Costs the train thread one atomic
+/// load per round, and a copy of the parameters when asked.
+class SnapshotDesk {
+ public:
+  /// `space` has the layout of the model; nullopt: nobody will ever ask.
+  explicit SnapshotDesk(std::optional<devices::ModelState> space) : space_(std::move(space)) {}
+
+  // reader
+  void ask() noexcept { state_.store(State::wanted, std::memory_order_release); }
+  [[nodiscard]] bool ready() const noexcept { return state_.load(std::memory_order_acquire) == State::ready; }
+  /// Valid from ready() until the next ask().
+  [[nodiscard]] const devices::ModelState& model() const { return *space_; }
+  [[nodiscard]] double seconds() const noexcept { return seconds_; }  ///< since training began
+
+  // train thread
+  void offer(const devices::ModelState& model, double seconds) {
+    if (!space_ || state_.load(std::memory_order_acquire) != State::wanted) return;
+    space_->copy_from(model);
+    seconds_ = seconds;
+    state_.store(State::ready, std::memory_order_release);
+  }
+
+ private:
+  enum class State : std::uint8_t { resting, wanted, ready };
+  std::optional<devices::ModelState> space_;  // train thread while wanted, reader while ready
+  double seconds_ = 0;                        // same
+  std::atomic<State> state_{State::resting};
+};
+
+}  // namespace rivulet::runtime

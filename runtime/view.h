@@ -1,0 +1,17 @@
+#pragma once
+#include <memory>
+
+#include "sync/collective/transport.h"
+#include "sync/session.h"
+
+namespace rivulet::runtime {
+
+/// Everything that belongs to one membership view and nothing else: destroyed at the first error, replaced by the
+/// next one. Consumer, slab, state, HTTP and process live on.
+struct View {
+  sync::ViewSpec spec;
+  std::unique_ptr<sync::Transport> transport;
+  std::unique_ptr<sync::SyncSession> session;  ///< once the mesh stands; destroyed before the transport
+};
+
+}  // namespace rivulet::runtime

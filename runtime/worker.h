@@ -1,0 +1,169 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "buffer/batch.h"
+#include "buffer/row_buffer.h"
+#include "core/clock.h"
+#include "core/metrics.h"
+#include "core/wake.h"
+#include "devices/device.h"
+#include "devices/trainer.h"
+#include "runtime/agent.h"
+#include "runtime/agreed_state.h"
+#include "runtime/commit_board.h"
+#include "runtime/decision_log.h"
+#include "runtime/log.h"
+#include "runtime/node_status.h"
+#include "runtime/progress.h"
+#include "runtime/run.h"
+#include "runtime/snapshot.h"
+#include "runtime/view.h"
+#include "sync/membership/membership.h"
+#include "sync/session.h"
+
+namespace rivulet::runtime {
+
+struct WorkerConfig {
+  sync::SessionConfig session;
+  devices::SgdConfig sgd;
+  StopAfter stop_after;
+  bool dry_run = false;
+  bool stop_on_nonfinite = false;   ///< train.on_nonfinite = "stop"
+  std::uint32_t digest_every = 1;   ///< K
+  std::uint64_t prequential_window = 1000;
+  double age_at_start_s = 0;        ///< of the process when this object was made, for first_step_s
+};
+
+/// How a worker's life ended.
+struct Ending {
+  std::optional<Error> error;   ///< none: asked to stop, or the group stopped together
+  bool leaver_lost = false;     ///< the error is a peer that left on purpose
+};
+
+/// Batch -> gradient -> agreed update: owns the consumer end of the buffer, the agreed state, the Trainer and,
+/// one at a time, a View. A loop of phases; every wait is a return. On the first error of a view the view is
+/// destroyed, the unfinished round's rows go back to the buffer, and state and gradient stay as they were.
+///
+///   forming -> connecting -> collecting -> [moving] -> computing -> agreeing -> [paying] -> collecting ...
+///                                                                         +-> parting -> ended
+class Worker final : public Agent {
+ public:
+  struct Parts {
+    const Clock& clock;
+    Wake& wake;      ///< of this agent
+    Wake& ingest;    ///< told when slots are free again
+    buffer::RowBuffer& rows;
+    CommitBoard& commits;
+    devices::Device& device;
+    devices::Trainer& trainer;
+    AgreedState& state;
+    sync::membership::Membership& membership;
+    const sync::Connect& connect;
+    sync::SyncCatalog catalog;
+    SnapshotDesk& snapshots;
+    DecisionLog& decisions;
+    NodeStatus& status;
+    MetricsSink& metrics;
+    Logger& log;
+    const StopRequest& stop;
+  };
+  /// Allocates the batch, the contribution and the scratch on the device. Errors: unavailable (memory).
+  static Result<std::unique_ptr<Worker>> create(const WorkerConfig& config, const Parts& parts);
+  ~Worker() override;
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "train"; }
+  Turn step() override;
+  [[nodiscard]] const Ending& ending() const noexcept { return ending_; }
+  [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return time_to_accuracy_; }
+
+ private:
+  enum class Phase : std::uint8_t { forming, connecting, collecting, moving, agreeing, paying, parting, ended };
+  struct Meters;
+
+  Worker(const WorkerConfig& config, const Parts& parts);
+  Status allocate();
+
+  // worker.cpp: the phases
+  Turn form();
+  Turn connect();
+  Turn collect();
+  Turn move_rows();
+  Turn agree();
+  Turn pay();
+  Turn part();
+  bool watch_membership(TimePoint now);
+  bool may_enter(TimePoint now);
+  void fill_batch();
+  Turn compute_and_enter();
+  void measure_state(TimePoint now);
+  Turn after_round();
+  Turn lost(const Error& error);
+  Turn end(std::optional<Error> error, bool leaver_lost = false);
+  Turn again() { return {.work = 1}; }
+  Turn later(Duration d);
+  Result<bool> compute();
+
+  // worker_round.cpp: what a plan means for state and rows
+  sync::Facts my_facts(TimePoint now);
+  sync::FactsSection my_section() const;
+  Status carry_out_plan();
+  Status offer_movement();
+  Status local_step();
+  Status apply_agreed();
+  Status apply_gradients();
+  Status apply_parameters();
+  void fold_table(bool trained);
+  enum class Fate : std::uint8_t { trained, dropped, looked_at };
+  void settle_batch(Fate fate);
+  void keep_pending(Fate fate);
+  Status refresh_digest();
+  void account_round();
+  void count_mode();
+  void count_bytes();
+  void observe_delay();
+
+  // constant
+  const WorkerConfig config_;
+  Parts parts_;
+  std::unique_ptr<Meters> meters_;
+  std::unique_ptr<devices::Memory> batch_memory_;
+  std::unique_ptr<devices::Memory> contribution_memory_;
+  std::unique_ptr<devices::Memory> agreed_memory_;
+  GradientView contribution_;   ///< [P + B] on the device
+  GradientView agreed_scratch_; ///< [P + B] on the host
+
+  // train thread
+  Phase phase_ = Phase::forming;
+  std::unique_ptr<View> view_;
+  std::unique_ptr<buffer::Batch> batch_;
+  std::optional<devices::ModelState> local_;  ///< private parameters while local steps are pending
+  std::uint32_t rows_since_sync_ = 0;
+  std::vector<RowInterval> pending_;          ///< used by rounds that did not aggregate, announced by the next that does
+  std::vector<RowInterval> announced_;        ///< in this round's facts: pending_ and the batch's
+  GradientView mine_;                         ///< host view of the contribution of this round
+  bool computed_ = false;                     ///< contribution_ belongs to the batch as it is
+  bool batch_finite_ = true;
+  bool incomplete_ = false;
+  devices::StepReport report_;
+  Digest digest_;
+  bool digest_known_ = false;
+  std::uint64_t round_in_view_ = 0;
+  TimePoint round_ended_{};
+  TimePoint entered_{};
+  TimePoint training_since_ = TimePoint::max();
+  TimePoint next_membership_look_{};
+  double wait_seconds_ = 0;
+  double compute_seconds_ = 0;
+  double sync_seconds_ = 0;
+  TimePoint created_{};
+  Prequential prequential_;
+  TimeToAccuracy time_to_accuracy_;
+  Ending ending_;
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,54 @@
+#include "runtime/worker_meters.h"
+
+namespace rivulet::runtime {
+
+Worker::Meters::Meters(MetricsSink& sink)
+    : ready(sink.gauge("ready")),
+      rows_trained(sink.counter("rows_trained_total")),
+      batch_rows(sink.histogram("batch_rows")),
+      steps_applied(sink.counter("train_steps_total", {{"result", "applied"}})),
+      steps_skipped(sink.counter("train_steps_total", {{"result", "skipped"}})),
+      steps_idle(sink.counter("train_steps_total", {{"result", "idle"}})),
+      steps_held(sink.counter("train_steps_total", {{"result", "held"}})),
+      steps_local(sink.counter("train_steps_total", {{"result", "local"}})),
+      wait(sink.histogram("step_duration_seconds", {{"phase", "wait"}})),
+      compute(sink.histogram("step_duration_seconds", {{"phase", "compute"}})),
+      agree(sink.histogram("step_duration_seconds", {{"phase", "agree"}})),
+      total(sink.histogram("step_duration_seconds", {{"phase", "total"}})),
+      record_delay(sink.histogram("record_delay_seconds")),
+      loss_last(sink.gauge("train_loss", {{"window", "last"}})),
+      loss_average(sink.gauge("train_loss", {{"window", "average"}})),
+      eval_loss(sink.gauge("eval_loss")),
+      eval_score(sink.gauge("eval_score", {{"metric", "prequential_accuracy"}})),
+      grad_norm(sink.gauge("grad_norm")),
+      learning_rate(sink.gauge("learning_rate")),
+      dropped_nonfinite(sink.counter("rows_dropped_total", {{"reason", name_of(DropReason::nonfinite_batch)}})),
+      nonfinite_local(sink.counter("nonfinite_batches_total", {{"where", "local"}})),
+      nonfinite_agreed(sink.counter("nonfinite_batches_total", {{"where", "agreed"}})),
+      last_step(sink.gauge("last_step_timestamp_seconds")),
+      model_parameters(sink.gauge("model_parameters")),
+      world(sink.gauge("collective_world_size")),
+      rank(sink.gauge("collective_rank")),
+      view(sink.gauge("collective_view")),
+      rounds_done(sink.counter("collective_operations_total", {{"op", "round"}, {"result", "ok"}})),
+      round_exchange(sink.histogram("collective_duration_seconds", {{"op", "round"}})),
+      sent(sink.counter("collective_sent_bytes_total")),
+      received(sink.counter("collective_received_bytes_total")) {
+  ready.set(0);
+  world.set(0);
+}
+
+void Worker::Meters::enter_view(const sync::ViewSpec& spec) {
+  ready.set(1);
+  world.set(spec.world());
+  rank.set(spec.rank);
+  view.set(static_cast<double>(spec.number));
+  counted = {};
+}
+
+void Worker::Meters::leave_view() {
+  ready.set(0);
+  world.set(0);
+}
+
+}  // namespace rivulet::runtime

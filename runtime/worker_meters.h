@@ -1,0 +1,47 @@
+#pragma once
+#include "core/metrics.h"
+#include "runtime/worker.h"
+
+namespace rivulet::runtime {
+
+/// The metric handles of the train thread, resolved once.
+struct Worker::Meters {
+  explicit Meters(MetricsSink& sink);
+  void enter_view(const sync::ViewSpec& spec);
+  void leave_view();
+
+  Gauge& ready;
+  Counter& rows_trained;
+  Histogram& batch_rows;
+  Counter& steps_applied;
+  Counter& steps_skipped;
+  Counter& steps_idle;
+  Counter& steps_held;
+  Counter& steps_local;
+  Histogram& wait;
+  Histogram& compute;
+  Histogram& agree;
+  Histogram& total;
+  Histogram& record_delay;
+  Gauge& loss_last;
+  Gauge& loss_average;
+  Gauge& eval_loss;
+  Gauge& eval_score;
+  Gauge& grad_norm;
+  Gauge& learning_rate;
+  Counter& dropped_nonfinite;
+  Counter& nonfinite_local;
+  Counter& nonfinite_agreed;
+  Gauge& last_step;
+  Gauge& model_parameters;
+  Gauge& world;
+  Gauge& rank;
+  Gauge& view;
+  Counter& rounds_done;
+  Histogram& round_exchange;
+  Counter& sent;
+  Counter& received;
+  sync::TransportCounters counted;  ///< what the counters above have seen of the current view
+};
+
+}  // namespace rivulet::runtime

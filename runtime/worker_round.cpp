@@ -1,0 +1,342 @@
+// What a plan means for state and rows: the second half of Worker.
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/worker.h"
+#include "runtime/worker_meters.h"
+
+namespace rivulet::runtime {
+namespace {
+
+using sync::policy::Mode;
+
+template <class T>
+bool finite(std::span<const T> values) {
+  return std::all_of(values.begin(), values.end(), [](T v) { return std::isfinite(v); });
+}
+
+bool all_finite(const GradientView& v) {
+  return v.scalar == Scalar::f32 ? finite<float>(v.as<float>()) : finite<double>(v.as<double>());
+}
+
+/// out = a - b over [0, count).
+template <class T>
+void subtract(std::span<const T> a, std::span<const T> b, std::span<T> out) {
+  for (std::size_t i = 0; i < a.size(); ++i) out[i] = a[i] - b[i];
+}
+
+void movement_of(const GradientView& local, const GradientView& agreed, const GradientView& out) {
+  if (out.scalar == Scalar::f32)
+    subtract<float>(local.as<float>(), agreed.as<float>(), out.as<float>());
+  else
+    subtract<double>(local.as<double>(), agreed.as<double>(), out.as<double>());
+}
+
+void add_to(const GradientView& sum, const GradientView& v) {
+  const auto add = [](auto into, auto from) {
+    for (std::size_t i = 0; i < into.size(); ++i) into[i] += from[i];
+  };
+  if (sum.scalar == Scalar::f32)
+    add(sum.as<float>(), v.as<float>());
+  else
+    add(sum.as<double>(), v.as<double>());
+}
+
+void copy_to(const GradientView& to, const GradientView& from) {
+  const auto bytes = from.host_bytes();
+  std::copy(bytes.begin(), bytes.end(), to.host_bytes().begin());
+}
+
+RowInterval as_dropped(RowInterval interval) {
+  interval.rows_dropped += interval.rows_trained;
+  interval.rows_trained = 0;
+  return interval;
+}
+
+std::uint64_t dropped_so_far(const NodeStatus& status) {
+  std::uint64_t n = 0;
+  for (const auto& reason : status.rows_dropped) n += reason.load(std::memory_order_relaxed);
+  return n;
+}
+
+}  // namespace
+
+sync::Facts Worker::my_facts(TimePoint now) {
+  sync::Facts f;
+  f.step = parts_.state.step;
+  f.agreed_rows = parts_.state.rows;
+  f.stop_at_step = config_.stop_after.rounds;
+  f.stop_at_rows = config_.stop_after.rows;
+  f.rows = batch_finite_ ? static_cast<std::uint32_t>(batch_->rows()) : 0;
+  f.rows_since_sync = rows_since_sync_;
+  f.queue_rows = parts_.rows.waiting();
+  f.stream_rate = parts_.status.stream_rate.load(std::memory_order_relaxed);
+  f.compute_seconds = compute_seconds_;
+  f.wait_seconds = wait_seconds_;
+  f.sync_seconds = sync_seconds_;
+  f.loss_sum = batch_finite_ ? report_.loss_sum : 0;
+  f.correct = report_.correct;
+  f.gradient_norm2 = report_.gradient_norm2;
+  f.rows_dropped = dropped_so_far(parts_.status);
+  f.rows_max = std::min(batch_->rows_max(), parts_.rows.capacity());
+  const double seconds = to_seconds(now - training_since_);
+  const bool time_is_up = config_.stop_after.seconds > 0 && seconds >= config_.stop_after.seconds;
+  f.flags = (parts_.stop.load() > 0 ? sync::flag_leaving : 0U) | (time_is_up ? sync::flag_stop : 0U) |
+            (batch_finite_ ? 0U : sync::flag_nonfinite) | (incomplete_ ? sync::flag_incomplete : 0U) |
+            (config_.dry_run ? sync::flag_dry_run : 0U);
+  if (round_in_view_ % config_.digest_every == 0) {
+    f.flags |= sync::flag_digest;
+    f.digest = digest_;
+  }
+  announced_ = pending_;
+  for (const auto& interval : batch_->intervals())
+    buffer::merge_into(announced_, batch_finite_ ? interval : as_dropped(interval));
+  if (!announced_.empty()) f.interval = announced_.front();
+  return f;
+}
+
+sync::FactsSection Worker::my_section() const {
+  sync::FactsSection section;
+  if (announced_.size() > 1) section.more_intervals.assign(announced_.begin() + 1, announced_.end());
+  return section;
+}
+
+Status Worker::refresh_digest() {
+  if (digest_known_ || round_in_view_ % config_.digest_every != 0) return ok();
+  auto digest = digest_of(parts_.state, parts_.device);
+  if (!digest) return digest.error();
+  digest_ = digest.value();
+  digest_known_ = true;
+  parts_.status.set_digest(digest_.hex());
+  return ok();
+}
+
+Status Worker::carry_out_plan() {
+  const auto& plan = view_->session->plan();
+  switch (plan.mode) {
+    case Mode::gradients: {
+      auto host = parts_.device.to_host(contribution_);
+      if (!host) return host.error();
+      mine_ = host.value();
+      break;
+    }
+    case Mode::parameters:
+      if (auto offered = offer_movement(); !offered) return offered;
+      break;
+    case Mode::local:
+      if (auto stepped = local_step(); !stepped) return stepped;
+      keep_pending(Fate::trained);
+      return ok();
+    case Mode::skip:
+      keep_pending(Fate::looked_at);
+      return ok();
+    case Mode::hold:
+      if (!batch_finite_) keep_pending(Fate::dropped);
+      return ok();
+    case Mode::idle:
+      if (batch_->own_rows() > 0) keep_pending(Fate::dropped);  // non-finite everywhere: used up, announced later
+      return ok();
+  }
+  view_->session->begin_payload(mine_);
+  phase_ = Phase::paying;
+  return ok();
+}
+
+/// One step of this device alone, on a private copy; the agreed state waits for the next aggregating round.
+Status Worker::local_step() {
+  if (batch_->rows() == 0 || !batch_finite_) return ok();
+  if (!local_) {
+    auto copy = devices::ModelState::create(parts_.trainer.layout(), parts_.device);
+    if (!copy) return copy.error();
+    local_.emplace(std::move(copy).value());
+    local_->copy_from(parts_.state.model);
+  }
+  const double factor = view_->session->plan().learning_rate_factor;
+  auto applied = parts_.trainer.apply(*local_, contribution_, config_.sgd, factor);
+  if (!applied) return applied.error();
+  rows_since_sync_ += static_cast<std::uint32_t>(batch_->rows());
+  return ok();
+}
+
+/// What travels in parameters mode: this round's own step first, then the movement since the last aggregating round.
+Status Worker::offer_movement() {
+  if (auto stepped = local_step(); !stepped) return stepped;
+  const auto& layout = parts_.trainer.layout();
+  mine_ = contribution_;
+  if (!contribution_.host_readable())
+    return Error{ErrorCode::unavailable, "parameters mode needs a device whose memory the host can read"};
+  const auto& from = local_ ? *local_ : parts_.state.model;
+  movement_of(from.parameters(), parts_.state.model.parameters(), mine_.slice(0, layout.parameters));
+  copy_to(mine_.slice(layout.parameters, layout.buffers), from.buffers());
+  return ok();
+}
+
+Status Worker::apply_agreed() {
+  const auto& plan = view_->session->plan();
+  if (!all_finite(view_->session->agreed())) {
+    meters_->nonfinite_agreed.add(1);
+    meters_->steps_skipped.add(1);
+    fold_table(false);
+    settle_batch(Fate::dropped);
+    return ok();
+  }
+  if (auto applied = plan.mode == Mode::gradients ? apply_gradients() : apply_parameters(); !applied) return applied;
+  ++parts_.state.step;
+  digest_known_ = false;
+  fold_table(true);
+  settle_batch(Fate::trained);
+  if (parts_.status.first_step_s.load() < 0)
+    parts_.status.first_step_s.store(config_.age_at_start_s + to_seconds(parts_.clock.now() - created_));
+  meters_->steps_applied.add(1);
+  meters_->last_step.set(static_cast<double>(unix_time_ms()) / 1000.0);
+  parts_.snapshots.offer(parts_.state.model, to_seconds(parts_.clock.now() - training_since_));
+  return ok();
+}
+
+Status Worker::apply_gradients() {
+  GradientView agreed = view_->session->agreed();
+  if (agreed.memory != contribution_.memory) {
+    if (auto moved = parts_.device.from_host(agreed, contribution_); !moved) return moved;
+    agreed = contribution_;
+  }
+  auto applied =
+      parts_.trainer.apply(parts_.state.model, agreed, config_.sgd, view_->session->plan().learning_rate_factor);
+  if (!applied) return applied.error();
+  meters_->grad_norm.set(applied.value().gradient_norm);
+  meters_->learning_rate.set(applied.value().learning_rate);
+  return ok();
+}
+
+Status Worker::apply_parameters() {
+  const GradientView& agreed = view_->session->agreed();
+  const auto& layout = parts_.trainer.layout();
+  add_to(parts_.state.model.parameters(), agreed.slice(0, layout.parameters));
+  copy_to(parts_.state.model.buffers(), agreed.slice(layout.parameters, layout.buffers));
+  local_.reset();
+  rows_since_sync_ = 0;
+  return ok();
+}
+
+/// Everybody folds everybody's intervals in rank order: the offsets move with the parameters or not at all.
+void Worker::fold_table(bool trained) {
+  const auto& table = view_->session->table();
+  const auto fold = [&](const RowInterval& interval) {
+    if (interval.rows_trained + interval.rows_dropped == 0) return;
+    const RowInterval done = trained ? interval : as_dropped(interval);
+    fold_interval(parts_.state, done);
+    parts_.commits.covered(done.partition, done.next);
+  };
+  for (std::size_t rank = 0; rank < table.size(); ++rank) {
+    fold(table.facts[rank].interval);
+    for (const auto& more : table.sections[rank].more_intervals) fold(more);
+    if (trained) parts_.state.rows += table.facts[rank].rows + table.facts[rank].rows_since_sync;
+  }
+  if (!trained) rows_since_sync_ = 0;
+  pending_.clear();
+}
+
+/// The rows of the batch are done with: slots are free, counters say what became of them.
+void Worker::settle_batch(Fate fate) {
+  const std::size_t own = batch_->own_rows();
+  if (!batch_finite_) fate = Fate::dropped;
+  if (fate == Fate::trained) {
+    observe_delay();
+    parts_.status.rows_trained.fetch_add(own, std::memory_order_relaxed);
+    meters_->rows_trained.add(static_cast<double>(own));
+    if (own > 0) parts_.status.batches.fetch_add(1, std::memory_order_relaxed);
+  } else if (fate == Fate::dropped) {
+    const auto reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
+    parts_.status.rows_dropped[reason].fetch_add(own, std::memory_order_relaxed);
+    meters_->dropped_nonfinite.add(static_cast<double>(own));
+  }
+  batch_->settle(parts_.rows);
+  computed_ = false;
+  batch_finite_ = true;
+  if (own > 0) parts_.ingest.notify();
+}
+
+/// From the record's timestamp to its training, of the batch's oldest row.
+void Worker::observe_delay() {
+  const auto tags = batch_->view().tags;
+  if (tags.empty() || tags.front().timestamp_ms <= 0) return;
+  meters_->record_delay.observe(static_cast<double>(unix_time_ms() - tags.front().timestamp_ms) / 1000.0);
+}
+
+/// The round used rows but did not aggregate: they are announced with the next round that does.
+void Worker::keep_pending(Fate fate) {
+  pending_ = announced_;
+  settle_batch(fate);
+}
+
+void Worker::account_round() {
+  const TimePoint now = parts_.clock.now();
+  sync_seconds_ = to_seconds(now - entered_);
+  count_mode();
+  meters_->wait.observe(wait_seconds_);
+  meters_->compute.observe(compute_seconds_);
+  meters_->agree.observe(sync_seconds_);
+  meters_->total.observe(to_seconds(now - round_ended_));
+  meters_->rounds_done.add(1);
+  meters_->round_exchange.observe(sync_seconds_);
+  const auto& table = view_->session->table();
+  const auto& mine = table.facts[view_->spec.rank];
+  if (mine.rows > 0) meters_->batch_rows.observe(mine.rows);
+  auto& status = parts_.status;
+  status.batch_rows.store(mine.rows, std::memory_order_relaxed);
+  status.wait_s.store(status.wait_s.load() + wait_seconds_);
+  status.compute_s.store(status.compute_s.load() + compute_seconds_);
+  status.sync_s.store(status.sync_s.load() + sync_seconds_);
+  status.steps.store(parts_.state.step);
+  status.group_rows.store(parts_.state.rows);
+  status.seconds_training.store(to_seconds(now - training_since_));
+  status.rows_waiting.store(parts_.rows.waiting(), std::memory_order_relaxed);
+  if ((mine.flags & sync::flag_digest) != 0) status.digests_compared.fetch_add(table.size());
+  count_bytes();
+  measure_state(now);
+}
+
+void Worker::count_mode() {
+  switch (view_->session->plan().mode) {
+    case Mode::idle: meters_->steps_idle.add(1); break;
+    case Mode::hold: meters_->steps_held.add(1); break;
+    case Mode::local: meters_->steps_local.add(1); break;
+    case Mode::skip: meters_->steps_skipped.add(1); break;
+    case Mode::gradients:
+    case Mode::parameters: break;  // counted where they are applied
+  }
+}
+
+void Worker::count_bytes() {
+  const auto bytes = view_->transport->counters();
+  const std::uint64_t sent = bytes.bytes_sent - meters_->counted.bytes_sent;
+  const std::uint64_t received = bytes.bytes_received - meters_->counted.bytes_received;
+  meters_->counted = bytes;
+  meters_->sent.add(static_cast<double>(sent));
+  meters_->received.add(static_cast<double>(received));
+  parts_.status.bytes_sent.fetch_add(sent);
+  parts_.status.bytes_received.fetch_add(received);
+}
+
+/// Test-then-train over the rows of the whole group.
+void Worker::measure_state(TimePoint now) {
+  std::uint64_t rows = 0;
+  std::uint64_t correct = 0;
+  double loss = 0;
+  for (const auto& f : view_->session->table().facts) {
+    rows += f.rows;
+    correct += f.correct;
+    loss += f.loss_sum;
+  }
+  const bool used = view_->session->plan().mode != Mode::hold && view_->session->plan().mode != Mode::idle;
+  if (rows == 0 || !used) return;
+  prequential_.add(rows, loss, correct);
+  meters_->loss_last.set(loss / static_cast<double>(rows));
+  meters_->loss_average.set(prequential_.loss());
+  meters_->eval_loss.set(prequential_.loss());
+  meters_->eval_score.set(prequential_.accuracy());
+  parts_.status.loss.store(prequential_.loss());
+  parts_.status.accuracy.store(prequential_.accuracy());
+  if (prequential_.full()) time_to_accuracy_.add(to_seconds(now - training_since_), prequential_.accuracy());
+}
+
+}  // namespace rivulet::runtime
