@@ -1,0 +1,39 @@
+# Sourced by the other scripts: where things lie and how they speak.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+cache="${RIVULET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rivulet}"
+libtorch="$cache/libtorch-2.15.0"
+kafka="$cache/kafka-3.9.1"
+tools="$cache/tools"
+export PATH="$tools/bin:$PATH:/usr/sbin:/sbin"
+
+say() { printf '== %s\n' "$*"; }
+# A dependency is not there: 69, the same number that rivulet itself uses.
+fail() {
+  printf 'error: %s\n' "$*" >&2
+  exit 69
+}
+
+# One compiler of a file that includes LibTorch takes 1.2 GB, so memory limits the jobs as well as processors do.
+jobs() {
+  local processors memory
+  processors=$(nproc)
+  memory=$(awk '/MemAvailable/ { print int($2 / 1200000) }' /proc/meminfo)
+  if ((memory < 1)); then memory=1; fi
+  echo $((processors < memory ? processors : memory))
+}
+
+# build PRESET TARGET...: configures when needed, then builds. CMake's own lines are shown only when it fails.
+build() {
+  local preset=$1 log
+  shift
+  log=$(mktemp)
+  if ! cmake --preset "$preset" >"$log" 2>&1; then
+    cat "$log" >&2
+    rm -f "$log"
+    fail "CMake could not configure the preset $preset"
+  fi
+  rm -f "$log"
+  cmake --build --preset "$preset" --parallel "$(jobs)" --target "$@"
+}
