@@ -1,0 +1,17 @@
+#pragma once
+#include <string>
+#include <vector>
+
+namespace rivulet::runtime {
+
+/// One reading of the process set that every Prometheus client exports under the same names.
+struct ProcessMetric {
+  std::string name;  ///< without any prefix of ours
+  std::string help;
+  bool counter = false;
+  double value = 0;
+};
+/// From /proc; what cannot be read is left out.
+std::vector<ProcessMetric> read_process_metrics();
+
+}  // namespace rivulet::runtime

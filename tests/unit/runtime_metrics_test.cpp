@@ -1,0 +1,182 @@
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/clock.h"
+#include "runtime/metrics/prometheus_sink.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+
+namespace {
+
+struct Metric {
+  std::string kind;
+  std::string name;
+};
+const Metric all_metrics[] = {
+#define RIVULET_METRIC(kind, name, help) {#kind, #name},
+#include "core/metrics.def"
+#undef RIVULET_METRIC
+};
+
+void touch(MetricsSink& sink, const Metric& m) {
+  if (m.kind == "counter") sink.counter(m.name, {{"label", "value"}}).add(1);
+  if (m.kind == "gauge") sink.gauge(m.name, {{"label", "value"}}).set(1);
+  if (m.kind == "histogram") sink.histogram(m.name, {{"label", "value"}}).observe(1);
+}
+
+/// The value of the line that begins with `series`, -1 if there is none.
+double value_of(const std::string& text, const std::string& series) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(series + " ")) return std::stod(line.substr(series.size() + 1));
+  }
+  return -1;
+}
+
+/// How `promtool check metrics` judges the text: its exit code, and what it said.
+std::pair<int, std::string> promtool(const std::string& text) {
+  const std::string path = "/tmp/rivulet_metrics_" + std::to_string(getpid());
+  std::ofstream(path) << text;
+  FILE* pipe = popen(("promtool check metrics < " + path + " 2>&1").c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::string said;
+  for (int c = 0; (c = std::fgetc(pipe)) != EOF;) said += static_cast<char>(c);
+  const int status = pclose(pipe);
+  std::remove(path.c_str());
+  return {WEXITSTATUS(status), said};
+}
+
+template <class Body>
+bool aborts(Body body) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::fclose(stderr);
+    std::signal(SIGABRT, SIG_DFL);
+    body();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+}  // namespace
+
+TEST_CASE("Metrics: a scrape of everything satisfies promtool check metrics") {
+  const auto sink = make_prometheus_sink();
+  for (const Metric& m : all_metrics) touch(*sink, m);
+  const std::string text = sink->scrape();
+  const auto [code, said] = promtool(text);
+  CAPTURE(said);
+  CHECK(code == 0);
+  CHECK(said.empty());
+  for (const Metric& m : all_metrics) {
+    CAPTURE(m.name);
+    CHECK(text.find("# TYPE rivulet_" + m.name + " " + m.kind + "\n") != std::string::npos);
+  }
+}
+
+TEST_CASE("Metrics: promtool does complain about a wrong name") {
+  CHECK(promtool("# HELP rivulet_delay_ms x\n# TYPE rivulet_delay_ms gauge\nrivulet_delay_ms 1\n").first ==
+        3);
+}
+
+TEST_CASE("Metrics: the process set has the standard names and believable values") {
+  const std::string text = make_prometheus_sink()->scrape();
+  CHECK(value_of(text, "process_cpu_seconds_total") > 0);
+  CHECK(value_of(text, "process_open_fds") >= 3);
+  CHECK(value_of(text, "process_max_fds") >= value_of(text, "process_open_fds"));
+  CHECK(value_of(text, "process_resident_memory_bytes") > 1e6);
+  CHECK(value_of(text, "process_virtual_memory_bytes") > value_of(text, "process_resident_memory_bytes"));
+  CHECK(value_of(text, "process_threads") >= 1);
+  const double now = static_cast<double>(unix_time_ms()) / 1000;
+  CHECK(value_of(text, "process_start_time_seconds") > now - 3600);
+  CHECK(value_of(text, "process_start_time_seconds") < now + 2);
+  CHECK(text.find("# TYPE process_cpu_seconds_total counter\n") != std::string::npos);
+  CHECK(text.find("# TYPE process_open_fds gauge\n") != std::string::npos);
+}
+
+TEST_CASE("Metrics: the same name and labels are the same series, other labels another") {
+  const auto sink = make_prometheus_sink();
+  Counter& a = sink->counter("rows_dropped_total", {{"reason", "malformed"}});
+  Counter& b = sink->counter("rows_dropped_total", {{"reason", "oversize"}});
+  CHECK(&a == &sink->counter("rows_dropped_total", {{"reason", "malformed"}}));
+  CHECK(&a != &b);
+  a.add(2);
+  a.add(0.5);
+  sink->gauge("collective_world_size").set(4);
+  const std::string text = sink->scrape();
+  CHECK(value_of(text, "rivulet_rows_dropped_total{reason=\"malformed\"}") == 2.5);
+  CHECK(value_of(text, "rivulet_rows_dropped_total{reason=\"oversize\"}") == 0);
+  CHECK(value_of(text, "rivulet_collective_world_size") == 4);
+  std::size_t families = 0;
+  for (std::size_t at = 0; (at = text.find("# TYPE rivulet_rows_dropped_total", at)) != std::string::npos;
+       ++at)
+    ++families;
+  CHECK(families == 1);
+}
+
+TEST_CASE("Metrics: histograms have at most twelve buckets, ascending, and count exactly") {
+  const auto sink = make_prometheus_sink();
+  for (const Metric& m : all_metrics) {
+    if (m.kind != "histogram") continue;
+    CAPTURE(m.name);
+    auto& histogram = sink->histogram(m.name);
+    for (const double v : {0.0002, 3.0, 1e6}) histogram.observe(v);
+    const std::string text = sink->scrape();
+    const std::regex bucket("rivulet_" + m.name + "_bucket\\{le=\"([^\"]+)\"\\} (\\d+)");
+    std::vector<double> bounds;
+    double last = 0;
+    for (std::sregex_iterator it(text.begin(), text.end(), bucket), end; it != end; ++it) {
+      bounds.push_back(std::stod((*it)[1]));
+      CHECK(std::stod((*it)[2]) >= last);
+      last = std::stod((*it)[2]);
+    }
+    CHECK(bounds.size() >= 8);
+    CHECK(bounds.size() <= 12);
+    CHECK(std::is_sorted(bounds.begin(), bounds.end()));
+    CHECK(last == 3);
+    CHECK(value_of(text, "rivulet_" + m.name + "_count") == 3);
+  }
+}
+
+TEST_CASE("Metrics: an unknown name, a wrong kind and a forbidden label are bugs") {
+  const auto sink = make_prometheus_sink();
+  CHECK(aborts([&] { sink->counter("rows_droped_total").add(1); }));
+  CHECK(aborts([&] { sink->gauge("rows_dropped_total").set(1); }));
+  CHECK(aborts([&] { sink->counter("rows_dropped_total", {{"bad-label", "x"}}).add(1); }));
+  CHECK(!aborts([&] { sink->counter("rows_dropped_total", {{"reason", "any \"text\"\n"}}).add(1); }));
+}
+
+TEST_CASE("Metrics: threads may resolve, count and scrape at the same time") {
+  const auto sink = make_prometheus_sink();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&sink] {
+      for (int i = 0; i < 500; ++i) {
+        sink->counter("train_steps_total", {{"result", i % 2 ? "applied" : "idle"}}).add(1);
+        sink->histogram("batch_rows").observe(i);
+        if (i % 100 == 0) CHECK(!sink->scrape().empty());
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  const std::string text = sink->scrape();
+  CHECK(value_of(text, "rivulet_train_steps_total{result=\"applied\"}") == 1000);
+  CHECK(value_of(text, "rivulet_batch_rows_count") == 2000);
+}
