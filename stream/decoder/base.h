@@ -1,0 +1,73 @@
+#pragma once
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/check.h"
+#include "stream/decoder.h"
+
+namespace rivulet::stream {
+
+/// What every decoder does alike: tombstones and oversize records, x * scale + shift, the label check, and
+/// the words for the last drop. A format implements open_record() and next_row().
+class DecoderBase : public Decoder {
+ public:
+  DecoderBase(const DecodeConfig& config, RowShape shape);
+  [[nodiscard]] const RowShape& shape() const noexcept final { return shape_; }
+  [[nodiscard]] std::string_view detail() const noexcept final { return {detail_.data(), detail_size_}; }
+  void begin(const Record& record) noexcept final;
+  Decoded next(RowSlot out) noexcept final;
+
+ protected:
+  /// Looks at a record that has a value of allowed size. Something returned drops the record as one row.
+  virtual std::optional<DropReason> open_record(std::span<const std::byte> value) noexcept = 0;
+  virtual Decoded next_row(RowSlot out) noexcept = 0;
+
+  /// Writes `text` (and, if not empty, ": value") where detail() finds it; cuts what is too long.
+  void describe(std::string_view text, std::string_view value = {}) noexcept;
+  Decoded drop(DropReason reason) noexcept { return {.kind = Decoded::Kind::dropped, .reason = reason}; }
+  static Decoded row() noexcept { return {.kind = Decoded::Kind::row}; }
+  static Decoded end() noexcept { return {.kind = Decoded::Kind::end}; }
+
+  /// One feature after x * scale + shift; false if the number is not finite before or after.
+  [[nodiscard]] bool scale_into(float& out, double x) const noexcept {
+    const auto narrow = static_cast<float>(x);
+    out = narrow * scale_ + shift_;
+    return std::isfinite(narrow) && std::isfinite(out);
+  }
+  /// A target: a class index if there are classes, else a finite number. Describes what is wrong.
+  std::optional<DropReason> target_into(float& out, double x) noexcept;
+
+  [[nodiscard]] float scale() const noexcept { return scale_; }
+  [[nodiscard]] float shift() const noexcept { return shift_; }
+  [[nodiscard]] std::size_t columns() const noexcept { return columns_; }
+  [[nodiscard]] bool labelled() const noexcept { return shape_.targets > 0; }
+
+ private:
+  // constant
+  RowShape shape_;
+  std::size_t columns_;
+  std::size_t max_record_bytes_;
+  std::uint32_t classes_;
+  float scale_;
+  float shift_;
+  // of the current record
+  std::optional<DropReason> whole_;  ///< the record drops as one row
+  bool done_ = true;
+  std::array<char, 160> detail_{};
+  std::size_t detail_size_ = 0;
+};
+
+/// Checks the part of the configuration that all formats share; `needs_columns` = count of configured
+/// features (0 if the format has no list). Fills an empty shape with {needs_columns}. Errors: invalid_config.
+Result<RowShape> row_shape_of(const DecodeConfig& config, std::size_t needs_columns, bool labelled);
+
+/// A number as text: optional sign, decimals, exponent, nan, inf; the whole of `text`. An overflow reads as
+/// infinity, an underflow as zero, so that both are judged like any other number. nullopt: not a number.
+std::optional<double> parse_number(std::string_view text) noexcept;
+
+}  // namespace rivulet::stream

@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <charconv>
+
+#include "stream/decoder/base.h"
+
+namespace rivulet::stream {
+namespace {
+
+std::string_view trim(std::string_view text) noexcept {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
+    text.remove_suffix(1);
+  return text;
+}
+
+/// Which columns a decoder needs, by number from 0.
+struct Columns {
+  std::vector<std::size_t> features;
+  std::optional<std::size_t> target;
+  std::vector<std::string> names;  ///< as configured, for messages; features first, then the target
+  std::size_t expected = 0;        ///< columns of a line, 0 = any number
+};
+
+/// One row per line. A line feed always ends a line, in quotes too, so that a broken line can only spoil
+/// itself.
+class CsvDecoder final : public DecoderBase {
+ public:
+  CsvDecoder(const DecodeConfig& config, RowShape shape, Columns columns)
+      : DecoderBase(config, std::move(shape)), wanted_(std::move(columns)), delimiter_(config.delimiter) {
+    fields_.reserve(std::max<std::size_t>(wanted_.expected, 64));
+  }
+
+ private:
+  std::optional<DropReason> open_record(std::span<const std::byte> value) noexcept override {
+    rest_ = {reinterpret_cast<const char*>(value.data()), value.size()};
+    skip_blank_lines();
+    if (!rest_.empty()) return std::nullopt;
+    describe("the record has no line");
+    return DropReason::malformed;
+  }
+
+  Decoded next_row(RowSlot out) noexcept override {
+    if (rest_.empty()) return end();
+    const std::size_t line_end = std::min(rest_.find('\n'), rest_.size());
+    const std::string_view line = rest_.substr(0, line_end);
+    rest_.remove_prefix(std::min(line_end + 1, rest_.size()));
+    skip_blank_lines();
+    if (const auto wrong = read_line(line, out)) return drop(*wrong);
+    return row();
+  }
+
+  void skip_blank_lines() noexcept {
+    while (!rest_.empty()) {
+      const std::size_t line_end = std::min(rest_.find('\n'), rest_.size());
+      if (!trim(rest_.substr(0, line_end)).empty()) return;
+      rest_.remove_prefix(std::min(line_end + 1, rest_.size()));
+    }
+  }
+
+  std::optional<DropReason> read_line(std::string_view line, RowSlot out) noexcept {
+    if (!split(line)) return DropReason::malformed;
+    double x = 0;
+    for (std::size_t i = 0; i < wanted_.features.size(); ++i) {
+      if (const auto wrong = number_at(wanted_.features[i], i, x)) return wrong;
+      if (scale_into(out.features[i], x)) continue;
+      describe("a feature is not finite", wanted_.names[i]);
+      return DropReason::nonfinite_value;
+    }
+    if (wanted_.target) {
+      if (const auto wrong = number_at(*wanted_.target, wanted_.features.size(), x)) return wrong;
+      if (const auto wrong = target_into(out.targets[0], x)) return wrong;
+    }
+    if (wanted_.expected == 0 || fields_.size() == wanted_.expected) return std::nullopt;
+    describe("the line does not have the configured number of columns");
+    return DropReason::wrong_shape;
+  }
+
+  std::optional<DropReason> number_at(std::size_t column, std::size_t name, double& x) noexcept {
+    if (column >= fields_.size() || fields_[column].empty()) {
+      describe("the line has no value for column", wanted_.names[name]);
+      return DropReason::missing_field;
+    }
+    const auto number = parse_number(fields_[column]);
+    if (!number) {
+      describe("not a number", fields_[column]);
+      return DropReason::wrong_type;
+    }
+    x = *number;
+    return std::nullopt;
+  }
+
+  /// Fields of a line; false if a quote is not closed or something follows it.
+  bool split(std::string_view line) noexcept {
+    fields_.clear();
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    while (true) {
+      std::size_t field_end = std::min(line.find(delimiter_), line.size());
+      std::string_view field = trim(line.substr(0, field_end));
+      if (field.starts_with('"') && !quoted(line, field, field_end)) return false;
+      fields_.push_back(field);
+      if (field_end >= line.size()) return true;
+      line.remove_prefix(field_end + 1);
+    }
+  }
+
+  /// A field that begins with a quote: a doubled quote inside stays as it is, since no number contains one.
+  bool quoted(std::string_view line, std::string_view& field, std::size_t& field_end) noexcept {
+    const std::size_t open = line.find('"');
+    std::size_t close = line.find('"', open + 1);
+    while (close != std::string_view::npos && close + 1 < line.size() && line[close + 1] == '"')
+      close = line.find('"', close + 2);
+    if (close == std::string_view::npos) {
+      describe("a quote is not closed", line);
+      return false;
+    }
+    field_end = std::min(line.find(delimiter_, close + 1), line.size());
+    field = trim(line.substr(open + 1, close - open - 1));
+    if (trim(line.substr(close + 1, field_end - close - 1)).empty()) return true;
+    describe("text after a closing quote", line);
+    return false;
+  }
+
+  // constant
+  Columns wanted_;
+  char delimiter_;
+  // of the current record
+  std::string_view rest_;
+  std::vector<std::string_view> fields_;
+};
+
+Error wrong_column(std::string_view key, const std::string& column, std::string_view why) {
+  return {ErrorCode::invalid_config,
+          "decode.csv." + std::string(key) + ": column \"" + column + "\" " + std::string(why)};
+}
+
+std::optional<std::size_t> as_index(std::string_view text) {
+  std::size_t index = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (code != std::errc{} || end != text.data() + text.size() || index > 1'000'000) return std::nullopt;
+  return index;
+}
+
+/// A column as the user wrote it: a name of csv_columns, a number from 0, or "4:10" for 4 to 9.
+Result<std::pair<std::size_t, std::size_t>> column_range(const DecodeConfig& config, std::string_view key,
+                                                         const std::string& column) {
+  const auto named = std::find(config.csv_columns.begin(), config.csv_columns.end(), column);
+  if (named != config.csv_columns.end()) {
+    const auto index = static_cast<std::size_t>(named - config.csv_columns.begin());
+    return std::pair{index, index + 1};
+  }
+  const auto colon = column.find(':');
+  const auto first = as_index(std::string_view(column).substr(0, colon));
+  const auto last = colon == std::string::npos ? first : as_index(std::string_view(column).substr(colon + 1));
+  if (!first || !last)
+    return wrong_column(key, column,
+                        config.csv_columns.empty()
+                            ? "has no number: give decode.csv.columns, the names in order"
+                            : "is not in decode.csv.columns");
+  const std::size_t end = colon == std::string::npos ? *last + 1 : *last;
+  if (end <= *first) return wrong_column(key, column, "is an empty range");
+  if (!config.csv_columns.empty() && end > config.csv_columns.size())
+    return wrong_column(key, column, "is beyond the last of decode.csv.columns");
+  return std::pair{*first, end};
+}
+
+Result<Columns> columns_of(const DecodeConfig& config) {
+  Columns columns{.expected = config.csv_columns.size()};
+  for (const auto& feature : config.features) {
+    const auto range = column_range(config, "features", feature);
+    if (!range) return range.error();
+    for (std::size_t i = range.value().first; i < range.value().second; ++i) {
+      columns.features.push_back(i);
+      columns.names.push_back(range.value().second - range.value().first == 1 ? feature : std::to_string(i));
+    }
+  }
+  if (columns.features.empty())
+    return Error{ErrorCode::invalid_config, "decode.csv.features is empty: name the columns to learn from"};
+  if (config.target.empty()) return columns;
+  const auto target = column_range(config, "target", config.target);
+  if (!target) return target.error();
+  if (target.value().second - target.value().first != 1)
+    return wrong_column("target", config.target, "must be a single column");
+  columns.target = target.value().first;
+  columns.names.push_back(config.target);
+  return columns;
+}
+
+Result<std::unique_ptr<Decoder>> make(const DecodeConfig& config) {
+  if (config.delimiter == '\n' || config.delimiter == '"' || config.delimiter == '\r')
+    return Error{ErrorCode::invalid_config, "decode.csv.delimiter cannot be a quote or a line end"};
+  auto columns = columns_of(config);
+  if (!columns) return columns.error();
+  const std::size_t count = columns.value().features.size();
+  auto shape = row_shape_of(config, count, columns.value().target.has_value());
+  if (!shape) return shape.error();
+  if (shape.value().columns() != count)
+    return Error{ErrorCode::invalid_config,
+                 "decode.csv.shape has " + std::to_string(shape.value().columns()) +
+                     " numbers, but decode.csv.features names " + std::to_string(count)};
+  return std::unique_ptr<Decoder>(
+      new CsvDecoder(config, std::move(shape).value(), std::move(columns).value()));
+}
+
+}  // namespace
+
+extern const DecoderEntry decoder_csv;
+const DecoderEntry decoder_csv{"csv", "one row per line, columns by number from 0 or by name", make};
+
+}  // namespace rivulet::stream

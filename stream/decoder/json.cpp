@@ -1,0 +1,306 @@
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "stream/decoder/base.h"
+#include "stream/decoder/json_path.h"
+
+namespace rivulet::stream {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr bool blank(char c) noexcept {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+std::string_view trim(std::string_view text) noexcept {
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+bool looks_like_object(std::string_view line) noexcept {
+  return line.size() >= 2 && line.front() == '{' && line.back() == '}';
+}
+
+/// The next line that is not blank, taken off `rest`; empty at the end.
+std::string_view take_line(std::string_view& rest) noexcept {
+  while (!rest.empty()) {
+    const std::size_t line_end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = trim(rest.substr(0, line_end));
+    rest.remove_prefix(std::min(line_end + 1, rest.size()));
+    if (!line.empty()) return line;
+  }
+  return {};
+}
+
+/// Does the text hold a number that is valid but too large for a double? simdjson gives it the same error as
+/// a number that is written wrongly.
+bool has_overflow(std::string_view text) noexcept {
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') in_string = !in_string;
+    if (text[i] == '\\') ++i;
+    if (in_string || i >= text.size() ||
+        (text[i] != '-' && std::isdigit(static_cast<unsigned char>(text[i])) == 0))
+      continue;
+    const std::size_t stop = std::min(text.find_first_not_of("+-.eE0123456789", i), text.size());
+    const auto number = parse_number(text.substr(i, stop - i));
+    if (number && std::isinf(*number)) return true;
+    i = stop - 1;
+  }
+  return false;
+}
+
+/// An object, an array of objects, or lines of objects. A document (the first two) is parsed once; of lines
+/// each is parsed when its turn comes, so that a bad line spoils only itself.
+class JsonDecoder final : public DecoderBase {
+ public:
+  JsonDecoder(const DecodeConfig& config, RowShape shape, std::vector<JsonPath> features,
+              std::optional<JsonPath> target)
+      : DecoderBase(config, std::move(shape)), features_(std::move(features)), target_(std::move(target)) {}
+
+ private:
+  enum class Mode : std::uint8_t { one_object, array, lines };
+
+  std::optional<DropReason> open_record(std::span<const std::byte> value) noexcept override {
+    buffer_.resize(std::max(buffer_.size(), value.size() + simdjson::SIMDJSON_PADDING));
+    std::copy_n(reinterpret_cast<const char*>(value.data()), value.size(), buffer_.data());
+    // Old bytes behind a shorter record must not look like a part of it.
+    std::fill_n(buffer_.data() + value.size(), simdjson::SIMDJSON_PADDING, '\0');
+    const std::string_view text = trim({buffer_.data(), value.size()});
+    if (text.find('\n') != std::string_view::npos && starts_with_a_row(text)) return open_lines(text);
+    const auto wrong = open_document(text);
+    if (!wrong) return wrong;
+    return has_object_line(text) ? open_lines(text) : wrong;
+  }
+
+  std::optional<DropReason> open_lines(std::string_view text) noexcept {
+    mode_ = Mode::lines;
+    rest_ = text;
+    return std::nullopt;
+  }
+
+  bool starts_with_a_row(std::string_view text) noexcept {
+    const std::string_view line = take_line(text);
+    return looks_like_object(line) && !parse(line);
+  }
+
+  static bool has_object_line(std::string_view text) noexcept {
+    if (text.starts_with('[') || text.find('\n') == std::string_view::npos) return false;
+    for (auto line = take_line(text); !line.empty(); line = take_line(text))
+      if (looks_like_object(line)) return true;
+    return false;
+  }
+
+  std::optional<DropReason> open_document(std::string_view text) noexcept {
+    if (const auto wrong = parse(text)) return wrong;
+    mode_ = root_.is_array() ? Mode::array : Mode::one_object;
+    pending_ = true;
+    if (mode_ == Mode::one_object) return std::nullopt;
+    const auto array = root_.get_array().value_unsafe();
+    at_ = array.begin();
+    end_ = array.end();
+    if (at_ != end_) return std::nullopt;
+    describe("the array has no row");
+    return DropReason::malformed;
+  }
+
+  /// Parses into root_. `text` lies in buffer_, which has room behind it.
+  std::optional<DropReason> parse(std::string_view text) noexcept {
+    const auto error = parser_.parse(text.data(), text.size(), false).get(root_);
+    if (error == simdjson::SUCCESS) return std::nullopt;
+    if (error == simdjson::NUMBER_ERROR && has_overflow(text)) {
+      describe("a number is too large for a double");
+      return DropReason::nonfinite_value;
+    }
+    describe(simdjson::error_message(error), text);
+    return DropReason::malformed;
+  }
+
+  Decoded next_row(RowSlot out) noexcept override {
+    std::optional<DropReason> wrong;
+    if (mode_ == Mode::lines) {
+      const std::string_view line = take_line(rest_);
+      if (line.empty()) return end();
+      wrong = parse(line);
+      if (!wrong) wrong = read_object(root_, out);
+    } else if (mode_ == Mode::array) {
+      if (at_ == end_) return end();
+      wrong = read_object(*at_, out);
+      ++at_;
+    } else {
+      if (!pending_) return end();
+      pending_ = false;
+      wrong = read_object(root_, out);
+    }
+    return wrong ? drop(*wrong) : row();
+  }
+
+  std::optional<DropReason> read_object(dom::element object, RowSlot out) noexcept {
+    if (!object.is_object()) {
+      describe("a row must be an object");
+      return DropReason::malformed;
+    }
+    filled_ = 0;
+    for (const auto& path : features_) {
+      current_ = &path;
+      if (const auto wrong = walk(object, 0, out.features)) return wrong;
+    }
+    if (filled_ != out.features.size()) {
+      describe("the features have fewer numbers than the shape");
+      return DropReason::wrong_shape;
+    }
+    if (!target_) return std::nullopt;
+    current_ = &*target_;
+    return read_target(object, out);
+  }
+
+  std::optional<DropReason> read_target(dom::element object, RowSlot out) noexcept {
+    dom::element at = object;
+    for (const auto& step : target_->steps)
+      if (const auto wrong = enter(at, step)) return wrong;
+    double x = 0;
+    if (at.get(x) != simdjson::SUCCESS) return not_a_number();
+    return target_into(out.targets[0], x);
+  }
+
+  /// Follows the steps of the current path from `step` on; a slice fans out. Appends every number it reaches.
+  std::optional<DropReason> walk(dom::element at, std::size_t step, std::span<float> out) noexcept {
+    for (; step < current_->steps.size(); ++step) {
+      if (current_->steps[step].kind == JsonStep::Kind::slice) return fan_out(at, step, out);
+      if (const auto wrong = enter(at, current_->steps[step])) return wrong;
+    }
+    return append(at, out);
+  }
+
+  std::optional<DropReason> fan_out(dom::element at, std::size_t step, std::span<float> out) noexcept {
+    const auto [first, last] = std::pair{current_->steps[step].first, current_->steps[step].last};
+    dom::array array;
+    if (at.get(array) != simdjson::SUCCESS) return not_an_array();
+    std::size_t index = 0;
+    for (const auto element : array) {
+      if (index >= last) break;
+      if (index >= first)
+        if (const auto wrong = walk(element, step + 1, out)) return wrong;
+      ++index;
+    }
+    if (last == open_end || index >= last) return std::nullopt;
+    describe("the array is shorter than its slice", current_->text);
+    return DropReason::wrong_shape;
+  }
+
+  /// One key or index deeper.
+  std::optional<DropReason> enter(dom::element& at, const JsonStep& step) noexcept {
+    simdjson::error_code error = simdjson::SUCCESS;
+    if (step.kind == JsonStep::Kind::key) {
+      error = at.at_key(step.key).get(at);
+    } else {
+      if (!at.is_array()) return not_an_array();
+      error = at.at(step.first).get(at);
+    }
+    if (error == simdjson::SUCCESS) return std::nullopt;
+    describe("the row has no field", current_->text);
+    return DropReason::missing_field;
+  }
+
+  /// A number, or an array of numbers of any depth, row-major.
+  std::optional<DropReason> append(dom::element at, std::span<float> out) noexcept {
+    dom::array array;
+    if (at.get(array) == simdjson::SUCCESS) {
+      for (const auto element : array)
+        if (const auto wrong = append(element, out)) return wrong;
+      return std::nullopt;
+    }
+    double x = 0;
+    if (at.get(x) != simdjson::SUCCESS) return not_a_number();
+    if (filled_ == out.size()) {
+      describe("the features have more numbers than the shape", current_->text);
+      return DropReason::wrong_shape;
+    }
+    if (scale_into(out[filled_++], x)) return std::nullopt;
+    describe("a feature is not finite", current_->text);
+    return DropReason::nonfinite_value;
+  }
+
+  std::optional<DropReason> not_a_number() noexcept {
+    describe("not a number", current_->text);
+    return DropReason::wrong_type;
+  }
+  std::optional<DropReason> not_an_array() noexcept {
+    describe("not an array", current_->text);
+    return DropReason::wrong_type;
+  }
+
+  // constant
+  std::vector<JsonPath> features_;
+  std::optional<JsonPath> target_;
+  // of the current record
+  dom::parser parser_;
+  std::vector<char> buffer_;
+  Mode mode_ = Mode::one_object;
+  dom::element root_;
+  dom::array::iterator at_;
+  dom::array::iterator end_;
+  bool pending_ = false;
+  std::string_view rest_;
+  const JsonPath* current_ = nullptr;
+  std::size_t filled_ = 0;
+};
+
+Error with_key(std::string_view key, const Error& error) {
+  return {error.code, "decode.json." + std::string(key) + ": " + error.message};
+}
+
+/// Count of numbers the list yields; 0 if a path leaves it open.
+std::size_t total_width(const std::vector<JsonPath>& paths) {
+  std::size_t total = 0;
+  for (const auto& path : paths) {
+    const auto width = path.width();
+    if (!width) return 0;
+    total += *width;
+  }
+  return total;
+}
+
+Result<std::optional<JsonPath>> target_of(const DecodeConfig& config) {
+  if (config.target.empty()) return std::optional<JsonPath>();
+  auto path = parse_json_path(config.target);
+  if (!path) return with_key("target", path.error());
+  for (const auto& step : path.value().steps)
+    if (step.kind == JsonStep::Kind::slice)
+      return Error{ErrorCode::invalid_config,
+                   "decode.json.target: \"" + config.target + "\" must be a single number"};
+  return std::optional<JsonPath>(std::move(path).value());
+}
+
+Result<std::unique_ptr<Decoder>> make(const DecodeConfig& config) {
+  std::vector<JsonPath> features;
+  for (const auto& feature : config.features) {
+    auto path = parse_json_path(feature);
+    if (!path) return with_key("features", path.error());
+    features.push_back(std::move(path).value());
+  }
+  if (features.empty())
+    return Error{ErrorCode::invalid_config, "decode.json.features is empty: name the fields to learn from"};
+  auto target = target_of(config);
+  if (!target) return target.error();
+  const std::size_t width = total_width(features);
+  if (width == 0 && config.shape.empty())
+    return Error{ErrorCode::invalid_config,
+                 "decode.json.shape is missing: an open slice does not say how many numbers a row has"};
+  auto shape = row_shape_of(config, width, target.value().has_value());
+  if (!shape) return shape.error();
+  return std::unique_ptr<Decoder>(
+      new JsonDecoder(config, std::move(shape).value(), std::move(features), std::move(target).value()));
+}
+
+}  // namespace
+
+extern const DecoderEntry decoder_json;
+const DecoderEntry decoder_json{"json", "an object, an array of objects, or JSON lines; features by path",
+                                make};
+
+}  // namespace rivulet::stream

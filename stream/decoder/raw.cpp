@@ -1,0 +1,138 @@
+#include <bit>
+#include <cstring>
+
+#include "stream/decoder/base.h"
+
+namespace rivulet::stream {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "raw rows are little-endian and read in place");
+
+enum class Number : std::uint8_t { none, u8, i16, i32, i64, f32 };
+
+struct NumberName {
+  std::string_view name;
+  Number number;
+  std::size_t bytes;
+};
+constexpr NumberName label_numbers[] = {{"none", Number::none, 0},
+                                        {"u8", Number::u8, 1},
+                                        {"i32", Number::i32, 4},
+                                        {"i64", Number::i64, 8},
+                                        {"f32", Number::f32, 4}};
+constexpr NumberName feature_numbers[] = {
+    {"u8", Number::u8, 1}, {"i16", Number::i16, 2}, {"f32", Number::f32, 4}};
+
+template <class T>
+T read(const std::byte* at) noexcept {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+double read_label(Number number, const std::byte* at) noexcept {
+  switch (number) {
+    case Number::u8: return read<std::uint8_t>(at);
+    case Number::i32: return read<std::int32_t>(at);
+    case Number::i64: return static_cast<double>(read<std::int64_t>(at));
+    case Number::f32: return read<float>(at);
+    default: return 0;
+  }
+}
+
+/// All features of a row, x * scale + shift; false if one is not finite. One pass without a branch, so that
+/// it vectorises: the check is an OR over the row, and who needs the column looks for it afterwards.
+template <class T>
+bool convert(const std::byte* from, std::span<float> out, float scale, float shift) noexcept {
+  bool finite = true;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const float y = static_cast<float>(read<T>(from + i * sizeof(T))) * scale + shift;
+    out[i] = y;
+    finite &= std::fabs(y) <= std::numeric_limits<float>::max();
+  }
+  return finite;
+}
+
+/// Rows back to back: label bytes, then feature bytes.
+class RawDecoder final : public DecoderBase {
+ public:
+  RawDecoder(const DecodeConfig& config, RowShape shape, const NumberName& label, const NumberName& feature)
+      : DecoderBase(config, std::move(shape)),
+        label_(label),
+        feature_(feature),
+        row_bytes_(label.bytes + feature.bytes * columns()) {}
+
+ private:
+  std::optional<DropReason> open_record(std::span<const std::byte> value) noexcept override {
+    rest_ = value;
+    if (!value.empty()) return std::nullopt;
+    describe("the record has no bytes");
+    return DropReason::wrong_shape;
+  }
+
+  Decoded next_row(RowSlot out) noexcept override {
+    if (rest_.empty()) return end();
+    if (rest_.size() < row_bytes_) {
+      rest_ = {};
+      describe("the record ends inside a row");
+      return drop(DropReason::wrong_shape);
+    }
+    const std::byte* at = rest_.data();
+    rest_ = rest_.subspan(row_bytes_);
+    if (labelled()) {
+      if (const auto wrong = target_into(out.targets[0], read_label(label_.number, at))) return drop(*wrong);
+    }
+    if (features(at + label_.bytes, out.features)) return row();
+    describe_nonfinite(out.features);
+    return drop(DropReason::nonfinite_value);
+  }
+
+  bool features(const std::byte* at, std::span<float> out) const noexcept {
+    switch (feature_.number) {
+      case Number::u8: return convert<std::uint8_t>(at, out, scale(), shift());
+      case Number::i16: return convert<std::int16_t>(at, out, scale(), shift());
+      default: return convert<float>(at, out, scale(), shift());
+    }
+  }
+
+  void describe_nonfinite(std::span<const float> row) noexcept {
+    std::size_t column = 0;
+    while (column < row.size() && std::isfinite(row[column])) ++column;
+    describe("a feature is not finite", "column " + std::to_string(column));
+  }
+
+  NumberName label_;
+  NumberName feature_;
+  std::size_t row_bytes_;
+  std::span<const std::byte> rest_;
+};
+
+const NumberName* find(std::span<const NumberName> names, std::string_view name) {
+  for (const auto& entry : names)
+    if (entry.name == name) return &entry;
+  return nullptr;
+}
+
+Error unknown(std::string_view key, std::string_view value, std::span<const NumberName> names) {
+  std::string message = std::string(key) + " is \"" + std::string(value) + "\"; it can be";
+  for (const auto& entry : names) message += (&entry == names.data() ? " " : ", ") + std::string(entry.name);
+  return {ErrorCode::invalid_config, std::move(message)};
+}
+
+Result<std::unique_ptr<Decoder>> make(const DecodeConfig& config) {
+  const NumberName* label = find(label_numbers, config.raw_label);
+  if (label == nullptr) return unknown("decode.raw.label", config.raw_label, label_numbers);
+  const NumberName* feature = find(feature_numbers, config.raw_features);
+  if (feature == nullptr) return unknown("decode.raw.features", config.raw_features, feature_numbers);
+  auto shape = row_shape_of(config, 0, label->number != Number::none);
+  if (!shape) return shape.error();
+  return std::unique_ptr<Decoder>(new RawDecoder(config, std::move(shape).value(), *label, *feature));
+}
+
+}  // namespace
+
+extern const DecoderEntry decoder_raw;
+const DecoderEntry decoder_raw{"raw", "label bytes, then feature bytes, little-endian, rows back to back",
+                               make};
+
+}  // namespace rivulet::stream

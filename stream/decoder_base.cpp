@@ -1,0 +1,116 @@
+#include <algorithm>
+#include <charconv>
+
+#include "stream/decoder/base.h"
+
+namespace rivulet::stream {
+
+DecoderBase::DecoderBase(const DecodeConfig& config, RowShape shape)
+    : shape_(std::move(shape)),
+      columns_(shape_.columns()),
+      max_record_bytes_(config.max_record_bytes),
+      classes_(config.classes),
+      scale_(config.scale),
+      shift_(config.shift) {}
+
+void DecoderBase::describe(std::string_view text, std::string_view value) noexcept {
+  detail_size_ = 0;
+  const auto put = [this](std::string_view piece) {
+    const std::size_t n = std::min(piece.size(), detail_.size() - detail_size_);
+    std::copy_n(piece.data(), n, detail_.data() + detail_size_);
+    detail_size_ += n;
+  };
+  put(text);
+  if (value.empty()) return;
+  put(": ");
+  put(value.substr(0, 60));  // a value can be a megabyte of garbage
+}
+
+void DecoderBase::begin(const Record& record) noexcept {
+  done_ = false;
+  detail_size_ = 0;
+  whole_.reset();
+  if (record.tombstone) {
+    describe("the record has no value");
+    whole_ = DropReason::tombstone;
+  } else if (record.value.size() > max_record_bytes_) {
+    describe("the record is larger than decode.max_record_bytes");
+    whole_ = DropReason::oversize;
+  } else {
+    whole_ = open_record(record.value);
+  }
+}
+
+Decoded DecoderBase::next(RowSlot out) noexcept {
+  if (done_) return end();
+  if (whole_) {
+    done_ = true;
+    return drop(*whole_);
+  }
+  RIVULET_CHECK(out.features.size() == columns_ && out.targets.size() == shape_.targets,
+                "a slot of another shape");
+  const Decoded step = next_row(out);
+  done_ = step.kind == Decoded::Kind::end;
+  return step;
+}
+
+std::optional<DropReason> DecoderBase::target_into(float& out, double x) noexcept {
+  if (!std::isfinite(x)) {
+    describe("the target is not a finite number");
+    return DropReason::nonfinite_value;
+  }
+  if (classes_ > 0 && (x < 0 || x >= classes_ || x != std::floor(x))) {
+    std::array<char, 32> text{};
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), x).ptr;
+    describe("the label is not one of the classes",
+             {text.data(), static_cast<std::size_t>(end - text.data())});
+    return DropReason::bad_label;
+  }
+  out = static_cast<float>(x);
+  if (std::isfinite(out)) return std::nullopt;
+  describe("the target is too large for a 32-bit float");
+  return DropReason::nonfinite_value;
+}
+
+Result<RowShape> row_shape_of(const DecodeConfig& config, std::size_t needs_columns, bool labelled) {
+  const auto wrong = [](std::string message) { return Error{ErrorCode::invalid_config, std::move(message)}; };
+  const std::string table = "decode." + config.format;
+  RowShape shape{.shape = config.shape, .targets = labelled ? 1U : 0U};
+  if (shape.shape.empty() && needs_columns > 0) shape.shape = {static_cast<std::int64_t>(needs_columns)};
+  if (shape.shape.empty())
+    return wrong(table + ".shape is missing: the shape of one row, such as [1, 28, 28]");
+  std::int64_t product = 1;
+  for (const auto dimension : shape.shape) {
+    constexpr std::int64_t most = std::int64_t{1} << 28;
+    if (dimension < 1 || dimension > most || product * dimension > most)
+      return wrong(table + ".shape has a dimension of " + std::to_string(dimension) +
+                   ": every one must be at least 1 and the product at most 2^28");
+    product *= dimension;
+  }
+  if (!std::isfinite(config.scale)) return wrong(table + ".scale must be a finite number");
+  if (!std::isfinite(config.shift)) return wrong(table + ".shift must be a finite number");
+  if (config.classes > 0 && !labelled)
+    return wrong(table + (config.format == "raw" ? ".label is \"none\"" : ".target is missing") +
+                 ", but a model with classes needs labels");
+  return shape;
+}
+
+std::optional<double> parse_number(std::string_view text) noexcept {
+  const std::string_view whole = text;
+  if (text.starts_with('+')) text.remove_prefix(1);
+  if (whole.size() != text.size() && text.starts_with('-')) return std::nullopt;
+  double x = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (end != text.data() + text.size() || code == std::errc::invalid_argument) return std::nullopt;
+  if (code != std::errc::result_out_of_range) return x;
+  // from_chars does not say which end it fell off: a negative exponent or a leading zero means too small.
+  const std::string_view digits = text.starts_with('-') ? text.substr(1) : text;
+  const auto exponent = digits.find_first_of("eE");
+  const bool small = exponent == std::string_view::npos ? digits.starts_with('0') || digits.starts_with('.')
+                                                        : digits.substr(exponent + 1).starts_with('-');
+  if (small) return 0.0;
+  return text.starts_with('-') ? -std::numeric_limits<double>::infinity()
+                               : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace rivulet::stream
