@@ -126,6 +126,11 @@ void RowBuffer::publish(const RowTag& tag) noexcept {
   s.pending.push_back(slot);
 }
 
+void RowBuffer::amend_newest(const RowCursor& next) noexcept {
+  State& s = *state_;
+  if (!s.pending.empty()) s.tags[s.pending.back()].next = next;
+}
+
 void RowBuffer::flush() noexcept {
   State& s = *state_;
   if (s.pending.empty()) return;

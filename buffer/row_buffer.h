@@ -32,6 +32,9 @@ class RowBuffer {
   /// The claimed row is complete; it becomes visible to the train thread at the next flush(). In record
   /// order.
   void publish(const RowTag& tag) noexcept;
+  /// The newest published row was its record's last: the cursor after it is the next record. No effect on a
+  /// row that was flushed already.
+  void amend_newest(const RowCursor& next) noexcept;
   /// Hands published rows over. Call once per step, and before waiting.
   void flush() noexcept;
 

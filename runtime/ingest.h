@@ -85,7 +85,6 @@ class Ingest final : public Agent {
   std::map<PartitionId, std::uint32_t> dropped_before_;
   stream::RateEstimate rate_;
   TimePoint next_commit_{};
-  TimePoint 
   std::vector<NextOffset> commit_news_;
   std::optional<Error> failure_;
 };

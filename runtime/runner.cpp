@@ -47,6 +47,7 @@ struct ThreadRunner::State {
   // shared
   std::atomic<std::uint32_t> word{quiet};
   std::atomic<bool> finished{false};
+  std::atomic<bool> stop{false};
   std::atomic<std::int64_t> beat_ns{0};
   std::atomic<int> tid{0};
 
@@ -59,7 +60,7 @@ void ThreadRunner::State::run(Agent& agent, const Clock& clock) {
   beat_ns.store(clock.now().time_since_epoch().count(), std::memory_order_relaxed);
   tid.store(static_cast<int>(syscall(SYS_gettid)));
   tid.notify_all();
-  while (true) {
+  while (!stop.load(std::memory_order_acquire)) {
     beat_ns.store(clock.now().time_since_epoch().count(), std::memory_order_relaxed);
     const Turn turn = agent.step();
     if (turn.finished) break;
@@ -110,6 +111,11 @@ void ThreadRunner::notify() noexcept {
 
 bool ThreadRunner::finished() const noexcept {
   return state_->finished.load(std::memory_order_acquire);
+}
+
+void ThreadRunner::stop() noexcept {
+  state_->stop.store(true, std::memory_order_release);
+  notify();
 }
 
 void ThreadRunner::join() {

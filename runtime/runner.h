@@ -24,6 +24,8 @@ class ThreadRunner final : public Wake {
   void notify() noexcept override;
   /// True once the agent said finished.
   [[nodiscard]] bool finished() const noexcept;
+  /// The agent is not stepped again after the step it is in; join() then returns.
+  void stop() noexcept;
   void join();
   /// When step() was last entered, for the watchdog; ns on `clock`'s line.
   [[nodiscard]] std::int64_t beat_ns() const noexcept;

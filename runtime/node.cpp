@@ -1,0 +1,108 @@
+#include "runtime/node.h"
+
+#include <typeinfo>
+
+#include "core/rng.h"
+#include "runtime/node_config.h"
+
+namespace rivulet::runtime {
+namespace {
+
+template <class Entry>
+Result<const Entry*> find_entry(std::span<const Entry* const> entries, const std::string& key, const std::string& name) {
+  std::string known;
+  for (const Entry* e : entries) {
+    if (e->name == name) return e;
+    known += (known.empty() ? "" : ", ") + std::string(e->name);
+  }
+  return Error{ErrorCode::invalid_config, key + " = \"" + name + "\" is not in this build; there are: " + known};
+}
+
+}  // namespace
+
+Catalog builtin_catalog() { return {stream::builtin_decoders(), devices::builtin_models(), sync::builtin_sync_catalog()}; }
+
+Result<const stream::DecoderEntry*> find_decoder(const Catalog& catalog, const std::string& name) {
+  return find_entry(catalog.decoders, "decode.format", name);
+}
+Result<const devices::ModelEntry*> find_model(const Catalog& catalog, const std::string& name) {
+  return find_entry(catalog.models, "model.name", name);
+}
+
+Result<std::unique_ptr<Node>> Node::build(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog,
+                                          NodeOutside outside) {
+  std::unique_ptr<Node> node(new Node(std::move(outside)));
+  if (auto made = node->make(loaded, options, catalog); !made) return made.error();
+  return node;
+}
+
+Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog) {
+  const Config& config = loaded.config;
+  auto decoder_entry = find_decoder(catalog, config.decode.format);
+  if (!decoder_entry) return decoder_entry.error();
+  auto decoder = decoder_entry.value()->make(decode_config(config));
+  if (!decoder) return decoder.error();
+  decoder_ = std::move(decoder).value();
+  if (auto made = make_learner(config, catalog); !made) return made;
+  rows_ = std::make_unique<buffer::RowBuffer>(config.buffer.rows, decoder_->shape());
+  commits_ = std::make_unique<CommitBoard>(ids_of(claimed_partitions(config)));
+  membership_ = sync::membership::make_membership(membership_config(loaded, outside_.nonce_seed), *outside_.log);
+  return make_agents(loaded, options, catalog);
+}
+
+/// The model, its first agreed state (equal on every device: from the job's seed), and room for a snapshot.
+Status Node::make_learner(const Config& config, const Catalog& catalog) {
+  auto entry = find_model(catalog, config.model.name);
+  if (!entry) return entry.error();
+  auto trainer = entry.value()->make(model_config(config, decoder_->shape()), *outside_.device);
+  if (!trainer) return trainer.error();
+  trainer_ = std::move(trainer).value();
+  auto model = devices::ModelState::create(trainer_->layout(), *outside_.device);
+  if (!model) return model.error();
+  state_ = std::make_unique<AgreedState>(AgreedState{std::move(model).value(), 0, 0, {}});
+  if (auto begun = trainer_->initialize(state_->model, derive_seed(config.job.seed, "model")); !begun) return begun;
+  std::optional<devices::ModelState> space;
+  if (outside_.snapshots) {
+    auto room = devices::ModelState::create(trainer_->layout(), *outside_.device);
+    if (!room) return room.error();
+    space.emplace(std::move(room).value());
+  }
+  snapshots_ = std::make_unique<SnapshotDesk>(std::move(space));
+  return ok();
+}
+
+Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog) {
+  const Config& config = loaded.config;
+  IngestConfig reading;
+  reading.poll_wait = outside_.poll_wait;
+  reading.commit = !options.dry_run;
+  reading.stop_on_bad_row = config.decode.on_error == "stop";
+  reading.format = config.decode.format;
+  ingest_ = std::make_unique<Ingest>(
+      reading, Ingest::Parts{outside_.ingest_clock, *outside_.source, *decoder_, *rows_, *commits_, status_,
+                             outside_.metrics, outside_.logger, outside_.worker_wake});
+  WorkerConfig training = worker_config(config, options, decoder_->shape(), trainer_->layout());
+  training.age_at_start_s = outside_.age_at_start_s;
+  auto worker = Worker::create(
+      training, Worker::Parts{outside_.worker_clock, outside_.worker_wake, outside_.ingest_wake, *rows_, *commits_,
+                              *outside_.device, *trainer_, *state_, *membership_, outside_.connect, catalog.sync,
+                              *snapshots_, *outside_.decisions, status_, outside_.metrics, outside_.logger,
+                              outside_.stop});
+  if (!worker) return worker.error();
+  worker_ = std::move(worker).value();
+  return ok();
+}
+
+std::vector<std::pair<std::string, std::string>> Node::object_types() const {
+  const auto type = [](const auto& object) { return std::string(typeid(object).name()); };
+  return {{"clock", type(outside_.worker_clock)},  {"wake", type(outside_.worker_wake)},
+          {"source", type(*outside_.source)},      {"device", type(*outside_.device)},
+          {"log", type(*outside_.log)},            {"metrics", type(outside_.metrics)},
+          {"decisions", type(*outside_.decisions)}, {"decoder", type(*decoder_)},
+          {"trainer", type(*trainer_)},            {"rows", type(*rows_)},
+          {"commits", type(*commits_)},            {"snapshots", type(*snapshots_)},
+          {"membership", type(*membership_)},      {"ingest", type(*ingest_)},
+          {"worker", type(*worker_)},              {"state", type(*state_)}};
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,93 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "buffer/row_buffer.h"
+#include "devices/device.h"
+#include "devices/trainer.h"
+#include "runtime/agreed_state.h"
+#include "runtime/catalog.h"
+#include "runtime/commit_board.h"
+#include "runtime/config/config.h"
+#include "runtime/decision_log.h"
+#include "runtime/ingest.h"
+#include "runtime/log.h"
+#include "runtime/node_status.h"
+#include "runtime/run.h"
+#include "runtime/snapshot.h"
+#include "runtime/worker.h"
+#include "stream/decoder.h"
+#include "stream/source.h"
+#include "sync/membership/membership.h"
+
+namespace rivulet::runtime {
+
+/// The outside of a node: the parts of architecture §6 that a wiring chooses. Everything else is built the same.
+struct NodeOutside {
+  const Clock& ingest_clock;
+  const Clock& worker_clock;
+  Wake& ingest_wake;
+  Wake& worker_wake;
+  std::unique_ptr<stream::RecordSource> source;
+  std::unique_ptr<devices::Device> device;
+  std::unique_ptr<OrderedLog> log;
+  sync::Connect connect;
+  MetricsSink& metrics;
+  Logger& logger;
+  std::unique_ptr<DecisionLog> decisions;
+  const StopRequest& stop;
+  Duration poll_wait{};          ///< how long the source may wait inside Ingest's step
+  std::uint64_t nonce_seed = 0;
+  double age_at_start_s = 0;
+  bool snapshots = false;        ///< somebody evaluates the model while it trains
+};
+
+/// One device's objects, in order of construction; destroyed in reverse. Owns everything its agents refer to.
+class Node {
+ public:
+  /// Errors: invalid_config (decoder, model), unavailable (memory, LibTorch).
+  static Result<std::unique_ptr<Node>> build(const LoadedConfig& loaded, const RunOptions& options,
+                                             const Catalog& catalog, NodeOutside outside);
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  Ingest& ingest() { return *ingest_; }
+  Worker& worker() { return *worker_; }
+  NodeStatus& status() { return status_; }
+  AgreedState& state() { return *state_; }
+  devices::Trainer& trainer() { return *trainer_; }
+  devices::Device& device() { return *outside_.device; }
+  buffer::RowBuffer& rows() { return *rows_; }
+  SnapshotDesk& snapshots() { return *snapshots_; }
+  stream::RecordSource& source() { return *outside_.source; }
+  CommitBoard& commits() { return *commits_; }
+
+  /// Role and dynamic type of every object, for the test that both wirings build the same things.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> object_types() const;
+
+ private:
+  explicit Node(NodeOutside outside) : outside_(std::move(outside)) {}
+  Status make(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
+  Status make_learner(const Config& config, const Catalog& catalog);
+  Status make_agents(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
+
+  NodeOutside outside_;
+  NodeStatus status_;
+  std::unique_ptr<stream::Decoder> decoder_;
+  std::unique_ptr<devices::Trainer> trainer_;
+  std::unique_ptr<AgreedState> state_;
+  std::unique_ptr<buffer::RowBuffer> rows_;
+  std::unique_ptr<CommitBoard> commits_;
+  std::unique_ptr<SnapshotDesk> snapshots_;
+  std::unique_ptr<sync::membership::Membership> membership_;
+  std::unique_ptr<Ingest> ingest_;
+  std::unique_ptr<Worker> worker_;
+};
+
+/// By name, or an error that lists the names there are. Errors: invalid_config.
+Result<const stream::DecoderEntry*> find_decoder(const Catalog& catalog, const std::string& name);
+Result<const devices::ModelEntry*> find_model(const Catalog& catalog, const std::string& name);
+
+}  // namespace rivulet::runtime

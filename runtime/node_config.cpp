@@ -1,0 +1,125 @@
+#include "runtime/node_config.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace rivulet::runtime {
+namespace {
+
+bool is_classification(const Config& config) { return config.train.loss == "cross_entropy"; }
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+}  // namespace
+
+stream::DecodeConfig decode_config(const Config& config) {
+  const auto& d = config.decode;
+  stream::DecodeConfig out;
+  out.format = d.format;
+  out.max_record_bytes = d.max_record_bytes;
+  out.classes = is_classification(config) ? config.model.classes : 0;
+  out.raw_label = d.raw_label;
+  out.raw_features = d.raw_features;
+  out.shape = d.shape;
+  out.scale = static_cast<float>(d.scale);
+  out.shift = static_cast<float>(d.shift);
+  out.features = d.features;
+  out.target = d.target;
+  out.csv_columns = d.csv_columns;
+  if (!d.csv_delimiter.empty()) out.delimiter = d.csv_delimiter.front();
+  return out;
+}
+
+devices::ModelConfig model_config(const Config& config, const RowShape& rows) {
+  devices::ModelConfig out;
+  out.name = config.model.name;
+  out.input = rows.shape;
+  out.outputs = is_classification(config) ? config.model.classes : config.model.outputs;
+  out.hidden = config.model.hidden;
+  out.activation = config.model.activation;
+  out.loss = is_classification(config) ? devices::Loss::cross_entropy : devices::Loss::mse;
+  out.scalar = config.model.dtype == "float64" ? Scalar::f64 : Scalar::f32;
+  out.threads = config.device.threads;
+  return out;
+}
+
+WorkerConfig worker_config(const Config& config, const RunOptions& options, const RowShape& rows,
+                           const devices::ModelLayout& layout) {
+  WorkerConfig out;
+  auto& policy = out.session.policy;
+  policy.batch_policy = config.batch.policy;
+  policy.rows = config.batch.rows;
+  policy.min = config.batch.min;
+  policy.max = config.batch.max;
+  policy.tick = config.batch.tick;
+  policy.max_wait = config.batch.max_wait;
+  policy.reduction = config.sync.reduction == "sum" ? sync::policy::Reduction::sum : sync::policy::Reduction::gather;
+  policy.contribution_bytes = layout.contribution() * bytes_of(layout.scalar);
+  out.session.row_shape = rows;
+  out.session.rows_max = static_cast<std::uint32_t>(
+      std::min<std::size_t>(std::max(config.batch.max, config.batch.rows), config.buffer.rows));
+  out.session.contribution = layout.contribution();
+  out.session.scalar = layout.scalar;
+  out.sgd = {config.train.lr, config.train.momentum, config.train.weight_decay, config.train.clip_grad_norm};
+  out.stop_after = options.stop_after;
+  out.dry_run = options.dry_run;
+  out.stop_on_nonfinite = config.train.on_nonfinite == "stop";
+  out.digest_every = config.sync.digest_every;
+  out.prequential_window = config.evaluate.prequential_window;
+  return out;
+}
+
+sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded, std::uint64_t nonce_seed) {
+  const Config& config = loaded.config;
+  sync::membership::MembershipConfig out;
+  out.job = config.job.name;
+  out.nonce_seed = nonce_seed;
+  auto& hello = out.hello;
+  hello.device = config.device.id;
+  hello.host = host_name();
+  hello.pid = getpid();
+  hello.devices = config.job.devices;
+  hello.config = group_keys(loaded);
+  hello.config_hash = group_hash(hello.config);
+  for (const auto& [topic, partition] : config.source.claims)
+    hello.partitions.push_back(topic + ":" + std::to_string(partition));
+  std::sort(hello.partitions.begin(), hello.partitions.end());
+  return out;
+}
+
+std::vector<stream::TopicPartition> claimed_partitions(const Config& config) {
+  std::vector<std::string> topics = config.source.topics;
+  std::sort(topics.begin(), topics.end());
+  std::vector<stream::TopicPartition> out;
+  for (const auto& [topic, partition] : config.source.claims) {
+    const auto at = std::find(topics.begin(), topics.end(), topic);
+    out.push_back({topic, {static_cast<std::uint32_t>(at - topics.begin()), partition}});
+  }
+  return out;
+}
+
+std::vector<PartitionId> ids_of(const std::vector<stream::TopicPartition>& partitions) {
+  std::vector<PartitionId> ids;
+  for (const auto& p : partitions) ids.push_back(p.id);
+  return ids;
+}
+
+Result<stream::StartOffset> start_offset(const Config& config) {
+  const std::string& text = config.source.start;
+  using Kind = stream::StartOffset::Kind;
+  if (text == "checkpoint" || text == "earliest") return stream::StartOffset{Kind::earliest, 0};
+  if (text == "latest") return stream::StartOffset{Kind::latest, 0};
+  std::int64_t offset = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), offset);
+  if (error != std::errc() || end != text.data() + text.size() || offset < 0)
+    return Error{ErrorCode::invalid_config,
+                 "source.start = \"" + text + "\": use checkpoint, earliest, latest or an offset"};
+  return stream::StartOffset{Kind::absolute, offset};
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,30 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/record.h"
+#include "core/result.h"
+#include "devices/trainer.h"
+#include "runtime/config/config.h"
+#include "runtime/run.h"
+#include "runtime/worker.h"
+#include "stream/decoder.h"
+#include "stream/open.h"
+#include "sync/membership/membership.h"
+
+/// From the configuration's plain values to each part's own. Pure; the only place that knows both sides.
+namespace rivulet::runtime {
+
+stream::DecodeConfig decode_config(const Config& config);
+devices::ModelConfig model_config(const Config& config, const RowShape& rows);
+WorkerConfig worker_config(const Config& config, const RunOptions& options, const RowShape& rows,
+                           const devices::ModelLayout& layout);
+sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded, std::uint64_t nonce_seed);
+
+/// The job's partitions of this device, with ids that are equal on all devices (topics sorted by name).
+std::vector<stream::TopicPartition> claimed_partitions(const Config& config);
+std::vector<PartitionId> ids_of(const std::vector<stream::TopicPartition>& partitions);
+/// source.start; "checkpoint" means earliest as long as there is no checkpoint. Errors: invalid_config.
+Result<stream::StartOffset> start_offset(const Config& config);
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,338 @@
+// The wiring of a real device: real clock, real stream, real wires, one thread per agent.
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include "core/rng.h"
+#include "runtime/evaluator.h"
+#include "runtime/http/http_server.h"
+#include "runtime/metrics/prometheus_sink.h"
+#include "runtime/node.h"
+#include "runtime/node_config.h"
+#include "runtime/run.h"
+#include "runtime/runner.h"
+#include "runtime/state_file.h"
+#include "runtime/status_json.h"
+#include "runtime/watchdog.h"
+#include "runtime/wiring/production.h"
+#include "stream/open.h"
+#include "sync/collective/gloo_transport.h"
+#include "sync/collective/memory_transport.h"
+
+namespace rivulet::runtime {
+namespace {
+
+constexpr std::uint64_t decision_log_bytes = 32ULL << 20;
+constexpr Duration open_deadline = std::chrono::seconds(10);
+
+/// Seconds this process has been alive, so that "exec to first step" includes loading its libraries.
+double process_age_seconds() {
+  std::ifstream stat("/proc/self/stat");
+  std::string text;
+  std::getline(stat, text);
+  const auto after_name = text.rfind(')');
+  double uptime = 0;
+  std::ifstream("/proc/uptime") >> uptime;
+  if (after_name == std::string::npos) return 0;
+  std::size_t at = after_name;
+  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = text.find(' ', at + 1);
+  if (at == std::string::npos) return 0;
+  const double ticks = std::strtod(text.c_str() + at, nullptr);
+  return uptime - ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+std::uint64_t fresh_nonce(const std::string& id) {
+  return derive_seed(static_cast<std::uint64_t>(unix_time_ms()), id, static_cast<std::uint64_t>(getpid()));
+}
+
+bool has_brokers(const Config& config) {
+  for (const auto& [key, value] : config.source.kafka_properties)
+    if (key == "bootstrap.servers" || key == "metadata.broker.list") return !value.empty();
+  return false;
+}
+
+Status make_data_dir(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) return Error{ErrorCode::invalid_config, "device.data_dir " + path + ": " + error.message()};
+  if (access(path.c_str(), W_OK) != 0)
+    return Error{ErrorCode::invalid_config, "device.data_dir " + path + " is not writable"};
+  return ok();
+}
+
+Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, const Clock& clock,
+                                                          MetricsSink& metrics) {
+  auto start = start_offset(config);
+  if (!start) return start.error();
+  const auto partitions = claimed_partitions(config);
+  if (config.source.type == "kafka") {
+    stream::KafkaSourceConfig kafka;
+    kafka.properties = config.source.kafka_properties;
+    kafka.group_id = "rivulet." + config.job.name;
+    kafka.client_id = "rivulet-" + config.device.id;
+    kafka.partitions = partitions;
+    kafka.start = start.value();
+    kafka.open_deadline = open_deadline;
+    return stream::open_kafka_source(kafka, clock, metrics);
+  }
+  if (config.source.type == "file") {
+    return stream::open_file_source({.path = config.source.path, .format = config.decode.format,
+                                     .partitions = ids_of(partitions), .rows_per_second = config.source.rate,
+                                     .repeat = config.source.repeat, .seed = config.job.seed},
+                                    clock);
+  }
+  const double rate = config.source.rate;
+  stream::SyntheticSourceConfig synthetic;
+  synthetic.partitions = ids_of(partitions);
+  synthetic.columns = 1;
+  for (const auto d : config.decode.shape) synthetic.columns *= static_cast<std::size_t>(d);
+  synthetic.classes = config.train.loss == "cross_entropy" ? config.model.classes : 0;
+  synthetic.seed = config.job.seed;
+  synthetic.rows_per_second = [rate](TimePoint) { return rate > 0 ? rate : 1000.0; };
+  return stream::open_synthetic_source(synthetic, clock);
+}
+
+/// One process alone needs no broker for its log: nobody else reads it.
+Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, sync::membership::MemoryLog& memory) {
+  if (config.job.devices == 1) return memory.open();
+  if (!has_brokers(config))
+    return Error{ErrorCode::invalid_config,
+                 "job.devices = " + std::to_string(config.job.devices) +
+                     " needs source.kafka.properties.bootstrap.servers: the group meets in the topic rivulet." +
+                     config.job.name + ".control there"};
+  return stream::open_kafka_log({.properties = config.source.kafka_properties,
+                                 .topic = "rivulet." + config.job.name + ".control",
+                                 .client_id = "rivulet-" + config.device.id + "-control",
+                                 .create = true,
+                                 .open_deadline = open_deadline});
+}
+
+Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock) {
+  if (config.job.devices == 1) return alone.connect_for(clock);
+  sync::GlooConfig gloo;
+  gloo.transport.progress_deadline = config.sync.deadline;
+  gloo.bind = config.sync.bind;
+  gloo.advertise = config.sync.advertise;
+  return sync::make_gloo_connect(gloo, clock);
+}
+
+/// What outlives the node and what the node refers to, in order of construction.
+struct Process {
+  RealClock clock;
+  std::unique_ptr<PrometheusSink> metrics = make_prometheus_sink();
+  std::unique_ptr<Logger> log;
+  sync::membership::MemoryLog memory_log;
+  sync::MemoryNetwork alone;
+  ThreadRunner ingest_thread;
+  ThreadRunner train_thread;
+  ThreadRunner evaluate_thread;
+  std::unique_ptr<Node> node;
+  std::unique_ptr<devices::Device> evaluate_device;
+  std::unique_ptr<devices::Trainer> evaluate_trainer;
+  std::unique_ptr<HeldOut> held_out;
+  std::unique_ptr<Evaluator> evaluator;
+  std::unique_ptr<HttpServer> http;
+};
+
+Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog,
+             const StopRequest& stop) {
+  const Config& config = loaded.config;
+  auto log = make_logger(config.log.level, config.log.format, *p.metrics);
+  if (!log) return log.error();
+  p.log = std::move(log).value();
+  if (auto made = make_data_dir(config.device.data_dir); !made) return made;
+  auto source = open_source(config, p.clock, *p.metrics);
+  if (!source) return source.error();
+  auto ordered = open_log(config, p.memory_log);
+  if (!ordered) return ordered.error();
+  auto wires = open_wires(config, p.alone, p.clock);
+  if (!wires) return wires.error();
+  auto decisions = open_decision_log(config.device.data_dir + "/decisions.jsonl", decision_log_bytes);
+  if (!decisions) return decisions.error();
+  auto node = Node::build(loaded, options, catalog,
+                          NodeOutside{.ingest_clock = p.clock,
+                                      .worker_clock = p.clock,
+                                      .ingest_wake = p.ingest_thread,
+                                      .worker_wake = p.train_thread,
+                                      .source = std::move(source).value(),
+                                      .device = devices::make_host_device(),
+                                      .log = std::move(ordered).value(),
+                                      .connect = std::move(wires).value(),
+                                      .metrics = *p.metrics,
+                                      .logger = *p.log,
+                                      .decisions = std::move(decisions).value(),
+                                      .stop = stop,
+                                      .poll_wait = std::chrono::milliseconds(5),
+                                      .nonce_seed = fresh_nonce(config.device.id),
+                                      .age_at_start_s = process_age_seconds(),
+                                      .snapshots = !config.evaluate.held_out_path.empty()});
+  if (!node) return node.error();
+  p.node = std::move(node).value();
+  return ok();
+}
+
+Status add_evaluator(Process& p, const LoadedConfig& loaded, const Catalog& catalog) {
+  const Config& config = loaded.config;
+  if (config.evaluate.held_out_path.empty()) return ok();
+  auto data = HeldOut::open(config, catalog, config.evaluate.held_out_path, 100'000);
+  if (!data) return data.error();
+  p.held_out = std::move(data).value();
+  p.evaluate_device = devices::make_host_device();
+  auto entry = find_model(catalog, config.model.name);
+  if (!entry) return entry.error();
+  auto trainer = entry.value()->make(model_config(config, p.held_out->shape()), *p.evaluate_device);
+  if (!trainer) return trainer.error();
+  p.evaluate_trainer = std::move(trainer).value();
+  p.evaluator = std::make_unique<Evaluator>(Evaluator::Parts{p.clock, *p.evaluate_trainer, *p.held_out,
+                                                             p.node->snapshots(), p.node->status(), *p.metrics,
+                                                             config.evaluate.held_out_every});
+  return ok();
+}
+
+Status add_http(Process& p, const Config& config) {
+  if (config.http.listen == "off" || config.http.listen.empty()) return ok();
+  const NodeStatusText text{config.device.id, config.job.name, config.model.name};
+  HttpServer::Pages pages;
+  pages.metrics = [&p] { return p.metrics->scrape(); };
+  pages.live = [](std::string&) { return true; };
+  pages.ready = [&p](std::string& why) {
+    why = p.node->status().phrase();
+    return p.node->status().world.load() > 0;
+  };
+  pages.status_json = [&p, text] { return status_json(p.node->status(), text); };
+  auto server = HttpServer::start(config.http.listen, std::move(pages));
+  if (!server) return server.error();
+  p.http = std::move(server).value();
+  return ok();
+}
+
+void say_who_we_are(Process& p, const Config& config) {
+  p.metrics->gauge("device_info", {{"device", config.device.id}, {"model", config.model.name},
+                                   {"rivulet_job", config.job.name}}).set(1);
+  p.log->write(Level::info, "starting",
+               {{"job", config.job.name}, {"device", config.device.id}, {"model", config.model.name},
+                {"http", p.http ? "127.0.0.1:" + std::to_string(p.http->port()) : "off"}});
+}
+
+/// Waits for the end: the worker's own, a broken stream, or "now". Returns the ingest thread's error if it ended first.
+std::optional<Error> wait_for_end(Process& p, StopRequest& leave, const StopRequest& stop) {
+  std::optional<Error> broken;
+  while (!p.train_thread.finished()) {
+    if (stop.load() >= 2) _exit(static_cast<int>(ExitCode::failure));
+    if (stop.load() > leave.load()) {
+      leave.store(stop.load());
+      p.train_thread.notify();
+    }
+    if (p.ingest_thread.finished() && !broken) {
+      broken = p.node->ingest().failure();
+      leave.store(1);
+      p.train_thread.notify();
+    }
+    usleep(20'000);
+  }
+  return broken;
+}
+
+void commit_the_rest(Process& p) {
+  std::vector<NextOffset> news;
+  p.node->commits().take_news(news);
+  if (!news.empty()) static_cast<void>(p.node->source().commit(news));
+}
+
+RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& options) {
+  RunResult result;
+  NodeStatus& status = p.node->status();
+  auto digest = digest_of(p.node->state(), p.node->device());
+  if (digest) status.set_digest(digest.value().hex());
+  DeviceSummary device = make_device_summary(status, loaded.config.device.id);
+  Summary& s = result.summary;
+  s.rounds = p.node->state().step;
+  const double held_out = status.held_out_accuracy.load();
+  if (held_out >= 0)
+    s.accuracy = held_out;
+  else if (loaded.config.train.loss == "cross_entropy" && status.group_rows.load() > 0)
+    s.accuracy = status.accuracy.load();
+  const double seconds = status.seconds_training.load();
+  s.rows_per_s = seconds > 0 ? static_cast<double>(p.node->state().rows) / seconds : 0;
+  s.time_to_accuracy_s = p.evaluator ? p.evaluator->time_to_accuracy().reached() : p.node->worker().time_to_accuracy().reached();
+  s.digests_compared = status.digests_compared.load();
+  const auto& error = p.node->worker().ending().error;
+  s.parameters_equal = !error || error->code != ErrorCode::diverged;
+  s.devices.push_back(std::move(device));
+  if (!options.dry_run && digest) {
+    const std::string path = loaded.config.device.data_dir + "/final.state";
+    if (auto written = write_state_file(path, loaded.config.model.name, p.node->state(), digest.value()); written)
+      result.state_file = path;
+    else
+      p.log->write(Level::error, written.error().message);
+  }
+  return result;
+}
+
+RunResult refuse(const Error& error) {
+  RunResult result;
+  result.exit = exit_code_for(error.code);
+  result.message = error.message;
+  return result;
+}
+
+LoadedConfig as_dry_run(LoadedConfig loaded) {
+  loaded.config.job.devices = 1;  // looks at its own stream only; a live group never sees it
+  return loaded;
+}
+
+}  // namespace
+
+RunResult run_device(const LoadedConfig& loaded, const RunOptions& options, StopRequest& stop) {
+  return run_device_with(loaded, options, builtin_catalog(), stop);
+}
+
+RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, const Catalog& catalog,
+                          StopRequest& stop) {
+  const LoadedConfig loaded = options.dry_run ? as_dry_run(given) : given;
+  const Config& config = loaded.config;
+  devices::prepare_process(config.device.threads);
+  StopRequest leave{0};
+  Process p;
+  if (auto built = build(p, loaded, options, catalog, leave); !built) return refuse(built.error());
+  if (auto added = add_evaluator(p, loaded, catalog); !added) return refuse(added.error());
+  if (auto added = add_http(p, config); !added) return refuse(added.error());
+  say_who_we_are(p, config);
+  Watchdog watchdog(config.watchdog.deadline);
+  watchdog.watch({"ingest", [&p] { return p.ingest_thread.finished() ? 0 : p.ingest_thread.beat_ns(); }});
+  watchdog.watch({"train", [&p] { return p.train_thread.finished() ? 0 : p.train_thread.beat_ns(); }});
+  p.ingest_thread.start(p.node->ingest(), p.clock);
+  p.train_thread.start(p.node->worker(), p.clock);
+  if (p.evaluator) p.evaluate_thread.start(*p.evaluator, p.clock);
+  watchdog.start();
+  const auto broken = wait_for_end(p, leave, stop);
+  watchdog.stop();
+  p.train_thread.join();
+  p.ingest_thread.stop();
+  p.ingest_thread.join();
+  p.evaluate_thread.stop();
+  p.evaluate_thread.join();
+  if (!options.dry_run) commit_the_rest(p);
+  RunResult result = sum_up(p, loaded, options);
+  const auto& error = broken ? broken : p.node->worker().ending().error;
+  if (error) {
+    result.exit = exit_code_for(error->code);
+    result.message = error->message;
+  }
+  return result;
+}
+
+std::vector<std::pair<std::string, std::string>> production_object_types(const LoadedConfig& loaded) {
+  StopRequest stop{0};
+  Process p;
+  if (auto built = build(p, loaded, {}, builtin_catalog(), stop); !built) return {{"error", built.error().message}};
+  return p.node->object_types();
+}
+
+}  // namespace rivulet::runtime
