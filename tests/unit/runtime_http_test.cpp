@@ -1,0 +1,224 @@
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/clock.h"
+#include "runtime/http/http_server.h"
+#include "runtime/metrics/prometheus_sink.h"
+#include "runtime/status_json.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+
+namespace {
+
+HttpServer::Pages simple_pages() {
+  return {[] { return std::string("rivulet_ready 1\n"); }, [](std::string&) { return true; },
+          [](std::string&) { return true; }, [] { return std::string("{}"); }};
+}
+
+std::unique_ptr<HttpServer> start(HttpServer::Pages pages = simple_pages()) {
+  auto server = HttpServer::start("127.0.0.1:0", std::move(pages));
+  REQUIRE(server);
+  return std::move(server).value();
+}
+
+int connect_to(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const timeval limit{10, 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+/// Sends exactly `request` and returns everything that comes back.
+std::string raw(int port, const std::string& request) {
+  const int fd = connect_to(port);
+  REQUIRE(fd >= 0);
+  send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+  std::string answer;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = recv(fd, buffer, sizeof buffer, 0)) > 0;)
+    answer.append(buffer, static_cast<std::size_t>(n));
+  close(fd);
+  return answer;
+}
+
+std::string request(const std::string& method, const std::string& path) {
+  return method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("Http: every page is there, and the index names them") {
+  const auto sink = make_prometheus_sink();
+  sink->gauge("ready").set(1);
+  NodeStatus status;
+  status.steps = 41;
+  auto pages = simple_pages();
+  pages.metrics = [&] { return sink->scrape(); };
+  pages.status_json = [&] { return status_json(status, {"device-1", "demo", "lenet5"}); };
+  const auto server = start(std::move(pages));
+  CHECK(server->port() > 0);
+
+  const auto metrics = http_get("127.0.0.1", server->port(), "/metrics");
+  REQUIRE(metrics);
+  CHECK(contains(metrics.value(), "\nrivulet_ready 1\n"));
+  CHECK(contains(metrics.value(), "process_cpu_seconds_total"));
+  const auto page = http_get("127.0.0.1", server->port(), "/api/v1/status");
+  REQUIRE(page);
+  CHECK(nlohmann::json::parse(page.value())["steps"] == 41);
+  const auto index = http_get("127.0.0.1", server->port(), "/");
+  REQUIRE(index);
+  for (const char* name : {"/metrics", "/livez", "/readyz", "/api/v1/status"})
+    CHECK(contains(index.value(), name));
+  CHECK(contains(raw(server->port(), request("GET", "/metrics")), "Content-Type: text/plain; version=0.0.4"));
+  CHECK(
+      contains(raw(server->port(), request("GET", "/api/v1/status")), "Content-Type: application/json\r\n"));
+}
+
+TEST_CASE("Http: probes answer 200 or 503 with the reason") {
+  std::atomic<bool> good{false};
+  auto pages = simple_pages();
+  pages.live = [&](std::string& why) {
+    why = "thread 'train' has not stepped for 12 s";
+    return good.load();
+  };
+  pages.ready = [&](std::string& why) {
+    why = "waiting for device-3";
+    return good.load();
+  };
+  const auto server = start(std::move(pages));
+  const std::string sick = raw(server->port(), request("GET", "/readyz"));
+  CHECK(sick.starts_with("HTTP/1.1 503 Service Unavailable\r\n"));
+  CHECK(contains(sick, "\r\n\r\nwaiting for device-3\n"));
+  const auto dead = http_get("127.0.0.1", server->port(), "/livez");
+  REQUIRE(!dead);
+  CHECK(dead.error().code == ErrorCode::unavailable);
+  CHECK(contains(dead.error().message, "503"));
+  CHECK(contains(dead.error().message, "thread 'train' has not stepped for 12 s"));
+  good = true;
+  CHECK(raw(server->port(), request("GET", "/readyz")).starts_with("HTTP/1.1 200 OK\r\n"));
+  CHECK(http_get("127.0.0.1", server->port(), "/livez").value() == "ok\n");
+}
+
+TEST_CASE("Http: anything but GET is refused") {
+  const auto server = start();
+  for (const char* method : {"POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"}) {
+    CAPTURE(method);
+    const std::string answer = raw(server->port(), request(method, "/metrics"));
+    CHECK(answer.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"));
+    CHECK(contains(answer, "Allow: GET\r\n"));
+  }
+}
+
+TEST_CASE("Http: no file, no listing, no way out of the pages") {
+  const auto server = start();
+  for (const char* path : {"/etc/passwd", "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/metrics/",
+                           "/CMakeLists.txt", "/favicon.ico"}) {
+    CAPTURE(path);
+    const std::string answer = raw(server->port(), request("GET", path));
+    CHECK(!contains(answer, "root:"));
+    CHECK(!contains(answer, "<a href"));
+    CHECK(!contains(answer, "cmake"));
+    CHECK(contains(answer.substr(0, 16), " 4"));
+  }
+  for (const char* path : {"/.", "//", "/livez/.."})
+    CHECK(contains(raw(server->port(), request("GET", path)), "/readyz"));
+}
+
+TEST_CASE("Http: requests without end, shape or limit do not take the server down") {
+  const auto server = start();
+  raw(server->port(), "GET /" + std::string(100'000, 'a') + " HTTP/1.1\r\n\r\n");
+  raw(server->port(), "GET / HTTP/1.1\r\nX: " + std::string(100'000, 'b') + "\r\n\r\n");
+  raw(server->port(), std::string(64, '\0') + "\r\n\r\n");
+  raw(server->port(), "\r\n\r\n");
+  for (const int slashes : {1000, 16000})
+    raw(server->port(), request("GET", std::string(static_cast<std::size_t>(slashes), '/')));
+  CHECK(http_get("127.0.0.1", server->port(), "/livez"));
+}
+
+TEST_CASE("Http: clients that send nothing do not lock the others out") {
+  const auto server = start();
+  const RealClock clock;
+  const TimePoint begin = clock.now();
+  std::vector<int> silent;
+  for (int i = 0; i < 4; ++i) silent.push_back(connect_to(server->port()));
+  CHECK(contains(raw(server->port(), request("GET", "/livez")), "200 OK"));
+  CHECK(to_seconds(clock.now() - begin) < 8);
+  for (const int fd : silent) close(fd);
+}
+
+TEST_CASE("Http: several clients at once get whole answers") {
+  auto pages = simple_pages();
+  pages.metrics = [] { return std::string(300'000, 'm') + "\n"; };
+  const auto server = start(std::move(pages));
+  std::atomic<int> good{0};
+  std::vector<std::thread> clients;
+  for (int t = 0; t < 4; ++t) {
+    clients.emplace_back([&] {
+      for (int i = 0; i < 10; ++i) {
+        const auto answer = http_get("127.0.0.1", server->port(), "/metrics");
+        if (answer && answer.value().size() == 300'001) ++good;
+      }
+    });
+  }
+  for (auto& client : clients) client.join();
+  CHECK(good == 40);
+}
+
+TEST_CASE("Http: a port that is taken is named, with its key") {
+  const auto first = start();
+  const std::string address = "127.0.0.1:" + std::to_string(first->port());
+  const auto second = HttpServer::start(address, simple_pages());
+  REQUIRE(!second);
+  CHECK(second.error().code == ErrorCode::unavailable);
+  CHECK(second.error().message == address + " is in use (http.listen)");
+}
+
+TEST_CASE("Http: the server ends with its object, and the port is free again") {
+  auto server = start();
+  const int port = server->port();
+  server.reset();
+  const auto gone = http_get("127.0.0.1", port, "/livez");
+  REQUIRE(!gone);
+  CHECK(gone.error().code == ErrorCode::unavailable);
+  CHECK(contains(gone.error().message, "http://127.0.0.1:" + std::to_string(port) + "/livez"));
+  CHECK(HttpServer::start("localhost:" + std::to_string(port), simple_pages()));
+}
+
+TEST_CASE("Http: only loopback, and only HOST:PORT") {
+  for (const char* bad : {"", "off", "127.0.0.1", "127.0.0.1:", ":9464", "127.0.0.1:x", "127.0.0.1:70000",
+                          "127.0.0.1:-1", "127.0.0.1:80x"}) {
+    CAPTURE(bad);
+    const auto server = HttpServer::start(bad, simple_pages());
+    REQUIRE(!server);
+    CHECK(server.error().code == ErrorCode::invalid_config);
+    CHECK(contains(server.error().message, "is not HOST:PORT"));
+  }
+  for (const char* bad : {"0.0.0.0:9464", "192.168.1.4:9464", "[::]:9464", "example.org:80",
+                          "127.0.0.1.example.org:80", "1127.0.0.1:80", "127.0.0.1,0.0.0.0:80"}) {
+    CAPTURE(bad);
+    const auto server = HttpServer::start(bad, simple_pages());
+    REQUIRE(!server);
+    CHECK(server.error().code == ErrorCode::invalid_config);
+    CHECK(contains(server.error().message, "is not a loopback address"));
+  }
+}
