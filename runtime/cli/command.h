@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/result.h"
 #include "runtime/exit_code.h"
 
 namespace CLI {
@@ -49,6 +50,9 @@ std::unique_ptr<Command> make_version_command(CLI::App& root);
 /// Parses and runs. `arguments` without the program's name. Returns the exit code of the process; wrong usage
 /// is said on terminal.err with a suggestion and is ExitCode::usage.
 ExitCode run_command_line(const std::vector<std::string>& arguments, Terminal& terminal);
+
+/// Says the error on terminal.err; the exit code that goes with it.
+ExitCode complain(Terminal& terminal, const Error& error);
 
 /// The Terminal of this process: what stdout is, NO_COLOR, locale, width, RIVULET_* variables.
 Terminal process_terminal(std::ostream& out, std::ostream& err, const char* const* environment);

@@ -1,0 +1,128 @@
+#include "runtime/cli/checks.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+
+#include "runtime/cli/text.h"
+#include "stream/open.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr const char* level_names[] = {"ok", "warn", "fail"};
+
+/// nullopt if the address can be bound, else why not.
+std::string bind_trouble(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); error != 0) {
+    return ::gai_strerror(error);
+  }
+  const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int yes = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);  // as servers do: TIME_WAIT is no obstacle
+  const bool bound = ::bind(socket, found->ai_addr, found->ai_addrlen) == 0 && ::listen(socket, 1) == 0;
+  const int error = errno;
+  ::close(socket);
+  ::freeaddrinfo(found);
+  return bound ? "" : std::generic_category().message(error);
+}
+
+Check topic_check(const Config& config, const std::string& topic) {
+  const auto count = stream::partition_count(config.source.kafka_properties, topic, std::chrono::seconds(5));
+  if (!count) return {"topic " + topic, CheckLevel::fail, count.error().message, "is the broker up, and the name right?"};
+  for (const auto& [claimed, partition] : config.source.claims) {
+    if (claimed == topic && partition >= count.value()) {
+      return {"topic " + topic, CheckLevel::fail,
+              fmt::format("has partitions 0 to {}, this device wants {}", count.value() - 1, partition),
+              "change source.partitions, or add partitions to the topic"};
+    }
+  }
+  return {"topic " + topic, CheckLevel::ok, fmt::format("{} partitions", count.value()), ""};
+}
+
+Check control_topic_check(const Config& config) {
+  const auto topic = fmt::format("rivulet.{}.control", config.job.name);
+  const auto count = stream::partition_count(config.source.kafka_properties, topic, std::chrono::seconds(5));
+  if (!count) {
+    return {"topic " + topic, CheckLevel::warn, "not there yet",
+            "the first device makes it if the broker allows that; else: kafka-topics.sh --create --topic " + topic +
+                " --partitions 1"};
+  }
+  if (count.value() == 1) return {"topic " + topic, CheckLevel::ok, "1 partition", ""};
+  return {"topic " + topic, CheckLevel::fail, fmt::format("has {} partitions, exactly one is allowed", count.value()),
+          "use another job.name, or delete this topic"};
+}
+
+}  // namespace
+
+std::string render_check(const Check& check, bool colour) {
+  static constexpr const char* colours[] = {"32", "33", "31"};
+  const auto level = static_cast<std::size_t>(check.level);
+  const auto word = fmt::format("{:<5}", level_names[level]);
+  auto text = fmt::format("{} {:<20} {}", colour ? fmt::format("\x1b[{}m{}\x1b[0m", colours[level], word) : word,
+                          check.name, check.value);
+  if (!check.hint.empty()) text += fmt::format("\n      hint: {}", check.hint);
+  return text;
+}
+
+std::string checks_to_json(const std::vector<Check>& checks) {
+  auto all = nlohmann::ordered_json::array();
+  for (const auto& check : checks) {
+    all.push_back({{"name", check.name},
+                   {"level", level_names[static_cast<std::size_t>(check.level)]},
+                   {"value", check.value},
+                   {"hint", check.hint}});
+  }
+  return all.dump();
+}
+
+Check data_dir_check(const std::string& dir) {
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  const auto probe = std::filesystem::path(dir) / ".rivulet-can-write";
+  std::ofstream file(probe);
+  file << "x" << std::flush;
+  const bool writable = !error && file.good();
+  std::filesystem::remove(probe, error);
+  if (writable) return {"data directory", CheckLevel::ok, dir + " can be written", ""};
+  return {"data directory", CheckLevel::fail, dir + " cannot be written",
+          "make it for this user, or choose another with --data-dir"};
+}
+
+Check port_check(const std::string& listen) {
+  if (listen == "off") return {"http port", CheckLevel::ok, "off", ""};
+  const auto address = parse_address(listen);
+  if (!address) return {"http port", CheckLevel::fail, address.error().message, "for example 127.0.0.1:9464"};
+  const auto trouble = bind_trouble(address.value().first, address.value().second);
+  if (trouble.empty()) return {"http port", CheckLevel::ok, listen + " is free", ""};
+  return {"http port", CheckLevel::fail, fmt::format("{}: {}", listen, trouble),
+          "choose another with --http, for example --http 127.0.0.1:9465"};
+}
+
+std::vector<Check> broker_checks(const Config& config) {
+  if (config.source.kafka_properties.empty()) return {};
+  std::vector<Check> checks;
+  std::set<std::string> topics;
+  for (const auto& [topic, partition] : config.source.claims) topics.insert(topic);
+  if (config.source.type == "kafka") topics.insert(config.source.topics.begin(), config.source.topics.end());
+  for (const auto& topic : topics) {
+    checks.push_back(topic_check(config, topic));
+    if (checks.back().level == CheckLevel::fail) return checks;  // the others would wait for the same broker
+  }
+  checks.push_back(control_topic_check(config));
+  return checks;
+}
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.h"
+
+namespace rivulet::runtime::cli {
+
+enum class CheckLevel : std::uint8_t { ok, warn, fail };
+
+/// One line of doctor, or of validate --environment.
+struct Check {
+  std::string name;
+  CheckLevel level = CheckLevel::ok;
+  std::string value;
+  std::string hint;  ///< what to do about it; empty for ok
+};
+
+/// "ok    memory     3.1 GB free" and the hint below.
+std::string render_check(const Check& check, bool colour);
+/// One JSON array of objects.
+std::string checks_to_json(const std::vector<Check>& checks);
+
+// What this process is made of.
+std::vector<Check> version_checks();
+/// Copies of Gloo in this process: exactly one with LibTorch.
+Check gloo_check();
+// What this machine is.
+std::vector<Check> machine_checks();
+/// data_dir exists or can be made, and can be written to.
+Check data_dir_check(const std::string& dir);
+/// The address can be listened on now. "off" is fine.
+Check port_check(const std::string& listen);
+/// The broker answers, topics and the claimed partitions exist. Waits for the broker, at most a few seconds.
+std::vector<Check> broker_checks(const Config& config);
+
+}  // namespace rivulet::runtime::cli

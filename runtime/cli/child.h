@@ -1,0 +1,49 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+
+namespace rivulet::runtime::cli {
+
+/// Another process of this same binary. It has a process group of its own (so that Ctrl-C reaches only its parent, who
+/// decides), an environment without RIVULET_* (so that only its arguments count), and dies with this process,
+/// however this one dies. Owner: the thread that started it; that thread must live as long as the child.
+class Child {
+ public:
+  struct Spec {
+    std::string name;                    ///< for people: "device-1"
+    std::vector<std::string> arguments;  ///< behind the program's name
+    std::string output_file;             ///< stdout
+    std::string log_file;                ///< stderr
+  };
+  /// Errors: io.
+  static Result<Child> start(Spec spec);
+  Child(Child&& other) noexcept;
+  Child& operator=(Child&&) = delete;
+  ~Child();  ///< kills what still runs
+
+  [[nodiscard]] const std::string& name() const noexcept { return spec_.name; }
+  /// Its exit code once it ended (128 + n if signal n ended it); nullopt while it runs. Never waits.
+  [[nodiscard]] std::optional<int> exit_code();
+  void signal(int number) noexcept;
+  /// What it wrote last. For reports about its death, and for its result line.
+  [[nodiscard]] std::vector<std::string> last_log_lines(std::size_t count) const;
+  [[nodiscard]] std::string last_output_line() const;
+  [[nodiscard]] std::string first_output_line() const;
+
+ private:
+  Child(Spec spec, int pid) : spec_(std::move(spec)), pid_(pid) {}
+  Spec spec_;
+  int pid_ = -1;
+  std::optional<int> exit_code_;
+};
+
+/// SIGTERM to all, SIGKILL after `patience_s` to those that stay. Returns when all have ended.
+void end_all(std::vector<Child*> children, double patience_s);
+
+/// The only way commands wait: milliseconds, or shorter if a signal comes.
+void pause_ms(int milliseconds) noexcept;
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstring>
+#include <ostream>
+
+#include "rivulet_version.h"
+#include "runtime/cli/command.h"
+#include "runtime/cli/text.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr const char* root_footer = R"(Start here:
+  rivulet demo                                     watch four devices train one model through Kafka (under a minute)
+  rivulet config init > device.toml                an annotated configuration with every key
+  rivulet validate device.toml --environment       is it right, and is everything there that it needs?
+  rivulet run --config device.toml                 one device, training until it is told to stop
+
+Every command explains itself: rivulet COMMAND --help
+Exit codes: 0 ok, 1 failure, 2 usage, 69 a dependency is unavailable, 70 watchdog, 75 try again (a peer was lost),
+            76 superseded by a newer process of the same device, 78 configuration)";
+
+/// The app furthest down that the command line reached.
+const CLI::App& deepest(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? app : deepest(*chosen.front());
+}
+
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* option : app.get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+  return names;
+}
+
+std::string path_of(const CLI::App& app) {
+  return app.get_parent() == nullptr ? "rivulet" : path_of(*app.get_parent()) + " " + app.get_name();
+}
+
+/// What was probably meant by the first argument that nobody took.
+std::string suggestion_for(const CLI::App& app, const std::string& word) {
+  const bool flag = word.starts_with("-");
+  const auto name = word.substr(0, word.find('='));
+  const auto meant = closest(name, flag ? flags_of(app) : commands_of(app));
+  return meant ? fmt::format(" - did you mean '{}'?", *meant) : "";
+}
+
+ExitCode wrong_usage(Terminal& terminal, const CLI::App& app, const std::string& message) {
+  terminal.err << "error: " << message << "\nSee '" << path_of(app) << " --help'.\n";
+  return ExitCode::usage;
+}
+
+ExitCode explain(Terminal& terminal, const CLI::App& root, const CLI::ParseError& error) {
+  const auto& app = deepest(root);
+  const auto left = root.remaining(true);
+  const bool takes_commands = !commands_of(app).empty();
+  if (!left.empty()) {
+    const auto& word = left.front();
+    const char* what = word.starts_with("-") ? "flag" : (takes_commands ? "command" : "argument");
+    return wrong_usage(terminal, app, fmt::format("unknown {} '{}'{}", what, word, suggestion_for(app, word)));
+  }
+  if (takes_commands && app.get_subcommands().empty()) {
+    terminal.err << app.help();
+    return wrong_usage(terminal, app, fmt::format("'{}' needs a command", path_of(app)));
+  }
+  return wrong_usage(terminal, app, error.what());
+}
+
+std::vector<std::unique_ptr<Command>> make_commands(CLI::App& root) {
+  std::vector<std::unique_ptr<Command>> commands;
+  for (auto* make : {make_run_command, make_demo_command, make_feed_command, make_broker_command, make_peek_command,
+                     make_simulate_command, make_config_command, make_validate_command, make_doctor_command,
+                     make_version_command}) {
+    commands.push_back(make(root));
+  }
+  return commands;
+}
+
+void shape_help(CLI::App& app) {
+  app.get_formatter()->column_width(34);
+  for (auto* sub : app.get_subcommands([](CLI::App*) { return true; })) shape_help(*sub);
+}
+
+}  // namespace
+
+ExitCode run_command_line(const std::vector<std::string>& arguments, Terminal& terminal) {
+  CLI::App root("Rivulet trains one model on many small streams: every device reads its own Kafka partition, and all\n"
+                "agree on one set of parameters after every round.", "rivulet");
+  root.set_version_flag("--version", "rivulet " RIVULET_VERSION " (" RIVULET_REVISION ")");
+  root.require_subcommand(1);
+  root.footer(root_footer);
+  const auto commands = make_commands(root);
+  shape_help(root);
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
+  try {
+    root.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    terminal.out << deepest(root).help();
+    return ExitCode::ok;
+  } catch (const CLI::CallForVersion& version) {
+    terminal.out << version.what() << '\n';
+    return ExitCode::ok;
+  } catch (const CLI::ParseError& error) {
+    return explain(terminal, root, error);
+  }
+  const auto chosen = std::find_if(commands.begin(), commands.end(), [](const auto& c) { return c->chosen(); });
+  const auto exit = (*chosen)->execute(terminal);
+  terminal.out.flush();
+  return exit;
+}
+
+ExitCode complain(Terminal& terminal, const Error& error) {
+  terminal.err << "error: " << error.message << '\n';
+  return exit_code_for(error.code);
+}
+
+Terminal process_terminal(std::ostream& out, std::ostream& err, const char* const* environment) {
+  Terminal terminal{out, err};
+  std::string locale;
+  for (auto entry = environment; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const auto equals = text.find('=');
+    const auto name = text.substr(0, equals);
+    const auto value = equals == std::string::npos ? "" : text.substr(equals + 1);
+    if (name.starts_with("RIVULET_")) terminal.environment[name] = value;
+    if (name == "NO_COLOR" && !value.empty()) terminal.environment[name] = value;
+    if (name == "LC_ALL" || (name == "LC_CTYPE" && locale.empty()) || (name == "LANG" && locale.empty())) {
+      locale = value;
+    }
+  }
+  winsize size{};
+  terminal.interactive = ::isatty(STDOUT_FILENO) == 1;
+  terminal.colour = terminal.interactive && terminal.environment.erase("NO_COLOR") == 0;
+  terminal.unicode = locale.find("UTF-8") != std::string::npos || locale.find("utf8") != std::string::npos;
+  if (terminal.interactive && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    terminal.width = size.ws_col;
+  }
+  return terminal;
+}
+
+}  // namespace rivulet::runtime::cli

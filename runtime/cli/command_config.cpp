@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "runtime/cli/config_flags.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr const char* footer = R"(Examples:
+  rivulet config init > device.toml                 start from an annotated file with every key
+  rivulet config show --config device.toml --origin what counts, and who said so)";
+constexpr const char* init_footer = R"(Examples:
+  rivulet config init > device.toml
+  rivulet config init --output device.toml          refuses to overwrite a file)";
+constexpr const char* show_footer = R"(Examples:
+  rivulet config show --config device.toml
+  rivulet config show --config device.toml --origin --set batch.tick=200ms
+  RIVULET_SET_TRAIN__CLIP_GRAD_NORM=1.0 rivulet config show --origin --set job.name=mnist
+The later wins: defaults, the file, RIVULET_* variables, --set, flags. Secrets are never shown.)";
+
+class ConfigCommand final : public Command {
+ public:
+  explicit ConfigCommand(CLI::App& root)
+      : app_(root.add_subcommand("config", "write a configuration, or show what counts")),
+        init_(app_->add_subcommand("init", "an annotated configuration with every key and its default")),
+        show_(app_->add_subcommand("show", "every key with the value that counts")) {
+    app_->require_subcommand(1);
+    app_->footer(footer);
+    init_->add_option("-o,--output", output_, "write to this new file instead of stdout")->type_name("FILE");
+    init_->footer(init_footer);
+    flags_.add_to(*show_);
+    show_->add_flag("--origin", origin_, "say behind each value where it comes from");
+    show_->add_flag("--json", json_, "one JSON object: key -> {value, origin}");
+    show_->footer(show_footer);
+  }
+  [[nodiscard]] bool chosen() const override { return app_->parsed(); }
+  ExitCode execute(Terminal& terminal) override { return init_->parsed() ? init(terminal) : show(terminal); }
+
+ private:
+  ExitCode init(Terminal& terminal) {
+    if (output_.empty()) {
+      terminal.out << config_template();
+      return ExitCode::ok;
+    }
+    if (std::filesystem::exists(output_)) {
+      terminal.err << "error: " << output_ << " exists already; nothing was written\n";
+      return ExitCode::failure;
+    }
+    std::ofstream file(output_);
+    file << config_template();
+    if (!file.flush()) {
+      terminal.err << "error: cannot write " << output_ << '\n';
+      return ExitCode::failure;
+    }
+    terminal.out << "wrote " << output_ << "; next: rivulet validate " << output_ << '\n';
+    return ExitCode::ok;
+  }
+
+  ExitCode show(Terminal& terminal) {
+    const auto loaded = load_config(flags_.input(terminal));
+    nlohmann::ordered_json all;
+    for (const auto& [key, value] : loaded.effective) {
+      const auto from = loaded.origin.find(key);
+      const std::string origin = from == loaded.origin.end() ? "default" : from->second;
+      if (json_) {
+        all[key] = {{"value", value}, {"origin", origin}};
+      } else if (origin_) {
+        terminal.out << fmt::format("{:<60}  # {}\n", key + " = " + value, origin);
+      } else {
+        terminal.out << key << " = " << value << '\n';
+      }
+    }
+    if (json_) terminal.out << all.dump() << '\n';
+    print_problems(loaded.problems, terminal.err);
+    return loaded.usable() ? ExitCode::ok : ExitCode::configuration;
+  }
+
+  CLI::App* app_;
+  CLI::App* init_;
+  CLI::App* show_;
+  ConfigFlags flags_;
+  std::string output_;
+  bool origin_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_config_command(CLI::App& root) { return std::make_unique<ConfigCommand>(root); }
+
+}  // namespace rivulet::runtime::cli

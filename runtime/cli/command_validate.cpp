@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "runtime/cli/checks.h"
+#include "runtime/cli/config_flags.h"
+#include "stream/open.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr const char* footer = R"(Examples:
+  rivulet validate device.toml                    syntax, keys, values, and every librdkafka property
+  rivulet validate device.toml --environment      and the broker, topics, data directory and port
+  rivulet validate device.toml --json             for CI: one object with problems and checks
+
+Exits with 0, with 78 if the configuration is wrong, or with 69 if something it needs is not there.)";
+
+constexpr const char* property_prefix = "source.kafka.properties.";
+
+/// origin is "file:line" for keys of the file.
+void place(Problem& problem, const std::string& origin) {
+  const auto colon = origin.rfind(':');
+  const bool has_line = colon != std::string::npos && colon + 1 < origin.size() &&
+                        origin.find_first_not_of("0123456789", colon + 1) == std::string::npos &&
+                        origin.size() - colon <= 8;
+  problem.file = has_line ? origin.substr(0, colon) : origin;
+  if (has_line) problem.line = std::stoi(origin.substr(colon + 1));
+  if (has_line) problem.column = 1;
+}
+
+class ValidateCommand final : public Command {
+ public:
+  explicit ValidateCommand(CLI::App& root)
+      : app_(root.add_subcommand("validate", "check a configuration before running it")) {
+    app_->add_option("file", file_, "the configuration (or --config)")->type_name("FILE");
+    flags_.add_to(*app_);
+    app_->add_flag("-e,--environment", environment_, "also ask the broker, the topics, the data directory, the port");
+    app_->add_flag("--json", json_, "one JSON object");
+    app_->footer(footer);
+  }
+  [[nodiscard]] bool chosen() const override { return app_->parsed(); }
+
+  ExitCode execute(Terminal& terminal) override {
+    if (!file_.empty()) flags_.set_file(file_);
+    auto loaded = load_config(flags_.input(terminal));
+    add_property_problems(loaded);
+    std::vector<Check> checks;
+    const bool right = count_errors(loaded.problems) == 0;
+    if (right && environment_) {
+      checks = broker_checks(loaded.config);
+      checks.push_back(data_dir_check(loaded.config.device.data_dir));
+      checks.push_back(port_check(loaded.config.http.listen));
+    }
+    print(terminal, loaded, checks, right);
+    if (!right) return ExitCode::configuration;
+    const bool all_there =
+        std::none_of(checks.begin(), checks.end(), [](const Check& c) { return c.level == CheckLevel::fail; });
+    return all_there ? ExitCode::ok : ExitCode::unavailable;
+  }
+
+ private:
+  /// One property at a time, so that each complaint finds its line.
+  static void add_property_problems(LoadedConfig& loaded) {
+    for (const auto& property : loaded.config.source.kafka_properties) {
+      const auto refused = stream::check_kafka_properties({property});
+      if (refused.empty()) continue;
+      Problem problem;
+      problem.message = refused.front();
+      const auto origin = loaded.origin.find(property_prefix + property.first);
+      if (origin != loaded.origin.end()) place(problem, origin->second);
+      const bool known = std::any_of(loaded.problems.begin(), loaded.problems.end(),
+                                     [&](const Problem& p) { return p.line == problem.line && !p.warning && p.line > 0; });
+      if (!known) loaded.problems.push_back(std::move(problem));
+    }
+  }
+
+  void print(Terminal& terminal, const LoadedConfig& loaded, const std::vector<Check>& checks, bool right) const {
+    if (json_) {
+      print_json(terminal, loaded, checks, right);
+      return;
+    }
+    print_problems(loaded.problems, terminal.err);
+    for (const auto& check : checks) terminal.out << render_check(check, terminal.colour) << '\n';
+    if (right) terminal.out << (flags_.file().empty() ? "the configuration" : flags_.file()) << " is valid\n";
+  }
+
+  static void print_json(Terminal& terminal, const LoadedConfig& loaded, const std::vector<Check>& checks, bool right) {
+    auto problems = nlohmann::ordered_json::array();
+    for (const auto& p : loaded.problems) {
+      problems.push_back({{"file", p.file}, {"line", p.line}, {"column", p.column},
+                          {"level", p.warning ? "warning" : "error"}, {"message", p.message}, {"hint", p.hint}});
+    }
+    const nlohmann::ordered_json all = {
+        {"valid", right}, {"problems", problems}, {"checks", nlohmann::ordered_json::parse(checks_to_json(checks))}};
+    terminal.out << all.dump() << '\n';
+  }
+
+  CLI::App* app_;
+  ConfigFlags flags_;
+  std::string file_;
+  bool environment_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_validate_command(CLI::App& root) { return std::make_unique<ValidateCommand>(root); }
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,123 @@
+#include "runtime/cli/config_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <ostream>
+
+#include "runtime/cli/text.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+/// "--data-dir" -> "RIVULET_DATA_DIR".
+std::string variable_of(std::string_view flag) {
+  std::string name = "RIVULET_";
+  for (const char c : flag.substr(2)) name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+bool all_digits(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// "0-3" -> 0, 1, 2, 3; anything else stays as it is, for the schema to judge.
+std::vector<std::string> partitions_of(const std::string& item) {
+  const auto dash = item.find('-');
+  const bool range = dash != std::string::npos && dash <= 6 && item.size() - dash <= 7 &&
+                     all_digits(item.substr(0, dash)) && all_digits(item.substr(dash + 1));
+  if (!range) return {all_digits(item) ? item : toml_string(item)};
+  std::vector<std::string> all;
+  for (int p = std::stoi(item); p <= std::stoi(item.substr(dash + 1)); ++p) all.push_back(std::to_string(p));
+  return all;
+}
+
+}  // namespace
+
+const std::vector<KeyFlag>& key_flags() {
+  static const std::vector<KeyFlag> flags = {
+      {"--id", "device.id", "NAME", "name of this device, unique in the job"},
+      {"--brokers", "source.kafka.properties.bootstrap.servers", "HOST:PORT,...", "Kafka brokers"},
+      {"--topic", "source.topics", "TOPIC[,TOPIC]", "topics of the job"},
+      {"--partitions", "source.partitions", "0,2 or 0-3", "partitions this device consumes"},
+      {"--devices", "job.devices", "N", "devices in the group"},
+      {"--data-dir", "device.data_dir", "DIR", "the only place this process writes to"},
+      {"--http", "http.listen", "HOST:PORT", "metrics, health and status pages; 'off' for none"},
+      {"--peer-bind", "sync.bind", "INTERFACE|ADDRESS", "where peers reach this device"},
+      {"--advertise", "sync.advertise", "ADDRESS", "what peers should dial if it differs (NAT)"},
+  };
+  return flags;
+}
+
+std::string toml_of_flag(std::string_view key, const std::string& text) {
+  if (key == "job.devices") return text;
+  if (key != "source.topics" && key != "source.partitions") return toml_string(text);
+  std::vector<std::string> items;
+  for (const auto& item : split(text, ',')) {
+    if (key == "source.topics") {
+      items.push_back(toml_string(item));
+    } else {
+      const auto expanded = partitions_of(item);
+      items.insert(items.end(), expanded.begin(), expanded.end());
+    }
+  }
+  return fmt::format("[{}]", fmt::join(items, ", "));
+}
+
+ConfigFlags::ConfigFlags() : values_(key_flags().size()) {}
+
+void ConfigFlags::add_to(CLI::App& app, const std::vector<std::string_view>& flags) {
+  app.add_option("-c,--config", file_, "configuration of this device (TOML)")->type_name("FILE")->envname("RIVULET_CONFIG");
+  for (std::size_t i = 0; i < key_flags().size(); ++i) {
+    const auto& spec = key_flags()[i];
+    if (!flags.empty() && std::find(flags.begin(), flags.end(), spec.flag) == flags.end()) continue;
+    app.add_option(std::string(spec.flag), values_[i],
+                   fmt::format("{} ({}; {})", spec.help, spec.key, variable_of(spec.flag)))
+        ->type_name(std::string(spec.value));
+  }
+  app.add_option("--set", sets_, "any key of the configuration; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->expected(1)
+      ->take_all();
+}
+
+ConfigInput ConfigFlags::input(const Terminal& terminal) const {
+  ConfigInput input;
+  input.file = file_;
+  input.sets = sets_;
+  input.flags = decided_;
+  for (std::size_t i = 0; i < key_flags().size(); ++i) {
+    const auto& spec = key_flags()[i];
+    if (!values_[i].empty()) input.flags.emplace_back(spec.key, toml_of_flag(spec.key, values_[i]));
+    const auto variable = terminal.environment.find(variable_of(spec.flag));
+    if (variable != terminal.environment.end()) input.environment.insert(*variable);
+  }
+  for (const auto& [name, value] : terminal.environment) {
+    if (name.starts_with("RIVULET_SET_")) input.environment[name] = value;
+  }
+  return input;
+}
+
+std::size_t count_errors(const std::vector<Problem>& problems) {
+  return static_cast<std::size_t>(
+      std::count_if(problems.begin(), problems.end(), [](const Problem& p) { return !p.warning; }));
+}
+
+void print_problems(const std::vector<Problem>& problems, std::ostream& out) {
+  for (const auto& problem : problems) out << problem.text() << '\n';
+  if (problems.empty()) return;
+  const auto errors = count_errors(problems);
+  const auto warnings = problems.size() - errors;
+  out << fmt::format("{} error{}, {} warning{}\n", errors, errors == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s");
+}
+
+std::optional<LoadedConfig> load_or_complain(const ConfigFlags& flags, Terminal& terminal) {
+  auto loaded = load_config(flags.input(terminal));
+  print_problems(loaded.problems, terminal.err);
+  if (!loaded.usable()) return std::nullopt;
+  return loaded;
+}
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,211 @@
+#include "runtime/cli/demo.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <fstream>
+#include <ostream>
+
+#include "runtime/cli/text.h"
+#include "runtime/http/http_server.h"
+#include "stream/open.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr auto broker_deadline = std::chrono::seconds(10);
+constexpr auto forming_deadline = std::chrono::seconds(60);
+constexpr double end_slack_s = 20;       ///< a device may take this long to end after its time
+constexpr double rate_window_s = 3;      ///< rows/s are over this long
+constexpr std::size_t log_lines = 8;
+constexpr const char* address_prefix = "bootstrap.servers=";
+
+Status write_file(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  if (file.flush()) return ok();
+  return Error{ErrorCode::io, fmt::format("cannot write {}", path.string())};
+}
+
+}  // namespace
+
+Demo::Demo(DemoPlan& plan, const Terminal& terminal, std::ostream& show, bool redraw, const StopRequest& stop)
+    : plan_(plan), terminal_(terminal), show_(show), redraw_(redraw), stop_(stop), began_(clock_.now()) {
+  view_.title = fmt::format("{} devices train {} on MNIST through Kafka", plan.devices(), plan.model);
+  view_.duration = plan.seconds;
+  for (std::size_t i = 0; i < plan.devices(); ++i) {
+    view_.devices.emplace_back();
+    view_.devices.back().id = device_name(i);
+  }
+  trained_.resize(plan.devices());
+  devices_.reserve(plan.devices());
+}
+
+DemoOutcome Demo::play() {
+  DemoOutcome outcome;
+  if (redraw_) painter_.emplace(show_);
+  outcome.played = play_to_the_end();
+  painter_.reset();
+  // Consumers and producer first: a broker that goes before them fills their logs with complaints.
+  std::vector<Child*> children;
+  for (auto* group : {&devices_, &feeder_}) {
+    for (auto& child : *group) children.push_back(&child);
+  }
+  end_all(children, 5);
+  for (auto& child : broker_) end_all({&child}, 5);
+  collect(outcome);
+  return outcome;
+}
+
+Status Demo::play_to_the_end() {
+  if (auto status = start_broker(); !status) return status;
+  if (auto status = start_devices(); !status) return status;
+  return watch();
+}
+
+Result<Child> Demo::start_child(const std::string& name, std::vector<std::string> arguments) {
+  return Child::start({name, std::move(arguments), (plan_.directory / (name + ".out")).string(),
+                       (plan_.directory / (name + ".log")).string()});
+}
+
+Status Demo::start_broker() {
+  if (!plan_.embedded) {
+    return stream::create_topic({{"bootstrap.servers", plan_.brokers}}, plan_.topic, static_cast<int>(plan_.devices()),
+                                broker_deadline);
+  }
+  auto child = start_child("broker", broker_arguments(plan_));
+  if (!child) return child.error();
+  broker_.push_back(std::move(child).value());
+  const auto deadline = clock_.now() + broker_deadline;
+  while (stop_.load() == 0 && clock_.now() < deadline) {
+    const auto line = broker_.front().first_output_line();
+    if (line.starts_with(address_prefix)) {
+      plan_.brokers = line.substr(std::string(address_prefix).size());
+      return ok();
+    }
+    if (broker_.front().exit_code()) return death_of(broker_.front());
+    pause_ms(20);
+  }
+  if (stop_.load() != 0) return Error{ErrorCode::cancelled, "interrupted"};
+  return Error{ErrorCode::unavailable, "the embedded broker did not start within 10 s"};
+}
+
+Status Demo::start_devices() {
+  if (auto status = write_file(job_file(plan_), job_file_text(plan_)); !status) return status;
+  for (std::size_t i = 0; i < plan_.devices(); ++i) {
+    std::error_code error;
+    std::filesystem::create_directories(device_directory(plan_, i), error);
+    auto child = start_child(device_name(i), device_arguments(plan_, i));
+    if (!child) return child.error();
+    devices_.push_back(std::move(child).value());
+  }
+  return ok();
+}
+
+bool Demo::formed() const {
+  return std::all_of(view_.devices.begin(), view_.devices.end(), [](const DeviceView& d) {
+    return d.state == "training" || d.state == "waiting" || d.state == "idle";
+  });
+}
+
+Status Demo::start_feeder_when_formed() {
+  if (!feeder_.empty() || !formed()) return ok();
+  formed_at_ = clock_.now();
+  auto child = start_child("feeder", feeder_arguments(plan_));
+  if (!child) return child.error();
+  feeder_.push_back(std::move(child).value());
+  return ok();
+}
+
+Status Demo::watch() {
+  for (;;) {
+    if (stop_.load() != 0) return Error{ErrorCode::cancelled, "interrupted"};
+    look();
+    if (auto status = start_feeder_when_formed(); !status) return status;
+    draw();
+    if (all_devices_ended()) return check_children();
+    if (auto status = check_children(); !status) return status;
+    if (!formed_at_ && clock_.now() > began_ + forming_deadline) {
+      return Error{ErrorCode::unavailable, "the devices did not find each other within 60 s"};
+    }
+    if (formed_at_ && clock_.now() > *formed_at_ + from_seconds(plan_.seconds + end_slack_s)) {
+      return Error{ErrorCode::timed_out, "a device did not end although its time was over"};
+    }
+    pause_ms(250);
+  }
+}
+
+bool Demo::all_devices_ended() {
+  return std::all_of(devices_.begin(), devices_.end(), [](Child& child) { return child.exit_code().has_value(); });
+}
+
+/// Of several deaths the first cause counts: 75 only says that somebody else died.
+Status Demo::check_children() {
+  Child* witness = nullptr;
+  for (auto* group : {&broker_, &feeder_, &devices_}) {
+    for (auto& child : *group) {
+      const auto code = child.exit_code();
+      if (!code || (*code == 0 && group == &devices_)) continue;
+      if (*code != static_cast<int>(ExitCode::try_again)) return death_of(child);
+      witness = &child;
+    }
+  }
+  return witness == nullptr ? ok() : death_of(*witness);
+}
+
+Error Demo::death_of(Child& child) const {
+  const int code = child.exit_code().value_or(0);
+  const auto how = code > 128 ? fmt::format("was ended by signal {}", code - 128) : fmt::format("ended with {}", code);
+  return {ErrorCode::unavailable, fmt::format("{} {}; its last words:\n    {}", child.name(), how,
+                                              fmt::join(child.last_log_lines(log_lines), "\n    "))};
+}
+
+void Demo::look() {
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    if (!devices_[i].exit_code()) look_at(i);
+  }
+  const auto& first = view_.devices.front();
+  view_.seconds = formed_at_ ? std::min(to_seconds(clock_.now() - *formed_at_), plan_.seconds) : 0;
+  const bool news = first.held_out_accuracy >= 0 &&
+                    (view_.curve.empty() || view_.curve.back().second != first.held_out_accuracy);
+  if (news) view_.curve.emplace_back(view_.seconds, first.held_out_accuracy);
+}
+
+void Demo::look_at(std::size_t i) {
+  const auto page = http_get("127.0.0.1", plan_.http_ports[i], "/api/v1/status");
+  if (!page) return;  // not up yet, or just gone
+  auto seen = device_view_from_json(page.value());
+  if (!seen) return;
+  const double now = to_seconds(clock_.now() - began_);
+  auto& history = trained_[i];
+  history.emplace_back(now, seen->rows_trained);
+  while (history.size() > 2 && history.front().first < now - rate_window_s) history.pop_front();
+  const double seconds = history.back().first - history.front().first;
+  if (seconds > 0) {
+    seen->rows_per_s = static_cast<double>(history.back().second - history.front().second) / seconds;
+  }
+  view_.devices[i] = std::move(*seen);
+}
+
+void Demo::draw() {
+  if (painter_) {
+    painter_->paint(render_screen(view_, {terminal_.colour, terminal_.unicode, terminal_.width}));
+    return;
+  }
+  const auto now = clock_.now();
+  if (now < next_line_) return;
+  next_line_ = now + std::chrono::seconds(2);
+  show_ << render_line(view_) << '\n' << std::flush;
+}
+
+void Demo::collect(DemoOutcome& outcome) const {
+  for (const auto& device : devices_) {
+    if (auto summary = summary_from_json(device.last_output_line())) outcome.summaries.push_back(std::move(*summary));
+  }
+  outcome.view = view_;
+  outcome.seconds = to_seconds(clock_.now() - began_);
+}
+
+}  // namespace rivulet::runtime::cli

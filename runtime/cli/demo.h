@@ -1,0 +1,68 @@
+#pragma once
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/clock.h"
+#include "runtime/cli/child.h"
+#include "runtime/cli/command.h"
+#include "runtime/cli/demo_plan.h"
+#include "runtime/cli/live_view.h"
+#include "runtime/run.h"
+#include "runtime/summary.h"
+
+namespace rivulet::runtime::cli {
+
+/// What the demo's processes left behind.
+struct DemoOutcome {
+  Status played = ok();               ///< cancelled: a signal ended it
+  std::vector<Summary> summaries;     ///< of the devices that said one
+  GroupView view;                     ///< as last seen
+  double seconds = 0;                 ///< from the first process to the end of the last
+};
+
+/// Starts a broker, the devices and a feeder as processes of their own, shows them, and ends them all, whatever
+/// happens. Owner: the main thread (the children's lives hang on it).
+class Demo {
+ public:
+  /// `plan.brokers` is filled in when the embedded broker is up. `show` is where the live view goes.
+  Demo(DemoPlan& plan, const Terminal& terminal, std::ostream& show, bool redraw, const StopRequest& stop);
+  DemoOutcome play();
+
+ private:
+  Status play_to_the_end();
+  Status start_broker();
+  Status start_devices();
+  Status start_feeder_when_formed();
+  Status watch();
+  Status check_children();
+  Error death_of(Child& child) const;
+  bool all_devices_ended();
+  void look();             ///< asks every device's status page
+  void look_at(std::size_t device);
+  void draw();
+  [[nodiscard]] bool formed() const;
+  Result<Child> start_child(const std::string& name, std::vector<std::string> arguments);
+  void collect(DemoOutcome& outcome) const;
+
+  DemoPlan& plan_;
+  const Terminal& terminal_;
+  std::ostream& show_;
+  const bool redraw_;
+  const StopRequest& stop_;
+  const RealClock clock_;
+  const TimePoint began_;
+  std::optional<TimePoint> formed_at_;
+  TimePoint next_line_{};
+  std::optional<ScreenPainter> painter_;
+  std::vector<Child> broker_;   // 0 or 1
+  std::vector<Child> feeder_;   // 0 or 1
+  std::vector<Child> devices_;
+  GroupView view_;
+  std::vector<std::deque<std::pair<double, std::uint64_t>>> trained_;  // per device: (second, rows), the last few seconds
+};
+
+}  // namespace rivulet::runtime::cli

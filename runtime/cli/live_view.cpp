@@ -1,0 +1,164 @@
+#include "runtime/cli/live_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "runtime/cli/text.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr int chart_height = 6;
+
+/// The first `width` characters (not bytes) of UTF-8 text.
+std::string clipped(const std::string& text, int width) {
+  int columns = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool starts_character = (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
+    if (starts_character && columns++ == width) return text.substr(0, i);
+  }
+  return text;
+}
+
+std::string painted(const std::string& text, const char* code, const ViewStyle& style) {
+  return style.colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : text;
+}
+
+const char* colour_of(const std::string& state) {
+  if (state == "training") return "32";
+  if (state == "failed") return "31";
+  return "33";
+}
+
+std::string device_line(const DeviceView& d, const ViewStyle& style) {
+  const auto numbers = fmt::format("  {:<12} {:>9.0f} {:>7} {:>9} {:>9.0f} {:>9.4f}  ", clipped(d.id, 12), d.stream_rate,
+                                   d.batch_rows, grouped(d.rows_waiting), d.rows_per_s, d.loss);
+  const auto words = d.phrase.empty() || d.state == "training" ? d.state : d.state + ": " + d.phrase;
+  const int left = style.width - static_cast<int>(numbers.size());
+  return left <= 0 ? clipped(numbers, style.width) : numbers + painted(clipped(words, left), colour_of(d.state), style);
+}
+
+/// The curve on a grid of columns; each column holds the last value measured before its end.
+std::vector<std::optional<double>> columns_of(const GroupView& group, int columns) {
+  std::vector<std::optional<double>> values(static_cast<std::size_t>(columns));
+  const double duration = std::max({group.duration, group.seconds, 1e-9});
+  for (int c = 0; c < columns; ++c) {
+    const double begin = duration * c / columns;
+    const double end = duration * (c + 1) / columns;
+    if (begin > group.seconds) break;
+    for (const auto& [second, accuracy] : group.curve) {
+      if (second <= end) values[static_cast<std::size_t>(c)] = accuracy;
+    }
+  }
+  return values;
+}
+
+std::vector<std::string> chart_lines(const GroupView& group, const ViewStyle& style) {
+  const int columns = std::clamp(style.width - 12, 8, 64);
+  auto lines = area_chart(columns_of(group, columns), 0.0, 1.0, chart_height, style.unicode);
+  const char* wall = style.unicode ? "│" : "|";
+  for (int i = 0; i < chart_height; ++i) {
+    const std::string label = i == 0 ? "100 %" : (i == chart_height - 1 ? "  0 %" : "     ");
+    auto& line = lines[static_cast<std::size_t>(i)];
+    line = fmt::format("  {} {}{}", label, wall, painted(line, "36", style));
+  }
+  return lines;
+}
+
+std::pair<std::uint64_t, std::uint64_t> bytes_of(const GroupView& group) {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  for (const auto& d : group.devices) {
+    sent += d.bytes_sent;
+    received += d.bytes_received;
+  }
+  return {sent, received};
+}
+
+std::string accuracy_text(const GroupView& group) {
+  if (group.curve.empty()) return "not measured yet";
+  return fmt::format("{:.1f} %", group.curve.back().second * 100);
+}
+
+std::string exchange_line(const GroupView& group) {
+  const auto [sent, received] = bytes_of(group);
+  const double seconds = std::max(group.seconds, 1e-9);
+  const std::uint64_t rounds = group.devices.empty() ? 0 : group.devices.front().rounds;
+  return fmt::format("  exchanged {} sent, {} received ({}/s), {} rounds", human_bytes(static_cast<double>(sent)),
+                     human_bytes(static_cast<double>(received)),
+                     human_bytes(static_cast<double>(sent + received) / seconds), grouped(rounds));
+}
+
+}  // namespace
+
+std::optional<DeviceView> device_view_from_json(const std::string& text) {
+  const auto page = nlohmann::json::parse(text, nullptr, false);
+  if (!page.is_object() || !page.contains("id") || !page.contains("state")) return std::nullopt;
+  DeviceView view;
+  const auto read = [&page](const char* name, auto& into) {
+    const auto found = page.find(name);
+    if (found == page.end() || found->is_null()) return;  // null: not known yet
+    using T = std::decay_t<decltype(into)>;
+    if constexpr (std::is_same_v<T, std::string>) {
+      if (found->is_string()) into = found->template get<T>();
+    } else {
+      if (found->is_number()) into = found->template get<T>();
+    }
+  };
+  read("id", view.id);
+  read("state", view.state);
+  read("phrase", view.phrase);
+  read("stream_rate", view.stream_rate);
+  read("batch_rows", view.batch_rows);
+  read("rows_waiting", view.rows_waiting);
+  read("rows_trained", view.rows_trained);
+  read("loss", view.loss);
+  read("held_out_accuracy", view.held_out_accuracy);
+  read("steps", view.rounds);
+  read("seconds_training", view.seconds_training);
+  read("bytes_sent", view.bytes_sent);
+  read("bytes_received", view.bytes_received);
+  return view;
+}
+
+std::vector<std::string> render_screen(const GroupView& group, const ViewStyle& style) {
+  std::vector<std::string> lines;
+  lines.push_back(painted(clipped(fmt::format("{}   {:.0f} of {:.0f} s", group.title, group.seconds, group.duration),
+                                  style.width), "1", style));
+  lines.push_back(clipped(fmt::format("  {:<12} {:>9} {:>7} {:>9} {:>9} {:>9}  {}", "device", "stream/s", "batch",
+                                      "waiting", "rows/s", "loss", "state"), style.width));
+  for (const auto& device : group.devices) lines.push_back(device_line(device, style));
+  lines.push_back(clipped("  accuracy on held-out images: " + accuracy_text(group), style.width));
+  for (auto& line : chart_lines(group, style)) lines.push_back(std::move(line));
+  lines.push_back(clipped(exchange_line(group), style.width));
+  return lines;
+}
+
+std::string render_line(const GroupView& group) {
+  std::string line = fmt::format("{:5.1f} s  held-out {}", group.seconds,
+                                 group.curve.empty() ? "-" : accuracy_text(group));
+  for (const auto& d : group.devices) {
+    line += fmt::format("  | {} {}: {:.0f} rows/s, batch {}, waiting {}, loss {:.3f}", d.id, d.state, d.rows_per_s,
+                        d.batch_rows, d.rows_waiting, d.loss);
+  }
+  const auto [sent, received] = bytes_of(group);
+  return line + fmt::format("  | sent {}, received {}", human_bytes(static_cast<double>(sent)),
+                            human_bytes(static_cast<double>(received)));
+}
+
+ScreenPainter::~ScreenPainter() {
+  if (drawn_ > 0) out_ << "\x1b[?25h" << std::flush;
+}
+
+void ScreenPainter::paint(const std::vector<std::string>& lines) {
+  if (drawn_ == 0) out_ << "\x1b[?25l";  // the cursor would flicker
+  if (drawn_ > 0) out_ << "\x1b[" << drawn_ << 'A';
+  for (const auto& line : lines) out_ << "\x1b[2K" << line << '\n';
+  out_ << std::flush;
+  drawn_ = lines.size();
+}
+
+}  // namespace rivulet::runtime::cli

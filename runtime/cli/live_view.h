@@ -1,0 +1,67 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rivulet::runtime::cli {
+
+/// One device as its status page shows it.
+struct DeviceView {
+  std::string id;
+  std::string state = "starting";
+  std::string phrase;              ///< "waiting for device-3"
+  double stream_rate = 0;          ///< rows/s that arrive
+  std::uint32_t batch_rows = 0;
+  std::uint64_t rows_waiting = 0;
+  std::uint64_t rows_trained = 0;
+  double rows_per_s = 0;           ///< trained, over the last seconds
+  double loss = 0;
+  double held_out_accuracy = -1;   ///< -1 = not measured
+  std::uint64_t rounds = 0;
+  double seconds_training = 0;
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+};
+
+/// Fields of /api/v1/status; nullopt if it is not such a page.
+std::optional<DeviceView> device_view_from_json(const std::string& text);
+
+/// The group at one moment.
+struct GroupView {
+  std::string title;
+  double seconds = 0;   ///< since the group formed
+  double duration = 0;  ///< when it will end
+  std::vector<DeviceView> devices;
+  std::vector<std::pair<double, double>> curve;  ///< (second, held-out accuracy)
+};
+
+/// How text may look.
+struct ViewStyle {
+  bool colour = false;
+  bool unicode = false;
+  int width = 100;
+};
+
+/// The screen: title, a line per device, the accuracy curve, bytes. Without line ends; none wider than style.width.
+std::vector<std::string> render_screen(const GroupView& group, const ViewStyle& style);
+/// The same in one line, for pipes and logs.
+std::string render_line(const GroupView& group);
+
+/// Draws over what it drew last. ANSI; for terminals only.
+class ScreenPainter {
+ public:
+  explicit ScreenPainter(std::ostream& out) : out_(out) {}
+  ~ScreenPainter();
+  ScreenPainter(const ScreenPainter&) = delete;
+  ScreenPainter& operator=(const ScreenPainter&) = delete;
+  void paint(const std::vector<std::string>& lines);
+
+ private:
+  std::ostream& out_;
+  std::size_t drawn_ = 0;
+};
+
+}  // namespace rivulet::runtime::cli

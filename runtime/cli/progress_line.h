@@ -1,0 +1,29 @@
+#pragma once
+#include <string>
+
+#include "core/clock.h"
+#include "runtime/cli/command.h"
+
+namespace rivulet::runtime::cli {
+
+/// "[#####.....]" with `fraction` of it filled.
+std::string progress_bar(double fraction, int width, bool unicode);
+
+/// Progress of a long command: redrawn in place on a terminal, a line every two seconds elsewhere.
+class ProgressLine {
+ public:
+  ProgressLine(std::ostream& out, bool interactive) : out_(out), interactive_(interactive) {}
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  void show(const std::string& text);
+
+ private:
+  std::ostream& out_;
+  bool interactive_;
+  bool drawn_ = false;
+  RealClock clock_;
+  TimePoint next_line_{};
+};
+
+}  // namespace rivulet::runtime::cli

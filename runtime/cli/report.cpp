@@ -1,0 +1,80 @@
+#include "runtime/cli/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ostream>
+
+#include "runtime/cli/text.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+std::string device_row(const DeviceSummary& d) {
+  std::uint64_t dropped = 0;
+  for (const auto& [reason, rows] : d.rows_dropped) dropped += rows;
+  return fmt::format("  {:<12} {:>10} {:>8} {:>9} {:>8.1f} {:>10} {:>10} {:>10} {:>10} {:>9}", d.id, grouped(d.rows_trained),
+                     grouped(d.rows_waiting), fmt::format("{:.0f}/s", d.stream_rate), d.batch_mean,
+                     human_seconds(d.compute_s), human_seconds(d.sync_s),
+                     human_bytes(static_cast<double>(d.bytes_sent)), human_bytes(static_cast<double>(d.bytes_received)),
+                     grouped(dropped));
+}
+
+void print_drops(const Summary& summary, std::ostream& out) {
+  for (const auto& d : summary.devices) {
+    for (const auto& [reason, rows] : d.rows_dropped) {
+      if (rows > 0) out << fmt::format("  {} dropped {} rows: {}\n", d.id, grouped(rows), reason);
+    }
+  }
+}
+
+std::string equality(const Summary& summary) {
+  if (!summary.parameters_equal) return "THE DEVICES DO NOT HOLD THE SAME PARAMETERS";
+  if (summary.digests_compared == 0) return "no digests were compared";
+  return fmt::format("all devices hold the same bits ({} digests compared)", grouped(summary.digests_compared));
+}
+
+}  // namespace
+
+std::string times_to_accuracy(const Summary& summary) {
+  std::string text;
+  for (const auto& [level, seconds] : summary.time_to_accuracy_s) {
+    text += text.empty() ? "reached " : ", ";
+    text += fmt::format("{:g} % after {}", std::strtod(level.c_str(), nullptr) * 100, human_seconds(seconds));
+  }
+  return text;
+}
+
+void print_summary(const Summary& summary, std::ostream& out) {
+  out << fmt::format("  {:<12} {:>10} {:>8} {:>9} {:>8} {:>10} {:>10} {:>10} {:>10} {:>9}\n", "device", "trained", "waiting",
+                     "stream", "batch", "computing", "exchange", "sent", "received", "dropped");
+  for (const auto& device : summary.devices) out << device_row(device) << '\n';
+  print_drops(summary, out);
+  out << fmt::format("  group: {} rounds, {:.0f} rows/s; {}\n", grouped(summary.rounds), summary.rows_per_s,
+                     equality(summary));
+  if (summary.accuracy) {
+    const auto times = times_to_accuracy(summary);
+    out << fmt::format("  accuracy: {:.2f} %{}\n", *summary.accuracy * 100, times.empty() ? "" : " (" + times + ")");
+  }
+}
+
+Summary merge_summaries(const std::vector<Summary>& parts) {
+  Summary all;
+  for (const auto& part : parts) {
+    all.rounds = std::max(all.rounds, part.rounds);
+    all.rows_per_s = std::max(all.rows_per_s, part.rows_per_s);
+    all.parameters_equal = all.parameters_equal && part.parameters_equal;
+    // Every device compares the same digests: those of all, each round.
+    all.digests_compared = std::max(all.digests_compared, part.digests_compared);
+    if (!all.accuracy) all.accuracy = part.accuracy;
+    if (all.time_to_accuracy_s.empty()) all.time_to_accuracy_s = part.time_to_accuracy_s;
+    all.devices.insert(all.devices.end(), part.devices.begin(), part.devices.end());
+  }
+  for (const auto& device : all.devices) {
+    if (device.digest != all.devices.front().digest) all.parameters_equal = false;
+  }
+  return all;
+}
+
+}  // namespace rivulet::runtime::cli
