@@ -30,9 +30,11 @@ class Device {
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
   /// Zeroed memory of the kind this device computes on. Errors: unavailable (out of memory, with the size).
   virtual Result<std::unique_ptr<Memory>> allocate(std::size_t bytes) = 0;
-  /// Zeroed memory the host can write and this device can read fast (batches, payloads). On a CPU the same as allocate().
+  /// Zeroed memory the host can write and this device can read fast (batches, payloads). On a CPU the same as
+  /// allocate().
   virtual Result<std::unique_ptr<Memory>> allocate_shared(std::size_t bytes) = 0;
-  /// The same numbers where the host can read them: identity on a CPU, else a copy that lives until the next to_host().
+  /// The same numbers where the host can read them: identity on a CPU, else a copy that lives until the next
+  /// to_host().
   virtual Result<GradientView> to_host(const GradientView& own) = 0;
   /// Brings numbers the host wrote back into `own`. Identity when they are the same memory.
   virtual Status from_host(const GradientView& host, const GradientView& own) = 0;

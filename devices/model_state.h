@@ -40,10 +40,13 @@ class ModelState {
   ModelState& operator=(ModelState&&) noexcept = default;
 
   [[nodiscard]] const ModelLayout& layout() const noexcept { return layout_; }
-  [[nodiscard]] GradientView parameters() const { return parameters_->view(layout_.scalar, layout_.parameters); }
+  [[nodiscard]] GradientView parameters() const {
+    return parameters_->view(layout_.scalar, layout_.parameters);
+  }
   [[nodiscard]] GradientView momentum() const { return momentum_->view(layout_.scalar, layout_.parameters); }
   [[nodiscard]] GradientView buffers() const { return buffers_->view(layout_.scalar, layout_.buffers); }
-  /// Feeds parameters, momentum and buffers into a hash, in that order. Needs host-readable views from the device.
+  /// Feeds parameters, momentum and buffers into a hash, in that order. Needs host-readable views from the
+  /// device.
   Status hash_into(Hasher& hasher, Device& device) const;
   /// Copies all arrays. Both must have equal layouts and host-readable memory.
   void copy_from(const ModelState& other);

@@ -6,7 +6,7 @@
 
 namespace rivulet::devices {
 
-/// What a simulated device costs: seconds(rows) = fixed + rows / rows_per_second.
+/// What a simulated device costs: seconds(rows) = fixed + rows / rows_per_second; no rows cost nothing.
 struct DeviceProfile {
   Duration fixed = std::chrono::milliseconds(1);
   double rows_per_second = 8000;

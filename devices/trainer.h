@@ -19,13 +19,13 @@ enum class Loss : std::uint8_t { cross_entropy, mse };
 /// [model] and [train] as plain values.
 struct ModelConfig {
   std::string name = "lenet5";
-  std::vector<std::int64_t> input;    ///< shape of one row, e.g. {1, 28, 28}
-  std::int64_t outputs = 10;          ///< classes, or numbers per row for regression
+  std::vector<std::int64_t> input;  ///< shape of one row, e.g. {1, 28, 28}
+  std::int64_t outputs = 10;        ///< classes, or numbers per row for regression
   std::vector<std::int64_t> hidden = {64, 64};
-  std::string activation = "relu";    ///< relu | tanh
+  std::string activation = "relu";  ///< relu | tanh
   Loss loss = Loss::cross_entropy;
   Scalar scalar = Scalar::f32;
-  int threads = 1;                    ///< intra-op threads
+  int threads = 1;  ///< intra-op threads
 };
 
 struct SgdConfig {
@@ -37,11 +37,11 @@ struct SgdConfig {
 
 /// What one batch said. Sums, so that reports of several devices add up.
 struct StepReport {
-  double loss_sum = 0;         ///< over rows, before the step (test-then-train)
-  std::uint64_t correct = 0;   ///< classification only
+  double loss_sum = 0;        ///< over rows, before the step (test-then-train)
+  std::uint64_t correct = 0;  ///< classification only
   std::uint64_t rows = 0;
-  bool finite = true;          ///< loss and gradient are finite
-  double gradient_norm2 = 0;   ///< squared L2 of the mean gradient, as computed, before weights
+  bool finite = true;         ///< loss and gradient are finite
+  double gradient_norm2 = 0;  ///< squared L2 of the mean gradient, as computed, before weights
 };
 
 struct ApplyReport {
@@ -60,7 +60,8 @@ class Trainer {
   /// Mean gradient of the batch into out[0, P) and the buffers after this forward pass into out[P, P + B).
   /// `state` is not changed. `out` has layout().contribution() numbers. Zero rows: out = 0, report of zeros.
   /// Errors: numeric never (see StepReport::finite); unavailable (out of memory), io (library trouble).
-  virtual Result<StepReport> compute_gradients(const ModelState& state, const BatchView& batch, GradientView out) = 0;
+  virtual Result<StepReport> compute_gradients(const ModelState& state, const BatchView& batch,
+                                               GradientView out) = 0;
   /// One optimizer step with an agreed contribution [P + B]: SGD on the parameters, buffers replaced.
   virtual Result<ApplyReport> apply(ModelState& state, const GradientView& agreed, const SgdConfig& sgd,
                                     double learning_rate_factor) = 0;
@@ -70,8 +71,10 @@ class Trainer {
   virtual Result<std::vector<float>> predict(const ModelState& state, const BatchView& batch) = 0;
 };
 
-/// SGD with momentum as PyTorch defines it (v = mu v + g + wd w; w -= lr v) over host arrays; shared by trainers on the host.
-ApplyReport sgd_step(ModelState& state, const GradientView& agreed, const SgdConfig& sgd, double learning_rate_factor);
+/// SGD with momentum as PyTorch defines it (v = mu v + g + wd w; w -= lr v) over host arrays; shared by
+/// trainers on the host.
+ApplyReport sgd_step(ModelState& state, const GradientView& agreed, const SgdConfig& sgd,
+                     double learning_rate_factor);
 
 /// One entry of the catalog of models. To add a model, add a file devices/model/<name>.cpp (torch-free) or
 /// devices/model/torch/<name>.cpp that defines `const ModelEntry model_<name>`; the build finds it.
@@ -83,11 +86,13 @@ struct ModelEntry {
 };
 std::span<const ModelEntry* const> builtin_models() noexcept;
 
-/// Versions and settings of the numeric library, for doctor: {"LibTorch","2.15.0"}, {"BLAS",...}, {"CPU capability",...},
+/// Versions and settings of the numeric library, for doctor: {"LibTorch","2.15.0"}, {"BLAS",...}, {"CPU
+/// capability",...},
 /// {"threads",...}. In a build without LibTorch one entry that says so.
 std::vector<std::pair<std::string, std::string>> numeric_library_facts();
 
-/// Process-wide numeric settings, once, first thing in main: malloc thresholds and intra-op threads (toolchain.md §1).
+/// Process-wide numeric settings, once, first thing in main: malloc thresholds and intra-op threads
+/// (toolchain.md §1).
 void prepare_process(int threads);
 
 }  // namespace rivulet::devices

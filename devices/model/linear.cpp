@@ -1,0 +1,172 @@
+// y = W x + b with its own gradient: no LibTorch, so it runs where nothing below it is foreign (sanitizers,
+// ten thousand devices in one process). Parameters: weight [outputs, columns], then bias [outputs].
+#include <algorithm>
+#include <cmath>
+
+#include "core/check.h"
+#include "devices/model_support.h"
+#include "devices/numbers.h"
+#include "devices/trainer.h"
+
+namespace rivulet::devices {
+namespace {
+
+ModelLayout layout_of(const ModelConfig& config) {
+  const std::size_t columns = columns_of(config);
+  const auto outputs = static_cast<std::size_t>(config.outputs);
+  ModelLayout layout;
+  layout.scalar = config.scalar;
+  layout.parameters = outputs * columns + outputs;
+  layout.parameter_slots = {
+      {"weight", {config.outputs, static_cast<std::int64_t>(columns)}, 0, outputs * columns},
+      {"bias", {config.outputs}, outputs * columns, outputs},
+  };
+  return layout;
+}
+
+/// T is the number type of parameters, gradient and sums.
+template <class T>
+class LinearTrainer final : public Trainer {
+ public:
+  explicit LinearTrainer(const ModelConfig& config)
+      : config_(config),
+        layout_(layout_of(config)),
+        columns_(columns_of(config)),
+        outputs_(static_cast<std::size_t>(config.outputs)),
+        row_outputs_(outputs_) {}
+
+  [[nodiscard]] const ModelLayout& layout() const noexcept override { return layout_; }
+
+  Status initialize(ModelState& state, std::uint64_t seed) override {
+    Rng rng = Rng::derive(seed, "model");
+    fill_uniform(state.parameters(), 1.0 / std::sqrt(static_cast<double>(columns_)), rng);
+    fill_zero(state.momentum());
+    return ok();
+  }
+
+  Result<StepReport> compute_gradients(const ModelState& state, const BatchView& batch,
+                                       GradientView out) override {
+    RIVULET_CHECK(out.count == layout_.contribution(), "a contribution of another model");
+    if (Status good = read(batch); !good) return good.error();
+    fill_zero(out);
+    StepReport report;
+    if (batch.rows == 0) return report;
+    const std::span<T> gradient = out.as<T>();
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+      forward(state, batch, row);
+      judge(batch, row, report);  // leaves d loss / d output in row_outputs_
+      add_gradient(batch, row, gradient);
+    }
+    report.gradient_norm2 = norm2(out);
+    report.finite = std::isfinite(report.loss_sum) && std::isfinite(report.gradient_norm2);
+    return report;
+  }
+
+  Result<ApplyReport> apply(ModelState& state, const GradientView& agreed, const SgdConfig& sgd,
+                            double learning_rate_factor) override {
+    return sgd_step(state, agreed, sgd, learning_rate_factor);
+  }
+
+  Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) override {
+    if (Status good = read(batch); !good) return good.error();
+    StepReport report;
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+      forward(state, batch, row);
+      judge(batch, row, report);
+    }
+    report.finite = std::isfinite(report.loss_sum);
+    return report;
+  }
+
+  Result<std::vector<float>> predict(const ModelState& state, const BatchView& batch) override {
+    std::vector<float> all;
+    all.reserve(batch.rows * outputs_);
+    for (std::size_t row = 0; row < batch.rows; ++row) {
+      forward(state, batch, row);
+      for (const T y : row_outputs_) all.push_back(static_cast<float>(y));
+    }
+    return all;
+  }
+
+ private:
+  Status read(const BatchView& batch) {
+    check_batch(batch, config_);
+    return config_.loss == Loss::cross_entropy ? read_classes(batch, config_.outputs, classes_) : ok();
+  }
+
+  void forward(const ModelState& state, const BatchView& batch, std::size_t row) {
+    const std::span<const T> parameters = state.parameters().as<T>();
+    const std::span<const float> x = batch.features.subspan(row * columns_, columns_);
+    for (std::size_t o = 0; o < outputs_; ++o) {
+      row_outputs_[o] =
+          parameters[outputs_ * columns_ + o] + dot<T>(parameters.subspan(o * columns_, columns_), x);
+    }
+  }
+
+  /// Adds the row to the report and turns its outputs into d (mean loss) / d output.
+  void judge(const BatchView& batch, std::size_t row, StepReport& report) {
+    report.rows += 1;
+    if (config_.loss == Loss::cross_entropy) {
+      judge_class(static_cast<std::size_t>(classes_[row]), static_cast<T>(batch.rows), report);
+    } else {
+      judge_numbers(batch.targets.subspan(row * outputs_, outputs_), static_cast<T>(batch.rows), report);
+    }
+  }
+
+  void judge_class(std::size_t target, T rows, StepReport& report) {
+    const auto highest = std::ranges::max_element(row_outputs_);
+    report.correct += highest == row_outputs_.begin() + static_cast<std::ptrdiff_t>(target) ? 1 : 0;
+    const T shift = *highest;  // keeps exp() in range
+    const T target_output = row_outputs_[target] - shift;
+    T sum = 0;
+    for (T& y : row_outputs_) sum += y = std::exp(y - shift);
+    report.loss_sum += static_cast<double>(std::log(sum) - target_output);
+    for (T& y : row_outputs_) y /= sum * rows;
+    row_outputs_[target] -= T{1} / rows;
+  }
+
+  /// Mean over the outputs of a row, as torch's mse_loss.
+  void judge_numbers(std::span<const float> targets, T rows, StepReport& report) {
+    const T outputs = static_cast<T>(outputs_);
+    T sum = 0;
+    for (std::size_t o = 0; o < outputs_; ++o) {
+      const T difference = row_outputs_[o] - static_cast<T>(targets[o]);
+      sum += difference * difference;
+      row_outputs_[o] = T{2} * difference / (rows * outputs);
+    }
+    report.loss_sum += static_cast<double>(sum / outputs);
+  }
+
+  void add_gradient(const BatchView& batch, std::size_t row, std::span<T> gradient) {
+    const std::span<const float> x = batch.features.subspan(row * columns_, columns_);
+    for (std::size_t o = 0; o < outputs_; ++o) {
+      const T delta = row_outputs_[o];
+      const std::span<T> weights = gradient.subspan(o * columns_, columns_);
+      for (std::size_t c = 0; c < columns_; ++c) weights[c] += delta * static_cast<T>(x[c]);
+      gradient[outputs_ * columns_ + o] += delta;
+    }
+  }
+
+  // constant
+  ModelConfig config_;
+  ModelLayout layout_;
+  std::size_t columns_;
+  std::size_t outputs_;
+  // scratch
+  std::vector<T> row_outputs_;
+  std::vector<std::int64_t> classes_;
+};
+
+Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {
+  if (Status good = check_model_config(config); !good) return good.error();
+  if (config.scalar == Scalar::f64)
+    return std::unique_ptr<Trainer>(std::make_unique<LinearTrainer<double>>(config));
+  return std::unique_ptr<Trainer>(std::make_unique<LinearTrainer<float>>(config));
+}
+
+}  // namespace
+
+extern const ModelEntry model_linear;
+const ModelEntry model_linear{"linear", "one weight per input and output; needs no LibTorch", make};
+
+}  // namespace rivulet::devices

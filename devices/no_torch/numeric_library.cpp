@@ -1,0 +1,15 @@
+// The twin of devices/torch/numeric_library.cpp for a build without LibTorch.
+#include "devices/process_memory.h"
+#include "devices/trainer.h"
+
+namespace rivulet::devices {
+
+std::vector<std::pair<std::string, std::string>> numeric_library_facts() {
+  return {{"LibTorch", "not in this build (RIVULET_WITH_TORCH=OFF): the only model is linear"}};
+}
+
+void prepare_process(int /*threads*/) {
+  keep_freed_memory();
+}
+
+}  // namespace rivulet::devices

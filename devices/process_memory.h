@@ -1,0 +1,9 @@
+#pragma once
+
+namespace rivulet::devices {
+
+/// Tells malloc to keep large freed blocks instead of giving them back to the system after every step: LeNet
+/// trains half as fast again. Process-wide, once, before threads start.
+void keep_freed_memory();
+
+}  // namespace rivulet::devices

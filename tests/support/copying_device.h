@@ -1,0 +1,39 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "devices/device.h"
+#include "devices/trainer.h"
+
+namespace rivulet::testing {
+
+/// A device whose memory the host cannot read, like a GPU: it is the host's in truth, but every view of it
+/// says MemoryKind::device, so reading it without to_host() aborts. to_host() and from_host() really copy,
+/// and what to_host() gave is freed by the next to_host().
+class CopyingDevice final : public devices::Device {
+ public:
+  CopyingDevice() : host_(devices::make_host_device()) {}
+  [[nodiscard]] std::string_view name() const noexcept override { return "copying"; }
+  Result<std::unique_ptr<devices::Memory>> allocate(std::size_t bytes) override;
+  Result<std::unique_ptr<devices::Memory>> allocate_shared(std::size_t bytes) override;
+  Result<GradientView> to_host(const GradientView& own) override;
+  Status from_host(const GradientView& host, const GradientView& own) override;
+  void charge(const devices::Work&) override {}
+
+  [[nodiscard]] std::uint64_t copies_to_host() const noexcept { return copies_to_host_; }
+  [[nodiscard]] std::uint64_t copies_from_host() const noexcept { return copies_from_host_; }
+
+  /// What a kernel that runs on this device sees: the same numbers without the mark. Aborts on host memory.
+  static GradientView kernel_view(const GradientView& own);
+
+ private:
+  std::unique_ptr<devices::Device> host_;
+  std::unique_ptr<devices::Memory> staging_;
+  std::uint64_t copies_to_host_ = 0;
+  std::uint64_t copies_from_host_ = 0;
+};
+
+/// `linear` on a CopyingDevice (any other device is refused). Not in the catalog of the product.
+extern const devices::ModelEntry copying_linear;
+
+}  // namespace rivulet::testing

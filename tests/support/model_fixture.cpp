@@ -1,0 +1,116 @@
+#include "tests/support/model_fixture.h"
+
+#include <cmath>
+#include <utility>
+
+#include "core/check.h"
+#include "core/rng.h"
+
+namespace rivulet::testing {
+
+using devices::Loss;
+using devices::ModelConfig;
+using devices::ModelState;
+
+const devices::ModelEntry& model_entry(std::string_view name) {
+  for (const devices::ModelEntry* entry : devices::builtin_models()) {
+    if (entry->name == name) return *entry;
+  }
+  check_failed(__FILE__, __LINE__, "model_entry", name);
+}
+
+ModelConfig config_of(std::string_view model, Scalar scalar) {
+  ModelConfig config;
+  config.name = model;
+  config.input = {12};
+  if (model == "lenet5") config.input = {1, 28, 28};
+  if (model == "cnn") config.input = {3, 32, 32};
+  config.outputs = 10;
+  config.hidden = {16, 8};
+  config.scalar = scalar;
+  return config;
+}
+
+std::unique_ptr<devices::Trainer> make_trainer(const ModelConfig& config, devices::Device& device) {
+  auto trainer = model_entry(config.name).make(config, device);
+  RIVULET_CHECK(trainer, trainer.error().message);
+  return std::move(trainer).value();
+}
+
+ModelState make_state(devices::Trainer& trainer, devices::Device& device, std::uint64_t seed) {
+  auto state = ModelState::create(trainer.layout(), device);
+  RIVULET_CHECK(state, state.error().message);
+  const Status done = trainer.initialize(state.value(), seed);
+  RIVULET_CHECK(done, done.error().message);
+  return std::move(state).value();
+}
+
+std::unique_ptr<devices::Memory> make_contribution(const devices::ModelLayout& layout,
+                                                   devices::Device& device) {
+  auto memory = device.allocate(layout.contribution() * bytes_of(layout.scalar));
+  RIVULET_CHECK(memory, memory.error().message);
+  return std::move(memory).value();
+}
+
+Rows::Rows(const ModelConfig& config, std::size_t rows, std::uint64_t seed)
+    : rows_(rows),
+      columns_(RowShape{config.input, 1}.columns()),
+      targets_per_row_(config.loss == Loss::cross_entropy ? 1 : static_cast<std::size_t>(config.outputs)) {
+  const auto host = devices::make_host_device();
+  feature_memory_ = std::move(host->allocate_shared(rows * columns_ * sizeof(float))).value();
+  target_memory_ = std::move(host->allocate_shared(rows * targets_per_row_ * sizeof(float))).value();
+  Rng rng(seed);
+  for (float& x : features()) x = static_cast<float>(rng.normal());
+  const bool classes = config.loss == Loss::cross_entropy;
+  for (float& y : targets()) {
+    y = static_cast<float>(
+        classes ? static_cast<double>(rng.below(static_cast<std::uint64_t>(config.outputs))) : rng.normal());
+  }
+}
+
+std::span<float> Rows::features() const {
+  return feature_memory_->view(Scalar::f32, rows_ * columns_).as<float>();
+}
+std::span<float> Rows::targets() const {
+  return target_memory_->view(Scalar::f32, rows_ * targets_per_row_).as<float>();
+}
+
+BatchView Rows::view(std::size_t first, std::size_t rows) const {
+  return {features().subspan(first * columns_, rows * columns_),
+          targets().subspan(first * targets_per_row_, rows * targets_per_row_),
+          rows,
+          {}};
+}
+
+std::vector<double> numbers_of(const GradientView& view) {
+  if (view.scalar == Scalar::f64) {
+    const auto numbers = view.as<double>();
+    return {numbers.begin(), numbers.end()};
+  }
+  const auto numbers = view.as<float>();
+  return {numbers.begin(), numbers.end()};
+}
+
+double relative_l2(const std::vector<double>& a, const std::vector<double>& b) {
+  RIVULET_CHECK(a.size() == b.size(), "arrays of different shape");
+  double difference = 0;
+  double size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    size += b[i] * b[i];
+  }
+  return std::sqrt(difference / size);
+}
+
+Digest digest_of_state(const ModelState& state, devices::Device& device) {
+  Hasher hasher;
+  const Status done = state.hash_into(hasher, device);
+  RIVULET_CHECK(done, done.error().message);
+  return hasher.finish();
+}
+
+Digest digest_of_numbers(const GradientView& view) {
+  return digest_of(view.host_bytes());
+}
+
+}  // namespace rivulet::testing

@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/digest.h"
+#include "core/row.h"
+#include "devices/trainer.h"
+
+/// Small parts that tests of devices and models share.
+namespace rivulet::testing {
+
+/// An entry of the catalog; aborts when there is none of that name.
+const devices::ModelEntry& model_entry(std::string_view name);
+
+/// A configuration every model accepts in its smallest sensible form.
+devices::ModelConfig config_of(std::string_view model, Scalar scalar = Scalar::f32);
+
+std::unique_ptr<devices::Trainer> make_trainer(const devices::ModelConfig& config, devices::Device& device);
+devices::ModelState make_state(devices::Trainer& trainer, devices::Device& device, std::uint64_t seed);
+std::unique_ptr<devices::Memory> make_contribution(const devices::ModelLayout& layout,
+                                                   devices::Device& device);
+inline GradientView view_of(const devices::Memory& memory, const devices::ModelLayout& layout) {
+  return memory.view(layout.scalar, layout.contribution());
+}
+
+/// Rows of one configuration in device memory, normal features, targets that fit the loss.
+class Rows {
+ public:
+  Rows(const devices::ModelConfig& config, std::size_t rows, std::uint64_t seed);
+  [[nodiscard]] BatchView view(std::size_t first, std::size_t rows) const;
+  [[nodiscard]] BatchView all() const { return view(0, rows_); }
+  [[nodiscard]] std::span<float> features() const;
+  [[nodiscard]] std::span<float> targets() const;
+
+ private:
+  std::size_t rows_;
+  std::size_t columns_;
+  std::size_t targets_per_row_;
+  std::unique_ptr<devices::Memory> feature_memory_;
+  std::unique_ptr<devices::Memory> target_memory_;
+};
+
+/// The numbers of a host view in double.
+std::vector<double> numbers_of(const GradientView& view);
+/// |a - b| / |b| in L2.
+double relative_l2(const std::vector<double>& a, const std::vector<double>& b);
+Digest digest_of_state(const devices::ModelState& state, devices::Device& device);
+Digest digest_of_numbers(const GradientView& view);
+
+}  // namespace rivulet::testing
