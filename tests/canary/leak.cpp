@@ -1,0 +1,7 @@
+// Loses what it allocated; LeakSanitizer must say so.
+int main(int argc, char**) {
+  int* volatile lost = new int[static_cast<unsigned>(argc) * 16];
+  lost[0] = 1;
+  lost = nullptr;
+  return 0;
+}

@@ -1,0 +1,13 @@
+// Two threads count on one plain number; ThreadSanitizer must say so.
+#include <thread>
+
+int main() {
+  int count = 0;
+  const auto work = [&count] {
+    for (int i = 0; i < 1000; ++i) ++count;
+  };
+  std::thread other(work);
+  work();
+  other.join();
+  return count == 0 ? 1 : 0;
+}

@@ -1,0 +1,8 @@
+// Overflows a signed number; UndefinedBehaviorSanitizer must say so.
+#include <limits>
+
+int main(int argc, char**) {
+  volatile int number = std::numeric_limits<int>::max();
+  number = number + argc;
+  return 0;
+}

@@ -1,0 +1,340 @@
+#include "tests/support/tree.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "tests/support/source_text.h"
+#include "tests/support/temp_dir.h"
+
+namespace rivulet::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Paths = std::vector<std::string>;
+
+const Paths& product_folders() {
+  static const Paths folders{"core", "stream", "buffer", "devices", "sync", "runtime"};
+  return folders;
+}
+
+std::string top_folder(const fs::path& path) {
+  return path.begin()->string();
+}
+
+bool starts_with_any(const std::string& text, const Paths& prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&text](const std::string& prefix) { return text.rfind(prefix, 0) == 0; });
+}
+
+std::string at(const SourceText& source, std::size_t line) {
+  return source.path.generic_string() + ":" + std::to_string(line + 1) + ": ";
+}
+
+struct Include {
+  std::size_t line = 0;
+  std::string path;
+  bool quoted = false;
+};
+
+std::vector<Include> includes_of(const SourceText& source) {
+  static const std::regex directive(R"re(^\s*#\s*include\s*([<"])([^>"]+)[>"])re");
+  std::vector<Include> includes;
+  for (std::size_t i = 0; i < source.raw.size(); ++i) {
+    std::smatch match;
+    // A directive inside a comment or a literal is not one: its # is no code then.
+    if (source.code[i].find('#') == std::string::npos) continue;
+    if (std::regex_search(source.raw[i], match, directive)) {
+      includes.push_back(Include{i, match[2].str(), match[1].str() == "\""});
+    }
+  }
+  return includes;
+}
+
+bool may_include(const std::string& from, const std::string& to) {
+  if (from == to || to == "core") return true;
+  return from == "runtime" && to != "tests";
+}
+
+/// A library and the only places that may include it.
+struct Door {
+  std::string prefix;
+  Paths allowed;
+};
+
+const std::vector<Door>& doors() {
+  static const Paths torch{"devices/torch/", "devices/model/torch/", "sync/collective/gloo/"};
+  static const std::vector<Door> all{
+      {"librdkafka/", {"stream/kafka/"}},
+      {"simdjson", {"stream/decoder/json.cpp"}},
+      {"zlib.h", {"stream/dataset"}},
+      {"boost/", {"buffer/"}},
+      {"torch/csrc/distributed/", {"sync/collective/gloo/"}},
+      {"torch/", torch},
+      {"c10/", torch},
+      {"ATen/", torch},
+      {"gloo/", {"sync/collective/gloo/"}},
+      {"toml++/", {"runtime/config/"}},
+      {"CLI/", {"runtime/cli/"}},
+      {"civetweb.h", {"runtime/http/"}},
+      {"prometheus/", {"runtime/metrics/"}},
+      {"spdlog/", {"runtime/log.cpp"}},
+      {"nlohmann/", {"stream/dataset", "stream/text_records.cpp", "sync/membership/", "runtime/"}},
+      {"fmt/", {""}},
+      {"xxhash.h", {"core/digest.cpp"}},
+      {"doctest/", {}},
+  };
+  return all;
+}
+
+/// Headers of the system: C++'s have no suffix and no folder, the kernel's and libc's are these.
+bool is_system_header(const std::string& path) {
+  static const Paths folders{"sys/", "netinet/", "arpa/", "net/", "linux/"};
+  static const std::set<std::string> files{"unistd.h",   "fcntl.h",  "signal.h",  "pthread.h", "poll.h",
+                                           "netdb.h",    "sched.h",  "malloc.h",  "link.h",    "elf.h",
+                                           "execinfo.h", "dlfcn.h",  "ifaddrs.h", "termios.h", "time.h",
+                                           "spawn.h",    "getopt.h", "pwd.h"};
+  if (path.find('.') == std::string::npos && path.find('/') == std::string::npos) return true;
+  return starts_with_any(path, folders) || files.count(path) > 0;
+}
+
+std::string door_problem(const SourceText& source, const Include& include) {
+  const std::string path = source.path.generic_string();
+  for (const Door& door : doors()) {
+    if (include.path.rfind(door.prefix, 0) != 0) continue;
+    if (!starts_with_any(path, door.allowed)) return "includes <" + include.path + "> outside its door";
+    const bool header = source.path.extension() == ".h";
+    return header ? "a header includes <" + include.path + ">: only .cpp files may" : std::string();
+  }
+  return "includes <" + include.path + ">, which has no door";
+}
+
+}  // namespace
+
+Findings check_include_arrows(const fs::path& root) {
+  Findings findings;
+  for (const SourceText& source : read_sources(root, product_folders())) {
+    const std::string from = top_folder(source.path);
+    for (const Include& include : includes_of(source)) {
+      if (!include.quoted || include.path == "rivulet_version.h") continue;
+      const std::string to = top_folder(include.path);
+      if (!may_include(from, to)) {
+        findings.push_back(at(source, include.line) + from + " may not include " + include.path);
+      } else if (!fs::exists(root / include.path)) {
+        findings.push_back(at(source, include.line) + include.path + " is not a path from the root");
+      }
+    }
+  }
+  return findings;
+}
+
+Findings check_third_party_doors(const fs::path& root) {
+  Findings findings;
+  for (const SourceText& source : read_sources(root, product_folders())) {
+    const bool shim = source.path.generic_string().rfind("sync/collective/gloo/shim/", 0) == 0;
+    for (const Include& include : includes_of(source)) {
+      if (include.quoted || is_system_header(include.path) || shim) continue;
+      const std::string problem = door_problem(source, include);
+      if (!problem.empty()) findings.push_back(at(source, include.line) + problem);
+    }
+  }
+  return findings;
+}
+
+namespace {
+
+/// What only some files may use. The pattern is searched in code, never in comments.
+struct Ban {
+  std::string what;
+  std::regex pattern;
+  Paths allowed;
+};
+
+const std::vector<Ban>& bans() {
+  // Waiting belongs to runners, to doors whose library leaves no other way, and to programs that watch
+  // others.
+  static const Paths waiting{"core/clock.cpp", "runtime/runner", "runtime/watchdog",
+                             "runtime/cli/",   "stream/kafka/",  "sync/collective/gloo/"};
+  static const std::vector<Ban> all{
+      {"reads a clock (take a rivulet::Clock)",
+       std::regex(
+           R"(\b(steady_clock|system_clock|high_resolution_clock|clock_gettime|gettimeofday|localtime\w*)\b)"),
+       {"core/clock.cpp"}},
+      {"asks the system for the time", std::regex(R"(\btime\s*\(\s*(nullptr|NULL|0|&))"), {"core/clock.cpp"}},
+      {"uses randomness without a seed (take a rivulet::Rng)",
+       std::regex(R"(\b(random_device|s?rand(om)?\s*\(|mt19937\w*|default_random_engine|getrandom))"),
+       {"core/rng."}},
+      {"sleeps", std::regex(R"(\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\s*\()"), waiting},
+      // Types of LibTorch and spdlog need it; what memory stands for (a network, a log) belongs to no one
+      // device.
+      {"shares ownership (ownership is a tree)",
+       std::regex(R"(\b(shared_ptr|make_shared|weak_ptr)\b)"),
+       {"devices/torch/", "devices/model/torch/", "sync/collective/gloo/", "runtime/log.cpp",
+        "sync/collective/memory_", "sync/membership/memory_", "sync/membership/membership.h"}},
+  };
+  return all;
+}
+
+Findings lines_that_match(const std::vector<SourceText>& sources, const std::vector<Ban>& rules) {
+  Findings findings;
+  for (const SourceText& source : sources) {
+    for (const Ban& ban : rules) {
+      if (starts_with_any(source.path.generic_string(), ban.allowed)) continue;
+      for (std::size_t i = 0; i < source.code.size(); ++i) {
+        if (std::regex_search(source.code[i], ban.pattern)) findings.push_back(at(source, i) + ban.what);
+      }
+    }
+  }
+  return findings;
+}
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+/// `virtual` is a keyword in code, and a word about simulation anywhere else, but for the kernel's virtual
+/// memory.
+bool speaks_of_simulation(const SourceText& source, std::size_t line) {
+  const std::string raw = lower(source.raw[line]);
+  if (raw.find("simulat") != std::string::npos || raw.find("modeled") != std::string::npos) return true;
+  static const std::regex virtual_prose("virtual(?![ _]memory)");
+  if (std::regex_search(lower(source.comments[line] + source.literals[line]), virtual_prose)) return true;
+  const std::vector<std::string> words = words_of(source.code[line]);
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word != "virtual" && lower(word).find("virtual") != std::string::npos;
+  });
+}
+
+}  // namespace
+
+Findings check_banned_calls(const fs::path& root) {
+  return lines_that_match(read_sources(root, product_folders()), bans());
+}
+
+Findings check_simulation_words(const fs::path& root) {
+  static const Paths allowed{"runtime/wiring/simulation",
+                             "runtime/wiring/sim_runner",
+                             "runtime/simulate",
+                             "runtime/cli/",
+                             "core/clock.",
+                             "core/time.h",
+                             "devices/modeled_device.",
+                             "sync/collective/memory_"};
+  Findings findings;
+  for (const SourceText& source : read_sources(root, product_folders())) {
+    if (starts_with_any(source.path.generic_string(), allowed)) continue;
+    for (std::size_t i = 0; i < source.raw.size(); ++i) {
+      if (speaks_of_simulation(source, i)) findings.push_back(at(source, i) + "knows about simulation");
+    }
+  }
+  return findings;
+}
+
+Findings check_metric_names(const fs::path& root) {
+  static const std::regex listed(R"re(^RIVULET_METRIC\((\w+), (\w+),)re");
+  static const std::regex asked(R"re(\b(counter|gauge|histogram)\(\s*"(\w+)")re");
+  static const std::regex literal(R"re("(\w+)")re");
+  std::map<std::string, std::string> kinds;
+  for (const std::string& line : read_source(root, "core/metrics.def").raw) {
+    std::smatch match;
+    if (std::regex_search(line, match, listed)) kinds[match[2].str()] = match[1].str();
+  }
+  Findings findings;
+  std::set<std::string> mentioned;
+  for (const SourceText& source : read_sources(root, product_folders())) {
+    for (std::size_t i = 0; i < source.raw.size(); ++i) {
+      const std::string& line = source.raw[i];
+      for (std::sregex_iterator it(line.begin(), line.end(), literal), end; it != end; ++it)
+        mentioned.insert((*it)[1]);
+      for (std::sregex_iterator it(line.begin(), line.end(), asked), end; it != end; ++it) {
+        const auto found = kinds.find((*it)[2].str());
+        if (found == kinds.end() || found->second != (*it)[1].str()) {
+          findings.push_back(at(source, i) + "no " + (*it)[1].str() + " " + (*it)[2].str() +
+                             " in core/metrics.def");
+        }
+      }
+    }
+  }
+  for (const auto& [name, kind] : kinds) {
+    if (mentioned.count(name) == 0)
+      findings.push_back("core/metrics.def: nobody sets the " + kind + " " + name);
+  }
+  return findings;
+}
+
+Findings check_file_lengths(const fs::path& root) {
+  constexpr std::size_t lines_max = 400;
+  Paths folders = product_folders();
+  folders.insert(folders.end(), {"tests", "bench", "examples"});
+  Findings findings;
+  for (const SourceText& source : read_sources(root, folders)) {
+    if (source.raw.size() <= lines_max) continue;
+    findings.push_back(source.path.generic_string() + ": " + std::to_string(source.raw.size()) + " lines");
+  }
+  return findings;
+}
+
+namespace {
+
+struct Catalog {
+  std::string folder;
+  std::string prefix;
+};
+
+const std::vector<Catalog>& catalogs() {
+  static const std::vector<Catalog> all{
+      {"stream/decoder", "decoder_"},    {"devices/model", "model_"},
+      {"devices/model/torch", "model_"}, {"sync/policy/law", "policy_"},
+      {"sync/codec", "codec_"},          {"sync/collective/aggregation", "aggregation_"}};
+  return all;
+}
+
+bool names(const SourceText& source, const std::string& word) {
+  return std::any_of(source.code.begin(), source.code.end(), [&word](const std::string& line) {
+    const std::vector<std::string> words = words_of(line);
+    return std::find(words.begin(), words.end(), word) != words.end();
+  });
+}
+
+}  // namespace
+
+Findings check_catalogs(const fs::path& root) {
+  Findings findings;
+  const std::vector<SourceText> sources = read_sources(root, product_folders());
+  for (const Catalog& catalog : catalogs()) {
+    for (const SourceText& member : sources) {
+      if (member.path.parent_path() != catalog.folder || member.path.extension() != ".cpp") continue;
+      const std::string entry = catalog.prefix + member.path.stem().string();
+      if (!names(member, entry))
+        findings.push_back(member.path.generic_string() + ": does not define " + entry);
+      for (const SourceText& other : sources) {
+        if (other.path == member.path || !names(other, entry)) continue;
+        findings.push_back(other.path.generic_string() + ": names the catalog's entry " + entry);
+      }
+    }
+  }
+  return findings;
+}
+
+Findings check_tests(const fs::path& root) {
+  static const std::vector<Ban> no_sleep{
+      {"a unit test sleeps",
+       std::regex(R"(\b(sleep_for|sleep_until|usleep|nanosleep|wait_until)\s*\()"),
+       {}}};
+  Findings findings = lines_that_match(read_sources(root, {"tests/unit"}), no_sleep);
+  for (const SourceText& source : read_sources(root, {"tests"})) {
+    bool doctest_seen = false;
+    for (const Include& include : includes_of(source)) {
+      doctest_seen = doctest_seen || include.path.rfind("doctest/", 0) == 0;
+      if (doctest_seen && starts_with_any(include.path, {"torch/", "c10/", "ATen/"})) {
+        findings.push_back(at(source, include.line) + "LibTorch after doctest: its CHECK would win");
+      }
+    }
+  }
+  return findings;
+}
+
+}  // namespace rivulet::testing
