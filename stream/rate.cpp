@@ -1,0 +1,36 @@
+#include "stream/rate.h"
+
+#include <algorithm>
+
+namespace rivulet::stream {
+
+RateEstimate::RateEstimate(Duration window) noexcept : bucket_(std::max(window / buckets, Duration(1))) {}
+
+void RateEstimate::roll_to(TimePoint now) noexcept {
+  const std::int64_t index = now.time_since_epoch() / bucket_;
+  if (head_ < 0) head_ = index;
+  for (std::int64_t i = std::max(head_ + 1, index - buckets + 1); i <= index; ++i) count_[i % buckets] = 0;
+  head_ = std::max(head_, index);
+}
+
+void RateEstimate::arrived(std::uint64_t rows, TimePoint now) noexcept {
+  roll_to(now);
+  // After a window of silence the stream begins anew, or its first rows would be spread over the silence.
+  if (!any_ || std::all_of(std::begin(count_), std::end(count_), [](auto n) { return n == 0; }))
+    started_ = now;
+  any_ = true;
+  count_[head_ % buckets] += rows;
+}
+
+double RateEstimate::rows_per_second(TimePoint now) noexcept {
+  if (!any_) return 0;
+  roll_to(now);
+  std::uint64_t rows = 0;
+  for (const auto n : count_) rows += n;
+  // The window ends now and begins with its oldest bucket; a bucket is the shortest time worth dividing by.
+  const TimePoint window_begin{bucket_ * (head_ - buckets + 1)};
+  const Duration measured = std::max(now - std::max(window_begin, started_), bucket_);
+  return static_cast<double>(rows) / to_seconds(measured);
+}
+
+}  // namespace rivulet::stream

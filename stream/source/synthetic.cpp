@@ -1,0 +1,202 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "core/rng.h"
+#include "stream/open.h"
+#include "stream/source/local_source.h"
+
+namespace rivulet::stream {
+namespace {
+
+/// How many records a stream of changing rate has produced. Counted on a fixed grid of time, so that the
+/// answer does not depend on when anybody asks.
+class Production {
+ public:
+  Production(std::function<double(TimePoint)> rate, TimePoint start)
+      : rate_(std::move(rate)),
+        slice_begin_(TimePoint(start.time_since_epoch() / slice * slice)),
+        start_(start) {
+    rate_now_ = rate_at(slice_begin_);
+  }
+
+  /// Records produced until now; `now` never goes back.
+  std::int64_t until(TimePoint now) {
+    while (now >= slice_begin_ + slice) close_slice();
+    return whole(before_ + rate_now_ * seconds_in_slice(now));
+  }
+
+  /// A time at which at least `count` records will exist, or the end of the look-ahead if that is later.
+  [[nodiscard]] TimePoint when(std::int64_t count) const {
+    double need = static_cast<double>(count) - before_;
+    double rate = rate_now_;
+    TimePoint begin = std::max(slice_begin_, start_);
+    TimePoint end = slice_begin_ + slice;
+    for (int i = 0; i < look_ahead; ++i) {
+      const double produced = rate * to_seconds(end - begin);
+      if (rate > 0 && need <= produced + tolerance)
+        return begin + Duration(1) + from_seconds(std::max(0.0, need / rate));
+      need -= produced;
+      begin = end;
+      end += slice;
+      rate = rate_at(begin);
+    }
+    return begin;
+  }
+
+ private:
+  static constexpr Duration slice = std::chrono::milliseconds(10);
+  static constexpr double tolerance = 1e-6;  ///< of a record: sums of slices are not exact
+  static constexpr int look_ahead = 100;     ///< slices; a silent stream is asked again after a second
+
+  [[nodiscard]] double rate_at(TimePoint t) const { return std::max(0.0, rate_ ? rate_(t) : 0.0); }
+  [[nodiscard]] double seconds_in_slice(TimePoint now) const {
+    return std::max(0.0, to_seconds(now - std::max(slice_begin_, start_)));
+  }
+  static std::int64_t whole(double produced) {
+    return static_cast<std::int64_t>(std::floor(produced + tolerance));
+  }
+  void close_slice() {
+    before_ += rate_now_ * seconds_in_slice(slice_begin_ + slice);
+    slice_begin_ += slice;
+    rate_now_ = rate_at(slice_begin_);
+  }
+
+  std::function<double(TimePoint)> rate_;
+  TimePoint slice_begin_;
+  TimePoint start_;
+  double before_ = 0;  ///< produced in the slices that are over
+  double rate_now_ = 0;
+};
+
+class SyntheticSource final : public LocalSource {
+ public:
+  SyntheticSource(const SyntheticSourceConfig& config, const Clock& clock)
+      : LocalSource(config.partitions),
+        clock_(clock),
+        columns_(config.columns),
+        classes_(config.classes),
+        seed_(config.seed),
+        production_(config.rows_per_second, clock.now()),
+        skipped_(config.partitions.size(), 0) {
+    Rng rng = Rng::derive(seed_, "synthetic weights");
+    weights_.resize(columns_ * std::max<std::size_t>(classes_, 1));
+    for (auto& w : weights_) w = static_cast<float>(rng.normal());
+    next_due_ = production_.when(1);
+  }
+
+  Result<std::span<const Record>> poll(std::size_t max_records, Duration) override {
+    const TimePoint now = clock_.now();
+    const std::int64_t produced = production_.until(now);
+    set_paused(max_records == 0);
+    out_.clear();
+    bytes_.resize(max_records * record_bytes());
+    bool more = true;
+    while (more && out_.size() < max_records) {  // one of each partition in turn
+      more = false;
+      for (std::size_t i = 0; i < states().size() && out_.size() < max_records; ++i)
+        if (states()[i].next_offset < produced + skipped_[i]) {
+          hand_out(i);
+          more = true;
+        }
+    }
+    look_ahead(now, produced);
+    return std::span<const Record>(out_);
+  }
+
+  Status seek(std::span<const NextOffset> positions) override {
+    if (auto status = check_positions(positions); !status) return status;
+    const std::int64_t produced = production_.until(clock_.now());
+    for (const auto& position : positions) {
+      const std::size_t i = index_of(position.partition);
+      states()[i].next_offset = position.offset;
+      // A stream that is continued far ahead goes on from there; it does not first fall silent until it is
+      // there.
+      if (position.offset > produced + skipped_[i]) skipped_[i] = position.offset - produced;
+    }
+    look_ahead(clock_.now(), produced);
+    return ok();
+  }
+
+  [[nodiscard]] bool exhausted() const noexcept override { return false; }
+  [[nodiscard]] TimePoint next_due() const noexcept override { return next_due_; }
+
+ private:
+  [[nodiscard]] std::size_t record_bytes() const noexcept { return (columns_ + 1) * sizeof(float); }
+
+  void hand_out(std::size_t i) {
+    auto& state = states()[i];
+    const std::span<std::byte> value =
+        std::span(bytes_).subspan(out_.size() * record_bytes(), record_bytes());
+    write_row(state.id, state.next_offset, value);
+    out_.push_back({.partition = state.id, .offset = state.next_offset++, .value = value});
+  }
+
+  /// A pure function of seed, partition and offset, so that every offset can be read again.
+  void write_row(PartitionId id, std::int64_t offset, std::span<std::byte> value) {
+    const std::uint64_t stream =
+        (static_cast<std::uint64_t>(id.topic) << 32U) | static_cast<std::uint32_t>(id.partition);
+    Rng rng =
+        Rng::derive(derive_seed(seed_, "synthetic rows", stream), "row", static_cast<std::uint64_t>(offset));
+    row_.resize(columns_ + 1);
+    for (std::size_t c = 0; c < columns_; ++c) row_[c + 1] = static_cast<float>(rng.normal());
+    row_[0] = classes_ > 0 ? class_of(rng) : score(0) + noise * static_cast<float>(rng.normal());
+    std::memcpy(value.data(), row_.data(), value.size());
+  }
+
+  /// w . x of one output, of unit variance.
+  [[nodiscard]] float score(std::size_t output) const noexcept {
+    float sum = 0;
+    for (std::size_t c = 0; c < columns_; ++c) sum += weights_[output * columns_ + c] * row_[c + 1];
+    return sum / std::sqrt(static_cast<float>(columns_));
+  }
+
+  float class_of(Rng& rng) const noexcept {
+    std::size_t best = 0;
+    float highest = 0;
+    for (std::size_t k = 0; k < classes_; ++k) {
+      const float s = score(k) + noise * static_cast<float>(rng.normal());
+      if (k == 0 || s > highest) std::tie(best, highest) = std::pair(k, s);
+    }
+    return static_cast<float>(best);
+  }
+
+  void look_ahead(TimePoint now, std::int64_t produced) {
+    bool waiting = false;
+    for (std::size_t i = 0; i < states().size(); ++i) {
+      states()[i].high_watermark = std::max(produced + skipped_[i], states()[i].next_offset);
+      waiting |= states()[i].next_offset < states()[i].high_watermark;
+    }
+    next_due_ = waiting ? now : std::max(production_.when(produced + 1), now + Duration(1));
+  }
+
+  static constexpr float noise = 0.05F;
+  // constant
+  const Clock& clock_;
+  std::size_t columns_;
+  std::size_t classes_;
+  std::uint64_t seed_;
+  std::vector<float> weights_;  ///< [classes or 1, columns]
+  // ingest thread
+  Production production_;              ///< the same for every partition
+  std::vector<std::int64_t> skipped_;  ///< offsets of each that a seek jumped over
+  std::vector<float> row_;
+  std::vector<std::byte> bytes_;
+  std::vector<Record> out_;
+  TimePoint next_due_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<RecordSource>> open_synthetic_source(const SyntheticSourceConfig& config,
+                                                            const Clock& clock) {
+  if (config.columns == 0)
+    return Error{ErrorCode::invalid_config, "a synthetic source needs at least one column"};
+  if (config.partitions.empty())
+    return Error{ErrorCode::invalid_config, "a synthetic source needs a partition"};
+  return std::unique_ptr<RecordSource>(std::make_unique<SyntheticSource>(config, clock));
+}
+
+}  // namespace rivulet::stream
