@@ -1,0 +1,63 @@
+// Two copies of Gloo in one process take each other's calls and crash, so the one inside LibTorch must be
+// alone.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "tests/support/process.h"
+
+using namespace rivulet::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// The program and every shared object that the loader would map for it.
+std::vector<std::string> objects_of(const std::string& program) {
+  const RunOutput listed = run({.command = {"ldd", program}}, 30s);
+  REQUIRE_MESSAGE(listed.status.code == 0, listed.errors);
+  std::vector<std::string> objects{program};
+  std::istringstream words(listed.output);
+  for (std::string word; words >> word;) {
+    REQUIRE_MESSAGE(word != "not", "a library is missing: " << listed.output);
+    if (word.front() == '/') objects.push_back(word);
+  }
+  return objects;
+}
+
+/// Global functions of namespace gloo, weak ones (templates, inline functions) left out: users of a header
+/// have those too. A program's own are in its static table, a library's in its dynamic one.
+int gloo_functions(const std::string& object, bool dynamic) {
+  const RunOutput symbols = run({.command = {"nm", dynamic ? "-D" : "-g", "--defined-only", object}}, 60s);
+  REQUIRE_MESSAGE(symbols.status.code == 0, symbols.errors);
+  std::istringstream lines(symbols.output);
+  int count = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(" T _ZN4gloo") != std::string::npos || line.find(" T _ZNK4gloo") != std::string::npos)
+      ++count;
+  }
+  return count;
+}
+
+std::vector<std::string> copies_of_gloo(const std::string& program) {
+  std::vector<std::string> copies;
+  for (const std::string& object : objects_of(program)) {
+    if (gloo_functions(object, object != program) > 0) copies.push_back(object);
+  }
+  return copies;
+}
+
+}  // namespace
+
+TEST_CASE("Canary: a second copy of Gloo is found") {
+  const std::vector<std::string> copies = copies_of_gloo(RIVULET_TWO_GLOOS);
+  REQUIRE(copies.size() == 2);
+  CHECK(std::any_of(copies.begin(), copies.end(),
+                    [](const std::string& path) { return path.find("planted_gloo") != std::string::npos; }));
+}
+
+TEST_CASE("Canary: rivulet loads exactly one Gloo, the one of LibTorch") {
+  const std::vector<std::string> copies = copies_of_gloo(RIVULET_BINARY);
+  REQUIRE(copies.size() == 1);
+  CHECK(copies.front().find("libtorch_cpu.so") != std::string::npos);
+}
