@@ -1,4 +1,7 @@
 #pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "sync/collective/transport.h"
@@ -10,6 +13,11 @@ struct GlooConfig {
   std::string bind = "127.0.0.1";  ///< interface name or local address; never a wildcard
   std::string advertise;           ///< address peers should dial, if it differs (NAT); empty = bind
   Duration connect_deadline = std::chrono::seconds(5);
+  /// For the watchdog: the comm thread writes the clock's nanoseconds here at least every 20 ms; 0 while no group
+  /// stands. Must outlive the transports.
+  std::atomic<std::int64_t>* comm_beat_ns = nullptr;
+  /// Called by the comm thread at each beat: where tests plant a stall.
+  std::function<void()> comm_tick;
 };
 
 /// Point-to-point over the Gloo inside LibTorch (c10d::ProcessGroupGloo), by the rules of toolchain.md §2: a comm

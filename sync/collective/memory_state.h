@@ -113,7 +113,6 @@ class Endpoint final : public Transport {
   void check_deadline(TimePoint now);
   [[nodiscard]] TimePoint gone_visible_at(std::uint32_t peer) const;
   void notify_due(TimePoint at);
-  [[nodiscard]] std::string name_of_rank(std::uint32_t rank) const;
   Progress lose(std::uint32_t peer, const char* how);
   Progress fail(Error error, int rank);
 

@@ -173,7 +173,7 @@ Progress Endpoint::miss_members() {
     const Member& m = view_->members[r];
     if (m.joined) continue;
     if (first < 0) first = static_cast<int>(r);
-    missing += (missing.empty() ? "rank " : ", rank ") + std::to_string(r) + " (" + m.id + ")";
+    missing += (missing.empty() ? "" : ", ") + rank_name(spec_, r);
   }
   return fail({ErrorCode::timed_out, "connecting took too long, still missing: " + missing}, first);
 }
@@ -309,7 +309,7 @@ void Endpoint::settle(TimePoint now, std::uint64_t ticket) {
 
 bool Endpoint::deliver(const Message& message, const Operation& op) {
   if (message.bytes.size() != op.size) {
-    fail({ErrorCode::protocol, name_of_rank(op.peer) + " sent " + std::to_string(message.bytes.size()) +
+    fail({ErrorCode::protocol, rank_name(spec_, op.peer) + " sent " + std::to_string(message.bytes.size()) +
                                    " bytes where " + std::to_string(op.size) + " were expected"},
          static_cast<int>(op.peer));
     return false;
@@ -392,16 +392,13 @@ void Endpoint::check_deadline(TimePoint now) {
   }
   const std::uint32_t peer = oldest->peer;
   fail({ErrorCode::timed_out,
-        "no byte for " + std::to_string(to_seconds(deadline)) + " s while waiting for " + name_of_rank(peer)},
+        "no byte for " + std::to_string(to_seconds(deadline)) + " s while waiting for " + rank_name(spec_, peer)},
        static_cast<int>(peer));
 }
 
-std::string Endpoint::name_of_rank(std::uint32_t rank) const {
-  return "rank " + std::to_string(rank) + " (" + spec_.members[rank] + ")";
-}
 
 Progress Endpoint::lose(std::uint32_t peer, const char* how) {
-  return fail({ErrorCode::peer_lost, name_of_rank(peer) + " " + how}, static_cast<int>(peer));
+  return fail({ErrorCode::peer_lost, rank_name(spec_, peer) + " " + how}, static_cast<int>(peer));
 }
 
 /// Final. The others learn of it at once, so that an error runs round.

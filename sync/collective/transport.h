@@ -22,6 +22,11 @@ struct ViewSpec {
   [[nodiscard]] std::uint32_t world() const noexcept { return static_cast<std::uint32_t>(members.size()); }
 };
 
+/// "rank 2 (edge-c)", for messages.
+inline std::string rank_name(const ViewSpec& view, std::uint32_t rank) {
+  return "rank " + std::to_string(rank) + (rank < view.world() ? " (" + view.members[rank] + ")" : "");
+}
+
 /// Separate FIFO lanes between two ranks. Facts receives are posted one round ahead; the rest is per
 /// exchange.
 enum class Lane : std::uint16_t {

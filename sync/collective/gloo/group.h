@@ -1,0 +1,90 @@
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "core/result.h"
+#include "core/time.h"
+#include "sync/collective/transport.h"
+
+/// Private to the Gloo transport: the few things it uses of c10d::ProcessGroupGloo, without its headers.
+namespace rivulet::sync::gloo_door {
+
+enum class Waited : std::uint8_t { done, woken, broken };
+
+/// One posted send or receive. Dropping it before it is done is allowed: its bytes are not touched afterwards.
+class Work {
+ public:
+  virtual ~Work() = default;
+  /// Waits for as long as it takes. woken: wake() was called, wait again; broken: `why` says how the connection ended.
+  virtual Waited wait(std::string& why) = 0;
+  /// Makes a wait() return early, now or the next one. From any thread.
+  virtual void wake() noexcept = 0;
+};
+
+/// What a rank says last, when it gives the view up: whom it lost and how.
+struct Obituary {
+  std::uint32_t rank = 0;
+  ErrorCode code = ErrorCode::peer_lost;
+};
+
+/// How a peer's connection looks.
+struct Pulse {
+  bool broken = false;
+  std::optional<Obituary> told;
+  std::string why;
+};
+
+/// Ends a connecting group early. Thread-safe.
+class Cancel {
+ public:
+  void set();
+  /// Waits at most `d`; true when cancelled.
+  bool wait_for(Duration d);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool set_ = false;
+};
+
+/// A connected full mesh. send() and receive() from one thread at a time; pulse() and say() from one thread.
+/// Destroy every Work first: they keep the sockets open.
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual Result<std::unique_ptr<Work>> send(std::uint32_t peer, int tag, std::span<const std::byte> bytes) = 0;
+  virtual Result<std::unique_ptr<Work>> receive(std::uint32_t peer, int tag, std::span<std::byte> bytes) = 0;
+  /// Looks at the sentinel, a receive that only an obituary ever matches. 1 to 3 microseconds.
+  virtual Pulse pulse(std::uint32_t peer) = 0;
+  /// Tells all whom this rank lost, as far as the sockets take it at once.
+  virtual void say(const Obituary& last_words) = 0;
+};
+
+struct ConnectRequest {
+  std::string address;    ///< numeric, local
+  std::string advertise;  ///< numeric, what peers dial; empty = address
+  Duration deadline{};
+  const Clock* clock = nullptr;
+  ViewSpec view;
+  AddressBook* book = nullptr;
+  Cancel* cancel = nullptr;
+};
+struct ConnectFailure {
+  Error error;
+  int rank = -1;
+};
+
+/// Waits until the mesh stands. Null and `failure` if it does not.
+std::unique_ptr<Group> connect_group(const ConnectRequest& request, ConnectFailure& failure);
+
+/// For the test that guards the shim.
+std::size_t process_group_bytes() noexcept;
+
+}  // namespace rivulet::sync::gloo_door
