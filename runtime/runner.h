@@ -27,7 +27,7 @@ class ThreadRunner final : public Wake {
   /// The agent is not stepped again after the step it is in; join() then returns.
   void stop() noexcept;
   void join();
-  /// When step() was last entered, for the watchdog; ns on `clock`'s line.
+  /// When step() was last entered, for the watchdog; ns on `clock`'s line. 0 before the start and after the end.
   [[nodiscard]] std::int64_t beat_ns() const noexcept;
   /// Kernel thread id, 0 before start.
   [[nodiscard]] int tid() const noexcept;

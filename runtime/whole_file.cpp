@@ -1,0 +1,98 @@
+#include "runtime/whole_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+namespace rivulet::runtime {
+namespace {
+
+Error trouble(const char* what, const std::string& path) {
+  return {ErrorCode::io, fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(errno))};
+}
+
+/// An open file that closes itself.
+class File {
+ public:
+  File(const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+  ~File() {
+    if (fd_ >= 0) close(fd_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  [[nodiscard]] int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+bool write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+bool read_all(int fd, std::span<std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = read(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = EIO;  // it became shorter meanwhile
+    if (n <= 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+Status write_temporary(const std::string& path, std::span<const std::byte> bytes) {
+  const File file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  if (file.fd() < 0 || !write_all(file.fd(), bytes) || fsync(file.fd()) != 0) return trouble("write", path);
+  return ok();
+}
+
+// Without it a rename may be lost with the power.
+void sync_folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const File file(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
+  if (file.fd() >= 0) fsync(file.fd());
+}
+
+}  // namespace
+
+Status write_whole_file(const std::string& path, std::span<const std::byte> bytes) {
+  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+  Status written = write_temporary(temporary, bytes);
+  if (written && std::rename(temporary.c_str(), path.c_str()) != 0) written = trouble("write", path);
+  if (!written) {
+    std::remove(temporary.c_str());
+    return written;
+  }
+  sync_folder_of(path);
+  return ok();
+}
+
+Result<std::vector<std::byte>> read_whole_file(const std::string& path, std::size_t bytes_max) {
+  const File file(path, O_RDONLY | O_NONBLOCK);  // a pipe in its place must not hold us
+  struct stat info{};
+  if (file.fd() < 0 || fstat(file.fd(), &info) != 0) return trouble("read", path);
+  if (!S_ISREG(info.st_mode)) return Error{ErrorCode::io, path + " is not a file"};
+  const auto size = static_cast<std::size_t>(info.st_size);
+  if (size > bytes_max) {
+    return Error{ErrorCode::io,
+                 fmt::format("{} has {} bytes, at most {} were expected", path, size, bytes_max)};
+  }
+  std::vector<std::byte> bytes(size);
+  if (!read_all(file.fd(), bytes)) return trouble("read", path);
+  return bytes;
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,299 @@
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "core/digest.h"
+#include "core/rng.h"
+#include "devices/device.h"
+#include "runtime/agreed_state.h"
+#include "runtime/state_file.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A folder of this process, gone with the test.
+struct Folder {
+  fs::path path = fs::temp_directory_path() / ("rivulet_state_" + std::to_string(getpid()));
+  Folder() { fs::create_directories(path); }
+  ~Folder() { fs::remove_all(path); }
+  [[nodiscard]] std::string file(const std::string& name) const { return (path / name).string(); }
+};
+
+devices::ModelLayout layout_of(std::size_t parameters, std::size_t buffers, Scalar scalar = Scalar::f32) {
+  return {
+      scalar, parameters, buffers, {{"weight", {static_cast<std::int64_t>(parameters)}, 0, parameters}}, {}};
+}
+
+template <class T>
+void fill(const GradientView& view, Rng& rng) {
+  for (T& x : view.as<T>()) x = static_cast<T>(rng.normal());
+}
+
+AgreedState example(const devices::ModelLayout& layout, devices::Device& device, std::uint64_t seed = 1) {
+  auto model = devices::ModelState::create(layout, device);
+  REQUIRE(model);
+  AgreedState state{std::move(model).value(), 349, 60'000, {}};
+  Rng rng(seed);
+  for (const GradientView& view : {state.model.parameters(), state.model.momentum(), state.model.buffers()}) {
+    layout.scalar == Scalar::f32 ? fill<float>(view, rng) : fill<double>(view, rng);
+  }
+  state.partitions[{0, 0}] = {{1234, 3}, 1200, 34};
+  state.partitions[{0, 7}] = {{0, 0}, 0, 0};
+  state.partitions[{2, -1}] = {{9'000'000'000, 4'000'000'000}, 9'000'000'000, 1};
+  return state;
+}
+
+std::string slurp(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+void spill(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+/// The same bytes with the checksum made right again: what a careless writer, not a bad disk, would leave.
+std::string sealed(std::string bytes) {
+  const std::size_t body = bytes.size() - 16;
+  const Digest d = digest_of(std::as_bytes(std::span(bytes.data(), body)));
+  std::memcpy(bytes.data() + body, &d.low, 8);
+  std::memcpy(bytes.data() + body + 8, &d.high, 8);
+  return bytes;
+}
+
+template <class Body>
+bool aborts(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::fclose(stderr);
+    std::signal(SIGABRT, SIG_DFL);
+    body();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("State file: what was written is read back, bit by bit, in both number types") {
+  const Folder folder;
+  const auto device = devices::make_host_device();
+  for (const auto& layout : {layout_of(1000, 17), layout_of(33, 0, Scalar::f64)}) {
+    const AgreedState state = example(layout, *device);
+    const Digest digest = digest_of(state, *device).value();
+    REQUIRE(write_state_file(folder.file("a.state"), "lenet5", state, digest));
+    Digest read_digest;
+    const auto read = read_state_file(folder.file("a.state"), "lenet5", layout, *device, read_digest);
+    REQUIRE(read);
+    CHECK(read_digest == digest);
+    CHECK(digest_of(read.value(), *device).value() == digest);
+    CHECK(read.value().step == 349);
+    CHECK(read.value().rows == 60'000);
+    REQUIRE(read.value().partitions.size() == 3);
+    const PartitionProgress& p = read.value().partitions.at({2, -1});
+    CHECK(p.next == RowCursor{9'000'000'000, 4'000'000'000});
+    CHECK(p.trained == 9'000'000'000);
+    CHECK(p.dropped == 1);
+  }
+}
+
+TEST_CASE("State file: a file cut off anywhere is refused") {
+  const Folder folder;
+  const auto device = devices::make_host_device();
+  const auto layout = layout_of(20, 3);
+  REQUIRE(write_state_file(folder.file("a.state"), "m", example(layout, *device), {1, 2}));
+  const std::string whole = slurp(folder.file("a.state"));
+  REQUIRE(whole.size() > 200);
+  for (std::size_t n = 0; n < whole.size(); ++n) {
+    CAPTURE(n);
+    Digest digest{7, 7};
+    spill(folder.file("b.state"), whole.substr(0, n));
+    const auto read = read_state_file(folder.file("b.state"), "m", layout, *device, digest);
+    REQUIRE(!read);
+    CHECK(read.error().code == ErrorCode::bad_record);
+    CHECK(contains(read.error().message, folder.file("b.state")));
+    CHECK(digest == Digest{7, 7});
+    if (n < 40) continue;
+    spill(folder.file("b.state"), sealed(whole.substr(0, n)));  // even with a right checksum
+    CHECK(!read_state_file(folder.file("b.state"), "m", layout, *device, digest));
+  }
+  spill(folder.file("b.state"), whole + "x");
+  Digest digest;
+  CHECK(!read_state_file(folder.file("b.state"), "m", layout, *device, digest));
+  spill(folder.file("b.state"), sealed(whole + std::string(16, '\0')));
+  CHECK(!read_state_file(folder.file("b.state"), "m", layout, *device, digest));
+}
+
+TEST_CASE("State file: a flipped bit anywhere is refused") {
+  const Folder folder;
+  const auto device = devices::make_host_device();
+  const auto layout = layout_of(20, 3);
+  REQUIRE(write_state_file(folder.file("a.state"), "m", example(layout, *device), {1, 2}));
+  const std::string whole = slurp(folder.file("a.state"));
+  for (std::size_t n = 0; n < whole.size(); ++n) {
+    CAPTURE(n);
+    std::string flipped = whole;
+    flipped[n] = static_cast<char>(flipped[n] ^ (1 << (n % 8)));
+    spill(folder.file("b.state"), flipped);
+    Digest digest;
+    CHECK(!read_state_file(folder.file("b.state"), "m", layout, *device, digest));
+  }
+}
+
+TEST_CASE("State file: counts that lie are refused before anything is allocated for them") {
+  const Folder folder;
+  const auto device = devices::make_host_device();
+  const auto layout = layout_of(20, 3);
+  REQUIRE(write_state_file(folder.file("a.state"), "m", example(layout, *device), {1, 2}));
+  const std::string whole = slurp(folder.file("a.state"));
+  // Every 4 bytes of the head in turn become the largest number, checksum right.
+  const std::size_t head = whole.size() - 16 - (20 + 20 + 3) * 4;
+  int refused = 0;
+  for (std::size_t at = 0; at + 4 <= head; ++at) {
+    std::string lying = whole;
+    std::memset(lying.data() + at, 0xff, 4);
+    spill(folder.file("b.state"), sealed(lying));
+    Digest digest;
+    const auto read = read_state_file(folder.file("b.state"), "m", layout, *device, digest);
+    if (!read) {
+      CHECK(read.error().code == ErrorCode::bad_record);
+      ++refused;
+    }
+  }
+  // Magic to buffers (33 places touch them), length of the name, the name, count of partitions: the rest are
+  // plain values.
+  CHECK(refused >= 40);
+  std::string twice = whole;  // the second partition becomes the first
+  std::memcpy(twice.data() + head - 72, twice.data() + head - 108, 8);
+  spill(folder.file("b.state"), sealed(twice));
+  Digest digest;
+  const auto read = read_state_file(folder.file("b.state"), "m", layout, *device, digest);
+  REQUIRE(!read);
+  CHECK(contains(read.error().message, "a partition is in it twice"));
+}
+
+TEST_CASE("State file: another model, shape, number type or version is named") {
+  const Folder folder;
+  const auto device = devices::make_host_device();
+  const auto layout = layout_of(20, 3);
+  REQUIRE(write_state_file(folder.file("a.state"), "lenet5", example(layout, *device), {1, 2}));
+  Digest digest;
+  const auto complaint = [&](const std::string& model, const devices::ModelLayout& wanted) {
+    const auto read = read_state_file(folder.file("a.state"), model, wanted, *device, digest);
+    REQUIRE(!read);
+    CHECK(read.error().code == ErrorCode::bad_record);
+    return read.error().message;
+  };
+  CHECK(contains(complaint("cnn", layout), "it is of model 'lenet5', not 'cnn'"));
+  CHECK(contains(complaint("lenet5", layout_of(21, 3)),
+                 "20 parameters and 3 buffers of float32, the model has 21 and 3"));
+  CHECK(contains(complaint("lenet5", layout_of(20, 3, Scalar::f64)), "20 and 3 of float64"));
+  std::string newer = slurp(folder.file("a.state"));
+  newer[8] = 2;
+  spill(folder.file("a.state"), newer);
+  CHECK(contains(complaint("lenet5", layout), "its version is 2, this program reads version 1"));
+  spill(folder.file("a.state"), std::string(500, 'x'));
+  CHECK(contains(complaint("lenet5", layout), "it is no state file"));
+}
+
+TEST_CASE("State file: files that cannot be read or written are named, and nothing is left behind") {
+  const Folder folder;
+  const auto device = devices::make_host_device();
+  const auto layout = layout_of(20, 3);
+  const AgreedState state = example(layout, *device);
+  Digest digest;
+  const auto missing = read_state_file(folder.file("none"), "m", layout, *device, digest);
+  REQUIRE(!missing);
+  CHECK(missing.error().code == ErrorCode::io);
+  CHECK(contains(missing.error().message, folder.file("none")));
+  CHECK(read_state_file(folder.path.string(), "m", layout, *device, digest).error().code == ErrorCode::io);
+  REQUIRE(mkfifo(folder.file("pipe").c_str(), 0600) == 0);
+  CHECK(read_state_file(folder.file("pipe"), "m", layout, *device, digest).error().code == ErrorCode::io);
+  fs::remove(folder.file("pipe"));
+  spill(folder.file("huge"), "");
+  fs::resize_file(folder.file("huge"), 1ULL << 40);  // holes only
+  CHECK(read_state_file(folder.file("huge"), "m", layout, *device, digest).error().code == ErrorCode::io);
+  fs::remove(folder.file("huge"));
+
+  const Status nowhere = write_state_file(folder.file("no/such/a.state"), "m", state, {});
+  REQUIRE(!nowhere);
+  CHECK(nowhere.error().code == ErrorCode::io);
+  CHECK(contains(nowhere.error().message, "no/such/a.state"));
+  fs::create_directories(folder.file("taken/full"));
+  CHECK(!write_state_file(folder.file("taken"), "m", state, {}));  // a folder has this name: the rename fails
+  fs::remove_all(folder.file("taken"));
+  CHECK(fs::is_empty(folder.path));
+}
+
+TEST_CASE("State file: the old file stays whole until the new one is") {
+  const Folder folder;
+  const auto device = devices::make_host_device();
+  const auto layout = layout_of(20, 3);
+  REQUIRE(write_state_file(folder.file("a.state"), "m", example(layout, *device, 1), {1, 1}));
+  const int old = open(folder.file("a.state").c_str(), O_RDONLY);
+  const std::string before = slurp(folder.file("a.state"));
+  REQUIRE(write_state_file(folder.file("a.state"), "m", example(layout, *device, 2), {2, 2}));
+  std::string held(before.size(), '\0');
+  CHECK(read(old, held.data(), held.size()) == static_cast<ssize_t>(held.size()));
+  close(old);
+  CHECK(held == before);  // it was replaced, not overwritten
+  CHECK(slurp(folder.file("a.state")) != before);
+  CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 1);
+}
+
+TEST_CASE("Agreed state: intervals move a partition on and count what was trained and dropped") {
+  const auto device = devices::make_host_device();
+  AgreedState state{devices::ModelState::create(layout_of(4, 0), *device).value(), 0, 0, {}};
+  fold_interval(state, {{0, 3}, {10, 0}, {12, 1}, 5, 2});
+  fold_interval(state, {{0, 3}, {12, 1}, {12, 1}, 0, 0});
+  fold_interval(state, {{0, 3}, {12, 1}, {20, 0}, 7, 0});
+  fold_interval(state, {{1, 3}, {0, 0}, {1, 0}, 1, 0});
+  REQUIRE(state.partitions.size() == 2);
+  CHECK(state.partitions.at({0, 3}).next == RowCursor{20, 0});
+  CHECK(state.partitions.at({0, 3}).trained == 12);
+  CHECK(state.partitions.at({0, 3}).dropped == 2);
+  CHECK(aborts([&] { fold_interval(state, {{0, 3}, {19, 0}, {19, 9}, 1, 0}); }));
+  CHECK(aborts([&] { fold_interval(state, {{0, 3}, {30, 0}, {25, 0}, 1, 0}); }));
+}
+
+TEST_CASE("Agreed state: the digest covers every number of it") {
+  const auto device = devices::make_host_device();
+  const auto layout = layout_of(8, 2);
+  const Digest base = digest_of(example(layout, *device), *device).value();
+  CHECK(digest_of(example(layout, *device), *device).value() == base);
+  const auto changed = [&](auto change) {
+    AgreedState state = example(layout, *device);
+    change(state);
+    return digest_of(state, *device).value() != base;
+  };
+  CHECK(changed([](AgreedState& s) { s.model.parameters().as<float>()[7] += 1e-6F; }));
+  CHECK(changed([](AgreedState& s) { s.model.momentum().as<float>()[0] += 1; }));
+  CHECK(changed([](AgreedState& s) { s.model.buffers().as<float>()[1] += 1; }));
+  CHECK(changed([](AgreedState& s) { ++s.step; }));
+  CHECK(changed([](AgreedState& s) { ++s.rows; }));
+  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].next.offset; }));
+  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].next.row; }));
+  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].trained; }));
+  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].dropped; }));
+  CHECK(changed([](AgreedState& s) { s.partitions[{0, 8}] = {}; }));
+  CHECK(changed([](AgreedState& s) { s.partitions.erase({2, -1}); }));
+}
