@@ -10,7 +10,7 @@
 
 #include "runtime/cli/text.h"
 #include "runtime/http/http_server.h"
-#include "stream/open.h"
+#include "stream/topics.h"
 
 namespace rivulet::runtime::cli {
 namespace {

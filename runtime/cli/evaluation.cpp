@@ -1,0 +1,87 @@
+#include "runtime/cli/evaluation.h"
+
+#include <fmt/format.h>
+
+#include "devices/trainer.h"
+#include "runtime/agreed_state.h"
+#include "runtime/catalog.h"
+#include "runtime/evaluator.h"
+#include "runtime/node.h"
+#include "runtime/node_config.h"
+#include "runtime/state_file.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+/// A trainer of the configured model and the device it computes on.
+struct Bench {
+  std::unique_ptr<devices::Device> device;
+  std::unique_ptr<devices::Trainer> trainer;
+};
+
+Result<Bench> make_bench(const Config& config) {
+  const auto catalog = builtin_catalog();
+  const auto format = find_decoder(catalog, config.decode.format);
+  if (!format) return format.error();
+  const auto decoder = format.value()->make(decode_config(config));
+  if (!decoder) return decoder.error();
+  const auto model = find_model(catalog, config.model.name);
+  if (!model) return model.error();
+  Bench bench;
+  bench.device = devices::make_host_device();
+  auto trainer = model.value()->make(model_config(config, decoder.value()->shape()), *bench.device);
+  if (!trainer) return trainer.error();
+  bench.trainer = std::move(trainer).value();
+  return bench;
+}
+
+/// The state with its digest computed anew: what the file says of itself is not evidence.
+Result<std::pair<AgreedState, Digest>> read_checked(const Config& config, Bench& bench, const std::string& file) {
+  Digest written;
+  auto state = read_state_file(file, config.model.name, bench.trainer->layout(), *bench.device, written);
+  if (!state) return state.error();
+  const auto digest = digest_of(state.value(), *bench.device);
+  if (!digest) return digest.error();
+  if (digest.value() != written) {
+    return Error{ErrorCode::bad_record, fmt::format("{}: holds digest {} but its numbers have {}", file, written.hex(),
+                                                    digest.value().hex())};
+  }
+  return std::pair{std::move(state).value(), digest.value()};
+}
+
+}  // namespace
+
+Status check_model(const LoadedConfig& loaded) {
+  const auto bench = make_bench(loaded.config);
+  if (!bench) return bench.error();
+  return ok();
+}
+
+Result<Digest> digest_of_state_file(const LoadedConfig& loaded, const std::string& state_file) {
+  auto bench = make_bench(loaded.config);
+  if (!bench) return bench.error();
+  const auto read = read_checked(loaded.config, bench.value(), state_file);
+  if (!read) return read.error();
+  return read.value().second;
+}
+
+Result<Evaluation> evaluate_state_file(const LoadedConfig& loaded, const std::string& state_file,
+                                       const std::string& data) {
+  auto bench = make_bench(loaded.config);
+  if (!bench) return bench.error();
+  const auto read = read_checked(loaded.config, bench.value(), state_file);
+  if (!read) return read.error();
+  constexpr std::size_t all_rows = std::size_t{1} << 24U;
+  const auto held_out = HeldOut::open(loaded.config, builtin_catalog(), data, all_rows);
+  if (!held_out) return held_out.error();
+  const auto report = evaluate_all(*bench.value().trainer, read.value().first.model, *held_out.value());
+  if (!report) return report.error();
+  Evaluation result;
+  result.digest = read.value().second;
+  result.parameters = bench.value().trainer->layout().parameters;
+  result.rows = report.value().rows;
+  if (result.rows > 0) result.accuracy = static_cast<double>(report.value().correct) / static_cast<double>(result.rows);
+  return result;
+}
+
+}  // namespace rivulet::runtime::cli

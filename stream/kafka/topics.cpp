@@ -1,0 +1,80 @@
+#include "stream/topics.h"
+
+#include <fmt/format.h>
+#include <librdkafka/rdkafka.h>
+
+#include <array>
+#include <memory>
+
+namespace rivulet::stream {
+namespace {
+
+template <auto destroy>
+struct With {
+  template <class T>
+  void operator()(T* pointer) const {
+    destroy(pointer);
+  }
+};
+using Client = std::unique_ptr<rd_kafka_t, With<rd_kafka_destroy>>;
+using Queue = std::unique_ptr<rd_kafka_queue_t, With<rd_kafka_queue_destroy>>;
+using NewTopic = std::unique_ptr<rd_kafka_NewTopic_t, With<rd_kafka_NewTopic_destroy>>;
+using Options = std::unique_ptr<rd_kafka_AdminOptions_t, With<rd_kafka_AdminOptions_destroy>>;
+using Event = std::unique_ptr<rd_kafka_event_t, With<rd_kafka_event_destroy>>;
+using TextBuffer = std::array<char, 512>;
+
+Error unavailable(const std::string& topic, const char* why) {
+  return {ErrorCode::unavailable, fmt::format("cannot create topic {}: {}", topic, why)};
+}
+
+Result<Client> make_client(const Properties& properties) {
+  TextBuffer text{};
+  rd_kafka_conf_t* conf = rd_kafka_conf_new();
+  rd_kafka_conf_set(conf, "log_level", "0", nullptr, 0);  // what matters comes back as an error
+  for (const auto& [name, value] : properties) {
+    if (rd_kafka_conf_set(conf, name.c_str(), value.c_str(), text.data(), text.size()) != RD_KAFKA_CONF_OK) {
+      rd_kafka_conf_destroy(conf);
+      return Error{ErrorCode::invalid_config, text.data()};
+    }
+  }
+  Client client(rd_kafka_new(RD_KAFKA_PRODUCER, conf, text.data(), text.size()));
+  if (client) return client;
+  rd_kafka_conf_destroy(conf);  // ours until a client took it
+  return Error{ErrorCode::invalid_config, text.data()};
+}
+
+Status judge(const Event& event, const std::string& topic) {
+  const auto* result = event ? rd_kafka_event_CreateTopics_result(event.get()) : nullptr;
+  if (result == nullptr) return unavailable(topic, "the broker did not answer");
+  if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return unavailable(topic, rd_kafka_event_error_string(event.get()));
+  }
+  std::size_t count = 0;
+  const auto* const* topics = rd_kafka_CreateTopics_result_topics(result, &count);
+  if (count != 1) return unavailable(topic, "the broker said nothing about it");
+  const auto code = rd_kafka_topic_result_error(topics[0]);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR || code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) return ok();
+  const char* why = rd_kafka_topic_result_error_string(topics[0]);
+  return unavailable(topic, why != nullptr ? why : rd_kafka_err2str(code));
+}
+
+}  // namespace
+
+Status create_topic(const Properties& properties, const std::string& topic, int partitions, Duration deadline) {
+  TextBuffer text{};
+  auto client = make_client(properties);
+  if (!client) return client.error();
+  const NewTopic wanted(rd_kafka_NewTopic_new(topic.c_str(), partitions, -1, text.data(), text.size()));
+  if (!wanted) return unavailable(topic, text.data());
+  const Options options(rd_kafka_AdminOptions_new(client.value().get(), RD_KAFKA_ADMIN_OP_CREATETOPICS));
+  const auto ms = static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(deadline).count());
+  rd_kafka_AdminOptions_set_request_timeout(options.get(), ms, nullptr, 0);
+  rd_kafka_AdminOptions_set_operation_timeout(options.get(), ms, nullptr, 0);
+  const Queue queue(rd_kafka_queue_new(client.value().get()));
+  rd_kafka_NewTopic_t* list[] = {wanted.get()};
+  rd_kafka_CreateTopics(client.value().get(), list, 1, options.get(), queue.get());
+  const Event event(rd_kafka_queue_poll(queue.get(), ms + 1000));
+  return judge(event, topic);
+}
+
+}  // namespace rivulet::stream
