@@ -1,0 +1,35 @@
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <torch/torch.h>
+
+#include <exception>
+
+#include "devices/process_memory.h"
+#include "devices/trainer.h"
+
+namespace rivulet::devices {
+
+std::vector<std::pair<std::string, std::string>> numeric_library_facts() {
+  return {
+      {"LibTorch", TORCH_VERSION},
+      {"BLAS", at::get_mkl_version()},
+      {"oneDNN", at::get_mkldnn_version()},
+      {"OpenMP", at::get_openmp_version()},
+      {"CPU capability", at::get_cpu_capability()},
+      {"threads", std::to_string(at::get_num_threads())},
+      {"inter-op threads", std::to_string(at::get_num_interop_threads())},
+  };
+}
+
+void prepare_process(int threads) {
+  keep_freed_memory();
+  at::set_num_threads(threads);
+  try {
+    at::set_num_interop_threads(1);
+  } catch (const std::exception&) {
+    // Set once already: the library refuses the second time, and nothing here uses those threads.
+    return;
+  }
+}
+
+}  // namespace rivulet::devices
