@@ -17,18 +17,19 @@ namespace rivulet::sync {
 
 /// One exchange of a round, after its plan is known.
 struct Exchange {
-  std::uint64_t view = 0;    ///< token
+  std::uint64_t view = 0;  ///< token
   std::uint64_t round = 0;
   const policy::RoundPlan* plan = nullptr;
-  GradientView mine;         ///< [P + B], host; never written to. Ignored when my weight is 0.
-  GradientView agreed;       ///< [P + B], host scratch for the result; garbage after a failure
+  GradientView mine;    ///< [P + B], host; never written to. Ignored when my weight is 0.
+  GradientView agreed;  ///< [P + B], host scratch for the result; garbage after a failure
   Codec* codec = nullptr;
   const CodecEntry* codec_entry = nullptr;
 };
 
-/// How contributions become one agreed vector on every rank: sum over ranks of weight * mine, same bits everywhere.
-/// A schedule over Transport with no thread of its own: begin(), then poll() until it is not pending. poll() posts
-/// the next step when the last one finished; it never waits. Owner: the train thread; reused round after round.
+/// How contributions become one agreed vector on every rank: sum over ranks of weight * mine, same bits
+/// everywhere. A schedule over Transport with no thread of its own: begin(), then poll() until it is not
+/// pending. poll() posts the next step when the last one finished; it never waits. Owner: the train thread;
+/// reused round after round.
 class Aggregation {
  public:
   virtual ~Aggregation() = default;

@@ -45,6 +45,8 @@ struct Member {
   bool joined = false;
   TimePoint joined_at{};
   std::optional<TimePoint> gone_at;
+  std::optional<std::uint32_t> lost;  ///< whom it had lost when it left: its last words
+  ErrorCode lost_how = ErrorCode::peer_lost;
 };
 
 /// Everybody who connects with one token.

@@ -391,19 +391,30 @@ void Endpoint::check_deadline(TimePoint now) {
     return;
   }
   const std::uint32_t peer = oldest->peer;
-  fail({ErrorCode::timed_out,
-        "no byte for " + std::to_string(to_seconds(deadline)) + " s while waiting for " + rank_name(spec_, peer)},
+  fail({ErrorCode::timed_out, "no byte for " + std::to_string(to_seconds(deadline)) +
+                                  " s while waiting for " + rank_name(spec_, peer)},
        static_cast<int>(peer));
 }
 
-
 Progress Endpoint::lose(std::uint32_t peer, const char* how) {
+  const Member& member = view_->members[peer];
+  if (member.lost && *member.lost == spec_.rank) how = "gave this device up as lost";
+  if (member.lost && *member.lost != spec_.rank) {
+    return fail(
+        {member.lost_how, rank_name(spec_, *member.lost) + " was lost, says " + rank_name(spec_, peer)},
+        static_cast<int>(*member.lost));
+  }
   return fail({ErrorCode::peer_lost, rank_name(spec_, peer) + " " + how}, static_cast<int>(peer));
 }
 
-/// Final. The others learn of it at once, so that an error runs round.
+/// Final. The others learn of it at once, and whom it is about, so that an error runs round.
 Progress Endpoint::fail(Error error, int rank) {
   failed_ = true;
+  Member& me = view_->members[spec_.rank];
+  if (!me.gone_at && rank >= 0) {
+    me.lost = static_cast<std::uint32_t>(rank);
+    me.lost_how = error.code;
+  }
   error_ = std::move(error);
   lost_rank_ = rank;
   leave_locked();

@@ -15,8 +15,9 @@ namespace rivulet::sync::gloo_door {
 namespace {
 
 Error refused(const std::string& bind, const std::string& why) {
-  return {ErrorCode::invalid_config, "sync.bind = \"" + bind + "\" " + why +
-                                         "; give an interface name such as eth0 or one of this machine's addresses"};
+  return {ErrorCode::invalid_config,
+          "sync.bind = \"" + bind + "\" " + why +
+              "; give an interface name such as eth0 or one of this machine's addresses"};
 }
 
 std::string numeric(const sockaddr* address, socklen_t length) {
@@ -55,8 +56,10 @@ Interface find_interface(const std::string& name) {
     if (name != i->ifa_name) continue;
     found.exists = true;
     if (i->ifa_addr == nullptr) continue;
-    if (i->ifa_addr->sa_family == AF_INET && found.v4.empty()) found.v4 = numeric(i->ifa_addr, sizeof(sockaddr_in));
-    if (i->ifa_addr->sa_family == AF_INET6 && found.v6.empty()) found.v6 = numeric(i->ifa_addr, sizeof(sockaddr_in6));
+    if (i->ifa_addr->sa_family == AF_INET && found.v4.empty())
+      found.v4 = numeric(i->ifa_addr, sizeof(sockaddr_in));
+    if (i->ifa_addr->sa_family == AF_INET6 && found.v6.empty())
+      found.v6 = numeric(i->ifa_addr, sizeof(sockaddr_in6));
   }
   return found;
 }
@@ -88,8 +91,9 @@ Status check_advertised(const std::string& advertise) {
   const bool known =
       inet_pton(AF_INET, advertise.c_str(), bytes) == 1 || inet_pton(AF_INET6, advertise.c_str(), bytes) == 1;
   if (known && advertise != "0.0.0.0" && advertise != "::") return ok();
-  return Error{ErrorCode::invalid_config, "sync.advertise = \"" + advertise +
-                                              "\" must be the numeric address that peers dial, not a name or a wildcard"};
+  return Error{ErrorCode::invalid_config,
+               "sync.advertise = \"" + advertise +
+                   "\" must be the numeric address that peers dial, not a name or a wildcard"};
 }
 
 }  // namespace rivulet::sync::gloo_door

@@ -14,9 +14,12 @@
 
 // Threads of one view:
 //   train    posts sends and receives, reads atomics
-//   comm     connects; then, every 20 ms or when a chunk broke, feels every peer's pulse and looks at the progress
-//            deadline; on the first failure tells the others, takes everything down, then lets the owner see it
-//   waiters  one for all sends, one per peer and lane for receives, made when first used: lanes stay independent, and
+//   comm     connects; then, every 20 ms or when a chunk broke, feels every peer's pulse and looks at the
+//   progress
+//            deadline; on the first failure tells the others, takes everything down, then lets the owner see
+//            it
+//   waiters  one for all sends, one per peer and lane for receives, made when first used: lanes stay
+//   independent, and
 //            an open receive for the next round holds up nobody
 namespace rivulet::sync {
 namespace gloo_door {
@@ -32,7 +35,7 @@ constexpr auto settle_after_bye = std::chrono::milliseconds(500);
 struct Peer {
   std::atomic<std::uint32_t> waiting{0};  ///< operations with it that count for the deadline
   std::atomic<bool> said_bye{false};
-  std::atomic<bool> broken{false};        ///< a waiter or a post ran into its closed connection
+  std::atomic<bool> broken{false};  ///< a waiter or a post ran into its closed connection
   // comm thread
   std::string how;
   std::optional<TimePoint> suspected_at;
@@ -82,7 +85,9 @@ class GlooTransport final : public Transport, public ChunkSink {
   std::optional<Waiter::Oldest> oldest_waiting();
   void take_down();
 
-  [[nodiscard]] Duration silence() const { return clock_.now() - TimePoint(Duration(last_progress_ns_.load())); }
+  [[nodiscard]] Duration silence() const {
+    return clock_.now() - TimePoint(Duration(last_progress_ns_.load()));
+  }
 
   // constant
   const GlooConfig config_;
@@ -98,7 +103,8 @@ class GlooTransport final : public Transport, public ChunkSink {
   // shared
   Cancel cancel_;
   std::vector<Peer> peers_;
-  std::atomic<Stage> stage_{Stage::connecting};  ///< failed is set last: error_ and lost_rank_ are readable after it
+  std::atomic<Stage> stage_{
+      Stage::connecting};  ///< failed is set last: error_ and lost_rank_ are readable after it
   std::atomic<std::uint32_t> waiting_{0};
   std::atomic<std::int64_t> last_progress_ns_{0};
   std::atomic<std::uint64_t> bytes_sent_{0};
@@ -121,11 +127,17 @@ class GlooTransport final : public Transport, public ChunkSink {
   std::thread comm_;
 };
 
-constexpr std::uint32_t channel_of(std::uint32_t peer, Lane lane) { return peer * 16 + static_cast<std::uint32_t>(lane); }
+constexpr std::uint32_t channel_of(std::uint32_t peer, Lane lane) {
+  return peer * 16 + static_cast<std::uint32_t>(lane);
+}
 constexpr std::uint32_t all_sends = 0xffffffff;
 
 GlooTransport::GlooTransport(const GlooConfig& config, const Clock& clock, ConnectRequest request, Wake& wake)
-    : config_(config), clock_(clock), view_(request.view), wake_(wake), request_(std::move(request)),
+    : config_(config),
+      clock_(clock),
+      view_(request.view),
+      wake_(wake),
+      request_(std::move(request)),
       peers_(view_.world()) {
   request_.cancel = &cancel_;
   comm_ = std::thread([this] { run(); });
@@ -142,16 +154,14 @@ void GlooTransport::close() noexcept {
   if (comm_.joinable()) comm_.join();
 }
 
-// ---- train thread -------------------------------------------------------------------------------------------------
+// ---- train thread
+// -------------------------------------------------------------------------------------------------
 
 Progress GlooTransport::connected() {
   switch (stage_.load(std::memory_order_acquire)) {
-    case Stage::connecting:
-      return Progress::pending;
-    case Stage::standing:
-      return Progress::done;
-    case Stage::failed:
-      break;
+    case Stage::connecting: return Progress::pending;
+    case Stage::standing: return Progress::done;
+    case Stage::failed: break;
   }
   return Progress::failed;
 }
@@ -167,7 +177,8 @@ Ticket GlooTransport::receive_ahead(std::uint32_t peer, Lane lane, std::span<std
   return post(false, peer, lane, bytes, true);
 }
 
-Ticket GlooTransport::post(bool sending, std::uint32_t peer, Lane lane, std::span<std::byte> bytes, bool ahead) {
+Ticket GlooTransport::post(bool sending, std::uint32_t peer, Lane lane, std::span<std::byte> bytes,
+                           bool ahead) {
   RIVULET_CHECK(peer < world() && peer != rank(), "a message needs another rank");
   RIVULET_CHECK(stage_ != Stage::connecting, "posted before connected() was done");
   const Ticket ticket{++last_ticket_};
@@ -178,7 +189,8 @@ Ticket GlooTransport::post(bool sending, std::uint32_t peer, Lane lane, std::spa
   op.peer = peer;
   op.lane = lane;
   op.sending = sending;
-  op.chunks_left = static_cast<std::uint32_t>((bytes.size() + config_.transport.chunk_bytes - 1) / config_.transport.chunk_bytes);
+  op.chunks_left = static_cast<std::uint32_t>((bytes.size() + config_.transport.chunk_bytes - 1) /
+                                              config_.transport.chunk_bytes);
   op.phase = Operation::ahead;
   if (!ahead) count(op);
   const std::lock_guard lock(post_mutex_);
@@ -205,7 +217,9 @@ Waiter& GlooTransport::waiter_for(const Operation& op) {
   const std::uint32_t key = op.sending ? all_sends : channel_of(op.peer, op.lane);
   auto& waiter = waiters_[key];
   if (waiter == nullptr) {
-    const std::string name = op.sending ? "comm-send" : "comm-" + std::to_string(op.peer) + "-" + std::to_string(static_cast<int>(op.lane));
+    const std::string name =
+        op.sending ? "comm-send"
+                   : "comm-" + std::to_string(op.peer) + "-" + std::to_string(static_cast<int>(op.lane));
     waiter = std::make_unique<Waiter>(*this, name);
   }
   return *waiter;
@@ -242,10 +256,12 @@ Progress GlooTransport::poll(Ticket ticket) {
 /// Owners may never ask for a ticket again; finished ones must not pile up.
 void GlooTransport::forget_finished() {
   if (operations_.size() < 256 || (operations_.size() & 63) != 0) return;
-  std::erase_if(operations_, [](const auto& entry) { return entry.second->done.load(std::memory_order_acquire); });
+  std::erase_if(operations_,
+                [](const auto& entry) { return entry.second->done.load(std::memory_order_acquire); });
 }
 
-// ---- waiters' threads ---------------------------------------------------------------------------------------------
+// ---- waiters' threads
+// ---------------------------------------------------------------------------------------------
 
 void GlooTransport::chunk_done(Operation& op, std::size_t bytes) {
   (op.sending ? bytes_sent_ : bytes_received_) += bytes;
@@ -267,7 +283,8 @@ void GlooTransport::chunk_broken(const Operation& op, const std::string& why) {
   alarm_changed_.notify_one();
 }
 
-// ---- comm thread --------------------------------------------------------------------------------------------------
+// ---- comm thread
+// --------------------------------------------------------------------------------------------------
 
 void GlooTransport::run() {
   ConnectFailure failure;
@@ -321,11 +338,13 @@ void GlooTransport::look_at_peer(std::uint32_t index) {
   Peer& peer = peers_[index];
   const Pulse pulse = group_->pulse(index);
   if (pulse.told && pulse.told->rank == rank()) {
-    return fail({ErrorCode::peer_lost, rank_name(view_, index) + " gave this device up as lost"}, static_cast<int>(index));
+    return fail({ErrorCode::peer_lost, rank_name(view_, index) + " gave this device up as lost"},
+                static_cast<int>(index));
   }
   if (pulse.told) {
-    return fail({pulse.told->code, rank_name(view_, pulse.told->rank) + " was lost, says " + rank_name(view_, index)},
-                static_cast<int>(pulse.told->rank));
+    return fail(
+        {pulse.told->code, rank_name(view_, pulse.told->rank) + " was lost, says " + rank_name(view_, index)},
+        static_cast<int>(pulse.told->rank));
   }
   if (!pulse.broken && !peer.broken) return;
   if (peer.how.empty()) peer.how = pulse.why;
@@ -350,8 +369,8 @@ void GlooTransport::look_at_deadline() {
   const auto oldest = oldest_waiting();
   if (!oldest) return;
   const std::string seconds = std::to_string(to_seconds(deadline));
-  fail({ErrorCode::timed_out, "no byte for " + seconds.substr(0, seconds.find('.') + 2) + " s while waiting for " +
-                                  rank_name(view_, oldest->peer)},
+  fail({ErrorCode::timed_out, "no byte for " + seconds.substr(0, seconds.find('.') + 2) +
+                                  " s while waiting for " + rank_name(view_, oldest->peer)},
        static_cast<int>(oldest->peer));
 }
 
@@ -365,8 +384,8 @@ std::optional<Waiter::Oldest> GlooTransport::oldest_waiting() {
   return oldest;
 }
 
-/// Final. The owner sees it when nothing touches its buffers any more; the others learn it from the last words, or
-/// from the closed connection.
+/// Final. The owner sees it when nothing touches its buffers any more; the others learn it from the last
+/// words, or from the closed connection.
 void GlooTransport::fail(Error error, int rank) {
   error_ = std::move(error);
   lost_rank_ = rank;
@@ -425,8 +444,8 @@ Result<Connect> make_gloo_connect(const GlooConfig& config, const Clock& clock) 
     // Looked up again for each view: an interface may have got another address.
     auto address = gloo_door::local_address(config.bind);
     if (!address) return address.error();
-    gloo_door::ConnectRequest request{std::move(address).value(), config.advertise, config.connect_deadline,
-                                      &clock, view, &book, nullptr};
+    gloo_door::ConnectRequest request{
+        std::move(address).value(), config.advertise, config.connect_deadline, &clock, view, &book, nullptr};
     return std::unique_ptr<Transport>(
         std::make_unique<gloo_door::GlooTransport>(config, clock, std::move(request), wake));
   });

@@ -17,7 +17,8 @@ namespace {
 using ProcessGroup = c10d::ProcessGroupGloo;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-// Longer than any view lives. A wait() that ran out would close all pairs of this rank, healthy ones included.
+// Longer than any view lives. A wait() that ran out would close all pairs of this rank, healthy ones
+// included.
 constexpr auto for_ever = std::chrono::hours(24 * 365);
 constexpr int sentinel_tag = 1000;
 
@@ -77,7 +78,9 @@ class BookStore final : public c10d::Store {
     }
     return true;
   }
-  std::int64_t add(const std::string&, std::int64_t) override { throw std::logic_error("no counters in this store"); }
+  std::int64_t add(const std::string&, std::int64_t) override {
+    throw std::logic_error("no counters in this store");
+  }
   bool deleteKey(const std::string&) override { return false; }
   std::int64_t getNumKeys() override { return 0; }
 
@@ -109,7 +112,8 @@ class GlooGroup final : public Group {
   GlooGroup(c10::intrusive_ptr<ProcessGroup> group, std::uint32_t rank, std::uint32_t world)
       : group_(std::move(group)), rank_(rank), sentinels_(world), last_words_(world) {
     for (std::uint32_t peer = 0; peer < world; ++peer) {
-      if (peer != rank) sentinels_[peer] = post(false, peer, sentinel_tag, &last_words_[peer], sizeof(LastWords));
+      if (peer != rank)
+        sentinels_[peer] = post(false, peer, sentinel_tag, &last_words_[peer], sizeof(LastWords));
     }
   }
   ~GlooGroup() override {
@@ -150,7 +154,8 @@ class GlooGroup final : public Group {
   std::vector<WorkPtr> farewells_;
 };
 
-/// abort() first, so that wait() only looks: false while nothing came, an exception when the connection is gone.
+/// abort() first, so that wait() only looks: false while nothing came, an exception when the connection is
+/// gone.
 Pulse GlooGroup::pulse(std::uint32_t peer) {
   Pulse pulse;
   WorkPtr& sentinel = sentinels_[peer];
@@ -200,7 +205,8 @@ std::unique_ptr<Group> connect_group(const ConnectRequest& request, ConnectFailu
   Rendezvous rendezvous(request);
   try {
     const QuietStdout quiet;
-    auto options = ProcessGroup::Options::create(std::chrono::duration_cast<std::chrono::milliseconds>(request.deadline));
+    auto options = ProcessGroup::Options::create(
+        std::chrono::duration_cast<std::chrono::milliseconds>(request.deadline));
     options->threads = 1;  // point to point uses none of them
     {
       const BatchScheduling batch;
@@ -216,6 +222,8 @@ std::unique_ptr<Group> connect_group(const ConnectRequest& request, ConnectFailu
   return nullptr;
 }
 
-std::size_t process_group_bytes() noexcept { return sizeof(ProcessGroup); }
+std::size_t process_group_bytes() noexcept {
+  return sizeof(ProcessGroup);
+}
 
 }  // namespace rivulet::sync::gloo_door

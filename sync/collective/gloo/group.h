@@ -18,11 +18,13 @@ namespace rivulet::sync::gloo_door {
 
 enum class Waited : std::uint8_t { done, woken, broken };
 
-/// One posted send or receive. Dropping it before it is done is allowed: its bytes are not touched afterwards.
+/// One posted send or receive. Dropping it before it is done is allowed: its bytes are not touched
+/// afterwards.
 class Work {
  public:
   virtual ~Work() = default;
-  /// Waits for as long as it takes. woken: wake() was called, wait again; broken: `why` says how the connection ended.
+  /// Waits for as long as it takes. woken: wake() was called, wait again; broken: `why` says how the
+  /// connection ended.
   virtual Waited wait(std::string& why) = 0;
   /// Makes a wait() return early, now or the next one. From any thread.
   virtual void wake() noexcept = 0;
@@ -59,7 +61,8 @@ class Cancel {
 class Group {
  public:
   virtual ~Group() = default;
-  virtual Result<std::unique_ptr<Work>> send(std::uint32_t peer, int tag, std::span<const std::byte> bytes) = 0;
+  virtual Result<std::unique_ptr<Work>> send(std::uint32_t peer, int tag,
+                                             std::span<const std::byte> bytes) = 0;
   virtual Result<std::unique_ptr<Work>> receive(std::uint32_t peer, int tag, std::span<std::byte> bytes) = 0;
   /// Looks at the sentinel, a receive that only an obituary ever matches. 1 to 3 microseconds.
   virtual Pulse pulse(std::uint32_t peer) = 0;

@@ -6,8 +6,8 @@
 namespace rivulet::sync::gloo_door {
 namespace {
 
-// The one piece of static state here: std::cout is global, so its filter has to be, and which thread is quiet is a
-// property of the thread.
+// The one piece of static state here: std::cout is global, so its filter has to be, and which thread is quiet
+// is a property of the thread.
 thread_local int quiet_depth = 0;
 
 class Filter final : public std::streambuf {
@@ -30,8 +30,12 @@ class Filter final : public std::streambuf {
 
 }  // namespace
 
-QuietStdout::QuietStdout() noexcept { ++quiet_depth; }
-QuietStdout::~QuietStdout() { --quiet_depth; }
+QuietStdout::QuietStdout() noexcept {
+  ++quiet_depth;
+}
+QuietStdout::~QuietStdout() {
+  --quiet_depth;
+}
 
 void QuietStdout::install() {
   static Filter* const filter = [] {

@@ -2,8 +2,9 @@
 
 namespace rivulet::sync::gloo_door {
 
-/// Gloo prints a line to std::cout whenever a mesh stands, but stdout belongs to the program. After install(), what
-/// a thread writes to std::cout while it holds a QuietStdout is dropped; everything else passes as before.
+/// Gloo prints a line to std::cout whenever a mesh stands, but stdout belongs to the program. After
+/// install(), what a thread writes to std::cout while it holds a QuietStdout is dropped; everything else
+/// passes as before.
 class QuietStdout {
  public:
   QuietStdout() noexcept;

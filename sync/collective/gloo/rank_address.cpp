@@ -24,8 +24,9 @@ std::optional<std::size_t> address_offset(const Blob& blob) {
 /// With another IP and the same port. Empty: `ip` is of the other family.
 std::optional<sockaddr_storage> with_ip(sockaddr_storage address, const std::string& ip) {
   if (ip.empty()) return address;
-  void* const at = address.ss_family == AF_INET ? static_cast<void*>(&reinterpret_cast<sockaddr_in*>(&address)->sin_addr)
-                                                : &reinterpret_cast<sockaddr_in6*>(&address)->sin6_addr;
+  void* const at = address.ss_family == AF_INET
+                       ? static_cast<void*>(&reinterpret_cast<sockaddr_in*>(&address)->sin_addr)
+                       : &reinterpret_cast<sockaddr_in6*>(&address)->sin6_addr;
   if (inet_pton(address.ss_family, ip.c_str(), at) != 1) return std::nullopt;
   return address;
 }
@@ -65,7 +66,8 @@ std::vector<std::string> printed(const sockaddr_storage& address) {
   const bool v4 = address.ss_family == AF_INET;
   const auto& in4 = reinterpret_cast<const sockaddr_in&>(address);
   const auto& in6 = reinterpret_cast<const sockaddr_in6&>(address);
-  inet_ntop(address.ss_family, v4 ? static_cast<const void*>(&in4.sin_addr) : &in6.sin6_addr, text, sizeof text);
+  inet_ntop(address.ss_family, v4 ? static_cast<const void*>(&in4.sin_addr) : &in6.sin6_addr, text,
+            sizeof text);
   const std::uint16_t port = v4 ? in4.sin_port : in6.sin6_port;
   const std::string ip = "[" + std::string(text) + "]:";
   return {ip + std::to_string(port), ip + std::to_string(ntohs(port))};
@@ -92,22 +94,24 @@ Result<Blob> blob_for(std::uint32_t me, const Sealed& mine, std::uint32_t peer, 
   const auto my_local = address_in(mine.blob);
   const auto their_local = address_in(theirs.blob);
   if (!my_local || !their_local) {
-    return Error{ErrorCode::protocol, "rank " + std::to_string(peer) + " published an address of an unknown layout"};
+    return Error{ErrorCode::protocol,
+                 "rank " + std::to_string(peer) + " published an address of an unknown layout"};
   }
   const auto my_door = with_ip(*my_local, mine.advertise);
   const auto their_door = with_ip(*their_local, theirs.advertise);
   const bool one_family = my_local->ss_family == their_local->ss_family;
   if (!my_door || !their_door || !one_family) {
-    return Error{ErrorCode::invalid_config, "sync.bind and sync.advertise of ranks " + std::to_string(me) + " and " +
-                                                std::to_string(peer) + " mix IPv4 and IPv6"};
+    return Error{ErrorCode::invalid_config, "sync.bind and sync.advertise of ranks " + std::to_string(me) +
+                                                " and " + std::to_string(peer) + " mix IPv4 and IPv6"};
   }
   const bool i_can_dial = compare(*my_local, *their_door) > 0;
   const bool they_can_dial = compare(*their_local, *my_door) > 0;
   if (!i_can_dial && !they_can_dial) {
-    return Error{ErrorCode::invalid_config,
-                 "rank " + std::to_string(me) + " and rank " + std::to_string(peer) +
-                     " cannot be connected with their sync.advertise: one of them must have a local address above the "
-                     "one the other advertises"};
+    return Error{
+        ErrorCode::invalid_config,
+        "rank " + std::to_string(me) + " and rank " + std::to_string(peer) +
+            " cannot be connected with their sync.advertise: one of them must have a local address above the "
+            "one the other advertises"};
   }
   if (i_can_dial && (!they_can_dial || me < peer)) return with_address(theirs.blob, *their_door);
   // They dial. Told an address above mine, Gloo listens here and never uses it.

@@ -10,11 +10,12 @@
 
 /// What Gloo publishes for one rank, and how an advertised address is put into it.
 ///
-///   length of host name, 8 | host name | length of address, 8 | sockaddr_storage, 128 | sequence, 8 | pair numbers
+///   length of host name, 8 | host name | length of address, 8 | sockaddr_storage, 128 | sequence, 8 | pair
+///   numbers
 ///
-/// Gloo lets the side with the higher own address dial and the other listen, each comparing its own local address
-/// with the one it was told. Behind address translation the two can disagree, so the choice is made here, for both
-/// sides alike, and each is told an address that leads it to the choice.
+/// Gloo lets the side with the higher own address dial and the other listen, each comparing its own local
+/// address with the one it was told. Behind address translation the two can disagree, so the choice is made
+/// here, for both sides alike, and each is told an address that leads it to the choice.
 namespace rivulet::sync::gloo_door {
 
 using Blob = std::vector<std::uint8_t>;
@@ -34,8 +35,8 @@ struct Sealed {
 };
 std::optional<Sealed> unseal(const Blob& value);
 
-/// The blob to hand to Gloo on rank `me` for rank `peer`. Errors: invalid_config (no side can dial the other),
-/// protocol (a blob of another layout).
+/// The blob to hand to Gloo on rank `me` for rank `peer`. Errors: invalid_config (no side can dial the
+/// other), protocol (a blob of another layout).
 Result<Blob> blob_for(std::uint32_t me, const Sealed& mine, std::uint32_t peer, const Sealed& theirs);
 
 }  // namespace rivulet::sync::gloo_door

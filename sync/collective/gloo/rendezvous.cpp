@@ -27,7 +27,9 @@ Rendezvous::Rendezvous(const ConnectRequest& request)
       deadline_(request.clock->now() + request.deadline),
       addresses_(request.view.world()) {}
 
-std::string Rendezvous::name_of(std::uint32_t rank) const { return rank_name(request_.view, rank); }
+std::string Rendezvous::name_of(std::uint32_t rank) const {
+  return rank_name(request_.view, rank);
+}
 
 bool Rendezvous::fail(ErrorCode code, const std::string& message, int rank) {
   if (!failed_) failure_ = {{code, message}, rank};
@@ -58,7 +60,8 @@ bool Rendezvous::wait_for_key(const std::string& key, Blob& value) {
       return true;
     }
     if (request_.clock->now() >= deadline_) return miss(key);
-    if (request_.cancel->wait_for(look_every)) return fail(ErrorCode::cancelled, "connecting was cancelled", -1);
+    if (request_.cancel->wait_for(look_every))
+      return fail(ErrorCode::cancelled, "connecting was cancelled", -1);
   }
 }
 
@@ -87,7 +90,8 @@ bool Rendezvous::miss(const std::string& key) {
     missing += (missing.empty() ? "" : ", ") + name_of(rank);
   }
   return fail(ErrorCode::timed_out,
-              "no address within " + std::to_string(to_seconds(request_.deadline)).substr(0, 4) + " s from " + missing,
+              "no address within " + std::to_string(to_seconds(request_.deadline)).substr(0, 4) + " s from " +
+                  missing,
               first);
 }
 
@@ -97,7 +101,8 @@ ConnectFailure Rendezvous::explain(const std::string& message) const {
     if (!addresses_[rank] || rank == request_.view.rank) continue;
     for (const std::string& text : printed(*addresses_[rank])) {
       if (message.find(text) == std::string::npos) continue;
-      return {{ErrorCode::peer_lost, name_of(rank) + " cannot be reached: " + message}, static_cast<int>(rank)};
+      return {{ErrorCode::peer_lost, name_of(rank) + " cannot be reached: " + message},
+              static_cast<int>(rank)};
     }
   }
   return {{ErrorCode::peer_lost, "the group cannot be connected: " + message}, -1};

@@ -9,8 +9,8 @@
 
 namespace rivulet::sync::gloo_door {
 
-/// The exchange of addresses while a group connects: the view's address book, looked at until the deadline. Remembers
-/// enough to say who was missing. Used by one thread.
+/// The exchange of addresses while a group connects: the view's address book, looked at until the deadline.
+/// Remembers enough to say who was missing. Used by one thread.
 class Rendezvous {
  public:
   explicit Rendezvous(const ConnectRequest& request);

@@ -8,7 +8,9 @@ Waiter::Waiter(ChunkSink& sink, const std::string& thread_name) : sink_(sink), t
   pthread_setname_np(thread_.native_handle(), thread_name.substr(0, 15).c_str());
 }
 
-Waiter::~Waiter() { stop(); }
+Waiter::~Waiter() {
+  stop();
+}
 
 void Waiter::add(std::uint32_t channel, Chunk chunk) {
   const std::lock_guard lock(mutex_);

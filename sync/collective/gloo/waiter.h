@@ -44,8 +44,9 @@ class ChunkSink {
   virtual void chunk_broken(const Operation& operation, const std::string& why) = 0;
 };
 
-/// A thread that waits for posted chunks, in order within a channel. With several channels it looks at one at a time;
-/// look_elsewhere() makes it go on to the next, so that one stuck channel hides the others for one tick at most.
+/// A thread that waits for posted chunks, in order within a channel. With several channels it looks at one at
+/// a time; look_elsewhere() makes it go on to the next, so that one stuck channel hides the others for one
+/// tick at most.
 class Waiter {
  public:
   Waiter(ChunkSink& sink, const std::string& thread_name);

@@ -1,5 +1,5 @@
-// Stands in for a Gloo header that LibTorch's wheel lacks: only what ProcessGroupGloo.hpp needs to be read. It keeps
-// contexts by pointer and calls setTimeout in an inline function that this program does not use.
+// Stands in for a Gloo header that LibTorch's wheel lacks: only what ProcessGroupGloo.hpp needs to be read.
+// It keeps contexts by pointer and calls setTimeout in an inline function that this program does not use.
 #pragma once
 #include <chrono>
 #include <memory>

@@ -1,2 +1,3 @@
-// Stands in for a Gloo header that LibTorch's wheel lacks. ProcessGroupGloo.hpp includes it and needs nothing of it.
+// Stands in for a Gloo header that LibTorch's wheel lacks. ProcessGroupGloo.hpp includes it and needs nothing
+// of it.
 #pragma once

@@ -1,5 +1,6 @@
-// Stands in for a Gloo header that LibTorch's wheel lacks: the functions that ProcessGroupGloo.hpp overrides in its
-// adapter. That adapter is made inside LibTorch only, so no table of these functions is laid out by this program.
+// Stands in for a Gloo header that LibTorch's wheel lacks: the functions that ProcessGroupGloo.hpp overrides
+// in its adapter. That adapter is made inside LibTorch only, so no table of these functions is laid out by
+// this program.
 #pragma once
 #include <chrono>
 #include <string>

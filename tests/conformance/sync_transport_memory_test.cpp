@@ -1,0 +1,26 @@
+#include "sync/collective/memory_transport.h"
+#include "tests/conformance/transport_suite.h"
+
+namespace {
+
+using namespace rivulet;
+
+/// The in-memory network between real threads.
+class MemoryNet {
+ public:
+  static constexpr Duration deadline = std::chrono::seconds(1);
+  sync::Connect connect(std::uint32_t) { return network_.connect_for(clock_); }
+  sync::AddressBook& book() { return book_; }
+
+ private:
+  RealClock clock_;
+  testing::TempDir folder_;
+  testing::FolderBook book_{folder_.path()};
+  sync::MemoryNetwork network_{{}, {.progress_deadline = deadline, .chunk_bytes = 256 * 1024}};
+};
+
+}  // namespace
+
+namespace rivulet::testing {
+RIVULET_TRANSPORT_SUITE(MemoryNet);
+}

@@ -1,0 +1,416 @@
+#pragma once
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "sync/codec/codec.h"
+#include "sync/collective/aggregation.h"
+#include "tests/conformance/transport_harness.h"
+
+/// What every Transport must do, and every Aggregation over it. `Net` has connect(rank) and book(), and a
+/// static constexpr deadline of one second or so.
+namespace rivulet::testing {
+
+using sync::Lane;
+using sync::Ticket;
+
+inline std::uint64_t seed_of(std::uint32_t from, std::uint32_t to, std::uint64_t index) {
+  return (from * 100 + to) * 100000 + index;
+}
+
+/// Everyone sends `size` bytes to everyone, with receives posted before the sends or after them.
+inline void exchange(Node& node, std::size_t size, bool receive_first, std::uint64_t index) {
+  std::vector<std::vector<std::byte>> out(node.world()), in(node.world());
+  std::vector<Ticket> tickets;
+  const auto receive_all = [&] {
+    for (std::uint32_t r = 0; r < node.world(); ++r) {
+      if (r == node.rank()) continue;
+      in[r].resize(size);
+      tickets.push_back(node.transport.receive(r, Lane::payload, in[r]));
+    }
+  };
+  if (receive_first) receive_all();
+  for (std::uint32_t r = 0; r < node.world(); ++r) {
+    if (r == node.rank()) continue;
+    out[r] = pattern(size, seed_of(node.rank(), r, index));
+    tickets.push_back(node.transport.send(r, Lane::payload, out[r]));
+  }
+  if (!receive_first) receive_all();
+  for (const Ticket ticket : tickets) node.finish(ticket, std::to_string(size) + " bytes");
+  for (std::uint32_t r = 0; r < node.world(); ++r) {
+    if (r == node.rank()) continue;
+    node.expect(in[r] == pattern(size, seed_of(r, node.rank(), index)),
+                std::to_string(size) + " bytes are wrong");
+  }
+}
+
+TEST_CASE_TEMPLATE_DEFINE("Transport: messages of every size arrive exactly", Net, transport_sizes) {
+  for (const std::uint32_t world : {2U, 3U, 4U}) {
+    Net net;
+    const auto complaints = play_group(net, world, [](Node& node) {
+      std::uint64_t index = 0;
+      for (const std::size_t size :
+           {std::size_t{0}, std::size_t{1}, std::size_t{255}, std::size_t{256}, std::size_t{64} << 10,
+            std::size_t{256} << 10, (std::size_t{256} << 10) + 1, std::size_t{5} << 20}) {
+        exchange(node, size, true, ++index);
+        exchange(node, size, false, ++index);
+      }
+    });
+    CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  }
+}
+
+TEST_CASE_TEMPLATE_DEFINE("Transport: messages of a lane keep their order over many rounds", Net,
+                          transport_order) {
+  Net net;
+  const auto complaints = play_group(net, 3, [](Node& node) {
+    constexpr std::size_t messages = 300;
+    std::vector<std::uint64_t> out(messages * node.world()), in(messages * node.world());
+    std::vector<Ticket> tickets;
+    for (std::size_t i = 0; i < messages; ++i) {
+      for (std::uint32_t r = 0; r < node.world(); ++r) {
+        if (r == node.rank()) continue;
+        out[i * node.world() + r] = seed_of(node.rank(), r, i);
+        tickets.push_back(
+            node.transport.send(r, Lane::facts, std::as_bytes(std::span(&out[i * node.world() + r], 1))));
+        tickets.push_back(node.transport.receive(
+            r, Lane::facts, std::as_writable_bytes(std::span(&in[i * node.world() + r], 1))));
+      }
+    }
+    for (const Ticket ticket : tickets) node.finish(ticket, "message");
+    for (std::size_t i = 0; i < messages; ++i) {
+      for (std::uint32_t r = 0; r < node.world(); ++r) {
+        if (r != node.rank())
+          node.expect(in[i * node.world() + r] == seed_of(r, node.rank(), i), "out of order");
+      }
+    }
+  });
+  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+}
+
+/// A lane whose message does not come, and a lane whose receive is not posted yet, hold up no other lane.
+TEST_CASE_TEMPLATE_DEFINE("Transport: lanes do not wait for each other", Net, transport_lanes) {
+  Net net;
+  const auto complaints = play_group(net, 2, [](Node& node) {
+    const std::uint32_t peer = 1 - node.rank();
+    const auto big = pattern(1 << 20, 1);
+    std::vector<std::byte> big_in(big.size());
+    std::array<std::byte, 8> word{}, answer{};
+    if (node.rank() == 0) {
+      const Ticket late = node.transport.send(peer, Lane::payload, big);
+      const Ticket later = node.transport.receive(peer, Lane::payload, big_in);
+      node.finish(node.transport.send(peer, Lane::header, word), "a short send behind a long one");
+      node.finish(node.transport.receive(peer, Lane::header, answer), "a short receive behind a long one");
+      node.finish(node.transport.send(peer, Lane::section, word), "the go-ahead");
+      node.finish(late, "the long send");
+      node.finish(later, "the long receive");
+    } else {
+      node.finish(node.transport.receive(peer, Lane::header, word), "a short receive");
+      node.finish(node.transport.send(peer, Lane::header, word), "a short send");
+      node.finish(node.transport.receive(peer, Lane::section, answer), "the go-ahead");
+      const Ticket in = node.transport.receive(peer, Lane::payload, big_in);
+      node.finish(node.transport.send(peer, Lane::payload, big), "the long send");
+      node.finish(in, "the long receive");
+    }
+    node.expect(big_in == big, "the long message is wrong");
+  });
+  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+}
+
+TEST_CASE_TEMPLATE_DEFINE(
+    "Transport: a receive ahead stays open past the deadline and is seen when it is done", Net,
+    transport_ahead) {
+  Net net;
+  const auto complaints = play_group(net, 2, [](Node& node) {
+    const std::uint32_t peer = 1 - node.rank();
+    std::array<std::byte, 256> facts{}, in{};
+    const Ticket ahead = node.transport.receive_ahead(peer, Lane::facts, in);
+    // Idle for longer than the deadline, then a round trip on another lane, then the message itself.
+    node.expect(node.wait(ahead, Net::deadline + Net::deadline / 2) == Progress::pending,
+                "nothing was sent yet");
+    node.expect(node.transport.healthy(), "an open receive is no failure: " + node.transport.error().message);
+    std::array<std::byte, 8> word{};
+    const Ticket ping = node.transport.receive(peer, Lane::header, word);
+    node.finish(node.transport.send(peer, Lane::header, word), "ping");
+    node.finish(ping, "pong");
+    facts.fill(std::byte{42});
+    const Ticket sent = node.transport.send(peer, Lane::facts, facts);
+    const TimePoint before = node.clock.now();
+    node.finish(ahead, "receive ahead without promote");
+    node.expect(node.clock.now() - before < std::chrono::milliseconds(500), "it was noticed late");
+    node.expect(in == facts, "wrong bytes");
+    node.finish(sent, "send");
+  });
+  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+}
+
+TEST_CASE_TEMPLATE_DEFINE("Transport: a promoted receive runs into the deadline, which names the silent rank",
+                          Net, transport_promote) {
+  Net net;
+  const auto complaints = play_group(
+      net, 2,
+      [](Node& node) {
+        std::array<std::byte, 16> in{};
+        if (node.rank() == 1) {  // says nothing, but stays
+          node.wait([&] { return node.transport.healthy() ? Progress::pending : Progress::failed; });
+          return;
+        }
+        const Ticket ahead = node.transport.receive_ahead(1, Lane::facts, in);
+        node.expect(node.wait(ahead, Net::deadline) == Progress::pending, "ahead");
+        const TimePoint promoted = node.clock.now();
+        node.transport.promote(ahead);
+        node.expect(node.wait(ahead) == Progress::failed, "a deadline was expected");
+        const Duration took = node.clock.now() - promoted;
+        node.expect(took >= Net::deadline && took < Net::deadline + std::chrono::seconds(1),
+                    "at the wrong time");
+        node.expect(node.transport.error().code == ErrorCode::timed_out, node.transport.error().message);
+        node.expect(node.transport.error().message.find("rank 1 (device-b)") != std::string::npos, "unnamed");
+        node.expect(node.transport.lost_rank() == 1, "lost_rank");
+        node.expect(!node.transport.healthy(), "a failed transport is not healthy");
+      },
+      false);
+  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+}
+
+TEST_CASE_TEMPLATE_DEFINE("Transport: a slow peer that keeps sending is not declared dead", Net,
+                          transport_slow) {
+  Net net;
+  constexpr std::size_t chunk = 256 * 1024;
+  constexpr int chunks = 8;
+  const auto complaints = play_group(net, 2, [&](Node& node) {
+    std::vector<std::byte> bytes(chunk * chunks);
+    std::vector<Ticket> tickets;
+    SleepWake pause;
+    for (int i = 0; i < chunks; ++i) {
+      const auto part = std::span(bytes).subspan(chunk * i, chunk);
+      if (node.rank() == 0) {
+        tickets.push_back(node.transport.receive(1, Lane::payload, part));
+      } else {
+        pause.sleep(std::chrono::milliseconds(200));
+        tickets.push_back(node.transport.send(0, Lane::payload, part));
+      }
+    }
+    for (const Ticket ticket : tickets) node.finish(ticket, "chunk");
+  });
+  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+}
+
+TEST_CASE_TEMPLATE_DEFINE("Transport: a peer that closes without a goodbye is noticed by an idle one", Net,
+                          transport_close) {
+  Net net;
+  const auto complaints = play_group(
+      net, 3,
+      [](Node& node) {
+        if (node.rank() == 2) return;
+        const TimePoint before = node.clock.now();
+        const auto look = [&] { return node.transport.healthy() ? Progress::pending : Progress::failed; };
+        node.expect(node.wait(look, std::chrono::seconds(5)) == Progress::failed, "nothing noticed");
+        node.expect(node.clock.now() - before < std::chrono::seconds(1), "noticed late");
+        node.expect(node.transport.error().code == ErrorCode::peer_lost, node.transport.error().message);
+        node.expect(node.transport.error().message.find("rank 2 (device-c)") != std::string::npos,
+                    node.transport.error().message);
+        node.expect(node.transport.lost_rank() == 2, "lost_rank");
+        std::array<std::byte, 8> word{};
+        const Ticket ticket = node.transport.send(1 - node.rank(), Lane::facts, word);
+        node.expect(node.transport.poll(ticket) == Progress::failed, "a dead transport takes nothing");
+      },
+      false);
+  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+}
+
+TEST_CASE_TEMPLATE_DEFINE("Transport: one that has said goodbye may close while others still talk", Net,
+                          transport_bye) {
+  Net net;
+  const auto complaints = play_group(
+      net, 3,
+      [](Node& node) {
+        std::array<std::byte, 8> word{}, in{};
+        if (node.rank() == 2) {
+          for (const std::uint32_t r : {0U, 1U}) node.finish(node.transport.send(r, Lane::bye, word), "bye");
+          for (const std::uint32_t r : {0U, 1U}) node.finish(node.transport.receive(r, Lane::bye, in), "bye");
+          return;
+        }
+        const std::uint32_t peer = 1 - node.rank();
+        static_cast<void>(node.transport.receive_ahead(2, Lane::facts, word));  // never comes, harms nobody
+        const Ticket heard = node.transport.receive(2, Lane::bye, in);
+        node.finish(node.transport.send(2, Lane::bye, word), "bye");
+        node.finish(heard, "bye");
+        SleepWake pause;
+        for (int i = 0; i < 10; ++i) {
+          pause.sleep(std::chrono::milliseconds(20));
+          const Ticket got = node.transport.receive(peer, Lane::header, in);
+          node.finish(node.transport.send(peer, Lane::header, in), "still talking");
+          node.finish(got, "still talking");
+        }
+        node.expect(node.transport.healthy(), node.transport.error().message);
+        const Ticket last = node.transport.receive(peer, Lane::bye, in);
+        node.finish(node.transport.send(peer, Lane::bye, word), "bye");
+        node.finish(last, "bye");
+      },
+      false);
+  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+}
+
+TEST_CASE_TEMPLATE_DEFINE("Transport: counts bytes both ways and wakes its owner", Net, transport_counters) {
+  Net net;
+  const auto complaints = play_group(net, 3, [](Node& node) {
+    const auto before = node.wake.notified();
+    exchange(node, 1000, true, 1);
+    exchange(node, 300000, true, 2);
+    const auto c = node.transport.counters();
+    node.expect(c.bytes_sent == 2 * 301000 && c.bytes_received == 2 * 301000,
+                std::to_string(c.bytes_sent) + " / " + std::to_string(c.bytes_received));
+    node.expect(node.wake.notified() > before, "nobody was woken");
+  });
+  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+}
+
+TEST_CASE_TEMPLATE_DEFINE("Transport: views come and go, each under its own token", Net, transport_views) {
+  Net net;
+  for (std::uint64_t token = 1; token <= 5; ++token) {
+    const auto complaints =
+        play_group(net, 2, [&](Node& node) { exchange(node, 1000, true, token); }, true, token);
+    CHECK_MESSAGE(complaints.empty(), joined(complaints));
+  }
+}
+
+// ---- aggregations
+// -------------------------------------------------------------------------------------------------
+
+inline const sync::AggregationEntry& aggregation_named(std::string_view name) {
+  for (const auto* entry : sync::builtin_aggregations()) {
+    if (entry->name == name) return *entry;
+  }
+  RIVULET_CHECK(false, "no such aggregation");
+}
+
+template <class T>
+std::vector<T> contribution_of(std::uint32_t rank, std::size_t count, std::uint64_t round) {
+  std::vector<T> numbers(count);
+  Rng rng(rank * 1000 + round);
+  for (T& x : numbers) x = static_cast<T>(rng.normal());
+  return numbers;
+}
+
+template <class T>
+GradientView view_over(std::vector<T>& numbers) {
+  GradientView view;
+  view.data = reinterpret_cast<std::byte*>(numbers.data());
+  view.count = numbers.size();
+  view.scalar = sizeof(T) == 4 ? Scalar::f32 : Scalar::f64;
+  return view;
+}
+
+/// Weight * contribution of all ranks, added in rank order as the numbers' own type.
+template <class T>
+std::vector<T> reference_sum(const std::vector<double>& weights, std::size_t count, std::uint64_t round) {
+  std::vector<T> sum(count, T{0});
+  for (std::uint32_t r = 0; r < weights.size(); ++r) {
+    if (weights[r] <= 0) continue;
+    const auto numbers = contribution_of<T>(r, count, round);
+    for (std::size_t i = 0; i < count; ++i)
+      sum[i] += static_cast<T>(weights[r] * static_cast<double>(numbers[i]));
+  }
+  return sum;
+}
+
+/// What one rank ended with: must be the same bits on all.
+template <class T>
+struct Outcomes {
+  std::mutex mutex;
+  std::map<std::uint64_t, std::vector<std::vector<T>>> by_round;
+};
+
+template <class T>
+void aggregate(Node& node, std::string_view name, std::size_t count, std::vector<double> weights,
+               std::uint64_t round, Outcomes<T>& outcomes) {
+  auto aggregation = aggregation_named(name).make();
+  sync::policy::RoundPlan plan;
+  plan.weights = std::move(weights);
+  plan.payload_max_bytes = count * sizeof(T);
+  const sync::CodecEntry* dense = nullptr;
+  for (const auto* entry : sync::builtin_codecs()) dense = entry->name == "dense" ? entry : dense;
+  auto codec = dense->make();
+  auto mine = contribution_of<T>(node.rank(), count, round);
+  const auto untouched = mine;
+  std::vector<T> agreed(count, T{77});
+  sync::Exchange exchange{.view = 7,
+                          .round = round,
+                          .plan = &plan,
+                          .mine = view_over(mine),
+                          .agreed = view_over(agreed),
+                          .codec = codec.get(),
+                          .codec_entry = dense};
+  auto begun = aggregation->begin(node.transport, exchange);
+  if (!node.expect(static_cast<bool>(begun), "begin")) return;
+  const Progress p = node.wait([&] { return aggregation->poll(); });
+  node.expect(p == Progress::done,
+              std::string(name) + (p == Progress::failed ? ": " + aggregation->error().message : ""));
+  node.expect(mine == untouched, "the contribution was written to");
+  const std::lock_guard lock(outcomes.mutex);
+  outcomes.by_round[round].push_back(agreed);
+}
+
+template <class T, class Net>
+void aggregations_agree(std::string_view name, double tolerance) {
+  for (const std::uint32_t world : {2U, 3U, 4U}) {
+    Net net;
+    Outcomes<T> outcomes;
+    std::map<std::uint64_t, std::pair<std::size_t, std::vector<double>>> rounds;
+    std::uint64_t round = 0;
+    for (const std::size_t count :
+         {std::size_t{1}, std::size_t{2}, std::size_t{7}, std::size_t{61706}, std::size_t{400001}}) {
+      std::vector<double> weights(world, 0.0);
+      for (std::uint32_t r = 0; r < world; ++r) weights[r] = (r + 1.0) / (world * (world + 1) / 2.0);
+      rounds[round++] = {count, weights};
+      weights[round % world] = 0;  // one without rows
+      rounds[round++] = {count, weights};
+    }
+    const auto complaints = play_group(net, world, [&](Node& node) {
+      for (const auto& [index, what] : rounds)
+        aggregate<T>(node, name, what.first, what.second, index, outcomes);
+    });
+    CHECK_MESSAGE(complaints.empty(), joined(complaints));
+    for (const auto& [index, results] : outcomes.by_round) {
+      const auto expected = reference_sum<T>(rounds[index].second, rounds[index].first, index);
+      REQUIRE(results.size() == world);
+      for (const auto& result : results) {
+        CHECK(std::memcmp(result.data(), results[0].data(), result.size() * sizeof(T)) == 0);
+      }
+      double error = 0, norm = 0;
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        error += std::pow(static_cast<double>(results[0][i]) - static_cast<double>(expected[i]), 2);
+        norm += std::pow(static_cast<double>(expected[i]), 2);
+      }
+      CHECK(std::sqrt(error) <= tolerance * std::sqrt(norm));
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE_DEFINE("Aggregation: gather has the bits of the sum in rank order, on every rank", Net,
+                          aggregation_gather) {
+  aggregations_agree<float, Net>("gather", 0);
+  aggregations_agree<double, Net>("gather", 0);
+}
+
+TEST_CASE_TEMPLATE_DEFINE("Aggregation: sum has the same bits on every rank and is right to rounding", Net,
+                          aggregation_sum) {
+  aggregations_agree<float, Net>("sum", 1e-6);
+  aggregations_agree<double, Net>("sum", 1e-14);
+}
+
+#define RIVULET_TRANSPORT_SUITE(Net)                  \
+  TEST_CASE_TEMPLATE_INVOKE(transport_sizes, Net);    \
+  TEST_CASE_TEMPLATE_INVOKE(transport_order, Net);    \
+  TEST_CASE_TEMPLATE_INVOKE(transport_lanes, Net);    \
+  TEST_CASE_TEMPLATE_INVOKE(transport_ahead, Net);    \
+  TEST_CASE_TEMPLATE_INVOKE(transport_promote, Net);  \
+  TEST_CASE_TEMPLATE_INVOKE(transport_slow, Net);     \
+  TEST_CASE_TEMPLATE_INVOKE(transport_close, Net);    \
+  TEST_CASE_TEMPLATE_INVOKE(transport_bye, Net);      \
+  TEST_CASE_TEMPLATE_INVOKE(transport_counters, Net); \
+  TEST_CASE_TEMPLATE_INVOKE(transport_views, Net);    \
+  TEST_CASE_TEMPLATE_INVOKE(aggregation_gather, Net); \
+  TEST_CASE_TEMPLATE_INVOKE(aggregation_sum, Net)
+
+}  // namespace rivulet::testing
