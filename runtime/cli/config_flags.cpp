@@ -91,12 +91,9 @@ ConfigInput ConfigFlags::input(const Terminal& terminal) const {
   for (std::size_t i = 0; i < key_flags().size(); ++i) {
     const auto& spec = key_flags()[i];
     if (!values_[i].empty()) input.flags.emplace_back(spec.key, toml_of_flag(spec.key, values_[i]));
-    const auto variable = terminal.environment.find(variable_of(spec.flag));
-    if (variable != terminal.environment.end()) input.environment.insert(*variable);
   }
-  for (const auto& [name, value] : terminal.environment) {
-    if (name.starts_with("RIVULET_SET_")) input.environment[name] = value;
-  }
+  input.environment = terminal.environment;
+  input.environment.erase("RIVULET_DATA");  // the demo's own; all others are the configuration's to judge
   return input;
 }
 

@@ -173,9 +173,8 @@ std::vector<std::string> device_arguments(const DemoPlan& plan, std::size_t inde
                                         "--stop-after", fmt::format("seconds={}", plan.seconds),
                                         "--json"};
   if (index == 0) {  // one is enough: all hold the same parameters
-    arguments.insert(arguments.end(),
-                     {"--set", fmt::format("evaluate.held_out={{ source = \"file\", path = {}, every = \"5s\" }}",
-                                           toml_string(plan.data))});
+    arguments.insert(arguments.end(), {"--set", "evaluate.held_out.path=" + toml_string(plan.data),  //
+                                       "--set", "evaluate.held_out.every=\"5s\""});
   }
   return arguments;
 }

@@ -1,0 +1,71 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "runtime/cli/checks.h"
+#include "runtime/cli/demo_plan.h"
+#include "runtime/cli/loaded_objects.h"
+#include "runtime/http/http_server.h"
+#include "tests/support/temp_dir.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace rivulet::runtime::cli;
+
+TEST_CASE("Doctor: a function is found in the one library that defines it, and not in those that only use it") {
+  const auto kafka = loaded_objects_defining("rd_kafka_new");
+  REQUIRE(kafka.size() == 1);
+  CHECK(kafka.front().find("librdkafka") != std::string::npos);
+  CHECK(loaded_objects_defining("no_such_function_anywhere").empty());
+}
+
+TEST_CASE("Doctor: a port that is taken is said to be, and with which flag to choose another") {
+  HttpServer::Pages pages{[] { return std::string(); }, [](std::string&) { return true; },
+                          [](std::string&) { return true; }, [] { return std::string("{}"); }};
+  auto server = HttpServer::start("127.0.0.1:0", pages);
+  REQUIRE(server);
+  const auto address = "127.0.0.1:" + std::to_string(server.value()->port());
+  const auto taken = port_check(address);
+  CHECK(taken.level == CheckLevel::fail);
+  CHECK(taken.value.find(address) != std::string::npos);
+  CHECK(taken.hint.find("--http") != std::string::npos);
+  server.value().reset();
+  CHECK(port_check(address).level == CheckLevel::ok);
+  CHECK(port_check("off").level == CheckLevel::ok);
+  CHECK(port_check("nonsense").level == CheckLevel::fail);
+}
+
+TEST_CASE("Doctor: a data directory that cannot be written to is said to be, and trying leaves nothing behind") {
+  const testing::TempDir folder;
+  const auto file = folder.write("file", "x");
+  CHECK(data_dir_check((file / "below").string()).level == CheckLevel::fail);
+  CHECK(data_dir_check((folder.path() / "new").string()).level == CheckLevel::ok);
+  CHECK(std::filesystem::is_empty(folder.path() / "new"));
+}
+
+TEST_CASE("Doctor: every line has a level, and what is not well has a hint") {
+  auto checks = machine_checks();
+  for (auto& check : version_checks()) checks.push_back(check);
+  checks.push_back(gloo_check());
+  for (const auto& check : checks) {
+    CAPTURE(check.name);
+    CHECK_FALSE(check.value.empty());
+    CHECK((check.level == CheckLevel::ok) == check.hint.empty());
+  }
+  const auto json = nlohmann::json::parse(checks_to_json(checks));
+  REQUIRE(json.size() == checks.size());
+  CHECK(json[0].contains("name"));
+  CHECK(json[0].contains("level"));
+  CHECK(json[0].contains("hint"));
+  CHECK(render_check({"a", CheckLevel::fail, "b", "c"}, false) == "fail  a                    b\n      hint: c");
+}
+
+TEST_CASE("Doctor: free ports are free and different") {
+  const auto ports = free_ports(8);
+  REQUIRE(ports);
+  for (std::size_t i = 0; i < ports.value().size(); ++i) {
+    CHECK(port_check("127.0.0.1:" + std::to_string(ports.value()[i])).level == CheckLevel::ok);
+    for (std::size_t j = 0; j < i; ++j) CHECK(ports.value()[i] != ports.value()[j]);
+  }
+}

@@ -1,0 +1,125 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "runtime/cli/demo_plan.h"
+#include "runtime/cli/text.h"
+#include "runtime/config/config.h"
+#include "tests/support/temp_dir.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace rivulet::runtime::cli;
+
+namespace {
+
+const std::string images = std::string(RIVULET_SOURCE_DIR) + "/examples/mnist/data";
+
+DemoOptions options_in(const testing::TempDir& folder) {
+  DemoOptions options;
+  options.keep = (folder.path() / "demo").string();
+  options.data = images;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("Demo: four uneven streams unless told otherwise, and the slowest one changes half-way") {
+  const testing::TempDir folder;
+  auto plan = plan_demo(options_in(folder));
+  REQUIRE(plan);
+  CHECK(plan.value().rates == std::vector<double>{800, 400, 200, 100});
+  CHECK(plan.value().second_rates == std::vector<double>{800, 400, 200, 400});
+  CHECK(plan.value().change_at == 17.5);
+  CHECK(plan.value().embedded);
+}
+
+TEST_CASE("Demo: devices and rates fit each other or are refused") {
+  const testing::TempDir folder;
+  auto options = options_in(folder);
+  const auto rates_with = [&](int devices, const std::string& rates) {
+    options.devices = devices;
+    options.rates = rates;
+    options.keep = (folder.path() / (std::to_string(devices) + rates)).string();
+    auto plan = plan_demo(options);
+    return plan ? plan.value().rates : std::vector<double>{};
+  };
+  CHECK(rates_with(2, "") == std::vector<double>{800, 400});
+  CHECK(rates_with(6, "") == std::vector<double>{800, 400, 200, 100, 800, 400});
+  CHECK(rates_with(3, "50") == std::vector<double>{50, 50, 50});
+  CHECK(rates_with(0, "5,6") == std::vector<double>{5, 6});
+  CHECK(rates_with(3, "5,6").empty());
+  CHECK(rates_with(65, "").empty());
+}
+
+TEST_CASE("Demo: the file it writes is a valid configuration with the numbers it said") {
+  const testing::TempDir folder;
+  auto options = options_in(folder);
+  options.model = "mlp";
+  options.seed = 7;
+  auto made = plan_demo(options);
+  REQUIRE(made);
+  auto& plan = made.value();
+  plan.brokers = "127.0.0.1:1234";
+  const auto file = folder.write("job.toml", job_file_text(plan)).string();
+  ConfigInput input;
+  input.file = file;
+  const auto loaded = load_config(input);
+  for (const auto& problem : loaded.problems) MESSAGE(problem.text());
+  CHECK(loaded.problems.empty());
+  CHECK(loaded.config.job.name == "demo");
+  CHECK(loaded.config.job.devices == 4);
+  CHECK(loaded.config.job.seed == 7);
+  CHECK(loaded.config.model.name == "mlp");
+  CHECK(loaded.config.source.topics == std::vector<std::string>{"mnist"});
+  CHECK(loaded.config.decode.shape == std::vector<std::int64_t>{1, 28, 28});
+}
+
+TEST_CASE("Demo: each device has its own name, partition, folder and port; one measures accuracy") {
+  const testing::TempDir folder;
+  auto made = plan_demo(options_in(folder));
+  REQUIRE(made);
+  const auto& plan = made.value();
+  int measuring = 0;
+  std::vector<std::string> seen;
+  for (std::size_t i = 0; i < plan.devices(); ++i) {
+    const auto arguments = device_arguments(plan, i);
+    for (const char* flag : {"--id", "--data-dir", "--partitions", "--http"}) {
+      const auto at = std::find(arguments.begin(), arguments.end(), flag);
+      REQUIRE(at != arguments.end());
+      seen.push_back(flag + *(at + 1));
+    }
+    measuring += static_cast<int>(std::count_if(arguments.begin(), arguments.end(), [](const std::string& a) {
+      return a.starts_with("evaluate.held_out.path=");
+    }));
+  }
+  CHECK(measuring == 1);
+  std::sort(seen.begin(), seen.end());
+  CHECK(std::adjacent_find(seen.begin(), seen.end()) == seen.end());
+  // Pacing by commits is for the embedded broker, which forgets what is too old.
+  const auto feeder = feeder_arguments(plan);
+  CHECK(std::find(feeder.begin(), feeder.end(), "--pace") != feeder.end());
+}
+
+TEST_CASE("Demo: on an existing Kafka job and topic are of this process alone") {
+  const testing::TempDir folder;
+  auto options = options_in(folder);
+  options.brokers = "kafka:9092";
+  const auto plan = plan_demo(options);
+  REQUIRE(plan);
+  CHECK_FALSE(plan.value().embedded);
+  CHECK(plan.value().topic.starts_with("rivulet-demo-"));
+  CHECK(plan.value().job == plan.value().topic);
+  const auto feeder = feeder_arguments(plan.value());
+  CHECK(std::find(feeder.begin(), feeder.end(), "--pace") == feeder.end());
+}
+
+TEST_CASE("Demo: missing images are an error that says how to give them") {
+  const testing::TempDir folder;
+  const auto nowhere = find_demo_data(folder.path().string());
+  REQUIRE_FALSE(nowhere);
+  CHECK(nowhere.error().message.find(folder.path().string()) != std::string::npos);
+  CHECK(find_demo_data(images).value() == images);
+  // From build/<preset>/<program> upwards.
+  CHECK(find_demo_data("").value() == images);
+}

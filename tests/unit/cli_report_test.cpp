@@ -1,0 +1,64 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "runtime/cli/report.h"
+
+using namespace rivulet::runtime;
+using namespace rivulet::runtime::cli;
+
+namespace {
+
+Summary summary_of(const std::string& id, const std::string& digest) {
+  Summary summary;
+  summary.rounds = 350;
+  summary.accuracy = 0.95;
+  summary.rows_per_s = 1490;
+  summary.time_to_accuracy_s = {{"0.90", 6.1}, {"0.95", 14.0}};
+  summary.digests_compared = 1400;
+  DeviceSummary device;
+  device.id = id;
+  device.rows_trained = 12345;
+  device.rows_dropped = {{"bad_label", 3}};
+  device.digest = digest;
+  summary.devices = {device};
+  return summary;
+}
+
+}  // namespace
+
+TEST_CASE("Report: the summaries of the devices become one of the group") {
+  const auto all = merge_summaries({summary_of("device-1", "aa"), summary_of("device-2", "aa")});
+  CHECK(all.rounds == 350);
+  CHECK(all.rows_per_s == 1490);
+  CHECK(all.digests_compared == 1400);  // both saw the same ones
+  CHECK(all.parameters_equal);
+  CHECK(all.time_to_accuracy_s.at("0.90") == 6.1);
+  REQUIRE(all.devices.size() == 2);
+  CHECK(all.devices[1].id == "device-2");
+}
+
+TEST_CASE("Report: one other digest, or one device that saw a difference, and the parameters are not equal") {
+  CHECK_FALSE(merge_summaries({summary_of("a", "aa"), summary_of("b", "ab")}).parameters_equal);
+  auto unequal = summary_of("b", "aa");
+  unequal.parameters_equal = false;
+  CHECK_FALSE(merge_summaries({summary_of("a", "aa"), unequal}).parameters_equal);
+  CHECK(merge_summaries({}).devices.empty());
+}
+
+TEST_CASE("Report: people read rows, drops by reason, equality and times") {
+  std::ostringstream out;
+  print_summary(merge_summaries({summary_of("device-1", "aa")}), out);
+  const auto text = out.str();
+  for (const char* part : {"12 345", "device-1 dropped 3 rows: bad_label", "350 rounds", "the same bits (1 400",
+                           "95.00 %", "reached 90 % after 6.1 s, 95 % after 14 s"}) {
+    CAPTURE(part);
+    CHECK(text.find(part) != std::string::npos);
+  }
+  std::ostringstream broken;
+  auto unequal = summary_of("a", "aa");
+  unequal.parameters_equal = false;
+  print_summary(unequal, broken);
+  CHECK(broken.str().find("DO NOT HOLD THE SAME") != std::string::npos);
+}

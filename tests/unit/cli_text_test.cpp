@@ -1,0 +1,87 @@
+#include <doctest/doctest.h>
+
+#include "runtime/cli/progress_line.h"
+#include "runtime/cli/text.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime::cli;
+
+TEST_CASE("Command line: a slip finds the word that was meant, another word finds nothing") {
+  const std::vector<std::string> words = {"run", "demo", "feed", "broker", "peek", "validate", "doctor", "version"};
+  CHECK(closest("demmo", words) == "demo");
+  CHECK(closest("valdate", words) == "validate");
+  CHECK(closest("doktor", words) == "doctor");
+  CHECK(closest("--confg", {"--config", "--set"}) == "--config");
+  CHECK_FALSE(closest("kubernetes", words).has_value());
+  CHECK_FALSE(closest("zz", words).has_value());
+  CHECK_FALSE(closest("x", {}).has_value());
+}
+
+TEST_CASE("Command line: numbers, bytes and seconds are printed for people") {
+  CHECK(grouped(0) == "0");
+  CHECK(grouped(999) == "999");
+  CHECK(grouped(1000) == "1 000");
+  CHECK(grouped(1234567) == "1 234 567");
+  CHECK(human_bytes(0) == "0 B");
+  CHECK(human_bytes(999) == "999 B");
+  CHECK(human_bytes(1234567) == "1.2 MB");
+  CHECK(human_bytes(123456789) == "123 MB");
+  CHECK(human_seconds(0.012) == "12 ms");
+  CHECK(human_seconds(6.13) == "6.1 s");
+  CHECK(human_seconds(59.6) == "60 s");
+  CHECK(human_seconds(150) == "2 min 30 s");
+}
+
+TEST_CASE("Command line: rates are numbers from zero up, and a wrong one is named") {
+  CHECK(parse_rates("--rates", "800,400,0.5").value() == std::vector<double>{800, 400, 0.5});
+  for (const char* wrong : {"", "800,", "a", "-1", "1e999", "nan", "8 0", "100;200"}) {
+    CAPTURE(wrong);
+    const auto rates = parse_rates("--rates", wrong);
+    REQUIRE_FALSE(rates);
+    CHECK(rates.error().code == ErrorCode::usage);
+    CHECK(rates.error().message.find("--rates") != std::string::npos);
+  }
+}
+
+TEST_CASE("Command line: a trace is a constant or seconds that grow") {
+  using Trace = std::vector<std::pair<double, double>>;
+  CHECK(parse_trace("800").value() == Trace{{0, 800}});
+  CHECK(parse_trace("0:800,15:200").value() == Trace{{0, 800}, {15, 200}});
+  CHECK_FALSE(parse_trace("15:200,0:800"));
+  CHECK_FALSE(parse_trace("0:800,15"));  // a bare rate begins at second 0: behind another it would go back
+  CHECK_FALSE(parse_trace("0:"));
+  CHECK_FALSE(parse_trace(":5"));
+}
+
+TEST_CASE("Command line: an address is a host and a port that exists") {
+  CHECK(parse_address("127.0.0.1:9464").value() == std::pair<std::string, int>{"127.0.0.1", 9464});
+  for (const char* wrong : {"", "9464", ":9464", "host:", "host:x", "host:70000", "host:1.5"}) {
+    CAPTURE(wrong);
+    CHECK_FALSE(parse_address(wrong));
+  }
+}
+
+TEST_CASE("Command line: a string survives as TOML whatever is in it") {
+  CHECK(toml_string("plain") == "\"plain\"");
+  CHECK(toml_string("a\"b\\c") == R"("a\"b\\c")");
+  CHECK(toml_string("a\nb") == "\"a\\u000ab\"");
+}
+
+TEST_CASE("Command line: the chart stands higher where the value is higher, and is blank where nothing is known") {
+  const auto lines = area_chart({std::nullopt, 0.0, 0.5, 1.0}, 0, 1, 2, true);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] == "   █");
+  CHECK(lines[1] == " ▁██");
+  const auto ascii = area_chart({std::nullopt, 0.0, 0.5, 1.0}, 0, 1, 2, false);
+  CHECK(ascii[0] == "   #");
+  CHECK(ascii[1] == " .##");
+  // Values outside of the frame stay inside of it.
+  CHECK(area_chart({2.0, -1.0}, 0, 1, 1, false)[0] == "#.");
+}
+
+TEST_CASE("Command line: a progress bar fills from the left and never overflows") {
+  CHECK(progress_bar(0, 4, false) == "[....]");
+  CHECK(progress_bar(0.5, 4, false) == "[##..]");
+  CHECK(progress_bar(7, 4, false) == "[####]");
+  CHECK(progress_bar(-1, 4, true) == "[░░░░]");
+}

@@ -1,0 +1,156 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "runtime/cli/live_view.h"
+#include "runtime/node_status.h"
+#include "runtime/status_json.h"
+
+using namespace rivulet::runtime;
+using namespace rivulet::runtime::cli;
+
+namespace {
+
+GroupView canned() {
+  GroupView group;
+  group.title = "2 devices train lenet5 on MNIST through Kafka";
+  group.seconds = 12;
+  group.duration = 35;
+  group.devices = {{"device-1", "training", "", 800.2, 80, 1234, 9840, 795.4, 0.3121, 0.941, 120, 12, 5000000, 6000000},
+                   {"device-2", "waiting", "waiting for device-1", 100.1, 10, 3, 1200, 99.8, 0.5, -1, 120, 12, 1000000, 2000000}};
+  group.curve = {{5, 0.5}, {10, 0.941}};
+  return group;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += line + '\n';
+  return text;
+}
+
+int columns_of(const std::string& line) {
+  return static_cast<int>(
+      std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("Live view: a line per device says rate, batch, waiting rows, rows/s, loss and state") {
+  const auto lines = render_screen(canned(), {false, true, 100});
+  const auto line = std::find_if(lines.begin(), lines.end(), [](const auto& l) { return contains(l, "device-1"); });
+  REQUIRE(line != lines.end());
+  for (const char* part : {"800", "80", "1 234", "795", "0.3121", "training"}) {
+    CAPTURE(part);
+    CHECK(contains(*line, part));
+  }
+  const auto text = joined(lines);
+  CHECK(contains(text, "waiting: waiting for device-1"));
+  CHECK(contains(text, "12 of 35 s"));
+  CHECK(contains(text, "accuracy on held-out images: 94.1 %"));
+  CHECK(contains(text, "6.0 MB sent, 8.0 MB received"));
+  CHECK(contains(text, "120 rounds"));
+}
+
+TEST_CASE("Live view: the accuracy is drawn over time and the future is blank") {
+  const auto lines = render_screen(canned(), {false, false, 82});
+  const auto bottom = std::find_if(lines.begin(), lines.end(), [](const auto& l) { return contains(l, "  0 % |"); });
+  REQUIRE(bottom != lines.end());
+  const auto curve = bottom->substr(bottom->find('|') + 1);
+  REQUIRE(curve.size() == 64);
+  CHECK(curve[2] == ' ');                          // second 1: not measured yet
+  CHECK(curve[10] == '#');                         // second 5.5
+  CHECK(curve[20] == '#');                         // second 11
+  CHECK(curve.substr(24) == std::string(40, ' '));  // behind second 13
+  const auto top = std::find_if(lines.begin(), lines.end(), [](const auto& l) { return contains(l, "100 % |"); });
+  REQUIRE(top != lines.end());
+  CHECK(top->substr(top->find('|') + 1)[10] == ' ');  // 50 % does not reach the top line
+  CHECK(top->substr(top->find('|') + 1)[20] != ' ');  // 94 % does
+}
+
+TEST_CASE("Live view: nothing is wider than the terminal, and there is no escape without colour") {
+  for (const int width : {20, 40, 79, 200}) {
+    for (const bool unicode : {false, true}) {
+      CAPTURE(width);
+      for (const auto& line : render_screen(canned(), {false, unicode, width})) {
+        CAPTURE(line);
+        CHECK(columns_of(line) <= width);
+        CHECK_FALSE(contains(line, "\x1b"));
+      }
+    }
+  }
+  CHECK(contains(joined(render_screen(canned(), {true, true, 100})), "\x1b[32mtraining\x1b[0m"));
+}
+
+TEST_CASE("Live view: in a pipe the same is said in one plain line") {
+  const auto line = render_line(canned());
+  CHECK_FALSE(contains(line, "\x1b"));
+  CHECK_FALSE(contains(line, "\n"));
+  for (const char* part : {"12.0 s", "94.1 %", "device-1 training", "batch 80", "device-2", "sent 6.0 MB"}) {
+    CAPTURE(part);
+    CHECK(contains(line, part));
+  }
+  GroupView nothing_yet = canned();
+  nothing_yet.curve.clear();
+  CHECK(contains(render_line(nothing_yet), "held-out -"));
+}
+
+TEST_CASE("Live view: it reads what the status page writes") {
+  NodeStatus status;
+  status.state = NodeState::training;
+  status.stream_rate = 812.5;
+  status.batch_rows = 81;
+  status.rows_waiting = 7;
+  status.rows_trained = 4321;
+  status.loss = 0.25;
+  status.steps = 99;
+  status.bytes_sent = 1000;
+  status.bytes_received = 2000;
+  status.say("all well");
+  auto view = device_view_from_json(status_json(status, {"device-1", "demo", "lenet5"}));
+  REQUIRE(view);
+  CHECK(view->id == "device-1");
+  CHECK(view->state == "training");
+  CHECK(view->phrase == "all well");
+  CHECK(view->stream_rate == 812.5);
+  CHECK(view->batch_rows == 81);
+  CHECK(view->rows_waiting == 7);
+  CHECK(view->rows_trained == 4321);
+  CHECK(view->loss == 0.25);
+  CHECK(view->rounds == 99);
+  CHECK(view->bytes_sent == 1000);
+  CHECK(view->bytes_received == 2000);
+  CHECK(view->held_out_accuracy == -1);
+  status.held_out_accuracy = 0.97;
+  view = device_view_from_json(status_json(status, {"device-1", "demo", "lenet5"}));
+  REQUIRE(view);
+  CHECK(view->held_out_accuracy == 0.97);
+}
+
+TEST_CASE("Live view: what is not a status page is not taken for one") {
+  CHECK_FALSE(device_view_from_json(""));
+  CHECK_FALSE(device_view_from_json("not found"));
+  CHECK_FALSE(device_view_from_json("{\"id\": \"a\"}"));
+  CHECK_FALSE(device_view_from_json("[1, 2]"));
+  // A field of a wrong type is not known; the rest is.
+  const auto odd = device_view_from_json(R"({"id": "a", "state": "training", "loss": "low", "steps": 4})");
+  REQUIRE(odd);
+  CHECK(odd->loss == 0);
+  CHECK(odd->rounds == 4);
+}
+
+TEST_CASE("Live view: a second picture is drawn over the first, and the cursor comes back") {
+  std::ostringstream out;
+  {
+    ScreenPainter painter(out);
+    painter.paint({"one", "two"});
+    CHECK_FALSE(contains(out.str(), "\x1b[2A"));
+    painter.paint({"three", "four"});
+    CHECK(contains(out.str(), "\x1b[2A"));
+    CHECK(contains(out.str(), "\x1b[?25l"));
+    CHECK_FALSE(contains(out.str(), "\x1b[?25h"));
+  }
+  CHECK(contains(out.str(), "\x1b[?25h"));
+}
