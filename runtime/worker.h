@@ -78,6 +78,7 @@ class Worker final : public Agent {
 
   [[nodiscard]] std::string_view name() const noexcept override { return "train"; }
   Turn step() override;
+  [[nodiscard]] bool ended() const noexcept { return phase_ == Phase::ended; }
   [[nodiscard]] const Ending& ending() const noexcept { return ending_; }
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return time_to_accuracy_; }
 

@@ -1,0 +1,127 @@
+#include "runtime/simulate.h"
+
+#include "runtime/evaluator.h"
+#include "runtime/node_config.h"
+#include "runtime/wiring/simulation.h"
+
+namespace rivulet::runtime {
+namespace {
+
+/// Measures node 0's model on held-out rows now and then: all devices hold the same bits.
+class Examiner {
+ public:
+  static Result<std::unique_ptr<Examiner>> make(const Config& config, const Catalog& catalog, const std::string& path,
+                                                double every_s) {
+    auto out = std::make_unique<Examiner>();
+    out->every_s_ = every_s;
+    out->next_s_ = every_s;
+    out->device_ = devices::make_host_device();
+    auto data = HeldOut::open(config, catalog, path, 100'000);
+    if (!data) return data.error();
+    out->data_ = std::move(data).value();
+    auto entry = find_model(catalog, config.model.name);
+    if (!entry) return entry.error();
+    auto trainer = entry.value()->make(model_config(config, out->data_->shape()), *out->device_);
+    if (!trainer) return trainer.error();
+    out->trainer_ = std::move(trainer).value();
+    return out;
+  }
+  void look_if_due(const devices::ModelState& model, double seconds) {
+    if (seconds < next_s_) return;
+    next_s_ = seconds + every_s_;
+    look(model, seconds);
+  }
+  void look(const devices::ModelState& model, double seconds) {
+    auto report = evaluate_all(*trainer_, model, *data_);
+    if (!report) return;
+    accuracy_ = static_cast<double>(report.value().correct) / static_cast<double>(report.value().rows);
+    reached_.add(seconds, *accuracy_);
+  }
+  void tell(Summary& s) const {
+    s.accuracy = accuracy_;
+    s.time_to_accuracy_s = reached_.reached();
+  }
+
+ private:
+  double every_s_ = 5;
+  double next_s_ = 5;
+  std::unique_ptr<devices::Device> device_;
+  std::unique_ptr<devices::Trainer> trainer_;
+  std::unique_ptr<HeldOut> data_;
+  std::optional<double> accuracy_;
+  TimeToAccuracy reached_;
+};
+
+SimulateResult refuse(const Error& error) {
+  SimulateResult result;
+  result.exit = exit_code_for(error.code);
+  result.message = error.message;
+  return result;
+}
+
+/// Synthetic rows come as raw numbers, whatever the job's own stream looks like.
+LoadedConfig for_synthetic_rows(LoadedConfig loaded) {
+  loaded.config.decode.format = "raw";
+  loaded.config.decode.raw_label = "f32";
+  loaded.config.decode.raw_features = "f32";
+  loaded.config.decode.scale = 1;
+  loaded.config.decode.shift = 0;
+  return loaded;
+}
+
+void take_prequential(SimulatedGroup& group, Summary& s) {
+  const auto& status = group.node(0).status();
+  if (status.group_rows.load() > 0) s.accuracy = status.accuracy.load();
+  s.time_to_accuracy_s = group.node(0).worker().time_to_accuracy().reached();
+}
+
+}  // namespace
+
+SimulateResult simulate(const LoadedConfig& given, const SimulateOptions& options,
+                        const std::function<void(double, const Summary&)>& progress, StopRequest& stop) {
+  const RealClock real;
+  const TimePoint began = real.now();
+  const LoadedConfig loaded = options.data.empty() ? for_synthetic_rows(given) : given;
+  devices::prepare_process(loaded.config.device.threads);
+  auto built = SimulatedGroup::build(loaded, options, {});
+  if (!built) return refuse(built.error());
+  SimulatedGroup& group = *built.value();
+  std::unique_ptr<Examiner> examiner;
+  const bool classes = loaded.config.train.loss == "cross_entropy";
+  const std::string held_out = options.held_out.empty() ? options.data : options.held_out;
+  if (!held_out.empty() && classes) {
+    auto made = Examiner::make(loaded.config, builtin_catalog(), held_out, options.evaluate_every_s);
+    if (!made) return refuse(made.error());
+    examiner = std::move(made).value();
+  }
+  const auto sum_up = [&] {
+    Summary s = group.summary();
+    if (classes) take_prequential(group, s);
+    if (examiner) examiner->tell(s);
+    return s;
+  };
+  SimulateResult result;
+  double next_report = 1;
+  result.events = group.run_until([&] {
+    const double now = group.seconds();
+    if (examiner) examiner->look_if_due(group.node(0).state().model, now);
+    if (now >= next_report) {
+      progress(now, sum_up());
+      next_report = now + 1;
+    }
+    return stop.load() > 0;
+  });
+  result.virtual_seconds = group.seconds();
+  if (examiner) examiner->look(group.node(0).state().model, result.virtual_seconds);
+  result.summary = sum_up();
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const auto& error = group.node(i).worker().ending().error;
+    if (!error || result.exit != ExitCode::ok) continue;
+    result.exit = exit_code_for(error->code);
+    result.message = result.summary.devices[i].id + ": " + error->message;
+  }
+  result.real_seconds = to_seconds(real.now() - began);
+  return result;
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,53 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/catalog.h"
+#include "runtime/node.h"
+#include "runtime/simulate.h"
+#include "runtime/wiring/sim_runner.h"
+
+namespace rivulet::runtime {
+
+/// What a test may put in place of the default outside of one simulated node.
+struct SimulatedParts {
+  Catalog catalog = builtin_catalog();
+  /// Source of device i; null function = from SimulateOptions.
+  std::function<std::unique_ptr<stream::RecordSource>(std::size_t device, const Clock& clock)> source;
+  /// Device i; null function = modeled by the profile.
+  std::function<std::unique_ptr<devices::Device>(std::size_t device, VirtualClock& clock)> device;
+  /// Decision log of device i; null function = none.
+  std::function<std::unique_ptr<DecisionLog>(std::size_t device)> decisions;
+};
+
+/// N nodes of one configuration under virtual clocks in one process. Owner: one thread.
+class SimulatedGroup {
+ public:
+  /// Errors: those of Node::build, io (data set).
+  static Result<std::unique_ptr<SimulatedGroup>> build(const LoadedConfig& loaded, const SimulateOptions& options,
+                                                       SimulatedParts parts);
+  ~SimulatedGroup();
+  SimulatedGroup(const SimulatedGroup&) = delete;
+  SimulatedGroup& operator=(const SimulatedGroup&) = delete;
+
+  [[nodiscard]] std::size_t size() const noexcept;
+  Node& node(std::size_t device);
+  sync::MemoryNetwork& network();
+  /// Until every worker has ended, or done() says so. Returns the number of steps.
+  std::uint64_t run_until(const std::function<bool()>& done);
+  [[nodiscard]] bool all_ended() const;
+  [[nodiscard]] double seconds() const;  ///< virtual
+  /// Asks one device to leave as SIGTERM would.
+  void ask_to_leave(std::size_t device);
+  [[nodiscard]] Summary summary();
+
+ private:
+  struct State;
+  explicit SimulatedGroup(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,123 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/support/group_support.h"
+
+using namespace rivulet;
+using namespace rivulet::test;
+using sync::policy::Mode;
+
+namespace {
+
+runtime::SimulateOptions uneven(double seconds) {
+  runtime::SimulateOptions options;
+  options.rates = {{{0, 800}}, {{0, 400}}, {{0, 200}}, {{0, 100}}};
+  options.profile = {std::chrono::milliseconds(2), 8000};
+  options.link = {std::chrono::milliseconds(1), 12.5e6};
+  options.stop_after.seconds = seconds;
+  return options;
+}
+
+double p99(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[static_cast<std::size_t>(0.99 * static_cast<double>(values.size() - 1))];
+}
+
+/// Seconds from one round's entry to the next, as device 0 saw them.
+std::vector<double> round_seconds(const std::vector<RecordedRound>& rounds) {
+  std::vector<double> out;
+  for (const auto& r : rounds) {
+    const auto& f = r.table.facts[0];
+    out.push_back(f.wait_seconds + f.compute_seconds + f.sync_seconds);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("Group: uneven streams train one state, use every row that arrives, and learn") {
+  auto group = build_group(linear_job(4), uneven(20));
+  group->run_until([] { return false; });
+  const auto s = group->summary();
+  CHECK(s.parameters_equal);
+  CHECK(s.rounds > 150);
+  CHECK(s.digests_compared > 4 * s.rounds);
+  std::uint64_t consumed = 0;
+  std::uint64_t trained = 0;
+  for (const auto& d : s.devices) {
+    CHECK(d.digest == s.devices[0].digest);
+    CHECK(d.rows_consumed == d.rows_trained + d.rows_waiting);
+    consumed += d.rows_consumed;
+    trained += d.rows_trained;
+  }
+  CHECK(consumed == doctest::Approx(1500 * 20).epsilon(0.02));
+  CHECK(static_cast<double>(trained) >= 0.98 * static_cast<double>(consumed));
+  CHECK(group->node(0).status().accuracy.load() > 0.8);
+  CHECK(group->node(0).state().rows == trained);
+  for (std::size_t i = 0; i < group->size(); ++i) CHECK_FALSE(group->node(i).worker().ending().error);
+}
+
+TEST_CASE("Group: the same seed gives the same bytes, another seed does not") {
+  const auto digest = [](std::uint64_t seed) {
+    auto job = linear_job(3);
+    job.config.job.seed = seed;
+    auto group = build_group(job, uneven(5));
+    group->run_until([] { return false; });
+    return runtime::to_json(group->summary());
+  };
+  CHECK(digest(7) == digest(7));
+  CHECK(digest(7) != digest(8));
+}
+
+TEST_CASE("Group: a stream that falls silent costs the others nothing") {
+  auto options = uneven(20);
+  options.rates[1] = {{0, 400}, {10, 0}};  // silent from 10 s on
+  std::vector<RecordedRound> rounds;
+  SUBCASE("policy stream") {
+    runtime::SimulatedParts parts;
+    parts.decisions = [&](std::size_t device) -> std::unique_ptr<runtime::DecisionLog> {
+      if (device == 0) return std::make_unique<RecordingDecisions>(rounds);
+      return runtime::make_null_decision_log();
+    };
+    auto group = build_group(linear_job(4), options, parts);
+    group->run_until([&] { return group->seconds() >= 13; });
+    std::vector<std::uint64_t> before;
+    for (std::size_t i = 0; i < 4; ++i) before.push_back(group->node(i).status().rows_trained.load());
+    const std::size_t first = rounds.size();
+    group->run_until([] { return false; });
+    for (const std::size_t i : {0UL, 2UL, 3UL}) {
+      const double rate = options.rates[i][0].second;
+      const double trained = static_cast<double>(group->node(i).status().rows_trained.load() - before[i]);
+      CHECK(trained >= 0.95 * rate * 7);
+    }
+    const std::vector<RecordedRound> after(rounds.begin() + static_cast<std::ptrdiff_t>(first), rounds.end());
+    double slowest = 0;
+    for (const auto& r : after)
+      for (const auto& f : r.table.facts) slowest = std::max(slowest, f.compute_seconds);
+    CHECK(p99(round_seconds(after)) <= 0.2 + 2 * slowest);
+  }
+}
+
+TEST_CASE("Group: when all streams are silent nothing changes, rounds back off, and it wakes within max_wait") {
+  auto options = uneven(40);
+  for (auto& trace : options.rates) trace = {{0, trace[0].second}, {5, 0}, {30.05, trace[0].second}};
+  std::vector<RecordedRound> rounds;
+  runtime::SimulatedParts parts;
+  parts.decisions = [&](std::size_t device) -> std::unique_ptr<runtime::DecisionLog> {
+    if (device == 0) return std::make_unique<RecordingDecisions>(rounds);
+    return runtime::make_null_decision_log();
+  };
+  auto group = build_group(linear_job(4), options, parts);
+  group->run_until([&] { return group->seconds() >= 12; });
+  const auto quiet = group->summary();
+  const std::size_t rounds_at_12 = rounds.size();
+  group->run_until([&] { return group->seconds() >= 30; });
+  const auto still = group->summary();
+  CHECK(still.rounds == quiet.rounds);
+  CHECK(still.devices[0].digest == quiet.devices[0].digest);
+  CHECK(rounds.size() - rounds_at_12 <= 20);  // one per second
+  CHECK(rounds.size() - rounds_at_12 >= 16);  // but the group is alive
+  group->run_until([&] { return group->node(0).state().step > still.rounds; });
+  CHECK(group->seconds() <= 30.05 + 0.2 + 0.02);
+}

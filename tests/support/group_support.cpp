@@ -1,0 +1,40 @@
+#include "tests/support/group_support.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace rivulet::test {
+
+runtime::LoadedConfig linear_job(std::uint32_t devices) {
+  runtime::LoadedConfig loaded;
+  auto& c = loaded.config;
+  c.job.name = "lines";
+  c.job.devices = devices;
+  c.source.topics = {"lines"};
+  c.decode.format = "raw";
+  c.decode.raw_label = "f32";
+  c.decode.raw_features = "f32";
+  c.decode.shape = {8};
+  c.decode.scale = 1;
+  c.decode.shift = 0;
+  c.model.name = "linear";
+  c.model.classes = 4;
+  c.train.loss = "cross_entropy";
+  c.train.lr = 0.05;
+  c.train.momentum = 0.9;
+  c.buffer.rows = 2048;
+  return loaded;
+}
+
+std::unique_ptr<runtime::SimulatedGroup> build_group(const runtime::LoadedConfig& loaded,
+                                                     const runtime::SimulateOptions& options,
+                                                     runtime::SimulatedParts parts) {
+  auto built = runtime::SimulatedGroup::build(loaded, options, std::move(parts));
+  if (!built) {
+    std::fprintf(stderr, "could not build the group: %s\n", built.error().message.c_str());
+    std::abort();
+  }
+  return std::move(built).value();
+}
+
+}  // namespace rivulet::test

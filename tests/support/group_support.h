@@ -1,0 +1,36 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/wiring/simulation.h"
+
+namespace rivulet::test {
+
+/// A small job that needs no file, no LibTorch and no network: linear model, synthetic rows of 8 numbers.
+runtime::LoadedConfig linear_job(std::uint32_t devices);
+
+/// Builds the group or fails the test with the reason.
+std::unique_ptr<runtime::SimulatedGroup> build_group(const runtime::LoadedConfig& loaded,
+                                                     const runtime::SimulateOptions& options,
+                                                     runtime::SimulatedParts parts = {});
+
+/// Keeps every decision of one device in memory.
+struct RecordedRound {
+  std::uint64_t round;
+  sync::FactsTable table;
+  sync::policy::RoundPlan plan;
+};
+class RecordingDecisions final : public runtime::DecisionLog {
+ public:
+  explicit RecordingDecisions(std::vector<RecordedRound>& into) : into_(into) {}
+  void write(std::uint64_t, std::uint64_t round, const sync::FactsTable& table,
+             const sync::policy::RoundPlan& plan) override {
+    into_.push_back({round, table, plan});
+  }
+
+ private:
+  std::vector<RecordedRound>& into_;
+};
+
+}  // namespace rivulet::test
