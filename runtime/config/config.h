@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,9 +10,9 @@
 #include "core/result.h"
 #include "core/time.h"
 
-/// The configuration of one device as plain values: device.toml, the environment, --set and flags, in that order
-/// of precedence (defaults < file < RIVULET_* < --set < flag). One table (key_table) drives parsing, defaults,
-/// help, `config init`, `config show --origin`, "did you mean" and which keys are the group's.
+/// The configuration of one device as plain values: device.toml, the environment, --set and flags, in that
+/// order of precedence (defaults < file < RIVULET_* < --set < flag). One table (key_table) drives parsing,
+/// defaults, help, `config init`, `config show --origin`, "did you mean" and which keys are the group's.
 namespace rivulet::runtime {
 
 struct Config {
@@ -26,14 +28,14 @@ struct Config {
     int threads = 1;
   } device;
   struct Source {
-    std::string type = "kafka";                ///< kafka | file | synthetic
-    std::vector<std::string> topics;           ///< group key; names only, "topic:0-3" claims go to `claims`
-    std::vector<int> partitions = {0};         ///< bound to this device, of the first topic
+    std::string type = "kafka";         ///< kafka | file | synthetic
+    std::vector<std::string> topics;    ///< group key; sorted names only, "topic:0-3" claims go to `claims`
+    std::vector<int> partitions = {0};  ///< bound to this device, of the first topic as written
     std::vector<std::pair<std::string, int>> claims;  ///< resolved: every (topic, partition) of this device
-    std::string start = "checkpoint";          ///< checkpoint | earliest | latest | an offset
+    std::string start = "checkpoint";                 ///< checkpoint | earliest | latest | an offset
     std::vector<std::pair<std::string, std::string>> kafka_properties;
-    std::string path;                          ///< type file
-    double rate = 0;                           ///< type file and synthetic: rows/s per partition; 0 = full speed
+    std::string path;  ///< type file
+    double rate = 0;   ///< type file and synthetic: rows/s per partition; 0 = full speed
     bool repeat = false;
   } source;
   struct Decode {
@@ -43,11 +45,11 @@ struct Config {
     std::vector<std::int64_t> shape = {1, 28, 28};
     double scale = 0.0127288;
     double shift = -0.4242;
-    std::vector<std::string> features;         ///< json and csv
+    std::vector<std::string> features;  ///< json and csv
     std::string target;
     std::vector<std::string> csv_columns;
     std::string csv_delimiter = ",";
-    std::string on_error = "drop";             ///< drop | stop
+    std::string on_error = "drop";  ///< drop | stop
     std::size_t max_record_bytes = 1'000'000;
   } decode;
   struct Buffer {
@@ -65,9 +67,9 @@ struct Config {
     std::string name = "lenet5";
     std::vector<std::int64_t> hidden = {64, 64};
     std::string activation = "relu";
-    std::uint32_t classes = 10;                ///< classification
-    std::uint32_t outputs = 1;                 ///< regression
-    std::string dtype = "float32";             ///< float32 | float64
+    std::uint32_t classes = 10;     ///< classification
+    std::uint32_t outputs = 1;      ///< regression
+    std::string dtype = "float32";  ///< float32 | float64
   } model;
   struct Train {
     std::string loss = "cross_entropy";
@@ -75,45 +77,50 @@ struct Config {
     double momentum = 0.9;
     double weight_decay = 0.0;
     double clip_grad_norm = 0.0;
-    std::string on_nonfinite = "skip";         ///< skip | stop
+    std::string on_nonfinite = "skip";  ///< skip | stop
   } train;
   struct Sync {
     Duration deadline = std::chrono::seconds(5);
-    std::string reduction = "gather";          ///< gather | sum | auto
+    std::string reduction = "gather";  ///< gather | sum | auto
     std::string bind = "127.0.0.1";
     std::string advertise;
-    std::uint32_t digest_every = 1;            ///< K: rounds between digests; group key
+    std::uint32_t digest_every = 1;  ///< K: rounds between digests; group key
   } sync;
   struct Evaluate {
     std::uint32_t prequential_window = 1000;
-    std::string held_out_path;                 ///< empty = off
+    std::string held_out_path;  ///< empty = off
     Duration held_out_every = std::chrono::seconds(5);
   } evaluate;
   struct Http {
-    std::string listen = "127.0.0.1:9464";     ///< "off" = none
+    std::string listen = "127.0.0.1:9464";  ///< "off" = none
   } http;
   struct Log {
     std::string level = "info";
-    std::string format = "auto";               ///< auto | pretty | logfmt | json
+    std::string format = "auto";  ///< auto | pretty | logfmt | json
   } log;
   struct Watchdog {
-    Duration deadline = std::chrono::seconds(30);  ///< a thread that does not step for this long ends the process with 70
+    Duration deadline =
+        std::chrono::seconds(30);  ///< a thread that does not step for this long ends the process with 70
   } watchdog;
 };
 
 /// One row of the table of keys.
 struct KeySpec {
-  std::string key;        ///< "batch.max_wait"
-  std::string type;       ///< "duration", "integer", "string", "list of strings", "table", ...
-  std::string text;       ///< the default, as TOML
+  std::string key;   ///< "batch.max_wait"
+  std::string type;  ///< "duration", "integer", "string", "list of strings", "table", ...
+  std::string text;  ///< the default, as TOML
   std::string help;
-  bool group = false;     ///< must be equal on all devices
-  bool secret = false;    ///< never printed
-  std::string since;      ///< empty = works now; else accepted with its default only ("not in this version")
+  bool group = false;   ///< must be equal on all devices
+  bool secret = false;  ///< never printed
+  std::string since;    ///< empty = works now; else accepted with its default only ("not in this version")
+  std::vector<std::string> choices;  ///< the values it may have; empty = any of its type
+  std::vector<std::string> later;    ///< values that are planned: refused with "not in this version"
+  std::string sample;  ///< what `config init` writes instead of an empty default; "#..." = as a comment
 };
 const std::vector<KeySpec>& key_table();
 
-/// One complaint, with a place if there is one: "device.toml:34:1: error: unknown key 'decode.frmat' - did you mean 'format'?"
+/// One complaint, with a place if there is one: "device.toml:34:1: error: unknown key 'decode.frmat' - did
+/// you mean 'format'?"
 struct Problem {
   std::string file;
   int line = 0;
@@ -124,18 +131,41 @@ struct Problem {
   [[nodiscard]] std::string text() const;
 };
 
+/// Names that the catalogs of this build offer; [decode] format, [model] name and [batch] policy must be
+/// among them.
+struct CatalogNames {
+  std::vector<std::string> decoders;
+  std::vector<std::string> models;
+  std::vector<std::string> policies;
+};
+CatalogNames builtin_catalog_names();
+
 struct ConfigInput {
-  std::string file;                                          ///< empty = none
-  std::map<std::string, std::string> environment;            ///< RIVULET_* only
-  std::vector<std::string> sets;                             ///< key=value, TOML values, quotes optional for strings
-  std::vector<std::pair<std::string, std::string>> flags;    ///< key and TOML-ish value, from command-line flags
+  std::string file;                                ///< empty = none
+  std::map<std::string, std::string> environment;  ///< RIVULET_* only
+  std::vector<std::string> sets;                   ///< key=value, TOML values, quotes optional for strings
+  std::vector<std::pair<std::string, std::string>>
+      flags;                            ///< key and TOML-ish value, from command-line flags
+  bool needs_stream = true;             ///< false: topics and brokers may be missing
+  std::optional<CatalogNames> catalog;  ///< empty = builtin_catalog_names()
+  /// Value of any variable, for ${VAR}; empty = `environment`, then the process's own.
+  std::function<std::optional<std::string>(const std::string&)> variable;
+};
+
+/// Line and column of a key in the file, from 1.
+struct KeyPlace {
+  int line = 0;
+  int column = 0;
 };
 
 struct LoadedConfig {
   Config config;
   std::map<std::string, std::string> effective;  ///< every key -> value as TOML text (secrets masked)
-  std::map<std::string, std::string> origin;     ///< key -> default | file:line | environment NAME | --set | flag
-  std::vector<Problem> problems;                 ///< errors first; usable only if none is an error
+  std::map<std::string, std::string>
+      origin;  ///< key -> default | file:line | environment NAME | --set | flag
+  std::map<std::string, KeyPlace>
+      places;                     ///< of the keys that the file sets, each property of the client included
+  std::vector<Problem> problems;  ///< errors first; usable only if none is an error
   [[nodiscard]] bool usable() const;
 };
 

@@ -1,0 +1,82 @@
+#include "runtime/config/value.h"
+
+#include <fmt/format.h>
+
+namespace rivulet::runtime {
+
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    switch (c) {
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\n': out += "\\n"; break;
+      case '\t': out += "\\t"; break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+          out += fmt::format("\\u{:04X}", static_cast<unsigned char>(c));
+        } else {
+          out += c;
+        }
+    }
+  }
+  return out + "\"";
+}
+
+std::string number(double v) {
+  std::string text = fmt::format("{}", v);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
+
+struct Render {
+  std::string operator()(const std::string& v) const { return quoted(v); }
+  std::string operator()(std::int64_t v) const { return std::to_string(v); }
+  std::string operator()(double v) const { return number(v); }
+  std::string operator()(bool v) const { return v ? "true" : "false"; }
+  std::string operator()(const Value::Other& v) const { return v.what; }
+  std::string operator()(const Value::List& v) const {
+    std::string text = "[";
+    for (const auto& item : v) text += (text.size() > 1 ? ", " : "") + render(item);
+    return text + "]";
+  }
+};
+
+struct Describe {
+  std::string operator()(const std::string& v) const { return "the string " + quoted(v); }
+  std::string operator()(std::int64_t v) const { return "the integer " + std::to_string(v); }
+  std::string operator()(double v) const { return "the number " + number(v); }
+  std::string operator()(bool v) const { return v ? "true" : "false"; }
+  std::string operator()(const Value::Other& v) const { return v.what; }
+  std::string operator()(const Value::List& v) const { return "the list " + Render()(v); }
+};
+
+}  // namespace
+
+std::string render(const Value& value) {
+  return std::visit(Render(), value.data);
+}
+std::string describe(const Value& value) {
+  return std::visit(Describe(), value.data);
+}
+
+void complain(Problems& problems, const Setting& setting, std::string message, std::string hint) {
+  Problem problem;
+  problem.file = setting.source;
+  problem.line = setting.place.line;
+  problem.column = setting.place.column;
+  problem.message = std::move(message);
+  problem.hint = std::move(hint);
+  problems.push_back(std::move(problem));
+}
+
+std::string Problem::text() const {
+  std::string place = file;
+  if (line > 0) place += fmt::format(":{}:{}", line, column);
+  if (!place.empty()) place += ": ";
+  const std::string tail = hint.empty() ? "" : "\n        hint: " + hint;
+  return place + (warning ? "warning: " : "error: ") + message + tail;
+}
+
+}  // namespace rivulet::runtime
