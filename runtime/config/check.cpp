@@ -41,7 +41,8 @@ class Checks {
   /// A complaint at the first of the keys that was written by somebody.
   void wrong(const Names& keys, std::string message, bool warning = false) {
     if (std::any_of(keys.begin(), keys.end(), [&](const auto& key) { return failed_.contains(key); })) return;
-    const auto it = std::find_if(keys.begin(), keys.end(), [&](const auto& key) { return written_.contains(key); });
+    const auto it =
+        std::find_if(keys.begin(), keys.end(), [&](const auto& key) { return written_.contains(key); });
     Setting at = it != keys.end() ? written_.at(*it) : Setting{keys.front(), {}, {}, input_.file, ""};
     if (at.value.place.line > 0) at.place = at.value.place;
     complain(problems_, at, std::move(message));
@@ -50,8 +51,10 @@ class Checks {
 
   void name(const std::string& key, const std::string& value, std::size_t most) {
     constexpr auto allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    if (!value.empty() && value.size() <= most && value.find_first_not_of(allowed) == std::string::npos) return;
-    wrong({key}, fmt::format("'{}' is '{}', must be 1 to {} letters, digits, '.', '_' or '-'", key, value, most));
+    if (!value.empty() && value.size() <= most && value.find_first_not_of(allowed) == std::string::npos)
+      return;
+    wrong({key},
+          fmt::format("'{}' is '{}', must be 1 to {} letters, digits, '.', '_' or '-'", key, value, most));
   }
 
   void names() {
@@ -66,7 +69,8 @@ class Checks {
 
   void catalog_name(const std::string& key, const std::string& value, const Names& known) {
     if (contains(known, value) || contains(find_row(key)->spec.later, value)) return;
-    wrong({key}, fmt::format("'{}' is '{}', must be one of: {}{}", key, value, joined(known), did_you_mean(value, known)));
+    wrong({key}, fmt::format("'{}' is '{}', must be one of: {}{}", key, value, joined(known),
+                             did_you_mean(value, known)));
   }
 
   void from_catalogs() {
@@ -74,8 +78,8 @@ class Checks {
     catalog_name("batch.policy", c_.batch.policy, catalog_.policies);
     const Names of_torch{"mlp", "lenet5", "cnn"};
     if (contains(of_torch, c_.model.name) && !contains(catalog_.models, c_.model.name)) {
-      wrong({"model.name"}, fmt::format("'model.name' = '{}': this build has no LibTorch, it has: {}", c_.model.name,
-                                        joined(catalog_.models)));
+      wrong({"model.name"}, fmt::format("'model.name' = '{}': this build has no LibTorch, it has: {}",
+                                        c_.model.name, joined(catalog_.models)));
     } else {
       catalog_name("model.name", c_.model.name, catalog_.models);
     }
@@ -86,7 +90,8 @@ class Checks {
     if (c_.source.type == "file" && c_.source.path.empty()) {
       wrong({"source.path", "source.type"}, "'source.path' is required for source.type = 'file'");
     }
-    const bool any = std::any_of(written_.begin(), written_.end(), [](const auto& s) { return s.first.starts_with("source."); });
+    const bool any = std::any_of(written_.begin(), written_.end(),
+                                 [](const auto& s) { return s.first.starts_with("source."); });
     if (!input_.needs_stream || (input_.file.empty() && !any)) return;
     if (c_.source.topics.empty()) wrong({"source.topics"}, "'source.topics' is required");
     if (!c_.source.topics.empty() && c_.source.claims.empty()) {
@@ -102,17 +107,20 @@ class Checks {
     const auto end = start.data() + start.size();
     const auto parsed = std::from_chars(start.data(), end, offset);
     if (contains(words, start) || (parsed.ec == std::errc() && parsed.ptr == end && offset >= 0)) return;
-    wrong({"source.start"}, fmt::format("'source.start' is '{}', must be checkpoint, earliest, latest or an offset{}", start,
-                                        did_you_mean(start, words)));
+    wrong({"source.start"},
+          fmt::format("'source.start' is '{}', must be checkpoint, earliest, latest or an offset{}", start,
+                      did_you_mean(start, words)));
   }
 
   void brokers() {
-    const Names keys{"source.kafka.properties.bootstrap.servers", "source.kafka.properties.metadata.broker.list"};
+    const Names keys{"source.kafka.properties.bootstrap.servers",
+                     "source.kafka.properties.metadata.broker.list"};
     if (written_.contains(keys[0]) || written_.contains(keys[1])) return;
     if (c_.source.type == "kafka") {
       wrong({keys[0]}, "'" + keys[0] + "' is required for source.type = 'kafka'");
     } else if (c_.job.devices > 1) {
-      wrong({keys[0]}, fmt::format("'{}' is required: a group of {} devices meets through a broker", keys[0], c_.job.devices));
+      wrong({keys[0]}, fmt::format("'{}' is required: a group of {} devices meets through a broker", keys[0],
+                                   c_.job.devices));
     }
   }
 
@@ -121,14 +129,21 @@ class Checks {
     double columns = 1;
     for (const auto axis : d.shape) columns *= static_cast<double>(axis);
     const std::string table = "decode." + d.format;
-    if (columns > 1e7) wrong({table + ".shape"}, fmt::format("'{}.shape' has {:.0f} values, at most 10000000", table, columns));
+    if (columns > 1e7)
+      wrong({table + ".shape"},
+            fmt::format("'{}.shape' has {:.0f} values, at most 10000000", table, columns));
     if (d.format == "raw") {
       if (d.shape.empty()) wrong({"decode.raw.shape"}, "'decode.raw.shape' must not be empty");
-      if (d.raw_label == "none") wrong({"decode.raw.label"}, "'decode.raw.label' is none, but training needs a target");
+      if (d.raw_label == "none")
+        wrong({"decode.raw.label"}, "'decode.raw.label' is none, but training needs a target");
     }
     if (d.format != "json" && d.format != "csv") return;
-    if (d.features.empty()) wrong({table + ".features", "decode.format"}, fmt::format("'{}.features' is required for decode.format = '{}'", table, d.format));
-    if (d.target.empty()) wrong({table + ".target", "decode.format"}, fmt::format("'{}.target' is required for decode.format = '{}'", table, d.format));
+    if (d.features.empty())
+      wrong({table + ".features", "decode.format"},
+            fmt::format("'{}.features' is required for decode.format = '{}'", table, d.format));
+    if (d.target.empty())
+      wrong({table + ".target", "decode.format"},
+            fmt::format("'{}.target' is required for decode.format = '{}'", table, d.format));
     if (d.format == "csv" && d.csv_delimiter.size() != 1) {
       wrong({"decode.csv.delimiter"}, "'decode.csv.delimiter' must be one character");
     }
@@ -136,37 +151,50 @@ class Checks {
 
   void batch() {
     const auto& b = c_.batch;
-    if (b.min > b.max) wrong({"batch.min", "batch.max"}, fmt::format("'batch.min' is {}, above 'batch.max' = {}", b.min, b.max));
+    if (b.min > b.max)
+      wrong({"batch.min", "batch.max"},
+            fmt::format("'batch.min' is {}, above 'batch.max' = {}", b.min, b.max));
     if (b.policy == "fixed" && (b.rows > b.max || b.rows < b.min)) {
       wrong({"batch.rows", "batch.max", "batch.min"},
-            fmt::format("'batch.rows' is {}, outside of 'batch.min' = {} to 'batch.max' = {}", b.rows, b.min, b.max));
+            fmt::format("'batch.rows' is {}, outside of 'batch.min' = {} to 'batch.max' = {}", b.rows, b.min,
+                        b.max));
     }
     if (c_.buffer.rows < b.max) {
-      wrong({"buffer.rows", "batch.max"}, fmt::format("'buffer.rows' is {}, but a batch of 'batch.max' = {} rows must fit", c_.buffer.rows, b.max));
+      wrong({"buffer.rows", "batch.max"},
+            fmt::format("'buffer.rows' is {}, but a batch of 'batch.max' = {} rows must fit", c_.buffer.rows,
+                        b.max));
     }
     if (c_.sync.deadline <= b.max_wait) {
       wrong({"sync.deadline", "batch.max_wait"},
-            fmt::format("'sync.deadline' is {}, must be above 'batch.max_wait' = {}: a device that waits for rows is not lost",
+            fmt::format("'sync.deadline' is {}, must be above 'batch.max_wait' = {}: a device that waits for "
+                        "rows is not lost",
                         render_duration(c_.sync.deadline), render_duration(b.max_wait)));
     }
   }
 
   void model() {
     const bool classes = c_.train.loss == "cross_entropy";
-    if (classes && c_.model.classes < 2) wrong({"model.classes"}, "'model.classes' is 1, must be at least 2 for train.loss = 'cross_entropy'");
+    if (classes && c_.model.classes < 2)
+      wrong({"model.classes"}, "'model.classes' is 1, must be at least 2 for train.loss = 'cross_entropy'");
     if (classes && written_.contains("model.outputs")) {
-      wrong({"model.outputs"}, "'model.outputs' has no effect with train.loss = 'cross_entropy' (model.classes has)", true);
+      wrong({"model.outputs"},
+            "'model.outputs' has no effect with train.loss = 'cross_entropy' (model.classes has)", true);
     }
     if (!classes && written_.contains("model.classes")) {
-      wrong({"model.classes"}, "'model.classes' has no effect with train.loss = 'mse' (model.outputs has)", true);
+      wrong({"model.classes"}, "'model.classes' has no effect with train.loss = 'mse' (model.outputs has)",
+            true);
     }
-    if (c_.model.name == "mlp" && c_.model.hidden.size() > 64) wrong({"model.mlp.hidden"}, "'model.mlp.hidden' has more than 64 layers");
+    if (c_.model.name == "mlp" && c_.model.hidden.size() > 64)
+      wrong({"model.mlp.hidden"}, "'model.mlp.hidden' has more than 64 layers");
   }
 
   void network() {
     const Names all{"", "0.0.0.0", "::", "[::]", "*"};
     if (contains(all, c_.sync.bind)) {
-      wrong({"sync.bind"}, fmt::format("'sync.bind' is '{}', must be one interface or address: peer traffic is never open to all", c_.sync.bind));
+      wrong({"sync.bind"},
+            fmt::format(
+                "'sync.bind' is '{}', must be one interface or address: peer traffic is never open to all",
+                c_.sync.bind));
     }
     listen();
   }
@@ -182,11 +210,15 @@ class Checks {
       if (std::from_chars(text.data() + colon + 1, end, port).ptr != end) port = -1;
     }
     const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
-    const bool plain = !host.empty() && host.find_first_of(" []/") == std::string::npos && host.find(':') == std::string::npos;
+    const bool plain = !host.empty() && host.find_first_of(" []/") == std::string::npos &&
+                       host.find(':') == std::string::npos;
     if (port < 0 || port > 65535 || colon + 1 == text.size() || (!bracketed && !plain)) {
-      wrong({"http.listen"}, fmt::format("'http.listen' is '{}', must be HOST:PORT, [IPV6]:PORT or off", text));
+      wrong({"http.listen"},
+            fmt::format("'http.listen' is '{}', must be HOST:PORT, [IPV6]:PORT or off", text));
     } else if (host != "localhost" && host != "[::1]" && !host.starts_with("127.")) {
-      wrong({"http.listen"}, fmt::format("'http.listen' is '{}': others can read it, there is no token in this version", text), true);
+      wrong({"http.listen"},
+            fmt::format("'http.listen' is '{}': others can read it, there is no token in this version", text),
+            true);
     }
   }
 

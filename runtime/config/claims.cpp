@@ -48,7 +48,9 @@ class Resolver {
       const std::string& text = *item.text();
       const std::string name = text.substr(0, text.find(':'));
       if (!is_topic(name)) {
-        problem(setting, item, "'source.topics': '" + name + "' is not a name of a topic (letters, digits, '.', '_', '-', at most 249)");
+        problem(setting, item,
+                "'source.topics': '" + name +
+                    "' is not a name of a topic (letters, digits, '.', '_', '-', at most 249)");
       } else if (!names_.insert(name).second) {
         problem(setting, item, "'source.topics' names " + name + " twice");
       } else {
@@ -66,7 +68,8 @@ class Resolver {
       const auto colon = text.find(':');
       const std::string topic = colon == std::string::npos ? first : text.substr(0, colon);
       if (colon != std::string::npos && !names_.contains(topic)) {
-        problem(setting, item, "'source.partitions' claims " + text + " but " + topic + " is not in source.topics");
+        problem(setting, item,
+                "'source.partitions' claims " + text + " but " + topic + " is not in source.topics");
       } else {
         claim(setting, item, topic, colon == std::string::npos ? text : text.substr(colon + 1));
       }
@@ -93,7 +96,9 @@ class Resolver {
   void claim(const Setting& setting, const Value& item, const std::string& topic, const std::string& ranges) {
     std::vector<int> numbers;
     if (!parse_partitions(ranges, numbers)) {
-      problem(setting, item, "'" + setting.key + "': '" + ranges + "' is not a partition, a range such as 0-3 or a list such as 1,2");
+      problem(setting, item,
+              "'" + setting.key + "': '" + ranges +
+                  "' is not a partition, a range such as 0-3 or a list such as 1,2");
       return;
     }
     for (const int number : numbers) claims_.insert({topic, number});
@@ -107,7 +112,8 @@ class Resolver {
 
 bool claims_in_topics(const Setting& topics) {
   const auto& list = std::get<Value::List>(topics.value.data);
-  return std::any_of(list.begin(), list.end(), [](const Value& v) { return v.text()->find(':') != std::string::npos; });
+  return std::any_of(list.begin(), list.end(),
+                     [](const Value& v) { return v.text()->find(':') != std::string::npos; });
 }
 
 }  // namespace

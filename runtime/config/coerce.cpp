@@ -12,15 +12,6 @@ namespace rivulet::runtime {
 
 namespace {
 
-std::string with_article(const std::string& type) {
-  if (type == kind::integer) return "an integer";
-  if (type == kind::boolean) return "true or false";
-  if (type == kind::duration) return "a duration such as \"100ms\"";
-  if (type == kind::size) return "a size such as \"1 MiB\"";
-  if (type == kind::partitions) return "a list of partitions such as [0, 1] or [\"topic:0-3\"]";
-  return "a " + type;
-}
-
 bool is_string_like(const std::string& type) {
   return type == kind::text || type == kind::duration || type == kind::size || type == kind::offset;
 }
@@ -35,7 +26,8 @@ bool all_digits(const std::string& text) {
 std::optional<Value> toml_value(const std::string& text) {
   if (text.find('\n') != std::string::npos) return std::nullopt;
   auto parsed = read_toml("x = " + text, "");
-  if (!parsed.problems.empty() || parsed.leaves.size() != 1 || parsed.leaves[0].path.size() != 1) return std::nullopt;
+  if (!parsed.problems.empty() || parsed.leaves.size() != 1 || parsed.leaves[0].path.size() != 1)
+    return std::nullopt;
   parsed.leaves[0].value.place = {};
   return parsed.leaves[0].value;
 }
@@ -49,7 +41,9 @@ std::string trimmed(const std::string& text, const char* what) {
 /// a,b or [a, b]. "t:1,2" stays one item: a number after a claim belongs to it.
 Value bare_list(const std::string& type, const std::string& text) {
   std::vector<std::string> items;
-  const std::string inner = trimmed(text, " \t[]");
+  std::string inner = trimmed(text, " \t");
+  if (inner.starts_with('[') && inner.ends_with(']'))
+    inner = trimmed(inner.substr(1, inner.size() - 2), " \t");
   for (std::size_t at = 0; at <= inner.size() && !inner.empty();) {
     const std::size_t end = std::min(inner.find(',', at), inner.size());
     const std::string item = trimmed(inner.substr(at, end - at), " \t\"'");
@@ -66,7 +60,8 @@ Value bare_list(const std::string& type, const std::string& text) {
   for (const auto& item : items) {
     Value value;
     value.data = item;
-    if (type != kind::texts && all_digits(item) && item.size() < 18) value.data = std::int64_t{std::stoll(item)};
+    if (type != kind::texts && all_digits(item) && item.size() < 18)
+      value.data = std::int64_t{std::stoll(item)};
     list.push_back(value);
   }
   return {list, {}, false, false};
@@ -125,14 +120,17 @@ std::optional<Value> as_type(const std::string& type, Value value) {
   return fits ? std::optional(value) : std::nullopt;
 }
 
-std::string number_text(double v) { return fmt::format("{}", v); }
+std::string number_text(double v) {
+  return fmt::format("{}", v);
+}
 
 /// What is wrong with one number, or empty.
 std::string out_of_bounds(const Bounds& bounds, double v, const std::string& shown, bool seconds) {
   const std::string unit = seconds ? "s" : "";
   if (!std::isfinite(v)) return "is " + shown + ", must be a finite number";
   if (bounds.above ? v <= bounds.least : v < bounds.least) {
-    return "is " + shown + ", must be " + (bounds.above ? "above " : "at least ") + number_text(bounds.least) + unit;
+    return "is " + shown + ", must be " + (bounds.above ? "above " : "at least ") +
+           number_text(bounds.least) + unit;
   }
   if (v > bounds.most) return "is " + shown + ", must be at most " + number_text(bounds.most) + unit;
   return {};
@@ -143,7 +141,8 @@ std::string out_of_bounds(const KeyRow& row, const Value& value) {
   if (const auto* integer = std::get_if<std::int64_t>(&value.data)) {
     return out_of_bounds(row.bounds, static_cast<double>(*integer), shown, false);
   }
-  if (const auto* real = std::get_if<double>(&value.data)) return out_of_bounds(row.bounds, *real, shown, false);
+  if (const auto* real = std::get_if<double>(&value.data))
+    return out_of_bounds(row.bounds, *real, shown, false);
   if (row.spec.type == kind::duration) {
     const double seconds = to_seconds(parse_duration(*value.text()).value());
     return out_of_bounds(row.bounds, seconds, *value.text(), true);
@@ -169,7 +168,8 @@ std::string not_a_choice(const KeySpec& spec, const Value& value) {
 
 std::string not_in_this_version(const KeySpec& spec, const Value& value) {
   const std::string* text = value.text();
-  const bool later = text != nullptr && std::find(spec.later.begin(), spec.later.end(), *text) != spec.later.end();
+  const bool later =
+      text != nullptr && std::find(spec.later.begin(), spec.later.end(), *text) != spec.later.end();
   if (later) return "= '" + *text + "' is not in this version";
   if (spec.since.empty()) return {};
   const auto standard = as_type(spec.type, value_of_text(spec.type, spec.text));
@@ -179,6 +179,16 @@ std::string not_in_this_version(const KeySpec& spec, const Value& value) {
 }
 
 }  // namespace
+
+std::string with_article(const std::string& type) {
+  if (type == kind::integer) return "an integer";
+  if (type == kind::offset) return "a string or an integer";
+  if (type == kind::boolean) return "true or false";
+  if (type == kind::duration) return "a duration such as \"100ms\"";
+  if (type == kind::size) return "a size such as \"1 MiB\"";
+  if (type == kind::partitions) return "a list of partitions such as [0, 1] or [\"topic:0-3\"]";
+  return "a " + type;
+}
 
 Value value_of_text(const std::string& type, const std::string& text) {
   const bool quoted = !text.empty() && (text.front() == '"' || text.front() == '\'');
@@ -196,7 +206,8 @@ bool interpolate_value(Setting& setting, const Variables& variables, Problems& p
                      [&](Value& item) { return interpolate_text(item, setting, variables, problems); });
 }
 
-std::optional<Value> coerce(const KeyRow& row, Setting setting, const Variables& variables, Problems& problems) {
+std::optional<Value> coerce(const KeyRow& row, Setting setting, const Variables& variables,
+                            Problems& problems) {
   if (!interpolate_value(setting, variables, problems)) return std::nullopt;
   Value given = setting.value;
   if (given.interpolated && !is_string_like(row.spec.type)) {
@@ -223,10 +234,12 @@ std::optional<Value> coerce(const KeyRow& row, Setting setting, const Variables&
 std::optional<Value> coerce_property(Setting setting, const Variables& variables, Problems& problems) {
   if (!interpolate_value(setting, variables, problems)) return std::nullopt;
   Value value = setting.value;
-  const bool scalar = !std::holds_alternative<Value::List>(value.data) && !std::holds_alternative<Value::Other>(value.data);
+  const bool scalar =
+      !std::holds_alternative<Value::List>(value.data) && !std::holds_alternative<Value::Other>(value.data);
   if (!scalar) {
     if (value.place.line > 0) setting.place = value.place;
-    complain(problems, setting, "'" + setting.key + "' must be a string, a number or true or false, not " + describe(value));
+    complain(problems, setting,
+             "'" + setting.key + "' must be a string, a number or true or false, not " + describe(value));
     return std::nullopt;
   }
   if (value.text() == nullptr) value.data = render(value);

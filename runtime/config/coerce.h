@@ -10,15 +10,21 @@ namespace rivulet::runtime {
 
 using Variables = std::function<std::optional<std::string>(const std::string&)>;
 
-/// A value given as text outside a file: TOML, with bare strings and bare lists ("a,b", "0-3") where the type allows.
+/// A value given as text outside a file: TOML, with bare strings and bare lists ("a,b", "0-3") where the type
+/// allows.
 Value value_of_text(const std::string& type, const std::string& text);
+
+/// "an integer", "a duration such as ...", for messages.
+std::string with_article(const std::string& type);
 
 /// Replaces ${...} in the value's strings. False after a complaint.
 bool interpolate_value(Setting& setting, const Variables& variables, Problems& problems);
 
-/// Interpolates, checks type, bounds and choices; returns the value in the one form that setters read: a duration
-/// as its shortest text, a size as an integer, a number as a real. Complains and returns nothing if it does not fit.
-std::optional<Value> coerce(const KeyRow& row, Setting setting, const Variables& variables, Problems& problems);
+/// Interpolates, checks type, bounds and choices; returns the value in the one form that setters read: a
+/// duration as its shortest text, a size as an integer, a number as a real. Complains and returns nothing if
+/// it does not fit.
+std::optional<Value> coerce(const KeyRow& row, Setting setting, const Variables& variables,
+                            Problems& problems);
 
 /// A client property: any scalar, passed on as text. Complains about lists and tables.
 std::optional<Value> coerce_property(Setting setting, const Variables& variables, Problems& problems);

@@ -18,7 +18,8 @@ std::vector<std::string> known_names() {
   std::set<std::string> names;
   for (const auto& row : key_rows()) {
     const std::string& key = row.spec.key;
-    for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1)) names.insert(key.substr(0, dot));
+    for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.', dot + 1))
+      names.insert(key.substr(0, dot));
     names.insert(key);
   }
   names.insert("source.kafka");
@@ -43,7 +44,8 @@ std::string suggestion(const std::string& key) {
 }
 
 void complain_unknown(Problems& problems, const Setting& setting, const std::string& name, bool table) {
-  complain(problems, setting, std::string(table ? "unknown table '" : "unknown key '") + name + "'" + suggestion(name));
+  complain(problems, setting,
+           std::string(table ? "unknown table '" : "unknown key '") + name + "'" + suggestion(name));
 }
 
 std::string dotted(const std::vector<std::string>& path, std::size_t count) {
@@ -65,8 +67,10 @@ class Document {
     if (!path_is_known(leaf, setting)) return;
     if (is_property(setting.key) || find_row(setting.key) != nullptr) {
       settings_[setting.key] = std::move(setting);
-    } else if (const auto* other = std::get_if<Value::Other>(&leaf.value.data); other == nullptr || other->what != "a table") {
-      complain(problems_, setting, "'" + setting.key + "' must be a table of keys, not " + describe(leaf.value));
+    } else if (const auto* other = std::get_if<Value::Other>(&leaf.value.data);
+               other == nullptr || other->what != "a table") {
+      complain(problems_, setting,
+               "'" + setting.key + "' must be a table of keys, not " + describe(leaf.value));
     }
   }
 
@@ -81,9 +85,11 @@ class Document {
       if (!reported_.insert(name).second) return false;
       setting.place = leaf.places[i - 1];
       if (key) {
-        complain(problems_, setting, "'" + name + "' must be a " + find_row(name)->spec.type + ", not a table");
+        complain(problems_, setting,
+                 "'" + name + "' must be " + with_article(find_row(name)->spec.type) + ", not a table");
       } else {
-        complain_unknown(problems_, setting, name, i < n || std::holds_alternative<Value::Other>(leaf.value.data));
+        complain_unknown(problems_, setting, name,
+                         i < n || std::holds_alternative<Value::Other>(leaf.value.data));
       }
       return false;
     }
@@ -97,7 +103,8 @@ class Document {
 };
 
 /// One key and its value as text, from outside a file.
-void add_text(const std::string& key, const std::string& text, const Setting& from, Settings& settings, Problems& problems) {
+void add_text(const std::string& key, const std::string& text, const Setting& from, Settings& settings,
+              Problems& problems) {
   Setting setting = from;
   setting.key = key;
   if (is_property(key)) {
@@ -117,7 +124,8 @@ void add_text(const std::string& key, const std::string& text, const Setting& fr
   }
   const auto table = read_toml(key + " = " + text, from.source);
   const bool is_inline = table.problems.empty() && text.find('{') != std::string::npos;
-  if (!is_inline) complain(problems, setting, "'" + key + "' is a table: give { key = value, ... } or one of its keys");
+  if (!is_inline)
+    complain(problems, setting, "'" + key + "' is a table: give { key = value, ... } or one of its keys");
   Document document(from.source, settings, problems);
   for (TomlLeaf leaf : is_inline ? table.leaves : std::vector<TomlLeaf>()) {
     leaf.value.place = {};
@@ -126,11 +134,15 @@ void add_text(const std::string& key, const std::string& text, const Setting& fr
   }
 }
 
-/// BATCH__MAX_WAIT -> batch.max_wait. Below the client's properties, which have no underscores, each is a dot.
+/// BATCH__MAX_WAIT -> batch.max_wait. Below the client's properties, which have no underscores, each is a
+/// dot.
 std::string key_of_variable(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  for (auto at = text.find("__"); at != std::string::npos; at = text.find("__", at + 1)) text.replace(at, 2, ".");
-  if (is_property(text)) std::replace(text.begin() + std::string(property_prefix).size(), text.end(), '_', '.');
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (auto at = text.find("__"); at != std::string::npos; at = text.find("__", at + 1))
+    text.replace(at, 2, ".");
+  if (is_property(text))
+    std::replace(text.begin() + std::string(property_prefix).size(), text.end(), '_', '.');
   return text;
 }
 
@@ -173,7 +185,8 @@ void warn_unknown_variable(const std::string& name, Problems& problems) {
 
 }  // namespace
 
-void add_file(const std::string& path, Settings& settings, std::map<std::string, KeyPlace>& places, Problems& problems) {
+void add_file(const std::string& path, Settings& settings, std::map<std::string, KeyPlace>& places,
+              Problems& problems) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (file) text << file.rdbuf();
@@ -193,11 +206,15 @@ void add_file(const std::string& path, Settings& settings, std::map<std::string,
   }
 }
 
-void add_environment(const std::map<std::string, std::string>& environment, Settings& settings, Problems& problems) {
-  const auto from = [](const std::string& name) { return Setting{"", {}, {}, "environment " + name, "environment " + name}; };
+void add_environment(const std::map<std::string, std::string>& environment, Settings& settings,
+                     Problems& problems) {
+  const auto from = [](const std::string& name) {
+    return Setting{"", {}, {}, "environment " + name, "environment " + name};
+  };
   for (const auto& [name, value] : environment) {
     if (name.starts_with(set_prefix)) {
-      add_text(key_of_variable(name.substr(std::string(set_prefix).size())), value, from(name), settings, problems);
+      add_text(key_of_variable(name.substr(std::string(set_prefix).size())), value, from(name), settings,
+               problems);
     } else if (name.starts_with("RIVULET_")) {
       warn_unknown_variable(name, problems);
     }
@@ -221,8 +238,10 @@ void add_sets(const std::vector<std::string>& sets, Settings& settings, Problems
   }
 }
 
-void add_flags(const std::vector<std::pair<std::string, std::string>>& flags, Settings& settings, Problems& problems) {
-  for (const auto& [key, text] : flags) add_text(key, text, Setting{"", {}, {}, "flag for " + key, "flag"}, settings, problems);
+void add_flags(const std::vector<std::pair<std::string, std::string>>& flags, Settings& settings,
+               Problems& problems) {
+  for (const auto& [key, text] : flags)
+    add_text(key, text, Setting{"", {}, {}, "flag for " + key, "flag"}, settings, problems);
 }
 
 }  // namespace rivulet::runtime

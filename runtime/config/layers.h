@@ -9,10 +9,13 @@ namespace rivulet::runtime {
 /// Later settings of a key replace earlier ones.
 using Settings = std::map<std::string, Setting>;
 
-void add_file(const std::string& path, Settings& settings, std::map<std::string, KeyPlace>& places, Problems& problems);
+void add_file(const std::string& path, Settings& settings, std::map<std::string, KeyPlace>& places,
+              Problems& problems);
 /// RIVULET_SET_<TABLE>__<KEY>, then RIVULET_<FLAG> of the flags of `rivulet run` that stand for a key.
-void add_environment(const std::map<std::string, std::string>& environment, Settings& settings, Problems& problems);
+void add_environment(const std::map<std::string, std::string>& environment, Settings& settings,
+                     Problems& problems);
 void add_sets(const std::vector<std::string>& sets, Settings& settings, Problems& problems);
-void add_flags(const std::vector<std::pair<std::string, std::string>>& flags, Settings& settings, Problems& problems);
+void add_flags(const std::vector<std::pair<std::string, std::string>>& flags, Settings& settings,
+               Problems& problems);
 
 }  // namespace rivulet::runtime

@@ -84,7 +84,8 @@ class Loader {
       if (!value) continue;
       Setting setting = written;
       setting.value = *value;
-      out_.config.source.kafka_properties.emplace_back(key.substr(std::string(property_prefix).size()), *value->text());
+      out_.config.source.kafka_properties.emplace_back(key.substr(std::string(property_prefix).size()),
+                                                       *value->text());
       note(setting, render(*value));
       settings_[key] = setting;
     }
@@ -112,7 +113,8 @@ class Loader {
 
   static std::vector<std::int64_t> integers(const Value& value) {
     std::vector<std::int64_t> out;
-    for (const auto& item : std::get<Value::List>(value.data)) out.push_back(std::get<std::int64_t>(item.data));
+    for (const auto& item : std::get<Value::List>(value.data))
+      out.push_back(std::get<std::int64_t>(item.data));
     return out;
   }
   static std::vector<std::string> texts(const Value& value) {
@@ -152,7 +154,9 @@ class Loader {
 
 }  // namespace
 
-LoadedConfig load_config(const ConfigInput& input) { return Loader(input).load(); }
+LoadedConfig load_config(const ConfigInput& input) {
+  return Loader(input).load();
+}
 
 bool LoadedConfig::usable() const {
   return std::all_of(problems.begin(), problems.end(), [](const Problem& p) { return p.warning; });
@@ -174,7 +178,8 @@ std::map<std::string, std::string> group_keys(const LoadedConfig& loaded) {
 }
 
 std::string group_hash(const std::map<std::string, std::string>& keys) {
-  std::string text = std::to_string(sync::membership::protocol_version) + "." + std::to_string(sync::facts_version);
+  std::string text =
+      std::to_string(sync::membership::protocol_version) + "." + std::to_string(sync::facts_version);
   for (const auto& [key, value] : keys) text += "\n" + key + "=" + value;
   return digest_of(std::as_bytes(std::span(text))).hex();
 }

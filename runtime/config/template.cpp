@@ -18,7 +18,9 @@ constexpr const char* properties = R"(
 bootstrap.servers = "localhost:9092"
 )";
 
-std::string table_of(const std::string& key) { return key.find('.') == std::string::npos ? "" : key.substr(0, key.find('.')); }
+std::string table_of(const std::string& key) {
+  return key.find('.') == std::string::npos ? "" : key.substr(0, key.find('.'));
+}
 
 /// "train.optimizer" for train.optimizer.lr, empty for train.loss.
 std::string inner_table_of(const std::string& key) {
@@ -27,7 +29,9 @@ std::string inner_table_of(const std::string& key) {
   return first == last ? "" : key.substr(0, last);
 }
 
-bool commented(const KeySpec& spec) { return spec.sample.starts_with('#'); }
+bool commented(const KeySpec& spec) {
+  return spec.sample.starts_with('#');
+}
 
 std::string value_of(const KeySpec& spec) {
   if (spec.sample.empty()) return spec.text;
@@ -43,18 +47,34 @@ std::string name_in(const KeySpec& spec, const std::string& table) {
   return table.empty() ? spec.key : spec.key.substr(table.size() + 1);
 }
 
+/// Notes joined by "; ", as comment lines of at most 110 characters.
+std::string comment_lines(const std::vector<std::string>& notes) {
+  std::string text;
+  std::string now = "#";
+  for (const auto& note : notes) {
+    const bool fits = now.size() + note.size() < 110;
+    if (!fits) text += now + "\n";
+    if (!fits) now = "#";
+    now += " " + note;
+  }
+  return text + now + "\n";
+}
+
 /// All keys of an inner table as one line: optimizer = { name = "sgd", lr = 0.05 }.
 std::string inner_line(const std::vector<const KeySpec*>& specs, const std::string& inner) {
-  const bool comment = std::all_of(specs.begin(), specs.end(), [](const KeySpec* s) { return commented(*s); });
+  const bool comment =
+      std::all_of(specs.begin(), specs.end(), [](const KeySpec* s) { return commented(*s); });
   std::string values;
-  std::string help;
+  std::vector<std::string> notes;
   for (const auto* spec : specs) {
     if (commented(*spec) && (!comment || value_of(*spec) == "[]")) continue;
     values += (values.empty() ? "" : ", ") + name_in(*spec, inner) + " = " + value_of(*spec);
-    if (!spec->help.empty()) help += (help.empty() ? "" : "; ") + name_in(*spec, inner) + ": " + spec->help;
+    if (!spec->help.empty()) notes.push_back(name_in(*spec, inner) + ": " + spec->help + ";");
   }
+  if (!notes.empty()) notes.back().pop_back();
+  if (specs.front()->group) notes.emplace_back("(group)");
   const std::string name = inner.substr(inner.find('.') + 1);
-  return "# " + help + (specs.front()->group ? " (group)" : "") + "\n" + (comment ? "# " : "") + name + " = { " + values + " }\n";
+  return comment_lines(notes) + (comment ? "# " : "") + name + " = { " + values + " }\n";
 }
 
 }  // namespace

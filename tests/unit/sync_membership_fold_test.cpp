@@ -107,8 +107,10 @@ TEST_CASE("Fold: records that are void, stale or invalid are ignored and counted
   ignored("ADDR of a stranger", Addr{"x", a, token, "k", {}});
   Hello twin = s.fold.devices.at("a").hello;
   ignored("the same HELLO written twice", twin);
-  apply(s.fold, 0, Close{"a", a, 2});  // an offset seen before
+  twin.nonce = "another";
+  apply(s.fold, 0, twin);  // an offset seen before
   CHECK(s.fold.ignored == ++expected);
+  CHECK(s.fold.devices.at("a").session == a);
 }
 
 TEST_CASE("Fold: a READY counts only until the next HELLO of anybody") {

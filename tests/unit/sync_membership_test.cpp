@@ -147,6 +147,9 @@ TEST_CASE("Membership: a member that starts anew breaks the view and the next on
   REQUIRE(g.formed(abcd));
   const auto token = g.nodes.at("a").view->token;
   g.start("c", 4);
+  g.nodes.at("c").step(g.now);  // its HELLO alone is enough
+  REQUIRE(g.nodes.at("a").membership->poll(g.now));
+  CHECK(g.nodes.at("a").membership->view_broken());
   g.run(300ms);
   CHECK(g.formed(abcd));
   CHECK(g.nodes.at("a").view->number == 2);

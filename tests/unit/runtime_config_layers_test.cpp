@@ -1,0 +1,336 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "runtime/config/config.h"
+#include "tests/support/temp_dir.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+using Claims = std::vector<std::pair<std::string, int>>;
+using Properties = std::vector<std::pair<std::string, std::string>>;
+
+struct Files {
+  testing::TempDir dir;
+  std::string write(const std::string& name, const std::string& text) {
+    const auto path = (dir.path() / name).string();
+    std::ofstream(path) << text;
+    return path;
+  }
+};
+
+ConfigInput input_of(const std::string& file = "") {
+  ConfigInput input;
+  input.file = file;
+  input.catalog = CatalogNames{{"csv", "json", "raw"}, {"lenet5", "linear", "mlp"}, {"fixed", "stream"}};
+  input.variable = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "EMPTY") return "";
+    if (name == "ROWS") return "77";
+    if (name == "SITE") return "plant";
+    return std::nullopt;
+  };
+  return input;
+}
+
+/// A configuration without a file, made of --set only.
+LoadedConfig with_sets(Lines sets) {
+  auto input = input_of();
+  sets.insert(sets.begin(), {"job.name=j", "source.kafka.properties.bootstrap.servers=h:1"});
+  if (sets.back().find("topics") == std::string::npos) sets.insert(sets.begin(), "source.topics=t");
+  input.sets = std::move(sets);
+  return load_config(input);
+}
+
+Lines texts(const LoadedConfig& loaded) {
+  Lines out;
+  for (const auto& problem : loaded.problems) out.push_back(problem.text());
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("Config layers: defaults < file < environment < --set < flag, and the origin tells which won") {
+  Files files;
+  auto input =
+      input_of(files.write("d.toml",
+                           "[job]\nname = \"f\"\n[batch]\nrows = 2\nmin = 2\nmax = 200\n[source]\ntopics = "
+                           "[\"t\"]\n[source.kafka.properties]\nbootstrap.servers = \"a:1\"\n"));
+  input.environment = {{"RIVULET_SET_BATCH__MIN", "3"}, {"RIVULET_SET_BATCH__MAX", "300"},
+                       {"RIVULET_ID", "env-id"},        {"RIVULET_SET_DEVICE__ID", "less"},
+                       {"RIVULET_BROKERS", "b:2"},      {"RIVULET_DEVICES", "9"}};
+  input.sets = {"batch.max=400", "job.devices=8", "batch.max_wait=300ms"};
+  input.flags = {{"job.devices", "7"}};
+  const auto loaded = load_config(input);
+  REQUIRE(texts(loaded) == Lines{});
+  const Config& c = loaded.config;
+  CHECK(c.buffer.rows == 8192);
+  CHECK(c.batch.rows == 2);
+  CHECK(c.batch.min == 3);
+  CHECK(c.batch.max == 400);
+  CHECK(c.batch.max_wait == 300ms);
+  CHECK(c.job.devices == 7);
+  CHECK(c.device.id == "env-id");
+  CHECK(c.source.kafka_properties == Properties{{"bootstrap.servers", "b:2"}});
+  CHECK(loaded.origin.at("buffer.rows") == "default");
+  CHECK(loaded.origin.at("batch.rows") == input.file + ":4");
+  CHECK(loaded.origin.at("batch.min") == "environment RIVULET_SET_BATCH__MIN");
+  CHECK(loaded.origin.at("batch.max") == "--set");
+  CHECK(loaded.origin.at("job.devices") == "flag");
+  CHECK(loaded.origin.at("device.id") == "environment RIVULET_ID");
+}
+
+TEST_CASE("Config layers: every variable of a flag reaches its key, and every key has a variable") {
+  auto input = input_of();
+  input.environment = {{"RIVULET_ID", "x"},
+                       {"RIVULET_BROKERS", "h:1"},
+                       {"RIVULET_TOPIC", "a,b"},
+                       {"RIVULET_PARTITIONS", "0-2"},
+                       {"RIVULET_DEVICES", "3"},
+                       {"RIVULET_DATA_DIR", "/tmp/x"},
+                       {"RIVULET_HTTP", "off"},
+                       {"RIVULET_PEER_BIND", "wg0"},
+                       {"RIVULET_ADVERTISE", "10.8.0.3"},
+                       {"RIVULET_CONFIG", "d.toml"},
+                       {"RIVULET_CACHE", "/c"},
+                       {"RIVULET_FULL", "1"},
+                       {"RIVULET_SET_JOB__NAME", "j"},
+                       {"RIVULET_SET_TRAIN__OPTIMIZER__LR", "0.5"},
+                       {"RIVULET_SET_SOURCE__KAFKA__PROPERTIES__SESSION_TIMEOUT_MS", "45000"}};
+  const auto loaded = load_config(input);
+  REQUIRE(texts(loaded) == Lines{});
+  const Config& c = loaded.config;
+  CHECK(c.source.topics == Lines{"a", "b"});
+  CHECK(c.source.claims == Claims{{"a", 0}, {"a", 1}, {"a", 2}});
+  CHECK(c.job.devices == 3);
+  CHECK(c.device.data_dir == "/tmp/x");
+  CHECK(c.http.listen == "off");
+  CHECK(c.sync.bind == "wg0");
+  CHECK(c.sync.advertise == "10.8.0.3");
+  CHECK(c.train.lr == 0.5);
+  CHECK(c.source.kafka_properties ==
+        Properties{{"bootstrap.servers", "h:1"}, {"session.timeout.ms", "45000"}});
+}
+
+TEST_CASE("Config layers: unknown variables, keys and texts name where they came from") {
+  auto input = input_of();
+  input.environment = {
+      {"RIVULET_BROKER", "h:1"}, {"RIVULET_SET_BATCH__TIK", "5s"}, {"RIVULET_SET_BATCH__TICK", "soon"}};
+  input.sets = {"job.name=j", "nothing", "batch=5", "sync.deadlin=5s"};
+  input.flags = {{"job.devices", "many"}};
+  CHECK(texts(load_config(input)) ==
+        Lines{"environment RIVULET_SET_BATCH__TIK: error: unknown key 'batch.tik' - did you mean 'tick'?",
+              "--set nothing: error: key=value is expected",
+              "--set batch: error: 'batch' is a table: give { key = value, ... } or one of its keys",
+              "--set sync.deadlin: error: unknown key 'sync.deadlin' - did you mean 'deadline'?",
+              "flag for job.devices: error: 'job.devices' must be an integer, not the string \"many\"",
+              "environment RIVULET_SET_BATCH__TICK: error: 'batch.tick' must be a duration such as "
+              "\"100ms\", not the string \"soon\"",
+              "environment RIVULET_BROKER: warning: unknown variable - did you mean 'RIVULET_BROKERS'?\n"
+              "        hint: any key can be set as RIVULET_SET_<TABLE>__<KEY>"});
+}
+
+TEST_CASE("Config layers: --set takes TOML, bare strings, bare lists and inline tables") {
+  const auto loaded =
+      with_sets({"device.id='a-1'", "device.data_dir=/tmp/with space", "decode.raw.shape=[2, 3]",
+                 "train.optimizer={ lr = 0.25, momentum = 0.5 }", "batch.tick=\"50ms\"", "source.start=120",
+                 "model.mlp.hidden=8,16", "train.clip_grad_norm=2", "source.repeat=true",
+                 "evaluate.held_out={ source = \"file\", path = \"/x y\", every = \"7s\" }"});
+  REQUIRE(texts(loaded) == Lines{});
+  const Config& c = loaded.config;
+  CHECK(c.device.id == "a-1");
+  CHECK(c.device.data_dir == "/tmp/with space");
+  CHECK(c.decode.shape == std::vector<std::int64_t>{2, 3});
+  CHECK(c.train.lr == 0.25);
+  CHECK(c.train.momentum == 0.5);
+  CHECK(c.batch.tick == 50ms);
+  CHECK(c.source.start == "120");
+  CHECK(c.model.hidden == std::vector<std::int64_t>{8, 16});
+  CHECK(c.train.clip_grad_norm == 2.0);
+  CHECK(c.source.repeat);
+  CHECK(c.evaluate.held_out_path == "/x y");
+  CHECK(c.evaluate.held_out_every == 7s);
+}
+
+TEST_CASE("Config claims: topics and partitions in every way of writing") {
+  const auto claims = [](Lines sets) {
+    const auto loaded = with_sets(std::move(sets));
+    CHECK(texts(loaded) == Lines{});
+    return loaded.config.source.claims;
+  };
+  CHECK(claims({"source.topics=m"}) == Claims{{"m", 0}});
+  CHECK(claims({"source.partitions=[2, 1]", "source.topics=m"}) == Claims{{"m", 1}, {"m", 2}});
+  CHECK(claims({"source.topics=m:0-3"}) == Claims{{"m", 0}, {"m", 1}, {"m", 2}, {"m", 3}});
+  CHECK(claims({"source.topics=m:1,2"}) == Claims{{"m", 1}, {"m", 2}});
+  CHECK(claims({"source.topics=[\"m:1,2\", \"n\"]"}) == Claims{{"m", 1}, {"m", 2}});
+  CHECK(claims({"source.partitions=m:3,a:0-1", "source.topics=m,a"}) == Claims{{"a", 0}, {"a", 1}, {"m", 3}});
+  CHECK(claims({"source.partitions=4", "source.topics=z,a"}) == Claims{{"z", 4}});
+  CHECK(with_sets({"source.topics=z,a"}).config.source.topics == Lines{"a", "z"});
+  CHECK(with_sets({"source.partitions=0-2", "source.topics=z,a:5"}).config.source.partitions ==
+        std::vector<int>{0, 1, 2});
+  const auto wrong = [](Lines sets) { return texts(with_sets(std::move(sets))); };
+  CHECK(wrong({"source.partitions=b:1", "source.topics=a"})[0] ==
+        "--set source.partitions: error: 'source.partitions' claims b:1 but b is not in source.topics");
+  CHECK(wrong({"source.topics=a:3-1"})[0] ==
+        "--set source.topics: error: 'source.topics': '3-1' is not a partition, a range such as 0-3 or a "
+        "list such as 1,2");
+  CHECK(wrong({"source.topics=a,a"}) == Lines{"--set source.topics: error: 'source.topics' names a twice"});
+  CHECK(wrong({"source.topics=a b"})[0] ==
+        "--set source.topics: error: 'source.topics': 'a b' is not a name of a topic (letters, digits, '.', "
+        "'_', '-', at most 249)");
+  CHECK(wrong({"source.partitions=[]", "source.topics=a"}) ==
+        Lines{"--set source.partitions: error: 'source.partitions' claims no partition"});
+  CHECK(wrong({"source.partitions=[-1]", "source.topics=a"}).size() == 2);
+}
+
+TEST_CASE("Config claims: places are those of the item") {
+  Files files;
+  const auto file =
+      files.write("d.toml",
+                  "[job]\nname = \"j\"\n[source]\ntopics = [\"a\", \"b c\"]\npartitions = [0, \"x:1\"]\n"
+                  "kafka.properties.bootstrap.servers = \"h:1\"\n");
+  const auto problems = texts(load_config(input_of(file)));
+  REQUIRE(problems.size() == 2);
+  CHECK(problems[0].starts_with(file + ":4:16: error: 'source.topics': 'b c' is not a name"));
+  CHECK(problems[1] == file + ":5:18: error: 'source.partitions' claims x:1 but x is not in source.topics");
+}
+
+TEST_CASE("Config properties: dotted and quoted names come back flat, every scalar as text, with its place") {
+  Files files;
+  const auto file = files.write("d.toml", R"([job]
+name = "j"
+[source]
+topics = ["t"]
+[source.kafka.properties]
+bootstrap.servers = "k1:9093,k2:9093"
+"max.in.flight" = 5
+max.in.flight.requests.per.connection = 4
+session.timeout.ms = 45000
+enable.idempotence = true
+  sasl.password = "p$$w"
+"ssl.ca.location" = ""
+)");
+  const auto loaded = load_config(input_of(file));
+  REQUIRE(texts(loaded) == Lines{});
+  CHECK(loaded.config.source.kafka_properties == Properties{{"bootstrap.servers", "k1:9093,k2:9093"},
+                                                            {"enable.idempotence", "true"},
+                                                            {"max.in.flight", "5"},
+                                                            {"max.in.flight.requests.per.connection", "4"},
+                                                            {"sasl.password", "p$$w"},
+                                                            {"session.timeout.ms", "45000"},
+                                                            {"ssl.ca.location", ""}});
+  const auto place = loaded.places.at("source.kafka.properties.sasl.password");
+  CHECK(place.line == 11);
+  CHECK(place.column == 3);
+  CHECK(loaded.places.at("source.kafka.properties.max.in.flight").line == 7);
+  CHECK(loaded.origin.at("source.kafka.properties.session.timeout.ms") == file + ":9");
+}
+
+TEST_CASE("Config secrets: never in the effective configuration, always in the properties") {
+  Files files;
+  const auto secret = files.write("secret", "hunter2\n");
+  const auto loaded =
+      with_sets({"source.kafka.properties.sasl.password=abc", "source.kafka.properties.ssl.key.pem=abc",
+                 "source.kafka.properties.sasl.username=${file:" + secret + "}"});
+  REQUIRE(texts(loaded) == Lines{});
+  CHECK(loaded.effective.at("source.kafka.properties.sasl.password") == "\"***\"");
+  CHECK(loaded.effective.at("source.kafka.properties.ssl.key.pem") == "\"***\"");
+  CHECK(loaded.effective.at("source.kafka.properties.sasl.username") == "\"***\"");
+  CHECK(loaded.effective.at("source.kafka.properties.bootstrap.servers") == "\"h:1\"");
+  CHECK(loaded.config.source.kafka_properties[1] ==
+        std::pair<std::string, std::string>{"sasl.password", "abc"});
+  CHECK(loaded.config.source.kafka_properties[2] ==
+        std::pair<std::string, std::string>{"sasl.username", "hunter2"});
+}
+
+TEST_CASE("Config interpolation: variables, defaults, files, and what is missing") {
+  const auto id = [](const std::string& text) {
+    const auto loaded = with_sets({"device.id=" + text});
+    return loaded.problems.empty() ? loaded.config.device.id : texts(loaded)[0];
+  };
+  CHECK(id("${SITE}-1") == "plant-1");
+  CHECK(id("${NOPE:-x}") == "x");
+  CHECK(id("${EMPTY:-x}") == "x");
+  CHECK(id("a${EMPTY}b") == "ab");
+  const std::string prefix = "--set device.id: error: ";
+  CHECK(id("${NOPE}") == prefix + "${NOPE} is not set and has no default (${NOPE:-default})");
+  CHECK(id("${file:/nowhere/x}") == prefix + "${file:/nowhere/x}: no such file, or not readable");
+  CHECK(id("${SITE") == prefix + "'${' without '}'");
+  CHECK(id("${A B}") == prefix + "${A B}: a name, NAME:-default or file:PATH is expected");
+  const auto rows =
+      with_sets({"batch.rows=${ROWS}", "batch.tick=${NOPE:-70ms}", "device.data_dir=/a/$${SITE}"});
+  REQUIRE(texts(rows) == Lines{});
+  CHECK(rows.config.batch.rows == 77);
+  CHECK(rows.config.batch.tick == 70ms);
+  CHECK(rows.config.device.data_dir == "/a/${SITE}");
+  Files files;
+  const auto file = files.write("d.toml", "[job]\nname = \"j\"\n[device]\nid   = \"${NOPE}\"\n");
+  CHECK(texts(load_config(input_of(file)))[0] ==
+        file + ":4:8: error: ${NOPE} is not set and has no default (${NOPE:-default})");
+}
+
+TEST_CASE("Config group: the hash follows the group keys only, in one form of writing") {
+  const auto hash = [](Lines sets) { return group_hash(group_keys(with_sets(std::move(sets)))); };
+  const auto standard = hash({});
+  CHECK(standard.size() == 32);
+  for (const char* own :
+       {"device.id=x", "device.threads=2", "source.partitions=3", "buffer.rows=4096", "sync.bind=wg0",
+        "sync.advertise=h", "http.listen=off", "log.level=warn", "source.kafka.properties.client.id=x"}) {
+    CHECK_MESSAGE(hash({own}) == standard, own);
+  }
+  for (const char* group :
+       {"job.devices=5", "job.seed=1", "batch.tick=50ms", "model.name=linear", "train.optimizer.lr=0.1",
+        "sync.deadline=6s", "decode.raw.scale=1.0", "source.topics=u", "sync.reduction=sum"}) {
+    CHECK_MESSAGE(hash({group}) != standard, group);
+  }
+  CHECK(hash({"batch.tick=0.1s", "train.optimizer.lr=5e-2", "source.topics=t:0-3"}) == standard);
+  const auto keys = group_keys(with_sets({}));
+  CHECK(keys.at("batch.tick") == "100ms");
+  CHECK(keys.at("job.devices") == "4");
+  CHECK(keys.at("source.topics") == "[\"t\"]");
+  CHECK_FALSE(keys.contains("device.id"));
+}
+
+TEST_CASE("Config formats: decode.json and decode.csv replace what only raw pixels need") {
+  const auto json = with_sets({"decode.format=json", "decode.json.features=temp,vibration.rms,current[0:3]",
+                               "decode.json.target=label"});
+  REQUIRE(texts(json) == Lines{});
+  CHECK(json.config.decode.features == Lines{"temp", "vibration.rms", "current[0:3]"});
+  CHECK(json.config.decode.target == "label");
+  CHECK(json.config.decode.shape.empty());
+  CHECK(json.config.decode.scale == 1.0);
+  CHECK(json.config.decode.shift == 0.0);
+  const auto csv =
+      with_sets({"decode.format=csv",
+                 "decode.csv={ features = [\"a\"], target = \"2\", delimiter = \";\", scale = 2 }"});
+  REQUIRE(texts(csv) == Lines{});
+  CHECK(csv.config.decode.csv_delimiter == ";");
+  CHECK(csv.config.decode.scale == 2.0);
+}
+
+TEST_CASE("Config units: durations and sizes") {
+  const auto time = [](const std::string& text) {
+    const auto d = parse_duration(text);
+    return d ? d.value() : Duration(-1);
+  };
+  CHECK(time("100ms") == 100ms);
+  CHECK(time("5s") == 5s);
+  CHECK(time("2m") == 2min);
+  CHECK(time("1h") == 1h);
+  CHECK(time("1.5 s") == 1500ms);
+  CHECK(time("250us") == 250us);
+  CHECK(time("0s") == 0s);
+  for (const char* bad : {"", "5", "s", "-5s", "5 parsecs", "1e3s", "99999999999h", "nans", "5s5s", ".5s"}) {
+    CHECK_MESSAGE(time(bad) == Duration(-1), bad);
+  }
+  CHECK(parse_bytes("1 MiB").value() == 1048576);
+  CHECK(parse_bytes("1GiB").value() == 1073741824);
+  CHECK(parse_bytes("1000000").value() == 1000000);
+  CHECK(parse_bytes("1.5 kB").value() == 1500);
+  CHECK_FALSE(parse_bytes("1 mib"));
+  CHECK(parse_bytes("x").error().message == "'x' is not a size such as 512 KiB, 1 GiB or 1000000");
+}

@@ -1,0 +1,358 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "runtime/config/config.h"
+#include "tests/support/temp_dir.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace std::chrono_literals;
+
+namespace {
+
+const CatalogNames all_names{{"csv", "json", "raw"}, {"cnn", "lenet5", "linear", "mlp"}, {"fixed", "stream"}};
+
+ConfigInput input_of(const std::string& file = "") {
+  ConfigInput input;
+  input.file = file;
+  input.catalog = all_names;
+  input.variable = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "HOSTNAME") return "edge-7";
+    if (name == "EMPTY") return "";
+    if (name == "ROWS") return "77";
+    return std::nullopt;
+  };
+  return input;
+}
+
+/// Loads a text as device.toml and gives every problem as one line.
+struct Loaded {
+  testing::TempDir dir;
+  ConfigInput input;
+  LoadedConfig config;
+
+  explicit Loaded(const std::string& text, const std::vector<std::string>& sets = {}) {
+    const std::string file = (dir.path() / "device.toml").string();
+    std::ofstream(file) << text;
+    input = input_of(file);
+    input.sets = sets;
+    config = load_config(input);
+  }
+  [[nodiscard]] std::vector<std::string> problems() const {
+    std::vector<std::string> texts;
+    const std::string folder = dir.path().string() + "/";
+    for (const auto& problem : config.problems) {
+      std::string text = problem.text();
+      for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder))
+        text.erase(at, folder.size());
+      texts.push_back(text);
+    }
+    return texts;
+  }
+};
+
+/// The least that is valid, with room for more behind it. Seven lines.
+const std::string base = R"(version = 1
+[job]
+name = "mnist"
+[source]
+topics = ["mnist"]
+[source.kafka.properties]
+bootstrap.servers = "localhost:9092"
+)";
+
+std::vector<std::string> problems_of(const std::string& text) {
+  return Loaded(text).problems();
+}
+using Lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("Config: the canonical device.toml loads without a problem and means what it says") {
+  auto input = input_of(RIVULET_SOURCE_DIR "/tests/support/device.toml");
+  const auto loaded = load_config(input);
+  for (const auto& problem : loaded.problems) MESSAGE(problem.text());
+  REQUIRE(loaded.problems.empty());
+  const Config& c = loaded.config;
+  CHECK(c.job.name == "mnist");
+  CHECK(c.job.devices == 4);
+  CHECK(c.device.id == "edge-7");
+  CHECK(c.source.topics == Lines{"mnist"});
+  CHECK(c.source.claims == std::vector<std::pair<std::string, int>>{{"mnist", 0}});
+  CHECK(c.source.kafka_properties ==
+        std::vector<std::pair<std::string, std::string>>{{"bootstrap.servers", "localhost:9092"}});
+  CHECK(c.decode.shape == std::vector<std::int64_t>{1, 28, 28});
+  CHECK(c.decode.scale == doctest::Approx(0.0127288));
+  CHECK(c.decode.shift == doctest::Approx(-0.4242));
+  CHECK(c.batch.tick == 100ms);
+  CHECK(c.train.lr == 0.05);
+  CHECK(c.sync.deadline == 5s);
+  CHECK(c.evaluate.held_out_path.empty());
+  CHECK(loaded.effective.at("sync.deadline") == "\"5s\"");
+  CHECK(loaded.effective.at("train.optimizer.momentum") == "0.9");
+}
+
+TEST_CASE("Config: defaults of the struct, of the table and of the canonical file are the same") {
+  const auto file = load_config(input_of(RIVULET_SOURCE_DIR "/tests/support/device.toml"));
+  const auto none = load_config(input_of());
+  for (const auto& [key, value] : none.effective) {
+    if (key != "job.name" && key != "source.topics") CHECK_MESSAGE(file.effective.at(key) == value, key);
+  }
+  const Config c;
+  const Config& d = none.config;
+  CHECK(std::tie(c.job.devices, c.job.seed) == std::tie(d.job.devices, d.job.seed));
+  CHECK(std::tie(c.batch.rows, c.batch.min, c.batch.max, c.batch.tick, c.batch.max_wait) ==
+        std::tie(d.batch.rows, d.batch.min, d.batch.max, d.batch.tick, d.batch.max_wait));
+  CHECK(
+      std::tie(c.decode.format, c.decode.shape, c.decode.scale, c.decode.shift, c.decode.max_record_bytes) ==
+      std::tie(d.decode.format, d.decode.shape, d.decode.scale, d.decode.shift, d.decode.max_record_bytes));
+  CHECK(std::tie(c.model.name, c.model.hidden, c.model.classes, c.model.dtype) ==
+        std::tie(d.model.name, d.model.hidden, d.model.classes, d.model.dtype));
+  CHECK(std::tie(c.train.lr, c.train.momentum, c.train.loss, c.train.on_nonfinite) ==
+        std::tie(d.train.lr, d.train.momentum, d.train.loss, d.train.on_nonfinite));
+  CHECK(std::tie(c.sync.deadline, c.sync.bind, c.sync.digest_every, c.http.listen, c.watchdog.deadline) ==
+        std::tie(d.sync.deadline, d.sync.bind, d.sync.digest_every, d.http.listen, d.watchdog.deadline));
+  CHECK(std::tie(c.buffer.rows, c.evaluate.prequential_window, c.evaluate.held_out_every, c.log.format) ==
+        std::tie(d.buffer.rows, d.evaluate.prequential_window, d.evaluate.held_out_every, d.log.format));
+}
+
+TEST_CASE("Config: the template loads without a problem, names every key that works, and is annotated") {
+  const std::string text = config_template();
+  const Loaded loaded(text);
+  CHECK(loaded.problems() == Lines{});
+  for (const auto& spec : key_table()) {
+    const std::string name = spec.key.substr(spec.key.rfind('.') + 1);
+    if (spec.since.empty()) CHECK_MESSAGE(text.find(name + " = ") != std::string::npos, spec.key);
+  }
+  CHECK(text.find("on_peer_loss") == std::string::npos);
+  CHECK(text.find("deadline = \"5s\"") != std::string::npos);
+  // What is commented out must be right as well once somebody takes the '#' away.
+  std::string uncommented;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const bool optional = line.starts_with("# ") && line.find(" = ") != std::string::npos &&
+                          line.find(" = ") == line.find(' ', 2);
+    uncommented += (optional ? line.substr(2) : line) + "\n";
+  }
+  CAPTURE(uncommented);
+  CHECK(Loaded(uncommented).problems() ==
+        Lines{"device.toml:" +
+              std::to_string(1 + std::count(uncommented.begin(),
+                                            uncommented.begin() +
+                                                static_cast<std::ptrdiff_t>(uncommented.find("outputs =")),
+                                            '\n')) +
+              ":11: warning: 'model.outputs' has no effect with train.loss = 'cross_entropy' (model.classes "
+              "has)"});
+}
+
+TEST_CASE("Config: unknown keys and tables have a place and a suggestion") {
+  CHECK(problems_of(base + "[decode]\nfrmat = \"raw\"\n") ==
+        Lines{"device.toml:9:1: error: unknown key 'decode.frmat' - did you mean 'format'?"});
+  CHECK(problems_of(base + "[btach]\nrows = 1\nmin = 2\n") ==
+        Lines{"device.toml:8:2: error: unknown table 'btach' - did you mean 'batch'?"});
+  CHECK(problems_of(base + "[train]\noptimizer = { name = \"sgd\", lrr = 0.1 }\n") ==
+        Lines{"device.toml:9:29: error: unknown key 'train.optimizer.lrr' - did you mean 'lr'?"});
+  CHECK(problems_of(base + "[nonsense]\n") == Lines{"device.toml:8:2: error: unknown table 'nonsense'"});
+  CHECK(problems_of("tick = 3\n" + base) == Lines{"device.toml:1:1: error: unknown key 'tick'"});
+}
+
+TEST_CASE("Config: wrong types have a place and say what they are") {
+  const auto one = [](const std::string& line) { return problems_of(base + line + "\n"); };
+  CHECK(one("[batch]\nrows = \"64\"") ==
+        Lines{"device.toml:9:8: error: 'batch.rows' must be an integer, not the string \"64\""});
+  CHECK(one("[batch]\nrows = 1.5") ==
+        Lines{"device.toml:9:8: error: 'batch.rows' must be an integer, not the number 1.5"});
+  CHECK(
+      one("[batch]\ntick = 100") ==
+      Lines{
+          "device.toml:9:8: error: 'batch.tick' must be a duration such as \"100ms\", not the integer 100"});
+  CHECK(one("[batch]\ntick = \"5 parsecs\"") ==
+        Lines{"device.toml:9:8: error: 'batch.tick' must be a duration such as \"100ms\", not the string \"5 "
+              "parsecs\""});
+  CHECK(
+      one("[decode]\nraw = { shape = [1, \"a\"] }") ==
+      Lines{
+          "device.toml:9:17: error: 'decode.raw.shape' must be a list of integers, not the list [1, \"a\"]"});
+  CHECK(one("[decode]\nmax_record_bytes = \"lots\"") ==
+        Lines{"device.toml:9:20: error: 'decode.max_record_bytes' must be a size such as \"1 MiB\", not the "
+              "string \"lots\""});
+  CHECK(one("[device]\nid = 7") ==
+        Lines{"device.toml:9:6: error: 'device.id' must be a string, not the integer 7"});
+  CHECK(one("[source.kafka.properties.x]\ny = [1]") ==
+        Lines{"device.toml:9:5: error: 'source.kafka.properties.x.y' must be a string, a number or true or "
+              "false, not the list [1]"});
+  CHECK(problems_of("batch = 5\n" + base) ==
+        Lines{"device.toml:1:1: error: 'batch' must be a table of keys, not the integer 5"});
+  CHECK(problems_of("[job]\nname = \"a\"\ndevices = { min = 2, max = 4 }\n[source]\ntopics = "
+                    "[\"t\"]\nkafka.properties.bootstrap.servers = \"h:1\"\n") ==
+        Lines{"device.toml:3:1: error: 'job.devices' must be an integer, not a table"});
+}
+
+TEST_CASE("Config: values out of range have a place") {
+  const auto one = [](const std::string& line) { return problems_of(base + line + "\n"); };
+  CHECK(one("[batch]\nmin = 0") == Lines{"device.toml:9:7: error: 'batch.min' is 0, must be at least 1"});
+  CHECK(one("[batch]\ntick = \"0s\"") ==
+        Lines{"device.toml:9:8: error: 'batch.tick' is 0s, must be above 0s"});
+  CHECK(one("[buffer]\nrows = 99999999") ==
+        Lines{"device.toml:9:8: error: 'buffer.rows' is 99999999, must be at most 16777216"});
+  CHECK(one("[train]\noptimizer.lr = nan") ==
+        Lines{"device.toml:9:16: error: 'train.optimizer.lr' is nan, must be a finite number"});
+  CHECK(one("[train]\noptimizer.lr = -0.1") ==
+        Lines{"device.toml:9:16: error: 'train.optimizer.lr' is -0.1, must be above 0"});
+  CHECK(one("[train]\noptimizer.momentum = 1") ==
+        Lines{"device.toml:9:22: error: 'train.optimizer.momentum' is 1.0, must be at most 0.999999"});
+  CHECK(one("[decode]\nraw.shape = [1, 0]") ==
+        Lines{"device.toml:9:13: error: 'decode.raw.shape' has an item that is 0, must be at least 1"});
+  CHECK(one("[decode]\nraw.shape = [100000, 100000]") ==
+        Lines{"device.toml:9:13: error: 'decode.raw.shape' has 10000000000 values, at most 10000000"});
+  CHECK(one("[device]\nthreads = 0") ==
+        Lines{"device.toml:9:11: error: 'device.threads' is 0, must be at least 1"});
+  CHECK(problems_of("version = 2\n" + base.substr(12)) ==
+        Lines{"device.toml:1:11: error: 'version' is 2, must be at most 1"});
+}
+
+TEST_CASE("Config: choices are listed, and names come from the catalogs") {
+  const auto one = [](const std::string& line) { return problems_of(base + line + "\n"); };
+  CHECK(one("[log]\nlevel = \"infos\"") == Lines{"device.toml:9:9: error: 'log.level' is 'infos', must be "
+                                                 "one of: debug, info, warn, error - did you mean 'info'?"});
+  CHECK(one("[decode]\nformat = \"xml\"") ==
+        Lines{"device.toml:9:10: error: 'decode.format' is 'xml', must be one of: csv, json, raw"});
+  CHECK(one("[model]\nname = \"lenet\"") ==
+        Lines{"device.toml:9:8: error: 'model.name' is 'lenet', must be one of: cnn, lenet5, linear, mlp - "
+              "did you mean 'lenet5'?"});
+  CHECK(one("[batch]\npolicy = \"straem\"") ==
+        Lines{"device.toml:9:10: error: 'batch.policy' is 'straem', must be one of: fixed, stream - did you "
+              "mean 'stream'?"});
+  auto input = input_of(RIVULET_SOURCE_DIR "/tests/support/device.toml");
+  input.catalog->models = {"linear"};
+  const auto loaded = load_config(input);
+  REQUIRE(loaded.problems.size() == 1);
+  CHECK(loaded.problems[0].message == "'model.name' = 'lenet5': this build has no LibTorch, it has: linear");
+}
+
+TEST_CASE("Config: keys of later work are accepted as the canonical file shows them and refused otherwise") {
+  const auto one = [](const std::string& line) { return problems_of(base + line + "\n"); };
+  CHECK(one("[checkpoint]\nkeep = 3\nevery = { rounds = 500, interval = \"30s\" }\n[device]\nmemory = \"1024 "
+            "MiB\"")
+            .empty());
+  CHECK(one("[checkpoint]\nkeep = 4") ==
+        Lines{"device.toml:9:8: error: 'checkpoint.keep' = 4 is not in this version, only 3 is"});
+  CHECK(
+      one("[device]\nmemory = \"2 GiB\"") ==
+      Lines{
+          "device.toml:9:10: error: 'device.memory' = 2147483648 is not in this version, only \"1 GiB\" is"});
+  CHECK(one("[device]\ntype = \"cuda\"") ==
+        Lines{"device.toml:9:8: error: 'device.type' = 'cuda' is not in this version"});
+  CHECK(one("[sync]\npolicy = \"selsync\"") ==
+        Lines{"device.toml:9:10: error: 'sync.policy' = 'selsync' is not in this version"});
+  CHECK(one("[compression]\npolicy = \"topk\"") ==
+        Lines{"device.toml:9:10: error: 'compression.policy' = \"topk\" is not in this version, only "
+              "\"none\" is"});
+  CHECK(one("[http]\ntoken_file = \"/run/secrets/t\"") ==
+        Lines{"device.toml:9:14: error: 'http.token_file' is not in this version"});
+  CHECK(one("[decode]\nformat = \"avro\"") ==
+        Lines{"device.toml:9:10: error: 'decode.format' = 'avro' is not in this version"});
+  CHECK(one("[decode]\non_error = \"dead_letter\"") ==
+        Lines{"device.toml:9:12: error: 'decode.on_error' = 'dead_letter' is not in this version"});
+  CHECK(one("[train]\nlr_scaling = { rule = \"sqrt\" }") ==
+        Lines{"device.toml:9:23: error: 'train.lr_scaling.rule' = 'sqrt' is not in this version"});
+  for (const auto& spec : key_table()) {
+    if (spec.since.empty()) continue;
+    const std::string set = spec.key + "=" +
+                            (spec.type == "integer"    ? "999"
+                             : spec.type == "number"   ? "9.5"
+                             : spec.type == "duration" ? "77s"
+                                                       : "zzz");
+    const Loaded loaded(base, {set});
+    CHECK_MESSAGE(!loaded.config.usable(), set);
+  }
+}
+
+TEST_CASE("Config: contradictions between keys are found") {
+  const auto one = [](const std::string& line) { return problems_of(base + line + "\n"); };
+  CHECK(one("[batch]\nmin = 100\nmax = 50") ==
+        Lines{"device.toml:9:7: error: 'batch.min' is 100, above 'batch.max' = 50"});
+  CHECK(
+      one("[batch]\npolicy = \"fixed\"\nrows = 2000") ==
+      Lines{
+          "device.toml:10:8: error: 'batch.rows' is 2000, outside of 'batch.min' = 1 to 'batch.max' = 1024"});
+  CHECK(
+      one("[buffer]\nrows = 512") ==
+      Lines{"device.toml:9:8: error: 'buffer.rows' is 512, but a batch of 'batch.max' = 1024 rows must fit"});
+  CHECK(one("[batch]\nmax_wait = \"6s\"") ==
+        Lines{"device.toml:9:12: error: 'sync.deadline' is 5s, must be above 'batch.max_wait' = 6s: a device "
+              "that waits for rows is not lost"});
+  CHECK(one("[model]\nclasses = 1") == Lines{"device.toml:9:11: error: 'model.classes' is 1, must be at "
+                                             "least 2 for train.loss = 'cross_entropy'"});
+  CHECK(one("[train]\nloss = \"mse\"\n[model]\nclasses = 10") ==
+        Lines{"device.toml:11:11: warning: 'model.classes' has no effect with train.loss = 'mse' "
+              "(model.outputs has)"});
+  CHECK(one("[decode]\nformat = \"json\"") ==
+        Lines{"device.toml:9:10: error: 'decode.json.features' is required for decode.format = 'json'",
+              "device.toml:9:10: error: 'decode.json.target' is required for decode.format = 'json'"});
+  CHECK(one("[decode]\nraw.label = \"none\"") ==
+        Lines{"device.toml:9:13: error: 'decode.raw.label' is none, but training needs a target"});
+}
+
+TEST_CASE("Config: names, addresses and what is required") {
+  const auto one = [](const std::string& line) { return problems_of(base + line + "\n"); };
+  CHECK(problems_of("") == Lines{"device.toml: error: 'job.name' is required",
+                                 "device.toml: error: 'source.topics' is required",
+                                 "device.toml: error: 'source.kafka.properties.bootstrap.servers' is "
+                                 "required for source.type = 'kafka'"});
+  CHECK(problems_of("[job]\nname = \"my job\"\n" + base.substr(base.find("[source]"))) ==
+        Lines{"device.toml:2:8: error: 'job.name' is 'my job', must be 1 to 128 letters, digits, '.', '_' or "
+              "'-'"});
+  CHECK(one("[device]\nid = \"\"") ==
+        Lines{"device.toml:9:6: error: 'device.id' is '', must be 1 to 64 letters, digits, '.', '_' or '-'"});
+  CHECK(one("[sync]\nbind = \"0.0.0.0\"") ==
+        Lines{"device.toml:9:8: error: 'sync.bind' is '0.0.0.0', must be one interface or address: peer "
+              "traffic is never open to all"});
+  for (const char* bad : {"9464", "localhost", "localhost:", ":80", "h:65536", "h:-1", "a b:80", "h:80x"}) {
+    CHECK(one("[http]\nlisten = \"" + std::string(bad) + "\"") ==
+          Lines{"device.toml:9:10: error: 'http.listen' is '" + std::string(bad) +
+                "', must be HOST:PORT, [IPV6]:PORT or off"});
+  }
+  for (const char* good : {"off", "127.0.0.1:0", "localhost:80", "[::1]:9464"}) {
+    CHECK_MESSAGE(one("[http]\nlisten = \"" + std::string(good) + "\"").empty(), good);
+  }
+  CHECK(one("[http]\nlisten = \"0.0.0.0:9464\"") ==
+        Lines{"device.toml:9:10: warning: 'http.listen' is '0.0.0.0:9464': others can read it, there is no "
+              "token in this version"});
+  CHECK(problems_of("[job]\nname = \"m\"\n[source]\ntype = \"kafka\"\n") ==
+        Lines{"device.toml: error: 'source.topics' is required",
+              "device.toml: error: 'source.kafka.properties.bootstrap.servers' is required for source.type = "
+              "'kafka'"});
+  CHECK(problems_of("[job]\nname = \"m\"\n[source]\ntype = \"file\"\npath = \"x\"\n") ==
+        Lines{"device.toml: error: 'source.kafka.properties.bootstrap.servers' is required: a group of 4 "
+              "devices meets through a broker"});
+  CHECK(problems_of("[job]\nname = \"m\"\ndevices = 1\n[source]\ntype = \"synthetic\"\n").empty());
+  CHECK(problems_of("[job]\nname = \"m\"\ndevices = 1\n[source]\ntype = \"file\"\n") ==
+        Lines{"device.toml:5:8: error: 'source.path' is required for source.type = 'file'"});
+  CHECK(one("[source]\n").size() == 1);  // a table given twice is a syntax error
+}
+
+TEST_CASE("Config: syntax errors and unreadable files are one problem, not a cascade") {
+  const auto syntax = problems_of("[job]\nname = \"mnist\n");
+  REQUIRE(syntax.size() == 1);
+  CHECK(syntax[0].starts_with("device.toml:2:"));
+  const auto missing = load_config(input_of("/nowhere/device.toml"));
+  REQUIRE(missing.problems.size() == 1);
+  CHECK(missing.problems[0].text() == "/nowhere/device.toml: error: cannot read this file");
+  CHECK_FALSE(missing.usable());
+}
+
+TEST_CASE("Config: every problem is found in one run, errors before warnings, in order of the file") {
+  CHECK(problems_of(
+            "[job]\nnaem = \"a\"\n[http]\nlisten = \"0.0.0.0:1\"\n[batch]\nmin = -1\n[log]\nlevel = 3\n" +
+            base.substr(base.find("[source]"))) ==
+        Lines{"device.toml:2:1: error: unknown key 'job.naem' - did you mean 'name'?",
+              "device.toml:6:7: error: 'batch.min' is -1, must be at least 1",
+              "device.toml:8:9: error: 'log.level' must be a string, not the integer 3",
+              "device.toml: error: 'job.name' is required",
+              "device.toml:4:10: warning: 'http.listen' is '0.0.0.0:1': others can read it, there is no "
+              "token in this version"});
+}
