@@ -1,0 +1,75 @@
+#include <librdkafka/rdkafka.h>
+
+#include <array>
+
+#include "core/clock.h"
+#include "stream/kafka/client.h"
+#include "stream/open.h"
+
+namespace rivulet::stream {
+namespace {
+
+struct IgnoreErrors final : kafka::Listener {
+  void client_error(int, std::string_view) noexcept override {}
+};
+
+/// What only shows when a client is made of them: files that are missing, mechanisms that are not compiled
+/// in, settings that exclude each other. Without brokers, so that nothing connects.
+std::string check_together(const Properties& properties) {
+  std::array<char, 512> words{};
+  rd_kafka_conf_t* conf = rd_kafka_conf_new();
+  for (const auto& [name, value] : properties)
+    if (name != "bootstrap.servers" && name != "metadata.broker.list")
+      rd_kafka_conf_set(conf, name.c_str(), value.c_str(), words.data(), words.size());
+  rd_kafka_conf_set_log_cb(conf, [](const rd_kafka_t*, int, const char*, const char*) {});
+  rd_kafka_t* handle = rd_kafka_new(RD_KAFKA_CONSUMER, conf, words.data(), words.size());
+  if (handle == nullptr) {
+    rd_kafka_conf_destroy(conf);
+    return words.data();
+  }
+  rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> check_kafka_properties(const Properties& properties) {
+  std::vector<std::string> wrong;
+  std::array<char, 512> words{};
+  rd_kafka_conf_t* conf = rd_kafka_conf_new();
+  for (const auto& [name, value] : properties)
+    if (rd_kafka_conf_set(conf, name.c_str(), value.c_str(), words.data(), words.size()) != RD_KAFKA_CONF_OK)
+      wrong.push_back(name + ": " + words.data());
+  rd_kafka_conf_destroy(conf);
+  if (!wrong.empty()) return wrong;
+  if (auto together = check_together(properties); !together.empty()) wrong.push_back(std::move(together));
+  return wrong;
+}
+
+std::string kafka_client_version() {
+  return rd_kafka_version_str();
+}
+
+Result<int> partition_count(const Properties& properties, const std::string& topic, Duration deadline) {
+  static constexpr kafka::Default defaults[] = {{"allow.auto.create.topics", "false"}};
+  IgnoreErrors listener;
+  auto client = kafka::Client::open(kafka::ClientKind::consumer, properties, defaults, listener);
+  if (!client) return client.error();
+  const RealClock clock;
+  const TimePoint end = clock.now() + deadline;
+  std::string last = "no answer";
+  do {
+    const Duration left = std::max<Duration>(end - clock.now(), std::chrono::milliseconds(1));
+    const auto count = kafka::partitions_of(client.value()->handle(), topic,
+                                            std::min<Duration>(left, std::chrono::seconds(1)));
+    if (count && count.value()) return *count.value();
+    if (count)
+      return Error{ErrorCode::unavailable,
+                   "topic \"" + topic + "\" does not exist on " + kafka::brokers_of(properties)};
+    last = count.error().message;
+  } while (clock.now() < end);
+  return Error{ErrorCode::unavailable,
+               "no broker answered at " + kafka::brokers_of(properties) + ": " + last};
+}
+
+}  // namespace rivulet::stream

@@ -1,0 +1,184 @@
+#include "stream/kafka/client.h"
+
+#include <librdkafka/rdkafka.h>
+
+#include <algorithm>
+#include <array>
+
+namespace rivulet::stream::kafka {
+namespace {
+
+using Words = std::array<char, 512>;
+
+struct DestroyConf {
+  void operator()(rd_kafka_conf_t* conf) const noexcept { rd_kafka_conf_destroy(conf); }
+};
+using Conf = std::unique_ptr<rd_kafka_conf_t, DestroyConf>;
+
+Listener& listener_of(void* opaque) noexcept {
+  return *static_cast<Listener*>(opaque);
+}
+
+void on_error(rd_kafka_t*, int code, const char* words, void* opaque) {
+  listener_of(opaque).client_error(code, words);
+}
+
+void on_commit(rd_kafka_t*, rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t* list, void* opaque) {
+  for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && list != nullptr && i < list->cnt; ++i)
+    code = list->elems[i].err;
+  listener_of(opaque).committed(code);
+}
+
+void on_delivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
+  listener_of(opaque).delivered(message->err, message->partition, message->len);
+}
+
+/// librdkafka writes to stderr by default; what matters comes to us as an error as well.
+void no_log(const rd_kafka_t*, int, const char*, const char*) {}
+
+/// Everything set; one message in `wrong` for each property that was refused.
+Conf configure(const Properties& properties, std::span<const Default> defaults,
+               std::vector<std::string>& wrong) {
+  Conf conf(rd_kafka_conf_new());
+  Words words{};
+  const auto set = [&](const std::string& name, const std::string& value) {
+    if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), words.data(), words.size()) !=
+        RD_KAFKA_CONF_OK)
+      wrong.push_back(name + ": " + words.data());
+  };
+  for (const auto& [name, value] : defaults) set(std::string(name), std::string(value));
+  for (const auto& [name, value] : properties) set(name, value);
+  if (property(properties, "debug").empty() && property(properties, "log_level").empty())
+    rd_kafka_conf_set_log_cb(conf.get(), no_log);
+  return conf;
+}
+
+Result<rd_kafka_t*> create(ClientKind kind, Conf conf) {
+  Words words{};
+  const auto type = kind == ClientKind::consumer ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER;
+  rd_kafka_t* handle = rd_kafka_new(type, conf.get(), words.data(), words.size());
+  if (handle == nullptr)
+    return Error{ErrorCode::invalid_config, std::string("source.kafka.properties: ") + words.data()};
+  static_cast<void>(conf.release());  // belongs to the handle now
+  if (kind == ClientKind::consumer) rd_kafka_poll_set_consumer(handle);
+  return handle;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Client>> Client::open(ClientKind kind, const Properties& properties,
+                                             std::span<const Default> defaults, Listener& listener) {
+  if (brokers_of(properties).empty())
+    return Error{ErrorCode::invalid_config,
+                 "source.kafka.properties has no bootstrap.servers: which brokers to connect to"};
+  std::vector<std::string> wrong;
+  Conf conf = configure(properties, defaults, wrong);
+  if (!wrong.empty()) {
+    std::string message = "source.kafka.properties: ";
+    for (const auto& words : wrong) message += (&words == wrong.data() ? "" : "; ") + words;
+    return Error{ErrorCode::invalid_config, std::move(message)};
+  }
+  rd_kafka_conf_set_opaque(conf.get(), &listener);
+  rd_kafka_conf_set_error_cb(conf.get(), on_error);
+  if (kind == ClientKind::consumer) rd_kafka_conf_set_offset_commit_cb(conf.get(), on_commit);
+  if (kind == ClientKind::producer) rd_kafka_conf_set_dr_msg_cb(conf.get(), on_delivery);
+  auto handle = create(kind, std::move(conf));
+  if (!handle) return handle.error();
+  return std::unique_ptr<Client>(new Client(kind, handle.value()));
+}
+
+Client::~Client() {
+  if (kind_ == ClientKind::producer) {
+    rd_kafka_destroy(handle_);
+    return;
+  }
+  // A consumer's close waits for the answers to its commits. With a deadline of our own: the brokers may be
+  // gone.
+  rd_kafka_queue_t* queue = rd_kafka_queue_new(handle_);
+  rd_kafka_error_t* refused = rd_kafka_consumer_close_queue(handle_, queue);  // a client without a group
+  for (int i = 0; i < 40 && refused == nullptr && rd_kafka_consumer_closed(handle_) == 0; ++i)
+    if (rd_kafka_event_t* event = rd_kafka_queue_poll(queue, 25); event != nullptr)
+      rd_kafka_event_destroy(event);
+  if (refused != nullptr) rd_kafka_error_destroy(refused);
+  rd_kafka_queue_destroy(queue);
+  rd_kafka_destroy_flags(handle_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+}
+
+std::string property(const Properties& properties, std::string_view name) {
+  std::string value;
+  for (const auto& [key, text] : properties)
+    if (key == name) value = text;  // librdkafka keeps the last one too
+  return value;
+}
+
+std::string brokers_of(const Properties& properties) {
+  const auto brokers = property(properties, "bootstrap.servers");
+  return brokers.empty() ? property(properties, "metadata.broker.list") : brokers;
+}
+
+std::string words_of(int code) {
+  return rd_kafka_err2str(static_cast<rd_kafka_resp_err_t>(code));
+}
+
+Result<std::optional<int>> partitions_of(rd_kafka_s* client, const std::string& topic, Duration timeout) {
+  const struct rd_kafka_metadata* metadata = nullptr;
+  const auto code = rd_kafka_metadata(client, 1, nullptr, &metadata, to_ms(timeout));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return Error{ErrorCode::unavailable, words_of(code)};
+  std::optional<int> count;
+  for (int i = 0; i < metadata->topic_cnt; ++i) {
+    const auto& entry = metadata->topics[i];
+    if (topic == entry.topic && entry.partition_cnt > 0) count = entry.partition_cnt;
+  }
+  rd_kafka_metadata_destroy(metadata);
+  return count;
+}
+
+Result<Watermarks> query_watermarks(rd_kafka_s* client, const std::string& topic, std::int32_t partition,
+                                    Duration timeout) {
+  Watermarks marks;
+  const auto code = rd_kafka_query_watermark_offsets(client, topic.c_str(), partition, &marks.low,
+                                                     &marks.high, to_ms(timeout));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return Error{ErrorCode::unavailable, words_of(code)};
+  return marks;
+}
+
+Watermarks known_watermarks(rd_kafka_s* client, const std::string& topic, std::int32_t partition) noexcept {
+  Watermarks marks{.low = -1, .high = -1};
+  if (rd_kafka_get_watermark_offsets(client, topic.c_str(), partition, &marks.low, &marks.high) !=
+      RD_KAFKA_RESP_ERR_NO_ERROR)
+    return {.low = -1, .high = -1};
+  return {.low = std::max<std::int64_t>(marks.low, -1), .high = std::max<std::int64_t>(marks.high, -1)};
+}
+
+bool is_embedded(rd_kafka_s* client) {
+  char* id = rd_kafka_clusterid(client, 0);
+  if (id == nullptr) return false;
+  const bool embedded = std::string_view(id).starts_with("mockCluster");
+  rd_kafka_mem_free(client, id);
+  return embedded;
+}
+
+Properties for_embedded(const Properties& properties) {
+  Properties all{{"fetch.wait.max.ms", "10"}};
+  all.insert(all.end(), properties.begin(), properties.end());
+  return all;
+}
+
+int to_ms(Duration d) noexcept {
+  using std::chrono::milliseconds;
+  return static_cast<int>(
+      std::clamp<std::int64_t>(std::chrono::ceil<milliseconds>(d).count(), 0, 86'400'000));
+}
+
+PartitionList::PartitionList() : list_(rd_kafka_topic_partition_list_new(4)) {}
+PartitionList::~PartitionList() {
+  rd_kafka_topic_partition_list_destroy(list_);
+}
+void PartitionList::add(const std::string& topic, std::int32_t partition, std::int64_t offset) {
+  rd_kafka_topic_partition_list_add(list_, topic.c_str(), partition)->offset = offset;
+}
+std::int64_t PartitionList::offset(std::size_t i) const noexcept {
+  return list_->elems[static_cast<int>(i)].offset;
+}
+
+}  // namespace rivulet::stream::kafka

@@ -1,0 +1,100 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/result.h"
+#include "core/time.h"
+#include "stream/open.h"
+
+struct rd_kafka_s;
+struct rd_kafka_topic_partition_list_s;
+
+/// What the files of this folder share about librdkafka's C interface. Nothing outside this folder includes
+/// it.
+namespace rivulet::stream::kafka {
+
+enum class ClientKind : std::uint8_t { consumer, producer };
+
+/// What librdkafka says by the way. Called on the thread that serves the client, never on its own threads.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual void client_error(int code, std::string_view words) noexcept = 0;
+  virtual void committed(int /*code*/) noexcept {}
+  virtual void delivered(int /*code*/, std::int32_t /*partition*/, std::size_t /*bytes*/) noexcept {}
+};
+
+/// A setting of ours that a setting of the user replaces.
+using Default = std::pair<std::string_view, std::string_view>;
+
+/// One librdkafka handle, destroyed with this object. Destruction waits at most about 3 s, and only when a
+/// commit has no coordinator to go to.
+class Client {
+ public:
+  /// Errors: invalid_config (every property that librdkafka refuses, in its words; no bootstrap.servers).
+  static Result<std::unique_ptr<Client>> open(ClientKind kind, const Properties& properties,
+                                              std::span<const Default> defaults, Listener& listener);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  [[nodiscard]] rd_kafka_s* handle() const noexcept { return handle_; }
+  [[nodiscard]] ClientKind kind() const noexcept { return kind_; }
+
+ private:
+  Client(ClientKind kind, rd_kafka_s* handle) : kind_(kind), handle_(handle) {}
+  ClientKind kind_;
+  rd_kafka_s* handle_;
+};
+
+/// Value of a property as the user wrote it; empty if it is not set.
+std::string property(const Properties& properties, std::string_view name);
+/// "localhost:9092", for messages.
+std::string brokers_of(const Properties& properties);
+
+/// How librdkafka calls its answer `code`, in words.
+std::string words_of(int code);
+
+/// What the broker knows about a topic; nullopt: it does not exist (or may not be seen). Asks for the list of
+/// all topics, because a question about one by name creates it on brokers that create topics by themselves.
+/// Blocks up to `timeout`. Errors: unavailable (no answer).
+Result<std::optional<int>> partitions_of(rd_kafka_s* client, const std::string& topic, Duration timeout);
+
+struct Watermarks {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+};
+/// Asks the leader. Blocks up to `timeout`. Errors: unavailable.
+Result<Watermarks> query_watermarks(rd_kafka_s* client, const std::string& topic, std::int32_t partition,
+                                    Duration timeout);
+/// What the client remembers from its fetches; -1 where it does not know.
+Watermarks known_watermarks(rd_kafka_s* client, const std::string& topic, std::int32_t partition) noexcept;
+
+/// True if the broker is librdkafka's own mock. It answers a waiting fetch only when its time is over, so
+/// that fetch.wait.max.ms is the delay of every record there. Known once metadata came.
+bool is_embedded(rd_kafka_s* client);
+/// The user's properties with a short fetch.wait.max.ms in front (so that the user's own wins).
+Properties for_embedded(const Properties& properties);
+
+int to_ms(Duration d) noexcept;  ///< rounded up, 0 .. one day
+
+/// A list of partitions for librdkafka's calls.
+class PartitionList {
+ public:
+  PartitionList();
+  ~PartitionList();
+  PartitionList(const PartitionList&) = delete;
+  PartitionList& operator=(const PartitionList&) = delete;
+  void add(const std::string& topic, std::int32_t partition, std::int64_t offset);
+  [[nodiscard]] std::int64_t offset(std::size_t i) const noexcept;
+  [[nodiscard]] rd_kafka_topic_partition_list_s* get() const noexcept { return list_; }
+
+ private:
+  rd_kafka_topic_partition_list_s* list_;
+};
+
+}  // namespace rivulet::stream::kafka

@@ -1,0 +1,65 @@
+#include "stream/embedded_broker.h"
+
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+
+#include <array>
+
+namespace rivulet::stream {
+
+/// The mock cluster needs a client handle to live in; that handle connects to nothing.
+struct EmbeddedBroker::State {
+  rd_kafka_t* host = nullptr;
+  rd_kafka_mock_cluster_t* cluster = nullptr;
+  std::string bootstrap_servers;
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (cluster != nullptr) rd_kafka_mock_cluster_destroy(cluster);
+    if (host != nullptr) rd_kafka_destroy(host);
+  }
+};
+
+namespace {
+constexpr std::int32_t only_broker = 1;
+}
+
+Result<std::unique_ptr<EmbeddedBroker>> EmbeddedBroker::start(const std::vector<Topic>& topics) {
+  auto state = std::make_unique<State>();
+  std::array<char, 512> words{};
+  rd_kafka_conf_t* conf = rd_kafka_conf_new();
+  rd_kafka_conf_set_log_cb(conf, [](const rd_kafka_t*, int, const char*, const char*) {});
+  state->host = rd_kafka_new(RD_KAFKA_PRODUCER, conf, words.data(), words.size());
+  if (state->host == nullptr) {
+    rd_kafka_conf_destroy(conf);
+    return Error{ErrorCode::unavailable, std::string("the embedded broker did not start: ") + words.data()};
+  }
+  state->cluster = rd_kafka_mock_cluster_new(state->host, 1);
+  if (state->cluster == nullptr) return Error{ErrorCode::unavailable, "the embedded broker did not start"};
+  for (const auto& topic : topics) {
+    const auto code = rd_kafka_mock_topic_create(state->cluster, topic.name.c_str(), topic.partitions, 1);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+      return Error{ErrorCode::unavailable,
+                   "topic \"" + topic.name + "\" of the embedded broker: " + rd_kafka_err2str(code)};
+  }
+  state->bootstrap_servers = rd_kafka_mock_cluster_bootstraps(state->cluster);
+  return std::unique_ptr<EmbeddedBroker>(new EmbeddedBroker(std::move(state)));
+}
+
+EmbeddedBroker::EmbeddedBroker(std::unique_ptr<State> state) : state_(std::move(state)) {}
+EmbeddedBroker::~EmbeddedBroker() = default;
+
+const std::string& EmbeddedBroker::bootstrap_servers() const noexcept {
+  return state_->bootstrap_servers;
+}
+
+void EmbeddedBroker::set_down(bool down) {
+  if (down)
+    rd_kafka_mock_broker_set_down(state_->cluster, only_broker);
+  else
+    rd_kafka_mock_broker_set_up(state_->cluster, only_broker);
+}
+
+}  // namespace rivulet::stream

@@ -1,0 +1,45 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/metrics.h"
+#include "core/result.h"
+#include "core/time.h"
+#include "stream/kafka/client.h"
+
+namespace rivulet::stream::kafka {
+
+/// What a client complains about while it goes on trying: every complaint counted by kind, and one sentence
+/// now and then for the log. librdkafka repeats the same complaint several times a second while a broker is
+/// away.
+class Notices final : public Listener {
+ public:
+  Notices(std::string brokers, MetricsSink& metrics);
+  void client_error(int code, std::string_view words) noexcept override;
+  void committed(int code) noexcept override;
+
+  /// A source_lost to hand out now: at once after a quiet time, then at most every 5 s.
+  std::optional<Error> take(TimePoint now) noexcept;
+  /// An error that came in place of a record.
+  void record_error(int code, std::string words) noexcept;
+  /// The last words of the client; "no answer" if there were none.
+  [[nodiscard]] const std::string& last_words() const noexcept { return last_words_; }
+  /// An answer that more trying will not change: credentials, permissions, a broken client. Empty: none.
+  [[nodiscard]] const std::string& hopeless() const noexcept { return hopeless_; }
+
+ private:
+  static constexpr Duration quiet = std::chrono::seconds(5);
+  std::string brokers_;
+  Counter& transport_;
+  Counter& auth_;
+  Counter& fetch_;
+  Counter& commit_;
+  Counter& fatal_;
+  std::string last_words_ = "no answer";
+  std::string hopeless_;
+  std::optional<std::string> pending_;
+  TimePoint next_{};
+};
+
+}  // namespace rivulet::stream::kafka

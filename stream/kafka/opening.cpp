@@ -1,0 +1,79 @@
+#include "stream/kafka/opening.h"
+
+#include <fmt/format.h>
+
+namespace rivulet::stream::kafka {
+
+std::string name_of(const TopicPartition& partition) {
+  return fmt::format("topic \"{}\", partition {}", partition.topic, partition.id.partition);
+}
+
+Opening::Opening(const KafkaSourceConfig& config, const Clock& clock)
+    : config_(config),
+      clock_(clock),
+      brokers_(brokers_of(config.properties)),
+      deadline_(clock.now() + config.open_deadline),
+      resume_(config.resume) {}
+
+Result<bool> Opening::not_yet(const std::string& why) const {
+  if (clock_.now() < deadline_) return false;
+  return Error{ErrorCode::unavailable, why};
+}
+
+Result<bool> Opening::check_topics(rd_kafka_s* client, Duration patience, const std::string& last_words) {
+  std::map<std::string, int> counts;
+  for (const auto& partition : config_.partitions) {
+    if (!counts.contains(partition.topic)) {
+      const auto count = partitions_of(client, partition.topic, patience);
+      if (!count)
+        return not_yet(fmt::format("no broker answered at {} within {:.0f} s: {} ({})", brokers_,
+                                   to_seconds(config_.open_deadline), last_words, count.error().message));
+      if (!count.value())
+        return not_yet(fmt::format("topic \"{}\" does not exist on {}", partition.topic, brokers_));
+      counts[partition.topic] = *count.value();
+    }
+    if (const int count = counts[partition.topic];
+        partition.id.partition < 0 || partition.id.partition >= count)
+      return Error{ErrorCode::unavailable,
+                   fmt::format("{} does not exist: the topic has {} partition{}, 0 to {}, on {}",
+                               name_of(partition), count, count == 1 ? "" : "s", count - 1, brokers_)};
+  }
+  return true;
+}
+
+Result<std::int64_t> Opening::start_of(const TopicPartition& partition, Watermarks marks) const {
+  const auto resumed = resume_.find(partition.id);
+  std::int64_t offset = config_.start.offset;
+  if (resumed != resume_.end()) {
+    offset = resumed->second;
+  } else if (config_.start.kind == StartOffset::Kind::earliest) {
+    offset = marks.low;
+  } else if (config_.start.kind == StartOffset::Kind::latest) {
+    offset = marks.high;
+  }
+  if (offset >= marks.low && offset <= marks.high) return offset;
+  return Error{ErrorCode::bad_record, fmt::format("{}: offset {} is not there, the broker has {} up to {}",
+                                                  name_of(partition), offset, marks.low, marks.high)};
+}
+
+Result<bool> Opening::attempt(rd_kafka_s* client, Duration patience, const std::string& last_words) {
+  if (!topics_checked_) {
+    const auto checked = check_topics(client, patience, last_words);
+    if (!checked || !checked.value()) return checked;
+    topics_checked_ = true;
+  }
+  while (offsets_.size() < config_.partitions.size()) {
+    const auto& partition = config_.partitions[offsets_.size()];
+    const auto marks = query_watermarks(client, partition.topic, partition.id.partition, patience);
+    if (!marks)
+      return not_yet(
+          fmt::format("{}: its broker does not answer: {}", name_of(partition), marks.error().message));
+    const auto start = start_of(partition, marks.value());
+    if (!start) return start.error();
+    offsets_.push_back(start.value());
+    watermarks_.push_back(marks.value());
+  }
+  return true;
+}
+
+}  // namespace rivulet::stream::kafka
