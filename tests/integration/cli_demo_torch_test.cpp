@@ -1,0 +1,150 @@
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/wait.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::unique_ptr<Process> start_demo(const std::vector<std::string>& arguments) {
+  ProcessOptions options;
+  options.command = {RIVULET_BINARY, "demo", "--model", "linear", "--devices", "2", "--rates", "400,100"};
+  options.command.insert(options.command.end(), arguments.begin(), arguments.end());
+  auto demo = Process::start(options);
+  REQUIRE(demo);
+  return std::move(demo).value();
+}
+
+std::string last_line(const std::string& text) {
+  const auto end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const auto begin = text.rfind('\n', end) + 1;
+  return text.substr(begin, end + 1 - begin);
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Of the processes `pids`, those that still run.
+std::vector<pid_t> alive(const std::vector<pid_t>& pids) {
+  std::vector<pid_t> left;
+  for (const auto pid : pids) {
+    const auto stats = read_process_stats(pid);
+    if (stats && stats->state != 'Z') left.push_back(pid);
+  }
+  return left;
+}
+
+/// Waits until broker, feeder and both devices run; returns them.
+std::vector<pid_t> all_four(Process& demo) {
+  std::vector<pid_t> children;
+  REQUIRE(wait_until([&] { return (children = children_of(demo.pid())).size() == 4; }, 60s));
+  return children;
+}
+
+std::set<std::string> keys_of(const nlohmann::json& object) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.insert(key);
+  return keys;
+}
+
+}  // namespace
+
+TEST_CASE("Demo: the last line is one object with exactly the fields that were promised") {
+  const TempDir folder;
+  auto demo = start_demo({"--seconds", "8", "--json", "--keep", (folder.path() / "kept").string()});
+  const auto ended = demo->wait(60s);
+  REQUIRE(ended);
+  INFO(demo->errors());
+  CHECK(ended->code == 0);
+  const auto summary = nlohmann::json::parse(last_line(demo->output()));
+  CHECK(keys_of(summary) == std::set<std::string>{"rounds", "accuracy", "rows_per_s", "time_to_accuracy_s",
+                                                  "parameters_equal", "digests_compared", "devices"});
+  CHECK(summary["parameters_equal"] == true);
+  CHECK(summary["digests_compared"].get<int>() > 10);
+  CHECK(summary["rounds"].get<int>() > 20);
+  CHECK(summary["accuracy"].get<double>() > 0.7);
+  REQUIRE(summary["devices"].size() == 2);
+  for (const auto& device : summary["devices"]) {
+    CHECK(keys_of(device) == std::set<std::string>{"id", "rows_consumed", "rows_trained", "rows_waiting", "rows_dropped",
+                                                   "stream_rate", "batch_mean", "compute_s", "wait_s", "sync_s", "cpu_s",
+                                                   "bytes_sent", "bytes_received", "max_rss_bytes", "first_step_s", "digest"});
+    CHECK(device["bytes_sent"].get<double>() > 0);
+    CHECK(device["digest"] == summary["devices"][0]["digest"]);
+  }
+  // Uneven streams: b = S * T, so the fast one trains with larger batches.
+  CHECK(summary["devices"][0]["batch_mean"].get<double>() > 1.3 * summary["devices"][1]["batch_mean"].get<double>());
+  CHECK(std::filesystem::exists(folder.path() / "kept" / "job.toml"));
+  CHECK(std::filesystem::exists(folder.path() / "kept" / "device-2" / "final.state"));
+  CHECK(contains(demo->errors(), "What to type next"));
+  CHECK_FALSE(contains(demo->errors(), "\x1b"));
+}
+
+TEST_CASE("Demo: Ctrl-C ends everything it started and still prints the summary") {
+  auto demo = start_demo({"--seconds", "60"});
+  const auto children = all_four(*demo);
+  REQUIRE(demo->wait_for_output("training", 30s));
+  demo->send_signal_to_group(SIGINT);
+  const auto ended = demo->wait(20s);
+  REQUIRE(ended);
+  CHECK(ended->code == 1);
+  CHECK(alive(children).empty());
+  CHECK(contains(demo->output(), "Interrupted"));
+  CHECK(contains(demo->output(), "device-2"));
+  CHECK(contains(demo->output(), "rows/s"));
+  CHECK(contains(demo->output(), "What to type next"));
+}
+
+TEST_CASE("Demo: SIGTERM to it alone ends the others too, before they have found each other as well") {
+  auto demo = start_demo({"--seconds", "60"});
+  std::vector<pid_t> children;
+  REQUIRE(wait_until([&] { return !(children = children_of(demo->pid())).empty(); }, 30s));
+  demo->send_signal(SIGTERM);
+  REQUIRE(demo->wait(20s));
+  CHECK(alive(children).empty());
+}
+
+TEST_CASE("Demo: even kill -9 of it leaves nothing behind") {
+  auto demo = start_demo({"--seconds", "60"});
+  const auto children = all_four(*demo);
+  demo->send_signal(SIGKILL);
+  CHECK(wait_until([&] { return alive(children).empty(); }, 5s));
+}
+
+TEST_CASE("Demo: a device that dies is named with its last words, and everything ends") {
+  const TempDir folder;
+  auto demo = start_demo({"--seconds", "60", "--keep", (folder.path() / "kept").string()});
+  const auto children = all_four(*demo);
+  REQUIRE(demo->wait_for_output("training", 30s));
+  pid_t victim = 0;
+  for (const auto pid : children) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
+    const std::string line((std::istreambuf_iterator<char>(file)), {});
+    if (contains(line, "device-2")) victim = pid;
+  }
+  REQUIRE(victim > 0);
+  ::kill(victim, SIGKILL);
+  const auto ended = demo->wait(20s);
+  REQUIRE(ended);
+  CHECK(ended->code != 0);
+  CHECK(contains(demo->errors(), "device-2 was ended by signal 9"));
+  CHECK(alive(children).empty());
+}
+
+TEST_CASE("Demo: a broker that is not there is said within seconds") {
+  const auto address = "127.0.0.1:" + std::to_string(free_port());
+  auto demo = start_demo({"--brokers", address});
+  const auto ended = demo->wait(30s);
+  REQUIRE(ended);
+  CHECK(ended->code == 69);
+  CHECK(contains(demo->errors(), "cannot create topic rivulet-demo-"));
+}

@@ -1,0 +1,205 @@
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+const std::string binary = RIVULET_BINARY;
+const std::string images = std::string(RIVULET_SOURCE_DIR) + "/examples/mnist/data";
+
+ProcessOptions rivulet_with(const std::vector<std::string>& arguments) {
+  ProcessOptions options;
+  options.command = {binary};
+  options.command.insert(options.command.end(), arguments.begin(), arguments.end());
+  return options;
+}
+
+RunOutput rivulet_run(const std::vector<std::string>& arguments, Duration deadline = 60s) {
+  return run(rivulet_with(arguments), deadline);
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string last_line(const std::string& text) {
+  const auto end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const auto begin = text.rfind('\n', end);
+  return text.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? -1 : begin));
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+/// `rivulet broker` with its address.
+struct Broker {
+  std::unique_ptr<Process> process;
+  std::string address;
+};
+
+Broker start_broker(const std::string& job, const std::string& topic) {
+  Broker broker;
+  auto started = Process::start(rivulet_with({"broker", "--job", job, "--topic", topic}));
+  REQUIRE(started);
+  broker.process = std::move(started).value();
+  REQUIRE(broker.process->wait_for_output("runs until", 20s));
+  const auto line = first_line(broker.process->output());
+  REQUIRE(line.starts_with("bootstrap.servers=127.0.0.1:"));
+  broker.address = line.substr(line.find('=') + 1);
+  return broker;
+}
+
+}  // namespace
+
+TEST_CASE("Program: wrong usage is exit 2, a wrong configuration 78 with place and suggestion") {
+  CHECK(rivulet_run({"run", "--nonsense"}).status.code == 2);
+  CHECK(rivulet_run({"rnu"}).status.code == 2);
+  const TempDir folder;
+  const auto file = folder.write("device.toml", "version = 1\n[job]\nname = \"t\"\n[decode]\nfrmat = \"raw\"\n").string();
+  const auto wrong = rivulet_run({"run", "--config", file});
+  CHECK(wrong.status.code == 78);
+  CHECK(contains(wrong.errors, file + ":5:1: error:"));
+  CHECK(contains(wrong.errors, "did you mean"));
+  CHECK(contains(wrong.errors, "format"));
+  CHECK(rivulet_run({"run", "--config", "/nowhere/device.toml"}).status.code == 78);
+}
+
+TEST_CASE("Program: a broker that is not there is exit 69 within seconds, and named") {
+  const TempDir folder;
+  const auto address = "127.0.0.1:" + std::to_string(free_port());
+  const auto file = folder.write("device.toml", "version = 1\n[job]\nname = \"t\"\n").string();
+  const auto said = rivulet_run({"validate", file, "--environment", "--brokers", address, "--topic", "t", "--http", "off",
+                                 "--data-dir", (folder.path() / "data").string()},
+                                30s);
+  CHECK_FALSE(said.timed_out);
+  CHECK(said.status.code == 69);
+  CHECK(contains(said.output, "fail"));
+  CHECK(contains(said.output, address));
+}
+
+TEST_CASE("Program: the broker says its address first, its limits, and ends with a signal") {
+  auto broker = start_broker("t", "rows:2");
+  CHECK(contains(broker.process->output(), "topic rows with 2 partitions"));
+  CHECK(contains(broker.process->output(), "topic rivulet.t.control with 1 partition\n"));
+  CHECK(contains(broker.process->output(), "limits:"));
+  broker.process->send_signal(SIGTERM);
+  const auto ended = broker.process->wait(10s);
+  REQUIRE(ended);
+  CHECK(ended->code == 0);
+}
+
+TEST_CASE("Program: the broker ends with its input if asked to") {
+  const auto ended = rivulet_run({"broker", "--job", "t", "--topic", "rows:1", "--until-eof"}, 20s);
+  CHECK_FALSE(ended.timed_out);
+  CHECK(ended.status.code == 0);
+}
+
+TEST_CASE("Program: what feed plays, peek shows, again and again, from where it is told") {
+  auto broker = start_broker("t", "rows:2");
+  const auto fed = rivulet_run({"feed", images, "--brokers", broker.address, "--topic", "rows", "--rates", "200,100",
+                                "--seconds", "2", "--json"});
+  REQUIRE(fed.status.code == 0);
+  const auto result = nlohmann::json::parse(last_line(fed.output));
+  CHECK(result["records"].get<int>() >= 500);
+  CHECK(result["records"].get<int>() <= 700);
+  REQUIRE(result["per_partition"].size() == 2);
+  const double ratio = result["per_partition"][0].get<double>() / result["per_partition"][1].get<double>();
+  CHECK(ratio == doctest::Approx(2).epsilon(0.1));
+
+  const std::vector<std::string> peek = {"peek", "rows", "--brokers", broker.address, "--rows", "3"};
+  const auto seen = rivulet_run(peek);
+  CHECK(seen.status.code == 0);
+  CHECK(contains(seen.output, "features [1, 28, 28] from -0.4242 to"));
+  CHECK(contains(seen.output, "target "));
+  CHECK(contains(seen.output, "3 rows shown, 0 dropped; no offset was moved"));
+  CHECK(rivulet_run(peek).output == seen.output);  // no offset was moved
+
+  auto at = peek;
+  at.insert(at.end(), {"--from", "17", "--partitions", "1", "--json"});
+  const auto seventeen = rivulet_run(at);
+  const auto row = nlohmann::json::parse(first_line(seventeen.output));
+  CHECK(row["offset"] == 17);
+  CHECK(row["partition"] == 1);
+  CHECK(row["features"].size() == 784);
+
+  auto newest = peek;
+  newest.insert(newest.end(), {"--from", "latest", "--partitions", "0", "--json"});
+  const auto last = nlohmann::json::parse(last_line(rivulet_run(newest).output));
+  CHECK(last["offset"].get<int>() + 1 == result["per_partition"][0].get<int>());
+}
+
+TEST_CASE("Program: peek ends at the end of the topic, and says why rows are dropped") {
+  auto broker = start_broker("t", "rows:1");
+  const TempDir folder;
+  const auto data = folder.write("rows.jsonl", "{\"a\": 1, \"b\": 2, \"y\": 0}\n{\"a\": 1}\n{\"a\": 3, \"b\": 4, \"y\": 9}\n").string();
+  REQUIRE(rivulet_run({"feed", data, "--brokers", broker.address, "--topic", "rows", "--rates", "1000"}).status.code == 0);
+  const auto config = folder.write("device.toml", R"(version = 1
+[job]
+name = "t"
+[decode]
+format = "json"
+json = { features = ["a", "b"], target = "y" }
+[model]
+name = "linear"
+classes = 3
+)").string();
+  const auto seen = rivulet_run({"peek", "rows", "--config", config, "--brokers", broker.address});
+  CHECK(seen.status.code == 0);
+  CHECK(contains(seen.output, "target 0"));
+  CHECK(contains(seen.output, "dropped: missing_field"));
+  CHECK(contains(seen.output, "dropped: bad_label"));
+  CHECK(contains(seen.output, "1 rows shown, 2 dropped"));
+  const auto nowhere = rivulet_run({"peek", "other", "--brokers", broker.address});
+  CHECK(nowhere.status.code == 69);
+  CHECK(contains(nowhere.errors, "other"));
+}
+
+TEST_CASE("Program: a signal ends feed with what it did so far") {
+  auto broker = start_broker("t", "rows:1");
+  auto feed = Process::start(rivulet_with({"feed", images, "--brokers", broker.address, "--topic", "rows", "--rates",
+                                           "100", "--repeat", "--json"}));
+  REQUIRE(feed);
+  REQUIRE(feed.value()->wait_for_output("records", 20s));
+  feed.value()->send_signal(SIGINT);
+  const auto ended = feed.value()->wait(10s);
+  REQUIRE(ended);
+  CHECK(ended->code == 0);
+  CHECK(nlohmann::json::parse(last_line(feed.value()->output())).contains("records"));
+}
+
+TEST_CASE("Program: one device alone trains from the broker and says so in one object") {
+  auto broker = start_broker("alone", "rows:1");
+  const TempDir folder;
+  const auto config = folder.write("device.toml", "version = 1\n[job]\nname = \"alone\"\ndevices = 1\n[source]\n"
+                                                  "topics = [\"rows\"]\n[model]\nname = \"linear\"\n").string();
+  auto feed = Process::start(rivulet_with({"feed", images, "--brokers", broker.address, "--topic", "rows", "--rates",
+                                           "400", "--seconds", "30", "--job", "alone", "--pace"}));
+  REQUIRE(feed);
+  const auto said = rivulet_run({"run", "--config", config, "--brokers", broker.address, "--data-dir",
+                                 (folder.path() / "data").string(), "--http", "off", "--stop-after", "rows=800", "--json"});
+  INFO(said.errors);
+  CHECK(said.status.code == 0);
+  const auto summary = nlohmann::json::parse(last_line(said.output));
+  REQUIRE(summary["devices"].size() == 1);
+  CHECK(summary["devices"][0]["rows_trained"].get<int>() >= 800);
+  CHECK(summary["parameters_equal"] == true);
+}
+
+TEST_CASE("Program: doctor looks at this machine and this binary") {
+  const TempDir folder;
+  const auto said = rivulet_run({"doctor", "--data-dir", (folder.path() / "data").string(), "--http", "off", "--json"});
+  CHECK(said.status.code == 0);
+  bool gloo = false;
+  for (const auto& check : nlohmann::json::parse(last_line(said.output))) {
+    CAPTURE(check.dump());
+    CHECK(check["level"] != "fail");
+    gloo = gloo || check["name"] == "Gloo copies";
+  }
+  CHECK(gloo);
+}
