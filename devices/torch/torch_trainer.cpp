@@ -48,6 +48,11 @@ struct BoundTensor {
   TensorSlot slot;
 };
 
+/// Module::to() would turn batch norm's integer count of batches into a number to average.
+void convert(const torch::Tensor& tensor, Scalar scalar) {
+  if (tensor.is_floating_point()) tensor.set_data(tensor.detach().to(dtype_of(scalar)));
+}
+
 torch::Tensor view_at(std::byte* base, const BoundTensor& bound) {
   const auto& tensor = bound.tensor;
   return torch::from_blob(base + bound.slot.begin * tensor.element_size(), bound.slot.shape,
@@ -115,7 +120,8 @@ class TorchTrainer final : public Trainer {
 TorchTrainer::TorchTrainer(const ModelConfig& config, std::shared_ptr<Network> network)
     : config_(config), network_(std::move(network)) {
   layout_.scalar = config.scalar;
-  network_->to(dtype_of(config.scalar));
+  for (const torch::Tensor& parameter : network_->parameters()) convert(parameter, config.scalar);
+  for (const torch::Tensor& buffer : network_->buffers()) convert(buffer, config.scalar);
   const auto named = network_->named_parameters();
   for (const auto& item : named) {
     append(parameters_, layout_.parameter_slots, layout_.parameters, item.key(), item.value(),
