@@ -72,6 +72,7 @@ class KafkaSource final : public RecordSource {
   Opening opening_;
   bool opened_ = false;
   Duration patience_ = std::chrono::milliseconds(250);
+  TimePoint next_attempt_{};
   std::vector<PartitionState> states_;  ///< slot i = config_.partitions[i]
   std::vector<Message> held_;           ///< what records_ points into
   std::vector<Record> records_;
@@ -135,10 +136,15 @@ Result<std::span<const Record>> KafkaSource::poll(std::size_t max_records, Durat
 
 /// Attempts last a quarter of a second at first and longer later: a far broker must be able to answer in one.
 Result<bool> KafkaSource::open(Duration max_wait) {
-  Message(rd_kafka_consumer_poll(client_->handle(), 0));  // serves the callbacks; nothing is assigned yet
+  const TimePoint now = clock_.now();
+  const Duration rest = std::clamp<Duration>(next_attempt_ - now, Duration(0), max_wait);
+  Message(rd_kafka_consumer_poll(client_->handle(),
+                                 to_ms(rest)));  // serves the callbacks; nothing is assigned yet
+  if (now + rest < next_attempt_) return false;
   const Duration patience = std::max(std::min<Duration>(patience_, config_.open_deadline), max_wait);
   const auto done = opening_.attempt(client_->handle(), patience, notices_.last_words());
   patience_ = std::min<Duration>(patience_ * 2, std::chrono::seconds(2));
+  next_attempt_ = clock_.now() + std::chrono::milliseconds(50);
   if (!done || !done.value()) return done;
   if (is_embedded(client_->handle()))
     if (auto status = connect(for_embedded(config_.properties)); !status) return status.error();

@@ -60,12 +60,20 @@ Status judge(const Event& event, const std::string& topic) {
 
 }  // namespace
 
-Status create_topic(const Properties& properties, const std::string& topic, int partitions, Duration deadline) {
+Status create_topic(const Properties& properties, const std::string& topic, int partitions,
+                    Duration deadline) {
+  return create_topic(properties, topic, partitions, deadline, {});
+}
+
+Status create_topic(const Properties& properties, const std::string& topic, int partitions, Duration deadline,
+                    const Properties& settings) {
   TextBuffer text{};
   auto client = make_client(properties);
   if (!client) return client.error();
   const NewTopic wanted(rd_kafka_NewTopic_new(topic.c_str(), partitions, -1, text.data(), text.size()));
   if (!wanted) return unavailable(topic, text.data());
+  for (const auto& [name, value] : settings)
+    rd_kafka_NewTopic_set_config(wanted.get(), name.c_str(), value.c_str());
   const Options options(rd_kafka_AdminOptions_new(client.value().get(), RD_KAFKA_ADMIN_OP_CREATETOPICS));
   const auto ms = static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(deadline).count());
   rd_kafka_AdminOptions_set_request_timeout(options.get(), ms, nullptr, 0);

@@ -1,0 +1,29 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stream/kafka/client.h"
+
+namespace rivulet::stream::kafka {
+
+/// Reads what a group has committed of the first partitions of a topic. Errors are those of the broker.
+class CommittedOffsets final : private Listener {
+ public:
+  static Result<std::unique_ptr<CommittedOffsets>> open(const Properties& properties,
+                                                        const std::string& group);
+  ~CommittedOffsets() override;
+  /// Next offset of partitions 0 .. partitions-1; -1 where nothing was committed. Blocks up to `timeout`.
+  /// Errors: unavailable.
+  Result<std::vector<std::int64_t>> read(const std::string& topic, int partitions, Duration timeout);
+  /// High watermark of each partition. Blocks up to `timeout` per partition. Errors: unavailable.
+  Result<std::vector<std::int64_t>> ends(const std::string& topic, int partitions, Duration timeout);
+
+ private:
+  CommittedOffsets() = default;
+  void client_error(int, std::string_view) noexcept override {}
+  std::unique_ptr<Client> client_;
+};
+
+}  // namespace rivulet::stream::kafka

@@ -1,0 +1,287 @@
+#include <fmt/format.h>
+#include <librdkafka/rdkafka.h>
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "core/clock.h"
+#include "stream/kafka/notices.h"
+#include "stream/kafka/producer.h"
+#include "stream/open.h"
+#include "stream/topics.h"
+
+namespace rivulet::stream {
+namespace {
+
+using namespace kafka;
+
+struct DestroyMessage {
+  void operator()(rd_kafka_message_t* message) const noexcept { rd_kafka_message_destroy(message); }
+};
+using Message = std::unique_ptr<rd_kafka_message_t, DestroyMessage>;
+
+constexpr Default consumer_defaults[] = {
+    {"auto.offset.reset", "error"},        {"enable.auto.commit", "false"},
+    {"enable.auto.offset.store", "false"}, {"check.crcs", "true"},
+    {"socket.keepalive.enable", "true"},   {"reconnect.backoff.max.ms", "2000"},
+    {"allow.auto.create.topics", "false"}, {"isolation.level", "read_committed"},
+    {"queued.max.messages.kbytes", "4096"}};
+
+/// librdkafka has no way to ask for metadata without waiting, and poll() must not wait: a thread of its own
+/// opens the log, hands it over, and ends. Until then appended records wait here, because a producer that
+/// names a missing topic makes some brokers create it, with as many partitions as they please.
+class KafkaLog final : public OrderedLog {
+ public:
+  explicit KafkaLog(const KafkaLogConfig& config)
+      : config_(config), notices_(brokers_of(config.properties), metrics_) {}
+  ~KafkaLog() override;
+  KafkaLog(const KafkaLog&) = delete;
+  KafkaLog& operator=(const KafkaLog&) = delete;
+  Status start();
+
+  Status append(std::span<const std::byte> bytes) override;
+  Result<std::span<const LogEntry>> poll(std::size_t max_entries) override;
+  [[nodiscard]] bool caught_up() const override { return stage_ == Stage::open && caught_up_; }
+
+ private:
+  enum class Stage : std::uint8_t { opening, open, failed };
+
+  // opener thread
+  void run_opener();
+  Status open();
+  Status find_topic();
+  Status create() const;
+  Status connect_consumer(const Properties& properties);
+  Status assign_from_beginning();
+  [[nodiscard]] bool go_on() const { return !stop_.load() && clock_.now() < deadline_; }
+  [[nodiscard]] Error how_to_create(const std::string& why) const;
+
+  // owner
+  Status write(std::span<const std::byte> bytes);
+  void read(std::size_t max_entries);
+  void take(Message message);
+  void note_error(const rd_kafka_message_t& message);
+
+  static constexpr std::size_t max_waiting = 1024;
+  // constant
+  KafkaLogConfig config_;
+  RealClock clock_;
+  NullMetrics metrics_;
+  // opener thread until stage_ leaves opening, then the owner
+  Notices notices_;
+  std::unique_ptr<Client> consumer_;
+  std::unique_ptr<Producer> producer_;
+  TimePoint deadline_;
+  std::int64_t end_at_open_ = 0;
+  Error failure_;
+  // shared
+  std::atomic<Stage> stage_{Stage::opening};
+  std::atomic<bool> stop_{false};
+  std::mutex waiting_mutex_;
+  std::deque<std::vector<std::byte>> waiting_;  ///< appended before the log was open
+  // owner
+  std::vector<Message> held_;
+  std::vector<LogEntry> entries_;
+  bool caught_up_ = false;
+  std::thread opener_;
+};
+
+Status KafkaLog::start() {
+  if (auto status = connect_consumer(config_.properties); !status) return status;
+  auto producer = Producer::open(config_.properties, config_.topic, config_.client_id, Duration(0),
+                                 std::chrono::seconds(30));
+  if (!producer) return producer.error();
+  producer_ = std::move(producer).value();
+  deadline_ = clock_.now() + config_.open_deadline;
+  opener_ = std::thread([this] { run_opener(); });
+  return ok();
+}
+
+KafkaLog::~KafkaLog() {
+  stop_ = true;
+  if (opener_.joinable()) opener_.join();
+  // A goodbye that was just appended should still go out, but nobody waits long for a broker that is gone.
+  if (stage_ == Stage::open) static_cast<void>(producer_->flush(std::chrono::seconds(1)));
+}
+
+void KafkaLog::run_opener() {
+  const Status opened = open();
+  const std::scoped_lock lock(waiting_mutex_);
+  if (!opened) {
+    failure_ = opened.error();
+    stage_ = Stage::failed;
+    return;
+  }
+  for (const auto& bytes : waiting_)
+    if (auto status = write(bytes); !status) failure_ = status.error();
+  waiting_.clear();
+  stage_ = Stage::open;
+}
+
+Status KafkaLog::open() {
+  if (auto status = find_topic(); !status) return status;
+  if (is_embedded(consumer_->handle()))
+    if (auto status = connect_consumer(for_embedded(config_.properties)); !status) return status;
+  return assign_from_beginning();
+}
+
+Status KafkaLog::find_topic() {
+  bool tried_to_create = false;
+  std::string last = notices_.last_words();
+  int wait_ms = 0;
+  do {
+    Message(rd_kafka_consumer_poll(consumer_->handle(), std::exchange(wait_ms, 50)));  // serves the callbacks
+    const auto count = partitions_of(consumer_->handle(), config_.topic, std::chrono::milliseconds(500));
+    if (!count) {
+      last = fmt::format("{} ({})", notices_.last_words(), count.error().message);
+      continue;
+    }
+    if (count.value() == 1) return ok();
+    if (count.value())
+      return Error{ErrorCode::unavailable,
+                   fmt::format("topic \"{}\" has {} partitions, exactly one is allowed: its records must "
+                               "have one order",
+                               config_.topic, *count.value())};
+    if (tried_to_create) continue;  // made, but not seen by every broker yet
+    if (!config_.create) return how_to_create("does not exist");
+    if (auto status = create(); !status) return how_to_create("does not exist and " + status.error().message);
+    tried_to_create = true;
+  } while (go_on());
+  if (tried_to_create) return how_to_create("was created but did not appear in time");
+  return Error{ErrorCode::unavailable,
+               fmt::format("no broker answered at {} within {:.0f} s: {}", brokers_of(config_.properties),
+                           to_seconds(config_.open_deadline), last)};
+}
+
+Status KafkaLog::create() const {
+  return create_topic(config_.properties, config_.topic, 1, std::chrono::seconds(3),
+                      {{"message.timestamp.type", "LogAppendTime"}});
+}
+
+Error KafkaLog::how_to_create(const std::string& why) const {
+  const auto brokers = brokers_of(config_.properties);
+  std::string job = config_.topic;
+  if (job.starts_with("rivulet.")) job.erase(0, 8);
+  if (job.ends_with(".control")) job.erase(job.size() - 8);
+  return {ErrorCode::unavailable,
+          fmt::format(
+              "topic \"{}\" {}. Create it with: kafka-topics.sh --create --topic {} --partitions 1 --config "
+              "message.timestamp.type=LogAppendTime --bootstrap-server {}; or, with no Kafka at all: rivulet "
+              "broker "
+              "--job {} --topic NAME:PARTITIONS",
+              config_.topic, why, config_.topic, brokers, job)};
+}
+
+Status KafkaLog::connect_consumer(const Properties& properties) {
+  // The group is never joined and nothing is committed, but librdkafka wants one for assign(). The job's own
+  // group, so that access rules need no second entry.
+  std::string group = config_.topic;
+  if (group.ends_with(".control")) group.erase(group.size() - 8);
+  std::vector<Default> defaults(std::begin(consumer_defaults), std::end(consumer_defaults));
+  defaults.emplace_back("group.id", group);
+  if (!config_.client_id.empty()) defaults.emplace_back("client.id", config_.client_id);
+  consumer_.reset();
+  auto client = Client::open(ClientKind::consumer, properties, defaults, notices_);
+  if (!client) return client.error();
+  consumer_ = std::move(client).value();
+  return ok();
+}
+
+Status KafkaLog::assign_from_beginning() {
+  std::string last = "no answer";
+  do {
+    const auto marks =
+        query_watermarks(consumer_->handle(), config_.topic, 0, std::chrono::milliseconds(500));
+    if (!marks) {
+      last = marks.error().message;
+      continue;
+    }
+    end_at_open_ = marks.value().high;
+    caught_up_ = marks.value().low >= end_at_open_;
+    PartitionList list;
+    list.add(config_.topic, 0, marks.value().low);
+    const auto code = rd_kafka_assign(consumer_->handle(), list.get());
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ok();
+    last = words_of(code);
+  } while (go_on());
+  return Error{ErrorCode::unavailable,
+               fmt::format("topic \"{}\", partition 0: its broker does not answer: {}", config_.topic, last)};
+}
+
+Status KafkaLog::write(std::span<const std::byte> bytes) {
+  const auto sent = producer_->send(0, bytes, 0);
+  if (!sent) return sent.error();
+  if (sent.value()) return ok();
+  return Error{ErrorCode::unavailable,
+               fmt::format("topic \"{}\": too many records wait to be written", config_.topic)};
+}
+
+Status KafkaLog::append(std::span<const std::byte> bytes) {
+  if (stage_ == Stage::open) return write(bytes);
+  const std::scoped_lock lock(waiting_mutex_);
+  if (stage_ == Stage::open) return write(bytes);
+  if (stage_ == Stage::failed) return failure_;
+  if (waiting_.size() == max_waiting)
+    return Error{
+        ErrorCode::unavailable,
+        fmt::format("topic \"{}\": not open yet, and {} records wait already", config_.topic, max_waiting)};
+  waiting_.emplace_back(bytes.begin(), bytes.end());
+  return ok();
+}
+
+Result<std::span<const LogEntry>> KafkaLog::poll(std::size_t max_entries) {
+  entries_.clear();
+  held_.clear();
+  const Stage stage = stage_;
+  if (stage == Stage::opening) return std::span<const LogEntry>();
+  if (stage == Stage::failed || !failure_.message.empty()) return failure_;
+  if (auto status = producer_->serve(Duration(0)); !status)
+    return Error{ErrorCode::unavailable, status.error().message};
+  read(max_entries);
+  if (!entries_.empty()) return std::span<const LogEntry>(entries_);
+  if (!notices_.hopeless().empty()) return Error{ErrorCode::unavailable, notices_.hopeless()};
+  if (auto notice = notices_.take(clock_.now())) return *notice;
+  return std::span<const LogEntry>();
+}
+
+void KafkaLog::read(std::size_t max_entries) {
+  // Errors do not count as entries, so they need a bound of their own.
+  for (std::size_t tries = 0; entries_.size() < max_entries && tries < max_entries + 16; ++tries) {
+    Message message(rd_kafka_consumer_poll(consumer_->handle(), 0));
+    if (!message) return;
+    if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+      caught_up_ = true;  // offsets before the end may be holes, so the last record does not tell
+    else if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+      note_error(*message);
+    else
+      take(std::move(message));
+  }
+}
+
+void KafkaLog::note_error(const rd_kafka_message_t& message) {
+  const std::string words =
+      message.payload != nullptr ? rd_kafka_message_errstr(&message) : words_of(message.err);
+  notices_.record_error(message.err, fmt::format("topic \"{}\": {}", config_.topic, words));
+}
+
+void KafkaLog::take(Message message) {
+  rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
+  entries_.push_back({.offset = message->offset,
+                      .append_time_ms = rd_kafka_message_timestamp(message.get(), &type),
+                      .bytes = {static_cast<const std::byte*>(message->payload), message->len}});
+  if (message->offset + 1 >= end_at_open_) caught_up_ = true;
+  held_.push_back(std::move(message));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<OrderedLog>> open_kafka_log(const KafkaLogConfig& config) {
+  auto log = std::make_unique<KafkaLog>(config);
+  if (auto status = log->start(); !status) return status.error();
+  return std::unique_ptr<OrderedLog>(std::move(log));
+}
+
+}  // namespace rivulet::stream
