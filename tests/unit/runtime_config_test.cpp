@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/rng.h"
 #include "runtime/config/config.h"
 #include "tests/support/temp_dir.h"
 
@@ -355,4 +356,34 @@ TEST_CASE("Config: every problem is found in one run, errors before warnings, in
               "device.toml: error: 'job.name' is required",
               "device.toml:4:10: warning: 'http.listen' is '0.0.0.0:1': others can read it, there is no "
               "token in this version"});
+}
+
+TEST_CASE("Config: damaged files give problems, never a crash, and a usable one can be used") {
+  const std::string good = testing::read_file(RIVULET_SOURCE_DIR "/tests/support/device.toml");
+  REQUIRE(good.size() > 1000);
+  Rng rng(99);
+  const std::string spice = "\"'[]{}=.,#\n$-_5ab\xff";
+  int usable = 0;
+  for (int i = 0; i < 1500; ++i) {
+    std::string text = good;
+    for (std::uint64_t edits = 1 + rng.below(4); edits > 0; --edits) {
+      const std::size_t at = rng.below(text.size());
+      const char c = spice[rng.below(spice.size())];
+      switch (rng.below(3)) {
+        case 0: text[at] = c; break;
+        case 1: text.erase(at, 1 + rng.below(30)); break;
+        default: text.insert(at, 1, c);
+      }
+    }
+    const Loaded loaded(text);
+    const bool is_usable = loaded.config.usable();
+    if (is_usable) ++usable;
+    REQUIRE((is_usable || !loaded.problems().empty()));
+    if (!is_usable) continue;
+    REQUIRE(!loaded.config.config.job.name.empty());
+    REQUIRE(!loaded.config.config.source.claims.empty());
+    REQUIRE(loaded.config.config.batch.min <= loaded.config.config.batch.max);
+  }
+  CHECK(usable > 100);  // many edits hit comments
+  CHECK(usable < 1400);
 }

@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <thread>
 
 #include "core/rng.h"
 #include "sync/membership/membership.h"
@@ -453,4 +455,34 @@ TEST_CASE("Membership: random starts, kills and lags, and equal prefixes give eq
     REQUIRE_MESSAGE(g.formed(abcd), "seed ", seed);
   }
   CHECK(views > 80);
+}
+
+TEST_CASE("Membership: the address book may be used by another thread while the log is read") {
+  Group g;
+  g.start("a", 2);
+  g.start("b", 2);
+  g.run(200ms);
+  REQUIRE(g.formed({"a", "b"}));
+  const auto token = g.nodes.at("a").view->token;
+  auto& book = *g.nodes.at("a").membership;
+  std::atomic<int> seen{0};
+  std::atomic<bool> stop{false};
+  std::thread connecting([&] {
+    for (int i = 0; i < 50; ++i) {
+      const std::string key = "k" + std::to_string(i);
+      if (!book.set(token, key, std::vector<std::byte>(200, static_cast<std::byte>(i)))) break;
+      bool found = false;
+      while (!found && !stop) {
+        const auto value = book.get(token, key, found);
+        if (found && value == std::vector<std::byte>(200, static_cast<std::byte>(i))) ++seen;
+      }
+    }
+    stop = true;
+  });
+  for (int i = 0; i < 10'000'000 && !stop; ++i) {
+    for (auto& entry : g.nodes) entry.second.step(g.now);
+  }
+  stop = true;
+  connecting.join();
+  CHECK(seen == 50);
 }
