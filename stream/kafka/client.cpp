@@ -64,6 +64,16 @@ Result<rd_kafka_t*> create(ClientKind kind, Conf conf) {
   return handle;
 }
 
+/// A consumer's close waits for the answers to its commits. With a deadline of our own: the brokers may be gone.
+void wait_for_commits(rd_kafka_t* consumer) {
+  rd_kafka_queue_t* queue = rd_kafka_queue_new(consumer);
+  rd_kafka_error_t* refused = rd_kafka_consumer_close_queue(consumer, queue);  // a client without a group
+  for (int i = 0; i < 40 && refused == nullptr && rd_kafka_consumer_closed(consumer) == 0; ++i)
+    if (rd_kafka_event_t* event = rd_kafka_queue_poll(queue, 25); event != nullptr) rd_kafka_event_destroy(event);
+  if (refused != nullptr) rd_kafka_error_destroy(refused);
+  rd_kafka_queue_destroy(queue);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Client>> Client::open(ClientKind kind, const Properties& properties,
@@ -92,15 +102,7 @@ Client::~Client() {
     rd_kafka_destroy(handle_);
     return;
   }
-  // A consumer's close waits for the answers to its commits. With a deadline of our own: the brokers may be
-  // gone.
-  rd_kafka_queue_t* queue = rd_kafka_queue_new(handle_);
-  rd_kafka_error_t* refused = rd_kafka_consumer_close_queue(handle_, queue);  // a client without a group
-  for (int i = 0; i < 40 && refused == nullptr && rd_kafka_consumer_closed(handle_) == 0; ++i)
-    if (rd_kafka_event_t* event = rd_kafka_queue_poll(queue, 25); event != nullptr)
-      rd_kafka_event_destroy(event);
-  if (refused != nullptr) rd_kafka_error_destroy(refused);
-  rd_kafka_queue_destroy(queue);
+  if (commits_) wait_for_commits(handle_);
   rd_kafka_destroy_flags(handle_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 

@@ -32,8 +32,8 @@ class Listener {
 /// A setting of ours that a setting of the user replaces.
 using Default = std::pair<std::string_view, std::string_view>;
 
-/// One librdkafka handle, destroyed with this object. Destruction waits at most about 3 s, and only when a
-/// commit has no coordinator to go to.
+/// One librdkafka handle, destroyed with this object. Destruction waits only for commits: at most about 3 s, when
+/// their coordinator is gone.
 class Client {
  public:
   /// Errors: invalid_config (every property that librdkafka refuses, in its words; no bootstrap.servers).
@@ -43,12 +43,14 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   [[nodiscard]] rd_kafka_s* handle() const noexcept { return handle_; }
-  [[nodiscard]] ClientKind kind() const noexcept { return kind_; }
+  /// Commits may be on their way: the end waits for their answers.
+  void expect_commits() noexcept { commits_ = true; }
 
  private:
   Client(ClientKind kind, rd_kafka_s* handle) : kind_(kind), handle_(handle) {}
   ClientKind kind_;
   rd_kafka_s* handle_;
+  bool commits_ = false;
 };
 
 /// Value of a property as the user wrote it; empty if it is not set.

@@ -301,6 +301,7 @@ Status KafkaSource::commit(std::span<const NextOffset> positions) {
   for (std::size_t i = 0; i < positions.size(); ++i)
     list.add(config_.partitions[slots.value()[i]].topic, positions[i].partition.partition,
              positions[i].offset);
+  client_->expect_commits();
   const auto code = rd_kafka_commit(client_->handle(), list.get(), 1);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ok();
   return Error{ErrorCode::source_lost, fmt::format("offsets cannot be committed: {}", words_of(code))};

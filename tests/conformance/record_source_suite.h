@@ -1,0 +1,224 @@
+#pragma once
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/rng.h"
+#include "stream/source.h"
+
+/// What every RecordSource promises, whatever stands behind it.
+namespace rivulet::testing {
+
+using Offsets = std::map<PartitionId, std::int64_t>;
+
+/// A source and the world around it. Partitions begin empty, at offset 0; produce() lets records come.
+struct SourceWorld {
+  std::string name;
+  std::vector<PartitionId> partitions;
+  /// A new source that begins at these offsets, 0 where none is given.
+  std::function<std::unique_ptr<stream::RecordSource>(const Offsets& resume)> open;
+  /// `n` more records exist in each partition (or are due from now on).
+  std::function<void(int n)> produce;
+  /// Time passes, for sources whose time stands still otherwise.
+  std::function<void()> wait = [] {};
+  /// What the record at an offset holds.
+  std::function<std::string(PartitionId, std::int64_t)> value;
+  /// What the world knows was committed, -1 for nothing; empty if it keeps no commits.
+  std::function<std::int64_t(PartitionId)> committed;
+  bool ends = false;  ///< no record comes after those produced
+  Duration poll_wait = std::chrono::milliseconds(20);
+};
+
+/// Reads with every promise about order and views checked on the way.
+class SourceReader {
+ public:
+  SourceReader(SourceWorld& world, stream::RecordSource& source, Offsets start = {})
+      : world_(world), source_(source) {
+    for (const auto id : world.partitions) next_[id] = start.contains(id) ? start[id] : 0;
+  }
+
+  /// One poll; how many records came.
+  std::size_t poll(std::size_t most) {
+    const auto records = source_.poll(most, world_.poll_wait);
+    REQUIRE_MESSAGE(records, records.error().message);
+    REQUIRE(records.value().size() <= most);
+    for (const auto& record : records.value()) {
+      REQUIRE(next_.contains(record.partition));
+      // Neither a gap nor a repetition, and the bytes are those of this very record.
+      REQUIRE(record.offset == next_[record.partition]);
+      REQUIRE_FALSE(record.tombstone);
+      const std::string text(reinterpret_cast<const char*>(record.value.data()), record.value.size());
+      REQUIRE(text == world_.value(record.partition, record.offset));
+      ++next_[record.partition];
+    }
+    if (records.value().empty()) world_.wait();
+    return records.value().size();
+  }
+
+  /// Polls until every partition stands at `offset`; false if that takes too many empty polls.
+  bool read_to(std::int64_t offset, std::size_t most) {
+    for (int idle = 0; idle < 500;) {
+      if (std::all_of(next_.begin(), next_.end(), [&](const auto& p) { return p.second >= offset; }))
+        return true;
+      idle = poll(most) == 0 ? idle + 1 : 0;
+    }
+    return false;
+  }
+
+  /// A record more than these would be a repetition or an invention: looks for one for a while.
+  void expect_nothing() {
+    for (int i = 0; i < 10; ++i) CHECK(poll(100) == 0);
+  }
+
+  Offsets& next() { return next_; }
+
+ private:
+  SourceWorld& world_;
+  stream::RecordSource& source_;
+  Offsets next_;
+};
+
+inline void source_gives_everything_in_order(SourceWorld& world) {
+  INFO(world.name);
+  auto source = world.open({});
+  SourceReader reader(world, *source);
+  world.produce(150);
+  CHECK(reader.read_to(150, 7));
+  world.produce(150);
+  CHECK(reader.read_to(300, 64));
+  for (const auto& [id, next] : reader.next()) CHECK(next == 300);
+  if (world.ends) {
+    CHECK(source->exhausted());
+    reader.expect_nothing();
+  } else {
+    CHECK_FALSE(source->exhausted());
+  }
+}
+
+inline void source_holds_back_without_room(SourceWorld& world) {
+  INFO(world.name);
+  auto source = world.open({});
+  SourceReader reader(world, *source);
+  world.produce(100);
+  CHECK(reader.read_to(30, 5));
+  Rng rng(7);
+  for (int round = 0; round < 8; ++round) {
+    for (auto i = rng.below(12); i > 0; --i) {
+      const auto none = source->poll(0, world.poll_wait);
+      REQUIRE(none);
+      REQUIRE(none.value().empty());
+      for (const auto& state : source->partitions()) CHECK(state.paused);
+      world.wait();
+    }
+    world.produce(25);
+    for (auto i = rng.below(6); i > 0; --i) reader.poll(1 + rng.below(20));
+  }
+  CHECK(reader.read_to(300, 50));
+  for (const auto& state : source->partitions()) CHECK_FALSE(state.paused);
+}
+
+inline void source_continues_at_any_offset(SourceWorld& world) {
+  INFO(world.name);
+  world.produce(300);
+  Offsets resume;
+  for (std::size_t i = 0; i < world.partitions.size(); ++i)
+    resume[world.partitions[i]] = 40 + static_cast<std::int64_t>(i);
+  auto source = world.open(resume);
+  SourceReader reader(world, *source, resume);
+  CHECK(reader.read_to(100, 9));
+  const auto seek_all = [&](std::int64_t offset) {
+    std::vector<NextOffset> positions;
+    for (const auto id : world.partitions) {
+      positions.push_back({id, offset});
+      reader.next()[id] = offset;
+    }
+    const Status status = source->seek(positions);
+    REQUIRE_MESSAGE(status, status.error().message);
+    for (const auto& state : source->partitions()) CHECK(state.next_offset == offset);
+  };
+  seek_all(10);  // back, over records handed out
+  CHECK(reader.read_to(60, 9));
+  seek_all(200);  // forward, over records never handed out
+  CHECK(reader.read_to(250, 64));
+  REQUIRE(source->poll(0, Duration(0)));
+  seek_all(0);  // and while held back
+  CHECK(reader.read_to(300, 64));
+  const NextOffset stranger[] = {{{99, 0}, 0}};
+  CHECK_FALSE(source->seek(stranger));
+}
+
+inline void source_seeks_one_partition_alone(SourceWorld& world) {
+  INFO(world.name);
+  world.produce(300);
+  auto source = world.open({});
+  SourceReader reader(world, *source);
+  Rng rng(11);
+  for (int round = 0; round < 12; ++round) {
+    for (auto i = rng.below(5); i > 0; --i) reader.poll(1 + rng.below(30));
+    const auto id = world.partitions[rng.below(world.partitions.size())];
+    const auto offset = static_cast<std::int64_t>(rng.below(250));
+    const NextOffset position[] = {{id, offset}};
+    REQUIRE(source->seek(position));
+    reader.next()[id] = offset;
+  }
+  CHECK(reader.read_to(300, 64));
+}
+
+inline void source_knows_its_partitions(SourceWorld& world) {
+  INFO(world.name);
+  auto source = world.open({});
+  SourceReader reader(world, *source);
+  REQUIRE(source->partitions().size() == world.partitions.size());
+  world.produce(300);
+  CHECK(reader.read_to(20, 3));
+  for (int i = 0; i < 200 && source->partitions()[0].high_watermark < 300; ++i) reader.poll(1);
+  for (std::size_t i = 0; i < world.partitions.size(); ++i) {
+    const auto& state = source->partitions()[i];
+    CHECK(state.id == world.partitions[i]);
+    CHECK(state.next_offset == reader.next()[state.id]);
+    CHECK(state.low_watermark == 0);
+    CHECK(state.high_watermark == 300);
+  }
+}
+
+inline void source_commits_are_kept(SourceWorld& world) {
+  INFO(world.name);
+  auto source = world.open({});
+  SourceReader reader(world, *source);
+  world.produce(300);
+  CHECK(reader.read_to(50, 16));
+  std::vector<NextOffset> positions;
+  for (std::size_t i = 0; i < world.partitions.size(); ++i)
+    positions.push_back({world.partitions[i], 30 + static_cast<std::int64_t>(i)});
+  const Status status = source->commit(positions);
+  REQUIRE_MESSAGE(status, status.error().message);
+  for (int i = 0; i < 20; ++i) reader.poll(4);  // a commit is asynchronous, reading goes on meanwhile
+  if (!world.committed) return;
+  const auto all_there = [&] {
+    return std::all_of(positions.begin(), positions.end(),
+                       [&](const auto& p) { return world.committed(p.partition) == p.offset; });
+  };
+  for (int i = 0; i < 100 && !all_there(); ++i) reader.poll(0);
+  for (const auto& position : positions) CHECK(world.committed(position.partition) == position.offset);
+  source.reset();
+  auto again = world.open({{positions[0].partition, positions[0].offset}});
+  SourceReader continued(world, *again, {{positions[0].partition, positions[0].offset}});
+  CHECK(continued.read_to(60, 16));
+}
+
+/// Each check gets a world of its own.
+inline void check_record_source(const std::function<std::unique_ptr<SourceWorld>()>& make) {
+  for (auto* check :
+       {source_gives_everything_in_order, source_holds_back_without_room, source_continues_at_any_offset,
+        source_seeks_one_partition_alone, source_knows_its_partitions, source_commits_are_kept}) {
+    const auto world = make();
+    check(*world);
+  }
+}
+
+}  // namespace rivulet::testing

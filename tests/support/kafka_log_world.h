@@ -1,0 +1,29 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "core/clock.h"
+#include "stream/open.h"
+#include "tests/conformance/ordered_log_suite.h"
+#include "tests/support/wait.h"
+
+namespace rivulet::testing {
+
+/// A control log in a topic of any broker.
+inline LogWorld kafka_log_world(const std::string& brokers, const std::string& topic) {
+  LogWorld world;
+  world.open = [brokers, topic] {
+    auto log = stream::open_kafka_log(
+        {.properties = {{"bootstrap.servers", brokers}}, .topic = topic, .client_id = "test"});
+    REQUIRE_MESSAGE(log, log.error().message);
+    return std::move(log).value();
+  };
+  // Twenty seconds of waiting in all, then something is wrong.
+  world.wait = [left = 2000]() mutable {
+    wait_until([] { return false; }, std::chrono::milliseconds(5));
+    return --left > 0;
+  };
+  return world;
+}
+
+}  // namespace rivulet::testing
