@@ -28,8 +28,9 @@ namespace {
 constexpr auto tick = std::chrono::milliseconds(20);
 /// A broken connection is believed this much later: what had arrived before it broke is handed out first.
 constexpr auto settle = std::chrono::milliseconds(5);
-/// As long at most for one that has said goodbye: our waiters may be slow to see that all has come.
-constexpr auto settle_after_bye = std::chrono::milliseconds(500);
+/// At most this long when the sentinel, on its own connection, still waits: its peer's last words may be on
+/// their way. Or when the peer has said goodbye and our waiters are slow to see that all has come.
+constexpr auto settle_longest = std::chrono::milliseconds(400);
 
 /// What the threads know of one peer.
 struct Peer {
@@ -351,7 +352,8 @@ void GlooTransport::look_at_peer(std::uint32_t index) {
   const TimePoint now = clock_.now();
   if (!peer.suspected_at) peer.suspected_at = now;
   const Duration age = now - *peer.suspected_at;
-  if (age < settle || (peer.said_bye && peer.waiting > 0 && age < settle_after_bye)) {
+  const bool unclear = !pulse.broken || (peer.said_bye && peer.waiting > 0);
+  if (age < (unclear ? settle_longest : settle)) {
     suspects_ = true;
     return;
   }

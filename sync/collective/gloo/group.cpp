@@ -20,12 +20,22 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 // Longer than any view lives. A wait() that ran out would close all pairs of this rank, healthy ones
 // included.
 constexpr auto for_ever = std::chrono::hours(24 * 365);
-constexpr int sentinel_tag = 1000;
 
-/// Messages of c10 carry a backtrace behind the first line.
-std::string first_line(const char* text) {
+// c10d makes one full mesh per device it is given and picks it by tag modulo their number. The same device
+// twice: even tags are for data; odd ones, the sentinels', have connections of their own, so that last words
+// and the end of a peer do not queue behind payloads.
+constexpr int sentinel_tag = 2001;
+constexpr int data_tag(int tag) {
+  return 2 * tag;
+}
+
+/// The sentence in the middle of "[file:line] sentence. Advice and a backtrace".
+std::string plain(const char* text) {
   std::string line(text);
-  return line.substr(0, line.find('\n'));
+  line = line.substr(0, line.find('\n'));
+  if (const auto end = line.find("] "); line.starts_with("[/") && end != std::string::npos)
+    line.erase(0, end + 2);
+  return line.substr(0, line.find(". "));
 }
 
 at::Tensor tensor_over(const void* data, std::size_t bytes) {
@@ -39,7 +49,7 @@ class GlooWork final : public Work {
     try {
       return work_->wait(for_ever) ? Waited::done : Waited::woken;
     } catch (const std::exception& e) {
-      why = first_line(e.what());
+      why = plain(e.what());
       return Waited::broken;
     }
   }
@@ -122,10 +132,10 @@ class GlooGroup final : public Group {
   }
 
   Result<std::unique_ptr<Work>> send(std::uint32_t peer, int tag, std::span<const std::byte> bytes) override {
-    return checked_post(true, peer, tag, bytes.data(), bytes.size());
+    return checked_post(true, peer, data_tag(tag), bytes.data(), bytes.size());
   }
   Result<std::unique_ptr<Work>> receive(std::uint32_t peer, int tag, std::span<std::byte> bytes) override {
-    return checked_post(false, peer, tag, bytes.data(), bytes.size());
+    return checked_post(false, peer, data_tag(tag), bytes.data(), bytes.size());
   }
   Pulse pulse(std::uint32_t peer) override;
   void say(const Obituary& last_words) override;
@@ -141,7 +151,7 @@ class GlooGroup final : public Group {
     try {
       return std::unique_ptr<Work>(std::make_unique<GlooWork>(post(sending, peer, tag, data, bytes)));
     } catch (const std::exception& e) {
-      return Error{ErrorCode::peer_lost, first_line(e.what())};
+      return Error{ErrorCode::peer_lost, plain(e.what())};
     }
   }
 
@@ -168,10 +178,13 @@ Pulse GlooGroup::pulse(std::uint32_t peer) {
       if (code.load(std::memory_order_relaxed) == 0 || !sentinel->wait(for_ever)) return pulse;
     }
     sentinel.reset();
-    pulse.told = Obituary{last_words_[peer].rank, static_cast<ErrorCode>(last_words_[peer].code - 1)};
+    const LastWords& words = last_words_[peer];
+    const bool silence = words.code == 1 + static_cast<std::uint32_t>(ErrorCode::timed_out);
+    pulse.told = Obituary{words.rank < last_words_.size() ? words.rank : peer,
+                          silence ? ErrorCode::timed_out : ErrorCode::peer_lost};
   } catch (const std::exception& e) {
     pulse.broken = true;
-    pulse.why = first_line(e.what());
+    pulse.why = plain(e.what());
   }
   return pulse;
 }
@@ -210,14 +223,14 @@ std::unique_ptr<Group> connect_group(const ConnectRequest& request, ConnectFailu
     options->threads = 1;  // point to point uses none of them
     {
       const BatchScheduling batch;
-      options->devices.push_back(ProcessGroup::createDeviceForHostname(request.address, false));
+      options->devices.assign(2, ProcessGroup::createDeviceForHostname(request.address, false));
     }
     const auto world = static_cast<int>(request.view.world());
     auto group = c10::make_intrusive<ProcessGroup>(c10::make_intrusive<BookStore>(rendezvous),
                                                    static_cast<int>(request.view.rank), world, options);
     return std::make_unique<GlooGroup>(std::move(group), request.view.rank, request.view.world());
   } catch (const std::exception& e) {
-    failure = rendezvous.explain(first_line(e.what()));
+    failure = rendezvous.explain(plain(e.what()));
   }
   return nullptr;
 }
