@@ -5,7 +5,7 @@
 #include "tests/support/group_support.h"
 
 using namespace rivulet;
-using namespace rivulet::test;
+using namespace rivulet::testing;
 using sync::policy::Mode;
 
 namespace {

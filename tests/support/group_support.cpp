@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace rivulet::test {
+namespace rivulet::testing {
 
 runtime::LoadedConfig linear_job(std::uint32_t devices) {
   runtime::LoadedConfig loaded;
@@ -37,4 +37,4 @@ std::unique_ptr<runtime::SimulatedGroup> build_group(const runtime::LoadedConfig
   return std::move(built).value();
 }
 
-}  // namespace rivulet::test
+}  // namespace rivulet::testing

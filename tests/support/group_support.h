@@ -5,7 +5,7 @@
 
 #include "runtime/wiring/simulation.h"
 
-namespace rivulet::test {
+namespace rivulet::testing {
 
 /// A small job that needs no file, no LibTorch and no network: linear model, synthetic rows of 8 numbers.
 runtime::LoadedConfig linear_job(std::uint32_t devices);
@@ -33,4 +33,4 @@ class RecordingDecisions final : public runtime::DecisionLog {
   std::vector<RecordedRound>& into_;
 };
 
-}  // namespace rivulet::test
+}  // namespace rivulet::testing

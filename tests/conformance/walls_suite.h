@@ -1,0 +1,162 @@
+#pragma once
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/wiring/simulation.h"
+#include "tests/support/group_support.h"
+#include "tests/support/real_node.h"
+
+/// The walls later work needs (architecture §3, §4): test-only parts that run through Worker and SyncSession as they are,
+/// over every kind of wire.
+namespace rivulet::testing {
+
+/// What a finished run of a group left behind, whatever it ran over.
+struct GroupOutcome {
+  std::vector<std::string> digests;             ///< by device
+  std::vector<std::uint64_t> steps;
+  std::vector<std::uint64_t> rows_trained;      ///< counted by the owners
+  std::vector<std::uint64_t> group_rows;
+  std::vector<std::uint64_t> rows_waiting;
+  std::vector<std::optional<Error>> errors;
+  std::vector<std::map<PartitionId, runtime::PartitionProgress>> partitions;
+  std::vector<RecordedRound> rounds;            ///< as device 0 saw them
+  std::vector<float> parameters;                ///< of device 0
+  std::uint64_t copies_to_host = 0;             ///< of a copying device 0
+};
+
+struct WallsRun {
+  runtime::LoadedConfig loaded;
+  runtime::StopAfter stop_after;
+  std::size_t records = 4000;
+  bool copying_device = false;
+  std::function<std::vector<std::byte>(std::size_t device, std::size_t index)> row;  ///< null = linear rows
+};
+/// Runs a group to its end over one kind of wire.
+using RunGroup = std::function<GroupOutcome(const WallsRun&)>;
+
+GroupOutcome run_simulated(const WallsRun& run);
+GroupOutcome run_on_threads(const WallsRun& run, const std::function<sync::Connect(std::size_t)>& connect_of);
+
+inline WallsRun walls_run(const std::string& policy, std::uint32_t devices = 3, std::uint64_t rounds = 30) {
+  WallsRun run;
+  run.loaded = linear_job(devices);
+  run.loaded.config.batch.policy = policy;
+  run.stop_after.rounds = rounds;
+  return run;
+}
+
+inline void check_agreed(const GroupOutcome& out) {
+  for (std::size_t i = 0; i < out.digests.size(); ++i) {
+    INFO("device ", i, ": ", out.errors[i] ? out.errors[i]->message : "no error");
+    CHECK_FALSE(out.errors[i]);
+    CHECK(out.digests[i] == out.digests[0]);
+    CHECK(out.steps[i] == out.steps[0]);
+    CHECK(out.group_rows[i] == out.group_rows[0]);
+  }
+}
+
+inline void walls_suite(const RunGroup& run_group) {
+  SUBCASE("scripted batches, zero rows included, give the bits they give everywhere") {
+    const auto run = walls_run("scripted", 4, 60);
+    const auto out = run_group(run);
+    check_agreed(out);
+    CHECK(out.steps[0] == 60);
+    CHECK(out.digests[0] == run_simulated(run).digests[0]);
+    bool zero_seen = false;
+    for (const auto& r : out.rounds)
+      for (const auto& f : r.table.facts) zero_seen = zero_seen || f.rows == 0;
+    CHECK(zero_seen);
+  }
+  SUBCASE("a collective that fails after encode leaves the state as it was and the rows to their owner") {
+    const auto out = run_group(walls_run("fails_in_round_5"));
+    const auto before = run_simulated(walls_run("scripted", 3, 1));
+    for (std::size_t i = 0; i < out.errors.size(); ++i) {
+      REQUIRE(out.errors[i]);
+      CHECK(out.errors[i]->message.find("planted failure") != std::string::npos);
+      CHECK(out.digests[i] == out.digests[0]);
+      CHECK(out.steps[i] == out.steps[0]);
+      std::uint64_t folded = 0;
+      for (const auto& [id, p] : out.partitions[i]) folded += p.trained;
+      CHECK(folded == out.group_rows[i]);
+      CHECK(out.rows_waiting[i] >= 8);
+    }
+    CHECK(out.steps[0] == 4);  // rounds 1..4 applied: round 0 had no rows, round 5 failed
+    CHECK(out.digests[0] != before.digests[0]);
+  }
+  SUBCASE("local, local, parameters: intervals stay pending, then are announced") {
+    const auto out = run_group(walls_run("local_local_parameters", 3, 10));
+    check_agreed(out);
+    CHECK(out.steps[0] == 10);
+    std::size_t local_rounds = 0;
+    for (const auto& r : out.rounds) {
+      const auto& f = r.table.facts[0];
+      if (r.plan.mode == sync::policy::Mode::local) ++local_rounds;
+      if (r.plan.mode != sync::policy::Mode::parameters) continue;
+      CHECK(f.rows_since_sync == 16);
+      CHECK(f.rows == 8);
+      CHECK(f.interval.rows_trained == 24);
+      CHECK(f.interval.next.offset - f.interval.first.offset == 24);
+    }
+    CHECK(local_rounds == 20);
+    CHECK(out.group_rows[0] == 10 * 3 * 24);
+    for (const auto& [id, p] : out.partitions[1]) CHECK(p.next.offset == static_cast<std::int64_t>(p.trained));
+  }
+  SUBCASE("a codec whose length depends on the data") {
+    auto run = walls_run("nonzero_codec", 3, 20);
+    const auto out = run_group(run);
+    check_agreed(out);
+    run.loaded.config.batch.policy = "two_phases";
+    CHECK(out.group_rows[0] == run_simulated(run).group_rows[0]);
+  }
+  SUBCASE("a collective of two dependent phases") {
+    const auto out = run_group(walls_run("two_phases", 3, 20));
+    check_agreed(out);
+    CHECK(out.steps[0] == 20);
+  }
+  SUBCASE("8 rows move from device 0 to device 1 before compute; their owner announces them") {
+    const auto out = run_group(walls_run("move_rows", 3, 20));
+    check_agreed(out);
+    for (const auto& r : out.rounds) {
+      if (r.plan.mode != sync::policy::Mode::gradients) continue;
+      CHECK(r.table.facts[0].rows == 8);
+      CHECK(r.table.facts[1].rows == 24);
+      CHECK(r.table.facts[2].rows == 16);
+      for (const auto& f : r.table.facts) CHECK(f.interval.rows_trained == 16);
+    }
+    CHECK(out.rows_trained[0] == out.rows_trained[2]);
+  }
+  SUBCASE("a device whose gradients need a copy to be seen by the host") {
+    auto run = walls_run("scripted", 3, 20);
+    const auto plain = run_simulated(run);
+    run.copying_device = true;
+    run.loaded.config.model.name = "copying_linear";
+    const auto out = run_group(run);
+    check_agreed(out);
+    CHECK(out.copies_to_host > 0);
+    CHECK(out.digests[0] == plain.digests[0]);
+  }
+  SUBCASE("a decoder, a policy and a model added by adding files only") {
+    auto run = walls_run("scripted", 2, 30);
+    run.loaded.config.decode.format = "hex";
+    run.loaded.config.decode.shape = {2};
+    run.loaded.config.model.name = "bias";
+    run.loaded.config.train.loss = "mse";
+    run.loaded.config.train.momentum = 0;
+    run.row = [](std::size_t, std::size_t) {
+      const std::string text = "3:00ff";
+      const auto* p = reinterpret_cast<const std::byte*>(text.data());
+      return std::vector<std::byte>(p, p + text.size());
+    };
+    const auto out = run_group(run);
+    check_agreed(out);
+    REQUIRE(out.parameters.size() == 1);
+    CHECK(out.parameters[0] > 2.5F);  // every target is 3
+    CHECK(out.parameters[0] <= 3.0F);
+  }
+}
+
+}  // namespace rivulet::testing

@@ -1,0 +1,26 @@
+#include "tests/support/parts/parts.h"
+
+namespace rivulet::testing {
+namespace {
+
+template <class Entry>
+std::vector<const Entry*> both(std::span<const Entry* const> a, std::span<const Entry* const> b) {
+  std::vector<const Entry*> all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+}  // namespace
+
+PartsCatalog::PartsCatalog()
+    : decoders_(both(stream::builtin_decoders(), stream::part_decoders())),
+      models_(both(devices::builtin_models(), devices::part_models())),
+      policies_(both(sync::policy::builtin_policies(), sync::policy::part_policies())),
+      codecs_(both(sync::builtin_codecs(), sync::part_codecs())),
+      aggregations_(both(sync::builtin_aggregations(), sync::part_aggregations())) {}
+
+runtime::Catalog PartsCatalog::catalog() const {
+  return {decoders_, models_, {policies_, codecs_, aggregations_}};
+}
+
+}  // namespace rivulet::testing

@@ -1,0 +1,37 @@
+#pragma once
+#include "runtime/catalog.h"
+
+/// The test-only parts of this folder: each is one file, found by the build as the product's own are.
+namespace rivulet::stream {
+std::span<const DecoderEntry* const> part_decoders() noexcept;
+}
+namespace rivulet::devices {
+std::span<const ModelEntry* const> part_models() noexcept;
+}
+namespace rivulet::sync::policy {
+std::span<const PolicyEntry* const> part_policies() noexcept;
+}
+namespace rivulet::sync {
+std::span<const CodecEntry* const> part_codecs() noexcept;
+std::span<const AggregationEntry* const> part_aggregations() noexcept;
+}  // namespace rivulet::sync
+
+namespace rivulet::testing {
+
+/// The product's catalog and the parts of this folder behind it. Owns the lists; keep it while nodes live.
+class PartsCatalog {
+ public:
+  PartsCatalog();
+  [[nodiscard]] runtime::Catalog catalog() const;
+  /// Adds a model of the test's own.
+  void add(const devices::ModelEntry& model) { models_.push_back(&model); }
+
+ private:
+  std::vector<const stream::DecoderEntry*> decoders_;
+  std::vector<const devices::ModelEntry*> models_;
+  std::vector<const sync::policy::PolicyEntry*> policies_;
+  std::vector<const sync::CodecEntry*> codecs_;
+  std::vector<const sync::AggregationEntry*> aggregations_;
+};
+
+}  // namespace rivulet::testing

@@ -1,0 +1,91 @@
+#include <cstdio>
+#include <thread>
+
+#include "stream/open.h"
+#include "sync/membership/membership.h"
+#include "tests/conformance/walls_suite.h"
+#include "tests/support/copying_device.h"
+
+namespace rivulet::testing {
+namespace {
+
+PartsCatalog catalog_for(const WallsRun& run) {
+  PartsCatalog parts;
+  if (run.copying_device) parts.add(copying_linear);
+  return parts;
+}
+
+std::unique_ptr<stream::RecordSource> source_for(const WallsRun& run, std::size_t device, const Clock& clock) {
+  if (!run.row) return linear_source(run.loaded.config, device, run.records, clock);
+  return prepared_source(device, run.records, [&](std::size_t i) { return run.row(device, i); }, clock);
+}
+
+void take(GroupOutcome& out, runtime::Node& node) {
+  const auto digest = runtime::digest_of(node.state(), node.device());
+  out.digests.push_back(digest ? digest.value().hex() : digest.error().message);
+  out.steps.push_back(node.state().step);
+  out.group_rows.push_back(node.state().rows);
+  out.rows_trained.push_back(node.status().rows_trained.load());
+  out.rows_waiting.push_back(node.rows().waiting());
+  out.errors.push_back(node.worker().ending().error);
+  out.partitions.push_back(node.state().partitions);
+  if (out.digests.size() > 1) return;
+  const auto host = node.device().to_host(node.state().model.parameters());
+  if (host && host.value().scalar == Scalar::f32) {
+    const auto p = host.value().as<float>();
+    out.parameters.assign(p.begin(), p.end());
+  }
+  if (const auto* copying = dynamic_cast<CopyingDevice*>(&node.device())) out.copies_to_host = copying->copies_to_host();
+}
+
+std::unique_ptr<runtime::DecisionLog> decisions_for(std::size_t device, std::vector<RecordedRound>& rounds) {
+  if (device == 0) return std::make_unique<RecordingDecisions>(rounds);
+  return runtime::make_null_decision_log();
+}
+
+}  // namespace
+
+GroupOutcome run_simulated(const WallsRun& run) {
+  GroupOutcome out;
+  const PartsCatalog parts = catalog_for(run);
+  runtime::SimulatedParts outside;
+  outside.catalog = parts.catalog();
+  outside.source = [&](std::size_t device, const Clock& clock) { return source_for(run, device, clock); };
+  outside.decisions = [&](std::size_t device) { return decisions_for(device, out.rounds); };
+  if (run.copying_device)
+    outside.device = [](std::size_t, VirtualClock&) { return std::make_unique<CopyingDevice>(); };
+  runtime::SimulateOptions options;
+  options.stop_after = run.stop_after;
+  options.link = {std::chrono::milliseconds(1), 1e8};
+  auto group = build_group(run.loaded, options, std::move(outside));
+  group->run_until([&] { return group->seconds() > 600; });
+  for (std::size_t i = 0; i < group->size(); ++i) take(out, group->node(i));
+  return out;
+}
+
+GroupOutcome run_on_threads(const WallsRun& run, const std::function<sync::Connect(std::size_t)>& connect_of) {
+  GroupOutcome out;
+  const PartsCatalog parts = catalog_for(run);
+  const RealClock clock;
+  sync::membership::MemoryLog log;
+  std::vector<std::unique_ptr<RealNode>> nodes;
+  for (std::size_t device = 0; device < run.loaded.config.job.devices; ++device) {
+    RealNode::Outside outside;
+    outside.source = source_for(run, device, clock);
+    if (run.copying_device) outside.device = std::make_unique<CopyingDevice>();
+    outside.log = log.open();
+    outside.connect = connect_of(device);
+    outside.decisions = decisions_for(device, out.rounds);
+    nodes.push_back(std::make_unique<RealNode>(config_of_device(run.loaded, device),
+                                               runtime::RunOptions{.stop_after = run.stop_after}, parts.catalog(),
+                                               clock, std::move(outside)));
+  }
+  for (auto& node : nodes) node->start();
+  for (auto& node : nodes)
+    if (!node->wait(std::chrono::seconds(60))) std::fprintf(stderr, "a device did not end within 60 s: %s\n",
+                                                            node->node().status().phrase().c_str());
+  for (auto& node : nodes) take(out, node->node());
+  return out;
+}
+
+}  // namespace rivulet::testing
