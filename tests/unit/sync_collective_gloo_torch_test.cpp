@@ -1,0 +1,159 @@
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "core/clock.h"
+#include "sync/collective/gloo/bind_address.h"
+#include "sync/collective/gloo/group.h"
+#include "sync/collective/gloo/quiet_stdout.h"
+#include "sync/collective/gloo/rank_address.h"
+#include "sync/collective/gloo_transport.h"
+
+namespace {
+
+using namespace rivulet;
+using namespace rivulet::sync::gloo_door;
+
+std::string output_of(const std::string& command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), &pclose);
+  REQUIRE(pipe);
+  std::string text;
+  std::array<char, 4096> buffer{};
+  while (const auto n = fread(buffer.data(), 1, buffer.size(), pipe.get())) text.append(buffer.data(), n);
+  return text;
+}
+
+TEST_CASE("Gloo shim: the process group has the size that LibTorch gives it") {
+  CHECK(process_group_bytes() == 544);
+}
+
+TEST_CASE("Gloo shim: this program asks LibTorch for no symbol of gloo itself") {
+  const std::string self = "/proc/" + std::to_string(getpid()) + "/exe";
+  const std::string undefined = output_of("nm -DC --undefined-only " + self);
+  REQUIRE(undefined.find("c10d::ProcessGroupGloo::") != std::string::npos);
+  std::istringstream lines(undefined);
+  for (std::string line; std::getline(lines, line);) {
+    const auto name = line.substr(line.find_first_not_of(" Uwv"));
+    const bool asks = name.starts_with("gloo::") || name.find("for gloo::") != std::string::npos;
+    CHECK_MESSAGE(!asks, line);
+  }
+}
+
+TEST_CASE("Gloo bind: an interface, an address and a name of this machine become a numeric address") {
+  for (const char* bind : {"lo", "127.0.0.1", "localhost"}) {
+    const auto address = local_address(bind);
+    REQUIRE(address);
+    CHECK((address.value() == "127.0.0.1" || address.value() == "::1"));
+  }
+  CHECK(local_address("127.0.0.2").value() == "127.0.0.2");
+}
+
+TEST_CASE("Gloo bind: a wildcard and what is not local are refused by name") {
+  const RealClock clock;
+  for (const char* bind : {"0.0.0.0", "::", "192.0.2.1", "no-such-interface0", ""}) {
+    sync::GlooConfig config;
+    config.bind = bind;
+    const auto connect = sync::make_gloo_connect(config, clock);
+    REQUIRE_FALSE(connect);
+    CHECK(connect.error().code == ErrorCode::invalid_config);
+    CHECK(connect.error().message.find("sync.bind = \"" + std::string(bind) + "\"") != std::string::npos);
+  }
+}
+
+TEST_CASE("Gloo advertise: a name or a wildcard is refused") {
+  const RealClock clock;
+  for (const char* advertise : {"0.0.0.0", "::", "edge.example"}) {
+    sync::GlooConfig config;
+    config.advertise = advertise;
+    const auto connect = sync::make_gloo_connect(config, clock);
+    REQUIRE_FALSE(connect);
+    CHECK(connect.error().code == ErrorCode::invalid_config);
+  }
+}
+
+// ---- advertised addresses
+// -----------------------------------------------------------------------------------------
+
+Blob blob_of(const std::string& ip, std::uint16_t port) {
+  sockaddr_storage storage{};
+  auto& in = reinterpret_cast<sockaddr_in&>(storage);
+  in.sin_family = AF_INET;
+  in.sin_port = htons(port);
+  REQUIRE(inet_pton(AF_INET, ip.c_str(), &in.sin_addr) == 1);
+  const std::string host = "edge";
+  Blob blob(8 + host.size() + 8 + sizeof storage + 8 + 3 * 8);
+  const std::uint64_t host_length = host.size(), address_length = sizeof storage + 8;
+  std::memcpy(blob.data(), &host_length, 8);
+  std::memcpy(blob.data() + 8, host.data(), host.size());
+  std::memcpy(blob.data() + 8 + host.size(), &address_length, 8);
+  std::memcpy(blob.data() + 8 + host.size() + 8, &storage, sizeof storage);
+  return blob;
+}
+
+std::string ip_in(const Blob& blob) {
+  const auto address = address_in(blob);
+  REQUIRE(address);
+  char text[64];
+  inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(*address).sin_addr, text, sizeof text);
+  return text;
+}
+
+TEST_CASE("Gloo advertise: travels behind the address and comes back") {
+  const auto sealed = unseal(seal(blob_of("10.0.0.5", 4000), "34.1.2.3"));
+  REQUIRE(sealed);
+  CHECK(sealed->advertise == "34.1.2.3");
+  CHECK(sealed->blob == blob_of("10.0.0.5", 4000));
+  CHECK_FALSE(unseal({}));
+  CHECK_FALSE(unseal({1, 2, 3}));
+  CHECK_FALSE(unseal({200, 0xad}));
+}
+
+TEST_CASE("Gloo advertise: without one an address passes unchanged") {
+  const Sealed a{blob_of("10.0.0.5", 4000), ""}, b{blob_of("10.0.0.6", 4000), ""};
+  CHECK(blob_for(0, a, 1, b).value() == b.blob);
+}
+
+TEST_CASE("Gloo advertise: one side dials the advertised address and the other listens") {
+  // Local addresses above the public ones: both could dial, the lower rank does.
+  const Sealed a{blob_of("192.168.0.5", 4000), "34.0.0.5"}, b{blob_of("192.168.7.6", 4000), "34.0.0.6"};
+  CHECK(ip_in(blob_for(0, a, 1, b).value()) == "34.0.0.6");
+  CHECK(ip_in(blob_for(1, b, 0, a).value()) == "255.255.255.255");
+  // Only the one that advertises nothing can dial.
+  const Sealed c{blob_of("172.16.0.9", 4000), ""}, d{blob_of("10.0.0.9", 4000), "34.0.0.9"};
+  CHECK(ip_in(blob_for(0, c, 1, d).value()) == "34.0.0.9");
+  CHECK(ip_in(blob_for(1, d, 0, c).value()) == "255.255.255.255");
+}
+
+TEST_CASE("Gloo advertise: two devices that could not dial each other are told so") {
+  const Sealed a{blob_of("10.0.0.5", 4000), "34.0.0.5"}, b{blob_of("10.0.0.6", 4000), "34.0.0.6"};
+  const auto blob = blob_for(0, a, 1, b);
+  REQUIRE_FALSE(blob);
+  CHECK(blob.error().code == ErrorCode::invalid_config);
+  CHECK(blob.error().message.find("sync.advertise") != std::string::npos);
+}
+
+TEST_CASE("Gloo output: what Gloo prints while connecting is dropped, the rest passes") {
+  QuietStdout::install();
+  std::cout.flush();
+  {
+    const QuietStdout quiet;
+    std::cout << "this line must not be seen" << std::endl;
+  }
+  CHECK(std::cout.good());
+  const std::string self = "/proc/" + std::to_string(getpid()) + "/exe";
+  if (std::getenv("RIVULET_TEST_INNER") == nullptr) {
+    const std::string text = output_of("RIVULET_TEST_INNER=1 " + self + " -tc='Gloo output*'");
+    CHECK(text.find("must not be seen") == std::string::npos);
+    CHECK(text.find("Status: SUCCESS") != std::string::npos);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,98 @@
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "sync/codec/codec.h"
+#include "sync/collective/aggregation.h"
+
+namespace {
+
+using namespace rivulet;
+using sync::PayloadHeader;
+
+const PayloadHeader sample{
+    .view = 0x0102030405060708, .round = 0x1112131415161718, .codec = 0x2122, .length = 0x3132};
+
+std::string hex(std::span<const std::byte> bytes) {
+  std::string text;
+  for (const std::byte b : bytes) {
+    text += "0123456789abcdef"[static_cast<unsigned>(b) >> 4];
+    text += "0123456789abcdef"[static_cast<unsigned>(b) & 15];
+  }
+  return text;
+}
+
+TEST_CASE("Payload header: has these 64 bytes, on every machine") {
+  const auto bytes = sync::encode_header(sample);
+  CHECK(hex(bytes) ==
+        "5256504c01002221"  // RVPL, version, codec
+        "0807060504030201"
+        "1817161514131211"
+        "3231000000000000"                                  // view, round, length
+        "000000000000000000000000000000000000000000000000"  // reserved
+        "e56e6cd63537cbcf");                                // XXH3 of the rest
+}
+
+TEST_CASE("Payload header: comes back as it was") {
+  const auto decoded = sync::decode_header(sync::encode_header(sample));
+  REQUIRE(decoded);
+  CHECK(decoded.value() == sample);
+}
+
+TEST_CASE("Payload header: any changed byte is refused") {
+  for (std::size_t i = 0; i < sync::payload_header_bytes; ++i) {
+    auto bytes = sync::encode_header(sample);
+    bytes[i] ^= std::byte{1};
+    const auto decoded = sync::decode_header(bytes);
+    REQUIRE_FALSE(decoded);
+    CHECK(decoded.error().code == ErrorCode::protocol);
+  }
+  CHECK_FALSE(sync::decode_header({}));
+}
+
+std::unique_ptr<sync::Codec> dense() {
+  for (const auto* entry : sync::builtin_codecs()) {
+    if (entry->name == "dense") return entry->make();
+  }
+  return nullptr;
+}
+
+template <class T>
+GradientView over(std::vector<T>& numbers) {
+  return {.data = reinterpret_cast<std::byte*>(numbers.data()),
+          .count = numbers.size(),
+          .scalar = sizeof(T) == 4 ? Scalar::f32 : Scalar::f64};
+}
+
+TEST_CASE_TEMPLATE("Codec dense: adds weight times the numbers, in either type", T, float, double) {
+  auto codec = dense();
+  REQUIRE(codec);
+  std::vector<T> in{1, -2, 4, 0}, sum{10, 10, 10, 10};
+  std::vector<std::byte> bytes(codec->bytes_max(in.size(), over(in).scalar) + 1);
+  const auto used = codec->encode(over(in), 0.25, 1.0, bytes);
+  REQUIRE(used);
+  CHECK(used.value() == 4 * sizeof(T));
+  CHECK(codec->decode_add(std::span(bytes).first(used.value()), over(sum)));
+  CHECK(sum == std::vector<T>{10.25, 9.5, 11, 10});
+  CHECK(in == std::vector<T>{1, -2, 4, 0});
+}
+
+TEST_CASE("Codec dense: a payload of another length is refused and adds nothing") {
+  auto codec = dense();
+  std::vector<float> sum{1, 2};
+  for (const std::size_t size : {0U, 7U, 9U, 16U}) {
+    const auto added = codec->decode_add(std::vector<std::byte>(size), over(sum));
+    REQUIRE_FALSE(added);
+    CHECK(added.error().code == ErrorCode::protocol);
+  }
+  CHECK(sum == std::vector<float>{1, 2});
+}
+
+TEST_CASE("Codec dense: reads host memory only") {
+  auto codec = dense();
+  CHECK(codec->accepts(MemoryKind::host));
+  CHECK(codec->accepts(MemoryKind::pinned));
+  CHECK_FALSE(codec->accepts(MemoryKind::device));
+}
+
+}  // namespace
