@@ -26,12 +26,14 @@ std::string bind_trouble(const std::string& host, int port) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  if (const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found); error != 0) {
+  if (const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+      error != 0) {
     return ::gai_strerror(error);
   }
   const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1;
-  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);  // as servers do: TIME_WAIT is no obstacle
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes,
+               sizeof yes);  // as servers do: TIME_WAIT is no obstacle
   const bool bound = ::bind(socket, found->ai_addr, found->ai_addrlen) == 0 && ::listen(socket, 1) == 0;
   const int error = errno;
   ::close(socket);
@@ -41,7 +43,9 @@ std::string bind_trouble(const std::string& host, int port) {
 
 Check topic_check(const Config& config, const std::string& topic) {
   const auto count = stream::partition_count(config.source.kafka_properties, topic, std::chrono::seconds(5));
-  if (!count) return {"topic " + topic, CheckLevel::fail, count.error().message, "is the broker up, and the name right?"};
+  if (!count)
+    return {"topic " + topic, CheckLevel::fail, count.error().message,
+            "is the broker up, and the name right?"};
   for (const auto& [claimed, partition] : config.source.claims) {
     if (claimed == topic && partition >= count.value()) {
       return {"topic " + topic, CheckLevel::fail,
@@ -57,11 +61,12 @@ Check control_topic_check(const Config& config) {
   const auto count = stream::partition_count(config.source.kafka_properties, topic, std::chrono::seconds(5));
   if (!count) {
     return {"topic " + topic, CheckLevel::warn, "not there yet",
-            "the first device makes it if the broker allows that; else: kafka-topics.sh --create --topic " + topic +
-                " --partitions 1"};
+            "the first device makes it if the broker allows that; else: kafka-topics.sh --create --topic " +
+                topic + " --partitions 1"};
   }
   if (count.value() == 1) return {"topic " + topic, CheckLevel::ok, "1 partition", ""};
-  return {"topic " + topic, CheckLevel::fail, fmt::format("has {} partitions, exactly one is allowed", count.value()),
+  return {"topic " + topic, CheckLevel::fail,
+          fmt::format("has {} partitions, exactly one is allowed", count.value()),
           "use another job.name, or delete this topic"};
 }
 
@@ -71,8 +76,9 @@ std::string render_check(const Check& check, bool colour) {
   static constexpr const char* colours[] = {"32", "33", "31"};
   const auto level = static_cast<std::size_t>(check.level);
   const auto word = fmt::format("{:<5}", level_names[level]);
-  auto text = fmt::format("{} {:<20} {}", colour ? fmt::format("\x1b[{}m{}\x1b[0m", colours[level], word) : word,
-                          check.name, check.value);
+  auto text =
+      fmt::format("{} {:<20} {}", colour ? fmt::format("\x1b[{}m{}\x1b[0m", colours[level], word) : word,
+                  check.name, check.value);
   if (!check.hint.empty()) text += fmt::format("\n      hint: {}", check.hint);
   return text;
 }

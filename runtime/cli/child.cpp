@@ -22,6 +22,7 @@ namespace {
 
 std::vector<char*> pointers_to(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 1);
   for (auto& s : strings) pointers.push_back(s.data());
   pointers.push_back(nullptr);
   return pointers;
@@ -82,7 +83,8 @@ Result<Child> Child::start(Spec spec) {
   if (out >= 0) ::close(out);
   if (log >= 0) ::close(log);
   if (pid < 0) {
-    return Error{ErrorCode::io, fmt::format("cannot start {}: {}", spec.name, std::generic_category().message(error))};
+    return Error{ErrorCode::io,
+                 fmt::format("cannot start {}: {}", spec.name, std::generic_category().message(error))};
   }
   ::setpgid(pid, pid);  // the child does it too; whoever is first
   return Child(std::move(spec), pid);
@@ -148,6 +150,8 @@ void end_all(std::vector<Child*> children, double patience_s) {
   }
 }
 
-void pause_ms(int milliseconds) noexcept { ::poll(nullptr, 0, milliseconds); }
+void pause_ms(int milliseconds) noexcept {
+  ::poll(nullptr, 0, milliseconds);
+}
 
 }  // namespace rivulet::runtime::cli

@@ -7,9 +7,10 @@
 
 namespace rivulet::runtime::cli {
 
-/// Another process of this same binary. It has a process group of its own (so that Ctrl-C reaches only its parent, who
-/// decides), an environment without RIVULET_* (so that only its arguments count), and dies with this process,
-/// however this one dies. Owner: the thread that started it; that thread must live as long as the child.
+/// Another process of this same binary. It has a process group of its own (so that Ctrl-C reaches only its
+/// parent, who decides), an environment without RIVULET_* (so that only its arguments count), and dies with
+/// this process, however this one dies. Owner: the thread that started it; that thread must live as long as
+/// the child.
 class Child {
  public:
   struct Spec {

@@ -40,7 +40,8 @@ std::vector<std::string> flags_of(const CLI::App& app) {
 
 std::vector<std::string> commands_of(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
   return names;
 }
 
@@ -68,7 +69,8 @@ ExitCode explain(Terminal& terminal, const CLI::App& root, const CLI::ParseError
   if (!left.empty()) {
     const auto& word = left.front();
     const char* what = word.starts_with("-") ? "flag" : (takes_commands ? "command" : "argument");
-    return wrong_usage(terminal, app, fmt::format("unknown {} '{}'{}", what, word, suggestion_for(app, word)));
+    return wrong_usage(terminal, app,
+                       fmt::format("unknown {} '{}'{}", what, word, suggestion_for(app, word)));
   }
   if (takes_commands && app.get_subcommands().empty()) {
     terminal.err << app.help();
@@ -79,9 +81,9 @@ ExitCode explain(Terminal& terminal, const CLI::App& root, const CLI::ParseError
 
 std::vector<std::unique_ptr<Command>> make_commands(CLI::App& root) {
   std::vector<std::unique_ptr<Command>> commands;
-  for (auto* make : {make_run_command, make_demo_command, make_feed_command, make_broker_command, make_peek_command,
-                     make_simulate_command, make_config_command, make_validate_command, make_doctor_command,
-                     make_version_command}) {
+  for (auto* make : {make_run_command, make_demo_command, make_feed_command, make_broker_command,
+                     make_peek_command, make_simulate_command, make_config_command, make_validate_command,
+                     make_doctor_command, make_version_command}) {
     commands.push_back(make(root));
   }
   return commands;
@@ -95,8 +97,10 @@ void shape_help(CLI::App& app) {
 }  // namespace
 
 ExitCode run_command_line(const std::vector<std::string>& arguments, Terminal& terminal) {
-  CLI::App root("Rivulet trains one model on many small streams: every device reads its own Kafka partition, and all\n"
-                "agree on one set of parameters after every round.", "rivulet");
+  CLI::App root(
+      "Rivulet trains one model on many small streams: every device reads its own Kafka partition, and all\n"
+      "agree on one set of parameters after every round.",
+      "rivulet");
   root.set_version_flag("--version", "rivulet " RIVULET_VERSION " (" RIVULET_REVISION ")");
   root.require_subcommand(1);
   root.footer(root_footer);
@@ -114,7 +118,8 @@ ExitCode run_command_line(const std::vector<std::string>& arguments, Terminal& t
   } catch (const CLI::ParseError& error) {
     return explain(terminal, root, error);
   }
-  const auto chosen = std::find_if(commands.begin(), commands.end(), [](const auto& c) { return c->chosen(); });
+  const auto chosen =
+      std::find_if(commands.begin(), commands.end(), [](const auto& c) { return c->chosen(); });
   const auto exit = (*chosen)->execute(terminal);
   terminal.out.flush();
   return exit;

@@ -13,7 +13,8 @@ class App;
 }
 
 /// The command line. One file per command, command_<name>.cpp; each hangs its flags under the root and is run
-/// if it was the chosen one. Commands map flags to plain values and print; the work lies behind runtime/'s headers.
+/// if it was the chosen one. Commands map flags to plain values and print; the work lies behind runtime/'s
+/// headers.
 namespace rivulet::runtime::cli {
 
 /// Where a command speaks. Owner: run_command_line's caller.

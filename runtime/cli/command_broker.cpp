@@ -26,9 +26,11 @@ This broker is for trying things out: in memory, loopback only, no security, abo
 Result<stream::EmbeddedBroker::Topic> parse_topic(const std::string& text) {
   const auto colon = text.rfind(':');
   const auto digits = colon == std::string::npos ? "1" : text.substr(colon + 1);
-  const bool number = !digits.empty() && digits.size() <= 4 && digits.find_first_not_of("0123456789") == std::string::npos;
+  const bool number =
+      !digits.empty() && digits.size() <= 4 && digits.find_first_not_of("0123456789") == std::string::npos;
   if (!number || std::stoi(digits) < 1 || colon == 0 || text.empty()) {
-    return Error{ErrorCode::usage, fmt::format("--topic: '{}' is not NAME:PARTITIONS, for example mnist:4", text)};
+    return Error{ErrorCode::usage,
+                 fmt::format("--topic: '{}' is not NAME:PARTITIONS, for example mnist:4", text)};
   }
   return stream::EmbeddedBroker::Topic{text.substr(0, colon), std::stoi(digits)};
 }
@@ -44,7 +46,9 @@ class BrokerCommand final : public Command {
  public:
   explicit BrokerCommand(CLI::App& root)
       : app_(root.add_subcommand("broker", "a small Kafka broker in memory, for trying things out")) {
-    app_->add_option("--job", job_, "makes the control topic rivulet.<job>.control")->required()->type_name("NAME");
+    app_->add_option("--job", job_, "makes the control topic rivulet.<job>.control")
+        ->required()
+        ->type_name("NAME");
     app_->add_option("--topic", topics_, "a topic to make; may be repeated")
         ->required()
         ->type_name("NAME:PARTITIONS")
@@ -79,9 +83,10 @@ class BrokerCommand final : public Command {
       terminal.out << fmt::format("topic {} with {} partition{}\n", topic.name, topic.partitions,
                                   topic.partitions == 1 ? "" : "s");
     }
-    terminal.out << "limits: in memory, about 5 MB per partition (older records are silently gone), loopback only, "
-                    "PLAINTEXT, no Admin API\nruns until Ctrl-C\n"
-                 << std::flush;
+    terminal.out
+        << "limits: in memory, about 5 MB per partition (older records are silently gone), loopback only, "
+           "PLAINTEXT, no Admin API\nruns until Ctrl-C\n"
+        << std::flush;
   }
 
   CLI::App* app_;
@@ -92,6 +97,8 @@ class BrokerCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_broker_command(CLI::App& root) { return std::make_unique<BrokerCommand>(root); }
+std::unique_ptr<Command> make_broker_command(CLI::App& root) {
+  return std::make_unique<BrokerCommand>(root);
+}
 
 }  // namespace rivulet::runtime::cli

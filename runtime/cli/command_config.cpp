@@ -91,6 +91,8 @@ class ConfigCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_config_command(CLI::App& root) { return std::make_unique<ConfigCommand>(root); }
+std::unique_ptr<Command> make_config_command(CLI::App& root) {
+  return std::make_unique<ConfigCommand>(root);
+}
 
 }  // namespace rivulet::runtime::cli

@@ -32,12 +32,18 @@ class DemoCommand final : public Command {
     app_->add_option("--devices", options_.devices, "how many; 4 if nothing is said")
         ->type_name("N")
         ->check(CLI::PositiveNumber);
-    app_->add_option("--rates", options_.rates, "rows per second of each device (800,400,200,100)")->type_name("R[,R...]");
-    app_->add_option("--seconds", options_.seconds, "how long to train")->type_name("S")->capture_default_str();
-    app_->add_option("--model", options_.model, "lenet5, mlp or linear")->type_name("NAME")->capture_default_str();
+    app_->add_option("--rates", options_.rates, "rows per second of each device (800,400,200,100)")
+        ->type_name("R[,R...]");
+    app_->add_option("--seconds", options_.seconds, "how long to train")
+        ->type_name("S")
+        ->capture_default_str();
+    app_->add_option("--model", options_.model, "lenet5, mlp or linear")
+        ->type_name("NAME")
+        ->capture_default_str();
     app_->add_option("--seed", options_.seed, "of everything that is drawn by lot")->capture_default_str();
     app_->add_option("--keep", options_.keep, "work in this folder and leave it")->type_name("DIR");
-    app_->add_option("--data", options_.data, "folder with MNIST's four files (RIVULET_DATA)")->type_name("DIR");
+    app_->add_option("--data", options_.data, "folder with MNIST's four files (RIVULET_DATA)")
+        ->type_name("DIR");
     app_->add_option("--brokers", options_.brokers, "an existing Kafka instead of the embedded broker")
         ->type_name("HOST:PORT");
     app_->add_flag("--json", json_, "last line of stdout: the summary as one object");
@@ -64,8 +70,8 @@ class DemoCommand final : public Command {
     }
     // With --json stdout is for the result alone; a screen is for people, so it needs a terminal.
     auto& show = json_ ? terminal.err : terminal.out;
-    show << fmt::format("{} devices, streams of {} rows/s, {:g} s; Ctrl-C ends it\n", plan.devices(), text_of(plan.rates),
-                        plan.seconds)
+    show << fmt::format("{} devices, streams of {} rows/s, {:g} s; Ctrl-C ends it\n", plan.devices(),
+                        text_of(plan.rates), plan.seconds)
          << std::flush;
     Demo demo(plan, terminal, show, terminal.interactive && !json_, stop);
     const auto outcome = demo.play();
@@ -103,13 +109,15 @@ class DemoCommand final : public Command {
     if (json_) terminal.out << to_json(summary) << '\n';
     if (interrupted) return ExitCode::failure;
     if (!outcome.played) return exit_code_for(outcome.played.error().code);
-    return measured && summary.parameters_equal && outcome.summaries.size() == plan.devices() ? ExitCode::ok
-                                                                                               : ExitCode::failure;
+    return measured && summary.parameters_equal && outcome.summaries.size() == plan.devices()
+               ? ExitCode::ok
+               : ExitCode::failure;
   }
 
   static std::string headline(const DemoOutcome& outcome, bool interrupted) {
     const auto after = human_seconds(outcome.seconds);
-    if (interrupted) return fmt::format("Interrupted after {}; everything that was started has ended.", after);
+    if (interrupted)
+      return fmt::format("Interrupted after {}; everything that was started has ended.", after);
     if (!outcome.played) return fmt::format("Failed after {}; everything that was started has ended.", after);
     return fmt::format("What happened in {}:", after);
   }
@@ -117,7 +125,9 @@ class DemoCommand final : public Command {
   /// Reads the states that the devices left, compares them, measures one.
   static Result<Evaluation> measure(const DemoPlan& plan, Summary& summary) {
     const auto loaded = configuration_of(plan, plan.brokers);
-    const auto state_of = [&plan](std::size_t i) { return (device_directory(plan, i) / "final.state").string(); };
+    const auto state_of = [&plan](std::size_t i) {
+      return (device_directory(plan, i) / "final.state").string();
+    };
     auto first = evaluate_state_file(loaded, state_of(0), plan.data);
     if (!first) return first.error();
     for (std::size_t i = 1; i < plan.devices(); ++i) {
@@ -130,14 +140,16 @@ class DemoCommand final : public Command {
     return first;
   }
 
-  static void print_measured(std::ostream& show, const Summary& summary, const Result<Evaluation>& measured, bool broken) {
+  static void print_measured(std::ostream& show, const Summary& summary, const Result<Evaluation>& measured,
+                             bool broken) {
     if (!measured) {
       show << (broken ? "  no final state to measure: " : "  error: ") << measured.error().message << '\n';
       return;
     }
     const auto& m = measured.value();
-    show << fmt::format("  measured here, on {} images that nobody trained on, with the {} parameters of digest {}\n",
-                        grouped(m.rows), grouped(m.parameters), m.digest.hex());
+    show << fmt::format(
+        "  measured here, on {} images that nobody trained on, with the {} parameters of digest {}\n",
+        grouped(m.rows), grouped(m.parameters), m.digest.hex());
     if (!summary.parameters_equal) show << "  error: the final states of the devices differ\n";
   }
 
@@ -156,6 +168,8 @@ class DemoCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_demo_command(CLI::App& root) { return std::make_unique<DemoCommand>(root); }
+std::unique_ptr<Command> make_demo_command(CLI::App& root) {
+  return std::make_unique<DemoCommand>(root);
+}
 
 }  // namespace rivulet::runtime::cli

@@ -18,7 +18,8 @@ Exits with 69 if a line says fail. For broker and topics: rivulet validate devic
 class DoctorCommand final : public Command {
  public:
   explicit DoctorCommand(CLI::App& root)
-      : app_(root.add_subcommand("doctor", "versions, CPU, memory, ports: what this device is and what is wrong with it")) {
+      : app_(root.add_subcommand(
+            "doctor", "versions, CPU, memory, ports: what this device is and what is wrong with it")) {
     flags_.add_to(*app_, {"--data-dir", "--http"});
     app_->add_flag("--json", json_, "one JSON array");
     app_->footer(footer);
@@ -56,6 +57,8 @@ class DoctorCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_doctor_command(CLI::App& root) { return std::make_unique<DoctorCommand>(root); }
+std::unique_ptr<Command> make_doctor_command(CLI::App& root) {
+  return std::make_unique<DoctorCommand>(root);
+}
 
 }  // namespace rivulet::runtime::cli

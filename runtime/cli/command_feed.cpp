@@ -62,7 +62,8 @@ Status set_rates(const FeedFlags& flags, stream::FeederConfig& config) {
   auto second = parse_rates("--second-rates", flags.second_rates);
   if (!second) return second.error();
   config.second_rates = second.value();
-  if (flags.change_at.empty()) return Error{ErrorCode::usage, "--second-rates needs --change-at, the second they begin"};
+  if (flags.change_at.empty())
+    return Error{ErrorCode::usage, "--second-rates needs --change-at, the second they begin"};
   return ok();
 }
 
@@ -119,12 +120,15 @@ std::string progress_text(const stream::FeedProgress& p, const Terminal& termina
   if (p.held_back > 0) text += fmt::format("  waited for commits {} times", p.held_back);
   if (p.fraction <= 0) return text;
   if (!terminal.interactive) return fmt::format("{:.0f} %  {}", p.fraction * 100, text);
-  return fmt::format("{} {:3.0f} %  {}", progress_bar(p.fraction, 24, terminal.unicode), p.fraction * 100, text);
+  return fmt::format("{} {:3.0f} %  {}", progress_bar(p.fraction, 24, terminal.unicode), p.fraction * 100,
+                     text);
 }
 
 std::string result_json(const stream::FeedProgress& p) {
-  return nlohmann::ordered_json{{"records", p.records},     {"bytes", p.bytes},
-                                {"seconds", p.seconds},     {"held_back", p.held_back},
+  return nlohmann::ordered_json{{"records", p.records},
+                                {"bytes", p.bytes},
+                                {"seconds", p.seconds},
+                                {"held_back", p.held_back},
                                 {"per_partition", p.per_partition}}
       .dump();
 }
@@ -132,7 +136,8 @@ std::string result_json(const stream::FeedProgress& p) {
 class FeedCommand final : public Command {
  public:
   explicit FeedCommand(CLI::App& root)
-      : app_(root.add_subcommand("feed", "play a data set into a topic, at a rate of its own for each partition")) {
+      : app_(root.add_subcommand("feed",
+                                 "play a data set into a topic, at a rate of its own for each partition")) {
     add_target();
     add_timing();
     app_->footer(footer);
@@ -161,14 +166,20 @@ class FeedCommand final : public Command {
  private:
   void add_target() {
     app_->add_option("data", flags_.data, "what to play")->required()->type_name("DATA");
-    app_->add_option("-b,--brokers", flags_.brokers, "Kafka brokers")->type_name("HOST:PORT,...")->capture_default_str();
-    app_->add_option("-t,--topic", flags_.topic, "into which topic (it must exist)")->required()->type_name("TOPIC");
-    app_->add_option("--partitions", flags_.partitions, "only the first N partitions; 0 = all")->type_name("N");
+    app_->add_option("-b,--brokers", flags_.brokers, "Kafka brokers")
+        ->type_name("HOST:PORT,...")
+        ->capture_default_str();
+    app_->add_option("-t,--topic", flags_.topic, "into which topic (it must exist)")
+        ->required()
+        ->type_name("TOPIC");
+    app_->add_option("--partitions", flags_.partitions, "only the first N partitions; 0 = all")
+        ->type_name("N");
     app_->add_option("--property", flags_.properties, "a property for librdkafka; may be repeated")
         ->type_name("NAME=VALUE")
         ->expected(1)
         ->take_all();
-    app_->add_option("--split", flags_.split, "part of an IDX folder")->check(CLI::IsMember({"train", "test"}));
+    app_->add_option("--split", flags_.split, "part of an IDX folder")
+        ->check(CLI::IsMember({"train", "test"}));
     app_->add_option("--seed", flags_.seed, "order of the records")->capture_default_str();
     app_->add_option("--labels-per-device", flags_.labels_per_device, "each partition sees only N classes")
         ->type_name("N");
@@ -178,7 +189,8 @@ class FeedCommand final : public Command {
     app_->add_option("-r,--rates", flags_.rates, "records per second of each partition; one number for all")
         ->type_name("R[,R...]")
         ->capture_default_str();
-    app_->add_option("--second-rates", flags_.second_rates, "rates from --change-at on")->type_name("R[,R...]");
+    app_->add_option("--second-rates", flags_.second_rates, "rates from --change-at on")
+        ->type_name("R[,R...]");
     app_->add_option("--change-at", flags_.change_at, "when the second rates begin")->type_name("SECONDS");
     app_->add_option("--seconds,--duration", flags_.duration, "end after this long")->type_name("SECONDS");
     app_->add_flag("--repeat", flags_.repeat, "start over, reshuffled, at the end of the data");
@@ -186,8 +198,8 @@ class FeedCommand final : public Command {
     app_->add_flag("--pace", flags_.pace, "wait for the job's committed offsets (for the embedded broker)");
   }
 
-  Result<stream::FeedProgress> play(Terminal& terminal, const stream::Dataset& data, const stream::FeederConfig& config,
-                                    StopRequest& stop) {
+  Result<stream::FeedProgress> play(Terminal& terminal, const stream::Dataset& data,
+                                    const stream::FeederConfig& config, StopRequest& stop) {
     // With --json stdout is for the result alone.
     ProgressLine line(flags_.json ? terminal.err : terminal.out, terminal.interactive && !flags_.json);
     const RealClock clock;
@@ -202,6 +214,8 @@ class FeedCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_feed_command(CLI::App& root) { return std::make_unique<FeedCommand>(root); }
+std::unique_ptr<Command> make_feed_command(CLI::App& root) {
+  return std::make_unique<FeedCommand>(root);
+}
 
 }  // namespace rivulet::runtime::cli

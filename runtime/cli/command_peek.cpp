@@ -60,7 +60,8 @@ Result<std::vector<int>> partitions_of(const std::string& text, int count, const
       return Error{ErrorCode::usage, fmt::format("--partitions: '{}' is not a number", item)};
     }
     if (p >= count) {
-      return Error{ErrorCode::unavailable, fmt::format("topic {} has partitions 0 to {}, not {}", topic, count - 1, p)};
+      return Error{ErrorCode::unavailable,
+                   fmt::format("topic {} has partitions 0 to {}, not {}", topic, count - 1, p)};
     }
     partitions.push_back(p);
   }
@@ -71,7 +72,11 @@ Result<std::vector<int>> partitions_of(const std::string& text, int count, const
 class Peeker {
  public:
   Peeker(const PeekFlags& flags, stream::RecordSource& source, stream::Decoder& decoder, std::ostream& out)
-      : flags_(flags), source_(source), decoder_(decoder), out_(out), features_(decoder.shape().columns()),
+      : flags_(flags),
+        source_(source),
+        decoder_(decoder),
+        out_(out),
+        features_(decoder.shape().columns()),
         targets_(decoder.shape().targets) {}
 
   Status show(const StopRequest& stop) {
@@ -82,7 +87,8 @@ class Peeker {
       const auto records = source_.poll(64, std::chrono::milliseconds(100));
       if (!records) return records.error();
       if (!seen_ends() && clock.now() > deadline) {
-        return Error{ErrorCode::unavailable, fmt::format("nothing heard from topic {} within 10 s", flags_.topic)};
+        return Error{ErrorCode::unavailable,
+                     fmt::format("nothing heard from topic {} within 10 s", flags_.topic)};
       }
       if (!rewound) {
         if (seen_ends()) {
@@ -124,7 +130,8 @@ class Peeker {
   }
   void show_row(const Record& record, const RowPosition& position) {
     const PeekedRow row{flags_.topic, position, record.timestamp_ms, features_, targets_};
-    out_ << (flags_.json ? row_to_json(row, decoder_.shape()) + "\n" : describe_row(row, decoder_.shape(), true));
+    out_ << (flags_.json ? row_to_json(row, decoder_.shape()) + "\n"
+                         : describe_row(row, decoder_.shape(), true));
     ++shown_;
   }
   void show_drop(const RowPosition& position, DropReason reason) {
@@ -160,7 +167,9 @@ class PeekCommand final : public Command {
     app_->add_option("topic", flags_.topic, "which topic")->required()->type_name("TOPIC");
     config_.add_to(*app_, {"--brokers"});
     app_->add_option("-n,--rows", flags_.rows, "show so many rows")->type_name("N")->capture_default_str();
-    app_->add_option("--from", flags_.from, "where to begin")->type_name("earliest|latest|OFFSET")->capture_default_str();
+    app_->add_option("--from", flags_.from, "where to begin")
+        ->type_name("earliest|latest|OFFSET")
+        ->capture_default_str();
     app_->add_option("--partitions", flags_.partitions, "only these")->type_name("P[,P...]");
     app_->add_flag("--json", flags_.json, "one object per row");
     app_->footer(footer);
@@ -181,7 +190,8 @@ class PeekCommand final : public Command {
   }
 
  private:
-  Status peek(Terminal& terminal, const Config& config, const stream::StartOffset& start, const StopRequest& stop) {
+  Status peek(Terminal& terminal, const Config& config, const stream::StartOffset& start,
+              const StopRequest& stop) {
     const auto format = find_decoder(builtin_catalog(), config.decode.format);
     if (!format) return format.error();
     const auto decoder = format.value()->make(decode_config(config));
@@ -195,7 +205,8 @@ class PeekCommand final : public Command {
     Peeker peeker(flags_, *source.value(), *decoder.value(), terminal.out);
     if (auto status = peeker.show(stop); !status) return status;
     if (!flags_.json) {
-      terminal.out << fmt::format("{} rows shown, {} dropped; no offset was moved\n", peeker.shown(), peeker.dropped());
+      terminal.out << fmt::format("{} rows shown, {} dropped; no offset was moved\n", peeker.shown(),
+                                  peeker.dropped());
     }
     return ok();
   }
@@ -220,6 +231,8 @@ class PeekCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_peek_command(CLI::App& root) { return std::make_unique<PeekCommand>(root); }
+std::unique_ptr<Command> make_peek_command(CLI::App& root) {
+  return std::make_unique<PeekCommand>(root);
+}
 
 }  // namespace rivulet::runtime::cli

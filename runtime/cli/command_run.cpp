@@ -28,8 +28,10 @@ class RunCommand final : public Command {
     app_->add_option("--stop-after", stop_after_, "the whole group ends in the same round")
         ->type_name("rows=N|rounds=N|seconds=N")
         ->envname("RIVULET_STOP_AFTER");
-    app_->add_flag("--dry-run", dry_run_, "consume, decode, forward, backward; change nothing")->envname("RIVULET_DRY_RUN");
-    app_->add_flag("--json", json_, "last line of stdout: the summary as one object")->envname("RIVULET_JSON");
+    app_->add_flag("--dry-run", dry_run_, "consume, decode, forward, backward; change nothing")
+        ->envname("RIVULET_DRY_RUN");
+    app_->add_flag("--json", json_, "last line of stdout: the summary as one object")
+        ->envname("RIVULET_JSON");
     app_->footer(footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
@@ -72,6 +74,8 @@ class RunCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_run_command(CLI::App& root) { return std::make_unique<RunCommand>(root); }
+std::unique_ptr<Command> make_run_command(CLI::App& root) {
+  return std::make_unique<RunCommand>(root);
+}
 
 }  // namespace rivulet::runtime::cli

@@ -66,7 +66,8 @@ Result<SimulateOptions> options_of(const SimulateFlags& flags) {
   const auto stop_after = parse_stop_after(flags.stop_after);
   if (!stop_after) return stop_after.error();
   options.stop_after = stop_after.value();
-  if (auto s = set_duration("--profile-fixed", flags.profile_fixed, options.profile.fixed); !s) return s.error();
+  if (auto s = set_duration("--profile-fixed", flags.profile_fixed, options.profile.fixed); !s)
+    return s.error();
   if (auto s = set_duration("--latency", flags.latency, options.link.latency); !s) return s.error();
   if (flags.profile_rate <= 0 || flags.bandwidth < 0) {
     return Error{ErrorCode::usage, "--profile-rate must be above 0 and --bandwidth not below it"};
@@ -105,7 +106,8 @@ class SimulateCommand final : public Command {
 
  private:
   void add_job() {
-    app_->add_option("--devices", flags_.devices, "devices in the group (job.devices); else one for each rate")
+    app_->add_option("--devices", flags_.devices,
+                     "devices in the group (job.devices); else one for each rate")
         ->type_name("N")
         ->check(CLI::PositiveNumber);
     app_->add_option("--rates", flags_.rates, "rows per second of each device; may be traces SECOND:RATE,...")
@@ -114,7 +116,8 @@ class SimulateCommand final : public Command {
     app_->add_option("--stop-after", flags_.stop_after, "when the group ends")
         ->type_name("rows=N|rounds=N|seconds=N")
         ->capture_default_str();
-    app_->add_option("--data", flags_.data, "data set to play; without it rows are made up")->type_name("PATH");
+    app_->add_option("--data", flags_.data, "data set to play; without it rows are made up")
+        ->type_name("PATH");
     app_->add_option("--held-out", flags_.held_out, "data set to measure accuracy on")->type_name("PATH");
     app_->add_option("--seed", flags_.seed, "job.seed")->type_name("N");
     app_->add_option("--model", flags_.model, "model.name")->type_name("NAME");
@@ -124,9 +127,11 @@ class SimulateCommand final : public Command {
     app_->add_option("--profile-fixed", flags_.profile_fixed, "what a batch costs whatever its size")
         ->type_name("TIME")
         ->capture_default_str();
-    app_->add_option("--profile-rate", flags_.profile_rate, "rows a device computes per second")->capture_default_str();
+    app_->add_option("--profile-rate", flags_.profile_rate, "rows a device computes per second")
+        ->capture_default_str();
     app_->add_option("--latency", flags_.latency, "of a message between two devices")->type_name("TIME");
-    app_->add_option("--bandwidth", flags_.bandwidth, "Mbit/s between two devices; 0 = endless")->type_name("MBIT");
+    app_->add_option("--bandwidth", flags_.bandwidth, "Mbit/s between two devices; 0 = endless")
+        ->type_name("MBIT");
   }
 
   void decide_keys(const SimulateOptions& options) {
@@ -138,14 +143,16 @@ class SimulateCommand final : public Command {
     if (!flags_.model.empty()) config_.set_key("model.name", toml_string(flags_.model));
   }
 
-  SimulateResult play(Terminal& terminal, const LoadedConfig& loaded, const SimulateOptions& options, StopRequest& stop) {
+  SimulateResult play(Terminal& terminal, const LoadedConfig& loaded, const SimulateOptions& options,
+                      StopRequest& stop) {
     ProgressLine line(terminal.err, terminal.interactive);
     return simulate(
         loaded, options,
         [&](double seconds, const Summary& so_far) {
-          const auto accuracy = so_far.accuracy ? fmt::format("{:.1f} %", *so_far.accuracy * 100) : std::string("-");
-          line.show(fmt::format("{:7.1f} s  {} rounds  {:.0f} rows/s  accuracy {}", seconds, grouped(so_far.rounds),
-                                so_far.rows_per_s, accuracy));
+          const auto accuracy =
+              so_far.accuracy ? fmt::format("{:.1f} %", *so_far.accuracy * 100) : std::string("-");
+          line.show(fmt::format("{:7.1f} s  {} rounds  {:.0f} rows/s  accuracy {}", seconds,
+                                grouped(so_far.rounds), so_far.rows_per_s, accuracy));
         },
         stop);
   }
@@ -169,6 +176,8 @@ class SimulateCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_simulate_command(CLI::App& root) { return std::make_unique<SimulateCommand>(root); }
+std::unique_ptr<Command> make_simulate_command(CLI::App& root) {
+  return std::make_unique<SimulateCommand>(root);
+}
 
 }  // namespace rivulet::runtime::cli

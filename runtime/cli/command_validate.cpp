@@ -38,7 +38,8 @@ class ValidateCommand final : public Command {
       : app_(root.add_subcommand("validate", "check a configuration before running it")) {
     app_->add_option("file", file_, "the configuration (or --config)")->type_name("FILE");
     flags_.add_to(*app_);
-    app_->add_flag("-e,--environment", environment_, "also ask the broker, the topics, the data directory, the port");
+    app_->add_flag("-e,--environment", environment_,
+                   "also ask the broker, the topics, the data directory, the port");
     app_->add_flag("--json", json_, "one JSON object");
     app_->footer(footer);
   }
@@ -57,8 +58,8 @@ class ValidateCommand final : public Command {
     }
     print(terminal, loaded, checks, right);
     if (!right) return ExitCode::configuration;
-    const bool all_there =
-        std::none_of(checks.begin(), checks.end(), [](const Check& c) { return c.level == CheckLevel::fail; });
+    const bool all_there = std::none_of(checks.begin(), checks.end(),
+                                        [](const Check& c) { return c.level == CheckLevel::fail; });
     return all_there ? ExitCode::ok : ExitCode::unavailable;
   }
 
@@ -72,13 +73,15 @@ class ValidateCommand final : public Command {
       problem.message = refused.front();
       const auto origin = loaded.origin.find(property_prefix + property.first);
       if (origin != loaded.origin.end()) place(problem, origin->second);
-      const bool known = std::any_of(loaded.problems.begin(), loaded.problems.end(),
-                                     [&](const Problem& p) { return p.line == problem.line && !p.warning && p.line > 0; });
+      const bool known = std::any_of(loaded.problems.begin(), loaded.problems.end(), [&](const Problem& p) {
+        return p.line == problem.line && !p.warning && p.line > 0;
+      });
       if (!known) loaded.problems.push_back(std::move(problem));
     }
   }
 
-  void print(Terminal& terminal, const LoadedConfig& loaded, const std::vector<Check>& checks, bool right) const {
+  void print(Terminal& terminal, const LoadedConfig& loaded, const std::vector<Check>& checks,
+             bool right) const {
     if (json_) {
       print_json(terminal, loaded, checks, right);
       return;
@@ -88,14 +91,20 @@ class ValidateCommand final : public Command {
     if (right) terminal.out << (flags_.file().empty() ? "the configuration" : flags_.file()) << " is valid\n";
   }
 
-  static void print_json(Terminal& terminal, const LoadedConfig& loaded, const std::vector<Check>& checks, bool right) {
+  static void print_json(Terminal& terminal, const LoadedConfig& loaded, const std::vector<Check>& checks,
+                         bool right) {
     auto problems = nlohmann::ordered_json::array();
     for (const auto& p : loaded.problems) {
-      problems.push_back({{"file", p.file}, {"line", p.line}, {"column", p.column},
-                          {"level", p.warning ? "warning" : "error"}, {"message", p.message}, {"hint", p.hint}});
+      problems.push_back({{"file", p.file},
+                          {"line", p.line},
+                          {"column", p.column},
+                          {"level", p.warning ? "warning" : "error"},
+                          {"message", p.message},
+                          {"hint", p.hint}});
     }
-    const nlohmann::ordered_json all = {
-        {"valid", right}, {"problems", problems}, {"checks", nlohmann::ordered_json::parse(checks_to_json(checks))}};
+    const nlohmann::ordered_json all = {{"valid", right},
+                                        {"problems", problems},
+                                        {"checks", nlohmann::ordered_json::parse(checks_to_json(checks))}};
     terminal.out << all.dump() << '\n';
   }
 
@@ -108,6 +117,8 @@ class ValidateCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_validate_command(CLI::App& root) { return std::make_unique<ValidateCommand>(root); }
+std::unique_ptr<Command> make_validate_command(CLI::App& root) {
+  return std::make_unique<ValidateCommand>(root);
+}
 
 }  // namespace rivulet::runtime::cli

@@ -16,15 +16,17 @@ constexpr const char* footer = R"(Examples:
 
 class VersionCommand final : public Command {
  public:
-  explicit VersionCommand(CLI::App& root) : app_(root.add_subcommand("version", "what this binary is made of")) {
+  explicit VersionCommand(CLI::App& root)
+      : app_(root.add_subcommand("version", "what this binary is made of")) {
     app_->add_flag("--json", json_, "one JSON object");
     app_->footer(footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 
   ExitCode execute(Terminal& terminal) override {
-    nlohmann::ordered_json facts = {
-        {"rivulet", RIVULET_VERSION}, {"revision", RIVULET_REVISION}, {"librdkafka", stream::kafka_client_version()}};
+    nlohmann::ordered_json facts = {{"rivulet", RIVULET_VERSION},
+                                    {"revision", RIVULET_REVISION},
+                                    {"librdkafka", stream::kafka_client_version()}};
     for (const auto& [name, value] : devices::numeric_library_facts()) facts[name] = value;
     if (json_) {
       terminal.out << facts.dump() << '\n';
@@ -32,7 +34,8 @@ class VersionCommand final : public Command {
     }
     terminal.out << "rivulet " RIVULET_VERSION " (" RIVULET_REVISION ")\n";
     for (const auto& [name, value] : facts.items()) {
-      if (name != "rivulet" && name != "revision") terminal.out << "  " << name << ": " << value.get<std::string>() << '\n';
+      if (name != "rivulet" && name != "revision")
+        terminal.out << "  " << name << ": " << value.get<std::string>() << '\n';
     }
     return ExitCode::ok;
   }
@@ -44,6 +47,8 @@ class VersionCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_version_command(CLI::App& root) { return std::make_unique<VersionCommand>(root); }
+std::unique_ptr<Command> make_version_command(CLI::App& root) {
+  return std::make_unique<VersionCommand>(root);
+}
 
 }  // namespace rivulet::runtime::cli

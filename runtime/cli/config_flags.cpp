@@ -15,7 +15,8 @@ namespace {
 /// "--data-dir" -> "RIVULET_DATA_DIR".
 std::string variable_of(std::string_view flag) {
   std::string name = "RIVULET_";
-  for (const char c : flag.substr(2)) name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  for (const char c : flag.substr(2))
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return name;
 }
 
@@ -69,7 +70,9 @@ std::string toml_of_flag(std::string_view key, const std::string& text) {
 ConfigFlags::ConfigFlags() : values_(key_flags().size()) {}
 
 void ConfigFlags::add_to(CLI::App& app, const std::vector<std::string_view>& flags) {
-  app.add_option("-c,--config", file_, "configuration of this device (TOML)")->type_name("FILE")->envname("RIVULET_CONFIG");
+  app.add_option("-c,--config", file_, "configuration of this device (TOML)")
+      ->type_name("FILE")
+      ->envname("RIVULET_CONFIG");
   for (std::size_t i = 0; i < key_flags().size(); ++i) {
     const auto& spec = key_flags()[i];
     if (!flags.empty() && std::find(flags.begin(), flags.end(), spec.flag) == flags.end()) continue;
@@ -107,7 +110,8 @@ void print_problems(const std::vector<Problem>& problems, std::ostream& out) {
   if (problems.empty()) return;
   const auto errors = count_errors(problems);
   const auto warnings = problems.size() - errors;
-  out << fmt::format("{} error{}, {} warning{}\n", errors, errors == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s");
+  out << fmt::format("{} error{}, {} warning{}\n", errors, errors == 1 ? "" : "s", warnings,
+                     warnings == 1 ? "" : "s");
 }
 
 std::optional<LoadedConfig> load_or_complain(const ConfigFlags& flags, Terminal& terminal) {

@@ -11,9 +11,9 @@ namespace rivulet::runtime::cli {
 
 /// A flag that is short for a configuration key. `RIVULET_<FLAG>` means the same in the environment.
 struct KeyFlag {
-  std::string_view flag;  ///< "--data-dir"
-  std::string_view key;   ///< "device.data_dir"
-  std::string_view value; ///< name of the value in help
+  std::string_view flag;   ///< "--data-dir"
+  std::string_view key;    ///< "device.data_dir"
+  std::string_view value;  ///< name of the value in help
   std::string_view help;
 };
 /// All of them, in the order of help.

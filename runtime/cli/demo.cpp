@@ -17,8 +17,8 @@ namespace {
 
 constexpr auto broker_deadline = std::chrono::seconds(10);
 constexpr auto forming_deadline = std::chrono::seconds(60);
-constexpr double end_slack_s = 20;       ///< a device may take this long to end after its time
-constexpr double rate_window_s = 3;      ///< rows/s are over this long
+constexpr double end_slack_s = 20;   ///< a device may take this long to end after its time
+constexpr double rate_window_s = 3;  ///< rows/s are over this long
 constexpr std::size_t log_lines = 8;
 constexpr const char* address_prefix = "bootstrap.servers=";
 
@@ -72,8 +72,8 @@ Result<Child> Demo::start_child(const std::string& name, std::vector<std::string
 
 Status Demo::start_broker() {
   if (!plan_.embedded) {
-    return stream::create_topic({{"bootstrap.servers", plan_.brokers}}, plan_.topic, static_cast<int>(plan_.devices()),
-                                broker_deadline);
+    return stream::create_topic({{"bootstrap.servers", plan_.brokers}}, plan_.topic,
+                                static_cast<int>(plan_.devices()), broker_deadline);
   }
   auto child = start_child("broker", broker_arguments(plan_));
   if (!child) return child.error();
@@ -138,7 +138,8 @@ Status Demo::watch() {
 }
 
 bool Demo::all_devices_ended() {
-  return std::all_of(devices_.begin(), devices_.end(), [](Child& child) { return child.exit_code().has_value(); });
+  return std::all_of(devices_.begin(), devices_.end(),
+                     [](Child& child) { return child.exit_code().has_value(); });
 }
 
 /// Of several deaths the first cause counts: 75 only says that somebody else died.
@@ -157,7 +158,8 @@ Status Demo::check_children() {
 
 Error Demo::death_of(Child& child) const {
   const int code = child.exit_code().value_or(0);
-  const auto how = code > 128 ? fmt::format("was ended by signal {}", code - 128) : fmt::format("ended with {}", code);
+  const auto how =
+      code > 128 ? fmt::format("was ended by signal {}", code - 128) : fmt::format("ended with {}", code);
   return {ErrorCode::unavailable, fmt::format("{} {}; its last words:\n    {}", child.name(), how,
                                               fmt::join(child.last_log_lines(log_lines), "\n    "))};
 }
@@ -202,7 +204,8 @@ void Demo::draw() {
 
 void Demo::collect(DemoOutcome& outcome) const {
   for (const auto& device : devices_) {
-    if (auto summary = summary_from_json(device.last_output_line())) outcome.summaries.push_back(std::move(*summary));
+    if (auto summary = summary_from_json(device.last_output_line()))
+      outcome.summaries.push_back(std::move(*summary));
   }
   outcome.view = view_;
   outcome.seconds = to_seconds(clock_.now() - began_);

@@ -18,14 +18,14 @@ namespace rivulet::runtime::cli {
 
 /// What the demo's processes left behind.
 struct DemoOutcome {
-  Status played = ok();               ///< cancelled: a signal ended it
-  std::vector<Summary> summaries;     ///< of the devices that said one
-  GroupView view;                     ///< as last seen
-  double seconds = 0;                 ///< from the first process to the end of the last
+  Status played = ok();            ///< cancelled: a signal ended it
+  std::vector<Summary> summaries;  ///< of the devices that said one
+  GroupView view;                  ///< as last seen
+  double seconds = 0;              ///< from the first process to the end of the last
 };
 
-/// Starts a broker, the devices and a feeder as processes of their own, shows them, and ends them all, whatever
-/// happens. Owner: the main thread (the children's lives hang on it).
+/// Starts a broker, the devices and a feeder as processes of their own, shows them, and ends them all,
+/// whatever happens. Owner: the main thread (the children's lives hang on it).
 class Demo {
  public:
   /// `plan.brokers` is filled in when the embedded broker is up. `show` is where the live view goes.
@@ -41,7 +41,7 @@ class Demo {
   Status check_children();
   Error death_of(Child& child) const;
   bool all_devices_ended();
-  void look();             ///< asks every device's status page
+  void look();  ///< asks every device's status page
   void look_at(std::size_t device);
   void draw();
   [[nodiscard]] bool formed() const;
@@ -58,11 +58,12 @@ class Demo {
   std::optional<TimePoint> formed_at_;
   TimePoint next_line_{};
   std::optional<ScreenPainter> painter_;
-  std::vector<Child> broker_;   // 0 or 1
-  std::vector<Child> feeder_;   // 0 or 1
+  std::vector<Child> broker_;  // 0 or 1
+  std::vector<Child> feeder_;  // 0 or 1
   std::vector<Child> devices_;
   GroupView view_;
-  std::vector<std::deque<std::pair<double, std::uint64_t>>> trained_;  // per device: (second, rows), the last few seconds
+  std::vector<std::deque<std::pair<double, std::uint64_t>>>
+      trained_;  // per device: (second, rows), the last few seconds
 };
 
 }  // namespace rivulet::runtime::cli

@@ -17,7 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error usage(std::string message) { return {ErrorCode::usage, std::move(message)}; }
+Error usage(std::string message) {
+  return {ErrorCode::usage, std::move(message)};
+}
 
 Result<std::vector<double>> rates_of(const DemoOptions& options) {
   static const std::vector<double> usual = {800, 400, 200, 100};
@@ -46,7 +48,8 @@ Result<fs::path> make_directory(const std::string& keep) {
     const auto path = fs::absolute(keep);
     fs::create_directories(path, error);
     if (!error && fs::exists(path / "job.toml")) {
-      return Error{ErrorCode::usage, fmt::format("--keep {}: holds an earlier demo already; choose another folder", keep)};
+      return Error{ErrorCode::usage,
+                   fmt::format("--keep {}: holds an earlier demo already; choose another folder", keep)};
     }
     if (!error) return path;
     return Error{ErrorCode::io, fmt::format("cannot make {}: {}", keep, error.message())};
@@ -58,19 +61,24 @@ Result<fs::path> make_directory(const std::string& keep) {
 
 bool holds_images(const fs::path& folder) {
   std::error_code error;
-  return fs::exists(folder / "train-images-idx3-ubyte.gz", error) || fs::exists(folder / "train-images-idx3-ubyte", error);
+  return fs::exists(folder / "train-images-idx3-ubyte.gz", error) ||
+         fs::exists(folder / "train-images-idx3-ubyte", error);
 }
 
-std::string list_of(const std::vector<double>& rates) { return fmt::format("{}", fmt::join(rates, ",")); }
+std::string list_of(const std::vector<double>& rates) {
+  return fmt::format("{}", fmt::join(rates, ","));
+}
 
 }  // namespace
 
 Result<std::string> find_demo_data(const std::string& given) {
-  const char* variable = std::getenv("RIVULET_DATA");  // NOLINT(concurrency-mt-unsafe): no thread is running yet
+  const char* variable =
+      std::getenv("RIVULET_DATA");  // NOLINT(concurrency-mt-unsafe): no thread is running yet
   for (const std::string& named : {given, std::string(variable == nullptr ? "" : variable)}) {
     if (named.empty()) continue;
     if (holds_images(named)) return fs::absolute(named).string();
-    return Error{ErrorCode::io, fmt::format("no MNIST images in {} (train-images-idx3-ubyte.gz and three more)", named)};
+    return Error{ErrorCode::io,
+                 fmt::format("no MNIST images in {} (train-images-idx3-ubyte.gz and three more)", named)};
   }
   std::error_code error;
   auto folder = fs::read_symlink("/proc/self/exe", error).parent_path();
@@ -115,14 +123,21 @@ Result<DemoPlan> plan_demo(const DemoOptions& options) {
   return plan;
 }
 
-std::string device_name(std::size_t index) { return fmt::format("device-{}", index + 1); }
+std::string device_name(std::size_t index) {
+  return fmt::format("device-{}", index + 1);
+}
 
-fs::path device_directory(const DemoPlan& plan, std::size_t index) { return plan.directory / device_name(index); }
+fs::path device_directory(const DemoPlan& plan, std::size_t index) {
+  return plan.directory / device_name(index);
+}
 
-fs::path job_file(const DemoPlan& plan) { return plan.directory / "job.toml"; }
+fs::path job_file(const DemoPlan& plan) {
+  return plan.directory / "job.toml";
+}
 
 std::string job_file_text(const DemoPlan& plan) {
-  return fmt::format(R"(# Written by rivulet demo: what all devices of the job share. Each device adds its own --id, --partitions,
+  return fmt::format(
+      R"(# Written by rivulet demo: what all devices of the job share. Each device adds its own --id, --partitions,
 # --data-dir and --http. Every key is explained by: rivulet config init
 version = 1
 
@@ -156,8 +171,8 @@ optimizer = {{ name = "sgd", lr = 0.05, momentum = 0.9 }}
 [log]
 format = "logfmt"
 )",
-                     toml_string(plan.job), plan.devices(), plan.seed, toml_string(plan.topic),
-                     toml_string(plan.brokers), toml_string(plan.model));
+      toml_string(plan.job), plan.devices(), plan.seed, toml_string(plan.topic), toml_string(plan.brokers),
+      toml_string(plan.model));
 }
 
 std::vector<std::string> broker_arguments(const DemoPlan& plan) {
@@ -165,12 +180,19 @@ std::vector<std::string> broker_arguments(const DemoPlan& plan) {
 }
 
 std::vector<std::string> device_arguments(const DemoPlan& plan, std::size_t index) {
-  std::vector<std::string> arguments = {"run", "--config", job_file(plan).string(),
-                                        "--id", device_name(index),
-                                        "--partitions", std::to_string(index),
-                                        "--data-dir", device_directory(plan, index).string(),
-                                        "--http", fmt::format("127.0.0.1:{}", plan.http_ports[index]),
-                                        "--stop-after", fmt::format("seconds={}", plan.seconds),
+  std::vector<std::string> arguments = {"run",
+                                        "--config",
+                                        job_file(plan).string(),
+                                        "--id",
+                                        device_name(index),
+                                        "--partitions",
+                                        std::to_string(index),
+                                        "--data-dir",
+                                        device_directory(plan, index).string(),
+                                        "--http",
+                                        fmt::format("127.0.0.1:{}", plan.http_ports[index]),
+                                        "--stop-after",
+                                        fmt::format("seconds={}", plan.seconds),
                                         "--json"};
   if (index == 0) {  // one is enough: all hold the same parameters
     arguments.insert(arguments.end(), {"--set", "evaluate.held_out.path=" + toml_string(plan.data),  //
@@ -180,15 +202,15 @@ std::vector<std::string> device_arguments(const DemoPlan& plan, std::size_t inde
 }
 
 std::vector<std::string> feeder_arguments(const DemoPlan& plan) {
-  std::vector<std::string> arguments = {"feed", plan.data,
-                                        "--brokers", plan.brokers,
-                                        "--topic", plan.topic,
-                                        "--rates", list_of(plan.rates),
+  std::vector<std::string> arguments = {"feed",           plan.data,
+                                        "--brokers",      plan.brokers,
+                                        "--topic",        plan.topic,
+                                        "--rates",        list_of(plan.rates),
                                         "--second-rates", list_of(plan.second_rates),
-                                        "--change-at", fmt::format("{}s", plan.change_at),
-                                        "--seed", std::to_string(plan.seed),
-                                        "--job", plan.job,
-                                        "--repeat", "--json"};
+                                        "--change-at",    fmt::format("{}s", plan.change_at),
+                                        "--seed",         std::to_string(plan.seed),
+                                        "--job",          plan.job,
+                                        "--repeat",       "--json"};
   if (plan.embedded) arguments.emplace_back("--pace");
   return arguments;
 }

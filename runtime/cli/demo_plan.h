@@ -10,14 +10,14 @@ namespace rivulet::runtime::cli {
 
 /// What the user said.
 struct DemoOptions {
-  int devices = 0;          ///< 0 = as many as rates
-  std::string rates = "";   ///< empty = 800,400,200,100 over and over
+  int devices = 0;         ///< 0 = as many as rates
+  std::string rates = "";  ///< empty = 800,400,200,100 over and over
   double seconds = 35;
   std::string model = "lenet5";
   std::uint64_t seed = 42;
-  std::string keep;         ///< folder to leave everything in; empty = a temporary one
-  std::string data;         ///< empty = found beside the binary
-  std::string brokers;      ///< empty = the embedded broker
+  std::string keep;     ///< folder to leave everything in; empty = a temporary one
+  std::string data;     ///< empty = found beside the binary
+  std::string brokers;  ///< empty = the embedded broker
 };
 
 /// Everything that is decided before anything is started.
@@ -27,15 +27,15 @@ struct DemoPlan {
   std::filesystem::path directory;
   bool keep = false;
   std::string data;
-  std::string brokers;                ///< filled in once the embedded one is up
+  std::string brokers;  ///< filled in once the embedded one is up
   bool embedded = true;
-  std::vector<double> rates;          ///< [devices] rows/s
-  std::vector<double> second_rates;   ///< [devices] from change_at on
+  std::vector<double> rates;         ///< [devices] rows/s
+  std::vector<double> second_rates;  ///< [devices] from change_at on
   double seconds = 35;
   double change_at = 17.5;
   std::string model;
   std::uint64_t seed = 42;
-  std::vector<int> http_ports;        ///< [devices]
+  std::vector<int> http_ports;  ///< [devices]
   [[nodiscard]] std::size_t devices() const noexcept { return rates.size(); }
 };
 

@@ -36,15 +36,16 @@ Result<Bench> make_bench(const Config& config) {
 }
 
 /// The state with its digest computed anew: what the file says of itself is not evidence.
-Result<std::pair<AgreedState, Digest>> read_checked(const Config& config, Bench& bench, const std::string& file) {
+Result<std::pair<AgreedState, Digest>> read_checked(const Config& config, Bench& bench,
+                                                    const std::string& file) {
   Digest written;
   auto state = read_state_file(file, config.model.name, bench.trainer->layout(), *bench.device, written);
   if (!state) return state.error();
   const auto digest = digest_of(state.value(), *bench.device);
   if (!digest) return digest.error();
   if (digest.value() != written) {
-    return Error{ErrorCode::bad_record, fmt::format("{}: holds digest {} but its numbers have {}", file, written.hex(),
-                                                    digest.value().hex())};
+    return Error{ErrorCode::bad_record, fmt::format("{}: holds digest {} but its numbers have {}", file,
+                                                    written.hex(), digest.value().hex())};
   }
   return std::pair{std::move(state).value(), digest.value()};
 }
@@ -80,7 +81,8 @@ Result<Evaluation> evaluate_state_file(const LoadedConfig& loaded, const std::st
   result.digest = read.value().second;
   result.parameters = bench.value().trainer->layout().parameters;
   result.rows = report.value().rows;
-  if (result.rows > 0) result.accuracy = static_cast<double>(report.value().correct) / static_cast<double>(result.rows);
+  if (result.rows > 0)
+    result.accuracy = static_cast<double>(report.value().correct) / static_cast<double>(result.rows);
   return result;
 }
 

@@ -11,7 +11,7 @@ namespace rivulet::runtime::cli {
 
 /// What a final state is worth.
 struct Evaluation {
-  Digest digest;               ///< of the state as read, computed here
+  Digest digest;  ///< of the state as read, computed here
   std::size_t parameters = 0;
   std::uint64_t rows = 0;
   double accuracy = 0;
@@ -20,8 +20,8 @@ struct Evaluation {
 /// Checks that the model can be made at all, before anything is started. Errors: invalid_config, unavailable.
 Status check_model(const LoadedConfig& loaded);
 
-/// The digest of a final.state, computed here from its numbers. Errors: io, bad_record (also: other numbers than the
-/// digest written into the file).
+/// The digest of a final.state, computed here from its numbers. Errors: io, bad_record (also: other numbers
+/// than the digest written into the file).
 Result<Digest> digest_of_state_file(const LoadedConfig& loaded, const std::string& state_file);
 
 /// Measures a final.state on the test split of a data set: forward passes in a process that did not train it.

@@ -34,11 +34,13 @@ const char* colour_of(const std::string& state) {
 }
 
 std::string device_line(const DeviceView& d, const ViewStyle& style) {
-  const auto numbers = fmt::format("  {:<12} {:>9.0f} {:>7} {:>9} {:>9.0f} {:>9.4f}  ", clipped(d.id, 12), d.stream_rate,
-                                   d.batch_rows, grouped(d.rows_waiting), d.rows_per_s, d.loss);
+  const auto numbers =
+      fmt::format("  {:<12} {:>9.0f} {:>7} {:>9} {:>9.0f} {:>9.4f}  ", clipped(d.id, 12), d.stream_rate,
+                  d.batch_rows, grouped(d.rows_waiting), d.rows_per_s, d.loss);
   const auto words = d.phrase.empty() || d.state == "training" ? d.state : d.state + ": " + d.phrase;
   const int left = style.width - static_cast<int>(numbers.size());
-  return left <= 0 ? clipped(numbers, style.width) : numbers + painted(clipped(words, left), colour_of(d.state), style);
+  return left <= 0 ? clipped(numbers, style.width)
+                   : numbers + painted(clipped(words, left), colour_of(d.state), style);
 }
 
 /// The curve on a grid of columns; each column holds the last value measured before its end.
@@ -87,8 +89,8 @@ std::string exchange_line(const GroupView& group) {
   const auto [sent, received] = bytes_of(group);
   const double seconds = std::max(group.seconds, 1e-9);
   const std::uint64_t rounds = group.devices.empty() ? 0 : group.devices.front().rounds;
-  return fmt::format("  exchanged {} sent, {} received ({}/s), {} rounds", human_bytes(static_cast<double>(sent)),
-                     human_bytes(static_cast<double>(received)),
+  return fmt::format("  exchanged {} sent, {} received ({}/s), {} rounds",
+                     human_bytes(static_cast<double>(sent)), human_bytes(static_cast<double>(received)),
                      human_bytes(static_cast<double>(sent + received) / seconds), grouped(rounds));
 }
 
@@ -126,10 +128,13 @@ std::optional<DeviceView> device_view_from_json(const std::string& text) {
 
 std::vector<std::string> render_screen(const GroupView& group, const ViewStyle& style) {
   std::vector<std::string> lines;
-  lines.push_back(painted(clipped(fmt::format("{}   {:.0f} of {:.0f} s", group.title, group.seconds, group.duration),
-                                  style.width), "1", style));
-  lines.push_back(clipped(fmt::format("  {:<12} {:>9} {:>7} {:>9} {:>9} {:>9}  {}", "device", "stream/s", "batch",
-                                      "waiting", "rows/s", "loss", "state"), style.width));
+  lines.push_back(
+      painted(clipped(fmt::format("{}   {:.0f} of {:.0f} s", group.title, group.seconds, group.duration),
+                      style.width),
+              "1", style));
+  lines.push_back(clipped(fmt::format("  {:<12} {:>9} {:>7} {:>9} {:>9} {:>9}  {}", "device", "stream/s",
+                                      "batch", "waiting", "rows/s", "loss", "state"),
+                          style.width));
   for (const auto& device : group.devices) lines.push_back(device_line(device, style));
   lines.push_back(clipped("  accuracy on held-out images: " + accuracy_text(group), style.width));
   for (auto& line : chart_lines(group, style)) lines.push_back(std::move(line));
@@ -138,11 +143,11 @@ std::vector<std::string> render_screen(const GroupView& group, const ViewStyle& 
 }
 
 std::string render_line(const GroupView& group) {
-  std::string line = fmt::format("{:5.1f} s  held-out {}", group.seconds,
-                                 group.curve.empty() ? "-" : accuracy_text(group));
+  std::string line =
+      fmt::format("{:5.1f} s  held-out {}", group.seconds, group.curve.empty() ? "-" : accuracy_text(group));
   for (const auto& d : group.devices) {
-    line += fmt::format("  | {} {}: {:.0f} rows/s, batch {}, waiting {}, loss {:.3f}", d.id, d.state, d.rows_per_s,
-                        d.batch_rows, d.rows_waiting, d.loss);
+    line += fmt::format("  | {} {}: {:.0f} rows/s, batch {}, waiting {}, loss {:.3f}", d.id, d.state,
+                        d.rows_per_s, d.batch_rows, d.rows_waiting, d.loss);
   }
   const auto [sent, received] = bytes_of(group);
   return line + fmt::format("  | sent {}, received {}", human_bytes(static_cast<double>(sent)),

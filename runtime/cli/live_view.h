@@ -12,14 +12,14 @@ namespace rivulet::runtime::cli {
 struct DeviceView {
   std::string id;
   std::string state = "starting";
-  std::string phrase;              ///< "waiting for device-3"
-  double stream_rate = 0;          ///< rows/s that arrive
+  std::string phrase;      ///< "waiting for device-3"
+  double stream_rate = 0;  ///< rows/s that arrive
   std::uint32_t batch_rows = 0;
   std::uint64_t rows_waiting = 0;
   std::uint64_t rows_trained = 0;
-  double rows_per_s = 0;           ///< trained, over the last seconds
+  double rows_per_s = 0;  ///< trained, over the last seconds
   double loss = 0;
-  double held_out_accuracy = -1;   ///< -1 = not measured
+  double held_out_accuracy = -1;  ///< -1 = not measured
   std::uint64_t rounds = 0;
   double seconds_training = 0;
   std::uint64_t bytes_sent = 0;
@@ -45,7 +45,8 @@ struct ViewStyle {
   int width = 100;
 };
 
-/// The screen: title, a line per device, the accuracy curve, bytes. Without line ends; none wider than style.width.
+/// The screen: title, a line per device, the accuracy curve, bytes. Without line ends; none wider than
+/// style.width.
 std::vector<std::string> render_screen(const GroupView& group, const ViewStyle& style);
 /// The same in one line, for pipes and logs.
 std::string render_line(const GroupView& group);

@@ -14,6 +14,8 @@ struct Search {
   std::vector<std::string> found;
 };
 
+// NOLINTBEGIN(performance-no-int-to-ptr): the loader speaks of memory in integers.
+
 /// What of an object's dynamic section is needed to walk its symbols.
 struct Symbols {
   const ElfW(Sym) * table = nullptr;
@@ -36,7 +38,8 @@ Symbols symbols_of(const dl_phdr_info& info) {
   const auto* entry = dynamic_section(info);
   for (; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
     // glibc has relocated these addresses already, except in the vdso (small numbers).
-    const auto address = entry->d_un.d_ptr < info.dlpi_addr ? info.dlpi_addr + entry->d_un.d_ptr : entry->d_un.d_ptr;
+    const auto address =
+        entry->d_un.d_ptr < info.dlpi_addr ? info.dlpi_addr + entry->d_un.d_ptr : entry->d_un.d_ptr;
     if (entry->d_tag == DT_SYMTAB) symbols.table = reinterpret_cast<const ElfW(Sym)*>(address);
     if (entry->d_tag == DT_STRTAB) symbols.names = reinterpret_cast<const char*>(address);
     if (entry->d_tag == DT_GNU_HASH) symbols.gnu_hash = reinterpret_cast<const std::uint32_t*>(address);
@@ -44,6 +47,8 @@ Symbols symbols_of(const dl_phdr_info& info) {
   }
   return symbols;
 }
+
+// NOLINTEND(performance-no-int-to-ptr)
 
 /// The number of symbols is written nowhere; the hash tables imply it.
 std::size_t count_of(const Symbols& symbols) {

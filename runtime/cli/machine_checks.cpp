@@ -34,7 +34,8 @@ std::string proc_field(const char* file, const std::string& key) {
 }
 
 Check cpu_check() {
-  static const std::vector<std::string> wanted = {"avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve"};
+  static const std::vector<std::string> wanted = {"avx2",     "fma",   "avx512f", "avx512_bf16",
+                                                  "amx_tile", "asimd", "sve"};
   auto flags = proc_field("/proc/cpuinfo", "flags");
   if (flags.empty()) flags = proc_field("/proc/cpuinfo", "Features");
   std::istringstream words(flags);
@@ -42,9 +43,11 @@ Check cpu_check() {
   for (std::string word; words >> word;) {
     if (std::find(wanted.begin(), wanted.end(), word) != wanted.end()) present.push_back(word);
   }
-  const auto value = fmt::format("{}: {}", proc_field("/proc/cpuinfo", "model name"), fmt::join(present, " "));
+  const auto value =
+      fmt::format("{}: {}", proc_field("/proc/cpuinfo", "model name"), fmt::join(present, " "));
   if (!present.empty()) return {"CPU", CheckLevel::ok, value, ""};
-  return {"CPU", CheckLevel::warn, value + "no vector instructions found", "training will be slow on this machine"};
+  return {"CPU", CheckLevel::warn, value + "no vector instructions found",
+          "training will be slow on this machine"};
 }
 
 Check threads_check() {
@@ -53,7 +56,8 @@ Check threads_check() {
   const int cores = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
   const auto value = fmt::format("{} core{} for this process", cores, cores == 1 ? "" : "s");
   if (cores >= 2) return {"cores", CheckLevel::ok, value, ""};
-  return {"cores", CheckLevel::warn, value, "reading and training share it; expect about half the rows per second"};
+  return {"cores", CheckLevel::warn, value,
+          "reading and training share it; expect about half the rows per second"};
 }
 
 /// The memory limit of this process's control group in bytes; 0 = none known.
@@ -84,7 +88,8 @@ Check files_check() {
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const auto value = fmt::format("{} open files allowed", limit.rlim_cur);
   if (limit.rlim_cur >= 1024) return {"open files", CheckLevel::ok, value, ""};
-  return {"open files", CheckLevel::warn, value, "raise it with ulimit -n 1024; every peer and broker takes some"};
+  return {"open files", CheckLevel::warn, value,
+          "raise it with ulimit -n 1024; every peer and broker takes some"};
 }
 
 }  // namespace
@@ -95,7 +100,8 @@ std::vector<Check> version_checks() {
       {"librdkafka", CheckLevel::ok, stream::kafka_client_version(), ""},
       {"civetweb", CheckLevel::ok, ::mg_version(), ""},
   };
-  for (const auto& [name, value] : devices::numeric_library_facts()) checks.push_back({name, CheckLevel::ok, value, ""});
+  for (const auto& [name, value] : devices::numeric_library_facts())
+    checks.push_back({name, CheckLevel::ok, value, ""});
   return checks;
 }
 
@@ -110,6 +116,8 @@ Check gloo_check() {
           "two copies crash each other; do not link or preload libgloo"};
 }
 
-std::vector<Check> machine_checks() { return {cpu_check(), threads_check(), memory_check(), files_check()}; }
+std::vector<Check> machine_checks() {
+  return {cpu_check(), threads_check(), memory_check(), files_check()};
+}
 
 }  // namespace rivulet::runtime::cli

@@ -24,7 +24,8 @@ bool is_picture(const RowShape& shape, std::size_t& height, std::size_t& width) 
 }
 
 std::string place(std::string_view topic, const RowPosition& position) {
-  return fmt::format("{}[{}] offset {} row {}", topic, position.partition.partition, position.at.offset, position.at.row);
+  return fmt::format("{}[{}] offset {} row {}", topic, position.partition.partition, position.at.offset,
+                     position.at.row);
 }
 
 nlohmann::ordered_json place_json(std::string_view topic, const RowPosition& position) {
@@ -48,7 +49,8 @@ std::string ascii_image(std::span<const float> values, std::size_t height, std::
       const float upper = values[y * width + x];
       const float lower = y + 1 < height ? values[(y + 1) * width + x] : upper;
       const float share = ((upper + lower) / 2 - *low) / range;
-      line += shades[std::min(shades.size() - 1, static_cast<std::size_t>(share * static_cast<float>(shades.size())))];
+      line += shades[std::min(shades.size() - 1,
+                              static_cast<std::size_t>(share * static_cast<float>(shades.size())))];
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += "    " + line + '\n';
@@ -61,13 +63,15 @@ std::string describe_row(const PeekedRow& row, const RowShape& shape, bool pictu
   if (!row.targets.empty()) text += fmt::format("  target {:g}", fmt::join(row.targets, ", "));
   const auto [low, high] = std::minmax_element(row.features.begin(), row.features.end());
   const double sum = std::accumulate(row.features.begin(), row.features.end(), 0.0);
-  text += fmt::format("\n  features [{}] from {:g} to {:g}, mean {:.4g}\n  first {:.4g}{}\n", fmt::join(shape.shape, ", "),
-                      *low, *high, sum / static_cast<double>(row.features.size()),
-                      fmt::join(row.features.first(std::min(first_values, row.features.size())), ", "),
-                      row.features.size() > first_values ? ", ..." : "");
+  text +=
+      fmt::format("\n  features [{}] from {:g} to {:g}, mean {:.4g}\n  first {:.4g}{}\n",
+                  fmt::join(shape.shape, ", "), *low, *high, sum / static_cast<double>(row.features.size()),
+                  fmt::join(row.features.first(std::min(first_values, row.features.size())), ", "),
+                  row.features.size() > first_values ? ", ..." : "");
   std::size_t height = 0;
   std::size_t width = 0;
-  if (picture && is_picture(shape, height, width)) text += ascii_image(row.features.first(height * width), height, width);
+  if (picture && is_picture(shape, height, width))
+    text += ascii_image(row.features.first(height * width), height, width);
   return text;
 }
 
@@ -82,14 +86,17 @@ std::string row_to_json(const PeekedRow& row, const RowShape& shape) {
 
 std::string describe_drop(std::string_view topic, const RowPosition& position, DropReason reason,
                           std::string_view detail) {
-  return fmt::format("{}  dropped: {}{}{}\n", place(topic, position), name_of(reason), detail.empty() ? "" : ", ", detail);
+  return fmt::format("{}  dropped: {}{}{}\n", place(topic, position), name_of(reason),
+                     detail.empty() ? "" : ", ", detail);
 }
 
-std::string drop_to_json(std::string_view topic, const RowPosition& position, DropReason reason, std::string_view detail) {
+std::string drop_to_json(std::string_view topic, const RowPosition& position, DropReason reason,
+                         std::string_view detail) {
   auto json = place_json(topic, position);
   json["dropped"] = name_of(reason);
   json["detail"] = detail;
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);  // detail may quote bad bytes
+  return json.dump(-1, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace);  // detail may quote bad bytes
 }
 
 }  // namespace rivulet::runtime::cli

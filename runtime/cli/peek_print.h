@@ -24,9 +24,11 @@ std::string row_to_json(const PeekedRow& row, const RowShape& shape);
 /// Why a row was dropped.
 std::string describe_drop(std::string_view topic, const RowPosition& position, DropReason reason,
                           std::string_view detail);
-std::string drop_to_json(std::string_view topic, const RowPosition& position, DropReason reason, std::string_view detail);
+std::string drop_to_json(std::string_view topic, const RowPosition& position, DropReason reason,
+                         std::string_view detail);
 
-/// Dark to light as letters, two lines of the image in one: [height, width] values, row-major. Lines end with '\n'.
+/// Dark to light as letters, two lines of the image in one: [height, width] values, row-major. Lines end with
+/// '\n'.
 std::string ascii_image(std::span<const float> values, std::size_t height, std::size_t width);
 
 }  // namespace rivulet::runtime::cli

@@ -14,11 +14,11 @@ namespace {
 std::string device_row(const DeviceSummary& d) {
   std::uint64_t dropped = 0;
   for (const auto& [reason, rows] : d.rows_dropped) dropped += rows;
-  return fmt::format("  {:<12} {:>10} {:>8} {:>9} {:>8.1f} {:>10} {:>10} {:>10} {:>10} {:>9}", d.id, grouped(d.rows_trained),
-                     grouped(d.rows_waiting), fmt::format("{:.0f}/s", d.stream_rate), d.batch_mean,
-                     human_seconds(d.compute_s), human_seconds(d.sync_s),
-                     human_bytes(static_cast<double>(d.bytes_sent)), human_bytes(static_cast<double>(d.bytes_received)),
-                     grouped(dropped));
+  return fmt::format("  {:<12} {:>10} {:>8} {:>9} {:>8.1f} {:>10} {:>10} {:>10} {:>10} {:>9}", d.id,
+                     grouped(d.rows_trained), grouped(d.rows_waiting), fmt::format("{:.0f}/s", d.stream_rate),
+                     d.batch_mean, human_seconds(d.compute_s), human_seconds(d.sync_s),
+                     human_bytes(static_cast<double>(d.bytes_sent)),
+                     human_bytes(static_cast<double>(d.bytes_received)), grouped(dropped));
 }
 
 void print_drops(const Summary& summary, std::ostream& out) {
@@ -32,7 +32,8 @@ void print_drops(const Summary& summary, std::ostream& out) {
 std::string equality(const Summary& summary) {
   if (!summary.parameters_equal) return "THE DEVICES DO NOT HOLD THE SAME PARAMETERS";
   if (summary.digests_compared == 0) return "no digests were compared";
-  return fmt::format("all devices hold the same bits ({} digests compared)", grouped(summary.digests_compared));
+  return fmt::format("all devices hold the same bits ({} digests compared)",
+                     grouped(summary.digests_compared));
 }
 
 }  // namespace
@@ -47,15 +48,17 @@ std::string times_to_accuracy(const Summary& summary) {
 }
 
 void print_summary(const Summary& summary, std::ostream& out) {
-  out << fmt::format("  {:<12} {:>10} {:>8} {:>9} {:>8} {:>10} {:>10} {:>10} {:>10} {:>9}\n", "device", "trained", "waiting",
-                     "stream", "batch", "computing", "exchange", "sent", "received", "dropped");
+  out << fmt::format("  {:<12} {:>10} {:>8} {:>9} {:>8} {:>10} {:>10} {:>10} {:>10} {:>9}\n", "device",
+                     "trained", "waiting", "stream", "batch", "computing", "exchange", "sent", "received",
+                     "dropped");
   for (const auto& device : summary.devices) out << device_row(device) << '\n';
   print_drops(summary, out);
   out << fmt::format("  group: {} rounds, {:.0f} rows/s; {}\n", grouped(summary.rounds), summary.rows_per_s,
                      equality(summary));
   if (summary.accuracy) {
     const auto times = times_to_accuracy(summary);
-    out << fmt::format("  accuracy: {:.2f} %{}\n", *summary.accuracy * 100, times.empty() ? "" : " (" + times + ")");
+    out << fmt::format("  accuracy: {:.2f} %{}\n", *summary.accuracy * 100,
+                       times.empty() ? "" : " (" + times + ")");
   }
 }
 

@@ -34,7 +34,9 @@ std::optional<double> number(const std::string& text) {
   return value;
 }
 
-Error usage(std::string message) { return {ErrorCode::usage, std::move(message)}; }
+Error usage(std::string message) {
+  return {ErrorCode::usage, std::move(message)};
+}
 
 }  // namespace
 
@@ -95,8 +97,8 @@ Result<std::vector<double>> parse_rates(const std::string& flag, const std::stri
   for (const auto& item : split(text, ',')) {
     const auto rate = number(item);
     if (!rate || *rate < 0) {
-      return usage(fmt::format("{}: '{}' is not a rate; give rows per second of each partition, for example 800,400",
-                               flag, item));
+      return usage(fmt::format(
+          "{}: '{}' is not a rate; give rows per second of each partition, for example 800,400", flag, item));
     }
     rates.push_back(*rate);
   }

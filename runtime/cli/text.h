@@ -30,8 +30,8 @@ Result<std::pair<std::string, int>> parse_address(const std::string& text);
 std::string toml_string(const std::string& text);
 std::vector<std::string> split(const std::string& text, char separator);
 
-/// values over time as `height` lines of `width` columns, oldest left, between `low` and `high`; nullopt = not
-/// measured there (blank). Blocks of eighths if `unicode`, else '#'.
+/// values over time as `height` lines of `width` columns, oldest left, between `low` and `high`; nullopt =
+/// not measured there (blank). Blocks of eighths if `unicode`, else '#'.
 std::vector<std::string> area_chart(const std::vector<std::optional<double>>& values, double low, double high,
                                     int height, bool unicode);
 

@@ -32,7 +32,9 @@ std::string last_line(const std::string& text) {
   return text.substr(begin, end + 1 - begin);
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 /// Of the processes `pids`, those that still run.
 std::vector<pid_t> alive(const std::vector<pid_t>& pids) {
@@ -75,14 +77,16 @@ TEST_CASE("Demo: the last line is one object with exactly the fields that were p
   CHECK(summary["accuracy"].get<double>() > 0.7);
   REQUIRE(summary["devices"].size() == 2);
   for (const auto& device : summary["devices"]) {
-    CHECK(keys_of(device) == std::set<std::string>{"id", "rows_consumed", "rows_trained", "rows_waiting", "rows_dropped",
-                                                   "stream_rate", "batch_mean", "compute_s", "wait_s", "sync_s", "cpu_s",
-                                                   "bytes_sent", "bytes_received", "max_rss_bytes", "first_step_s", "digest"});
+    CHECK(keys_of(device) ==
+          std::set<std::string>{"id", "rows_consumed", "rows_trained", "rows_waiting", "rows_dropped",
+                                "stream_rate", "batch_mean", "compute_s", "wait_s", "sync_s", "cpu_s",
+                                "bytes_sent", "bytes_received", "max_rss_bytes", "first_step_s", "digest"});
     CHECK(device["bytes_sent"].get<double>() > 0);
     CHECK(device["digest"] == summary["devices"][0]["digest"]);
   }
   // Uneven streams: b = S * T, so the fast one trains with larger batches.
-  CHECK(summary["devices"][0]["batch_mean"].get<double>() > 1.3 * summary["devices"][1]["batch_mean"].get<double>());
+  CHECK(summary["devices"][0]["batch_mean"].get<double>() >
+        1.3 * summary["devices"][1]["batch_mean"].get<double>());
   CHECK(std::filesystem::exists(folder.path() / "kept" / "job.toml"));
   CHECK(std::filesystem::exists(folder.path() / "kept" / "device-2" / "final.state"));
   CHECK(contains(demo->errors(), "What to type next"));

@@ -26,16 +26,21 @@ RunOutput rivulet_run(const std::vector<std::string>& arguments, Duration deadli
   return run(rivulet_with(arguments), deadline);
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 std::string last_line(const std::string& text) {
   const auto end = text.find_last_not_of('\n');
   if (end == std::string::npos) return "";
   const auto begin = text.rfind('\n', end);
-  return text.substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? -1 : begin));
+  return text.substr(begin == std::string::npos ? 0 : begin + 1,
+                     end - (begin == std::string::npos ? -1 : begin));
 }
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
 
 /// `rivulet broker` with its address.
 struct Broker {
@@ -61,7 +66,8 @@ TEST_CASE("Program: wrong usage is exit 2, a wrong configuration 78 with place a
   CHECK(rivulet_run({"run", "--nonsense"}).status.code == 2);
   CHECK(rivulet_run({"rnu"}).status.code == 2);
   const TempDir folder;
-  const auto file = folder.write("device.toml", "version = 1\n[job]\nname = \"t\"\n[decode]\nfrmat = \"raw\"\n").string();
+  const auto file =
+      folder.write("device.toml", "version = 1\n[job]\nname = \"t\"\n[decode]\nfrmat = \"raw\"\n").string();
   const auto wrong = rivulet_run({"run", "--config", file});
   CHECK(wrong.status.code == 78);
   CHECK(contains(wrong.errors, file + ":5:1: error:"));
@@ -74,8 +80,8 @@ TEST_CASE("Program: a broker that is not there is exit 69 within seconds, and na
   const TempDir folder;
   const auto address = "127.0.0.1:" + std::to_string(free_port());
   const auto file = folder.write("device.toml", "version = 1\n[job]\nname = \"t\"\n").string();
-  const auto said = rivulet_run({"validate", file, "--environment", "--brokers", address, "--topic", "t", "--http", "off",
-                                 "--data-dir", (folder.path() / "data").string()},
+  const auto said = rivulet_run({"validate", file, "--environment", "--brokers", address, "--topic", "t",
+                                 "--http", "off", "--data-dir", (folder.path() / "data").string()},
                                 30s);
   CHECK_FALSE(said.timed_out);
   CHECK(said.status.code == 69);
@@ -102,8 +108,8 @@ TEST_CASE("Program: the broker ends with its input if asked to") {
 
 TEST_CASE("Program: what feed plays, peek shows, again and again, from where it is told") {
   auto broker = start_broker("t", "rows:2");
-  const auto fed = rivulet_run({"feed", images, "--brokers", broker.address, "--topic", "rows", "--rates", "200,100",
-                                "--seconds", "2", "--json"});
+  const auto fed = rivulet_run({"feed", images, "--brokers", broker.address, "--topic", "rows", "--rates",
+                                "200,100", "--seconds", "2", "--json"});
   REQUIRE(fed.status.code == 0);
   const auto result = nlohmann::json::parse(last_line(fed.output));
   CHECK(result["records"].get<int>() >= 500);
@@ -137,9 +143,14 @@ TEST_CASE("Program: what feed plays, peek shows, again and again, from where it 
 TEST_CASE("Program: peek ends at the end of the topic, and says why rows are dropped") {
   auto broker = start_broker("t", "rows:1");
   const TempDir folder;
-  const auto data = folder.write("rows.jsonl", "{\"a\": 1, \"b\": 2, \"y\": 0}\n{\"a\": 1}\n{\"a\": 3, \"b\": 4, \"y\": 9}\n").string();
-  REQUIRE(rivulet_run({"feed", data, "--brokers", broker.address, "--topic", "rows", "--rates", "1000"}).status.code == 0);
-  const auto config = folder.write("device.toml", R"(version = 1
+  const auto data =
+      folder
+          .write("rows.jsonl", "{\"a\": 1, \"b\": 2, \"y\": 0}\n{\"a\": 1}\n{\"a\": 3, \"b\": 4, \"y\": 9}\n")
+          .string();
+  REQUIRE(rivulet_run({"feed", data, "--brokers", broker.address, "--topic", "rows", "--rates", "1000"})
+              .status.code == 0);
+  const auto config = folder
+                          .write("device.toml", R"(version = 1
 [job]
 name = "t"
 [decode]
@@ -148,7 +159,8 @@ json = { features = ["a", "b"], target = "y" }
 [model]
 name = "linear"
 classes = 3
-)").string();
+)")
+                          .string();
   const auto seen = rivulet_run({"peek", "rows", "--config", config, "--brokers", broker.address});
   CHECK(seen.status.code == 0);
   CHECK(contains(seen.output, "target 0"));
@@ -162,8 +174,8 @@ classes = 3
 
 TEST_CASE("Program: a signal ends feed with what it did so far") {
   auto broker = start_broker("t", "rows:1");
-  auto feed = Process::start(rivulet_with({"feed", images, "--brokers", broker.address, "--topic", "rows", "--rates",
-                                           "100", "--repeat", "--json"}));
+  auto feed = Process::start(rivulet_with({"feed", images, "--brokers", broker.address, "--topic", "rows",
+                                           "--rates", "100", "--repeat", "--json"}));
   REQUIRE(feed);
   REQUIRE(feed.value()->wait_for_output("records", 20s));
   feed.value()->send_signal(SIGINT);
@@ -176,13 +188,17 @@ TEST_CASE("Program: a signal ends feed with what it did so far") {
 TEST_CASE("Program: one device alone trains from the broker and says so in one object") {
   auto broker = start_broker("alone", "rows:1");
   const TempDir folder;
-  const auto config = folder.write("device.toml", "version = 1\n[job]\nname = \"alone\"\ndevices = 1\n[source]\n"
-                                                  "topics = [\"rows\"]\n[model]\nname = \"linear\"\n").string();
-  auto feed = Process::start(rivulet_with({"feed", images, "--brokers", broker.address, "--topic", "rows", "--rates",
-                                           "400", "--seconds", "30", "--job", "alone", "--pace"}));
+  const auto config = folder
+                          .write("device.toml",
+                                 "version = 1\n[job]\nname = \"alone\"\ndevices = 1\n[source]\n"
+                                 "topics = [\"rows\"]\n[model]\nname = \"linear\"\n")
+                          .string();
+  auto feed = Process::start(rivulet_with({"feed", images, "--brokers", broker.address, "--topic", "rows",
+                                           "--rates", "400", "--seconds", "30", "--job", "alone", "--pace"}));
   REQUIRE(feed);
-  const auto said = rivulet_run({"run", "--config", config, "--brokers", broker.address, "--data-dir",
-                                 (folder.path() / "data").string(), "--http", "off", "--stop-after", "rows=800", "--json"});
+  const auto said =
+      rivulet_run({"run", "--config", config, "--brokers", broker.address, "--data-dir",
+                   (folder.path() / "data").string(), "--http", "off", "--stop-after", "rows=800", "--json"});
   INFO(said.errors);
   CHECK(said.status.code == 0);
   const auto summary = nlohmann::json::parse(last_line(said.output));
@@ -193,7 +209,8 @@ TEST_CASE("Program: one device alone trains from the broker and says so in one o
 
 TEST_CASE("Program: doctor looks at this machine and this binary") {
   const TempDir folder;
-  const auto said = rivulet_run({"doctor", "--data-dir", (folder.path() / "data").string(), "--http", "off", "--json"});
+  const auto said =
+      rivulet_run({"doctor", "--data-dir", (folder.path() / "data").string(), "--http", "off", "--json"});
   CHECK(said.status.code == 0);
   bool gloo = false;
   for (const auto& check : nlohmann::json::parse(last_line(said.output))) {

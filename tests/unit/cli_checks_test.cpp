@@ -13,7 +13,8 @@ using namespace rivulet;
 using namespace rivulet::runtime;
 using namespace rivulet::runtime::cli;
 
-TEST_CASE("Doctor: a function is found in the one library that defines it, and not in those that only use it") {
+TEST_CASE(
+    "Doctor: a function is found in the one library that defines it, and not in those that only use it") {
   const auto kafka = loaded_objects_defining("rd_kafka_new");
   REQUIRE(kafka.size() == 1);
   CHECK(kafka.front().find("librdkafka") != std::string::npos);
@@ -36,7 +37,8 @@ TEST_CASE("Doctor: a port that is taken is said to be, and with which flag to ch
   CHECK(port_check("nonsense").level == CheckLevel::fail);
 }
 
-TEST_CASE("Doctor: a data directory that cannot be written to is said to be, and trying leaves nothing behind") {
+TEST_CASE(
+    "Doctor: a data directory that cannot be written to is said to be, and trying leaves nothing behind") {
   const testing::TempDir folder;
   const auto file = folder.write("file", "x");
   CHECK(data_dir_check((file / "below").string()).level == CheckLevel::fail);
@@ -58,7 +60,8 @@ TEST_CASE("Doctor: every line has a level, and what is not well has a hint") {
   CHECK(json[0].contains("name"));
   CHECK(json[0].contains("level"));
   CHECK(json[0].contains("hint"));
-  CHECK(render_check({"a", CheckLevel::fail, "b", "c"}, false) == "fail  a                    b\n      hint: c");
+  CHECK(render_check({"a", CheckLevel::fail, "b", "c"}, false) ==
+        "fail  a                    b\n      hint: c");
 }
 
 TEST_CASE("Doctor: free ports are free and different") {

@@ -22,7 +22,8 @@ TEST_CASE("Peek: a row says where it lies, what is to be predicted, and what its
   const std::vector<float> targets = {7};
   const PeekedRow row{"mnist", {{0, 2}, {41, 1}}, 1000, features, targets};
   const auto text = describe_row(row, {{4}, 1}, true);
-  for (const char* part : {"mnist[2] offset 41 row 1", "target 7", "[4] from -4 to 3, mean 0.5", "1, 2, 3, -4"}) {
+  for (const char* part :
+       {"mnist[2] offset 41 row 1", "target 7", "[4] from -4 to 3, mean 0.5", "1, 2, 3, -4"}) {
     CAPTURE(part);
     CHECK(text.find(part) != std::string::npos);
   }
@@ -35,7 +36,8 @@ TEST_CASE("Peek: a row says where it lies, what is to be predicted, and what its
 
 TEST_CASE("Peek: a dropped row says why, in JSON too, whatever bytes the reason quotes") {
   const RowPosition at{{0, 0}, {5, 0}};
-  CHECK(describe_drop("t", at, DropReason::bad_label, "label 12") == "t[0] offset 5 row 0  dropped: bad_label, label 12\n");
+  CHECK(describe_drop("t", at, DropReason::bad_label, "label 12") ==
+        "t[0] offset 5 row 0  dropped: bad_label, label 12\n");
   const auto json = nlohmann::json::parse(drop_to_json("t", at, DropReason::malformed, "at \xff\xfe"));
   CHECK(json["dropped"] == "malformed");
 }

@@ -7,7 +7,8 @@ using namespace rivulet;
 using namespace rivulet::runtime::cli;
 
 TEST_CASE("Command line: a slip finds the word that was meant, another word finds nothing") {
-  const std::vector<std::string> words = {"run", "demo", "feed", "broker", "peek", "validate", "doctor", "version"};
+  const std::vector<std::string> words = {"run",  "demo",     "feed",   "broker",
+                                          "peek", "validate", "doctor", "version"};
   CHECK(closest("demmo", words) == "demo");
   CHECK(closest("valdate", words) == "validate");
   CHECK(closest("doktor", words) == "doctor");
@@ -67,7 +68,8 @@ TEST_CASE("Command line: a string survives as TOML whatever is in it") {
   CHECK(toml_string("a\nb") == "\"a\\u000ab\"");
 }
 
-TEST_CASE("Command line: the chart stands higher where the value is higher, and is blank where nothing is known") {
+TEST_CASE(
+    "Command line: the chart stands higher where the value is higher, and is blank where nothing is known") {
   const auto lines = area_chart({std::nullopt, 0.0, 0.5, 1.0}, 0, 1, 2, true);
   REQUIRE(lines.size() == 2);
   CHECK(lines[0] == "   █");

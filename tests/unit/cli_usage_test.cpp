@@ -18,7 +18,8 @@ struct Said {
   std::string err;
 };
 
-Said say(const std::vector<std::string>& arguments, const std::map<std::string, std::string>& environment = {}) {
+Said say(const std::vector<std::string>& arguments,
+         const std::map<std::string, std::string>& environment = {}) {
   std::ostringstream out;
   std::ostringstream err;
   Terminal terminal{out, err};
@@ -27,27 +28,33 @@ Said say(const std::vector<std::string>& arguments, const std::map<std::string, 
   return {exit, out.str(), err.str()};
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 /// A configuration that is right except for `more`.
-std::string job(const std::string& more) { return "version = 1\n[job]\nname = \"t\"\n" + more; }
+std::string job(const std::string& more) {
+  return "version = 1\n[job]\nname = \"t\"\n" + more;
+}
 
 }  // namespace
 
 TEST_CASE("Usage: every command teaches with examples and names its flags") {
   const std::map<std::vector<std::string>, std::vector<std::string>> commands = {
       {{"run"},
-       {"--config", "--id", "--brokers", "--topic", "--partitions", "--devices", "--data-dir", "--http", "--peer-bind",
-        "--advertise", "--set", "--stop-after", "--dry-run", "--json", "RIVULET_BROKERS", "RIVULET_STOP_AFTER"}},
-      {{"demo"}, {"--devices", "--rates", "--seconds", "--model", "--seed", "--keep", "--json", "--brokers", "--data"}},
+       {"--config", "--id", "--brokers", "--topic", "--partitions", "--devices", "--data-dir", "--http",
+        "--peer-bind", "--advertise", "--set", "--stop-after", "--dry-run", "--json", "RIVULET_BROKERS",
+        "RIVULET_STOP_AFTER"}},
+      {{"demo"},
+       {"--devices", "--rates", "--seconds", "--model", "--seed", "--keep", "--json", "--brokers", "--data"}},
       {{"feed"},
-       {"--brokers", "--topic", "--rates", "--partitions", "--seconds", "--duration", "--seed", "--labels-per-device",
-        "--repeat", "--second-rates", "--change-at", "--job", "--pace", "--json"}},
+       {"--brokers", "--topic", "--rates", "--partitions", "--seconds", "--duration", "--seed",
+        "--labels-per-device", "--repeat", "--second-rates", "--change-at", "--job", "--pace", "--json"}},
       {{"broker"}, {"--job", "--topic", "--until-eof"}},
       {{"peek"}, {"--rows", "--from", "--config", "--brokers", "--set", "--json"}},
       {{"simulate"},
-       {"--config", "--set", "--devices", "--rates", "--stop-after", "--profile-fixed", "--profile-rate", "--latency",
-        "--bandwidth", "--data", "--held-out", "--seed", "--model", "--json"}},
+       {"--config", "--set", "--devices", "--rates", "--stop-after", "--profile-fixed", "--profile-rate",
+        "--latency", "--bandwidth", "--data", "--held-out", "--seed", "--model", "--json"}},
       {{"config"}, {"init", "show"}},
       {{"config", "init"}, {"--output"}},
       {{"config", "show"}, {"--origin", "--set"}},
@@ -73,7 +80,8 @@ TEST_CASE("Usage: every command teaches with examples and names its flags") {
 TEST_CASE("Usage: the first page shows the way and explains the exit codes") {
   const auto said = say({"--help"});
   CHECK(said.exit == ExitCode::ok);
-  for (const char* part : {"rivulet demo", "rivulet config init", "69", "75", "78", "validate", "doctor", "peek"}) {
+  for (const char* part :
+       {"rivulet demo", "rivulet config init", "69", "75", "78", "validate", "doctor", "peek"}) {
     CAPTURE(part);
     CHECK(contains(said.out, part));
   }
@@ -97,9 +105,14 @@ TEST_CASE("Usage: a wrong command, flag or argument is exit 2 and says what was 
   CHECK(nothing.exit == ExitCode::usage);
   CHECK(contains(nothing.err, "needs a command"));
   CHECK(nothing.out.empty());
-  for (const std::vector<std::string>& wrong :
-       {std::vector<std::string>{"feed"}, {"broker", "--job", "x"}, {"demo", "--devices", "many"}, {"demo", "--devices", "0"},
-        {"feed", "x", "--topic", "t", "--split", "half"}, {"version", "extra"}, {"config"}, {"run", "--config"}}) {
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"feed"},
+                                                {"broker", "--job", "x"},
+                                                {"demo", "--devices", "many"},
+                                                {"demo", "--devices", "0"},
+                                                {"feed", "x", "--topic", "t", "--split", "half"},
+                                                {"version", "extra"},
+                                                {"config"},
+                                                {"run", "--config"}}) {
     CAPTURE(wrong.front());
     const auto said = say(wrong);
     CHECK(said.exit == ExitCode::usage);
@@ -109,21 +122,20 @@ TEST_CASE("Usage: a wrong command, flag or argument is exit 2 and says what was 
 }
 
 TEST_CASE("Usage: values that mean nothing are exit 2 before anything is opened") {
-  for (const std::vector<std::string>& wrong :
-       {std::vector<std::string>{"run", "--stop-after", "soon"},
-        {"feed", "/nowhere", "--topic", "t", "--rates", "fast"},
-        {"feed", "/nowhere", "--topic", "t", "--second-rates", "5"},
-        {"feed", "/nowhere", "--topic", "t", "--seconds", "later"},
-        {"feed", "/nowhere", "--topic", "t", "--pace"},
-        {"feed", "/nowhere", "--topic", "t", "--property", "nothing"},
-        {"broker", "--job", "j", "--topic", "t:0"},
-        {"broker", "--job", "j", "--topic", "t:x"},
-        {"peek", "t", "--from", "yesterday"},
-        {"simulate", "--rates", "0:x"},
-        {"simulate", "--latency", "far"},
-        {"simulate", "--profile-rate", "0"},
-        {"demo", "--devices", "3", "--rates", "1,2"},
-        {"demo", "--seconds", "0"}}) {
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"run", "--stop-after", "soon"},
+                                                {"feed", "/nowhere", "--topic", "t", "--rates", "fast"},
+                                                {"feed", "/nowhere", "--topic", "t", "--second-rates", "5"},
+                                                {"feed", "/nowhere", "--topic", "t", "--seconds", "later"},
+                                                {"feed", "/nowhere", "--topic", "t", "--pace"},
+                                                {"feed", "/nowhere", "--topic", "t", "--property", "nothing"},
+                                                {"broker", "--job", "j", "--topic", "t:0"},
+                                                {"broker", "--job", "j", "--topic", "t:x"},
+                                                {"peek", "t", "--from", "yesterday"},
+                                                {"simulate", "--rates", "0:x"},
+                                                {"simulate", "--latency", "far"},
+                                                {"simulate", "--profile-rate", "0"},
+                                                {"demo", "--devices", "3", "--rates", "1,2"},
+                                                {"demo", "--seconds", "0"}}) {
     CAPTURE(wrong.front());
     CAPTURE(wrong.back());
     CHECK(say(wrong).exit == ExitCode::usage);
@@ -158,8 +170,9 @@ TEST_CASE("Usage: config init writes a file that validate accepts, and never ove
 TEST_CASE("Usage: config show --origin says who decided each value") {
   const rivulet::testing::TempDir folder;
   const auto file = folder.write("device.toml", job("[batch]\nrows = 32\n")).string();
-  const auto said = say({"config", "show", "--config", file, "--origin", "--set", "batch.tick=200ms", "--id", "seven"},
-                        {{"RIVULET_SET_BATCH__MIN", "2"}, {"RIVULET_DEVICES", "3"}});
+  const auto said =
+      say({"config", "show", "--config", file, "--origin", "--set", "batch.tick=200ms", "--id", "seven"},
+          {{"RIVULET_SET_BATCH__MIN", "2"}, {"RIVULET_DEVICES", "3"}});
   CHECK(said.exit == ExitCode::ok);
   const auto line_of = [&said](const std::string& key) {
     const auto at = said.out.find("\n" + key + " = ") + 1;
@@ -191,9 +204,11 @@ TEST_CASE("Usage: validate names file, line and what was meant, and exits with 7
 
 TEST_CASE("Usage: validate lets librdkafka judge every property, and places its words") {
   const rivulet::testing::TempDir folder;
-  const auto file = folder.write("device.toml", job("[source.kafka.properties]\nbootstrap.servers = \"localhost:1\"\n"
-                                                    "group.protocol = \"consumer\"\nfetch.min.bytes = \"many\"\n"))
-                        .string();
+  const auto file =
+      folder
+          .write("device.toml", job("[source.kafka.properties]\nbootstrap.servers = \"localhost:1\"\n"
+                                    "group.protocol = \"consumer\"\nfetch.min.bytes = \"many\"\n"))
+          .string();
   const auto said = say({"validate", file});
   CHECK(said.exit == ExitCode::configuration);
   CHECK(contains(said.err, file + ":6:"));

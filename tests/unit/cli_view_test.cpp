@@ -17,8 +17,10 @@ GroupView canned() {
   group.title = "2 devices train lenet5 on MNIST through Kafka";
   group.seconds = 12;
   group.duration = 35;
-  group.devices = {{"device-1", "training", "", 800.2, 80, 1234, 9840, 795.4, 0.3121, 0.941, 120, 12, 5000000, 6000000},
-                   {"device-2", "waiting", "waiting for device-1", 100.1, 10, 3, 1200, 99.8, 0.5, -1, 120, 12, 1000000, 2000000}};
+  group.devices = {
+      {"device-1", "training", "", 800.2, 80, 1234, 9840, 795.4, 0.3121, 0.941, 120, 12, 5000000, 6000000},
+      {"device-2", "waiting", "waiting for device-1", 100.1, 10, 3, 1200, 99.8, 0.5, -1, 120, 12, 1000000,
+       2000000}};
   group.curve = {{5, 0.5}, {10, 0.941}};
   return group;
 }
@@ -30,17 +32,20 @@ std::string joined(const std::vector<std::string>& lines) {
 }
 
 int columns_of(const std::string& line) {
-  return static_cast<int>(
-      std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<int>(std::count_if(
+      line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
 TEST_CASE("Live view: a line per device says rate, batch, waiting rows, rows/s, loss and state") {
   const auto lines = render_screen(canned(), {false, true, 100});
-  const auto line = std::find_if(lines.begin(), lines.end(), [](const auto& l) { return contains(l, "device-1"); });
+  const auto line =
+      std::find_if(lines.begin(), lines.end(), [](const auto& l) { return contains(l, "device-1"); });
   REQUIRE(line != lines.end());
   for (const char* part : {"800", "80", "1 234", "795", "0.3121", "training"}) {
     CAPTURE(part);
@@ -56,15 +61,17 @@ TEST_CASE("Live view: a line per device says rate, batch, waiting rows, rows/s, 
 
 TEST_CASE("Live view: the accuracy is drawn over time and the future is blank") {
   const auto lines = render_screen(canned(), {false, false, 82});
-  const auto bottom = std::find_if(lines.begin(), lines.end(), [](const auto& l) { return contains(l, "  0 % |"); });
+  const auto bottom =
+      std::find_if(lines.begin(), lines.end(), [](const auto& l) { return contains(l, "  0 % |"); });
   REQUIRE(bottom != lines.end());
   const auto curve = bottom->substr(bottom->find('|') + 1);
   REQUIRE(curve.size() == 64);
-  CHECK(curve[2] == ' ');                          // second 1: not measured yet
-  CHECK(curve[10] == '#');                         // second 5.5
-  CHECK(curve[20] == '#');                         // second 11
+  CHECK(curve[2] == ' ');                           // second 1: not measured yet
+  CHECK(curve[10] == '#');                          // second 5.5
+  CHECK(curve[20] == '#');                          // second 11
   CHECK(curve.substr(24) == std::string(40, ' '));  // behind second 13
-  const auto top = std::find_if(lines.begin(), lines.end(), [](const auto& l) { return contains(l, "100 % |"); });
+  const auto top =
+      std::find_if(lines.begin(), lines.end(), [](const auto& l) { return contains(l, "100 % |"); });
   REQUIRE(top != lines.end());
   CHECK(top->substr(top->find('|') + 1)[10] == ' ');  // 50 % does not reach the top line
   CHECK(top->substr(top->find('|') + 1)[20] != ' ');  // 94 % does
