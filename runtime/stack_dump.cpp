@@ -29,6 +29,8 @@ constexpr std::size_t threads_max = 256;
 constexpr long answer_ns = 100'000'000;  // how long one thread may take
 
 using Answer = std::atomic<std::uint32_t>;
+constexpr std::uint32_t asked = 1;
+constexpr std::uint32_t answered = 2;
 
 int dump_signal() noexcept {
   return SIGRTMIN + 7;
@@ -46,12 +48,13 @@ void write_text(std::string_view text) noexcept {
 // The asker sends the place for the answer along with the signal, so nothing here is global.
 void on_dump(int, siginfo_t* info, void*) {
   if (info->si_code != SI_QUEUE || info->si_pid != getpid()) return;
+  auto& answer = *static_cast<Answer*>(info->si_value.sival_ptr);
+  if (answer.load(std::memory_order_acquire) != asked) return;  // pairs with ask()
   const int saved = errno;
   std::array<void*, 64> frames{};
   const int count = backtrace(frames.data(), static_cast<int>(frames.size()));
   backtrace_symbols_fd(frames.data(), count, STDERR_FILENO);
-  auto& answer = *static_cast<Answer*>(info->si_value.sival_ptr);
-  answer.store(1, std::memory_order_release);
+  answer.store(answered, std::memory_order_release);
   syscall(SYS_futex, &answer, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
   errno = saved;
 }
@@ -95,6 +98,7 @@ bool ask(int tid, Answer& answer) noexcept {
   info.si_pid = getpid();
   info.si_uid = getuid();
   info.si_value.sival_ptr = &answer;
+  answer.store(asked, std::memory_order_release);
   return syscall(SYS_rt_tgsigqueueinfo, getpid(), tid, dump_signal(), &info) == 0;
 }
 
@@ -102,8 +106,8 @@ void dump_thread(int tid, Answer& answer) noexcept {
   write_heading(tid);
   if (!ask(tid, answer)) return write_text("    (gone)\n");
   const timespec timeout{0, answer_ns};
-  while (answer.load(std::memory_order_acquire) == 0) {
-    const long rc = syscall(SYS_futex, &answer, FUTEX_WAIT_PRIVATE, 0, &timeout, nullptr, 0);
+  while (answer.load(std::memory_order_acquire) == asked) {
+    const long rc = syscall(SYS_futex, &answer, FUTEX_WAIT_PRIVATE, asked, &timeout, nullptr, 0);
     if (rc != 0 && errno == ETIMEDOUT)
       return write_text("    (no answer: it blocks signals or is in the kernel)\n");
   }

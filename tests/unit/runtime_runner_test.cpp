@@ -149,6 +149,17 @@ TEST_CASE("ThreadRunner: notify() wakes a sleeper long before its back-off is ov
   runner.join();
 }
 
+TEST_CASE("ThreadRunner: a notify() during a step is not lost: the next step follows at once") {
+  TestAgent agent;
+  ThreadRunner runner;
+  int steps = 0;
+  agent.body = [&] {
+    runner.notify();  // as if a record came right after the agent looked
+    return Turn{.finished = ++steps == 500};
+  };
+  CHECK(run_to_end(runner, agent) < 1.0);  // each lost one would cost up to 20 ms
+}
+
 TEST_CASE("ThreadRunner: no wake-up is lost under a storm of notifiers, and what they wrote is seen") {
   const RealClock clock;
   constexpr int threads = 4;
