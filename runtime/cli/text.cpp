@@ -55,11 +55,13 @@ std::optional<std::string> closest(const std::string& word, const std::vector<st
 }
 
 std::string grouped(std::uint64_t n) {
-  std::string digits = std::to_string(n);
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), " ");
+  const std::string digits = std::to_string(n);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text.push_back(' ');
+    text.push_back(digits[i]);
   }
-  return digits;
+  return text;
 }
 
 std::string human_bytes(double bytes) {
