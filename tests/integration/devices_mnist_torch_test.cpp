@@ -1,0 +1,58 @@
+// A real model on real images: the first test of the whole device side without a group.
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "stream/dataset.h"
+#include "tests/support/model_fixture.h"
+
+using namespace rivulet;
+using namespace rivulet::devices;
+using namespace rivulet::testing;
+
+namespace {
+
+constexpr std::size_t pixels = 28 * 28;
+
+/// The first images of a split, normalised, in memory a device gave.
+Rows images(const ModelConfig& config, stream::Split split, std::size_t count) {
+  const auto data = stream::open_dataset(RIVULET_SOURCE_DIR "/examples/mnist/data", split);
+  REQUIRE_MESSAGE(data, (data ? "" : data.error().message));
+  REQUIRE(data.value()->size() >= count);
+  Rows rows(config, count, 0);
+  for (std::size_t row = 0; row < count; ++row) {
+    const std::span<const std::byte> value = data.value()->value(row);
+    REQUIRE(value.size() == 1 + pixels);
+    rows.targets()[row] = static_cast<float>(std::to_integer<int>(value[0]));
+    for (std::size_t i = 0; i < pixels; ++i) {
+      rows.features()[row * pixels + i] =
+          static_cast<float>(std::to_integer<int>(value[1 + i])) * 0.0127288F - 0.4242F;
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("LeNet-5 learns handwritten digits: over 90 % on images it never saw after 30 000 rows") {
+  prepare_process(1);
+  const ModelConfig config = config_of("lenet5");
+  const auto device = make_host_device();
+  const auto trainer = make_trainer(config, *device);
+  ModelState state = make_state(*trainer, *device, 42);
+  const auto memory = make_contribution(trainer->layout(), *device);
+  const GradientView out = view_of(*memory, trainer->layout());
+
+  const Rows training = images(config, stream::Split::train, 30000);
+  const Rows held_out = images(config, stream::Split::test, 2000);
+  constexpr std::size_t batch = 50;
+  for (std::size_t first = 0; first < 30000; first += batch) {
+    REQUIRE(trainer->compute_gradients(state, training.view(first, batch), out));
+    REQUIRE(trainer->apply(state, out, {0.02, 0.9, 0, 0}, 1.0));
+  }
+  const StepReport report = trainer->evaluate(state, held_out.all()).value();
+  MESSAGE("held-out accuracy " << static_cast<double>(report.correct) / 2000);
+  CHECK(report.rows == 2000);
+  CHECK(report.correct > 1800);
+  CHECK(report.finite);
+}
