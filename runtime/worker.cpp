@@ -295,7 +295,7 @@ Turn Worker::part() {
 }
 
 /// The view is over. Its rows go back, nothing of the unfinished round has touched state or gradient.
-Turn Worker::lost(const Error& error) {
+Turn Worker::lost(Error error) {  // by value: the original dies with the view
   view_.reset();
   batch_->put_back(parts_.rows);
   computed_ = false;

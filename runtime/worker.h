@@ -103,7 +103,7 @@ class Worker final : public Agent {
   Turn compute_and_enter();
   void measure_state(TimePoint now);
   Turn after_round();
-  Turn lost(const Error& error);
+  Turn lost(Error error);
   Turn end(std::optional<Error> error, bool leaver_lost = false);
   Turn again() { return {.work = 1}; }
   Turn later(Duration d);

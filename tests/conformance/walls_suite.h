@@ -76,6 +76,7 @@ inline void walls_suite(const RunGroup& run_group) {
     const auto before = run_simulated(walls_run("scripted", 3, 1));
     for (std::size_t i = 0; i < out.errors.size(); ++i) {
       REQUIRE(out.errors[i]);
+      INFO(out.errors[i]->message);
       CHECK(out.errors[i]->message.find("planted failure") != std::string::npos);
       CHECK(out.digests[i] == out.digests[0]);
       CHECK(out.steps[i] == out.steps[0]);
