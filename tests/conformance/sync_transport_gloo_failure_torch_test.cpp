@@ -24,6 +24,9 @@ using sync::Lane;
 using sync::Ticket;
 
 constexpr Duration deadline = 1s;
+/// A killed process closes its sockets only after its memory is gone, and a sanitizer's shadow memory is
+/// large.
+const Duration slack = std::string(RIVULET_SANITIZE).empty() ? 0s : 10s;
 
 int entries_of(const char* folder) {
   int n = 0;
@@ -100,6 +103,7 @@ void play_peer(const Role& role) {
   config.transport.progress_deadline = deadline;
   auto connect = sync::make_gloo_connect(config, clock);
   REQUIRE(connect);
+  std::thread([] {}).join();  // a sanitizer's own thread, if any, starts with the first of ours
   const int files_before = open_files();
   const int threads_before = threads();
   auto made = connect.value()(view_of(role.world, role.rank), book, wake);
@@ -194,7 +198,7 @@ struct Peers {
       INFO("rank " << r << ": " << v.code << ": " << v.message << ", after " << to_seconds(v.at - event)
                    << " s");
       CHECK(v.there);
-      CHECK(v.at - event < deadline + 1s);
+      CHECK(v.at - event < deadline + 1s + slack);
       CHECK(v.lost == static_cast<int>(victim));
       CHECK(v.message.find("rank " + std::to_string(victim) + " (device-") != std::string::npos);
       CHECK(v.untouched == 1);
@@ -238,7 +242,7 @@ TEST_CASE("Gloo: a process killed while all are idle is known within 300 ms") {
     const Duration event = peers.hit(world - 1, SIGKILL);
     peers.check_verdicts(world - 1, event);
     for (std::uint32_t r = 0; r + 1 < world; ++r)
-      CHECK(verdict_of(peers.processes[r]->output()).at - event < 300ms);
+      CHECK(verdict_of(peers.processes[r]->output()).at - event < 300ms + slack);
   }
 }
 

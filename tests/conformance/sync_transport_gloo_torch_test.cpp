@@ -9,9 +9,10 @@ using namespace rivulet;
 class GlooNet {
  public:
   static constexpr Duration deadline = std::chrono::seconds(1);
+  explicit GlooNet(Duration progress_deadline = std::chrono::seconds(20)) : deadline_(progress_deadline) {}
   sync::Connect connect(std::uint32_t) {
     sync::GlooConfig config;
-    config.transport.progress_deadline = deadline;
+    config.transport.progress_deadline = deadline_;
     auto connect = sync::make_gloo_connect(config, clock_);
     REQUIRE(connect);
     return std::move(connect).value();
@@ -19,6 +20,7 @@ class GlooNet {
   sync::AddressBook& book() { return book_; }
 
  private:
+  Duration deadline_;
   RealClock clock_;
   testing::TempDir folder_;
   testing::FolderBook book_{folder_.path()};

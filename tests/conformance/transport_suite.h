@@ -120,7 +120,7 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: lanes do not wait for each other", Net, tr
 TEST_CASE_TEMPLATE_DEFINE(
     "Transport: a receive ahead stays open past the deadline and is seen when it is done", Net,
     transport_ahead) {
-  Net net;
+  Net net(Net::deadline);
   const auto complaints = play_group(net, 2, [](Node& node) {
     const std::uint32_t peer = 1 - node.rank();
     std::array<std::byte, 256> facts{}, in{};
@@ -146,7 +146,7 @@ TEST_CASE_TEMPLATE_DEFINE(
 
 TEST_CASE_TEMPLATE_DEFINE("Transport: a promoted receive runs into the deadline, which names the silent rank",
                           Net, transport_promote) {
-  Net net;
+  Net net(Net::deadline);
   const auto complaints = play_group(
       net, 2,
       [](Node& node) {
@@ -174,7 +174,7 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: a promoted receive runs into the deadline,
 
 TEST_CASE_TEMPLATE_DEFINE("Transport: a slow peer that keeps sending is not declared dead", Net,
                           transport_slow) {
-  Net net;
+  Net net(Net::deadline);
   constexpr std::size_t chunk = 256 * 1024;
   constexpr int chunks = 8;
   const auto complaints = play_group(net, 2, [&](Node& node) {
