@@ -100,7 +100,10 @@ TEST_CASE("Tree: a third-party header outside its door is found") {
   check_found(check_third_party_doors, "sync/a.cpp", "#include <ATen/ATen.h>\n", "sync/a.cpp:1: ");
   check_found(check_third_party_doors, "devices/torch/a.cpp",
               "#include <torch/csrc/distributed/c10d/Store.hpp>\n", "devices/torch/a.cpp:1: ");
+  check_found(check_third_party_doors, "devices/a.cpp", "#include \"devices/torch/a.h\"\n",
+              "devices/a.cpp:1: ");
   check_found(check_third_party_doors, "core/a.cpp", "#include <openssl/ssl.h>\n", "core/a.cpp:1: ");
+  check_nothing(check_third_party_doors, "devices/torch/a.h", "#include <torch/torch.h>\n");
   check_nothing(check_third_party_doors, "sync/a.cpp", "#include <fmt/format.h>\n#include <sys/socket.h>\n");
 }
 

@@ -1,0 +1,23 @@
+#pragma once
+#include <functional>
+#include <string_view>
+
+#include "tests/support/group_support.h"
+#include "tests/support/threaded_group.h"
+
+namespace rivulet::testing {
+
+/// Runs two devices on threads with planted parts, over Gloo when asked; 0 when they trained. ThreadSanitizer
+/// must not let it be 0.
+inline int run_planted(ThreadedParts parts, bool gloo, const char* batch_policy = "stream") {
+  if (gloo) {
+    parts.connect = [](std::size_t, const Clock& clock) { return loopback_gloo(clock); };
+  }
+  runtime::LoadedConfig job = linear_job(2);
+  job.config.batch.tick = std::chrono::milliseconds(10);
+  job.config.batch.policy = batch_policy;
+  ThreadedGroup group(job, {.rounds = 40}, std::move(parts));
+  return group.run(std::chrono::seconds(60)) ? 0 : 1;
+}
+
+}  // namespace rivulet::testing
