@@ -10,7 +10,6 @@ namespace rivulet {
 }  // namespace rivulet
 
 /// An invariant that stays on in release builds: RIVULET_CHECK(rows <= capacity, "slab overrun").
-#define RIVULET_CHECK(condition, message)                                         \
-  (static_cast<bool>(condition)                                                   \
-       ? static_cast<void>(0)                                                     \
-       : ::rivulet::check_failed(__FILE__, __LINE__, #condition, message))
+#define RIVULET_CHECK(condition, message)              \
+  (static_cast<bool>(condition) ? static_cast<void>(0) \
+                                : ::rivulet::check_failed(__FILE__, __LINE__, #condition, message))

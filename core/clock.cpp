@@ -17,8 +17,12 @@ TimePoint RealClock::now() const noexcept {
   return TimePoint(std::chrono::steady_clock::now().time_since_epoch());
 }
 
-double thread_cpu_seconds() noexcept { return seconds_of(CLOCK_THREAD_CPUTIME_ID); }
-double process_cpu_seconds() noexcept { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
+double thread_cpu_seconds() noexcept {
+  return seconds_of(CLOCK_THREAD_CPUTIME_ID);
+}
+double process_cpu_seconds() noexcept {
+  return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+}
 
 long long unix_time_ms() noexcept {
   timespec t{};

@@ -10,7 +10,9 @@ namespace rivulet {
 enum class Scalar : std::uint8_t { f32, f64 };
 enum class MemoryKind : std::uint8_t { host, pinned, device };
 
-constexpr std::size_t bytes_of(Scalar s) { return s == Scalar::f32 ? 4 : 8; }
+constexpr std::size_t bytes_of(Scalar s) {
+  return s == Scalar::f32 ? 4 : 8;
+}
 
 /// A flat array somewhere: count numbers of one type in memory of one kind on one device. Does not own.
 /// A contribution has shape [parameters + buffers]: gradient first, batch-norm style buffers behind it.

@@ -13,8 +13,9 @@ namespace rivulet {
 
 /// One record of an ordered log. `bytes` is valid until the next poll().
 struct LogEntry {
-  std::int64_t offset = 0;        ///< unique, strictly increasing, with holes possible
-  std::int64_t append_time_ms = 0;///< the log's own clock (broker log-append time), comparable between devices
+  std::int64_t offset = 0;  ///< unique, strictly increasing, with holes possible
+  std::int64_t append_time_ms =
+      0;  ///< the log's own clock (broker log-append time), comparable between devices
   std::span<const std::byte> bytes;
 };
 

@@ -27,7 +27,8 @@ class Histogram {
 };
 
 /// Where measurements go. Names are without the prefix `rivulet_` and are listed with type, unit and help in
-/// core/metrics.def; an unknown name is a bug. Handles live as long as the sink; updating them is thread-safe.
+/// core/metrics.def; an unknown name is a bug. Handles live as long as the sink; updating them is
+/// thread-safe.
 class MetricsSink {
  public:
   virtual ~MetricsSink() = default;

@@ -48,15 +48,15 @@ struct NextOffset {
 
 /// Why a row never reached the model. Every drop is counted under exactly one reason.
 enum class DropReason : std::uint8_t {
-  tombstone,         ///< record without a value
-  oversize,          ///< record above decode.max_record_bytes
-  malformed,         ///< bytes that are not the format
-  missing_field,     ///< a configured field or column is absent
-  wrong_shape,       ///< count of values differs from the configured shape
-  wrong_type,        ///< a value that is not a number
-  nonfinite_value,   ///< NaN or infinity in a feature or target
-  bad_label,         ///< label negative, not an integer, or >= classes
-  nonfinite_batch,   ///< finite rows gave a non-finite loss or gradient (train.on_nonfinite)
+  tombstone,        ///< record without a value
+  oversize,         ///< record above decode.max_record_bytes
+  malformed,        ///< bytes that are not the format
+  missing_field,    ///< a configured field or column is absent
+  wrong_shape,      ///< count of values differs from the configured shape
+  wrong_type,       ///< a value that is not a number
+  nonfinite_value,  ///< NaN or infinity in a feature or target
+  bad_label,        ///< label negative, not an integer, or >= classes
+  nonfinite_batch,  ///< finite rows gave a non-finite loss or gradient (train.on_nonfinite)
 };
 inline constexpr std::size_t drop_reasons = 9;
 /// Stable lower-case name, used as the metric label `reason`.

@@ -64,7 +64,9 @@ class [[nodiscard]] Result {
 };
 
 using Status = Result<std::monostate>;
-inline Status ok() { return Status(std::monostate{}); }
+inline Status ok() {
+  return Status(std::monostate{});
+}
 
 /// What a non-blocking operation says when polled.
 enum class Progress : std::uint8_t { pending, done, failed };

@@ -54,7 +54,9 @@ std::uint64_t Rng::below(std::uint64_t bound) noexcept {
   return x % bound;
 }
 
-double Rng::uniform() noexcept { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+double Rng::uniform() noexcept {
+  return static_cast<double>(next() >> 11) * 0x1.0p-53;
+}
 
 double Rng::normal() noexcept {
   const double u = 1.0 - uniform();

@@ -4,7 +4,8 @@
 
 namespace rivulet {
 
-/// A small seeded generator (xoshiro256**; Blackman and Vigna 2018). Same seed, same numbers, on every machine.
+/// A small seeded generator (xoshiro256**; Blackman and Vigna 2018). Same seed, same numbers, on every
+/// machine.
 class Rng {
  public:
   explicit Rng(std::uint64_t seed) noexcept;

@@ -13,7 +13,8 @@ struct RowSlot {
   std::span<float> targets;
 };
 
-/// Shape of every row of a job. A feature row is flat, row-major; `shape` is what a model sees, e.g. {1, 28, 28}.
+/// Shape of every row of a job. A feature row is flat, row-major; `shape` is what a model sees, e.g. {1, 28,
+/// 28}.
 struct RowShape {
   std::vector<std::int64_t> shape;  ///< product = columns
   std::uint32_t targets = 1;        ///< numbers per row to predict; a class index counts as one
@@ -28,9 +29,10 @@ struct RowShape {
 /// What travels beside a row through the buffer.
 struct RowTag {
   RowPosition position;
-  RowCursor next;                   ///< cursor after this row, so an interval can be closed exactly
-  std::int64_t timestamp_ms = 0;    ///< of its record
-  std::uint32_t dropped_before = 0; ///< rows of this partition dropped between the previous published row and this one
+  RowCursor next;                 ///< cursor after this row, so an interval can be closed exactly
+  std::int64_t timestamp_ms = 0;  ///< of its record
+  std::uint32_t dropped_before =
+      0;  ///< rows of this partition dropped between the previous published row and this one
 };
 
 /// A batch in host memory, valid until its round ended. features [rows, columns], targets [rows, targets].

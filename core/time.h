@@ -14,7 +14,9 @@ struct RuntimeTime {
 };
 using TimePoint = std::chrono::time_point<RuntimeTime, Duration>;
 
-constexpr double to_seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+constexpr double to_seconds(Duration d) {
+  return std::chrono::duration<double>(d).count();
+}
 constexpr Duration from_seconds(double s) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
 }

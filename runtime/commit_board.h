@@ -16,7 +16,8 @@ class CommitBoard {
   explicit CommitBoard(std::span<const PartitionId> partitions) : slots_(partitions.size()) {
     for (std::size_t i = 0; i < partitions.size(); ++i) slots_[i].partition = partitions[i];
   }
-  /// Train thread: everything below `next` of this partition is part of the agreed state. Other devices' are ignored.
+  /// Train thread: everything below `next` of this partition is part of the agreed state. Other devices' are
+  /// ignored.
   void covered(const PartitionId& partition, const RowCursor& next) noexcept {
     for (auto& slot : slots_)
       if (slot.partition == partition) slot.offset.store(next.offset, std::memory_order_release);

@@ -24,12 +24,13 @@ json facts_json(const sync::Facts& f) {
             {"gradient_norm2", f.gradient_norm2},
             {"rows_dropped", f.rows_dropped},
             {"rows_max", f.rows_max},
-            {"interval", {{"topic", f.interval.partition.topic},
-                          {"partition", f.interval.partition.partition},
-                          {"first", {f.interval.first.offset, f.interval.first.row}},
-                          {"next", {f.interval.next.offset, f.interval.next.row}},
-                          {"trained", f.interval.rows_trained},
-                          {"dropped", f.interval.rows_dropped}}}};
+            {"interval",
+             {{"topic", f.interval.partition.topic},
+              {"partition", f.interval.partition.partition},
+              {"first", {f.interval.first.offset, f.interval.first.row}},
+              {"next", {f.interval.next.offset, f.interval.next.row}},
+              {"trained", f.interval.rows_trained},
+              {"dropped", f.interval.rows_dropped}}}};
   if ((f.flags & sync::flag_digest) != 0) j["digest"] = f.digest.hex();
   return j;
 }
@@ -66,7 +67,8 @@ class FileLog final : public DecisionLog {
     if (bytes_ > bytes_max_) rotate();
     const std::string line = decision_line(view, round, table, plan);
     out_ << line << '\n';
-    if (out_.fail() && !failed_) std::fprintf(stderr, "rivulet: cannot write %s: decisions are no longer logged\n", path_.c_str());
+    if (out_.fail() && !failed_)
+      std::fprintf(stderr, "rivulet: cannot write %s: decisions are no longer logged\n", path_.c_str());
     failed_ = failed_ || out_.fail();
     bytes_ += line.size() + 1;
   }
@@ -88,7 +90,8 @@ class FileLog final : public DecisionLog {
 
 class NullLog final : public DecisionLog {
  public:
-  void write(std::uint64_t, std::uint64_t, const sync::FactsTable&, const sync::policy::RoundPlan&) override {}
+  void write(std::uint64_t, std::uint64_t, const sync::FactsTable&, const sync::policy::RoundPlan&) override {
+  }
 };
 
 }  // namespace
@@ -98,7 +101,8 @@ std::string decision_line(std::uint64_t view, std::uint64_t round, const sync::F
   json facts = json::array();
   for (const auto& f : table.facts) facts.push_back(facts_json(f));
   const std::uint64_t step = table.facts.empty() ? 0 : table.facts.front().step;
-  return json{{"view", view}, {"round", round}, {"step", step}, {"facts", facts}, {"plan", plan_json(plan)}}.dump();
+  return json{{"view", view}, {"round", round}, {"step", step}, {"facts", facts}, {"plan", plan_json(plan)}}
+      .dump();
 }
 
 Result<std::unique_ptr<DecisionLog>> open_decision_log(const std::string& path, std::uint64_t bytes_max) {
@@ -107,6 +111,8 @@ Result<std::unique_ptr<DecisionLog>> open_decision_log(const std::string& path, 
   return std::unique_ptr<DecisionLog>(std::move(log));
 }
 
-std::unique_ptr<DecisionLog> make_null_decision_log() { return std::make_unique<NullLog>(); }
+std::unique_ptr<DecisionLog> make_null_decision_log() {
+  return std::make_unique<NullLog>();
+}
 
 }  // namespace rivulet::runtime

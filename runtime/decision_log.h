@@ -9,7 +9,8 @@
 namespace rivulet::runtime {
 
 /// Every plan with the table it came from, one JSON object per line, bounded: at `bytes_max` the file becomes
-/// NAME.1 (the older NAME.1 is dropped) and a new one begins. Owner: the train thread. A write error is said once.
+/// NAME.1 (the older NAME.1 is dropped) and a new one begins. Owner: the train thread. A write error is said
+/// once.
 class DecisionLog {
  public:
   virtual ~DecisionLog() = default;

@@ -19,8 +19,8 @@ void add(devices::StepReport& sum, const devices::StepReport& one) {
 
 }  // namespace
 
-Result<std::unique_ptr<HeldOut>> HeldOut::open(const Config& config, const Catalog& catalog, const std::string& path,
-                                               std::size_t rows_max) {
+Result<std::unique_ptr<HeldOut>> HeldOut::open(const Config& config, const Catalog& catalog,
+                                               const std::string& path, std::size_t rows_max) {
   auto dataset = stream::open_dataset(path, stream::Split::test);
   if (!dataset) return dataset.error();
   auto entry = find_decoder(catalog, config.decode.format);
@@ -33,11 +33,13 @@ Result<std::unique_ptr<HeldOut>> HeldOut::open(const Config& config, const Catal
   const std::size_t columns = out->shape_.columns();
   const std::size_t targets = out->shape_.targets;
   for (std::size_t i = 0; i < dataset.value()->size() && out->rows() < rows_max; ++i) {
-    decode.begin({.partition = {}, .offset = static_cast<std::int64_t>(i), .value = dataset.value()->value(i)});
+    decode.begin(
+        {.partition = {}, .offset = static_cast<std::int64_t>(i), .value = dataset.value()->value(i)});
     for (;;) {
       out->features_.resize((out->rows() + 1) * columns);
       out->targets_.resize((out->rows() + 1) * targets);
-      const auto step = decode.next({std::span(out->features_).last(columns), std::span(out->targets_).last(targets)});
+      const auto step =
+          decode.next({std::span(out->features_).last(columns), std::span(out->targets_).last(targets)});
       if (step.kind == stream::Decoded::Kind::end) break;
       if (step.kind == stream::Decoded::Kind::row) out->tags_.emplace_back();
     }
@@ -51,7 +53,8 @@ Result<std::unique_ptr<HeldOut>> HeldOut::open(const Config& config, const Catal
 BatchView HeldOut::slice(std::size_t begin, std::size_t n) const {
   const std::size_t columns = shape_.columns();
   return {std::span(features_).subspan(begin * columns, n * columns),
-          std::span(targets_).subspan(begin * shape_.targets, n * shape_.targets), n, std::span(tags_).subspan(begin, n)};
+          std::span(targets_).subspan(begin * shape_.targets, n * shape_.targets), n,
+          std::span(tags_).subspan(begin, n)};
 }
 
 Result<devices::StepReport> evaluate_all(devices::Trainer& trainer, const devices::ModelState& model,

@@ -21,8 +21,8 @@ namespace rivulet::runtime {
 class HeldOut {
  public:
   /// `path`: see stream/dataset.h; of IDX folders the test split. Errors: io, bad_record, invalid_config.
-  static Result<std::unique_ptr<HeldOut>> open(const Config& config, const Catalog& catalog, const std::string& path,
-                                               std::size_t rows_max);
+  static Result<std::unique_ptr<HeldOut>> open(const Config& config, const Catalog& catalog,
+                                               const std::string& path, std::size_t rows_max);
   [[nodiscard]] std::size_t rows() const noexcept { return tags_.size(); }
   [[nodiscard]] const RowShape& shape() const noexcept { return shape_; }
   /// Rows [begin, begin + n).
@@ -36,9 +36,11 @@ class HeldOut {
 };
 
 /// Accuracy and mean loss of a whole held-out set, in batches of 250.
-Result<devices::StepReport> evaluate_all(devices::Trainer& trainer, const devices::ModelState& model, const HeldOut& data);
+Result<devices::StepReport> evaluate_all(devices::Trainer& trainer, const devices::ModelState& model,
+                                         const HeldOut& data);
 
-/// Measures snapshots of the model on held-out rows every so often, with a Trainer of its own, a bounded batch per step.
+/// Measures snapshots of the model on held-out rows every so often, with a Trainer of its own, a bounded
+/// batch per step.
 class Evaluator final : public Agent {
  public:
   struct Parts {

@@ -8,7 +8,8 @@ Ingest::Ingest(const IngestConfig& config, const Parts& parts)
     : config_(config),
       parts_(parts),
       consumed_(parts.metrics.counter("rows_consumed_total")),
-      decoded_rows_(parts.metrics.counter("decode_records_total", {{"format", config.format}, {"result", "ok"}})),
+      decoded_rows_(
+          parts.metrics.counter("decode_records_total", {{"format", config.format}, {"result", "ok"}})),
       decoded_dropped_(
           parts.metrics.counter("decode_records_total", {{"format", config.format}, {"result", "dropped"}})),
       rate_gauge_(parts.metrics.gauge("stream_rows_per_second")),
@@ -124,8 +125,8 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
   const std::string where = "partition " + std::to_string(record.partition.partition) + ", offset " +
                             std::to_string(record.offset) + ": " + std::string(parts_.decoder.detail());
   if (config_.stop_on_bad_row)
-    failure_ = Error{ErrorCode::bad_record, "bad row (" + std::string(name_of(step.reason)) + ") at " + where +
-                                                "; decode.on_error = \"stop\""};
+    failure_ = Error{ErrorCode::bad_record, "bad row (" + std::string(name_of(step.reason)) + ") at " +
+                                                where + "; decode.on_error = \"stop\""};
   else
     parts_.log.write(Level::warn, "row dropped",
                      {{"reason", std::string(name_of(step.reason))}, {"at", where}});

@@ -22,16 +22,16 @@ namespace rivulet::runtime {
 
 struct IngestConfig {
   std::size_t records_per_step = 512;
-  Duration poll_wait = std::chrono::milliseconds(5);     ///< how long the source may wait inside poll()
+  Duration poll_wait = std::chrono::milliseconds(5);  ///< how long the source may wait inside poll()
   Duration commit_every = std::chrono::seconds(1);
-  bool commit = true;                                    ///< false: nothing is ever published (dry run)
-  bool stop_on_bad_row = false;                          ///< decode.on_error = "stop"
-  std::string format;                                    ///< for metrics
+  bool commit = true;            ///< false: nothing is ever published (dry run)
+  bool stop_on_bad_row = false;  ///< decode.on_error = "stop"
+  std::string format;            ///< for metrics
 };
 
 /// Source -> decoder -> slab: owns every call on the source, the decoder and the producer end of the buffer.
-/// Never asks for more records than there are free rows; a record whose rows do not all fit waits half decoded.
-/// A bad row is dropped and counted by reason; the loop goes on.
+/// Never asks for more records than there are free rows; a record whose rows do not all fit waits half
+/// decoded. A bad row is dropped and counted by reason; the loop goes on.
 class Ingest final : public Agent {
  public:
   struct Parts {
@@ -77,11 +77,11 @@ class Ingest final : public Agent {
   Counter& commits_failed_;
   Gauge& last_commit_;
   // ingest thread
-  std::span<const Record> records_;   ///< not fully decoded yet: records_[at_ ...]
+  std::span<const Record> records_;  ///< not fully decoded yet: records_[at_ ...]
   std::size_t at_ = 0;
-  bool opened_ = false;               ///< records_[at_] is in the decoder
-  std::uint32_t row_ = 0;             ///< rows of it passed so far
-  bool newest_amendable_ = false;     ///< its last published row is not flushed yet
+  bool opened_ = false;            ///< records_[at_] is in the decoder
+  std::uint32_t row_ = 0;          ///< rows of it passed so far
+  bool newest_amendable_ = false;  ///< its last published row is not flushed yet
   std::map<PartitionId, std::uint32_t> dropped_before_;
   stream::RateEstimate rate_;
   TimePoint next_commit_{};

@@ -9,18 +9,22 @@ namespace rivulet::runtime {
 namespace {
 
 template <class Entry>
-Result<const Entry*> find_entry(std::span<const Entry* const> entries, const std::string& key, const std::string& name) {
+Result<const Entry*> find_entry(std::span<const Entry* const> entries, const std::string& key,
+                                const std::string& name) {
   std::string known;
   for (const Entry* e : entries) {
     if (e->name == name) return e;
     known += (known.empty() ? "" : ", ") + std::string(e->name);
   }
-  return Error{ErrorCode::invalid_config, key + " = \"" + name + "\" is not in this build; there are: " + known};
+  return Error{ErrorCode::invalid_config,
+               key + " = \"" + name + "\" is not in this build; there are: " + known};
 }
 
 }  // namespace
 
-Catalog builtin_catalog() { return {stream::builtin_decoders(), devices::builtin_models(), sync::builtin_sync_catalog()}; }
+Catalog builtin_catalog() {
+  return {stream::builtin_decoders(), devices::builtin_models(), sync::builtin_sync_catalog()};
+}
 
 Result<const stream::DecoderEntry*> find_decoder(const Catalog& catalog, const std::string& name) {
   return find_entry(catalog.decoders, "decode.format", name);
@@ -29,8 +33,8 @@ Result<const devices::ModelEntry*> find_model(const Catalog& catalog, const std:
   return find_entry(catalog.models, "model.name", name);
 }
 
-Result<std::unique_ptr<Node>> Node::build(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog,
-                                          NodeOutside outside) {
+Result<std::unique_ptr<Node>> Node::build(const LoadedConfig& loaded, const RunOptions& options,
+                                          const Catalog& catalog, NodeOutside outside) {
   std::unique_ptr<Node> node(new Node(std::move(outside)));
   if (auto made = node->make(loaded, options, catalog); !made) return made.error();
   return node;
@@ -46,7 +50,8 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   if (auto made = make_learner(config, catalog); !made) return made;
   rows_ = std::make_unique<buffer::RowBuffer>(config.buffer.rows, decoder_->shape());
   commits_ = std::make_unique<CommitBoard>(ids_of(claimed_partitions(config)));
-  membership_ = sync::membership::make_membership(membership_config(loaded, outside_.nonce_seed), *outside_.log);
+  membership_ =
+      sync::membership::make_membership(membership_config(loaded, outside_.nonce_seed), *outside_.log);
   return make_agents(loaded, options, catalog);
 }
 
@@ -60,7 +65,8 @@ Status Node::make_learner(const Config& config, const Catalog& catalog) {
   auto model = devices::ModelState::create(trainer_->layout(), *outside_.device);
   if (!model) return model.error();
   state_ = std::make_unique<AgreedState>(AgreedState{std::move(model).value(), 0, 0, {}});
-  if (auto begun = trainer_->initialize(state_->model, derive_seed(config.job.seed, "model")); !begun) return begun;
+  if (auto begun = trainer_->initialize(state_->model, derive_seed(config.job.seed, "model")); !begun)
+    return begun;
   std::optional<devices::ModelState> space;
   if (outside_.snapshots) {
     auto room = devices::ModelState::create(trainer_->layout(), *outside_.device);
@@ -84,10 +90,10 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   WorkerConfig training = worker_config(config, options, decoder_->shape(), trainer_->layout());
   training.age_at_start_s = outside_.age_at_start_s;
   auto worker = Worker::create(
-      training, Worker::Parts{outside_.worker_clock, outside_.worker_wake, outside_.ingest_wake, *rows_, *commits_,
-                              *outside_.device, *trainer_, *state_, *membership_, outside_.connect, catalog.sync,
-                              *snapshots_, *outside_.decisions, status_, outside_.metrics, outside_.logger,
-                              outside_.stop});
+      training, Worker::Parts{outside_.worker_clock, outside_.worker_wake, outside_.ingest_wake, *rows_,
+                              *commits_, *outside_.device, *trainer_, *state_, *membership_, outside_.connect,
+                              catalog.sync, *snapshots_, *outside_.decisions, status_, outside_.metrics,
+                              outside_.logger, outside_.stop});
   if (!worker) return worker.error();
   worker_ = std::move(worker).value();
   return ok();
@@ -95,14 +101,22 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
 
 std::vector<std::pair<std::string, std::string>> Node::object_types() const {
   const auto type = [](const auto& object) { return std::string(typeid(object).name()); };
-  return {{"clock", type(outside_.worker_clock)},  {"wake", type(outside_.worker_wake)},
-          {"source", type(*outside_.source)},      {"device", type(*outside_.device)},
-          {"log", type(*outside_.log)},            {"metrics", type(outside_.metrics)},
-          {"decisions", type(*outside_.decisions)}, {"decoder", type(*decoder_)},
-          {"trainer", type(*trainer_)},            {"rows", type(*rows_)},
-          {"commits", type(*commits_)},            {"snapshots", type(*snapshots_)},
-          {"membership", type(*membership_)},      {"ingest", type(*ingest_)},
-          {"worker", type(*worker_)},              {"state", type(*state_)}};
+  return {{"clock", type(outside_.worker_clock)},
+          {"wake", type(outside_.worker_wake)},
+          {"source", type(*outside_.source)},
+          {"device", type(*outside_.device)},
+          {"log", type(*outside_.log)},
+          {"metrics", type(outside_.metrics)},
+          {"decisions", type(*outside_.decisions)},
+          {"decoder", type(*decoder_)},
+          {"trainer", type(*trainer_)},
+          {"rows", type(*rows_)},
+          {"commits", type(*commits_)},
+          {"snapshots", type(*snapshots_)},
+          {"membership", type(*membership_)},
+          {"ingest", type(*ingest_)},
+          {"worker", type(*worker_)},
+          {"state", type(*state_)}};
 }
 
 }  // namespace rivulet::runtime

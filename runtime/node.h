@@ -24,7 +24,8 @@
 
 namespace rivulet::runtime {
 
-/// The outside of a node: the parts of architecture §6 that a wiring chooses. Everything else is built the same.
+/// The outside of a node: the parts of architecture §6 that a wiring chooses. Everything else is built the
+/// same.
 struct NodeOutside {
   const Clock& ingest_clock;
   const Clock& worker_clock;
@@ -38,10 +39,10 @@ struct NodeOutside {
   Logger& logger;
   std::unique_ptr<DecisionLog> decisions;
   const StopRequest& stop;
-  Duration poll_wait{};          ///< how long the source may wait inside Ingest's step
+  Duration poll_wait{};  ///< how long the source may wait inside Ingest's step
   std::uint64_t nonce_seed = 0;
   double age_at_start_s = 0;
-  bool snapshots = false;        ///< somebody evaluates the model while it trains
+  bool snapshots = false;  ///< somebody evaluates the model while it trains
 };
 
 /// One device's objects, in order of construction; destroyed in reverse. Owns everything its agents refer to.

@@ -8,7 +8,9 @@
 namespace rivulet::runtime {
 namespace {
 
-bool is_classification(const Config& config) { return config.train.loss == "cross_entropy"; }
+bool is_classification(const Config& config) {
+  return config.train.loss == "cross_entropy";
+}
 
 std::string host_name() {
   char name[256] = {};
@@ -58,7 +60,8 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   policy.max = config.batch.max;
   policy.tick = config.batch.tick;
   policy.max_wait = config.batch.max_wait;
-  policy.reduction = config.sync.reduction == "sum" ? sync::policy::Reduction::sum : sync::policy::Reduction::gather;
+  policy.reduction =
+      config.sync.reduction == "sum" ? sync::policy::Reduction::sum : sync::policy::Reduction::gather;
   policy.contribution_bytes = layout.contribution() * bytes_of(layout.scalar);
   out.session.row_shape = rows;
   out.session.rows_max = static_cast<std::uint32_t>(

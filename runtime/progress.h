@@ -12,7 +12,9 @@ class Prequential {
   explicit Prequential(std::uint64_t window) : window_(window) {}
   void add(std::uint64_t rows, double loss_sum, std::uint64_t correct);
   [[nodiscard]] bool full() const noexcept { return rows_ >= window_; }
-  [[nodiscard]] double loss() const noexcept { return rows_ > 0 ? loss_sum_ / static_cast<double>(rows_) : 0; }
+  [[nodiscard]] double loss() const noexcept {
+    return rows_ > 0 ? loss_sum_ / static_cast<double>(rows_) : 0;
+  }
   [[nodiscard]] double accuracy() const noexcept {
     return rows_ > 0 ? static_cast<double>(correct_) / static_cast<double>(rows_) : 0;
   }

@@ -13,9 +13,9 @@ namespace rivulet::runtime {
 
 /// When the whole group ends by itself: agreed, so that all devices end in the same round with 0.
 struct StopAfter {
-  std::uint64_t rows = 0;     ///< rows trained by the group; 0 = no limit
-  std::uint64_t rounds = 0;   ///< applied rounds
-  double seconds = 0;         ///< since the group formed
+  std::uint64_t rows = 0;    ///< rows trained by the group; 0 = no limit
+  std::uint64_t rounds = 0;  ///< applied rounds
+  double seconds = 0;        ///< since the group formed
 };
 /// "rows=60000" | "rounds=200" | "seconds=35". Errors: usage.
 Result<StopAfter> parse_stop_after(const std::string& text);
@@ -30,9 +30,9 @@ using StopRequest = std::atomic<int>;
 
 struct RunResult {
   ExitCode exit = ExitCode::ok;
-  std::string message;       ///< one sentence when exit != ok
-  Summary summary;           ///< of this device
-  std::string state_file;    ///< where the final agreed state was written (data_dir/final.state), if it was
+  std::string message;     ///< one sentence when exit != ok
+  Summary summary;         ///< of this device
+  std::string state_file;  ///< where the final agreed state was written (data_dir/final.state), if it was
 };
 
 /// One device, from opening its stream to a clean end: what `rivulet run` does. Blocks; runs the agents on

@@ -17,13 +17,13 @@ namespace rivulet::runtime {
 using RateTrace = std::vector<std::pair<double, double>>;
 
 struct SimulateOptions {
-  std::vector<RateTrace> rates;             ///< one per device; fewer are repeated
-  devices::DeviceProfile profile;           ///< compute cost of a device
-  sync::MemoryNetwork::Link link;           ///< latency and bandwidth between devices
+  std::vector<RateTrace> rates;    ///< one per device; fewer are repeated
+  devices::DeviceProfile profile;  ///< compute cost of a device
+  sync::MemoryNetwork::Link link;  ///< latency and bandwidth between devices
   StopAfter stop_after;
-  std::string data;                         ///< data set to play; empty = synthetic rows of the configured shape
-  std::string held_out;                     ///< data set to measure accuracy on; empty = data's test split if it has one
-  double evaluate_every_s = 5;              ///< virtual seconds
+  std::string data;             ///< data set to play; empty = synthetic rows of the configured shape
+  std::string held_out;         ///< data set to measure accuracy on; empty = data's test split if it has one
+  double evaluate_every_s = 5;  ///< virtual seconds
 };
 
 struct SimulateResult {
@@ -35,8 +35,8 @@ struct SimulateResult {
   std::uint64_t events = 0;
 };
 
-/// config.job.devices devices of the same configuration in one process under a virtual clock. Same seed, same bytes.
-/// `progress(virtual seconds, summary so far)` about every virtual second.
+/// config.job.devices devices of the same configuration in one process under a virtual clock. Same seed, same
+/// bytes. `progress(virtual seconds, summary so far)` about every virtual second.
 SimulateResult simulate(const LoadedConfig& loaded, const SimulateOptions& options,
                         const std::function<void(double, const Summary&)>& progress, StopRequest& stop);
 

@@ -7,9 +7,9 @@
 
 namespace rivulet::runtime {
 
-/// One copy of the model, handed from the train thread to whoever evaluates it. Single slot: a reader asks, the
-/// train thread copies at the end of a round, the reader uses it and asks again. Costs the train thread one atomic
-/// load per round, and a copy of the parameters when asked.
+/// One copy of the model, handed from the train thread to whoever evaluates it. Single slot: a reader asks,
+/// the train thread copies at the end of a round, the reader uses it and asks again. Costs the train thread
+/// one atomic load per round, and a copy of the parameters when asked.
 class SnapshotDesk {
  public:
   /// `space` has the layout of the model; nullopt: nobody will ever ask.

@@ -6,8 +6,8 @@
 
 namespace rivulet::runtime {
 
-/// Everything that belongs to one membership view and nothing else: destroyed at the first error, replaced by the
-/// next one. Consumer, slab, state, HTTP and process live on.
+/// Everything that belongs to one membership view and nothing else: destroyed at the first error, replaced by
+/// the next one. Consumer, slab, state, HTTP and process live on.
 struct View {
   View() = default;
   ~View() {

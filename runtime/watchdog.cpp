@@ -45,18 +45,20 @@ std::optional<std::string> Watchdog::State::stalled(TimePoint now) {
 }
 
 // A look that comes far too late means that the whole process did not run (stopped, or starved): the watched
-// threads get one more interval to show signs of life.
+// threads get one more interval to show signs of life, but never two in a row.
 void Watchdog::State::run() {
   pthread_setname_np(pthread_self(), "watchdog");
   const RealClock clock;
   const Duration interval = deadline / 4;
   TimePoint last_look = clock.now();
+  bool spared = false;
   std::unique_lock lock(mutex);
   while (!changed.wait_for(lock, interval, [this] { return stopping; })) {
     const TimePoint now = clock.now();
-    const bool ran = now - last_look < 2 * interval;
+    const bool late = now - last_look >= 2 * interval;
     last_look = now;
-    if (!ran) continue;
+    spared = late && !spared;
+    if (spared) continue;
     if (const auto why = stalled(now)) dump_stacks_and_exit(*why, deadline / 2);
   }
 }

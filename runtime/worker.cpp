@@ -60,7 +60,8 @@ Status Worker::allocate() {
 Turn Worker::step() {
   const TimePoint now = parts_.clock.now();
   parts_.status.train_beat_ns.store(now.time_since_epoch().count(), std::memory_order_relaxed);
-  if (phase_ != Phase::ended && !watch_membership(now)) return {.work = 1, .finished = phase_ == Phase::ended};
+  if (phase_ != Phase::ended && !watch_membership(now))
+    return {.work = 1, .finished = phase_ == Phase::ended};
   switch (phase_) {
     case Phase::forming: return form();
     case Phase::connecting: return connect();
@@ -74,14 +75,15 @@ Turn Worker::step() {
   return {.finished = true};
 }
 
-/// Reads the control log: at every step while a view is being made (its addresses are records), else now and then.
-/// False: the phase has changed because of what it said.
+/// Reads the control log: at every step while a view is being made (its addresses are records), else now and
+/// then. False: the phase has changed because of what it said.
 bool Worker::watch_membership(TimePoint now) {
   if (phase_ == Phase::forming) return true;  // form() polls itself: a view may come out of it
   if (phase_ != Phase::connecting && now < next_membership_look_) return true;
   next_membership_look_ = now + look_at_log_every;
   auto polled = parts_.membership.poll(now);
-  if (!polled && polled.error().code != ErrorCode::source_lost && polled.error().code != ErrorCode::unavailable) {
+  if (!polled && polled.error().code != ErrorCode::source_lost &&
+      polled.error().code != ErrorCode::unavailable) {
     end(polled.error());
     return false;
   }
@@ -125,7 +127,8 @@ Turn Worker::connect() {
     case Progress::pending: return later(std::chrono::milliseconds(2));
     case Progress::failed: {
       const Error error = view_->transport->error();
-      parts_.log.write(Level::warn, "could not connect the view, forming the next one", {{"error", error.message}});
+      parts_.log.write(Level::warn, "could not connect the view, forming the next one",
+                       {{"error", error.message}});
       view_.reset();
       parts_.membership.leave_view(error.message);
       phase_ = Phase::forming;
@@ -133,8 +136,8 @@ Turn Worker::connect() {
     }
     case Progress::done: break;
   }
-  view_->session = std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session, parts_.catalog,
-                                                       agreed_scratch_);
+  view_->session = std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session,
+                                                       parts_.catalog, agreed_scratch_);
   round_ended_ = parts_.clock.now();
   if (training_since_ == TimePoint::max()) training_since_ = round_ended_;
   round_in_view_ = 0;
@@ -144,14 +147,16 @@ Turn Worker::connect() {
   parts_.status.world.store(view_->spec.world());
   parts_.status.say("");
   parts_.log.write(Level::info, "group formed",
-                   {{"view", std::to_string(view_->spec.number)}, {"members", join(view_->spec.members)},
+                   {{"view", std::to_string(view_->spec.number)},
+                    {"members", join(view_->spec.members)},
                     {"rank", std::to_string(view_->spec.rank)}});
   phase_ = Phase::collecting;
   return again();
 }
 
-/// A device enters with its assigned rows; at the latest next_wait after the last round ended, with what it has;
-/// at once with none assigned; and when it must end. At rest it waits for its own rows, a peer, or the time.
+/// A device enters with its assigned rows; at the latest next_wait after the last round ended, with what it
+/// has; at once with none assigned; and when it must end. At rest it waits for its own rows, a peer, or the
+/// time.
 bool Worker::may_enter(TimePoint now) {
   const auto& plan = view_->session->plan();
   const std::size_t assigned = plan.next_rows[view_->spec.rank];
@@ -199,7 +204,8 @@ Turn Worker::move_rows() {
     case Progress::failed: return lost(view_->session->error());
     case Progress::done: break;
   }
-  for (const auto& guest : view_->session->guests()) batch_->add_guest(guest.features, guest.targets, guest.tag);
+  for (const auto& guest : view_->session->guests())
+    batch_->add_guest(guest.features, guest.targets, guest.tag);
   return compute_and_enter();
 }
 
@@ -230,7 +236,8 @@ Turn Worker::compute_and_enter() {
   if (!batch_finite_) {
     meters_->nonfinite_local.add(1);
     if (config_.stop_on_nonfinite)
-      return end(Error{ErrorCode::numeric, "a batch gave a loss or gradient that is not finite; train.on_nonfinite = \"stop\""});
+      return end(Error{ErrorCode::numeric,
+                       "a batch gave a loss or gradient that is not finite; train.on_nonfinite = \"stop\""});
   }
   if (auto known = refresh_digest(); !known) return end(known.error());
   entered_ = parts_.clock.now();
@@ -248,7 +255,8 @@ Turn Worker::agree() {
     case Progress::done: break;
   }
   ++round_in_view_;
-  parts_.decisions.write(view_->spec.number, round_in_view_ - 1, view_->session->table(), view_->session->plan());
+  parts_.decisions.write(view_->spec.number, round_in_view_ - 1, view_->session->table(),
+                         view_->session->plan());
   if (auto done = carry_out_plan(); !done) return end(done.error());
   if (phase_ == Phase::paying) return again();
   view_->session->finish(false);
@@ -289,9 +297,10 @@ Turn Worker::part() {
   if (plan.stop || mine) return end(std::nullopt);
   std::vector<std::string> who;
   for (const auto rank : plan.leaving) who.push_back(view_->spec.members[rank]);
-  return end(Error{ErrorCode::peer_lost, "device " + join(who) + " left the group after round " +
-                                             std::to_string(round_in_view_ - 1) + "; start again to form a new one"},
-             true);
+  return end(
+      Error{ErrorCode::peer_lost, "device " + join(who) + " left the group after round " +
+                                      std::to_string(round_in_view_ - 1) + "; start again to form a new one"},
+      true);
 }
 
 /// The view is over. Its rows go back, nothing of the unfinished round has touched state or gradient.
@@ -299,8 +308,10 @@ Turn Worker::lost(Error error) {  // by value: the original dies with the view
   view_.reset();
   batch_->put_back(parts_.rows);
   computed_ = false;
-  return end(Error{error.code, error.message + "; the unfinished round's rows are back in the buffer and the state is "
-                                               "as it was after step " + std::to_string(parts_.state.step)});
+  return end(Error{error.code, error.message +
+                                   "; the unfinished round's rows are back in the buffer and the state is "
+                                   "as it was after step " +
+                                   std::to_string(parts_.state.step)});
 }
 
 Turn Worker::end(std::optional<Error> error, bool leaver_lost) {
@@ -315,6 +326,8 @@ Turn Worker::end(std::optional<Error> error, bool leaver_lost) {
   return {.work = 1, .finished = true};
 }
 
-Turn Worker::later(Duration d) { return {.wake_at = parts_.clock.now() + d}; }
+Turn Worker::later(Duration d) {
+  return {.wake_at = parts_.clock.now() + d};
+}
 
 }  // namespace rivulet::runtime

@@ -33,21 +33,22 @@ struct WorkerConfig {
   devices::SgdConfig sgd;
   StopAfter stop_after;
   bool dry_run = false;
-  bool stop_on_nonfinite = false;   ///< train.on_nonfinite = "stop"
-  std::uint32_t digest_every = 1;   ///< K
+  bool stop_on_nonfinite = false;  ///< train.on_nonfinite = "stop"
+  std::uint32_t digest_every = 1;  ///< K
   std::uint64_t prequential_window = 1000;
-  double age_at_start_s = 0;        ///< of the process when this object was made, for first_step_s
+  double age_at_start_s = 0;  ///< of the process when this object was made, for first_step_s
 };
 
 /// How a worker's life ended.
 struct Ending {
-  std::optional<Error> error;   ///< none: asked to stop, or the group stopped together
-  bool leaver_lost = false;     ///< the error is a peer that left on purpose
+  std::optional<Error> error;  ///< none: asked to stop, or the group stopped together
+  bool leaver_lost = false;    ///< the error is a peer that left on purpose
 };
 
-/// Batch -> gradient -> agreed update: owns the consumer end of the buffer, the agreed state, the Trainer and,
-/// one at a time, a View. A loop of phases; every wait is a return. On the first error of a view the view is
-/// destroyed, the unfinished round's rows go back to the buffer, and state and gradient stay as they were.
+/// Batch -> gradient -> agreed update: owns the consumer end of the buffer, the agreed state, the Trainer
+/// and, one at a time, a View. A loop of phases; every wait is a return. On the first error of a view the
+/// view is destroyed, the unfinished round's rows go back to the buffer, and state and gradient stay as they
+/// were.
 ///
 ///   forming -> connecting -> collecting -> [moving] -> computing -> agreeing -> [paying] -> collecting ...
 ///                                                                         +-> parting -> ended
@@ -55,8 +56,8 @@ class Worker final : public Agent {
  public:
   struct Parts {
     const Clock& clock;
-    Wake& wake;      ///< of this agent
-    Wake& ingest;    ///< told when slots are free again
+    Wake& wake;    ///< of this agent
+    Wake& ingest;  ///< told when slots are free again
     buffer::RowBuffer& rows;
     CommitBoard& commits;
     devices::Device& device;
@@ -83,7 +84,16 @@ class Worker final : public Agent {
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return time_to_accuracy_; }
 
  private:
-  enum class Phase : std::uint8_t { forming, connecting, collecting, moving, agreeing, paying, parting, ended };
+  enum class Phase : std::uint8_t {
+    forming,
+    connecting,
+    collecting,
+    moving,
+    agreeing,
+    paying,
+    parting,
+    ended
+  };
   struct Meters;
 
   Worker(const WorkerConfig& config, const Parts& parts);
@@ -135,8 +145,8 @@ class Worker final : public Agent {
   std::unique_ptr<devices::Memory> batch_memory_;
   std::unique_ptr<devices::Memory> contribution_memory_;
   std::unique_ptr<devices::Memory> agreed_memory_;
-  GradientView contribution_;   ///< [P + B] on the device
-  GradientView agreed_scratch_; ///< [P + B] on the host
+  GradientView contribution_;    ///< [P + B] on the device
+  GradientView agreed_scratch_;  ///< [P + B] on the host
 
   // train thread
   Phase phase_ = Phase::forming;
@@ -144,10 +154,11 @@ class Worker final : public Agent {
   std::unique_ptr<buffer::Batch> batch_;
   std::optional<devices::ModelState> local_;  ///< private parameters while local steps are pending
   std::uint32_t rows_since_sync_ = 0;
-  std::vector<RowInterval> pending_;          ///< used by rounds that did not aggregate, announced by the next that does
-  std::vector<RowInterval> announced_;        ///< in this round's facts: pending_ and the batch's
-  GradientView mine_;                         ///< host view of the contribution of this round
-  bool computed_ = false;                     ///< contribution_ belongs to the batch as it is
+  std::vector<RowInterval>
+      pending_;  ///< used by rounds that did not aggregate, announced by the next that does
+  std::vector<RowInterval> announced_;  ///< in this round's facts: pending_ and the batch's
+  GradientView mine_;                   ///< host view of the contribution of this round
+  bool computed_ = false;               ///< contribution_ belongs to the batch as it is
   bool batch_finite_ = true;
   bool incomplete_ = false;
   devices::StepReport report_;

@@ -22,7 +22,8 @@ Worker::Meters::Meters(MetricsSink& sink)
       eval_score(sink.gauge("eval_score", {{"metric", "prequential_accuracy"}})),
       grad_norm(sink.gauge("grad_norm")),
       learning_rate(sink.gauge("learning_rate")),
-      dropped_nonfinite(sink.counter("rows_dropped_total", {{"reason", name_of(DropReason::nonfinite_batch)}})),
+      dropped_nonfinite(
+          sink.counter("rows_dropped_total", {{"reason", name_of(DropReason::nonfinite_batch)}})),
       nonfinite_local(sink.counter("nonfinite_batches_total", {{"where", "local"}})),
       nonfinite_agreed(sink.counter("nonfinite_batches_total", {{"where", "agreed"}})),
       last_step(sink.gauge("last_step_timestamp_seconds")),

@@ -127,14 +127,13 @@ Status Worker::carry_out_plan() {
       if (auto stepped = local_step(); !stepped) return stepped;
       keep_pending(Fate::trained);
       return ok();
-    case Mode::skip:
-      keep_pending(Fate::looked_at);
-      return ok();
+    case Mode::skip: keep_pending(Fate::looked_at); return ok();
     case Mode::hold:
       if (!batch_finite_) keep_pending(Fate::dropped);
       return ok();
     case Mode::idle:
-      if (batch_->own_rows() > 0) keep_pending(Fate::dropped);  // non-finite everywhere: used up, announced later
+      if (batch_->own_rows() > 0)
+        keep_pending(Fate::dropped);  // non-finite everywhere: used up, announced later
       return ok();
   }
   view_->session->begin_payload(mine_);
@@ -158,7 +157,8 @@ Status Worker::local_step() {
   return ok();
 }
 
-/// What travels in parameters mode: this round's own step first, then the movement since the last aggregating round.
+/// What travels in parameters mode: this round's own step first, then the movement since the last aggregating
+/// round.
 Status Worker::offer_movement() {
   if (auto stepped = local_step(); !stepped) return stepped;
   const auto& layout = parts_.trainer.layout();
@@ -180,7 +180,8 @@ Status Worker::apply_agreed() {
     settle_batch(Fate::dropped);
     return ok();
   }
-  if (auto applied = plan.mode == Mode::gradients ? apply_gradients() : apply_parameters(); !applied) return applied;
+  if (auto applied = plan.mode == Mode::gradients ? apply_gradients() : apply_parameters(); !applied)
+    return applied;
   ++parts_.state.step;
   digest_known_ = false;
   fold_table(true);
@@ -199,8 +200,8 @@ Status Worker::apply_gradients() {
     if (auto moved = parts_.device.from_host(agreed, contribution_); !moved) return moved;
     agreed = contribution_;
   }
-  auto applied =
-      parts_.trainer.apply(parts_.state.model, agreed, config_.sgd, view_->session->plan().learning_rate_factor);
+  auto applied = parts_.trainer.apply(parts_.state.model, agreed, config_.sgd,
+                                      view_->session->plan().learning_rate_factor);
   if (!applied) return applied.error();
   meters_->grad_norm.set(applied.value().gradient_norm);
   meters_->learning_rate.set(applied.value().learning_rate);

@@ -23,6 +23,8 @@ class EmbeddedBroker {
   [[nodiscard]] const std::string& bootstrap_servers() const noexcept;  ///< 127.0.0.1:PORT
   /// For tests: the broker goes away and comes back on the same port.
   void set_down(bool down);
+  /// For tests: a partition loses its leader, as after an election that has not ended, and gets it back.
+  void set_leaderless(const std::string& topic, int partition, bool leaderless);
 
  private:
   struct State;

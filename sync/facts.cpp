@@ -7,7 +7,8 @@
 namespace rivulet::sync {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the wire is little-endian; big-endian hosts need a swap here");
+static_assert(std::endian::native == std::endian::little,
+              "the wire is little-endian; big-endian hosts need a swap here");
 
 constexpr std::uint32_t magic = 0x31465652;  // "RVF1"
 constexpr std::size_t checksum_offset = 248;
@@ -102,7 +103,9 @@ class Reader {
 constexpr std::uint32_t type_intervals = 1;
 constexpr std::uint32_t type_drops = 2;
 
-Error broken(std::string what) { return {ErrorCode::protocol, "facts: " + std::move(what)}; }
+Error broken(std::string what) {
+  return {ErrorCode::protocol, "facts: " + std::move(what)};
+}
 
 void put_interval(std::vector<std::byte>& out, const RowInterval& i) {
   put(out, i.partition.topic);

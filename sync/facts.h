@@ -19,42 +19,42 @@ inline constexpr std::size_t facts_section_max_bytes = 16 * 1024;
 
 /// What a device wants the group to know, as bits of Facts::flags.
 enum FactsFlag : std::uint32_t {
-  flag_leaving = 1U << 0,      ///< this device ends after this round
-  flag_stop = 1U << 1,         ///< the whole group should end after this round
-  flag_nonfinite = 1U << 2,    ///< its batch had a non-finite loss or gradient; it takes part with 0 rows
-  flag_incomplete = 1U << 3,   ///< it does not have the rows it was assigned (yet)
-  flag_digest = 1U << 4,       ///< `digest` is filled in
-  flag_dry_run = 1U << 5,      ///< computes but must change nothing
-  flag_moves_failed = 1U << 6, ///< rows it should have received before computing did not arrive
+  flag_leaving = 1U << 0,       ///< this device ends after this round
+  flag_stop = 1U << 1,          ///< the whole group should end after this round
+  flag_nonfinite = 1U << 2,     ///< its batch had a non-finite loss or gradient; it takes part with 0 rows
+  flag_incomplete = 1U << 3,    ///< it does not have the rows it was assigned (yet)
+  flag_digest = 1U << 4,        ///< `digest` is filled in
+  flag_dry_run = 1U << 5,       ///< computes but must change nothing
+  flag_moves_failed = 1U << 6,  ///< rows it should have received before computing did not arrive
 };
 
 /// One device's measurements of one round. Plain numbers; the same 256 bytes on every machine.
 /// Head layout (offset, size) is the table in facts.cpp, little-endian, with golden bytes in the test.
 struct Facts {
-  std::uint64_t view = 0;         ///< token of the view
-  std::uint64_t round = 0;        ///< counts from 0 in a view
-  std::uint64_t step = 0;         ///< applied rounds of the agreed state
+  std::uint64_t view = 0;   ///< token of the view
+  std::uint64_t round = 0;  ///< counts from 0 in a view
+  std::uint64_t step = 0;   ///< applied rounds of the agreed state
   std::uint32_t rank = 0;
   std::uint32_t flags = 0;
-  std::uint32_t rows = 0;         ///< rows behind this device's contribution, 0 = takes part without one
-  std::uint32_t rows_since_sync = 0; ///< rows of local steps since the last aggregating round (delta mode)
-  std::uint64_t queue_rows = 0;   ///< waiting in the buffer now, this batch not counted
-  double stream_rate = 0;         ///< rows per second
-  double compute_seconds = 0;     ///< of this batch, compute only
-  double wait_seconds = 0;        ///< from the end of the last round until this batch was complete
-  double sync_seconds = 0;        ///< of the last round
-  double loss_sum = 0;            ///< over this batch's rows
+  std::uint32_t rows = 0;             ///< rows behind this device's contribution, 0 = takes part without one
+  std::uint32_t rows_since_sync = 0;  ///< rows of local steps since the last aggregating round (delta mode)
+  std::uint64_t queue_rows = 0;       ///< waiting in the buffer now, this batch not counted
+  double stream_rate = 0;             ///< rows per second
+  double compute_seconds = 0;         ///< of this batch, compute only
+  double wait_seconds = 0;            ///< from the end of the last round until this batch was complete
+  double sync_seconds = 0;            ///< of the last round
+  double loss_sum = 0;                ///< over this batch's rows
   std::uint64_t correct = 0;
   double gradient_norm2 = 0;
-  std::uint64_t rows_dropped = 0; ///< total of this device in this run
-  Digest digest;                  ///< of the agreed state before this round
-  std::uint64_t plan_hash = 0;    ///< of the plan of the last round
-  std::uint64_t rows_max = 0;     ///< most rows it could take in one batch (memory, slab)
-  std::uint64_t agreed_rows = 0;  ///< row clock of the agreed state
-  std::uint64_t stop_at_step = 0; ///< this device asks the group to end with this applied round; 0 = no wish
-  std::uint64_t stop_at_rows = 0; ///< ... with the round that brings the row clock here
-  RowInterval interval;           ///< rows this round accounts for, if it aggregates
-  std::uint32_t section_bytes = 0;///< length of the second section, 0 = none
+  std::uint64_t rows_dropped = 0;  ///< total of this device in this run
+  Digest digest;                   ///< of the agreed state before this round
+  std::uint64_t plan_hash = 0;     ///< of the plan of the last round
+  std::uint64_t rows_max = 0;      ///< most rows it could take in one batch (memory, slab)
+  std::uint64_t agreed_rows = 0;   ///< row clock of the agreed state
+  std::uint64_t stop_at_step = 0;  ///< this device asks the group to end with this applied round; 0 = no wish
+  std::uint64_t stop_at_rows = 0;  ///< ... with the round that brings the row clock here
+  RowInterval interval;            ///< rows this round accounts for, if it aggregates
+  std::uint32_t section_bytes = 0;  ///< length of the second section, 0 = none
   bool operator==(const Facts&) const = default;
 };
 
@@ -66,8 +66,9 @@ Result<Facts> decode_head(std::span<const std::byte> bytes);
 
 /// The seldom-sent rest: typed, bounded entries. Unknown types are skipped, so that versions can meet.
 struct FactsSection {
-  std::vector<RowInterval> more_intervals;                 ///< type 1: all but the one in the head
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> drops;  ///< type 2: DropReason -> rows, since the last section
+  std::vector<RowInterval> more_intervals;  ///< type 1: all but the one in the head
+  std::vector<std::pair<std::uint32_t, std::uint64_t>>
+      drops;  ///< type 2: DropReason -> rows, since the last section
   bool operator==(const FactsSection&) const = default;
   [[nodiscard]] bool empty() const noexcept { return more_intervals.empty() && drops.empty(); }
 };

@@ -51,19 +51,24 @@ struct MovesExchange::Leg {
   std::uint32_t peer = 0;
   std::uint32_t rows = 0;  ///< planned at most
   bool incoming = false;
-  bool opened = false;     ///< the payload is posted (or empty)
+  bool opened = false;  ///< the payload is posted (or empty)
   std::array<std::byte, payload_header_bytes> header{};
   std::vector<std::byte> payload;
   std::vector<Ticket> tickets;
 };
 
-MovesExchange::MovesExchange(Transport& transport, const ViewSpec& view, const RowShape& shape, std::size_t rows_max)
+MovesExchange::MovesExchange(Transport& transport, const ViewSpec& view, const RowShape& shape,
+                             std::size_t rows_max)
     : transport_(transport), view_(view), shape_(shape), rows_max_(rows_max) {}
 MovesExchange::~MovesExchange() = default;
 
-std::size_t MovesExchange::row_bytes() const { return tag_bytes + 4 * (shape_.columns() + shape_.targets); }
+std::size_t MovesExchange::row_bytes() const {
+  return tag_bytes + 4 * (shape_.columns() + shape_.targets);
+}
 
-std::span<const GuestRow> MovesExchange::guests() const { return guests_; }
+std::span<const GuestRow> MovesExchange::guests() const {
+  return guests_;
+}
 
 void MovesExchange::clear() {
   legs_.clear();
@@ -76,12 +81,14 @@ Progress MovesExchange::fail(Error error) {
   return Progress::failed;
 }
 
-void MovesExchange::begin(std::uint64_t round, std::span<const policy::Move> moves, const BatchView& outgoing) {
+void MovesExchange::begin(std::uint64_t round, std::span<const policy::Move> moves,
+                          const BatchView& outgoing) {
   clear();
   round_ = round;
   const std::uint32_t me = transport_.rank();
   for (const auto& m : moves) {
-    RIVULET_CHECK(m.from != m.to && m.from < transport_.world() && m.to < transport_.world(), "move out of range");
+    RIVULET_CHECK(m.from != m.to && m.from < transport_.world() && m.to < transport_.world(),
+                  "move out of range");
     if (m.from != me && m.to != me) continue;
     Leg leg;
     leg.incoming = m.to == me;
@@ -102,7 +109,8 @@ void MovesExchange::begin(std::uint64_t round, std::span<const policy::Move> mov
       std::byte* at = leg.payload.data() + i * row_bytes();
       pack_tag(outgoing.tags[given], at);
       std::memcpy(at + tag_bytes, outgoing.features.data() + given * columns, 4 * columns);
-      std::memcpy(at + tag_bytes + 4 * columns, outgoing.targets.data() + given * shape_.targets, 4 * shape_.targets);
+      std::memcpy(at + tag_bytes + 4 * columns, outgoing.targets.data() + given * shape_.targets,
+                  4 * shape_.targets);
     }
     leg.header = encode_header({view_.token, round_, rows_wire_id, leg.payload.size()});
     leg.tickets.push_back(transport_.send(leg.peer, Lane::moves_header, leg.header));
@@ -120,7 +128,8 @@ bool MovesExchange::open_payload(Leg& leg) {
     return false;
   }
   const PayloadHeader& h = header.value();
-  const bool fits = h.length % row_bytes() == 0 && h.length / row_bytes() <= std::min<std::size_t>(leg.rows, rows_max_);
+  const bool fits =
+      h.length % row_bytes() == 0 && h.length / row_bytes() <= std::min<std::size_t>(leg.rows, rows_max_);
   if (h.view != view_.token || h.round != round_ || h.codec != rows_wire_id || !fits) {
     fail({ErrorCode::protocol, from + "header does not belong to this round or is too long"});
     return false;

@@ -12,8 +12,9 @@ namespace rivulet::sync {
 
 struct GuestRow;
 
-/// Rows that go to another device before it computes: per move one checked header, then exactly that many bytes. A move
-/// may carry fewer rows than planned (the owner did not have them). Private to SyncSession; owner: the train thread.
+/// Rows that go to another device before it computes: per move one checked header, then exactly that many
+/// bytes. A move may carry fewer rows than planned (the owner did not have them). Private to SyncSession;
+/// owner: the train thread.
 class MovesExchange {
  public:
   MovesExchange(Transport& transport, const ViewSpec& view, const RowShape& shape, std::size_t rows_max);

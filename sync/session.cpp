@@ -24,7 +24,17 @@ SyncCatalog builtin_sync_catalog() {
 }
 
 /// The stages of a round. Each waits for a set of tickets or for an Aggregation; none of them blocks.
-enum class Stage : std::uint8_t { resting, moves, facts, sections, planned, payload, agreed, goodbye, failed };
+enum class Stage : std::uint8_t {
+  resting,
+  moves,
+  facts,
+  sections,
+  planned,
+  payload,
+  agreed,
+  goodbye,
+  failed
+};
 
 struct SyncSession::State {
   State(Transport& t, const ViewSpec& v, const SessionConfig& c, const SyncCatalog& k, GradientView scratch)
@@ -44,12 +54,12 @@ struct SyncSession::State {
   policy::RoundPlan plan;
   FactsTable table;
   MovesExchange moves;
-  std::vector<Ticket> pending;                    ///< of the current stage
-  std::vector<FactsHead> heads_now, heads_next;   ///< by rank; receives are posted one round ahead
-  std::vector<Ticket> ahead;                      ///< by rank: this round's facts receives
+  std::vector<Ticket> pending;                   ///< of the current stage
+  std::vector<FactsHead> heads_now, heads_next;  ///< by rank; receives are posted one round ahead
+  std::vector<Ticket> ahead;                     ///< by rank: this round's facts receives
   FactsHead my_head{};
   std::vector<std::byte> my_section;
-  std::vector<std::vector<std::byte>> sections;   ///< by rank
+  std::vector<std::vector<std::byte>> sections;  ///< by rank
   std::map<std::string, std::unique_ptr<Aggregation>, std::less<>> aggregations;
   std::map<std::string, std::unique_ptr<Codec>, std::less<>> codecs;
   Aggregation* aggregation = nullptr;
@@ -150,7 +160,8 @@ void SyncSession::State::start_sections() {
 Progress SyncSession::State::finish_sections() {
   for (std::uint32_t rank = 0; rank < transport.world(); ++rank) {
     auto section = decode_section(sections[rank]);
-    if (!section) return fail({ErrorCode::protocol, "from " + view.members[rank] + ": " + section.error().message});
+    if (!section)
+      return fail({ErrorCode::protocol, "from " + view.members[rank] + ": " + section.error().message});
     table.sections[rank] = std::move(section).value();
   }
   return make_plan();
@@ -175,8 +186,7 @@ Progress SyncSession::State::advance_agreement() {
 Progress SyncSession::State::advance() {
   if (stage == Stage::moves) {
     const Progress p = moves.poll();
-    if (p == Progress::failed)
-      return transport.lost_rank() >= 0 ? fail_transport() : fail(moves.error());
+    if (p == Progress::failed) return transport.lost_rank() >= 0 ? fail_transport() : fail(moves.error());
     if (p == Progress::done) stage = Stage::resting;
     return p;
   }
@@ -222,7 +232,9 @@ void SyncSession::begin_moves(const BatchView& outgoing) {
   s.stage = Stage::moves;
 }
 
-std::span<const GuestRow> SyncSession::guests() const { return state_->moves.guests(); }
+std::span<const GuestRow> SyncSession::guests() const {
+  return state_->moves.guests();
+}
 
 void SyncSession::begin_facts(Facts facts, const FactsSection& section) {
   State& s = *state_;
@@ -251,9 +263,8 @@ void SyncSession::begin_facts(Facts facts, const FactsSection& section) {
 bool SyncSession::peer_entered() {
   bool entered = false;
   State& s = *state_;
-  s.for_each_peer([&](std::uint32_t peer) {
-    entered = entered || s.transport.poll(s.ahead[peer]) == Progress::done;
-  });
+  s.for_each_peer(
+      [&](std::uint32_t peer) { entered = entered || s.transport.poll(s.ahead[peer]) == Progress::done; });
   return entered;
 }
 
@@ -264,7 +275,8 @@ void SyncSession::begin_payload(const GradientView& mine) {
       s.plan.aggregation.empty() ? std::string(policy::name_of(s.plan.reduction)) : s.plan.aggregation;
   const auto* how = find_entry(s.catalog.aggregations, name);
   const auto* coding = find_entry(s.catalog.codecs, s.plan.codec);
-  RIVULET_CHECK(how != nullptr && coding != nullptr, "the plan names an aggregation or codec that is not there");
+  RIVULET_CHECK(how != nullptr && coding != nullptr,
+                "the plan names an aggregation or codec that is not there");
   auto& aggregation = s.aggregations[name];
   if (!aggregation) aggregation = how->make();
   auto& codec = s.codecs[s.plan.codec];
@@ -272,7 +284,8 @@ void SyncSession::begin_payload(const GradientView& mine) {
   s.aggregation = aggregation.get();
   s.codec = codec.get();
   RIVULET_CHECK(s.codec->accepts(mine.memory), "the codec cannot read this memory");
-  const Exchange exchange{s.view.token, s.table.facts[s.me()].round, &s.plan, mine, s.agreed, s.codec, coding};
+  const Exchange exchange{s.view.token, s.table.facts[s.me()].round, &s.plan, mine, s.agreed, s.codec,
+                          coding};
   if (auto begun = s.aggregation->begin(s.transport, exchange); !begun) {
     s.fail(begun.error());
     return;
@@ -295,9 +308,15 @@ Progress SyncSession::poll() {
   }
 }
 
-const policy::RoundPlan& SyncSession::plan() const { return state_->plan; }
-const FactsTable& SyncSession::table() const { return state_->table; }
-std::uint64_t SyncSession::round() const { return state_->law_state.round; }
+const policy::RoundPlan& SyncSession::plan() const {
+  return state_->plan;
+}
+const FactsTable& SyncSession::table() const {
+  return state_->table;
+}
+std::uint64_t SyncSession::round() const {
+  return state_->law_state.round;
+}
 
 void SyncSession::finish(bool applied) {
   State& s = *state_;
@@ -309,8 +328,12 @@ void SyncSession::finish(bool applied) {
   s.stage = Stage::resting;
 }
 
-const Error& SyncSession::error() const { return state_->error; }
-std::span<const std::uint32_t> SyncSession::suspects() const { return state_->suspects; }
+const Error& SyncSession::error() const {
+  return state_->error;
+}
+std::span<const std::uint32_t> SyncSession::suspects() const {
+  return state_->suspects;
+}
 
 void SyncSession::begin_goodbye() {
   State& s = *state_;

@@ -28,7 +28,7 @@ SyncCatalog builtin_sync_catalog();
 
 struct SessionConfig {
   policy::PolicyConfig policy;
-  RowShape row_shape;          ///< for moved rows
+  RowShape row_shape;  ///< for moved rows
   std::uint32_t rows_max = 1024;
   std::size_t contribution = 0;  ///< P + B
   Scalar scalar = Scalar::f32;
@@ -41,21 +41,24 @@ struct GuestRow {
   RowTag tag;
 };
 
-/// All of one round's agreement behind begin/poll: facts, plan, payload; before it, moved rows. Lives inside a View.
+/// All of one round's agreement behind begin/poll: facts, plan, payload; before it, moved rows. Lives inside
+/// a View.
 ///
-///   [begin_moves -> poll]  ->  begin_facts -> poll -> plan()  ->  [begin_payload -> poll -> agreed()]  ->  finish(applied)
+///   [begin_moves -> poll]  ->  begin_facts -> poll -> plan()  ->  [begin_payload -> poll -> agreed()]  ->
+///   finish(applied)
 ///
 /// poll() never waits. The first `failed` is final: error() says why, what begin_* was given is untouched,
 /// destroy the session and its transport. Owner: the train thread.
 class SyncSession {
  public:
-  SyncSession(Transport& transport, const ViewSpec& view, const SessionConfig& config, const SyncCatalog& catalog,
-              GradientView agreed_scratch);
+  SyncSession(Transport& transport, const ViewSpec& view, const SessionConfig& config,
+              const SyncCatalog& catalog, GradientView agreed_scratch);
   ~SyncSession();
   SyncSession(const SyncSession&) = delete;
   SyncSession& operator=(const SyncSession&) = delete;
 
-  /// Exchanges the rows of plan().next_moves of the last round; `outgoing` are mine to give, in order of my moves.
+  /// Exchanges the rows of plan().next_moves of the last round; `outgoing` are mine to give, in order of my
+  /// moves.
   void begin_moves(const BatchView& outgoing);
   /// Rows received, valid until finish().
   [[nodiscard]] std::span<const GuestRow> guests() const;
@@ -70,7 +73,8 @@ class SyncSession {
   [[nodiscard]] const GradientView& agreed() const;
 
   Progress poll();
-  [[nodiscard]] const policy::RoundPlan& plan() const;  ///< of this round after the facts; before: of the last round
+  [[nodiscard]] const policy::RoundPlan& plan()
+      const;  ///< of this round after the facts; before: of the last round
   [[nodiscard]] const FactsTable& table() const;
   [[nodiscard]] std::uint64_t round() const;
   /// Ends the round: codecs commit or drop, the round counter moves on.
@@ -79,7 +83,8 @@ class SyncSession {
   /// Ranks found to be the minority of a digest mismatch, lost or leaving; empty otherwise.
   [[nodiscard]] std::span<const std::uint32_t> suspects() const;
 
-  /// The last exchange of a clean end: returns when everybody is there, so that nobody's close cuts a peer off.
+  /// The last exchange of a clean end: returns when everybody is there, so that nobody's close cuts a peer
+  /// off.
   void begin_goodbye();
 
  private:

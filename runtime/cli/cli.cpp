@@ -49,6 +49,12 @@ std::string path_of(const CLI::App& app) {
   return app.get_parent() == nullptr ? "rivulet" : path_of(*app.get_parent()) + " " + app.get_name();
 }
 
+std::string help_of(const CLI::App& app) {
+  auto text = app.help(app.get_parent() == nullptr ? "" : path_of(*app.get_parent()));
+  if (!text.ends_with('\n')) text += '\n';
+  return text;
+}
+
 /// What was probably meant by the first argument that nobody took.
 std::string suggestion_for(const CLI::App& app, const std::string& word) {
   const bool flag = word.starts_with("-");
@@ -73,7 +79,7 @@ ExitCode explain(Terminal& terminal, const CLI::App& root, const CLI::ParseError
                        fmt::format("unknown {} '{}'{}", what, word, suggestion_for(app, word)));
   }
   if (takes_commands && app.get_subcommands().empty()) {
-    terminal.err << app.help();
+    terminal.err << help_of(app);
     return wrong_usage(terminal, app, fmt::format("'{}' needs a command", path_of(app)));
   }
   return wrong_usage(terminal, app, error.what());
@@ -110,7 +116,7 @@ ExitCode run_command_line(const std::vector<std::string>& arguments, Terminal& t
   try {
     root.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    terminal.out << deepest(root).help();
+    terminal.out << help_of(deepest(root));
     return ExitCode::ok;
   } catch (const CLI::CallForVersion& version) {
     terminal.out << version.what() << '\n';

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "runtime/http/address.h"
@@ -111,7 +111,7 @@ int on_log(const mg_connection* connection, const char* message) {
 }
 
 Error cannot_listen(const std::string& listen, const std::string& notes) {
-  if (notes.find(std::strerror(EADDRINUSE)) != std::string::npos) {
+  if (notes.find(std::generic_category().message(EADDRINUSE)) != std::string::npos) {
     return {ErrorCode::unavailable, listen + " is in use (http.listen)"};
   }
   return {ErrorCode::unavailable, fmt::format("cannot listen on {} (http.listen): {}", listen, notes)};

@@ -3,11 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 
 #include "core/rng.h"
 #include "runtime/evaluator.h"
@@ -82,9 +81,12 @@ Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, 
     return stream::open_kafka_source(kafka, clock, metrics);
   }
   if (config.source.type == "file") {
-    return stream::open_file_source({.path = config.source.path, .format = config.decode.format,
-                                     .partitions = ids_of(partitions), .rows_per_second = config.source.rate,
-                                     .repeat = config.source.repeat, .seed = config.job.seed},
+    return stream::open_file_source({.path = config.source.path,
+                                     .format = config.decode.format,
+                                     .partitions = ids_of(partitions),
+                                     .rows_per_second = config.source.rate,
+                                     .repeat = config.source.repeat,
+                                     .seed = config.job.seed},
                                     clock);
   }
   const double rate = config.source.rate;
@@ -102,10 +104,11 @@ Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, 
 Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, sync::membership::MemoryLog& memory) {
   if (config.job.devices == 1) return memory.open();
   if (!has_brokers(config))
-    return Error{ErrorCode::invalid_config,
-                 "job.devices = " + std::to_string(config.job.devices) +
-                     " needs source.kafka.properties.bootstrap.servers: the group meets in the topic rivulet." +
-                     config.job.name + ".control there"};
+    return Error{
+        ErrorCode::invalid_config,
+        "job.devices = " + std::to_string(config.job.devices) +
+            " needs source.kafka.properties.bootstrap.servers: the group meets in the topic rivulet." +
+            config.job.name + ".control there"};
   return stream::open_kafka_log({.properties = config.source.kafka_properties,
                                  .topic = "rivulet." + config.job.name + ".control",
                                  .client_id = "rivulet-" + config.device.id + "-control",
@@ -113,12 +116,14 @@ Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, sync::members
                                  .open_deadline = open_deadline});
 }
 
-Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock) {
+Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock,
+                                 std::atomic<std::int64_t>& comm_beat_ns) {
   if (config.job.devices == 1) return alone.connect_for(clock);
   sync::GlooConfig gloo;
   gloo.transport.progress_deadline = config.sync.deadline;
   gloo.bind = config.sync.bind;
   gloo.advertise = config.sync.advertise;
+  gloo.comm_beat_ns = &comm_beat_ns;
   return sync::make_gloo_connect(gloo, clock);
 }
 
@@ -129,6 +134,7 @@ struct Process {
   std::unique_ptr<Logger> log;
   sync::membership::MemoryLog memory_log;
   sync::MemoryNetwork alone;
+  std::atomic<std::int64_t> comm_beat_ns{0};
   ThreadRunner ingest_thread;
   ThreadRunner train_thread;
   ThreadRunner evaluate_thread;
@@ -151,7 +157,7 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
   if (!source) return source.error();
   auto ordered = open_log(config, p.memory_log);
   if (!ordered) return ordered.error();
-  auto wires = open_wires(config, p.alone, p.clock);
+  auto wires = open_wires(config, p.alone, p.clock, p.comm_beat_ns);
   if (!wires) return wires.error();
   auto decisions = open_decision_log(config.device.data_dir + "/decisions.jsonl", decision_log_bytes);
   if (!decisions) return decisions.error();
@@ -190,8 +196,8 @@ Status add_evaluator(Process& p, const LoadedConfig& loaded, const Catalog& cata
   if (!trainer) return trainer.error();
   p.evaluate_trainer = std::move(trainer).value();
   p.evaluator = std::make_unique<Evaluator>(Evaluator::Parts{p.clock, *p.evaluate_trainer, *p.held_out,
-                                                             p.node->snapshots(), p.node->status(), *p.metrics,
-                                                             config.evaluate.held_out_every});
+                                                             p.node->snapshots(), p.node->status(),
+                                                             *p.metrics, config.evaluate.held_out_every});
   return ok();
 }
 
@@ -213,14 +219,19 @@ Status add_http(Process& p, const Config& config) {
 }
 
 void say_who_we_are(Process& p, const Config& config) {
-  p.metrics->gauge("device_info", {{"device", config.device.id}, {"model", config.model.name},
-                                   {"rivulet_job", config.job.name}}).set(1);
+  p.metrics
+      ->gauge("device_info",
+              {{"device", config.device.id}, {"model", config.model.name}, {"rivulet_job", config.job.name}})
+      .set(1);
   p.log->write(Level::info, "starting",
-               {{"job", config.job.name}, {"device", config.device.id}, {"model", config.model.name},
+               {{"job", config.job.name},
+                {"device", config.device.id},
+                {"model", config.model.name},
                 {"http", p.http ? "127.0.0.1:" + std::to_string(p.http->port()) : "off"}});
 }
 
-/// Waits for the end: the worker's own, a broken stream, or "now". Returns the ingest thread's error if it ended first.
+/// Waits for the end: the worker's own, a broken stream, or "now". Returns the ingest thread's error if it
+/// ended first.
 std::optional<Error> wait_for_end(Process& p, StopRequest& leave, const StopRequest& stop) {
   std::optional<Error> broken;
   while (!p.train_thread.finished()) {
@@ -260,14 +271,16 @@ RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& optio
     s.accuracy = status.accuracy.load();
   const double seconds = status.seconds_training.load();
   s.rows_per_s = seconds > 0 ? static_cast<double>(p.node->state().rows) / seconds : 0;
-  s.time_to_accuracy_s = p.evaluator ? p.evaluator->time_to_accuracy().reached() : p.node->worker().time_to_accuracy().reached();
+  s.time_to_accuracy_s =
+      p.evaluator ? p.evaluator->time_to_accuracy().reached() : p.node->worker().time_to_accuracy().reached();
   s.digests_compared = status.digests_compared.load();
   const auto& error = p.node->worker().ending().error;
   s.parameters_equal = !error || error->code != ErrorCode::diverged;
   s.devices.push_back(std::move(device));
   if (!options.dry_run && digest) {
     const std::string path = loaded.config.device.data_dir + "/final.state";
-    if (auto written = write_state_file(path, loaded.config.model.name, p.node->state(), digest.value()); written)
+    if (auto written = write_state_file(path, loaded.config.model.name, p.node->state(), digest.value());
+        written)
       result.state_file = path;
     else
       p.log->write(Level::error, written.error().message);
@@ -307,6 +320,7 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
   Watchdog watchdog(config.watchdog.deadline);
   watchdog.watch({"ingest", [&p] { return p.ingest_thread.finished() ? 0 : p.ingest_thread.beat_ns(); }});
   watchdog.watch({"train", [&p] { return p.train_thread.finished() ? 0 : p.train_thread.beat_ns(); }});
+  watchdog.watch({"comm", [&p] { return p.comm_beat_ns.load(std::memory_order_relaxed); }});
   p.ingest_thread.start(p.node->ingest(), p.clock);
   p.train_thread.start(p.node->worker(), p.clock);
   if (p.evaluator) p.evaluate_thread.start(*p.evaluator, p.clock);
@@ -331,7 +345,8 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
 std::vector<std::pair<std::string, std::string>> production_object_types(const LoadedConfig& loaded) {
   StopRequest stop{0};
   Process p;
-  if (auto built = build(p, loaded, {}, builtin_catalog(), stop); !built) return {{"error", built.error().message}};
+  if (auto built = build(p, loaded, {}, builtin_catalog(), stop); !built)
+    return {{"error", built.error().message}};
   return p.node->object_types();
 }
 

@@ -10,7 +10,8 @@
 namespace rivulet::runtime {
 
 /// run_device() with other catalogs: how tests bring parts of their own without touching any agent.
-RunResult run_device_with(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog, StopRequest& stop);
+RunResult run_device_with(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog,
+                          StopRequest& stop);
 
 /// Role and type of every object this wiring builds for a configuration.
 std::vector<std::pair<std::string, std::string>> production_object_types(const LoadedConfig& loaded);

@@ -10,8 +10,8 @@ namespace {
 /// Measures node 0's model on held-out rows now and then: all devices hold the same bits.
 class Examiner {
  public:
-  static Result<std::unique_ptr<Examiner>> make(const Config& config, const Catalog& catalog, const std::string& path,
-                                                double every_s) {
+  static Result<std::unique_ptr<Examiner>> make(const Config& config, const Catalog& catalog,
+                                                const std::string& path, double every_s) {
     auto out = std::make_unique<Examiner>();
     out->every_s_ = every_s;
     out->next_s_ = every_s;

@@ -29,7 +29,8 @@ LoadedConfig config_of(const LoadedConfig& loaded, std::size_t device) {
   char id[32];
   std::snprintf(id, sizeof id, "device-%02zu", device + 1);
   out.config.device.id = id;
-  const std::string topic = loaded.config.source.topics.empty() ? loaded.config.job.name : loaded.config.source.topics.front();
+  const std::string topic =
+      loaded.config.source.topics.empty() ? loaded.config.job.name : loaded.config.source.topics.front();
   out.config.source.topics = {topic};
   out.config.source.claims = {{topic, static_cast<int>(device)}};
   return out;
@@ -57,11 +58,13 @@ struct SimulatedGroup::State {
   State(const SimulateOptions& o, SimulatedParts p, Duration deadline)
       : options(o), parts(std::move(p)), network(o.link, {.progress_deadline = deadline}) {}
 
-  Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, std::size_t device, const Clock& clock);
+  Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, std::size_t device,
+                                                            const Clock& clock);
   Status add(const LoadedConfig& loaded, std::size_t device);
 };
 
-Result<std::unique_ptr<stream::RecordSource>> SimulatedGroup::State::open_source(const Config& config, std::size_t device,
+Result<std::unique_ptr<stream::RecordSource>> SimulatedGroup::State::open_source(const Config& config,
+                                                                                 std::size_t device,
                                                                                  const Clock& clock) {
   if (parts.source) return parts.source(device, clock);
   const PartitionId id{0, static_cast<std::int32_t>(device)};
@@ -73,7 +76,9 @@ Result<std::unique_ptr<stream::RecordSource>> SimulatedGroup::State::open_source
   for (const auto d : config.decode.shape) synthetic.columns *= static_cast<std::size_t>(d);
   synthetic.classes = config.train.loss == "cross_entropy" ? config.model.classes : 0;
   synthetic.seed = config.job.seed;
-  synthetic.rows_per_second = [trace](TimePoint at) { return rate_at(trace, to_seconds(at.time_since_epoch())); };
+  synthetic.rows_per_second = [trace](TimePoint at) {
+    return rate_at(trace, to_seconds(at.time_since_epoch()));
+  };
   return stream::open_synthetic_source(synthetic, clock);
 }
 
@@ -86,20 +91,21 @@ Status SimulatedGroup::State::add(const LoadedConfig& loaded, std::size_t device
   Wake& worker_wake = runner.make_wake();
   auto computer = parts.device ? parts.device(device, simulated->worker_clock)
                                : devices::make_modeled_device(options.profile, simulated->worker_clock);
-  auto node = Node::build(own, {.stop_after = options.stop_after}, parts.catalog,
-                          NodeOutside{.ingest_clock = simulated->ingest_clock,
-                                      .worker_clock = simulated->worker_clock,
-                                      .ingest_wake = ingest_wake,
-                                      .worker_wake = worker_wake,
-                                      .source = std::move(source).value(),
-                                      .device = std::move(computer),
-                                      .log = log.open(),
-                                      .connect = network.connect_for(simulated->worker_clock),
-                                      .metrics = metrics,
-                                      .logger = *logger,
-                                      .decisions = parts.decisions ? parts.decisions(device) : make_null_decision_log(),
-                                      .stop = simulated->stop,
-                                      .nonce_seed = derive_seed(own.config.job.seed, "nonce", device)});
+  auto node = Node::build(
+      own, {.stop_after = options.stop_after}, parts.catalog,
+      NodeOutside{.ingest_clock = simulated->ingest_clock,
+                  .worker_clock = simulated->worker_clock,
+                  .ingest_wake = ingest_wake,
+                  .worker_wake = worker_wake,
+                  .source = std::move(source).value(),
+                  .device = std::move(computer),
+                  .log = log.open(),
+                  .connect = network.connect_for(simulated->worker_clock),
+                  .metrics = metrics,
+                  .logger = *logger,
+                  .decisions = parts.decisions ? parts.decisions(device) : make_null_decision_log(),
+                  .stop = simulated->stop,
+                  .nonce_seed = derive_seed(own.config.job.seed, "nonce", device)});
   if (!node) return node.error();
   simulated->node = std::move(node).value();
   runner.add(simulated->node->ingest(), simulated->ingest_clock, ingest_wake);
@@ -111,7 +117,8 @@ Status SimulatedGroup::State::add(const LoadedConfig& loaded, std::size_t device
 SimulatedGroup::SimulatedGroup(std::unique_ptr<State> state) : state_(std::move(state)) {}
 SimulatedGroup::~SimulatedGroup() = default;
 
-Result<std::unique_ptr<SimulatedGroup>> SimulatedGroup::build(const LoadedConfig& loaded, const SimulateOptions& options,
+Result<std::unique_ptr<SimulatedGroup>> SimulatedGroup::build(const LoadedConfig& loaded,
+                                                              const SimulateOptions& options,
                                                               SimulatedParts parts) {
   auto state = std::make_unique<State>(options, std::move(parts), loaded.config.sync.deadline);
   if (!options.data.empty()) {
@@ -124,14 +131,25 @@ Result<std::unique_ptr<SimulatedGroup>> SimulatedGroup::build(const LoadedConfig
   return std::unique_ptr<SimulatedGroup>(new SimulatedGroup(std::move(state)));
 }
 
-std::size_t SimulatedGroup::size() const noexcept { return state_->nodes.size(); }
-Node& SimulatedGroup::node(std::size_t device) { return *state_->nodes.at(device)->node; }
-sync::MemoryNetwork& SimulatedGroup::network() { return state_->network; }
-double SimulatedGroup::seconds() const { return to_seconds(state_->runner.now().time_since_epoch()); }
-void SimulatedGroup::ask_to_leave(std::size_t device) { state_->nodes.at(device)->stop.store(1); }
+std::size_t SimulatedGroup::size() const noexcept {
+  return state_->nodes.size();
+}
+Node& SimulatedGroup::node(std::size_t device) {
+  return *state_->nodes.at(device)->node;
+}
+sync::MemoryNetwork& SimulatedGroup::network() {
+  return state_->network;
+}
+double SimulatedGroup::seconds() const {
+  return to_seconds(state_->runner.now().time_since_epoch());
+}
+void SimulatedGroup::ask_to_leave(std::size_t device) {
+  state_->nodes.at(device)->stop.store(1);
+}
 
 bool SimulatedGroup::all_ended() const {
-  return std::all_of(state_->nodes.begin(), state_->nodes.end(), [](const auto& n) { return n->node->worker().ended(); });
+  return std::all_of(state_->nodes.begin(), state_->nodes.end(),
+                     [](const auto& n) { return n->node->worker().ended(); });
 }
 
 std::uint64_t SimulatedGroup::run_until(const std::function<bool()>& done) {
@@ -148,7 +166,8 @@ Summary SimulatedGroup::summary() {
     Node& node = *n->node;
     if (auto digest = digest_of(node.state(), node.device())) node.status().set_digest(digest.value().hex());
     DeviceSummary device = make_device_summary(node.status(), "");
-    device.cpu_s = device.compute_s;  // what the profile charged; the process's own figures would not be reproducible
+    device.cpu_s =
+        device.compute_s;  // what the profile charged; the process's own figures would not be reproducible
     device.max_rss_bytes = 0;
     s.devices.push_back(std::move(device));
     s.digests_compared += node.status().digests_compared.load();

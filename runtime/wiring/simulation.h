@@ -27,8 +27,8 @@ struct SimulatedParts {
 class SimulatedGroup {
  public:
   /// Errors: those of Node::build, io (data set).
-  static Result<std::unique_ptr<SimulatedGroup>> build(const LoadedConfig& loaded, const SimulateOptions& options,
-                                                       SimulatedParts parts);
+  static Result<std::unique_ptr<SimulatedGroup>> build(const LoadedConfig& loaded,
+                                                       const SimulateOptions& options, SimulatedParts parts);
   ~SimulatedGroup();
   SimulatedGroup(const SimulatedGroup&) = delete;
   SimulatedGroup& operator=(const SimulatedGroup&) = delete;

@@ -12,9 +12,13 @@ constexpr double never = std::numeric_limits<double>::infinity();
 
 class TraceSource final : public stream::RecordSource {
  public:
-  TraceSource(const stream::Dataset& data, PartitionId partition, RateTrace trace, std::uint64_t seed, const Clock& clock)
-      : data_(data), trace_(std::move(trace)), rng_(Rng::derive(seed, "stream", static_cast<std::uint64_t>(partition.partition))),
-        clock_(clock), order_(data.size()) {
+  TraceSource(const stream::Dataset& data, PartitionId partition, RateTrace trace, std::uint64_t seed,
+              const Clock& clock)
+      : data_(data),
+        trace_(std::move(trace)),
+        rng_(Rng::derive(seed, "stream", static_cast<std::uint64_t>(partition.partition))),
+        clock_(clock),
+        order_(data.size()) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     state_.id = partition;
     state_.next_offset = 0;
@@ -40,7 +44,9 @@ class TraceSource final : public stream::RecordSource {
   Status seek(std::span<const NextOffset>) override {
     return Error{ErrorCode::unavailable, "a played trace cannot be sought"};
   }
-  [[nodiscard]] std::span<const stream::PartitionState> partitions() const noexcept override { return {&state_, 1}; }
+  [[nodiscard]] std::span<const stream::PartitionState> partitions() const noexcept override {
+    return {&state_, 1};
+  }
   [[nodiscard]] bool exhausted() const noexcept override { return due_ == never; }
   [[nodiscard]] TimePoint next_due() const noexcept override {
     if (due_ == never) return TimePoint::max();
@@ -88,7 +94,8 @@ double next_change(const RateTrace& trace, double seconds) noexcept {
 }
 
 std::unique_ptr<stream::RecordSource> make_trace_source(const stream::Dataset& data, PartitionId partition,
-                                                        RateTrace trace, std::uint64_t seed, const Clock& clock) {
+                                                        RateTrace trace, std::uint64_t seed,
+                                                        const Clock& clock) {
   return std::make_unique<TraceSource>(data, partition, std::move(trace), seed, clock);
 }
 

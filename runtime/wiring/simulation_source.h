@@ -8,13 +8,15 @@
 
 namespace rivulet::runtime {
 
-/// Rows/s of a trace at `seconds`; 0 before its first entry. And when it changes next (infinity: never again).
+/// Rows/s of a trace at `seconds`; 0 before its first entry. And when it changes next (infinity: never
+/// again).
 double rate_at(const RateTrace& trace, double seconds) noexcept;
 double next_change(const RateTrace& trace, double seconds) noexcept;
 
-/// A data set played into one partition at the pace of a trace under a virtual clock, for ever (reshuffled at its
-/// end). Same seed, same order. `data` must outlive it.
+/// A data set played into one partition at the pace of a trace under a virtual clock, for ever (reshuffled at
+/// its end). Same seed, same order. `data` must outlive it.
 std::unique_ptr<stream::RecordSource> make_trace_source(const stream::Dataset& data, PartitionId partition,
-                                                        RateTrace trace, std::uint64_t seed, const Clock& clock);
+                                                        RateTrace trace, std::uint64_t seed,
+                                                        const Clock& clock);
 
 }  // namespace rivulet::runtime

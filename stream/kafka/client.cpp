@@ -64,12 +64,14 @@ Result<rd_kafka_t*> create(ClientKind kind, Conf conf) {
   return handle;
 }
 
-/// A consumer's close waits for the answers to its commits. With a deadline of our own: the brokers may be gone.
+/// A consumer's close waits for the answers to its commits. With a deadline of our own: the brokers may be
+/// gone.
 void wait_for_commits(rd_kafka_t* consumer) {
   rd_kafka_queue_t* queue = rd_kafka_queue_new(consumer);
   rd_kafka_error_t* refused = rd_kafka_consumer_close_queue(consumer, queue);  // a client without a group
   for (int i = 0; i < 40 && refused == nullptr && rd_kafka_consumer_closed(consumer) == 0; ++i)
-    if (rd_kafka_event_t* event = rd_kafka_queue_poll(queue, 25); event != nullptr) rd_kafka_event_destroy(event);
+    if (rd_kafka_event_t* event = rd_kafka_queue_poll(queue, 25); event != nullptr)
+      rd_kafka_event_destroy(event);
   if (refused != nullptr) rd_kafka_error_destroy(refused);
   rd_kafka_queue_destroy(queue);
 }

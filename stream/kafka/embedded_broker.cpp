@@ -62,4 +62,9 @@ void EmbeddedBroker::set_down(bool down) {
     rd_kafka_mock_broker_set_up(state_->cluster, only_broker);
 }
 
+void EmbeddedBroker::set_leaderless(const std::string& topic, int partition, bool leaderless) {
+  rd_kafka_mock_partition_set_leader(state_->cluster, topic.c_str(), partition,
+                                     leaderless ? -1 : only_broker);
+}
+
 }  // namespace rivulet::stream

@@ -197,6 +197,10 @@ Status KafkaLog::assign_from_beginning() {
         query_watermarks(consumer_->handle(), config_.topic, 0, std::chrono::milliseconds(500));
     if (!marks) {
       last = marks.error().message;
+      // librdkafka believes its cached metadata: without a leader once, without one until it is asked for
+      // again.
+      Message(rd_kafka_consumer_poll(consumer_->handle(), 50));
+      static_cast<void>(partitions_of(consumer_->handle(), config_.topic, std::chrono::milliseconds(500)));
       continue;
     }
     end_at_open_ = marks.value().high;
@@ -208,7 +212,7 @@ Status KafkaLog::assign_from_beginning() {
     last = words_of(code);
   } while (go_on());
   return Error{ErrorCode::unavailable,
-               fmt::format("topic \"{}\", partition 0: its broker does not answer: {}", config_.topic, last)};
+               fmt::format("topic \"{}\", partition 0: no leader answers: {}", config_.topic, last)};
 }
 
 Status KafkaLog::write(std::span<const std::byte> bytes) {

@@ -65,9 +65,12 @@ Result<bool> Opening::attempt(rd_kafka_s* client, Duration patience, const std::
   while (offsets_.size() < config_.partitions.size()) {
     const auto& partition = config_.partitions[offsets_.size()];
     const auto marks = query_watermarks(client, partition.topic, partition.id.partition, patience);
-    if (!marks)
-      return not_yet(
-          fmt::format("{}: its broker does not answer: {}", name_of(partition), marks.error().message));
+    if (!marks) {
+      // librdkafka believes its cached metadata: a partition that had no leader when it looked stays without
+      // one until somebody asks for metadata again.
+      topics_checked_ = false;
+      return not_yet(fmt::format("{}: no leader answers: {}", name_of(partition), marks.error().message));
+    }
     const auto start = start_of(partition, marks.value());
     if (!start) return start.error();
     offsets_.push_back(start.value());

@@ -8,7 +8,9 @@
 namespace rivulet::sync::policy {
 namespace {
 
-std::uint64_t contributed(const Facts& f) { return std::uint64_t{f.rows} + f.rows_since_sync; }
+std::uint64_t contributed(const Facts& f) {
+  return std::uint64_t{f.rows} + f.rows_since_sync;
+}
 
 std::uint64_t total_rows(const FactsTable& table) {
   std::uint64_t n = 0;
@@ -24,11 +26,13 @@ void set_weights(const FactsTable& table, RoundPlan& plan) {
 }
 
 bool has_local_steps(const FactsTable& table) {
-  return std::any_of(table.facts.begin(), table.facts.end(), [](const Facts& f) { return f.rows_since_sync > 0; });
+  return std::any_of(table.facts.begin(), table.facts.end(),
+                     [](const Facts& f) { return f.rows_since_sync > 0; });
 }
 
 bool any_flag(const FactsTable& table, std::uint32_t flag) {
-  return std::any_of(table.facts.begin(), table.facts.end(), [&](const Facts& f) { return (f.flags & flag) != 0; });
+  return std::any_of(table.facts.begin(), table.facts.end(),
+                     [&](const Facts& f) { return (f.flags & flag) != 0; });
 }
 
 Mode default_mode(const FactsTable& table) {
@@ -49,7 +53,6 @@ void back_off(const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
   plan.why = "nobody has rows";
   ++state.idle_rounds;
 }
-
 
 /// The wish of any device ends the group, in the same round everywhere.
 bool reaches_limit(const FactsTable& table, Mode mode) {
@@ -79,7 +82,8 @@ std::string_view name_of(Reduction reduction) noexcept {
   return reduction == Reduction::gather ? "gather" : "sum";
 }
 
-RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const PolicyEntry& law, PolicyState& state) {
+RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const PolicyEntry& law,
+               PolicyState& state) {
   RoundPlan plan;
   plan.mode = default_mode(table);
   plan.reduction = config.reduction;
@@ -90,7 +94,8 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Policy
     if ((table.facts[rank].flags & flag_leaving) != 0) plan.leaving.push_back(rank);
   set_weights(table, plan);
   law.propose(table, config, state, plan);
-  if (plan.mode == Mode::gradients && has_local_steps(table)) plan.mode = Mode::parameters;  // replicas differ
+  if (plan.mode == Mode::gradients && has_local_steps(table))
+    plan.mode = Mode::parameters;  // replicas differ
   back_off(config, state, plan);
   plan.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.mode);
   ++state.round;
@@ -136,12 +141,14 @@ std::string digest_disagreement(const FactsTable& table, std::span<const std::st
     return a.second.size() < b.second.size();
   });
   const bool majority = 2 * largest->second.size() > table.size();
-  std::string text = "state differs between devices before round " + std::to_string(table.facts[0].round) + ":";
+  std::string text =
+      "state differs between devices before round " + std::to_string(table.facts[0].round) + ":";
   for (const auto& [hex, ranks] : holders) {
     if (majority && hex == largest->first) continue;
     for (auto rank : ranks) text += " " + std::string(ids[rank]) + " holds " + hex.substr(0, 16) + ";";
   }
-  if (majority) text += " the other " + std::to_string(largest->second.size()) + " hold " + largest->first.substr(0, 16);
+  if (majority)
+    text += " the other " + std::to_string(largest->second.size()) + " hold " + largest->first.substr(0, 16);
   return text;
 }
 

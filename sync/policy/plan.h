@@ -9,8 +9,8 @@
 #include "core/time.h"
 #include "sync/facts.h"
 
-/// Pure laws: numbers in, numbers out. No clock, socket, tensor or own rank here, so every device computes the
-/// same plan from the same table, and a recorded table gives the same plan again.
+/// Pure laws: numbers in, numbers out. No clock, socket, tensor or own rank here, so every device computes
+/// the same plan from the same table, and a recorded table gives the same plan again.
 namespace rivulet::sync::policy {
 
 enum class Mode : std::uint8_t {
@@ -41,18 +41,18 @@ struct RoundPlan {
   std::string aggregation;                  ///< catalog name of the collective; empty = the reduction's own
   std::string codec = "dense";              ///< catalog name
   double keep_ratio = 1.0;
-  std::vector<double> weights;              ///< [N], sums to 1 unless nobody has rows
-  std::uint64_t payload_max_bytes = 0;      ///< bound of one device's payload
+  std::vector<double> weights;          ///< [N], sums to 1 unless nobody has rows
+  std::uint64_t payload_max_bytes = 0;  ///< bound of one device's payload
   double learning_rate_factor = 1.0;
-  std::vector<std::uint32_t> next_rows;     ///< [N] rows for the next round; 0 = enter at once
-  Duration next_wait{};                     ///< enter the next round at the latest this long after this one ended
-  bool next_whole = false;                  ///< a device without all its rows enters with none and says so
-  bool rest = false;                        ///< nothing is expected: enter on own rows, on a peer's entry, or after next_wait
+  std::vector<std::uint32_t> next_rows;  ///< [N] rows for the next round; 0 = enter at once
+  Duration next_wait{};     ///< enter the next round at the latest this long after this one ended
+  bool next_whole = false;  ///< a device without all its rows enters with none and says so
+  bool rest = false;        ///< nothing is expected: enter on own rows, on a peer's entry, or after next_wait
   std::vector<Move> next_moves;
-  bool freeze = false;                      ///< slow knobs stay where they are (profiling)
-  bool stop = false;                        ///< everyone ends after this round, exit 0
-  std::vector<std::uint32_t> leaving;       ///< ranks that end after this round
-  std::string why;                          ///< one phrase for people and the decision log
+  bool freeze = false;                 ///< slow knobs stay where they are (profiling)
+  bool stop = false;                   ///< everyone ends after this round, exit 0
+  std::vector<std::uint32_t> leaving;  ///< ranks that end after this round
+  std::string why;                     ///< one phrase for people and the decision log
   bool operator==(const RoundPlan&) const = default;
 };
 /// For Facts::plan_hash: equal plans, equal hashes.
@@ -75,7 +75,7 @@ struct PolicyState {
   std::uint64_t round = 0;        ///< of the view
   std::uint32_t idle_rounds = 0;  ///< in a row, so far
   RoundPlan last;
-  std::vector<double> memory;     ///< free for a batch policy; starts empty with each view
+  std::vector<double> memory;  ///< free for a batch policy; starts empty with each view
 };
 
 /// A batch policy only proposes: it gets a plan the arbiter already filled (mode, weights, stop, leaving) and
@@ -90,13 +90,14 @@ std::span<const PolicyEntry* const> builtin_policies() noexcept;
 
 /// The arbiter: the one place where a plan is made.
 /// Reads table, config and state only; advances `state` to what the next round's call needs.
-RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const PolicyEntry& law, PolicyState& state);
+RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const PolicyEntry& law,
+               PolicyState& state);
 
 /// The plan before any round of a view: nobody has rows yet, everyone enters at once so that rates get known.
 RoundPlan first_plan(std::size_t world, const PolicyConfig& config);
 
-/// Compares the digests of a table. Empty = equal (or none carried). Otherwise one sentence that names the minority
-/// when world >= 3, and both sides otherwise. `ids` are the device ids by rank.
+/// Compares the digests of a table. Empty = equal (or none carried). Otherwise one sentence that names the
+/// minority when world >= 3, and both sides otherwise. `ids` are the device ids by rank.
 std::string digest_disagreement(const FactsTable& table, std::span<const std::string> ids);
 
 }  // namespace rivulet::sync::policy

@@ -112,6 +112,17 @@ TEST_CASE("Kafka log: a broker that goes away and comes back costs nothing") {
   CHECK(seen == "during");
 }
 
+TEST_CASE("Kafka log: a partition that gets its leader late is opened late") {
+  auto broker = std::move(stream::EmbeddedBroker::start({{"c", 1}})).value();
+  broker->set_leaderless("c", 0, true);
+  auto world = kafka_log_world(broker->bootstrap_servers(), "c");
+  const auto log = world.open();
+  REQUIRE(log->append(log_bytes("early")));
+  CHECK(log_error(*log, 700ms).message.empty());
+  broker->set_leaderless("c", 0, false);
+  CHECK(read_log(world, *log, 1) == std::vector<std::string>{"early"});
+}
+
 TEST_CASE("Kafka log: bad properties are refused at once, in librdkafka's words") {
   const auto log = stream::open_kafka_log(
       {.properties = {{"bootstrap.servers", "127.0.0.1:1"}, {"acks", "many"}, {"no.such", "1"}},

@@ -189,6 +189,24 @@ TEST_CASE("Kafka source: a topic that is made while the source waits for it is f
   CHECK(opened.read(1, 5s) == std::vector<std::string>{"0"});
 }
 
+TEST_CASE("Kafka source: a partition without a leader is waited for, and named when the wait is over") {
+  const auto broker = start_broker({{"t", 2}});
+  REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(0, 1)));
+  broker->set_leaderless("t", 0, true);
+  auto config = config_for(broker->bootstrap_servers(), "t");
+  Opened hopeless(config);
+  CHECK(hopeless.read(1, 6s).empty());
+  REQUIRE(hopeless.errors.size() == 1);
+  CHECK(hopeless.errors[0].code == ErrorCode::unavailable);
+  CHECK(contains(hopeless.errors[0].message, "topic \"t\", partition 0: no leader answers"));
+  config.open_deadline = 10s;
+  Opened patient(config);
+  CHECK(patient.read(1, 600ms).empty());
+  CHECK(patient.errors.empty());
+  broker->set_leaderless("t", 0, false);
+  CHECK(patient.read(1, 5s) == std::vector<std::string>{"0"});
+}
+
 TEST_CASE("Kafka source: no broker is an error within the deadline and names the address") {
   Opened opened(config_for("127.0.0.1:1", "t"));
   const TimePoint start = opened.clock.now();

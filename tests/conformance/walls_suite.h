@@ -10,22 +10,22 @@
 #include "tests/support/group_support.h"
 #include "tests/support/real_node.h"
 
-/// The walls later work needs (architecture §3, §4): test-only parts that run through Worker and SyncSession as they are,
-/// over every kind of wire.
+/// The walls later work needs (architecture §3, §4): test-only parts that run through Worker and SyncSession
+/// as they are, over every kind of wire.
 namespace rivulet::testing {
 
 /// What a finished run of a group left behind, whatever it ran over.
 struct GroupOutcome {
-  std::vector<std::string> digests;             ///< by device
+  std::vector<std::string> digests;  ///< by device
   std::vector<std::uint64_t> steps;
-  std::vector<std::uint64_t> rows_trained;      ///< counted by the owners
+  std::vector<std::uint64_t> rows_trained;  ///< counted by the owners
   std::vector<std::uint64_t> group_rows;
   std::vector<std::uint64_t> rows_waiting;
   std::vector<std::optional<Error>> errors;
   std::vector<std::map<PartitionId, runtime::PartitionProgress>> partitions;
-  std::vector<RecordedRound> rounds;            ///< as device 0 saw them
-  std::vector<float> parameters;                ///< of device 0
-  std::uint64_t copies_to_host = 0;             ///< of a copying device 0
+  std::vector<RecordedRound> rounds;  ///< as device 0 saw them
+  std::vector<float> parameters;      ///< of device 0
+  std::uint64_t copies_to_host = 0;   ///< of a copying device 0
 };
 
 struct WallsRun {
@@ -107,7 +107,8 @@ inline void walls_suite(const RunGroup& run_group) {
     }
     CHECK(local_rounds == 20);
     CHECK(out.group_rows[0] == 10 * 3 * 24);
-    for (const auto& [id, p] : out.partitions[1]) CHECK(p.next.offset == static_cast<std::int64_t>(p.trained));
+    for (const auto& [id, p] : out.partitions[1])
+      CHECK(p.next.offset == static_cast<std::int64_t>(p.trained));
   }
   SUBCASE("a codec whose length depends on the data") {
     auto run = walls_run("nonzero_codec", 3, 20);

@@ -99,7 +99,8 @@ TEST_CASE("Group: a stream that falls silent costs the others nothing") {
   }
 }
 
-TEST_CASE("Group: when all streams are silent nothing changes, rounds back off, and it wakes within max_wait") {
+TEST_CASE(
+    "Group: when all streams are silent nothing changes, rounds back off, and it wakes within max_wait") {
   auto options = uneven(40);
   for (auto& trace : options.rates) trace = {{0, trace[0].second}, {5, 0}, {30.05, trace[0].second}};
   std::vector<RecordedRound> rounds;

@@ -66,7 +66,9 @@ void RealNode::leave() {
   train_thread_.notify();
 }
 
-bool RealNode::ended() const { return train_thread_.finished(); }
+bool RealNode::ended() const {
+  return train_thread_.finished();
+}
 
 runtime::LoadedConfig config_of_device(const runtime::LoadedConfig& loaded, std::size_t device) {
   runtime::LoadedConfig out = loaded;
@@ -77,9 +79,9 @@ runtime::LoadedConfig config_of_device(const runtime::LoadedConfig& loaded, std:
   return out;
 }
 
-std::unique_ptr<stream::RecordSource> prepared_source(std::size_t device, std::size_t records,
-                                                      const std::function<std::vector<std::byte>(std::size_t)>& make,
-                                                      const Clock& clock) {
+std::unique_ptr<stream::RecordSource> prepared_source(
+    std::size_t device, std::size_t records, const std::function<std::vector<std::byte>(std::size_t)>& make,
+    const Clock& clock) {
   const PartitionId partition{0, static_cast<std::int32_t>(device)};
   std::vector<stream::ScriptedRecord> script;
   for (std::size_t i = 0; i < records; ++i)
@@ -87,8 +89,8 @@ std::unique_ptr<stream::RecordSource> prepared_source(std::size_t device, std::s
   return stream::open_scripted_source({partition}, std::move(script), clock);
 }
 
-std::vector<std::byte> linear_row(std::uint64_t seed, std::size_t device, std::size_t index, std::size_t columns,
-                                  std::uint32_t classes) {
+std::vector<std::byte> linear_row(std::uint64_t seed, std::size_t device, std::size_t index,
+                                  std::size_t columns, std::uint32_t classes) {
   Rng hidden = Rng::derive(seed, "hidden");
   Rng rng = Rng::derive(seed, "row", device * 1'000'003 + index);
   std::vector<float> row(columns + 1);

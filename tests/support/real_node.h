@@ -12,8 +12,8 @@
 
 namespace rivulet::testing {
 
-/// One device of a group on real threads and a real clock, from the same Node as everywhere. What it runs over
-/// (source, log, wires) is the test's choice.
+/// One device of a group on real threads and a real clock, from the same Node as everywhere. What it runs
+/// over (source, log, wires) is the test's choice.
 class RealNode {
  public:
   struct Outside {
@@ -24,8 +24,8 @@ class RealNode {
     std::unique_ptr<runtime::DecisionLog> decisions;  ///< null = none
   };
   /// Builds it or fails the test with the reason.
-  RealNode(const runtime::LoadedConfig& loaded, const runtime::RunOptions& options, const runtime::Catalog& catalog,
-           const Clock& clock, Outside outside);
+  RealNode(const runtime::LoadedConfig& loaded, const runtime::RunOptions& options,
+           const runtime::Catalog& catalog, const Clock& clock, Outside outside);
   ~RealNode();
   RealNode(const RealNode&) = delete;
   RealNode& operator=(const RealNode&) = delete;
@@ -36,6 +36,8 @@ class RealNode {
   /// As SIGTERM: finish the round and leave.
   void leave();
   [[nodiscard]] bool ended() const;
+  [[nodiscard]] std::int64_t ingest_beat_ns() const { return ingest_thread_.beat_ns(); }
+  [[nodiscard]] std::int64_t train_beat_ns() const { return train_thread_.beat_ns(); }
   runtime::Node& node() { return *node_; }
   runtime::StopRequest& stop_request() { return stop_; }
 
@@ -53,13 +55,14 @@ class RealNode {
 runtime::LoadedConfig config_of_device(const runtime::LoadedConfig& loaded, std::size_t device);
 
 /// Records of one partition, all due at once: `records` values made by make(i).
-std::unique_ptr<stream::RecordSource> prepared_source(std::size_t device, std::size_t records,
-                                                      const std::function<std::vector<std::byte>(std::size_t)>& make,
-                                                      const Clock& clock);
+std::unique_ptr<stream::RecordSource> prepared_source(
+    std::size_t device, std::size_t records, const std::function<std::vector<std::byte>(std::size_t)>& make,
+    const Clock& clock);
 
-/// Raw f32 rows (label, features) that a linear model can learn; the same for the same device, seed and index.
-std::vector<std::byte> linear_row(std::uint64_t seed, std::size_t device, std::size_t index, std::size_t columns,
-                                  std::uint32_t classes);
+/// Raw f32 rows (label, features) that a linear model can learn; the same for the same device, seed and
+/// index.
+std::vector<std::byte> linear_row(std::uint64_t seed, std::size_t device, std::size_t index,
+                                  std::size_t columns, std::uint32_t classes);
 std::unique_ptr<stream::RecordSource> linear_source(const runtime::Config& config, std::size_t device,
                                                     std::size_t records, const Clock& clock);
 

@@ -15,7 +15,8 @@ PartsCatalog catalog_for(const WallsRun& run) {
   return parts;
 }
 
-std::unique_ptr<stream::RecordSource> source_for(const WallsRun& run, std::size_t device, const Clock& clock) {
+std::unique_ptr<stream::RecordSource> source_for(const WallsRun& run, std::size_t device,
+                                                 const Clock& clock) {
   if (!run.row) return linear_source(run.loaded.config, device, run.records, clock);
   return prepared_source(device, run.records, [&](std::size_t i) { return run.row(device, i); }, clock);
 }
@@ -35,7 +36,8 @@ void take(GroupOutcome& out, runtime::Node& node) {
     const auto p = host.value().as<float>();
     out.parameters.assign(p.begin(), p.end());
   }
-  if (const auto* copying = dynamic_cast<CopyingDevice*>(&node.device())) out.copies_to_host = copying->copies_to_host();
+  if (const auto* copying = dynamic_cast<CopyingDevice*>(&node.device()))
+    out.copies_to_host = copying->copies_to_host();
 }
 
 std::unique_ptr<runtime::DecisionLog> decisions_for(std::size_t device, std::vector<RecordedRound>& rounds) {
@@ -63,7 +65,8 @@ GroupOutcome run_simulated(const WallsRun& run) {
   return out;
 }
 
-GroupOutcome run_on_threads(const WallsRun& run, const std::function<sync::Connect(std::size_t)>& connect_of) {
+GroupOutcome run_on_threads(const WallsRun& run,
+                            const std::function<sync::Connect(std::size_t)>& connect_of) {
   GroupOutcome out;
   const PartsCatalog parts = catalog_for(run);
   const RealClock clock;
@@ -77,13 +80,13 @@ GroupOutcome run_on_threads(const WallsRun& run, const std::function<sync::Conne
     outside.connect = connect_of(device);
     outside.decisions = decisions_for(device, out.rounds);
     nodes.push_back(std::make_unique<RealNode>(config_of_device(run.loaded, device),
-                                               runtime::RunOptions{.stop_after = run.stop_after}, parts.catalog(),
-                                               clock, std::move(outside)));
+                                               runtime::RunOptions{.stop_after = run.stop_after},
+                                               parts.catalog(), clock, std::move(outside)));
   }
   for (auto& node : nodes) node->start();
   for (auto& node : nodes)
-    if (!node->wait(std::chrono::seconds(60))) std::fprintf(stderr, "a device did not end within 60 s: %s\n",
-                                                            node->node().status().phrase().c_str());
+    if (!node->wait(std::chrono::seconds(60)))
+      std::fprintf(stderr, "a device did not end within 60 s: %s\n", node->node().status().phrase().c_str());
   for (auto& node : nodes) take(out, node->node());
   return out;
 }

@@ -11,6 +11,7 @@ TEST_CASE("Command line: a slip finds the word that was meant, another word find
                                           "peek", "validate", "doctor", "version"};
   CHECK(closest("demmo", words) == "demo");
   CHECK(closest("valdate", words) == "validate");
+  CHECK(closest("rnu", words) == "run");
   CHECK(closest("doktor", words) == "doctor");
   CHECK(closest("--confg", {"--config", "--set"}) == "--config");
   CHECK_FALSE(closest("kubernetes", words).has_value());

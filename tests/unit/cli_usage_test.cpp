@@ -69,6 +69,7 @@ TEST_CASE("Usage: every command teaches with examples and names its flags") {
     CAPTURE(command.back());
     CHECK(said.exit == ExitCode::ok);
     CHECK(said.err.empty());
+    CHECK(contains(said.out, "Usage: rivulet " + command.front()));
     CHECK(contains(said.out, "Examples:\n  rivulet " + command.front()));
     for (const auto& flag : flags) {
       CAPTURE(flag);

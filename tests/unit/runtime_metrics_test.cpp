@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -45,6 +44,20 @@ double value_of(const std::string& text, const std::string& series) {
     if (line.starts_with(series + " ")) return std::stod(line.substr(series.size() + 1));
   }
   return -1;
+}
+
+/// (upper bound, rows at or below it) of every bucket of a histogram without labels.
+std::vector<std::pair<double, double>> buckets_of(const std::string& text, const std::string& name) {
+  std::vector<std::pair<double, double>> out;
+  const std::string start = name + "_bucket{le=\"";
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(start)) continue;
+    const std::size_t end = line.find("\"} ");
+    REQUIRE(end != std::string::npos);
+    out.emplace_back(std::stod(line.substr(start.size(), end - start.size())), std::stod(line.substr(end + 3)));
+  }
+  return out;
 }
 
 /// How `promtool check metrics` judges the text: its exit code, and what it said.
@@ -139,13 +152,13 @@ TEST_CASE("Metrics: histograms have at most twelve buckets, ascending, and count
     auto& histogram = sink->histogram(m.name);
     for (const double v : {0.0002, 3.0, 1e6}) histogram.observe(v);
     const std::string text = sink->scrape();
-    const std::regex bucket("rivulet_" + m.name + "_bucket\\{le=\"([^\"]+)\"\\} (\\d+)");
+    const std::vector<std::pair<double, double>> buckets = buckets_of(text, "rivulet_" + m.name);
     std::vector<double> bounds;
     double last = 0;
-    for (std::sregex_iterator it(text.begin(), text.end(), bucket), end; it != end; ++it) {
-      bounds.push_back(std::stod((*it)[1]));
-      CHECK(std::stod((*it)[2]) >= last);
-      last = std::stod((*it)[2]);
+    for (const auto& [bound, count] : buckets) {
+      bounds.push_back(bound);
+      CHECK(count >= last);
+      last = count;
     }
     CHECK(bounds.size() >= 8);
     CHECK(bounds.size() <= 12);

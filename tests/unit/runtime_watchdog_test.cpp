@@ -45,33 +45,44 @@ struct Outcome {
   std::string errors;
 };
 
-/// Runs `body` in a child, with its stderr in a pipe.
-template <class Body>
-Outcome run_child(Body body, bool drain = true) {
-  const RealClock clock;
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  const TimePoint begin = clock.now();
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    alarm(10);  // a watchdog that does not bite must not leave a spinning orphan
-    dup2(ends[1], STDERR_FILENO);
-    close(ends[0]);
-    body();
-    _exit(0);
+/// `body` in a child process of its own, with its stderr in a pipe.
+class Child {
+ public:
+  template <class Body>
+  explicit Child(Body body) {
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    pid_ = fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      alarm(20);  // a watchdog that does not bite must not leave a spinning orphan
+      dup2(ends[1], STDERR_FILENO);
+      close(ends[0]);
+      close(ends[1]);
+      body();
+      _exit(0);
+    }
+    close(ends[1]);
+    errors_ = ends[0];
   }
-  close(ends[1]);
-  Outcome out;
-  char buffer[4096];
-  for (ssize_t n = 0; drain && (n = read(ends[0], buffer, sizeof buffer)) > 0;) {
-    out.errors.append(buffer, static_cast<std::size_t>(n));
+  /// Waits for its end; its stderr is read, or left to fill up.
+  Outcome finish(bool drain = true) {
+    Outcome out;
+    char buffer[4096];
+    for (ssize_t n = 0; drain && (n = read(errors_, buffer, sizeof buffer)) > 0;) {
+      out.errors.append(buffer, static_cast<std::size_t>(n));
+    }
+    waitpid(pid_, &out.status, 0);
+    out.seconds = to_seconds(RealClock().now() - begin_) - exit_pause_s;
+    close(errors_);
+    return out;
   }
-  waitpid(child, &out.status, 0);
-  out.seconds = to_seconds(clock.now() - begin) - exit_pause_s;
-  close(ends[0]);
-  return out;
-}
+
+ private:
+  const TimePoint begin_ = RealClock().now();
+  pid_t pid_ = -1;
+  int errors_ = -1;
+};
 
 std::thread named(const char* name, auto body) {
   return std::thread([name, body] {
@@ -111,20 +122,20 @@ bool contains(const std::string& text, const std::string& part) {
 }  // namespace
 
 TEST_CASE("Watchdog: a stalled thread ends the process with 70 and the stacks of all threads") {
-  for (const char* which : {"train", "ingest", "comm"}) {
-    CAPTURE(which);
-    const Duration deadline = 1s;
-    const Outcome out = run_child([&] { plant_stall(which, deadline); });
+  const std::string names[] = {"train", "ingest", "comm"};
+  std::vector<Child> children;
+  children.reserve(std::size(names));
+  for (const std::string& which : names) children.emplace_back([&] { plant_stall(which, deadline); });
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    const Outcome out = children[i].finish();
+    CAPTURE(names[i]);
     CAPTURE(out.errors);
     CHECK(WIFEXITED(out.status));
     CHECK(WEXITSTATUS(out.status) == 70);
     CHECK(out.seconds >= to_seconds(deadline));
     CHECK(out.seconds < 2 * to_seconds(deadline));
-    CHECK(contains(out.errors, "watchdog: thread '" + std::string(which) + "' has not stepped for "));
-    CHECK(contains(out.errors, " train\n"));
-    CHECK(contains(out.errors, " ingest\n"));
-    CHECK(contains(out.errors, " comm\n"));
-    CHECK(contains(out.errors, " watchdog\n"));
+    CHECK(contains(out.errors, "watchdog: thread '" + names[i] + "' has not stepped for "));
+    for (const char* thread : {" train\n", " ingest\n", " comm\n", " watchdog\n"}) CHECK(contains(out.errors, thread));
     CHECK(contains(out.errors, "stalled_in_training"));
     CHECK(contains(out.errors, "busy_reading_records"));
     CHECK(contains(out.errors, "blocked_in_communication"));
@@ -133,7 +144,7 @@ TEST_CASE("Watchdog: a stalled thread ends the process with 70 and the stacks of
 }
 
 TEST_CASE("Watchdog: a thread that blocks signals is named and does not keep the process alive") {
-  const Outcome out = run_child([] {
+  Child child([] {
     std::thread deaf = named("deaf", [] {
       sigset_t all;
       sigfillset(&all);
@@ -152,8 +163,7 @@ TEST_CASE("Watchdog: a thread that blocks signals is named and does not keep the
 }
 
 TEST_CASE("Watchdog: a full pipe that nobody reads does not keep the process alive") {
-  const Outcome out = run_child(
-      [] {
+  Child child([] {
         fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
         const std::string page(4096, 'x');
         while (write(STDERR_FILENO, page.data(), page.size()) > 0) {
@@ -168,7 +178,7 @@ TEST_CASE("Watchdog: a full pipe that nobody reads does not keep the process ali
 }
 
 TEST_CASE("Watchdog: threads that step, or have not started, are left alone, and stop() ends it at once") {
-  const Outcome out = run_child([] {
+  Child child([] {
     Watchdog watchdog(40ms);
     watchdog.watch({"steps", [] { return now_ns(); }});
     watchdog.watch({"later", [] { return std::int64_t{0}; }});

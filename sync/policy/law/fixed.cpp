@@ -5,9 +5,9 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// The conventional baseline: every device brings exactly batch.rows, and all wait until all have them. Waiting is
-// a round in mode hold: everyone enters within max_wait as always, so that a slow stream is not taken for a dead
-// device, and whoever has its rows keeps them and its gradient.
+// The conventional baseline: every device brings exactly batch.rows, and all wait until all have them.
+// Waiting is a round in mode hold: everyone enters within max_wait as always, so that a slow stream is not
+// taken for a dead device, and whoever has its rows keeps them and its gradient.
 void propose(const FactsTable& table, const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
   static_cast<void>(state);
   plan.next_rows.assign(table.size(), config.rows);
@@ -24,6 +24,7 @@ void propose(const FactsTable& table, const PolicyConfig& config, PolicyState& s
 }  // namespace
 
 extern const PolicyEntry policy_fixed;
-const PolicyEntry policy_fixed{"fixed", "the same rows on every device; all wait for the slowest stream", &propose};
+const PolicyEntry policy_fixed{"fixed", "the same rows on every device; all wait for the slowest stream",
+                               &propose};
 
 }  // namespace rivulet::sync::policy

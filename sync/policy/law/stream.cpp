@@ -6,8 +6,8 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// ScaDLES: b = S * T, with the measured rate S and the tick T (arXiv 2301.08897, section on weighted aggregation;
-// T is one second there and a knob here). Written as a loop:
+// ScaDLES: b = S * T, with the measured rate S and the tick T (arXiv 2301.08897, section on weighted
+// aggregation; T is one second there and a knob here). Written as a loop:
 //
 //        S, queue --> rows for the next round --> wait until they are there --> compute, agree --+
 //           ^                                                                                    |
@@ -48,6 +48,7 @@ void propose(const FactsTable& table, const PolicyConfig& config, PolicyState& s
 }  // namespace
 
 extern const PolicyEntry policy_stream;
-const PolicyEntry policy_stream{"stream", "rows follow each device's stream: b = rate * tick (ScaDLES)", &propose};
+const PolicyEntry policy_stream{"stream", "rows follow each device's stream: b = rate * tick (ScaDLES)",
+                                &propose};
 
 }  // namespace rivulet::sync::policy

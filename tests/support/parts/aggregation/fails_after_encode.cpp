@@ -23,5 +23,6 @@ class FailsAfterEncode final : public Aggregation {
 }  // namespace
 extern const AggregationEntry aggregation_fails_after_encode;
 const AggregationEntry aggregation_fails_after_encode{
-    "fails_after_encode", "test only", [] { return std::unique_ptr<Aggregation>(std::make_unique<FailsAfterEncode>()); }};
+    "fails_after_encode", "test only",
+    [] { return std::unique_ptr<Aggregation>(std::make_unique<FailsAfterEncode>()); }};
 }  // namespace rivulet::sync

@@ -1,5 +1,5 @@
-// Two phases, the second depending on the first: a root that rotates names positions, then everyone sums those
-// positions only (the shape of AR-Topk). Here the root names all positions, in reverse order.
+// Two phases, the second depending on the first: a root that rotates names positions, then everyone sums
+// those positions only (the shape of AR-Topk). Here the root names all positions, in reverse order.
 #include <cstring>
 
 #include "sync/collective/aggregation.h"
@@ -19,7 +19,9 @@ class TwoPhases final : public Aggregation {
     phase_ = 1;
     if (transport.rank() == root) {
       for (std::uint32_t i = 0; i < n; ++i) positions_[i] = n - 1 - i;
-      for_each_peer([&](std::uint32_t p) { tickets_.push_back(transport.send(p, Lane::phase, std::as_bytes(std::span(positions_)))); });
+      for_each_peer([&](std::uint32_t p) {
+        tickets_.push_back(transport.send(p, Lane::phase, std::as_bytes(std::span(positions_))));
+      });
     } else {
       tickets_.push_back(transport.receive(root, Lane::phase, std::as_writable_bytes(std::span(positions_))));
     }
@@ -50,7 +52,8 @@ class TwoPhases final : public Aggregation {
     const auto weight = static_cast<float>(x_.plan->weights[transport_->rank()]);
     values_.assign(transport_->world(), std::vector<float>(positions_.size()));
     auto& own = values_[transport_->rank()];
-    for (std::size_t i = 0; i < positions_.size(); ++i) own[i] = weight == 0 ? 0 : weight * mine[positions_[i]];
+    for (std::size_t i = 0; i < positions_.size(); ++i)
+      own[i] = weight == 0 ? 0 : weight * mine[positions_[i]];
     for_each_peer([&](std::uint32_t p) {
       tickets_.push_back(transport_->receive(p, Lane::sum, std::as_writable_bytes(std::span(values_[p]))));
       tickets_.push_back(transport_->send(p, Lane::sum, std::as_bytes(std::span(own))));

@@ -9,8 +9,11 @@ namespace {
 class NonzeroCodec final : public Codec {
  public:
   [[nodiscard]] bool accepts(MemoryKind kind) const noexcept override { return kind != MemoryKind::device; }
-  [[nodiscard]] std::size_t bytes_max(std::size_t count, Scalar) const noexcept override { return 4 + 8 * count; }
-  Result<std::size_t> encode(const GradientView& in, double weight, double, std::span<std::byte> out) override {
+  [[nodiscard]] std::size_t bytes_max(std::size_t count, Scalar) const noexcept override {
+    return 4 + 8 * count;
+  }
+  Result<std::size_t> encode(const GradientView& in, double weight, double,
+                             std::span<std::byte> out) override {
     std::uint32_t kept = 0;
     const auto values = in.as<float>();
     for (std::uint32_t i = 0; i < values.size(); ++i) {
@@ -27,7 +30,8 @@ class NonzeroCodec final : public Codec {
     std::uint32_t kept = 0;
     if (bytes.size() < 4) return Error{ErrorCode::protocol, "nonzero payload is too short"};
     std::memcpy(&kept, bytes.data(), 4);
-    if (bytes.size() != 4 + 8 * std::size_t{kept}) return Error{ErrorCode::protocol, "nonzero payload has a wrong length"};
+    if (bytes.size() != 4 + 8 * std::size_t{kept})
+      return Error{ErrorCode::protocol, "nonzero payload has a wrong length"};
     const auto into = sum.as<float>();
     for (std::uint32_t k = 0; k < kept; ++k) {
       std::uint32_t i = 0;
@@ -45,5 +49,6 @@ class NonzeroCodec final : public Codec {
 
 }  // namespace
 extern const CodecEntry codec_nonzero;
-const CodecEntry codec_nonzero{"nonzero", 0xff01, [] { return std::unique_ptr<Codec>(std::make_unique<NonzeroCodec>()); }};
+const CodecEntry codec_nonzero{"nonzero", 0xff01,
+                               [] { return std::unique_ptr<Codec>(std::make_unique<NonzeroCodec>()); }};
 }  // namespace rivulet::sync

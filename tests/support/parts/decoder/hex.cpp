@@ -1,4 +1,5 @@
-// A format that only tests know, added by adding this file: rows are lines of "LABEL:" and hex bytes of features.
+// A format that only tests know, added by adding this file: rows are lines of "LABEL:" and hex bytes of
+// features.
 #include <charconv>
 #include <string>
 
@@ -28,7 +29,8 @@ class HexDecoder final : public Decoder {
     for (std::size_t i = 0; i < shape_.columns(); ++i) {
       int byte = 0;
       const char* at = line.data() + colon + 1 + 2 * i;
-      if (std::from_chars(at, at + 2, byte, 16).ptr != at + 2) return {Decoded::Kind::dropped, DropReason::malformed, 1};
+      if (std::from_chars(at, at + 2, byte, 16).ptr != at + 2)
+        return {Decoded::Kind::dropped, DropReason::malformed, 1};
       out.features[i] = static_cast<float>(byte) / 255.0F;
     }
     return {Decoded::Kind::row, DropReason::malformed, 1};

@@ -15,17 +15,22 @@ class BiasTrainer final : public Trainer {
     state.parameters().as<float>()[0] = 0;
     return ok();
   }
-  Result<StepReport> compute_gradients(const ModelState& state, const BatchView& batch, GradientView out) override {
+  Result<StepReport> compute_gradients(const ModelState& state, const BatchView& batch,
+                                       GradientView out) override {
     StepReport report = errors(state, batch);
     double sum = 0;
-    for (std::size_t i = 0; i < batch.rows; ++i) sum += 2.0 * (state.parameters().as<float>()[0] - batch.targets[i]);
+    for (std::size_t i = 0; i < batch.rows; ++i)
+      sum += 2.0 * (state.parameters().as<float>()[0] - batch.targets[i]);
     out.as<float>()[0] = batch.rows > 0 ? static_cast<float>(sum / static_cast<double>(batch.rows)) : 0.0F;
     return report;
   }
-  Result<ApplyReport> apply(ModelState& state, const GradientView& agreed, const SgdConfig& sgd, double factor) override {
+  Result<ApplyReport> apply(ModelState& state, const GradientView& agreed, const SgdConfig& sgd,
+                            double factor) override {
     return sgd_step(state, agreed, sgd, factor);
   }
-  Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) override { return errors(state, batch); }
+  Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) override {
+    return errors(state, batch);
+  }
   Result<std::vector<float>> predict(const ModelState& state, const BatchView& batch) override {
     return std::vector<float>(batch.rows, state.parameters().as<float>()[0]);
   }
