@@ -364,7 +364,7 @@ TEST_CASE("Config: damaged files give problems, never a crash, and a usable one 
   Rng rng(99);
   const std::string spice = "\"'[]{}=.,#\n$-_5ab\xff";
   int usable = 0;
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < 500; ++i) {
     std::string text = good;
     for (std::uint64_t edits = 1 + rng.below(4); edits > 0; --edits) {
       const std::size_t at = rng.below(text.size());
@@ -384,6 +384,6 @@ TEST_CASE("Config: damaged files give problems, never a crash, and a usable one 
     REQUIRE(!loaded.config.config.source.claims.empty());
     REQUIRE(loaded.config.config.batch.min <= loaded.config.config.batch.max);
   }
-  CHECK(usable > 100);  // many edits hit comments
-  CHECK(usable < 1400);
+  CHECK(usable > 30);  // many edits hit comments
+  CHECK(usable < 470);
 }

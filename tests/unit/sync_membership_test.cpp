@@ -442,7 +442,9 @@ TEST_CASE("Membership: random starts, kills and lags, and equal prefixes give eq
     for (auto& [id, node] : g.nodes) {
       Fold reference;
       const auto reader = g.log.open();
-      for (const auto& entry : reader->poll(1'000'000).value()) {
+      const auto entries = reader->poll(1'000'000);
+      REQUIRE(entries);
+      for (const auto& entry : entries.value()) {
         if (entry.offset >= node.membership->fold().next_offset) break;
         apply(reference, entry.offset, decode(entry.bytes, "mnist").value());
       }
