@@ -1,0 +1,177 @@
+// Bad rows of every kind go through Ingest: dropped, counted by reason, and the loop goes on.
+#include "runtime/ingest.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+#include "stream/open.h"
+
+using namespace rivulet;
+
+namespace {
+
+struct NoWake final : Wake {
+  void notify() noexcept override { ++calls; }
+  int calls = 0;
+};
+
+std::vector<std::byte> bytes(std::string_view text) {
+  const auto* p = reinterpret_cast<const std::byte*>(text.data());
+  return {p, p + text.size()};
+}
+
+std::vector<std::byte> floats(std::vector<float> values) {
+  std::vector<std::byte> out(values.size() * sizeof(float));
+  std::memcpy(out.data(), values.data(), out.size());
+  return out;
+}
+
+/// An Ingest over a script of record values, all due at once.
+struct Bench {
+  Bench(const stream::DecodeConfig& config, std::vector<std::vector<std::byte>> values,
+        std::size_t slots = 64, bool stop_on_bad_row = false) {
+    const PartitionId partition{0, 0};
+    std::vector<stream::ScriptedRecord> script;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      script.push_back({TimePoint{}, partition, static_cast<std::int64_t>(i), values[i], values[i].empty()});
+    source = stream::open_scripted_source({partition}, std::move(script), clock);
+    for (const auto* entry : stream::builtin_decoders())
+      if (entry->name == config.format) decoder = std::move(entry->make(config)).value();
+    rows = std::make_unique<buffer::RowBuffer>(slots, decoder->shape());
+    commits = std::make_unique<runtime::CommitBoard>(std::span<const PartitionId>(&partition, 1));
+    runtime::IngestConfig reading;
+    reading.poll_wait = {};
+    reading.format = config.format;
+    reading.stop_on_bad_row = stop_on_bad_row;
+    ingest = std::make_unique<runtime::Ingest>(
+        reading,
+        runtime::Ingest::Parts{clock, *source, *decoder, *rows, *commits, status, metrics, *log, wake});
+  }
+  [[nodiscard]] std::uint64_t dropped(DropReason reason) const {
+    return status.rows_dropped[static_cast<std::size_t>(reason)].load();
+  }
+  void steps(int n) {
+    for (int i = 0; i < n; ++i) static_cast<void>(ingest->step());
+  }
+
+  VirtualClock clock;
+  std::unique_ptr<stream::RecordSource> source;
+  std::unique_ptr<stream::Decoder> decoder;
+  std::unique_ptr<buffer::RowBuffer> rows;
+  std::unique_ptr<runtime::CommitBoard> commits;
+  runtime::NodeStatus status;
+  NullMetrics metrics;
+  std::unique_ptr<runtime::Logger> log = runtime::make_null_logger();
+  NoWake wake;
+  std::unique_ptr<runtime::Ingest> ingest;
+};
+
+stream::DecodeConfig raw() {
+  stream::DecodeConfig c;
+  c.format = "raw";
+  c.raw_label = "f32";
+  c.raw_features = "f32";
+  c.shape = {2};
+  c.classes = 3;
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "Ingest: malformed rows of raw, csv and json are dropped by reason and good ones around them pass") {
+  SUBCASE("raw") {
+    const float nan = __builtin_nanf("");
+    Bench b(raw(), {floats({1, 0.5F, 0.5F}),
+                    floats({1, nan, 0}),
+                    {},
+                    floats({7, 0, 0}),
+                    floats({1, 0}),
+                    floats({2, 1, 1})});
+    b.steps(5);
+    CHECK(b.rows->waiting() == 2);
+    CHECK(b.dropped(DropReason::nonfinite_value) == 1);
+    CHECK(b.dropped(DropReason::tombstone) == 1);
+    CHECK(b.dropped(DropReason::bad_label) == 1);
+    CHECK(b.dropped(DropReason::wrong_shape) == 1);
+  }
+  SUBCASE("csv") {
+    auto c = raw();
+    c.format = "csv";
+    c.features = {"0", "1"};
+    c.target = "2";
+    c.shape = {};
+    Bench b(c, {bytes("1,2,0"), bytes("1,x,0"), bytes("1,nan,0"), bytes("1,2,9"), bytes("3,4,2")});
+    b.steps(5);
+    CHECK(b.rows->waiting() == 2);
+    CHECK(b.dropped(DropReason::bad_label) == 1);
+    std::uint64_t all = 0;
+    for (std::size_t r = 0; r < drop_reasons; ++r) all += b.status.rows_dropped[r].load();
+    CHECK(all == 3);
+  }
+  SUBCASE("json") {
+    auto c = raw();
+    c.format = "json";
+    c.features = {"a", "b"};
+    c.target = "y";
+    c.shape = {};
+    Bench b(c, {bytes(R"({"a":1,"b":2,"y":0})"), bytes(R"({"a":1,"b":)"), bytes(R"({"a":1,"y":0})"),
+                bytes(R"({"a":"x","b":2,"y":0})"), bytes(R"({"a":1,"b":2,"y":-1})"),
+                bytes(R"({"a":5,"b":6,"y":2})")});
+    b.steps(5);
+    CHECK(b.rows->waiting() == 2);
+    CHECK(b.dropped(DropReason::malformed) == 1);
+    CHECK(b.dropped(DropReason::missing_field) == 1);
+    CHECK(b.dropped(DropReason::wrong_type) == 1);
+    CHECK(b.dropped(DropReason::bad_label) == 1);
+  }
+}
+
+TEST_CASE("Ingest: dropped rows are announced with the next good row of their partition") {
+  Bench b(raw(), {floats({9, 0, 0}), floats({9, 0, 0}), floats({1, 0, 0})});
+  b.steps(3);
+  std::vector<buffer::SlotIndex> slots;
+  REQUIRE(b.rows->take(5, slots) == 1);
+  CHECK(b.rows->tag(slots[0]).dropped_before == 2);
+  CHECK(b.rows->tag(slots[0]).position.at == RowCursor{2, 0});
+  CHECK(b.rows->tag(slots[0]).next == RowCursor{3, 0});
+}
+
+TEST_CASE("Ingest: a record larger than the slab waits half decoded and loses nothing") {
+  std::vector<float> many;
+  for (int i = 0; i < 10; ++i) many.insert(many.end(), {1.0F, static_cast<float>(i), 0.0F});
+  Bench b(raw(), {floats(many)}, 4);
+  float expected = 0;
+  for (int i = 0; i < 20 && expected < 10; ++i) {
+    b.steps(1);
+    std::vector<buffer::SlotIndex> slots;
+    b.rows->take(3, slots);
+    for (const auto slot : slots) {
+      CHECK(b.rows->features(slot)[0] == expected);
+      CHECK(b.rows->tag(slot).position.at == RowCursor{0, static_cast<std::uint32_t>(expected)});
+      expected += 1;
+    }
+    b.rows->release(slots);
+  }
+  CHECK(expected == 10);
+}
+
+TEST_CASE("Ingest: decode.on_error = stop ends it with reason, partition and offset") {
+  Bench b(raw(), {floats({1, 0, 0}), floats({9, 0, 0}), floats({1, 0, 0})}, 64, true);
+  runtime::Turn turn;
+  for (int i = 0; i < 3 && !turn.finished; ++i) turn = b.ingest->step();
+  REQUIRE(turn.finished);
+  REQUIRE(b.ingest->failure());
+  CHECK(b.ingest->failure()->message.find("bad_label") != std::string::npos);
+  CHECK(b.ingest->failure()->message.find("offset 1") != std::string::npos);
+}
+
+TEST_CASE("Ingest: the worker is woken by rows, not by silence") {
+  Bench b(raw(), {floats({1, 0, 0})});
+  b.steps(1);
+  const int after_rows = b.wake.calls;
+  CHECK(after_rows >= 1);
+  b.steps(5);
+  CHECK(b.wake.calls == after_rows);
+}

@@ -1,0 +1,161 @@
+#include "sync/policy/plan.h"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+using namespace rivulet;
+using namespace rivulet::sync;
+using namespace rivulet::sync::policy;
+
+namespace {
+
+FactsTable table_of(std::vector<Facts> facts) {
+  FactsTable table;
+  table.facts = std::move(facts);
+  table.sections.resize(table.facts.size());
+  for (std::uint32_t i = 0; i < table.facts.size(); ++i) {
+    table.facts[i].rank = i;
+    if (table.facts[i].rows_max == 0) table.facts[i].rows_max = 1024;
+  }
+  return table;
+}
+
+Facts with(std::uint32_t rows, double rate = 0, std::uint64_t queue = 0, std::uint32_t flags = 0) {
+  Facts f;
+  f.rows = rows;
+  f.stream_rate = rate;
+  f.queue_rows = queue;
+  f.flags = flags;
+  return f;
+}
+
+const PolicyEntry& law(std::string_view name) {
+  for (const auto* entry : builtin_policies())
+    if (entry->name == name) return *entry;
+  FAIL("no such policy");
+  return *builtin_policies()[0];
+}
+
+RoundPlan once(const FactsTable& table, std::string_view name, PolicyConfig config = {}) {
+  PolicyState state;
+  return plan(table, config, law(name), state);
+}
+
+}  // namespace
+
+TEST_CASE("Policy stream: b = S * T, and what waits counts") {
+  struct Case {
+    double rate;
+    std::uint64_t queue;
+    double compute;
+    std::uint32_t expected;
+  };
+  for (const auto& c : {Case{800, 0, 0, 80}, Case{400, 0, 0, 40}, Case{100, 0, 0, 10}, Case{800, 25, 0, 105},
+                        Case{800, 0, 0.05, 40}, Case{800, 30, 0.5, 30}, Case{0, 0, 0, 0}, Case{0, 7, 0, 7},
+                        Case{100'000, 0, 0, 1024}}) {
+    Facts f = with(10, c.rate, c.queue);
+    f.compute_seconds = c.compute;
+    const auto p = once(table_of({f, with(10, 1000)}), "stream");
+    INFO(c.rate, " rows/s, ", c.queue, " waiting, compute ", c.compute);
+    CHECK(p.next_rows[0] == c.expected);
+  }
+}
+
+TEST_CASE("Policy stream: bounds hold; a minimum out of reach is not waited for") {
+  PolicyConfig config;
+  config.min = 8;
+  config.max = 64;
+  CHECK(once(table_of({with(1, 10'000)}), "stream", config).next_rows[0] == 64);
+  CHECK(once(table_of({with(1, 60)}), "stream", config).next_rows[0] == 8);  // 6 expected, 12 within max_wait
+  CHECK(once(table_of({with(1, 20)}), "stream", config).next_rows[0] == 0);  // 8 would take 0.4 s
+  Facts small = with(1, 10'000);
+  small.rows_max = 20;
+  CHECK(once(table_of({small}), "stream", config).next_rows[0] == 20);
+}
+
+TEST_CASE("Arbiter: weights are rows over all rows and sum to one; zero rows weigh nothing") {
+  const auto p = once(table_of({with(30, 1), with(0, 1), with(10, 1)}), "stream");
+  CHECK(p.mode == Mode::gradients);
+  CHECK(p.weights == std::vector<double>{0.75, 0.0, 0.25});
+  CHECK(std::accumulate(p.weights.begin(), p.weights.end(), 0.0) == doctest::Approx(1.0));
+}
+
+TEST_CASE("Arbiter: when nobody has rows nothing happens, and waiting doubles up to a second") {
+  PolicyState state;
+  const PolicyConfig config;
+  std::vector<double> waits;
+  for (int i = 0; i < 6; ++i) {
+    const auto p = plan(table_of({with(0), with(0)}), config, law("stream"), state);
+    CHECK(p.mode == Mode::idle);
+    CHECK(p.rest);
+    waits.push_back(to_seconds(p.next_wait));
+  }
+  CHECK(waits == std::vector<double>{0.2, 0.4, 0.8, 1.0, 1.0, 1.0});
+  static_cast<void>(plan(table_of({with(5, 100), with(0)}), config, law("stream"), state));
+  CHECK(to_seconds(plan(table_of({with(0), with(0)}), config, law("stream"), state).next_wait) ==
+        doctest::Approx(0.2));
+}
+
+TEST_CASE("Policy fixed: everybody brings the same rows, and all hold until all have them") {
+  PolicyConfig config;
+  config.rows = 64;
+  const auto full = once(table_of({with(64), with(64)}), "fixed", config);
+  CHECK(full.mode == Mode::gradients);
+  CHECK(full.next_rows == std::vector<std::uint32_t>{64, 64});
+  CHECK(full.next_whole);
+  const auto waiting = once(table_of({with(64), with(0, 5, 12, flag_incomplete)}), "fixed", config);
+  CHECK(waiting.mode == Mode::hold);
+}
+
+TEST_CASE("Arbiter: stop, leave and limits come out of the table alone") {
+  CHECK(once(table_of({with(1), with(1, 0, 0, flag_stop)}), "stream").stop);
+  CHECK(once(table_of({with(1), with(1, 0, 0, flag_leaving)}), "stream").leaving ==
+        std::vector<std::uint32_t>{1});
+  Facts limited = with(5);
+  limited.step = 9;
+  limited.stop_at_step = 10;
+  CHECK(once(table_of({limited, with(5)}), "stream").stop);
+  limited.stop_at_step = 11;
+  CHECK_FALSE(once(table_of({limited, with(5)}), "stream").stop);
+  limited.stop_at_step = 0;
+  limited.agreed_rows = 90;
+  limited.stop_at_rows = 100;
+  CHECK(once(table_of({limited, with(5)}), "stream").stop);
+  CHECK_FALSE(once(table_of({limited, with(4)}), "stream").stop);
+}
+
+TEST_CASE("Arbiter: after local steps gradients are not summed, movements are") {
+  Facts moved = with(4);
+  moved.rows_since_sync = 8;
+  const auto p = once(table_of({moved, with(4)}), "stream");
+  CHECK(p.mode == Mode::parameters);
+  CHECK(p.weights == std::vector<double>{0.75, 0.25});
+}
+
+TEST_CASE("Arbiter: pure: the same table and state give the same plan and hash; another table another hash") {
+  const auto table = table_of({with(3, 50, 2), with(9, 700, 1)});
+  const auto a = once(table, "stream");
+  const auto b = once(table, "stream");
+  CHECK(a == b);
+  CHECK(hash_of(a) == hash_of(b));
+  CHECK(hash_of(a) != hash_of(once(table_of({with(3, 50, 2), with(8, 700, 1)}), "stream")));
+}
+
+TEST_CASE("Digest: agreement is silence, a majority names the minority, a tie names both") {
+  const std::vector<std::string> ids{"a", "b", "c"};
+  const auto digest = [](std::uint64_t d) {
+    Facts f;
+    f.flags = flag_digest;
+    f.digest = {d, d};
+    return f;
+  };
+  CHECK(digest_disagreement(table_of({digest(1), digest(1), digest(1)}), ids).empty());
+  CHECK(digest_disagreement(table_of({with(1), with(2)}), ids).empty());
+  const auto minority = digest_disagreement(table_of({digest(1), digest(2), digest(1)}), ids);
+  CHECK(minority.find(" b holds ") != std::string::npos);
+  CHECK(minority.find(" a holds ") == std::string::npos);
+  const auto tie = digest_disagreement(table_of({digest(1), digest(2)}), ids);
+  CHECK(tie.find(" a holds ") != std::string::npos);
+  CHECK(tie.find(" b holds ") != std::string::npos);
+}
