@@ -91,7 +91,9 @@ std::unique_ptr<SourceWorld> synthetic_world() {
     clock.advance_by(300ms);
     const NextOffset position[] = {{id, offset}};
     REQUIRE(twin->seek(position));
-    for (const auto& record : twin->poll(2, Duration(0)).value())
+    const auto records = twin->poll(2, Duration(0));
+    REQUIRE(records);
+    for (const auto& record : records.value())
       if (record.partition == id && record.offset == offset)
         return std::string(reinterpret_cast<const char*>(record.value.data()), record.value.size());
     return std::string("nothing");
