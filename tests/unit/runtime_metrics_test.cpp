@@ -55,7 +55,8 @@ std::vector<std::pair<double, double>> buckets_of(const std::string& text, const
     if (!line.starts_with(start)) continue;
     const std::size_t end = line.find("\"} ");
     REQUIRE(end != std::string::npos);
-    out.emplace_back(std::stod(line.substr(start.size(), end - start.size())), std::stod(line.substr(end + 3)));
+    out.emplace_back(std::stod(line.substr(start.size(), end - start.size())),
+                     std::stod(line.substr(end + 3)));
   }
   return out;
 }

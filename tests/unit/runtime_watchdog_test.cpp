@@ -39,6 +39,8 @@ namespace {
 // ThreadSanitizer makes every process with threads wait a second before it ends.
 const double exit_pause_s = std::string(RIVULET_SANITIZE) == "thread" ? 1 : 0;
 
+constexpr Duration deadline = 2s;  // long enough that a busy machine cannot fake a stall or hide an end
+
 struct Outcome {
   int status = 0;
   double seconds = 0;
@@ -98,13 +100,13 @@ std::int64_t now_ns() {
 }  // namespace
 
 /// Three threads; `which` stands still from the beginning, the others show signs of life.
-[[gnu::noinline]] void plant_stall(const std::string& which, Duration deadline) {
+[[gnu::noinline]] void plant_stall(const std::string& which, Duration limit) {
   static std::atomic<std::int64_t> alive{0};
   const std::int64_t start = now_ns();
   std::thread train = named("train", [] { stalled_in_training(); });
   std::thread ingest = named("ingest", [] { busy_reading_records(alive); });
   std::thread comm = named("comm", [] { blocked_in_communication(); });
-  Watchdog watchdog(deadline);
+  Watchdog watchdog(limit);
   for (const char* name : {"train", "ingest", "comm"}) {
     const bool stalls = name == which;
     watchdog.watch({name, [stalls, start] { return stalls ? start : alive.load(); }});
@@ -135,7 +137,8 @@ TEST_CASE("Watchdog: a stalled thread ends the process with 70 and the stacks of
     CHECK(out.seconds >= to_seconds(deadline));
     CHECK(out.seconds < 2 * to_seconds(deadline));
     CHECK(contains(out.errors, "watchdog: thread '" + names[i] + "' has not stepped for "));
-    for (const char* thread : {" train\n", " ingest\n", " comm\n", " watchdog\n"}) CHECK(contains(out.errors, thread));
+    for (const char* thread : {" train\n", " ingest\n", " comm\n", " watchdog\n"})
+      CHECK(contains(out.errors, thread));
     CHECK(contains(out.errors, "stalled_in_training"));
     CHECK(contains(out.errors, "busy_reading_records"));
     CHECK(contains(out.errors, "blocked_in_communication"));
@@ -151,30 +154,31 @@ TEST_CASE("Watchdog: a thread that blocks signals is named and does not keep the
       pthread_sigmask(SIG_BLOCK, &all, nullptr);
       while (true) pause();
     });
-    Watchdog watchdog(1s);
+    Watchdog watchdog(deadline);
     watchdog.watch({"deaf", [start = now_ns()] { return start; }});
     watchdog.start();
     deaf.join();
   });
+  const Outcome out = child.finish();
   CAPTURE(out.errors);
   CHECK(WEXITSTATUS(out.status) == 70);
-  CHECK(out.seconds < 2);
+  CHECK(out.seconds < 2 * to_seconds(deadline));
   CHECK(contains(out.errors, " deaf\n    (no answer"));
 }
 
 TEST_CASE("Watchdog: a full pipe that nobody reads does not keep the process alive") {
   Child child([] {
-        fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
-        const std::string page(4096, 'x');
-        while (write(STDERR_FILENO, page.data(), page.size()) > 0) {
-        }
-        fcntl(STDERR_FILENO, F_SETFL, 0);
-        plant_stall("train", 1s);
-      },
-      false);
+    fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK);
+    const std::string page(4096, 'x');
+    while (write(STDERR_FILENO, page.data(), page.size()) > 0) {
+    }
+    fcntl(STDERR_FILENO, F_SETFL, 0);
+    plant_stall("train", deadline);
+  });
+  const Outcome out = child.finish(false);
   CHECK(WIFEXITED(out.status));
   CHECK(WEXITSTATUS(out.status) == 70);
-  CHECK(out.seconds < 2);
+  CHECK(out.seconds < 2 * to_seconds(deadline));
 }
 
 TEST_CASE("Watchdog: threads that step, or have not started, are left alone, and stop() ends it at once") {
@@ -194,6 +198,7 @@ TEST_CASE("Watchdog: threads that step, or have not started, are left alone, and
     const int after = looks;
     _exit(after >= 8 ? 0 : 1);
   });
+  const Outcome out = child.finish();
   CHECK(WIFEXITED(out.status));
   CHECK(WEXITSTATUS(out.status) == 0);
   CHECK(out.errors.empty());
