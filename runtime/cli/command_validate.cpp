@@ -7,7 +7,6 @@
 
 #include "runtime/cli/checks.h"
 #include "runtime/cli/config_flags.h"
-#include "stream/open.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -18,19 +17,6 @@ constexpr const char* footer = R"(Examples:
   rivulet validate device.toml --json             for CI: one object with problems and checks
 
 Exits with 0, with 78 if the configuration is wrong, or with 69 if something it needs is not there.)";
-
-constexpr const char* property_prefix = "source.kafka.properties.";
-
-/// origin is "file:line" for keys of the file.
-void place(Problem& problem, const std::string& origin) {
-  const auto colon = origin.rfind(':');
-  const bool has_line = colon != std::string::npos && colon + 1 < origin.size() &&
-                        origin.find_first_not_of("0123456789", colon + 1) == std::string::npos &&
-                        origin.size() - colon <= 8;
-  problem.file = has_line ? origin.substr(0, colon) : origin;
-  if (has_line) problem.line = std::stoi(origin.substr(colon + 1));
-  if (has_line) problem.column = 1;
-}
 
 class ValidateCommand final : public Command {
  public:
@@ -64,22 +50,6 @@ class ValidateCommand final : public Command {
   }
 
  private:
-  /// One property at a time, so that each complaint finds its line.
-  static void add_property_problems(LoadedConfig& loaded) {
-    for (const auto& property : loaded.config.source.kafka_properties) {
-      const auto refused = stream::check_kafka_properties({property});
-      if (refused.empty()) continue;
-      Problem problem;
-      problem.message = refused.front();
-      const auto origin = loaded.origin.find(property_prefix + property.first);
-      if (origin != loaded.origin.end()) place(problem, origin->second);
-      const bool known = std::any_of(loaded.problems.begin(), loaded.problems.end(), [&](const Problem& p) {
-        return p.line == problem.line && !p.warning && p.line > 0;
-      });
-      if (!known) loaded.problems.push_back(std::move(problem));
-    }
-  }
-
   void print(Terminal& terminal, const LoadedConfig& loaded, const std::vector<Check>& checks,
              bool right) const {
     if (json_) {

@@ -8,9 +8,23 @@
 #include <ostream>
 
 #include "runtime/cli/text.h"
+#include "stream/open.h"
 
 namespace rivulet::runtime::cli {
 namespace {
+
+constexpr const char* property_prefix = "source.kafka.properties.";
+
+/// origin is "file:line" for keys of the file.
+void place(Problem& problem, const std::string& origin) {
+  const auto colon = origin.rfind(':');
+  const bool has_line = colon != std::string::npos && colon + 1 < origin.size() &&
+                        origin.find_first_not_of("0123456789", colon + 1) == std::string::npos &&
+                        origin.size() - colon <= 8;
+  problem.file = has_line ? origin.substr(0, colon) : origin;
+  if (has_line) problem.line = std::stoi(origin.substr(colon + 1));
+  if (has_line) problem.column = 1;
+}
 
 /// "--data-dir" -> "RIVULET_DATA_DIR".
 std::string variable_of(std::string_view flag) {
@@ -114,8 +128,24 @@ void print_problems(const std::vector<Problem>& problems, std::ostream& out) {
                      warnings == 1 ? "" : "s");
 }
 
+void add_property_problems(LoadedConfig& loaded) {
+  for (const auto& property : loaded.config.source.kafka_properties) {
+    const auto refused = stream::check_kafka_properties({property});
+    if (refused.empty()) continue;
+    Problem problem;
+    problem.message = refused.front();
+    const auto origin = loaded.origin.find(property_prefix + property.first);
+    if (origin != loaded.origin.end()) place(problem, origin->second);
+    const bool known = std::any_of(loaded.problems.begin(), loaded.problems.end(), [&](const Problem& p) {
+      return p.line == problem.line && !p.warning && p.line > 0;
+    });
+    if (!known) loaded.problems.push_back(std::move(problem));
+  }
+}
+
 std::optional<LoadedConfig> load_or_complain(const ConfigFlags& flags, Terminal& terminal) {
   auto loaded = load_config(flags.input(terminal));
+  add_property_problems(loaded);
   print_problems(loaded.problems, terminal.err);
   if (!loaded.usable()) return std::nullopt;
   return loaded;

@@ -44,7 +44,10 @@ class ConfigFlags {
 /// The flag's text as the TOML value of its key: lists from "a,b" and "0-3", strings quoted.
 std::string toml_of_flag(std::string_view key, const std::string& text);
 
-/// Loads; says every problem on terminal.err. nullopt: not usable, exit with ExitCode::configuration.
+/// What librdkafka says against the properties, one at a time, so that each complaint finds its line.
+void add_property_problems(LoadedConfig& loaded);
+/// Loads and asks librdkafka about its properties; says every problem on terminal.err. nullopt: not usable,
+/// exit with ExitCode::configuration.
 std::optional<LoadedConfig> load_or_complain(const ConfigFlags& flags, Terminal& terminal);
 /// Problems with their places and hints, then "3 errors, 0 warnings"; nothing when there are none.
 void print_problems(const std::vector<Problem>& problems, std::ostream& out);
