@@ -107,7 +107,9 @@ Turn Worker::form() {
   if (!polled.value()) {
     const auto missing = parts_.membership.waiting_for();
     parts_.status.state.store(NodeState::forming);
-    parts_.status.say("forming: waiting for " + (missing.empty() ? "the log" : join(missing)));
+    const std::string phrase = "forming: waiting for " + (missing.empty() ? "the log" : join(missing));
+    if (phrase != parts_.status.phrase()) parts_.log.write(Level::info, phrase);
+    parts_.status.say(phrase);
     return later(forming_step);
   }
   view_ = std::make_unique<View>();
