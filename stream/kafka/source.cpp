@@ -103,7 +103,8 @@ KafkaSource::KafkaSource(const KafkaSourceConfig& config, const Clock& clock, Me
 
 Status KafkaSource::connect(const Properties& properties) {
   std::vector<Default> defaults(std::begin(consumer_defaults), std::end(consumer_defaults));
-  if (!config_.group_id.empty()) defaults.emplace_back("group.id", config_.group_id);
+  // A reader that commits nothing needs no group, but librdkafka's assign() wants one. It is never joined.
+  defaults.emplace_back("group.id", config_.group_id.empty() ? "rivulet.reader" : config_.group_id);
   if (!config_.client_id.empty()) defaults.emplace_back("client.id", config_.client_id);
   client_.reset();
   auto client = Client::open(ClientKind::consumer, properties, defaults, notices_);
