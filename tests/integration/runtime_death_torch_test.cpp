@@ -1,0 +1,170 @@
+// What the others do when one device of a running group dies, hangs or leaves: processes, broker and Gloo as
+// in production. The group's deadline is short so that the bounds of the tests are, too.
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/clock.h"
+#include "tests/support/device_group.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Duration deadline = 2s;
+constexpr Duration bound = deadline + 1s;  // the promise: known within deadline + 1 s, everywhere
+
+DeviceGroupOptions quick_group(int devices, const std::vector<std::string>& more = {}) {
+  DeviceGroupOptions options;
+  options.devices = devices;
+  options.arguments = {"--set", "model.name=linear",   "--set", "sync.deadline=2s",
+                       "--set", "batch.max_wait=200ms"};
+  options.arguments.insert(options.arguments.end(), more.begin(), more.end());
+  return options;
+}
+
+DeviceGroup& ready(DeviceGroup& group) {
+  group.start_all();
+  REQUIRE_MESSAGE(group.formed(60s), group.story());
+  return group;
+}
+
+void train(DeviceGroup& group, int steps = 5) {
+  group.feed(100);
+  REQUIRE_MESSAGE(group.trained(steps, 60s), group.story());
+}
+
+/// All but `lost` exit 75 within deadline + 1 s of `since`, name it, and say that nothing was half applied.
+void check_others_stop(DeviceGroup& group, int devices, int lost, TimePoint since) {
+  const RealClock clock;
+  std::set<std::string> digests;
+  for (int i = 0; i < devices; ++i) {
+    if (i == lost) continue;
+    const Duration left = since + bound - clock.now();
+    const auto ended = group.device(i).wait(left);
+    INFO(group.story());
+    CAPTURE(i);
+    REQUIRE(ended);
+    CHECK(ended->code == 75);
+    const std::string said = last_line(group.device(i).errors());
+    CHECK(said.starts_with("error: "));
+    CHECK(contains(said, DeviceGroup::name(lost)));
+    digests.insert(group.summary(i)["devices"][0]["digest"].get<std::string>());
+  }
+  CHECK(digests.size() == 1);  // nobody applied what another did not
+}
+
+}  // namespace
+
+TEST_CASE("Death: kill -9 while training is known to all within the deadline plus a second, and named") {
+  for (const int lost : {0, 2}) {
+    CAPTURE(lost);
+    DeviceGroup group(quick_group(4));
+    train(ready(group));
+    const auto since = RealClock().now();
+    group.device(lost).send_signal(SIGKILL);
+    check_others_stop(group, 4, lost, since);
+  }
+}
+
+TEST_CASE("Death: kill -9 in a group that has nothing to do is known as fast") {
+  DeviceGroup group(quick_group(3));
+  ready(group);
+  REQUIRE(group.idle(30s));
+  const auto since = RealClock().now();
+  group.device(1).send_signal(SIGKILL);
+  check_others_stop(group, 3, 1, since);
+}
+
+TEST_CASE("Death: kill -9 after the stream has dried up is known as fast") {
+  DeviceGroup group(quick_group(3));
+  train(ready(group));
+  group.stop_feeding();
+  REQUIRE(group.idle(30s));
+  const auto since = RealClock().now();
+  group.device(0).send_signal(SIGKILL);
+  check_others_stop(group, 3, 0, since);
+}
+
+TEST_CASE("Death: a process that is stopped, not dead, counts as lost; continued, it ends, too") {
+  for (const int lost : {0, 2}) {
+    CAPTURE(lost);
+    DeviceGroup group(quick_group(3));
+    train(ready(group));
+    const auto since = RealClock().now();
+    group.device(lost).send_signal(SIGSTOP);
+    check_others_stop(group, 3, lost, since);
+    CHECK(group.device(lost).stats()->state == 'T');
+    group.device(lost).send_signal(SIGCONT);
+    const auto ended = group.device(lost).wait(10s);
+    INFO(group.device(lost).errors());
+    REQUIRE(ended);
+    CHECK(ended->signal == 0);
+    // Its watchdog may notice the sleep before the wires do: both are a clear end.
+    CHECK((ended->code == 75 || ended->code == 70));
+  }
+}
+
+TEST_CASE("Death: SIGTERM lets this device finish and exit with 0; the others stop with 75 and name it") {
+  for (const int leaving : {0, 1}) {
+    CAPTURE(leaving);
+    DeviceGroup group(quick_group(3));
+    train(ready(group));
+    const auto since = RealClock().now();
+    group.device(leaving).send_signal(SIGTERM);
+    const auto ended = group.device(leaving).wait(10s);
+    INFO(group.story());
+    REQUIRE(ended);
+    CHECK(ended->code == 0);
+    CHECK(group.summary(leaving)["rounds"].get<int>() >= 5);
+    check_others_stop(group, 3, leaving, since + 10s);
+  }
+}
+
+TEST_CASE("Death: SIGTERM before the group has formed is an exit with 0") {
+  DeviceGroup group(quick_group(2));
+  group.start(0);
+  REQUIRE_MESSAGE(group.device(0).wait_for_output("starting", 30s), group.story());
+  group.device(0).send_signal(SIGTERM);
+  const auto ended = group.device(0).wait(10s);
+  INFO(group.story());
+  REQUIRE(ended);
+  CHECK(ended->code == 0);
+}
+
+TEST_CASE("Death: a second SIGTERM ends a device that cannot finish its round, at once") {
+  DeviceGroup group(quick_group(2, {"--set", "sync.deadline=60s"}));
+  train(ready(group));
+  group.device(1).send_signal(SIGSTOP);  // from now on device 0 waits for it
+  CHECK_FALSE(group.device(0).wait(1s));
+  group.device(0).send_signal(SIGTERM);
+  CHECK_FALSE(group.device(0).wait(500ms));
+  group.device(0).send_signal(SIGTERM);
+  const auto ended = group.device(0).wait(1s);
+  REQUIRE(ended);
+  CHECK(ended->signal == 0);
+  CHECK(ended->code == 1);
+  group.device(1).send_signal(SIGCONT);
+}
+
+TEST_CASE("Death: an agreed end is nobody's death: all exit 0 after the same round with the same bits") {
+  DeviceGroup group(quick_group(4, {"--stop-after", "rounds=25"}));
+  ready(group);
+  group.feed(100);
+  std::set<std::string> digests;
+  for (int i = 0; i < 4; ++i) {
+    const auto ended = group.device(i).wait(60s);
+    INFO(group.story());
+    REQUIRE(ended);
+    CHECK(ended->code == 0);
+    const auto summary = group.summary(i);
+    CHECK(summary["rounds"].get<int>() == 25);
+    CHECK(summary["parameters_equal"] == true);
+    digests.insert(summary["devices"][0]["digest"].get<std::string>());
+  }
+  CHECK(digests.size() == 1);
+}

@@ -1,0 +1,133 @@
+// The README's way from one's own Kafka to a trained model, typed as it stands there, against a real Apache
+// Kafka; and the other example through the embedded broker.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/device_group.h"
+#include "tests/support/kafka_client.h"
+#include "tests/support/kafka_server.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+const std::string root = RIVULET_SOURCE_DIR;
+const std::string sensors = "examples/sensors-json/device.toml";
+
+/// A line as a reader would type it in the repository's root, with the binary in PATH; `localhost:9092` is
+/// where this test's broker is instead.
+RunOutput type(const std::string& line, const std::string& brokers, const TempDir& folder) {
+  const std::string binary = RIVULET_BINARY;
+  ProcessOptions options;
+  options.command = {"bash", "-euo", "pipefail", "-c", line};
+  options.directory = root;
+  options.environment = {{"PATH", binary.substr(0, binary.rfind('/')) + ":/usr/local/bin:/usr/bin:/bin"},
+                         {"RIVULET_BROKERS", brokers},
+                         {"RIVULET_DATA_DIR", (folder.path() / "data").string()},
+                         {"RIVULET_HTTP", "127.0.0.1:" + std::to_string(free_port())}};
+  return run(options, 120s);
+}
+
+/// The lines of the README that are shell commands of this section; a README that changes shall break the
+/// test.
+void check_readme_says(const std::string& line) {
+  CAPTURE(line);
+  CHECK(contains(read_file(root + "/README.md"), "\n" + line));
+}
+
+}  // namespace
+
+TEST_CASE("README: JSON lines from kcat into a real Kafka are peeked at, validated and trained on") {
+  auto kafka = KafkaServer::start();
+  REQUIRE(kafka);
+  const std::string& brokers = kafka.value()->brokers();
+  REQUIRE(create_topic(brokers, "readings", 1));
+  const TempDir folder;
+
+  check_readme_says("kcat -P -b localhost:9092 -t readings -p 0 < examples/sensors-json/readings.jsonl");
+  const auto produced = type(
+      "kcat -P -b " + brokers + " -t readings -p 0 < examples/sensors-json/readings.jsonl", brokers, folder);
+  INFO(produced.errors);
+  REQUIRE(produced.status.code == 0);
+  const auto marks = watermarks(brokers, "readings", 0);
+  REQUIRE(marks);
+  CHECK(marks.value().second >= 500);
+
+  const std::string peek = "rivulet peek readings --config " + sensors + " --rows 3";
+  check_readme_says(peek);
+  const auto seen = type(peek, brokers, folder);
+  INFO(seen.errors);
+  INFO(seen.output);
+  CHECK(seen.status.code == 0);
+  std::size_t labels = 0;
+  for (std::size_t at = 0; (at = seen.output.find("target ", at)) != std::string::npos; ++at) ++labels;
+  CHECK(labels == 3);
+  CHECK(contains(seen.output, "3 rows shown, 0 dropped; no offset was moved"));
+
+  const std::string validate = "rivulet validate " + sensors + " --environment";
+  check_readme_says(validate);
+  const auto valid = type(validate, brokers, folder);
+  INFO(valid.errors);
+  INFO(valid.output);
+  CHECK(valid.status.code == 0);
+
+  CHECK(committed_offset(brokers, "rivulet.pumps", "readings", 0).value() == -1);
+  const std::string train = "rivulet run --config " + sensors + " --stop-after rows=500";
+  check_readme_says(train);
+  const auto trained = type(train + " --json", brokers, folder);
+  INFO(trained.errors);
+  INFO(trained.output);
+  REQUIRE(trained.status.code == 0);
+  const auto summary = nlohmann::json::parse(last_line(trained.output));
+  const auto rows = summary["devices"][0]["rows_trained"].get<std::int64_t>();
+  CHECK(rows >= 500);
+  CHECK(summary["devices"][0]["id"] == "pump-house");
+  // One row per record and none dropped: what was trained is what was committed.
+  CHECK(committed_offset(brokers, "rivulet.pumps", "readings", 0).value() == rows);
+}
+
+TEST_CASE("README: two devices find each other on a real Kafka and end together") {
+  auto kafka = KafkaServer::start();
+  REQUIRE(kafka);
+  REQUIRE(create_topic(kafka.value()->brokers(), "mnist", 2));
+  DeviceGroupOptions options;
+  options.devices = 2;
+  options.brokers = kafka.value()->brokers();
+  options.arguments = {"--stop-after", "rounds=50", "--set", "model.name=linear"};
+  DeviceGroup group(options);  // the control topic is made by the devices
+  group.start_all();
+  group.feed(200);
+  for (int i = 0; i < 2; ++i) {
+    const auto ended = group.device(i).wait(90s);
+    INFO(group.story());
+    REQUIRE(ended);
+    CHECK(ended->code == 0);
+    CHECK(group.summary(i)["rounds"] == 50);
+  }
+  CHECK(group.summary(0)["devices"][0]["digest"] == group.summary(1)["devices"][0]["digest"]);
+  CHECK(watermarks(kafka.value()->brokers(), "rivulet.mnist.control", 0).value().second > 0);
+}
+
+TEST_CASE("Example: mnist as it is trains LeNet-5 on two devices through the embedded broker") {
+  DeviceGroupOptions options;
+  options.devices = 2;
+  options.arguments = {"--stop-after", "rounds=200"};
+  DeviceGroup group(options);
+  group.start_all();
+  group.feed(200);
+  for (int i = 0; i < 2; ++i) {
+    const auto ended = group.device(i).wait(120s);
+    INFO(group.story());
+    REQUIRE(ended);
+    CHECK(ended->code == 0);
+    const auto summary = group.summary(i);
+    CHECK(summary["rounds"] == 200);
+    CHECK(summary["parameters_equal"] == true);
+    CHECK(summary["accuracy"].get<double>() > 0.6);
+    CHECK(summary["devices"][0]["rows_trained"].get<int>() > 500);
+  }
+  CHECK(group.summary(0)["devices"][0]["digest"] == group.summary(1)["devices"][0]["digest"]);
+}

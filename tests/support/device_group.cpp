@@ -1,0 +1,157 @@
+#include "tests/support/device_group.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/clock.h"
+#include "runtime/http/http_server.h"
+#include "tests/support/wait.h"
+
+namespace rivulet::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string mnist = std::string(RIVULET_SOURCE_DIR) + "/examples/mnist";
+
+ProcessOptions rivulet_with(const std::vector<std::string>& arguments) {
+  ProcessOptions options;
+  options.command = {RIVULET_BINARY};
+  options.command.insert(options.command.end(), arguments.begin(), arguments.end());
+  return options;
+}
+
+}  // namespace
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string last_line(const std::string& text) {
+  const auto end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const auto begin = text.rfind('\n', end) + 1;  // npos + 1 = 0: the only line
+  return text.substr(begin, end + 1 - begin);
+}
+
+std::unique_ptr<Process> start_rivulet(const std::vector<std::string>& arguments) {
+  auto started = Process::start(rivulet_with(arguments));
+  REQUIRE(started);
+  return std::move(started).value();
+}
+
+RunOutput run_rivulet(const std::vector<std::string>& arguments, Duration deadline) {
+  return run(rivulet_with(arguments), deadline);
+}
+
+DeviceGroup::DeviceGroup(DeviceGroupOptions options)
+    : options_(std::move(options)),
+      brokers_(options_.brokers),
+      devices_(static_cast<std::size_t>(options_.devices)) {
+  for (Member& member : devices_) member.http_port = free_port();
+  if (!brokers_.empty()) return;
+  broker_ = start_rivulet(
+      {"broker", "--job", "mnist", "--topic", options_.topic + ":" + std::to_string(options_.devices)});
+  REQUIRE(broker_->wait_for_output("runs until", 30s));
+  const std::string line = broker_->output().substr(0, broker_->output().find('\n'));
+  brokers_ = line.substr(line.find('=') + 1);
+}
+
+void DeviceGroup::start_on(int partition, int device, const std::vector<std::string>& more) {
+  Member& member = devices_.at(static_cast<std::size_t>(device));
+  std::vector<std::string> arguments = {"run",
+                                        "--config",
+                                        mnist + "/device.toml",
+                                        "--id",
+                                        name(device),
+                                        "--partitions",
+                                        std::to_string(partition),
+                                        "--devices",
+                                        std::to_string(options_.devices),
+                                        "--topic",
+                                        options_.topic,
+                                        "--brokers",
+                                        brokers_,
+                                        "--data-dir",
+                                        (folder_.path() / name(device)).string(),
+                                        "--http",
+                                        "127.0.0.1:" + std::to_string(member.http_port),
+                                        "--set",
+                                        "log.format=logfmt",
+                                        "--json"};
+  arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  member.process.reset();  // the old one is gone before the new one takes its port
+  member.process = start_rivulet(arguments);
+}
+
+void DeviceGroup::start_all() {
+  for (int i = 0; i < options_.devices; ++i) start(i);
+}
+
+void DeviceGroup::feed(int rows_per_second) {
+  std::vector<std::string> arguments = {
+      "feed",    mnist + "/data", "--brokers", brokers_,
+      "--topic", options_.topic,  "--rates",   std::to_string(rows_per_second),
+      "--repeat"};
+  if (broker_) arguments.insert(arguments.end(), {"--job", "mnist", "--pace"});
+  feeder_ = start_rivulet(arguments);
+}
+
+bool DeviceGroup::formed(Duration deadline) {
+  const RealClock clock;
+  const auto until = clock.now() + deadline;
+  for (Member& member : devices_) {
+    const Duration left = std::max<Duration>(until - clock.now(), 1ms);
+    if (!member.process->wait_for_output("group formed", left)) return false;
+  }
+  return true;
+}
+
+std::int64_t DeviceGroup::steps_of(const Member& member) const {
+  const auto page = runtime::http_get("127.0.0.1", member.http_port, "/api/v1/status");
+  if (!page) return -1;
+  const auto status = nlohmann::json::parse(page.value(), nullptr, false);
+  return status.is_object() ? status.value("steps", std::int64_t{-1}) : -1;
+}
+
+bool DeviceGroup::trained(int steps, Duration deadline) {
+  for (const Member& member : devices_) {
+    if (!wait_until([&] { return steps_of(member) >= steps || !member.process->running(); }, deadline))
+      return false;
+    if (!member.process->running()) return false;
+  }
+  return true;
+}
+
+bool DeviceGroup::idle(Duration deadline) {
+  const RealClock clock;
+  std::int64_t last = -2;
+  TimePoint since = clock.now();
+  return wait_until(
+      [&] {
+        const std::int64_t now = steps_of(devices_.front());
+        if (now != last || now < 0) since = clock.now();
+        last = now;
+        return clock.now() - since > 1s;
+      },
+      deadline);
+}
+
+nlohmann::json DeviceGroup::summary(int device) {
+  const auto parsed = nlohmann::json::parse(last_line(this->device(device).output()), nullptr, false);
+  INFO(this->device(device).output());
+  REQUIRE(parsed.is_object());
+  return parsed;
+}
+
+std::string DeviceGroup::story() {
+  std::string text;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    if (devices_[i].process) text += name(static_cast<int>(i)) + ":\n" + devices_[i].process->errors();
+  }
+  return text;
+}
+
+}  // namespace rivulet::testing

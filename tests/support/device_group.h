@@ -1,0 +1,71 @@
+#pragma once
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.h"
+#include "tests/support/temp_dir.h"
+
+/// The real binary as processes: a broker, a feeder and devices, for tests of what a group does when
+/// something happens to one of them. Everything is REQUIREd: a helper that fails ends the test.
+namespace rivulet::testing {
+
+bool contains(const std::string& text, const std::string& part);
+std::string last_line(const std::string& text);
+
+/// `rivulet ARGUMENTS`, running.
+std::unique_ptr<Process> start_rivulet(const std::vector<std::string>& arguments);
+/// `rivulet ARGUMENTS` to its end.
+RunOutput run_rivulet(const std::vector<std::string>& arguments, Duration deadline);
+
+struct DeviceGroupOptions {
+  int devices = 3;
+  std::string brokers;  ///< empty: an embedded broker of its own
+  std::string topic = "mnist";
+  std::vector<std::string> arguments;  ///< of every `rivulet run`, after ours
+};
+
+/// Devices device-0, device-1, ... of the job "mnist" on examples/mnist/device.toml with model linear, one
+/// partition each. An object outlives many starts: the broker and so the control topic stay.
+class DeviceGroup {
+ public:
+  explicit DeviceGroup(DeviceGroupOptions options);
+
+  void start(int device, const std::vector<std::string>& more = {}) { start_on(device, device, more); }
+  void start_on(int partition, int device, const std::vector<std::string>& more = {});
+  void start_all();
+  /// Plays MNIST to all partitions, without end.
+  void feed(int rows_per_second);
+  void stop_feeding() { feeder_.reset(); }
+
+  [[nodiscard]] Process& device(int device) { return *devices_.at(static_cast<std::size_t>(device)).process; }
+  [[nodiscard]] const std::string& brokers() const noexcept { return brokers_; }
+  [[nodiscard]] static std::string name(int device) { return "device-" + std::to_string(device); }
+  /// Waits until every device says that the group has formed.
+  bool formed(Duration deadline);
+  /// Waits until every device has applied `steps` rounds in this life.
+  bool trained(int steps, Duration deadline);
+  /// Waits until no device has applied a round for a second.
+  bool idle(Duration deadline);
+  /// The summary that an ended device printed.
+  nlohmann::json summary(int device);
+  /// Everything that the devices said so far, for INFO.
+  std::string story();
+
+ private:
+  struct Member {
+    std::unique_ptr<Process> process;
+    int http_port = 0;
+  };
+  [[nodiscard]] std::int64_t steps_of(const Member& member) const;
+
+  DeviceGroupOptions options_;
+  TempDir folder_;
+  std::unique_ptr<Process> broker_;
+  std::string brokers_;
+  std::unique_ptr<Process> feeder_;
+  std::vector<Member> devices_;
+};
+
+}  // namespace rivulet::testing
