@@ -16,8 +16,8 @@ struct PartitionProgress {
   std::uint64_t dropped = 0;
 };
 
-/// The one value that is the group's, equal on every device after every round: model, clocks, and the next row of
-/// every partition of the job. Parameters and offsets move together, so they can never disagree.
+/// The one value that is the group's, equal on every device after every round: model, clocks, and the next
+/// row of every partition of the job. Parameters and offsets move together, so they can never disagree.
 struct AgreedState {
   devices::ModelState model;
   std::uint64_t step = 0;  ///< applied rounds

@@ -9,19 +9,28 @@
 
 namespace rivulet::runtime {
 
-enum class NodeState : std::uint8_t { starting, forming, connecting, training, waiting, idle, stopping, failed };
+enum class NodeState : std::uint8_t {
+  starting,
+  forming,
+  connecting,
+  training,
+  waiting,
+  idle,
+  stopping,
+  failed
+};
 std::string_view name_of(NodeState state) noexcept;
 
-/// What a device says about itself to people, probes and the demo: written by the agents, read by the http thread
-/// and by the summary. Numbers are atomics; the one text is behind a mutex held for a copy.
-/// Invariant rows_consumed = rows_trained + rows_dropped_after_buffer + rows_waiting + rows in the current batch.
+/// What a device says about itself to people, probes and the demo: written by the agents, read by the http
+/// thread and by the summary. Numbers are atomics; the one text is behind a mutex held for a copy. Invariant
+/// rows_consumed = rows_trained + rows_dropped_after_buffer + rows_waiting + rows in the current batch.
 struct NodeStatus {
   // ingest thread
   std::atomic<std::uint64_t> records_consumed{0};
   std::atomic<std::uint64_t> bytes_consumed{0};
   std::atomic<std::uint64_t> rows_consumed{0};  ///< decoded into the buffer
   std::array<std::atomic<std::uint64_t>, drop_reasons> rows_dropped{};
-  std::atomic<double> stream_rate{0};           ///< rows per second
+  std::atomic<double> stream_rate{0};  ///< rows per second
   std::atomic<std::int64_t> lag_records{-1};
   std::atomic<std::int64_t> ingest_beat_ns{0};
   // train thread
@@ -29,20 +38,20 @@ struct NodeStatus {
   std::atomic<std::uint64_t> view{0};
   std::atomic<std::uint32_t> rank{0};
   std::atomic<std::uint32_t> world{0};
-  std::atomic<std::uint64_t> rounds{0};         ///< rounds entered
-  std::atomic<std::uint64_t> steps{0};          ///< rounds applied (the step clock)
-  std::atomic<std::uint64_t> batches{0};        ///< rounds this device had rows in
-  std::atomic<std::uint64_t> rows_trained{0};   ///< by this device
-  std::atomic<std::uint64_t> group_rows{0};     ///< by the group
-  std::atomic<std::uint32_t> batch_rows{0};     ///< of the last round
-  std::atomic<double> loss{0};                  ///< group mean over the last rounds' rows (moving average)
-  std::atomic<double> accuracy{0};              ///< prequential, over evaluate.prequential.window rows
-  std::atomic<double> held_out_accuracy{-1};    ///< -1 = not measured
+  std::atomic<std::uint64_t> rounds{0};        ///< rounds entered
+  std::atomic<std::uint64_t> steps{0};         ///< rounds applied (the step clock)
+  std::atomic<std::uint64_t> batches{0};       ///< rounds this device had rows in
+  std::atomic<std::uint64_t> rows_trained{0};  ///< by this device
+  std::atomic<std::uint64_t> group_rows{0};    ///< by the group
+  std::atomic<std::uint32_t> batch_rows{0};    ///< of the last round
+  std::atomic<double> loss{0};                 ///< group mean over the last rounds' rows (moving average)
+  std::atomic<double> accuracy{0};             ///< prequential, over evaluate.prequential.window rows
+  std::atomic<double> held_out_accuracy{-1};   ///< -1 = not measured
   std::atomic<double> compute_s{0};
   std::atomic<double> wait_s{0};
   std::atomic<double> sync_s{0};
-  std::atomic<double> first_step_s{-1};         ///< process start to first applied round
-  std::atomic<double> seconds_training{0};      ///< since the group formed
+  std::atomic<double> first_step_s{-1};     ///< process start to first applied round
+  std::atomic<double> seconds_training{0};  ///< since the group formed
   std::atomic<std::uint64_t> bytes_sent{0};
   std::atomic<std::uint64_t> bytes_received{0};
   std::atomic<std::uint64_t> digests_compared{0};
@@ -51,9 +60,9 @@ struct NodeStatus {
   // any thread
   std::atomic<std::uint64_t> rows_waiting{0};
 
-  void say(std::string text);                   ///< one phrase: "waiting for c, d"
+  void say(std::string text);  ///< one phrase: "waiting for c, d"
   [[nodiscard]] std::string phrase() const;
-  void set_digest(std::string hex);             ///< of the last agreed state
+  void set_digest(std::string hex);  ///< of the last agreed state
   [[nodiscard]] std::string digest() const;
 
  private:

@@ -11,8 +11,8 @@
 
 namespace rivulet::runtime {
 
-/// One thread for one agent: step; while work is 0, sleep until wake_at, notify(), or 1 ms .. 20 ms of back-off at
-/// most. Also the agent's Wake. Owner: the thread that calls start() and join().
+/// One thread for one agent: step; while work is 0, sleep until wake_at, notify(), or 1 ms .. 20 ms of
+/// back-off at most. Also the agent's Wake. Owner: the thread that calls start() and join().
 class ThreadRunner final : public Wake {
  public:
   ThreadRunner();
@@ -27,7 +27,8 @@ class ThreadRunner final : public Wake {
   /// The agent is not stepped again after the step it is in; join() then returns.
   void stop() noexcept;
   void join();
-  /// When step() was last entered, for the watchdog; ns on `clock`'s line. 0 before the start and after the end.
+  /// When step() was last entered, for the watchdog; ns on `clock`'s line. 0 before the start and after the
+  /// end.
   [[nodiscard]] std::int64_t beat_ns() const noexcept;
   /// Kernel thread id, 0 before start.
   [[nodiscard]] int tid() const noexcept;

@@ -14,8 +14,8 @@ struct DeviceSummary {
   std::uint64_t rows_trained = 0;
   std::uint64_t rows_waiting = 0;
   std::map<std::string, std::uint64_t> rows_dropped;  ///< reason -> rows
-  double stream_rate = 0;      ///< rows/s, as last measured
-  double batch_mean = 0;       ///< rows per round it had rows in
+  double stream_rate = 0;                             ///< rows/s, as last measured
+  double batch_mean = 0;                              ///< rows per round it had rows in
   double compute_s = 0;
   double wait_s = 0;
   double sync_s = 0;
@@ -29,11 +29,11 @@ struct DeviceSummary {
 
 /// What `demo --json`, `simulate --json` and `run --json` print as the last line of stdout.
 struct Summary {
-  std::uint64_t rounds = 0;                       ///< applied rounds
-  std::optional<double> accuracy;                 ///< held-out if measured, else prequential
-  double rows_per_s = 0;                          ///< trained by the group
+  std::uint64_t rounds = 0;                          ///< applied rounds
+  std::optional<double> accuracy;                    ///< held-out if measured, else prequential
+  double rows_per_s = 0;                             ///< trained by the group
   std::map<std::string, double> time_to_accuracy_s;  ///< "0.90" -> seconds since training began
-  bool parameters_equal = true;                   ///< over every digest compared
+  bool parameters_equal = true;                      ///< over every digest compared
   std::uint64_t digests_compared = 0;
   std::vector<DeviceSummary> devices;
 };

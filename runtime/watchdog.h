@@ -9,9 +9,10 @@
 
 namespace rivulet::runtime {
 
-/// Ends the process with ExitCode::watchdog, after writing the stacks of all its threads to stderr, when a watched
-/// thread has not stepped for `deadline`. Own thread; looks four times per deadline, so it fires within 1.25 of it.
-/// Stacks: a signal handler in every thread of /proc/self/task writes backtrace_symbols_fd.
+/// Ends the process with ExitCode::watchdog, after writing the stacks of all its threads to stderr, when a
+/// watched thread has not stepped for `deadline`. Own thread; looks four times per deadline, so it fires
+/// within 1.25 of it. Stacks: a signal handler in every thread of /proc/self/task writes
+/// backtrace_symbols_fd.
 class Watchdog {
  public:
   struct Watched {

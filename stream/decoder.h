@@ -27,8 +27,8 @@ struct DecodeConfig {
   // json: dotted paths with slices ("current[0:3]"); csv: column names or numbers
   std::vector<std::string> features;
   std::string target;
-  char delimiter = ',';                   ///< csv
-  std::vector<std::string> csv_columns;   ///< csv: names of the columns, if `features` uses names
+  char delimiter = ',';                  ///< csv
+  std::vector<std::string> csv_columns;  ///< csv: names of the columns, if `features` uses names
 };
 
 /// One step of a decoder over the current record.
@@ -40,8 +40,8 @@ struct Decoded {
 
 /// Bytes to numbers. A cursor over one record, so that a record whose rows do not all fit can wait half read:
 ///   begin(record); while (next(slot).kind != end) ...
-/// No row leaves a decoder with a NaN, an infinity, or a label outside [0, classes). Never throws, never reads
-/// outside the record, allocates nothing per row after warm-up. One thread at a time; not shared.
+/// No row leaves a decoder with a NaN, an infinity, or a label outside [0, classes). Never throws, never
+/// reads outside the record, allocates nothing per row after warm-up. One thread at a time; not shared.
 class Decoder {
  public:
   virtual ~Decoder() = default;

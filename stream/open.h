@@ -39,11 +39,13 @@ struct KafkaSourceConfig {
   Duration open_deadline = std::chrono::seconds(10);
 };
 
-/// A consumer with assign() at absolute offsets. Connects lazily; a topic or partition that does not exist is an
-/// `unavailable` of poll() within open_deadline, naming it. Property errors: invalid_config at once, with librdkafka's words.
+/// A consumer with assign() at absolute offsets. Connects lazily; a topic or partition that does not exist is
+/// an `unavailable` of poll() within open_deadline, naming it. Property errors: invalid_config at once, with
+/// librdkafka's words.
 Result<std::unique_ptr<RecordSource>> open_kafka_source(const KafkaSourceConfig&, const Clock&, MetricsSink&);
 
-/// A data set from a folder or file (see dataset.h), as records of one partition each, `rows_per_second` each (0 = as fast as asked).
+/// A data set from a folder or file (see dataset.h), as records of one partition each, `rows_per_second` each
+/// (0 = as fast as asked).
 struct FileSourceConfig {
   std::string path;
   std::string format;  ///< of the records: raw, csv, json
@@ -55,8 +57,8 @@ struct FileSourceConfig {
 };
 Result<std::unique_ptr<RecordSource>> open_file_source(const FileSourceConfig&, const Clock&);
 
-/// Learnable rows from a seed: y = one-hot argmax or linear of hidden weights plus noise. In the `raw` f32 layout
-/// (f32 label, f32 features), rate as a function of time so that streams can change and fall silent.
+/// Learnable rows from a seed: y = one-hot argmax or linear of hidden weights plus noise. In the `raw` f32
+/// layout (f32 label, f32 features), rate as a function of time so that streams can change and fall silent.
 struct SyntheticSourceConfig {
   std::vector<PartitionId> partitions;
   std::size_t columns = 16;
@@ -80,13 +82,13 @@ std::unique_ptr<RecordSource> open_scripted_source(std::vector<PartitionId> part
 /// The control log over one Kafka topic that must have exactly one partition.
 struct KafkaLogConfig {
   Properties properties;
-  std::string topic;      ///< rivulet.<job>.control
+  std::string topic;  ///< rivulet.<job>.control
   std::string client_id;
-  bool create = true;     ///< try the Admin API when it is missing (needs a broker that has it)
+  bool create = true;  ///< try the Admin API when it is missing (needs a broker that has it)
   Duration open_deadline = std::chrono::seconds(10);
 };
-/// poll() errors: unavailable naming the topic, and the exact command that creates it, if it is missing and cannot be
-/// created; unavailable "has 3 partitions, exactly one is allowed" otherwise.
+/// poll() errors: unavailable naming the topic, and the exact command that creates it, if it is missing and
+/// cannot be created; unavailable "has 3 partitions, exactly one is allowed" otherwise.
 Result<std::unique_ptr<OrderedLog>> open_kafka_log(const KafkaLogConfig&);
 
 /// Lets librdkafka itself judge every property; returns one message for each it refuses.

@@ -13,7 +13,7 @@ namespace rivulet::stream {
 /// What is known of one partition; -1 = not known (yet).
 struct PartitionState {
   PartitionId id;
-  std::int64_t next_offset = -1;     ///< next record poll() will hand out
+  std::int64_t next_offset = -1;  ///< next record poll() will hand out
   std::int64_t low_watermark = -1;
   std::int64_t high_watermark = -1;  ///< lag = high_watermark - next_offset
   bool paused = false;

@@ -181,6 +181,8 @@ class PeekCommand final : public Command {
     if (!start) return complain(terminal, start.error());
     // A job needs a name; to look at a topic its name does not matter.
     if (config_.file().empty()) config_.set_key("job.name", "\"peek\"");
+    config_.set_key("source.topics", "[" + toml_string(flags_.topic) + "]");
+    config_.set_key("source.partitions", "[0]");
     const auto loaded = load_or_complain(config_, terminal);
     if (!loaded) return ExitCode::configuration;
     StopRequest stop{0};

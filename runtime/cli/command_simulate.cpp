@@ -83,7 +83,7 @@ class SimulateCommand final : public Command {
  public:
   explicit SimulateCommand(CLI::App& root)
       : app_(root.add_subcommand("simulate", "the whole group in one process, faster than time")) {
-    config_.add_to(*app_, {"--topic"});
+    config_.add_to(*app_, {"--partitions"});
     add_job();
     add_world();
     app_->footer(footer);
@@ -137,8 +137,9 @@ class SimulateCommand final : public Command {
   void decide_keys(const SimulateOptions& options) {
     const auto devices = flags_.devices > 0 ? static_cast<std::size_t>(flags_.devices) : options.rates.size();
     if (flags_.devices > 0 || config_.file().empty()) config_.set_key("job.devices", std::to_string(devices));
-    // A job needs a name; without a file it has no other use here.
+    // A job needs a name and a topic; without a file they have no other use here.
     if (config_.file().empty()) config_.set_key("job.name", "\"simulated\"");
+    if (config_.file().empty()) config_.set_key("source.topics", "[\"rows\"]");
     if (!flags_.seed.empty()) config_.set_key("job.seed", flags_.seed);
     if (!flags_.model.empty()) config_.set_key("model.name", toml_string(flags_.model));
   }

@@ -104,15 +104,18 @@ Status Demo::start_devices() {
   return ok();
 }
 
-bool Demo::formed() const {
-  return std::all_of(view_.devices.begin(), view_.devices.end(), [](const DeviceView& d) {
-    return d.state == "training" || d.state == "waiting" || d.state == "idle";
+bool Demo::all_in(std::initializer_list<std::string_view> states) const {
+  return std::all_of(view_.devices.begin(), view_.devices.end(), [&](const DeviceView& d) {
+    return std::find(states.begin(), states.end(), d.state) != states.end();
   });
 }
 
-Status Demo::start_feeder_when_formed() {
-  if (!feeder_.empty() || !formed()) return ok();
-  formed_at_ = clock_.now();
+/// The feeder starts while the group forms, so that rows are there when it has formed; what comes earlier
+/// waits in Kafka.
+Status Demo::start_feeder_when_ready() {
+  if (!formed_at_ && all_in({"training", "waiting", "idle"})) formed_at_ = clock_.now();
+  if (!feeder_.empty()) return ok();
+  if (!all_in({"forming", "connecting", "training", "waiting", "idle"})) return ok();
   auto child = start_child("feeder", feeder_arguments(plan_));
   if (!child) return child.error();
   feeder_.push_back(std::move(child).value());
@@ -123,7 +126,7 @@ Status Demo::watch() {
   for (;;) {
     if (stop_.load() != 0) return Error{ErrorCode::cancelled, "interrupted"};
     look();
-    if (auto status = start_feeder_when_formed(); !status) return status;
+    if (auto status = start_feeder_when_ready(); !status) return status;
     draw();
     if (all_devices_ended()) return check_children();
     if (auto status = check_children(); !status) return status;
@@ -169,7 +172,7 @@ void Demo::look() {
     if (!devices_[i].exit_code()) look_at(i);
   }
   const auto& first = view_.devices.front();
-  view_.seconds = formed_at_ ? std::min(to_seconds(clock_.now() - *formed_at_), plan_.seconds) : 0;
+  view_.seconds = std::max(view_.seconds, first.seconds_training);  // the group's clock, not ours
   const bool news = first.held_out_accuracy >= 0 &&
                     (view_.curve.empty() || view_.curve.back().second != first.held_out_accuracy);
   if (news) view_.curve.emplace_back(view_.seconds, first.held_out_accuracy);

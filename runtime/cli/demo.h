@@ -1,8 +1,10 @@
 #pragma once
 #include <deque>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,7 +38,7 @@ class Demo {
   Status play_to_the_end();
   Status start_broker();
   Status start_devices();
-  Status start_feeder_when_formed();
+  Status start_feeder_when_ready();
   Status watch();
   Status check_children();
   Error death_of(Child& child) const;
@@ -44,7 +46,8 @@ class Demo {
   void look();  ///< asks every device's status page
   void look_at(std::size_t device);
   void draw();
-  [[nodiscard]] bool formed() const;
+  /// Every device is in one of these states.
+  [[nodiscard]] bool all_in(std::initializer_list<std::string_view> states) const;
   Result<Child> start_child(const std::string& name, std::vector<std::string> arguments);
   void collect(DemoOutcome& outcome) const;
 

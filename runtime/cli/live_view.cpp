@@ -33,11 +33,17 @@ const char* colour_of(const std::string& state) {
   return "33";
 }
 
+/// The state, and what else the device says of it.
+std::string words_of(const DeviceView& d) {
+  if (d.phrase.empty() || d.state == "training") return d.state;
+  return d.phrase.starts_with(d.state) ? d.phrase : d.state + ": " + d.phrase;
+}
+
 std::string device_line(const DeviceView& d, const ViewStyle& style) {
   const auto numbers =
       fmt::format("  {:<12} {:>9.0f} {:>7} {:>9} {:>9.0f} {:>9.4f}  ", clipped(d.id, 12), d.stream_rate,
                   d.batch_rows, grouped(d.rows_waiting), d.rows_per_s, d.loss);
-  const auto words = d.phrase.empty() || d.state == "training" ? d.state : d.state + ": " + d.phrase;
+  const auto words = words_of(d);
   const int left = style.width - static_cast<int>(numbers.size());
   return left <= 0 ? clipped(numbers, style.width)
                    : numbers + painted(clipped(words, left), colour_of(d.state), style);
@@ -94,6 +100,16 @@ std::string exchange_line(const GroupView& group) {
                      human_bytes(static_cast<double>(sent + received) / seconds), grouped(rounds));
 }
 
+/// Before there are numbers: who is where.
+std::string forming_line(const GroupView& group) {
+  std::string line = "forming:";
+  for (const auto& d : group.devices) {
+    line += fmt::format("  {} {};", d.id, words_of(d));
+  }
+  line.pop_back();
+  return line;
+}
+
 }  // namespace
 
 std::optional<DeviceView> device_view_from_json(const std::string& text) {
@@ -143,6 +159,7 @@ std::vector<std::string> render_screen(const GroupView& group, const ViewStyle& 
 }
 
 std::string render_line(const GroupView& group) {
+  if (group.seconds <= 0) return forming_line(group);
   std::string line =
       fmt::format("{:5.1f} s  held-out {}", group.seconds, group.curve.empty() ? "-" : accuracy_text(group));
   for (const auto& d : group.devices) {

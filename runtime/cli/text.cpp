@@ -10,7 +10,8 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-/// Letters to insert, delete, replace or swap with a neighbour to come from a to b (optimal string alignment).
+/// Letters to insert, delete, replace or swap with a neighbour to come from a to b (optimal string
+/// alignment).
 std::size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;

@@ -32,8 +32,8 @@ class Listener {
 /// A setting of ours that a setting of the user replaces.
 using Default = std::pair<std::string_view, std::string_view>;
 
-/// One librdkafka handle, destroyed with this object. Destruction waits only for commits: at most about 3 s, when
-/// their coordinator is gone.
+/// One librdkafka handle, destroyed with this object. Destruction waits only for commits: at most about 3 s,
+/// when their coordinator is gone.
 class Client {
  public:
   /// Errors: invalid_config (every property that librdkafka refuses, in its words; no bootstrap.servers).

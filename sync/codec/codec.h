@@ -21,7 +21,8 @@ class Codec {
   /// Most bytes encode() can produce for `count` numbers.
   [[nodiscard]] virtual std::size_t bytes_max(std::size_t count, Scalar scalar) const noexcept = 0;
   /// Encodes `weight * in`. Returns how many bytes of `out` it used; that may depend on the data.
-  virtual Result<std::size_t> encode(const GradientView& in, double weight, double keep_ratio, std::span<std::byte> out) = 0;
+  virtual Result<std::size_t> encode(const GradientView& in, double weight, double keep_ratio,
+                                     std::span<std::byte> out) = 0;
   /// sum += what the bytes say. Checks every length and index. Errors: protocol.
   virtual Status decode_add(std::span<const std::byte> bytes, const GradientView& sum) = 0;
   virtual void commit() noexcept = 0;  ///< the round was applied

@@ -312,8 +312,9 @@ TEST_CASE("Kafka source: tombstones and empty values are told apart") {
   std::vector<bool> tombstones;
   wait_until(
       [&] {
-        for (const auto& record : opened.source->poll(8, 20ms).value())
-          tombstones.push_back(record.tombstone);
+        const auto records = opened.source->poll(8, 20ms);
+        REQUIRE(records);
+        for (const auto& record : records.value()) tombstones.push_back(record.tombstone);
         return tombstones.size() == 2;
       },
       5s);

@@ -44,26 +44,21 @@ Error first_error(OrderedLog& log, Duration deadline) {
   return error;
 }
 
-}  // namespace
-
-TEST_CASE("Record sources: a real Kafka keeps what every source promises") {
-  const auto kafka = start_kafka();
+void sources_keep_their_promises(KafkaServer& kafka) {
   int world = 0;
   check_record_source([&] {
     const std::string topic = "t" + std::to_string(world++);
-    make_topic(*kafka, topic, 2);
-    return kafka_source_world("real Kafka", kafka->brokers(), topic);
+    make_topic(kafka, topic, 2);
+    return kafka_source_world("real Kafka", kafka.brokers(), topic);
   });
 }
 
-TEST_CASE(
-    "Ordered logs: a topic of a real Kafka, made by the first who needs it, keeps what every log promises") {
-  const auto kafka = start_kafka();
+void logs_keep_their_promises(KafkaServer& kafka) {
   int log = 0;
   check_ordered_log(
-      [&] { return kafka_log_world(kafka->brokers(), "rivulet.j" + std::to_string(log++) + ".control"); });
+      [&] { return kafka_log_world(kafka.brokers(), "rivulet.j" + std::to_string(log++) + ".control"); });
 
-  auto world = kafka_log_world(kafka->brokers(), "rivulet.times.control");
+  auto world = kafka_log_world(kafka.brokers(), "rivulet.times.control");
   const auto first = world.open();
   const long long before = unix_time_ms();
   REQUIRE(first->append(log_bytes("now")));
@@ -79,21 +74,20 @@ TEST_CASE(
   CHECK(appended >= before);
   CHECK(appended <= unix_time_ms());
 
-  make_topic(*kafka, "rivulet.wide.control", 3);
-  auto wide = kafka_log_world(kafka->brokers(), "rivulet.wide.control");
+  make_topic(kafka, "rivulet.wide.control", 3);
+  auto wide = kafka_log_world(kafka.brokers(), "rivulet.wide.control");
   CHECK(first_error(*wide.open(), 10s).message.find("has 3 partitions, exactly one is allowed") !=
         std::string::npos);
 }
 
-TEST_CASE("Kafka source: a real broker killed and started again costs no record, and time does not jump") {
-  const auto kafka = start_kafka();
-  make_topic(*kafka, "t", 2);
-  const auto world = kafka_source_world("killed Kafka", kafka->brokers(), "t");
+void kill_costs_no_record(KafkaServer& kafka) {
+  make_topic(kafka, "killed", 2);
+  const auto world = kafka_source_world("killed Kafka", kafka.brokers(), "killed");
   world->produce(500);
   const auto source = world->open({});
   SourceReader reader(*world, *source);
   REQUIRE(reader.read_to(200, 10));
-  kafka->kill();
+  kafka.kill();
   // What the client had fetched is still served; then it is silence, mentioned now and then.
   int complaints = 0;
   const RealClock clock;
@@ -109,7 +103,7 @@ TEST_CASE("Kafka source: a real broker killed and started again costs no record,
     for (const auto& record : records.value()) REQUIRE(record.offset == next[record.partition]++);
   }
   CHECK(complaints <= 1);
-  const Status again = kafka->restart();
+  const Status again = kafka.restart();
   REQUIRE_MESSAGE(again, again.error().message);
   world->produce(100);
   bool done = false;
@@ -125,44 +119,42 @@ TEST_CASE("Kafka source: a real broker killed and started again costs no record,
   CHECK(done);
 }
 
-TEST_CASE("Kafka source: a real broker that is stopped holds nobody for long at the end") {
-  const auto kafka = start_kafka();
-  make_topic(*kafka, "t", 2);
-  const auto world = kafka_source_world("stopped Kafka", kafka->brokers(), "t");
+void stopped_broker_holds_nobody(KafkaServer& kafka) {
+  make_topic(kafka, "stopped", 2);
+  const auto world = kafka_source_world("stopped Kafka", kafka.brokers(), "stopped");
   world->produce(100);
   auto source = world->open({});
   SourceReader reader(*world, *source);
   REQUIRE(reader.read_to(100, 50));
-  kafka->suspend();
+  kafka.suspend();
   const NextOffset position[] = {{{0, 0}, 60}};
   REQUIRE(source->commit(position));
   const RealClock clock;
   const TimePoint start = clock.now();
   source.reset();
   CHECK(clock.now() - start < 5s);
-  kafka->resume();
+  kafka.resume();
 }
 
-TEST_CASE("Kafka source: records that a real broker has deleted are an error that names the offset") {
-  const auto kafka = start_kafka();
-  make_topic(*kafka, "t", 1,
+void deleted_records_are_an_error(KafkaServer& kafka) {
+  make_topic(kafka, "deleted", 1,
              {{"segment.bytes", "20000"}, {"retention.bytes", "40000"}, {"file.delete.delay.ms", "100"}});
   for (int i = 0; i < 30; ++i) {  // a batch must fit into a segment
-    const Status made = testing::produce(kafka->brokers(), "t", {10, {.value = std::string(1000, 'x')}});
+    const Status made = testing::produce(kafka.brokers(), "deleted", {10, {.value = std::string(1000, 'x')}});
     REQUIRE_MESSAGE(made, made.error().message);
   }
   REQUIRE(wait_until(
       [&] {
-        const auto ends = watermarks(kafka->brokers(), "t", 0);
+        const auto ends = watermarks(kafka.brokers(), "deleted", 0);
         return ends && ends.value().first > 0;
       },
       60s));
   const RealClock clock;
   NullMetrics metrics;
   stream::KafkaSourceConfig config;
-  config.properties = {{"bootstrap.servers", kafka->brokers()}};
+  config.properties = {{"bootstrap.servers", kafka.brokers()}};
   config.group_id = "rivulet.t";
-  config.partitions = {{"t", {0, 0}}};
+  config.partitions = {{"deleted", {0, 0}}};
   config.resume = {{{0, 0}, 0}};
   auto source = std::move(stream::open_kafka_source(config, clock, metrics)).value();
   Error error;
@@ -175,17 +167,16 @@ TEST_CASE("Kafka source: records that a real broker has deleted are an error tha
       10s);
   CAPTURE(error.message);
   CHECK(error.code == ErrorCode::bad_record);
-  CHECK(error.message.find("topic \"t\", partition 0: offset 0 is not there, the broker has ") == 0);
+  CHECK(error.message.find("topic \"deleted\", partition 0: offset 0 is not there, the broker has ") == 0);
 }
 
-TEST_CASE("Feeder: MNIST into a real Kafka, three partitions at their rates") {
-  const auto kafka = start_kafka();
-  make_topic(*kafka, "mnist", 3);
+void feeder_keeps_rates(KafkaServer& kafka) {
+  make_topic(kafka, "mnist", 3);
   const auto data =
       stream::open_dataset(std::string(RIVULET_SOURCE_DIR) + "/examples/mnist/data", stream::Split::test);
   REQUIRE_MESSAGE(data, data.error().message);
   stream::FeederConfig config;
-  config.properties = {{"bootstrap.servers", kafka->brokers()}};
+  config.properties = {{"bootstrap.servers", kafka.brokers()}};
   config.topic = "mnist";
   config.rates = {800, 400, 100};
   config.duration = 2s;
@@ -195,11 +186,27 @@ TEST_CASE("Feeder: MNIST into a real Kafka, three partitions at their rates") {
   REQUIRE_MESSAGE(fed, fed.error().message);
   CHECK(fed.value().per_partition == std::vector<std::uint64_t>{1600, 800, 200});
   std::set<char> labels;
-  const auto records = consume(kafka->brokers(), "mnist", 1, 0, 800, 20s);
+  const auto records = consume(kafka.brokers(), "mnist", 1, 0, 800, 20s);
   REQUIRE_MESSAGE(records, records.error().message);
   for (const auto& record : records.value()) {
     REQUIRE(record.value.size() == 785);
     labels.insert(record.value[0]);
   }
   CHECK(labels.size() == 4);
+}
+
+}  // namespace
+
+TEST_CASE("Real Kafka: sources, logs and the feeder keep their promises there") {
+  const auto kafka = start_kafka();
+  sources_keep_their_promises(*kafka);
+  logs_keep_their_promises(*kafka);
+  deleted_records_are_an_error(*kafka);
+  feeder_keeps_rates(*kafka);
+}
+
+TEST_CASE("Real Kafka: a killed broker costs no record, and a stopped one holds nobody for long") {
+  const auto kafka = start_kafka();
+  kill_costs_no_record(*kafka);
+  stopped_broker_holds_nobody(*kafka);
 }

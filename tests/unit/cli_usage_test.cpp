@@ -34,7 +34,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 /// A configuration that is right except for `more`.
 std::string job(const std::string& more) {
-  return "version = 1\n[job]\nname = \"t\"\n" + more;
+  return "version = 1\n[job]\nname = \"t\"\n[source]\ntopics = [\"rows\"]\n" + more;
 }
 
 }  // namespace
@@ -180,7 +180,7 @@ TEST_CASE("Usage: config show --origin says who decided each value") {
     return said.out.substr(at, said.out.find('\n', at) - at);
   };
   CHECK(contains(line_of("batch.rows"), "32"));
-  CHECK(contains(line_of("batch.rows"), "# " + file + ":5"));
+  CHECK(contains(line_of("batch.rows"), "# " + file + ":7"));
   CHECK(contains(line_of("batch.tick"), "# --set"));
   CHECK(contains(line_of("batch.min"), "RIVULET_SET_BATCH__MIN"));
   CHECK(contains(line_of("job.devices"), "RIVULET_DEVICES"));
@@ -194,13 +194,13 @@ TEST_CASE("Usage: validate names file, line and what was meant, and exits with 7
   const auto file = folder.write("device.toml", job("[decode]\nfrmat = \"raw\"\n")).string();
   const auto said = say({"validate", file});
   CHECK(said.exit == ExitCode::configuration);
-  CHECK(contains(said.err, file + ":5:1: error:"));
+  CHECK(contains(said.err, file + ":7:1: error:"));
   CHECK(contains(said.err, "decode.frmat"));
   CHECK(contains(said.err, "format"));
   CHECK(contains(said.err, "1 error, 0 warnings"));
   const auto json = nlohmann::json::parse(say({"validate", file, "--json"}).out);
   CHECK(json["valid"] == false);
-  CHECK(json["problems"][0]["line"] == 5);
+  CHECK(json["problems"][0]["line"] == 7);
 }
 
 TEST_CASE("Usage: validate lets librdkafka judge every property, and places its words") {
@@ -212,9 +212,9 @@ TEST_CASE("Usage: validate lets librdkafka judge every property, and places its 
           .string();
   const auto said = say({"validate", file});
   CHECK(said.exit == ExitCode::configuration);
-  CHECK(contains(said.err, file + ":6:"));
+  CHECK(contains(said.err, file + ":8:"));
   CHECK(contains(said.err, "group.protocol"));
-  CHECK(contains(said.err, file + ":7:"));
+  CHECK(contains(said.err, file + ":9:"));
   CHECK(contains(said.err, "fetch.min.bytes"));
   CHECK(contains(said.err, "2 errors"));
 }

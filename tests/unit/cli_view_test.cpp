@@ -52,7 +52,7 @@ TEST_CASE("Live view: a line per device says rate, batch, waiting rows, rows/s, 
     CHECK(contains(*line, part));
   }
   const auto text = joined(lines);
-  CHECK(contains(text, "waiting: waiting for device-1"));
+  CHECK(contains(text, "  waiting for device-1"));
   CHECK(contains(text, "12 of 35 s"));
   CHECK(contains(text, "accuracy on held-out images: 94.1 %"));
   CHECK(contains(text, "6.0 MB sent, 8.0 MB received"));
@@ -102,6 +102,8 @@ TEST_CASE("Live view: in a pipe the same is said in one plain line") {
   GroupView nothing_yet = canned();
   nothing_yet.curve.clear();
   CHECK(contains(render_line(nothing_yet), "held-out -"));
+  nothing_yet.seconds = 0;
+  CHECK(render_line(nothing_yet) == "forming:  device-1 training;  device-2 waiting for device-1");
 }
 
 TEST_CASE("Live view: it reads what the status page writes") {

@@ -1,0 +1,135 @@
+#include "sync/collective/gloo/endpoint.h"
+
+namespace rivulet::sync::gloo_door {
+namespace {
+
+constexpr auto tick = std::chrono::milliseconds(20);
+/// A broken connection is believed this much later: what had arrived before it broke is handed out first.
+constexpr auto settle = std::chrono::milliseconds(5);
+/// At most this long when the sentinel, on its own connection, still waits: its peer's last words may be on
+/// their way. Or when the peer has said goodbye and our waiters are slow to see that all has come.
+constexpr auto settle_longest = std::chrono::milliseconds(400);
+
+}  // namespace
+
+// ---- comm thread
+// --------------------------------------------------------------------------------------------------
+
+void GlooEndpoint::run() {
+  ConnectFailure failure;
+  auto group = connect_group(request_, failure);
+  if (group == nullptr) {
+    fail(failure.error, failure.rank);
+    return;
+  }
+  {
+    const std::lock_guard lock(post_mutex_);
+    group_ = std::move(group);
+  }
+  stage_.store(Stage::standing, std::memory_order_release);
+  wake_.notify();
+  while (stage_ == Stage::standing && sleep_until_tick()) look();
+  if (stage_ == Stage::standing) {
+    take_down();
+    error_ = {ErrorCode::cancelled, "this device closed the view"};
+    stage_.store(Stage::failed, std::memory_order_release);
+  }
+  if (config_.comm_beat_ns != nullptr) *config_.comm_beat_ns = 0;
+}
+
+/// False: the owner wants it to end.
+bool GlooEndpoint::sleep_until_tick() {
+  if (config_.comm_beat_ns != nullptr) *config_.comm_beat_ns = clock_.now().time_since_epoch().count();
+  if (config_.comm_tick) config_.comm_tick();
+  std::unique_lock lock(alarm_mutex_);
+  alarm_changed_.wait_for(lock, suspects_ ? settle : tick, [this] { return stop_ || alarm_; });
+  alarm_ = false;
+  for (auto& [peer, why] : breaks_) {
+    peers_[peer].broken = true;
+    peers_[peer].how = why;
+  }
+  breaks_.clear();
+  return !stop_;
+}
+
+void GlooEndpoint::look() {
+  suspects_ = false;
+  for (std::uint32_t peer = 0; peer < world() && stage_ == Stage::standing; ++peer) {
+    if (peer != rank() && !peers_[peer].departed) look_at_peer(peer);
+  }
+  if (stage_ == Stage::standing) look_at_deadline();
+  if (stage_ != Stage::standing) return;
+  const std::lock_guard lock(post_mutex_);
+  if (const auto it = waiters_.find(all_sends); it != waiters_.end()) it->second->look_elsewhere();
+}
+
+void GlooEndpoint::look_at_peer(std::uint32_t index) {
+  Peer& peer = peers_[index];
+  const Pulse pulse = group_->pulse(index);
+  if (pulse.told && pulse.told->rank == rank()) {
+    return fail({ErrorCode::peer_lost, rank_name(view_, index) + " gave this device up as lost"},
+                static_cast<int>(index));
+  }
+  if (pulse.told) {
+    return fail(
+        {pulse.told->code, rank_name(view_, pulse.told->rank) + " was lost, says " + rank_name(view_, index)},
+        static_cast<int>(pulse.told->rank));
+  }
+  if (!pulse.broken && !peer.broken) return;
+  if (peer.how.empty()) peer.how = pulse.why;
+  const TimePoint now = clock_.now();
+  if (!peer.suspected_at) peer.suspected_at = now;
+  const Duration age = now - *peer.suspected_at;
+  const bool unclear = !pulse.broken || (peer.said_bye && peer.waiting > 0);
+  if (age < (unclear ? settle_longest : settle)) {
+    suspects_ = true;
+    return;
+  }
+  if (peer.said_bye && peer.waiting == 0) {
+    peer.departed = true;
+    return;
+  }
+  fail({ErrorCode::peer_lost, rank_name(view_, index) + " is gone, its connection broke: " + peer.how},
+       static_cast<int>(index));
+}
+
+void GlooEndpoint::look_at_deadline() {
+  const Duration deadline = config_.transport.progress_deadline;
+  if (waiting_ == 0 || silence() < deadline) return;
+  const auto oldest = oldest_waiting();
+  if (!oldest) return;
+  const std::string seconds = std::to_string(to_seconds(deadline));
+  fail({ErrorCode::timed_out, "no byte for " + seconds.substr(0, seconds.find('.') + 2) +
+                                  " s while waiting for " + rank_name(view_, oldest->peer)},
+       static_cast<int>(oldest->peer));
+}
+
+std::optional<Waiter::Oldest> GlooEndpoint::oldest_waiting() {
+  const std::lock_guard lock(post_mutex_);
+  std::optional<Waiter::Oldest> oldest;
+  for (const auto& [key, waiter] : waiters_) {
+    const auto candidate = waiter->oldest();
+    if (candidate && (!oldest || candidate->id < oldest->id)) oldest = candidate;
+  }
+  return oldest;
+}
+
+/// Final. The owner sees it when nothing touches its buffers any more; the others learn it from the last
+/// words, or from the closed connection.
+void GlooEndpoint::fail(Error error, int rank) {
+  error_ = std::move(error);
+  lost_rank_ = rank;
+  if (group_ != nullptr && rank >= 0) group_->say({static_cast<std::uint32_t>(rank), error_.code});
+  take_down();
+  stage_.store(Stage::failed, std::memory_order_release);
+  wake_.notify();
+}
+
+void GlooEndpoint::take_down() {
+  const std::lock_guard lock(post_mutex_);
+  for (auto& [key, waiter] : waiters_) waiter->stop();
+  waiters_.clear();
+  group_.reset();
+}
+
+}  // namespace rivulet::sync::gloo_door

@@ -1,0 +1,113 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/rng.h"
+#include "tests/support/decoding.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+
+namespace {
+
+std::string refusal(const DecodeConfig& config) {
+  for (const auto* entry : stream::builtin_decoders()) {
+    if (entry->name != config.format) continue;
+    const auto made = entry->make(config);
+    if (made) return "accepted";
+    CHECK(made.error().code == ErrorCode::invalid_config);
+    return made.error().message;
+  }
+  return "no such format";
+}
+
+}  // namespace
+
+TEST_CASE("Decoder: a wrong configuration is refused with its key") {
+  auto config = raw_config("u9", "u8", 1);
+  CHECK(refusal(config).find("decode.raw.label is \"u9\"; it can be none, u8") == 0);
+  config = raw_config("u8", "u12", 1);
+  CHECK(refusal(config).find("decode.raw.features") == 0);
+  config = raw_config("u8", "u8", 0);
+  CHECK(refusal(config).find("decode.raw.shape") == 0);
+  config = raw_config("none", "u8", 1);
+  CHECK(refusal(config).find("decode.raw.label is \"none\"") == 0);
+  config = raw_config("u8", "u8", 1);
+  config.shape = {1 << 20, 1 << 20};
+  CHECK(refusal(config).find("decode.raw.shape") == 0);
+  config.shape = {4};
+  config.scale = not_a_number;
+  CHECK(refusal(config).find("decode.raw.scale") == 0);
+  DecodeConfig csv{.format = "csv", .features = {"temp"}};
+  CHECK(refusal(csv).find("decode.csv.features: column \"temp\" has no number") == 0);
+  csv.csv_columns = {"time"};
+  CHECK(refusal(csv).find("decode.csv.features: column \"temp\" is not in") == 0);
+  csv.features = {"3"};
+  CHECK(refusal(csv).find("decode.csv.features: column \"3\" is beyond") == 0);
+  csv.features = {};
+  CHECK(refusal(csv).find("decode.csv.features is empty") == 0);
+  DecodeConfig json{.format = "json", .features = {"a[1:1]"}};
+  CHECK(refusal(json) == "decode.json.features: \"a[1:1]\", position 2: expected [index] or [begin:end]");
+  for (const auto* path : {"", ".", "a.", "a..b", "a[", "a[x]", "a]b", "a[0]b", "a[-1]", "[]"}) {
+    CAPTURE(path);
+    json.features = {path};
+    CHECK(refusal(json).find("decode.json.features: ") == 0);
+  }
+  json.features = {"a[:]"};
+  CHECK(refusal(json).find("decode.json.shape is missing") == 0);
+  json.features = {"a"};
+  json.target = "b[0:2]";
+  CHECK(refusal(json).find("decode.json.target") == 0);
+}
+
+TEST_CASE("Decoder: random and mutated bytes never crash and never let a bad row out") {
+  auto regression = json_config();
+  regression.classes = 0;
+  const std::vector<DecodeConfig> configs{raw_config("f32", "f32", 2), raw_config("u8", "i16", 3),
+                                          csv_config(), json_config(), regression};
+  const std::string seeds[] = {json_row("1", "2"), json_row("1", "0") + "\n" + json_row("2", "1"),
+                               "[" + json_row("1", "2") + "," + json_row("3", "1") + "]",
+                               "1,2,0\n3,\"4\",1\r\n", le<float>({1, 2, 3, 4, 5, 6})};
+  const std::string alphabet = "{}[]\",:.0123456789eE+-\n\r\\ ntfu";
+  std::vector<std::unique_ptr<Decoder>> decoders;
+  for (const auto& config : configs) decoders.push_back(make_decoder(config));
+  Rng rng(20240607);
+  std::size_t rows = 0;
+  std::size_t wrong = 0;
+  for (int input = 0; input < 100'000; ++input) {
+    std::string bytes;
+    if (rng.below(3) == 0) {
+      bytes.resize(rng.below(40));
+      for (auto& c : bytes) c = static_cast<char>(rng.next());
+    } else {
+      bytes = seeds[rng.below(std::size(seeds))];
+      for (auto n = rng.below(4); n > 0; --n) {
+        const auto at = rng.below(bytes.size());
+        if (rng.below(2) == 0)
+          bytes[at] = alphabet[rng.below(alphabet.size())];
+        else
+          bytes.erase(at, rng.below(3));
+        if (bytes.empty()) break;
+      }
+    }
+    // An exact heap copy, so that a sanitizer sees one byte too far.
+    const std::vector<char> exact(bytes.begin(), bytes.end());
+    auto& decoder = *decoders[static_cast<std::size_t>(input) % decoders.size()];
+    const auto& config = configs[static_cast<std::size_t>(input) % decoders.size()];
+    const auto read = read_all(decoder, {.value = std::as_bytes(std::span(exact))});
+    wrong += read.rows.empty() && read.drops.empty() ? 1 : 0;  // nothing vanishes silently
+    rows += read.rows.size();
+    for (const auto& row : read.rows) {
+      for (const auto x : row) wrong += std::isfinite(x) ? 0 : 1;
+      if (config.classes > 0)
+        wrong += row.back() < 0 || row.back() >= static_cast<float>(config.classes) ||
+                         row.back() != std::floor(row.back())
+                     ? 1
+                     : 0;
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(rows > 10'000);  // the mutations leave enough alone to reach the deep paths
+}
