@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "sync/membership/membership.h"
+#include "tests/conformance/ordered_log_suite.h"
 
 using namespace rivulet;
 using namespace rivulet::sync::membership;
@@ -34,6 +35,15 @@ std::vector<std::string> drain(OrderedLog& log, std::size_t max_entries, std::in
 }
 
 }  // namespace
+
+TEST_CASE("Ordered logs: the log in memory keeps what every log promises") {
+  testing::check_ordered_log([] {
+    testing::LogWorld world;
+    world.open = [log = std::make_shared<MemoryLog>()] { return log->open(); };
+    world.wait = [left = 10'000'000]() mutable { return --left > 0; };
+    return world;
+  });
+}
 
 TEST_CASE("Log in memory: every end reads every record once, in one order, whatever it asks for at a time") {
   MemoryLog log;
