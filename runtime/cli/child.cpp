@@ -134,7 +134,7 @@ std::string Child::first_output_line() const {
   return std::getline(file, line) && !file.eof() ? line : "";
 }
 
-void end_all(std::vector<Child*> children, double patience_s) {
+void end_all(std::vector<Child*> children, double patience_s, const std::function<bool()>& hurry) {
   const RealClock clock;
   const auto patient_until = clock.now() + from_seconds(patience_s);
   for (auto* child : children) child->signal(SIGTERM);
@@ -142,7 +142,7 @@ void end_all(std::vector<Child*> children, double patience_s) {
   for (;;) {
     std::erase_if(children, [](Child* child) { return child->exit_code().has_value(); });
     if (children.empty()) return;
-    if (!killed && clock.now() >= patient_until) {
+    if (!killed && (hurry() || clock.now() >= patient_until)) {
       for (auto* child : children) child->signal(SIGKILL);
       killed = true;
     }

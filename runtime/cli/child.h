@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,8 +42,9 @@ class Child {
   std::optional<int> exit_code_;
 };
 
-/// SIGTERM to all, SIGKILL after `patience_s` to those that stay. Returns when all have ended.
-void end_all(std::vector<Child*> children, double patience_s);
+/// SIGTERM to all, SIGKILL to those that stay after `patience_s`, or once `hurry` says so. Returns when all
+/// have ended.
+void end_all(std::vector<Child*> children, double patience_s, const std::function<bool()>& hurry);
 
 /// The only way commands wait: milliseconds, or shorter if a signal comes.
 void pause_ms(int milliseconds) noexcept;

@@ -98,20 +98,20 @@ class DemoCommand final : public Command {
 
   ExitCode report(Terminal& terminal, std::ostream& show, const DemoPlan& plan, const DemoOutcome& outcome) {
     auto summary = merge_summaries(outcome.summaries);
-    summary.accuracy.reset();  // what counts is measured here, by a process that did not train
-    const auto measured = measure(plan, summary);
-    const bool interrupted = !outcome.played && outcome.played.error().code == ErrorCode::cancelled;
+    const bool played = static_cast<bool>(outcome.played);
+    const bool interrupted = !played && outcome.played.error().code == ErrorCode::cancelled;
+    const auto measured = played ? measure_all(plan, summary) : measure_what_is_left(plan);
+    // What counts is measured here, by a process that did not train.
+    summary.accuracy = measured ? std::optional<double>(measured.value().accuracy) : std::nullopt;
     show << '\n' << headline(outcome, interrupted) << '\n';
-    if (!outcome.played && !interrupted) complain(terminal, outcome.played.error());
-    print_summary(summary, show);
-    print_measured(show, summary, measured, interrupted || !outcome.played);
-    print_next(show, plan);
+    if (!played && !interrupted) complain(terminal, outcome.played.error());
+    if (!summary.devices.empty()) print_summary(summary, show);
+    print_measured(show, summary, measured, played);
+    if (played || interrupted) print_next(show);
+    if (plan.keep) show << "Configuration, logs and final states are in " << plan.directory.string() << '\n';
     if (json_) terminal.out << to_json(summary) << '\n';
-    if (interrupted) return ExitCode::failure;
-    if (!outcome.played) return exit_code_for(outcome.played.error().code);
-    return measured && summary.parameters_equal && outcome.summaries.size() == plan.devices()
-               ? ExitCode::ok
-               : ExitCode::failure;
+    if (!played) return interrupted ? ExitCode::failure : exit_code_for(outcome.played.error().code);
+    return measured && summary.parameters_equal && outcome.complete ? ExitCode::ok : ExitCode::failure;
   }
 
   static std::string headline(const DemoOutcome& outcome, bool interrupted) {
@@ -122,28 +122,37 @@ class DemoCommand final : public Command {
     return fmt::format("What happened in {}:", after);
   }
 
+  static std::string state_of(const DemoPlan& plan, std::size_t device) {
+    return (device_directory(plan, device) / "final.state").string();
+  }
+
   /// Reads the states that the devices left, compares them, measures one.
-  static Result<Evaluation> measure(const DemoPlan& plan, Summary& summary) {
+  static Result<Evaluation> measure_all(const DemoPlan& plan, Summary& summary) {
     const auto loaded = configuration_of(plan, plan.brokers);
-    const auto state_of = [&plan](std::size_t i) {
-      return (device_directory(plan, i) / "final.state").string();
-    };
-    auto first = evaluate_state_file(loaded, state_of(0), plan.data);
+    auto first = evaluate_state_file(loaded, state_of(plan, 0), plan.data);
     if (!first) return first.error();
     for (std::size_t i = 1; i < plan.devices(); ++i) {
-      const auto digest = digest_of_state_file(loaded, state_of(i));
+      const auto digest = digest_of_state_file(loaded, state_of(plan, i));
       if (!digest) return digest.error();
       ++summary.digests_compared;
       if (digest.value() != first.value().digest) summary.parameters_equal = false;
     }
-    summary.accuracy = first.value().accuracy;
     return first;
   }
 
+  /// After an early end the devices stopped in different rounds, or left nothing: one state is enough.
+  static Result<Evaluation> measure_what_is_left(const DemoPlan& plan) {
+    for (std::size_t i = 0; i < plan.devices(); ++i) {
+      if (!std::filesystem::exists(state_of(plan, i))) continue;
+      return evaluate_state_file(configuration_of(plan, plan.brokers), state_of(plan, i), plan.data);
+    }
+    return Error{ErrorCode::io, "no device left a state to measure"};
+  }
+
   static void print_measured(std::ostream& show, const Summary& summary, const Result<Evaluation>& measured,
-                             bool broken) {
+                             bool played) {
     if (!measured) {
-      show << (broken ? "  no final state to measure: " : "  error: ") << measured.error().message << '\n';
+      show << (played ? "  error: " : "  ") << measured.error().message << '\n';
       return;
     }
     const auto& m = measured.value();
@@ -153,12 +162,11 @@ class DemoCommand final : public Command {
     if (!summary.parameters_equal) show << "  error: the final states of the devices differ\n";
   }
 
-  static void print_next(std::ostream& show, const DemoPlan& plan) {
+  static void print_next(std::ostream& show) {
     show << "\nWhat to type next:\n"
             "  rivulet demo --devices 2 --rates 1000,50       other streams\n"
             "  rivulet config init > device.toml              your own Kafka, your own rows\n"
             "  rivulet run --help                             one device, as a container would start it\n";
-    if (plan.keep) show << "Configuration, logs and final states are in " << plan.directory.string() << '\n';
   }
 
   CLI::App* app_;

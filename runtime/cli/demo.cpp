@@ -15,10 +15,11 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr auto broker_deadline = std::chrono::seconds(10);
+constexpr auto broker_deadline = std::chrono::seconds(30);
 constexpr auto forming_deadline = std::chrono::seconds(60);
 constexpr double end_slack_s = 20;   ///< a device may take this long to end after its time
 constexpr double rate_window_s = 3;  ///< rows/s are over this long
+constexpr double patience_s = 10;    ///< what a device is promised for a clean end
 constexpr std::size_t log_lines = 8;
 constexpr const char* address_prefix = "bootstrap.servers=";
 
@@ -53,8 +54,9 @@ DemoOutcome Demo::play() {
   for (auto* group : {&devices_, &feeder_}) {
     for (auto& child : *group) children.push_back(&child);
   }
-  end_all(children, 5);
-  for (auto& child : broker_) end_all({&child}, 5);
+  const auto hurry = [this] { return stop_.load() >= 2; };
+  end_all(children, patience_s, hurry);
+  for (auto& child : broker_) end_all({&child}, patience_s, hurry);
   collect(outcome);
   return outcome;
 }
@@ -89,7 +91,7 @@ Status Demo::start_broker() {
     pause_ms(20);
   }
   if (stop_.load() != 0) return Error{ErrorCode::cancelled, "interrupted"};
-  return Error{ErrorCode::unavailable, "the embedded broker did not start within 10 s"};
+  return Error{ErrorCode::unavailable, "the embedded broker did not start within 30 s"};
 }
 
 Status Demo::start_devices() {
@@ -205,12 +207,29 @@ void Demo::draw() {
   show_ << render_line(view_) << '\n' << std::flush;
 }
 
+/// A device that could not say its own summary is described by what was last seen of it.
+Summary Demo::last_seen(std::size_t i) const {
+  const auto& seen = view_.devices[i];
+  Summary summary;
+  summary.rounds = seen.rounds;
+  DeviceSummary device;
+  device.id = seen.id;
+  device.rows_trained = seen.rows_trained;
+  device.rows_waiting = seen.rows_waiting;
+  device.stream_rate = seen.stream_rate;
+  device.bytes_sent = seen.bytes_sent;
+  device.bytes_received = seen.bytes_received;
+  summary.devices.push_back(std::move(device));
+  return summary;
+}
+
 void Demo::collect(DemoOutcome& outcome) const {
-  for (const auto& device : devices_) {
-    if (auto summary = summary_from_json(device.last_output_line()))
-      outcome.summaries.push_back(std::move(*summary));
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    auto summary = summary_from_json(devices_[i].last_output_line());
+    outcome.complete = outcome.complete && summary.has_value();
+    outcome.summaries.push_back(summary ? std::move(*summary) : last_seen(i));
   }
-  outcome.view = view_;
+  outcome.complete = outcome.complete && devices_.size() == plan_.devices();
   outcome.seconds = to_seconds(clock_.now() - began_);
 }
 

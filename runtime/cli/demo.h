@@ -21,8 +21,8 @@ namespace rivulet::runtime::cli {
 /// What the demo's processes left behind.
 struct DemoOutcome {
   Status played = ok();            ///< cancelled: a signal ended it
-  std::vector<Summary> summaries;  ///< of the devices that said one
-  GroupView view;                  ///< as last seen
+  std::vector<Summary> summaries;  ///< of the devices that were started
+  bool complete = true;            ///< all of them said theirs; else some are as last seen
   double seconds = 0;              ///< from the first process to the end of the last
 };
 
@@ -49,6 +49,7 @@ class Demo {
   /// Every device is in one of these states.
   [[nodiscard]] bool all_in(std::initializer_list<std::string_view> states) const;
   Result<Child> start_child(const std::string& name, std::vector<std::string> arguments);
+  [[nodiscard]] Summary last_seen(std::size_t device) const;
   void collect(DemoOutcome& outcome) const;
 
   DemoPlan& plan_;

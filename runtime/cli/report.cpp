@@ -64,6 +64,7 @@ void print_summary(const Summary& summary, std::ostream& out) {
 
 Summary merge_summaries(const std::vector<Summary>& parts) {
   Summary all;
+  std::string last;  // digest after the last round
   for (const auto& part : parts) {
     all.rounds = std::max(all.rounds, part.rounds);
     all.rows_per_s = std::max(all.rows_per_s, part.rows_per_s);
@@ -74,8 +75,13 @@ Summary merge_summaries(const std::vector<Summary>& parts) {
     if (all.time_to_accuracy_s.empty()) all.time_to_accuracy_s = part.time_to_accuracy_s;
     all.devices.insert(all.devices.end(), part.devices.begin(), part.devices.end());
   }
-  for (const auto& device : all.devices) {
-    if (device.digest != all.devices.front().digest) all.parameters_equal = false;
+  for (const auto& part : parts) {
+    if (part.rounds != all.rounds) continue;
+    for (const auto& device : part.devices) {
+      if (device.digest.empty()) continue;
+      if (last.empty()) last = device.digest;
+      if (device.digest != last) all.parameters_equal = false;
+    }
   }
   return all;
 }

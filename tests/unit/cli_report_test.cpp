@@ -45,6 +45,11 @@ TEST_CASE("Report: one other digest, or one device that saw a difference, and th
   unequal.parameters_equal = false;
   CHECK_FALSE(merge_summaries({summary_of("a", "aa"), unequal}).parameters_equal);
   CHECK(merge_summaries({}).devices.empty());
+  // Stopped a round earlier: other parameters are right.
+  auto earlier = summary_of("b", "ab");
+  earlier.rounds = 349;
+  CHECK(merge_summaries({summary_of("a", "aa"), earlier}).parameters_equal);
+  CHECK(merge_summaries({summary_of("a", "aa"), summary_of("b", "")}).parameters_equal);  // never said one
 }
 
 TEST_CASE("Report: people read rows, drops by reason, equality and times") {

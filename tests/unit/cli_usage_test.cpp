@@ -34,7 +34,9 @@ bool contains(const std::string& text, const std::string& part) {
 
 /// A configuration that is right except for `more`.
 std::string job(const std::string& more) {
-  return "version = 1\n[job]\nname = \"t\"\n[source]\ntopics = [\"rows\"]\n" + more;
+  return "version = 1\n[job]\nname = \"t\"\n[source]\ntopics = [\"rows\"]\n"
+         "kafka.properties.bootstrap.servers = \"localhost:9092\"\n" +
+         more;
 }
 
 }  // namespace
@@ -180,7 +182,7 @@ TEST_CASE("Usage: config show --origin says who decided each value") {
     return said.out.substr(at, said.out.find('\n', at) - at);
   };
   CHECK(contains(line_of("batch.rows"), "32"));
-  CHECK(contains(line_of("batch.rows"), "# " + file + ":7"));
+  CHECK(contains(line_of("batch.rows"), "# " + file + ":8"));
   CHECK(contains(line_of("batch.tick"), "# --set"));
   CHECK(contains(line_of("batch.min"), "RIVULET_SET_BATCH__MIN"));
   CHECK(contains(line_of("job.devices"), "RIVULET_DEVICES"));
@@ -194,13 +196,13 @@ TEST_CASE("Usage: validate names file, line and what was meant, and exits with 7
   const auto file = folder.write("device.toml", job("[decode]\nfrmat = \"raw\"\n")).string();
   const auto said = say({"validate", file});
   CHECK(said.exit == ExitCode::configuration);
-  CHECK(contains(said.err, file + ":7:1: error:"));
+  CHECK(contains(said.err, file + ":8:1: error:"));
   CHECK(contains(said.err, "decode.frmat"));
   CHECK(contains(said.err, "format"));
   CHECK(contains(said.err, "1 error, 0 warnings"));
   const auto json = nlohmann::json::parse(say({"validate", file, "--json"}).out);
   CHECK(json["valid"] == false);
-  CHECK(json["problems"][0]["line"] == 7);
+  CHECK(json["problems"][0]["line"] == 8);
 }
 
 TEST_CASE("Usage: validate lets librdkafka judge every property, and places its words") {
