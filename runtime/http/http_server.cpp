@@ -1,9 +1,16 @@
 #include "runtime/http/http_server.h"
 
+#include <arpa/inet.h>
 #include <civetweb.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <future>
 #include <mutex>
 #include <string_view>
 #include <system_error>
@@ -46,11 +53,22 @@ Answer probe(const std::function<bool(std::string&)>& ask) {
   return {503, text_type, why + "\n"};
 }
 
+/// A connection to the own port that says nothing.
+void knock(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to);
+  close(fd);
+}
+
 class Server final : public HttpServer {
  public:
   explicit Server(Pages pages) : pages_(std::move(pages)) {}
   ~Server() override {
-    if (context_ != nullptr) mg_stop(context_);
+    if (context_ != nullptr) stop();
   }
   Status open(const std::string& listen, const Address& address);
   [[nodiscard]] int port() const noexcept override { return port_; }
@@ -59,6 +77,7 @@ class Server final : public HttpServer {
 
  private:
   std::string take_notes();
+  void stop();
   // constant after open()
   Pages pages_;
   mg_context* context_ = nullptr;
@@ -86,6 +105,12 @@ void Server::note(const char* message) {
 std::string Server::take_notes() {
   const std::lock_guard lock(mutex_);
   return std::exchange(notes_, {});
+}
+
+// civetweb's listener looks up every two seconds, or when somebody knocks: so we knock until it is gone.
+void Server::stop() {
+  const auto stopped = std::async(std::launch::async, mg_stop, context_);
+  while (stopped.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready) knock(port_);
 }
 
 // Every request ends here, so civetweb's own file serving is never reached.
