@@ -207,16 +207,15 @@ TEST_CASE("Usage: validate names file, line and what was meant, and exits with 7
 
 TEST_CASE("Usage: validate lets librdkafka judge every property, and places its words") {
   const rivulet::testing::TempDir folder;
-  const auto file =
-      folder
-          .write("device.toml", job("[source.kafka.properties]\nbootstrap.servers = \"localhost:1\"\n"
-                                    "group.protocol = \"consumer\"\nfetch.min.bytes = \"many\"\n"))
-          .string();
+  const auto file = folder
+                        .write("device.toml", job("kafka.properties.group.protocol = \"consumer\"\n"
+                                                  "kafka.properties.fetch.min.bytes = \"many\"\n"))
+                        .string();
   const auto said = say({"validate", file});
   CHECK(said.exit == ExitCode::configuration);
-  CHECK(contains(said.err, file + ":8:"));
+  CHECK(contains(said.err, file + ":7:"));
   CHECK(contains(said.err, "group.protocol"));
-  CHECK(contains(said.err, file + ":9:"));
+  CHECK(contains(said.err, file + ":8:"));
   CHECK(contains(said.err, "fetch.min.bytes"));
   CHECK(contains(said.err, "2 errors"));
 }
