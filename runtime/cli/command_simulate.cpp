@@ -84,6 +84,7 @@ class SimulateCommand final : public Command {
   explicit SimulateCommand(CLI::App& root)
       : app_(root.add_subcommand("simulate", "the whole group in one process, faster than time")) {
     config_.add_to(*app_, {"--partitions"});
+    config_.without_stream();
     add_job();
     add_world();
     app_->footer(footer);

@@ -109,6 +109,7 @@ ConfigInput ConfigFlags::input(const Terminal& terminal) const {
     const auto& spec = key_flags()[i];
     if (!values_[i].empty()) input.flags.emplace_back(spec.key, toml_of_flag(spec.key, values_[i]));
   }
+  input.needs_stream = needs_stream_;
   input.environment = terminal.environment;
   input.environment.erase("RIVULET_DATA");  // the demo's own; all others are the configuration's to judge
   return input;

@@ -31,10 +31,13 @@ class ConfigFlags {
   void set_file(const std::string& file) { file_ = file; }
   /// A value that a command decides itself, as if its flag had been given.
   void set_key(const std::string& key, const std::string& toml) { decided_.emplace_back(key, toml); }
+  /// The command opens no stream of the configuration: topics and brokers may be missing.
+  void without_stream() { needs_stream_ = false; }
   [[nodiscard]] ConfigInput input(const Terminal& terminal) const;
   [[nodiscard]] const std::string& file() const noexcept { return file_; }
 
  private:
+  bool needs_stream_ = true;
   std::string file_;
   std::vector<std::string> sets_;
   std::vector<std::string> values_;  ///< parallel to key_flags(); empty = not given

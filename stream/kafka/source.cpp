@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/check.h"
+#include "stream/kafka/committer.h"
 #include "stream/kafka/notices.h"
 #include "stream/kafka/opening.h"
 #include "stream/open.h"
@@ -20,8 +21,7 @@ struct DestroyMessage {
 using Message = std::unique_ptr<rd_kafka_message_t, DestroyMessage>;
 
 /// What a careful consumer sets. Offsets belong to the agreed state, so nothing is committed or reset by
-/// itself; the short session only bounds how long a last commit waits for a coordinator that is gone (there
-/// is no group session).
+/// itself.
 constexpr Default consumer_defaults[] = {{"auto.offset.reset", "error"},
                                          {"enable.auto.commit", "false"},
                                          {"enable.auto.offset.store", "false"},
@@ -31,9 +31,7 @@ constexpr Default consumer_defaults[] = {{"auto.offset.reset", "error"},
                                          {"reconnect.backoff.max.ms", "2000"},
                                          {"allow.auto.create.topics", "false"},
                                          {"isolation.level", "read_committed"},
-                                         {"queued.max.messages.kbytes", "16384"},
-                                         {"session.timeout.ms", "3000"},
-                                         {"heartbeat.interval.ms", "1000"}};
+                                         {"queued.max.messages.kbytes", "16384"}};
 
 class KafkaSource final : public RecordSource {
  public:
@@ -69,6 +67,7 @@ class KafkaSource final : public RecordSource {
   // ingest thread
   Notices notices_;
   std::unique_ptr<Client> client_;
+  Committer committer_;
   Opening opening_;
   bool opened_ = false;
   Duration patience_ = std::chrono::milliseconds(250);
@@ -88,6 +87,7 @@ KafkaSource::KafkaSource(const KafkaSourceConfig& config, const Clock& clock, Me
       clock_(clock),
       paused_gauge_(metrics.gauge("kafka_paused_partitions")),
       notices_(brokers_of(config.properties), metrics),
+      committer_(config.properties, config.group_id, config.client_id, notices_),
       opening_(config_, clock) {
   std::map<std::string, double> assigned;
   for (const auto& partition : config_.partitions) {
@@ -255,6 +255,7 @@ void KafkaSource::note_error(const rd_kafka_message_t& message) {
 void KafkaSource::refresh(TimePoint now) {
   if (now < next_refresh_) return;
   next_refresh_ = now + std::chrono::milliseconds(100);
+  committer_.serve();
   for (std::size_t i = 0; i < states_.size(); ++i) {
     auto& state = states_[i];
     const auto marks = known_watermarks(client_->handle(), config_.partitions[i].topic, state.id.partition);
@@ -302,10 +303,7 @@ Status KafkaSource::commit(std::span<const NextOffset> positions) {
   for (std::size_t i = 0; i < positions.size(); ++i)
     list.add(config_.partitions[slots.value()[i]].topic, positions[i].partition.partition,
              positions[i].offset);
-  client_->expect_commits();
-  const auto code = rd_kafka_commit(client_->handle(), list.get(), 1);
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ok();
-  return Error{ErrorCode::source_lost, fmt::format("offsets cannot be committed: {}", words_of(code))};
+  return committer_.commit(list);
 }
 
 Status KafkaSource::seek(std::span<const NextOffset> positions) {

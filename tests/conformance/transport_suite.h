@@ -97,19 +97,19 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: lanes do not wait for each other", Net, tr
     std::vector<std::byte> big_in(big.size());
     std::array<std::byte, 8> word{}, answer{};
     if (node.rank() == 0) {
-      const Ticket late = node.transport.send(peer, Lane::payload, big);
-      const Ticket later = node.transport.receive(peer, Lane::payload, big_in);
-      node.finish(node.transport.send(peer, Lane::header, word), "a short send behind a long one");
-      node.finish(node.transport.receive(peer, Lane::header, answer), "a short receive behind a long one");
-      node.finish(node.transport.send(peer, Lane::section, word), "the go-ahead");
+      const Ticket late = node.transport.send(peer, Lane::section, big);
+      const Ticket later = node.transport.receive(peer, Lane::section, big_in);
+      node.finish(node.transport.send(peer, Lane::payload, word), "a short send behind a long one");
+      node.finish(node.transport.receive(peer, Lane::payload, answer), "a short receive behind a long one");
+      node.finish(node.transport.send(peer, Lane::sum, word), "the go-ahead");
       node.finish(late, "the long send");
       node.finish(later, "the long receive");
     } else {
-      node.finish(node.transport.receive(peer, Lane::header, word), "a short receive");
-      node.finish(node.transport.send(peer, Lane::header, word), "a short send");
-      node.finish(node.transport.receive(peer, Lane::section, answer), "the go-ahead");
-      const Ticket in = node.transport.receive(peer, Lane::payload, big_in);
-      node.finish(node.transport.send(peer, Lane::payload, big), "the long send");
+      node.finish(node.transport.receive(peer, Lane::payload, word), "a short receive");
+      node.finish(node.transport.send(peer, Lane::payload, word), "a short send");
+      node.finish(node.transport.receive(peer, Lane::sum, answer), "the go-ahead");
+      const Ticket in = node.transport.receive(peer, Lane::section, big_in);
+      node.finish(node.transport.send(peer, Lane::section, big), "the long send");
       node.finish(in, "the long receive");
     }
     node.expect(big_in == big, "the long message is wrong");
@@ -167,6 +167,37 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: a promoted receive runs into the deadline,
         node.expect(node.transport.error().message.find("rank 1 (device-b)") != std::string::npos, "unnamed");
         node.expect(node.transport.lost_rank() == 1, "lost_rank");
         node.expect(!node.transport.healthy(), "a failed transport is not healthy");
+      },
+      false);
+  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+}
+
+/// Rank 0 alone waits for rank 2, which stays silent; rank 1 has no business with it.
+TEST_CASE_TEMPLATE_DEFINE("Transport: whom one rank lost is told to the others, and to the lost one", Net,
+                          transport_last_words) {
+  Net net(Net::deadline);
+  const auto complaints = play_group(
+      net, 3,
+      [](Node& node) {
+        std::array<std::byte, 16> in{};
+        if (node.rank() == 0) {
+          node.expect(node.wait(node.transport.receive(2, Lane::facts, in)) == Progress::failed,
+                      "no failure");
+        } else {
+          const auto look = [&] { return node.transport.healthy() ? Progress::pending : Progress::failed; };
+          node.expect(node.wait(look) == Progress::failed, "no failure");
+        }
+        const std::string& message = node.transport.error().message;
+        if (node.rank() == 2) {
+          node.expect(message == "rank 0 (device-a) gave this device up as lost" ||
+                          message == "rank 1 (device-b) gave this device up as lost",
+                      message);
+        } else {
+          node.expect(node.transport.lost_rank() == 2, message);
+          node.expect(node.transport.error().code == ErrorCode::timed_out, message);
+        }
+        if (node.rank() == 1)
+          node.expect(message == "rank 2 (device-c) was lost, says rank 0 (device-a)", message);
       },
       false);
   CHECK_MESSAGE(complaints.empty(), joined(complaints));
@@ -399,18 +430,19 @@ TEST_CASE_TEMPLATE_DEFINE("Aggregation: sum has the same bits on every rank and 
   aggregations_agree<double, Net>("sum", 1e-14);
 }
 
-#define RIVULET_TRANSPORT_SUITE(Net)                  \
-  TEST_CASE_TEMPLATE_INVOKE(transport_sizes, Net);    \
-  TEST_CASE_TEMPLATE_INVOKE(transport_order, Net);    \
-  TEST_CASE_TEMPLATE_INVOKE(transport_lanes, Net);    \
-  TEST_CASE_TEMPLATE_INVOKE(transport_ahead, Net);    \
-  TEST_CASE_TEMPLATE_INVOKE(transport_promote, Net);  \
-  TEST_CASE_TEMPLATE_INVOKE(transport_slow, Net);     \
-  TEST_CASE_TEMPLATE_INVOKE(transport_close, Net);    \
-  TEST_CASE_TEMPLATE_INVOKE(transport_bye, Net);      \
-  TEST_CASE_TEMPLATE_INVOKE(transport_counters, Net); \
-  TEST_CASE_TEMPLATE_INVOKE(transport_views, Net);    \
-  TEST_CASE_TEMPLATE_INVOKE(aggregation_gather, Net); \
+#define RIVULET_TRANSPORT_SUITE(Net)                    \
+  TEST_CASE_TEMPLATE_INVOKE(transport_sizes, Net);      \
+  TEST_CASE_TEMPLATE_INVOKE(transport_order, Net);      \
+  TEST_CASE_TEMPLATE_INVOKE(transport_lanes, Net);      \
+  TEST_CASE_TEMPLATE_INVOKE(transport_ahead, Net);      \
+  TEST_CASE_TEMPLATE_INVOKE(transport_promote, Net);    \
+  TEST_CASE_TEMPLATE_INVOKE(transport_last_words, Net); \
+  TEST_CASE_TEMPLATE_INVOKE(transport_slow, Net);       \
+  TEST_CASE_TEMPLATE_INVOKE(transport_close, Net);      \
+  TEST_CASE_TEMPLATE_INVOKE(transport_bye, Net);        \
+  TEST_CASE_TEMPLATE_INVOKE(transport_counters, Net);   \
+  TEST_CASE_TEMPLATE_INVOKE(transport_views, Net);      \
+  TEST_CASE_TEMPLATE_INVOKE(aggregation_gather, Net);   \
   TEST_CASE_TEMPLATE_INVOKE(aggregation_sum, Net)
 
 }  // namespace rivulet::testing

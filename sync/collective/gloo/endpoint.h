@@ -16,12 +16,12 @@
 #include "sync/collective/gloo_transport.h"
 
 // Threads of one view:
-//   train    posts sends and receives, reads atomics
-//   comm     connects; then, every 20 ms or when a chunk broke, feels every peer's pulse and looks at the
-//   progress
-//            deadline; on the first failure tells the others, takes all down, then lets the owner see it
+//   train    posts sends and receives, reads atomics.
+//   comm     connects. Then, every 20 ms or when a chunk broke, it feels every peer's pulse and looks at the
+//            progress deadline. On the first failure it tells the others, takes all down, then lets the
+//            owner see it.
 //   waiters  one for all sends, one per peer and lane for receives, made when first used: lanes stay
-//            independent, and an open receive for the next round holds up nobody
+//            independent, and an open receive for the next round holds up nobody.
 namespace rivulet::sync::gloo_door {
 
 /// What the threads know of one peer.

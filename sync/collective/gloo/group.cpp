@@ -192,7 +192,7 @@ Pulse GlooGroup::pulse(std::uint32_t peer) {
 void GlooGroup::say(const Obituary& last_words) {
   said_.assign(1, {last_words.rank, static_cast<std::uint32_t>(last_words.code) + 1});
   for (std::uint32_t peer = 0; peer < sentinels_.size(); ++peer) {
-    if (peer == rank_ || peer == last_words.rank) continue;
+    if (peer == rank_) continue;
     try {
       farewells_.push_back(post(true, peer, sentinel_tag, said_.data(), sizeof(LastWords)));
     } catch (const std::exception&) {

@@ -1,0 +1,35 @@
+#include "stream/kafka/committer.h"
+
+#include <fmt/format.h>
+#include <librdkafka/rdkafka.h>
+
+#include <vector>
+
+namespace rivulet::stream::kafka {
+
+Status Committer::commit(const PartitionList& offsets) {
+  if (!client_) {
+    // There is no group session: its time only bounds how long a commit waits for a coordinator that is gone.
+    std::vector<Default> defaults{{"enable.auto.commit", "false"},     {"allow.auto.create.topics", "false"},
+                                  {"socket.keepalive.enable", "true"}, {"reconnect.backoff.max.ms", "2000"},
+                                  {"socket.timeout.ms", "2500"},       {"session.timeout.ms", "2500"},
+                                  {"heartbeat.interval.ms", "1000"}};
+    if (!group_id_.empty()) defaults.emplace_back("group.id", group_id_);
+    if (!client_id_.empty()) defaults.emplace_back("client.id", client_id_);
+    auto client = Client::open(ClientKind::consumer, properties_, defaults, listener_);
+    if (!client) return Error{ErrorCode::source_lost, client.error().message};
+    client_ = std::move(client).value();
+    client_->expect_commits();
+  }
+  const auto code = rd_kafka_commit(client_->handle(), offsets.get(), 1);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ok();
+  return Error{ErrorCode::source_lost, fmt::format("offsets cannot be committed: {}", words_of(code))};
+}
+
+void Committer::serve() {
+  if (!client_) return;
+  if (rd_kafka_message_t* message = rd_kafka_consumer_poll(client_->handle(), 0); message != nullptr)
+    rd_kafka_message_destroy(message);
+}
+
+}  // namespace rivulet::stream::kafka
