@@ -126,13 +126,28 @@ void stopped_broker_holds_nobody(KafkaServer& kafka) {
   auto source = world->open({});
   SourceReader reader(*world, *source);
   REQUIRE(reader.read_to(100, 50));
-  kafka.suspend();
   const NextOffset position[] = {{{0, 0}, 60}};
+  REQUIRE(source->commit(position));  // so that it knows whom to ask
+  CHECK(wait_until(
+      [&] {
+        reader.poll(0);
+        return world->committed({0, 0}) == 60;
+      },
+      10s));
+  auto logs = kafka_log_world(kafka.brokers(), "rivulet.stopped.control");
+  auto log = logs.open();
+  REQUIRE(log->append(log_bytes("before")));
+  CHECK(read_log(logs, *log, 1).size() == 1);
+  kafka.suspend();
   REQUIRE(source->commit(position));
+  REQUIRE(log->append(log_bytes("after")));
   const RealClock clock;
   const TimePoint start = clock.now();
   source.reset();
   CHECK(clock.now() - start < 5s);
+  const TimePoint middle = clock.now();
+  log.reset();
+  CHECK(clock.now() - middle < 3s);
   kafka.resume();
 }
 
