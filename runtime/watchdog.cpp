@@ -59,7 +59,7 @@ void Watchdog::State::run() {
     last_look = now;
     spared = late && !spared;
     if (spared) continue;
-    if (const auto why = stalled(now)) dump_stacks_and_exit(*why, deadline / 2);
+    if (const auto why = stalled(now)) dump_stacks_and_exit(*why, deadline / 4);
   }
 }
 
