@@ -27,7 +27,7 @@ struct DeviceSummary {
   std::string digest;
 };
 
-/// What `demo --json`, `simulate --json` and `run --json` print as the last line of stdout.
+/// What --json makes a command that trains print as the last line of stdout.
 struct Summary {
   std::uint64_t rounds = 0;                          ///< applied rounds
   std::optional<double> accuracy;                    ///< held-out if measured, else prequential

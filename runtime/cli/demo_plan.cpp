@@ -166,7 +166,7 @@ classes = 10
 
 [train]
 loss      = "cross_entropy"
-optimizer = {{ name = "sgd", lr = 0.05, momentum = 0.9 }}
+optimizer = {{ name = "sgd", lr = 0.02, momentum = 0.9 }}
 
 [log]
 format = "logfmt"

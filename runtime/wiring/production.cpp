@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "core/rng.h"
+#include "rivulet_version.h"
 #include "runtime/evaluator.h"
 #include "runtime/http/http_server.h"
 #include "runtime/metrics/prometheus_sink.h"
@@ -219,6 +220,11 @@ Status add_http(Process& p, const Config& config) {
 }
 
 void say_who_we_are(Process& p, const Config& config) {
+  p.metrics
+      ->gauge("build_info", {{"version", RIVULET_VERSION},
+                             {"revision", RIVULET_REVISION},
+                             {"librdkafka", stream::kafka_client_version()}})
+      .set(1);
   p.metrics
       ->gauge("device_info",
               {{"device", config.device.id}, {"model", config.model.name}, {"rivulet_job", config.job.name}})
