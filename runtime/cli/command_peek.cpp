@@ -179,8 +179,9 @@ class PeekCommand final : public Command {
   ExitCode execute(Terminal& terminal) override {
     const auto start = start_of(flags_.from);
     if (!start) return complain(terminal, start.error());
-    // A job needs a name; to look at a topic its name does not matter.
+    // A job needs a name and a model that this build has; to look at a topic they do not matter.
     if (config_.file().empty()) config_.set_key("job.name", "\"peek\"");
+    if (config_.file().empty()) config_.set_key("model.name", "\"linear\"");
     config_.set_key("source.topics", "[" + toml_string(flags_.topic) + "]");
     config_.set_key("source.partitions", "[0]");
     const auto loaded = load_or_complain(config_, terminal);

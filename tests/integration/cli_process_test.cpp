@@ -79,7 +79,8 @@ TEST_CASE("Program: wrong usage is exit 2, a wrong configuration 78 with place a
 TEST_CASE("Program: a broker that is not there is exit 69 within seconds, and named") {
   const TempDir folder;
   const auto address = "127.0.0.1:" + std::to_string(free_port());
-  const auto file = folder.write("device.toml", "version = 1\n[job]\nname = \"t\"\n").string();
+  const auto file =
+      folder.write("device.toml", "version = 1\n[job]\nname = \"t\"\n[model]\nname = \"linear\"\n").string();
   const auto said = rivulet_run({"validate", file, "--environment", "--brokers", address, "--topic", "t",
                                  "--http", "off", "--data-dir", (folder.path() / "data").string()},
                                 30s);

@@ -55,7 +55,7 @@ TEST_CASE("Demo: devices and rates fit each other or are refused") {
 TEST_CASE("Demo: the file it writes is a valid configuration with the numbers it said") {
   const testing::TempDir folder;
   auto options = options_in(folder);
-  options.model = "mlp";
+  options.model = "linear";
   options.seed = 7;
   auto made = plan_demo(options);
   REQUIRE(made);
@@ -70,7 +70,7 @@ TEST_CASE("Demo: the file it writes is a valid configuration with the numbers it
   CHECK(loaded.config.job.name == "demo");
   CHECK(loaded.config.job.devices == 4);
   CHECK(loaded.config.job.seed == 7);
-  CHECK(loaded.config.model.name == "mlp");
+  CHECK(loaded.config.model.name == "linear");
   CHECK(loaded.config.source.topics == std::vector<std::string>{"mnist"});
   CHECK(loaded.config.decode.shape == std::vector<std::int64_t>{1, 28, 28});
 }
