@@ -68,7 +68,7 @@ Result<bool> Opening::attempt(rd_kafka_s* client, Duration patience, const std::
     if (!marks) {
       // librdkafka believes its cached metadata: a partition that had no leader when it looked stays without
       // one until somebody asks for metadata again.
-
+      topics_checked_ = false;
       return not_yet(fmt::format("{}: no leader answers: {}", name_of(partition), marks.error().message));
     }
     const auto start = start_of(partition, marks.value());

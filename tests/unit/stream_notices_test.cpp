@@ -1,0 +1,51 @@
+#include <doctest/doctest.h>
+
+#include "core/metrics.h"
+#include "stream/kafka/notices.h"
+
+using namespace rivulet;
+using namespace rivulet::stream::kafka;
+using namespace std::chrono_literals;
+
+namespace {
+constexpr int transport = -195;         // RD_KAFKA_RESP_ERR__TRANSPORT
+constexpr int all_brokers_down = -187;  // RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN
+constexpr int not_authorized = 29;      // RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED
+}  // namespace
+
+TEST_CASE("Notices: a client that complains all the time is heard at once and then every five seconds") {
+  NullMetrics metrics;
+  Notices notices("kafka:9092", metrics);
+  CHECK_FALSE(notices.take(TimePoint(1s)).has_value());
+  int heard = 0;
+  for (int tenth = 10; tenth < 310; ++tenth) {
+    notices.client_error(transport, "Connection refused");
+    notices.client_error(all_brokers_down, "1/1 brokers are down");
+    const auto notice = notices.take(TimePoint(100ms * tenth));
+    if (!notice) continue;
+    ++heard;
+    CHECK(notice->code == ErrorCode::source_lost);
+    CHECK(notice->message == "no broker of kafka:9092 can be reached (Connection refused)");
+  }
+  CHECK(heard == 6);
+}
+
+TEST_CASE("Notices: one broken connection is counted but not worth a sentence; a missing right is final") {
+  NullMetrics metrics;
+  Notices notices("kafka:9092", metrics);
+  notices.client_error(transport, "Disconnected");
+  CHECK_FALSE(notices.take(TimePoint(1s)).has_value());
+  CHECK(notices.last_words() == "Disconnected");
+  CHECK(notices.hopeless().empty());
+  notices.record_error(not_authorized, "topic \"t\", partition 0: Topic authorization failed");
+  CHECK(notices.hopeless() == "topic \"t\", partition 0: Topic authorization failed");
+}
+
+TEST_CASE("Notices: commits are silent unless they fail") {
+  NullMetrics metrics;
+  Notices notices("kafka:9092", metrics);
+  notices.committed(0);
+  CHECK_FALSE(notices.take(TimePoint(1s)).has_value());
+  notices.committed(16);
+  CHECK(notices.take(TimePoint(1s))->message.find("a commit failed: ") == 0);
+}
