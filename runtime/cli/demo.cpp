@@ -15,7 +15,8 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr auto broker_deadline = std::chrono::seconds(30);
+constexpr auto broker_deadline = std::chrono::seconds(30);  ///< for our own broker to start
+constexpr auto answer_deadline = std::chrono::seconds(8);   ///< for a broker that should be there
 constexpr auto forming_deadline = std::chrono::seconds(60);
 constexpr double end_slack_s = 20;   ///< a device may take this long to end after its time
 constexpr double rate_window_s = 3;  ///< rows/s are over this long
@@ -75,7 +76,7 @@ Result<Child> Demo::start_child(const std::string& name, std::vector<std::string
 Status Demo::start_broker() {
   if (!plan_.embedded) {
     return stream::create_topic({{"bootstrap.servers", plan_.brokers}}, plan_.topic,
-                                static_cast<int>(plan_.devices()), broker_deadline);
+                                static_cast<int>(plan_.devices()), answer_deadline);
   }
   auto child = start_child("broker", broker_arguments(plan_));
   if (!child) return child.error();

@@ -6,6 +6,8 @@
 #include <array>
 #include <memory>
 
+#include "stream/kafka/client.h"
+
 namespace rivulet::stream {
 namespace {
 
@@ -43,12 +45,12 @@ Result<Client> make_client(const Properties& properties) {
   return Error{ErrorCode::invalid_config, text.data()};
 }
 
-Status judge(const Event& event, const std::string& topic) {
+Status judge(const Event& event, const std::string& topic, const std::string& silence) {
   const auto* result = event ? rd_kafka_event_CreateTopics_result(event.get()) : nullptr;
-  if (result == nullptr) return unavailable(topic, "the broker did not answer");
-  if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+  const auto error = event ? rd_kafka_event_error(event.get()) : RD_KAFKA_RESP_ERR__TIMED_OUT;
+  if (result == nullptr || error == RD_KAFKA_RESP_ERR__TIMED_OUT) return unavailable(topic, silence.c_str());
+  if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
     return unavailable(topic, rd_kafka_event_error_string(event.get()));
-  }
   std::size_t count = 0;
   const auto* const* topics = rd_kafka_CreateTopics_result_topics(result, &count);
   if (count != 1) return unavailable(topic, "the broker said nothing about it");
@@ -82,7 +84,9 @@ Status create_topic(const Properties& properties, const std::string& topic, int 
   rd_kafka_NewTopic_t* list[] = {wanted.get()};
   rd_kafka_CreateTopics(client.value().get(), list, 1, options.get(), queue.get());
   const Event event(rd_kafka_queue_poll(queue.get(), ms + 1000));
-  return judge(event, topic);
+  return judge(event, topic,
+               fmt::format("no broker answered at {} within {:.0f} s", kafka::brokers_of(properties),
+                           to_seconds(deadline)));
 }
 
 }  // namespace rivulet::stream

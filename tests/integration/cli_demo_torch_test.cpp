@@ -147,8 +147,9 @@ TEST_CASE("Demo: a device that dies is named with its last words, and everything
 TEST_CASE("Demo: a broker that is not there is said within seconds") {
   const auto address = "127.0.0.1:" + std::to_string(free_port());
   auto demo = start_demo({"--brokers", address});
-  const auto ended = demo->wait(30s);
+  const auto ended = demo->wait(20s);
   REQUIRE(ended);
   CHECK(ended->code == 69);
   CHECK(contains(demo->errors(), "cannot create topic rivulet-demo-"));
+  CHECK(contains(demo->errors(), "no broker answered at " + address));
 }
