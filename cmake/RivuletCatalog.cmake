@@ -3,6 +3,8 @@
 # writes a file that defines `std::span<const Entry* const> name() noexcept` over `const Entry decoder_raw`, ...
 function(rivulet_catalog)
   cmake_parse_arguments(arg "" "OUT;NAMESPACE;FUNCTION;TYPE;HEADER;PREFIX" "SOURCES" ${ARGN})
+  # Parts of one kind look alike inside (each has its `make` or `propose`): they stay apart in a unity build.
+  set_source_files_properties(${arg_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   set(names "")
   foreach(source IN LISTS arg_SOURCES)
     get_filename_component(stem ${source} NAME_WE)

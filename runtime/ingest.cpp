@@ -134,10 +134,12 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
 
 /// The cursor after a record's last row is the next record, so that intervals of neighbours touch.
 void Ingest::finish_record(const Record& record) {
-  if (newest_amendable_) parts_.rows.amend_newest({record.offset + 1, 0});
+  if (newest_amendable_) {
+    parts_.rows.amend_newest({record.offset + 1, 0});
+    decoded_rows_.add(1);
+  }
   newest_amendable_ = false;
   opened_ = false;
-  decoded_rows_.add(1);
 }
 
 void Ingest::commit_if_due(TimePoint now) {

@@ -132,6 +132,7 @@ class Worker final : public Agent {
   enum class Fate : std::uint8_t { trained, dropped, looked_at };
   void settle_batch(Fate fate);
   void keep_pending(Fate fate);
+  [[nodiscard]] bool dry_run_is_over() const;
   Status refresh_digest();
   void account_round();
   void count_mode();
@@ -154,6 +155,8 @@ class Worker final : public Agent {
   std::unique_ptr<buffer::Batch> batch_;
   std::optional<devices::ModelState> local_;  ///< private parameters while local steps are pending
   std::uint32_t rows_since_sync_ = 0;
+  std::uint64_t looked_rows_ = 0;    ///< of a dry run, whose state counts nothing
+  std::uint64_t looked_rounds_ = 0;  ///< of a dry run
   std::vector<RowInterval>
       pending_;  ///< used by rounds that did not aggregate, announced by the next that does
   std::vector<RowInterval> announced_;  ///< in this round's facts: pending_ and the batch's
@@ -163,7 +166,6 @@ class Worker final : public Agent {
   bool incomplete_ = false;
   devices::StepReport report_;
   Digest digest_;
-  bool digest_known_ = false;
   std::uint64_t round_in_view_ = 0;
   TimePoint round_ended_{};
   TimePoint entered_{};

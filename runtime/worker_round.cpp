@@ -81,7 +81,8 @@ sync::Facts Worker::my_facts(TimePoint now) {
   f.rows_max = std::min(batch_->rows_max(), parts_.rows.capacity());
   const double seconds = to_seconds(now - training_since_);
   const bool time_is_up = config_.stop_after.seconds > 0 && seconds >= config_.stop_after.seconds;
-  f.flags = (parts_.stop.load() > 0 ? sync::flag_leaving : 0U) | (time_is_up ? sync::flag_stop : 0U) |
+  f.flags = (parts_.stop.load() > 0 ? sync::flag_leaving : 0U) |
+            (time_is_up || dry_run_is_over() ? sync::flag_stop : 0U) |
             (batch_finite_ ? 0U : sync::flag_nonfinite) | (incomplete_ ? sync::flag_incomplete : 0U) |
             (config_.dry_run ? sync::flag_dry_run : 0U);
   if (round_in_view_ % config_.digest_every == 0) {
@@ -101,12 +102,22 @@ sync::FactsSection Worker::my_section() const {
   return section;
 }
 
+/// A dry run applies nothing, so the plan never sees its limits reached: this round's rows are looked at
+/// last.
+bool Worker::dry_run_is_over() const {
+  const auto& limit = config_.stop_after;
+  if (!config_.dry_run || batch_->rows() == 0) return false;
+  return (limit.rows > 0 && looked_rows_ + batch_->rows() >= limit.rows) ||
+         (limit.rounds > 0 && looked_rounds_ + 1 >= limit.rounds);
+}
+
+/// Computed from the memory in every digest round, also when no round was applied since the last: what
+/// changed by itself is what the digest is for.
 Status Worker::refresh_digest() {
-  if (digest_known_ || round_in_view_ % config_.digest_every != 0) return ok();
+  if (round_in_view_ % config_.digest_every != 0) return ok();
   auto digest = digest_of(parts_.state, parts_.device);
   if (!digest) return digest.error();
   digest_ = digest.value();
-  digest_known_ = true;
   parts_.status.set_digest(digest_.hex());
   return ok();
 }
@@ -127,7 +138,11 @@ Status Worker::carry_out_plan() {
       if (auto stepped = local_step(); !stepped) return stepped;
       keep_pending(Fate::trained);
       return ok();
-    case Mode::skip: keep_pending(Fate::looked_at); return ok();
+    case Mode::skip:
+      looked_rows_ += batch_->own_rows();
+      looked_rounds_ += batch_->own_rows() > 0 ? 1 : 0;
+      keep_pending(Fate::looked_at);
+      return ok();
     case Mode::hold:
       if (!batch_finite_) keep_pending(Fate::dropped);
       return ok();
@@ -183,7 +198,6 @@ Status Worker::apply_agreed() {
   if (auto applied = plan.mode == Mode::gradients ? apply_gradients() : apply_parameters(); !applied)
     return applied;
   ++parts_.state.step;
-  digest_known_ = false;
   fold_table(true);
   settle_batch(Fate::trained);
   if (parts_.status.first_step_s.load() < 0)
@@ -291,7 +305,8 @@ void Worker::account_round() {
   status.group_rows.store(parts_.state.rows);
   status.seconds_training.store(to_seconds(now - training_since_));
   status.rows_waiting.store(parts_.rows.waiting(), std::memory_order_relaxed);
-  if ((mine.flags & sync::flag_digest) != 0) status.digests_compared.fetch_add(table.size());
+  if ((mine.flags & sync::flag_digest) != 0 && table.size() > 1)
+    status.digests_compared.fetch_add(table.size());
   count_bytes();
   measure_state(now);
 }

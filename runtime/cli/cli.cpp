@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* root_footer = R"(Start here:
   rivulet demo                                     watch four devices train one model through Kafka (under a minute)
-  rivulet config init > device.toml                an annotated configuration with every key
+  rivulet config init > device.toml                an annotated configuration to start from
   rivulet validate device.toml --environment       is it right, and is everything there that it needs?
   rivulet run --config device.toml                 one device, training until it is told to stop
 

@@ -15,7 +15,7 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* broker_footer = R"(Examples:
   rivulet broker --job mnist --topic mnist:4        until Ctrl-C; then, elsewhere:
   rivulet feed examples/mnist/data --brokers 127.0.0.1:PORT --topic mnist --rates 400,200 --job mnist --pace
   rivulet run --config device.toml --brokers 127.0.0.1:PORT
@@ -55,7 +55,7 @@ class BrokerCommand final : public Command {
         ->expected(1)
         ->take_all();
     app_->add_flag("--until-eof", until_eof_, "also end when stdin is closed");
-    app_->footer(footer);
+    app_->footer(broker_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 

@@ -11,8 +11,8 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr const char* footer = R"(Examples:
-  rivulet config init > device.toml                 start from an annotated file with every key
+constexpr const char* config_footer = R"(Examples:
+  rivulet config init > device.toml                 an annotated file: the keys that a first job needs
   rivulet config show --config device.toml --origin what counts, and who said so)";
 constexpr const char* init_footer = R"(Examples:
   rivulet config init > device.toml
@@ -27,10 +27,11 @@ class ConfigCommand final : public Command {
  public:
   explicit ConfigCommand(CLI::App& root)
       : app_(root.add_subcommand("config", "write a configuration, or show what counts")),
-        init_(app_->add_subcommand("init", "an annotated configuration with every key and its default")),
+        init_(app_->add_subcommand(
+            "init", "an annotated configuration to start from: keys, defaults, what they mean")),
         show_(app_->add_subcommand("show", "every key with the value that counts")) {
     app_->require_subcommand(1);
-    app_->footer(footer);
+    app_->footer(config_footer);
     init_->add_option("-o,--output", output_, "write to this new file instead of stdout")->type_name("FILE");
     init_->footer(init_footer);
     flags_.add_to(*show_);

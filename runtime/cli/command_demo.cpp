@@ -15,7 +15,7 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* demo_footer = R"(Examples:
   rivulet demo                                    four devices, MNIST at 800, 400, 200 and 100 rows/s, 35 seconds
   rivulet demo --devices 2 --rates 1000,50        very uneven
   rivulet demo --model mlp --seconds 15 --seed 7
@@ -31,7 +31,7 @@ class DemoCommand final : public Command {
       : app_(root.add_subcommand("demo", "watch several devices train one model through Kafka")) {
     app_->add_option("--devices", options_.devices, "how many; 4 if nothing is said")
         ->type_name("N")
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::Range(1, 1024));
     app_->add_option("--rates", options_.rates, "rows per second of each device (800,400,200,100)")
         ->type_name("R[,R...]");
     app_->add_option("--seconds", options_.seconds, "how long to train")
@@ -47,7 +47,7 @@ class DemoCommand final : public Command {
     app_->add_option("--brokers", options_.brokers, "an existing Kafka instead of the embedded broker")
         ->type_name("HOST:PORT");
     app_->add_flag("--json", json_, "last line of stdout: the summary as one object");
-    app_->footer(footer);
+    app_->footer(demo_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 

@@ -8,7 +8,7 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* doctor_footer = R"(Examples:
   rivulet doctor                          what this binary and this machine are
   rivulet doctor --config device.toml     with the data directory and the port of a configuration
   rivulet doctor --json                   one array, for scripts
@@ -22,7 +22,7 @@ class DoctorCommand final : public Command {
             "doctor", "versions, CPU, memory, ports: what this device is and what is wrong with it")) {
     flags_.add_to(*app_, {"--data-dir", "--http"});
     app_->add_flag("--json", json_, "one JSON array");
-    app_->footer(footer);
+    app_->footer(doctor_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 
@@ -36,6 +36,7 @@ class DoctorCommand final : public Command {
     checks.push_back(data_dir_check(loaded.config.device.data_dir));
     checks.push_back(port_check(loaded.config.http.listen));
     print(terminal, checks);
+    if (!flags_.file().empty() && count_errors(loaded.problems) > 0) return ExitCode::configuration;
     const bool failed =
         std::any_of(checks.begin(), checks.end(), [](const Check& c) { return c.level == CheckLevel::fail; });
     return failed ? ExitCode::unavailable : ExitCode::ok;

@@ -16,7 +16,7 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* feed_footer = R"(Examples:
   rivulet feed examples/mnist/data --brokers localhost:9092 --topic mnist --rates 800,400,200,100 --seconds 60
   rivulet feed sensors.jsonl --topic sensors --rates 50 --partitions 2 --repeat
   rivulet feed examples/mnist/data --topic mnist --rates 200 --labels-per-device 2        uneven: two digits each
@@ -140,7 +140,7 @@ class FeedCommand final : public Command {
                                  "play a data set into a topic, at a rate of its own for each partition")) {
     add_target();
     add_timing();
-    app_->footer(footer);
+    app_->footer(feed_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 
@@ -154,6 +154,10 @@ class FeedCommand final : public Command {
     const SignalHandlers handlers(stop);
     const auto fed = play(terminal, *data.value(), config.value(), stop);
     if (!fed) return complain(terminal, fed.error());
+    if (fed.value().records == 0 && stop.load() == 0) {
+      return complain(terminal, Error{ErrorCode::bad_record,
+                                      flags_.data + ": not one record was fed: no data, or only rates of 0"});
+    }
     if (flags_.json) {
       terminal.out << result_json(fed.value()) << '\n';
     } else {
@@ -168,6 +172,7 @@ class FeedCommand final : public Command {
     app_->add_option("data", flags_.data, "what to play")->required()->type_name("DATA");
     app_->add_option("-b,--brokers", flags_.brokers, "Kafka brokers")
         ->type_name("HOST:PORT,...")
+        ->envname("RIVULET_BROKERS")
         ->capture_default_str();
     app_->add_option("-t,--topic", flags_.topic, "into which topic (it must exist)")
         ->required()

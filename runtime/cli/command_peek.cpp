@@ -20,7 +20,7 @@ namespace rivulet::runtime::cli {
 namespace {
 
 constexpr auto broker_deadline = std::chrono::seconds(10);
-constexpr const char* footer = R"(Examples:
+constexpr const char* peek_footer = R"(Examples:
   rivulet peek mnist --config device.toml --rows 3
   rivulet peek sensors --config examples/sensors-json/device.toml --from latest
   rivulet peek mnist --brokers localhost:9092 --from 1200 --rows 1 --partitions 2
@@ -172,7 +172,7 @@ class PeekCommand final : public Command {
         ->capture_default_str();
     app_->add_option("--partitions", flags_.partitions, "only these")->type_name("P[,P...]");
     app_->add_flag("--json", flags_.json, "one object per row");
-    app_->footer(footer);
+    app_->footer(peek_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 

@@ -10,7 +10,7 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* run_footer = R"(Examples:
   rivulet run --config device.toml
   rivulet run --config job.toml --id device-2 --partitions 1 --data-dir /var/lib/rivulet/2 --http 127.0.0.1:9466
   rivulet run --config device.toml --set batch.tick=200ms --set train.clip_grad_norm=1.0
@@ -32,7 +32,7 @@ class RunCommand final : public Command {
         ->envname("RIVULET_DRY_RUN");
     app_->add_flag("--json", json_, "last line of stdout: the summary as one object")
         ->envname("RIVULET_JSON");
-    app_->footer(footer);
+    app_->footer(run_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 
@@ -59,7 +59,7 @@ class RunCommand final : public Command {
     if (result.exit != ExitCode::ok) terminal.err << "error: " << result.message << '\n';
     if (json_) {
       terminal.out << to_json(result.summary) << '\n';
-    } else if (!result.summary.devices.empty()) {
+    } else if (result.exit == ExitCode::ok || result.summary.rounds > 0) {
       print_summary(result.summary, terminal.out);
       if (!result.state_file.empty()) terminal.out << "  final state: " << result.state_file << '\n';
     }

@@ -14,7 +14,7 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* simulate_footer = R"(Examples:
   rivulet simulate --data examples/mnist/data --rates 800,400,200,100 --stop-after seconds=35
   rivulet simulate --config device.toml --devices 64 --rates 50 --stop-after rounds=200
   rivulet simulate --devices 2 --rates "0:800,15:200 0:100"                a trace for each device, space between
@@ -87,7 +87,7 @@ class SimulateCommand final : public Command {
     config_.without_stream();
     add_job();
     add_world();
-    app_->footer(footer);
+    app_->footer(simulate_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 
@@ -110,7 +110,7 @@ class SimulateCommand final : public Command {
     app_->add_option("--devices", flags_.devices,
                      "devices in the group (job.devices); else one for each rate")
         ->type_name("N")
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::Range(1, 1024));
     app_->add_option("--rates", flags_.rates, "rows per second of each device; may be traces SECOND:RATE,...")
         ->type_name("R[,R...]")
         ->capture_default_str();

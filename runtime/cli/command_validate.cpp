@@ -11,7 +11,7 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* validate_footer = R"(Examples:
   rivulet validate device.toml                    syntax, keys, values, and every librdkafka property
   rivulet validate device.toml --environment      and the broker, topics, data directory and port
   rivulet validate device.toml --json             for CI: one object with problems and checks
@@ -27,7 +27,7 @@ class ValidateCommand final : public Command {
     app_->add_flag("-e,--environment", environment_,
                    "also ask the broker, the topics, the data directory, the port");
     app_->add_flag("--json", json_, "one JSON object");
-    app_->footer(footer);
+    app_->footer(validate_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 

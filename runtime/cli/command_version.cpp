@@ -10,7 +10,7 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* version_footer = R"(Examples:
   rivulet version
   rivulet version --json      for scripts: one object with every version)";
 
@@ -19,7 +19,7 @@ class VersionCommand final : public Command {
   explicit VersionCommand(CLI::App& root)
       : app_(root.add_subcommand("version", "what this binary is made of")) {
     app_->add_flag("--json", json_, "one JSON object");
-    app_->footer(footer);
+    app_->footer(version_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 

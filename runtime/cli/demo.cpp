@@ -15,8 +15,8 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr auto broker_deadline = std::chrono::seconds(30);  ///< for our own broker to start
-constexpr auto answer_deadline = std::chrono::seconds(8);   ///< for a broker that should be there
+constexpr auto start_deadline = std::chrono::seconds(30);  ///< for our own broker to start
+constexpr auto answer_deadline = std::chrono::seconds(8);  ///< for a broker that should be there
 constexpr auto forming_deadline = std::chrono::seconds(60);
 constexpr double end_slack_s = 20;   ///< a device may take this long to end after its time
 constexpr double rate_window_s = 3;  ///< rows/s are over this long
@@ -81,7 +81,7 @@ Status Demo::start_broker() {
   auto child = start_child("broker", broker_arguments(plan_));
   if (!child) return child.error();
   broker_.push_back(std::move(child).value());
-  const auto deadline = clock_.now() + broker_deadline;
+  const auto deadline = clock_.now() + start_deadline;
   while (stop_.load() == 0 && clock_.now() < deadline) {
     const auto line = broker_.front().first_output_line();
     if (line.starts_with(address_prefix)) {

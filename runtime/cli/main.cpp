@@ -3,11 +3,17 @@
 #include <vector>
 
 #include "runtime/cli/command.h"
+#include "runtime/exit_code.h"
 
 extern char** environ;
 
 int main(int argc, char** argv) {
   auto terminal = rivulet::runtime::cli::process_terminal(std::cout, std::cerr, environ);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  return static_cast<int>(rivulet::runtime::cli::run_command_line(arguments, terminal));
+  const auto exit = rivulet::runtime::cli::run_command_line(arguments, terminal);
+  if (!std::cout.flush()) {  // a full disk behind a redirection
+    std::cerr << "error: cannot write to standard output\n";
+    return static_cast<int>(rivulet::runtime::ExitCode::failure);
+  }
+  return static_cast<int>(exit);
 }

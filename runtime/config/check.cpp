@@ -115,7 +115,11 @@ class Checks {
   void brokers() {
     const Names keys{"source.kafka.properties.bootstrap.servers",
                      "source.kafka.properties.metadata.broker.list"};
-    if (written_.contains(keys[0]) || written_.contains(keys[1])) return;
+    const auto& properties = c_.source.kafka_properties;
+    const bool named = std::any_of(properties.begin(), properties.end(), [](const auto& p) {
+      return (p.first == "bootstrap.servers" || p.first == "metadata.broker.list") && !p.second.empty();
+    });
+    if (named) return;
     if (c_.source.type == "kafka") {
       wrong({keys[0]}, "'" + keys[0] + "' is required for source.type = 'kafka'");
     } else if (c_.job.devices > 1) {
@@ -216,9 +220,11 @@ class Checks {
       wrong({"http.listen"},
             fmt::format("'http.listen' is '{}', must be HOST:PORT, [IPV6]:PORT or off", text));
     } else if (host != "localhost" && host != "[::1]" && !host.starts_with("127.")) {
-      wrong({"http.listen"},
-            fmt::format("'http.listen' is '{}': others can read it, there is no token in this version", text),
-            true);
+      wrong(
+          {"http.listen"},
+          fmt::format("'http.listen' is '{}', not a loopback address: others could read it, and there is no "
+                      "token in this version",
+                      text));
     }
   }
 

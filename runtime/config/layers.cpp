@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -187,13 +188,19 @@ void warn_unknown_variable(const std::string& name, Problems& problems) {
 
 void add_file(const std::string& path, Settings& settings, std::map<std::string, KeyPlace>& places,
               Problems& problems) {
-  std::ifstream file(path, std::ios::binary);
+  std::error_code trouble;
+  const auto status = std::filesystem::status(path, trouble);
+  const bool regular = std::filesystem::is_regular_file(status);
+  std::ifstream file;
   std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file) {
+  if (regular) file.open(path, std::ios::binary);
+  if (regular && file && file.peek() != std::ifstream::traits_type::eof()) text << file.rdbuf();
+  if (!regular || !file.is_open() || file.bad()) {
     Problem problem;
     problem.file = path;
-    problem.message = "cannot read this file";
+    problem.message = !std::filesystem::exists(status) ? "there is no such file"
+                      : !regular                       ? "this is not a file"
+                                                       : "cannot read this file";
     problems.push_back(std::move(problem));
     return;
   }

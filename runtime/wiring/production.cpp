@@ -1,15 +1,13 @@
 // The wiring of a real device: real clock, real stream, real wires, one thread per agent.
-#include <sys/resource.h>
-#include <sys/stat.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdio>
-#include <filesystem>
 #include <fstream>
 
 #include "core/rng.h"
 #include "rivulet_version.h"
+#include "runtime/data_dir.h"
 #include "runtime/evaluator.h"
 #include "runtime/http/http_server.h"
 #include "runtime/metrics/prometheus_sink.h"
@@ -55,15 +53,6 @@ bool has_brokers(const Config& config) {
   for (const auto& [key, value] : config.source.kafka_properties)
     if (key == "bootstrap.servers" || key == "metadata.broker.list") return !value.empty();
   return false;
-}
-
-Status make_data_dir(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) return Error{ErrorCode::invalid_config, "device.data_dir " + path + ": " + error.message()};
-  if (access(path.c_str(), W_OK) != 0)
-    return Error{ErrorCode::invalid_config, "device.data_dir " + path + " is not writable"};
-  return ok();
 }
 
 Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, const Clock& clock,
@@ -130,6 +119,7 @@ Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alon
 
 /// What outlives the node and what the node refers to, in order of construction.
 struct Process {
+  DataDir data_dir;
   RealClock clock;
   std::unique_ptr<PrometheusSink> metrics = make_prometheus_sink();
   std::unique_ptr<Logger> log;
@@ -153,14 +143,16 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
   auto log = make_logger(config.log.level, config.log.format, *p.metrics);
   if (!log) return log.error();
   p.log = std::move(log).value();
-  if (auto made = make_data_dir(config.device.data_dir); !made) return made;
+  if (auto taken = p.data_dir.take(config.device.data_dir); !taken) return taken;
   auto source = open_source(config, p.clock, *p.metrics);
   if (!source) return source.error();
   auto ordered = open_log(config, p.memory_log);
   if (!ordered) return ordered.error();
   auto wires = open_wires(config, p.alone, p.clock, p.comm_beat_ns);
   if (!wires) return wires.error();
-  auto decisions = open_decision_log(config.device.data_dir + "/decisions.jsonl", decision_log_bytes);
+  auto decisions = options.dry_run
+                       ? Result<std::unique_ptr<DecisionLog>>(make_null_decision_log())
+                       : open_decision_log(config.device.data_dir + "/decisions.jsonl", decision_log_bytes);
   if (!decisions) return decisions.error();
   auto node = Node::build(loaded, options, catalog,
                           NodeOutside{.ingest_clock = p.clock,
@@ -202,12 +194,24 @@ Status add_evaluator(Process& p, const LoadedConfig& loaded, const Catalog& cata
   return ok();
 }
 
+/// True while every thread of this process has stepped within `limit`; the broker has no say in it.
+bool all_alive(const Process& p, Duration limit, std::string& why) {
+  const std::int64_t now = p.clock.now().time_since_epoch().count();
+  const auto stuck = [&](const char* name, std::int64_t beat) {
+    if (beat == 0 || now - beat <= limit.count()) return false;  // 0: not started yet, or ended
+    why = fmt::format("thread {} has not moved for {:.1f} s", name, static_cast<double>(now - beat) / 1e9);
+    return true;
+  };
+  return !stuck("ingest", p.ingest_thread.beat_ns()) && !stuck("train", p.train_thread.beat_ns()) &&
+         !stuck("comm", p.comm_beat_ns.load(std::memory_order_relaxed));
+}
+
 Status add_http(Process& p, const Config& config) {
   if (config.http.listen == "off" || config.http.listen.empty()) return ok();
   const NodeStatusText text{config.device.id, config.job.name, config.model.name};
   HttpServer::Pages pages;
   pages.metrics = [&p] { return p.metrics->scrape(); };
-  pages.live = [](std::string&) { return true; };
+  pages.live = [&p, limit = config.watchdog.deadline](std::string& why) { return all_alive(p, limit, why); };
   pages.ready = [&p](std::string& why) {
     why = p.node->status().phrase();
     return p.node->status().world.load() > 0;
@@ -283,7 +287,8 @@ RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& optio
   const auto& error = p.node->worker().ending().error;
   s.parameters_equal = !error || error->code != ErrorCode::diverged;
   s.devices.push_back(std::move(device));
-  if (!options.dry_run && digest) {
+  const bool trained = s.rounds > 0;  // an untrained state must not replace the file of an earlier run
+  if (!options.dry_run && trained && digest) {
     const std::string path = loaded.config.device.data_dir + "/final.state";
     if (auto written = write_state_file(path, loaded.config.model.name, p.node->state(), digest.value());
         written)
@@ -332,10 +337,10 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
   if (p.evaluator) p.evaluate_thread.start(*p.evaluator, p.clock);
   watchdog.start();
   const auto broken = wait_for_end(p, leave, stop);
-  watchdog.stop();
   p.train_thread.join();
   p.ingest_thread.stop();
   p.ingest_thread.join();
+  watchdog.stop();
   p.evaluate_thread.stop();
   p.evaluate_thread.join();
   if (!options.dry_run) commit_the_rest(p);

@@ -174,6 +174,10 @@ int to_ms(Duration d) noexcept {
       std::clamp<std::int64_t>(std::chrono::ceil<milliseconds>(d).count(), 0, 86'400'000));
 }
 
+void DestroyMessage::operator()(rd_kafka_message_s* message) const noexcept {
+  rd_kafka_message_destroy(message);
+}
+
 PartitionList::PartitionList() : list_(rd_kafka_topic_partition_list_new(4)) {}
 PartitionList::~PartitionList() {
   rd_kafka_topic_partition_list_destroy(list_);

@@ -11,6 +11,7 @@
 #include "core/time.h"
 #include "stream/open.h"
 
+struct rd_kafka_message_s;
 struct rd_kafka_s;
 struct rd_kafka_topic_partition_list_s;
 
@@ -83,6 +84,12 @@ bool is_embedded(rd_kafka_s* client);
 Properties for_embedded(const Properties& properties);
 
 int to_ms(Duration d) noexcept;  ///< rounded up, 0 .. one day
+
+/// A record as librdkafka lends it; given back with this object.
+struct DestroyMessage {
+  void operator()(rd_kafka_message_s* message) const noexcept;
+};
+using Message = std::unique_ptr<rd_kafka_message_s, DestroyMessage>;
 
 /// A list of partitions for librdkafka's calls.
 class PartitionList {

@@ -18,12 +18,7 @@ namespace {
 
 using namespace kafka;
 
-struct DestroyMessage {
-  void operator()(rd_kafka_message_t* message) const noexcept { rd_kafka_message_destroy(message); }
-};
-using Message = std::unique_ptr<rd_kafka_message_t, DestroyMessage>;
-
-constexpr Default consumer_defaults[] = {
+constexpr Default log_reader_defaults[] = {
     {"auto.offset.reset", "error"},        {"enable.auto.commit", "false"},
     {"enable.auto.offset.store", "false"}, {"check.crcs", "true"},
     {"socket.keepalive.enable", "true"},   {"reconnect.backoff.max.ms", "2000"},
@@ -180,7 +175,7 @@ Status KafkaLog::connect_consumer(const Properties& properties) {
   // group, so that access rules need no second entry.
   std::string group = config_.topic;
   if (group.ends_with(".control")) group.erase(group.size() - 8);
-  std::vector<Default> defaults(std::begin(consumer_defaults), std::end(consumer_defaults));
+  std::vector<Default> defaults(std::begin(log_reader_defaults), std::end(log_reader_defaults));
   defaults.emplace_back("group.id", group);
   if (!config_.client_id.empty()) defaults.emplace_back("client.id", config_.client_id);
   consumer_.reset();

@@ -15,23 +15,18 @@ namespace {
 
 using namespace kafka;
 
-struct DestroyMessage {
-  void operator()(rd_kafka_message_t* message) const noexcept { rd_kafka_message_destroy(message); }
-};
-using Message = std::unique_ptr<rd_kafka_message_t, DestroyMessage>;
-
 /// What a careful consumer sets. Offsets belong to the agreed state, so nothing is committed or reset by
 /// itself.
-constexpr Default consumer_defaults[] = {{"auto.offset.reset", "error"},
-                                         {"enable.auto.commit", "false"},
-                                         {"enable.auto.offset.store", "false"},
-                                         {"enable.partition.eof", "false"},
-                                         {"check.crcs", "true"},
-                                         {"socket.keepalive.enable", "true"},
-                                         {"reconnect.backoff.max.ms", "2000"},
-                                         {"allow.auto.create.topics", "false"},
-                                         {"isolation.level", "read_committed"},
-                                         {"queued.max.messages.kbytes", "16384"}};
+constexpr Default reader_defaults[] = {{"auto.offset.reset", "error"},
+                                       {"enable.auto.commit", "false"},
+                                       {"enable.auto.offset.store", "false"},
+                                       {"enable.partition.eof", "false"},
+                                       {"check.crcs", "true"},
+                                       {"socket.keepalive.enable", "true"},
+                                       {"reconnect.backoff.max.ms", "2000"},
+                                       {"allow.auto.create.topics", "false"},
+                                       {"isolation.level", "read_committed"},
+                                       {"queued.max.messages.kbytes", "16384"}};
 
 class KafkaSource final : public RecordSource {
  public:
@@ -102,9 +97,10 @@ KafkaSource::KafkaSource(const KafkaSourceConfig& config, const Clock& clock, Me
 }
 
 Status KafkaSource::connect(const Properties& properties) {
-  std::vector<Default> defaults(std::begin(consumer_defaults), std::end(consumer_defaults));
+  std::vector<Default> defaults(std::begin(reader_defaults), std::end(reader_defaults));
   // A reader that commits nothing needs no group, but librdkafka's assign() wants one. It is never joined.
-  defaults.emplace_back("group.id", config_.group_id.empty() ? "rivulet.reader" : config_.group_id);
+  const std::string group = config_.group_id.empty() ? "rivulet.reader" : config_.group_id;
+  defaults.emplace_back("group.id", group);
   if (!config_.client_id.empty()) defaults.emplace_back("client.id", config_.client_id);
   client_.reset();
   auto client = Client::open(ClientKind::consumer, properties, defaults, notices_);

@@ -85,7 +85,7 @@ Status create_topic(const Properties& properties, const std::string& topic, int 
   rd_kafka_CreateTopics(client.value().get(), list, 1, options.get(), queue.get());
   const Event event(rd_kafka_queue_poll(queue.get(), ms + 1000));
   return judge(event, topic,
-               fmt::format("no broker answered at {} within {:.0f} s", kafka::brokers_of(properties),
+               fmt::format("{} did not answer that request within {:.0f} s", kafka::brokers_of(properties),
                            to_seconds(deadline)));
 }
 

@@ -1,7 +1,10 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
@@ -220,4 +223,83 @@ TEST_CASE("Program: doctor looks at this machine and this binary") {
     gloo = gloo || check["name"] == "Gloo copies";
   }
   CHECK(gloo);
+}
+
+TEST_CASE("Run: a dry run ends at its limit and leaves nothing behind") {
+  const TempDir folder;
+  const auto config = std::string(RIVULET_SOURCE_DIR) + "/examples/mnist/device.toml";
+  for (const std::string limit : {"rows=300", "rounds=4"}) {
+    INFO(limit);
+    const auto data_dir = folder.path() / limit;
+    const auto out = rivulet_run({"run", "--config", config, "--set", "source.type=synthetic", "--set",
+                                  "source.rate=500", "--set", "model.name=linear", "--devices", "1", "--http",
+                                  "off", "--data-dir", data_dir.string(), "--dry-run", "--stop-after", limit},
+                                 30s);
+    INFO(out.errors);
+    CHECK_FALSE(out.timed_out);
+    CHECK(out.status.code == 0);
+    for (const auto& entry : std::filesystem::directory_iterator(data_dir))
+      CHECK(entry.path().filename() == "lock");
+  }
+}
+
+TEST_CASE(
+    "Run: one data directory belongs to one process, and a failed start leaves the earlier state alone") {
+  const TempDir folder;
+  const auto config = std::string(RIVULET_SOURCE_DIR) + "/examples/mnist/device.toml";
+  const std::vector<std::string> job{"run",
+                                     "--config",
+                                     config,
+                                     "--set",
+                                     "source.type=synthetic",
+                                     "--set",
+                                     "source.rate=500",
+                                     "--set",
+                                     "model.name=linear",
+                                     "--devices",
+                                     "1",
+                                     "--http",
+                                     "off",
+                                     "--data-dir",
+                                     folder.path().string()};
+  const auto with = [&](const std::vector<std::string>& more) {
+    auto all = job;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  REQUIRE(rivulet_run(with({"--stop-after", "rounds=3"}), 30s).status.code == 0);
+  const auto state = folder.path() / "final.state";
+  REQUIRE(std::filesystem::exists(state));
+  const auto written = std::filesystem::last_write_time(state);
+  auto holder = Process::start(rivulet_with(with({})));
+  REQUIRE(holder);
+  std::this_thread::sleep_for(1s);
+  const auto second = rivulet_run(with({"--stop-after", "rounds=3"}), 30s);
+  CHECK(second.status.code == 78);
+  CHECK(contains(second.errors, "is in use by another rivulet run"));
+  holder.value()->send_signal(SIGKILL);
+  REQUIRE(holder.value()->wait(10s));
+  const auto failed =
+      rivulet_run(with({"--set", "source.type=kafka", "--brokers", "127.0.0.1:1", "--topic", "t"}), 30s);
+  CHECK(failed.status.code == 69);
+  CHECK_FALSE(contains(failed.output, "final state"));
+  CHECK(std::filesystem::last_write_time(state) == written);
+}
+
+TEST_CASE("Feed: no record is a failure that names the data") {
+  const TempDir folder;
+  const auto empty = (folder.path() / "empty.jsonl").string();
+  std::ofstream(empty) << "\n";
+  const auto broker = start_broker("j", "t:1");
+  const auto out = rivulet_run({"feed", empty, "--brokers", broker.address, "--topic", "t"}, 30s);
+  CHECK(out.status.code == 1);
+  CHECK(contains(out.errors, empty));
+}
+
+TEST_CASE("Output that cannot be written is a failure") {
+  ProcessOptions options;
+  options.command = {"sh", "-c", "exec \"$0\" version > /dev/full", binary};
+  const auto out = run(options, 10s);
+  CHECK(out.status.code == 1);
+  CHECK(contains(out.errors, "cannot write to standard output"));
 }

@@ -122,3 +122,34 @@ TEST_CASE(
   group->run_until([&] { return group->node(0).state().step > still.rounds; });
   CHECK(group->seconds() <= 30.05 + 0.2 + 0.02);
 }
+
+TEST_CASE("Group: policy fixed waits for full batches of the slowest stream and loses nobody") {
+  auto options = uneven(0);
+  options.rates = {{{0, 100}}, {{0, 50}}, {{0, 20}}, {{0, 5}}};
+  options.stop_after = {.rounds = 4};
+  std::vector<RecordedRound> rounds;
+  runtime::SimulatedParts parts;
+  parts.decisions = [&](std::size_t device) -> std::unique_ptr<runtime::DecisionLog> {
+    if (device == 0) return std::make_unique<RecordingDecisions>(rounds);
+    return runtime::make_null_decision_log();
+  };
+  auto job = linear_job(4);
+  job.config.batch.policy = "fixed";
+  auto group = build_group(job, options, parts);
+  group->run_until([] { return false; });
+  const auto s = group->summary();
+  CHECK(s.parameters_equal);
+  CHECK(s.rounds == 4);
+  CHECK(group->node(0).state().rows == 4 * 4 * 64);
+  // 64 rows at 5 rows/s: 12.8 s a step, whatever the others could do.
+  CHECK(group->seconds() >= 4 * 12.8 - 0.3);
+  CHECK(group->seconds() <= 4 * 12.8 + 3);
+  std::size_t held = 0;
+  for (const auto& r : rounds) {
+    held += r.plan.mode == Mode::hold ? 1 : 0;
+    if (r.plan.mode != Mode::gradients) continue;
+    for (const auto& f : r.table.facts) CHECK(f.rows == 64);
+  }
+  CHECK(held > 4);
+  for (std::size_t i = 0; i < group->size(); ++i) CHECK_FALSE(group->node(i).worker().ending().error);
+}

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration start_deadline = 60s;
 
-std::string variable(const char* name) {
+std::string environment_variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody here changes it
   return value == nullptr ? std::string() : std::string(value);
 }
@@ -59,10 +59,10 @@ constexpr const char* log_settings =
 }  // namespace
 
 fs::path kafka_jars() {
-  fs::path cache = variable("RIVULET_CACHE");
+  fs::path cache = environment_variable("RIVULET_CACHE");
   if (cache.empty()) {
-    const std::string home = variable("XDG_CACHE_HOME");
-    cache = (home.empty() ? fs::path(variable("HOME")) / ".cache" : fs::path(home)) / "rivulet";
+    const std::string home = environment_variable("XDG_CACHE_HOME");
+    cache = (home.empty() ? fs::path(environment_variable("HOME")) / ".cache" : fs::path(home)) / "rivulet";
   }
   return cache / "kafka-3.9.1";
 }

@@ -320,9 +320,10 @@ TEST_CASE("Config: names, addresses and what is required") {
   for (const char* good : {"off", "127.0.0.1:0", "localhost:80", "[::1]:9464"}) {
     CHECK_MESSAGE(one("[http]\nlisten = \"" + std::string(good) + "\"").empty(), good);
   }
-  CHECK(one("[http]\nlisten = \"0.0.0.0:9464\"") ==
-        Lines{"device.toml:9:10: warning: 'http.listen' is '0.0.0.0:9464': others can read it, there is no "
-              "token in this version"});
+  CHECK(
+      one("[http]\nlisten = \"0.0.0.0:9464\"") ==
+      Lines{"device.toml:9:10: error: 'http.listen' is '0.0.0.0:9464', not a loopback address: others could "
+            "read it, and there is no token in this version"});
   CHECK(problems_of("[job]\nname = \"m\"\n[source]\ntype = \"kafka\"\n") ==
         Lines{"device.toml: error: 'source.topics' is required",
               "device.toml: error: 'source.kafka.properties.bootstrap.servers' is required for source.type = "
@@ -342,20 +343,22 @@ TEST_CASE("Config: syntax errors and unreadable files are one problem, not a cas
   CHECK(syntax[0].starts_with("device.toml:2:"));
   const auto missing = load_config(input_of("/nowhere/device.toml"));
   REQUIRE(missing.problems.size() == 1);
-  CHECK(missing.problems[0].text() == "/nowhere/device.toml: error: cannot read this file");
+  CHECK(missing.problems[0].text() == "/nowhere/device.toml: error: there is no such file");
   CHECK_FALSE(missing.usable());
 }
 
 TEST_CASE("Config: every problem is found in one run, errors before warnings, in order of the file") {
-  CHECK(problems_of(
-            "[job]\nnaem = \"a\"\n[http]\nlisten = \"0.0.0.0:1\"\n[batch]\nmin = -1\n[log]\nlevel = 3\n" +
-            base.substr(base.find("[source]"))) ==
-        Lines{"device.toml:2:1: error: unknown key 'job.naem' - did you mean 'name'?",
-              "device.toml:6:7: error: 'batch.min' is -1, must be at least 1",
-              "device.toml:8:9: error: 'log.level' must be a string, not the integer 3",
-              "device.toml: error: 'job.name' is required",
-              "device.toml:4:10: warning: 'http.listen' is '0.0.0.0:1': others can read it, there is no "
-              "token in this version"});
+  CHECK(
+      problems_of(
+          "[job]\nnaem = \"a\"\n[http]\nlisten = \"0.0.0.0:1\"\n[batch]\nmin = -1\n[log]\nlevel = 3\n" +
+          base.substr(base.find("[source]"))) ==
+      Lines{
+          "device.toml:2:1: error: unknown key 'job.naem' - did you mean 'name'?",
+          "device.toml:4:10: error: 'http.listen' is '0.0.0.0:1', not a loopback address: others could read "
+          "it, and there is no token in this version",
+          "device.toml:6:7: error: 'batch.min' is -1, must be at least 1",
+          "device.toml:8:9: error: 'log.level' must be a string, not the integer 3",
+          "device.toml: error: 'job.name' is required"});
 }
 
 TEST_CASE("Config: damaged files give problems, never a crash, and a usable one can be used") {
