@@ -1,5 +1,4 @@
 // The one main of every test program: a suite that checks nothing is a failure, not a success.
-#define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
 #include <atomic>

@@ -1,0 +1,92 @@
+// What does the digest of every round cost (sync.digest_every = 1)? Beside the training step of the same model,
+// interleaved in one process. A round is at least its step, so the share of a round is at most this ratio.
+//   build/release/bench_digest_cost [REPETITIONS]
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+#include "core/check.h"
+#include "core/clock.h"
+#include "core/rng.h"
+#include "devices/device.h"
+#include "devices/trainer.h"
+#include "runtime/agreed_state.h"
+#include "runtime/catalog.h"
+#include "runtime/node.h"
+
+using namespace rivulet;
+
+namespace {
+
+struct Sample {
+  double digest_us;
+  double step_us;
+};
+
+double percentile(std::vector<double> values, double p) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(p * static_cast<double>(values.size() - 1))];
+}
+
+double microseconds(const RealClock& clock, const std::function<bool()>& work) {
+  const auto began = clock.now();
+  RIVULET_CHECK(work(), "a step of the benchmark failed");
+  return to_seconds(clock.now() - began) * 1e6;
+}
+
+std::vector<Sample> measure(const std::string& name, const RowShape& shape, std::size_t rows, int repetitions) {
+  const auto catalog = runtime::builtin_catalog();
+  const auto device = devices::make_host_device();
+  devices::ModelConfig config;
+  config.name = name;
+  config.input = shape.shape;
+  auto trainer = runtime::find_model(catalog, name).value()->make(config, *device).value();
+  runtime::AgreedState state{devices::ModelState::create(trainer->layout(), *device).value(), 0, 0, {}};
+  RIVULET_CHECK(trainer->initialize(state.model, 1), "the model did not start");
+  std::vector<float> features(rows * shape.columns());
+  std::vector<float> targets(rows);
+  Rng rng = Rng::derive(1, "bench");
+  for (auto& f : features) f = static_cast<float>(rng.uniform());
+  for (auto& t : targets) t = static_cast<float>(rng.below(10));
+  const std::size_t count = trainer->layout().contribution();
+  std::vector<float> gradient(count);
+  const BatchView batch{features, targets, rows, {}};
+  const GradientView out{reinterpret_cast<std::byte*>(gradient.data()), count};
+  const RealClock clock;
+  std::vector<Sample> samples;
+  for (int i = 0; i < repetitions; ++i) {
+    const double digest = microseconds(clock, [&] { return bool(runtime::digest_of(state, *device)); });
+    const double step = microseconds(clock, [&] {
+      return trainer->compute_gradients(state.model, batch, out) && trainer->apply(state.model, out, {}, 1.0);
+    });
+    if (i >= repetitions / 10) samples.push_back({digest, step});  // the first are warm-up
+  }
+  return samples;
+}
+
+void report(const char* name, std::size_t rows, const std::vector<Sample>& samples) {
+  std::vector<double> digest;
+  std::vector<double> step;
+  std::vector<double> share;
+  for (const auto& s : samples) {
+    digest.push_back(s.digest_us);
+    step.push_back(s.step_us);
+    share.push_back(100 * s.digest_us / s.step_us);
+  }
+  fmt::print("{:8} {:3} rows  digest {:7.1f} us  step {:9.1f} us  share {:.2f} % (p10 {:.2f}, p90 {:.2f})  n = {}\n",
+             name, rows, percentile(digest, 0.5), percentile(step, 0.5), percentile(share, 0.5),
+             percentile(share, 0.1), percentile(share, 0.9), samples.size());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int repetitions = argc > 1 ? std::atoi(argv[1]) : 200;
+  devices::prepare_process(1);
+  for (const std::size_t rows : {10UL, 80UL}) report("lenet5", rows, measure("lenet5", {{1, 28, 28}, 1}, rows, repetitions));
+  for (const std::size_t rows : {10UL, 80UL}) report("cnn", rows, measure("cnn", {{3, 32, 32}, 1}, rows, repetitions));
+  return 0;
+}
