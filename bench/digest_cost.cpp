@@ -1,5 +1,6 @@
-// What does the digest of every round cost (sync.digest_every = 1)? Beside the training step of the same model,
-// interleaved in one process. A round is at least its step, so the share of a round is at most this ratio.
+// What does the digest of every round cost (sync.digest_every = 1)? Beside the training step of the same
+// model, interleaved in one process. A round is at least its step, so the share of a round is at most this
+// ratio.
 //   build/release/bench_digest_cost [REPETITIONS]
 #include <fmt/format.h>
 
@@ -37,7 +38,8 @@ double microseconds(const RealClock& clock, const std::function<bool()>& work) {
   return to_seconds(clock.now() - began) * 1e6;
 }
 
-std::vector<Sample> measure(const std::string& name, const RowShape& shape, std::size_t rows, int repetitions) {
+std::vector<Sample> measure(const std::string& name, const RowShape& shape, std::size_t rows,
+                            int repetitions) {
   const auto catalog = runtime::builtin_catalog();
   const auto device = devices::make_host_device();
   devices::ModelConfig config;
@@ -76,9 +78,10 @@ void report(const char* name, std::size_t rows, const std::vector<Sample>& sampl
     step.push_back(s.step_us);
     share.push_back(100 * s.digest_us / s.step_us);
   }
-  fmt::print("{:8} {:3} rows  digest {:7.1f} us  step {:9.1f} us  share {:.2f} % (p10 {:.2f}, p90 {:.2f})  n = {}\n",
-             name, rows, percentile(digest, 0.5), percentile(step, 0.5), percentile(share, 0.5),
-             percentile(share, 0.1), percentile(share, 0.9), samples.size());
+  fmt::print(
+      "{:8} {:3} rows  digest {:7.1f} us  step {:9.1f} us  share {:.2f} % (p10 {:.2f}, p90 {:.2f})  n = {}\n",
+      name, rows, percentile(digest, 0.5), percentile(step, 0.5), percentile(share, 0.5),
+      percentile(share, 0.1), percentile(share, 0.9), samples.size());
 }
 
 }  // namespace
@@ -86,7 +89,9 @@ void report(const char* name, std::size_t rows, const std::vector<Sample>& sampl
 int main(int argc, char** argv) {
   const int repetitions = argc > 1 ? std::atoi(argv[1]) : 200;
   devices::prepare_process(1);
-  for (const std::size_t rows : {10UL, 80UL}) report("lenet5", rows, measure("lenet5", {{1, 28, 28}, 1}, rows, repetitions));
-  for (const std::size_t rows : {10UL, 80UL}) report("cnn", rows, measure("cnn", {{3, 32, 32}, 1}, rows, repetitions));
+  for (const std::size_t rows : {10UL, 80UL})
+    report("lenet5", rows, measure("lenet5", {{1, 28, 28}, 1}, rows, repetitions));
+  for (const std::size_t rows : {10UL, 80UL})
+    report("cnn", rows, measure("cnn", {{3, 32, 32}, 1}, rows, repetitions));
   return 0;
 }

@@ -18,6 +18,7 @@ using Offsets = std::map<PartitionId, std::int64_t>;
 
 /// A source and the world around it. Partitions begin empty, at offset 0; produce() lets records come.
 struct SourceWorld {
+  virtual ~SourceWorld() = default;
   std::string name;
   std::vector<PartitionId> partitions;
   /// A new source that begins at these offsets, 0 where none is given.
