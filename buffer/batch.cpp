@@ -101,8 +101,8 @@ void Batch::clear() noexcept {
 void merge_into(std::vector<RowInterval>& all, const RowInterval& one) {
   for (RowInterval& have : all) {
     if (have.partition != one.partition) continue;
-    const bool behind = have.next == one.first;
-    const bool before = one.next == have.first;
+    const bool behind = !(one.first < have.next);  // what lies between is passed over
+    const bool before = !(have.first < one.next);
     if (!behind && !before) continue;
     (behind ? have.next : have.first) = behind ? one.next : one.first;
     have.rows_trained += one.rows_trained;

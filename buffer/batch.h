@@ -55,8 +55,8 @@ class Batch {
   std::vector<RowTag> tags_;
 };
 
-/// An interval that begins where another of its partition ends (or ends where it begins) becomes part of it;
-/// others are appended. Pure.
+/// One interval per partition as long as they do not overlap: what lies between two of them (dropped rows,
+/// offsets that hold no record) is passed over. Others are appended. Pure.
 void merge_into(std::vector<RowInterval>& all, const RowInterval& one);
 
 }  // namespace rivulet::buffer

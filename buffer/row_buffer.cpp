@@ -36,7 +36,7 @@ struct RowBuffer::State {
 
   // constant
   RowShape shape;
-  std::size_t rows;
+  std::size_t rows;  ///< slots, the spare one included
   std::size_t columns;
   std::size_t targets;
   std::unique_ptr<void, FreeMemory> slab;
@@ -61,13 +61,14 @@ struct RowBuffer::State {
 
 RowBuffer::State::State(std::size_t row_count, const RowShape& row_shape)
     : shape(row_shape),
-      rows(row_count),
+      rows(row_count + 1),
       columns(row_shape.columns()),
       targets(row_shape.targets),
-      free_ring(row_count),
+      free_ring(row_count + 1),
       full_ring(row_count) {
   static_assert(std::is_trivially_copyable_v<RowTag> && std::is_trivially_destructible_v<RowTag>);
-  RIVULET_CHECK(rows > 0 && rows < std::numeric_limits<SlotIndex>::max(), "number of slots out of range");
+  RIVULET_CHECK(row_count > 0 && rows < std::numeric_limits<SlotIndex>::max(),
+                "number of slots out of range");
   const std::size_t tag_bytes = round_up(rows * sizeof(RowTag));
   const std::size_t feature_bytes = round_up(rows * columns * sizeof(float));
   const std::size_t target_bytes = round_up(rows * targets * sizeof(float));
@@ -83,7 +84,7 @@ RowBuffer::State::State(std::size_t row_count, const RowShape& row_shape)
 }
 
 RowBuffer::RowBuffer(std::size_t rows, const RowShape& shape) : state_(std::make_unique<State>(rows, shape)) {
-  std::vector<SlotIndex> all(rows);
+  std::vector<SlotIndex> all(state_->rows);
   std::iota(all.begin(), all.end(), SlotIndex{0});
   state_->free_ring.push(all.data(), all.size());
 }
@@ -91,7 +92,7 @@ RowBuffer::RowBuffer(std::size_t rows, const RowShape& shape) : state_(std::make
 RowBuffer::~RowBuffer() = default;
 
 std::size_t RowBuffer::capacity() const noexcept {
-  return state_->rows;
+  return state_->rows - 1;
 }
 const RowShape& RowBuffer::shape() const noexcept {
   return state_->shape;
@@ -101,8 +102,8 @@ const RowShape& RowBuffer::shape() const noexcept {
 
 std::size_t RowBuffer::free_rows() noexcept {
   const State& s = *state_;
-  // A claimed slot counts: claim() hands it out again.
-  return s.fetched_end - s.fetched_at + s.free_ring.read_available();
+  // A claimed slot counts: claim() hands it out again. One stays with the ingest thread.
+  return s.fetched_end - s.fetched_at + s.free_ring.read_available() - 1;
 }
 
 RowSlot RowBuffer::claim() noexcept {
@@ -110,7 +111,7 @@ RowSlot RowBuffer::claim() noexcept {
   if (s.fetched_at == s.fetched_end) {
     s.fetched_at = 0;
     s.fetched_end = s.free_ring.pop(s.fetched.data(), s.fetched.size());
-    RIVULET_CHECK(s.fetched_end > 0, "claim() of a full buffer");
+    RIVULET_CHECK(s.fetched_end > 0, "the spare slot is gone");
   }
   s.claimed = true;
   const std::size_t slot = s.fetched[s.fetched_at];
@@ -120,6 +121,7 @@ RowSlot RowBuffer::claim() noexcept {
 void RowBuffer::publish(const RowTag& tag) noexcept {
   State& s = *state_;
   RIVULET_CHECK(s.claimed, "publish() without claim()");
+  RIVULET_CHECK(free_rows() > 0, "publish() into a full buffer");
   const SlotIndex slot = s.fetched[s.fetched_at++];
   s.claimed = false;
   std::construct_at(s.tags + slot, tag);

@@ -12,10 +12,10 @@ namespace rivulet::buffer {
 
 using SlotIndex = std::uint32_t;
 
-/// Rows between the ingest and the train thread: a slab of `rows` slots allocated once, and two lock-free
-/// rings (boost::lockfree::spsc_queue) of slot numbers, free ones and full ones, moved in batches. A row is
-/// written once (by a decoder, into its slot) and copied once (into the batch). Wait-free on both sides.
-/// Memory: rows * (columns + targets) * 4 bytes + tags.
+/// Rows between the ingest and the train thread: a slab of `rows` slots and a spare one allocated once, and
+/// two lock-free rings (boost::lockfree::spsc_queue) of slot numbers, free ones and full ones, moved in
+/// batches. A row is written once (by a decoder, into its slot) and copied once (into the batch). Wait-free
+/// on both sides. Memory: rows * (columns + targets) * 4 bytes + tags.
 class RowBuffer {
  public:
   RowBuffer(std::size_t rows, const RowShape& shape);
@@ -24,13 +24,14 @@ class RowBuffer {
   RowBuffer& operator=(const RowBuffer&) = delete;
 
   // --- ingest thread ---
-  /// Slots that can be claimed now.
+  /// Rows that can be published now.
   [[nodiscard]] std::size_t free_rows() noexcept;
-  /// The next slot to write. Calling it again without publish() hands out the same slot. Needs free_rows() >
-  /// 0.
+  /// The next slot to write. Calling it again without publish() hands out the same slot. There is always one:
+  /// in a full buffer the spare slot, so that a decoder can find the end of a record, or keep a row until
+  /// there is room.
   RowSlot claim() noexcept;
   /// The claimed row is complete; it becomes visible to the train thread at the next flush(). In record
-  /// order.
+  /// order. Needs free_rows() > 0.
   void publish(const RowTag& tag) noexcept;
   /// The newest published row was its record's last: the cursor after it is the next record. No effect on a
   /// row that was flushed already.

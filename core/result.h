@@ -50,7 +50,8 @@ class [[nodiscard]] Result {
     RIVULET_CHECK(state_.index() == 0, "value() of an error");
     return *std::get_if<0>(&state_);
   }
-  T&& value() && {
+  /// By value: a reference into a temporary would dangle in `for (auto& x : f().value())`.
+  T value() && {
     RIVULET_CHECK(state_.index() == 0, "value() of an error");
     return std::move(*std::get_if<0>(&state_));
   }

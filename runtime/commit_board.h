@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <span>
@@ -21,6 +22,10 @@ class CommitBoard {
   void covered(const PartitionId& partition, const RowCursor& next) noexcept {
     for (auto& slot : slots_)
       if (slot.partition == partition) slot.offset.store(next.offset, std::memory_order_release);
+  }
+  /// Is this a partition of this device? Constant.
+  [[nodiscard]] bool owns(const PartitionId& partition) const noexcept {
+    return std::any_of(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.partition == partition; });
   }
   /// Ingest thread: positions that moved since the last call.
   void take_news(std::vector<NextOffset>& out) {

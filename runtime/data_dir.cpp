@@ -4,6 +4,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 namespace rivulet::runtime {
@@ -22,8 +24,9 @@ Status DataDir::take(const std::string& path) {
   if (access(path.c_str(), W_OK) != 0) return refuse(" is not writable");
   lock_ = open((path + "/lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
   if (lock_ < 0) return refuse(": cannot create the file lock there");
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) return refuse(" is in use by another rivulet run");
-  return ok();
+  if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return ok();
+  if (errno == EWOULDBLOCK) return refuse(" is in use by another rivulet run");
+  return refuse(std::string(" cannot be locked: ") + std::strerror(errno));
 }
 
 }  // namespace rivulet::runtime

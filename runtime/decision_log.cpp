@@ -10,8 +10,21 @@ namespace {
 
 using nlohmann::json;
 
+json interval_json(const RowInterval& i) {
+  return {{"topic", i.partition.topic},
+          {"partition", i.partition.partition},
+          {"first", {i.first.offset, i.first.row}},
+          {"next", {i.next.offset, i.next.row}},
+          {"trained", i.rows_trained},
+          {"dropped", i.rows_dropped}};
+}
+
 json facts_json(const sync::Facts& f) {
-  json j = {{"rows", f.rows},
+  json j = {{"step", f.step},
+            {"agreed_rows", f.agreed_rows},
+            {"stop_at_step", f.stop_at_step},
+            {"stop_at_rows", f.stop_at_rows},
+            {"rows", f.rows},
             {"rows_since_sync", f.rows_since_sync},
             {"flags", f.flags},
             {"queue_rows", f.queue_rows},
@@ -24,13 +37,7 @@ json facts_json(const sync::Facts& f) {
             {"gradient_norm2", f.gradient_norm2},
             {"rows_dropped", f.rows_dropped},
             {"rows_max", f.rows_max},
-            {"interval",
-             {{"topic", f.interval.partition.topic},
-              {"partition", f.interval.partition.partition},
-              {"first", {f.interval.first.offset, f.interval.first.row}},
-              {"next", {f.interval.next.offset, f.interval.next.row}},
-              {"trained", f.interval.rows_trained},
-              {"dropped", f.interval.rows_dropped}}}};
+            {"interval", interval_json(f.interval)}};
   if ((f.flags & sync::flag_digest) != 0) j["digest"] = f.digest.hex();
   return j;
 }
@@ -40,17 +47,22 @@ json plan_json(const sync::policy::RoundPlan& p) {
   for (const auto& m : p.next_moves) moves.push_back({m.from, m.to, m.rows});
   return {{"mode", std::string(name_of(p.mode))},
           {"reduction", std::string(name_of(p.reduction))},
+          {"aggregation", p.aggregation},
           {"codec", p.codec},
+          {"keep_ratio", p.keep_ratio},
+          {"payload_max_bytes", p.payload_max_bytes},
           {"weights", p.weights},
           {"next_rows", p.next_rows},
-          {"next_wait_ms", std::chrono::duration<double, std::milli>(p.next_wait).count()},
+          {"next_wait_ns", p.next_wait.count()},
           {"next_whole", p.next_whole},
           {"rest", p.rest},
           {"next_moves", moves},
           {"learning_rate_factor", p.learning_rate_factor},
+          {"freeze", p.freeze},
           {"stop", p.stop},
           {"leaving", p.leaving},
-          {"why", p.why}};
+          {"why", p.why},
+          {"hash", sync::policy::hash_of(p)}};
 }
 
 class FileLog final : public DecisionLog {
@@ -99,7 +111,11 @@ class NullLog final : public DecisionLog {
 std::string decision_line(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table,
                           const sync::policy::RoundPlan& plan) {
   json facts = json::array();
-  for (const auto& f : table.facts) facts.push_back(facts_json(f));
+  for (std::size_t rank = 0; rank < table.facts.size(); ++rank) {
+    facts.push_back(facts_json(table.facts[rank]));
+    for (const auto& more : table.sections[rank].more_intervals)
+      facts.back()["more_intervals"].push_back(interval_json(more));
+  }
   const std::uint64_t step = table.facts.empty() ? 0 : table.facts.front().step;
   return json{{"view", view}, {"round", round}, {"step", step}, {"facts", facts}, {"plan", plan_json(plan)}}
       .dump();

@@ -84,7 +84,10 @@ Turn Evaluator::step() {
   if (!parts_.snapshots.ready()) return {.wake_at = now + std::chrono::milliseconds(100)};
   const std::size_t n = std::min(rows_per_step, parts_.data.rows() - at_);
   auto part = parts_.trainer.evaluate(parts_.snapshots.model(), parts_.data.slice(at_, n));
-  if (!part) return {.finished = true};
+  if (!part) {
+    parts_.log.write(Level::error, "the held-out rows cannot be measured", {{"error", part.error().message}});
+    return {.finished = true};
+  }
   add(sum_, part.value());
   at_ += n;
   if (at_ >= parts_.data.rows()) finish();

@@ -11,6 +11,7 @@
 #include "runtime/agent.h"
 #include "runtime/catalog.h"
 #include "runtime/config/config.h"
+#include "runtime/log.h"
 #include "runtime/node_status.h"
 #include "runtime/progress.h"
 #include "runtime/snapshot.h"
@@ -40,7 +41,8 @@ Result<devices::StepReport> evaluate_all(devices::Trainer& trainer, const device
                                          const HeldOut& data);
 
 /// Measures snapshots of the model on held-out rows every so often, with a Trainer of its own, a bounded
-/// batch per step.
+/// batch per step. A model that cannot be measured is said once, and nothing is measured from then on: the
+/// training does not depend on it.
 class Evaluator final : public Agent {
  public:
   struct Parts {
@@ -50,6 +52,7 @@ class Evaluator final : public Agent {
     SnapshotDesk& snapshots;
     NodeStatus& status;
     MetricsSink& metrics;
+    Logger& log;
     Duration every;
   };
   explicit Evaluator(const Parts& parts);

@@ -14,10 +14,7 @@ Ingest::Ingest(const IngestConfig& config, const Parts& parts)
           parts.metrics.counter("decode_records_total", {{"format", config.format}, {"result", "dropped"}})),
       rate_gauge_(parts.metrics.gauge("stream_rows_per_second")),
       waiting_gauge_(parts.metrics.gauge("buffer_rows")),
-      backpressure_(parts.metrics.counter("backpressure_seconds_total", {{"stage", "buffer"}})),
-      commits_ok_(parts.metrics.counter("kafka_offset_commits_total", {{"result", "ok"}})),
-      commits_failed_(parts.metrics.counter("kafka_offset_commits_total", {{"result", "failed"}})),
-      last_commit_(parts.metrics.gauge("kafka_last_commit_timestamp_seconds")) {
+      backpressure_(parts.metrics.counter("backpressure_seconds_total", {{"stage", "buffer"}})) {
   for (std::size_t i = 0; i < drop_reasons; ++i)
     dropped_.push_back(
         &parts.metrics.counter("rows_dropped_total", {{"reason", name_of(static_cast<DropReason>(i))}}));
@@ -27,7 +24,11 @@ Ingest::Ingest(const IngestConfig& config, const Parts& parts)
 
 Turn Ingest::step() {
   int work = decode_waiting();
-  if (!failure_ && at_ == records_.size()) work += read_records();
+  measure_backpressure();
+  if (at_ < records_.size())
+    parts_.source.hold();
+  else if (!failure_)
+    work += read_records();
   parts_.rows.flush();
   newest_amendable_ = false;
   if (work > 0) parts_.worker.notify();
@@ -43,10 +44,8 @@ Turn Ingest::step() {
 }
 
 int Ingest::read_records() {
-  const TimePoint before = parts_.clock.now();
   const std::size_t room = std::min(config_.records_per_step, parts_.rows.free_rows());
   auto polled = parts_.source.poll(room, config_.poll_wait);
-  if (room == 0) backpressure_.add(to_seconds(parts_.clock.now() - before));
   if (!polled) {
     handle_source_error(polled.error());
     return 0;
@@ -58,6 +57,13 @@ int Ingest::read_records() {
   parts_.status.records_consumed.fetch_add(records_.size(), std::memory_order_relaxed);
   parts_.status.bytes_consumed.fetch_add(bytes, std::memory_order_relaxed);
   return decode_waiting();
+}
+
+/// Time in which there was no room, look by look.
+void Ingest::measure_backpressure() {
+  const TimePoint now = parts_.clock.now();
+  if (full_at_) backpressure_.add(to_seconds(now - *full_at_));
+  full_at_ = parts_.rows.free_rows() == 0 ? std::optional(now) : std::nullopt;
 }
 
 void Ingest::handle_source_error(const Error& error) {
@@ -86,19 +92,23 @@ bool Ingest::decode_one(const Record& record) {
     opened_ = true;
     row_ = 0;
   }
-  while (parts_.rows.free_rows() > 0) {
-    const stream::Decoded step = parts_.decoder.next(parts_.rows.claim());
-    if (step.kind == stream::Decoded::Kind::end) {
-      finish_record(record);
-      return true;
+  while (!failure_) {
+    if (!decoded_) {
+      const stream::Decoded step = parts_.decoder.next(parts_.rows.claim());
+      if (step.kind == stream::Decoded::Kind::end) {
+        finish_record(record);
+        return true;
+      }
+      if (step.kind == stream::Decoded::Kind::dropped) {
+        drop(record, step);
+        continue;
+      }
     }
-    if (step.kind == stream::Decoded::Kind::row)
-      publish(record);
-    else
-      drop(record, step);
-    if (failure_) return true;
+    decoded_ = parts_.rows.free_rows() == 0;
+    if (decoded_) return false;
+    publish(record);
   }
-  return false;
+  return true;
 }
 
 void Ingest::publish(const Record& record) {
@@ -148,13 +158,8 @@ void Ingest::commit_if_due(TimePoint now) {
   if (!config_.commit) return;
   parts_.commits.take_news(commit_news_);
   if (commit_news_.empty()) return;
-  if (auto committed = parts_.source.commit(commit_news_); committed) {
-    commits_ok_.add(1);
-    last_commit_.set(static_cast<double>(unix_time_ms()) / 1000.0);
-  } else {
-    commits_failed_.add(1);
+  if (auto committed = parts_.source.commit(commit_news_); !committed)
     parts_.log.write(Level::warn, "offset commit failed", {{"error", committed.error().message}});
-  }
 }
 
 void Ingest::publish_status(TimePoint now) {

@@ -31,7 +31,8 @@ struct IngestConfig {
 
 /// Source -> decoder -> slab: owns every call on the source, the decoder and the producer end of the buffer.
 /// Never asks for more records than there are free rows; a record whose rows do not all fit waits half
-/// decoded. A bad row is dropped and counted by reason; the loop goes on.
+/// decoded, with its next row in the buffer's spare slot. A bad row is dropped and counted by reason; the
+/// loop goes on.
 class Ingest final : public Agent {
  public:
   struct Parts {
@@ -61,6 +62,7 @@ class Ingest final : public Agent {
   void finish_record(const Record& record);
   void commit_if_due(TimePoint now);
   void publish_status(TimePoint now);
+  void measure_backpressure();
   void handle_source_error(const Error& error);
 
   // constant
@@ -73,17 +75,16 @@ class Ingest final : public Agent {
   Gauge& rate_gauge_;
   Gauge& waiting_gauge_;
   Counter& backpressure_;
-  Counter& commits_ok_;
-  Counter& commits_failed_;
-  Gauge& last_commit_;
   // ingest thread
   std::span<const Record> records_;  ///< not fully decoded yet: records_[at_ ...]
   std::size_t at_ = 0;
   bool opened_ = false;            ///< records_[at_] is in the decoder
+  bool decoded_ = false;           ///< its next row is in the claimed slot, for want of room
   std::uint32_t row_ = 0;          ///< rows of it passed so far
   bool newest_amendable_ = false;  ///< its last published row is not flushed yet
   std::map<PartitionId, std::uint32_t> dropped_before_;
   stream::RateEstimate rate_;
+  std::optional<TimePoint> full_at_;  ///< the last look found no room
   TimePoint next_commit_{};
   std::vector<NextOffset> commit_news_;
   std::optional<Error> failure_;

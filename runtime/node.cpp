@@ -33,6 +33,18 @@ Result<const devices::ModelEntry*> find_model(const Catalog& catalog, const std:
   return find_entry(catalog.models, "model.name", name);
 }
 
+Status try_learner(const Config& config, const Catalog& catalog) {
+  auto format = find_decoder(catalog, config.decode.format);
+  if (!format) return format.error();
+  const auto decoder = format.value()->make(decode_config(config));
+  if (!decoder) return decoder.error();
+  auto model = find_model(catalog, config.model.name);
+  if (!model) return model.error();
+  const auto device = devices::make_host_device();
+  const auto trainer = model.value()->make(model_config(config, decoder.value()->shape()), *device);
+  return trainer ? ok() : trainer.error();
+}
+
 Result<std::unique_ptr<Node>> Node::build(const LoadedConfig& loaded, const RunOptions& options,
                                           const Catalog& catalog, NodeOutside outside) {
   std::unique_ptr<Node> node(new Node(std::move(outside)));

@@ -87,6 +87,10 @@ class Node {
   std::unique_ptr<Worker> worker_;
 };
 
+/// Makes the decoder and the model of a configuration and lets them go: do they exist, do they fit each
+/// other? Errors: invalid_config.
+Status try_learner(const Config& config, const Catalog& catalog);
+
 /// By name, or an error that lists the names there are. Errors: invalid_config.
 Result<const stream::DecoderEntry*> find_decoder(const Catalog& catalog, const std::string& name);
 Result<const devices::ModelEntry*> find_model(const Catalog& catalog, const std::string& name);

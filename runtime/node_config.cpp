@@ -17,6 +17,11 @@ std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
+std::optional<sync::policy::Reduction> reduction_of(const std::string& name) {
+  if (name == "auto") return std::nullopt;
+  return name == "sum" ? sync::policy::Reduction::sum : sync::policy::Reduction::gather;
+}
+
 }  // namespace
 
 stream::DecodeConfig decode_config(const Config& config) {
@@ -60,8 +65,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   policy.max = config.batch.max;
   policy.tick = config.batch.tick;
   policy.max_wait = config.batch.max_wait;
-  policy.reduction =
-      config.sync.reduction == "sum" ? sync::policy::Reduction::sum : sync::policy::Reduction::gather;
+  policy.reduction = reduction_of(config.sync.reduction);
   policy.contribution_bytes = layout.contribution() * bytes_of(layout.scalar);
   out.session.row_shape = rows;
   out.session.rows_max = static_cast<std::uint32_t>(

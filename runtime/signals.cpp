@@ -1,5 +1,7 @@
 #include "runtime/signals.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <csignal>
 
@@ -8,16 +10,21 @@
 namespace rivulet::runtime {
 namespace {
 
-// The one global of the program. A signal handler takes no argument of ours, so the way from it to the one
+// The globals of the program. A signal handler takes no argument of ours, so the way from it to the one
 // who waits must be a place that both know; lock-free, because nothing else may be touched in a handler.
 std::atomic<StopRequest*> target{nullptr};
-static_assert(std::atomic<StopRequest*>::is_always_lock_free && StopRequest::is_always_lock_free);
+std::atomic<bool> second_exits{true};
+static_assert(std::atomic<StopRequest*>::is_always_lock_free && StopRequest::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free);
 
 void on_signal(int) {
   const int saved = errno;
   if (StopRequest* stop = target.load()) {
     int none = 0;
-    if (!stop->compare_exchange_strong(none, 1)) stop->store(2);
+    if (!stop->compare_exchange_strong(none, 1)) {
+      if (second_exits.load()) _exit(static_cast<int>(ExitCode::failure));
+      stop->store(2);
+    }
   }
   errno = saved;
 }
@@ -32,9 +39,10 @@ void install(int signal, void (*handler)(int)) {
 
 }  // namespace
 
-SignalHandlers::SignalHandlers(StopRequest& stop) {
+SignalHandlers::SignalHandlers(StopRequest& stop, Second second) {
   StopRequest* nobody = nullptr;
   RIVULET_CHECK(target.compare_exchange_strong(nobody, &stop), "signals have one receiver");
+  second_exits.store(second == Second::exits);
   install(SIGTERM, on_signal);
   install(SIGINT, on_signal);
   install(SIGPIPE, SIG_IGN);

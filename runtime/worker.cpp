@@ -9,6 +9,11 @@ namespace {
 
 constexpr Duration look_at_log_every = std::chrono::milliseconds(250);
 constexpr Duration forming_step = std::chrono::milliseconds(20);
+constexpr Duration forming_pause_first = std::chrono::milliseconds(100);
+constexpr Duration forming_pause_last = std::chrono::seconds(2);
+constexpr Duration say_again_after = std::chrono::seconds(30);
+// Who is asked to leave is gone within 10 s, also while a peer hangs and sync.deadline is longer.
+constexpr Duration leave_patience = std::chrono::seconds(8);
 
 std::string join(const std::vector<std::string>& words) {
   std::string text;
@@ -22,6 +27,7 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts)
     : config_(config),
       parts_(parts),
       meters_(std::make_unique<Meters>(parts.metrics)),
+      codecs_(parts.catalog.codecs),
       prequential_(config.prequential_window) {}
 
 Worker::~Worker() = default;
@@ -62,6 +68,8 @@ Turn Worker::step() {
   parts_.status.train_beat_ns.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   if (phase_ != Phase::ended && !watch_membership(now))
     return {.work = 1, .finished = phase_ == Phase::ended};
+  if (view_ && leaving_for(now) > leave_patience)
+    return lost({ErrorCode::timed_out, "the round did not end while this device was waiting to leave"});
   switch (phase_) {
     case Phase::forming: return form();
     case Phase::connecting: return connect();
@@ -73,6 +81,13 @@ Turn Worker::step() {
     case Phase::ended: break;
   }
   return {.finished = true};
+}
+
+/// How long ago this device was asked to leave; 0 if it was not.
+Duration Worker::leaving_for(TimePoint now) {
+  if (parts_.stop.load() == 0) return Duration(0);
+  if (!asked_to_leave_) asked_to_leave_ = now;
+  return now - *asked_to_leave_;
 }
 
 /// Reads the control log: at every step while a view is being made (its addresses are records), else now and
@@ -99,6 +114,7 @@ bool Worker::watch_membership(TimePoint now) {
 Turn Worker::form() {
   const TimePoint now = parts_.clock.now();
   if (parts_.stop.load() > 0) return end(std::nullopt);
+  if (now < form_again_at_) return later(forming_step);
   auto polled = parts_.membership.poll(now);
   if (!polled) {
     if (polled.error().code == ErrorCode::source_lost) return later(forming_step);
@@ -108,7 +124,10 @@ Turn Worker::form() {
     const auto missing = parts_.membership.waiting_for();
     parts_.status.state.store(NodeState::forming);
     const std::string phrase = "forming: waiting for " + (missing.empty() ? "the log" : join(missing));
-    if (phrase != parts_.status.phrase()) parts_.log.write(Level::info, phrase);
+    if (phrase != parts_.status.phrase() || now >= say_again_at_) {
+      parts_.log.write(Level::info, phrase);
+      say_again_at_ = now + say_again_after;
+    }
     parts_.status.say(phrase);
     return later(forming_step);
   }
@@ -127,19 +146,12 @@ Turn Worker::connect() {
   if (parts_.stop.load() > 0) return end(std::nullopt);
   switch (view_->transport->connected()) {
     case Progress::pending: return later(std::chrono::milliseconds(2));
-    case Progress::failed: {
-      const Error error = view_->transport->error();
-      parts_.log.write(Level::warn, "could not connect the view, forming the next one",
-                       {{"error", error.message}});
-      view_.reset();
-      parts_.membership.leave_view(error.message);
-      phase_ = Phase::forming;
-      return again();
-    }
+    case Progress::failed: return not_connected(view_->transport->error());
     case Progress::done: break;
   }
+  forming_pause_ = Duration(0);
   view_->session = std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session,
-                                                       parts_.catalog, agreed_scratch_);
+                                                       parts_.catalog, codecs_, agreed_scratch_);
   round_ended_ = parts_.clock.now();
   if (training_since_ == TimePoint::max()) training_since_ = round_ended_;
   round_in_view_ = 0;
@@ -153,6 +165,20 @@ Turn Worker::connect() {
                     {"members", join(view_->spec.members)},
                     {"rank", std::to_string(view_->spec.rank)}});
   phase_ = Phase::collecting;
+  return again();
+}
+
+/// A view that does not connect is followed by the next one, after a pause that grows: each costs the control
+/// topic a few records. Addresses that can never reach each other are an error at once.
+Turn Worker::not_connected(Error error) {  // by value: the original dies with the view
+  view_.reset();
+  if (error.code == ErrorCode::invalid_config) return end(std::move(error));
+  parts_.log.write(Level::warn, "could not connect the view, forming the next one",
+                   {{"error", error.message}});
+  parts_.membership.leave_view(error.message);
+  phase_ = Phase::forming;
+  form_again_at_ = parts_.clock.now() + forming_pause_;
+  forming_pause_ = std::clamp(2 * forming_pause_, forming_pause_first, forming_pause_last);
   return again();
 }
 
@@ -259,6 +285,7 @@ Turn Worker::agree() {
   ++round_in_view_;
   parts_.decisions.write(view_->spec.number, round_in_view_ - 1, view_->session->table(),
                          view_->session->plan());
+  if (auto fits = check_intervals(); !fits) return lost(fits.error());
   if (auto done = carry_out_plan(); !done) return end(done.error());
   if (phase_ == Phase::paying) return again();
   view_->session->finish(false);
@@ -271,8 +298,9 @@ Turn Worker::pay() {
     case Progress::failed: return lost(view_->session->error());
     case Progress::done: break;
   }
-  if (auto applied = apply_agreed(); !applied) return end(applied.error());
-  view_->session->finish(true);
+  const auto applied = apply_agreed();
+  if (!applied) return end(applied.error());
+  view_->session->finish(applied.value());
   return after_round();
 }
 
@@ -305,15 +333,19 @@ Turn Worker::part() {
       true);
 }
 
-/// The view is over. Its rows go back, nothing of the unfinished round has touched state or gradient.
+/// The view is over. Its rows go back, nothing of the unfinished round has touched state or gradient. That
+/// the others are gone is no failure for a device that was leaving anyway.
 Turn Worker::lost(Error error) {  // by value: the original dies with the view
   view_.reset();
   batch_->put_back(parts_.rows);
   computed_ = false;
-  return end(Error{error.code, error.message +
-                                   "; the unfinished round's rows are back in the buffer and the state is "
-                                   "as it was after step " +
-                                   std::to_string(parts_.state.step)});
+  error.message +=
+      "; the unfinished round's rows are back in the buffer and the state is as it was after step " +
+      std::to_string(parts_.state.step);
+  const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;
+  if (parts_.stop.load() == 0 || !others) return end(std::move(error));
+  parts_.log.write(Level::warn, "left without the others", {{"why", error.message}});
+  return end(std::nullopt);
 }
 
 Turn Worker::end(std::optional<Error> error, bool leaver_lost) {

@@ -23,6 +23,7 @@
 #include "runtime/run.h"
 #include "runtime/snapshot.h"
 #include "runtime/view.h"
+#include "sync/codec_shelf.h"
 #include "sync/membership/membership.h"
 #include "sync/session.h"
 
@@ -102,12 +103,14 @@ class Worker final : public Agent {
   // worker.cpp: the phases
   Turn form();
   Turn connect();
+  Turn not_connected(Error error);
   Turn collect();
   Turn move_rows();
   Turn agree();
   Turn pay();
   Turn part();
   bool watch_membership(TimePoint now);
+  Duration leaving_for(TimePoint now);
   bool may_enter(TimePoint now);
   void fill_batch();
   Turn compute_and_enter();
@@ -122,10 +125,11 @@ class Worker final : public Agent {
   // worker_round.cpp: what a plan means for state and rows
   sync::Facts my_facts(TimePoint now);
   sync::FactsSection my_section() const;
+  Status check_intervals() const;
   Status carry_out_plan();
   Status offer_movement();
   Status local_step();
-  Status apply_agreed();
+  Result<bool> apply_agreed();
   Status apply_gradients();
   Status apply_parameters();
   void fold_table(bool trained);
@@ -151,6 +155,7 @@ class Worker final : public Agent {
 
   // train thread
   Phase phase_ = Phase::forming;
+  sync::CodecShelf codecs_;  ///< lent to the session of each view
   std::unique_ptr<View> view_;
   std::unique_ptr<buffer::Batch> batch_;
   std::optional<devices::ModelState> local_;  ///< private parameters while local steps are pending
@@ -171,6 +176,10 @@ class Worker final : public Agent {
   TimePoint entered_{};
   TimePoint training_since_ = TimePoint::max();
   TimePoint next_membership_look_{};
+  std::optional<TimePoint> asked_to_leave_;
+  TimePoint form_again_at_{};
+  Duration forming_pause_{};
+  TimePoint say_again_at_{};
   double wait_seconds_ = 0;
   double compute_seconds_ = 0;
   double sync_seconds_ = 0;

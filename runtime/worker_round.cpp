@@ -10,6 +10,8 @@ namespace {
 
 using sync::policy::Mode;
 
+constexpr std::size_t partitions_max = 65'536;  // of a job
+
 template <class T>
 bool finite(std::span<const T> values) {
   return std::all_of(values.begin(), values.end(), [](T v) { return std::isfinite(v); });
@@ -122,6 +124,38 @@ Status Worker::refresh_digest() {
   return ok();
 }
 
+/// What the others say they used is believed only after this: it will move offsets of the agreed state.
+Status Worker::check_intervals() const {
+  const auto& table = view_->session->table();
+  std::vector<PartitionId> seen;
+  for (std::uint32_t rank = 0; rank < table.size(); ++rank) {
+    const auto refuse = [&](const RowInterval& i, const char* why) {
+      return Error{ErrorCode::protocol, view_->spec.members[rank] + " announces rows of partition " +
+                                            std::to_string(i.partition.partition) + " that " + why};
+    };
+    const auto check = [&](const RowInterval& i) -> Status {
+      if (i.rows_trained + i.rows_dropped == 0) return ok();
+      const auto known = parts_.state.partitions.find(i.partition);
+      if (i.next < i.first) return refuse(i, "end before they begin");
+      if (known != parts_.state.partitions.end() && i.first < known->second.next)
+        return refuse(i, "are part of the state already");
+      if (rank != view_->spec.rank && parts_.commits.owns(i.partition))
+        return refuse(i, "belong to this device");
+      if (std::find(seen.begin(), seen.end(), i.partition) != seen.end())
+        return refuse(i, "are announced twice");
+      if (known == parts_.state.partitions.end() &&
+          seen.size() + parts_.state.partitions.size() >= partitions_max)
+        return refuse(i, "are of more partitions than a job may have");
+      seen.push_back(i.partition);
+      return ok();
+    };
+    if (auto fits = check(table.facts[rank].interval); !fits) return fits;
+    for (const auto& more : table.sections[rank].more_intervals)
+      if (auto fits = check(more); !fits) return fits;
+  }
+  return ok();
+}
+
 Status Worker::carry_out_plan() {
   const auto& plan = view_->session->plan();
   switch (plan.mode) {
@@ -141,6 +175,7 @@ Status Worker::carry_out_plan() {
     case Mode::skip:
       looked_rows_ += batch_->own_rows();
       looked_rounds_ += batch_->own_rows() > 0 ? 1 : 0;
+      if (config_.dry_run) announced_.clear();  // nothing will ever be folded
       keep_pending(Fate::looked_at);
       return ok();
     case Mode::hold:
@@ -186,17 +221,18 @@ Status Worker::offer_movement() {
   return ok();
 }
 
-Status Worker::apply_agreed() {
+/// False: the agreed sum is not finite; its rows are used up, and nothing was applied.
+Result<bool> Worker::apply_agreed() {
   const auto& plan = view_->session->plan();
   if (!all_finite(view_->session->agreed())) {
     meters_->nonfinite_agreed.add(1);
     meters_->steps_skipped.add(1);
     fold_table(false);
     settle_batch(Fate::dropped);
-    return ok();
+    return false;
   }
   if (auto applied = plan.mode == Mode::gradients ? apply_gradients() : apply_parameters(); !applied)
-    return applied;
+    return applied.error();
   ++parts_.state.step;
   fold_table(true);
   settle_batch(Fate::trained);
@@ -205,7 +241,7 @@ Status Worker::apply_agreed() {
   meters_->steps_applied.add(1);
   meters_->last_step.set(static_cast<double>(unix_time_ms()) / 1000.0);
   parts_.snapshots.offer(parts_.state.model, to_seconds(parts_.clock.now() - training_since_));
-  return ok();
+  return true;
 }
 
 Status Worker::apply_gradients() {
@@ -246,7 +282,10 @@ void Worker::fold_table(bool trained) {
     for (const auto& more : table.sections[rank].more_intervals) fold(more);
     if (trained) parts_.state.rows += table.facts[rank].rows + table.facts[rank].rows_since_sync;
   }
-  if (!trained) rows_since_sync_ = 0;
+  if (!trained) {  // local steps since the last agreement go with the rows they came from
+    local_.reset();
+    rows_since_sync_ = 0;
+  }
   pending_.clear();
 }
 

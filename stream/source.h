@@ -29,8 +29,10 @@ class RecordSource {
   /// Errors: unavailable (topic, partition or broker missing at start), source_lost (poll again later),
   /// bad_record (the source itself cannot go on, e.g. offset out of range; names topic, partition, offset).
   virtual Result<std::span<const Record>> poll(std::size_t max_records, Duration max_wait) = 0;
-  /// Publishes how far the agreed state has come, for monitoring. Asynchronous, at least once.
-  /// Errors: source_lost.
+  /// The records of the last poll() are still in use: serves the client, and their views stay valid.
+  virtual void hold() {}
+  /// Publishes how far the agreed state has come, for monitoring. Asynchronous, at least once: what
+  /// failed is sent again. Errors: source_lost.
   virtual Status commit(std::span<const NextOffset> positions) = 0;
   /// Continue each partition at an absolute offset. Errors: unavailable, source_lost.
   virtual Status seek(std::span<const NextOffset> positions) = 0;

@@ -1,6 +1,7 @@
 #include "sync/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "sync/moves.h"
@@ -37,14 +38,23 @@ enum class Stage : std::uint8_t {
 };
 
 struct SyncSession::State {
-  State(Transport& t, const ViewSpec& v, const SessionConfig& c, const SyncCatalog& k, GradientView scratch)
-      : transport(t), view(v), config(c), catalog(k), agreed(scratch), moves(t, v, c.row_shape, c.rows_max) {}
+  State(Transport& t, const ViewSpec& v, const SessionConfig& c, const SyncCatalog& k, CodecShelf& shelf,
+        GradientView scratch)
+      : transport(t),
+        view(v),
+        config(c),
+        catalog(k),
+        codecs(shelf),
+        agreed(scratch),
+        moves(t, v, c.row_shape, c.rows_max) {}
+  ~State() { let_go(false); }
 
   // constant
   Transport& transport;
   const ViewSpec view;
   const SessionConfig config;
   const SyncCatalog catalog;
+  CodecShelf& codecs;
   const policy::PolicyEntry* law = nullptr;
   const GradientView agreed;
 
@@ -61,9 +71,8 @@ struct SyncSession::State {
   std::vector<std::byte> my_section;
   std::vector<std::vector<std::byte>> sections;  ///< by rank
   std::map<std::string, std::unique_ptr<Aggregation>, std::less<>> aggregations;
-  std::map<std::string, std::unique_ptr<Codec>, std::less<>> codecs;
   Aggregation* aggregation = nullptr;
-  Codec* codec = nullptr;
+  Codec* codec = nullptr;  ///< has a candidate
   std::vector<std::vector<std::byte>> byes;
   Error error;
   std::vector<std::uint32_t> suspects;
@@ -79,8 +88,12 @@ struct SyncSession::State {
   Progress fail(Error e) {
     stage = Stage::failed;
     error = std::move(e);
-    if (codec != nullptr) codec->drop();
+    let_go(false);
     return Progress::failed;
+  }
+  void let_go(bool applied) {
+    if (codec != nullptr) applied ? codec->commit() : codec->drop();
+    codec = nullptr;
   }
   Progress fail_transport() {
     if (transport.lost_rank() >= 0) suspects = {static_cast<std::uint32_t>(transport.lost_rank())};
@@ -139,6 +152,10 @@ Status SyncSession::State::check_table() {
     if (f.rank != rank) return differs("rank", f.rank, rank);
     if (f.step != mine.step) return differs("step", f.step, mine.step);
     if (f.plan_hash != mine.plan_hash) return differs("plan", f.plan_hash, mine.plan_hash);
+    for (const double number : {f.stream_rate, f.compute_seconds, f.wait_seconds, f.sync_seconds})
+      if (!std::isfinite(number) || number < 0)
+        return Error{ErrorCode::protocol,
+                     view.members[rank] + " sent a rate or a time that is no such thing"};
   }
   if (auto text = policy::digest_disagreement(table, view.members); !text.empty())
     return Error{ErrorCode::diverged, text};
@@ -206,8 +223,8 @@ Progress SyncSession::State::advance() {
 }
 
 SyncSession::SyncSession(Transport& transport, const ViewSpec& view, const SessionConfig& config,
-                         const SyncCatalog& catalog, GradientView agreed_scratch)
-    : state_(std::make_unique<State>(transport, view, config, catalog, agreed_scratch)) {
+                         const SyncCatalog& catalog, CodecShelf& codecs, GradientView agreed_scratch)
+    : state_(std::make_unique<State>(transport, view, config, catalog, codecs, agreed_scratch)) {
   State& s = *state_;
   s.law = find_entry(catalog.policies, config.policy.batch_policy);
   RIVULET_CHECK(s.law != nullptr, "batch.policy was validated against the catalog");
@@ -274,18 +291,15 @@ void SyncSession::begin_payload(const GradientView& mine) {
   const std::string name =
       s.plan.aggregation.empty() ? std::string(policy::name_of(s.plan.reduction)) : s.plan.aggregation;
   const auto* how = find_entry(s.catalog.aggregations, name);
-  const auto* coding = find_entry(s.catalog.codecs, s.plan.codec);
-  RIVULET_CHECK(how != nullptr && coding != nullptr,
-                "the plan names an aggregation or codec that is not there");
+  RIVULET_CHECK(how != nullptr, "the plan names an aggregation that is not in the catalog");
+  const auto coding = s.codecs.find(s.plan.codec);
   auto& aggregation = s.aggregations[name];
   if (!aggregation) aggregation = how->make();
-  auto& codec = s.codecs[s.plan.codec];
-  if (!codec) codec = coding->make();
   s.aggregation = aggregation.get();
-  s.codec = codec.get();
+  s.codec = coding.codec;
   RIVULET_CHECK(s.codec->accepts(mine.memory), "the codec cannot read this memory");
   const Exchange exchange{s.view.token, s.table.facts[s.me()].round, &s.plan, mine, s.agreed, s.codec,
-                          coding};
+                          coding.entry};
   if (auto begun = s.aggregation->begin(s.transport, exchange); !begun) {
     s.fail(begun.error());
     return;
@@ -321,8 +335,7 @@ std::uint64_t SyncSession::round() const {
 void SyncSession::finish(bool applied) {
   State& s = *state_;
   RIVULET_CHECK(s.stage == Stage::planned || s.stage == Stage::agreed, "finish() inside an exchange");
-  if (s.codec != nullptr) applied ? s.codec->commit() : s.codec->drop();
-  s.codec = nullptr;
+  s.let_go(applied);
   s.aggregation = nullptr;
   s.moves.clear();
   s.stage = Stage::resting;

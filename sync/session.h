@@ -11,6 +11,7 @@
 #include "core/metrics.h"
 #include "core/result.h"
 #include "core/row.h"
+#include "sync/codec_shelf.h"
 #include "sync/collective/aggregation.h"
 #include "sync/collective/transport.h"
 #include "sync/facts.h"
@@ -51,8 +52,9 @@ struct GuestRow {
 /// destroy the session and its transport. Owner: the train thread.
 class SyncSession {
  public:
+  /// `codecs` are lent and stay as they were unless finish(true) is called.
   SyncSession(Transport& transport, const ViewSpec& view, const SessionConfig& config,
-              const SyncCatalog& catalog, GradientView agreed_scratch);
+              const SyncCatalog& catalog, CodecShelf& codecs, GradientView agreed_scratch);
   ~SyncSession();
   SyncSession(const SyncSession&) = delete;
   SyncSession& operator=(const SyncSession&) = delete;
@@ -77,7 +79,7 @@ class SyncSession {
       const;  ///< of this round after the facts; before: of the last round
   [[nodiscard]] const FactsTable& table() const;
   [[nodiscard]] std::uint64_t round() const;
-  /// Ends the round: codecs commit or drop, the round counter moves on.
+  /// Ends the round. The codec keeps its candidate if the agreed sum was `applied`, else it forgets it.
   void finish(bool applied);
   [[nodiscard]] const Error& error() const;
   /// Ranks found to be the minority of a digest mismatch, lost or leaving; empty otherwise.

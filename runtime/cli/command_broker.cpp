@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <ostream>
+#include <set>
 
 #include "runtime/cli/child.h"
 #include "runtime/cli/command.h"
@@ -25,7 +26,7 @@ This broker is for trying things out: in memory, loopback only, no security, abo
 
 Result<stream::EmbeddedBroker::Topic> parse_topic(const std::string& text) {
   const auto colon = text.rfind(':');
-  const auto digits = colon == std::string::npos ? "1" : text.substr(colon + 1);
+  const auto digits = colon == std::string::npos ? "" : text.substr(colon + 1);
   const bool number =
       !digits.empty() && digits.size() <= 4 && digits.find_first_not_of("0123456789") == std::string::npos;
   if (!number || std::stoi(digits) < 1 || colon == 0 || text.empty()) {
@@ -33,6 +34,23 @@ Result<stream::EmbeddedBroker::Topic> parse_topic(const std::string& text) {
                  fmt::format("--topic: '{}' is not NAME:PARTITIONS, for example mnist:4", text)};
   }
   return stream::EmbeddedBroker::Topic{text.substr(0, colon), std::stoi(digits)};
+}
+
+/// What Kafka allows, so that what works here works there.
+Status check_topics(const std::vector<stream::EmbeddedBroker::Topic>& topics) {
+  constexpr auto allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  std::set<std::string> seen;
+  for (const auto& topic : topics) {
+    const std::string& name = topic.name;
+    if (name.size() > 249 || name.find_first_not_of(allowed) != std::string::npos ||
+        name.find_first_not_of('.') == std::string::npos)
+      return Error{
+          ErrorCode::usage,
+          fmt::format("'{}' is no name of a topic: up to 249 letters, digits, '.', '_' or '-'", name)};
+    if (!seen.insert(name).second)
+      return Error{ErrorCode::usage, fmt::format("topic '{}' is named twice", name)};
+  }
+  return ok();
 }
 
 /// True once whoever holds the other end of stdin is gone.
@@ -66,6 +84,7 @@ class BrokerCommand final : public Command {
       if (!topic) return complain(terminal, topic.error());
       topics.push_back(topic.value());
     }
+    if (auto fine = check_topics(topics); !fine) return complain(terminal, fine.error());
     StopRequest stop{0};
     const SignalHandlers handlers(stop);
     const auto broker = stream::EmbeddedBroker::start(topics);

@@ -53,7 +53,7 @@ class DemoCommand final : public Command {
 
   ExitCode execute(Terminal& terminal) override {
     StopRequest stop{0};
-    const SignalHandlers handlers(stop);
+    const SignalHandlers handlers(stop, SignalHandlers::Second::raises);
     devices::prepare_process(1);
     auto plan = plan_demo(options_);
     if (!plan) return complain(terminal, plan.error());

@@ -178,7 +178,8 @@ class FeedCommand final : public Command {
         ->required()
         ->type_name("TOPIC");
     app_->add_option("--partitions", flags_.partitions, "only the first N partitions; 0 = all")
-        ->type_name("N");
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber);
     app_->add_option("--property", flags_.properties, "a property for librdkafka; may be repeated")
         ->type_name("NAME=VALUE")
         ->expected(1)
@@ -187,7 +188,8 @@ class FeedCommand final : public Command {
         ->check(CLI::IsMember({"train", "test"}));
     app_->add_option("--seed", flags_.seed, "order of the records")->capture_default_str();
     app_->add_option("--labels-per-device", flags_.labels_per_device, "each partition sees only N classes")
-        ->type_name("N");
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber);
     app_->add_flag("--json", flags_.json, "last line of stdout: one object");
   }
   void add_timing() {

@@ -166,7 +166,10 @@ class PeekCommand final : public Command {
       : app_(root.add_subcommand("peek", "what the decoder makes of a topic's records, moving no offset")) {
     app_->add_option("topic", flags_.topic, "which topic")->required()->type_name("TOPIC");
     config_.add_to(*app_, {"--brokers"});
-    app_->add_option("-n,--rows", flags_.rows, "show so many rows")->type_name("N")->capture_default_str();
+    app_->add_option("-n,--rows", flags_.rows, "show so many rows")
+        ->type_name("N")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
     app_->add_option("--from", flags_.from, "where to begin")
         ->type_name("earliest|latest|OFFSET")
         ->capture_default_str();

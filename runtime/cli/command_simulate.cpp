@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <ostream>
 
 #include "devices/trainer.h"
@@ -51,6 +52,12 @@ Result<std::vector<RateTrace>> traces_of(const std::string& text) {
   return traces;
 }
 
+bool all_silent(const std::vector<RateTrace>& traces) {
+  return std::all_of(traces.begin(), traces.end(), [](const RateTrace& trace) {
+    return std::all_of(trace.begin(), trace.end(), [](const auto& step) { return step.second == 0; });
+  });
+}
+
 Status set_duration(const std::string& flag, const std::string& text, Duration& into) {
   const auto duration = parse_duration(text);
   if (!duration) return Error{ErrorCode::usage, fmt::format("{}: {}", flag, duration.error().message)};
@@ -66,6 +73,9 @@ Result<SimulateOptions> options_of(const SimulateFlags& flags) {
   const auto stop_after = parse_stop_after(flags.stop_after);
   if (!stop_after) return stop_after.error();
   options.stop_after = stop_after.value();
+  if (options.stop_after.seconds <= 0 && all_silent(options.rates))
+    return Error{ErrorCode::usage,
+                 "--rates: every stream is silent, so --stop-after rows or rounds never comes"};
   if (auto s = set_duration("--profile-fixed", flags.profile_fixed, options.profile.fixed); !s)
     return s.error();
   if (auto s = set_duration("--latency", flags.latency, options.link.latency); !s) return s.error();

@@ -7,6 +7,7 @@
 
 #include "runtime/cli/checks.h"
 #include "runtime/cli/config_flags.h"
+#include "runtime/node.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -35,6 +36,7 @@ class ValidateCommand final : public Command {
     if (!file_.empty()) flags_.set_file(file_);
     auto loaded = load_config(flags_.input(terminal));
     add_property_problems(loaded);
+    add_learner_problem(loaded);
     std::vector<Check> checks;
     const bool right = count_errors(loaded.problems) == 0;
     if (right && environment_) {
@@ -50,6 +52,13 @@ class ValidateCommand final : public Command {
   }
 
  private:
+  /// What only making them shows: rows of this shape do not fit this model.
+  static void add_learner_problem(LoadedConfig& loaded) {
+    if (count_errors(loaded.problems) > 0) return;
+    if (auto fits = try_learner(loaded.config, builtin_catalog()); !fits)
+      loaded.problems.push_back({.message = fits.error().message});
+  }
+
   void print(Terminal& terminal, const LoadedConfig& loaded, const std::vector<Check>& checks,
              bool right) const {
     if (json_) {

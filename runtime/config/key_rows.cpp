@@ -99,7 +99,7 @@ std::vector<KeyRow> source() {
        {},
        [](Config& c, const Value& v) { c.source.path = str(v); }},
       {spec("source.rate", kind::number, "0.0",
-            "type file and synthetic: rows/s of a partition, 0 = full speed", {.sample = "#100.0"}),
+            "type file: rows/s of a partition, 0 = full speed; synthetic: 0 = 1000", {.sample = "#100.0"}),
        not_negative, [](Config& c, const Value& v) { c.source.rate = real(v); }},
       {spec("source.repeat", kind::boolean, "false", "type file: begin again at its end",
             {.sample = "#true"}),

@@ -66,7 +66,8 @@ class Loader {
       if (!value) continue;
       setting.value = *value;
       if (row.set != nullptr) row.set(out_.config, *value);
-      note(setting, render(*value));
+      // What only later versions listen to is shown when somebody wrote it.
+      if (row.spec.since.empty() || it != written_.end()) note(setting, render(*value));
       settings_[key] = setting;
     }
   }

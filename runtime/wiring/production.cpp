@@ -28,6 +28,7 @@ namespace {
 
 constexpr std::uint64_t decision_log_bytes = 32ULL << 20;
 constexpr Duration open_deadline = std::chrono::seconds(10);
+constexpr double synthetic_rate = 1000;  // rows/s unless source.rate says another
 
 /// Seconds this process has been alive, so that "exec to first step" includes loading its libraries.
 double process_age_seconds() {
@@ -86,13 +87,15 @@ Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, 
   for (const auto d : config.decode.shape) synthetic.columns *= static_cast<std::size_t>(d);
   synthetic.classes = config.train.loss == "cross_entropy" ? config.model.classes : 0;
   synthetic.seed = config.job.seed;
-  synthetic.rows_per_second = [rate](TimePoint) { return rate > 0 ? rate : 1000.0; };
+  synthetic.rows_per_second = [rate](TimePoint) { return rate > 0 ? rate : synthetic_rate; };
   return stream::open_synthetic_source(synthetic, clock);
 }
 
-/// One process alone needs no broker for its log: nobody else reads it.
-Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, sync::membership::MemoryLog& memory) {
-  if (config.job.devices == 1) return memory.open();
+/// A dry run joins nothing, and one device without a broker has nobody to meet: their log is their own. One
+/// device with a broker says HELLO there, so that a second one with its id or its partition is found out.
+Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, bool dry_run,
+                                             sync::membership::MemoryLog& memory) {
+  if (dry_run || (config.job.devices == 1 && !has_brokers(config))) return memory.open();
   if (!has_brokers(config))
     return Error{
         ErrorCode::invalid_config,
@@ -146,7 +149,7 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
   if (auto taken = p.data_dir.take(config.device.data_dir); !taken) return taken;
   auto source = open_source(config, p.clock, *p.metrics);
   if (!source) return source.error();
-  auto ordered = open_log(config, p.memory_log);
+  auto ordered = open_log(config, options.dry_run, p.memory_log);
   if (!ordered) return ordered.error();
   auto wires = open_wires(config, p.alone, p.clock, p.comm_beat_ns);
   if (!wires) return wires.error();
@@ -188,9 +191,9 @@ Status add_evaluator(Process& p, const LoadedConfig& loaded, const Catalog& cata
   auto trainer = entry.value()->make(model_config(config, p.held_out->shape()), *p.evaluate_device);
   if (!trainer) return trainer.error();
   p.evaluate_trainer = std::move(trainer).value();
-  p.evaluator = std::make_unique<Evaluator>(Evaluator::Parts{p.clock, *p.evaluate_trainer, *p.held_out,
-                                                             p.node->snapshots(), p.node->status(),
-                                                             *p.metrics, config.evaluate.held_out_every});
+  p.evaluator = std::make_unique<Evaluator>(
+      Evaluator::Parts{p.clock, *p.evaluate_trainer, *p.held_out, p.node->snapshots(), p.node->status(),
+                       *p.metrics, *p.log, config.evaluate.held_out_every});
   return ok();
 }
 
@@ -203,6 +206,7 @@ bool all_alive(const Process& p, Duration limit, std::string& why) {
     return true;
   };
   return !stuck("ingest", p.ingest_thread.beat_ns()) && !stuck("train", p.train_thread.beat_ns()) &&
+         !stuck("evaluate", p.evaluate_thread.beat_ns()) &&
          !stuck("comm", p.comm_beat_ns.load(std::memory_order_relaxed));
 }
 
@@ -240,12 +244,11 @@ void say_who_we_are(Process& p, const Config& config) {
                 {"http", p.http ? "127.0.0.1:" + std::to_string(p.http->port()) : "off"}});
 }
 
-/// Waits for the end: the worker's own, a broken stream, or "now". Returns the ingest thread's error if it
+/// Waits for the end: the worker's own, or a broken stream. Returns the ingest thread's error if it
 /// ended first.
 std::optional<Error> wait_for_end(Process& p, StopRequest& leave, const StopRequest& stop) {
   std::optional<Error> broken;
   while (!p.train_thread.finished()) {
-    if (stop.load() >= 2) _exit(static_cast<int>(ExitCode::failure));
     if (stop.load() > leave.load()) {
       leave.store(stop.load());
       p.train_thread.notify();
@@ -260,10 +263,13 @@ std::optional<Error> wait_for_end(Process& p, StopRequest& leave, const StopRequ
   return broken;
 }
 
+/// What the last second added. The source is destroyed after its commits have been answered.
 void commit_the_rest(Process& p) {
   std::vector<NextOffset> news;
   p.node->commits().take_news(news);
-  if (!news.empty()) static_cast<void>(p.node->source().commit(news));
+  if (news.empty()) return;
+  if (auto committed = p.node->source().commit(news); !committed)
+    p.log->write(Level::warn, "the last offsets were not committed", {{"error", committed.error().message}});
 }
 
 RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& options) {
@@ -329,8 +335,9 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
   if (auto added = add_http(p, config); !added) return refuse(added.error());
   say_who_we_are(p, config);
   Watchdog watchdog(config.watchdog.deadline);
-  watchdog.watch({"ingest", [&p] { return p.ingest_thread.finished() ? 0 : p.ingest_thread.beat_ns(); }});
-  watchdog.watch({"train", [&p] { return p.train_thread.finished() ? 0 : p.train_thread.beat_ns(); }});
+  watchdog.watch({"ingest", [&p] { return p.ingest_thread.beat_ns(); }});
+  watchdog.watch({"train", [&p] { return p.train_thread.beat_ns(); }});
+  watchdog.watch({"evaluate", [&p] { return p.evaluate_thread.beat_ns(); }});
   watchdog.watch({"comm", [&p] { return p.comm_beat_ns.load(std::memory_order_relaxed); }});
   p.ingest_thread.start(p.node->ingest(), p.clock);
   p.train_thread.start(p.node->worker(), p.clock);

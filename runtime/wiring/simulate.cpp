@@ -1,5 +1,7 @@
 #include "runtime/simulate.h"
 
+#include <filesystem>
+
 #include "runtime/evaluator.h"
 #include "runtime/node_config.h"
 #include "runtime/wiring/simulation.h"
@@ -26,16 +28,17 @@ class Examiner {
     out->trainer_ = std::move(trainer).value();
     return out;
   }
-  void look_if_due(const devices::ModelState& model, double seconds) {
-    if (seconds < next_s_) return;
+  Status look_if_due(const devices::ModelState& model, double seconds) {
+    if (seconds < next_s_) return ok();
     next_s_ = seconds + every_s_;
-    look(model, seconds);
+    return look(model, seconds);
   }
-  void look(const devices::ModelState& model, double seconds) {
+  Status look(const devices::ModelState& model, double seconds) {
     auto report = evaluate_all(*trainer_, model, *data_);
-    if (!report) return;
+    if (!report) return report.error();
     accuracy_ = static_cast<double>(report.value().correct) / static_cast<double>(report.value().rows);
     reached_.add(seconds, *accuracy_);
+    return ok();
   }
   void tell(Summary& s) const {
     s.accuracy = accuracy_;
@@ -69,6 +72,12 @@ LoadedConfig for_synthetic_rows(LoadedConfig loaded) {
   return loaded;
 }
 
+/// Only a folder has a test split; the rows of a single file are trained on, so they measure nothing.
+std::string held_out_of(const SimulateOptions& options) {
+  if (!options.held_out.empty()) return options.held_out;
+  return std::filesystem::is_directory(options.data) ? options.data : "";
+}
+
 void take_prequential(SimulatedGroup& group, Summary& s) {
   const auto& status = group.node(0).status();
   if (status.group_rows.load() > 0) s.accuracy = status.accuracy.load();
@@ -88,7 +97,7 @@ SimulateResult simulate(const LoadedConfig& given, const SimulateOptions& option
   SimulatedGroup& group = *built.value();
   std::unique_ptr<Examiner> examiner;
   const bool classes = loaded.config.train.loss == "cross_entropy";
-  const std::string held_out = options.held_out.empty() ? options.data : options.held_out;
+  const std::string held_out = held_out_of(options);
   if (!held_out.empty() && classes) {
     auto made = Examiner::make(loaded.config, builtin_catalog(), held_out, options.evaluate_every_s);
     if (!made) return refuse(made.error());
@@ -101,18 +110,20 @@ SimulateResult simulate(const LoadedConfig& given, const SimulateOptions& option
     return s;
   };
   SimulateResult result;
+  Status measured = ok();
   double next_report = 1;
   result.events = group.run_until([&] {
     const double now = group.seconds();
-    if (examiner) examiner->look_if_due(group.node(0).state().model, now);
+    if (examiner) measured = examiner->look_if_due(group.node(0).state().model, now);
     if (now >= next_report) {
       progress(now, sum_up());
       next_report = now + 1;
     }
-    return stop.load() > 0;
+    return stop.load() > 0 || !measured;
   });
   result.virtual_seconds = group.seconds();
-  if (examiner) examiner->look(group.node(0).state().model, result.virtual_seconds);
+  if (examiner && measured) measured = examiner->look(group.node(0).state().model, result.virtual_seconds);
+  if (!measured) return refuse(measured.error());
   result.summary = sum_up();
   for (std::size_t i = 0; i < group.size(); ++i) {
     const auto& error = group.node(i).worker().ending().error;

@@ -91,6 +91,7 @@ Status SimulatedGroup::State::add(const LoadedConfig& loaded, std::size_t device
   Wake& worker_wake = runner.make_wake();
   auto computer = parts.device ? parts.device(device, simulated->worker_clock)
                                : devices::make_modeled_device(options.profile, simulated->worker_clock);
+  auto wires = network.connect_for(simulated->worker_clock);
   auto node = Node::build(
       own, {.stop_after = options.stop_after}, parts.catalog,
       NodeOutside{.ingest_clock = simulated->ingest_clock,
@@ -100,7 +101,7 @@ Status SimulatedGroup::State::add(const LoadedConfig& loaded, std::size_t device
                   .source = std::move(source).value(),
                   .device = std::move(computer),
                   .log = log.open(),
-                  .connect = network.connect_for(simulated->worker_clock),
+                  .connect = parts.wires ? parts.wires(device, std::move(wires)) : std::move(wires),
                   .metrics = metrics,
                   .logger = *logger,
                   .decisions = parts.decisions ? parts.decisions(device) : make_null_decision_log(),
@@ -170,7 +171,7 @@ Summary SimulatedGroup::summary() {
         device.compute_s;  // what the profile charged; the process's own figures would not be reproducible
     device.max_rss_bytes = 0;
     s.devices.push_back(std::move(device));
-    s.digests_compared += node.status().digests_compared.load();
+    s.digests_compared = std::max<std::uint64_t>(s.digests_compared, node.status().digests_compared.load());
     const auto& error = node.worker().ending().error;
     s.parameters_equal = s.parameters_equal && (!error || error->code != ErrorCode::diverged) &&
                          s.devices.back().digest == s.devices.front().digest;

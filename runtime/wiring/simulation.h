@@ -19,6 +19,8 @@ struct SimulatedParts {
   std::function<std::unique_ptr<stream::RecordSource>(std::size_t device, const Clock& clock)> source;
   /// Device i; null function = modeled by the profile.
   std::function<std::unique_ptr<devices::Device>(std::size_t device, VirtualClock& clock)> device;
+  /// Wires of device i in place of the usual ones; null function = the usual ones.
+  std::function<sync::Connect(std::size_t device, sync::Connect usual)> wires;
   /// Decision log of device i; null function = none.
   std::function<std::unique_ptr<DecisionLog>(std::size_t device)> decisions;
 };

@@ -7,7 +7,13 @@
 
 namespace rivulet::stream::kafka {
 
-Status Committer::commit(const PartitionList& offsets) {
+Status Committer::commit(std::unique_ptr<PartitionList> offsets) {
+  latest_ = std::move(offsets);
+  return send();
+}
+
+Status Committer::send() {
+  failed_ = false;
   if (!client_) {
     // There is no group session: its time only bounds how long a commit waits for a coordinator that is gone.
     std::vector<Default> defaults{{"enable.auto.commit", "false"},     {"allow.auto.create.topics", "false"},
@@ -16,18 +22,25 @@ Status Committer::commit(const PartitionList& offsets) {
                                   {"heartbeat.interval.ms", "1000"}};
     if (!group_id_.empty()) defaults.emplace_back("group.id", group_id_);
     if (!client_id_.empty()) defaults.emplace_back("client.id", client_id_);
-    auto client = Client::open(ClientKind::consumer, properties_, defaults, listener_);
+    auto client = Client::open(ClientKind::consumer, properties_, defaults, *this);
     if (!client) return Error{ErrorCode::source_lost, client.error().message};
     client_ = std::move(client).value();
     client_->expect_commits();
   }
-  const auto code = rd_kafka_commit(client_->handle(), offsets.get(), 1);
+  const auto code = rd_kafka_commit(client_->handle(), latest_->get(), 1);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ok();
   return Error{ErrorCode::source_lost, fmt::format("offsets cannot be committed: {}", words_of(code))};
 }
 
-void Committer::serve() {
+void Committer::committed(int code) noexcept {
+  failed_ = code != RD_KAFKA_RESP_ERR_NO_ERROR && code != RD_KAFKA_RESP_ERR__NO_OFFSET;
+  listener_.committed(code);
+}
+
+void Committer::serve(TimePoint now) {
   if (!client_) return;
+  if (!failed_) again_at_ = now + again_after;
+  if (failed_ && now >= again_at_) static_cast<void>(send());
   if (rd_kafka_message_t* message = rd_kafka_consumer_poll(client_->handle(), 0); message != nullptr)
     rd_kafka_message_destroy(message);
 }

@@ -8,8 +8,9 @@ namespace rivulet::stream::kafka {
 
 /// Commits offsets through a client of its own. librdkafka cannot end while a commit waits for its answer,
 /// and waits a minute for a broker that is stopped but not gone. This client gives up after seconds; the one
-/// that fetches keeps the patience that a slow link needs.
-class Committer {
+/// that fetches keeps the patience that a slow link needs. What failed is sent again until newer offsets
+/// replace it: a feeder that paces itself by them may be waiting, with no more rows coming before.
+class Committer final : public Listener {
  public:
   Committer(const Properties& properties, std::string group_id, std::string client_id, Listener& listener)
       : properties_(properties),
@@ -19,14 +20,24 @@ class Committer {
 
   /// Sends the offsets and returns at once; the listener hears what became of them while serve() is called.
   /// Errors: source_lost.
-  Status commit(const PartitionList& offsets);
-  void serve();
+  Status commit(std::unique_ptr<PartitionList> offsets);
+  void serve(TimePoint now);
+
+  void client_error(int code, std::string_view words) noexcept override {
+    listener_.client_error(code, words);
+  }
+  void committed(int code) noexcept override;
 
  private:
+  static constexpr Duration again_after = std::chrono::seconds(1);
+  Status send();
   Properties properties_;
   std::string group_id_;
   std::string client_id_;
   Listener& listener_;
+  std::unique_ptr<PartitionList> latest_;  ///< last offsets given
+  bool failed_ = false;                    ///< to get them through
+  TimePoint again_at_{};
   std::unique_ptr<Client> client_;  ///< from the first commit on
 };
 

@@ -23,7 +23,7 @@ constexpr Default log_reader_defaults[] = {
     {"enable.auto.offset.store", "false"}, {"check.crcs", "true"},
     {"socket.keepalive.enable", "true"},   {"reconnect.backoff.max.ms", "2000"},
     {"allow.auto.create.topics", "false"}, {"isolation.level", "read_committed"},
-    {"queued.max.messages.kbytes", "4096"}};
+    {"enable.partition.eof", "true"},      {"queued.max.messages.kbytes", "4096"}};
 
 /// librdkafka has no way to ask for metadata without waiting, and poll() must not wait: a thread of its own
 /// opens the log, hands it over, and ends. Until then appended records wait here, because a producer that
@@ -153,7 +153,10 @@ Status KafkaLog::find_topic() {
 
 Status KafkaLog::create() const {
   return create_topic(config_.properties, config_.topic, 1, std::chrono::seconds(3),
-                      {{"message.timestamp.type", "LogAppendTime"}});
+                      {{"message.timestamp.type", "LogAppendTime"},
+                       {"cleanup.policy", "delete"},
+                       {"retention.ms", "-1"},  // a HELLO that is gone would split the group
+                       {"retention.bytes", "-1"}});
 }
 
 Error KafkaLog::how_to_create(const std::string& why) const {
@@ -164,7 +167,8 @@ Error KafkaLog::how_to_create(const std::string& why) const {
   return {ErrorCode::unavailable,
           fmt::format(
               "topic \"{}\" {}. Create it with: kafka-topics.sh --create --topic {} --partitions 1 --config "
-              "message.timestamp.type=LogAppendTime --bootstrap-server {}; or, with no Kafka at all: rivulet "
+              "message.timestamp.type=LogAppendTime --config retention.ms=-1 --bootstrap-server {}; or, with "
+              "no Kafka at all: rivulet "
               "broker "
               "--job {} --topic NAME:PARTITIONS",
               config_.topic, why, config_.topic, brokers, job)};

@@ -2,6 +2,8 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include "core/clock.h"
+
 namespace rivulet::stream::kafka {
 namespace {
 
@@ -26,7 +28,10 @@ Notices::Notices(std::string brokers, MetricsSink& metrics)
       auth_(metrics.counter("kafka_errors_total", {{"kind", "auth"}})),
       fetch_(metrics.counter("kafka_errors_total", {{"kind", "fetch"}})),
       commit_(metrics.counter("kafka_errors_total", {{"kind", "commit"}})),
-      fatal_(metrics.counter("kafka_errors_total", {{"kind", "fatal"}})) {}
+      fatal_(metrics.counter("kafka_errors_total", {{"kind", "fatal"}})),
+      commits_ok_(metrics.counter("kafka_offset_commits_total", {{"result", "ok"}})),
+      commits_failed_(metrics.counter("kafka_offset_commits_total", {{"result", "failed"}})),
+      last_commit_(metrics.gauge("kafka_last_commit_timestamp_seconds")) {}
 
 void Notices::client_error(int code, std::string_view words) noexcept {
   // "1/1 brokers are down" says less than the refused connection before it.
@@ -45,7 +50,13 @@ void Notices::client_error(int code, std::string_view words) noexcept {
 }
 
 void Notices::committed(int code) noexcept {
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR || code == RD_KAFKA_RESP_ERR__NO_OFFSET) return;
+  if (code == RD_KAFKA_RESP_ERR__NO_OFFSET) return;
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    commits_ok_.add(1);
+    last_commit_.set(static_cast<double>(unix_time_ms()) / 1000.0);
+    return;
+  }
+  commits_failed_.add(1);
   commit_.add(1);
   pending_ = "a commit failed: " + words_of(code);
 }

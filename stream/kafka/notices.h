@@ -36,6 +36,9 @@ class Notices final : public Listener {
   Counter& fetch_;
   Counter& commit_;
   Counter& fatal_;
+  Counter& commits_ok_;
+  Counter& commits_failed_;
+  Gauge& last_commit_;
   std::string last_words_ = "no answer";
   std::string hopeless_;
   std::optional<std::string> pending_;

@@ -62,7 +62,10 @@ Result<bool> Opening::attempt(rd_kafka_s* client, Duration patience, const std::
     if (!checked || !checked.value()) return checked;
     topics_checked_ = true;
   }
+  const TimePoint until =
+      clock_.now() + patience;  // of many partitions, so many as fit; the next attempt goes on
   while (offsets_.size() < config_.partitions.size()) {
+    if (!offsets_.empty() && clock_.now() >= until) return false;
     const auto& partition = config_.partitions[offsets_.size()];
     const auto marks = query_watermarks(client, partition.topic, partition.id.partition, patience);
     if (!marks) {

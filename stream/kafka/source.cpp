@@ -34,6 +34,7 @@ class KafkaSource final : public RecordSource {
   Status connect(const Properties& properties);
 
   Result<std::span<const Record>> poll(std::size_t max_records, Duration max_wait) override;
+  void hold() override;
   Status commit(std::span<const NextOffset> positions) override;
   Status seek(std::span<const NextOffset> positions) override;
   [[nodiscard]] std::span<const PartitionState> partitions() const noexcept override { return states_; }
@@ -73,7 +74,8 @@ class KafkaSource final : public RecordSource {
   Message carried_;                      ///< came while held back; first of the next poll
   std::optional<TimePoint> held_since_;  ///< no room since
   bool client_paused_ = false;
-  std::optional<Error> fault_;  ///< the source cannot go on until a seek
+  std::map<std::size_t, std::int64_t> commits_;  ///< slot -> last offset to commit
+  std::optional<Error> fault_;                   ///< the source cannot go on until a seek
   TimePoint next_refresh_{};
 };
 
@@ -129,6 +131,12 @@ Result<std::span<const Record>> KafkaSource::poll(std::size_t max_records, Durat
   if (!notices_.hopeless().empty()) return Error{ErrorCode::unavailable, notices_.hopeless()};
   if (auto notice = notices_.take(now)) return *notice;
   return std::span<const Record>();
+}
+
+void KafkaSource::hold() {
+  const TimePoint now = clock_.now();
+  hold_back(now);
+  refresh(now);
 }
 
 /// Attempts last a quarter of a second at first and longer later: a far broker must be able to answer in one.
@@ -251,7 +259,7 @@ void KafkaSource::note_error(const rd_kafka_message_t& message) {
 void KafkaSource::refresh(TimePoint now) {
   if (now < next_refresh_) return;
   next_refresh_ = now + std::chrono::milliseconds(100);
-  committer_.serve();
+  committer_.serve(now);
   for (std::size_t i = 0; i < states_.size(); ++i) {
     auto& state = states_[i];
     const auto marks = known_watermarks(client_->handle(), config_.partitions[i].topic, state.id.partition);
@@ -295,11 +303,11 @@ Status KafkaSource::commit(std::span<const NextOffset> positions) {
     return Error{ErrorCode::source_lost, "offsets cannot be committed before the first connection"};
   const auto slots = slots_of(positions);
   if (!slots) return slots.error();
-  PartitionList list;
-  for (std::size_t i = 0; i < positions.size(); ++i)
-    list.add(config_.partitions[slots.value()[i]].topic, positions[i].partition.partition,
-             positions[i].offset);
-  return committer_.commit(list);
+  for (std::size_t i = 0; i < positions.size(); ++i) commits_[slots.value()[i]] = positions[i].offset;
+  auto list = std::make_unique<PartitionList>();
+  for (const auto& [slot, offset] : commits_)
+    list->add(config_.partitions[slot].topic, config_.partitions[slot].id.partition, offset);
+  return committer_.commit(std::move(list));
 }
 
 Status KafkaSource::seek(std::span<const NextOffset> positions) {

@@ -12,7 +12,8 @@
 namespace rivulet::sync {
 
 /// A weighted contribution to bytes and back. Stateful where it keeps a residual; then encode() writes only a
-/// candidate, which commit() makes real and drop() forgets. Owner: the train thread; one per device and view.
+/// candidate, which commit() makes real and drop() forgets. Owner: the train thread; one per device
+/// (CodecShelf).
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -25,8 +26,8 @@ class Codec {
                                      std::span<std::byte> out) = 0;
   /// sum += what the bytes say. Checks every length and index. Errors: protocol.
   virtual Status decode_add(std::span<const std::byte> bytes, const GradientView& sum) = 0;
-  virtual void commit() noexcept = 0;  ///< the round was applied
-  virtual void drop() noexcept = 0;    ///< the round failed: state as before encode()
+  virtual void commit() noexcept = 0;  ///< the agreed sum was applied
+  virtual void drop() noexcept = 0;    ///< it was not, whatever the reason: state as before encode()
 };
 
 /// To add one, add a file sync/codec/<name>.cpp that defines `const CodecEntry codec_<name>`.

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,7 +67,8 @@ struct PolicyConfig {
   Duration tick = std::chrono::milliseconds(100);
   Duration max_wait = std::chrono::milliseconds(200);
   Duration idle_wait_max = std::chrono::seconds(1);
-  Reduction reduction = Reduction::gather;
+  std::optional<Reduction> reduction =
+      Reduction::gather;                 ///< none: whichever fits the group (sync.reduction auto)
   std::uint64_t contribution_bytes = 0;  ///< (P + B) * bytes per number
 };
 

@@ -3,31 +3,11 @@
 #include "stream/embedded_broker.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/kafka_log_world.h"
+#include "tests/support/text.h"
 
 using namespace rivulet;
 using namespace rivulet::testing;
 using namespace std::chrono_literals;
-
-namespace {
-
-/// The error that a log ends with within `deadline`; its message is empty if there is none.
-Error log_error(OrderedLog& log, Duration deadline) {
-  Error error;
-  wait_until(
-      [&] {
-        const auto entries = log.poll(8);
-        if (!entries) error = entries.error();
-        return !entries;
-      },
-      deadline);
-  return error;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 TEST_CASE("Ordered logs: a Kafka topic, embedded, keeps what every log promises") {
   auto broker = stream::EmbeddedBroker::start({{"c0", 1}, {"c1", 1}, {"c2", 1}, {"c3", 1}});

@@ -9,6 +9,7 @@
 #include "stream/kafka/producer.h"
 #include "stream/open.h"
 #include "tests/support/kafka_client.h"
+#include "tests/support/text.h"
 #include "tests/support/wait.h"
 
 using namespace rivulet;
@@ -40,10 +41,6 @@ class CountingMetrics final : public MetricsSink {
   }
   std::map<std::string, Cell> cells_;
 };
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 KafkaSourceConfig config_for(const std::string& servers, const std::string& topic,
                              std::int32_t partition = 0) {

@@ -9,6 +9,7 @@
 
 #include "runtime/wiring/simulation.h"
 #include "tests/support/group_support.h"
+#include "tests/support/parts/codec/counting.h"
 #include "tests/support/real_node.h"
 
 /// The walls later work needs (architecture §3, §4): test-only parts that run through Worker and SyncSession
@@ -34,6 +35,7 @@ struct WallsRun {
   runtime::StopAfter stop_after;
   std::size_t records = 4000;
   bool copying_device = false;
+  bool cut_moves = false;  ///< device 0 loses its wires while it lends rows for the third time
   std::function<std::vector<std::byte>(std::size_t device, std::size_t index)> row;  ///< null = linear rows
 };
 /// Runs a group to its end over one kind of wire.
@@ -47,6 +49,13 @@ inline WallsRun walls_run(const std::string& policy, std::uint32_t devices = 3, 
   run.loaded = linear_job(devices);
   run.loaded.config.batch.policy = policy;
   run.stop_after.rounds = rounds;
+  return run;
+}
+
+/// `rows` from everybody, rounds without end before `rounds`: what others are compared with.
+inline WallsRun even_run(std::uint32_t rows, std::uint64_t rounds) {
+  WallsRun run = walls_run("even_rows", 3, rounds);
+  run.loaded.config.batch.rows = rows;
   return run;
 }
 
@@ -104,6 +113,7 @@ inline void walls_suite(const RunGroup& run_group) {
     }
     CHECK(out.steps[0] == 4);  // rounds 1..4 applied: round 0 had no rows, round 5 failed
     CHECK(planted >= 1);
+    CHECK(out.digests[0] == run_simulated(even_run(8, 4)).digests[0]);
   }
   SUBCASE("local, local, parameters: intervals stay pending, then are announced") {
     const auto out = run_group(walls_run("local_local_parameters", 3, 10));
@@ -127,7 +137,7 @@ inline void walls_suite(const RunGroup& run_group) {
   SUBCASE("a codec whose length depends on the data") {
     const auto out = run_group(walls_run("nonzero_codec", 3, 20));
     check_agreed(out);
-    const auto usual = run_simulated(walls_run("eight_rows", 3, 20));
+    const auto usual = run_simulated(even_run(8, 20));
     CHECK(out.group_rows[0] == usual.group_rows[0]);
     CHECK(distance(out, usual) <= 1e-5);
   }
@@ -135,7 +145,7 @@ inline void walls_suite(const RunGroup& run_group) {
     const auto out = run_group(walls_run("two_phases", 3, 20));
     check_agreed(out);
     CHECK(out.steps[0] == 20);
-    CHECK(distance(out, run_simulated(walls_run("eight_rows", 3, 20))) <= 1e-5);
+    CHECK(distance(out, run_simulated(even_run(8, 20))) <= 1e-5);
   }
   SUBCASE("8 rows move from device 0 to device 1 before compute; their owner announces them") {
     const auto out = run_group(walls_run("move_rows", 3, 20));
@@ -148,6 +158,44 @@ inline void walls_suite(const RunGroup& run_group) {
       for (const auto& f : r.table.facts) CHECK(f.interval.rows_trained == 16);
     }
     CHECK(out.rows_trained[0] == out.rows_trained[2]);
+    CHECK(distance(out, run_simulated(even_run(16, 20))) <=
+          1e-5);  // the rows that arrived are those that left
+  }
+  SUBCASE("rows whose transfer fails return to their owner, and the round has not happened") {
+    auto run = walls_run("move_rows", 3, 20);
+    const auto whole = run_simulated(walls_run("move_rows", 3, 2));
+    run.cut_moves = true;
+    const auto out = run_group(run);
+    for (std::size_t i = 0; i < out.errors.size(); ++i) {
+      REQUIRE(out.errors[i]);
+      INFO(out.errors[i]->message);
+      CHECK(out.errors[i]->code == ErrorCode::peer_lost);
+      CHECK(out.steps[i] == 2);  // two transfers went well
+      CHECK(out.digests[i] == whole.digests[0]);
+      CHECK(out.rows_waiting[i] >= 16);
+      CHECK(out.rows_trained[i] == 32);
+    }
+  }
+  SUBCASE("a codec keeps its candidate when the sum was applied, and forgets it otherwise") {
+    auto& counts = codec_counts();
+    const int encoded = counts.encoded;
+    const int committed = counts.committed;
+    const int dropped = counts.dropped;
+    const auto out = run_group(walls_run("counted_codec", 3, 60));
+    // Rounds 1 to 6 and 8 to 11 are applied, the sum of round 7 is not finite, round 12 fails.
+    for (std::size_t i = 0; i < out.errors.size(); ++i) {
+      REQUIRE(out.errors[i]);
+      CHECK(out.steps[i] == 10);
+      CHECK(out.digests[i] == out.digests[0]);
+      CHECK(out.group_rows[i] == 10 * 3 * 8);
+      std::uint64_t lost = 0;
+      for (const auto& [id, p] : out.partitions[i]) lost += p.dropped;
+      CHECK(lost == 3 * 8);
+    }
+    for (const float p : out.parameters) CHECK(std::isfinite(p));
+    CHECK(counts.committed - committed == 3 * 10);
+    CHECK(counts.encoded - encoded == (counts.committed - committed) + (counts.dropped - dropped));
+    CHECK(counts.dropped - dropped >= 3 + 1);  // of round 7, and of whoever still got to encode in round 12
   }
   SUBCASE("a device whose gradients need a copy to be seen by the host") {
     auto run = walls_run("scripted", 3, 20);

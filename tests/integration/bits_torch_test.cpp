@@ -59,7 +59,7 @@ std::unique_ptr<stream::RecordSource> rows_of(const runtime::Config& c, std::siz
         },
         clock);
   auto data =
-      stream::open_dataset(std::string(RIVULET_SOURCE_DIR) + "/examples/mnist/data", stream::Split::train);
+      stream::open_dataset(std::string(RIVULET_SOURCE_DIR "/examples/mnist/data"), stream::Split::train);
   REQUIRE(data);
   return prepared_source(
       device, records_per_device,

@@ -8,6 +8,7 @@
 
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text.h"
 #include "tests/support/wait.h"
 
 using namespace rivulet;
@@ -23,17 +24,6 @@ std::unique_ptr<Process> start_demo(const std::vector<std::string>& arguments) {
   auto demo = Process::start(options);
   REQUIRE(demo);
   return std::move(demo).value();
-}
-
-std::string last_line(const std::string& text) {
-  const auto end = text.find_last_not_of('\n');
-  if (end == std::string::npos) return "";
-  const auto begin = text.rfind('\n', end) + 1;
-  return text.substr(begin, end + 1 - begin);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// Of the processes `pids`, those that still run.

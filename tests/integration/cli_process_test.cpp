@@ -6,8 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "runtime/http/http_server.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text.h"
+#include "tests/support/wait.h"
 
 using namespace rivulet;
 using namespace rivulet::testing;
@@ -16,7 +19,7 @@ using namespace std::chrono_literals;
 namespace {
 
 const std::string binary = RIVULET_BINARY;
-const std::string images = std::string(RIVULET_SOURCE_DIR) + "/examples/mnist/data";
+const std::string images = std::string(RIVULET_SOURCE_DIR "/examples/mnist/data");
 
 ProcessOptions rivulet_with(const std::vector<std::string>& arguments) {
   ProcessOptions options;
@@ -27,18 +30,6 @@ ProcessOptions rivulet_with(const std::vector<std::string>& arguments) {
 
 RunOutput rivulet_run(const std::vector<std::string>& arguments, Duration deadline = 60s) {
   return run(rivulet_with(arguments), deadline);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::string last_line(const std::string& text) {
-  const auto end = text.find_last_not_of('\n');
-  if (end == std::string::npos) return "";
-  const auto begin = text.rfind('\n', end);
-  return text.substr(begin == std::string::npos ? 0 : begin + 1,
-                     end - (begin == std::string::npos ? -1 : begin));
 }
 
 std::string first_line(const std::string& text) {
@@ -77,6 +68,48 @@ TEST_CASE("Program: wrong usage is exit 2, a wrong configuration 78 with place a
   CHECK(contains(wrong.errors, "did you mean"));
   CHECK(contains(wrong.errors, "format"));
   CHECK(rivulet_run({"run", "--config", "/nowhere/device.toml"}).status.code == 78);
+}
+
+TEST_CASE("Program: validate refuses rows that do not fit the model, as run would") {
+  const TempDir folder;
+  const auto file =
+      folder
+          .write("device.toml",
+                 "version = 1\n[job]\nname = \"t\"\n[decode.raw]\nshape = [3, 4]\n[source]\n"
+                 "topics = [\"t\"]\n[source.kafka.properties]\n\"bootstrap.servers\" = \"h:1\"\n")
+          .string();
+  const auto said = rivulet_run({"validate", file, "--set", "model.name=lenet5"});
+  CHECK(said.status.code == 78);
+  CHECK(contains(said.errors, "needs rows of shape"));
+  CHECK(contains(said.errors, "3, 4"));
+  CHECK(rivulet_run({"validate", file, "--set", "model.name=mlp"}).status.code == 0);
+}
+
+TEST_CASE("Program: /livez says that the process lives, /readyz whether it is part of a group, and why not") {
+  const TempDir folder;
+  const auto broker = start_broker("t", "rows:2");
+  const int port = free_port();
+  const auto config = folder
+                          .write("device.toml",
+                                 "version = 1\n[job]\nname = \"t\"\ndevices = 2\n[source]\n"
+                                 "topics = [\"rows\"]\n[model]\nname = \"linear\"\n")
+                          .string();
+  const auto start = [&](int device, const std::string& http) {
+    return Process::start(rivulet_with({"run", "--config", config, "--brokers", broker.address, "--id",
+                                        "d" + std::to_string(device), "--partitions", std::to_string(device),
+                                        "--data-dir", (folder.path() / std::to_string(device)).string(),
+                                        "--http", http, "--peer-bind", "127.0.0.1"}));
+  };
+  const auto first = start(0, "127.0.0.1:" + std::to_string(port));
+  REQUIRE(first);
+  const auto page = [&](const std::string& path) { return runtime::http_get("127.0.0.1", port, path); };
+  REQUIRE(wait_until([&] { return static_cast<bool>(page("/livez")); }, 30s));
+  REQUIRE(wait_until([&] { return contains(page("/readyz").error().message, "waiting for"); }, 30s));
+  CHECK(contains(page("/readyz").error().message, " 503"));
+  const auto second = start(1, "off");
+  REQUIRE(second);
+  CHECK(wait_until([&] { return static_cast<bool>(page("/readyz")); }, 60s));
+  CHECK(page("/livez"));
 }
 
 TEST_CASE("Program: a broker that is not there is exit 69 within seconds, and named") {
@@ -211,6 +244,37 @@ TEST_CASE("Program: one device alone trains from the broker and says so in one o
   CHECK(summary["parameters_equal"] == true);
 }
 
+TEST_CASE("Program: simulate trains on real images in virtual time: same seed, same bytes; another, others") {
+  const auto simulate = [](const std::string& seed) {
+    const auto said = rivulet_run({"simulate", "--data", images, "--model", "linear", "--rates",
+                                   "800,400,200,100", "--seed", seed, "--stop-after", "rounds=60",
+                                   "--latency", "5ms", "--bandwidth", "20", "--json"});
+    INFO(said.errors);
+    REQUIRE(said.status.code == 0);
+    return nlohmann::json::parse(last_line(said.output));
+  };
+  const auto summary = simulate("3");
+  CHECK(summary["rounds"] == 60);
+  CHECK(summary["parameters_equal"] == true);
+  CHECK(summary["digests_compared"].get<int>() >= 4 * 60);
+  CHECK(summary["accuracy"].get<double>() > 0.6);  // of the 10 000 test images, after six seconds of rows
+  REQUIRE(summary["devices"].size() == 4);
+  for (const auto& device : summary["devices"]) {
+    for (const char* key : {"id", "rows_consumed", "rows_trained", "rows_waiting", "rows_dropped",
+                            "stream_rate", "batch_mean", "compute_s", "wait_s", "sync_s", "cpu_s",
+                            "bytes_sent", "bytes_received", "max_rss_bytes", "first_step_s", "digest"}) {
+      CAPTURE(key);
+      CHECK(device.contains(key));
+    }
+    CHECK(device["digest"] == summary["devices"][0]["digest"]);
+    CHECK(device["bytes_sent"].get<double>() > 0);
+  }
+  CHECK(summary["devices"][0]["rows_trained"].get<int>() >
+        6 * summary["devices"][3]["rows_trained"].get<int>());
+  CHECK(simulate("3") == summary);
+  CHECK(simulate("4")["devices"][0]["digest"] != summary["devices"][0]["digest"]);
+}
+
 TEST_CASE("Program: doctor looks at this machine and this binary") {
   const TempDir folder;
   const auto said =
@@ -227,7 +291,7 @@ TEST_CASE("Program: doctor looks at this machine and this binary") {
 
 TEST_CASE("Run: a dry run ends at its limit and leaves nothing behind") {
   const TempDir folder;
-  const auto config = std::string(RIVULET_SOURCE_DIR) + "/examples/mnist/device.toml";
+  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
   for (const std::string limit : {"rows=300", "rounds=4"}) {
     INFO(limit);
     const auto data_dir = folder.path() / limit;
@@ -246,7 +310,7 @@ TEST_CASE("Run: a dry run ends at its limit and leaves nothing behind") {
 TEST_CASE(
     "Run: one data directory belongs to one process, and a failed start leaves the earlier state alone") {
   const TempDir folder;
-  const auto config = std::string(RIVULET_SOURCE_DIR) + "/examples/mnist/device.toml";
+  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
   const std::vector<std::string> job{"run",
                                      "--config",
                                      config,

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -71,6 +73,38 @@ TEST_CASE("Death: kill -9 while training is known to all within the deadline plu
   }
 }
 
+TEST_CASE("Death: kill -9 in the middle of a payload on a link of 40 Mbit/s is known as fast") {
+  if (std::getenv("RIVULET_TEST_SHAPED") == nullptr) {
+    // The same test again, where this machine's loopback is such a link.
+    const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
+    const auto inside =
+        run({.command = {"unshare", "--net", "sh", "-c",
+                         "ip link set lo up && tc qdisc add dev lo root tbf rate 40mbit burst 64kb "
+                         "latency 1s && exec \"$0\" '--test-case=Death: kill -9 in the middle*'",
+                         self},
+             .environment = {{"RIVULET_TEST_SHAPED", "1"}}},
+            150s);
+    INFO(inside.output);
+    INFO(inside.errors);
+    CHECK(inside.status.code == 0);
+    return;
+  }
+  DeviceGroupOptions options;
+  options.devices = 3;
+  options.arguments = {"--set", "model.name=mlp",  "--set", "model.mlp.hidden=[256]",
+                       "--set", "sync.deadline=2s"};
+  DeviceGroup group(options);
+  ready(group);
+  group.feed(60);
+  REQUIRE_MESSAGE(group.trained(5, 90s), group.story());
+  const auto status = group.status(0);
+  const double paying = status["sync_s"].get<double>() / status["seconds_training"].get<double>();
+  CHECK(paying > 0.6);  // three devices, 814 kB to each peer: nearly all of a round is payload
+  const auto since = RealClock().now();
+  group.device(1).send_signal(SIGKILL);
+  check_others_stop(group, 3, 1, since);
+}
+
 TEST_CASE("Death: kill -9 in a group that has nothing to do is known as fast") {
   DeviceGroup group(quick_group(3));
   ready(group);
@@ -134,6 +168,22 @@ TEST_CASE("Death: SIGTERM before the group has formed is an exit with 0") {
   INFO(group.story());
   REQUIRE(ended);
   CHECK(ended->code == 0);
+}
+
+TEST_CASE("Death: SIGTERM ends a device within 10 s also while a peer hangs and sync.deadline is long") {
+  DeviceGroup group(quick_group(2, {"--set", "sync.deadline=60s"}));
+  train(ready(group));
+  group.device(1).send_signal(SIGSTOP);
+  CHECK_FALSE(group.device(0).wait(1s));
+  group.device(0).send_signal(SIGTERM);
+  CHECK_FALSE(group.device(0).wait(5s));  // the peer gets its chance
+  const auto ended = group.device(0).wait(5s);
+  INFO(group.story());
+  REQUIRE(ended);
+  CHECK(ended->code == 0);
+  CHECK(contains(group.device(0).errors(), "left without the others"));
+  CHECK(group.summary(0)["rounds"].get<int>() >= 5);
+  group.device(1).send_signal(SIGCONT);
 }
 
 TEST_CASE("Death: a second SIGTERM ends a device that cannot finish its round, at once") {

@@ -54,7 +54,7 @@ Refusal refused(const std::string& brokers, const std::vector<std::string>& more
   std::vector<std::string> arguments = {
       "run",
       "--config",
-      config.empty() ? std::string(RIVULET_SOURCE_DIR) + "/examples/mnist/device.toml" : config,
+      config.empty() ? std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml") : config,
       "--id",
       "lonely",
       "--brokers",

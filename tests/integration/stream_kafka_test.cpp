@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <set>
+#include <thread>
 
 #include "core/clock.h"
 #include "stream/dataset.h"
@@ -29,19 +30,6 @@ void make_topic(const KafkaServer& kafka, const std::string& topic, int partitio
                 const std::map<std::string, std::string>& settings = {}) {
   const Status made = create_topic(kafka.brokers(), topic, partitions, settings);
   REQUIRE_MESSAGE(made, made.error().message);
-}
-
-/// Polls until something other than "nothing yet" comes.
-Error first_error(OrderedLog& log, Duration deadline) {
-  Error error;
-  wait_until(
-      [&] {
-        const auto entries = log.poll(8);
-        if (!entries) error = entries.error();
-        return !entries;
-      },
-      deadline);
-  return error;
 }
 
 void sources_keep_their_promises(KafkaServer& kafka) {
@@ -76,8 +64,30 @@ void logs_keep_their_promises(KafkaServer& kafka) {
 
   make_topic(kafka, "rivulet.wide.control", 3);
   auto wide = kafka_log_world(kafka.brokers(), "rivulet.wide.control");
-  CHECK(first_error(*wide.open(), 10s).message.find("has 3 partitions, exactly one is allowed") !=
+  CHECK(log_error(*wide.open(), 10s).message.find("has 3 partitions, exactly one is allowed") !=
         std::string::npos);
+}
+
+/// A log whose last offsets are those of an aborted transaction is read to its end all the same.
+void log_ends_in_a_hole(KafkaServer& kafka) {
+  const std::string topic = "rivulet.hole.control";
+  make_topic(kafka, topic, 1);
+  REQUIRE(produce(kafka.brokers(), topic, {{.value = "seen"}}));
+  const Status aborted = produce_and_abort(kafka.brokers(), topic, {{.value = "never"}, {.value = "seen"}});
+  REQUIRE_MESSAGE(aborted, aborted.error().message);
+  auto world = kafka_log_world(kafka.brokers(), topic);
+  const auto log = world.open();
+  std::vector<std::int64_t> offsets;
+  wait_until(
+      [&] {
+        const auto entries = log->poll(8);
+        REQUIRE_MESSAGE(entries, entries.error().message);
+        for (const auto& entry : entries.value()) offsets.push_back(entry.offset);
+        return log->caught_up();
+      },
+      10s);
+  CHECK(log->caught_up());
+  CHECK(offsets == std::vector<std::int64_t>{0});
 }
 
 void kill_costs_no_record(KafkaServer& kafka) {
@@ -119,6 +129,25 @@ void kill_costs_no_record(KafkaServer& kafka) {
   CHECK(done);
 }
 
+/// Offsets whose commit failed get through later, without anybody asking again.
+void failed_commit_is_repeated(KafkaServer& kafka, SourceWorld& world, stream::RecordSource& source) {
+  const RealClock clock;
+  kafka.suspend();
+  const NextOffset position[] = {{{0, 0}, 80}};
+  REQUIRE(source.commit(position));
+  const auto serve = [&] {
+    static_cast<void>(source.poll(0, 5ms));
+  };  // says now and then that the broker is away
+  for (const auto until = clock.now() + 5s; clock.now() < until; std::this_thread::sleep_for(20ms)) serve();
+  kafka.resume();
+  CHECK(wait_until(
+      [&] {
+        serve();
+        return world.committed({0, 0}) == 80;
+      },
+      20s));
+}
+
 void stopped_broker_holds_nobody(KafkaServer& kafka) {
   make_topic(kafka, "stopped", 2);
   const auto world = kafka_source_world("stopped Kafka", kafka.brokers(), "stopped");
@@ -134,6 +163,7 @@ void stopped_broker_holds_nobody(KafkaServer& kafka) {
         return world->committed({0, 0}) == 60;
       },
       10s));
+  failed_commit_is_repeated(kafka, *world, *source);
   auto logs = kafka_log_world(kafka.brokers(), "rivulet.stopped.control");
   auto log = logs.open();
   REQUIRE(log->append(log_bytes("before")));
@@ -188,7 +218,7 @@ void deleted_records_are_an_error(KafkaServer& kafka) {
 void feeder_keeps_rates(KafkaServer& kafka) {
   make_topic(kafka, "mnist", 3);
   const auto data =
-      stream::open_dataset(std::string(RIVULET_SOURCE_DIR) + "/examples/mnist/data", stream::Split::test);
+      stream::open_dataset(std::string(RIVULET_SOURCE_DIR "/examples/mnist/data"), stream::Split::test);
   REQUIRE_MESSAGE(data, data.error().message);
   stream::FeederConfig config;
   config.properties = {{"bootstrap.servers", kafka.brokers()}};
@@ -216,6 +246,7 @@ TEST_CASE("Real Kafka: sources, logs and the feeder keep their promises there") 
   const auto kafka = start_kafka();
   sources_keep_their_promises(*kafka);
   logs_keep_their_promises(*kafka);
+  log_ends_in_a_hole(*kafka);
   deleted_records_are_an_error(*kafka);
   feeder_keeps_rates(*kafka);
 }

@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "runtime/http/http_server.h"
+#include "tests/support/text.h"
 #include "tests/support/wait.h"
 
 namespace rivulet::testing {
@@ -13,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::string mnist = std::string(RIVULET_SOURCE_DIR) + "/examples/mnist";
+const std::string mnist = std::string(RIVULET_SOURCE_DIR "/examples/mnist");
 
 ProcessOptions rivulet_with(const std::vector<std::string>& arguments) {
   ProcessOptions options;
@@ -23,17 +24,6 @@ ProcessOptions rivulet_with(const std::vector<std::string>& arguments) {
 }
 
 }  // namespace
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::string last_line(const std::string& text) {
-  const auto end = text.find_last_not_of('\n');
-  if (end == std::string::npos) return "";
-  const auto begin = text.rfind('\n', end) + 1;  // npos + 1 = 0: the only line
-  return text.substr(begin, end + 1 - begin);
-}
 
 std::unique_ptr<Process> start_rivulet(const std::vector<std::string>& arguments) {
   auto started = Process::start(rivulet_with(arguments));
@@ -90,12 +80,13 @@ void DeviceGroup::start_all() {
   for (int i = 0; i < options_.devices; ++i) start(i);
 }
 
-void DeviceGroup::feed(int rows_per_second) {
+void DeviceGroup::feed(int rows_per_second, const std::vector<std::string>& more) {
   std::vector<std::string> arguments = {
       "feed",    mnist + "/data", "--brokers", brokers_,
       "--topic", options_.topic,  "--rates",   std::to_string(rows_per_second),
       "--repeat"};
   if (broker_) arguments.insert(arguments.end(), {"--job", "mnist", "--pace"});
+  arguments.insert(arguments.end(), more.begin(), more.end());
   feeder_ = start_rivulet(arguments);
 }
 
@@ -109,10 +100,24 @@ bool DeviceGroup::formed(Duration deadline) {
   return true;
 }
 
-std::int64_t DeviceGroup::steps_of(const Member& member) const {
+nlohmann::json DeviceGroup::status_of(const Member& member) {
   const auto page = runtime::http_get("127.0.0.1", member.http_port, "/api/v1/status");
-  if (!page) return -1;
-  const auto status = nlohmann::json::parse(page.value(), nullptr, false);
+  const auto status = page ? nlohmann::json::parse(page.value(), nullptr, false) : nlohmann::json();
+  return status.is_object() ? status : nlohmann::json();
+}
+
+nlohmann::json DeviceGroup::status(int device) const {
+  return status_of(devices_.at(static_cast<std::size_t>(device)));
+}
+
+std::string DeviceGroup::metrics(int device) const {
+  const auto page =
+      runtime::http_get("127.0.0.1", devices_.at(static_cast<std::size_t>(device)).http_port, "/metrics");
+  return page ? page.value() : "";
+}
+
+std::int64_t DeviceGroup::steps_of(const Member& member) {
+  const auto status = status_of(member);
   return status.is_object() ? status.value("steps", std::int64_t{-1}) : -1;
 }
 

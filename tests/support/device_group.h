@@ -6,13 +6,11 @@
 
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text.h"
 
 /// The real binary as processes: a broker, a feeder and devices, for tests of what a group does when
 /// something happens to one of them. Everything is REQUIREd: a helper that fails ends the test.
 namespace rivulet::testing {
-
-bool contains(const std::string& text, const std::string& part);
-std::string last_line(const std::string& text);
 
 /// `rivulet ARGUMENTS`, running.
 std::unique_ptr<Process> start_rivulet(const std::vector<std::string>& arguments);
@@ -35,8 +33,8 @@ class DeviceGroup {
   void start(int device, const std::vector<std::string>& more = {}) { start_on(device, device, more); }
   void start_on(int partition, int device, const std::vector<std::string>& more = {});
   void start_all();
-  /// Plays MNIST to all partitions, without end.
-  void feed(int rows_per_second);
+  /// Plays MNIST to all partitions, without end; `more` are further arguments of `rivulet feed`.
+  void feed(int rows_per_second, const std::vector<std::string>& more = {});
   void stop_feeding() { feeder_.reset(); }
 
   [[nodiscard]] Process& device(int device) { return *devices_.at(static_cast<std::size_t>(device)).process; }
@@ -48,6 +46,10 @@ class DeviceGroup {
   bool trained(int steps, Duration deadline);
   /// Waits until no device has applied a round for a second.
   bool idle(Duration deadline);
+  /// What /api/v1/status says; null if it does not answer.
+  [[nodiscard]] nlohmann::json status(int device) const;
+  /// What /metrics says; empty if it does not answer.
+  [[nodiscard]] std::string metrics(int device) const;
   /// The summary that an ended device printed.
   nlohmann::json summary(int device);
   /// Everything that the devices said so far, for INFO.
@@ -58,7 +60,8 @@ class DeviceGroup {
     std::unique_ptr<Process> process;
     int http_port = 0;
   };
-  [[nodiscard]] std::int64_t steps_of(const Member& member) const;
+  [[nodiscard]] static nlohmann::json status_of(const Member& member);
+  [[nodiscard]] static std::int64_t steps_of(const Member& member);
 
   DeviceGroupOptions options_;
   TempDir folder_;

@@ -192,6 +192,29 @@ Status produce(const std::string& brokers, const std::string& topic, const std::
   return failure(deliveries.first_error, "a record for " + topic + " was not written");
 }
 
+Status produce_and_abort(const std::string& brokers, const std::string& topic,
+                         const std::vector<TestRecord>& records) {
+  Result<Client> client = open_client(
+      RD_KAFKA_PRODUCER,
+      {{"bootstrap.servers", brokers}, {"log_level", "0"}, {"transactional.id", "test-" + topic}});
+  if (!client) return client.error();
+  rd_kafka_t* handle = client.value().get();
+  const auto done = [](rd_kafka_error_t* error) -> Status {
+    if (error == nullptr) return ok();
+    const Owned<rd_kafka_error_t, rd_kafka_error_destroy> owned(error);
+    return Error{ErrorCode::io, rd_kafka_error_string(error)};
+  };
+  if (auto ready = done(rd_kafka_init_transactions(handle, 3 * call_timeout_ms)); !ready) return ready;
+  if (auto begun = done(rd_kafka_begin_transaction(handle)); !begun) return begun;
+  for (const TestRecord& record : records) {
+    const auto code = enqueue(handle, topic, record);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(code, "cannot produce to " + topic);
+  }
+  if (rd_kafka_flush(handle, 2 * call_timeout_ms) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return Error{ErrorCode::unavailable, "records for " + topic + " were not acknowledged"};
+  return done(rd_kafka_abort_transaction(handle, 2 * call_timeout_ms));
+}
+
 Result<std::vector<TestRecord>> consume(const std::string& brokers, const std::string& topic, int partition,
                                         std::int64_t offset, std::size_t count, Duration deadline) {
   Result<Client> client = open_consumer(brokers, "rivulet-test-reader");

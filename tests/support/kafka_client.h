@@ -27,6 +27,10 @@ Status create_topic(const std::string& brokers, const std::string& topic, int pa
                     const std::map<std::string, std::string>& configuration = {});
 /// Returns when the broker has acknowledged all.
 Status produce(const std::string& brokers, const std::string& topic, const std::vector<TestRecord>& records);
+/// Writes the records in a transaction that is then aborted: offsets that a reader of committed records never
+/// sees.
+Status produce_and_abort(const std::string& brokers, const std::string& topic,
+                         const std::vector<TestRecord>& records);
 /// `count` records of one partition from `offset` on; an error when they do not come before the deadline.
 Result<std::vector<TestRecord>> consume(const std::string& brokers, const std::string& topic, int partition,
                                         std::int64_t offset, std::size_t count, Duration deadline);

@@ -26,4 +26,17 @@ inline LogWorld kafka_log_world(const std::string& brokers, const std::string& t
   return world;
 }
 
+/// The error that a log ends with within `deadline`; its message is empty if there is none.
+inline Error log_error(OrderedLog& log, Duration deadline) {
+  Error error;
+  wait_until(
+      [&] {
+        const auto entries = log.poll(8);
+        if (!entries) error = entries.error();
+        return !entries;
+      },
+      deadline);
+  return error;
+}
+
 }  // namespace rivulet::testing

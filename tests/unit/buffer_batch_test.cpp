@@ -161,15 +161,17 @@ TEST_CASE("Batch: a guest is computed on and never announced or kept") {
   CHECK(f.buffer.waiting() == 1);
 }
 
-TEST_CASE("Intervals: adjacent ones of a partition become one, others are appended") {
+TEST_CASE("Intervals: those of a partition become one, across gaps too; what overlaps is appended") {
   std::vector<RowInterval> all;
   merge_into(all, interval(p0, {5, 0}, {7, 0}, 2, 0));
   merge_into(all, interval(p1, {7, 0}, {9, 0}, 2, 0));    // same cursor, another partition
   merge_into(all, interval(p0, {7, 0}, {7, 4}, 3, 1));    // behind
   merge_into(all, interval(p0, {2, 0}, {5, 0}, 3, 0));    // in front
-  merge_into(all, interval(p0, {20, 0}, {21, 0}, 1, 0));  // a gap
-  const std::vector<RowInterval> expected{interval(p0, {2, 0}, {7, 4}, 8, 1),
+  merge_into(all, interval(p0, {20, 0}, {21, 0}, 1, 0));  // behind a gap
+  merge_into(all, interval(p0, {0, 0}, {1, 0}, 1, 2));    // in front of one
+  merge_into(all, interval(p1, {8, 0}, {10, 0}, 2, 0));   // overlapping: for others to refuse
+  const std::vector<RowInterval> expected{interval(p0, {0, 0}, {21, 0}, 10, 3),
                                           interval(p1, {7, 0}, {9, 0}, 2, 0),
-                                          interval(p0, {20, 0}, {21, 0}, 1, 0)};
+                                          interval(p1, {8, 0}, {10, 0}, 2, 0)};
   CHECK(all == expected);
 }

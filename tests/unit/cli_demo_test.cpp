@@ -13,7 +13,7 @@ using namespace rivulet::runtime::cli;
 
 namespace {
 
-const std::string images = std::string(RIVULET_SOURCE_DIR) + "/examples/mnist/data";
+const std::string images = std::string(RIVULET_SOURCE_DIR "/examples/mnist/data");
 
 DemoOptions options_in(const testing::TempDir& folder) {
   DemoOptions options;

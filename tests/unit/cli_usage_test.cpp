@@ -6,9 +6,11 @@
 #include "runtime/cli/command.h"
 #include "runtime/cli/config_flags.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text.h"
 
 using namespace rivulet::runtime;
 using namespace rivulet::runtime::cli;
+using namespace rivulet::testing;
 
 namespace {
 
@@ -26,10 +28,6 @@ Said say(const std::vector<std::string>& arguments,
   terminal.environment = environment;
   const auto exit = run_command_line(arguments, terminal);
   return {exit, out.str(), err.str()};
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// Every build has this model; the default one needs LibTorch.
@@ -135,6 +133,15 @@ TEST_CASE("Usage: values that mean nothing are exit 2 before anything is opened"
                                                 {"feed", "/nowhere", "--topic", "t", "--pace"},
                                                 {"feed", "/nowhere", "--topic", "t", "--property", "nothing"},
                                                 {"broker", "--job", "j", "--topic", "t:0"},
+                                                {"broker", "--job", "j", "--topic", "t"},
+                                                {"broker", "--job", "j", "--topic", "t t:1"},
+                                                {"broker", "--job", "j k", "--topic", "t:1"},
+                                                {"broker", "--job", "j", "--topic", "t:1", "--topic", "t:2"},
+                                                {"peek", "t", "--rows", "-1"},
+                                                {"feed", "d", "--topic", "t", "--partitions", "-1"},
+                                                {"feed", "d", "--topic", "t", "--labels-per-device", "-1"},
+                                                {"simulate", "--rates", "0", "--stop-after", "rounds=3"},
+                                                {"simulate", "--rates", "0:0,5:0", "--stop-after", "rows=3"},
                                                 {"broker", "--job", "j", "--topic", "t:x"},
                                                 {"peek", "t", "--from", "yesterday"},
                                                 {"simulate", "--rates", "0:x"},

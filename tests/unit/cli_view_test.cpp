@@ -6,9 +6,11 @@
 #include "runtime/cli/live_view.h"
 #include "runtime/node_status.h"
 #include "runtime/status_json.h"
+#include "tests/support/text.h"
 
 using namespace rivulet::runtime;
 using namespace rivulet::runtime::cli;
+using namespace rivulet::testing;
 
 namespace {
 
@@ -34,10 +36,6 @@ std::string joined(const std::vector<std::string>& lines) {
 int columns_of(const std::string& line) {
   return static_cast<int>(std::count_if(
       line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

@@ -15,9 +15,11 @@
 #include "runtime/http/http_server.h"
 #include "runtime/metrics/prometheus_sink.h"
 #include "runtime/status_json.h"
+#include "tests/support/text.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;
+using namespace rivulet::testing;
 
 namespace {
 
@@ -69,10 +71,6 @@ Result<std::string> patient_get(int port, const std::string& path) {
     answer = http_get("127.0.0.1", port, path);
   }
   return answer;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "buffer/batch.h"
+#include "runtime/metrics/prometheus_sink.h"
 #include "stream/open.h"
 
 using namespace rivulet;
@@ -155,6 +157,59 @@ TEST_CASE("Ingest: a record larger than the slab waits half decoded and loses no
     b.rows->release(slots);
   }
   CHECK(expected == 10);
+}
+
+TEST_CASE("Ingest: a row that fills the slab is still known to be its record's last, so neighbours touch") {
+  std::vector<std::vector<std::byte>> records(9, floats({1, 0, 0}));
+  records[4] = floats({9, 0, 0});  // dropped, right behind a full slab
+  Bench b(raw(), records, 4);
+  std::vector<RowInterval> all;
+  for (int i = 0; i < 20; ++i) {
+    b.steps(2);
+    std::vector<buffer::SlotIndex> slots;
+    b.rows->take(4, slots);
+    for (const auto slot : slots) {
+      const RowTag& tag = b.rows->tag(slot);
+      CHECK(tag.next == RowCursor{tag.position.at.offset + 1, 0});
+      buffer::merge_into(all, {tag.position.partition, tag.position.at, tag.next, 1, tag.dropped_before});
+    }
+    b.rows->release(slots);
+  }
+  CHECK(all == std::vector<RowInterval>{{{0, 0}, {0, 0}, {9, 0}, 8, 1}});
+}
+
+TEST_CASE(
+    "Ingest: while a record waits half decoded its source is served, and the time without room is counted") {
+  struct Held final : stream::RecordSource {
+    Result<std::span<const Record>> poll(std::size_t max, Duration wait) override {
+      return inner->poll(max, wait);
+    }
+    void hold() override { ++holds; }
+    Status commit(std::span<const NextOffset> p) override { return inner->commit(p); }
+    Status seek(std::span<const NextOffset> p) override { return inner->seek(p); }
+    [[nodiscard]] std::span<const stream::PartitionState> partitions() const noexcept override {
+      return inner->partitions();
+    }
+    [[nodiscard]] bool exhausted() const noexcept override { return inner->exhausted(); }
+    std::unique_ptr<stream::RecordSource> inner;
+    int holds = 0;
+  };
+  Bench b(raw(), {floats({1, 0, 0, 1, 0, 0, 1, 0, 0})}, 2);
+  Held source;
+  source.inner = std::move(b.source);
+  const auto metrics = runtime::make_prometheus_sink();
+  runtime::IngestConfig reading;
+  reading.format = "raw";
+  runtime::Ingest ingest(
+      reading, {b.clock, source, *b.decoder, *b.rows, *b.commits, b.status, *metrics, *b.log, b.wake});
+  for (int i = 0; i < 5; ++i) {
+    static_cast<void>(ingest.step());
+    b.clock.advance_to(b.clock.now() + std::chrono::seconds(1));
+  }
+  CHECK(b.rows->waiting() == 2);
+  CHECK(source.holds == 4);
+  const std::string page = metrics->scrape();
+  CHECK(page.find("rivulet_backpressure_seconds_total{stage=\"buffer\"} 3") != std::string::npos);
 }
 
 TEST_CASE("Ingest: decode.on_error = stop ends it with reason, partition and offset") {

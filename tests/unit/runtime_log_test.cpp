@@ -15,9 +15,11 @@
 
 #include "runtime/log.h"
 #include "runtime/log_line.h"
+#include "tests/support/text.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;
+using namespace rivulet::testing;
 using namespace std::chrono_literals;
 
 namespace {
@@ -84,9 +86,6 @@ void say_one(const std::string& format) {
   logger.value()->write(Level::warn, "broker is away", {{"broker", "kafka:9092"}});
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 std::size_t lines_of(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }

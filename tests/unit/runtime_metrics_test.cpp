@@ -15,9 +15,11 @@
 
 #include "core/clock.h"
 #include "runtime/metrics/prometheus_sink.h"
+#include "tests/support/aborts.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;
+using namespace rivulet::testing;
 
 namespace {
 
@@ -72,21 +74,6 @@ std::pair<int, std::string> promtool(const std::string& text) {
   const int status = pclose(pipe);
   std::remove(path.c_str());
   return {WEXITSTATUS(status), said};
-}
-
-template <class Body>
-bool aborts(Body body) {
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    std::fclose(stderr);
-    std::signal(SIGABRT, SIG_DFL);
-    body();
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
 }
 
 }  // namespace

@@ -18,19 +18,20 @@
 #include "devices/device.h"
 #include "runtime/agreed_state.h"
 #include "runtime/state_file.h"
+#include "tests/support/aborts.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/text.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;
+using namespace rivulet::testing;
 namespace fs = std::filesystem;
 
 namespace {
 
 /// A folder of this process, gone with the test.
-struct Folder {
-  fs::path path = fs::temp_directory_path() / ("rivulet_state_" + std::to_string(getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
-  [[nodiscard]] std::string file(const std::string& name) const { return (path / name).string(); }
+struct Folder : TempDir {
+  [[nodiscard]] std::string file(const std::string& name) const { return (path() / name).string(); }
 };
 
 devices::ModelLayout layout_of(std::size_t parameters, std::size_t buffers, Scalar scalar = Scalar::f32) {
@@ -72,24 +73,6 @@ std::string sealed(std::string bytes) {
   std::memcpy(bytes.data() + body, &d.low, 8);
   std::memcpy(bytes.data() + body + 8, &d.high, 8);
   return bytes;
-}
-
-template <class Body>
-bool aborts(Body body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    std::fclose(stderr);
-    std::signal(SIGABRT, SIG_DFL);
-    body();
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -225,7 +208,7 @@ TEST_CASE("State file: files that cannot be read or written are named, and nothi
   REQUIRE(!missing);
   CHECK(missing.error().code == ErrorCode::io);
   CHECK(contains(missing.error().message, folder.file("none")));
-  CHECK(read_state_file(folder.path.string(), "m", layout, *device, digest).error().code == ErrorCode::io);
+  CHECK(read_state_file(folder.path().string(), "m", layout, *device, digest).error().code == ErrorCode::io);
   REQUIRE(mkfifo(folder.file("pipe").c_str(), 0600) == 0);
   CHECK(read_state_file(folder.file("pipe"), "m", layout, *device, digest).error().code == ErrorCode::io);
   fs::remove(folder.file("pipe"));
@@ -241,7 +224,7 @@ TEST_CASE("State file: files that cannot be read or written are named, and nothi
   fs::create_directories(folder.file("taken/full"));
   CHECK(!write_state_file(folder.file("taken"), "m", state, {}));  // a folder has this name: the rename fails
   fs::remove_all(folder.file("taken"));
-  CHECK(fs::is_empty(folder.path));
+  CHECK(fs::is_empty(folder.path()));
 }
 
 TEST_CASE("State file: the old file stays whole until the new one is") {
@@ -257,7 +240,7 @@ TEST_CASE("State file: the old file stays whole until the new one is") {
   close(old);
   CHECK(held == before);  // it was replaced, not overwritten
   CHECK(slurp(folder.file("a.state")) != before);
-  CHECK(std::distance(fs::directory_iterator(folder.path), {}) == 1);
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
 }
 
 TEST_CASE("Agreed state: intervals move a partition on and count what was trained and dropped") {

@@ -1,4 +1,6 @@
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <csignal>
@@ -127,7 +129,7 @@ TEST_CASE("Status: texts may be written and read at the same time") {
 TEST_CASE("Signals: the first asks to finish, the next to end now, and a broken pipe is no signal") {
   StopRequest stop{0};
   {
-    const SignalHandlers handlers(stop);
+    const SignalHandlers handlers(stop, SignalHandlers::Second::raises);
     std::raise(SIGPIPE);
     CHECK(stop == 0);
     std::raise(SIGTERM);
@@ -142,6 +144,21 @@ TEST_CASE("Signals: the first asks to finish, the next to end now, and a broken 
   std::raise(SIGINT);
   CHECK(next == 1);
   CHECK(stop == 2);
+}
+
+TEST_CASE("Signals: the second ends the process at once, whatever its threads are doing") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    StopRequest stop{0};
+    const SignalHandlers handlers(stop);
+    std::raise(SIGTERM);
+    std::raise(SIGTERM);
+    ::_exit(99);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == static_cast<int>(ExitCode::failure));
 }
 
 TEST_CASE("--stop-after: rows, rounds or seconds, and a usage error that teaches for anything else") {

@@ -13,9 +13,11 @@
 
 #include "core/clock.h"
 #include "runtime/watchdog.h"
+#include "tests/support/text.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;
+using namespace rivulet::testing;
 using namespace std::chrono_literals;
 
 // Not in an anonymous namespace: their names must show in the stacks. They wait in a loop, so that nothing is
@@ -116,14 +118,6 @@ std::int64_t now_ns() {
   watchdog.start();
   train.join();
 }
-
-namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 TEST_CASE("Watchdog: a stalled thread ends the process with 70 and the stacks of all threads") {
   const std::string names[] = {"train", "ingest", "comm"};

@@ -116,6 +116,18 @@ TEST_CASE("Gloo advertise: travels behind the address and comes back") {
   CHECK_FALSE(unseal({200, 0xad}));
 }
 
+TEST_CASE("Gloo address: what Gloo would read beyond the end of is refused before it sees it") {
+  const Blob good = blob_of("10.0.0.5", 4000);
+  CHECK(complete(good, 3));
+  CHECK_FALSE(complete(good, 4));  // one pair number too few
+  for (std::size_t n = 0; n < good.size(); ++n)
+    CHECK_FALSE(complete(Blob(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(n)), 3));
+  Blob long_name = good;
+  const std::uint64_t megabyte = 1 << 20;
+  std::memcpy(long_name.data(), &megabyte, 8);
+  CHECK_FALSE(complete(long_name, 3));
+}
+
 TEST_CASE("Gloo advertise: without one an address passes unchanged") {
   const Sealed a{blob_of("10.0.0.5", 4000), ""}, b{blob_of("10.0.0.6", 4000), ""};
   CHECK(blob_for(0, a, 1, b).value() == b.blob);

@@ -62,6 +62,20 @@ TEST_CASE("Policy stream: b = S * T, and what waits counts") {
   }
 }
 
+TEST_CASE("Policy: without a reduction asked for, few or small payloads are gathered and large ones summed") {
+  PolicyConfig config;
+  config.reduction.reset();
+  const auto chosen = [&](std::size_t world, std::uint64_t payload) {
+    config.contribution_bytes = payload;
+    return once(FactsTable(table_of(std::vector<Facts>(world, with(1, 100)))), "stream", config).reduction;
+  };
+  CHECK(chosen(1, 1 << 30) == Reduction::gather);
+  CHECK(chosen(2, 1 << 30) == Reduction::gather);  // sum would send as many bytes, in as many phases
+  CHECK(chosen(4, 4096) == Reduction::gather);
+  CHECK(chosen(4, 250'000) == Reduction::sum);  // LeNet-5
+  CHECK(chosen(16, 250'000) == Reduction::sum);
+}
+
 TEST_CASE("Policy stream: bounds hold; a minimum out of reach is not waited for") {
   PolicyConfig config;
   config.min = 8;

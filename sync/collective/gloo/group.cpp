@@ -120,7 +120,7 @@ class BatchScheduling {
 class GlooGroup final : public Group {
  public:
   GlooGroup(c10::intrusive_ptr<ProcessGroup> group, std::uint32_t rank, std::uint32_t world)
-      : group_(std::move(group)), rank_(rank), sentinels_(world), last_words_(world) {
+      : last_words_(world), group_(std::move(group)), rank_(rank), sentinels_(world) {
     for (std::uint32_t peer = 0; peer < world; ++peer) {
       if (peer != rank)
         sentinels_[peer] = post(false, peer, sentinel_tag, &last_words_[peer], sizeof(LastWords));
@@ -155,12 +155,13 @@ class GlooGroup final : public Group {
     }
   }
 
-  // Declared so that works go before the group; buffers of sentinels and farewells after both.
+  // Declared so that works go before the group, and what its loop thread reads and writes after it: that
+  // thread is joined when the group goes, also when the constructor gives up half-way.
   std::vector<LastWords> said_;
+  std::vector<LastWords> last_words_;
   c10::intrusive_ptr<ProcessGroup> group_;
   std::uint32_t rank_;
   std::vector<WorkPtr> sentinels_;  ///< by rank; empty for mine and for one that has spoken
-  std::vector<LastWords> last_words_;
   std::vector<WorkPtr> farewells_;
 };
 

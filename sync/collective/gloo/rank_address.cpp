@@ -61,6 +61,13 @@ std::optional<sockaddr_storage> address_in(const Blob& blob) {
   return address;
 }
 
+bool complete(const Blob& blob, std::uint32_t world) {
+  const auto offset = address_offset(blob);
+  constexpr std::size_t fixed = sizeof(sockaddr_storage) + sizeof(std::uint64_t);
+  return offset && address_in(blob) &&
+         blob.size() >= *offset + fixed + std::size_t{world} * sizeof(std::uint64_t);
+}
+
 std::vector<std::string> printed(const sockaddr_storage& address) {
   char text[INET6_ADDRSTRLEN] = "";
   const bool v4 = address.ss_family == AF_INET;

@@ -23,6 +23,9 @@ using Blob = std::vector<std::uint8_t>;
 /// Where the sockaddr_storage of a blob is; empty if the layout is not the one above.
 std::optional<sockaddr_storage> address_in(const Blob& blob);
 
+/// Is everything there that Gloo, which checks nothing, will read of it in a group of `world`?
+bool complete(const Blob& blob, std::uint32_t world);
+
 /// Ways in which Gloo prints an address in messages ("[ip]:port", port in either byte order).
 std::vector<std::string> printed(const sockaddr_storage& address);
 

@@ -70,7 +70,7 @@ bool Rendezvous::look_up(const std::string& key, Blob& value) {
   if (!wait_for_key(key, sealed)) return false;
   const std::uint32_t rank = rank_of(key);
   const auto theirs = unseal(sealed);
-  if (!theirs || rank >= addresses_.size()) {
+  if (!theirs || rank >= addresses_.size() || !complete(theirs->blob, request_.view.world())) {
     return fail(ErrorCode::protocol, name_of(rank) + " published an address that cannot be read", -1);
   }
   auto blob = blob_for(request_.view.rank, mine_, rank, *theirs);

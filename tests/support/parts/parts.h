@@ -23,8 +23,9 @@ class PartsCatalog {
  public:
   PartsCatalog();
   [[nodiscard]] runtime::Catalog catalog() const;
-  /// Adds a model of the test's own.
+  /// Adds a model or a decoder of the test's own.
   void add(const devices::ModelEntry& model) { models_.push_back(&model); }
+  void add(const stream::DecoderEntry& decoder) { decoders_.push_back(&decoder); }
 
  private:
   std::vector<const stream::DecoderEntry*> decoders_;

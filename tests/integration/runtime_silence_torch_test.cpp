@@ -1,0 +1,108 @@
+// One of four real streams falls silent: the others must not feel it.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/clock.h"
+#include "tests/support/device_group.h"
+#include "tests/support/wait.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int devices = 4;
+constexpr int silent = 1;
+constexpr double fed = 150;  // rows/s of each stream
+
+using Rows = std::array<double, devices>;
+
+Rows trained_by(const DeviceGroup& group) {
+  Rows rows{};
+  for (int i = 0; i < devices; ++i)
+    rows[static_cast<std::size_t>(i)] = group.status(i)["rows_trained"].get<double>();
+  return rows;
+}
+
+/// Rows/s of every device over `span`.
+Rows speed(const DeviceGroup& group, Duration span) {
+  const RealClock clock;
+  const auto since = clock.now();
+  const Rows before = trained_by(group);
+  std::this_thread::sleep_for(span);
+  Rows rows = trained_by(group);
+  const double seconds = to_seconds(clock.now() - since);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = (rows[i] - before[i]) / seconds;
+  return rows;
+}
+
+/// Waits until the silent device's stream has brought nothing for `span`.
+bool silent_for(const DeviceGroup& group, Duration span) {
+  const RealClock clock;
+  auto since = clock.now();
+  std::int64_t last = -1;
+  return wait_until(
+      [&] {
+        const auto rows = group.status(silent)["rows_consumed"].get<std::int64_t>();
+        if (rows != last) since = clock.now();
+        last = rows;
+        return clock.now() - since >= span;
+      },
+      40s);
+}
+
+/// The value of an unlabelled series of a scrape; -1 if it is not there.
+double series(const std::string& page, const std::string& name) {
+  const auto at = page.find("\n" + name + " ");
+  return at == std::string::npos ? -1 : std::stod(page.substr(at + name.size() + 2));
+}
+
+/// A counter may move between the looks, but lies between what the status page says before and after.
+void check_metrics(const DeviceGroup& group, int device) {
+  const auto before = group.status(device);
+  const std::string page = group.metrics(device);
+  const auto after = group.status(device);
+  const std::vector<std::pair<std::string, std::string>> same{
+      {"rivulet_rows_consumed_total", "rows_consumed"}, {"rivulet_rows_trained_total", "rows_trained"}};
+  for (const auto& [metric, key] : same) {
+    CAPTURE(metric);
+    CHECK(series(page, metric) > 0);
+    CHECK(series(page, metric) >= before[key].get<double>());
+    CHECK(series(page, metric) <= after[key].get<double>());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Silence: from 3 s after one of four streams fell silent the others are as fast as before") {
+  DeviceGroupOptions options;
+  options.devices = devices;
+  options.arguments = {"--set", "model.name=lenet5"};
+  DeviceGroup group(options);
+  group.start_all();
+  REQUIRE_MESSAGE(group.formed(60s), group.story());
+  group.feed(150, {"--second-rates", "150,0,150,150", "--change-at", "16s"});
+  REQUIRE_MESSAGE(group.trained(20, 60s), group.story());
+  for (int i = 0; i < devices; ++i) check_metrics(group, i);
+  const Rows before = speed(group, 6s);
+  REQUIRE(silent_for(group, 3s));
+  const Rows after = speed(group, 8s);
+  for (std::size_t i = 0; i < devices; ++i) {
+    CAPTURE(i);
+    CAPTURE(before[i]);
+    CAPTURE(after[i]);
+    CHECK(before[i] > 0.5 * fed);  // else there was nothing to lose
+    if (i == silent) {
+      CHECK(after[i] == 0);
+    } else {
+      CHECK(after[i] >= 0.95 * before[i]);
+      CHECK(after[i] >= 0.93 * fed);
+    }
+  }
+}

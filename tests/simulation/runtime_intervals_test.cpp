@@ -1,0 +1,65 @@
+// Devices that announce rows they cannot have used: refused by everybody before anything is applied.
+#include <doctest/doctest.h>
+
+#include "stream/open.h"
+#include "tests/conformance/walls_suite.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+
+namespace {
+
+/// A group of three on linear rows, of which device 1 has a source of its own.
+std::unique_ptr<runtime::SimulatedGroup> group_with(
+    const std::function<std::unique_ptr<stream::RecordSource>(const runtime::Config&, const Clock&)>&
+        source) {
+  auto run = even_run(8, 20);
+  static const PartsCatalog parts;
+  runtime::SimulatedParts outside;
+  outside.catalog = parts.catalog();
+  outside.source = [&](std::size_t device, const Clock& clock) {
+    return device == 1 ? source(run.loaded.config, clock)
+                       : linear_source(run.loaded.config, device, 4000, clock);
+  };
+  runtime::SimulateOptions options;
+  options.stop_after = run.stop_after;
+  auto group = build_group(run.loaded, options, std::move(outside));
+  group->run_until([&] { return group->seconds() > 100; });
+  return group;
+}
+
+void check_refused(runtime::SimulatedGroup& group, const std::string& why, std::uint64_t steps) {
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const auto& error = group.node(i).worker().ending().error;
+    REQUIRE(error);
+    INFO(error->message);
+    CHECK((error->code == ErrorCode::protocol || error->code == ErrorCode::peer_lost));
+    CHECK(group.node(i).state().step == steps);
+  }
+  const auto& first = group.node(0).worker().ending().error;
+  CHECK(first->code == ErrorCode::protocol);
+  CHECK(first->message.find("device-02") != std::string::npos);
+  CHECK(first->message.find(why) != std::string::npos);
+  CHECK(group.summary().parameters_equal);
+}
+
+}  // namespace
+
+TEST_CASE("Intervals: rows of a partition that is another device's are refused by its owner") {
+  const auto group = group_with([](const runtime::Config& config, const Clock& clock) {
+    return linear_source(config, 0, 4000, clock);  // partition 0, which device 0 has, too
+  });
+  check_refused(*group, "belong to this device", 0);
+}
+
+TEST_CASE("Intervals: rows that were announced before are refused by everybody") {
+  const auto group = group_with([](const runtime::Config& config, const Clock& clock) {
+    std::vector<stream::ScriptedRecord> script;
+    for (std::int64_t i = 0; i < 400; ++i) {  // after three batches the offsets begin again
+      const auto index = static_cast<std::size_t>(i % 24);
+      script.push_back({TimePoint{}, {0, 1}, i % 24, linear_row(config.job.seed, 1, index, 8, 4), false});
+    }
+    return stream::open_scripted_source({PartitionId{0, 1}}, std::move(script), clock);
+  });
+  check_refused(*group, "are part of the state already", 3);
+}

@@ -1,0 +1,55 @@
+#include "tests/support/cut_wires.h"
+
+namespace rivulet::testing {
+namespace {
+
+class CutTransport final : public sync::Transport {
+ public:
+  explicit CutTransport(std::unique_ptr<sync::Transport> inner) : inner_(std::move(inner)) {}
+  [[nodiscard]] std::uint32_t rank() const noexcept override { return inner_->rank(); }
+  [[nodiscard]] std::uint32_t world() const noexcept override { return inner_->world(); }
+  Progress connected() override { return inner_->connected(); }
+  sync::Ticket send(std::uint32_t peer, sync::Lane lane, std::span<const std::byte> bytes) override {
+    if (lane == sync::Lane::moves && ++moves_ == 3) {
+      cut_ = true;
+      lost_ = static_cast<int>(peer);
+      inner_->close();
+    }
+    return cut_ ? sync::Ticket{} : inner_->send(peer, lane, bytes);
+  }
+  sync::Ticket receive(std::uint32_t peer, sync::Lane lane, std::span<std::byte> bytes) override {
+    return cut_ ? sync::Ticket{} : inner_->receive(peer, lane, bytes);
+  }
+  sync::Ticket receive_ahead(std::uint32_t peer, sync::Lane lane, std::span<std::byte> bytes) override {
+    return cut_ ? sync::Ticket{} : inner_->receive_ahead(peer, lane, bytes);
+  }
+  void promote(sync::Ticket ticket) override {
+    if (!cut_) inner_->promote(ticket);
+  }
+  Progress poll(sync::Ticket ticket) override { return cut_ ? Progress::failed : inner_->poll(ticket); }
+  bool healthy() override { return !cut_ && inner_->healthy(); }
+  [[nodiscard]] const Error& error() const override { return cut_ ? error_ : inner_->error(); }
+  [[nodiscard]] int lost_rank() const noexcept override { return cut_ ? lost_ : inner_->lost_rank(); }
+  [[nodiscard]] sync::TransportCounters counters() const noexcept override { return inner_->counters(); }
+  void close() noexcept override { inner_->close(); }
+
+ private:
+  std::unique_ptr<sync::Transport> inner_;
+  int moves_ = 0;
+  bool cut_ = false;
+  int lost_ = -1;
+  const Error error_{ErrorCode::peer_lost, "planted cut while rows move"};
+};
+
+}  // namespace
+
+sync::Connect cut_third_move(sync::Connect usual) {
+  return [usual = std::move(usual)](const sync::ViewSpec& spec, sync::AddressBook& book,
+                                    Wake& wake) -> Result<std::unique_ptr<sync::Transport>> {
+    auto inner = usual(spec, book, wake);
+    if (!inner) return inner.error();
+    return std::unique_ptr<sync::Transport>(std::make_unique<CutTransport>(std::move(inner).value()));
+  };
+}
+
+}  // namespace rivulet::testing

@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+
+namespace rivulet::testing {
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// The last line that says something, without its newline; empty if none does.
+inline std::string last_line(const std::string& text) {
+  const auto end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  const auto begin = text.rfind('\n', end);
+  const std::size_t first = begin == std::string::npos ? 0 : begin + 1;
+  return text.substr(first, end + 1 - first);
+}
+
+}  // namespace rivulet::testing
