@@ -170,10 +170,12 @@ inline void walls_suite(const RunGroup& run_group) {
       REQUIRE(out.errors[i]);
       INFO(out.errors[i]->message);
       CHECK(out.errors[i]->code == ErrorCode::peer_lost);
-      CHECK(out.steps[i] == 2);  // two transfers went well
-      CHECK(out.digests[i] == whole.digests[0]);
       CHECK(out.rows_waiting[i] >= 16);
-      CHECK(out.rows_trained[i] == 32);
+      CHECK(out.rows_trained[i] == 16 * out.steps[i]);
+      // Two transfers went well; who is told of the close early has not finished the round before it.
+      CHECK(out.steps[i] <= 2);
+      CHECK(out.steps[i] >= (i == 0 ? 2 : 1));
+      if (out.steps[i] == 2) CHECK(out.digests[i] == whole.digests[0]);
     }
   }
   SUBCASE("a codec keeps its candidate when the sum was applied, and forgets it otherwise") {
