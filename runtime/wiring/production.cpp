@@ -91,11 +91,12 @@ Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, 
   return stream::open_synthetic_source(synthetic, clock);
 }
 
-/// A dry run joins nothing, and one device without a broker has nobody to meet: their log is their own. One
-/// device with a broker says HELLO there, so that a second one with its id or its partition is found out.
+/// A dry run joins nothing, and one device whose rows come from no broker has nobody to meet: their log is
+/// their own. One device on Kafka says HELLO there, so that a second one with its id or its partition is
+/// found out.
 Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, bool dry_run,
                                              sync::membership::MemoryLog& memory) {
-  if (dry_run || (config.job.devices == 1 && !has_brokers(config))) return memory.open();
+  if (dry_run || (config.job.devices == 1 && config.source.type != "kafka")) return memory.open();
   if (!has_brokers(config))
     return Error{
         ErrorCode::invalid_config,

@@ -113,7 +113,7 @@ double Feeding::weight_of(int partition) const {
   const double first = rate_of(config_.rates, partition);
   if (config_.second_rates.empty()) return first;
   const double second = rate_of(config_.second_rates, partition);
-  if (config_.duration == Duration::max()) return config_.change_at == Duration::max() ? first : second;
+  if (config_.duration == Duration::max()) return std::max(first, second);  // silent later is not silent now
   const double change = to_seconds(std::min(config_.change_at, config_.duration));
   return first * change + second * (to_seconds(config_.duration) - change);
 }

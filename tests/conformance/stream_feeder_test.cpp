@@ -117,6 +117,21 @@ TEST_CASE(
   CHECK(orders[0] != orders[2]);
 }
 
+TEST_CASE("Feeder: without an end in sight a partition that falls silent later plays until then") {
+  const TempDir directory;
+  const auto data = numbered_rows(directory, 200);
+  const auto broker = broker_with(2);
+  auto config = config_for(*broker, {200, 200});
+  config.second_rates = {200, 0};
+  config.change_at = 1s;
+  config.repeat = true;
+  const RealClock clock;
+  const TimePoint end = clock.now() + 2s;
+  const auto fed = play(*data, config, [&] { return clock.now() >= end; });
+  CHECK(fed.per_partition[1] == 200);
+  CHECK(fed.per_partition[0] > 300);
+}
+
 TEST_CASE("Feeder: repeats until it is stopped") {
   const TempDir directory;
   const auto data = numbered_rows(directory, 20);
