@@ -2,7 +2,8 @@
 add_library(rivulet_options INTERFACE)
 target_include_directories(rivulet_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
 target_compile_options(rivulet_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
-  -Woverloaded-virtual -Wno-missing-field-initializers -fno-omit-frame-pointer -ffp-contract=off
+  -Woverloaded-virtual -Wno-missing-field-initializers -fno-omit-frame-pointer
+  $<$<BOOL:${CMAKE_UNITY_BUILD}>:-Wno-subobject-linkage> -ffp-contract=off
   $<$<BOOL:${RIVULET_WERROR}>:-Werror>)
 if(RIVULET_SANITIZE STREQUAL "address")
   target_compile_options(rivulet_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all)

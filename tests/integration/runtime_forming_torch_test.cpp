@@ -148,6 +148,31 @@ TEST_CASE("Forming: while it waits it says for whom") {
   CHECK(group.device(0).running());
 }
 
+TEST_CASE(
+    "Forming: a process whose id is started again ends with 76 and names the newer one, also when it is "
+    "alone") {
+  for (const int devices : {1, 2}) {
+    CAPTURE(devices);
+    DeviceGroup group(group_of(devices));
+    group.start(0);
+    REQUIRE_MESSAGE(group.device(0).wait_for_output(devices == 1 ? "group formed" : "1 more device", 30s),
+                    group.story());
+    const TempDir folder;
+    const auto newer =
+        start_rivulet({"run", "--config", std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml"),
+                       "--id", DeviceGroup::name(0), "--partitions", "0", "--devices",
+                       std::to_string(devices), "--brokers", group.brokers(), "--http", "off", "--data-dir",
+                       folder.path().string(), "--set", "model.name=linear"});
+    const auto ended = group.device(0).wait(20s);
+    INFO(group.story());
+    INFO(newer->errors());
+    REQUIRE(ended);
+    CHECK(ended->code == 76);
+    CHECK(contains(last_line(group.device(0).errors()), "pid " + std::to_string(newer->pid())));
+    CHECK(newer->running());
+  }
+}
+
 TEST_CASE("Forming: configurations that differ end every device, with key, values and devices") {
   DeviceGroup group(group_of(2));
   group.start(0);

@@ -89,6 +89,21 @@ TEST_CASE("README: JSON lines from kcat into a real Kafka are peeked at, validat
   CHECK(committed_offset(brokers, "rivulet.pumps", "readings", 0).value() == rows);
 }
 
+TEST_CASE("Demo: on an existing Kafka it makes its own topics, plays, and measures") {
+  auto kafka = KafkaServer::start();
+  REQUIRE(kafka);
+  const auto demo = run_rivulet({"demo", "--brokers", kafka.value()->brokers(), "--devices", "2", "--rates",
+                                 "200,100", "--model", "linear", "--seconds", "8", "--json"},
+                                90s);
+  INFO(demo.output);
+  INFO(demo.errors);
+  REQUIRE(demo.status.code == 0);
+  const auto summary = nlohmann::json::parse(last_line(demo.output));
+  CHECK(summary["parameters_equal"] == true);
+  CHECK(summary["accuracy"].get<double>() > 0.6);
+  CHECK(summary["devices"].size() == 2);
+}
+
 TEST_CASE("README: two devices find each other on a real Kafka and end together") {
   auto kafka = KafkaServer::start();
   REQUIRE(kafka);
