@@ -4,6 +4,7 @@
 #include <librdkafka/rdkafka_mock.h>
 
 #include <array>
+#include <vector>
 
 namespace rivulet::stream {
 
@@ -24,7 +25,8 @@ struct EmbeddedBroker::State {
 
 namespace {
 constexpr std::int32_t only_broker = 1;
-}
+constexpr std::int16_t offset_commit = 8;  // Kafka's number of this request
+}  // namespace
 
 Result<std::unique_ptr<EmbeddedBroker>> EmbeddedBroker::start(const std::vector<Topic>& topics) {
   auto state = std::make_unique<State>();
@@ -65,6 +67,11 @@ void EmbeddedBroker::set_down(bool down) {
 void EmbeddedBroker::set_leaderless(const std::string& topic, int partition, bool leaderless) {
   rd_kafka_mock_partition_set_leader(state_->cluster, topic.c_str(), partition,
                                      leaderless ? -1 : only_broker);
+}
+
+void EmbeddedBroker::refuse_commits(std::size_t times) {
+  const std::vector<rd_kafka_resp_err_t> refusals(times, RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE);
+  rd_kafka_mock_push_request_errors_array(state_->cluster, offset_commit, times, refusals.data());
 }
 
 }  // namespace rivulet::stream

@@ -386,3 +386,24 @@ TEST_CASE("Kafka source: what it does is counted") {
   CHECK(opened.read(10, 5s).size() == 10);
   CHECK(opened.metrics["kafka_paused_partitions"] == 0);
 }
+
+TEST_CASE("Kafka source: offsets whose commit was refused are sent again, without anybody asking") {
+  const auto broker = std::move(EmbeddedBroker::start({{"t", 1}})).value();
+  REQUIRE(produce(broker->bootstrap_servers(), "t", {{.value = "a"}, {.value = "b"}, {.value = "c"}}));
+  Opened opened(config_for(broker->bootstrap_servers(), "t"));
+  REQUIRE(opened.read(3, 5s).size() == 3);
+  broker->refuse_commits(2);
+  const NextOffset position[] = {{{0, 0}, 3}};
+  REQUIRE(opened.source->commit(position));
+  const bool committed = wait_until(
+      [&] {
+        static_cast<void>(opened.source->poll(1, 20ms));
+        return opened.metrics["kafka_offset_commits_total/ok"] > 0;
+      },
+      10s);
+  CHECK(committed);
+  CHECK(opened.metrics["kafka_offset_commits_total/failed"] == 2);
+  CHECK(opened.metrics["kafka_errors_total/commit"] == 2);
+  CHECK(opened.metrics["kafka_last_commit_timestamp_seconds"] > 1e9);
+  CHECK(committed_offset(broker->bootstrap_servers(), "rivulet.test", "t", 0).value() == 3);
+}

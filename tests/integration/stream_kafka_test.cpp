@@ -138,7 +138,7 @@ void failed_commit_is_repeated(KafkaServer& kafka, SourceWorld& world, stream::R
   const auto serve = [&] {
     static_cast<void>(source.poll(0, 5ms));
   };  // says now and then that the broker is away
-  for (const auto until = clock.now() + 5s; clock.now() < until; std::this_thread::sleep_for(20ms)) serve();
+  for (const auto until = clock.now() + 9s; clock.now() < until; std::this_thread::sleep_for(20ms)) serve();
   kafka.resume();
   CHECK(wait_until(
       [&] {

@@ -28,6 +28,7 @@ void take(GroupOutcome& out, runtime::Node& node) {
   out.steps.push_back(node.state().step);
   out.group_rows.push_back(node.state().rows);
   out.rows_trained.push_back(node.status().rows_trained.load());
+  out.rows_consumed.push_back(node.status().rows_consumed.load());
   out.rows_waiting.push_back(node.rows().waiting());
   out.errors.push_back(node.worker().ending().error);
   out.partitions.push_back(node.state().partitions);
