@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -125,6 +126,7 @@ class Worker final : public Agent {
   // worker_round.cpp: what a plan means for state and rows
   sync::Facts my_facts(TimePoint now);
   sync::FactsSection my_section() const;
+  const char* trouble_with(const RowInterval& rows, std::uint32_t rank, std::set<PartitionId>& seen) const;
   Status check_intervals() const;
   Status carry_out_plan();
   Status offer_movement();

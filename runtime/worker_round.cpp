@@ -124,30 +124,31 @@ Status Worker::refresh_digest() {
   return ok();
 }
 
+/// Why rows that `rank` announces cannot be; null if they can. `seen`: partitions of this round so far.
+const char* Worker::trouble_with(const RowInterval& rows, std::uint32_t rank,
+                                 std::set<PartitionId>& seen) const {
+  const auto& partitions = parts_.state.partitions;
+  const auto known = partitions.find(rows.partition);
+  if (rows.next < rows.first) return "end before they begin";
+  if (known != partitions.end() && rows.first < known->second.next) return "are part of the state already";
+  if (rank != view_->spec.rank && parts_.commits.owns(rows.partition)) return "belong to this device";
+  if (!seen.insert(rows.partition).second) return "are announced twice";
+  if (known == partitions.end() && seen.size() + partitions.size() > partitions_max)
+    return "are of more partitions than a job may have";
+  return nullptr;
+}
+
 /// What the others say they used is believed only after this: it will move offsets of the agreed state.
 Status Worker::check_intervals() const {
   const auto& table = view_->session->table();
-  std::vector<PartitionId> seen;
+  std::set<PartitionId> seen;
   for (std::uint32_t rank = 0; rank < table.size(); ++rank) {
-    const auto refuse = [&](const RowInterval& i, const char* why) {
+    const auto check = [&](const RowInterval& rows) -> Status {
+      if (rows.rows_trained + rows.rows_dropped == 0) return ok();
+      const char* trouble = trouble_with(rows, rank, seen);
+      if (trouble == nullptr) return ok();
       return Error{ErrorCode::protocol, view_->spec.members[rank] + " announces rows of partition " +
-                                            std::to_string(i.partition.partition) + " that " + why};
-    };
-    const auto check = [&](const RowInterval& i) -> Status {
-      if (i.rows_trained + i.rows_dropped == 0) return ok();
-      const auto known = parts_.state.partitions.find(i.partition);
-      if (i.next < i.first) return refuse(i, "end before they begin");
-      if (known != parts_.state.partitions.end() && i.first < known->second.next)
-        return refuse(i, "are part of the state already");
-      if (rank != view_->spec.rank && parts_.commits.owns(i.partition))
-        return refuse(i, "belong to this device");
-      if (std::find(seen.begin(), seen.end(), i.partition) != seen.end())
-        return refuse(i, "are announced twice");
-      if (known == parts_.state.partitions.end() &&
-          seen.size() + parts_.state.partitions.size() >= partitions_max)
-        return refuse(i, "are of more partitions than a job may have");
-      seen.push_back(i.partition);
-      return ok();
+                                            std::to_string(rows.partition.partition) + " that " + trouble};
     };
     if (auto fits = check(table.facts[rank].interval); !fits) return fits;
     for (const auto& more : table.sections[rank].more_intervals)

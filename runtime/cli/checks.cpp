@@ -12,8 +12,10 @@
 #include <set>
 #include <system_error>
 
+#include "core/clock.h"
 #include "runtime/cli/text.h"
 #include "stream/open.h"
+#include "sync/collective/gloo_transport.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -41,11 +43,19 @@ std::string bind_trouble(const std::string& host, int port) {
   return bound ? "" : std::generic_category().message(error);
 }
 
+std::string brokers_in(const Config& config) {
+  for (const auto& [name, value] : config.source.kafka_properties)
+    if (name == "bootstrap.servers" || name == "metadata.broker.list") return value;
+  return "HOST:PORT";
+}
+
 Check topic_check(const Config& config, const std::string& topic) {
   const auto count = stream::partition_count(config.source.kafka_properties, topic, std::chrono::seconds(5));
   if (!count)
     return {"topic " + topic, CheckLevel::fail, count.error().message,
-            "is the broker up, and the name right?"};
+            "is the broker up, and the name right? A topic is made by: kafka-topics.sh --create --topic " +
+                topic + " --partitions N --bootstrap-server " + brokers_in(config) +
+                ", a partition for each device"};
   for (const auto& [claimed, partition] : config.source.claims) {
     if (claimed == topic && partition >= count.value()) {
       return {"topic " + topic, CheckLevel::fail,
@@ -62,7 +72,10 @@ Check control_topic_check(const Config& config) {
   if (!count) {
     return {"topic " + topic, CheckLevel::warn, "not there yet",
             "the first device makes it if the broker allows that; else: kafka-topics.sh --create --topic " +
-                topic + " --partitions 1"};
+                topic +
+                " --partitions 1 --config message.timestamp.type=LogAppendTime --config retention.ms=-1 "
+                "--bootstrap-server " +
+                brokers_in(config)};
   }
   if (count.value() == 1) return {"topic " + topic, CheckLevel::ok, "1 partition", ""};
   return {"topic " + topic, CheckLevel::fail,
@@ -115,6 +128,18 @@ Check port_check(const std::string& listen) {
   if (trouble.empty()) return {"http port", CheckLevel::ok, listen + " is free", ""};
   return {"http port", CheckLevel::fail, fmt::format("{}: {}", listen, trouble),
           "choose another with --http, for example --http 127.0.0.1:9465"};
+}
+
+std::vector<Check> peer_checks(const Config& config) {
+  if (config.job.devices == 1) return {};
+  sync::GlooConfig gloo;
+  gloo.bind = config.sync.bind;
+  gloo.advertise = config.sync.advertise;
+  const RealClock clock;
+  const auto wires = sync::make_gloo_connect(gloo, clock);
+  if (wires) return {{"peer address", CheckLevel::ok, config.sync.bind, ""}};
+  return {{"peer address", CheckLevel::fail, wires.error().message,
+           "name an interface or an address with --peer-bind"}};
 }
 
 std::vector<Check> broker_checks(const Config& config) {

@@ -34,5 +34,7 @@ Check data_dir_check(const std::string& dir);
 Check port_check(const std::string& listen);
 /// The broker answers, topics and the claimed partitions exist. Waits for the broker, at most a few seconds.
 std::vector<Check> broker_checks(const Config& config);
+/// Can peers be met at sync.bind? Nothing for a group of one.
+std::vector<Check> peer_checks(const Config& config);
 
 }  // namespace rivulet::runtime::cli

@@ -31,7 +31,7 @@ class DemoCommand final : public Command {
       : app_(root.add_subcommand("demo", "watch several devices train one model through Kafka")) {
     app_->add_option("--devices", options_.devices, "how many; 4 if nothing is said")
         ->type_name("N")
-        ->check(CLI::Range(1, 1024));
+        ->check(CLI::Range(1, 64));
     app_->add_option("--rates", options_.rates, "rows per second of each device (800,400,200,100)")
         ->type_name("R[,R...]");
     app_->add_option("--seconds", options_.seconds, "how long to train")

@@ -58,7 +58,10 @@ Status set_rates(const FeedFlags& flags, stream::FeederConfig& config) {
   auto rates = parse_rates("--rates", flags.rates);
   if (!rates) return rates.error();
   config.rates = rates.value();
-  if (flags.second_rates.empty()) return ok();
+  if (flags.second_rates.empty()) {
+    if (flags.change_at.empty()) return ok();
+    return Error{ErrorCode::usage, "--change-at needs --second-rates, the rates from then on"};
+  }
   auto second = parse_rates("--second-rates", flags.second_rates);
   if (!second) return second.error();
   config.second_rates = second.value();

@@ -169,7 +169,7 @@ class PeekCommand final : public Command {
     app_->add_option("-n,--rows", flags_.rows, "show so many rows")
         ->type_name("N")
         ->capture_default_str()
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::Range(1, 1'000'000));
     app_->add_option("--from", flags_.from, "where to begin")
         ->type_name("earliest|latest|OFFSET")
         ->capture_default_str();

@@ -104,6 +104,10 @@ class SimulateCommand final : public Command {
   ExitCode execute(Terminal& terminal) override {
     const auto options = options_of(flags_);
     if (!options) return complain(terminal, options.error());
+    if (flags_.devices > 0 && options.value().rates.size() > static_cast<std::size_t>(flags_.devices))
+      return complain(
+          terminal, Error{ErrorCode::usage, fmt::format("--devices {}, but --rates names {}", flags_.devices,
+                                                        options.value().rates.size())});
     decide_keys(options.value());
     const auto loaded = load_or_complain(config_, terminal);
     if (!loaded) return ExitCode::configuration;

@@ -41,6 +41,7 @@ class ValidateCommand final : public Command {
     const bool right = count_errors(loaded.problems) == 0;
     if (right && environment_) {
       checks = broker_checks(loaded.config);
+      for (auto& check : peer_checks(loaded.config)) checks.push_back(std::move(check));
       checks.push_back(data_dir_check(loaded.config.device.data_dir));
       checks.push_back(port_check(loaded.config.http.listen));
     }

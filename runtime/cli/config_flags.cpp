@@ -59,7 +59,8 @@ const std::vector<KeyFlag>& key_flags() {
       {"--partitions", "source.partitions", "0,2 or 0-3", "partitions this device consumes"},
       {"--devices", "job.devices", "N", "devices in the group"},
       {"--data-dir", "device.data_dir", "DIR", "the only place this process writes to"},
-      {"--http", "http.listen", "HOST:PORT", "metrics, health and status pages; 'off' for none"},
+      {"--http", "http.listen", "HOST:PORT",
+       "metrics, health and status pages, on a loopback address; 'off' for none"},
       {"--peer-bind", "sync.bind", "INTERFACE|ADDRESS", "where peers reach this device"},
       {"--advertise", "sync.advertise", "ADDRESS", "what peers should dial if it differs (NAT)"},
   };

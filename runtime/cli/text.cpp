@@ -115,7 +115,7 @@ Result<std::vector<std::pair<double, double>>> parse_trace(const std::string& te
     const auto from = colon == std::string::npos ? std::optional<double>(0) : number(item.substr(0, colon));
     const auto rate = number(colon == std::string::npos ? item : item.substr(colon + 1));
     if (!from || !rate || *from < 0 || *rate < 0) {
-      return usage(fmt::format("'{}' is not SECOND:RATE, for example 0:800,15:200", item));
+      return usage(fmt::format("'{}' is neither a rate such as 800 nor a trace such as 0:800,15:200", item));
     }
     if (!trace.empty() && *from <= trace.back().first) {
       return usage(fmt::format("'{}': the seconds of a trace must grow", text));

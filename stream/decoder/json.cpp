@@ -217,7 +217,10 @@ class JsonDecoder final : public DecoderBase {
     double x = 0;
     if (at.get(x) != simdjson::SUCCESS) return not_a_number();
     if (filled_ == out.size()) {
-      describe("the features have more numbers than the shape", current_->text);
+      describe(
+          "the features have more numbers than the shape: name a part of a list, like current[0:3], or the "
+          "shape",
+          current_->text);
       return DropReason::wrong_shape;
     }
     if (scale_into(out[filled_++], x)) return std::nullopt;

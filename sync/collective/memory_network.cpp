@@ -79,8 +79,7 @@ void MemoryNetwork::State::forget_finished_views() {
 
 namespace memory {
 
-// ---- joining and leaving
-// ------------------------------------------------------------------------------------------
+// ---- joining and leaving ----
 
 Endpoint::Endpoint(std::shared_ptr<MemoryNetwork::State> state, const ViewSpec& spec, const Clock& clock,
                    Wake& wake)

@@ -5,8 +5,7 @@
 
 namespace rivulet::sync::memory {
 
-// ---- posting
-// ------------------------------------------------------------------------------------------------------
+// ---- posting ----
 
 Ticket Endpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) {
   const std::lock_guard lock(state_->mutex);
@@ -85,8 +84,7 @@ void Endpoint::promote(Ticket ticket) {
   start_waiting(it->second, clock_.now());
 }
 
-// ---- progress
-// -----------------------------------------------------------------------------------------------------
+// ---- progress ----
 
 Progress Endpoint::poll(Ticket ticket) {
   const std::lock_guard lock(state_->mutex);

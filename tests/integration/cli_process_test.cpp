@@ -112,6 +112,25 @@ TEST_CASE("Program: /livez says that the process lives, /readyz whether it is pa
   CHECK(page("/livez"));
 }
 
+TEST_CASE("Program: validate --environment finds an interface that is not there") {
+  const TempDir folder;
+  const auto broker = start_broker("t", "rows:2");
+  const auto file =
+      folder
+          .write("device.toml",
+                 "version = 1\n[job]\nname = \"t\"\ndevices = 2\n[source]\ntopics = [\"rows\"]\n"
+                 "[model]\nname = \"linear\"\n")
+          .string();
+  const auto check = [&](const std::string& interface) {
+    return rivulet_run({"validate", file, "--environment", "--brokers", broker.address, "--http", "off",
+                        "--data-dir", folder.path().string(), "--peer-bind", interface});
+  };
+  CHECK(check("lo").status.code == 0);
+  const auto said = check("eth77");
+  CHECK(said.status.code == 69);
+  CHECK(contains(said.output, "sync.bind = \"eth77\""));
+}
+
 TEST_CASE("Program: a broker that is not there is exit 69 within seconds, and named") {
   const TempDir folder;
   const auto address = "127.0.0.1:" + std::to_string(free_port());

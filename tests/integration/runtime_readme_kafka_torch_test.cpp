@@ -75,7 +75,7 @@ TEST_CASE("README: JSON lines from kcat into a real Kafka are peeked at, validat
   CHECK(valid.status.code == 0);
 
   CHECK(committed_offset(brokers, "rivulet.pumps", "readings", 0).value() == -1);
-  const std::string train = "rivulet run --config " + sensors + " --stop-after rows=500";
+  const std::string train = "rivulet run --config " + sensors + " --stop-after rows=1500";
   check_readme_says(train);
   const auto trained = type(train + " --json", brokers, folder);
   INFO(trained.errors);
@@ -83,7 +83,7 @@ TEST_CASE("README: JSON lines from kcat into a real Kafka are peeked at, validat
   REQUIRE(trained.status.code == 0);
   const auto summary = nlohmann::json::parse(last_line(trained.output));
   const auto rows = summary["devices"][0]["rows_trained"].get<std::int64_t>();
-  CHECK(rows >= 500);
+  CHECK(rows >= 1500);
   CHECK(summary["devices"][0]["id"] == "pump-house");
   // One row per record and none dropped: what was trained is what was committed.
   CHECK(committed_offset(brokers, "rivulet.pumps", "readings", 0).value() == rows);

@@ -140,6 +140,8 @@ TEST_CASE("Usage: values that mean nothing are exit 2 before anything is opened"
                                                 {"peek", "t", "--rows", "-1"},
                                                 {"feed", "d", "--topic", "t", "--partitions", "-1"},
                                                 {"feed", "d", "--topic", "t", "--labels-per-device", "-1"},
+                                                {"feed", "d", "--topic", "t", "--change-at", "3s"},
+                                                {"simulate", "--devices", "2", "--rates", "1,2,3"},
                                                 {"simulate", "--rates", "0", "--stop-after", "rounds=3"},
                                                 {"simulate", "--rates", "0:0,5:0", "--stop-after", "rows=3"},
                                                 {"broker", "--job", "j", "--topic", "t:x"},

@@ -28,8 +28,7 @@ void GlooEndpoint::close() noexcept {
   if (comm_.joinable()) comm_.join();
 }
 
-// ---- train thread
-// -------------------------------------------------------------------------------------------------
+// ---- train thread ----
 
 Progress GlooEndpoint::connected() {
   switch (stage_.load(std::memory_order_acquire)) {
@@ -134,8 +133,7 @@ void GlooEndpoint::forget_finished() {
                 [](const auto& entry) { return entry.second->done.load(std::memory_order_acquire); });
 }
 
-// ---- waiters' threads
-// ---------------------------------------------------------------------------------------------
+// ---- waiters' threads ----
 
 void GlooEndpoint::chunk_done(Operation& op, std::size_t bytes) {
   (op.sending ? bytes_sent_ : bytes_received_) += bytes;

@@ -12,8 +12,7 @@ constexpr auto settle_longest = std::chrono::milliseconds(400);
 
 }  // namespace
 
-// ---- comm thread
-// --------------------------------------------------------------------------------------------------
+// ---- comm thread ----
 
 void GlooEndpoint::run() {
   ConnectFailure failure;
