@@ -15,6 +15,7 @@
 #include "tests/support/real_node.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
+#include "tests/support/wrapped_source.h"
 
 #include <doctest/doctest.h>
 
@@ -35,19 +36,13 @@ void hang() {
 }
 
 /// Stalls once, on the n-th call.
-struct StallingSource final : stream::RecordSource {
-  explicit StallingSource(std::unique_ptr<stream::RecordSource> s, int n) : inner(std::move(s)), left(n) {}
+struct StallingSource final : WrappedSource {
+  explicit StallingSource(std::unique_ptr<stream::RecordSource> s, int n)
+      : WrappedSource(std::move(s)), left(n) {}
   Result<std::span<const Record>> poll(std::size_t max, Duration wait) override {
     if (--left == 0) hang();
     return inner->poll(max, wait);
   }
-  Status commit(std::span<const NextOffset> p) override { return inner->commit(p); }
-  Status seek(std::span<const NextOffset> p) override { return inner->seek(p); }
-  [[nodiscard]] std::span<const stream::PartitionState> partitions() const noexcept override {
-    return inner->partitions();
-  }
-  [[nodiscard]] bool exhausted() const noexcept override { return inner->exhausted(); }
-  std::unique_ptr<stream::RecordSource> inner;
   int left;
 };
 

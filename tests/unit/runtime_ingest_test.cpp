@@ -8,6 +8,7 @@
 #include "buffer/batch.h"
 #include "runtime/metrics/prometheus_sink.h"
 #include "stream/open.h"
+#include "tests/support/wrapped_source.h"
 
 using namespace rivulet;
 
@@ -180,23 +181,13 @@ TEST_CASE("Ingest: a row that fills the slab is still known to be its record's l
 
 TEST_CASE(
     "Ingest: while a record waits half decoded its source is served, and the time without room is counted") {
-  struct Held final : stream::RecordSource {
-    Result<std::span<const Record>> poll(std::size_t max, Duration wait) override {
-      return inner->poll(max, wait);
-    }
+  struct Held final : testing::WrappedSource {
+    using WrappedSource::WrappedSource;
     void hold() override { ++holds; }
-    Status commit(std::span<const NextOffset> p) override { return inner->commit(p); }
-    Status seek(std::span<const NextOffset> p) override { return inner->seek(p); }
-    [[nodiscard]] std::span<const stream::PartitionState> partitions() const noexcept override {
-      return inner->partitions();
-    }
-    [[nodiscard]] bool exhausted() const noexcept override { return inner->exhausted(); }
-    std::unique_ptr<stream::RecordSource> inner;
     int holds = 0;
   };
   Bench b(raw(), {floats({1, 0, 0, 1, 0, 0, 1, 0, 0})}, 2);
-  Held source;
-  source.inner = std::move(b.source);
+  Held source(std::move(b.source));
   const auto metrics = runtime::make_prometheus_sink();
   runtime::IngestConfig reading;
   reading.format = "raw";

@@ -1,0 +1,27 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "stream/source.h"
+
+namespace rivulet::testing {
+
+/// A source that passes every call on to another one: tests override the call they want to see or to spoil.
+struct WrappedSource : stream::RecordSource {
+  explicit WrappedSource(std::unique_ptr<stream::RecordSource> source) : inner(std::move(source)) {}
+  Result<std::span<const Record>> poll(std::size_t max, Duration wait) override {
+    return inner->poll(max, wait);
+  }
+  void hold() override { inner->hold(); }
+  Status commit(std::span<const NextOffset> positions) override { return inner->commit(positions); }
+  Status seek(std::span<const NextOffset> positions) override { return inner->seek(positions); }
+  [[nodiscard]] std::span<const stream::PartitionState> partitions() const noexcept override {
+    return inner->partitions();
+  }
+  [[nodiscard]] bool exhausted() const noexcept override { return inner->exhausted(); }
+  [[nodiscard]] TimePoint next_due() const noexcept override { return inner->next_due(); }
+  std::unique_ptr<stream::RecordSource> inner;
+};
+
+}  // namespace rivulet::testing
