@@ -42,10 +42,9 @@ std::vector<Sample> measure(const std::string& name, const RowShape& shape, std:
                             int repetitions) {
   const auto catalog = runtime::builtin_catalog();
   const auto device = devices::make_host_device();
-  devices::ModelConfig config;
-  config.name = name;
-  config.input = shape.shape;
-  auto trainer = runtime::find_model(catalog, name).value()->make(config, *device).value();
+  runtime::Config config;
+  config.model.name = name;
+  auto trainer = runtime::build_trainer(config, catalog, shape, *device).value();
   runtime::AgreedState state{devices::ModelState::create(trainer->layout(), *device).value(), 0, 0, {}};
   RIVULET_CHECK(trainer->initialize(state.model, 1), "the model did not start");
   std::vector<float> features(rows * shape.columns());

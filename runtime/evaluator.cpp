@@ -23,9 +23,7 @@ Result<std::unique_ptr<HeldOut>> HeldOut::open(const Config& config, const Catal
                                                const std::string& path, std::size_t rows_max) {
   auto dataset = stream::open_dataset(path, stream::Split::test);
   if (!dataset) return dataset.error();
-  auto entry = find_decoder(catalog, config.decode.format);
-  if (!entry) return entry.error();
-  auto decoder = entry.value()->make(decode_config(config));
+  auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
   stream::Decoder& decode = *decoder.value();
   auto out = std::make_unique<HeldOut>();

@@ -26,22 +26,24 @@ Catalog builtin_catalog() {
   return {stream::builtin_decoders(), devices::builtin_models(), sync::builtin_sync_catalog()};
 }
 
-Result<const stream::DecoderEntry*> find_decoder(const Catalog& catalog, const std::string& name) {
-  return find_entry(catalog.decoders, "decode.format", name);
+Result<std::unique_ptr<stream::Decoder>> build_decoder(const Config& config, const Catalog& catalog) {
+  const auto entry = find_entry(catalog.decoders, "decode.format", config.decode.format);
+  if (!entry) return entry.error();
+  return entry.value()->make(decode_config(config));
 }
-Result<const devices::ModelEntry*> find_model(const Catalog& catalog, const std::string& name) {
-  return find_entry(catalog.models, "model.name", name);
+
+Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, const Catalog& catalog,
+                                                        const RowShape& rows, devices::Device& device) {
+  const auto entry = find_entry(catalog.models, "model.name", config.model.name);
+  if (!entry) return entry.error();
+  return entry.value()->make(model_config(config, rows), device);
 }
 
 Status try_learner(const Config& config, const Catalog& catalog) {
-  auto format = find_decoder(catalog, config.decode.format);
-  if (!format) return format.error();
-  const auto decoder = format.value()->make(decode_config(config));
+  const auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
-  auto model = find_model(catalog, config.model.name);
-  if (!model) return model.error();
   const auto device = devices::make_host_device();
-  const auto trainer = model.value()->make(model_config(config, decoder.value()->shape()), *device);
+  const auto trainer = build_trainer(config, catalog, decoder.value()->shape(), *device);
   return trainer ? ok() : trainer.error();
 }
 
@@ -54,9 +56,7 @@ Result<std::unique_ptr<Node>> Node::build(const LoadedConfig& loaded, const RunO
 
 Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog) {
   const Config& config = loaded.config;
-  auto decoder_entry = find_decoder(catalog, config.decode.format);
-  if (!decoder_entry) return decoder_entry.error();
-  auto decoder = decoder_entry.value()->make(decode_config(config));
+  auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
   decoder_ = std::move(decoder).value();
   if (auto made = make_learner(config, catalog); !made) return made;
@@ -69,9 +69,7 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
 
 /// The model, its first agreed state (equal on every device: from the job's seed), and room for a snapshot.
 Status Node::make_learner(const Config& config, const Catalog& catalog) {
-  auto entry = find_model(catalog, config.model.name);
-  if (!entry) return entry.error();
-  auto trainer = entry.value()->make(model_config(config, decoder_->shape()), *outside_.device);
+  auto trainer = build_trainer(config, catalog, decoder_->shape(), *outside_.device);
   if (!trainer) return trainer.error();
   trainer_ = std::move(trainer).value();
   auto model = devices::ModelState::create(trainer_->layout(), *outside_.device);

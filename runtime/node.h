@@ -91,8 +91,10 @@ class Node {
 /// other? Errors: invalid_config.
 Status try_learner(const Config& config, const Catalog& catalog);
 
-/// By name, or an error that lists the names there are. Errors: invalid_config.
-Result<const stream::DecoderEntry*> find_decoder(const Catalog& catalog, const std::string& name);
-Result<const devices::ModelEntry*> find_model(const Catalog& catalog, const std::string& name);
+/// The decoder and the model that a configuration names. Errors: invalid_config (a name that is not in the
+/// catalog, with those that are; what the entry itself refuses), unavailable (memory, LibTorch).
+Result<std::unique_ptr<stream::Decoder>> build_decoder(const Config& config, const Catalog& catalog);
+Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, const Catalog& catalog,
+                                                        const RowShape& rows, devices::Device& device);
 
 }  // namespace rivulet::runtime

@@ -198,9 +198,7 @@ class PeekCommand final : public Command {
  private:
   Status peek(Terminal& terminal, const Config& config, const stream::StartOffset& start,
               const StopRequest& stop) {
-    const auto format = find_decoder(builtin_catalog(), config.decode.format);
-    if (!format) return format.error();
-    const auto decoder = format.value()->make(decode_config(config));
+    const auto decoder = build_decoder(config, builtin_catalog());
     if (!decoder) return decoder.error();
     auto source_config = source_of(config, start);
     if (!source_config) return source_config.error();

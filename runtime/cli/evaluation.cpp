@@ -21,15 +21,11 @@ struct Bench {
 
 Result<Bench> make_bench(const Config& config) {
   const auto catalog = builtin_catalog();
-  const auto format = find_decoder(catalog, config.decode.format);
-  if (!format) return format.error();
-  const auto decoder = format.value()->make(decode_config(config));
+  const auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
-  const auto model = find_model(catalog, config.model.name);
-  if (!model) return model.error();
   Bench bench;
   bench.device = devices::make_host_device();
-  auto trainer = model.value()->make(model_config(config, decoder.value()->shape()), *bench.device);
+  auto trainer = build_trainer(config, catalog, decoder.value()->shape(), *bench.device);
   if (!trainer) return trainer.error();
   bench.trainer = std::move(trainer).value();
   return bench;

@@ -187,9 +187,7 @@ Status add_evaluator(Process& p, const LoadedConfig& loaded, const Catalog& cata
   if (!data) return data.error();
   p.held_out = std::move(data).value();
   p.evaluate_device = devices::make_host_device();
-  auto entry = find_model(catalog, config.model.name);
-  if (!entry) return entry.error();
-  auto trainer = entry.value()->make(model_config(config, p.held_out->shape()), *p.evaluate_device);
+  auto trainer = build_trainer(config, catalog, p.held_out->shape(), *p.evaluate_device);
   if (!trainer) return trainer.error();
   p.evaluate_trainer = std::move(trainer).value();
   p.evaluator = std::make_unique<Evaluator>(

@@ -21,9 +21,7 @@ class Examiner {
     auto data = HeldOut::open(config, catalog, path, 100'000);
     if (!data) return data.error();
     out->data_ = std::move(data).value();
-    auto entry = find_model(catalog, config.model.name);
-    if (!entry) return entry.error();
-    auto trainer = entry.value()->make(model_config(config, out->data_->shape()), *out->device_);
+    auto trainer = build_trainer(config, catalog, out->data_->shape(), *out->device_);
     if (!trainer) return trainer.error();
     out->trainer_ = std::move(trainer).value();
     return out;
