@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
+#include <system_error>
 
 namespace rivulet::runtime {
 
@@ -26,7 +26,7 @@ Status DataDir::take(const std::string& path) {
   if (lock_ < 0) return refuse(": cannot create the file lock there");
   if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return ok();
   if (errno == EWOULDBLOCK) return refuse(" is in use by another rivulet run");
-  return refuse(std::string(" cannot be locked: ") + std::strerror(errno));
+  return refuse(" cannot be locked: " + std::system_category().message(errno));
 }
 
 }  // namespace rivulet::runtime

@@ -112,6 +112,7 @@ std::vector<stream::TopicPartition> claimed_partitions(const Config& config) {
 
 std::vector<PartitionId> ids_of(const std::vector<stream::TopicPartition>& partitions) {
   std::vector<PartitionId> ids;
+  ids.reserve(partitions.size());
   for (const auto& p : partitions) ids.push_back(p.id);
   return ids;
 }

@@ -15,7 +15,7 @@ namespace rivulet::sync {
 
 inline constexpr std::size_t facts_head_bytes = 256;
 inline constexpr std::uint32_t facts_version = 1;
-inline constexpr std::size_t facts_section_max_bytes = 16 * 1024;
+inline constexpr std::size_t facts_section_max_bytes = std::size_t{16} * 1024;
 
 /// What a device wants the group to know, as bits of Facts::flags.
 enum FactsFlag : std::uint32_t {

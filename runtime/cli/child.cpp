@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -44,7 +45,7 @@ std::vector<std::string> environment_for_child() {
   if (::getppid() != parent) ::_exit(1);  // it died before the line above: nobody would end us
   sigset_t none;
   ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
   const int in = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::dup2(in, STDIN_FILENO);
   ::dup2(out, STDOUT_FILENO);

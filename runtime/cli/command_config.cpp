@@ -71,7 +71,7 @@ class ConfigCommand final : public Command {
       if (json_) {
         all[key] = {{"value", value}, {"origin", origin}};
       } else if (origin_) {
-        terminal.out << fmt::format("{:<60}  # {}\n", key + " = " + value, origin);
+        terminal.out << fmt::format("{:<60}  # {}\n", fmt::format("{} = {}", key, value), origin);
       } else {
         terminal.out << key << " = " << value << '\n';
       }

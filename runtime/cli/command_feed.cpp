@@ -49,7 +49,7 @@ struct FeedFlags {
 /// "35" or "35s" or "2m".
 Result<Duration> duration_of(const std::string& flag, const std::string& text) {
   const bool plain = text.find_first_not_of("0123456789.") == std::string::npos;
-  const auto duration = parse_duration(plain ? text + "s" : text);
+  auto duration = parse_duration(plain ? text + "s" : text);
   if (duration) return duration;
   return Error{ErrorCode::usage, fmt::format("{}: '{}' is not a duration; try 35s or 2m", flag, text)};
 }

@@ -1,5 +1,7 @@
 #include "runtime/config/claims.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -69,7 +71,7 @@ class Resolver {
       const std::string topic = colon == std::string::npos ? first : text.substr(0, colon);
       if (colon != std::string::npos && !names_.contains(topic)) {
         problem(setting, item,
-                "'source.partitions' claims " + text + " but " + topic + " is not in source.topics");
+                fmt::format("'source.partitions' claims {} but {} is not in source.topics", text, topic));
       } else {
         claim(setting, item, topic, colon == std::string::npos ? text : text.substr(colon + 1));
       }

@@ -44,7 +44,7 @@ class Loader {
   void gather() {
     if (!input_.file.empty()) add_file(input_.file, written_, out_.places, problems_);
     // Nothing is missing from a file that could not be read: only that is said.
-    readable_ = problems_.empty() || written_.size() > 0;
+    readable_ = problems_.empty() || !written_.empty();
     add_environment(input_.environment, written_, problems_);
     add_sets(input_.sets, written_, problems_);
     add_flags(input_.flags, written_, problems_);
@@ -181,7 +181,7 @@ std::map<std::string, std::string> group_keys(const LoadedConfig& loaded) {
 std::string group_hash(const std::map<std::string, std::string>& keys) {
   std::string text =
       std::to_string(sync::membership::protocol_version) + "." + std::to_string(sync::facts_version);
-  for (const auto& [key, value] : keys) text += "\n" + key + "=" + value;
+  for (const auto& [key, value] : keys) text.append("\n").append(key).append("=").append(value);
   return digest_of(std::as_bytes(std::span(text))).hex();
 }
 

@@ -108,6 +108,10 @@ Client::~Client() {
   rd_kafka_destroy_flags(handle_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 
+void Client::serve_callbacks(Duration wait) noexcept {
+  const Message none(rd_kafka_consumer_poll(handle_, to_ms(wait)));
+}
+
 std::string property(const Properties& properties, std::string_view name) {
   std::string value;
   for (const auto& [key, text] : properties)

@@ -44,6 +44,8 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   [[nodiscard]] rd_kafka_s* handle() const noexcept { return handle_; }
+  /// Runs the callbacks of a consumer that nothing is assigned to yet; waits up to `wait` for one.
+  void serve_callbacks(Duration wait) noexcept;
   /// Commits may be on their way: the end waits for their answers.
   void expect_commits() noexcept { commits_ = true; }
 

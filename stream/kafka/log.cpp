@@ -126,9 +126,9 @@ Status KafkaLog::open() {
 Status KafkaLog::find_topic() {
   bool tried_to_create = false;
   std::string last = notices_.last_words();
-  int wait_ms = 0;
+  Duration wait(0);
   do {
-    Message(rd_kafka_consumer_poll(consumer_->handle(), std::exchange(wait_ms, 50)));  // serves the callbacks
+    consumer_->serve_callbacks(std::exchange(wait, std::chrono::milliseconds(50)));
     const auto count = partitions_of(consumer_->handle(), config_.topic, std::chrono::milliseconds(500));
     if (!count) {
       last = fmt::format("{} ({})", notices_.last_words(), count.error().message);
@@ -198,7 +198,7 @@ Status KafkaLog::assign_from_beginning() {
       last = marks.error().message;
       // librdkafka believes its cached metadata: without a leader once, without one until it is asked for
       // again.
-      Message(rd_kafka_consumer_poll(consumer_->handle(), 50));
+      consumer_->serve_callbacks(std::chrono::milliseconds(50));
       static_cast<void>(partitions_of(consumer_->handle(), config_.topic, std::chrono::milliseconds(500)));
       continue;
     }

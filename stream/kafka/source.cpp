@@ -143,11 +143,10 @@ void KafkaSource::hold() {
 Result<bool> KafkaSource::open(Duration max_wait) {
   const TimePoint now = clock_.now();
   const Duration rest = std::clamp<Duration>(next_attempt_ - now, Duration(0), max_wait);
-  Message(rd_kafka_consumer_poll(client_->handle(),
-                                 to_ms(rest)));  // serves the callbacks; nothing is assigned yet
+  client_->serve_callbacks(rest);
   if (now + rest < next_attempt_) return false;
   const Duration patience = std::max(std::min<Duration>(patience_, config_.open_deadline), max_wait);
-  const auto done = opening_.attempt(client_->handle(), patience, notices_.last_words());
+  auto done = opening_.attempt(client_->handle(), patience, notices_.last_words());
   patience_ = std::min<Duration>(patience_ * 2, std::chrono::seconds(2));
   next_attempt_ = clock_.now() + std::chrono::milliseconds(50);
   if (!done || !done.value()) return done;

@@ -86,7 +86,7 @@ class Transport {
 
 struct TransportConfig {
   Duration progress_deadline = std::chrono::seconds(5);
-  std::size_t chunk_bytes = 256 * 1024;
+  std::size_t chunk_bytes = std::size_t{256} * 1024;
 };
 
 /// Key-value store of one view, for connecting: keys are records of the control topic. Thread-safe.

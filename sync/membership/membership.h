@@ -29,7 +29,7 @@ struct MembershipConfig {
 /// side, which is thread-safe (the transport connects on its own thread).
 class Membership : public AddressBook {
  public:
-  virtual ~Membership() = default;
+  ~Membership() override = default;
   /// Reads the log and moves the protocol on: HELLO, READY, CLOSE. Returns a view this device is a member of
   /// when one newer than the last returned has been closed. Never waits.
   /// Errors: unavailable (control topic), invalid_config (key and both values and both devices named; or

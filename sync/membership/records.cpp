@@ -16,7 +16,7 @@ constexpr std::size_t text_max = 1024;
 constexpr std::size_t value_max = 8192;
 constexpr std::size_t config_keys_max = 512;
 constexpr std::size_t partitions_max = 4096;
-constexpr std::size_t address_max = 16 * 1024;
+constexpr std::size_t address_max = std::size_t{16} * 1024;
 constexpr std::uint64_t number_max = std::uint64_t{1} << 62U;
 constexpr std::uint32_t group_max = 100'000;
 

@@ -14,7 +14,7 @@
 namespace rivulet::sync::membership {
 
 inline constexpr int protocol_version = 1;
-inline constexpr std::size_t record_max_bytes = 64 * 1024;
+inline constexpr std::size_t record_max_bytes = std::size_t{64} * 1024;
 
 /// A new session of a device: voids what its older sessions said. The log offset it is read back at is its
 /// session id.

@@ -23,7 +23,7 @@ struct Phase {
   bool add = false;
 };
 
-constexpr std::size_t ring_from_bytes = 1024 * 1024;
+constexpr std::size_t ring_from_bytes = std::size_t{1024} * 1024;
 
 /// 2: both send all of theirs, both add. a + b = b + a also in floating point, so the bits agree.
 std::vector<Phase> direct_schedule(std::uint32_t rank, std::size_t count) {
