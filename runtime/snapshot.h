@@ -19,9 +19,7 @@ class SnapshotDesk {
   void ask() noexcept { state_.store(State::wanted, std::memory_order_release); }
   [[nodiscard]] bool ready() const noexcept { return state_.load(std::memory_order_acquire) == State::ready; }
   /// Valid from ready() until the next ask().
-  [[nodiscard]] const devices::ModelState& model() const {
-    return *space_;  // NOLINT(bugprone-unchecked-optional-access): it is there when ready()
-  }
+  [[nodiscard]] const devices::ModelState& model() const { return *space_; }
   [[nodiscard]] double seconds() const noexcept { return seconds_; }  ///< since training began
 
   // train thread

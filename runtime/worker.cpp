@@ -326,6 +326,7 @@ Turn Worker::part() {
   const bool mine = std::find(plan.leaving.begin(), plan.leaving.end(), me) != plan.leaving.end();
   if (plan.stop || mine) return end(std::nullopt);
   std::vector<std::string> who;
+  who.reserve(plan.leaving.size());
   for (const auto rank : plan.leaving) who.push_back(view_->spec.members[rank]);
   return end(
       Error{ErrorCode::peer_lost, "device " + join(who) + " left the group after round " +

@@ -17,7 +17,7 @@ void DecoderBase::describe(std::string_view text, std::string_view value) noexce
   detail_size_ = 0;
   const auto put = [this](std::string_view piece) {
     const std::size_t n = std::min(piece.size(), detail_.size() - detail_size_);
-    std::copy_n(piece.data(), n, detail_.data() + detail_size_);
+    piece.copy(detail_.data() + detail_size_, n);
     detail_size_ += n;
   };
   put(text);

@@ -110,7 +110,7 @@ void MovesExchange::begin(std::uint64_t round, std::span<const policy::Move> mov
       pack_tag(outgoing.tags[given], at);
       std::memcpy(at + tag_bytes, outgoing.features.data() + given * columns, 4 * columns);
       std::memcpy(at + tag_bytes + 4 * columns, outgoing.targets.data() + given * shape_.targets,
-                  4 * shape_.targets);
+                  std::size_t{4} * shape_.targets);
     }
     leg.header = encode_header({view_.token, round_, rows_wire_id, leg.payload.size()});
     leg.tickets.push_back(transport_.send(leg.peer, Lane::moves_header, leg.header));

@@ -120,6 +120,7 @@ double Feeding::weight_of(int partition) const {
 
 Status Feeding::make_lanes() {
   std::vector<double> weights;
+  weights.reserve(static_cast<std::size_t>(partitions_));
   for (int p = 0; p < partitions_; ++p) weights.push_back(weight_of(p));
   auto dealt = feeding::deal(data_, weights, config_.labels_per_device, config_.seed);
   if (!dealt) return dealt.error();

@@ -29,6 +29,7 @@ Result<std::vector<std::int64_t>> CommittedOffsets::read(const std::string& topi
   const auto code = rd_kafka_committed(client_->handle(), list.get(), to_ms(timeout));
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return Error{ErrorCode::unavailable, words_of(code)};
   std::vector<std::int64_t> offsets;
+  offsets.reserve(static_cast<std::size_t>(partitions));
   for (int p = 0; p < partitions; ++p)
     offsets.push_back(std::max<std::int64_t>(list.offset(static_cast<std::size_t>(p)), -1));
   return offsets;
@@ -37,6 +38,7 @@ Result<std::vector<std::int64_t>> CommittedOffsets::read(const std::string& topi
 Result<std::vector<std::int64_t>> CommittedOffsets::ends(const std::string& topic, int partitions,
                                                          Duration timeout) {
   std::vector<std::int64_t> offsets;
+  offsets.reserve(static_cast<std::size_t>(partitions));
   for (int p = 0; p < partitions; ++p) {
     const auto marks = query_watermarks(client_->handle(), topic, p, timeout);
     if (!marks) return marks.error();

@@ -50,7 +50,7 @@ std::string outsider_conflict(const Fold& fold, const DeviceEntry& self) {
   Devices members;
   for (const auto& id : fold.view.members) members.push_back(&fold.devices.at(id));
   members.push_back(&self);
-  const std::string text = first_conflict(members, self.hello.devices);
+  std::string text = first_conflict(members, self.hello.devices);
   if (!text.empty()) return text;
   members.pop_back();
   return self.hello.device + " is not in the group that runs now: " + list_of(members);
