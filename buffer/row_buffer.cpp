@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <type_traits>
 
 #include "core/check.h"
@@ -39,7 +40,8 @@ struct RowBuffer::State {
   std::size_t rows;  ///< slots, the spare one included
   std::size_t columns;
   std::size_t targets;
-  std::unique_ptr<void, FreeMemory> slab;
+  std::size_t slab_bytes = 0;
+  std::unique_ptr<void, FreeMemory> slab;  ///< null: there was no memory
   RowTag* tags = nullptr;
   float* feature_rows = nullptr;
   float* target_rows = nullptr;
@@ -72,8 +74,9 @@ RowBuffer::State::State(std::size_t row_count, const RowShape& row_shape)
   const std::size_t tag_bytes = round_up(rows * sizeof(RowTag));
   const std::size_t feature_bytes = round_up(rows * columns * sizeof(float));
   const std::size_t target_bytes = round_up(rows * targets * sizeof(float));
-  slab.reset(std::aligned_alloc(cache_line, tag_bytes + feature_bytes + target_bytes));
-  RIVULET_CHECK(slab != nullptr, "no memory for the row buffer: lower buffer.rows");
+  slab_bytes = tag_bytes + feature_bytes + target_bytes;
+  slab.reset(std::aligned_alloc(cache_line, slab_bytes));
+  if (slab == nullptr) return;
   auto* bytes = static_cast<std::byte*>(slab.get());
   tags = reinterpret_cast<RowTag*>(bytes);
   feature_rows = reinterpret_cast<float*>(bytes + tag_bytes);
@@ -83,7 +86,20 @@ RowBuffer::State::State(std::size_t row_count, const RowShape& row_shape)
   front.reserve(rows);
 }
 
-RowBuffer::RowBuffer(std::size_t rows, const RowShape& shape) : state_(std::make_unique<State>(rows, shape)) {
+Result<std::unique_ptr<RowBuffer>> RowBuffer::create(std::size_t rows, const RowShape& shape) {
+  auto state = std::make_unique<State>(rows, shape);
+  if (state->slab != nullptr) return std::unique_ptr<RowBuffer>(new RowBuffer(std::move(state)));
+  const std::string mib = std::to_string(state->slab_bytes >> 20U);
+  return Error{ErrorCode::unavailable, "no memory for the row buffer: " + std::to_string(rows) + " rows of " +
+                                           std::to_string(shape.columns()) + " numbers need " + mib +
+                                           " MiB; lower buffer.rows"};
+}
+
+RowBuffer::RowBuffer(std::size_t rows, const RowShape& shape)
+    : RowBuffer(std::make_unique<State>(rows, shape)) {}
+
+RowBuffer::RowBuffer(std::unique_ptr<State> state) : state_(std::move(state)) {
+  RIVULET_CHECK(state_->slab != nullptr, "no memory for the row buffer");
   std::vector<SlotIndex> all(state_->rows);
   std::iota(all.begin(), all.end(), SlotIndex{0});
   state_->free_ring.push(all.data(), all.size());

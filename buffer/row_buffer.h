@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/record.h"
+#include "core/result.h"
 #include "core/row.h"
 
 namespace rivulet::buffer {
@@ -18,6 +19,9 @@ using SlotIndex = std::uint32_t;
 /// on both sides. Memory: rows * (columns + targets) * 4 bytes + tags.
 class RowBuffer {
  public:
+  /// Errors: unavailable (memory; says how much).
+  static Result<std::unique_ptr<RowBuffer>> create(std::size_t rows, const RowShape& shape);
+  /// For buffers that are known to fit.
   RowBuffer(std::size_t rows, const RowShape& shape);
   ~RowBuffer();
   RowBuffer(const RowBuffer&) = delete;
@@ -59,6 +63,7 @@ class RowBuffer {
 
  private:
   struct State;
+  explicit RowBuffer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
   std::atomic<std::size_t> waiting_{0};
 };

@@ -39,6 +39,18 @@ Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, co
   return entry.value()->make(model_config(config, rows), device);
 }
 
+Status expect_synthetic_rows(Config& config, const Catalog& catalog) {
+  const auto decoder = build_decoder(config, catalog);
+  if (!decoder) return decoder.error();
+  config.decode.shape = decoder.value()->shape().shape;
+  config.decode.format = "raw";
+  config.decode.raw_label = "f32";
+  config.decode.raw_features = "f32";
+  config.decode.scale = 1;
+  config.decode.shift = 0;
+  return ok();
+}
+
 Status try_learner(const Config& config, const Catalog& catalog) {
   const auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
@@ -60,7 +72,9 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   if (!decoder) return decoder.error();
   decoder_ = std::move(decoder).value();
   if (auto made = make_learner(config, catalog); !made) return made;
-  rows_ = std::make_unique<buffer::RowBuffer>(config.buffer.rows, decoder_->shape());
+  auto rows = buffer::RowBuffer::create(config.buffer.rows, decoder_->shape());
+  if (!rows) return rows.error();
+  rows_ = std::move(rows).value();
   commits_ = std::make_unique<CommitBoard>(ids_of(claimed_partitions(config)));
   membership_ =
       sync::membership::make_membership(membership_config(loaded, outside_.nonce_seed), *outside_.log);

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
+
+#include "core/digest.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -81,6 +84,19 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   return out;
 }
 
+/// Values travel so that a difference can be named. One that is too long for that is cut: its digest still
+/// differs.
+std::map<std::string, std::string> shortened(std::map<std::string, std::string> keys) {
+  constexpr std::size_t shown = 256;
+  for (auto& [key, value] : keys) {
+    if (value.size() <= 2 * shown) continue;
+    const auto digest = rivulet::digest_of(std::as_bytes(std::span(value)));
+    value = value.substr(0, shown) + "... (" + std::to_string(value.size()) + " characters, " + digest.hex() +
+            ")";
+  }
+  return keys;
+}
+
 sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded, std::uint64_t nonce_seed) {
   const Config& config = loaded.config;
   sync::membership::MembershipConfig out;
@@ -91,8 +107,9 @@ sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded,
   hello.host = host_name();
   hello.pid = getpid();
   hello.devices = config.job.devices;
-  hello.config = group_keys(loaded);
-  hello.config_hash = group_hash(hello.config);
+  const auto keys = group_keys(loaded);
+  hello.config = shortened(keys);
+  hello.config_hash = group_hash(keys);
   for (const auto& [topic, partition] : config.source.claims)
     hello.partitions.push_back(topic + ":" + std::to_string(partition));
   std::sort(hello.partitions.begin(), hello.partitions.end());

@@ -137,6 +137,7 @@ class Worker final : public Agent {
   void fold_table(bool trained);
   enum class Fate : std::uint8_t { trained, dropped, looked_at };
   void settle_batch(Fate fate);
+  void warn_of_nonfinite(std::size_t rows);
   void keep_pending(Fate fate);
   [[nodiscard]] bool dry_run_is_over() const;
   Status refresh_digest();
@@ -182,6 +183,7 @@ class Worker final : public Agent {
   TimePoint form_again_at_{};
   Duration forming_pause_{};
   TimePoint say_again_at_{};
+  TimePoint warn_again_at_{};
   double wait_seconds_ = 0;
   double compute_seconds_ = 0;
   double sync_seconds_ = 0;

@@ -303,11 +303,25 @@ void Worker::settle_batch(Fate fate) {
     const auto reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
     parts_.status.rows_dropped[reason].fetch_add(own, std::memory_order_relaxed);
     meters_->dropped_nonfinite.add(static_cast<double>(own));
+    if (own > 0) warn_of_nonfinite(own);
   }
   batch_->settle(parts_.rows);
   computed_ = false;
   batch_finite_ = true;
   if (own > 0) parts_.ingest.notify();
+}
+
+/// A model that has diverged drops every batch: said, but not in every round.
+void Worker::warn_of_nonfinite(std::size_t rows) {
+  constexpr Duration quiet = std::chrono::seconds(10);
+  const TimePoint now = parts_.clock.now();
+  if (now < warn_again_at_) return;
+  warn_again_at_ = now + quiet;
+  const auto reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
+  parts_.log.write(Level::warn, "rows dropped: their loss or gradient is not finite; has the model diverged?",
+                   {{"rows", std::to_string(rows)},
+                    {"rows_in_all", std::to_string(parts_.status.rows_dropped[reason].load())},
+                    {"step", std::to_string(parts_.state.step)}});
 }
 
 /// From the record's timestamp to its training, of the batch's oldest row.

@@ -16,7 +16,7 @@ namespace rivulet::runtime::cli {
 namespace {
 
 constexpr const char* demo_footer = R"(Examples:
-  rivulet demo                                    four devices, MNIST at 800, 400, 200 and 100 rows/s, 35 seconds
+  rivulet demo                                    four devices, MNIST at 800, 400, 200 and 100 rows/s, 40 seconds
   rivulet demo --devices 2 --rates 1000,50        very uneven
   rivulet demo --model mlp --seconds 15 --seed 7
   rivulet demo --keep /tmp/demo                   leaves configuration, logs and final states there
@@ -40,7 +40,9 @@ class DemoCommand final : public Command {
     app_->add_option("--model", options_.model, "lenet5, mlp or linear")
         ->type_name("NAME")
         ->capture_default_str();
-    app_->add_option("--seed", options_.seed, "of everything that is drawn by lot")->capture_default_str();
+    app_->add_option("--seed", options_.seed, "of everything that is drawn by lot")
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60U))
+        ->capture_default_str();
     app_->add_option("--keep", options_.keep, "work in this folder and leave it")->type_name("DIR");
     app_->add_option("--data", options_.data, "folder with MNIST's four files (RIVULET_DATA)")
         ->type_name("DIR");

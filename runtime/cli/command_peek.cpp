@@ -63,6 +63,8 @@ Result<std::vector<int>> partitions_of(const std::string& text, int count, const
       return Error{ErrorCode::unavailable,
                    fmt::format("topic {} has partitions 0 to {}, not {}", topic, count - 1, p)};
     }
+    if (std::find(partitions.begin(), partitions.end(), p) != partitions.end())
+      return Error{ErrorCode::usage, fmt::format("--partitions: {} is named twice", p)};
     partitions.push_back(p);
   }
   return partitions;

@@ -79,7 +79,7 @@ Result<SimulateOptions> options_of(const SimulateFlags& flags) {
   if (auto s = set_duration("--profile-fixed", flags.profile_fixed, options.profile.fixed); !s)
     return s.error();
   if (auto s = set_duration("--latency", flags.latency, options.link.latency); !s) return s.error();
-  if (flags.profile_rate <= 0 || flags.bandwidth < 0) {
+  if (!(flags.profile_rate > 0) || !(flags.bandwidth >= 0)) {  // not a number, too
     return Error{ErrorCode::usage, "--profile-rate must be above 0 and --bandwidth not below it"};
   }
   options.profile.rows_per_second = flags.profile_rate;

@@ -213,14 +213,8 @@ Summary Demo::last_seen(std::size_t i) const {
   const auto& seen = view_.devices[i];
   Summary summary;
   summary.rounds = seen.rounds;
-  DeviceSummary device;
-  device.id = seen.id;
-  device.rows_trained = seen.rows_trained;
-  device.rows_waiting = seen.rows_waiting;
-  device.stream_rate = seen.stream_rate;
-  device.bytes_sent = seen.bytes_sent;
-  device.bytes_received = seen.bytes_received;
-  summary.devices.push_back(std::move(device));
+  summary.devices.push_back(seen.summary);
+  summary.devices.back().id = seen.id;  // a page may never have come
   return summary;
 }
 

@@ -29,6 +29,12 @@ Result<std::vector<double>> rates_of(const DemoOptions& options) {
     if (!parsed) return parsed.error();
     rates = std::move(parsed).value();
   }
+  constexpr double too_fast = 1e6;
+  for (const double rate : rates)
+    if (rate > too_fast)
+      return usage(fmt::format("--rates: {} rows/s are too many; {} at most", rate, too_fast));
+  if (std::all_of(rates.begin(), rates.end(), [](double rate) { return rate <= 0; }))
+    return usage("--rates: nothing would ever arrive; one of them must be above 0");
   const bool own = !options.rates.empty() && rates.size() > 1;
   const auto devices = options.devices > 0 ? static_cast<std::size_t>(options.devices)
                                            : (options.rates.empty() ? usual.size() : rates.size());
@@ -99,7 +105,7 @@ std::vector<double> changed_rates(std::vector<double> rates) {
 Result<DemoPlan> plan_demo(const DemoOptions& options) {
   auto rates = rates_of(options);
   if (!rates) return rates.error();
-  if (options.seconds < 1) return usage("--seconds must be at least 1");
+  if (!(options.seconds >= 1 && options.seconds <= 86'400)) return usage("--seconds must be from 1 to 86400");
   auto data = find_demo_data(options.data);
   if (!data) return data.error();
   auto ports = free_ports(rates.value().size());

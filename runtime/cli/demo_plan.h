@@ -12,7 +12,7 @@ namespace rivulet::runtime::cli {
 struct DemoOptions {
   int devices = 0;         ///< 0 = as many as rates
   std::string rates = "";  ///< empty = 800,400,200,100 over and over
-  double seconds = 35;
+  double seconds = 40;
   std::string model = "lenet5";
   std::uint64_t seed = 42;
   std::string keep;     ///< folder to leave everything in; empty = a temporary one
@@ -31,8 +31,8 @@ struct DemoPlan {
   bool embedded = true;
   std::vector<double> rates;         ///< [devices] rows/s
   std::vector<double> second_rates;  ///< [devices] from change_at on
-  double seconds = 35;
-  double change_at = 17.5;
+  double seconds = 40;
+  double change_at = 20;
   std::string model;
   std::uint64_t seed = 42;
   std::vector<int> http_ports;  ///< [devices]

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "runtime/cli/text.h"
@@ -139,6 +140,27 @@ std::optional<DeviceView> device_view_from_json(const std::string& text) {
   read("seconds_training", view.seconds_training);
   read("bytes_sent", view.bytes_sent);
   read("bytes_received", view.bytes_received);
+  DeviceSummary& s = view.summary;
+  std::uint64_t batches = 0;
+  read("id", s.id);
+  read("rows_consumed", s.rows_consumed);
+  read("rows_trained", s.rows_trained);
+  read("rows_waiting", s.rows_waiting);
+  read("stream_rate", s.stream_rate);
+  read("batches", batches);
+  if (batches > 0) s.batch_mean = static_cast<double>(s.rows_trained) / static_cast<double>(batches);
+  read("compute_s", s.compute_s);
+  read("wait_s", s.wait_s);
+  read("sync_s", s.sync_s);
+  read("bytes_sent", s.bytes_sent);
+  read("bytes_received", s.bytes_received);
+  read("first_step_s", s.first_step_s);
+  read("digest", s.digest);
+  s.cpu_s = std::numeric_limits<double>::quiet_NaN();  // null in JSON: a page does not say
+  if (const auto dropped = page.find("rows_dropped"); dropped != page.end() && dropped->is_object())
+    for (const auto& [reason, rows] : dropped->items())
+      if (rows.is_number_unsigned() && rows.get<std::uint64_t>() > 0)
+        s.rows_dropped[reason] = rows.get<std::uint64_t>();
   return view;
 }
 

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/summary.h"
+
 namespace rivulet::runtime::cli {
 
 /// One device as its status page shows it.
@@ -24,6 +26,7 @@ struct DeviceView {
   double seconds_training = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
+  DeviceSummary summary;  ///< what a page knows of it: not cpu_s, not max_rss_bytes
 };
 
 /// Fields of /api/v1/status; nullopt if it is not such a page.

@@ -296,10 +296,12 @@ RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& optio
   if (!options.dry_run && trained && digest) {
     const std::string path = loaded.config.device.data_dir + "/final.state";
     if (auto written = write_state_file(path, loaded.config.model.name, p.node->state(), digest.value());
-        written)
+        written) {
       result.state_file = path;
-    else
-      p.log->write(Level::error, written.error().message);
+    } else {
+      result.exit = exit_code_for(written.error().code);
+      result.message = written.error().message;
+    }
   }
   return result;
 }
@@ -324,7 +326,9 @@ RunResult run_device(const LoadedConfig& loaded, const RunOptions& options, Stop
 
 RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, const Catalog& catalog,
                           StopRequest& stop) {
-  const LoadedConfig loaded = options.dry_run ? as_dry_run(given) : given;
+  LoadedConfig loaded = options.dry_run ? as_dry_run(given) : given;
+  if (loaded.config.source.type == "synthetic")
+    if (auto fits = expect_synthetic_rows(loaded.config, catalog); !fits) return refuse(fits.error());
   const Config& config = loaded.config;
   devices::prepare_process(config.device.threads);
   StopRequest leave{0};

@@ -60,16 +60,6 @@ SimulateResult refuse(const Error& error) {
   return result;
 }
 
-/// Synthetic rows come as raw numbers, whatever the job's own stream looks like.
-LoadedConfig for_synthetic_rows(LoadedConfig loaded) {
-  loaded.config.decode.format = "raw";
-  loaded.config.decode.raw_label = "f32";
-  loaded.config.decode.raw_features = "f32";
-  loaded.config.decode.scale = 1;
-  loaded.config.decode.shift = 0;
-  return loaded;
-}
-
 /// Only a folder has a test split; the rows of a single file are trained on, so they measure nothing.
 std::string held_out_of(const SimulateOptions& options) {
   if (!options.held_out.empty()) return options.held_out;
@@ -88,7 +78,10 @@ SimulateResult simulate(const LoadedConfig& given, const SimulateOptions& option
                         const std::function<void(double, const Summary&)>& progress, StopRequest& stop) {
   const RealClock real;
   const TimePoint began = real.now();
-  const LoadedConfig loaded = options.data.empty() ? for_synthetic_rows(given) : given;
+  LoadedConfig loaded = given;
+  if (options.data.empty())
+    if (auto fits = expect_synthetic_rows(loaded.config, builtin_catalog()); !fits)
+      return refuse(fits.error());
   devices::prepare_process(loaded.config.device.threads);
   auto built = SimulatedGroup::build(loaded, options, {});
   if (!built) return refuse(built.error());

@@ -189,6 +189,8 @@ Result<std::vector<std::byte>> encode(const ControlRecord& record, const std::st
                    std::to_string(record_max_bytes));
   }
   const auto bytes = std::as_bytes(std::span(text));
+  // What no reader would take must not be written: its sender would wait for ever to read it back.
+  if (const auto back = decode(bytes, job); !back) return back.error();
   return std::vector<std::byte>(bytes.begin(), bytes.end());
 }
 

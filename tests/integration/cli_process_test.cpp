@@ -223,6 +223,9 @@ classes = 3
   CHECK(contains(seen.output, "dropped: missing_field"));
   CHECK(contains(seen.output, "dropped: bad_label"));
   CHECK(contains(seen.output, "1 rows shown, 2 dropped"));
+  const auto twice = rivulet_run({"peek", "rows", "--partitions", "0,0", "--brokers", broker.address});
+  CHECK(twice.status.code == 2);
+  CHECK(contains(twice.errors, "--partitions: 0 is named twice"));
   const auto nowhere = rivulet_run({"peek", "other", "--brokers", broker.address});
   CHECK(nowhere.status.code == 69);
   CHECK(contains(nowhere.errors, "other"));
@@ -292,6 +295,51 @@ TEST_CASE("Program: simulate trains on real images in virtual time: same seed, s
         6 * summary["devices"][3]["rows_trained"].get<int>());
   CHECK(simulate("3") == summary);
   CHECK(simulate("4")["devices"][0]["digest"] != summary["devices"][0]["digest"]);
+}
+
+TEST_CASE("Program: made-up rows have the shape of the job's own, whatever their format") {
+  const auto sensors = std::string(RIVULET_SOURCE_DIR "/examples/sensors-json/device.toml");
+  const auto simulated = rivulet_run({"simulate", "--config", sensors, "--devices", "2", "--rates", "50",
+                                      "--stop-after", "rounds=5", "--json"});
+  INFO(simulated.errors);
+  CHECK(simulated.status.code == 0);
+  CHECK(nlohmann::json::parse(last_line(simulated.output))["rounds"] == 5);
+  const TempDir folder;
+  const auto alone =
+      rivulet_run({"run", "--config", sensors, "--set", "source.type=synthetic", "--devices", "1", "--http",
+                   "off", "--data-dir", folder.path().string(), "--stop-after", "rows=200", "--json"},
+                  30s);
+  INFO(alone.errors);
+  REQUIRE(alone.status.code == 0);
+  const auto device = nlohmann::json::parse(last_line(alone.output))["devices"][0];
+  CHECK(device["rows_trained"].get<int>() >= 200);
+  CHECK(device["rows_dropped"].empty());
+}
+
+TEST_CASE("Run: a result that cannot be written is a failure that names it") {
+  const TempDir folder;
+  std::filesystem::create_directories(folder.path() / "final.state" / "in the way");
+  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto out = rivulet_run(
+      {"run", "--config", config, "--set", "source.type=synthetic", "--set", "model.name=linear", "--devices",
+       "1", "--http", "off", "--data-dir", folder.path().string(), "--stop-after", "rounds=3"},
+      30s);
+  CHECK(out.status.code == 1);
+  CHECK(contains(out.errors, "final.state"));
+}
+
+TEST_CASE("Run: a model that diverges is said to, once, not only counted") {
+  const TempDir folder;
+  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto out =
+      rivulet_run({"run", "--config", config, "--set", "source.type=synthetic", "--set", "model.name=linear",
+                   "--set", "train.optimizer.lr=1e38", "--devices", "1", "--http", "off", "--data-dir",
+                   folder.path().string(), "--stop-after", "seconds=2"},
+                  30s);
+  const std::string words = "has the model diverged?";
+  const auto first = out.errors.find(words);
+  REQUIRE(first != std::string::npos);
+  CHECK(out.errors.find(words, first + 1) == std::string::npos);
 }
 
 TEST_CASE("Program: doctor looks at this machine and this binary") {

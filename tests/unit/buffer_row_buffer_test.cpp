@@ -162,6 +162,16 @@ TEST_CASE("Buffer: a full buffer refuses and loses nothing") {
   CHECK(offsets(buffer, slots) == range(1, rows + 1));
 }
 
+TEST_CASE("Buffer: a slab that no machine has room for is an error that says how large it would be") {
+  const auto none = RowBuffer::create(1 << 22, RowShape{{100'000'000}, 1});
+  REQUIRE_FALSE(none);
+  CHECK(none.error().code == ErrorCode::unavailable);
+  CHECK(none.error().message ==
+        "no memory for the row buffer: 4194304 rows of 100000000 numbers need 1600000621 MiB; lower "
+        "buffer.rows");
+  CHECK(RowBuffer::create(8, RowShape{{3}, 1}));
+}
+
 TEST_CASE("Buffer: rows put back are the oldest again, in their order") {
   RowBuffer buffer(16, shape);
   write_rows(buffer, 0, 10);

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include <algorithm>
 
 #include "runtime/cli/demo_plan.h"
@@ -30,7 +32,7 @@ TEST_CASE("Demo: four uneven streams unless told otherwise, and the slowest one 
   REQUIRE(plan);
   CHECK(plan.value().rates == std::vector<double>{800, 400, 200, 100});
   CHECK(plan.value().second_rates == std::vector<double>{800, 400, 200, 400});
-  CHECK(plan.value().change_at == 17.5);
+  CHECK(plan.value().change_at == 20);
   CHECK(plan.value().embedded);
 }
 
@@ -50,6 +52,24 @@ TEST_CASE("Demo: devices and rates fit each other or are refused") {
   CHECK(rates_with(0, "5,6") == std::vector<double>{5, 6});
   CHECK(rates_with(3, "5,6").empty());
   CHECK(rates_with(65, "").empty());
+}
+
+TEST_CASE("Demo: times and rates that cannot be played are refused before anything starts") {
+  const testing::TempDir folder;
+  const auto refused = [&](double seconds, const std::string& rates) {
+    auto options = options_in(folder);
+    options.seconds = seconds;
+    options.rates = rates;
+    options.keep = (folder.path() / ("keep" + std::to_string(seconds) + rates)).string();
+    const auto plan = plan_demo(options);
+    return !plan && plan.error().code == ErrorCode::usage;
+  };
+  CHECK_FALSE(refused(2, "10,0"));
+  CHECK(refused(0.5, ""));
+  CHECK(refused(std::nan(""), ""));
+  CHECK(refused(1e300, ""));
+  CHECK(refused(2, "0,0"));
+  CHECK(refused(2, "1e308"));
 }
 
 TEST_CASE("Demo: the file it writes is a valid configuration with the numbers it said") {

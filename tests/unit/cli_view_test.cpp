@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include <algorithm>
 #include <sstream>
 
@@ -115,6 +117,11 @@ TEST_CASE("Live view: it reads what the status page writes") {
   status.steps = 99;
   status.bytes_sent = 1000;
   status.bytes_received = 2000;
+  status.rows_consumed = 5000;
+  status.batches = 100;
+  status.compute_s = 1.5;
+  status.rows_dropped[0] = 3;
+  status.set_digest("abc");
   status.say("all well");
   auto view = device_view_from_json(status_json(status, {"device-1", "demo", "lenet5"}));
   REQUIRE(view);
@@ -130,6 +137,13 @@ TEST_CASE("Live view: it reads what the status page writes") {
   CHECK(view->bytes_sent == 1000);
   CHECK(view->bytes_received == 2000);
   CHECK(view->held_out_accuracy == -1);
+  CHECK(view->summary.rows_consumed == 5000);
+  CHECK(view->summary.rows_trained == 4321);
+  CHECK(view->summary.batch_mean == doctest::Approx(43.21));
+  CHECK(view->summary.compute_s == 1.5);
+  CHECK(view->summary.rows_dropped == std::map<std::string, std::uint64_t>{{"tombstone", 3}});
+  CHECK(view->summary.digest == "abc");
+  CHECK(std::isnan(view->summary.cpu_s));  // not on the page: unknown, not zero
   status.held_out_accuracy = 0.97;
   view = device_view_from_json(status_json(status, {"device-1", "demo", "lenet5"}));
   REQUIRE(view);

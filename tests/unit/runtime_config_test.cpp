@@ -6,6 +6,8 @@
 
 #include "core/rng.h"
 #include "runtime/config/config.h"
+#include "runtime/node_config.h"
+#include "sync/membership/records.h"
 #include "tests/support/temp_dir.h"
 
 using namespace rivulet;
@@ -94,6 +96,27 @@ TEST_CASE("Config: the canonical device.toml loads without a problem and means w
   CHECK(c.evaluate.held_out_path.empty());
   CHECK(loaded.effective.at("sync.deadline") == "\"5s\"");
   CHECK(loaded.effective.at("train.optimizer.momentum") == "0.9");
+}
+
+TEST_CASE("Config: a thousand features still fit a HELLO, and a difference at their end is one") {
+  const auto hello_of = [](const std::string& last) {
+    std::string features;
+    for (int i = 0; i < 1000; ++i) features += "\"sensor_" + std::to_string(i) + "\", ";
+    const Loaded loaded(base + "[decode]\nformat = \"json\"\njson = { features = [" + features + "\"" + last +
+                        "\"], target = \"y\" }\n");
+    REQUIRE(loaded.problems().empty());
+    return membership_config(loaded.config, 1).hello;
+  };
+  const auto one = hello_of("a");
+  sync::membership::Hello said = one;
+  said.nonce = "n";
+  const auto bytes = sync::membership::encode(said, "mnist");
+  REQUIRE(bytes);
+  CHECK(sync::membership::decode(bytes.value(), "mnist"));
+  const auto other = hello_of("b");
+  CHECK(one.config_hash != other.config_hash);
+  CHECK(one.config.at("decode.json.features") != other.config.at("decode.json.features"));
+  CHECK(one.config.at("decode.json.features").size() < 400);
 }
 
 TEST_CASE("Config: defaults of the struct, of the table and of the canonical file are the same") {

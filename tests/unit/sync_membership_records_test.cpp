@@ -105,9 +105,12 @@ TEST_CASE("Control records: sizes are bounded in both directions") {
   CHECK(why(std::string(record_max_bytes + 1, ' ')) == "control record: too long");
   CHECK(why(std::string(record_max_bytes, '[')) == "control record: not a JSON object");
   const Addr addr{"a", 1, 2, "k", std::vector<std::byte>(16 * 1024 + 1)};
-  const auto bytes = encode(addr, "mnist");
-  REQUIRE(bytes);
-  CHECK_FALSE(decode(bytes.value(), "mnist"));
+  CHECK_FALSE(encode(addr, "mnist"));
+  Hello wide = a_hello();
+  wide.config["decode.json.features"] = std::string(9000, 'f');  // no reader would take it
+  const auto refused = encode(wide, "mnist");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("'config'") != std::string::npos);
 }
 
 TEST_CASE("Control records: a reason that is not UTF-8 still travels") {
