@@ -43,7 +43,8 @@ Status expect_synthetic_rows(Config& config, const Catalog& catalog) {
   const auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
   config.decode.shape = decoder.value()->shape().shape;
-  config.decode.format = "raw";
+  const bool text = config.decode.format == "csv" || config.decode.format == "json";
+  if (text) config.decode.format = "raw";
   config.decode.raw_label = "f32";
   config.decode.raw_features = "f32";
   config.decode.scale = 1;
