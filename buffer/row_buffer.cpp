@@ -1,5 +1,7 @@
 #include "buffer/row_buffer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <boost/lockfree/spsc_queue.hpp>
@@ -24,6 +26,10 @@ std::size_t round_up(std::size_t bytes) {
   return (bytes + cache_line - 1) / cache_line * cache_line;
 }
 
+std::size_t physical_memory() {
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGE_SIZE));
+}
+
 struct FreeMemory {
   void operator()(void* p) const noexcept { std::free(p); }
 };
@@ -41,7 +47,7 @@ struct RowBuffer::State {
   std::size_t columns;
   std::size_t targets;
   std::size_t slab_bytes = 0;
-  std::unique_ptr<void, FreeMemory> slab;  ///< null: there was no memory
+  std::unique_ptr<void, FreeMemory> slab;  ///< null: there is no such memory
   RowTag* tags = nullptr;
   float* feature_rows = nullptr;
   float* target_rows = nullptr;
@@ -75,6 +81,7 @@ RowBuffer::State::State(std::size_t row_count, const RowShape& row_shape)
   const std::size_t feature_bytes = round_up(rows * columns * sizeof(float));
   const std::size_t target_bytes = round_up(rows * targets * sizeof(float));
   slab_bytes = tag_bytes + feature_bytes + target_bytes;
+  if (slab_bytes > physical_memory()) return;
   slab.reset(std::aligned_alloc(cache_line, slab_bytes));
   if (slab == nullptr) return;
   auto* bytes = static_cast<std::byte*>(slab.get());

@@ -91,8 +91,8 @@ class Node {
 /// other? Errors: invalid_config.
 Status try_learner(const Config& config, const Catalog& catalog);
 
-/// Synthetic rows come as raw float32 of the shape that the configured decoder gives, also where the job's own
-/// stream is text: `config` is made to decode them. Errors: those of build_decoder().
+/// Synthetic rows come as raw float32 of the shape that the configured decoder gives, also where the job's
+/// own stream is text: `config` is made to decode them. Errors: those of build_decoder().
 Status expect_synthetic_rows(Config& config, const Catalog& catalog);
 
 /// The decoder and the model that a configuration names. Errors: invalid_config (a name that is not in the

@@ -141,6 +141,8 @@ class Worker final : public Agent {
   void keep_pending(Fate fate);
   [[nodiscard]] bool dry_run_is_over() const;
   Status refresh_digest();
+
+  // worker_account.cpp
   void account_round();
   void count_mode();
   void count_bytes();
