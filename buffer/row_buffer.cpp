@@ -61,6 +61,7 @@ struct RowBuffer::State {
 
   // train thread
   alignas(cache_line) std::vector<SlotIndex> front;  ///< put back, newest first: the oldest row is at the end
+  std::uint32_t generation = 0;                      ///< older rows are released by take()
 
   // shared: each ring has one writer and one reader
   Ring free_ring;  ///< train -> ingest
@@ -170,6 +171,38 @@ void RowBuffer::flush() noexcept {
 // --- train thread ---
 
 std::size_t RowBuffer::take(std::size_t n, std::vector<SlotIndex>& out) {
+  const std::size_t begin = out.size();
+  while (out.size() - begin < n) {
+    const std::size_t end = out.size();
+    const std::size_t taken = take_any(n - (end - begin), out);
+    if (taken == 0) break;
+    const auto is_fresh = [&](SlotIndex slot) { return tag(slot).generation >= state_->generation; };
+    const auto first = out.begin() + static_cast<std::ptrdiff_t>(end);
+    if (std::all_of(first, out.end(), is_fresh)) continue;  // nearly always: the partition below allocates
+    const auto stale = std::stable_partition(first, out.end(), is_fresh);
+    release({stale, out.end()});
+    out.erase(stale, out.end());
+  }
+  return out.size() - begin;
+}
+
+std::size_t RowBuffer::discard(const std::function<bool(const RowTag&)>& unwanted) {
+  std::vector<SlotIndex> all;
+  take(waiting(), all);
+  const auto kept =
+      std::stable_partition(all.begin(), all.end(), [&](SlotIndex slot) { return !unwanted(tag(slot)); });
+  const auto gone = static_cast<std::size_t>(all.end() - kept);
+  release({kept, all.end()});
+  put_back({all.begin(), kept});
+  return gone;
+}
+
+void RowBuffer::forget_before(std::uint32_t generation) {
+  state_->generation = generation;
+  discard([](const RowTag&) { return false; });  // take() did it
+}
+
+std::size_t RowBuffer::take_any(std::size_t n, std::vector<SlotIndex>& out) {
   State& s = *state_;
   n = std::min(n, waiting_.load(std::memory_order_acquire));
   const std::size_t old = std::min(n, s.front.size());

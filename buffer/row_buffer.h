@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -45,8 +46,13 @@ class RowBuffer {
 
   // --- train thread ---
   /// Up to n oldest rows; appends their slots to `out`. They stay owned by the caller until release() or
-  /// put_back().
+  /// put_back(). Rows of a generation that is forgotten are released instead.
   std::size_t take(std::size_t n, std::vector<SlotIndex>& out);
+  /// Releases the waiting rows that are `unwanted`; the others keep their order. Returns how many. Looks at
+  /// every row.
+  std::size_t discard(const std::function<bool(const RowTag&)>& unwanted);
+  /// Rows read before this generation are worth nothing, those still on their way included.
+  void forget_before(std::uint32_t generation);
   /// Undo of take(): the rows become the oldest again, in the same order.
   void put_back(std::span<const SlotIndex> slots);
   /// The rows are trained or dropped for good; their slots may be reused.
@@ -64,6 +70,7 @@ class RowBuffer {
  private:
   struct State;
   explicit RowBuffer(std::unique_ptr<State> state);
+  std::size_t take_any(std::size_t n, std::vector<SlotIndex>& out);
   std::unique_ptr<State> state_;
   std::atomic<std::size_t> waiting_{0};
 };

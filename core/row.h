@@ -33,6 +33,7 @@ struct RowTag {
   std::int64_t timestamp_ms = 0;  ///< of its record
   std::uint32_t dropped_before =
       0;  ///< rows of this partition dropped between the previous published row and this one
+  std::uint32_t generation = 0;  ///< how often the reader had been sent elsewhere when it read this row
 };
 
 /// A batch in host memory, valid until its round ended. features [rows, columns], targets [rows, targets].

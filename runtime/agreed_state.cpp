@@ -15,7 +15,9 @@ void add_cursor(Hasher& hasher, const RowCursor& cursor) {
 
 void fold_interval(AgreedState& state, const RowInterval& interval) {
   RIVULET_CHECK(!(interval.next < interval.first), "an interval ends before it begins");
-  PartitionProgress& progress = state.partitions[interval.partition];
+  const auto [at, first] = state.partitions.try_emplace(interval.partition);
+  PartitionProgress& progress = at->second;
+  if (first) progress.start = interval.first;
   RIVULET_CHECK(!(interval.next < progress.next), "the next row of a partition would go backwards");
   progress.next = interval.next;
   progress.trained += interval.rows_trained;
@@ -25,12 +27,13 @@ void fold_interval(AgreedState& state, const RowInterval& interval) {
 Result<Digest> digest_of(const AgreedState& state, devices::Device& device) {
   Hasher hasher;
   if (Status hashed = state.model.hash_into(hasher, device); !hashed) return hashed.error();
-  hasher.add_value(state.step);
+  hasher.add_value(state.stamp.step);
   hasher.add_value(state.rows);
   hasher.add_value(static_cast<std::uint64_t>(state.partitions.size()));
   for (const auto& [id, progress] : state.partitions) {
     hasher.add_value(id.topic);
     hasher.add_value(id.partition);
+    add_cursor(hasher, progress.start);
     add_cursor(hasher, progress.next);
     hasher.add_value(progress.trained);
     hasher.add_value(progress.dropped);

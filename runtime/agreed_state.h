@@ -5,12 +5,14 @@
 #include "core/digest.h"
 #include "core/record.h"
 #include "core/row.h"
+#include "core/stamp.h"
 #include "devices/model_state.h"
 
 namespace rivulet::runtime {
 
 /// How far the group has come in one partition.
 struct PartitionProgress {
+  RowCursor start;  ///< first row the group ever used of it
   RowCursor next;
   std::uint64_t trained = 0;
   std::uint64_t dropped = 0;
@@ -20,7 +22,7 @@ struct PartitionProgress {
 /// row of every partition of the job. Parameters and offsets move together, so they can never disagree.
 struct AgreedState {
   devices::ModelState model;
-  std::uint64_t step = 0;  ///< applied rounds
+  Stamp stamp;
   std::uint64_t rows = 0;  ///< rows trained by the group
   std::map<PartitionId, PartitionProgress> partitions;
 };
@@ -28,7 +30,8 @@ struct AgreedState {
 /// Everybody folds everybody's announced intervals, in rank order.
 void fold_interval(AgreedState& state, const RowInterval& interval);
 
-/// Over parameters, optimizer, buffers, clocks and partitions.
+/// Over parameters, optimizer, buffers, clocks and partitions. Not over the lineage: a state that a later
+/// view adopts is the same state.
 Result<Digest> digest_of(const AgreedState& state, devices::Device& device);
 
 }  // namespace rivulet::runtime

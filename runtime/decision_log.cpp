@@ -59,6 +59,7 @@ json plan_json(const sync::policy::RoundPlan& p) {
           {"next_moves", moves},
           {"learning_rate_factor", p.learning_rate_factor},
           {"freeze", p.freeze},
+          {"checkpoint", p.checkpoint},
           {"stop", p.stop},
           {"leaving", p.leaving},
           {"why", p.why},

@@ -23,6 +23,8 @@ Ingest::Ingest(const IngestConfig& config, const Parts& parts)
 }
 
 Turn Ingest::step() {
+  if (!rewind())
+    return {.wake_at = parts_.clock.now() + std::chrono::milliseconds(100), .finished = failure_.has_value()};
   int work = decode_waiting();
   measure_backpressure();
   if (at_ < records_.size())
@@ -41,6 +43,34 @@ Turn Ingest::step() {
   turn.wake_at = std::min({parts_.source.next_due(), next_commit_, now + std::chrono::milliseconds(100)});
   if (parts_.rows.free_rows() == 0 || turn.wake_at <= now) turn.wake_at = now + std::chrono::milliseconds(1);
   return turn;
+}
+
+/// The group stands elsewhere in these partitions: what was read and not handed over is forgotten, half a
+/// record too.
+bool Ingest::rewind() {
+  if (parts_.rewinds.take(generation_, from_)) {
+    records_ = {};
+    at_ = 0;
+    opened_ = decoded_ = newest_amendable_ = false;
+    dropped_before_.clear();
+    sought_ = false;
+  }
+  if (sought_) return true;
+  std::vector<NextOffset> positions;
+  positions.reserve(from_.size());
+  for (const auto& [partition, cursor] : from_) positions.push_back({partition, cursor.offset});
+  if (auto moved = parts_.source.seek(positions); !moved) {
+    handle_source_error(moved.error());
+    return false;
+  }
+  sought_ = true;
+  return true;
+}
+
+/// Rows of a record in whose middle the group stands.
+bool Ingest::is_passed(const RowPosition& row) const {
+  const auto from = from_.find(row.partition);
+  return from != from_.end() && row.at < from->second;
 }
 
 int Ingest::read_records() {
@@ -103,6 +133,10 @@ bool Ingest::decode_one(const Record& record) {
         drop(record, step);
         continue;
       }
+      if (is_passed({record.partition, {record.offset, row_}})) {
+        ++row_;
+        continue;
+      }
     }
     decoded_ = parts_.rows.free_rows() == 0;
     if (decoded_) return false;
@@ -116,6 +150,7 @@ void Ingest::publish(const Record& record) {
   tag.position = {record.partition, {record.offset, row_}};
   tag.next = {record.offset, row_ + 1};
   tag.timestamp_ms = record.timestamp_ms;
+  tag.generation = generation_;
   tag.dropped_before = std::exchange(dropped_before_[record.partition], 0);
   parts_.rows.publish(tag);
   newest_amendable_ = true;
@@ -126,6 +161,10 @@ void Ingest::publish(const Record& record) {
 }
 
 void Ingest::drop(const Record& record, const stream::Decoded& step) {
+  if (is_passed({record.partition, {record.offset, row_}})) {
+    row_ += step.rows;
+    return;
+  }
   const auto reason = static_cast<std::size_t>(step.reason);
   dropped_before_[record.partition] += step.rows;
   row_ += step.rows;

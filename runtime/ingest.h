@@ -14,6 +14,7 @@
 #include "runtime/commit_board.h"
 #include "runtime/log.h"
 #include "runtime/node_status.h"
+#include "runtime/rewind_board.h"
 #include "stream/decoder.h"
 #include "stream/rate.h"
 #include "stream/source.h"
@@ -41,6 +42,7 @@ class Ingest final : public Agent {
     stream::Decoder& decoder;
     buffer::RowBuffer& rows;
     CommitBoard& commits;
+    RewindBoard& rewinds;
     NodeStatus& status;
     MetricsSink& metrics;
     Logger& log;
@@ -54,6 +56,8 @@ class Ingest final : public Agent {
   [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
 
  private:
+  bool rewind();  ///< false: the source could not be sent there yet
+  bool is_passed(const RowPosition& row) const;
   int read_records();
   int decode_waiting();
   bool decode_one(const Record& record);  ///< false: the slab is full, the record waits
@@ -83,6 +87,9 @@ class Ingest final : public Agent {
   std::uint32_t row_ = 0;          ///< rows of it passed so far
   bool newest_amendable_ = false;  ///< its last published row is not flushed yet
   std::map<PartitionId, std::uint32_t> dropped_before_;
+  std::uint32_t generation_ = 0;
+  RowCursors from_;     ///< rows below these were used by the group already
+  bool sought_ = true;  ///< the source stands where the last rewind asked it to
   stream::RateEstimate rate_;
   std::optional<TimePoint> full_at_;  ///< the last look found no room
   TimePoint next_commit_{};

@@ -89,9 +89,13 @@ Status Node::make_learner(const Config& config, const Catalog& catalog) {
   trainer_ = std::move(trainer).value();
   auto model = devices::ModelState::create(trainer_->layout(), *outside_.device);
   if (!model) return model.error();
-  state_ = std::make_unique<AgreedState>(AgreedState{std::move(model).value(), 0, 0, {}});
+  state_ = std::make_unique<AgreedState>(AgreedState{std::move(model).value(), {}, 0, {}});
   if (auto begun = trainer_->initialize(state_->model, derive_seed(config.job.seed, "model")); !begun)
     return begun;
+  if (outside_.checkpoint_wake != nullptr) {
+    if (auto loaded = load_checkpoint(config); !loaded) return loaded;
+    if (auto made = make_checkpointer(config); !made) return made;
+  }
   std::optional<devices::ModelState> space;
   if (outside_.snapshots) {
     auto room = devices::ModelState::create(trainer_->layout(), *outside_.device);
@@ -99,6 +103,31 @@ Status Node::make_learner(const Config& config, const Catalog& catalog) {
     space.emplace(std::move(room).value());
   }
   snapshots_ = std::make_unique<SnapshotDesk>(std::move(space));
+  return ok();
+}
+
+/// The newest state of this device's own disk; the group may have a better one.
+Status Node::load_checkpoint(const Config& config) {
+  std::vector<std::string> complaints;
+  auto newest = CheckpointFolder(outside_.checkpoints)
+                    .newest({config.model.name, trainer_->layout(), *outside_.device}, complaints);
+  for (const auto& complaint : complaints)
+    outside_.logger.write(Level::warn, "a checkpoint cannot be used", {{"why", complaint}});
+  if (!newest) return ok();
+  *state_ = std::move(newest->state);
+  if (outside_.own_log) state_->stamp.lineage = 0;
+  outside_.logger.write(Level::info, "checkpoint loaded", {{"state", text_of(state_->stamp)}});
+  return ok();
+}
+
+Status Node::make_checkpointer(const Config& config) {
+  auto room = devices::ModelState::create(trainer_->layout(), *outside_.device);
+  if (!room) return room.error();
+  checkpoints_ = std::make_unique<Checkpointer>(
+      CheckpointFolder(outside_.checkpoints), config.checkpoint.keep, config.model.name,
+      std::move(room).value(),
+      Checkpointer::Parts{outside_.worker_clock, *outside_.device, outside_.metrics, outside_.logger,
+                          *outside_.checkpoint_wake, outside_.worker_wake});
   return ok();
 }
 
@@ -110,15 +139,16 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   reading.stop_on_bad_row = config.decode.on_error == "stop";
   reading.format = config.decode.format;
   ingest_ = std::make_unique<Ingest>(
-      reading, Ingest::Parts{outside_.ingest_clock, *outside_.source, *decoder_, *rows_, *commits_, status_,
-                             outside_.metrics, outside_.logger, outside_.worker_wake});
+      reading, Ingest::Parts{outside_.ingest_clock, *outside_.source, *decoder_, *rows_, *commits_, rewinds_,
+                             status_, outside_.metrics, outside_.logger, outside_.worker_wake});
   WorkerConfig training = worker_config(config, options, decoder_->shape(), trainer_->layout());
   training.age_at_start_s = outside_.age_at_start_s;
   auto worker = Worker::create(
-      training, Worker::Parts{outside_.worker_clock, outside_.worker_wake, outside_.ingest_wake, *rows_,
-                              *commits_, *outside_.device, *trainer_, *state_, *membership_, outside_.connect,
-                              catalog.sync, *snapshots_, *outside_.decisions, status_, outside_.metrics,
-                              outside_.logger, outside_.stop});
+      training,
+      Worker::Parts{outside_.worker_clock, outside_.worker_wake, outside_.ingest_wake, *rows_, *commits_,
+                    rewinds_, *outside_.device, *trainer_, *state_, *membership_, outside_.connect,
+                    catalog.sync, *snapshots_, checkpoints_.get(), *outside_.decisions, status_,
+                    outside_.metrics, outside_.logger, outside_.stop});
   if (!worker) return worker.error();
   worker_ = std::move(worker).value();
   return ok();

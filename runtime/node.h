@@ -9,6 +9,7 @@
 #include "devices/trainer.h"
 #include "runtime/agreed_state.h"
 #include "runtime/catalog.h"
+#include "runtime/checkpointer.h"
 #include "runtime/commit_board.h"
 #include "runtime/config/config.h"
 #include "runtime/decision_log.h"
@@ -42,7 +43,10 @@ struct NodeOutside {
   Duration poll_wait{};  ///< how long the source may wait inside Ingest's step
   std::uint64_t nonce_seed = 0;
   double age_at_start_s = 0;
-  bool snapshots = false;  ///< somebody evaluates the model while it trains
+  Wake* checkpoint_wake = nullptr;  ///< null: nothing is saved
+  std::string checkpoints = {};     ///< folder
+  bool own_log = false;             ///< the log begins with this process: views count from 1 again
+  bool snapshots = false;           ///< somebody evaluates the model while it trains
 };
 
 /// One device's objects, in order of construction; destroyed in reverse. Owns everything its agents refer to.
@@ -64,6 +68,7 @@ class Node {
   SnapshotDesk& snapshots() { return *snapshots_; }
   stream::RecordSource& source() { return *outside_.source; }
   CommitBoard& commits() { return *commits_; }
+  Checkpointer* checkpoints() { return checkpoints_.get(); }
 
   /// Role and dynamic type of every object, for the test that both wirings build the same things.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> object_types() const;
@@ -71,6 +76,8 @@ class Node {
  private:
   explicit Node(NodeOutside outside) : outside_(std::move(outside)) {}
   Status make(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
+  Status load_checkpoint(const Config& config);
+  Status make_checkpointer(const Config& config);
   Status make_learner(const Config& config, const Catalog& catalog);
   Status make_agents(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
 
@@ -81,7 +88,9 @@ class Node {
   std::unique_ptr<AgreedState> state_;
   std::unique_ptr<buffer::RowBuffer> rows_;
   std::unique_ptr<CommitBoard> commits_;
+  RewindBoard rewinds_;
   std::unique_ptr<SnapshotDesk> snapshots_;
+  std::unique_ptr<Checkpointer> checkpoints_;
   std::unique_ptr<sync::membership::Membership> membership_;
   std::unique_ptr<Ingest> ingest_;
   std::unique_ptr<Worker> worker_;

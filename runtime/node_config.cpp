@@ -69,6 +69,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   policy.tick = config.batch.tick;
   policy.max_wait = config.batch.max_wait;
   policy.reduction = reduction_of(config.sync.reduction);
+  policy.checkpoint_rounds = options.dry_run ? 0 : config.checkpoint.every_rounds;
   policy.contribution_bytes = layout.contribution() * bytes_of(layout.scalar);
   out.session.row_shape = rows;
   out.session.rows_max = static_cast<std::uint32_t>(
@@ -78,6 +79,10 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   out.sgd = {config.train.lr, config.train.momentum, config.train.weight_decay, config.train.clip_grad_norm};
   out.stop_after = options.stop_after;
   out.dry_run = options.dry_run;
+  out.reform = config.sync.on_peer_loss == "reform";
+  out.peer_deadline = config.sync.deadline;
+  out.model = config.model.name;
+  out.checkpoint_interval = config.checkpoint.every_interval;
   out.stop_on_nonfinite = config.train.on_nonfinite == "stop";
   out.digest_every = config.sync.digest_every;
   out.prequential_window = config.evaluate.prequential_window;

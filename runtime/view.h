@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 
+#include "sync/collective/state_exchange.h"
 #include "sync/collective/transport.h"
 #include "sync/session.h"
 
@@ -18,7 +19,9 @@ struct View {
 
   sync::ViewSpec spec;
   std::unique_ptr<sync::Transport> transport;
-  std::unique_ptr<sync::SyncSession> session;  ///< once the mesh stands; destroyed before the transport
+  std::unique_ptr<sync::StateExchange> exchange;  ///< once the mesh stands
+  bool settling = false;                          ///< this device holds the target
+  std::unique_ptr<sync::SyncSession> session;     ///< once the mesh stands; destroyed before the transport
 };
 
 }  // namespace rivulet::runtime

@@ -60,10 +60,10 @@ Status write_temporary(const std::string& path, std::span<const std::byte> bytes
 }
 
 // Without it a rename may be lost with the power.
-void sync_folder_of(const std::string& path) {
+Status sync_folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const File file(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
-  if (file.fd() >= 0) fsync(file.fd());
+  return file.fd() >= 0 && fsync(file.fd()) == 0 ? ok() : trouble("sync the folder of", path);
 }
 
 }  // namespace
@@ -76,8 +76,7 @@ Status write_whole_file(const std::string& path, std::span<const std::byte> byte
     std::remove(temporary.c_str());
     return written;
   }
-  sync_folder_of(path);
-  return ok();
+  return sync_folder_of(path);
 }
 
 Result<std::vector<std::byte>> read_whole_file(const std::string& path, std::size_t bytes_max) {

@@ -7,19 +7,10 @@
 namespace rivulet::runtime {
 namespace {
 
+constexpr Duration parting_step = std::chrono::milliseconds(20);
 constexpr Duration look_at_log_every = std::chrono::milliseconds(250);
-constexpr Duration forming_step = std::chrono::milliseconds(20);
-constexpr Duration forming_pause_first = std::chrono::milliseconds(100);
-constexpr Duration forming_pause_last = std::chrono::seconds(2);
-constexpr Duration say_again_after = std::chrono::seconds(30);
 // Who is asked to leave is gone within 10 s, also while a peer hangs and sync.deadline is longer.
 constexpr Duration leave_patience = std::chrono::seconds(8);
-
-std::string join(const std::vector<std::string>& words) {
-  std::string text;
-  for (const auto& w : words) text += (text.empty() ? "" : ", ") + w;
-  return text;
-}
 
 }  // namespace
 
@@ -35,7 +26,10 @@ Worker::~Worker() = default;
 Result<std::unique_ptr<Worker>> Worker::create(const WorkerConfig& config, const Parts& parts) {
   std::unique_ptr<Worker> worker(new Worker(config, parts));
   if (auto allocated = worker->allocate(); !allocated) return allocated.error();
-  worker->created_ = parts.clock.now();
+  if (auto held = worker->hold_state(); !held) return held.error();
+  worker->created_ = worker->saved_at_ = parts.clock.now();
+  worker->saved_ = parts.state.stamp;
+  if (parts.state.stamp.step > 0) worker->stand_at_state();
   return worker;
 }
 
@@ -68,11 +62,13 @@ Turn Worker::step() {
   parts_.status.train_beat_ns.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   if (phase_ != Phase::ended && !watch_membership(now))
     return {.work = 1, .finished = phase_ == Phase::ended};
+  watch_saved();
   if (view_ && leaving_for(now) > leave_patience)
     return lost({ErrorCode::timed_out, "the round did not end while this device was waiting to leave"});
   switch (phase_) {
     case Phase::forming: return form();
     case Phase::connecting: return connect();
+    case Phase::adopting: return adopt();
     case Phase::collecting: return collect();
     case Phase::moving: return move_rows();
     case Phase::agreeing: return agree();
@@ -95,7 +91,7 @@ Duration Worker::leaving_for(TimePoint now) {
 bool Worker::watch_membership(TimePoint now) {
   if (phase_ == Phase::forming) return true;  // form() polls itself: a view may come out of it
   if (phase_ != Phase::connecting && now < next_membership_look_) return true;
-  next_membership_look_ = now + look_at_log_every;
+  next_membership_look_ = now + (phase_ == Phase::parting ? parting_step : look_at_log_every);
   auto polled = parts_.membership.poll(now);
   if (!polled && polled.error().code != ErrorCode::source_lost &&
       polled.error().code != ErrorCode::unavailable) {
@@ -109,77 +105,6 @@ bool Worker::watch_membership(TimePoint now) {
     return false;
   }
   return true;
-}
-
-Turn Worker::form() {
-  const TimePoint now = parts_.clock.now();
-  if (parts_.stop.load() > 0) return end(std::nullopt);
-  if (now < form_again_at_) return later(forming_step);
-  auto polled = parts_.membership.poll(now);
-  if (!polled) {
-    if (polled.error().code == ErrorCode::source_lost) return later(forming_step);
-    return end(polled.error());
-  }
-  if (!polled.value()) {
-    const auto missing = parts_.membership.waiting_for();
-    parts_.status.state.store(NodeState::forming);
-    const std::string phrase = "forming: waiting for " + (missing.empty() ? "the log" : join(missing));
-    if (phrase != parts_.status.phrase() || now >= say_again_at_) {
-      parts_.log.write(Level::info, phrase);
-      say_again_at_ = now + say_again_after;
-    }
-    parts_.status.say(phrase);
-    return later(forming_step);
-  }
-  view_ = std::make_unique<View>();
-  view_->spec = *polled.value();
-  auto transport = parts_.connect(view_->spec, parts_.membership, parts_.wake);
-  if (!transport) return end(transport.error());
-  view_->transport = std::move(transport).value();
-  parts_.status.state.store(NodeState::connecting);
-  parts_.status.say("connecting to " + join(view_->spec.members));
-  phase_ = Phase::connecting;
-  return again();
-}
-
-Turn Worker::connect() {
-  if (parts_.stop.load() > 0) return end(std::nullopt);
-  switch (view_->transport->connected()) {
-    case Progress::pending: return later(std::chrono::milliseconds(2));
-    case Progress::failed: return not_connected(view_->transport->error());
-    case Progress::done: break;
-  }
-  forming_pause_ = Duration(0);
-  view_->session = std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session,
-                                                       parts_.catalog, codecs_, agreed_scratch_);
-  round_ended_ = parts_.clock.now();
-  if (training_since_ == TimePoint::max()) training_since_ = round_ended_;
-  round_in_view_ = 0;
-  meters_->enter_view(view_->spec);
-  parts_.status.view.store(view_->spec.number);
-  parts_.status.rank.store(view_->spec.rank);
-  parts_.status.world.store(view_->spec.world());
-  parts_.status.say("");
-  parts_.log.write(Level::info, "group formed",
-                   {{"view", std::to_string(view_->spec.number)},
-                    {"members", join(view_->spec.members)},
-                    {"rank", std::to_string(view_->spec.rank)}});
-  phase_ = Phase::collecting;
-  return again();
-}
-
-/// A view that does not connect is followed by the next one, after a pause that grows: each costs the control
-/// topic a few records. Addresses that can never reach each other are an error at once.
-Turn Worker::not_connected(Error error) {  // by value: the original dies with the view
-  view_.reset();
-  if (error.code == ErrorCode::invalid_config) return end(std::move(error));
-  parts_.log.write(Level::warn, "could not connect the view, forming the next one",
-                   {{"error", error.message}});
-  parts_.membership.leave_view(error.message);
-  phase_ = Phase::forming;
-  form_again_at_ = parts_.clock.now() + forming_pause_;
-  forming_pause_ = std::clamp(2 * forming_pause_, forming_pause_first, forming_pause_last);
-  return again();
 }
 
 /// A device enters with its assigned rows; at the latest next_wait after the last round ended, with what it
@@ -202,6 +127,7 @@ void Worker::fill_batch() {
   incomplete_ = !enough;
   if (held >= assigned || (!enough && plan.next_whole)) return;
   if (batch_->fill(parts_.rows, assigned - held) > 0) computed_ = false;
+  incomplete_ = batch_->own_rows() < assigned;  // some of those that waited may have been forgotten
 }
 
 Turn Worker::collect() {
@@ -306,6 +232,7 @@ Turn Worker::pay() {
 
 Turn Worker::after_round() {
   account_round();
+  if (view_->session->plan().checkpoint) save_state();
   round_ended_ = parts_.clock.now();
   const auto& plan = view_->session->plan();
   if (!plan.stop && plan.leaving.empty()) {
@@ -316,49 +243,6 @@ Turn Worker::after_round() {
   view_->session->begin_goodbye();
   phase_ = Phase::parting;
   return again();
-}
-
-/// The last exchange: nobody closes before everybody is through, so no close looks like a death.
-Turn Worker::part() {
-  if (view_->session->poll() == Progress::pending) return later(std::chrono::milliseconds(20));
-  const auto plan = view_->session->plan();
-  const std::uint32_t me = view_->spec.rank;
-  const bool mine = std::find(plan.leaving.begin(), plan.leaving.end(), me) != plan.leaving.end();
-  if (plan.stop || mine) return end(std::nullopt);
-  std::vector<std::string> who;
-  who.reserve(plan.leaving.size());
-  for (const auto rank : plan.leaving) who.push_back(view_->spec.members[rank]);
-  return end(
-      Error{ErrorCode::peer_lost, "device " + join(who) + " left the group after round " +
-                                      std::to_string(round_in_view_ - 1) + "; start again to form a new one"},
-      true);
-}
-
-/// The view is over. Its rows go back, nothing of the unfinished round has touched state or gradient. That
-/// the others are gone is no failure for a device that was leaving anyway.
-Turn Worker::lost(Error error) {  // by value: the original dies with the view
-  view_.reset();
-  batch_->put_back(parts_.rows);
-  computed_ = false;
-  error.message +=
-      "; the unfinished round's rows are back in the buffer and the state is as it was after step " +
-      std::to_string(parts_.state.step);
-  const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;
-  if (parts_.stop.load() == 0 || !others) return end(std::move(error));
-  parts_.log.write(Level::warn, "left without the others", {{"why", error.message}});
-  return end(std::nullopt);
-}
-
-Turn Worker::end(std::optional<Error> error, bool leaver_lost) {
-  if (view_ && batch_ && batch_->own_rows() > 0) batch_->put_back(parts_.rows);
-  view_.reset();
-  meters_->leave_view();
-  ending_ = {std::move(error), leaver_lost};
-  parts_.status.state.store(ending_.error ? NodeState::failed : NodeState::stopping);
-  if (ending_.error) parts_.status.say(ending_.error->message);
-  parts_.status.rows_waiting.store(parts_.rows.waiting(), std::memory_order_relaxed);
-  phase_ = Phase::ended;
-  return {.work = 1, .finished = true};
 }
 
 Turn Worker::later(Duration d) {

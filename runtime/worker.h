@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -16,11 +17,13 @@
 #include "devices/trainer.h"
 #include "runtime/agent.h"
 #include "runtime/agreed_state.h"
+#include "runtime/checkpointer.h"
 #include "runtime/commit_board.h"
 #include "runtime/decision_log.h"
 #include "runtime/log.h"
 #include "runtime/node_status.h"
 #include "runtime/progress.h"
+#include "runtime/rewind_board.h"
 #include "runtime/run.h"
 #include "runtime/snapshot.h"
 #include "runtime/view.h"
@@ -35,6 +38,10 @@ struct WorkerConfig {
   devices::SgdConfig sgd;
   StopAfter stop_after;
   bool dry_run = false;
+  bool reform = true;  ///< sync.on_peer_loss = "reform"
+  Duration peer_deadline = std::chrono::seconds(5);
+  Duration checkpoint_interval = std::chrono::seconds(30);
+  std::string model;               ///< name, for images of the state
   bool stop_on_nonfinite = false;  ///< train.on_nonfinite = "stop"
   std::uint32_t digest_every = 1;  ///< K
   std::uint64_t prequential_window = 1000;
@@ -52,7 +59,8 @@ struct Ending {
 /// view is destroyed, the unfinished round's rows go back to the buffer, and state and gradient stay as they
 /// were.
 ///
-///   forming -> connecting -> collecting -> [moving] -> computing -> agreeing -> [paying] -> collecting ...
+///   forming -> connecting -> adopting -> collecting -> [moving] -> computing -> agreeing -> [paying] ->
+///   collecting ...
 ///                                                                         +-> parting -> ended
 class Worker final : public Agent {
  public:
@@ -62,6 +70,7 @@ class Worker final : public Agent {
     Wake& ingest;  ///< told when slots are free again
     buffer::RowBuffer& rows;
     CommitBoard& commits;
+    RewindBoard& rewinds;
     devices::Device& device;
     devices::Trainer& trainer;
     AgreedState& state;
@@ -69,6 +78,7 @@ class Worker final : public Agent {
     const sync::Connect& connect;
     sync::SyncCatalog catalog;
     SnapshotDesk& snapshots;
+    Checkpointer* checkpoints;  ///< null: nothing is saved
     DecisionLog& decisions;
     NodeStatus& status;
     MetricsSink& metrics;
@@ -83,12 +93,15 @@ class Worker final : public Agent {
   Turn step() override;
   [[nodiscard]] bool ended() const noexcept { return phase_ == Phase::ended; }
   [[nodiscard]] const Ending& ending() const noexcept { return ending_; }
+  /// Trained by the group since this process entered it.
+  [[nodiscard]] std::uint64_t rows_since_entry() const noexcept { return parts_.state.rows - entry_.rows; }
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return time_to_accuracy_; }
 
  private:
   enum class Phase : std::uint8_t {
     forming,
     connecting,
+    adopting,
     collecting,
     moving,
     agreeing,
@@ -101,15 +114,27 @@ class Worker final : public Agent {
   Worker(const WorkerConfig& config, const Parts& parts);
   Status allocate();
 
-  // worker.cpp: the phases
+  // worker_view.cpp: into a view and out of it
   Turn form();
   Turn connect();
   Turn not_connected(Error error);
+  [[nodiscard]] Duration adoption_patience() const;
+  void settle_view();
+  Turn adopt();
+  Status replace_state(std::span<const std::byte> image);
+  void stand_at_state();
+  Status hold_state();
+  Turn enter_view();
+  Turn part();
+  Turn lost(Error error);
+  Turn form_again(const std::string& why);
+  Turn end(std::optional<Error> error, bool leaver_lost = false);
+
+  // worker.cpp: the phases of a round
   Turn collect();
   Turn move_rows();
   Turn agree();
   Turn pay();
-  Turn part();
   bool watch_membership(TimePoint now);
   Duration leaving_for(TimePoint now);
   bool may_enter(TimePoint now);
@@ -117,11 +142,15 @@ class Worker final : public Agent {
   Turn compute_and_enter();
   void measure_state(TimePoint now);
   Turn after_round();
-  Turn lost(Error error);
-  Turn end(std::optional<Error> error, bool leaver_lost = false);
   Turn again() { return {.work = 1}; }
   Turn later(Duration d);
   Result<bool> compute();
+
+  // worker_checkpoint.cpp: what is saved, and what follows from it
+  [[nodiscard]] bool checkpoint_is_due(TimePoint now) const;
+  void save_state();
+  void watch_saved();
+  [[nodiscard]] bool all_is_committed() const;
 
   // worker_round.cpp: what a plan means for state and rows
   sync::Facts my_facts(TimePoint now);
@@ -165,6 +194,15 @@ class Worker final : public Agent {
   std::unique_ptr<buffer::Batch> batch_;
   std::optional<devices::ModelState> local_;  ///< private parameters while local steps are pending
   std::uint32_t rows_since_sync_ = 0;
+  /// What the own partitions' offsets will be once this state is committed.
+  struct SavedOffsets {
+    Stamp stamp;
+    std::vector<NextOffset> offsets;
+  };
+  std::deque<SavedOffsets> uncommitted_;
+  Stamp saved_;  ///< last state given to the checkpointer
+  TimePoint saved_at_{};
+  RowCursors first_used_;            ///< of each own partition, in this process: where to go back to at most
   std::uint64_t looked_rows_ = 0;    ///< of a dry run, whose state counts nothing
   std::uint64_t looked_rounds_ = 0;  ///< of a dry run
   std::vector<RowInterval>
@@ -180,6 +218,10 @@ class Worker final : public Agent {
   TimePoint round_ended_{};
   TimePoint entered_{};
   TimePoint training_since_ = TimePoint::max();
+  struct Entry {
+    std::uint64_t step = 0;
+    std::uint64_t rows = 0;
+  } entry_;  ///< clocks of the state when this process entered its first view: limits count from there
   TimePoint next_membership_look_{};
   std::optional<TimePoint> asked_to_leave_;
   TimePoint form_again_at_{};

@@ -24,7 +24,7 @@ void Worker::account_round() {
   status.wait_s.store(status.wait_s.load() + wait_seconds_);
   status.compute_s.store(status.compute_s.load() + compute_seconds_);
   status.sync_s.store(status.sync_s.load() + sync_seconds_);
-  status.steps.store(parts_.state.step);
+  status.steps.store(parts_.state.stamp.step);
   status.group_rows.store(parts_.state.rows);
   status.seconds_training.store(to_seconds(now - training_since_));
   status.rows_waiting.store(parts_.rows.waiting(), std::memory_order_relaxed);

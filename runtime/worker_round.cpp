@@ -65,10 +65,11 @@ std::uint64_t dropped_so_far(const NodeStatus& status) {
 
 sync::Facts Worker::my_facts(TimePoint now) {
   sync::Facts f;
-  f.step = parts_.state.step;
+  f.step = parts_.state.stamp.step;
   f.agreed_rows = parts_.state.rows;
-  f.stop_at_step = config_.stop_after.rounds;
-  f.stop_at_rows = config_.stop_after.rows;
+  const auto& limit = config_.stop_after;
+  f.stop_at_step = limit.rounds > 0 ? entry_.step + limit.rounds : 0;
+  f.stop_at_rows = limit.rows > 0 ? entry_.rows + limit.rows : 0;
   f.rows = batch_finite_ ? static_cast<std::uint32_t>(batch_->rows()) : 0;
   f.rows_since_sync = rows_since_sync_;
   f.queue_rows = parts_.rows.waiting();
@@ -86,7 +87,8 @@ sync::Facts Worker::my_facts(TimePoint now) {
   f.flags = (parts_.stop.load() > 0 ? sync::flag_leaving : 0U) |
             (time_is_up || dry_run_is_over() ? sync::flag_stop : 0U) |
             (batch_finite_ ? 0U : sync::flag_nonfinite) | (incomplete_ ? sync::flag_incomplete : 0U) |
-            (config_.dry_run ? sync::flag_dry_run : 0U);
+            (config_.dry_run ? sync::flag_dry_run : 0U) |
+            (checkpoint_is_due(now) ? sync::flag_checkpoint : 0U);
   if (round_in_view_ % config_.digest_every == 0) {
     f.flags |= sync::flag_digest;
     f.digest = digest_;
@@ -94,6 +96,7 @@ sync::Facts Worker::my_facts(TimePoint now) {
   announced_ = pending_;
   for (const auto& interval : batch_->intervals())
     buffer::merge_into(announced_, batch_finite_ ? interval : as_dropped(interval));
+  for (const auto& interval : announced_) first_used_.try_emplace(interval.partition, interval.first);
   if (!announced_.empty()) f.interval = announced_.front();
   return f;
 }
@@ -234,7 +237,7 @@ Result<bool> Worker::apply_agreed() {
   }
   if (auto applied = plan.mode == Mode::gradients ? apply_gradients() : apply_parameters(); !applied)
     return applied.error();
-  ++parts_.state.step;
+  parts_.state.stamp = {view_->spec.number, parts_.state.stamp.step + 1};
   fold_table(true);
   settle_batch(Fate::trained);
   if (parts_.status.first_step_s.load() < 0)
@@ -276,7 +279,7 @@ void Worker::fold_table(bool trained) {
     if (interval.rows_trained + interval.rows_dropped == 0) return;
     const RowInterval done = trained ? interval : as_dropped(interval);
     fold_interval(parts_.state, done);
-    parts_.commits.covered(done.partition, done.next);
+    if (parts_.checkpoints == nullptr) parts_.commits.covered(done.partition, done.next);
   };
   for (std::size_t rank = 0; rank < table.size(); ++rank) {
     fold(table.facts[rank].interval);
@@ -321,7 +324,7 @@ void Worker::warn_of_nonfinite(std::size_t rows) {
   parts_.log.write(Level::warn, "rows dropped: their loss or gradient is not finite; has the model diverged?",
                    {{"rows", std::to_string(rows)},
                     {"rows_in_all", std::to_string(parts_.status.rows_dropped[reason].load())},
-                    {"step", std::to_string(parts_.state.step)}});
+                    {"step", std::to_string(parts_.state.stamp.step)}});
 }
 
 /// From the record's timestamp to its training, of the batch's oldest row.

@@ -25,6 +25,7 @@ enum FactsFlag : std::uint32_t {
   flag_incomplete = 1U << 3,    ///< it does not have the rows it was assigned (yet)
   flag_digest = 1U << 4,        ///< `digest` is filled in
   flag_dry_run = 1U << 5,       ///< computes but must change nothing
+  flag_checkpoint = 1U << 7,    ///< it is time for a checkpoint, by its clock
   flag_moves_failed = 1U << 6,  ///< rows it should have received before computing did not arrive
 };
 

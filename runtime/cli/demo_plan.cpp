@@ -174,6 +174,12 @@ classes = 10
 loss      = "cross_entropy"
 optimizer = {{ name = "sgd", lr = 0.02, momentum = 0.9 }}
 
+[checkpoint]
+every = {{ rounds = 500, interval = "2s" }}  # the embedded broker keeps seconds, and offsets are committed with states
+
+[sync]
+on_peer_loss = "exit"  # the demo ends with a device that is lost, and says so
+
 [log]
 format = "logfmt"
 )",

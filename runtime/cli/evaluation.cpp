@@ -34,16 +34,16 @@ Result<Bench> make_bench(const Config& config) {
 /// The state with its digest computed anew: what the file says of itself is not evidence.
 Result<std::pair<AgreedState, Digest>> read_checked(const Config& config, Bench& bench,
                                                     const std::string& file) {
-  Digest written;
-  auto state = read_state_file(file, config.model.name, bench.trainer->layout(), *bench.device, written);
-  if (!state) return state.error();
-  const auto digest = digest_of(state.value(), *bench.device);
+  auto read = read_state_file(file, {config.model.name, bench.trainer->layout(), *bench.device});
+  if (!read) return read.error();
+  auto& [state, written, hash] = read.value();
+  const auto digest = digest_of(state, *bench.device);
   if (!digest) return digest.error();
   if (digest.value() != written) {
     return Error{ErrorCode::bad_record, fmt::format("{}: holds digest {} but its numbers have {}", file,
                                                     written.hex(), digest.value().hex())};
   }
-  return std::pair{std::move(state).value(), digest.value()};
+  return std::pair{std::move(state), digest.value()};
 }
 
 }  // namespace

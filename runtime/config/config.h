@@ -84,8 +84,15 @@ struct Config {
     std::string reduction = "gather";  ///< gather | sum | auto
     std::string bind = "127.0.0.1";
     std::string advertise;
-    std::uint32_t digest_every = 1;  ///< K: rounds between digests; group key
+    std::string on_peer_loss = "reform";  ///< reform | exit
+    std::uint32_t digest_every = 1;       ///< K: rounds between digests; group key
   } sync;
+  struct Checkpoint {
+    std::uint64_t every_rounds = 500;
+    Duration every_interval = std::chrono::seconds(30);
+    std::uint32_t keep = 3;
+    std::uint32_t quorum = 2;  ///< read from the HELLO by every fold
+  } checkpoint;
   struct Evaluate {
     std::uint32_t prequential_window = 1000;
     std::string held_out_path;  ///< empty = off

@@ -94,9 +94,13 @@ Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, 
 /// A dry run joins nothing, and one device whose rows come from no broker has nobody to meet: their log is
 /// their own. One device on Kafka says HELLO there, so that a second one with its id or its partition is
 /// found out.
+bool log_is_own(const Config& config, bool dry_run) {
+  return dry_run || (config.job.devices == 1 && config.source.type != "kafka");
+}
+
 Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, bool dry_run,
                                              sync::membership::MemoryLog& memory) {
-  if (dry_run || (config.job.devices == 1 && config.source.type != "kafka")) return memory.open();
+  if (log_is_own(config, dry_run)) return memory.open();
   if (!has_brokers(config))
     return Error{
         ErrorCode::invalid_config,
@@ -133,6 +137,7 @@ struct Process {
   ThreadRunner ingest_thread;
   ThreadRunner train_thread;
   ThreadRunner evaluate_thread;
+  ThreadRunner checkpoint_thread;
   std::unique_ptr<Node> node;
   std::unique_ptr<devices::Device> evaluate_device;
   std::unique_ptr<devices::Trainer> evaluate_trainer;
@@ -174,6 +179,9 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
                                       .poll_wait = std::chrono::milliseconds(5),
                                       .nonce_seed = fresh_nonce(config.device.id),
                                       .age_at_start_s = process_age_seconds(),
+                                      .checkpoint_wake = options.dry_run ? nullptr : &p.checkpoint_thread,
+                                      .checkpoints = config.device.data_dir + "/checkpoints",
+                                      .own_log = log_is_own(config, options.dry_run),
                                       .snapshots = !config.evaluate.held_out_path.empty()});
   if (!node) return node.error();
   p.node = std::move(node).value();
@@ -206,6 +214,7 @@ bool all_alive(const Process& p, Duration limit, std::string& why) {
   };
   return !stuck("ingest", p.ingest_thread.beat_ns()) && !stuck("train", p.train_thread.beat_ns()) &&
          !stuck("evaluate", p.evaluate_thread.beat_ns()) &&
+         !stuck("checkpoint", p.checkpoint_thread.beat_ns()) &&
          !stuck("comm", p.comm_beat_ns.load(std::memory_order_relaxed));
 }
 
@@ -278,21 +287,22 @@ RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& optio
   if (digest) status.set_digest(digest.value().hex());
   DeviceSummary device = make_device_summary(status, loaded.config.device.id);
   Summary& s = result.summary;
-  s.rounds = p.node->state().step;
+  s.rounds = p.node->state().stamp.step;
   const double held_out = status.held_out_accuracy.load();
   if (held_out >= 0)
     s.accuracy = held_out;
   else if (loaded.config.train.loss == "cross_entropy" && status.group_rows.load() > 0)
     s.accuracy = status.accuracy.load();
   const double seconds = status.seconds_training.load();
-  s.rows_per_s = seconds > 0 ? static_cast<double>(p.node->state().rows) / seconds : 0;
+  s.rows_per_s = seconds > 0 ? static_cast<double>(p.node->worker().rows_since_entry()) / seconds : 0;
   s.time_to_accuracy_s =
       p.evaluator ? p.evaluator->time_to_accuracy().reached() : p.node->worker().time_to_accuracy().reached();
   s.digests_compared = status.digests_compared.load();
   const auto& error = p.node->worker().ending().error;
   s.parameters_equal = !error || error->code != ErrorCode::diverged;
   s.devices.push_back(std::move(device));
-  const bool trained = s.rounds > 0;  // an untrained state must not replace the file of an earlier run
+  // Nothing new must not replace the file of an earlier run.
+  const bool trained = status.first_step_s.load() >= 0;
   if (!options.dry_run && trained && digest) {
     const std::string path = loaded.config.device.data_dir + "/final.state";
     if (auto written = write_state_file(path, loaded.config.model.name, p.node->state(), digest.value());
@@ -341,10 +351,12 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
   watchdog.watch({"ingest", [&p] { return p.ingest_thread.beat_ns(); }});
   watchdog.watch({"train", [&p] { return p.train_thread.beat_ns(); }});
   watchdog.watch({"evaluate", [&p] { return p.evaluate_thread.beat_ns(); }});
+  watchdog.watch({"checkpoint", [&p] { return p.checkpoint_thread.beat_ns(); }});
   watchdog.watch({"comm", [&p] { return p.comm_beat_ns.load(std::memory_order_relaxed); }});
   p.ingest_thread.start(p.node->ingest(), p.clock);
   p.train_thread.start(p.node->worker(), p.clock);
   if (p.evaluator) p.evaluate_thread.start(*p.evaluator, p.clock);
+  if (p.node->checkpoints() != nullptr) p.checkpoint_thread.start(*p.node->checkpoints(), p.clock);
   watchdog.start();
   const auto broken = wait_for_end(p, leave, stop);
   p.train_thread.join();
@@ -353,6 +365,8 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
   watchdog.stop();
   p.evaluate_thread.stop();
   p.evaluate_thread.join();
+  p.checkpoint_thread.stop();
+  p.checkpoint_thread.join();
   if (!options.dry_run) commit_the_rest(p);
   RunResult result = sum_up(p, loaded, options);
   const auto& error = broken ? broken : p.node->worker().ending().error;

@@ -177,7 +177,7 @@ Summary SimulatedGroup::summary() {
                          s.devices.back().digest == s.devices.front().digest;
     seconds_training = std::max(seconds_training, node.status().seconds_training.load());
     rows = std::max(rows, node.state().rows);
-    s.rounds = std::max(s.rounds, node.state().step);
+    s.rounds = std::max(s.rounds, node.state().stamp.step);
   }
   char id[32];
   for (std::size_t i = 0; i < s.devices.size(); ++i) {

@@ -14,41 +14,44 @@ class TraceSource final : public stream::RecordSource {
  public:
   TraceSource(const stream::Dataset& data, PartitionId partition, RateTrace trace, std::uint64_t seed,
               const Clock& clock)
-      : data_(data),
-        trace_(std::move(trace)),
-        rng_(Rng::derive(seed, "stream", static_cast<std::uint64_t>(partition.partition))),
-        clock_(clock),
-        order_(data.size()) {
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
+      : data_(data), trace_(std::move(trace)), seed_(seed), clock_(clock), order_(data.size()) {
     state_.id = partition;
-    state_.next_offset = 0;
-    state_.low_watermark = 0;
+    state_.next_offset = state_.low_watermark = state_.high_watermark = 0;
     due_ = after(0);
-    shuffle();
+    begin();
   }
 
   Result<std::span<const Record>> poll(std::size_t max_records, Duration) override {
     records_.clear();
     const double now = to_seconds(clock_.now().time_since_epoch());
-    while (records_.size() < max_records && due_ <= now) {
-      const std::size_t at = static_cast<std::size_t>(state_.next_offset) % order_.size();
-      if (at == 0 && state_.next_offset > 0) shuffle();
-      records_.push_back({state_.id, state_.next_offset++, 0, data_.value(order_[at]), false});
-      due_ = after(due_);
+    while (records_.size() < max_records && (state_.next_offset < state_.high_watermark || due_ <= now)) {
+      if (state_.next_offset == state_.high_watermark) {
+        due_ = after(due_);
+        ++state_.high_watermark;
+      }
+      records_.push_back({state_.id, state_.next_offset, 0, value_at(state_.next_offset), false});
+      ++state_.next_offset;
     }
     state_.paused = max_records == 0;
-    state_.high_watermark = state_.next_offset;
     return std::span<const Record>(records_);
   }
   Status commit(std::span<const NextOffset>) override { return ok(); }
-  Status seek(std::span<const NextOffset>) override {
-    return Error{ErrorCode::unavailable, "a played trace cannot be sought"};
+  Status seek(std::span<const NextOffset> positions) override {
+    for (const auto& position : positions) {
+      if (position.partition != state_.id || position.offset < 0 || position.offset > state_.high_watermark)
+        return Error{ErrorCode::unavailable, "the trace has no such offset yet"};
+      state_.next_offset = position.offset;
+    }
+    return ok();
   }
   [[nodiscard]] std::span<const stream::PartitionState> partitions() const noexcept override {
     return {&state_, 1};
   }
-  [[nodiscard]] bool exhausted() const noexcept override { return due_ == never; }
+  [[nodiscard]] bool exhausted() const noexcept override {
+    return due_ == never && state_.next_offset == state_.high_watermark;
+  }
   [[nodiscard]] TimePoint next_due() const noexcept override {
+    if (state_.next_offset < state_.high_watermark) return clock_.now();
     if (due_ == never) return TimePoint::max();
     // Rounded up: asked at this time, the record is due.
     return TimePoint(from_seconds(due_) + std::chrono::nanoseconds(1));
@@ -64,15 +67,33 @@ class TraceSource final : public stream::RecordSource {
     }
     return never;
   }
+  /// Every pass over the data has an order of its own, drawn one after the other from the seed.
+  std::span<const std::byte> value_at(std::int64_t offset) {
+    const std::size_t pass = static_cast<std::size_t>(offset) / order_.size();
+    if (pass < pass_) begin();
+    while (pass_ < pass) {
+      shuffle();
+      ++pass_;
+    }
+    return data_.value(order_[static_cast<std::size_t>(offset) % order_.size()]);
+  }
+  void begin() {
+    rng_ = Rng::derive(seed_, "stream", static_cast<std::uint64_t>(state_.id.partition));
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    pass_ = 0;
+    shuffle();
+  }
   void shuffle() {
     for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[rng_.below(i)]);
   }
 
   const stream::Dataset& data_;
   const RateTrace trace_;
-  Rng rng_;
+  const std::uint64_t seed_;
+  Rng rng_{0};
   const Clock& clock_;
-  std::vector<std::size_t> order_;
+  std::vector<std::size_t> order_;  ///< of this pass
+  std::size_t pass_ = 0;
   std::vector<Record> records_;
   stream::PartitionState state_;
   double due_ = 0;

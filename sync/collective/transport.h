@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/result.h"
+#include "core/stamp.h"
 #include "core/wake.h"
 
 namespace rivulet::sync {
@@ -19,6 +20,9 @@ struct ViewSpec {
   std::uint64_t token = 0;
   std::vector<std::string> members;  ///< device ids, sorted; index = rank
   std::uint32_t rank = 0;
+  Stamp target;                        ///< the state that everybody starts from
+  std::string digest;                  ///< of the target
+  std::vector<std::uint32_t> holders;  ///< ranks that hold it, ascending; the others get it from them
   [[nodiscard]] std::uint32_t world() const noexcept { return static_cast<std::uint32_t>(members.size()); }
 };
 
@@ -38,7 +42,9 @@ enum class Lane : std::uint16_t {
   moves = 6,
   sum = 7,
   phase = 8,
-  bye = 9
+  bye = 9,
+  state = 10,
+  settled = 11
 };
 
 /// Names one posted operation. Tickets of a finished operation may be polled for ever.

@@ -1,7 +1,9 @@
 #include "sync/membership/fold.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
+#include <tuple>
 
 #include "sync/membership/describe.h"
 
@@ -44,10 +46,26 @@ DeviceEntry* device_in_session(Fold& fold, const std::string& device, std::int64
 bool apply_record(Fold& fold, std::int64_t offset, const Ready& ready) {
   DeviceEntry* device = device_in_session(fold, ready.device, ready.session);
   if (device == nullptr || ready.view != fold.view.number + 1) return false;
-  if (ready.lineage > fold.view.number) return false;  // a state from a view that never was
+  if (ready.stamp.lineage > fold.view.number) return false;  // a state from a view that never was
   device->ready = ready;
   device->ready_at = offset;
   return true;
+}
+
+/// The best stamp wins. Equal stamps have equal digests (I3); should they not, what most hold wins.
+void choose_target(ClosedView& view, const Fold& fold) {
+  std::map<Committed, std::vector<std::string>> held;
+  for (const auto& id : view.members) {
+    const Ready& ready = *fold.devices.at(id).ready;
+    held[{ready.stamp, ready.digest}].push_back(id);
+  }
+  const auto better = [](const auto& a, const auto& b) {
+    return std::tuple(a.first.stamp, a.second.size()) < std::tuple(b.first.stamp, b.second.size());
+  };
+  const auto best = std::max_element(held.begin(), held.end(), better);
+  view.target = best->first.stamp;
+  view.digest = best->first.digest;
+  view.holders = best->second;
 }
 
 void seal(Fold& fold, std::int64_t offset) {
@@ -59,6 +77,8 @@ void seal(Fold& fold, std::int64_t offset) {
     view.members.push_back(id);
     view.sessions.emplace(id, device.session);
   }
+  choose_target(view, fold);
+  fold.saved.clear();  // what was not committed in its view never will be by that
   for (auto& entry : fold.devices) {
     entry.second.ready.reset();
     entry.second.ready_at = -1;
@@ -85,6 +105,24 @@ bool apply_record(Fold& fold, std::int64_t offset, const Close& close) {
   return true;
 }
 
+/// Only what was applied or adopted in this very view counts, and only while it is the current one.
+bool apply_record(Fold& fold, std::int64_t, const Saved& saved) {
+  const DeviceEntry* device = device_in_session(fold, saved.device, saved.session);
+  const bool current = saved.view == fold.view.number && saved.stamp.lineage == fold.view.number;
+  if (device == nullptr || !current || !is_member(fold, saved.device, saved.session)) return false;
+  if (saved.stamp <= fold.committed.stamp) return false;
+  const Committed state{saved.stamp, saved.digest};
+  auto& disks = fold.saved[state];
+  if (std::find(disks.begin(), disks.end(), saved.device) != disks.end()) return false;
+  disks.push_back(saved.device);
+  if (disks.size() >= quorum_of(device->hello)) {
+    fold.committed = state;
+    std::erase_if(fold.saved, [&](const auto& entry) { return entry.first.stamp <= saved.stamp; });
+  }
+  while (fold.saved.size() > saved_max) fold.saved.erase(fold.saved.begin());
+  return true;
+}
+
 bool apply_record(Fold& fold, std::int64_t, const Addr& addr) {
   const bool current = fold.view.number > 0 && addr.token == fold.view.token;
   if (!current || !is_member(fold, addr.device, addr.session)) return false;
@@ -97,6 +135,13 @@ bool apply_record(Fold& fold, std::int64_t, const Addr& addr) {
 }
 
 }  // namespace
+
+std::size_t quorum_of(const Hello& hello) {
+  std::size_t wanted = 2;
+  if (const auto it = hello.config.find("checkpoint.quorum"); it != hello.config.end())
+    std::from_chars(it->second.data(), it->second.data() + it->second.size(), wanted);
+  return std::clamp<std::size_t>(wanted, 1, std::max<std::size_t>(1, hello.devices));
+}
 
 bool is_ready(const Fold& fold, const DeviceEntry& device) {
   return device.ready.has_value() && device.ready->view == fold.view.number + 1;
@@ -120,7 +165,14 @@ std::string why_not_closable(const Fold& fold, std::uint32_t devices) {
   if (live.size() < devices) {
     return std::to_string(live.size()) + " of " + std::to_string(devices) + " devices are ready";
   }
-  return first_conflict(live, devices);
+  if (const std::string text = first_conflict(live, devices); !text.empty()) return text;
+  const bool held = std::any_of(live.begin(), live.end(), [&](const DeviceEntry* device) {
+    return device->ready->stamp >= fold.committed.stamp;
+  });
+  if (held) return {};
+  return "the state that the group has saved (" + text_of(fold.committed.stamp) +
+         ") is on none of the devices that are ready: start one that has it, or delete the control topic to "
+         "start over";
 }
 
 bool view_intact(const Fold& fold) {

@@ -24,11 +24,22 @@ struct ClosedView {
   std::uint64_t token = 0;                       ///< offset of the accepted CLOSE
   std::vector<std::string> members;              ///< sorted; index = rank
   std::map<std::string, std::int64_t> sessions;  ///< of the members when it was closed
+  Stamp target;                      ///< best state among the members' READYs: what everybody starts from
+  std::string digest;                ///< of the target
+  std::vector<std::string> holders;  ///< members that hold it, sorted; the others get it from them
   std::int64_t confirmed =
       -1;  ///< offset of the last CLOSE that a member repeated to show that the view lives
   bool operator==(const ClosedView&) const = default;
 };
 
+/// A state that enough devices have on disk (promises.md §5.3 B8). Never goes back.
+struct Committed {
+  Stamp stamp;
+  std::string digest;
+  auto operator<=>(const Committed&) const = default;
+};
+
+inline constexpr std::size_t saved_max = 8;  ///< states that are on some disks but not on enough: the newest
 inline constexpr std::size_t devices_max = 4096;  ///< known ids; the longest silent one makes room
 inline constexpr std::size_t addresses_max_per_member = 64;
 
@@ -37,13 +48,17 @@ struct Fold {
   std::map<std::string, DeviceEntry> devices;
   ClosedView view;
   std::map<std::pair<std::uint64_t, std::string>, std::vector<std::byte>>
-      addresses;                 ///< (token, key), current view only
-  std::uint64_t ignored = 0;     ///< records that were void, stale or invalid
-  std::int64_t next_offset = 0;  ///< everything below has been folded
-  std::int64_t last_hello = -1;  ///< offset of the newest HELLO of anybody
+      addresses;  ///< (token, key), current view only
+  Committed committed;
+  std::map<Committed, std::vector<std::string>> saved;  ///< newer than committed -> members that have it
+  std::uint64_t ignored = 0;                            ///< records that were void, stale or invalid
+  std::int64_t next_offset = 0;                         ///< everything below has been folded
+  std::int64_t last_hello = -1;                         ///< offset of the newest HELLO of anybody
   bool operator==(const Fold&) const = default;
 };
 
+/// Disks that must have a state before it is committed: checkpoint.quorum, at most the size of the group.
+std::size_t quorum_of(const Hello& hello);
 /// "It wants to be in the next view", said at any time of its session.
 bool is_ready(const Fold& fold, const DeviceEntry& device);
 /// It said so after the newest HELLO of anybody. A process that was killed while the group formed leaves a

@@ -35,7 +35,9 @@ class LogMembership final : public Membership {
   }
 
   Result<std::optional<ViewSpec>> poll(TimePoint now) override;
+  void hold_state(const Stamp& stamp, const std::string& digest) override;
   void leave_view(const std::string& reason) override;
+  Status say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) override;
   [[nodiscard]] bool view_broken() const override;
   [[nodiscard]] std::vector<std::string> waiting_for() const override;
   [[nodiscard]] const Fold& fold() const override { return fold_; }
@@ -48,6 +50,7 @@ class LogMembership final : public Membership {
   void take(const LogEntry& entry);
   void notice_own(std::int64_t offset, const ControlRecord& record);
   Status check_session();
+  Status check_state();
   Status check_conflict(TimePoint now);
   Status act(TimePoint now);
   Status say_hello(TimePoint now);
@@ -67,6 +70,8 @@ class LogMembership final : public Membership {
   std::int64_t session_ = -1;
   std::uint64_t token_ = 0;  // of the view handed out last
   bool in_view_ = false;
+  Stamp stamp_;         // of the state held
+  std::string digest_;  // same
   std::string reason_;  // why the last view was left
   InFlight hello_, ready_;
   TimePoint closable_since_{};
@@ -132,6 +137,18 @@ Status LogMembership::check_session() {
   return *final_;
 }
 
+/// A state from a view that this log has never seen: the folder and the topic are of different runs. Nobody
+/// would believe its READY.
+Status LogMembership::check_state() {
+  if (session_ < 0 || stamp_.lineage <= fold_.view.number) return ok();
+  final_ = Error{ErrorCode::invalid_config,
+                 "the saved state " + text_of(stamp_) + " of " + config_.hello.device +
+                     " is of another run: the control topic of job " + config_.job + " knows " +
+                     std::to_string(fold_.view.number) +
+                     " views. To start over, empty the folder checkpoints in its device.data_dir"};
+  return *final_;
+}
+
 /// A conflict is an error only after it lasted, so that a device which is just being replaced does not end
 /// the others. It goes on lasting while its devices are asked to show again that they live.
 Status LogMembership::check_conflict(TimePoint now) {
@@ -172,6 +189,8 @@ Status LogMembership::say_ready(TimePoint now) {
   ready.device = config_.hello.device;
   ready.session = session_;
   ready.view = fold_.view.number + 1;
+  ready.stamp = stamp_;
+  ready.digest = digest_;
   ready.reason = reason_;
   return append(ready);
 }
@@ -213,9 +232,14 @@ std::optional<ViewSpec> LogMembership::new_view() {
   in_view_ = view_intact(fold_) && !view_left(fold_);
   reason_ = in_view_ ? "" : "the view was broken before it began";
   if (!in_view_) return std::nullopt;
-  ViewSpec view{fold_.view.number, fold_.view.token, fold_.view.members, 0};
-  const auto rank = std::find(view.members.begin(), view.members.end(), config_.hello.device);
-  view.rank = static_cast<std::uint32_t>(rank - view.members.begin());
+  ViewSpec view{
+      fold_.view.number, fold_.view.token, fold_.view.members, 0, fold_.view.target, fold_.view.digest, {}};
+  const auto rank_of = [&](const std::string& id) {
+    const auto at = std::find(view.members.begin(), view.members.end(), id);
+    return static_cast<std::uint32_t>(at - view.members.begin());
+  };
+  view.rank = rank_of(config_.hello.device);
+  for (const auto& id : fold_.view.holders) view.holders.push_back(rank_of(id));
   return view;
 }
 
@@ -233,9 +257,20 @@ Result<std::optional<ViewSpec>> LogMembership::poll(TimePoint now) {
   if (auto session = check_session(); !session) return session.error();
   auto view = new_view();
   if (view) return view;
+  if (auto known = check_state(); !known) return known.error();
   if (auto fits = check_conflict(now); !fits) return fits.error();
   if (auto acted = act(now); !acted) return acted.error();
   return view;
+}
+
+void LogMembership::hold_state(const Stamp& stamp, const std::string& digest) {
+  stamp_ = stamp;
+  digest_ = digest;
+}
+
+Status LogMembership::say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) {
+  if (!in_view_) return ok();
+  return append(Saved{config_.hello.device, session_, fold_.view.number, stamp, digest, file_hash});
 }
 
 void LogMembership::leave_view(const std::string& reason) {
@@ -252,8 +287,9 @@ std::vector<std::string> LogMembership::waiting_for() const {
   if (session_ < 0) return {"the control log"};
   auto missing = missing_devices(fold_, config_.hello.devices);
   if (!missing.empty()) return missing;
-  const std::string text = conflict(fold_, config_.hello.device, false);
-  return {text.empty() ? "the view to be closed" : text};
+  if (const std::string text = conflict(fold_, config_.hello.device, false); !text.empty()) return {text};
+  const std::string why = why_not_closable(fold_, config_.hello.devices);
+  return {why.empty() ? "the view to be closed" : why};
 }
 
 Status LogMembership::set(std::uint64_t token, const std::string& key, std::span<const std::byte> value) {

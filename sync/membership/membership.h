@@ -33,11 +33,16 @@ class Membership : public AddressBook {
   /// Reads the log and moves the protocol on: HELLO, READY, CLOSE. Returns a view this device is a member of
   /// when one newer than the last returned has been closed. Never waits.
   /// Errors: unavailable (control topic), invalid_config (key and both values and both devices named; or
-  /// partition claimed twice, both devices named; or more devices than job.devices), superseded (a newer
-  /// session of this id: host and pid named). source_lost is not final: poll again.
+  /// partition claimed twice, both devices named; or more devices than job.devices; or a state of another
+  /// run), superseded (a newer session of this id: host and pid named). source_lost is not final: poll again.
   virtual Result<std::optional<ViewSpec>> poll(TimePoint now) = 0;
+  /// What this device holds; said in every READY from now on. Before the first poll(), and before
+  /// leave_view() when it has changed.
+  virtual void hold_state(const Stamp& stamp, const std::string& digest) = 0;
   /// This view is over for me; READY for the next one follows.
   virtual void leave_view(const std::string& reason) = 0;
+  /// A state of the current view is on the disk of this device. Outside a view it is not worth saying.
+  virtual Status say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) = 0;
   /// True when the log says that a member of the current view has started a new session: the view cannot go
   /// on.
   [[nodiscard]] virtual bool view_broken() const = 0;

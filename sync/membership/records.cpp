@@ -102,8 +102,14 @@ json to_json(const Hello& r) {
           {"partitions", r.partitions}};
 }
 json to_json(const Ready& r) {
-  return {{"type", "ready"},      {"device", r.device}, {"session", r.session}, {"view", r.view},
-          {"lineage", r.lineage}, {"step", r.step},     {"digest", r.digest},   {"reason", r.reason}};
+  return {{"type", "ready"},    {"device", r.device},         {"session", r.session},
+          {"view", r.view},     {"lineage", r.stamp.lineage}, {"step", r.stamp.step},
+          {"digest", r.digest}, {"reason", r.reason}};
+}
+json to_json(const Saved& r) {
+  return {{"type", "saved"},    {"device", r.device},         {"session", r.session},
+          {"view", r.view},     {"lineage", r.stamp.lineage}, {"step", r.stamp.step},
+          {"digest", r.digest}, {"file_hash", r.file_hash}};
 }
 json to_json(const Close& r) {
   return {{"type", "close"}, {"device", r.device}, {"session", r.session}, {"view", r.view}};
@@ -113,6 +119,10 @@ json to_json(const Addr& r) {
           {"token", r.token}, {"key", r.key},       {"value", to_base64(r.value)}};
 }
 
+Stamp read_stamp(Fields& f) {
+  const std::uint64_t lineage = f.number("lineage");
+  return {lineage, f.number("step")};
+}
 ControlRecord read_hello(Fields& f) {
   Hello r;
   r.device = f.id("device");
@@ -131,10 +141,19 @@ ControlRecord read_ready(Fields& f) {
   r.device = f.id("device");
   r.session = static_cast<std::int64_t>(f.number("session"));
   r.view = f.number("view");
-  r.lineage = f.number("lineage");
-  r.step = f.number("step");
+  r.stamp = read_stamp(f);
   r.digest = f.text("digest", text_max);
   r.reason = f.text("reason", text_max);
+  return r;
+}
+ControlRecord read_saved(Fields& f) {
+  Saved r;
+  r.device = f.id("device");
+  r.session = static_cast<std::int64_t>(f.number("session"));
+  r.view = f.number("view");
+  r.stamp = read_stamp(f);
+  r.digest = f.text("digest", text_max);
+  r.file_hash = f.text("file_hash", text_max);
   return r;
 }
 ControlRecord read_close(Fields& f) {
@@ -209,6 +228,8 @@ Result<ControlRecord> decode(std::span<const std::byte> bytes, const std::string
     record = read_ready(fields);
   } else if (type == "close") {
     record = read_close(fields);
+  } else if (type == "saved") {
+    record = read_saved(fields);
   } else if (type == "addr") {
     record = read_addr(fields);
   } else {

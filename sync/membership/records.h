@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "core/stamp.h"
 
 /// Records of the control topic (promises.md §5.2). JSON, versioned, at most 64 KiB; unknown types and
 /// versions are counted and ignored, so that later versions can add records.
@@ -34,9 +35,8 @@ struct Ready {
   std::string device;
   std::int64_t session = -1;
   std::uint64_t view = 0;
-  std::uint64_t lineage = 0;  ///< stamp of the state it holds
-  std::uint64_t step = 0;
-  std::string digest;
+  Stamp stamp;         ///< of the state it holds
+  std::string digest;  ///< of that state
   std::string reason;  ///< why it left the last view; empty at start
   bool operator==(const Ready&) const = default;
 };
@@ -46,6 +46,16 @@ struct Close {
   std::int64_t session = -1;
   std::uint64_t view = 0;
   bool operator==(const Close&) const = default;
+};
+/// "This state is on my disk, synced": counts towards committing it, in the view it was said in.
+struct Saved {
+  std::string device;
+  std::int64_t session = -1;
+  std::uint64_t view = 0;
+  Stamp stamp;
+  std::string digest;
+  std::string file_hash;  ///< of the whole checkpoint file
+  bool operator==(const Saved&) const = default;
 };
 /// Rendezvous of a view: one key of the address book.
 struct Addr {
@@ -57,7 +67,7 @@ struct Addr {
   bool operator==(const Addr&) const = default;
 };
 
-using ControlRecord = std::variant<Hello, Ready, Close, Addr>;
+using ControlRecord = std::variant<Hello, Ready, Close, Saved, Addr>;
 
 /// Errors: protocol (too long).
 Result<std::vector<std::byte>> encode(const ControlRecord& record, const std::string& job);

@@ -64,6 +64,15 @@ bool reaches_limit(const FactsTable& table, Mode mode) {
   });
 }
 
+/// In the same round everywhere: by the step clock, by the wish of any device, and before anybody goes.
+bool wants_checkpoint(const FactsTable& table, const PolicyConfig& config, const RoundPlan& plan) {
+  if (plan.stop || !plan.leaving.empty()) return true;
+  if (plan.mode != Mode::gradients && plan.mode != Mode::parameters) return false;
+  const std::uint64_t step = table.facts[0].step + 1;
+  return any_flag(table, flag_checkpoint) ||
+         (config.checkpoint_rounds > 0 && step % config.checkpoint_rounds == 0);
+}
+
 /// Gather takes two phases and sends (N - 1) payloads, sum takes more phases and sends about 2 (N - 1) / N.
 /// Below a quarter of a MiB saved, the phases cost more than the bytes.
 Reduction fitting_reduction(std::size_t world, std::uint64_t payload) {
@@ -107,6 +116,7 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Policy
     plan.mode = Mode::parameters;  // replicas differ
   back_off(config, state, plan);
   plan.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.mode);
+  plan.checkpoint = wants_checkpoint(table, config, plan);
   ++state.round;
   state.last = plan;
   return plan;
@@ -135,7 +145,7 @@ std::uint64_t hash_of(const RoundPlan& plan) {
   h.add(std::as_bytes(std::span(plan.next_rows)));
   h.add_value(plan.next_wait.count());
   h.add(std::as_bytes(std::span(plan.next_moves)));
-  const bool bits[] = {plan.next_whole, plan.rest, plan.freeze, plan.stop};
+  const bool bits[] = {plan.next_whole, plan.rest, plan.freeze, plan.stop, plan.checkpoint};
   h.add(std::as_bytes(std::span(bits)));
   h.add(std::as_bytes(std::span(plan.leaving)));
   return h.finish().low;

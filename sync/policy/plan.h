@@ -51,6 +51,7 @@ struct RoundPlan {
   bool rest = false;        ///< nothing is expected: enter on own rows, on a peer's entry, or after next_wait
   std::vector<Move> next_moves;
   bool freeze = false;                 ///< slow knobs stay where they are (profiling)
+  bool checkpoint = false;             ///< everyone saves the agreed state as this round leaves it
   bool stop = false;                   ///< everyone ends after this round, exit 0
   std::vector<std::uint32_t> leaving;  ///< ranks that end after this round
   std::string why;                     ///< one phrase for people and the decision log
@@ -70,6 +71,7 @@ struct PolicyConfig {
   std::optional<Reduction> reduction =
       Reduction::gather;                 ///< none: whichever fits the group (sync.reduction auto)
   std::uint64_t contribution_bytes = 0;  ///< (P + B) * bytes per number
+  std::uint64_t checkpoint_rounds = 0;   ///< applied rounds from one checkpoint to the next; 0 = by wish only
 };
 
 /// What the law may remember: only what came out of earlier plans and is equal everywhere.

@@ -16,7 +16,7 @@ inline int run_planted(ThreadedParts parts, bool gloo, const char* batch_policy 
   runtime::LoadedConfig job = linear_job(2);
   job.config.batch.tick = std::chrono::milliseconds(10);
   job.config.batch.policy = batch_policy;
-  ThreadedGroup group(job, {.rounds = 40}, std::move(parts));
+  ThreadedGroup group(job, {.rounds = 200}, std::move(parts));
   return group.run(std::chrono::seconds(60)) ? 0 : 1;
 }
 

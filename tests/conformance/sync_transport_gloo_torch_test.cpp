@@ -1,4 +1,5 @@
 #include "sync/collective/gloo_transport.h"
+#include "tests/conformance/state_suite.h"
 #include "tests/conformance/transport_suite.h"
 
 namespace {
@@ -30,4 +31,5 @@ class GlooNet {
 
 namespace rivulet::testing {
 RIVULET_TRANSPORT_SUITE(GlooNet);
-}
+RIVULET_STATE_SUITE(GlooNet);
+}  // namespace rivulet::testing

@@ -1,4 +1,5 @@
 #include "sync/collective/memory_transport.h"
+#include "tests/conformance/state_suite.h"
 #include "tests/conformance/transport_suite.h"
 
 namespace {
@@ -25,4 +26,5 @@ class MemoryNet {
 
 namespace rivulet::testing {
 RIVULET_TRANSPORT_SUITE(MemoryNet);
-}
+RIVULET_STATE_SUITE(MemoryNet);
+}  // namespace rivulet::testing

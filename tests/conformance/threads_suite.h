@@ -19,7 +19,7 @@ inline void check_threads_train(std::uint32_t devices, ThreadedParts parts) {
     runtime::Node& node = group.node(i);
     const auto& error = node.worker().ending().error;
     REQUIRE_MESSAGE(!error, error->message);
-    CHECK(node.state().step == 100);
+    CHECK(node.state().stamp.step == 100);
     CHECK(node.status().rows_trained.load() > 0);
     CHECK((node.status().digests_compared.load() > 0) == (devices > 1));  // one alone compares with nobody
     const auto own = runtime::digest_of(node.state(), node.device());

@@ -82,7 +82,7 @@ Outcome outcome_of(runtime::Node& node) {
   Outcome out;
   const auto digest = runtime::digest_of(node.state(), node.device());
   if (digest) std::strncpy(out.digest, digest.value().hex().c_str(), 32);
-  out.steps = node.state().step;
+  out.steps = node.state().stamp.step;
   out.rows = node.state().rows;
   if (const auto& error = node.worker().ending().error)
     std::strncpy(out.error, error->message.c_str(), sizeof out.error - 1);

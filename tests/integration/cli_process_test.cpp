@@ -328,6 +328,24 @@ TEST_CASE("Run: a result that cannot be written is a failure that names it") {
   CHECK(contains(out.errors, "final.state"));
 }
 
+TEST_CASE("Run: started again it goes on from its checkpoint, and limits count from there") {
+  const TempDir folder;
+  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto train = [&] {
+    const auto out = rivulet_run({"run", "--config", config, "--set", "source.type=synthetic", "--set",
+                                  "model.name=linear", "--devices", "1", "--http", "off", "--data-dir",
+                                  folder.path().string(), "--stop-after", "rounds=7", "--json"},
+                                 30s);
+    INFO(out.errors);
+    REQUIRE(out.status.code == 0);
+    return nlohmann::json::parse(last_line(out.output))["rounds"].get<int>();
+  };
+  CHECK(train() == 7);
+  CHECK(train() == 14);
+  std::filesystem::remove_all(folder.path() / "checkpoints");
+  CHECK(train() == 7);
+}
+
 TEST_CASE("Run: a model that diverges is said to, once, not only counted") {
   const TempDir folder;
   const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");

@@ -45,7 +45,7 @@ std::unique_ptr<runtime::SimulatedGroup> flip_a_bit(std::uint32_t devices, std::
   job.config.sync.digest_every = every;
   auto group = build_group(job, even(devices));
   auto& node = group->node(victim);
-  group->run_until([&] { return node.state().step >= step; });
+  group->run_until([&] { return node.state().stamp.step >= step; });
   flip(node.state(), where, bit);
   group->run_until([] { return false; });
   return group;
@@ -61,8 +61,8 @@ void check_caught(runtime::SimulatedGroup& group, std::uint32_t every, std::size
     CHECK(error->code == ErrorCode::diverged);
     if (group.size() >= 3) CHECK(error->message.find(" " + id + " holds ") != std::string::npos);
     // The round that carries the first digest after the flip is not applied: with K = 1 none is any more.
-    CHECK(group.node(i).state().step >= step);
-    CHECK(group.node(i).state().step <= step + every - 1);
+    CHECK(group.node(i).state().stamp.step >= step);
+    CHECK(group.node(i).state().stamp.step <= step + every - 1);
   }
   const auto s = group.summary();
   CHECK_FALSE(s.parameters_equal);
@@ -109,7 +109,7 @@ TEST_CASE("Digest: a bit that flips while nobody has rows is caught before the n
   auto group = build_group(linear_job(3), options);
   group->run_until([&] { return group->seconds() >= 6; });
   auto& state = group->node(1).state();
-  const std::uint64_t step = state.step;
+  const std::uint64_t step = state.stamp.step;
   REQUIRE(step > 5);
   state.model.parameters().host_bytes()[3] ^= std::byte{4};
   group->run_until([] { return false; });
@@ -126,7 +126,7 @@ TEST_CASE("Digest: two devices cannot say who is wrong, but they stop") {
 
 TEST_CASE("Digest: devices that are leaving anyway still say that they differ") {
   auto group = build_group(linear_job(3), even(3));
-  group->run_until([&] { return group->node(0).state().step >= 5; });
+  group->run_until([&] { return group->node(0).state().stamp.step >= 5; });
   flip(group->node(1).state(), Where::parameters, 9);
   for (std::size_t i = 0; i < 3; ++i) group->ask_to_leave(i);
   group->run_until([] { return false; });

@@ -121,7 +121,7 @@ TEST_CASE(
   CHECK(still.devices[0].digest == quiet.devices[0].digest);
   CHECK(rounds.size() - rounds_at_12 <= 20);  // one per second
   CHECK(rounds.size() - rounds_at_12 >= 16);  // but the group is alive
-  group->run_until([&] { return group->node(0).state().step > still.rounds; });
+  group->run_until([&] { return group->node(0).state().stamp.step > still.rounds; });
   CHECK(group->seconds() <= 30.05 + 0.2 + 0.02);
 }
 

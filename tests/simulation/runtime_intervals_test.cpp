@@ -34,22 +34,26 @@ void check_refused(runtime::SimulatedGroup& group, const std::string& why, std::
     REQUIRE(error);
     INFO(error->message);
     CHECK((error->code == ErrorCode::protocol || error->code == ErrorCode::peer_lost));
-    CHECK(group.node(i).state().step == steps);
+    CHECK(group.node(i).state().stamp.step == steps);
   }
-  const auto& first = group.node(0).worker().ending().error;
-  CHECK(first->code == ErrorCode::protocol);
-  CHECK(first->message.find("device-02") != std::string::npos);
-  CHECK(first->message.find(why) != std::string::npos);
+  bool said = false;  // by one at least: who was quicker is only gone for the others
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const auto& error = group.node(i).worker().ending().error;
+    said = said ||
+           (error->code == ErrorCode::protocol && error->message.find("device-02") != std::string::npos &&
+            error->message.find(why) != std::string::npos);
+  }
+  CHECK(said);
   CHECK(group.summary().parameters_equal);
 }
 
 }  // namespace
 
-TEST_CASE("Intervals: rows of a partition that is another device's are refused by its owner") {
+TEST_CASE("Intervals: rows of a partition that is another device's are refused") {
   const auto group = group_with([](const runtime::Config& config, const Clock& clock) {
     return linear_source(config, 0, 4000, clock);  // partition 0, which device 0 has, too
   });
-  check_refused(*group, "belong to this device", 0);
+  check_refused(*group, "announced twice", 0);  // its owner has rows of it in the same round
 }
 
 TEST_CASE("Intervals: rows that were announced before are refused by everybody") {

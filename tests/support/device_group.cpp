@@ -69,6 +69,8 @@ void DeviceGroup::start_on(int partition, int device, const std::vector<std::str
                                         "127.0.0.1:" + std::to_string(member.http_port),
                                         "--set",
                                         "log.format=logfmt",
+                                        "--set",
+                                        "sync.on_peer_loss=" + options_.on_peer_loss,
                                         "--json"};
   arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
   arguments.insert(arguments.end(), more.begin(), more.end());

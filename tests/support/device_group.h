@@ -21,6 +21,7 @@ struct DeviceGroupOptions {
   int devices = 3;
   std::string brokers;  ///< empty: an embedded broker of its own
   std::string topic = "mnist";
+  std::string on_peer_loss = "exit";
   std::vector<std::string> arguments;  ///< of every `rivulet run`, after ours
 };
 

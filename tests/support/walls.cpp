@@ -25,7 +25,7 @@ std::unique_ptr<stream::RecordSource> source_for(const WallsRun& run, std::size_
 void take(GroupOutcome& out, runtime::Node& node) {
   const auto digest = runtime::digest_of(node.state(), node.device());
   out.digests.push_back(digest ? digest.value().hex() : digest.error().message);
-  out.steps.push_back(node.state().step);
+  out.steps.push_back(node.state().stamp.step);
   out.group_rows.push_back(node.state().rows);
   out.rows_trained.push_back(node.status().rows_trained.load());
   out.rows_consumed.push_back(node.status().rows_consumed.load());

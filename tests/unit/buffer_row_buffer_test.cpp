@@ -21,11 +21,14 @@ float feature_of(std::int64_t row, std::size_t column) {
   return static_cast<float>((row * 7 + static_cast<std::int64_t>(column)) % 65536);
 }
 
+std::uint32_t generation_of_rows = 0;
+
 RowTag tag_of(std::int64_t row) {
   RowTag tag;
   tag.position = {{0, 0}, {row, 0}};
   tag.next = {row + 1, 0};
   tag.timestamp_ms = row * 10;
+  tag.generation = generation_of_rows;
   return tag;
 }
 
@@ -189,6 +192,37 @@ TEST_CASE("Buffer: rows put back are the oldest again, in their order") {
   std::vector<SlotIndex> all;
   CHECK(buffer.take(16, all) == 10);
   CHECK(offsets(buffer, all) == range(0, 10));
+}
+
+TEST_CASE("Buffer: what is discarded is free again, the others keep their order") {
+  RowBuffer buffer(10, shape);
+  write_rows(buffer, 0, 10);
+  std::vector<SlotIndex> slots;
+  buffer.take(3, slots);
+  buffer.put_back(slots);
+  slots.clear();
+  CHECK(buffer.discard([](const RowTag& tag) { return tag.position.at.offset % 2 == 0; }) == 5);
+  CHECK(buffer.waiting() == 5);
+  CHECK(buffer.free_rows() == 5);
+  REQUIRE(buffer.take(10, slots) == 5);
+  CHECK(offsets(buffer, slots) == std::vector<std::int64_t>{1, 3, 5, 7, 9});
+}
+
+TEST_CASE("Buffer: rows of a forgotten generation never come out, those on their way included") {
+  RowBuffer buffer(20, shape);
+  write_rows(buffer, 0, 4);
+  buffer.forget_before(1);
+  CHECK(buffer.waiting() == 0);
+  write_rows(buffer, 4, 8);  // read before the reader heard of it
+  generation_of_rows = 1;
+  write_rows(buffer, 8, 12);
+  generation_of_rows = 0;
+  CHECK(buffer.waiting() == 8);
+  std::vector<SlotIndex> slots;
+  REQUIRE(buffer.take(3, slots) == 3);
+  CHECK(offsets(buffer, slots) == range(8, 11));
+  CHECK(buffer.take(20, slots) == 1);
+  CHECK(buffer.free_rows() == 16);
 }
 
 TEST_CASE("Buffer: slots are used again after release, in any number of rounds") {

@@ -48,8 +48,8 @@ struct Bench {
     reading.format = config.format;
     reading.stop_on_bad_row = stop_on_bad_row;
     ingest = std::make_unique<runtime::Ingest>(
-        reading,
-        runtime::Ingest::Parts{clock, *source, *decoder, *rows, *commits, status, metrics, *log, wake});
+        reading, runtime::Ingest::Parts{clock, *source, *decoder, *rows, *commits, rewinds, status, metrics,
+                                        *log, wake});
   }
   [[nodiscard]] std::uint64_t dropped(DropReason reason) const {
     return status.rows_dropped[static_cast<std::size_t>(reason)].load();
@@ -63,6 +63,7 @@ struct Bench {
   std::unique_ptr<stream::Decoder> decoder;
   std::unique_ptr<buffer::RowBuffer> rows;
   std::unique_ptr<runtime::CommitBoard> commits;
+  runtime::RewindBoard rewinds;
   runtime::NodeStatus status;
   NullMetrics metrics;
   std::unique_ptr<runtime::Logger> log = runtime::make_null_logger();
@@ -191,8 +192,8 @@ TEST_CASE(
   const auto metrics = runtime::make_prometheus_sink();
   runtime::IngestConfig reading;
   reading.format = "raw";
-  runtime::Ingest ingest(
-      reading, {b.clock, source, *b.decoder, *b.rows, *b.commits, b.status, *metrics, *b.log, b.wake});
+  runtime::Ingest ingest(reading, {b.clock, source, *b.decoder, *b.rows, *b.commits, b.rewinds, b.status,
+                                   *metrics, *b.log, b.wake});
   for (int i = 0; i < 5; ++i) {
     static_cast<void>(ingest.step());
     b.clock.advance_to(b.clock.now() + std::chrono::seconds(1));
@@ -220,4 +221,38 @@ TEST_CASE("Ingest: the worker is woken by rows, not by silence") {
   CHECK(after_rows >= 1);
   b.steps(5);
   CHECK(b.wake.calls == after_rows);
+}
+
+TEST_CASE(
+    "Ingest: sent back, it reads again from there, from the middle of a record, and tells the rows apart") {
+  Bench b(raw(), {floats({0, 0, 0, 1, 1, 1, 2, 2, 2}), floats({0, 3, 3}), floats({1, 4, 4, 9, 0, 0, 2, 5, 5}),
+                  floats({1, 6, 6})});
+  b.steps(5);
+  CHECK(b.rows->waiting() == 7);
+  CHECK(b.dropped(DropReason::bad_label) == 1);
+  const auto generation = b.rewinds.ask({{{0, 0}, {0, 2}}});
+  b.rows->forget_before(generation);
+  CHECK(b.rows->waiting() == 0);
+  b.steps(5);
+  std::vector<buffer::SlotIndex> slots;
+  REQUIRE(b.rows->take(100, slots) == 5);
+  const RowCursor expected[] = {{0, 2}, {1, 0}, {2, 0}, {2, 2}, {3, 0}};
+  for (std::size_t i = 0; i < 5; ++i) {
+    CHECK(b.rows->tag(slots[i]).position.at == expected[i]);
+    CHECK(b.rows->tag(slots[i]).generation == generation);
+  }
+  CHECK(b.rows->tag(slots[0]).next == RowCursor{1, 0});
+  CHECK(b.rows->tag(slots[3]).dropped_before == 1);
+}
+
+TEST_CASE("Ingest: rows dropped before the place it is sent to are not counted again") {
+  Bench b(raw(), {floats({9, 0, 0, 9, 0, 0, 1, 1, 1})});
+  const auto generation = b.rewinds.ask({{{0, 0}, {0, 1}}});
+  b.rows->forget_before(generation);
+  b.steps(3);
+  CHECK(b.dropped(DropReason::bad_label) == 1);
+  std::vector<buffer::SlotIndex> slots;
+  REQUIRE(b.rows->take(100, slots) == 1);
+  CHECK(b.rows->tag(slots[0]).position.at == RowCursor{0, 2});
+  CHECK(b.rows->tag(slots[0]).dropped_before == 1);
 }

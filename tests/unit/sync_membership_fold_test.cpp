@@ -30,8 +30,13 @@ struct Script {
     hello.partitions = {"t:" + device};
     return put(hello);
   }
-  std::int64_t ready(const std::string& device, std::int64_t session, std::uint64_t view = 1) {
-    return put(Ready{device, session, view, 0, 0, "", ""});
+  std::int64_t ready(const std::string& device, std::int64_t session, std::uint64_t view = 1,
+                     Stamp stamp = {}, const std::string& digest = "") {
+    return put(Ready{device, session, view, stamp, digest, ""});
+  }
+  std::int64_t saved(const std::string& device, std::int64_t session, std::uint64_t view, Stamp stamp,
+                     const std::string& digest = "d") {
+    return put(Saved{device, session, view, stamp, digest, "file"});
   }
   std::int64_t close(const std::string& device, std::int64_t session, std::uint64_t view = 1) {
     return put(Close{device, session, view});
@@ -225,4 +230,106 @@ TEST_CASE("Fold: random records keep one token per view, tokens rise, members ar
     }
   }
   CHECK(views > 500);
+}
+
+TEST_CASE("Fold: a view starts from the best stamp among the READYs, and says who holds it") {
+  Script s;
+  const auto a = s.hello("a", 3);
+  const auto b = s.hello("b", 3);
+  const auto c = s.hello("c", 3);
+  const auto form = [&](std::uint64_t view, Stamp of_a, Stamp of_b, Stamp of_c) {
+    s.ready("a", a, view, of_a, "d" + text_of(of_a));
+    s.ready("b", b, view, of_b, "d" + text_of(of_b));
+    s.ready("c", c, view, of_c, "d" + text_of(of_c));
+    s.close("a", a, view);
+    REQUIRE(s.fold.view.number == view);
+  };
+  form(1, {}, {}, {});
+  CHECK(s.fold.view.target == Stamp{0, 0});
+  CHECK(s.fold.view.holders == std::vector<std::string>{"a", "b", "c"});
+  form(2, {1, 7}, {1, 8}, {0, 0});  // one survivor has applied the last round, the other has not
+  CHECK(s.fold.view.target == Stamp{1, 8});
+  CHECK(s.fold.view.digest == "d1.8");
+  CHECK(s.fold.view.holders == std::vector<std::string>{"b"});
+  form(3, {2, 9}, {1, 20}, {2, 9});  // a later lineage wins over more steps
+  CHECK(s.fold.view.target == Stamp{2, 9});
+  CHECK(s.fold.view.holders == std::vector<std::string>{"a", "c"});
+}
+
+TEST_CASE("Fold: equal stamps with unequal digests cannot be; what most hold is taken then") {
+  Script s;
+  const auto a = s.hello("a", 3);
+  const auto b = s.hello("b", 3);
+  const auto c = s.hello("c", 3);
+  s.ready("a", a, 1, {}, "flipped");
+  s.ready("b", b, 1, {}, "right");
+  s.ready("c", c, 1, {}, "right");
+  s.close("c", c, 1);
+  CHECK(s.fold.view.digest == "right");
+  CHECK(s.fold.view.holders == std::vector<std::string>{"b", "c"});
+}
+
+TEST_CASE("Fold: a state is committed once enough members of the current view have saved it") {
+  Script s;
+  const auto a = s.hello("a", 3);
+  const auto b = s.hello("b", 3);
+  const auto c = s.hello("c", 3);
+  const auto form = [&](std::uint64_t view, Stamp stamp) {
+    s.ready("a", a, view, stamp);
+    s.ready("b", b, view, stamp);
+    s.ready("c", c, view, stamp);
+    s.close("a", a, view);
+    REQUIRE(s.fold.view.number == view);
+  };
+  form(1, {});
+  s.saved("a", a, 1, {1, 500});
+  CHECK(s.fold.committed.stamp == Stamp{});
+  s.saved("a", a, 1, {1, 500});           // the same disk again
+  s.saved("b", b, 1, {1, 500}, "other");  // another state
+  s.saved("b", b, 1, {0, 500});           // of a view that is over
+  s.saved("b", b + 1, 1, {1, 500});       // of a session that never was
+  CHECK(s.fold.committed.stamp == Stamp{});
+  CHECK(s.fold.ignored == 3);
+  s.saved("a", a, 1, {1, 1000});  // the next one overtakes
+  s.saved("c", c, 1, {1, 500});
+  CHECK(s.fold.committed == Committed{{1, 500}, "d"});
+  s.saved("b", b, 1, {1, 1000});
+  CHECK(s.fold.committed == Committed{{1, 1000}, "d"});
+  CHECK(s.fold.saved.empty());
+  s.saved("a", a, 1, {1, 900});  // never back
+  s.saved("b", b, 1, {1, 900});
+  CHECK(s.fold.committed.stamp == Stamp{1, 1000});
+  s.saved("a", a, 1, {1, 1500});
+  form(2, {1, 1500});
+  s.saved("b", b, 1, {1, 1500});  // said too late: what half the disks have of an older view is not committed
+  s.saved("b", b, 2, {1, 1500});
+  CHECK(s.fold.committed.stamp == Stamp{1, 1000});
+}
+
+TEST_CASE("Fold: no view forms without the state that was committed") {
+  Script s;
+  auto a = s.hello("a");
+  auto b = s.hello("b");
+  s.ready("a", a);
+  s.ready("b", b);
+  s.close("a", a);
+  s.saved("a", a, 1, {1, 40});
+  s.saved("b", b, 1, {1, 40});
+  CHECK(s.fold.committed.stamp == Stamp{1, 40});
+  a = s.hello("a");  // both disks are lost
+  b = s.hello("b");
+  s.ready("a", a, 2);
+  s.ready("b", b, 2);
+  CHECK(why_not_closable(s.fold, 2) ==
+        "the state that the group has saved (1.40) is on none of the devices that are ready: start one that "
+        "has it, or "
+        "delete the control topic to start over");
+  const auto ignored = s.fold.ignored;
+  s.close("a", a, 2);
+  CHECK(s.fold.ignored == ignored + 1);
+  CHECK(s.fold.view.number == 1);
+  s.ready("b", b, 2, {1, 41});  // one disk came back, and is ahead of what was committed
+  CHECK(why_not_closable(s.fold, 2).empty());
+  s.close("a", a, 2);
+  CHECK(s.fold.view.target == Stamp{1, 41});
 }

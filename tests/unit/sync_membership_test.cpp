@@ -488,3 +488,43 @@ TEST_CASE("Membership: the address book may be used by another thread while the 
   connecting.join();
   CHECK(seen == 50);
 }
+
+TEST_CASE("Membership: a view starts from the best state that its members hold, and names its holders") {
+  Group group;
+  group.start("a", 2);
+  group.start("b", 2);
+  for (auto& entry : group.nodes) entry.second.membership->hold_state({}, "d0");
+  group.run(2s);
+  REQUIRE(group.formed({"a", "b"}));
+  CHECK(group.nodes.at("a").view->holders == std::vector<std::uint32_t>{0, 1});
+  group.nodes.at("b").membership->hold_state({1, 5}, "d5");  // b has applied a round that a has not
+  group.nodes.at("a").membership->hold_state({1, 4}, "d4");
+  for (auto& entry : group.nodes) entry.second.membership->leave_view("lost");
+  group.run(3s);
+  for (auto& entry : group.nodes) {
+    REQUIRE(entry.second.view);
+    CHECK(entry.second.view->number == 2);
+    CHECK(entry.second.view->target == Stamp{1, 5});
+    CHECK(entry.second.view->digest == "d5");
+    CHECK(entry.second.view->holders == std::vector<std::uint32_t>{1});
+  }
+  for (auto& entry : group.nodes) CHECK(entry.second.membership->say_saved({2, 6}, "d6", "file"));
+  group.run(1s);
+  for (auto& entry : group.nodes) CHECK(entry.second.membership->fold().committed == Committed{{2, 6}, "d6"});
+}
+
+TEST_CASE("Membership: a state of another run is refused at once, with what to do") {
+  Group group;
+  group.start("a", 2);
+  group.start("b", 2);
+  group.nodes.at("a").membership->hold_state({3, 500}, "d");
+  group.run(1s);
+  const auto& error = group.nodes.at("a").error;
+  REQUIRE(error);
+  CHECK(error->code == ErrorCode::invalid_config);
+  CHECK(error->message ==
+        "the saved state 3.500 of a is of another run: the control topic of job mnist knows 0 views. To "
+        "start over, "
+        "empty the folder checkpoints in its device.data_dir");
+  CHECK_FALSE(group.nodes.at("b").error);
+}

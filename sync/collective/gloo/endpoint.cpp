@@ -138,6 +138,7 @@ void GlooEndpoint::forget_finished() {
 void GlooEndpoint::chunk_done(Operation& op, std::size_t bytes) {
   (op.sending ? bytes_sent_ : bytes_received_) += bytes;
   last_progress_ns_ = clock_.now().time_since_epoch().count();
+  if (!op.sending) peers_[op.peer].heard_ns = last_progress_ns_.load();
   if (op.chunks_left.fetch_sub(1) != 1) return;
   if (op.lane == Lane::bye && !op.sending) peers_[op.peer].said_bye = true;
   if (op.phase.exchange(Operation::over) == Operation::counted) {

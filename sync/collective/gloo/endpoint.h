@@ -27,6 +27,7 @@ namespace rivulet::sync::gloo_door {
 /// What the threads know of one peer.
 struct Peer {
   std::atomic<std::uint32_t> waiting{0};  ///< operations with it that count for the deadline
+  std::atomic<std::int64_t> heard_ns{0};  ///< when its last byte came
   std::atomic<bool> said_bye{false};
   std::atomic<bool> broken{false};  ///< a waiter or a post ran into its closed connection
   // comm thread
@@ -74,8 +75,9 @@ class GlooEndpoint final : public Transport, public ChunkSink {
   void look();
   void look_at_peer(std::uint32_t peer);
   void look_at_deadline();
+  void give_up_on(std::uint32_t peer);
   void fail(Error error, int rank);
-  std::optional<Waiter::Oldest> oldest_waiting();
+  std::optional<std::uint32_t> quietest();
   void take_down();
 
   [[nodiscard]] Duration silence() const {

@@ -66,6 +66,10 @@ void GlooEndpoint::look_at_peer(std::uint32_t index) {
   Peer& peer = peers_[index];
   const Pulse pulse = group_->pulse(index);
   if (pulse.told && pulse.told->rank == rank()) {
+    // Taken for lost by who waits for this device, while this one waits for somebody else: that one is named.
+    const auto quiet =
+        waiting_ > 0 && silence() >= config_.transport.progress_deadline / 2 ? quietest() : std::nullopt;
+    if (quiet && *quiet != index) return give_up_on(*quiet);
     return fail({ErrorCode::peer_lost, rank_name(view_, index) + " gave this device up as lost"},
                 static_cast<int>(index));
   }
@@ -95,22 +99,25 @@ void GlooEndpoint::look_at_peer(std::uint32_t index) {
 void GlooEndpoint::look_at_deadline() {
   const Duration deadline = config_.transport.progress_deadline;
   if (waiting_ == 0 || silence() < deadline) return;
-  const auto oldest = oldest_waiting();
-  if (!oldest) return;
-  const std::string seconds = std::to_string(to_seconds(deadline));
-  fail({ErrorCode::timed_out, "no byte for " + seconds.substr(0, seconds.find('.') + 2) +
-                                  " s while waiting for " + rank_name(view_, oldest->peer)},
-       static_cast<int>(oldest->peer));
+  if (const auto quiet = quietest()) give_up_on(*quiet);
 }
 
-std::optional<Waiter::Oldest> GlooEndpoint::oldest_waiting() {
-  const std::lock_guard lock(post_mutex_);
-  std::optional<Waiter::Oldest> oldest;
-  for (const auto& [key, waiter] : waiters_) {
-    const auto candidate = waiter->oldest();
-    if (candidate && (!oldest || candidate->id < oldest->id)) oldest = candidate;
+void GlooEndpoint::give_up_on(std::uint32_t peer) {
+  const std::string seconds = std::to_string(to_seconds(silence()));
+  fail({ErrorCode::timed_out, "no byte for " + seconds.substr(0, seconds.find('.') + 2) +
+                                  " s while waiting for " + rank_name(view_, peer)},
+       static_cast<int>(peer));
+}
+
+/// Of the peers that are waited for, the one that was heard last the longest ago: the others may only be
+/// waiting for it, too.
+std::optional<std::uint32_t> GlooEndpoint::quietest() {
+  std::optional<std::uint32_t> quiet;
+  for (std::uint32_t peer = 0; peer < world(); ++peer) {
+    if (peers_[peer].waiting == 0) continue;
+    if (!quiet || peers_[peer].heard_ns < peers_[*quiet].heard_ns) quiet = peer;
   }
-  return oldest;
+  return quiet;
 }
 
 /// Final. The owner sees it when nothing touches its buffers any more; the others learn it from the last

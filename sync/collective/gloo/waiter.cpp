@@ -35,19 +35,6 @@ void Waiter::stop() {
   channels_.clear();
 }
 
-std::optional<Waiter::Oldest> Waiter::oldest() const {
-  const std::lock_guard lock(mutex_);
-  std::optional<Oldest> oldest;
-  for (const auto& [channel, chunks] : channels_) {
-    for (const Chunk& chunk : chunks) {
-      const Operation& op = *chunk.operation;
-      if (op.phase != Operation::counted || (oldest && oldest->id < op.id)) continue;
-      oldest = Oldest{op.id, op.peer};
-    }
-  }
-  return oldest;
-}
-
 /// The channel it was at, or the one after it in a circle.
 std::deque<Chunk>& Waiter::next_channel() {
   auto it = channels_.lower_bound(channel_);

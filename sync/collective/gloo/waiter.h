@@ -58,12 +58,6 @@ class Waiter {
   void look_elsewhere();
   /// Ends the thread and drops everything that was posted.
   void stop();
-  /// The operation that has been waited for longest, of those that count.
-  struct Oldest {
-    std::uint64_t id = 0;
-    std::uint32_t peer = 0;
-  };
-  [[nodiscard]] std::optional<Oldest> oldest() const;
 
  private:
   void run();

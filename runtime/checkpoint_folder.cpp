@@ -1,0 +1,84 @@
+#include "runtime/checkpoint_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "runtime/whole_file.h"
+
+namespace rivulet::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* suffix = ".ckpt";
+constexpr std::size_t head_bytes = 64;
+
+Result<StateHead> head_of(const fs::path& file) {
+  std::array<char, head_bytes> bytes{};
+  std::ifstream in(file, std::ios::binary);
+  in.read(bytes.data(), bytes.size());
+  return decode_state_head(std::as_bytes(std::span(bytes)).first(static_cast<std::size_t>(in.gcount())));
+}
+
+}  // namespace
+
+std::vector<CheckpointEntry> CheckpointFolder::list(std::vector<std::string>& complaints) const {
+  std::vector<CheckpointEntry> all;
+  std::error_code error;
+  for (const auto& file : fs::directory_iterator(path_, error)) {
+    if (file.path().extension() != suffix) continue;
+    if (const auto head = head_of(file.path()); head)
+      all.push_back({file.path().string(), head.value().stamp, head.value().digest, head.value().bytes});
+    else
+      complaints.push_back(fmt::format("{}: {}", file.path().string(), head.error().message));
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.stamp > b.stamp; });
+  return all;
+}
+
+std::optional<DecodedState> CheckpointFolder::newest(const Expected& expected,
+                                                     std::vector<std::string>& complaints) const {
+  for (const auto& entry : list(complaints)) {
+    const auto file = read_whole_file(entry.path, state_image_max(expected.layout));
+    if (!file) {
+      complaints.push_back(file.error().message);
+      continue;
+    }
+    auto decoded = decode_state(file.value(), expected);
+    if (!decoded) {
+      complaints.push_back(fmt::format("{}: {}", entry.path, decoded.error().message));
+      continue;
+    }
+    const auto digest = digest_of(decoded.value().state, expected.device);
+    if (digest && digest.value() == decoded.value().digest) return std::move(decoded).value();
+    complaints.push_back(fmt::format("{}: its numbers are not those that its digest is of", entry.path));
+  }
+  return std::nullopt;
+}
+
+Result<CheckpointFolder::Written> CheckpointFolder::write(const std::string& model, const AgreedState& state,
+                                                          const Digest& digest) {
+  std::error_code error;
+  fs::create_directories(path_, error);
+  if (error) return Error{ErrorCode::io, fmt::format("cannot make {}: {}", path_, error.message())};
+  const auto image = encode_state(model, state, digest);
+  const auto path = (fs::path(path_) / (text_of(state.stamp) + suffix)).string();
+  if (auto written = write_whole_file(path, image); !written) return written.error();
+  return Written{hex_of(sha256_of(image)), image.size()};
+}
+
+void CheckpointFolder::prune(std::size_t keep, const Stamp& committed) {
+  std::vector<std::string> complaints;
+  const auto all = list(complaints);
+  const auto last = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.stamp <= committed; });
+  const auto needed = last == all.end() ? all.size() : static_cast<std::size_t>(last - all.begin()) + 1;
+  std::error_code error;
+  for (std::size_t i = std::max(keep, needed); i < all.size(); ++i) fs::remove(all[i].path, error);
+}
+
+}  // namespace rivulet::runtime

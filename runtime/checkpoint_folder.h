@@ -1,0 +1,44 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "runtime/state_image.h"
+
+namespace rivulet::runtime {
+
+/// A file that says it is a checkpoint.
+struct CheckpointEntry {
+  std::string path;
+  Stamp stamp;
+  Digest digest;
+  std::uint64_t bytes = 0;
+};
+
+/// The checkpoints of one device: images of agreed states in one folder, named by stamp. Any single one
+/// restarts the whole group. Owner: the checkpoint thread, and main before it starts.
+class CheckpointFolder {
+ public:
+  explicit CheckpointFolder(std::string path) : path_(std::move(path)) {}
+
+  /// Newest first. Files whose head cannot be read are left out and described in `complaints`.
+  [[nodiscard]] std::vector<CheckpointEntry> list(std::vector<std::string>& complaints) const;
+  /// The newest that is whole and of this model; its numbers must have the digest that it claims. Those that
+  /// are not are described in `complaints` and passed over.
+  [[nodiscard]] std::optional<DecodedState> newest(const Expected& expected,
+                                                   std::vector<std::string>& complaints) const;
+  struct Written {
+    std::string hash;  ///< SHA-256 of the file, as text
+    std::size_t bytes = 0;
+  };
+  /// On the disk when it returns, or not at all. Errors: io.
+  Result<Written> write(const std::string& model, const AgreedState& state, const Digest& digest);
+  /// Deletes what is older than both the `keep` newest and the newest that is not newer than `committed`.
+  void prune(std::size_t keep, const Stamp& committed);
+
+ private:
+  std::string path_;
+};
+
+}  // namespace rivulet::runtime

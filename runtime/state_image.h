@@ -1,0 +1,49 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/digest.h"
+#include "core/result.h"
+#include "core/sha256.h"
+#include "devices/device.h"
+#include "runtime/agreed_state.h"
+
+namespace rivulet::runtime {
+
+inline constexpr std::uint32_t state_image_version = 2;
+
+/// An agreed state as bytes, on disk and between devices: a 64-byte head (version, sections, length, stamp,
+/// digest, checksum), sections with length and checksum each, SHA-256 over all of it. The layout is a table
+/// in state_image.cpp. `digest` is the state's own.
+std::vector<std::byte> encode_state(const std::string& model, const AgreedState& state, const Digest& digest);
+
+/// What decode_state() expects: shapes come from the local model, never from the bytes.
+struct Expected {
+  const std::string& model;
+  const devices::ModelLayout& layout;
+  devices::Device& device;
+};
+struct DecodedState {
+  AgreedState state;
+  Digest digest;  ///< as written; digest_of(state) is the proof
+  Sha256 hash{};  ///< of the whole image
+};
+/// Takes nothing on trust: lengths are checked before anything is allocated, checksums before anything is
+/// used. Errors: bad_record (says what is wrong).
+Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expected& expected);
+
+/// No image of this model is longer. Pure.
+std::size_t state_image_max(const devices::ModelLayout& layout);
+
+/// What the head says, for lists of files; the rest of the bytes may be missing. Errors: bad_record.
+struct StateHead {
+  Stamp stamp;
+  Digest digest;
+  std::uint64_t bytes = 0;
+};
+Result<StateHead> decode_state_head(std::span<const std::byte> bytes);
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,265 @@
+#include <algorithm>
+
+#include "runtime/state_image.h"
+#include "runtime/worker.h"
+#include "runtime/worker_meters.h"
+
+// How a worker gets into a view and out of it: forming, connecting, adopting, parting, and what a lost view
+// leaves.
+namespace rivulet::runtime {
+namespace {
+
+constexpr Duration forming_step = std::chrono::milliseconds(20);
+constexpr Duration forming_pause_first = std::chrono::milliseconds(100);
+constexpr Duration forming_pause_last = std::chrono::seconds(2);
+constexpr Duration commit_patience = std::chrono::seconds(3);
+constexpr Duration say_again_after = std::chrono::seconds(30);
+// The slowest link that a state must get over.
+constexpr double slowest_bytes_per_s = 0.5e6 / 8;
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& w : words) text += (text.empty() ? "" : ", ") + w;
+  return text;
+}
+
+}  // namespace
+
+Turn Worker::form() {
+  const TimePoint now = parts_.clock.now();
+  if (parts_.stop.load() > 0) return end(std::nullopt);
+  if (now < form_again_at_) return later(forming_step);
+  auto polled = parts_.membership.poll(now);
+  if (!polled) {
+    if (polled.error().code == ErrorCode::source_lost) return later(forming_step);
+    return end(polled.error());
+  }
+  if (!polled.value()) {
+    const auto missing = parts_.membership.waiting_for();
+    parts_.status.state.store(NodeState::forming);
+    const std::string phrase = "forming: waiting for " + (missing.empty() ? "the log" : join(missing));
+    if (phrase != parts_.status.phrase() || now >= say_again_at_) {
+      parts_.log.write(Level::info, phrase);
+      say_again_at_ = now + say_again_after;
+    }
+    parts_.status.say(phrase);
+    return later(forming_step);
+  }
+  view_ = std::make_unique<View>();
+  view_->spec = *polled.value();
+  auto transport = parts_.connect(view_->spec, parts_.membership, parts_.wake);
+  if (!transport) return end(transport.error());
+  view_->transport = std::move(transport).value();
+  parts_.status.state.store(NodeState::connecting);
+  parts_.status.say("connecting to " + join(view_->spec.members));
+  phase_ = Phase::connecting;
+  return again();
+}
+
+Turn Worker::connect() {
+  if (parts_.stop.load() > 0) return end(std::nullopt);
+  switch (view_->transport->connected()) {
+    case Progress::pending: return later(std::chrono::milliseconds(2));
+    case Progress::failed: return not_connected(view_->transport->error());
+    case Progress::done: break;
+  }
+  forming_pause_ = Duration(0);
+  const auto& layout = parts_.trainer.layout();
+  view_->exchange = std::make_unique<sync::StateExchange>(
+      *view_->transport, view_->spec, state_image_max(layout), parts_.clock.now() + adoption_patience());
+  auto& exchange = *view_->exchange;
+  if (exchange.gives()) {
+    auto digest = digest_of(parts_.state, parts_.device);
+    if (!digest) return end(digest.error());
+    exchange.give(encode_state(config_.model, parts_.state, digest.value()));
+  }
+  if (exchange.holds()) {
+    settle_view();
+  } else {
+    exchange.take();
+    parts_.status.say("adopting the state of the group, " + text_of(view_->spec.target));
+  }
+  phase_ = Phase::adopting;
+  return again();
+}
+
+/// What a state may take to reach everybody who lacks it, over the slowest link there may be.
+Duration Worker::adoption_patience() const {
+  const auto& layout = parts_.trainer.layout();
+  const std::size_t bytes = (2 * layout.parameters + layout.buffers) * bytes_of(layout.scalar) + 65'536;
+  const std::size_t lacking = view_->spec.world() - view_->spec.holders.size();
+  return config_.peer_deadline + from_seconds(static_cast<double>(bytes * lacking) / slowest_bytes_per_s);
+}
+
+void Worker::settle_view() {
+  view_->exchange->settle();
+  view_->settling = true;
+}
+
+Turn Worker::adopt() {
+  if (parts_.stop.load() > 0) return end(std::nullopt);
+  switch (view_->exchange->poll(parts_.clock.now())) {
+    case Progress::pending: return later(std::chrono::milliseconds(2));
+    case Progress::failed: return not_connected(view_->exchange->error());
+    case Progress::done: break;
+  }
+  if (view_->settling) return enter_view();
+  if (auto replaced = replace_state(view_->exchange->taken()); !replaced)
+    return not_connected(replaced.error());
+  settle_view();
+  return again();
+}
+
+/// The state becomes the one that the view starts from, and rows are used from where it stands.
+Status Worker::replace_state(std::span<const std::byte> image) {
+  auto decoded = decode_state(image, {config_.model, parts_.trainer.layout(), parts_.device});
+  if (!decoded) return decoded.error();
+  AgreedState& target = decoded.value().state;
+  const auto digest = digest_of(target, parts_.device);
+  if (!digest) return digest.error();
+  if (target.stamp != view_->spec.target || digest.value().hex() != view_->spec.digest)
+    return Error{ErrorCode::protocol, "the state that came is " + text_of(target.stamp) + " with digest " +
+                                          digest.value().hex() + ", the view starts from " +
+                                          text_of(view_->spec.target) + " with " + view_->spec.digest};
+  parts_.log.write(Level::info, "state adopted",
+                   {{"had", text_of(parts_.state.stamp)}, {"has", text_of(target.stamp)}});
+  parts_.state.model.copy_from(target.model);
+  parts_.state.stamp = target.stamp;
+  parts_.state.rows = target.rows;
+  parts_.state.partitions = std::move(target.partitions);
+  stand_at_state();
+  return ok();
+}
+
+/// Rows that the adopted state has used are discarded, the others kept; what lies between is read again.
+void Worker::stand_at_state() {
+  pending_.clear();
+  local_.reset();
+  rows_since_sync_ = 0;
+  RowCursors from = first_used_;
+  for (const auto& [partition, progress] : parts_.state.partitions)
+    if (parts_.commits.owns(partition)) from[partition] = progress.next;
+  RowCursors held;  // first waiting row of each partition
+  parts_.rows.discard([&](const RowTag& tag) {
+    const auto& [partition, at] = tag.position;
+    held.try_emplace(partition, at);
+    const auto stands = from.find(partition);
+    return stands != from.end() && at < stands->second;
+  });
+  const bool seamless = std::all_of(from.begin(), from.end(), [&](const auto& stands) {
+    const auto first = held.find(stands.first);
+    return first != held.end() && first->second <= stands.second;
+  });
+  if (seamless) return;
+  parts_.rows.forget_before(parts_.rewinds.ask(std::move(from)));
+  parts_.ingest.notify();
+}
+
+Status Worker::hold_state() {
+  const auto digest = digest_of(parts_.state, parts_.device);
+  if (!digest) return digest.error();
+  parts_.membership.hold_state(parts_.state.stamp, digest.value().hex());
+  return ok();
+}
+
+/// Everybody holds the target: from here on it is a state of this view.
+Turn Worker::enter_view() {
+  view_->exchange.reset();  // and the image it may hold
+  parts_.state.stamp.lineage = view_->spec.number;
+  view_->session = std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session,
+                                                       parts_.catalog, codecs_, agreed_scratch_);
+  round_ended_ = parts_.clock.now();
+  if (training_since_ == TimePoint::max()) {
+    training_since_ = round_ended_;
+    entry_ = {parts_.state.stamp.step, parts_.state.rows};
+  }
+  round_in_view_ = 0;
+  meters_->enter_view(view_->spec);
+  parts_.status.view.store(view_->spec.number);
+  parts_.status.rank.store(view_->spec.rank);
+  parts_.status.world.store(view_->spec.world());
+  parts_.status.say("");
+  parts_.log.write(Level::info, "group formed",
+                   {{"view", std::to_string(view_->spec.number)},
+                    {"members", join(view_->spec.members)},
+                    {"rank", std::to_string(view_->spec.rank)}});
+  phase_ = Phase::collecting;
+  return again();
+}
+
+/// A view that does not connect is followed by the next one, after a pause that grows: each costs the control
+/// topic a few records. Addresses that can never reach each other are an error at once.
+Turn Worker::not_connected(Error error) {  // by value: the original dies with the view
+  view_.reset();
+  if (error.code == ErrorCode::invalid_config) return end(std::move(error));
+  parts_.log.write(Level::warn, "could not connect the view, forming the next one",
+                   {{"error", error.message}});
+  parts_.membership.leave_view(error.message);
+  phase_ = Phase::forming;
+  form_again_at_ = parts_.clock.now() + forming_pause_;
+  forming_pause_ = std::clamp(2 * forming_pause_, forming_pause_first, forming_pause_last);
+  return again();
+}
+
+/// The last exchange: nobody closes before everybody is through, so no close looks like a death.
+Turn Worker::part() {
+  if (view_->session->poll() == Progress::pending) return later(std::chrono::milliseconds(20));
+  // What was just saved should be committed before its offsets are published for the last time.
+  if (!all_is_committed() && parts_.clock.now() < round_ended_ + commit_patience)
+    return later(std::chrono::milliseconds(20));
+  const auto plan = view_->session->plan();
+  const std::uint32_t me = view_->spec.rank;
+  const bool mine = std::find(plan.leaving.begin(), plan.leaving.end(), me) != plan.leaving.end();
+  if (plan.stop || mine) return end(std::nullopt);
+  std::vector<std::string> who;
+  who.reserve(plan.leaving.size());
+  for (const auto rank : plan.leaving) who.push_back(view_->spec.members[rank]);
+  const std::string left =
+      "device " + join(who) + " left the group after round " + std::to_string(round_in_view_ - 1);
+  if (!config_.reform)
+    return end(Error{ErrorCode::peer_lost, left + "; start again to form a new one"}, true);
+  view_.reset();
+  return form_again(left);
+}
+
+/// The view is over. Its rows go back, nothing of the unfinished round has touched state or gradient. That
+/// the others are gone is no failure for a device that was leaving anyway.
+Turn Worker::lost(Error error) {  // by value: the original dies with the view
+  view_.reset();
+  batch_->put_back(parts_.rows);
+  computed_ = false;
+  const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;
+  if (others && parts_.stop.load() == 0 && config_.reform) return form_again(error.message);
+  error.message +=
+      "; the unfinished round's rows are back in the buffer and the state is as it was after step " +
+      std::to_string(parts_.state.stamp.step);
+  if (parts_.stop.load() == 0 || !others) return end(std::move(error));
+  parts_.log.write(Level::warn, "left without the others", {{"why", error.message}});
+  return end(std::nullopt);
+}
+
+/// The process outlives its views: source, buffer, state and pages stay while the group forms again.
+Turn Worker::form_again(const std::string& why) {
+  meters_->leave_view();
+  parts_.status.world.store(0);
+  parts_.log.write(Level::warn, "the view is over, forming the next one",
+                   {{"why", why}, {"state", text_of(parts_.state.stamp)}});
+  if (auto held = hold_state(); !held) return end(held.error());
+  parts_.membership.leave_view(why);
+  phase_ = Phase::forming;
+  return again();
+}
+
+Turn Worker::end(std::optional<Error> error, bool leaver_lost) {
+  if (view_ && batch_ && batch_->own_rows() > 0) batch_->put_back(parts_.rows);
+  view_.reset();
+  meters_->leave_view();
+  ending_ = {std::move(error), leaver_lost};
+  parts_.status.state.store(ending_.error ? NodeState::failed : NodeState::stopping);
+  if (ending_.error) parts_.status.say(ending_.error->message);
+  parts_.status.rows_waiting.store(parts_.rows.waiting(), std::memory_order_relaxed);
+  phase_ = Phase::ended;
+  return {.work = 1, .finished = true};
+}
+
+}  // namespace rivulet::runtime

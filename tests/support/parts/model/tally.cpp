@@ -1,0 +1,73 @@
+// Counts how often each row was trained, in the parameters themselves: feature 0 of a row is its number k,
+// and a step adds to parameter k how often the row was in the agreed batch. TALLY_ROWS says how many rows
+// there are. So what a group says about its rows can be checked against what it did, by code that shares
+// nothing with the ledger.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "devices/trainer.h"
+
+namespace rivulet::devices {
+namespace {
+
+class TallyTrainer final : public Trainer {
+ public:
+  explicit TallyTrainer(std::size_t rows) {
+    layout_.parameters = rows;
+    layout_.parameter_slots = {{"tally", {static_cast<std::int64_t>(rows)}, 0, rows}};
+  }
+  [[nodiscard]] const ModelLayout& layout() const noexcept override { return layout_; }
+  Status initialize(ModelState& state, std::uint64_t) override {
+    std::ranges::fill(state.parameters().as<float>(), 0.0F);
+    return ok();
+  }
+  Result<StepReport> compute_gradients(const ModelState&, const BatchView& batch, GradientView out) override {
+    const auto counts = out.as<float>();
+    std::ranges::fill(counts, 0.0F);
+    const std::size_t columns = batch.rows > 0 ? batch.features.size() / batch.rows : 0;
+    for (std::size_t i = 0; i < batch.rows; ++i) {
+      const float number = batch.features[i * columns];
+      if (number < 0 || static_cast<std::size_t>(number) >= counts.size()) continue;
+      counts[static_cast<std::size_t>(number)] += 1.0F / static_cast<float>(batch.rows);
+    }
+    StepReport report;
+    report.rows = batch.rows;
+    return report;
+  }
+  /// The agreed mean of n rows is 1/n for each row that was in it once: the least that is not zero.
+  Result<ApplyReport> apply(ModelState& state, const GradientView& agreed, const SgdConfig&,
+                            double) override {
+    float once = 0;
+    for (const float share : agreed.as<float>())
+      if (share > 0 && (once == 0 || share < once)) once = share;
+    const auto counts = state.parameters().as<float>();
+    for (std::size_t k = 0; k < counts.size() && once > 0; ++k)
+      counts[k] += std::round(agreed.as<float>()[k] / once);
+    return ApplyReport{};
+  }
+  Result<StepReport> evaluate(const ModelState&, const BatchView& batch) override {
+    StepReport report;
+    report.rows = batch.rows;
+    return report;
+  }
+  Result<std::vector<float>> predict(const ModelState&, const BatchView& batch) override {
+    return std::vector<float>(batch.rows, 0.0F);
+  }
+
+ private:
+  ModelLayout layout_;
+};
+
+Result<std::unique_ptr<Trainer>> make(const ModelConfig&, Device&) {
+  const char* rows = std::getenv("TALLY_ROWS");
+  if (rows == nullptr) return Error{ErrorCode::invalid_config, "TALLY_ROWS is not set"};
+  return std::unique_ptr<Trainer>(std::make_unique<TallyTrainer>(std::strtoull(rows, nullptr, 10)));
+}
+
+}  // namespace
+
+extern const ModelEntry model_tally;
+const ModelEntry model_tally{"tally", "test only: counts every row", &make};
+
+}  // namespace rivulet::devices
