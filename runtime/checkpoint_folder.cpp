@@ -18,6 +18,18 @@ namespace fs = std::filesystem;
 constexpr const char* suffix = ".ckpt";
 constexpr std::size_t head_bytes = 64;
 
+/// Regular files only: a pipe of such a name must not hold us.
+std::vector<fs::path> files_in(const std::string& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator();
+       at.increment(error)) {
+    std::error_code gone;
+    if (at->is_regular_file(gone)) files.push_back(at->path());
+  }
+  return files;
+}
+
 Result<StateHead> head_of(const fs::path& file) {
   std::array<char, head_bytes> bytes{};
   std::ifstream in(file, std::ios::binary);
@@ -27,15 +39,20 @@ Result<StateHead> head_of(const fs::path& file) {
 
 }  // namespace
 
+void CheckpointFolder::sweep() {
+  std::error_code error;
+  for (const auto& path : files_in(path_))
+    if (path.extension() == ".tmp") fs::remove(path, error);
+}
+
 std::vector<CheckpointEntry> CheckpointFolder::list(std::vector<std::string>& complaints) const {
   std::vector<CheckpointEntry> all;
-  std::error_code error;
-  for (const auto& file : fs::directory_iterator(path_, error)) {
-    if (file.path().extension() != suffix) continue;
-    if (const auto head = head_of(file.path()); head)
-      all.push_back({file.path().string(), head.value().stamp, head.value().digest, head.value().bytes});
+  for (const auto& path : files_in(path_)) {
+    if (path.extension() != suffix) continue;
+    if (const auto head = head_of(path); head)
+      all.push_back({path.string(), head.value().stamp, head.value().digest, head.value().bytes});
     else
-      complaints.push_back(fmt::format("{}: {}", file.path().string(), head.error().message));
+      complaints.push_back(fmt::format("{}: {}", path.string(), head.error().message));
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.stamp > b.stamp; });
   return all;

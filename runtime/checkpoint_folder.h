@@ -8,6 +8,11 @@
 
 namespace rivulet::runtime {
 
+/// Where a device with this data directory keeps them.
+inline std::string checkpoints_in(const std::string& data_dir) {
+  return data_dir + "/checkpoints";
+}
+
 /// A file that says it is a checkpoint.
 struct CheckpointEntry {
   std::string path;
@@ -22,6 +27,8 @@ class CheckpointFolder {
  public:
   explicit CheckpointFolder(std::string path) : path_(std::move(path)) {}
 
+  /// Removes what a killed process left half written.
+  void sweep();
   /// Newest first. Files whose head cannot be read are left out and described in `complaints`.
   [[nodiscard]] std::vector<CheckpointEntry> list(std::vector<std::string>& complaints) const;
   /// The newest that is whole and of this model; its numbers must have the digest that it claims. Those that

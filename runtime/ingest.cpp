@@ -53,6 +53,8 @@ bool Ingest::rewind() {
     at_ = 0;
     opened_ = decoded_ = newest_amendable_ = false;
     dropped_before_.clear();
+    // What the group has not used at all is read again from where this device began: it was on its way, too.
+    for (const auto& [partition, offset] : begun_) from_.try_emplace(partition, RowCursor{offset, 0});
     sought_ = false;
   }
   if (sought_) return true;
@@ -83,7 +85,10 @@ int Ingest::read_records() {
   records_ = polled.value();
   at_ = 0;
   std::uint64_t bytes = 0;
-  for (const auto& r : records_) bytes += r.value.size();
+  for (const auto& r : records_) {
+    bytes += r.value.size();
+    begun_.try_emplace(r.partition, r.offset);
+  }
   parts_.status.records_consumed.fetch_add(records_.size(), std::memory_order_relaxed);
   parts_.status.bytes_consumed.fetch_add(bytes, std::memory_order_relaxed);
   return decode_waiting();

@@ -87,6 +87,8 @@ class Ingest final : public Agent {
   std::uint32_t row_ = 0;          ///< rows of it passed so far
   bool newest_amendable_ = false;  ///< its last published row is not flushed yet
   std::map<PartitionId, std::uint32_t> dropped_before_;
+  std::map<PartitionId, std::int64_t>
+      begun_;  ///< offset of the first record ever handed out, of each partition
   std::uint32_t generation_ = 0;
   RowCursors from_;     ///< rows below these were used by the group already
   bool sought_ = true;  ///< the source stands where the last rewind asked it to

@@ -109,8 +109,9 @@ Status Node::make_learner(const Config& config, const Catalog& catalog) {
 /// The newest state of this device's own disk; the group may have a better one.
 Status Node::load_checkpoint(const Config& config) {
   std::vector<std::string> complaints;
-  auto newest = CheckpointFolder(outside_.checkpoints)
-                    .newest({config.model.name, trainer_->layout(), *outside_.device}, complaints);
+  CheckpointFolder folder(outside_.checkpoints);
+  folder.sweep();
+  auto newest = folder.newest({config.model.name, trainer_->layout(), *outside_.device}, complaints);
   for (const auto& complaint : complaints)
     outside_.logger.write(Level::warn, "a checkpoint cannot be used", {{"why", complaint}});
   if (!newest) return ok();

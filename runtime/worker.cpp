@@ -29,7 +29,7 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerConfig& config, const
   if (auto held = worker->hold_state(); !held) return held.error();
   worker->created_ = worker->saved_at_ = parts.clock.now();
   worker->saved_ = parts.state.stamp;
-  if (parts.state.stamp.step > 0) worker->stand_at_state();
+  if (!parts.state.partitions.empty()) worker->stand_at_state();
   return worker;
 }
 

@@ -126,6 +126,7 @@ class Worker final : public Agent {
   Status hold_state();
   Turn enter_view();
   Turn part();
+  void put_batch_back();
   Turn lost(Error error);
   Turn form_again(const std::string& why);
   Turn end(std::optional<Error> error, bool leaver_lost = false);
@@ -150,7 +151,7 @@ class Worker final : public Agent {
   [[nodiscard]] bool checkpoint_is_due(TimePoint now) const;
   void save_state();
   void watch_saved();
-  [[nodiscard]] bool all_is_committed() const;
+  bool last_is_committed();
 
   // worker_round.cpp: what a plan means for state and rows
   sync::Facts my_facts(TimePoint now);

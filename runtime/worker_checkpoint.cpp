@@ -48,8 +48,11 @@ void Worker::watch_saved() {
   parts_.ingest.notify();
 }
 
-bool Worker::all_is_committed() const {
-  return parts_.checkpoints == nullptr || parts_.membership.fold().committed.stamp >= saved_;
+/// After the last round of a view: the checkpointer may still have been busy with an earlier state.
+bool Worker::last_is_committed() {
+  if (parts_.checkpoints == nullptr || config_.dry_run) return true;
+  if (!parts_.checkpoints->busy()) save_state();
+  return saved_ == parts_.state.stamp && parts_.membership.fold().committed.stamp >= saved_;
 }
 
 }  // namespace rivulet::runtime

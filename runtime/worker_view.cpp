@@ -31,7 +31,10 @@ Turn Worker::form() {
   if (now < form_again_at_) return later(forming_step);
   auto polled = parts_.membership.poll(now);
   if (!polled) {
-    if (polled.error().code == ErrorCode::source_lost) return later(forming_step);
+    // A broker that was there will be again; without it no view can form.
+    const bool was_there =
+        training_since_ != TimePoint::max() && polled.error().code == ErrorCode::unavailable;
+    if (was_there || polled.error().code == ErrorCode::source_lost) return later(forming_step);
     return end(polled.error());
   }
   if (!polled.value()) {
@@ -48,7 +51,11 @@ Turn Worker::form() {
   view_ = std::make_unique<View>();
   view_->spec = *polled.value();
   auto transport = parts_.connect(view_->spec, parts_.membership, parts_.wake);
-  if (!transport) return end(transport.error());
+  if (!transport) {
+    // An address that was there once may only be away, like the tunnel it belongs to.
+    if (training_since_ == TimePoint::max()) return end(transport.error());
+    return not_connected({ErrorCode::unavailable, transport.error().message});
+  }
   view_->transport = std::move(transport).value();
   parts_.status.state.store(NodeState::connecting);
   parts_.status.say("connecting to " + join(view_->spec.members));
@@ -63,7 +70,6 @@ Turn Worker::connect() {
     case Progress::failed: return not_connected(view_->transport->error());
     case Progress::done: break;
   }
-  forming_pause_ = Duration(0);
   const auto& layout = parts_.trainer.layout();
   view_->exchange = std::make_unique<sync::StateExchange>(
       *view_->transport, view_->spec, state_image_max(layout), parts_.clock.now() + adoption_patience());
@@ -128,7 +134,7 @@ Status Worker::replace_state(std::span<const std::byte> image) {
   parts_.state.rows = target.rows;
   parts_.state.partitions = std::move(target.partitions);
   stand_at_state();
-  return ok();
+  return hold_state();  // whatever becomes of this view: it is in the next READY
 }
 
 /// Rows that the adopted state has used are discarded, the others kept; what lies between is read again.
@@ -139,16 +145,21 @@ void Worker::stand_at_state() {
   RowCursors from = first_used_;
   for (const auto& [partition, progress] : parts_.state.partitions)
     if (parts_.commits.owns(partition)) from[partition] = progress.next;
-  RowCursors held;  // first waiting row of each partition
+  struct Held {
+    RowCursor first;
+    RowCursor next;  ///< behind the newest
+  };
+  std::map<PartitionId, Held> held;  // what waits, as it lay there
   parts_.rows.discard([&](const RowTag& tag) {
     const auto& [partition, at] = tag.position;
-    held.try_emplace(partition, at);
+    held.try_emplace(partition, Held{at, at}).first->second.next = tag.next;
     const auto stands = from.find(partition);
     return stands != from.end() && at < stands->second;
   });
+  // The reader goes on behind the newest row: what waits must reach from below the state's place to it.
   const bool seamless = std::all_of(from.begin(), from.end(), [&](const auto& stands) {
-    const auto first = held.find(stands.first);
-    return first != held.end() && first->second <= stands.second;
+    const auto rows = held.find(stands.first);
+    return rows != held.end() && rows->second.first <= stands.second && stands.second <= rows->second.next;
   });
   if (seamless) return;
   parts_.rows.forget_before(parts_.rewinds.ask(std::move(from)));
@@ -165,6 +176,7 @@ Status Worker::hold_state() {
 /// Everybody holds the target: from here on it is a state of this view.
 Turn Worker::enter_view() {
   view_->exchange.reset();  // and the image it may hold
+  forming_pause_ = Duration(0);
   parts_.state.stamp.lineage = view_->spec.number;
   view_->session = std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session,
                                                        parts_.catalog, codecs_, agreed_scratch_);
@@ -204,8 +216,8 @@ Turn Worker::not_connected(Error error) {  // by value: the original dies with t
 /// The last exchange: nobody closes before everybody is through, so no close looks like a death.
 Turn Worker::part() {
   if (view_->session->poll() == Progress::pending) return later(std::chrono::milliseconds(20));
-  // What was just saved should be committed before its offsets are published for the last time.
-  if (!all_is_committed() && parts_.clock.now() < round_ended_ + commit_patience)
+  // What this round leaves should be saved and committed before offsets are published for the last time.
+  if (!last_is_committed() && parts_.clock.now() < round_ended_ + commit_patience)
     return later(std::chrono::milliseconds(20));
   const auto plan = view_->session->plan();
   const std::uint32_t me = view_->spec.rank;
@@ -222,12 +234,20 @@ Turn Worker::part() {
   return form_again(left);
 }
 
+void Worker::put_batch_back() {
+  batch_->put_back(parts_.rows);
+  computed_ = false;
+}
+
 /// The view is over. Its rows go back, nothing of the unfinished round has touched state or gradient. That
 /// the others are gone is no failure for a device that was leaving anyway.
 Turn Worker::lost(Error error) {  // by value: the original dies with the view
+  const bool stepped =
+      phase_ == Phase::paying && view_->session->plan().mode == sync::policy::Mode::parameters;
   view_.reset();
-  batch_->put_back(parts_.rows);
-  computed_ = false;
+  put_batch_back();
+  if (stepped)
+    stand_at_state();  // the step of this round is in the private copy already: local steps are done anew
   const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;
   if (others && parts_.stop.load() == 0 && config_.reform) return form_again(error.message);
   error.message +=
@@ -240,6 +260,7 @@ Turn Worker::lost(Error error) {  // by value: the original dies with the view
 
 /// The process outlives its views: source, buffer, state and pages stay while the group forms again.
 Turn Worker::form_again(const std::string& why) {
+  put_batch_back();
   meters_->leave_view();
   parts_.status.world.store(0);
   parts_.log.write(Level::warn, "the view is over, forming the next one",

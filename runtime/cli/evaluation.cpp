@@ -62,6 +62,15 @@ Result<Digest> digest_of_state_file(const LoadedConfig& loaded, const std::strin
   return read.value().second;
 }
 
+Result<StateFacts> inspect_state_file(const LoadedConfig& loaded, const std::string& state_file) {
+  auto bench = make_bench(loaded.config);
+  if (!bench) return bench.error();
+  auto read = read_checked(loaded.config, bench.value(), state_file);
+  if (!read) return read.error();
+  auto& [state, digest] = read.value();
+  return StateFacts{state.stamp, digest, state.rows, std::move(state.partitions)};
+}
+
 Result<Evaluation> evaluate_state_file(const LoadedConfig& loaded, const std::string& state_file,
                                        const std::string& data) {
   auto bench = make_bench(loaded.config);

@@ -137,7 +137,7 @@ struct Process {
   ThreadRunner ingest_thread;
   ThreadRunner train_thread;
   ThreadRunner evaluate_thread;
-  ThreadRunner checkpoint_thread;
+  ThreadRunner checkpoint_thread;  ///< not watched: a slow disk costs copies, not the device
   std::unique_ptr<Node> node;
   std::unique_ptr<devices::Device> evaluate_device;
   std::unique_ptr<devices::Trainer> evaluate_trainer;
@@ -180,7 +180,7 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
                                       .nonce_seed = fresh_nonce(config.device.id),
                                       .age_at_start_s = process_age_seconds(),
                                       .checkpoint_wake = options.dry_run ? nullptr : &p.checkpoint_thread,
-                                      .checkpoints = config.device.data_dir + "/checkpoints",
+                                      .checkpoints = checkpoints_in(config.device.data_dir),
                                       .own_log = log_is_own(config, options.dry_run),
                                       .snapshots = !config.evaluate.held_out_path.empty()});
   if (!node) return node.error();
@@ -214,7 +214,6 @@ bool all_alive(const Process& p, Duration limit, std::string& why) {
   };
   return !stuck("ingest", p.ingest_thread.beat_ns()) && !stuck("train", p.train_thread.beat_ns()) &&
          !stuck("evaluate", p.evaluate_thread.beat_ns()) &&
-         !stuck("checkpoint", p.checkpoint_thread.beat_ns()) &&
          !stuck("comm", p.comm_beat_ns.load(std::memory_order_relaxed));
 }
 
@@ -351,7 +350,6 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
   watchdog.watch({"ingest", [&p] { return p.ingest_thread.beat_ns(); }});
   watchdog.watch({"train", [&p] { return p.train_thread.beat_ns(); }});
   watchdog.watch({"evaluate", [&p] { return p.evaluate_thread.beat_ns(); }});
-  watchdog.watch({"checkpoint", [&p] { return p.checkpoint_thread.beat_ns(); }});
   watchdog.watch({"comm", [&p] { return p.comm_beat_ns.load(std::memory_order_relaxed); }});
   p.ingest_thread.start(p.node->ingest(), p.clock);
   p.train_thread.start(p.node->worker(), p.clock);

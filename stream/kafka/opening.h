@@ -24,7 +24,11 @@ class Opening {
   }  ///< as config.partitions
   [[nodiscard]] const std::vector<Watermarks>& watermarks() const noexcept { return watermarks_; }
   /// Continue here instead; before it is done.
-  void set_start(PartitionId id, std::int64_t offset) { resume_[id] = offset; }
+  void set_start(PartitionId id, std::int64_t offset) {
+    resume_[id] = offset;
+    offsets_.clear();  // of the attempt so far
+    watermarks_.clear();
+  }
 
  private:
   Result<bool> check_topics(rd_kafka_s* client, Duration patience, const std::string& last_words);

@@ -68,7 +68,8 @@ class LogMembership final : public Membership {
       mutex_;  // fold_ and session_: written by poll(), read by set() and get() of other threads
   Fold fold_;
   std::int64_t session_ = -1;
-  std::uint64_t token_ = 0;  // of the view handed out last
+  std::int64_t first_offset_ = -1;  // of the log, as this device read it
+  std::uint64_t token_ = 0;         // of the view handed out last
   bool in_view_ = false;
   Stamp stamp_;         // of the state held
   std::string digest_;  // same
@@ -107,6 +108,7 @@ void LogMembership::notice_own(std::int64_t offset, const ControlRecord& record)
 void LogMembership::take(const LogEntry& entry) {
   auto record = decode(entry.bytes, config_.job);
   const std::lock_guard lock(mutex_);
+  if (first_offset_ < 0) first_offset_ = entry.offset;
   if (!record) {
     ++fold_.ignored;
     fold_.next_offset = std::max(fold_.next_offset, entry.offset + 1);
@@ -140,7 +142,16 @@ Status LogMembership::check_session() {
 /// A state from a view that this log has never seen: the folder and the topic are of different runs. Nobody
 /// would believe its READY.
 Status LogMembership::check_state() {
-  if (session_ < 0 || stamp_.lineage <= fold_.view.number) return ok();
+  if (session_ < 0) return ok();
+  if (first_offset_ > 0) {
+    final_ = Error{ErrorCode::invalid_config,
+                   "the control topic of job " + config_.job + " begins at offset " +
+                       std::to_string(first_offset_) +
+                       ": its oldest records are gone, and with them who is in the group. It must keep all "
+                       "(retention.ms = -1, retention.bytes = -1)"};
+    return *final_;
+  }
+  if (stamp_.lineage <= fold_.view.number) return ok();
   final_ = Error{ErrorCode::invalid_config,
                  "the saved state " + text_of(stamp_) + " of " + config_.hello.device +
                      " is of another run: the control topic of job " + config_.job + " knows " +

@@ -346,6 +346,45 @@ TEST_CASE("Run: started again it goes on from its checkpoint, and limits count f
   CHECK(train() == 7);
 }
 
+TEST_CASE(
+    "Checkpoint: a device's saved states are listed, shown, verified and measured; a damaged one is named") {
+  const TempDir folder;
+  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto rivulet_on = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--config", config, "--set", "model.name=linear", "--data-dir",
+                                       folder.path().string()});
+    return rivulet_run(arguments, 60s);
+  };
+  const auto none = rivulet_on({"checkpoint", "ls"});
+  CHECK(none.status.code == 0);
+  CHECK(none.output.empty());
+  REQUIRE(rivulet_on({"run", "--set", "source.type=synthetic", "--devices", "1", "--http", "off",
+                      "--stop-after", "rounds=9"})
+              .status.code == 0);
+  const auto listed = nlohmann::json::parse(rivulet_on({"checkpoint", "ls", "--json"}).output);
+  REQUIRE(listed.size() == 1);
+  CHECK(listed[0]["step"] == 9);
+  const auto file = listed[0]["file"].get<std::string>();
+  const auto shown = nlohmann::json::parse(rivulet_on({"checkpoint", "show", file, "--json"}).output);
+  CHECK(shown["digest"] == listed[0]["digest"]);
+  REQUIRE(shown["partitions"].size() == 1);
+  CHECK(shown["partitions"][0]["topic"] == "mnist");
+  CHECK(shown["partitions"][0]["rows_trained"] == shown["rows"]);
+  CHECK(shown["partitions"][0]["next"] == shown["rows"]);  // one row a record, from offset 0, none dropped
+  const auto verified = rivulet_on({"checkpoint", "verify"});
+  CHECK(verified.status.code == 0);
+  CHECK(contains(verified.output, "ok  "));
+  const auto measured = rivulet_on({"evaluate", file, images, "--json"});
+  REQUIRE(measured.status.code == 0);
+  CHECK(nlohmann::json::parse(measured.output)["rows"] == 10'000);
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  for (const std::string what : {"show", "verify"}) {
+    const auto damaged = rivulet_on({"checkpoint", what, file});
+    CHECK(damaged.status.code == 1);
+    CHECK(contains(damaged.errors, file));
+  }
+}
+
 TEST_CASE("Run: a model that diverges is said to, once, not only counted") {
   const TempDir folder;
   const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");

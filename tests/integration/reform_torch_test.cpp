@@ -43,6 +43,8 @@ bootstrap.servers = "BROKERS"
 [decode]
 format = "raw"
 raw = { label = "f32", features = "f32", shape = [1], scale = 1.0, shift = 0.0 }
+[buffer]
+rows = 64  # less than a device misses while it is away: what it read meanwhile does not reach the group's place
 [batch]
 max = 16
 max_wait = "100ms"

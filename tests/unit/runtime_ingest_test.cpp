@@ -256,3 +256,29 @@ TEST_CASE("Ingest: rows dropped before the place it is sent to are not counted a
   CHECK(b.rows->tag(slots[0]).position.at == RowCursor{0, 2});
   CHECK(b.rows->tag(slots[0]).dropped_before == 1);
 }
+
+TEST_CASE("Ingest: a partition that the request does not know is read again from where this device began") {
+  const PartitionId used{0, 0};
+  const PartitionId fresh{0, 1};
+  std::vector<stream::ScriptedRecord> script;
+  for (std::int64_t i = 0; i < 4; ++i)
+    for (const auto& partition : {used, fresh})
+      script.push_back({TimePoint{}, partition, 100 + i, floats({1, 0, 0}), false});
+  Bench b(raw(), {});
+  b.source = stream::open_scripted_source({used, fresh}, std::move(script), b.clock);
+  runtime::IngestConfig reading;
+  reading.poll_wait = {};
+  runtime::Ingest ingest(reading, {b.clock, *b.source, *b.decoder, *b.rows, *b.commits, b.rewinds, b.status,
+                                   b.metrics, *b.log, b.wake});
+  for (int i = 0; i < 3; ++i) static_cast<void>(ingest.step());
+  CHECK(b.rows->waiting() == 8);
+  b.rows->forget_before(b.rewinds.ask({{used, {102, 0}}}));
+  for (int i = 0; i < 3; ++i) static_cast<void>(ingest.step());
+  std::vector<buffer::SlotIndex> slots;
+  REQUIRE(b.rows->take(100, slots) == 6);
+  std::map<PartitionId, std::vector<std::int64_t>> offsets;
+  for (const auto slot : slots)
+    offsets[b.rows->tag(slot).position.partition].push_back(b.rows->tag(slot).position.at.offset);
+  CHECK(offsets[used] == std::vector<std::int64_t>{102, 103});
+  CHECK(offsets[fresh] == std::vector<std::int64_t>{100, 101, 102, 103});
+}

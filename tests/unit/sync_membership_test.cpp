@@ -513,6 +513,35 @@ TEST_CASE("Membership: a view starts from the best state that its members hold, 
   for (auto& entry : group.nodes) CHECK(entry.second.membership->fold().committed == Committed{{2, 6}, "d6"});
 }
 
+TEST_CASE(
+    "Membership: a control log whose beginning is gone is refused, and no good copy is given up for it") {
+  struct CutLog final : OrderedLog {
+    explicit CutLog(std::unique_ptr<OrderedLog> whole) : inner(std::move(whole)) {}
+    Status append(std::span<const std::byte> bytes) override { return inner->append(bytes); }
+    Result<std::span<const LogEntry>> poll(std::size_t max) override {
+      auto read = inner->poll(max);
+      if (!read) return read;
+      moved.assign(read.value().begin(), read.value().end());
+      for (auto& entry : moved) entry.offset += 5000;
+      return std::span<const LogEntry>(moved);
+    }
+    [[nodiscard]] bool caught_up() const override { return inner->caught_up(); }
+    std::unique_ptr<OrderedLog> inner;
+    std::vector<LogEntry> moved;
+  };
+  Group group;
+  CutLog log(group.log.open());
+  const auto membership = make_membership(group.config("a", 1), log);
+  membership->hold_state({3, 500}, "d");
+  std::optional<Error> error;
+  for (TimePoint now{}; !error && now < TimePoint(5s); now += 10ms)
+    if (auto polled = membership->poll(now); !polled) error = polled.error();
+  REQUIRE(error);
+  CHECK(error->code == ErrorCode::invalid_config);
+  CHECK(error->message.find("begins at offset 5000") != std::string::npos);
+  CHECK(error->message.find("empty") == std::string::npos);
+}
+
 TEST_CASE("Membership: a state of another run is refused at once, with what to do") {
   Group group;
   group.start("a", 2);
