@@ -13,6 +13,13 @@ void add_cursor(Hasher& hasher, const RowCursor& cursor) {
 
 }  // namespace
 
+void AgreedState::copy_from(const AgreedState& other) {
+  model.copy_from(other.model);
+  stamp = other.stamp;
+  rows = other.rows;
+  partitions = other.partitions;
+}
+
 void fold_interval(AgreedState& state, const RowInterval& interval) {
   RIVULET_CHECK(!(interval.next < interval.first), "an interval ends before it begins");
   const auto [at, first] = state.partitions.try_emplace(interval.partition);

@@ -25,6 +25,9 @@ struct AgreedState {
   Stamp stamp;
   std::uint64_t rows = 0;  ///< rows trained by the group
   std::map<PartitionId, PartitionProgress> partitions;
+
+  /// Into the arrays that are there: both must have equal layouts and host-readable memory.
+  void copy_from(const AgreedState& other);
 };
 
 /// Everybody folds everybody's announced intervals, in rank order.

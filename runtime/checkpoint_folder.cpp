@@ -16,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* suffix = ".ckpt";
-constexpr std::size_t head_bytes = 64;
 
 /// Regular files only: a pipe of such a name must not hold us.
 std::vector<fs::path> files_in(const std::string& folder) {
@@ -31,7 +30,7 @@ std::vector<fs::path> files_in(const std::string& folder) {
 }
 
 Result<StateHead> head_of(const fs::path& file) {
-  std::array<char, head_bytes> bytes{};
+  std::array<char, state_head_bytes> bytes{};
   std::ifstream in(file, std::ios::binary);
   in.read(bytes.data(), bytes.size());
   return decode_state_head(std::as_bytes(std::span(bytes)).first(static_cast<std::size_t>(in.gcount())));

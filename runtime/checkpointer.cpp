@@ -28,10 +28,7 @@ bool Checkpointer::offer(const AgreedState& state) {
     skipped_.add(1);
     return false;
   }
-  slot_.model.copy_from(state.model);
-  slot_.stamp = state.stamp;
-  slot_.rows = state.rows;
-  slot_.partitions = state.partitions;
+  slot_.copy_from(state);
   state_.store(State::wanted, std::memory_order_release);
   parts_.wake.notify();
   return true;

@@ -29,7 +29,6 @@ static_assert(std::endian::native == std::endian::little,
               "arrays and fields are written as they lie in memory");
 
 constexpr std::string_view magic = "RVLSTATE";
-constexpr std::size_t head_bytes = 64;
 constexpr std::size_t section_head_bytes = 24;
 constexpr std::size_t partition_bytes = 48;
 constexpr std::size_t hash_bytes = sizeof(Sha256);
@@ -126,7 +125,7 @@ std::size_t array_bytes(const devices::ModelLayout& layout) {
 }
 
 std::uint64_t head_checksum(std::span<const std::byte> bytes) {
-  return rivulet::digest_of(bytes.first(head_bytes - sizeof(std::uint64_t))).low;
+  return rivulet::digest_of(bytes.first(state_head_bytes - sizeof(std::uint64_t))).low;
 }
 
 /// The sentence about what is wrong, if anything is.
@@ -134,7 +133,7 @@ using Complaint = std::optional<std::string>;
 using Sections = std::array<std::span<const std::byte>, tags.size()>;
 
 Complaint read_head(std::span<const std::byte> bytes, StateHead& head) {
-  if (bytes.size() < head_bytes) return "it is too short";
+  if (bytes.size() < state_head_bytes) return "it is too short";
   Reader r(bytes);
   if (as_text(r.bytes(magic.size())) != magic) return "it is no state of rivulet";
   if (const auto v = r.number<std::uint32_t>(); v != state_image_version)
@@ -151,7 +150,7 @@ Complaint read_head(std::span<const std::byte> bytes, StateHead& head) {
 }
 
 Complaint read_sections(std::span<const std::byte> bytes, Sections& sections) {
-  Reader r(bytes.subspan(head_bytes, bytes.size() - head_bytes - hash_bytes));
+  Reader r(bytes.subspan(state_head_bytes, bytes.size() - state_head_bytes - hash_bytes));
   for (std::size_t i = 0; i < tags.size(); ++i) {
     const auto tag = as_text(r.bytes(tags[i].size()));
     const auto zero = r.number<std::uint32_t>();
@@ -220,7 +219,7 @@ Error bad(const std::string& complaint) {
 
 Complaint check_frame(std::span<const std::byte> bytes, StateHead& head, Sha256& hash, Sections& sections) {
   if (const Complaint c = read_head(bytes, head)) return c;
-  if (head.bytes != bytes.size() || bytes.size() < head_bytes + hash_bytes)
+  if (head.bytes != bytes.size() || bytes.size() < state_head_bytes + hash_bytes)
     return fmt::format("it has {} bytes, its head says {}", bytes.size(), head.bytes);
   if (const Complaint c = read_sections(bytes, sections)) return c;
   hash = sha256_of(bytes.first(bytes.size() - hash_bytes));
@@ -231,7 +230,7 @@ Complaint check_frame(std::span<const std::byte> bytes, StateHead& head, Sha256&
 }  // namespace
 
 std::size_t state_image_max(const devices::ModelLayout& layout) {
-  return head_bytes + tags.size() * section_head_bytes + 64 + name_max + partitions_bytes_max +
+  return state_head_bytes + tags.size() * section_head_bytes + 64 + name_max + partitions_bytes_max +
          array_bytes(layout) + hash_bytes;
 }
 
@@ -240,8 +239,8 @@ std::vector<std::byte> encode_state(const std::string& model, const AgreedState&
   RIVULET_CHECK(model.size() <= name_max, "a model's name is short");
   const auto about = model_section(model, state);
   const auto partitions = partitions_section(state);
-  const std::size_t total = head_bytes + tags.size() * section_head_bytes + about.size() + partitions.size() +
-                            array_bytes(state.model.layout()) + hash_bytes;
+  const std::size_t total = state_head_bytes + tags.size() * section_head_bytes + about.size() +
+                            partitions.size() + array_bytes(state.model.layout()) + hash_bytes;
   Writer w(total);
   w.text(magic);
   w.number(state_image_version);

@@ -14,6 +14,7 @@
 namespace rivulet::runtime {
 
 inline constexpr std::uint32_t state_image_version = 2;
+inline constexpr std::size_t state_head_bytes = 64;
 
 /// An agreed state as bytes, on disk and between devices: a 64-byte head (version, sections, length, stamp,
 /// digest, checksum), sections with length and checksum each, SHA-256 over all of it. The layout is a table

@@ -120,7 +120,7 @@ Turn Worker::adopt() {
 Status Worker::replace_state(std::span<const std::byte> image) {
   auto decoded = decode_state(image, {config_.model, parts_.trainer.layout(), parts_.device});
   if (!decoded) return decoded.error();
-  AgreedState& target = decoded.value().state;
+  const AgreedState& target = decoded.value().state;
   const auto digest = digest_of(target, parts_.device);
   if (!digest) return digest.error();
   if (target.stamp != view_->spec.target || digest.value().hex() != view_->spec.digest)
@@ -129,10 +129,7 @@ Status Worker::replace_state(std::span<const std::byte> image) {
                                           text_of(view_->spec.target) + " with " + view_->spec.digest};
   parts_.log.write(Level::info, "state adopted",
                    {{"had", text_of(parts_.state.stamp)}, {"has", text_of(target.stamp)}});
-  parts_.state.model.copy_from(target.model);
-  parts_.state.stamp = target.stamp;
-  parts_.state.rows = target.rows;
-  parts_.state.partitions = std::move(target.partitions);
+  parts_.state.copy_from(target);
   stand_at_state();
   return hold_state();  // whatever becomes of this view: it is in the next READY
 }
@@ -231,6 +228,7 @@ Turn Worker::part() {
   if (!config_.reform)
     return end(Error{ErrorCode::peer_lost, left + "; start again to form a new one"}, true);
   view_.reset();
+  put_batch_back();
   return form_again(left);
 }
 
@@ -260,7 +258,6 @@ Turn Worker::lost(Error error) {  // by value: the original dies with the view
 
 /// The process outlives its views: source, buffer, state and pages stay while the group forms again.
 Turn Worker::form_again(const std::string& why) {
-  put_batch_back();
   meters_->leave_view();
   parts_.status.world.store(0);
   parts_.log.write(Level::warn, "the view is over, forming the next one",
