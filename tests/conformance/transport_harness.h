@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,6 +20,11 @@
 
 /// What the transport suites stand on: ranks as threads, an address book, waiting for tickets.
 namespace rivulet::testing {
+
+/// What may pass between an event and whoever notices it: a sanitizer makes everything some ten times slower.
+inline Duration noticed_within(Duration d) {
+  return std::string_view(RIVULET_SANITIZE).empty() ? d : 10 * d;
+}
 
 /// A Wake that a thread can sleep on.
 class SleepWake final : public Wake {

@@ -137,7 +137,8 @@ TEST_CASE_TEMPLATE_DEFINE(
     const Ticket sent = node.transport.send(peer, Lane::facts, facts);
     const TimePoint before = node.clock.now();
     node.finish(ahead, "receive ahead without promote");
-    node.expect(node.clock.now() - before < std::chrono::milliseconds(500), "it was noticed late");
+    node.expect(node.clock.now() - before < noticed_within(std::chrono::milliseconds(500)),
+                "it was noticed late");
     node.expect(in == facts, "wrong bytes");
     node.finish(sent, "send");
   });
@@ -161,7 +162,7 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: a promoted receive runs into the deadline,
         node.transport.promote(ahead);
         node.expect(node.wait(ahead) == Progress::failed, "a deadline was expected");
         const Duration took = node.clock.now() - promoted;
-        node.expect(took >= Net::deadline && took < Net::deadline + std::chrono::seconds(1),
+        node.expect(took >= Net::deadline && took < Net::deadline + noticed_within(std::chrono::seconds(1)),
                     "at the wrong time");
         node.expect(node.transport.error().code == ErrorCode::timed_out, node.transport.error().message);
         node.expect(node.transport.error().message.find("rank 1 (device-b)") != std::string::npos, "unnamed");
@@ -236,7 +237,7 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: a peer that closes without a goodbye is no
         const TimePoint before = node.clock.now();
         const auto look = [&] { return node.transport.healthy() ? Progress::pending : Progress::failed; };
         node.expect(node.wait(look, std::chrono::seconds(5)) == Progress::failed, "nothing noticed");
-        node.expect(node.clock.now() - before < std::chrono::seconds(1), "noticed late");
+        node.expect(node.clock.now() - before < noticed_within(std::chrono::seconds(1)), "noticed late");
         node.expect(node.transport.error().code == ErrorCode::peer_lost, node.transport.error().message);
         node.expect(node.transport.error().message.find("rank 2 (device-c)") != std::string::npos,
                     node.transport.error().message);

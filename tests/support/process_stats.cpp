@@ -4,13 +4,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <charconv>
 #include <fstream>
 #include <sstream>
 #include <system_error>
 
 #include "core/check.h"
-#include "core/clock.h"
+#include "core/rng.h"
 #include "tests/support/process.h"
 
 namespace rivulet::testing {
@@ -83,15 +84,14 @@ std::vector<pid_t> children_of(pid_t pid) {
   return children;
 }
 
-// Ports are tried in an order that differs between test programs, which may run at the same time.
+// Ports are handed out one after the other from a place that differs between test programs, which may run at
+// the same time: a port that was given away and is not listened to yet must not be given away again.
 int free_port() {
   constexpr int first = 20000;
   constexpr int count = 12000;
-  const auto ticks = static_cast<std::uint64_t>(RealClock().now().time_since_epoch().count());
-  std::uint64_t state = ticks ^ (static_cast<std::uint64_t>(::getpid()) << 32U);
-  for (int tries = 0; tries < 1000; ++tries) {
-    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    const int port = first + static_cast<int>((state >> 33U) % count);
+  static std::atomic<std::uint64_t> next{Rng(static_cast<std::uint64_t>(::getpid())).next()};
+  for (int tries = 0; tries < count; ++tries) {
+    const int port = first + static_cast<int>(next.fetch_add(1) % count);
     if (can_listen(port)) return port;
   }
   RIVULET_CHECK(false, "no free port");
