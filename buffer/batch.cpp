@@ -69,17 +69,8 @@ std::size_t Batch::own_rows() const noexcept {
   return own_;
 }
 
-std::vector<RowInterval> Batch::intervals() const {
-  std::vector<RowInterval> all;  // few partitions per device: a search from the front is the fastest map
-  for (const RowTag& tag : std::span<const RowTag>(tags_).first(own_)) {
-    auto it = std::ranges::find(all, tag.position.partition, &RowInterval::partition);
-    if (it == all.end()) it = all.insert(it, RowInterval{tag.position.partition, tag.position.at, tag.next});
-    it->next = tag.next;  // rows of one partition come in order, so what lies between is passed over
-    it->rows_trained += 1;
-    it->rows_dropped += tag.dropped_before;
-  }
-  std::ranges::sort(all, {}, &RowInterval::partition);
-  return all;
+std::span<const RowTag> Batch::own_tags() const noexcept {
+  return std::span<const RowTag>(tags_).first(own_);
 }
 
 void Batch::settle(RowBuffer& buffer) {
@@ -96,20 +87,6 @@ void Batch::clear() noexcept {
   used_ = own_ = lent_ = 0;
   slots_.clear();
   tags_.clear();
-}
-
-void merge_into(std::vector<RowInterval>& all, const RowInterval& one) {
-  for (RowInterval& have : all) {
-    if (have.partition != one.partition) continue;
-    const bool behind = !(one.first < have.next);  // what lies between is passed over
-    const bool before = !(have.first < one.next);
-    if (!behind && !before) continue;
-    (behind ? have.next : have.first) = behind ? one.next : one.first;
-    have.rows_trained += one.rows_trained;
-    have.rows_dropped += one.rows_dropped;
-    return;
-  }
-  all.push_back(one);
 }
 
 }  // namespace rivulet::buffer

@@ -33,10 +33,9 @@ class Batch {
   [[nodiscard]] std::size_t rows() const noexcept;      ///< view().rows
   [[nodiscard]] std::size_t own_rows() const noexcept;  ///< own rows held, lent ones included
   [[nodiscard]] std::size_t rows_max() const noexcept { return rows_max_; }
-  /// What this device announces for the rows it owns here: one interval per partition, ordered by partition,
-  /// from the position of its first row to the cursor after its last. rows_dropped counts what was dropped in
-  /// front of every one of these rows, the first included. Guests are their owner's to announce.
-  [[nodiscard]] std::vector<RowInterval> intervals() const;
+  /// Of the rows that this device owns here and announces, lent ones included, in the order they were read.
+  /// Guests are their owner's to announce.
+  [[nodiscard]] std::span<const RowTag> own_tags() const noexcept;
 
   void settle(RowBuffer& buffer);
   void put_back(RowBuffer& buffer);
@@ -54,9 +53,5 @@ class Batch {
   std::vector<SlotIndex> slots_;
   std::vector<RowTag> tags_;
 };
-
-/// One interval per partition as long as they do not overlap: what lies between two of them (dropped rows,
-/// offsets that hold no record) is passed over. Others are appended. Pure.
-void merge_into(std::vector<RowInterval>& all, const RowInterval& one);
 
 }  // namespace rivulet::buffer

@@ -31,9 +31,7 @@ struct RowTag {
   RowPosition position;
   RowCursor next;                 ///< cursor after this row, so an interval can be closed exactly
   std::int64_t timestamp_ms = 0;  ///< of its record
-  std::uint32_t dropped_before =
-      0;  ///< rows of this partition dropped between the previous published row and this one
-  std::uint32_t generation = 0;  ///< how often the reader had been sent elsewhere when it read this row
+  std::uint32_t generation = 0;   ///< how often the reader had been sent elsewhere when it read this row
 };
 
 /// A batch in host memory, valid until its round ended. features [rows, columns], targets [rows, targets].
@@ -44,14 +42,40 @@ struct BatchView {
   std::span<const RowTag> tags;  ///< [rows]
 };
 
-/// Rows of one partition used by one device in one round: all between `first` and `next` are accounted for.
+/// Rows of one partition used by one device in one round: all between `first` and `next` are accounted for,
+///   next.offset - first.offset = rows_trained + rows_dropped - rows_shared + holes.
 struct RowInterval {
   PartitionId partition;
   RowCursor first;
   RowCursor next;
   std::uint32_t rows_trained = 0;
-  std::uint32_t rows_dropped = 0;
+  std::uint32_t rows_dropped = 0;  ///< for any reason; PassedRuns say for which
+  std::uint32_t rows_shared = 0;   ///< of both: rows behind which their record goes on, they move no offset
+  std::uint64_t holes = 0;         ///< offsets that hold no row
   bool operator==(const RowInterval&) const = default;
+  [[nodiscard]] bool empty() const noexcept { return rows_trained + rows_dropped + holes == 0; }
+  [[nodiscard]] bool adds_up() const noexcept {
+    return next.offset - first.offset == static_cast<std::int64_t>(holes + rows_trained + rows_dropped) -
+                                             static_cast<std::int64_t>(rows_shared);
+  }
+};
+
+/// What a DropReason is not: there was nothing.
+inline constexpr std::uint32_t fate_hole = 0x100;
+
+/// A stretch of a partition that nothing was trained of: `rows` rows dropped for one reason, or `rows`
+/// offsets without a row. Where many were joined to stay bounded, other rows may lie between its ends, too.
+struct PassedRun {
+  PartitionId partition;
+  RowCursor from;
+  RowCursor to;
+  std::uint64_t rows = 0;
+  std::uint32_t fate = 0;  ///< a DropReason, or fate_hole
+  bool operator==(const PassedRun&) const = default;
+  /// Rows of it behind which their record goes on.
+  [[nodiscard]] std::uint64_t shared() const noexcept {
+    return fate == fate_hole ? 0 : rows - static_cast<std::uint64_t>(to.offset - from.offset);
+  }
 };
 
 }  // namespace rivulet

@@ -1,5 +1,6 @@
 #include "runtime/agreed_state.h"
 
+#include "buffer/ledger.h"
 #include "core/check.h"
 
 namespace rivulet::runtime {
@@ -20,7 +21,7 @@ void AgreedState::copy_from(const AgreedState& other) {
   partitions = other.partitions;
 }
 
-void fold_interval(AgreedState& state, const RowInterval& interval) {
+void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const PassedRun> runs) {
   RIVULET_CHECK(!(interval.next < interval.first), "an interval ends before it begins");
   const auto [at, first] = state.partitions.try_emplace(interval.partition);
   PartitionProgress& progress = at->second;
@@ -28,7 +29,14 @@ void fold_interval(AgreedState& state, const RowInterval& interval) {
   RIVULET_CHECK(!(interval.next < progress.next), "the next row of a partition would go backwards");
   progress.next = interval.next;
   progress.trained += interval.rows_trained;
-  progress.dropped += interval.rows_dropped;
+  progress.shared += interval.rows_shared;
+  progress.holes += interval.holes;
+  for (const PassedRun& run : runs) {
+    if (run.partition != interval.partition) continue;
+    if (run.fate < drop_reasons) progress.dropped.at(run.fate) += run.rows;
+    buffer::add_run(progress.runs, run, passed_runs_max);
+  }
+  RIVULET_CHECK(progress.adds_up(), "the books of a partition do not add up");
 }
 
 Result<Digest> digest_of(const AgreedState& state, devices::Device& device) {
@@ -43,7 +51,15 @@ Result<Digest> digest_of(const AgreedState& state, devices::Device& device) {
     add_cursor(hasher, progress.start);
     add_cursor(hasher, progress.next);
     hasher.add_value(progress.trained);
-    hasher.add_value(progress.dropped);
+    hasher.add_value(progress.shared);
+    hasher.add_value(progress.holes);
+    for (const std::uint64_t rows : progress.dropped) hasher.add_value(rows);
+    for (const PassedRun& run : progress.runs) {
+      add_cursor(hasher, run.from);
+      add_cursor(hasher, run.to);
+      hasher.add_value(run.rows);
+      hasher.add_value(run.fate);
+    }
   }
   return hasher.finish();
 }

@@ -1,22 +1,17 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <span>
+#include <vector>
 
 #include "core/digest.h"
 #include "core/record.h"
 #include "core/row.h"
 #include "core/stamp.h"
 #include "devices/model_state.h"
+#include "runtime/partition_progress.h"
 
 namespace rivulet::runtime {
-
-/// How far the group has come in one partition.
-struct PartitionProgress {
-  RowCursor start;  ///< first row the group ever used of it
-  RowCursor next;
-  std::uint64_t trained = 0;
-  std::uint64_t dropped = 0;
-};
 
 /// The one value that is the group's, equal on every device after every round: model, clocks, and the next
 /// row of every partition of the job. Parameters and offsets move together, so they can never disagree.
@@ -30,8 +25,8 @@ struct AgreedState {
   void copy_from(const AgreedState& other);
 };
 
-/// Everybody folds everybody's announced intervals, in rank order.
-void fold_interval(AgreedState& state, const RowInterval& interval);
+/// Everybody folds everybody's announced intervals, in rank order. `runs` may hold those of other partitions.
+void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const PassedRun> runs);
 
 /// Over parameters, optimizer, buffers, clocks and partitions. Not over the lineage: a state that a later
 /// view adopts is the same state.

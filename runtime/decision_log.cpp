@@ -16,7 +16,9 @@ json interval_json(const RowInterval& i) {
           {"first", {i.first.offset, i.first.row}},
           {"next", {i.next.offset, i.next.row}},
           {"trained", i.rows_trained},
-          {"dropped", i.rows_dropped}};
+          {"dropped", i.rows_dropped},
+          {"shared", i.rows_shared},
+          {"holes", i.holes}};
 }
 
 json facts_json(const sync::Facts& f) {

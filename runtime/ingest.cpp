@@ -52,9 +52,12 @@ bool Ingest::rewind() {
     records_ = {};
     at_ = 0;
     opened_ = decoded_ = newest_amendable_ = false;
-    dropped_before_.clear();
+    open_drop_.reset();
     // What the group has not used at all is read again from where this device began: it was on its way, too.
-    for (const auto& [partition, offset] : begun_) from_.try_emplace(partition, RowCursor{offset, 0});
+    for (const auto& [partition, at] : parts_.ledger.begins()) from_.try_emplace(partition, at);
+    for (const auto& [partition, at] : from_) parts_.ledger.began(partition, at);
+    expected_ = from_;
+    parts_.ledger.restart(generation_);
     sought_ = false;
   }
   if (sought_) return true;
@@ -87,7 +90,8 @@ int Ingest::read_records() {
   std::uint64_t bytes = 0;
   for (const auto& r : records_) {
     bytes += r.value.size();
-    begun_.try_emplace(r.partition, r.offset);
+    const RowCursor first{r.offset, 0};
+    if (expected_.try_emplace(r.partition, first).second) parts_.ledger.began(r.partition, first);
   }
   parts_.status.records_consumed.fetch_add(records_.size(), std::memory_order_relaxed);
   parts_.status.bytes_consumed.fetch_add(bytes, std::memory_order_relaxed);
@@ -113,7 +117,7 @@ void Ingest::handle_source_error(const Error& error) {
 
 int Ingest::decode_waiting() {
   int done = 0;
-  while (at_ < records_.size() && !failure_) {
+  while (at_ < records_.size() && !failure_ && parts_.ledger.has_room()) {
     if (!decode_one(records_[at_])) break;
     ++at_;
     ++done;
@@ -121,12 +125,30 @@ int Ingest::decode_waiting() {
   return done;
 }
 
+/// Offsets between the last record and this one hold nothing: compacted away, or marks of transactions.
+void Ingest::open_record(const Record& record) {
+  RowCursor& expected = expected_[record.partition];
+  if (const auto holes = record.offset - expected.offset; holes > 0)
+    parts_.ledger.passed(
+        {record.partition, expected, {record.offset, 0}, static_cast<std::uint64_t>(holes), fate_hole});
+  expected = {record.offset + 1, 0};
+  parts_.decoder.begin(record);
+  opened_ = true;
+  newest_amendable_ = false;
+  row_ = 0;
+  const auto from = from_.find(record.partition);
+  any_row_ = from != from_.end() && from->second.offset == record.offset && from->second.row > 0;
+}
+
+void Ingest::write_drop(const RowCursor& to) {
+  if (!open_drop_) return;
+  open_drop_->to = to;
+  parts_.ledger.passed(*open_drop_);
+  open_drop_.reset();
+}
+
 bool Ingest::decode_one(const Record& record) {
-  if (!opened_) {
-    parts_.decoder.begin(record);
-    opened_ = true;
-    row_ = 0;
-  }
+  if (!opened_) open_record(record);
   while (!failure_) {
     if (!decoded_) {
       const stream::Decoded step = parts_.decoder.next(parts_.rows.claim());
@@ -151,14 +173,15 @@ bool Ingest::decode_one(const Record& record) {
 }
 
 void Ingest::publish(const Record& record) {
+  write_drop({record.offset, row_});
   RowTag tag;
   tag.position = {record.partition, {record.offset, row_}};
   tag.next = {record.offset, row_ + 1};
   tag.timestamp_ms = record.timestamp_ms;
   tag.generation = generation_;
-  tag.dropped_before = std::exchange(dropped_before_[record.partition], 0);
   parts_.rows.publish(tag);
   newest_amendable_ = true;
+  any_row_ = true;
   ++row_;
   rate_.arrived(1, parts_.clock.now());
   consumed_.add(1);
@@ -171,7 +194,11 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
     return;
   }
   const auto reason = static_cast<std::size_t>(step.reason);
-  dropped_before_[record.partition] += step.rows;
+  write_drop({record.offset, row_});
+  open_drop_ = PassedRun{
+      record.partition, {record.offset, row_}, {}, step.rows, static_cast<std::uint32_t>(step.reason)};
+  any_row_ = true;
+  newest_amendable_ = false;
   row_ += step.rows;
   dropped_[reason]->add(step.rows);
   decoded_dropped_.add(1);
@@ -186,12 +213,16 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
                      {{"reason", std::string(name_of(step.reason))}, {"at", where}});
 }
 
-/// The cursor after a record's last row is the next record, so that intervals of neighbours touch.
+/// The cursor after a record's last row is the next record, so that what follows touches it. A record without
+/// any row is a hole.
 void Ingest::finish_record(const Record& record) {
+  const RowCursor next{record.offset + 1, 0};
   if (newest_amendable_) {
-    parts_.rows.amend_newest({record.offset + 1, 0});
+    parts_.rows.amend_newest(next);
     decoded_rows_.add(1);
   }
+  write_drop(next);
+  if (!any_row_) parts_.ledger.passed({record.partition, {record.offset, 0}, next, 1, fate_hole});
   newest_amendable_ = false;
   opened_ = false;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "buffer/ledger.h"
 #include "buffer/row_buffer.h"
 #include "core/clock.h"
 #include "core/metrics.h"
@@ -41,6 +42,7 @@ class Ingest final : public Agent {
     stream::RecordSource& source;
     stream::Decoder& decoder;
     buffer::RowBuffer& rows;
+    buffer::Ledger& ledger;
     CommitBoard& commits;
     RewindBoard& rewinds;
     NodeStatus& status;
@@ -58,6 +60,8 @@ class Ingest final : public Agent {
  private:
   bool rewind();  ///< false: the source could not be sent there yet
   bool is_passed(const RowPosition& row) const;
+  void open_record(const Record& record);
+  void write_drop(const RowCursor& to);
   int read_records();
   int decode_waiting();
   bool decode_one(const Record& record);  ///< false: the slab is full, the record waits
@@ -82,13 +86,13 @@ class Ingest final : public Agent {
   // ingest thread
   std::span<const Record> records_;  ///< not fully decoded yet: records_[at_ ...]
   std::size_t at_ = 0;
-  bool opened_ = false;            ///< records_[at_] is in the decoder
-  bool decoded_ = false;           ///< its next row is in the claimed slot, for want of room
-  std::uint32_t row_ = 0;          ///< rows of it passed so far
-  bool newest_amendable_ = false;  ///< its last published row is not flushed yet
-  std::map<PartitionId, std::uint32_t> dropped_before_;
-  std::map<PartitionId, std::int64_t>
-      begun_;  ///< offset of the first record ever handed out, of each partition
+  bool opened_ = false;                 ///< records_[at_] is in the decoder
+  bool decoded_ = false;                ///< its next row is in the claimed slot, for want of room
+  std::uint32_t row_ = 0;               ///< rows of it passed so far
+  bool newest_amendable_ = false;       ///< its last published row is not flushed yet
+  bool any_row_ = false;                ///< something of it is accounted for as a row
+  std::optional<PassedRun> open_drop_;  ///< its end is known only with what follows
+  RowCursors expected_;                 ///< where each partition's next record begins, if no offset is a hole
   std::uint32_t generation_ = 0;
   RowCursors from_;     ///< rows below these were used by the group already
   bool sought_ = true;  ///< the source stands where the last rewind asked it to

@@ -140,16 +140,30 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   reading.stop_on_bad_row = config.decode.on_error == "stop";
   reading.format = config.decode.format;
   ingest_ = std::make_unique<Ingest>(
-      reading, Ingest::Parts{outside_.ingest_clock, *outside_.source, *decoder_, *rows_, *commits_, rewinds_,
-                             status_, outside_.metrics, outside_.logger, outside_.worker_wake});
+      reading, Ingest::Parts{outside_.ingest_clock, *outside_.source, *decoder_, *rows_, ledger_, *commits_,
+                             rewinds_, status_, outside_.metrics, outside_.logger, outside_.worker_wake});
   WorkerConfig training = worker_config(config, options, decoder_->shape(), trainer_->layout());
   training.age_at_start_s = outside_.age_at_start_s;
-  auto worker = Worker::create(
-      training,
-      Worker::Parts{outside_.worker_clock, outside_.worker_wake, outside_.ingest_wake, *rows_, *commits_,
-                    rewinds_, *outside_.device, *trainer_, *state_, *membership_, outside_.connect,
-                    catalog.sync, *snapshots_, checkpoints_.get(), *outside_.decisions, status_,
-                    outside_.metrics, outside_.logger, outside_.stop});
+  auto worker = Worker::create(training, Worker::Parts{outside_.worker_clock,
+                                                       outside_.worker_wake,
+                                                       outside_.ingest_wake,
+                                                       *rows_,
+                                                       ledger_,
+                                                       *commits_,
+                                                       rewinds_,
+                                                       *outside_.device,
+                                                       *trainer_,
+                                                       *state_,
+                                                       *membership_,
+                                                       outside_.connect,
+                                                       catalog.sync,
+                                                       *snapshots_,
+                                                       checkpoints_.get(),
+                                                       *outside_.decisions,
+                                                       status_,
+                                                       outside_.metrics,
+                                                       outside_.logger,
+                                                       outside_.stop});
   if (!worker) return worker.error();
   worker_ = std::move(worker).value();
   return ok();
@@ -167,6 +181,7 @@ std::vector<std::pair<std::string, std::string>> Node::object_types() const {
           {"decoder", type(*decoder_)},
           {"trainer", type(*trainer_)},
           {"rows", type(*rows_)},
+          {"ledger", type(ledger_)},
           {"commits", type(*commits_)},
           {"snapshots", type(*snapshots_)},
           {"membership", type(*membership_)},

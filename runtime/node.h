@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "buffer/ledger.h"
 #include "buffer/row_buffer.h"
 #include "devices/device.h"
 #include "devices/trainer.h"
@@ -87,6 +88,7 @@ class Node {
   std::unique_ptr<devices::Trainer> trainer_;
   std::unique_ptr<AgreedState> state_;
   std::unique_ptr<buffer::RowBuffer> rows_;
+  buffer::Ledger ledger_;
   std::unique_ptr<CommitBoard> commits_;
   RewindBoard rewinds_;
   std::unique_ptr<SnapshotDesk> snapshots_;

@@ -82,6 +82,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   out.reform = config.sync.on_peer_loss == "reform";
   out.peer_deadline = config.sync.deadline;
   out.model = config.model.name;
+  out.topics = config.source.topics;
   out.checkpoint_interval = config.checkpoint.every_interval;
   out.stop_on_nonfinite = config.train.on_nonfinite == "stop";
   out.digest_every = config.sync.digest_every;

@@ -33,6 +33,16 @@ void NodeStatus::set_digest(std::string hex) {
   digest_ = std::move(hex);
 }
 
+void NodeStatus::set_books(Books books) {
+  const std::lock_guard lock(mutex_);
+  books_ = std::move(books);
+}
+
+NodeStatus::Books NodeStatus::books() const {
+  const std::lock_guard lock(mutex_);
+  return books_;
+}
+
 std::string NodeStatus::digest() const {
   const std::lock_guard lock(mutex_);
   return digest_;

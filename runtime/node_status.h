@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/record.h"
+#include "runtime/partition_progress.h"
 
 namespace rivulet::runtime {
 
@@ -64,11 +67,15 @@ struct NodeStatus {
   [[nodiscard]] std::string phrase() const;
   void set_digest(std::string hex);  ///< of the last agreed state
   [[nodiscard]] std::string digest() const;
+  using Books = std::vector<std::pair<PartitionId, PartitionProgress>>;
+  void set_books(Books books);  ///< of this device's partitions, without their runs
+  [[nodiscard]] Books books() const;
 
  private:
   mutable std::mutex mutex_;
   std::string phrase_;
   std::string digest_;
+  Books books_;
 };
 
 }  // namespace rivulet::runtime

@@ -19,7 +19,8 @@
 //   section:        tag 4 | zero u32 | bytes u64 | low half of XXH3-128 of the body | body
 //     "MODL"  scalar u32 (0 f32, 1 f64) | parameters u64 | buffers u64 | rows u64 | name
 //     "PART"  per partition: topic u32, partition i32, start offset i64, row u32, next offset i64, row u32,
-//             trained u64, dropped u64
+//             trained u64, shared u64, holes u64, dropped u64 of each DropReason, runs u32, and per run:
+//             from offset i64, row u32, to offset i64, row u32, rows u64, fate u32
 //     "PARM", "MOMT", "BUFS"  the arrays
 //   SHA-256 of everything before, 32 bytes
 namespace rivulet::runtime {
@@ -30,7 +31,8 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr std::string_view magic = "RVLSTATE";
 constexpr std::size_t section_head_bytes = 24;
-constexpr std::size_t partition_bytes = 48;
+constexpr std::size_t partition_bytes = 60 + sizeof(DropCounts);
+constexpr std::size_t run_bytes = 36;
 constexpr std::size_t hash_bytes = sizeof(Sha256);
 constexpr std::size_t name_max = 1024;
 constexpr std::size_t partitions_bytes_max = std::size_t{16} << 20U;  // any job's fit many times
@@ -78,6 +80,7 @@ class Reader {
     if (const auto part = bytes(sizeof(T)); good_) std::memcpy(&value, part.data(), sizeof(T));
     return value;
   }
+  void give_up() { good_ = false; }
   [[nodiscard]] bool good() const { return good_; }
   [[nodiscard]] std::size_t left() const { return left_.size(); }
 
@@ -106,7 +109,7 @@ std::vector<std::byte> model_section(const std::string& model, const AgreedState
 }
 
 std::vector<std::byte> partitions_section(const AgreedState& state) {
-  Writer w(state.partitions.size() * partition_bytes);
+  Writer w(state.partitions.size() * (partition_bytes + 2 * run_bytes));
   for (const auto& [id, progress] : state.partitions) {
     w.number(id.topic);
     w.number(id.partition);
@@ -115,7 +118,18 @@ std::vector<std::byte> partitions_section(const AgreedState& state) {
     w.number(progress.next.offset);
     w.number(progress.next.row);
     w.number(progress.trained);
-    w.number(progress.dropped);
+    w.number(progress.shared);
+    w.number(progress.holes);
+    for (const std::uint64_t rows : progress.dropped) w.number(rows);
+    w.number(static_cast<std::uint32_t>(progress.runs.size()));
+    for (const PassedRun& run : progress.runs) {
+      w.number(run.from.offset);
+      w.number(run.from.row);
+      w.number(run.to.offset);
+      w.number(run.to.row);
+      w.number(run.rows);
+      w.number(run.fate);
+    }
   }
   return std::move(w.out());
 }
@@ -183,22 +197,44 @@ Complaint read_model(std::span<const std::byte> body, const Expected& expected, 
                      layout.scalar == Scalar::f32 ? "float32" : "float64");
 }
 
+PassedRun read_run(Reader& r, const PartitionId& id) {
+  PassedRun run{id};
+  run.from.offset = r.number<std::int64_t>();
+  run.from.row = r.number<std::uint32_t>();
+  run.to.offset = r.number<std::int64_t>();
+  run.to.row = r.number<std::uint32_t>();
+  run.rows = r.number<std::uint64_t>();
+  run.fate = r.number<std::uint32_t>();
+  return run;
+}
+
+PartitionProgress read_progress(Reader& r, const PartitionId& id) {
+  PartitionProgress p;
+  p.start.offset = r.number<std::int64_t>();
+  p.start.row = r.number<std::uint32_t>();
+  p.next.offset = r.number<std::int64_t>();
+  p.next.row = r.number<std::uint32_t>();
+  p.trained = r.number<std::uint64_t>();
+  p.shared = r.number<std::uint64_t>();
+  p.holes = r.number<std::uint64_t>();
+  for (std::uint64_t& rows : p.dropped) rows = r.number<std::uint64_t>();
+  const auto runs = r.number<std::uint32_t>();
+  if (runs > passed_runs_max) r.give_up();
+  for (std::uint32_t i = 0; i < runs && r.good(); ++i) p.runs.push_back(read_run(r, id));
+  return p;
+}
+
 Complaint read_partitions(std::span<const std::byte> body, AgreedState& state) {
-  if (body.size() % partition_bytes != 0 || body.size() > partitions_bytes_max)
-    return "its partitions are no such thing";
+  if (body.size() > partitions_bytes_max) return "its partitions are no such thing";
   Reader r(body);
   while (r.left() > 0) {
     PartitionId id;
     id.topic = r.number<std::uint32_t>();
     id.partition = r.number<std::int32_t>();
-    PartitionProgress p;
-    p.start.offset = r.number<std::int64_t>();
-    p.start.row = r.number<std::uint32_t>();
-    p.next.offset = r.number<std::int64_t>();
-    p.next.row = r.number<std::uint32_t>();
-    p.trained = r.number<std::uint64_t>();
-    p.dropped = r.number<std::uint64_t>();
+    const PartitionProgress p = read_progress(r, id);
+    if (!r.good()) return "its partitions are cut off";
     if (p.next < p.start || p.start.offset < 0) return "a partition in it ends before it begins";
+    if (!p.adds_up()) return "the books of a partition in it do not add up";
     if (!state.partitions.emplace(id, p).second) return "a partition is in it twice";
   }
   return std::nullopt;

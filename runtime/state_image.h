@@ -13,7 +13,7 @@
 
 namespace rivulet::runtime {
 
-inline constexpr std::uint32_t state_image_version = 2;
+inline constexpr std::uint32_t state_image_version = 3;
 inline constexpr std::size_t state_head_bytes = 64;
 
 /// An agreed state as bytes, on disk and between devices: a 64-byte head (version, sections, length, stamp,

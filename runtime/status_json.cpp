@@ -39,6 +39,26 @@ void add_stream(Json& out, const NodeStatus& s) {
   out["lag_records"] = known(s.lag_records.load());
 }
 
+/// Per partition of this device, as the group has agreed on it: offsets and what became of the rows.
+Json books_json(const NodeStatus& s, const std::vector<std::string>& topics) {
+  auto out = Json::array();
+  for (const auto& [id, p] : s.books()) {
+    auto dropped = Json::object();
+    for (std::size_t i = 0; i < drop_reasons; ++i)
+      if (p.dropped.at(i) > 0) dropped[std::string(name_of(static_cast<DropReason>(i)))] = p.dropped.at(i);
+    out.push_back({{"topic", id.topic < topics.size() ? topics[id.topic] : "?"},
+                   {"partition", id.partition},
+                   {"start", p.start.offset},
+                   {"next", p.next.offset},
+                   {"rows_trained", p.trained},
+                   {"rows_dropped", dropped},
+                   {"rows_shared", p.shared},
+                   {"holes", p.holes},
+                   {"balanced", p.adds_up()}});
+  }
+  return out;
+}
+
 void add_group(Json& out, const NodeStatus& s) {
   out["view"] = s.view.load();
   out["rank"] = s.rank.load();
@@ -91,6 +111,7 @@ std::string status_json(const NodeStatus& status, const NodeStatusText& text) {
   out["phrase"] = status.phrase();
   add_group(out, status);
   add_stream(out, status);
+  out["ledger"] = books_json(status, text.topics);
   add_cost(out, status);
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);  // a phrase may quote anything
 }

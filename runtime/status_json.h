@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "runtime/node_status.h"
 #include "runtime/summary.h"
@@ -11,6 +12,7 @@ struct NodeStatusText {
   std::string id;
   std::string job;
   std::string model;
+  std::vector<std::string> topics;  ///< PartitionId::topic is an index of these
 };
 
 /// Everything of a NodeStatus as one JSON object, for /api/v1/status and the live view. Names are those of

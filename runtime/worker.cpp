@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/announced.h"
 #include "runtime/worker_meters.h"
 
 namespace rivulet::runtime {
@@ -19,6 +20,7 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts)
       parts_(parts),
       meters_(std::make_unique<Meters>(parts.metrics)),
       codecs_(parts.catalog.codecs),
+      books_(parts.metrics, parts.status, config.topics),
       prequential_(config.prequential_window) {}
 
 Worker::~Worker() = default;
@@ -194,6 +196,7 @@ Turn Worker::compute_and_enter() {
                        "a batch gave a loss or gradient that is not finite; train.on_nonfinite = \"stop\""});
   }
   if (auto known = refresh_digest(); !known) return end(known.error());
+  if (auto announced = announce(); !announced) return end(announced.error());
   entered_ = parts_.clock.now();
   const sync::Facts facts = my_facts(entered_);
   view_->session->begin_facts(facts, my_section());
@@ -211,7 +214,8 @@ Turn Worker::agree() {
   ++round_in_view_;
   parts_.decisions.write(view_->spec.number, round_in_view_ - 1, view_->session->table(),
                          view_->session->plan());
-  if (auto fits = check_intervals(); !fits) return lost(fits.error());
+  if (auto fits = check_announced(view_->session->table(), view_->spec, parts_.state, parts_.commits); !fits)
+    return lost(fits.error());
   if (auto done = carry_out_plan(); !done) return end(done.error());
   if (phase_ == Phase::paying) return again();
   view_->session->finish(false);

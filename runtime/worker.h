@@ -4,11 +4,11 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "buffer/batch.h"
+#include "buffer/ledger.h"
 #include "buffer/row_buffer.h"
 #include "core/clock.h"
 #include "core/metrics.h"
@@ -17,6 +17,7 @@
 #include "devices/trainer.h"
 #include "runtime/agent.h"
 #include "runtime/agreed_state.h"
+#include "runtime/book_pages.h"
 #include "runtime/checkpointer.h"
 #include "runtime/commit_board.h"
 #include "runtime/decision_log.h"
@@ -41,9 +42,10 @@ struct WorkerConfig {
   bool reform = true;  ///< sync.on_peer_loss = "reform"
   Duration peer_deadline = std::chrono::seconds(5);
   Duration checkpoint_interval = std::chrono::seconds(30);
-  std::string model;               ///< name, for images of the state
-  bool stop_on_nonfinite = false;  ///< train.on_nonfinite = "stop"
-  std::uint32_t digest_every = 1;  ///< K
+  std::string model;                ///< name, for images of the state
+  std::vector<std::string> topics;  ///< PartitionId::topic is an index of these
+  bool stop_on_nonfinite = false;   ///< train.on_nonfinite = "stop"
+  std::uint32_t digest_every = 1;   ///< K
   std::uint64_t prequential_window = 1000;
   double age_at_start_s = 0;  ///< of the process when this object was made, for first_step_s
 };
@@ -69,6 +71,7 @@ class Worker final : public Agent {
     Wake& wake;    ///< of this agent
     Wake& ingest;  ///< told when slots are free again
     buffer::RowBuffer& rows;
+    buffer::Ledger& ledger;
     CommitBoard& commits;
     RewindBoard& rewinds;
     devices::Device& device;
@@ -156,8 +159,7 @@ class Worker final : public Agent {
   // worker_round.cpp: what a plan means for state and rows
   sync::Facts my_facts(TimePoint now);
   sync::FactsSection my_section() const;
-  const char* trouble_with(const RowInterval& rows, std::uint32_t rank, std::set<PartitionId>& seen) const;
-  Status check_intervals() const;
+  Status announce();
   Status carry_out_plan();
   Status offer_movement();
   Status local_step();
@@ -165,6 +167,7 @@ class Worker final : public Agent {
   Status apply_gradients();
   Status apply_parameters();
   void fold_table(bool trained);
+  void move_stands();
   enum class Fate : std::uint8_t { trained, dropped, looked_at };
   void settle_batch(Fate fate);
   void warn_of_nonfinite(std::size_t rows);
@@ -203,14 +206,14 @@ class Worker final : public Agent {
   std::deque<SavedOffsets> uncommitted_;
   Stamp saved_;  ///< last state given to the checkpointer
   TimePoint saved_at_{};
-  RowCursors first_used_;            ///< of each own partition, in this process: where to go back to at most
+  buffer::Cursors stands_;           ///< of each own partition: what is below was used, pending_ included
+  std::uint32_t generation_ = 0;     ///< of the rows that count, since the reader was sent elsewhere last
   std::uint64_t looked_rows_ = 0;    ///< of a dry run, whose state counts nothing
   std::uint64_t looked_rounds_ = 0;  ///< of a dry run
-  std::vector<RowInterval>
-      pending_;  ///< used by rounds that did not aggregate, announced by the next that does
-  std::vector<RowInterval> announced_;  ///< in this round's facts: pending_ and the batch's
-  GradientView mine_;                   ///< host view of the contribution of this round
-  bool computed_ = false;               ///< contribution_ belongs to the batch as it is
+  buffer::Account pending_;          ///< of rounds that did not aggregate, announced by the next that does
+  buffer::Account announced_;        ///< in this round's facts: pending_ and the batch's
+  GradientView mine_;                ///< host view of the contribution of this round
+  bool computed_ = false;            ///< contribution_ belongs to the batch as it is
   bool batch_finite_ = true;
   bool incomplete_ = false;
   devices::StepReport report_;
@@ -229,6 +232,7 @@ class Worker final : public Agent {
   Duration forming_pause_{};
   TimePoint say_again_at_{};
   TimePoint warn_again_at_{};
+  BookPages books_;
   double wait_seconds_ = 0;
   double compute_seconds_ = 0;
   double sync_seconds_ = 0;

@@ -32,6 +32,7 @@ void Worker::account_round() {
     status.digests_compared.fetch_add(table.size());
   count_bytes();
   measure_state(now);
+  books_.publish(parts_.state, parts_.commits, now);
 }
 
 void Worker::count_mode() {

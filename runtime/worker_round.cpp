@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/announced.h"
 #include "runtime/worker.h"
 #include "runtime/worker_meters.h"
 
@@ -9,8 +10,6 @@ namespace rivulet::runtime {
 namespace {
 
 using sync::policy::Mode;
-
-constexpr std::size_t partitions_max = 65'536;  // of a job
 
 template <class T>
 bool finite(std::span<const T> values) {
@@ -47,12 +46,6 @@ void add_to(const GradientView& sum, const GradientView& v) {
 void copy_to(const GradientView& to, const GradientView& from) {
   const auto bytes = from.host_bytes();
   std::copy(bytes.begin(), bytes.end(), to.host_bytes().begin());
-}
-
-RowInterval as_dropped(RowInterval interval) {
-  interval.rows_dropped += interval.rows_trained;
-  interval.rows_trained = 0;
-  return interval;
 }
 
 std::uint64_t dropped_so_far(const NodeStatus& status) {
@@ -93,17 +86,24 @@ sync::Facts Worker::my_facts(TimePoint now) {
     f.flags |= sync::flag_digest;
     f.digest = digest_;
   }
-  announced_ = pending_;
-  for (const auto& interval : batch_->intervals())
-    buffer::merge_into(announced_, batch_finite_ ? interval : as_dropped(interval));
-  for (const auto& interval : announced_) first_used_.try_emplace(interval.partition, interval.first);
-  if (!announced_.empty()) f.interval = announced_.front();
+  if (!announced_.intervals.empty()) f.interval = announced_.intervals.front();
   return f;
+}
+
+/// What this round's rows amount to, with all that was passed over around them.
+Status Worker::announce() {
+  auto account = parts_.ledger.account(batch_->own_tags(), stands_, generation_);
+  if (!account) return account.error();
+  if (!batch_finite_) buffer::drop_trained(account.value());
+  announced_ = pending_;
+  return buffer::append(announced_, account.value());
 }
 
 sync::FactsSection Worker::my_section() const {
   sync::FactsSection section;
-  if (announced_.size() > 1) section.more_intervals.assign(announced_.begin() + 1, announced_.end());
+  const auto& all = announced_.intervals;
+  if (all.size() > 1) section.more_intervals.assign(all.begin() + 1, all.end());
+  section.runs = announced_.runs;
   return section;
 }
 
@@ -127,39 +127,6 @@ Status Worker::refresh_digest() {
   return ok();
 }
 
-/// Why rows that `rank` announces cannot be; null if they can. `seen`: partitions of this round so far.
-const char* Worker::trouble_with(const RowInterval& rows, std::uint32_t rank,
-                                 std::set<PartitionId>& seen) const {
-  const auto& partitions = parts_.state.partitions;
-  const auto known = partitions.find(rows.partition);
-  if (rows.next < rows.first) return "end before they begin";
-  if (known != partitions.end() && rows.first < known->second.next) return "are part of the state already";
-  if (rank != view_->spec.rank && parts_.commits.owns(rows.partition)) return "belong to this device";
-  if (!seen.insert(rows.partition).second) return "are announced twice";
-  if (known == partitions.end() && seen.size() + partitions.size() > partitions_max)
-    return "are of more partitions than a job may have";
-  return nullptr;
-}
-
-/// What the others say they used is believed only after this: it will move offsets of the agreed state.
-Status Worker::check_intervals() const {
-  const auto& table = view_->session->table();
-  std::set<PartitionId> seen;
-  for (std::uint32_t rank = 0; rank < table.size(); ++rank) {
-    const auto check = [&](const RowInterval& rows) -> Status {
-      if (rows.rows_trained + rows.rows_dropped == 0) return ok();
-      const char* trouble = trouble_with(rows, rank, seen);
-      if (trouble == nullptr) return ok();
-      return Error{ErrorCode::protocol, view_->spec.members[rank] + " announces rows of partition " +
-                                            std::to_string(rows.partition.partition) + " that " + trouble};
-    };
-    if (auto fits = check(table.facts[rank].interval); !fits) return fits;
-    for (const auto& more : table.sections[rank].more_intervals)
-      if (auto fits = check(more); !fits) return fits;
-  }
-  return ok();
-}
-
 Status Worker::carry_out_plan() {
   const auto& plan = view_->session->plan();
   switch (plan.mode) {
@@ -179,15 +146,20 @@ Status Worker::carry_out_plan() {
     case Mode::skip:
       looked_rows_ += batch_->own_rows();
       looked_rounds_ += batch_->own_rows() > 0 ? 1 : 0;
-      if (config_.dry_run) announced_.clear();  // nothing will ever be folded
       keep_pending(Fate::looked_at);
+      if (config_.dry_run) pending_ = {};  // nothing will ever be folded
       return ok();
     case Mode::hold:
       if (!batch_finite_) keep_pending(Fate::dropped);
       return ok();
     case Mode::idle:
-      if (batch_->own_rows() > 0)
+      if (!config_.dry_run && only_offsets_move(view_->session->table())) {
+        parts_.state.stamp = {view_->spec.number, parts_.state.stamp.step + 1};
+        fold_table(true);
+        settle_batch(Fate::dropped);
+      } else if (batch_->own_rows() > 0) {
         keep_pending(Fate::dropped);  // non-finite everywhere: used up, announced later
+      }
       return ok();
   }
   view_->session->begin_payload(mine_);
@@ -231,6 +203,7 @@ Result<bool> Worker::apply_agreed() {
   if (!all_finite(view_->session->agreed())) {
     meters_->nonfinite_agreed.add(1);
     meters_->steps_skipped.add(1);
+    parts_.state.stamp = {view_->spec.number, parts_.state.stamp.step + 1};  // other offsets, another state
     fold_table(false);
     settle_batch(Fate::dropped);
     return false;
@@ -275,22 +248,28 @@ Status Worker::apply_parameters() {
 /// Everybody folds everybody's intervals in rank order: the offsets move with the parameters or not at all.
 void Worker::fold_table(bool trained) {
   const auto& table = view_->session->table();
-  const auto fold = [&](const RowInterval& interval) {
-    if (interval.rows_trained + interval.rows_dropped == 0) return;
-    const RowInterval done = trained ? interval : as_dropped(interval);
-    fold_interval(parts_.state, done);
-    if (parts_.checkpoints == nullptr) parts_.commits.covered(done.partition, done.next);
-  };
   for (std::size_t rank = 0; rank < table.size(); ++rank) {
-    fold(table.facts[rank].interval);
-    for (const auto& more : table.sections[rank].more_intervals) fold(more);
+    buffer::Account account = announced_by(table, rank);
+    if (!trained) buffer::drop_trained(account);
+    for (const RowInterval& interval : account.intervals) {
+      if (interval.empty()) continue;
+      fold_interval(parts_.state, interval, account.runs);
+      if (parts_.checkpoints == nullptr) parts_.commits.covered(interval.partition, interval.next);
+    }
     if (trained) parts_.state.rows += table.facts[rank].rows + table.facts[rank].rows_since_sync;
   }
   if (!trained) {  // local steps since the last agreement go with the rows they came from
     local_.reset();
     rows_since_sync_ = 0;
   }
-  pending_.clear();
+  pending_ = {};
+  move_stands();
+}
+
+/// What was announced is used.
+void Worker::move_stands() {
+  for (const RowInterval& interval : announced_.intervals) stands_[interval.partition] = interval.next;
+  parts_.ledger.settle(stands_);
 }
 
 /// The rows of the batch are done with: slots are free, counters say what became of them.
@@ -337,6 +316,7 @@ void Worker::observe_delay() {
 /// The round used rows but did not aggregate: they are announced with the next round that does.
 void Worker::keep_pending(Fate fate) {
   pending_ = announced_;
+  move_stands();
   settle_batch(fate);
 }
 

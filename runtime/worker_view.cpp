@@ -136,30 +136,39 @@ Status Worker::replace_state(std::span<const std::byte> image) {
 
 /// Rows that the adopted state has used are discarded, the others kept; what lies between is read again.
 void Worker::stand_at_state() {
-  pending_.clear();
+  pending_ = {};
   local_.reset();
   rows_since_sync_ = 0;
-  RowCursors from = first_used_;
+  stands_.clear();
   for (const auto& [partition, progress] : parts_.state.partitions)
-    if (parts_.commits.owns(partition)) from[partition] = progress.next;
+    if (parts_.commits.owns(partition)) stands_[partition] = progress.next;
+  RowCursors from = parts_.ledger.begins();
+  for (const auto& [partition, at] : stands_) from[partition] = at;
   struct Held {
-    RowCursor first;
-    RowCursor next;  ///< behind the newest
+    std::optional<RowCursor> kept;  ///< oldest row that stays
+    RowCursor next;                 ///< behind the newest
   };
   std::map<PartitionId, Held> held;  // what waits, as it lay there
   parts_.rows.discard([&](const RowTag& tag) {
     const auto& [partition, at] = tag.position;
-    held.try_emplace(partition, Held{at, at}).first->second.next = tag.next;
+    Held& rows = held[partition];
+    rows.next = tag.next;
     const auto stands = from.find(partition);
-    return stands != from.end() && at < stands->second;
+    const bool used = stands != from.end() && at < stands->second;
+    if (!used && !rows.kept) rows.kept = at;
+    return used;
   });
-  // The reader goes on behind the newest row: what waits must reach from below the state's place to it.
+  // The reader goes on behind the newest row: from the state's place to it nothing may be missing.
   const bool seamless = std::all_of(from.begin(), from.end(), [&](const auto& stands) {
-    const auto rows = held.find(stands.first);
-    return rows != held.end() && rows->second.first <= stands.second && stands.second <= rows->second.next;
+    const auto& [partition, at] = stands;
+    const auto rows = held.find(partition);
+    if (rows == held.end() || parts_.ledger.splits(partition, at)) return false;
+    if (rows->second.kept) return parts_.ledger.behind_runs(partition, at) == *rows->second.kept;
+    return rows->second.next <= at && at <= parts_.ledger.behind_runs(partition, rows->second.next);
   });
-  if (seamless) return;
-  parts_.rows.forget_before(parts_.rewinds.ask(std::move(from)));
+  if (seamless) return parts_.ledger.settle(stands_);
+  generation_ = parts_.rewinds.ask(std::move(from));
+  parts_.rows.forget_before(generation_);
   parts_.ingest.notify();
 }
 

@@ -96,6 +96,15 @@ std::vector<std::string> check_kafka_properties(const Properties&);
 /// "2.0.2"
 std::string kafka_client_version();
 
+/// Which offsets a partition holds: [low, high).
+struct LogEnds {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+};
+/// Of each partition, in order, asked from its leader. Errors: unavailable (names topic and partition).
+Result<std::vector<LogEnds>> log_ends(const Properties&, const std::vector<TopicPartition>& partitions,
+                                      Duration deadline);
+
 /// Metadata of a topic. Errors: unavailable (broker or topic). For validate --environment and doctor.
 Result<int> partition_count(const Properties&, const std::string& topic, Duration deadline);
 

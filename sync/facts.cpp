@@ -29,11 +29,12 @@ constexpr std::size_t checksum_offset = 248;
 ///       64     8  compute_seconds (f64)    184     4  interval.rows_trained
 ///       72     8  wait_seconds (f64)       188     4  interval.rows_dropped
 ///       80     8  sync_seconds (f64)       192     4  section_bytes
-///       88     8  loss_sum (f64)           196     4  zero
+///       88     8  loss_sum (f64)           196     4  interval.rows_shared
 ///       96     8  correct                  200     8  agreed_rows
 ///                                          208     8  stop_at_step
 ///                                          216     8  stop_at_rows
-///                                          224    24  zero
+///                                          224     8  interval.holes
+///                                          232    16  zero
 ///                                          248     8  XXH3 of the 248 bytes before
 template <class F, class Visit>
 void for_each_field(F& f, Visit visit) {
@@ -66,9 +67,11 @@ void for_each_field(F& f, Visit visit) {
   visit(184, f.interval.rows_trained);
   visit(188, f.interval.rows_dropped);
   visit(192, f.section_bytes);
+  visit(196, f.interval.rows_shared);
   visit(200, f.agreed_rows);
   visit(208, f.stop_at_step);
   visit(216, f.stop_at_rows);
+  visit(224, f.interval.holes);
 }
 
 template <class T>
@@ -101,7 +104,7 @@ class Reader {
 };
 
 constexpr std::uint32_t type_intervals = 1;
-constexpr std::uint32_t type_drops = 2;
+constexpr std::uint32_t type_runs = 2;
 
 Error broken(std::string what) {
   return {ErrorCode::protocol, "facts: " + std::move(what)};
@@ -116,12 +119,30 @@ void put_interval(std::vector<std::byte>& out, const RowInterval& i) {
   put(out, i.next.offset);
   put(out, i.rows_trained);
   put(out, i.rows_dropped);
+  put(out, i.rows_shared);
+  put(out, i.holes);
 }
 
 bool get_interval(Reader& in, RowInterval& i) {
   return in.get(i.partition.topic) && in.get(i.partition.partition) && in.get(i.first.offset) &&
          in.get(i.first.row) && in.get(i.next.row) && in.get(i.next.offset) && in.get(i.rows_trained) &&
-         in.get(i.rows_dropped);
+         in.get(i.rows_dropped) && in.get(i.rows_shared) && in.get(i.holes);
+}
+
+void put_run(std::vector<std::byte>& out, const PassedRun& r) {
+  put(out, r.partition.topic);
+  put(out, r.partition.partition);
+  put(out, r.from.offset);
+  put(out, r.from.row);
+  put(out, r.to.row);
+  put(out, r.to.offset);
+  put(out, r.rows);
+  put(out, r.fate);
+}
+
+bool get_run(Reader& in, PassedRun& r) {
+  return in.get(r.partition.topic) && in.get(r.partition.partition) && in.get(r.from.offset) &&
+         in.get(r.from.row) && in.get(r.to.row) && in.get(r.to.offset) && in.get(r.rows) && in.get(r.fate);
 }
 
 void put_entry(std::vector<std::byte>& out, std::uint32_t type, const std::vector<std::byte>& body) {
@@ -137,12 +158,11 @@ Status read_entry(std::uint32_t type, Reader body, FactsSection& section) {
       if (!get_interval(body, interval)) return broken("interval list is cut short");
       section.more_intervals.push_back(interval);
     }
-  } else if (type == type_drops) {
+  } else if (type == type_runs) {
     while (!body.empty()) {
-      std::uint32_t reason = 0;
-      std::uint64_t rows = 0;
-      if (!body.get(reason) || !body.get(rows)) return broken("drop list is cut short");
-      section.drops.emplace_back(reason, rows);
+      PassedRun run;
+      if (!get_run(body, run)) return broken("run list is cut short");
+      section.runs.push_back(run);
     }
   }
   return ok();
@@ -169,7 +189,9 @@ Result<Facts> decode_head(std::span<const std::byte> bytes) {
   std::memcpy(&version, bytes.data() + 4, 4);
   std::memcpy(&sum, bytes.data() + checksum_offset, 8);
   if (seen_magic != magic) return broken("wrong magic");
-  if (version != facts_version) return broken("version " + std::to_string(version) + ", this build speaks 1");
+  if (version != facts_version)
+    return broken("version " + std::to_string(version) + ", this build speaks " +
+                  std::to_string(facts_version));
   if (sum != digest_of(bytes.first(checksum_offset)).low) return broken("checksum differs");
   Facts facts;
   for_each_field(facts, [&](std::size_t at, auto& v) { std::memcpy(&v, bytes.data() + at, sizeof v); });
@@ -185,13 +207,10 @@ Result<std::vector<std::byte>> encode_section(const FactsSection& section) {
     for (const auto& i : section.more_intervals) put_interval(body, i);
     put_entry(out, type_intervals, body);
   }
-  if (!section.drops.empty()) {
+  if (!section.runs.empty()) {
     std::vector<std::byte> body;
-    for (const auto& [reason, rows] : section.drops) {
-      put(body, reason);
-      put(body, rows);
-    }
-    put_entry(out, type_drops, body);
+    for (const auto& r : section.runs) put_run(body, r);
+    put_entry(out, type_runs, body);
   }
   if (out.size() > facts_section_max_bytes)
     return broken("section of " + std::to_string(out.size()) + " bytes is over the limit");

@@ -14,7 +14,7 @@
 namespace rivulet::sync {
 
 inline constexpr std::size_t facts_head_bytes = 256;
-inline constexpr std::uint32_t facts_version = 1;
+inline constexpr std::uint32_t facts_version = 2;
 inline constexpr std::size_t facts_section_max_bytes = std::size_t{16} * 1024;
 
 /// What a device wants the group to know, as bits of Facts::flags.
@@ -68,10 +68,9 @@ Result<Facts> decode_head(std::span<const std::byte> bytes);
 /// The seldom-sent rest: typed, bounded entries. Unknown types are skipped, so that versions can meet.
 struct FactsSection {
   std::vector<RowInterval> more_intervals;  ///< type 1: all but the one in the head
-  std::vector<std::pair<std::uint32_t, std::uint64_t>>
-      drops;  ///< type 2: DropReason -> rows, since the last section
+  std::vector<PassedRun> runs;              ///< type 2: what of all intervals was not trained, and why
   bool operator==(const FactsSection&) const = default;
-  [[nodiscard]] bool empty() const noexcept { return more_intervals.empty() && drops.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return more_intervals.empty() && runs.empty(); }
 };
 /// Errors of encode: protocol (would exceed facts_section_max_bytes).
 Result<std::vector<std::byte>> encode_section(const FactsSection& section);

@@ -25,7 +25,7 @@ void pack_tag(const RowTag& tag, std::byte* out) {
   put(tag.timestamp_ms);
   put(tag.position.at.row);
   put(tag.next.row);
-  put(tag.dropped_before);
+  put(std::uint32_t{0});
 }
 
 RowTag unpack_tag(const std::byte* in) {
@@ -41,7 +41,6 @@ RowTag unpack_tag(const std::byte* in) {
   get(tag.timestamp_ms);
   get(tag.position.at.row);
   get(tag.next.row);
-  get(tag.dropped_before);
   return tag;
 }
 

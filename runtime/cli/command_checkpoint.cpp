@@ -83,9 +83,9 @@ class CheckpointCommand final : public Command {
                             {"next", p.next.offset},
                             {"next_row", p.next.row},
                             {"rows_trained", p.trained},
-                            {"rows_dropped", p.dropped}});
+                            {"rows_dropped", p.all_dropped()}});
       lines += fmt::format("  {}:{}  offsets {} to {}, {} rows trained, {} dropped\n", topic, id.partition,
-                           p.start.offset, p.next.offset, p.trained, p.dropped);
+                           p.start.offset, p.next.offset, p.trained, p.all_dropped());
     }
     if (json_)
       terminal.out << Json{{"lineage", f.stamp.lineage},

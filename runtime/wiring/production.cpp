@@ -219,7 +219,7 @@ bool all_alive(const Process& p, Duration limit, std::string& why) {
 
 Status add_http(Process& p, const Config& config) {
   if (config.http.listen == "off" || config.http.listen.empty()) return ok();
-  const NodeStatusText text{config.device.id, config.job.name, config.model.name};
+  const NodeStatusText text{config.device.id, config.job.name, config.model.name, config.source.topics};
   HttpServer::Pages pages;
   pages.metrics = [&p] { return p.metrics->scrape(); };
   pages.live = [&p, limit = config.watchdog.deadline](std::string& why) { return all_alive(p, limit, why); };

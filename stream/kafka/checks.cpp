@@ -72,4 +72,22 @@ Result<int> partition_count(const Properties& properties, const std::string& top
                "no broker answered at " + kafka::brokers_of(properties) + ": " + last};
 }
 
+Result<std::vector<LogEnds>> log_ends(const Properties& properties,
+                                      const std::vector<TopicPartition>& partitions, Duration deadline) {
+  static constexpr kafka::Default defaults[] = {{"allow.auto.create.topics", "false"}};
+  IgnoreErrors listener;
+  auto client = kafka::Client::open(kafka::ClientKind::consumer, properties, defaults, listener);
+  if (!client) return client.error();
+  std::vector<LogEnds> ends;
+  ends.reserve(partitions.size());
+  for (const auto& p : partitions) {
+    const auto marks = kafka::query_watermarks(client.value()->handle(), p.topic, p.id.partition, deadline);
+    if (!marks)
+      return Error{ErrorCode::unavailable, p.topic + ":" + std::to_string(p.id.partition) + " on " +
+                                               kafka::brokers_of(properties) + ": " + marks.error().message};
+    ends.push_back({marks.value().low, marks.value().high});
+  }
+  return ends;
+}
+
 }  // namespace rivulet::stream

@@ -67,6 +67,8 @@ bool reaches_limit(const FactsTable& table, Mode mode) {
 /// In the same round everywhere: by the step clock, by the wish of any device, and before anybody goes.
 bool wants_checkpoint(const FactsTable& table, const PolicyConfig& config, const RoundPlan& plan) {
   if (plan.stop || !plan.leaving.empty()) return true;
+  // Streams that fell silent: what was applied last is worth a checkpoint, too, or its offsets wait for ever.
+  if (plan.mode == Mode::idle) return any_flag(table, flag_checkpoint);
   if (plan.mode != Mode::gradients && plan.mode != Mode::parameters) return false;
   const std::uint64_t step = table.facts[0].step + 1;
   return any_flag(table, flag_checkpoint) ||

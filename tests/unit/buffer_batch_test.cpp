@@ -6,7 +6,6 @@
 
 using namespace rivulet;
 using buffer::Batch;
-using buffer::merge_into;
 using buffer::RowBuffer;
 
 namespace {
@@ -15,18 +14,20 @@ const RowShape shape{{2}, 1};
 constexpr PartitionId p0{0, 0};
 constexpr PartitionId p1{0, 1};
 
-void write(RowBuffer& buffer, PartitionId partition, RowCursor at, RowCursor next,
-           std::uint32_t dropped = 0) {
+void write_single(RowBuffer& buffer, PartitionId partition, std::int64_t offset) {
   const RowSlot slot = buffer.claim();
-  slot.features[0] = static_cast<float>(at.offset);
+  slot.features[0] = static_cast<float>(offset);
   slot.features[1] = static_cast<float>(partition.partition);
-  slot.targets[0] = static_cast<float>(at.row);
-  buffer.publish({{partition, at}, next, 0, dropped});
+  slot.targets[0] = 0.0F;
+  buffer.publish({{partition, {offset, 0}}, {offset + 1, 0}, 0});
   buffer.flush();
 }
 
-void write_single(RowBuffer& buffer, PartitionId partition, std::int64_t offset, std::uint32_t dropped = 0) {
-  write(buffer, partition, {offset, 0}, {offset + 1, 0}, dropped);
+/// Offsets of the rows that a batch announces.
+std::vector<std::int64_t> announced(const Batch& batch) {
+  std::vector<std::int64_t> offsets;
+  for (const RowTag& tag : batch.own_tags()) offsets.push_back(tag.position.at.offset);
+  return offsets;
 }
 
 /// A batch in its own memory over a buffer of 16 rows.
@@ -36,11 +37,6 @@ struct Fixture {
   RowBuffer buffer{16, shape};
   Batch batch{features, targets, shape, 8};
 };
-
-RowInterval interval(PartitionId p, RowCursor first, RowCursor next, std::uint32_t trained,
-                     std::uint32_t dropped) {
-  return {p, first, next, trained, dropped};
-}
 
 }  // namespace
 
@@ -77,7 +73,7 @@ TEST_CASE("Batch: slots are free after settle and not before") {
   f.batch.settle(f.buffer);
   CHECK(f.buffer.free_rows() == 8);
   CHECK(f.batch.rows() == 0);
-  CHECK(f.batch.intervals().empty());
+  CHECK(f.batch.own_tags().empty());
   f.batch.fill(f.buffer, 1);
   CHECK(f.batch.view().tags[0].position.at.offset == 8);
 }
@@ -95,20 +91,6 @@ TEST_CASE("Batch: a failed round puts its rows back in front, in order") {
   }
 }
 
-TEST_CASE("Batch: one interval per partition, in order, over drops, holes and parts of records") {
-  Fixture f;
-  write_single(f.buffer, p1, 40, 2);    // two rows were dropped in front of it
-  write(f.buffer, p0, {7, 1}, {7, 2});  // the second row of a record
-  write(f.buffer, p0, {7, 2}, {8, 0});  // its last one
-  write_single(f.buffer, p1, 44, 3);    // 41..43 dropped
-  write_single(f.buffer, p0, 11);       // 8..10 are holes
-  write_single(f.buffer, p0, 12);       // stays in the buffer
-  f.batch.fill(f.buffer, 5);
-  const std::vector<RowInterval> expected{interval(p0, {7, 1}, {12, 0}, 3, 0),
-                                          interval(p1, {40, 0}, {45, 0}, 2, 5)};
-  CHECK(f.batch.intervals() == expected);
-}
-
 TEST_CASE(
     "Batch: rows lent out leave the computation, are still announced, and come back when the round failed") {
   Fixture f;
@@ -121,7 +103,7 @@ TEST_CASE(
   CHECK(f.batch.rows() == 4);
   CHECK(f.batch.view().features.size() == 8);
   CHECK(f.batch.own_rows() == 6);
-  CHECK(f.batch.intervals() == std::vector<RowInterval>{interval(p0, {0, 0}, {6, 0}, 6, 0)});
+  CHECK(announced(f.batch) == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
 
   f.batch.put_back(f.buffer);
   CHECK(f.buffer.waiting() == 6);
@@ -156,22 +138,7 @@ TEST_CASE("Batch: a guest is computed on and never announced or kept") {
   CHECK(f.batch.view().features[3] == 71.0F);
   CHECK(f.batch.view().targets[1] == 3.0F);
   CHECK(f.batch.view().tags[1].position.partition == p1);
-  CHECK(f.batch.intervals() == std::vector<RowInterval>{interval(p0, {0, 0}, {1, 0}, 1, 0)});
+  CHECK(announced(f.batch) == std::vector<std::int64_t>{0});
   f.batch.put_back(f.buffer);
   CHECK(f.buffer.waiting() == 1);
-}
-
-TEST_CASE("Intervals: those of a partition become one, across gaps too; what overlaps is appended") {
-  std::vector<RowInterval> all;
-  merge_into(all, interval(p0, {5, 0}, {7, 0}, 2, 0));
-  merge_into(all, interval(p1, {7, 0}, {9, 0}, 2, 0));    // same cursor, another partition
-  merge_into(all, interval(p0, {7, 0}, {7, 4}, 3, 1));    // behind
-  merge_into(all, interval(p0, {2, 0}, {5, 0}, 3, 0));    // in front
-  merge_into(all, interval(p0, {20, 0}, {21, 0}, 1, 0));  // behind a gap
-  merge_into(all, interval(p0, {0, 0}, {1, 0}, 1, 2));    // in front of one
-  merge_into(all, interval(p1, {8, 0}, {10, 0}, 2, 0));   // overlapping: for others to refuse
-  const std::vector<RowInterval> expected{interval(p0, {0, 0}, {21, 0}, 10, 3),
-                                          interval(p1, {7, 0}, {9, 0}, 2, 0),
-                                          interval(p1, {8, 0}, {10, 0}, 2, 0)};
-  CHECK(all == expected);
 }

@@ -26,7 +26,7 @@ devices::ModelLayout layout() {
 AgreedState state_at(const Stamp& stamp, devices::Device& device) {
   AgreedState state{devices::ModelState::create(layout(), device).value(), stamp, 10 * stamp.step, {}};
   for (float& w : state.model.parameters().as<float>()) w = static_cast<float>(stamp.step);
-  state.partitions[{0, 0}] = {{0, 0}, {static_cast<std::int64_t>(stamp.step), 0}, stamp.step, 0};
+  state.partitions[{0, 0}] = {{0, 0}, {static_cast<std::int64_t>(stamp.step), 0}, stamp.step};
   return state;
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "buffer/batch.h"
+#include "buffer/ledger.h"
 #include "runtime/metrics/prometheus_sink.h"
 #include "stream/open.h"
 #include "tests/support/wrapped_source.h"
@@ -48,11 +49,22 @@ struct Bench {
     reading.format = config.format;
     reading.stop_on_bad_row = stop_on_bad_row;
     ingest = std::make_unique<runtime::Ingest>(
-        reading, runtime::Ingest::Parts{clock, *source, *decoder, *rows, *commits, rewinds, status, metrics,
-                                        *log, wake});
+        reading, runtime::Ingest::Parts{clock, *source, *decoder, *rows, ledger, *commits, rewinds, status,
+                                        metrics, *log, wake});
   }
   [[nodiscard]] std::uint64_t dropped(DropReason reason) const {
     return status.rows_dropped[static_cast<std::size_t>(reason)].load();
+  }
+  /// What the rows that wait amount to, with all that was passed over around them; they are taken.
+  buffer::Account account(std::uint32_t generation = 0, const buffer::Cursors& stands = {}) {
+    std::vector<buffer::SlotIndex> slots;
+    rows->take(1000, slots);
+    std::vector<RowTag> tags;
+    for (const auto slot : slots) tags.push_back(rows->tag(slot));
+    rows->release(slots);
+    auto made = ledger.account(tags, stands, generation);
+    REQUIRE_MESSAGE(made, made.error().message);
+    return std::move(made).value();
   }
   void steps(int n) {
     for (int i = 0; i < n; ++i) static_cast<void>(ingest->step());
@@ -63,6 +75,7 @@ struct Bench {
   std::unique_ptr<stream::Decoder> decoder;
   std::unique_ptr<buffer::RowBuffer> rows;
   std::unique_ptr<runtime::CommitBoard> commits;
+  buffer::Ledger ledger;
   runtime::RewindBoard rewinds;
   runtime::NodeStatus status;
   NullMetrics metrics;
@@ -132,14 +145,54 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("Ingest: dropped rows are announced with the next good row of their partition") {
-  Bench b(raw(), {floats({9, 0, 0}), floats({9, 0, 0}), floats({1, 0, 0})});
+TEST_CASE("Ingest: dropped rows are in the books before, between and behind good ones, and without any") {
+  Bench b(raw(), {floats({9, 0, 0}), floats({9, 0, 0}), floats({1, 0, 0}), floats({1, 0}), floats({2, 0, 0}),
+                  floats({9, 0, 0})});
   b.steps(3);
-  std::vector<buffer::SlotIndex> slots;
-  REQUIRE(b.rows->take(5, slots) == 1);
-  CHECK(b.rows->tag(slots[0]).dropped_before == 2);
-  CHECK(b.rows->tag(slots[0]).position.at == RowCursor{2, 0});
-  CHECK(b.rows->tag(slots[0]).next == RowCursor{3, 0});
+  const auto a = b.account();
+  REQUIRE(a.intervals.size() == 1);
+  CHECK(a.intervals[0] == RowInterval{{0, 0}, {0, 0}, {6, 0}, 2, 4, 0, 0});
+  const auto bad_label = static_cast<std::uint32_t>(DropReason::bad_label);
+  const auto wrong_shape = static_cast<std::uint32_t>(DropReason::wrong_shape);
+  CHECK(a.runs == std::vector<PassedRun>{{{0, 0}, {0, 0}, {2, 0}, 2, bad_label},
+                                         {{0, 0}, {3, 0}, {4, 0}, 1, wrong_shape},
+                                         {{0, 0}, {5, 0}, {6, 0}, 1, bad_label}});
+  Bench only(raw(), {floats({9, 0, 0}), floats({9, 0, 0})});
+  only.steps(3);
+  CHECK(only.account().intervals == std::vector<RowInterval>{{{0, 0}, {0, 0}, {2, 0}, 0, 2, 0, 0}});
+}
+
+TEST_CASE("Ingest: drops within a record, at its end, and records whose rows share an offset add up") {
+  Bench b(raw(), {floats({9, 0, 0, 1, 1, 1, 9, 0, 0, 2, 2, 2, 9, 0, 0, 9, 0, 0}), floats({1, 0, 0, 2, 0, 0}),
+                  floats({9, 0, 0, 9, 0, 0})});
+  b.steps(3);
+  const auto a = b.account();
+  REQUIRE(a.intervals.size() == 1);
+  CHECK(a.intervals[0] == RowInterval{{0, 0}, {0, 0}, {3, 0}, 4, 6, 7, 0});
+  CHECK(a.intervals[0].adds_up());
+}
+
+TEST_CASE("Ingest: offsets that hold nothing are holes") {
+  const PartitionId partition{0, 0};
+  std::vector<stream::ScriptedRecord> script;
+  for (const std::int64_t offset : {5, 6, 10, 11})
+    script.push_back({TimePoint{}, partition, offset, bytes(R"({"a":1,"b":2,"y":0})"), false});
+  auto c = raw();
+  c.format = "json";
+  c.features = {"a", "b"};
+  c.target = "y";
+  c.shape = {};
+  Bench b(c, {});
+  b.source = stream::open_scripted_source({partition}, std::move(script), b.clock);
+  runtime::IngestConfig reading;
+  reading.poll_wait = {};
+  runtime::Ingest ingest(reading, {b.clock, *b.source, *b.decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
+                                   b.status, b.metrics, *b.log, b.wake});
+  for (int i = 0; i < 3; ++i) static_cast<void>(ingest.step());
+  const auto a = b.account();
+  REQUIRE(a.intervals.size() == 1);
+  CHECK(a.intervals[0] == RowInterval{partition, {5, 0}, {12, 0}, 4, 0, 0, 3});
+  CHECK(a.runs == std::vector<PassedRun>{{partition, {7, 0}, {10, 0}, 3, fate_hole}});
 }
 
 TEST_CASE("Ingest: a record larger than the slab waits half decoded and loses nothing") {
@@ -165,19 +218,19 @@ TEST_CASE("Ingest: a row that fills the slab is still known to be its record's l
   std::vector<std::vector<std::byte>> records(9, floats({1, 0, 0}));
   records[4] = floats({9, 0, 0});  // dropped, right behind a full slab
   Bench b(raw(), records, 4);
-  std::vector<RowInterval> all;
+  buffer::Account all;
+  buffer::Cursors stands;
   for (int i = 0; i < 20; ++i) {
     b.steps(2);
-    std::vector<buffer::SlotIndex> slots;
-    b.rows->take(4, slots);
-    for (const auto slot : slots) {
-      const RowTag& tag = b.rows->tag(slot);
-      CHECK(tag.next == RowCursor{tag.position.at.offset + 1, 0});
-      buffer::merge_into(all, {tag.position.partition, tag.position.at, tag.next, 1, tag.dropped_before});
+    const auto a = b.account(0, stands);
+    REQUIRE(buffer::append(all, a));
+    for (const auto& interval : a.intervals) {
+      CHECK(interval.next.row == 0);
+      stands[interval.partition] = interval.next;
     }
-    b.rows->release(slots);
+    b.ledger.settle(stands);
   }
-  CHECK(all == std::vector<RowInterval>{{{0, 0}, {0, 0}, {9, 0}, 8, 1}});
+  CHECK(all.intervals == std::vector<RowInterval>{{{0, 0}, {0, 0}, {9, 0}, 8, 1, 0, 0}});
 }
 
 TEST_CASE(
@@ -192,8 +245,8 @@ TEST_CASE(
   const auto metrics = runtime::make_prometheus_sink();
   runtime::IngestConfig reading;
   reading.format = "raw";
-  runtime::Ingest ingest(reading, {b.clock, source, *b.decoder, *b.rows, *b.commits, b.rewinds, b.status,
-                                   *metrics, *b.log, b.wake});
+  runtime::Ingest ingest(reading, {b.clock, source, *b.decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
+                                   b.status, *metrics, *b.log, b.wake});
   for (int i = 0; i < 5; ++i) {
     static_cast<void>(ingest.step());
     b.clock.advance_to(b.clock.now() + std::chrono::seconds(1));
@@ -242,7 +295,9 @@ TEST_CASE(
     CHECK(b.rows->tag(slots[i]).generation == generation);
   }
   CHECK(b.rows->tag(slots[0]).next == RowCursor{1, 0});
-  CHECK(b.rows->tag(slots[3]).dropped_before == 1);
+  b.rows->put_back(slots);
+  CHECK(b.account(generation, {{{0, 0}, {0, 2}}}).intervals ==
+        std::vector<RowInterval>{{{0, 0}, {0, 2}, {4, 0}, 5, 1, 2, 0}});
 }
 
 TEST_CASE("Ingest: rows dropped before the place it is sent to are not counted again") {
@@ -251,10 +306,8 @@ TEST_CASE("Ingest: rows dropped before the place it is sent to are not counted a
   b.rows->forget_before(generation);
   b.steps(3);
   CHECK(b.dropped(DropReason::bad_label) == 1);
-  std::vector<buffer::SlotIndex> slots;
-  REQUIRE(b.rows->take(100, slots) == 1);
-  CHECK(b.rows->tag(slots[0]).position.at == RowCursor{0, 2});
-  CHECK(b.rows->tag(slots[0]).dropped_before == 1);
+  CHECK(b.account(generation, {{{0, 0}, {0, 1}}}).intervals ==
+        std::vector<RowInterval>{{{0, 0}, {0, 1}, {1, 0}, 1, 1, 1, 0}});
 }
 
 TEST_CASE("Ingest: a partition that the request does not know is read again from where this device began") {
@@ -268,8 +321,8 @@ TEST_CASE("Ingest: a partition that the request does not know is read again from
   b.source = stream::open_scripted_source({used, fresh}, std::move(script), b.clock);
   runtime::IngestConfig reading;
   reading.poll_wait = {};
-  runtime::Ingest ingest(reading, {b.clock, *b.source, *b.decoder, *b.rows, *b.commits, b.rewinds, b.status,
-                                   b.metrics, *b.log, b.wake});
+  runtime::Ingest ingest(reading, {b.clock, *b.source, *b.decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
+                                   b.status, b.metrics, *b.log, b.wake});
   for (int i = 0; i < 3; ++i) static_cast<void>(ingest.step());
   CHECK(b.rows->waiting() == 8);
   b.rows->forget_before(b.rewinds.ask({{used, {102, 0}}}));

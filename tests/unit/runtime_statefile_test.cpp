@@ -52,9 +52,11 @@ AgreedState example(const devices::ModelLayout& layout, devices::Device& device,
   for (const GradientView& view : {state.model.parameters(), state.model.momentum(), state.model.buffers()}) {
     layout.scalar == Scalar::f32 ? fill<float>(view, rng) : fill<double>(view, rng);
   }
-  state.partitions[{0, 0}] = {{7, 0}, {1234, 3}, 1200, 34};
+  state.partitions[{0, 0}] = {{7, 0}, {1234, 3}, 1200, 10, 3, {30, 0, 4}, {}};
+  state.partitions[{0, 0}].runs = {{{0, 0}, {20, 0}, {50, 0}, 30, 0},
+                                   {{0, 0}, {90, 1}, {94, 0}, 3, fate_hole}};
   state.partitions[{0, 7}] = {};
-  state.partitions[{2, -1}] = {{5, 1}, {9'000'000'000, 4'000'000'000}, 9'000'000'000, 1};
+  state.partitions[{2, -1}] = {{5, 1}, {9'000'000'000, 4'000'000'000}, 9'000'000'000, 6, 0, {1}, {}};
   return state;
 }
 
@@ -123,7 +125,9 @@ TEST_CASE("State file: what was written is read back, bit by bit, in both number
     CHECK(p.start == RowCursor{5, 1});
     CHECK(p.next == RowCursor{9'000'000'000, 4'000'000'000});
     CHECK(p.trained == 9'000'000'000);
-    CHECK(p.dropped == 1);
+    CHECK(p.dropped[0] == 1);
+    CHECK(p.adds_up());
+    CHECK(back.partitions.at({0, 0}).runs == state.partitions.at({0, 0}).runs);
   }
 }
 
@@ -189,7 +193,8 @@ TEST_CASE("State file: numbers that lie never crash the reader, whatever the che
   CHECK(refused > 150);  // magic, version, lengths, tags, name, shape, cursors that end before they begin
   const std::size_t part = 64 + 24 + 28 + 1 + 24;  // the first partition
   std::string twice = whole;
-  std::memcpy(twice.data() + part + 48, twice.data() + part, 8);
+  const std::size_t runs = 2 * 36;
+  std::memcpy(twice.data() + part + 132 + runs, twice.data() + part, 8);
   const auto answer = read(sealed(twice));
   REQUIRE(!answer);
   CHECK(contains(answer.error().message, "a partition is in it twice"));
@@ -225,7 +230,7 @@ TEST_CASE("State file: another model, shape, number type or version is named") {
   std::string newer = slurp(folder.file("a.state"));
   newer[8] = 9;
   spill(folder.file("a.state"), newer);
-  CHECK(contains(complaint("lenet5", layout), "its version is 9, this program reads version 2"));
+  CHECK(contains(complaint("lenet5", layout), "its version is 9, this program reads version 3"));
   spill(folder.file("a.state"), std::string(500, 'x'));
   CHECK(contains(complaint("lenet5", layout), "it is no state of rivulet"));
 }
@@ -277,17 +282,21 @@ TEST_CASE("State file: the old file stays whole until the new one is") {
 TEST_CASE("Agreed state: intervals move a partition on and count what was trained and dropped") {
   const auto device = devices::make_host_device();
   AgreedState state{devices::ModelState::create(layout_of(4, 0), *device).value(), {}, 0, {}};
-  fold_interval(state, {{0, 3}, {10, 0}, {12, 1}, 5, 2});
-  fold_interval(state, {{0, 3}, {12, 1}, {12, 1}, 0, 0});
-  fold_interval(state, {{0, 3}, {12, 1}, {20, 0}, 7, 0});
-  fold_interval(state, {{1, 3}, {0, 0}, {1, 0}, 1, 0});
+  const std::vector<PassedRun> runs{{{0, 3}, {11, 0}, {12, 0}, 2, 4}, {{1, 3}, {0, 0}, {9, 0}, 9, 1}};
+  fold_interval(state, {{0, 3}, {10, 0}, {12, 1}, 5, 2, 5, 0}, runs);
+  fold_interval(state, {{0, 3}, {12, 1}, {12, 1}, 0, 0, 0, 0}, {});
+  fold_interval(state, {{0, 3}, {12, 1}, {20, 0}, 7, 0, 0, 1}, {});
+  fold_interval(state, {{1, 3}, {0, 0}, {1, 0}, 1, 0, 0, 0}, {});
   REQUIRE(state.partitions.size() == 2);
   CHECK(state.partitions.at({0, 3}).next == RowCursor{20, 0});
   CHECK(state.partitions.at({0, 3}).start == RowCursor{10, 0});
   CHECK(state.partitions.at({0, 3}).trained == 12);
-  CHECK(state.partitions.at({0, 3}).dropped == 2);
-  CHECK(aborts([&] { fold_interval(state, {{0, 3}, {19, 0}, {19, 9}, 1, 0}); }));
-  CHECK(aborts([&] { fold_interval(state, {{0, 3}, {30, 0}, {25, 0}, 1, 0}); }));
+  CHECK(state.partitions.at({0, 3}).dropped[4] == 2);
+  CHECK(state.partitions.at({0, 3}).all_dropped() == 2);
+  CHECK(state.partitions.at({0, 3}).runs.size() == 1);
+  CHECK(aborts([&] { fold_interval(state, {{0, 3}, {19, 0}, {19, 9}, 1, 0}, {}); }));
+  CHECK(aborts([&] { fold_interval(state, {{0, 3}, {30, 0}, {25, 0}, 1, 0}, {}); }));
+  CHECK(aborts([&] { fold_interval(state, {{0, 3}, {20, 0}, {25, 0}, 4, 0}, {}); }));  // a row is missing
 }
 
 TEST_CASE("Agreed state: the digest covers every number of it") {
@@ -310,7 +319,11 @@ TEST_CASE("Agreed state: the digest covers every number of it") {
   CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].next.offset; }));
   CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].next.row; }));
   CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].trained; }));
-  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].dropped; }));
+  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].dropped[3]; }));
+  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].shared; }));
+  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].holes; }));
+  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].runs[1].rows; }));
+  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].runs[1].fate; }));
   CHECK(changed([](AgreedState& s) { s.partitions[{0, 8}] = {}; }));
   CHECK(changed([](AgreedState& s) { s.partitions.erase({2, -1}); }));
 }

@@ -53,6 +53,8 @@ void fill(NodeStatus& s) {
   s.bytes_received = 3000;
   s.digests_compared = 21;
   s.digests_different = 1;
+  s.set_books(
+      {{{0, 3}, {{10, 0}, {100, 0}, 80, 1, 8, {0, 0, 3}, {}}}, {{9, 0}, {{0, 0}, {1, 0}, 3, 0, 0, {}, {}}}});
 }
 
 }  // namespace
@@ -68,7 +70,7 @@ TEST_CASE("NodeStatus: every state has a name of its own") {
 TEST_CASE("Status page: everything a device knows about itself is there under its name") {
   NodeStatus status;
   fill(status);
-  const Json page = Json::parse(status_json(status, {"device-1", "demo", "lenet5"}));
+  const Json page = Json::parse(status_json(status, {"device-1", "demo", "lenet5", {"mnist"}}));
   const Json expected = Json::parse(R"({"id":"device-1","job":"demo","model":"lenet5","state":"training",
     "phrase":"round 7","view":2,"rank":1,"world":4,"rounds":8,"steps":7,"batches":4,"group_rows":300,"batch_rows":16,
     "loss":0.25,"accuracy":0.9,"held_out_accuracy":0.75,"records_consumed":90,"bytes_consumed":70650,
@@ -76,7 +78,9 @@ TEST_CASE("Status page: everything a device knows about itself is there under it
     "missing_field":0,"wrong_shape":0,"wrong_type":0,"nonfinite_value":0,"bad_label":0,"nonfinite_batch":0},
     "stream_rate":812.5,"lag_records":12,"compute_s":1.5,"wait_s":2.5,"sync_s":3.5,"first_step_s":0.5,
     "seconds_training":10.0,"bytes_sent":1000,"bytes_received":3000,"digests_compared":21,"digests_different":1,
-    "digest":"00ff","ingest_beat_ns":0,"train_beat_ns":0})");
+    "digest":"00ff","ledger":[{"topic":"mnist","partition":3,"start":10,"next":100,"rows_trained":80,
+    "rows_dropped":{"malformed":3},"rows_shared":1,"holes":8,"balanced":true},{"topic":"?","partition":0,"start":0,
+    "next":1,"rows_trained":3,"rows_dropped":{},"rows_shared":0,"holes":0,"balanced":false}],"ingest_beat_ns":0,"train_beat_ns":0})");
   CHECK(page == expected);
 }
 

@@ -37,7 +37,9 @@ Facts distinct() {
                 {0x1f1e1d1c1b1a1918, 0x0a0b0c0d},
                 {0x2f2e2d2c2b2a2928, 0x0e0f1011},
                 0x12131415,
-                0x16171819};
+                0x16171819,
+                0x1a1b1c1d,
+                0x6f6e6d6c6b6a6968};
   f.section_bytes = 40;
   f.agreed_rows = 0x3f3e3d3c3b3a3938;
   f.stop_at_step = 0x4f4e4d4c4b4a4948;
@@ -62,7 +64,7 @@ std::string hex(std::span<const std::byte> bytes) {
 TEST_CASE("Facts: the head's golden bytes") {
   const auto head = encode_head(distinct());
   const std::string golden =
-      "5256463101000000"  // "RVF1", version 1
+      "5256463102000000"  // "RVF1", version 2
       "1817161514131211"
       "2827262524232221"
       "3837363534333231"  // view, round, step
@@ -92,11 +94,12 @@ TEST_CASE("Facts: the head's golden bytes") {
       "15141312"
       "19181716"
       "28000000"
-      "00000000"
+      "1d1c1b1a"
       "38393a3b3c3d3e3f"
       "48494a4b4c4d4e4f"
       "58595a5b5c5d5e5f"
-      "000000000000000000000000000000000000000000000000";
+      "68696a6b6c6d6e6f"
+      "00000000000000000000000000000000";
   CHECK(hex(std::span(head).first(248)) == golden);
   CHECK(head.size() == 256);
 }
@@ -121,8 +124,8 @@ TEST_CASE("Facts: any flipped bit, any other length, version or magic is refused
 
 TEST_CASE("Facts: a section round trip, unknown types are skipped, cut ones refused") {
   FactsSection section;
-  section.more_intervals = {{{1, 2}, {3, 4}, {5, 6}, 7, 8}, {{9, 1}, {2, 3}, {4, 5}, 6, 7}};
-  section.drops = {{1, 100}, {4, 7}};
+  section.more_intervals = {{{1, 2}, {3, 4}, {5, 6}, 7, 8, 9, 10}, {{9, 1}, {2, 3}, {4, 5}, 6, 7, 8, 9}};
+  section.runs = {{{1, 2}, {3, 4}, {5, 6}, 7, 8}, {{9, 1}, {2, 3}, {4, 5}, 6, fate_hole}};
   auto bytes = encode_section(section);
   REQUIRE(bytes);
   const auto back = decode_section(bytes.value());

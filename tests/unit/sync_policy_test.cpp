@@ -139,6 +139,14 @@ TEST_CASE("Arbiter: stop, leave and limits come out of the table alone") {
   CHECK_FALSE(once(table_of({limited, with(4)}), "stream").stop);
 }
 
+TEST_CASE(
+    "Arbiter: a checkpoint is taken when one asks in a round that applies, or in one where nobody has rows") {
+  CHECK_FALSE(once(table_of({with(8), with(8)}), "stream").checkpoint);
+  CHECK(once(table_of({with(8), with(8, 0, 0, flag_checkpoint)}), "stream").checkpoint);
+  CHECK(once(table_of({with(0), with(0, 0, 0, flag_checkpoint)}), "stream").checkpoint);
+  CHECK_FALSE(once(table_of({with(0), with(0)}), "stream").checkpoint);
+}
+
 TEST_CASE("Arbiter: after local steps gradients are not summed, movements are") {
   Facts moved = with(4);
   moved.rows_since_sync = 8;

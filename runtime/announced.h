@@ -1,0 +1,26 @@
+#pragma once
+#include "buffer/ledger.h"
+#include "core/result.h"
+#include "runtime/agreed_state.h"
+#include "runtime/commit_board.h"
+#include "sync/collective/transport.h"
+#include "sync/facts.h"
+
+/// What the devices of a view announce of their rows, read from the facts of a round. Pure over the table:
+/// all devices come to the same answer.
+namespace rivulet::runtime {
+
+/// All that a rank announced.
+buffer::Account announced_by(const sync::FactsTable& table, std::size_t rank);
+
+/// What the others say they used is believed only after this: it will move offsets of the agreed state. Each
+/// interval must begin where its partition stands, add up, be explained by the announced runs, and be of a
+/// partition that nobody else announces. Errors: protocol (names the device and the partition).
+Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view, const AgreedState& state,
+                       const CommitBoard& own);
+
+/// Nobody has rows to train, but somebody has dropped some or passed over holes: the offsets may go on, or a
+/// partition of nothing else would never be committed.
+bool only_offsets_move(const sync::FactsTable& table);
+
+}  // namespace rivulet::runtime

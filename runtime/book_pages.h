@@ -1,0 +1,33 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/metrics.h"
+#include "core/time.h"
+#include "runtime/agreed_state.h"
+#include "runtime/commit_board.h"
+#include "runtime/node_status.h"
+
+namespace rivulet::runtime {
+
+/// Shows the books of this device's partitions: status page and metrics. Owner: the train thread.
+class BookPages {
+ public:
+  BookPages(MetricsSink& metrics, NodeStatus& status, std::vector<std::string> topics);
+  ~BookPages();
+  /// At most every quarter of a second; else it does nothing.
+  void publish(const AgreedState& state, const CommitBoard& own, TimePoint now);
+
+ private:
+  struct Gauges;
+  Gauges& gauges_of(const PartitionId& id);
+  MetricsSink& metrics_;
+  NodeStatus& status_;
+  const std::vector<std::string> topics_;
+  std::map<PartitionId, std::unique_ptr<Gauges>> gauges_;
+  TimePoint next_{};
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,74 @@
+#include "runtime/cli/round_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace rivulet::runtime::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+RowInterval interval_of(const Json& j) {
+  RowInterval i;
+  j.at("topic").get_to(i.partition.topic);
+  j.at("partition").get_to(i.partition.partition);
+  i.first = {j.at("first").at(0).get<std::int64_t>(), j.at("first").at(1).get<std::uint32_t>()};
+  i.next = {j.at("next").at(0).get<std::int64_t>(), j.at("next").at(1).get<std::uint32_t>()};
+  j.at("trained").get_to(i.rows_trained);
+  j.at("dropped").get_to(i.rows_dropped);
+  j.at("shared").get_to(i.rows_shared);
+  j.at("holes").get_to(i.holes);
+  return i;
+}
+
+/// A round that starts from step s replaces whatever was thought to have made step s + 1 or later.
+void add_round(const Json& line, std::vector<RoundRows>& rounds) {
+  const auto begun_at = line.at("step").get<std::uint64_t>();
+  const auto replaced = std::ranges::find_if(rounds, [&](const RoundRows& r) { return r.step > begun_at; });
+  rounds.erase(replaced, rounds.end());
+  const auto add = [&](const Json& interval) {
+    const RowInterval rows = interval_of(interval);
+    if (!rows.empty()) rounds.push_back({line.at("view").get<std::uint64_t>(), begun_at + 1, rows});
+  };
+  for (const Json& facts : line.at("facts")) {
+    add(facts.at("interval"));
+    if (const auto more = facts.find("more_intervals"); more != facts.end())
+      for (const Json& interval : *more) add(interval);
+  }
+}
+
+Status read_log(const std::string& path, std::vector<RoundRows>& rounds) {
+  std::ifstream in(path);
+  std::size_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (in.eof()) break;  // the last line of a killed process may be cut short
+    try {
+      add_round(Json::parse(line), rounds);
+    } catch (const Json::exception& e) {
+      return Error{ErrorCode::bad_record, fmt::format("{}: line {}: {}", path, number, e.what())};
+    }
+  }
+  if (in.bad()) return Error{ErrorCode::io, "cannot read " + path};
+  return ok();
+}
+
+}  // namespace
+
+Result<std::vector<RoundRows>> rounds_in(const std::string& data_dir, std::uint64_t step) {
+  std::vector<RoundRows> rounds;
+  const std::string log = data_dir + "/decisions.jsonl";
+  for (const std::string& path : {log + ".1", log}) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) continue;
+    if (auto read = read_log(path, rounds); !read) return read.error();
+  }
+  std::erase_if(rounds, [&](const RoundRows& r) { return r.step > step; });
+  return rounds;
+}
+
+}  // namespace rivulet::runtime::cli

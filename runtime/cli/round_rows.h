@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "core/row.h"
+
+namespace rivulet::runtime::cli {
+
+/// Rows of one partition that one applied round used.
+struct RoundRows {
+  std::uint64_t view = 0;
+  std::uint64_t step = 0;  ///< the round that made this step of the agreed state
+  RowInterval rows;
+};
+
+/// Which rows were trained in which round, of all partitions, in the history that ends with `step`: read from
+/// the decision logs of a device (decisions.jsonl and the file before it). Rounds that a later view replaced
+/// are left out; so are those that this device did not take part in. Errors: io, bad_record (names the line).
+Result<std::vector<RoundRows>> rounds_in(const std::string& data_dir, std::uint64_t step);
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,109 @@
+// What devices say they used is believed only when it fits the state, the offsets and their own list of
+// drops.
+#include "runtime/announced.h"
+
+#include <doctest/doctest.h>
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+
+namespace {
+
+constexpr auto malformed = static_cast<std::uint32_t>(DropReason::malformed);
+
+/// Three devices; partition 0 stands at 10, partition 1 is this device's, partition 2 is new.
+struct Round {
+  Round() : device(devices::make_host_device()) {
+    table.facts.resize(3);
+    table.sections.resize(3);
+    view.members = {"a", "b", "c"};
+    view.rank = 1;
+    state.partitions[{0, 0}] = {{0, 0}, {10, 0}, 10, 0, 0, {}, {}};
+  }
+  Status check() { return check_announced(table, view, state, own); }
+  void refuse(const std::string& why) {
+    const auto answer = check();
+    REQUIRE_FALSE(answer);
+    CHECK(answer.error().code == ErrorCode::protocol);
+    CHECK(answer.error().message == why);
+  }
+  std::unique_ptr<devices::Device> device;
+  AgreedState state{devices::ModelState::create({.parameters = 1}, *device).value(), {}, 0, {}};
+  sync::FactsTable table;
+  sync::ViewSpec view;
+  std::vector<PartitionId> partitions{{0, 1}};
+  CommitBoard own{partitions};
+};
+
+}  // namespace
+
+TEST_CASE("Announced: what fits is believed") {
+  Round r;
+  r.table.facts[0].interval = {{0, 0}, {10, 0}, {20, 0}, 7, 2, 0, 1};
+  r.table.sections[0].runs = {{{0, 0}, {11, 0}, {13, 0}, 2, malformed},
+                              {{0, 0}, {15, 0}, {16, 0}, 1, fate_hole}};
+  r.table.facts[1].interval = {{0, 1}, {3, 0}, {4, 2}, 3, 0, 2, 0};
+  r.table.sections[1].more_intervals = {{{0, 2}, {0, 0}, {1, 0}, 1, 0, 0, 0}};
+  CHECK(r.check());
+  CHECK_FALSE(only_offsets_move(r.table));
+  CHECK(announced_by(r.table, 1).intervals.size() == 2);
+  CHECK(announced_by(r.table, 2).intervals.empty());
+}
+
+TEST_CASE("Announced: what cannot be is refused, and the device is named") {
+  Round r;
+  auto& interval = r.table.facts[2].interval;
+  SUBCASE("rows of the state") {
+    interval = {{0, 0}, {9, 0}, {12, 0}, 3, 0, 0, 0};
+    r.refuse("c announces rows of partition 0 that are part of the state already");
+  }
+  SUBCASE("a row left out") {
+    interval = {{0, 0}, {11, 0}, {12, 0}, 1, 0, 0, 0};
+    r.refuse("c announces rows of partition 0 that leave out rows before them");
+  }
+  SUBCASE("a row too few") {
+    interval = {{0, 0}, {10, 0}, {12, 0}, 1, 0, 0, 0};
+    r.refuse("c announces rows of partition 0 that do not add up to the offsets");
+  }
+  SUBCASE("backwards") {
+    interval = {{0, 0}, {10, 0}, {9, 0}, 1, 0, 0, 0};
+    r.refuse("c announces rows of partition 0 that end before they begin");
+  }
+  SUBCASE("twice") {
+    interval = r.table.facts[0].interval = {{0, 0}, {10, 0}, {12, 0}, 2, 0, 0, 0};
+    r.refuse("c announces rows of partition 0 that are announced twice");
+  }
+  SUBCASE("of this device") {
+    interval = {{0, 1}, {10, 0}, {12, 0}, 2, 0, 0, 0};
+    r.refuse("c announces rows of partition 1 that belong to this device");
+  }
+  const std::string unexplained = "c announces rows of partition 0 that its drops and holes do not explain";
+  SUBCASE("drops without a reason") {
+    interval = {{0, 0}, {10, 0}, {12, 0}, 1, 1, 0, 0};
+    r.refuse(unexplained);
+  }
+  SUBCASE("a reason outside of the interval") {
+    interval = {{0, 0}, {10, 0}, {12, 0}, 1, 1, 0, 0};
+    r.table.sections[2].runs = {{{0, 0}, {12, 0}, {13, 0}, 1, malformed}};
+    r.refuse(unexplained);
+  }
+  SUBCASE("a reason that nobody knows") {
+    interval = {{0, 0}, {10, 0}, {12, 0}, 1, 1, 0, 0};
+    r.table.sections[2].runs = {{{0, 0}, {11, 0}, {12, 0}, 1, 77}};
+    r.refuse(unexplained);
+  }
+  SUBCASE("holes that are none") {
+    interval = {{0, 0}, {10, 0}, {12, 0}, 2, 0, 0, 0};
+    r.table.sections[2].runs = {{{0, 0}, {11, 0}, {12, 0}, 1, fate_hole}};
+    r.refuse(unexplained);
+  }
+}
+
+TEST_CASE("Announced: offsets move alone when nothing was trained and no local step is pending") {
+  Round r;
+  CHECK_FALSE(only_offsets_move(r.table));
+  r.table.facts[0].interval = {{0, 0}, {10, 0}, {12, 0}, 0, 2, 0, 0};
+  CHECK(only_offsets_move(r.table));
+  r.table.facts[2].rows_since_sync = 5;
+  CHECK_FALSE(only_offsets_move(r.table));
+}
