@@ -163,8 +163,9 @@ Result<bool> KafkaSource::open(Duration max_wait) {
 }
 
 /// (Re)starts every partition at its next offset. What librdkafka has queued of older assignments is dropped
-/// by it.
+/// by it, but a pause outlives them.
 Status KafkaSource::assign() {
+  let_go();
   PartitionList list;
   for (std::size_t i = 0; i < states_.size(); ++i)
     list.add(config_.partitions[i].topic, states_[i].id.partition, states_[i].next_offset);
@@ -173,9 +174,6 @@ Status KafkaSource::assign() {
     return Error{ErrorCode::source_lost,
                  fmt::format("the partitions cannot be assigned: {}", words_of(code))};
   carried_.reset();
-  client_paused_ = false;
-  held_since_.reset();
-  set_paused(false);
   return ok();
 }
 
