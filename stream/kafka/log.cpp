@@ -207,7 +207,10 @@ Status KafkaLog::assign_from_beginning() {
     PartitionList list;
     list.add(config_.topic, 0, marks.value().low);
     const auto code = rd_kafka_assign(consumer_->handle(), list.get());
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ok();
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      producer_->look_up(std::chrono::milliseconds(500));
+      return ok();
+    }
     last = words_of(code);
   } while (go_on());
   return Error{ErrorCode::unavailable,

@@ -29,6 +29,10 @@ Result<std::unique_ptr<Producer>> Producer::open(const Properties& properties, c
 
 Producer::~Producer() = default;
 
+void Producer::look_up(Duration timeout) {
+  static_cast<void>(partitions_of(client_->handle(), topic_, timeout));
+}
+
 Result<bool> Producer::send(std::int32_t partition, std::span<const std::byte> value,
                             std::int64_t timestamp_ms) {
   void* bytes = const_cast<std::byte*>(value.data());  // NOLINT: copied, not changed

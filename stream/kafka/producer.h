@@ -21,6 +21,9 @@ class Producer final : private Listener {
                                                 Duration give_up_after);
   ~Producer() override;
 
+  /// Learns where the topic lives. Without it librdkafka looks for a new topic once a second, and the first
+  /// record waits for that. Blocks up to `timeout`; without an answer sending works all the same, later.
+  void look_up(Duration timeout);
   /// Copies the value. timestamp_ms 0: now. False: the client's queue is full, serve and try again.
   /// Errors: unavailable (a record larger than allowed, a partition that does not exist, a client that gave
   /// up).
