@@ -81,7 +81,7 @@ class FileLog final : public DecisionLog {
              const sync::policy::RoundPlan& plan) override {
     if (bytes_ > bytes_max_) rotate();
     const std::string line = decision_line(view, round, table, plan);
-    out_ << line << '\n';
+    out_ << line << '\n' << std::flush;  // it must outlive a process that is killed
     if (out_.fail() && !failed_)
       std::fprintf(stderr, "rivulet: cannot write %s: decisions are no longer logged\n", path_.c_str());
     failed_ = failed_ || out_.fail();
