@@ -19,6 +19,11 @@ PartsCatalog::PartsCatalog()
       codecs_(both(sync::builtin_codecs(), sync::part_codecs())),
       aggregations_(both(sync::builtin_aggregations(), sync::part_aggregations())) {}
 
+void PartsCatalog::replace(const sync::AggregationEntry& aggregation) {
+  for (auto& entry : aggregations_)
+    if (entry->name == aggregation.name) entry = &aggregation;
+}
+
 runtime::Catalog PartsCatalog::catalog() const {
   return {decoders_, models_, {policies_, codecs_, aggregations_}};
 }

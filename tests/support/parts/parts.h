@@ -26,6 +26,8 @@ class PartsCatalog {
   /// Adds a model or a decoder of the test's own.
   void add(const devices::ModelEntry& model) { models_.push_back(&model); }
   void add(const stream::DecoderEntry& decoder) { decoders_.push_back(&decoder); }
+  /// Takes the place of the aggregation of the same name.
+  void replace(const sync::AggregationEntry& aggregation);
 
  private:
   std::vector<const stream::DecoderEntry*> decoders_;

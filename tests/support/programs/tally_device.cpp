@@ -7,12 +7,14 @@
 #include "runtime/signals.h"
 #include "runtime/wiring/production.h"
 #include "tests/support/parts/parts.h"
+#include "tests/support/watched_gather.h"
 
 using namespace rivulet;
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   testing::PartsCatalog parts;
+  parts.replace(testing::watched_gather);
   runtime::ConfigInput input;
   input.file = argv[1];
   input.sets.assign(argv + 2, argv + argc);

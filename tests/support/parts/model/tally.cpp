@@ -1,12 +1,15 @@
 // Counts how often each row was trained, in the parameters themselves: feature 0 of a row is its number k,
-// and a step adds to parameter k how often the row was in the agreed batch. TALLY_ROWS says how many rows
-// there are. So what a group says about its rows can be checked against what it did, by code that shares
-// nothing with the ledger.
+// and a step adds to parameter k how often the row was in the agreed batch. TALLY_ROWS says how many counters
+// there are; what it does is to be seen on the KillBoard of the process. So what a group says about its rows
+// can be checked against what it did, by code that shares nothing with the ledger.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <thread>
 
+#include "core/clock.h"
 #include "devices/trainer.h"
+#include "tests/support/kill_board.h"
 
 namespace rivulet::devices {
 namespace {
@@ -23,6 +26,8 @@ class TallyTrainer final : public Trainer {
     return ok();
   }
   Result<StepReport> compute_gradients(const ModelState&, const BatchView& batch, GradientView out) override {
+    page_->phase = testing::KillPage::Phase::compute;
+    std::this_thread::sleep_for(std::chrono::milliseconds(page_->compute_ms));
     const auto counts = out.as<float>();
     std::ranges::fill(counts, 0.0F);
     const std::size_t columns = batch.rows > 0 ? batch.features.size() / batch.rows : 0;
@@ -31,6 +36,7 @@ class TallyTrainer final : public Trainer {
       if (number < 0 || static_cast<std::size_t>(number) >= counts.size()) continue;
       counts[static_cast<std::size_t>(number)] += 1.0F / static_cast<float>(batch.rows);
     }
+    page_->phase = testing::KillPage::Phase::idle;
     StepReport report;
     report.rows = batch.rows;
     return report;
@@ -44,6 +50,7 @@ class TallyTrainer final : public Trainer {
     const auto counts = state.parameters().as<float>();
     for (std::size_t k = 0; k < counts.size() && once > 0; ++k)
       counts[k] += std::round(agreed.as<float>()[k] / once);
+    if (page_->applied++ == 0) page_->first_applied_ns = RealClock().now().time_since_epoch().count();
     return ApplyReport{};
   }
   Result<StepReport> evaluate(const ModelState&, const BatchView& batch) override {
@@ -57,6 +64,7 @@ class TallyTrainer final : public Trainer {
 
  private:
   ModelLayout layout_;
+  const std::shared_ptr<testing::KillPage> page_ = testing::KillBoard::of_this_process();
 };
 
 Result<std::unique_ptr<Trainer>> make(const ModelConfig&, Device&) {

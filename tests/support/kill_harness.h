@@ -1,0 +1,127 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/rng.h"
+#include "tests/support/kafka_server.h"
+#include "tests/support/kill_board.h"
+#include "tests/support/network.h"
+#include "tests/support/process.h"
+#include "tests/support/run_history.h"
+#include "tests/support/temp_dir.h"
+
+namespace rivulet::testing {
+
+struct KillOptions {
+  int devices = 3;
+  int rows_per_device = 1000;  ///< each device has a partition of its own
+  int bad_every = 0;           ///< every so-many-th record is no row: dropped, and never counted. 0: none
+  int counters = 0;            ///< numbers of the model, at least one per row: what a payload is made of
+  int batch_max = 16;
+  int buffer_rows = 64;
+  double bits_per_second = 0;         ///< of each device's own link (needs root); 0: all on the loopback
+  std::vector<std::string> settings;  ///< further KEY=VALUE of the configuration
+};
+
+/// Where a device is to be hit.
+enum class Moment : std::uint8_t { any, idle, compute, payload, checkpoint };
+
+/// N devices (tests/support/programs/tally_device.cpp) on a real Kafka, each a process with a partition of
+/// numbered rows, whose model counts how often each row was trained. The test kills, stops and cuts off
+/// devices; check_exact() then says whether anything was lost or counted twice. Fails the doctest case it is
+/// used in when something cannot be done. Owner: the thread of the test.
+class KillGroup {
+ public:
+  explicit KillGroup(const KillOptions& options);  ///< Kafka runs, the topic is there, no device yet
+  ~KillGroup();
+  KillGroup(const KillGroup&) = delete;
+  KillGroup& operator=(const KillGroup&) = delete;
+
+  /// Starts a device, or starts it again with the same command.
+  void start(int device);
+  void start_all();
+  /// Up to `rows` more of every partition.
+  void produce(int rows);
+  void produce_all() { produce(options_.rows_per_device); }
+
+  [[nodiscard]] int devices() const { return options_.devices; }
+  [[nodiscard]] int rows_in_all() const;    ///< that can be trained
+  [[nodiscard]] int rows_produced() const;  ///< of them, so far
+  [[nodiscard]] Process& process(int device) { return *at(device).process; }
+  [[nodiscard]] int http_port(int device) const { return at(device).port; }
+  [[nodiscard]] KillPage& page(int device) { return *at(device).page; }
+  [[nodiscard]] const std::string& brokers() const { return kafka_->brokers(); }
+  [[nodiscard]] KafkaServer& kafka() { return *kafka_; }
+  [[nodiscard]] std::string directory(int device) const;
+  /// Step of the newest state that is on some disk; 0: none.
+  [[nodiscard]] std::uint64_t newest_saved() const;
+  [[nodiscard]] nlohmann::json status(int device) const;  ///< {} when it does not answer
+  [[nodiscard]] std::int64_t group_rows(int device) const;
+  [[nodiscard]] std::int64_t newest_rows() const;
+  [[nodiscard]] std::uint64_t applied_in_all() const;  ///< rounds, by the processes that are there now
+  [[nodiscard]] bool formed() const;
+  [[nodiscard]] std::string story();  ///< what the devices said, for INFO
+
+  void require_formed(Duration deadline);
+  /// Some device has applied a round more than now.
+  void require_progress(Duration deadline);
+  void require_all_trained(Duration deadline);
+  /// True as soon as the device is there; for payload, past a part of its bytes that `rng` chooses.
+  bool wait_for(int device, Moment moment, Rng& rng, Duration deadline);
+
+  /// kill -9, and the process is gone. True: it was inside payload bytes.
+  bool kill(int device);
+  /// kill -9 when it is there. False: it did not come there in time, and lives.
+  bool kill_at(int device, Moment moment, Rng& rng, Duration deadline);
+  void kill_all();        ///< at once
+  void wipe(int device);  ///< its folder is gone
+  void stop(int device);  ///< SIGSTOP
+  void go_on(int device);
+  void cut_off(int device);  ///< its link takes nothing and says nothing; needs bits_per_second
+  void plug_in(int device);
+  /// From start() of this device to its first applied round.
+  Duration wait_until_back(int device, Duration deadline);
+  /// The others are the processes they were.
+  void check_alive_but(int device);
+  /// Kills that met the device inside payload bytes, and while it wrote a checkpoint.
+  [[nodiscard]] int kills_inside_payload() const { return inside_payload_; }
+  [[nodiscard]] int kills_inside_checkpoint() const { return inside_checkpoint_; }
+
+  /// Ends all devices with SIGTERM. Every row counts once and every dropped one never, on every device; all
+  /// hold the same state; and the rounds that lead to it follow from each other.
+  RunHistory check_exact();
+
+ private:
+  struct Device {
+    std::unique_ptr<Process> process;
+    std::shared_ptr<KillPage> page;
+    int port = 0;
+    TimePoint started;
+  };
+  [[nodiscard]] Device& at(int device) { return all_[static_cast<std::size_t>(device)]; }
+  [[nodiscard]] const Device& at(int device) const { return all_[static_cast<std::size_t>(device)]; }
+  [[nodiscard]] bool is_bad(int number) const;
+  [[nodiscard]] int counters() const;
+  [[nodiscard]] int good_rows(int per_device) const;
+  bool wait_for_checkpoint(int device, Duration deadline);
+  std::uint64_t check_final_state(int device, std::string& digest);
+
+  const KillOptions options_;
+  TempDir folder_;
+  std::unique_ptr<Network> network_;
+  std::unique_ptr<KafkaServer> kafka_;
+  std::string config_;
+  std::vector<Device> all_;
+  int produced_ = 0;  ///< of each partition
+  int inside_payload_ = 0;
+  int inside_checkpoint_ = 0;
+};
+
+/// The value that `share` of the others do not exceed.
+Duration percentile(std::vector<Duration> values, double share);
+
+}  // namespace rivulet::testing

@@ -1,0 +1,53 @@
+#pragma once
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "core/rng.h"
+
+namespace rivulet::testing {
+
+/// TCP ports that a process listens on.
+std::set<int> listening_ports(pid_t pid);
+
+/// Connect to whatever ports of 127.0.0.1 some processes listen on, as soon as they do, and misbehave: some
+/// say nothing, some send random bytes, some a byte now and then. A thread of their own, until the end.
+class Strangers {
+ public:
+  /// `spared`: ports that are left alone.
+  Strangers(std::set<int> spared, std::uint64_t seed);
+  ~Strangers();
+  Strangers(const Strangers&) = delete;
+  Strangers& operator=(const Strangers&) = delete;
+  void visit(std::vector<pid_t> pids);  ///< these, and no others any more
+  /// So many connections to each port at once, at the next look.
+  void crowd(int connections) { crowd_ = connections; }
+  [[nodiscard]] int connected() const { return connected_; }  ///< so far
+
+ private:
+  struct Guest {
+    int fd = -1;
+    int port = 0;
+    std::uint64_t manner = 0;
+  };
+  void run();
+  void call_on(int port, int connections);
+  bool misbehave(Guest& guest);
+
+  const std::set<int> spared_;
+  Rng rng_;
+  std::vector<Guest> guests_;
+  std::mutex mutex_;
+  std::vector<pid_t> pids_;
+  std::atomic<int> crowd_{0};
+  std::atomic<int> connected_{0};
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace rivulet::testing
