@@ -37,11 +37,18 @@ struct KafkaSourceConfig {
   StartOffset start;
   std::map<PartitionId, std::int64_t> resume;  ///< absolute offsets that win over `start`
   Duration open_deadline = std::chrono::seconds(10);
+  bool count_gaps = false;  ///< after a retention cut: go on behind the gap, instead of stopping
+  /// Remembers of each partition a record that was read, so that a topic made anew is found out after a
+  /// restart, too. Empty: only while the process lives.
+  std::string anchor_file;
+  Duration anchor_every = std::chrono::seconds(30);  ///< how often that record is looked up again
 };
 
 /// A consumer with assign() at absolute offsets. Connects lazily; a topic or partition that does not exist is
-/// an `unavailable` of poll() within open_deadline, naming it. Property errors: invalid_config at once, with
-/// librdkafka's words.
+/// an `unavailable` of poll() within open_deadline, naming it. Offsets are never reset: a partition stops
+/// (PartitionState) when its next offset was deleted unread and count_gaps is not set, when it lies beyond
+/// the end, and when its topic is another one under the same name (kafka/same_log.h). Property errors:
+/// invalid_config at once, with librdkafka's words.
 Result<std::unique_ptr<RecordSource>> open_kafka_source(const KafkaSourceConfig&, const Clock&, MetricsSink&);
 
 /// A data set from a folder or file (see dataset.h), as records of one partition each, `rows_per_second` each

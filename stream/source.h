@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,17 @@ struct PartitionState {
   std::int64_t low_watermark = -1;
   std::int64_t high_watermark = -1;  ///< lag = high_watermark - next_offset
   bool paused = false;
+  std::int64_t skipped = 0;  ///< offsets gone over because they were deleted unread (take_gaps())
+  /// Why nothing more is read here, with topic, partition, offset and watermarks; empty: it is read.
+  std::string stopped = {};
+};
+
+/// Offsets [from, to) of a partition that were deleted before they could be read.
+struct Gap {
+  PartitionId partition;
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+  bool operator==(const Gap&) const = default;
 };
 
 /// Where records come from: Kafka, a file, a generator, a script.
@@ -26,11 +38,16 @@ class RecordSource {
   virtual ~RecordSource() = default;
   /// At most max_records; empty if none within max_wait. max_records = 0 means "no room": the source holds
   /// its partitions back (pause) but goes on serving its client. The views live until the next poll().
+  /// A partition that cannot go on stops alone: PartitionState::stopped says why, the others are read on.
   /// Errors: unavailable (topic, partition or broker missing at start), source_lost (poll again later),
-  /// bad_record (the source itself cannot go on, e.g. offset out of range; names topic, partition, offset).
+  /// bad_record (the source as a whole cannot go on; names file, line or offset).
   virtual Result<std::span<const Record>> poll(std::size_t max_records, Duration max_wait) = 0;
   /// The records of the last poll() are still in use: serves the client, and their views stay valid.
   virtual void hold() {}
+  /// Gaps found since the last call, each once, in order. To be taken after each poll(): they lie before the
+  /// records which that poll handed out of the partition, and behind those of earlier polls. A seek() of a
+  /// partition forgets its gaps not taken yet; they are found again.
+  virtual std::vector<Gap> take_gaps() { return {}; }
   /// Publishes how far the agreed state has come, for monitoring. Asynchronous, at least once: what
   /// failed is sent again. Errors: source_lost.
   virtual Status commit(std::span<const NextOffset> positions) = 0;

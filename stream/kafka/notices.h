@@ -2,6 +2,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/metrics.h"
 #include "core/result.h"
@@ -23,6 +24,8 @@ class Notices final : public Listener {
   std::optional<Error> take(TimePoint now) noexcept;
   /// An error that came in place of a record.
   void record_error(int code, std::string words) noexcept;
+  /// Worth a sentence, but no answer of a broker.
+  void say(std::string words) noexcept { pending_ = std::move(words); }
   /// The last words of the client; "no answer" if there were none.
   [[nodiscard]] const std::string& last_words() const noexcept { return last_words_; }
   /// An answer that more trying will not change: credentials, permissions, a broken client. Empty: none.

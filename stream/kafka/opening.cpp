@@ -41,19 +41,14 @@ Result<bool> Opening::check_topics(rd_kafka_s* client, Duration patience, const 
   return true;
 }
 
-Result<std::int64_t> Opening::start_of(const TopicPartition& partition, Watermarks marks) const {
-  const auto resumed = resume_.find(partition.id);
-  std::int64_t offset = config_.start.offset;
-  if (resumed != resume_.end()) {
-    offset = resumed->second;
-  } else if (config_.start.kind == StartOffset::Kind::earliest) {
-    offset = marks.low;
-  } else if (config_.start.kind == StartOffset::Kind::latest) {
-    offset = marks.high;
+std::int64_t Opening::start_of(const TopicPartition& partition, Watermarks marks) const {
+  if (const auto resumed = resume_.find(partition.id); resumed != resume_.end()) return resumed->second;
+  switch (config_.start.kind) {
+    case StartOffset::Kind::earliest: return marks.low;
+    case StartOffset::Kind::latest: return marks.high;
+    case StartOffset::Kind::absolute: break;
   }
-  if (offset >= marks.low && offset <= marks.high) return offset;
-  return Error{ErrorCode::bad_record, fmt::format("{}: offset {} is not there, the broker has {} up to {}",
-                                                  name_of(partition), offset, marks.low, marks.high)};
+  return config_.start.offset;
 }
 
 Result<bool> Opening::attempt(rd_kafka_s* client, Duration patience, const std::string& last_words) {
@@ -74,9 +69,7 @@ Result<bool> Opening::attempt(rd_kafka_s* client, Duration patience, const std::
       topics_checked_ = false;
       return not_yet(fmt::format("{}: no leader answers: {}", name_of(partition), marks.error().message));
     }
-    const auto start = start_of(partition, marks.value());
-    if (!start) return start.error();
-    offsets_.push_back(start.value());
+    offsets_.push_back(start_of(partition, marks.value()));
     watermarks_.push_back(marks.value());
   }
   return true;

@@ -15,13 +15,11 @@ class Opening {
   Opening(const KafkaSourceConfig& config, const Clock& clock);
 
   /// One attempt that blocks at most about `patience`. True: all offsets are known.
-  /// Errors: unavailable (what is missing, or after open_deadline), bad_record (an offset the broker does not
-  /// have).
+  /// Errors: unavailable (what is missing, or after open_deadline).
   Result<bool> attempt(rd_kafka_s* client, Duration patience, const std::string& last_words);
 
-  [[nodiscard]] const std::vector<std::int64_t>& offsets() const noexcept {
-    return offsets_;
-  }  ///< as config.partitions
+  /// As config.partitions. Where a state or the user wants to begin, whether the broker has that or not.
+  [[nodiscard]] const std::vector<std::int64_t>& offsets() const noexcept { return offsets_; }
   [[nodiscard]] const std::vector<Watermarks>& watermarks() const noexcept { return watermarks_; }
   /// Continue here instead; before it is done.
   void set_start(PartitionId id, std::int64_t offset) {
@@ -33,7 +31,7 @@ class Opening {
  private:
   Result<bool> check_topics(rd_kafka_s* client, Duration patience, const std::string& last_words);
   Result<bool> not_yet(const std::string& why) const;
-  Result<std::int64_t> start_of(const TopicPartition& partition, Watermarks marks) const;
+  [[nodiscard]] std::int64_t start_of(const TopicPartition& partition, Watermarks marks) const;
 
   const KafkaSourceConfig& config_;
   const Clock& clock_;

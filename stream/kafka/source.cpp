@@ -8,6 +8,8 @@
 #include "stream/kafka/committer.h"
 #include "stream/kafka/notices.h"
 #include "stream/kafka/opening.h"
+#include "stream/kafka/partitions.h"
+#include "stream/kafka/same_log.h"
 #include "stream/open.h"
 
 namespace rivulet::stream {
@@ -28,6 +30,11 @@ constexpr Default reader_defaults[] = {{"auto.offset.reset", "error"},
                                        {"isolation.level", "read_committed"},
                                        {"queued.max.messages.kbytes", "16384"}};
 
+/// A reader that commits nothing needs no group, but librdkafka's assign() wants one. It is never joined.
+std::string group_of(const KafkaSourceConfig& config) {
+  return config.group_id.empty() ? "rivulet.reader" : config.group_id;
+}
+
 class KafkaSource final : public RecordSource {
  public:
   KafkaSource(const KafkaSourceConfig& config, const Clock& clock, MetricsSink& metrics);
@@ -37,71 +44,73 @@ class KafkaSource final : public RecordSource {
   void hold() override;
   Status commit(std::span<const NextOffset> positions) override;
   Status seek(std::span<const NextOffset> positions) override;
-  [[nodiscard]] std::span<const PartitionState> partitions() const noexcept override { return states_; }
+  [[nodiscard]] std::span<const PartitionState> partitions() const noexcept override {
+    return partitions_.states();
+  }
+  std::vector<Gap> take_gaps() override { return partitions_.take_gaps(); }
   [[nodiscard]] bool exhausted() const noexcept override { return false; }
+  [[nodiscard]] TimePoint next_due() const noexcept override {
+    return same_log_.holds() ? TimePoint::min() : TimePoint::max();
+  }
 
  private:
   Result<bool> open(Duration max_wait);
   Status assign();
   void hold_back(TimePoint now);
   void let_go();
+  void resume_client();
   void fetch(std::size_t max_records, Duration max_wait);
-  void accept(Message message);
+  void accept(std::size_t slot, Message message);
   void note_error(const rd_kafka_message_t& message);
+  void settle(TimePoint now);
+  void check_logs(Duration wait);
   void refresh(TimePoint now);
-  void set_paused(bool paused);
-  Result<std::vector<std::size_t>> slots_of(std::span<const NextOffset> positions) const;
-  [[nodiscard]] std::size_t slot_of(const rd_kafka_message_t& message) const noexcept;
 
   // constant
   KafkaSourceConfig config_;
   const Clock& clock_;
-  std::vector<Counter*> records_total_;  ///< per slot
-  std::vector<Counter*> bytes_total_;
-  std::vector<Gauge*> lag_;
-  Gauge& paused_gauge_;
   // ingest thread
   Notices notices_;
   std::unique_ptr<Client> client_;
   Committer committer_;
   Opening opening_;
+  SameLog same_log_;
   bool opened_ = false;
   Duration patience_ = std::chrono::milliseconds(250);
   TimePoint next_attempt_{};
-  std::vector<PartitionState> states_;  ///< slot i = config_.partitions[i]
-  std::vector<Message> held_;           ///< what records_ points into
+  Partitions partitions_;
+  std::vector<const rd_kafka_message_s*> newest_;  ///< of the last fetch, by slot
+  std::vector<Message> held_;                      ///< what records_ points into
   std::vector<Record> records_;
   Message carried_;                      ///< came while held back; first of the next poll
   std::optional<TimePoint> held_since_;  ///< no room since
   bool client_paused_ = false;
   std::map<std::size_t, std::int64_t> commits_;  ///< slot -> last offset to commit
-  std::optional<Error> fault_;                   ///< the source cannot go on until a seek
   TimePoint next_refresh_{};
+  TimePoint next_settle_{};
 };
 
 KafkaSource::KafkaSource(const KafkaSourceConfig& config, const Clock& clock, MetricsSink& metrics)
     : config_(config),
       clock_(clock),
-      paused_gauge_(metrics.gauge("kafka_paused_partitions")),
       notices_(brokers_of(config.properties), metrics),
       committer_(config.properties, config.group_id, config.client_id, notices_),
-      opening_(config_, clock) {
-  std::map<std::string, double> assigned;
-  for (const auto& partition : config_.partitions) {
-    states_.push_back({.id = partition.id});
-    records_total_.push_back(&metrics.counter("kafka_records_consumed_total", {{"topic", partition.topic}}));
-    bytes_total_.push_back(&metrics.counter("kafka_consumed_bytes_total", {{"topic", partition.topic}}));
-    const auto number = std::to_string(partition.id.partition);
-    lag_.push_back(
-        &metrics.gauge("kafka_processed_lag_records", {{"topic", partition.topic}, {"partition", number}}));
-    metrics.gauge("kafka_assigned_partitions", {{"topic", partition.topic}}).set(++assigned[partition.topic]);
-  }
+      opening_(config_, clock),
+      same_log_({.properties = config.properties,
+                 .group_id = group_of(config),
+                 .partitions = config.partitions,
+                 .file = config.anchor_file,
+                 .every = config.anchor_every},
+                clock),
+      partitions_(config_, metrics),
+      newest_(config.partitions.size()) {
+  for (std::size_t slot = 0; slot < partitions_.size(); ++slot)
+    if (config_.resume.contains(partitions_.name(slot).id)) same_log_.recall(slot);
 }
 
 Status KafkaSource::connect(const Properties& properties) {
   std::vector<Default> defaults(std::begin(reader_defaults), std::end(reader_defaults));
-  // A reader that commits nothing needs no group, but librdkafka's assign() wants one. It is never joined.
-  const std::string group = config_.group_id.empty() ? "rivulet.reader" : config_.group_id;
+  const std::string group = group_of(config_);
   defaults.emplace_back("group.id", group);
   if (!config_.client_id.empty()) defaults.emplace_back("client.id", config_.client_id);
   client_.reset();
@@ -119,15 +128,15 @@ Result<std::span<const Record>> KafkaSource::poll(std::size_t max_records, Durat
     if (!done) return done.error();
     if (!done.value()) return std::span<const Record>();
   }
-  if (fault_) return *fault_;
   const TimePoint now = clock_.now();
+  settle(now);
   if (max_records == 0)
     hold_back(now);
   else
     fetch(max_records, max_wait);
+  check_logs(max_wait);
   refresh(now);
   if (!records_.empty()) return std::span<const Record>(records_);
-  if (fault_) return *fault_;
   if (!notices_.hopeless().empty()) return Error{ErrorCode::unavailable, notices_.hopeless()};
   if (auto notice = notices_.take(now)) return *notice;
   return std::span<const Record>();
@@ -136,6 +145,7 @@ Result<std::span<const Record>> KafkaSource::poll(std::size_t max_records, Durat
 void KafkaSource::hold() {
   const TimePoint now = clock_.now();
   hold_back(now);
+  check_logs(Duration(0));
   refresh(now);
 }
 
@@ -150,30 +160,36 @@ Result<bool> KafkaSource::open(Duration max_wait) {
   patience_ = std::min<Duration>(patience_ * 2, std::chrono::seconds(2));
   next_attempt_ = clock_.now() + std::chrono::milliseconds(50);
   if (!done || !done.value()) return done;
-  if (is_embedded(client_->handle()))
+  if (is_embedded(client_->handle())) {
+    same_log_.disable();
     if (auto status = connect(for_embedded(config_.properties)); !status) return status.error();
-  for (std::size_t i = 0; i < states_.size(); ++i) {
-    states_[i].next_offset = opening_.offsets()[i];
-    states_[i].low_watermark = opening_.watermarks()[i].low;
-    states_[i].high_watermark = opening_.watermarks()[i].high;
+  }
+  for (std::size_t slot = 0; slot < partitions_.size(); ++slot) {
+    partitions_.move_to(slot, opening_.offsets()[slot]);
+    partitions_.place(slot, opening_.watermarks()[slot]);
   }
   if (auto status = assign(); !status) return status.error();
   opened_ = true;
   return true;
 }
 
-/// (Re)starts every partition at its next offset. What librdkafka has queued of older assignments is dropped
-/// by it, but a pause outlives them.
+/// (Re)starts every partition that is not stopped at its next offset. What librdkafka has queued of older
+/// assignments is dropped by it.
 Status KafkaSource::assign() {
-  let_go();
+  resume_client();  // a pause outlives the assignment it was made in
   PartitionList list;
-  for (std::size_t i = 0; i < states_.size(); ++i)
-    list.add(config_.partitions[i].topic, states_[i].id.partition, states_[i].next_offset);
+  for (std::size_t slot = 0; slot < partitions_.size(); ++slot)
+    if (partitions_.is_read(slot)) {
+      const auto& [topic, id] = partitions_.name(slot);
+      list.add(topic, id.partition, partitions_.state(slot).next_offset);
+    }
   const auto code = rd_kafka_assign(client_->handle(), list.get());
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
     return Error{ErrorCode::source_lost,
                  fmt::format("the partitions cannot be assigned: {}", words_of(code))};
   carried_.reset();
+  held_since_.reset();
+  partitions_.set_paused(false);
   return ok();
 }
 
@@ -182,7 +198,7 @@ Status KafkaSource::assign() {
 void KafkaSource::hold_back(TimePoint now) {
   constexpr Duration a_moment = std::chrono::milliseconds(50);
   if (!held_since_) held_since_ = now;
-  set_paused(true);
+  partitions_.set_paused(true);
   if (!client_paused_ && now - *held_since_ >= a_moment) {
     PartitionList list;
     for (const auto& partition : config_.partitions) list.add(partition.topic, partition.id.partition, 0);
@@ -199,7 +215,11 @@ void KafkaSource::hold_back(TimePoint now) {
 
 void KafkaSource::let_go() {
   held_since_.reset();
-  set_paused(false);
+  partitions_.set_paused(false);
+  resume_client();
+}
+
+void KafkaSource::resume_client() {
   if (!client_paused_) return;
   PartitionList list;
   for (const auto& partition : config_.partitions) list.add(partition.topic, partition.id.partition, 0);
@@ -210,29 +230,35 @@ void KafkaSource::let_go() {
 void KafkaSource::fetch(std::size_t max_records, Duration max_wait) {
   if (held_since_) let_go();
   int wait_ms = to_ms(max_wait);
-  while (records_.size() < max_records && !fault_) {
+  while (records_.size() < max_records) {
     Message message =
         carried_ ? std::move(carried_) : Message(rd_kafka_consumer_poll(client_->handle(), wait_ms));
-    if (!message) return;
+    if (!message) break;
     wait_ms = 0;
-    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
       note_error(*message);
-    else
-      accept(std::move(message));
+      continue;
+    }
+    const std::size_t slot = partitions_.slot_of(*message);
+    // A record below the position has been handed out already; after a reconnect a broker may send a batch
+    // again.
+    if (slot == partitions_.size() || message->offset < partitions_.state(slot).next_offset) continue;
+    if (!same_log_.trusts(slot)) {
+      carried_ = std::move(message);
+      break;
+    }
+    accept(slot, std::move(message));
   }
+  for (std::size_t slot = 0; slot < newest_.size(); ++slot)
+    if (const auto* newest = std::exchange(newest_[slot], nullptr)) same_log_.passed(slot, *newest);
 }
 
-void KafkaSource::accept(Message message) {
-  const std::size_t slot = slot_of(*message);
-  // A record below the position has been handed out already; after a reconnect a broker may send a batch
-  // again.
-  if (slot == states_.size() || message->offset < states_[slot].next_offset) return;
-  states_[slot].next_offset = message->offset + 1;
-  records_total_[slot]->add(1);
-  bytes_total_[slot]->add(static_cast<double>(message->len));
+void KafkaSource::accept(std::size_t slot, Message message) {
+  partitions_.passed(slot, *message);
+  newest_[slot] = message.get();
   rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
   records_.push_back(
-      {.partition = states_[slot].id,
+      {.partition = partitions_.name(slot).id,
        .offset = message->offset,
        .timestamp_ms = std::max<std::int64_t>(rd_kafka_message_timestamp(message.get(), &type), 0),
        .value = {static_cast<const std::byte*>(message->payload), message->len},
@@ -241,64 +267,66 @@ void KafkaSource::accept(Message message) {
 }
 
 void KafkaSource::note_error(const rd_kafka_message_t& message) {
-  const std::string words =
-      message.payload != nullptr ? rd_kafka_message_errstr(&message) : words_of(message.err);
-  const std::size_t slot = message.rkt != nullptr ? slot_of(message) : states_.size();
-  const std::string where = slot < states_.size() ? kafka::name_of(config_.partitions[slot]) + ": " : "";
-  notices_.record_error(message.err, where + words);
+  const std::size_t slot = message.rkt != nullptr ? partitions_.slot_of(message) : partitions_.size();
   const bool out_of_range = message.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET ||
                             message.err == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE;
-  if (!out_of_range || slot == states_.size()) return;
-  fault_ = Error{ErrorCode::bad_record,
-                 fmt::format("{}offset {} is not there: {}", where, states_[slot].next_offset, words)};
+  if (out_of_range && slot < partitions_.size()) {
+    partitions_.unsettle(slot);  // librdkafka has stopped it by itself
+    same_log_.doubt(slot);
+    return;
+  }
+  const std::string words =
+      message.payload != nullptr ? rd_kafka_message_errstr(&message) : words_of(message.err);
+  const std::string where = slot < partitions_.size() ? name_of(partitions_.name(slot)) + ": " : "";
+  notices_.record_error(message.err, where + words);
+}
+
+/// The leader says what it has of a partition whose next offset it did not have. Without an answer: later.
+void KafkaSource::settle(TimePoint now) {
+  if (now < next_settle_) return;
+  bool settled = false;
+  for (std::size_t slot = 0; slot < partitions_.size(); ++slot) {
+    if (!partitions_.is_unsettled(slot)) continue;
+    next_settle_ = now + std::chrono::milliseconds(200);
+    const auto& partition = partitions_.name(slot);
+    const auto marks = query_watermarks(client_->handle(), partition.topic, partition.id.partition,
+                                        std::chrono::milliseconds(250));
+    if (!marks) {
+      next_settle_ = now + std::chrono::seconds(1);
+      return;
+    }
+    partitions_.place(slot, marks.value());
+    settled = true;
+  }
+  if (!settled) return;
+  if (auto status = assign(); !status) notices_.say(status.error().message);
+}
+
+void KafkaSource::check_logs(Duration wait) {
+  const auto other = same_log_.serve(wait);
+  if (auto complaint = same_log_.take_complaint()) notices_.say(complaint->message);
+  if (!other) return;
+  const auto& partition = partitions_.name(*other);
+  const auto& state = partitions_.state(*other);
+  const auto marks = query_watermarks(client_->handle(), partition.topic, partition.id.partition,
+                                      std::chrono::milliseconds(250));
+  partitions_.stop_other_log(*other, same_log_.anchor_offset(*other),
+                             marks ? marks.value() : Watermarks{state.low_watermark, state.high_watermark});
+  if (auto status = assign(); !status) notices_.say(status.error().message);
 }
 
 void KafkaSource::refresh(TimePoint now) {
   if (now < next_refresh_) return;
   next_refresh_ = now + std::chrono::milliseconds(100);
   committer_.serve(now);
-  for (std::size_t i = 0; i < states_.size(); ++i) {
-    auto& state = states_[i];
-    const auto marks = known_watermarks(client_->handle(), config_.partitions[i].topic, state.id.partition);
-    state.low_watermark = std::max(state.low_watermark, marks.low);
-    state.high_watermark = std::max({state.high_watermark, marks.high, state.next_offset});
-    lag_[i]->set(static_cast<double>(state.high_watermark - state.next_offset));
-  }
-}
-
-void KafkaSource::set_paused(bool paused) {
-  for (auto& state : states_) state.paused = paused;
-  paused_gauge_.set(paused ? static_cast<double>(states_.size()) : 0);
-}
-
-Result<std::vector<std::size_t>> KafkaSource::slots_of(std::span<const NextOffset> positions) const {
-  std::vector<std::size_t> slots;
-  for (const auto& position : positions) {
-    const auto found = std::find_if(states_.begin(), states_.end(),
-                                    [&](const auto& state) { return state.id == position.partition; });
-    if (found == states_.end())
-      return Error{ErrorCode::unavailable,
-                   fmt::format("partition {}:{} is not one of this source", position.partition.topic,
-                               position.partition.partition)};
-    slots.push_back(static_cast<std::size_t>(found - states_.begin()));
-  }
-  return slots;
-}
-
-std::size_t KafkaSource::slot_of(const rd_kafka_message_t& message) const noexcept {
-  const char* topic = rd_kafka_topic_name(message.rkt);
-  std::size_t slot = 0;
-  while (slot < states_.size() &&
-         (states_[slot].id.partition != message.partition || config_.partitions[slot].topic != topic))
-    ++slot;
-  return slot;
+  partitions_.refresh(client_->handle());
 }
 
 Status KafkaSource::commit(std::span<const NextOffset> positions) {
   if (positions.empty()) return ok();
   if (!opened_)
     return Error{ErrorCode::source_lost, "offsets cannot be committed before the first connection"};
-  const auto slots = slots_of(positions);
+  const auto slots = partitions_.slots_of(positions);
   if (!slots) return slots.error();
   for (std::size_t i = 0; i < positions.size(); ++i) commits_[slots.value()[i]] = positions[i].offset;
   auto list = std::make_unique<PartitionList>();
@@ -308,12 +336,17 @@ Status KafkaSource::commit(std::span<const NextOffset> positions) {
 }
 
 Status KafkaSource::seek(std::span<const NextOffset> positions) {
-  const auto slots = slots_of(positions);
+  const auto slots = partitions_.slots_of(positions);
   if (!slots) return slots.error();
-  fault_.reset();
   for (std::size_t i = 0; i < positions.size(); ++i) {
-    states_[slots.value()[i]].next_offset = positions[i].offset;
-    if (!opened_) opening_.set_start(positions[i].partition, positions[i].offset);
+    const std::size_t slot = slots.value()[i];
+    partitions_.move_to(slot, positions[i].offset);
+    if (!opened_) {
+      opening_.set_start(positions[i].partition, positions[i].offset);
+      same_log_.recall(slot);
+    } else if (partitions_.is_unsettled(slot)) {
+      same_log_.doubt(slot);
+    }
   }
   return opened_ ? assign() : ok();
 }

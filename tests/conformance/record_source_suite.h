@@ -147,9 +147,10 @@ inline void source_continues_at_any_offset(SourceWorld& world) {
   CHECK(reader.read_to(60, 9));
   seek_all(200);  // forward, over records never handed out
   CHECK(reader.read_to(250, 64));
-  for (int i = 0; i < 8; ++i) {  // and while held back, for so long that the source may have stopped fetching
-    REQUIRE(source->poll(0, Duration(0)));
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 20; ++i) {  // and while held back, for long
+    REQUIRE(source->poll(0, world.poll_wait));
+    world.wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   seek_all(0);
   CHECK(reader.read_to(300, 64));

@@ -217,48 +217,72 @@ TEST_CASE("Kafka source: no broker is an error within the deadline and names the
   CHECK(opened.metrics["kafka_errors_total/transport"] > 0);
 }
 
-TEST_CASE("Kafka source: an offset the broker does not have is a bad record with its range, until a seek") {
-  const auto broker = start_broker({{"t", 1}});
+TEST_CASE(
+    "Kafka source: an offset the broker does not have stops its partition with a sentence, until a seek") {
+  const auto broker = start_broker({{"t", 2}});
   const std::string servers = broker->bootstrap_servers();
   REQUIRE(testing::produce(servers, "t", numbered(0, 20)));
+  REQUIRE(testing::produce(servers, "t", {{.value = "other", .partition = 1}}));
   auto config = config_for(servers, "t");
+  config.partitions.push_back({"t", {0, 1}});
   config.resume = {{{0, 0}, 500}};
-  Opened at_open(config);
-  CHECK(at_open.read(1, 3s).empty());
-  REQUIRE(at_open.errors.size() == 1);
-  CHECK(at_open.errors[0].code == ErrorCode::bad_record);
-  CHECK(at_open.errors[0].message ==
-        "topic \"t\", partition 0: offset 500 is not there, the broker has 0 up to 20");
-
-  Opened running(config_for(servers, "t"));
-  CHECK(running.read(5, 3s).size() == 5);
+  Opened opened(config);
+  CHECK(opened.read(1, 3s) == std::vector<std::string>{"other"});  // the other one is read
+  CHECK(opened.source->partitions()[1].stopped.empty());
+  const auto& stopped = opened.source->partitions()[0];
+  CAPTURE(stopped.stopped);
+  CHECK(contains(stopped.stopped,
+                 "topic \"t\", partition 0: offset 500 is not there, the broker has 0 up to 20: "));
+  CHECK(stopped.next_offset == 500);
+  CHECK(stopped.high_watermark == 20);
+  CHECK(opened.metrics["kafka_stopped_partition/t/0"] == 1);
+  CHECK(opened.metrics["kafka_stopped_partition/t/1"] == 0);
+  const NextOffset there[] = {{{0, 0}, 18}};
+  REQUIRE(opened.source->seek(there));
+  CHECK(opened.read(2, 5s) == std::vector<std::string>{"18", "19"});
+  CHECK(opened.source->partitions()[0].stopped.empty());
+  CHECK(opened.metrics["kafka_stopped_partition/t/0"] == 0);
   const NextOffset too_far[] = {{{0, 0}, 700}};
-  REQUIRE(running.source->seek(too_far));
-  CHECK(running.read(1, 5s).empty());
-  REQUIRE(running.errors.size() == 1);
-  CHECK(running.errors[0].code == ErrorCode::bad_record);
-  CAPTURE(running.errors[0].message);
-  CHECK(contains(running.errors[0].message, "topic \"t\", partition 0: offset 700 is not there"));
-  CHECK(running.read(1, 100ms).empty());  // and it stays an error
+  REQUIRE(opened.source->seek(too_far));
+  CHECK(opened.read(1, 2s).empty());
+  CHECK(contains(opened.source->partitions()[0].stopped, "offset 700 is not there"));
   const NextOffset back[] = {{{0, 0}, 3}};
-  REQUIRE(running.source->seek(back));
-  CHECK(running.read(1, 5s) == std::vector<std::string>{"3"});
+  REQUIRE(opened.source->seek(back));
+  CHECK(opened.read(1, 5s) == std::vector<std::string>{"3"});
+  CHECK(opened.errors.empty());
 }
 
-TEST_CASE("Kafka source: data the broker has thrown away is an error, not a silent jump") {
+TEST_CASE(
+    "Kafka source: data the broker has thrown away stops the partition, or is counted; never a silent jump") {
   const auto broker = start_broker({{"t", 1}});
   const std::string servers = broker->bootstrap_servers();
   REQUIRE(testing::produce(servers, "t", numbered(0, 100)));
   auto config = config_for(servers, "t");
   config.properties.emplace_back("queued.max.messages.kbytes", "64");
-  Opened opened(config);
-  CHECK(opened.read(10, 3s).size() == 10);
-  for (int i = 0; i < 60; ++i) REQUIRE(opened.source->poll(0, 5ms));  // paused: what was fetched is dropped
+  Opened stops(config);
+  config.count_gaps = true;
+  Opened counts(config);
+  for (Opened* opened : {&stops, &counts}) {
+    CHECK(opened->read(10, 3s).size() == 10);
+    for (int i = 0; i < 60; ++i)
+      REQUIRE(opened->source->poll(0, 5ms));  // paused: what was fetched is dropped
+  }
   for (int i = 0; i < 8; ++i) REQUIRE(testing::produce(servers, "t", numbered(100 + 10 * i, 10, 90'000)));
-  const auto rest = opened.read(1000, 5s);
-  REQUIRE(opened.errors.size() == 1);
-  CHECK(opened.errors[0].code == ErrorCode::bad_record);
-  CHECK(rest.size() < 170);
+  stops.read(1000, 2s);
+  const auto& stopped = stops.source->partitions()[0];
+  CAPTURE(stopped.stopped);
+  CHECK(contains(stopped.stopped, "offset " + std::to_string(stopped.next_offset) + " is not there"));
+  CHECK(contains(stopped.stopped, "retention"));
+  CHECK(stops.source->take_gaps().empty());
+  const auto got = counts.read(150, 10s);
+  const auto gaps = counts.source->take_gaps();
+  REQUIRE(gaps.size() == 1);
+  CHECK(gaps[0].from == stopped.next_offset);
+  CHECK(gaps[0].to == stopped.low_watermark);
+  CHECK(static_cast<std::int64_t>(got.size()) + 10 + gaps[0].to - gaps[0].from == 180);
+  CHECK(counts.source->take_gaps().empty());  // exactly once
+  CHECK(counts.source->partitions()[0].skipped == gaps[0].to - gaps[0].from);
+  CHECK(counts.metrics["kafka_gap_records_total/t/0"] == static_cast<double>(gaps[0].to - gaps[0].from));
 }
 
 TEST_CASE("Kafka source: properties are refused at once, with librdkafka's words") {

@@ -181,40 +181,6 @@ void stopped_broker_holds_nobody(KafkaServer& kafka) {
   kafka.resume();
 }
 
-void deleted_records_are_an_error(KafkaServer& kafka) {
-  make_topic(kafka, "deleted", 1,
-             {{"segment.bytes", "20000"}, {"retention.bytes", "40000"}, {"file.delete.delay.ms", "100"}});
-  for (int i = 0; i < 30; ++i) {  // a batch must fit into a segment
-    const Status made = testing::produce(kafka.brokers(), "deleted", {10, {.value = std::string(1000, 'x')}});
-    REQUIRE_MESSAGE(made, made.error().message);
-  }
-  REQUIRE(wait_until(
-      [&] {
-        const auto ends = watermarks(kafka.brokers(), "deleted", 0);
-        return ends && ends.value().first > 0;
-      },
-      60s));
-  const RealClock clock;
-  NullMetrics metrics;
-  stream::KafkaSourceConfig config;
-  config.properties = {{"bootstrap.servers", kafka.brokers()}};
-  config.group_id = "rivulet.t";
-  config.partitions = {{"deleted", {0, 0}}};
-  config.resume = {{{0, 0}, 0}};
-  auto source = std::move(stream::open_kafka_source(config, clock, metrics)).value();
-  Error error;
-  wait_until(
-      [&] {
-        const auto polled = source->poll(1, 20ms);
-        if (!polled) error = polled.error();
-        return !polled;
-      },
-      10s);
-  CAPTURE(error.message);
-  CHECK(error.code == ErrorCode::bad_record);
-  CHECK(error.message.find("topic \"deleted\", partition 0: offset 0 is not there, the broker has ") == 0);
-}
-
 void feeder_keeps_rates(KafkaServer& kafka) {
   make_topic(kafka, "mnist", 3);
   const auto data =
@@ -247,7 +213,6 @@ TEST_CASE("Real Kafka: sources, logs and the feeder keep their promises there") 
   sources_keep_their_promises(*kafka);
   logs_keep_their_promises(*kafka);
   log_ends_in_a_hole(*kafka);
-  deleted_records_are_an_error(*kafka);
   feeder_keeps_rates(*kafka);
 }
 

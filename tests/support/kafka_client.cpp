@@ -107,6 +107,21 @@ bool has_leaders(rd_kafka_t* client, const std::string& topic, int partitions) {
   return true;
 }
 
+bool is_listed(rd_kafka_t* client, const std::string& topic) {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  if (rd_kafka_metadata(client, 1, nullptr, &metadata, 2000) != RD_KAFKA_RESP_ERR_NO_ERROR) return true;
+  const Owned<const rd_kafka_metadata_t, rd_kafka_metadata_destroy> owned(metadata);
+  for (int i = 0; i < metadata->topic_cnt; ++i)
+    if (topic == metadata->topics[i].topic) return true;
+  return false;
+}
+
+Status admin_answer(rd_kafka_event_t* event, const std::string& what) {
+  if (event == nullptr) return Error{ErrorCode::unavailable, what + ": no answer"};
+  if (rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR_NO_ERROR) return ok();
+  return failure(rd_kafka_event_error(event), what);
+}
+
 rd_kafka_resp_err_t enqueue(rd_kafka_t* client, const std::string& topic, const TestRecord& record) {
   return rd_kafka_producev(
       client, RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(record.partition),
@@ -170,6 +185,48 @@ Status create_topic(const std::string& brokers, const std::string& topic, int pa
       wait_until([&] { return has_leaders(handle, topic, partitions); }, std::chrono::seconds(10));
   if (led) return ok();
   return Error{ErrorCode::unavailable, topic + " has no leaders"};
+}
+
+Status delete_topic(const std::string& brokers, const std::string& topic) {
+  Result<Client> client = open_producer(brokers);
+  if (!client) return client.error();
+  rd_kafka_t* handle = client.value().get();
+  const Owned<rd_kafka_queue_t, rd_kafka_queue_destroy> queue(rd_kafka_queue_new(handle));
+  const Owned<rd_kafka_DeleteTopic_t, rd_kafka_DeleteTopic_destroy> doomed(
+      rd_kafka_DeleteTopic_new(topic.c_str()));
+  rd_kafka_DeleteTopic_t* list = doomed.get();
+  rd_kafka_DeleteTopics(handle, &list, 1, nullptr, queue.get());
+  const Owned<rd_kafka_event_t, rd_kafka_event_destroy> event(
+      rd_kafka_queue_poll(queue.get(), call_timeout_ms));
+  if (auto answered = admin_answer(event.get(), "cannot delete " + topic); !answered) return answered;
+  std::size_t count = 0;
+  const rd_kafka_topic_result_t* const* results =
+      rd_kafka_DeleteTopics_result_topics(rd_kafka_event_DeleteTopics_result(event.get()), &count);
+  if (count != 1 || rd_kafka_topic_result_error(results[0]) != RD_KAFKA_RESP_ERR_NO_ERROR)
+    return Error{ErrorCode::io, "cannot delete " + topic};
+  const bool gone = wait_until([&] { return !is_listed(handle, topic); }, std::chrono::seconds(10));
+  if (gone) return ok();
+  return Error{ErrorCode::unavailable, topic + " is still there"};
+}
+
+Status delete_records(const std::string& brokers, const std::string& topic, int partition,
+                      std::int64_t before) {
+  Result<Client> client = open_producer(brokers);
+  if (!client) return client.error();
+  rd_kafka_t* handle = client.value().get();
+  const Owned<rd_kafka_queue_t, rd_kafka_queue_destroy> queue(rd_kafka_queue_new(handle));
+  const Offsets offsets = one_partition(topic, partition, before);
+  const Owned<rd_kafka_DeleteRecords_t, rd_kafka_DeleteRecords_destroy> doomed(
+      rd_kafka_DeleteRecords_new(offsets.get()));
+  rd_kafka_DeleteRecords_t* list = doomed.get();
+  rd_kafka_DeleteRecords(handle, &list, 1, nullptr, queue.get());
+  const Owned<rd_kafka_event_t, rd_kafka_event_destroy> event(
+      rd_kafka_queue_poll(queue.get(), call_timeout_ms));
+  const std::string what = "cannot delete records of " + topic;
+  if (auto answered = admin_answer(event.get(), what); !answered) return answered;
+  const rd_kafka_topic_partition_list_t* left =
+      rd_kafka_DeleteRecords_result_offsets(rd_kafka_event_DeleteRecords_result(event.get()));
+  return left->elems[0].err == RD_KAFKA_RESP_ERR_NO_ERROR ? ok() : Status(failure(left->elems[0].err, what));
 }
 
 Status produce(const std::string& brokers, const std::string& topic, const std::vector<TestRecord>& records) {

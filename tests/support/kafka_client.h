@@ -25,6 +25,11 @@ Status wait_for_broker(const std::string& brokers, Duration deadline);
 /// Returns when every partition has a leader. An existing topic is an error.
 Status create_topic(const std::string& brokers, const std::string& topic, int partitions,
                     const std::map<std::string, std::string>& configuration = {});
+/// Returns when the topic is gone from the broker's list.
+Status delete_topic(const std::string& brokers, const std::string& topic);
+/// What retention does: records below `before` are gone when it returns.
+Status delete_records(const std::string& brokers, const std::string& topic, int partition,
+                      std::int64_t before);
 /// Returns when the broker has acknowledged all.
 Status produce(const std::string& brokers, const std::string& topic, const std::vector<TestRecord>& records);
 /// Writes the records in a transaction that is then aborted: offsets that a reader of committed records never

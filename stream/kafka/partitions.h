@@ -1,0 +1,67 @@
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/metrics.h"
+#include "stream/kafka/client.h"
+#include "stream/source.h"
+
+namespace rivulet::stream::kafka {
+
+/// The partitions of a source and where each stands: read, stopped (and why), or to be settled, which means
+/// that the broker must be asked whether it has the next offset. A slot is an index of config.partitions.
+/// Counts what was read and skipped. Owner: the ingest thread.
+class Partitions {
+ public:
+  /// `config` must outlive this.
+  Partitions(const KafkaSourceConfig& config, MetricsSink& metrics);
+
+  [[nodiscard]] std::span<const PartitionState> states() const noexcept { return states_; }
+  [[nodiscard]] std::size_t size() const noexcept { return states_.size(); }
+  [[nodiscard]] const TopicPartition& name(std::size_t slot) const { return config_.partitions[slot]; }
+  [[nodiscard]] const PartitionState& state(std::size_t slot) const { return states_[slot]; }
+  /// size() if it is of none of them.
+  [[nodiscard]] std::size_t slot_of(const rd_kafka_message_s& message) const noexcept;
+  /// Errors: unavailable (a partition that is not one of these).
+  [[nodiscard]] Result<std::vector<std::size_t>> slots_of(std::span<const NextOffset> positions) const;
+
+  [[nodiscard]] bool is_read(std::size_t slot) const;
+  [[nodiscard]] bool is_unsettled(std::size_t slot) const { return slots_[slot].unsettled; }
+  void unsettle(std::size_t slot) { slots_[slot].unsettled = true; }
+  /// The broker has these offsets of it: it is read on, goes over a gap, or stops.
+  void place(std::size_t slot, Watermarks marks);
+  /// Its log is another one now: stopped for good. `anchor`: see why_other_log().
+  void stop_other_log(std::size_t slot, std::int64_t anchor, Watermarks marks);
+  /// The next record will be the one at `offset`. Gaps of it that nobody has taken are forgotten. A stopped
+  /// one is unsettled then, unless its log is another one.
+  void move_to(std::size_t slot, std::int64_t offset);
+  /// A record was handed out.
+  void passed(std::size_t slot, const rd_kafka_message_s& message);
+  void set_paused(bool paused);
+  /// Watermarks and lags as the client knows them from its fetches.
+  void refresh(rd_kafka_s* client);
+  std::vector<Gap> take_gaps();
+
+ private:
+  struct Slot {
+    Counter& records;
+    Counter& bytes;
+    Gauge& lag;
+    Gauge& stopped;
+    Counter& gap_records;
+    bool unsettled = false;
+    bool other_log = false;
+  };
+  void skip_to(std::size_t slot, std::int64_t offset);
+  void stop(std::size_t slot, std::string why);
+  void go_on(std::size_t slot);
+
+  const KafkaSourceConfig& config_;
+  Gauge& paused_gauge_;
+  std::vector<PartitionState> states_;
+  std::vector<Slot> slots_;
+  std::vector<Gap> gaps_;  ///< not taken yet; those that touch are one
+};
+
+}  // namespace rivulet::stream::kafka

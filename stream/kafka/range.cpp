@@ -1,0 +1,48 @@
+#include "stream/kafka/range.h"
+
+#include <fmt/format.h>
+
+#include "stream/kafka/opening.h"
+
+namespace rivulet::stream::kafka {
+namespace {
+
+std::string what_broker_has(Watermarks marks) {
+  return fmt::format("the broker has {} up to {}", marks.low, marks.high);
+}
+
+}  // namespace
+
+Place place_of(std::int64_t offset, Watermarks marks) noexcept {
+  if (offset < marks.low) return Place::cut;
+  return offset > marks.high ? Place::beyond : Place::inside;
+}
+
+std::string why_cut(const TopicPartition& partition, std::int64_t offset, Watermarks marks) {
+  return fmt::format(
+      "{}: offset {} is not there, {}: {} offsets were deleted before they were read (retention). "
+      "The partition is stopped; source.on_gap = \"count\" counts the gap and goes on behind it",
+      name_of(partition), offset, what_broker_has(marks), marks.low - offset);
+}
+
+std::string why_beyond(const TopicPartition& partition, std::int64_t offset, Watermarks marks) {
+  return fmt::format(
+      "{}: offset {} is not there, {}: the log has lost its end, or the topic was deleted and made "
+      "anew. The partition is stopped",
+      name_of(partition), offset, what_broker_has(marks));
+}
+
+std::string why_other_log(const TopicPartition& partition, std::int64_t offset, std::int64_t anchor,
+                          Watermarks marks) {
+  const std::string passed =
+      offset > anchor + 1
+          ? fmt::format(" Offsets {} up to {} may have been read from the new one.", anchor + 1, offset)
+          : std::string();
+  return fmt::format(
+      "{}: this is another log than the one read so far, the record at offset {} is not the one that "
+      "was there: the topic was deleted and made anew, or the log has lost its end. The partition is "
+      "stopped at offset {}, {}.{}",
+      name_of(partition), anchor, offset, what_broker_has(marks), passed);
+}
+
+}  // namespace rivulet::stream::kafka

@@ -1,0 +1,274 @@
+// What may happen to a log while nobody looks, on a real Apache Kafka: its beginning is cut off before it was
+// read, it loses its end, its topic is deleted and made anew.
+#include <doctest/doctest.h>
+
+#include "core/clock.h"
+#include "core/metrics.h"
+#include "stream/open.h"
+#include "tests/support/kafka_client.h"
+#include "tests/support/kafka_server.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/text.h"
+#include "tests/support/wait.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+KafkaServer& the_kafka() {
+  static const auto kafka = [] {
+    auto started = KafkaServer::start();
+    REQUIRE_MESSAGE(started, started.error().message);
+    return std::move(started).value();
+  }();
+  return *kafka;
+}
+
+void must(const Status& status) {
+  REQUIRE_MESSAGE(status, status.error().message);
+}
+
+void make(const std::string& topic) {
+  must(create_topic(the_kafka().brokers(), topic, 2));
+}
+
+/// `count` records "WORD 0", "WORD 1", ... more in each of both partitions.
+void fill(const std::string& topic, const std::string& word, int count) {
+  std::vector<TestRecord> records;
+  for (int p = 0; p < 2; ++p)
+    for (int i = 0; i < count; ++i) records.push_back({word + " " + std::to_string(i), "", p});
+  must(testing::produce(the_kafka().brokers(), topic, records));
+}
+
+void cut(const std::string& topic, int partition, std::int64_t before) {
+  must(delete_records(the_kafka().brokers(), topic, partition, before));
+}
+
+void make_anew(const std::string& topic) {
+  must(delete_topic(the_kafka().brokers(), topic));
+  make(topic);
+}
+
+stream::KafkaSourceConfig reader_of(const std::string& topic) {
+  stream::KafkaSourceConfig config;
+  config.properties = {{"bootstrap.servers", the_kafka().brokers()}};
+  config.group_id = "rivulet.t";
+  config.partitions = {{topic, {0, 0}}, {topic, {0, 1}}};
+  config.anchor_every = 500ms;
+  return config;
+}
+
+/// A source that is read on a thread's behalf, with what came out of it by partition.
+struct Reader {
+  RealClock clock;
+  NullMetrics metrics;
+  std::unique_ptr<stream::RecordSource> source;
+  std::map<PartitionId, std::vector<std::pair<std::int64_t, std::string>>> got;
+  std::vector<stream::Gap> gaps;
+
+  explicit Reader(const stream::KafkaSourceConfig& config) {
+    auto opened = stream::open_kafka_source(config, clock, metrics);
+    REQUIRE_MESSAGE(opened, opened.error().message);
+    source = std::move(opened).value();
+  }
+  void poll(std::size_t most = 100) {
+    const auto records = source->poll(most, 10ms);
+    if (!records) {
+      CHECK_MESSAGE(records.error().code == ErrorCode::source_lost, records.error().message);
+      return;
+    }
+    for (const auto& gap : source->take_gaps()) {
+      gaps.push_back(gap);
+    }
+    for (const auto& record : records.value())
+      got[record.partition].emplace_back(
+          record.offset,
+          std::string(reinterpret_cast<const char*>(record.value.data()), record.value.size()));
+  }
+  bool until(const std::function<bool()>& done, Duration deadline = 15s) {
+    return wait_until(
+        [&] {
+          poll();
+          return done();
+        },
+        deadline);
+  }
+  void during(Duration time) {
+    until([] { return false; }, time);
+  }
+  std::size_t count(int partition) { return got[{0, partition}].size(); }
+  [[nodiscard]] const stream::PartitionState& state(int partition) const {
+    return source->partitions()[static_cast<std::size_t>(partition)];
+  }
+};
+
+}  // namespace
+
+TEST_CASE("Real Kafka: rows that retention cut before they were read stop their partition, and only that") {
+  make("cut");
+  fill("cut", "row", 50);
+  cut("cut", 0, 30);
+  auto config = reader_of("cut");
+  config.resume = {{{0, 0}, 10}, {{0, 1}, 10}};
+  Reader reader(config);
+  REQUIRE(reader.until([&] { return reader.count(1) == 40; }));
+  reader.during(300ms);
+  CHECK(reader.count(0) == 0);
+  CAPTURE(reader.state(0).stopped);
+  CHECK(contains(reader.state(0).stopped,
+                 "topic \"cut\", partition 0: offset 10 is not there, the broker has 30 up to 50: 20 offsets "
+                 "were deleted before they were read"));
+  CHECK(reader.state(1).stopped.empty());
+  CHECK(reader.gaps.empty());
+  // Where the group stands elsewhere, it is read again; the same place stays stopped.
+  const NextOffset same[] = {{{0, 0}, 10}, {{0, 1}, 45}};
+  must(reader.source->seek(same));
+  REQUIRE(reader.until([&] { return reader.count(1) == 45; }));
+  CHECK(contains(reader.state(0).stopped, "offset 10 is not there"));
+  const NextOffset there[] = {{{0, 0}, 40}};
+  must(reader.source->seek(there));
+  REQUIRE(reader.until([&] { return reader.count(0) == 10; }));
+  CHECK(reader.state(0).stopped.empty());
+}
+
+TEST_CASE("Real Kafka: with on_gap = count a cut is gone over and handed out as a gap, once, in its place") {
+  make("counted");
+  fill("counted", "row", 50);
+  cut("counted", 0, 20);
+  auto config = reader_of("counted");
+  config.count_gaps = true;
+  config.resume = {{{0, 0}, 5}};
+  config.properties.emplace_back("queued.max.messages.kbytes", "1");
+  Reader reader(config);
+  REQUIRE(reader.until([&] { return reader.count(0) == 30 && reader.count(1) == 50; }));
+  CHECK(reader.gaps == std::vector<stream::Gap>{{{0, 0}, 5, 20}});
+  // And while it runs: held back, so that its queue is dropped; the cut goes over what it has not read.
+  const auto pause = [&] {
+    for (int i = 0; i < 20; ++i) {
+      reader.poll(0);
+      wait_until([] { return false; }, 5ms);
+    }
+  };
+  pause();
+  fill("counted", "more", 50);
+  cut("counted", 0, 90);
+  REQUIRE(reader.until([&] { return reader.count(0) == 40 && reader.count(1) == 100; }));
+  REQUIRE(reader.gaps.size() == 2);
+  CHECK(reader.gaps[1] == stream::Gap{{0, 0}, 50, 90});
+  CHECK(reader.state(0).skipped == 55);
+  CHECK(reader.got[{0, 0}][30] == std::pair<std::int64_t, std::string>{90, "more 40"});
+  // A place below both cuts: one gap. The pause before it must not outlive the seek.
+  pause();
+  fill("counted", "last", 50);
+  cut("counted", 0, 140);
+  const NextOffset back[] = {{{0, 0}, 70}};
+  must(reader.source->seek(back));
+  REQUIRE(reader.until([&] { return reader.count(0) == 50; }));
+  CHECK(reader.gaps.back() == stream::Gap{{0, 0}, 70, 140});
+}
+
+TEST_CASE("Real Kafka: a state beyond the end of the log stops the partition, whatever the policy") {
+  make("short");
+  fill("short", "row", 20);
+  auto config = reader_of("short");
+  config.count_gaps = true;
+  config.resume = {{{0, 0}, 100}};
+  Reader reader(config);
+  REQUIRE(reader.until([&] { return reader.count(1) == 20; }));
+  CHECK(contains(reader.state(0).stopped,
+                 "topic \"short\", partition 0: offset 100 is not there, the broker has 0 up to 20: the log "
+                 "has lost its end"));
+  fill("short", "later", 200);  // it grows past the place, and still it is not read
+  REQUIRE(reader.until([&] { return reader.count(1) == 220; }));
+  CHECK(reader.count(0) == 0);
+  CHECK(reader.gaps.empty());
+}
+
+TEST_CASE("Real Kafka: a topic made anew while it is read stops, shorter or longer than the old one") {
+  make("anew");
+  fill("anew", "old", 50);
+  auto config = reader_of("anew");
+  config.count_gaps = true;
+  Reader reader(config);
+  REQUIRE(reader.until([&] { return reader.count(0) == 50 && reader.count(1) == 50; }));
+  reader.during(1500ms);  // its trust in the log is over
+  make_anew("anew");
+  std::vector<TestRecord> records;
+  for (int i = 0; i < 80; ++i) records.push_back({"new " + std::to_string(i), "", 0});
+  for (int i = 0; i < 30; ++i) records.push_back({"new " + std::to_string(i), "", 1});
+  must(testing::produce(the_kafka().brokers(), "anew", records));
+  REQUIRE(reader.until([&] { return !reader.state(0).stopped.empty() && !reader.state(1).stopped.empty(); }));
+  CAPTURE(reader.state(0).stopped);
+  CAPTURE(reader.state(1).stopped);
+  CHECK(contains(reader.state(0).stopped,
+                 "topic \"anew\", partition 0: this is another log than the one read"));
+  CHECK(contains(reader.state(0).stopped, "stopped at offset 50, the broker has 0 up to 80"));
+  CHECK(contains(reader.state(1).stopped, "offset 50 is not there, the broker has 0 up to 30"));
+  CHECK(reader.count(0) == 50);  // not one record of the new topic
+  CHECK(reader.count(1) == 50);
+  // A seek does not help: neither to the same place, nor when the new log has grown past it.
+  fill("anew", "newer", 40);
+  const NextOffset same[] = {{{0, 0}, 50}, {{0, 1}, 50}};
+  must(reader.source->seek(same));
+  reader.during(2500ms);
+  CHECK(reader.count(0) == 50);
+  CHECK(reader.count(1) == 50);
+  CHECK_FALSE(reader.state(0).stopped.empty());
+  CHECK(contains(reader.state(1).stopped, "this is another log"));
+  CHECK(reader.gaps.empty());
+}
+
+TEST_CASE("Real Kafka: a topic made anew while nobody reads is found out at the next start") {
+  const TempDir folder;
+  make("away");
+  fill("away", "old", 50);
+  auto config = reader_of("away");
+  config.anchor_file = (folder.path() / "anchors").string();
+  {
+    Reader reader(config);
+    REQUIRE(reader.until([&] { return reader.count(0) == 50 && reader.count(1) == 50; }));
+  }
+  config.resume = {{{0, 0}, 45}, {{0, 1}, 45}};
+  {
+    Reader reader(config);  // the same log: nothing is said
+    REQUIRE(reader.until([&] { return reader.count(0) == 5 && reader.count(1) == 5; }));
+    CHECK(reader.got[{0, 0}][0].second == "old 45");
+  }
+  make_anew("away");
+  fill("away", "new", 60);
+  {
+    Reader reader(config);
+    REQUIRE(
+        reader.until([&] { return !reader.state(0).stopped.empty() && !reader.state(1).stopped.empty(); }));
+    reader.during(500ms);
+    CHECK(reader.count(0) == 0);
+    CHECK(reader.count(1) == 0);
+    CHECK(contains(reader.state(0).stopped, "this is another log than the one read so far"));
+  }
+  {
+    config.resume.clear();  // a new run: what an earlier one read does not count
+    Reader reader(config);
+    REQUIRE(reader.until([&] { return reader.count(0) == 60 && reader.count(1) == 60; }));
+    CHECK(reader.state(0).stopped.empty());
+  }
+}
+
+TEST_CASE("Real Kafka: a record that retention or compaction took away is no sign of another log") {
+  const TempDir folder;
+  make("aged");
+  fill("aged", "old", 50);
+  auto config = reader_of("aged");
+  config.anchor_file = (folder.path() / "anchors").string();
+  {
+    Reader reader(config);
+    REQUIRE(reader.until([&] { return reader.count(0) == 50; }));
+  }
+  fill("aged", "more", 50);
+  cut("aged", 0, 60);
+  config.resume = {{{0, 0}, 60}};
+  Reader reader(config);
+  REQUIRE(reader.until([&] { return reader.count(0) == 40; }));
+  CHECK(reader.state(0).stopped.empty());
+}
