@@ -7,6 +7,7 @@ namespace rivulet::runtime {
 Ingest::Ingest(const IngestConfig& config, const Parts& parts)
     : config_(config),
       parts_(parts),
+      watch_(config.topics, parts.status, parts.log),
       consumed_(parts.metrics.counter("rows_consumed_total")),
       decoded_rows_(
           parts.metrics.counter("decode_records_total", {{"format", config.format}, {"result", "ok"}})),
@@ -245,10 +246,11 @@ void Ingest::publish_status(TimePoint now) {
   waiting_gauge_.set(static_cast<double>(waiting));
   parts_.status.rows_waiting.store(waiting, std::memory_order_relaxed);
   parts_.status.ingest_beat_ns.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  watch_.look(parts_.source, now);
   std::int64_t lag = 0;
   for (const auto& p : parts_.source.partitions()) {
     if (p.high_watermark < 0 || p.next_offset < 0) return;
-    lag += p.high_watermark - p.next_offset;
+    lag += std::max<std::int64_t>(p.high_watermark - p.next_offset, 0);  // stopped beyond the end: none
   }
   parts_.status.lag_records.store(lag, std::memory_order_relaxed);
 }

@@ -15,6 +15,7 @@
 #include "runtime/commit_board.h"
 #include "runtime/log.h"
 #include "runtime/node_status.h"
+#include "runtime/partition_watch.h"
 #include "runtime/rewind_board.h"
 #include "stream/decoder.h"
 #include "stream/rate.h"
@@ -26,9 +27,10 @@ struct IngestConfig {
   std::size_t records_per_step = 512;
   Duration poll_wait = std::chrono::milliseconds(5);  ///< how long the source may wait inside poll()
   Duration commit_every = std::chrono::seconds(1);
-  bool commit = true;            ///< false: nothing is ever published (dry run)
-  bool stop_on_bad_row = false;  ///< decode.on_error = "stop"
-  std::string format;            ///< for metrics
+  bool commit = true;                    ///< false: nothing is ever published (dry run)
+  bool stop_on_bad_row = false;          ///< decode.on_error = "stop"
+  std::string format;                    ///< for metrics
+  std::vector<std::string> topics = {};  ///< of the job, for people
 };
 
 /// Source -> decoder -> slab: owns every call on the source, the decoder and the producer end of the buffer.
@@ -76,6 +78,7 @@ class Ingest final : public Agent {
   // constant
   const IngestConfig config_;
   Parts parts_;
+  PartitionWatch watch_;
   Counter& consumed_;
   std::vector<Counter*> dropped_;  ///< by reason
   Counter& decoded_rows_;

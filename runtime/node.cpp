@@ -1,5 +1,6 @@
 #include "runtime/node.h"
 
+#include <algorithm>
 #include <typeinfo>
 
 #include "core/rng.h"
@@ -139,6 +140,8 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   reading.commit = !options.dry_run;
   reading.stop_on_bad_row = config.decode.on_error == "stop";
   reading.format = config.decode.format;
+  reading.topics = config.source.topics;
+  std::sort(reading.topics.begin(), reading.topics.end());  // as PartitionId::topic counts them
   ingest_ = std::make_unique<Ingest>(
       reading, Ingest::Parts{outside_.ingest_clock, *outside_.source, *decoder_, *rows_, ledger_, *commits_,
                              rewinds_, status_, outside_.metrics, outside_.logger, outside_.worker_wake});

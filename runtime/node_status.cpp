@@ -48,4 +48,14 @@ std::string NodeStatus::digest() const {
   return digest_;
 }
 
+void NodeStatus::set_partitions(std::vector<PartitionStatus> partitions) {
+  const std::lock_guard lock(mutex_);
+  partitions_ = std::move(partitions);
+}
+
+std::vector<PartitionStatus> NodeStatus::partitions() const {
+  const std::lock_guard lock(mutex_);
+  return partitions_;
+}
+
 }  // namespace rivulet::runtime

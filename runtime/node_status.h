@@ -24,6 +24,18 @@ enum class NodeState : std::uint8_t {
 };
 std::string_view name_of(NodeState state) noexcept;
 
+/// Where one partition of this device stands; -1 = not known (yet).
+struct PartitionStatus {
+  std::string topic;
+  std::int32_t partition = 0;
+  std::string state;  ///< opening | reading | paused | stopped
+  std::int64_t next_offset = -1;
+  std::int64_t low_watermark = -1;
+  std::int64_t high_watermark = -1;
+  std::int64_t skipped = 0;  ///< offsets deleted unread and gone over
+  std::string reason;        ///< why it is stopped
+};
+
 /// What a device says about itself to people, probes and the demo: written by the agents, read by the http
 /// thread and by the summary. Numbers are atomics; the one text is behind a mutex held for a copy. Invariant
 /// rows_consumed = rows_trained + rows_dropped_after_buffer + rows_waiting + rows in the current batch.
@@ -70,12 +82,15 @@ struct NodeStatus {
   using Books = std::vector<std::pair<PartitionId, PartitionProgress>>;
   void set_books(Books books);  ///< of this device's partitions, without their runs
   [[nodiscard]] Books books() const;
+  void set_partitions(std::vector<PartitionStatus> partitions);
+  [[nodiscard]] std::vector<PartitionStatus> partitions() const;
 
  private:
   mutable std::mutex mutex_;
   std::string phrase_;
   std::string digest_;
   Books books_;
+  std::vector<PartitionStatus> partitions_;
 };
 
 }  // namespace rivulet::runtime

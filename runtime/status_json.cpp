@@ -28,6 +28,23 @@ Json dropped_json(const NodeStatus& s) {
   return out;
 }
 
+Json partitions_json(const NodeStatus& s) {
+  Json out = Json::array();
+  for (const PartitionStatus& p : s.partitions()) {
+    Json one;
+    one["topic"] = p.topic;
+    one["partition"] = p.partition;
+    one["state"] = p.state;
+    one["next_offset"] = known(p.next_offset);
+    one["low_watermark"] = known(p.low_watermark);
+    one["high_watermark"] = known(p.high_watermark);
+    one["skipped"] = p.skipped;
+    one["reason"] = p.reason.empty() ? Json(nullptr) : Json(p.reason);
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 void add_stream(Json& out, const NodeStatus& s) {
   out["records_consumed"] = s.records_consumed.load();
   out["bytes_consumed"] = s.bytes_consumed.load();
@@ -37,6 +54,7 @@ void add_stream(Json& out, const NodeStatus& s) {
   out["rows_dropped"] = dropped_json(s);
   out["stream_rate"] = s.stream_rate.load();
   out["lag_records"] = known(s.lag_records.load());
+  out["partitions"] = partitions_json(s);
 }
 
 /// Per partition of this device, as the group has agreed on it: offsets and what became of the rows.

@@ -33,6 +33,7 @@ struct Config {
     std::vector<int> partitions = {0};  ///< bound to this device, of the first topic as written
     std::vector<std::pair<std::string, int>> claims;  ///< resolved: every (topic, partition) of this device
     std::string start = "checkpoint";                 ///< checkpoint | earliest | latest | an offset
+    std::string on_gap = "stop";                      ///< stop | count
     std::vector<std::pair<std::string, std::string>> kafka_properties;
     std::string path;  ///< type file
     double rate = 0;   ///< type file and synthetic: rows/s per partition; 0 = full speed

@@ -56,8 +56,8 @@ bool has_brokers(const Config& config) {
   return false;
 }
 
-Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, const Clock& clock,
-                                                          MetricsSink& metrics) {
+Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, bool dry_run,
+                                                          const Clock& clock, MetricsSink& metrics) {
   auto start = start_offset(config);
   if (!start) return start.error();
   const auto partitions = claimed_partitions(config);
@@ -69,6 +69,8 @@ Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, 
     kafka.partitions = partitions;
     kafka.start = start.value();
     kafka.open_deadline = open_deadline;
+    kafka.count_gaps = config.source.on_gap == "count";
+    if (!dry_run) kafka.anchor_file = config.device.data_dir + "/anchors";
     return stream::open_kafka_source(kafka, clock, metrics);
   }
   if (config.source.type == "file") {
@@ -153,7 +155,7 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
   if (!log) return log.error();
   p.log = std::move(log).value();
   if (auto taken = p.data_dir.take(config.device.data_dir); !taken) return taken;
-  auto source = open_source(config, p.clock, *p.metrics);
+  auto source = open_source(config, options.dry_run, p.clock, *p.metrics);
   if (!source) return source.error();
   auto ordered = open_log(config, options.dry_run, p.memory_log);
   if (!ordered) return ordered.error();

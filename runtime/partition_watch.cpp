@@ -1,0 +1,65 @@
+#include "runtime/partition_watch.h"
+
+#include <algorithm>
+
+namespace rivulet::runtime {
+namespace {
+
+const char* state_name(const stream::PartitionState& state) {
+  if (!state.stopped.empty()) return "stopped";
+  if (state.next_offset < 0) return "opening";
+  return state.paused ? "paused" : "reading";
+}
+
+}  // namespace
+
+void PartitionWatch::look(const stream::RecordSource& source, TimePoint now) {
+  if (now < next_) return;
+  next_ = now + std::chrono::milliseconds(500);
+  const auto states = source.partitions();
+  said_.resize(states.size());
+  std::vector<PartitionStatus> page;
+  page.reserve(states.size());
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const auto& state = states[i];
+    tell(state, said_[i]);
+    page.push_back({topic_of(state), state.id.partition, state_name(state), state.next_offset,
+                    state.low_watermark, state.high_watermark, state.skipped, state.stopped});
+  }
+  status_.set_partitions(std::move(page));
+  const bool all = !states.empty() && std::all_of(states.begin(), states.end(),
+                                                  [](const auto& state) { return !state.stopped.empty(); });
+  if (all && !said_all_stopped_)
+    log_.write(Level::error, "every partition of this device is stopped: it stays in the group without rows");
+  said_all_stopped_ = all;
+}
+
+void PartitionWatch::tell(const stream::PartitionState& state, Said& said) {
+  if (state.skipped > said.skipped) {
+    Fields fields = place_of(state);
+    fields.emplace_back("offsets", std::to_string(state.skipped - said.skipped));
+    log_.write(Level::warn, "offsets that were deleted unread are gone over (source.on_gap = \"count\")",
+               fields);
+  }
+  if (state.stopped != said.stopped) {
+    if (state.stopped.empty())
+      log_.write(Level::info, "a stopped partition is read again", place_of(state));
+    else
+      log_.write(Level::error, state.stopped, place_of(state));
+  }
+  said = {state.stopped, state.skipped};
+}
+
+Fields PartitionWatch::place_of(const stream::PartitionState& state) const {
+  return {{"topic", topic_of(state)},
+          {"partition", std::to_string(state.id.partition)},
+          {"offset", std::to_string(state.next_offset)},
+          {"low", std::to_string(state.low_watermark)},
+          {"high", std::to_string(state.high_watermark)}};
+}
+
+std::string PartitionWatch::topic_of(const stream::PartitionState& state) const {
+  return state.id.topic < topics_.size() ? topics_[state.id.topic] : std::to_string(state.id.topic);
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,81 @@
+#include <doctest/doctest.h>
+
+#include "runtime/partition_watch.h"
+#include "stream/open.h"
+#include "tests/support/wrapped_source.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Two partitions whose state is what the test says.
+struct Told final : testing::WrappedSource {
+  explicit Told(const Clock& clock)
+      : WrappedSource(stream::open_scripted_source({{0, 0}, {1, 4}}, {}, clock)),
+        states{{.id = {0, 0}, .next_offset = 7, .low_watermark = 0, .high_watermark = 9},
+               {.id = {1, 4}, .next_offset = 5, .low_watermark = 0, .high_watermark = 5}} {}
+  [[nodiscard]] std::span<const stream::PartitionState> partitions() const noexcept override {
+    return states;
+  }
+  std::vector<stream::PartitionState> states;
+};
+
+struct Lines final : Logger {
+  void write(Level level, std::string_view message, const Fields& fields) override {
+    std::string line(level == Level::error ? "error: " : level == Level::warn ? "warn: " : "info: ");
+    line += message;
+    for (const auto& [key, value] : fields) line += " " + std::string(key) + "=" + value;
+    all.push_back(line);
+  }
+  std::vector<std::string> all;
+};
+
+}  // namespace
+
+TEST_CASE("Partitions: each is on the status page, and what happens to one is said once") {
+  VirtualClock clock;
+  NodeStatus status;
+  Lines log;
+  Told source(clock);
+  PartitionWatch watch({"a", "b"}, status, log);
+  TimePoint now(1s);
+  const auto look = [&] {
+    now += 1s;
+    for (int i = 0; i < 3; ++i) watch.look(source, now += 600ms);
+    return std::exchange(log.all, {});
+  };
+  CHECK(look().empty());
+  REQUIRE(status.partitions().size() == 2);
+  CHECK(status.partitions()[0].topic == "a");
+  CHECK(status.partitions()[0].state == "reading");
+  CHECK(status.partitions()[1].topic == "b");
+  CHECK(status.partitions()[1].partition == 4);
+  CHECK(status.partitions()[1].high_watermark == 5);
+
+  source.states[0].stopped = "offset 7 is not there";
+  source.states[0].low_watermark = 8;
+  CHECK(look() ==
+        std::vector<std::string>{"error: offset 7 is not there topic=a partition=0 offset=7 low=8 high=9"});
+  CHECK(status.partitions()[0].state == "stopped");
+  CHECK(status.partitions()[0].reason == "offset 7 is not there");
+  CHECK(status.partitions()[1].state == "reading");
+
+  source.states[1].skipped = 3;
+  source.states[1].paused = true;
+  CHECK(look() ==
+        std::vector<std::string>{"warn: offsets that were deleted unread are gone over (source.on_gap = "
+                                 "\"count\") topic=b partition=4 offset=5 low=0 high=5 offsets=3"});
+  CHECK(status.partitions()[1].state == "paused");
+
+  source.states[1].stopped = "another log";
+  CHECK(look() ==
+        std::vector<std::string>{
+            "error: another log topic=b partition=4 offset=5 low=0 high=5",
+            "error: every partition of this device is stopped: it stays in the group without rows"});
+  source.states[0].stopped.clear();
+  CHECK(look() ==
+        std::vector<std::string>{"info: a stopped partition is read again topic=a partition=0 offset=7 "
+                                 "low=8 high=9"});
+}
