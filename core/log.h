@@ -29,7 +29,8 @@ class OrderedLog {
   virtual Status append(std::span<const std::byte> bytes) = 0;
   /// Records not yet seen, in order, at most max_entries; empty when there are none now. Never waits.
   /// Errors: unavailable (topic missing, more than one partition, broker not reachable within its
-  /// deadline), source_lost (was there and went away; poll again).
+  /// deadline), source_lost (was there and went away; poll again), bad_record (what comes next was deleted:
+  /// it is not the same log any more; final).
   virtual Result<std::span<const LogEntry>> poll(std::size_t max_entries) = 0;
   /// True once everything that existed when the log was opened has been handed out.
   [[nodiscard]] virtual bool caught_up() const = 0;

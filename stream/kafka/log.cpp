@@ -80,6 +80,7 @@ class KafkaLog final : public OrderedLog {
   // owner
   std::vector<Message> held_;
   std::vector<LogEntry> entries_;
+  std::int64_t next_offset_ = 0;
   bool caught_up_ = false;
   std::thread opener_;
 };
@@ -268,6 +269,14 @@ void KafkaLog::read(std::size_t max_entries) {
 }
 
 void KafkaLog::note_error(const rd_kafka_message_t& message) {
+  if (message.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET ||
+      message.err == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE) {
+    failure_ = {ErrorCode::bad_record,
+                fmt::format("topic \"{}\": offset {} is not there any more: the topic was made anew, cut, or "
+                            "has lost its end while this device read it, and with that who is in the group",
+                            config_.topic, next_offset_)};
+    return;
+  }
   const std::string words =
       message.payload != nullptr ? rd_kafka_message_errstr(&message) : words_of(message.err);
   notices_.record_error(message.err, fmt::format("topic \"{}\": {}", config_.topic, words));
@@ -278,7 +287,8 @@ void KafkaLog::take(Message message) {
   entries_.push_back({.offset = message->offset,
                       .append_time_ms = rd_kafka_message_timestamp(message.get(), &type),
                       .bytes = {static_cast<const std::byte*>(message->payload), message->len}});
-  if (message->offset + 1 >= end_at_open_) caught_up_ = true;
+  next_offset_ = message->offset + 1;
+  if (next_offset_ >= end_at_open_) caught_up_ = true;
   held_.push_back(std::move(message));
 }
 

@@ -1,6 +1,6 @@
-// The broker is away: killed and started again, alone or together with a device. Nothing is lost, nobody ends,
-// nobody spins, no view forms without the log, and the group goes on by itself. Numbered rows from a real
-// Apache Kafka; the parameters themselves are the count.
+// The broker is away: killed and started again, alone or together with a device. Nothing is lost, nobody
+// ends, nobody spins, no view forms without the log, and the group goes on by itself. Numbered rows from a
+// real Apache Kafka; the parameters themselves are the count.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -74,7 +74,7 @@ class Site {
   KafkaServer& kafka() { return *kafka_; }
   Process& process(int device) { return *processes_[static_cast<std::size_t>(device)]; }
 
-  void start(int device) {
+  void start(int device, const std::vector<std::string>& settings = {}) {
     const auto i = static_cast<std::size_t>(device);
     processes_[i].reset();
     ProcessOptions options;
@@ -84,6 +84,7 @@ class Site {
                        "source.partitions=[" + std::to_string(device) + "]",
                        "device.data_dir=" + directory(device),
                        "http.listen=127.0.0.1:" + std::to_string(ports_[i])};
+    options.command.insert(options.command.end(), settings.begin(), settings.end());
     options.environment = {{"TALLY_ROWS", std::to_string(members * rows_each)}};
     auto started = Process::start(options);
     REQUIRE(started);
@@ -122,8 +123,8 @@ class Site {
       text += "--- device-" + std::to_string(i) + ":\n" + process(i).errors() + status(i).dump() + "\n";
     return text;
   }
-  /// Ends all; every row counts once on every device.
-  void check_ledger() {
+  /// Ends all; every row counts once on every device, those in `unread` not at all.
+  void check_ledger(const std::set<int>& unread = {}) {
     for (auto& process : processes_) process->send_signal(SIGTERM);
     const auto device = devices::make_host_device();
     devices::ModelLayout layout;
@@ -137,8 +138,10 @@ class Site {
       const auto read = runtime::read_state_file(directory(i) + "/final.state", {"tally", layout, *device});
       REQUIRE(read);
       digests.insert(read.value().digest.hex());
+      const auto counts = read.value().state.model.parameters().as<float>();
       int wrong = 0;
-      for (const float count : read.value().state.model.parameters().as<float>()) wrong += count != 1.0F;
+      for (int row = 0; row < members * rows_each; ++row)
+        wrong += counts[static_cast<std::size_t>(row)] != (unread.contains(row) ? 0.0F : 1.0F);
       CHECK(wrong == 0);
     }
     CHECK(digests.size() == 1);
@@ -193,7 +196,8 @@ class CpuWatch {
 
 }  // namespace
 
-TEST_CASE("Outage: the broker is killed and started again, and the group goes on with every row counted once") {
+TEST_CASE(
+    "Outage: the broker is killed and started again, and the group goes on with every row counted once") {
   Site site;
   site.produce(500);
   const bool began = site.all_trained(members * 500, 60s);
@@ -226,7 +230,8 @@ TEST_CASE("Outage: the broker is killed and started again, and the group goes on
   site.check_ledger();
 }
 
-TEST_CASE("Outage: broker and device die together: nobody trains without the log, then all goes on by itself") {
+TEST_CASE(
+    "Outage: broker and device die together: nobody trains without the log, then all goes on by itself") {
   Site site;
   site.produce(500);
   const bool began = site.all_trained(members * 500, 60s);
@@ -238,7 +243,8 @@ TEST_CASE("Outage: broker and device die together: nobody trains without the log
   REQUIRE(site.process(1).wait(5s));
   const bool noticed = wait_until(
       [&] {
-        return site.status(0).value("state", "") == "forming" && site.status(2).value("state", "") == "forming";
+        return site.status(0).value("state", "") == "forming" &&
+               site.status(2).value("state", "") == "forming";
       },
       20s);
   INFO(site.story());
@@ -265,4 +271,47 @@ TEST_CASE("Outage: broker and device die together: nobody trains without the log
   REQUIRE(trained);
   CHECK(site.status(0).value("view", 0) >= 2);
   site.check_ledger();
+}
+
+TEST_CASE(
+    "Gaps: a device whose rows were cut stays in the group without rows, or counts the gap and goes on") {
+  Site site;
+  site.produce(500);
+  const bool began = site.all_trained(members * 500, 60s);
+  INFO(site.story());
+  REQUIRE(began);
+  site.process(2).send_signal(SIGTERM);
+  REQUIRE(site.process(2).wait(20s));
+  site.produce(200);
+  REQUIRE(delete_records(site.kafka().brokers(), "rows", 2, 600));
+  site.start(2);
+  const bool others = site.all_trained(members * 500 + 2 * 200, 60s);
+  INFO(site.story());
+  REQUIRE(others);
+  const auto partition = [&] { return site.status(2)["partitions"][0]; };
+  CHECK(wait_until([&] { return partition().value("state", "") == "stopped"; }, 10s));
+  CHECK(partition().value("topic", "") == "rows");
+  CHECK(partition().value("partition", -1) == 2);
+  CHECK(partition().value("next_offset", -1) == 500);
+  CHECK(partition().value("low_watermark", -1) == 600);
+  CHECK(partition().value("high_watermark", -1) == 700);
+  CHECK(contains(partition().value("reason", ""), "topic \"rows\", partition 2: offset 500 is not there"));
+  CHECK(contains(site.process(2).errors(), "every partition of this device is stopped"));
+  site.produce(100);
+  CHECK(wait_until([&] { return site.trained(0) == members * 500 + 2 * 300; }, 30s));
+  CHECK(site.process(2).running());
+  CHECK(site.status(2).value("world", 0) == members);
+
+  site.process(2).send_signal(SIGTERM);
+  REQUIRE(site.process(2).wait(20s));
+  site.start(2, {"source.on_gap=count"});
+  site.produce(rows_each);
+  const bool trained = site.all_trained(members * rows_each - 100, 90s);
+  INFO(site.story());
+  REQUIRE(trained);
+  CHECK(partition().value("skipped", -1) == 100);
+  CHECK(contains(site.process(2).errors(), "offsets that were deleted unread are gone over"));
+  std::set<int> unread;
+  for (int k = 500; k < 600; ++k) unread.insert(2 * rows_each + k);
+  site.check_ledger(unread);
 }

@@ -6,6 +6,7 @@
 #include "core/metrics.h"
 #include "stream/open.h"
 #include "tests/support/kafka_client.h"
+#include "tests/support/kafka_log_world.h"
 #include "tests/support/kafka_server.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
@@ -271,4 +272,56 @@ TEST_CASE("Real Kafka: a record that retention or compaction took away is no sig
   Reader reader(config);
   REQUIRE(reader.until([&] { return reader.count(0) == 40; }));
   CHECK(reader.state(0).stopped.empty());
+}
+
+TEST_CASE("Real Kafka: whatever lies in the control topic, reading goes on behind it") {
+  const std::string topic = "rivulet.odd.control";
+  const std::string brokers = the_kafka().brokers();
+  must(create_topic(brokers, topic, 1, {{"max.message.bytes", "8000000"}}));
+  const std::string garbage(6'000'000, '\xff');  // more than the client's whole queue may hold
+  must(testing::produce(
+      brokers, topic,
+      {{.value = "first"},
+       {.value = garbage},
+       {.tombstone = true},
+       {.value = ""},
+       {.value = "headed", .key = std::string(2000, 'k'), .headers = {{"magic", "\xff\xff"}}},
+       {.value = garbage}}));
+  must(produce_and_abort(brokers, topic, {{.value = "never"}}));
+  must(testing::produce(brokers, topic, {{.value = "last"}}));
+  auto world = kafka_log_world(brokers, topic);
+  const auto log = world.open();
+  const auto texts = read_log(world, *log, 7, 3);
+  REQUIRE(texts.size() == 7);
+  CHECK(texts[0] == "first");
+  CHECK(texts[1] == garbage);
+  CHECK(texts[2].empty());
+  CHECK(texts[3].empty());
+  CHECK(texts[4] == "headed");
+  CHECK(texts[5] == garbage);
+  CHECK(texts[6] == "last");
+  // The mark of the aborted transaction may lie behind the last record.
+  CHECK(wait_until([&] { return log->poll(3) && log->caught_up(); }, 10s));
+  // Records of its own that are large go through, too.
+  REQUIRE(log->append(std::vector<std::byte>(900'000)));
+  REQUIRE(log->append(log_bytes("after")));
+  CHECK(read_log(world, *log, 2)[1] == "after");
+}
+
+TEST_CASE("Real Kafka: a control topic that loses what comes next is an error, not a silence") {
+  const std::string topic = "rivulet.lost.control";
+  const std::string brokers = the_kafka().brokers();
+  must(create_topic(brokers, topic, 1));
+  auto world = kafka_log_world(brokers, topic);
+  const auto log = world.open();
+  for (int i = 0; i < 5; ++i) REQUIRE(log->append(log_bytes(std::to_string(i))));
+  REQUIRE(read_log(world, *log, 5).size() == 5);
+  must(delete_topic(brokers, topic));
+  must(create_topic(brokers, topic, 1));
+  must(testing::produce(brokers, topic, {{.value = "another"}}));
+  const Error error = log_error(*log, 15s);
+  CAPTURE(error.message);
+  CHECK(error.code == ErrorCode::bad_record);
+  CHECK(contains(error.message, "topic \"rivulet.lost.control\": offset 5 is not there any more"));
+  CHECK(log_error(*log, 100ms).message == error.message);  // and it stays so
 }

@@ -65,6 +65,7 @@ Result<Client> open_producer(const std::string& brokers, Deliveries* deliveries 
                       {"log_level", "0"},
                       {"acks", "all"},
                       {"linger.ms", "1"},
+                      {"message.max.bytes", "10000000"},
                       {"topic.metadata.propagation.max.ms", "1000"},
                       {"message.timeout.ms", "15000"}},
                      deliveries);
@@ -123,11 +124,18 @@ Status admin_answer(rd_kafka_event_t* event, const std::string& what) {
 }
 
 rd_kafka_resp_err_t enqueue(rd_kafka_t* client, const std::string& topic, const TestRecord& record) {
-  return rd_kafka_producev(
-      client, RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(record.partition),
-      RD_KAFKA_V_KEY(record.key.empty() ? nullptr : record.key.data(), record.key.size()),
-      RD_KAFKA_V_VALUE(const_cast<char*>(record.value.data()), record.value.size()),
-      RD_KAFKA_V_TIMESTAMP(record.timestamp_ms), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
+  rd_kafka_headers_t* headers = rd_kafka_headers_new(record.headers.size());
+  for (const auto& [name, value] : record.headers)
+    rd_kafka_header_add(headers, name.c_str(), -1, value.data(), static_cast<ssize_t>(value.size()));
+  const auto code =
+      rd_kafka_producev(client, RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(record.partition),
+                        RD_KAFKA_V_KEY(record.key.empty() ? nullptr : record.key.data(), record.key.size()),
+                        RD_KAFKA_V_VALUE(record.tombstone ? nullptr : const_cast<char*>(record.value.data()),
+                                         record.value.size()),
+                        RD_KAFKA_V_TIMESTAMP(record.timestamp_ms), RD_KAFKA_V_HEADERS(headers),
+                        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) rd_kafka_headers_destroy(headers);  // else the client's
+  return code;
 }
 
 TestRecord to_record(const rd_kafka_message_t& message) {

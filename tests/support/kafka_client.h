@@ -18,6 +18,8 @@ struct TestRecord {
   int partition = 0;
   std::int64_t timestamp_ms = 0;  ///< 0: now
   std::int64_t offset = -1;       ///< filled by consume
+  std::map<std::string, std::string> headers = {};
+  bool tombstone = false;  ///< no value at all
 };
 
 /// Errors of all: unavailable (no answer before the deadline), io (the broker's words).
