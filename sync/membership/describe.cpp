@@ -1,5 +1,6 @@
 #include "sync/membership/describe.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -78,6 +79,36 @@ std::string first_conflict(const Devices& devices, std::uint32_t wanted) {
   return std::to_string(devices.size()) +
          " devices want to be in a group of job.devices = " + std::to_string(wanted) + ": " +
          list_of(devices);
+}
+
+std::string lost_state(const Fold& fold, const Devices& devices, std::uint32_t wanted) {
+  const bool held = std::any_of(devices.begin(), devices.end(), [&](const DeviceEntry* device) {
+    return device->ready->stamp >= fold.committed.stamp;
+  });
+  if (devices.size() < wanted || held) return {};
+  return "the state that the group has saved (" + text_of(fold.committed.stamp) + ") is on none of " +
+         list_of(devices) +
+         ": start a device that has it in its folder checkpoints, or start all with --new-run to start over";
+}
+
+std::string why_no_new_run(const Fold& fold, const std::string& job, const std::string& device) {
+  std::string who;
+  for (const auto& [id, entry] : fold.devices) {
+    if (id == device || !is_open(fold, entry)) continue;
+    who += (who.empty() ? "" : ", ") + id + " (host " + entry.hello.host + ", pid " +
+           std::to_string(entry.hello.pid) + ")";
+  }
+  return "run " + std::to_string(fold.run.number) + " of job " + job + " has not ended: " + who +
+         " did not leave it. Nothing was changed. End it with 'rivulet stop --job " + job +
+         "', then start all devices with --new-run; or start this one without it";
+}
+
+std::string contested_device(const DeviceEntry& device) {
+  return "device " + device.hello.device + " was started in two places: " + std::to_string(swaps_max) +
+         " times within 5 minutes a newer session replaced one that still lived, at last " +
+         device.before.host + " (pid " + std::to_string(device.before.pid) + ") by " + device.hello.host +
+         " (pid " + std::to_string(device.hello.pid) +
+         "). Both have ended; start one, or give each a device.id of its own";
 }
 
 std::string conflict(const Fold& fold, const std::string& self, bool only_live) {

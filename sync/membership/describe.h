@@ -17,6 +17,12 @@ Devices devices_of_next_view(const Fold& fold, bool only_live);
 /// number. Fewer than wanted is no conflict. Empty = none.
 std::string first_conflict(const Devices& devices, std::uint32_t wanted);
 
+/// Enough devices for a view, but none holds the state that the group has saved: what to do. Empty = not so.
+std::string lost_state(const Fold& fold, const Devices& devices, std::uint32_t wanted);
+
+/// Two processes with one id have replaced each other too often.
+std::string contested_device(const DeviceEntry& device);
+
 /// Ids that the next view still misses, as far as the log knows them, then "2 more devices".
 std::vector<std::string> missing_devices(const Fold& fold, std::uint32_t wanted);
 

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <set>
+#include <numeric>
 #include <tuple>
 
 #include "sync/membership/describe.h"
+#include "sync/membership/snapshot.h"
 
 namespace rivulet::sync::membership {
 
@@ -24,18 +25,66 @@ void make_room(Fold& fold) {
   if (oldest != fold.devices.end()) fold.devices.erase(oldest);
 }
 
-bool apply_record(Fold& fold, std::int64_t offset, const Hello& hello) {
+/// Where and when the log got a record.
+struct Place {
+  std::int64_t folded = 0;  ///< next_offset before it
+  std::int64_t offset = 0;
+  std::int64_t time_ms = 0;
+};
+
+/// What was ignored, or nothing: the record counts.
+using Outcome = std::optional<Ignored>;
+constexpr Outcome counts = std::nullopt;
+
+/// Nothing of an earlier run stays but the numbers that must never repeat.
+void begin_run(Fold& fold, std::int64_t offset) {
+  fold.run = {fold.run.number + 1, offset, fold.view.number};
+  fold.devices.clear();
+  const ClosedView last = std::move(fold.view);
+  fold.view = {};
+  fold.view.number = last.number;
+  fold.view.token = last.token;
+  fold.committed = {};
+  fold.saved.clear();
+  fold.addresses.clear();
+}
+
+void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, const Hello& hello) {
+  if (device.session >= 0) {
+    device.before = {device.session, device.hello.host, device.hello.pid, !is_open(fold, device)};
+    if (device.past_nonces.size() == past_nonces_max) device.past_nonces.erase(device.past_nonces.begin());
+    device.past_nonces.push_back(device.hello.nonce);
+  }
+  device.session = offset;
+  device.hello = hello;
+  device.ready.reset();
+  device.ready_at = -1;
+  device.left.reset();
+}
+
+bool was_said(const DeviceEntry& device, const Hello& hello) {
+  const auto& past = device.past_nonces;
+  return device.hello.nonce == hello.nonce || std::find(past.begin(), past.end(), hello.nonce) != past.end();
+}
+
+Outcome apply_record(Fold& fold, const Place& at, const Hello& hello) {
   auto it = fold.devices.find(hello.device);
+  // The same HELLO written twice: the session began with the first.
+  if (it != fold.devices.end() && was_said(it->second, hello)) return Ignored::replayed;
+  const NewRun wish = hello.new_run ? new_run_by(fold, hello.device) : NewRun::joins;
+  if (wish == NewRun::refused) return Ignored::refused;
+  if (wish == NewRun::begins || fold.run.number == 0) {
+    begin_run(fold, at.offset);
+    it = fold.devices.end();
+  }
   if (it == fold.devices.end()) {
     make_room(fold);
-    if (fold.devices.size() >= devices_max) return false;
+    if (fold.devices.size() >= devices_max) return Ignored::full;
     it = fold.devices.emplace(hello.device, DeviceEntry{}).first;
-  } else if (it->second.hello.nonce == hello.nonce) {
-    return false;  // the same HELLO written twice: the session began with the first
   }
-  it->second = DeviceEntry{offset, hello, std::nullopt, -1};
-  fold.last_hello = offset;
-  return true;
+  begin_session(fold, it->second, at.offset, hello);
+  fold.last_hello = at.offset;
+  return counts;
 }
 
 DeviceEntry* device_in_session(Fold& fold, const std::string& device, std::int64_t session) {
@@ -43,13 +92,48 @@ DeviceEntry* device_in_session(Fold& fold, const std::string& device, std::int64
   return it != fold.devices.end() && it->second.session == session ? &it->second : nullptr;
 }
 
-bool apply_record(Fold& fold, std::int64_t offset, const Ready& ready) {
+Outcome apply_record(Fold& fold, const Place& at, const Ready& ready) {
   DeviceEntry* device = device_in_session(fold, ready.device, ready.session);
-  if (device == nullptr || ready.view != fold.view.number + 1) return false;
-  if (ready.stamp.lineage > fold.view.number) return false;  // a state from a view that never was
+  if (device == nullptr || !is_open(fold, *device)) return Ignored::stale_session;
+  if (ready.view != fold.view.number + 1) return Ignored::wrong_view;
+  // A state from a view that never was, or of an earlier run.
+  if (ready.stamp.lineage > fold.view.number || !is_of_run(fold, ready.stamp)) return Ignored::impossible;
   device->ready = ready;
-  device->ready_at = offset;
-  return true;
+  device->ready_at = at.offset;
+  return counts;
+}
+
+/// Two sessions lived at once. Too often in a short time, and nobody could tell which of them is meant.
+void note_swap(DeviceEntry& device, const Place& at) {
+  std::erase_if(device.swaps, [&](std::int64_t ms) { return ms + swaps_within_ms < at.time_ms; });
+  if (device.swaps.size() == swaps_max) device.swaps.erase(device.swaps.begin());
+  device.swaps.push_back(at.time_ms);
+  if (device.swaps.size() == swaps_max) device.contested = at.offset;
+}
+
+Outcome apply_record(Fold& fold, const Place& at, const Leave& leave) {
+  const auto it = fold.devices.find(leave.device);
+  if (it == fold.devices.end()) return Ignored::stale_session;
+  DeviceEntry& device = it->second;
+  if (device.before.session == leave.session && !device.before.over) {
+    device.before.over = true;
+    note_swap(device, at);
+    return counts;
+  }
+  if (device.session != leave.session || device.left) return Ignored::stale_session;
+  device.left = leave.reason;
+  device.ready.reset();
+  device.ready_at = -1;
+  return counts;
+}
+
+Outcome apply_record(Fold& fold, const Place& at, const Stop&) {
+  fold.stopped_at = at.offset;
+  for (auto& entry : fold.devices) {
+    entry.second.ready.reset();
+    entry.second.ready_at = -1;
+  }
+  return counts;
 }
 
 /// The best stamp wins. Equal stamps have equal digests (I3); should they not, what most hold wins.
@@ -92,46 +176,61 @@ bool is_member(const Fold& fold, const std::string& device, std::int64_t session
   return it != fold.view.sessions.end() && it->second == session;
 }
 
-bool apply_record(Fold& fold, std::int64_t offset, const Close& close) {
+Outcome apply_record(Fold& fold, const Place& at, const Close& close) {
   const DeviceEntry* device = device_in_session(fold, close.device, close.session);
-  if (device == nullptr) return false;
+  if (device == nullptr) return Ignored::stale_session;
   if (close.view == fold.view.number && is_member(fold, close.device, close.session)) {
-    fold.view.confirmed = offset;
-    return true;
+    fold.view.confirmed = at.offset;
+    return counts;
   }
-  if (close.view != fold.view.number + 1 || !is_live(fold, *device)) return false;
-  if (!why_not_closable(fold, device->hello.devices).empty()) return false;
-  seal(fold, offset);
-  return true;
+  if (close.view != fold.view.number + 1) return Ignored::wrong_view;
+  if (!is_live(fold, *device) || !why_not_closable(fold, device->hello.devices).empty())
+    return Ignored::refused;
+  seal(fold, at.offset);
+  return counts;
 }
 
 /// Only what was applied or adopted in this very view counts, and only while it is the current one.
-bool apply_record(Fold& fold, std::int64_t, const Saved& saved) {
+Outcome apply_record(Fold& fold, const Place&, const Saved& saved) {
   const DeviceEntry* device = device_in_session(fold, saved.device, saved.session);
+  if (device == nullptr) return Ignored::stale_session;
   const bool current = saved.view == fold.view.number && saved.stamp.lineage == fold.view.number;
-  if (device == nullptr || !current || !is_member(fold, saved.device, saved.session)) return false;
-  if (saved.stamp <= fold.committed.stamp) return false;
+  if (!current || !is_member(fold, saved.device, saved.session)) return Ignored::wrong_view;
+  if (saved.stamp <= fold.committed.stamp) return Ignored::replayed;
   const Committed state{saved.stamp, saved.digest};
   auto& disks = fold.saved[state];
-  if (std::find(disks.begin(), disks.end(), saved.device) != disks.end()) return false;
+  if (std::find(disks.begin(), disks.end(), saved.device) != disks.end()) return Ignored::replayed;
   disks.push_back(saved.device);
   if (disks.size() >= quorum_of(device->hello)) {
     fold.committed = state;
     std::erase_if(fold.saved, [&](const auto& entry) { return entry.first.stamp <= saved.stamp; });
   }
   while (fold.saved.size() > saved_max) fold.saved.erase(fold.saved.begin());
-  return true;
+  return counts;
 }
 
-bool apply_record(Fold& fold, std::int64_t, const Addr& addr) {
+Outcome apply_record(Fold& fold, const Place&, const Addr& addr) {
+  if (device_in_session(fold, addr.device, addr.session) == nullptr) return Ignored::stale_session;
   const bool current = fold.view.number > 0 && addr.token == fold.view.token;
-  if (!current || !is_member(fold, addr.device, addr.session)) return false;
-  if (device_in_session(fold, addr.device, addr.session) == nullptr) return false;
+  if (!current || !is_member(fold, addr.device, addr.session)) return Ignored::wrong_view;
   const auto key = std::make_pair(addr.token, addr.key);
   const bool room = fold.addresses.size() < addresses_max_per_member * fold.view.members.size();
-  if (!room && !fold.addresses.contains(key)) return false;
+  if (!room && !fold.addresses.contains(key)) return Ignored::full;
   fold.addresses[key] = addr.value;
-  return true;
+  return counts;
+}
+
+/// Only what stands for exactly the records before it can be compared. A hash that differs then is a fold
+/// that differs: somebody's build or memory is not right.
+Outcome apply_record(Fold& fold, const Place& at, const Snap& snap) {
+  if (device_in_session(fold, snap.device, snap.session) == nullptr) return Ignored::stale_session;
+  if (snap.covers != at.folded) return Ignored::refused;
+  fold.next_offset = at.folded;  // as it was when the snapshot was taken
+  const std::string text = snapshot_of(fold);
+  fold.next_offset = at.offset + 1;
+  if (snapshot_hash(text) != snap.hash || text != snap.fold) return Ignored::impossible;
+  fold.snapped_at = at.offset;
+  return counts;
 }
 
 }  // namespace
@@ -151,13 +250,50 @@ bool is_live(const Fold& fold, const DeviceEntry& device) {
   return is_ready(fold, device) && device.ready_at > fold.last_hello;
 }
 
-void apply(Fold& fold, std::int64_t offset, const ControlRecord& record) {
+std::uint64_t IgnoredRecords::total() const noexcept {
+  return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
+}
+
+bool is_open(const Fold& fold, const DeviceEntry& device) {
+  return !device.left && device.session > fold.stopped_at;
+}
+
+NewRun new_run_by(const Fold& fold, const std::string& device) {
+  if (fold.view.number == fold.run.views_before) return NewRun::joins;  // nobody has trained in it
+  const auto own = fold.devices.find(device);
+  const bool back = own != fold.devices.end() && is_open(fold, own->second);
+  const bool others = std::any_of(fold.devices.begin(), fold.devices.end(), [&](const auto& entry) {
+    return entry.first != device && is_open(fold, entry.second);
+  });
+  if (back && own->second.hello.new_run) return NewRun::joins;
+  return others ? NewRun::refused : NewRun::begins;
+}
+
+bool is_of_run(const Fold& fold, const Stamp& stamp) {
+  return stamp == Stamp{} || stamp.lineage > fold.run.views_before || fold.run.number <= 1;
+}
+
+void apply(Fold& fold, std::int64_t offset, const ControlRecord& record, std::int64_t time_ms) {
   if (offset < fold.next_offset) {  // a log never repeats an offset: replayed or out of order
-    ++fold.ignored;
+    fold.ignored.add(Ignored::replayed);
     return;
   }
+  const Place at{fold.next_offset, offset, time_ms};
   fold.next_offset = offset + 1;
-  if (!std::visit([&](const auto& r) { return apply_record(fold, offset, r); }, record)) ++fold.ignored;
+  const Outcome outcome = std::visit([&](const auto& r) { return apply_record(fold, at, r); }, record);
+  if (outcome) fold.ignored.add(*outcome);
+}
+
+std::optional<ControlRecord> apply(Fold& fold, const LogEntry& entry, const std::string& job) {
+  Ignored reason{};
+  auto record = decode(entry.bytes, job, &reason);
+  if (record) {
+    apply(fold, entry.offset, record.value(), entry.append_time_ms);
+    return std::move(record).value();
+  }
+  fold.ignored.add(reason);
+  fold.next_offset = std::max(fold.next_offset, entry.offset + 1);
+  return std::nullopt;
 }
 
 std::string why_not_closable(const Fold& fold, std::uint32_t devices) {
@@ -166,13 +302,7 @@ std::string why_not_closable(const Fold& fold, std::uint32_t devices) {
     return std::to_string(live.size()) + " of " + std::to_string(devices) + " devices are ready";
   }
   if (const std::string text = first_conflict(live, devices); !text.empty()) return text;
-  const bool held = std::any_of(live.begin(), live.end(), [&](const DeviceEntry* device) {
-    return device->ready->stamp >= fold.committed.stamp;
-  });
-  if (held) return {};
-  return "the state that the group has saved (" + text_of(fold.committed.stamp) +
-         ") is on none of the devices that are ready: start one that has it, or delete the control topic to "
-         "start over";
+  return lost_state(fold, live, devices);
 }
 
 bool view_intact(const Fold& fold) {
@@ -185,7 +315,7 @@ bool view_intact(const Fold& fold) {
 bool view_left(const Fold& fold) {
   return std::any_of(fold.view.sessions.begin(), fold.view.sessions.end(), [&](const auto& member) {
     const auto it = fold.devices.find(member.first);
-    return it != fold.devices.end() && is_ready(fold, it->second);
+    return it != fold.devices.end() && (it->second.left || is_ready(fold, it->second));
   });
 }
 

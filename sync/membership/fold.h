@@ -1,21 +1,48 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/log.h"
 #include "sync/membership/records.h"
 
 namespace rivulet::sync::membership {
+
+/// The session of a device before its present one.
+struct Predecessor {
+  std::int64_t session = -1;
+  std::string host;
+  std::int64_t pid = 0;
+  bool over = true;  ///< it has left: that it lived beside its successor is known already, or cannot be shown
+  bool operator==(const Predecessor&) const = default;
+};
 
 /// A device as the log knows it.
 struct DeviceEntry {
   std::int64_t session = -1;  ///< offset of its latest HELLO
   Hello hello;
-  std::optional<Ready> ready;  ///< of this session, for view = closed view + 1
-  std::int64_t ready_at = -1;  ///< offset of that READY
+  std::optional<Ready> ready;       ///< of this session, for view = closed view + 1
+  std::int64_t ready_at = -1;       ///< offset of that READY
+  std::optional<std::string> left;  ///< of this session: why
+  Predecessor before;
+  std::vector<std::string> past_nonces;  ///< of its last sessions: their HELLOs are not taken again
+  std::vector<std::int64_t> swaps;  ///< log times (ms) at which two living sessions were found, newest last
+  std::int64_t contested = -1;      ///< offset of the swap that was one too many: sessions before it end
   bool operator==(const DeviceEntry&) const = default;
+};
+inline constexpr std::size_t past_nonces_max = 4;
+inline constexpr std::size_t swaps_max = 3;  ///< within swaps_within_ms they stop both
+inline constexpr std::int64_t swaps_within_ms = std::int64_t{5} * 60 * 1000;
+
+/// Which run of the job the log is in. Views go on counting: a state of an earlier run has a smaller lineage.
+struct Run {
+  std::uint64_t number = 0;        ///< 0 = nobody has said HELLO yet
+  std::int64_t began = -1;         ///< offset of the HELLO it began with
+  std::uint64_t views_before = 0;  ///< views closed before it
+  bool operator==(const Run&) const = default;
 };
 
 /// The view the log has closed last.
@@ -43,6 +70,20 @@ inline constexpr std::size_t saved_max = 8;  ///< states that are on some disks 
 inline constexpr std::size_t devices_max = 4096;  ///< known ids; the longest silent one makes room
 inline constexpr std::size_t addresses_max_per_member = 64;
 
+/// How many records were ignored, by reason.
+class IgnoredRecords {
+ public:
+  void add(Ignored reason) noexcept { ++counts_.at(static_cast<std::size_t>(reason)); }
+  [[nodiscard]] std::uint64_t of(Ignored reason) const noexcept {
+    return counts_.at(static_cast<std::size_t>(reason));
+  }
+  [[nodiscard]] std::uint64_t total() const noexcept;
+  bool operator==(const IgnoredRecords&) const = default;
+
+ private:
+  std::array<std::uint64_t, ignored_reasons> counts_{};
+};
+
 /// The state of the group as a pure function of a log prefix: equal prefixes, equal folds, on every device.
 struct Fold {
   std::map<std::string, DeviceEntry> devices;
@@ -51,9 +92,12 @@ struct Fold {
       addresses;  ///< (token, key), current view only
   Committed committed;
   std::map<Committed, std::vector<std::string>> saved;  ///< newer than committed -> members that have it
-  std::uint64_t ignored = 0;                            ///< records that were void, stale or invalid
-  std::int64_t next_offset = 0;                         ///< everything below has been folded
-  std::int64_t last_hello = -1;                         ///< offset of the newest HELLO of anybody
+  Run run;
+  std::int64_t stopped_at = -1;  ///< offset of the last STOP: sessions before it end
+  IgnoredRecords ignored;        ///< records that were void, stale or invalid
+  std::int64_t next_offset = 0;  ///< everything below has been folded: of the last record, plus one
+  std::int64_t last_hello = -1;  ///< offset of the newest HELLO of anybody
+  std::int64_t snapped_at = -1;  ///< offset of the last SNAP that was right
   bool operator==(const Fold&) const = default;
 };
 
@@ -62,9 +106,9 @@ std::size_t quorum_of(const Hello& hello);
 /// "It wants to be in the next view", said at any time of its session.
 bool is_ready(const Fold& fold, const DeviceEntry& device);
 /// It said so after the newest HELLO of anybody. A process that was killed while the group formed leaves a
-/// READY behind that nothing takes back; so a READY counts only until the next HELLO, and whoever lives says
-/// it again when asked (see Membership). Hence no view closes with a session that was dead before the last
-/// start of a device.
+/// READY behind that nothing takes back (a LEAVE would); so a READY counts only until the next HELLO, and
+/// whoever lives says it again when asked (see Membership). Hence no view closes with a session that was dead
+/// before the last start of a device.
 bool is_live(const Fold& fold, const DeviceEntry& device);
 
 /// Two devices that cannot be in one group, in one sentence for people: configuration (first differing key,
@@ -79,12 +123,31 @@ std::string conflict(const Fold& fold, const std::string& self, bool only_live);
 /// waits. `devices` of a CLOSE read from the log is what the closer said in its HELLO.
 std::string why_not_closable(const Fold& fold, std::uint32_t devices);
 
-/// Applies one record read at `offset`. Pure apart from `fold`.
-void apply(Fold& fold, std::int64_t offset, const ControlRecord& record);
+/// Its session has neither left nor been stopped. A killed process leaves an open one behind.
+bool is_open(const Fold& fold, const DeviceEntry& device);
+
+/// What a HELLO of `device` that asks for a new run does. A run that nobody has formed a view of is joined,
+/// and so is the present one by a device that was in it with the same wish and did not leave (its supervisor
+/// has started it again). It begins a new run when everybody else has left or was stopped, and is refused
+/// otherwise: a run does not end under those who are in it.
+enum class NewRun : std::uint8_t { joins, begins, refused };
+NewRun new_run_by(const Fold& fold, const std::string& device);
+
+/// Of NewRun::refused: who is still in the present run, and what to do. For people.
+std::string why_no_new_run(const Fold& fold, const std::string& job, const std::string& device);
+
+/// A state of this stamp can be of this run; the state that nothing has been trained on can be of any.
+bool is_of_run(const Fold& fold, const Stamp& stamp);
+
+/// Applies one record read at `offset`, which the log got at `time_ms` by its own clock. Pure apart from
+/// `fold`.
+void apply(Fold& fold, std::int64_t offset, const ControlRecord& record, std::int64_t time_ms = 0);
+/// The same for the bytes of a log; the record if it could be read, whether it counted or not.
+std::optional<ControlRecord> apply(Fold& fold, const LogEntry& entry, const std::string& job);
 
 /// True while every member of the closed view still has the session it was closed with.
 bool view_intact(const Fold& fold);
-/// True when a member of the closed view is ready for the next one: it has stopped in this one.
+/// True when a member of the closed view is ready for the next one or has left: it stops in this one.
 bool view_left(const Fold& fold);
 
 }  // namespace rivulet::sync::membership

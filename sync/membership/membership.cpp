@@ -5,6 +5,8 @@
 
 #include "core/rng.h"
 #include "sync/membership/describe.h"
+#include "sync/membership/log_reader.h"
+#include "sync/membership/snapshot.h"
 
 namespace rivulet::sync::membership {
 
@@ -30,7 +32,8 @@ std::string make_nonce(const MembershipConfig& config) {
 
 class LogMembership final : public Membership {
  public:
-  LogMembership(const MembershipConfig& config, OrderedLog& log) : config_(config), log_(log) {
+  LogMembership(const MembershipConfig& config, OrderedLog& log)
+      : config_(config), log_(log), reader_(config.job) {
     config_.hello.nonce = make_nonce(config);
   }
 
@@ -38,6 +41,8 @@ class LogMembership final : public Membership {
   void hold_state(const Stamp& stamp, const std::string& digest) override;
   void leave_view(const std::string& reason) override;
   Status say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) override;
+  void leave_group(const std::string& reason) override;
+  [[nodiscard]] bool stop_asked() const override { return session_ >= 0 && fold_.stopped_at > session_; }
   [[nodiscard]] bool view_broken() const override;
   [[nodiscard]] std::vector<std::string> waiting_for() const override;
   [[nodiscard]] const Fold& fold() const override { return fold_; }
@@ -50,6 +55,7 @@ class LogMembership final : public Membership {
   void take(const LogEntry& entry);
   void notice_own(std::int64_t offset, const ControlRecord& record);
   Status check_session();
+  Status refuse(ErrorCode code, const std::string& why);
   Status check_state();
   Status check_conflict(TimePoint now);
   Status act(TimePoint now);
@@ -57,24 +63,27 @@ class LogMembership final : public Membership {
   Status say_ready(TimePoint now);
   Status say_close(TimePoint now);
   Status confirm_view();
+  Status say_snap(TimePoint now);
   std::optional<ViewSpec> new_view();
   [[nodiscard]] bool may_send(const InFlight& record, TimePoint now) const;
   [[nodiscard]] bool ready_is_asked_for() const;
+  [[nodiscard]] std::string obstacle(bool only_live) const;
   Status append(const ControlRecord& record);
 
   MembershipConfig config_;
   OrderedLog& log_;
   mutable std::mutex
       mutex_;  // fold_ and session_: written by poll(), read by set() and get() of other threads
-  Fold fold_;
+  LogReader reader_;
+  const Fold& fold_ = reader_.fold();
   std::int64_t session_ = -1;
-  std::int64_t first_offset_ = -1;  // of the log, as this device read it
-  std::uint64_t token_ = 0;         // of the view handed out last
+  std::uint64_t token_ = 0;  // of the view handed out last
   bool in_view_ = false;
+  bool left_ = false;
   Stamp stamp_;         // of the state held
   std::string digest_;  // same
   std::string reason_;  // why the last view was left
-  InFlight hello_, ready_;
+  InFlight hello_, ready_, snap_;
   TimePoint closable_since_{};
   bool closable_ = false;
   InFlight close_;
@@ -106,16 +115,8 @@ void LogMembership::notice_own(std::int64_t offset, const ControlRecord& record)
 }
 
 void LogMembership::take(const LogEntry& entry) {
-  auto record = decode(entry.bytes, config_.job);
   const std::lock_guard lock(mutex_);
-  if (first_offset_ < 0) first_offset_ = entry.offset;
-  if (!record) {
-    ++fold_.ignored;
-    fold_.next_offset = std::max(fold_.next_offset, entry.offset + 1);
-    return;
-  }
-  apply(fold_, entry.offset, record.value());
-  notice_own(entry.offset, record.value());
+  if (const auto record = reader_.take(entry)) notice_own(entry.offset, *record);
 }
 
 Status LogMembership::read_log() {
@@ -128,53 +129,73 @@ Status LogMembership::read_log() {
   return ok();
 }
 
-Status LogMembership::check_session() {
-  if (session_ < 0) return ok();
-  const auto it = fold_.devices.find(config_.hello.device);
-  if (it == fold_.devices.end() || it->second.session == session_) return ok();
-  const Hello& newer = it->second.hello;
-  final_ = Error{ErrorCode::superseded, "a newer session of device " + config_.hello.device +
-                                            " was started on host " + newer.host + " (pid " +
-                                            std::to_string(newer.pid) + ")"};
+/// Final: every later poll() says the same.
+Status LogMembership::refuse(ErrorCode code, const std::string& why) {
+  final_ = Error{code, why};
   return *final_;
 }
 
-/// A state from a view that this log has never seen: the folder and the topic are of different runs. Nobody
-/// would believe its READY.
+Status LogMembership::check_session() {
+  if (session_ < 0) return ok();
+  const auto it = fold_.devices.find(config_.hello.device);
+  if (it != fold_.devices.end() && it->second.session == session_) {
+    if (it->second.contested < session_) return ok();
+    return refuse(ErrorCode::superseded, contested_device(it->second));
+  }
+  if (it != fold_.devices.end() && it->second.session > session_) {
+    const Hello& newer = it->second.hello;
+    leave_group("superseded");  // shows the log that both lived
+    return refuse(ErrorCode::superseded, "a newer session of device " + config_.hello.device +
+                                             " was started on host " + newer.host + " (pid " +
+                                             std::to_string(newer.pid) + ")");
+  }
+  if (!config_.hello.new_run || stop_asked()) return ok();
+  return refuse(ErrorCode::invalid_config, why_no_new_run(fold_, config_.job, config_.hello.device));
+}
+
+/// A state from a view that this log has never seen, or from before a new run: the folder and the topic do
+/// not belong together. Nobody would believe its READY.
 Status LogMembership::check_state() {
   if (session_ < 0) return ok();
-  if (first_offset_ > 0) {
-    final_ = Error{ErrorCode::invalid_config,
-                   "the control topic of job " + config_.job + " begins at offset " +
-                       std::to_string(first_offset_) +
-                       ": its oldest records are gone, and with them who is in the group. It must keep all "
-                       "(retention.ms = -1, retention.bytes = -1)"};
-    return *final_;
+  if (!reader_.understands()) {
+    return refuse(ErrorCode::invalid_config,
+                  "the control topic of job " + config_.job + " begins at offset " +
+                      std::to_string(reader_.first_offset()) +
+                      ": its oldest records are gone, and with them who is in the group; no later record "
+                      "says it again. It must keep all (retention.ms = -1, retention.bytes = -1)");
   }
-  if (stamp_.lineage <= fold_.view.number) return ok();
-  final_ = Error{ErrorCode::invalid_config,
-                 "the saved state " + text_of(stamp_) + " of " + config_.hello.device +
-                     " is of another run: the control topic of job " + config_.job + " knows " +
-                     std::to_string(fold_.view.number) +
-                     " views. To start over, empty the folder checkpoints in its device.data_dir"};
-  return *final_;
+  const std::string state = "the saved state " + text_of(stamp_) + " of " + config_.hello.device;
+  if (stamp_.lineage > fold_.view.number) {
+    return refuse(ErrorCode::invalid_config, state + " is of another run: the control topic of job " +
+                                                 config_.job + " knows " + std::to_string(fold_.view.number) +
+                                                 " views. To start over, start every device with --new-run");
+  }
+  if (is_of_run(fold_, stamp_)) return ok();
+  return refuse(ErrorCode::invalid_config,
+                state + " is of an earlier run: run " + std::to_string(fold_.run.number) + " of job " +
+                    config_.job + " began after view " + std::to_string(fold_.run.views_before) +
+                    ". Start this device with --new-run, too: its old checkpoints are kept aside");
+}
+
+/// What keeps the ready devices (`only_live`: the live ones) from ever being a group.
+std::string LogMembership::obstacle(bool only_live) const {
+  const std::string text = conflict(fold_, config_.hello.device, only_live);
+  if (!text.empty()) return text;
+  return lost_state(fold_, devices_of_next_view(fold_, only_live), config_.hello.devices);
 }
 
 /// A conflict is an error only after it lasted, so that a device which is just being replaced does not end
 /// the others. It goes on lasting while its devices are asked to show again that they live.
 Status LogMembership::check_conflict(TimePoint now) {
-  const std::string& self = config_.hello.device;
-  if (session_ < 0 || in_view_ || conflict(fold_, self, false).empty()) {
-    in_conflict_ = false;
+  const std::string text = session_ < 0 || in_view_ ? "" : obstacle(true);
+  if (text.empty()) {
+    if (session_ < 0 || in_view_ || obstacle(false).empty()) in_conflict_ = false;
     return ok();
   }
-  const std::string text = conflict(fold_, self, true);
-  if (text.empty()) return ok();
   if (!in_conflict_) conflict_since_ = now;
   in_conflict_ = true;
   if (now - conflict_since_ < config_.mismatch_grace) return ok();
-  final_ = Error{ErrorCode::invalid_config, text};
-  return *final_;
+  return refuse(ErrorCode::invalid_config, text);
 }
 
 Status LogMembership::say_hello(TimePoint now) {
@@ -235,6 +256,19 @@ Status LogMembership::confirm_view() {
   return append(Close{config_.hello.device, session_, fold_.view.number});
 }
 
+/// Now and then the first member says what the log comes to. Others may write in between: then it is said
+/// again later. A group that is too large for one record has none.
+Status LogMembership::say_snap(TimePoint now) {
+  const bool first = !fold_.view.members.empty() && fold_.view.members.front() == config_.hello.device;
+  const std::int64_t since = std::max<std::int64_t>(fold_.snapped_at, fold_.run.began);
+  if (!first || fold_.next_offset - since < snap_every || !may_send(snap_, now)) return ok();
+  snap_ = {true, now};
+  Snap snap{config_.hello.device, session_, fold_.next_offset, "", snapshot_of(fold_)};
+  snap.hash = snapshot_hash(snap.fold);
+  if (const auto bytes = encode(snap, config_.job)) return log_.append(bytes.value());
+  return ok();
+}
+
 std::optional<ViewSpec> LogMembership::new_view() {
   const auto it = fold_.view.sessions.find(config_.hello.device);
   const bool mine = session_ >= 0 && it != fold_.view.sessions.end() && it->second == session_;
@@ -256,7 +290,11 @@ std::optional<ViewSpec> LogMembership::new_view() {
 
 Status LogMembership::act(TimePoint now) {
   if (session_ < 0) return say_hello(now);
-  if (in_view_) return confirm_view();
+  if (left_ || stop_asked()) return ok();
+  if (in_view_) {
+    if (auto confirmed = confirm_view(); !confirmed) return confirmed;
+    return say_snap(now);
+  }
   if (auto said = say_ready(now); !said) return said;
   return say_close(now);
 }
@@ -287,6 +325,13 @@ Status LogMembership::say_saved(const Stamp& stamp, const std::string& digest, c
 void LogMembership::leave_view(const std::string& reason) {
   in_view_ = false;
   reason_ = reason.substr(0, reason_max);
+}
+
+void LogMembership::leave_group(const std::string& reason) {
+  if (left_ || session_ < 0) return;
+  left_ = true;
+  // Lost on its way, it is as if this device had been killed.
+  static_cast<void>(append(Leave{config_.hello.device, session_, reason.substr(0, reason_max)}));
 }
 
 bool LogMembership::view_broken() const {

@@ -33,8 +33,10 @@ class Membership : public AddressBook {
   /// Reads the log and moves the protocol on: HELLO, READY, CLOSE. Returns a view this device is a member of
   /// when one newer than the last returned has been closed. Never waits.
   /// Errors: unavailable (control topic), invalid_config (key and both values and both devices named; or
-  /// partition claimed twice, both devices named; or more devices than job.devices; or a state of another
-  /// run), superseded (a newer session of this id: host and pid named). source_lost is not final: poll again.
+  /// partition claimed twice, both devices named; or more devices than job.devices; or a state of another or
+  /// an earlier run; or a new run over one that has not ended; or nobody holds the state that was saved),
+  /// superseded (a newer session of this id: host and pid named; or two processes that replace each other).
+  /// source_lost is not final: poll again.
   virtual Result<std::optional<ViewSpec>> poll(TimePoint now) = 0;
   /// What this device holds; said in every READY from now on. Before the first poll(), and before
   /// leave_view() when it has changed.
@@ -43,8 +45,14 @@ class Membership : public AddressBook {
   virtual void leave_view(const std::string& reason) = 0;
   /// A state of the current view is on the disk of this device. Outside a view it is not worth saying.
   virtual Status say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) = 0;
-  /// True when the log says that a member of the current view has started a new session: the view cannot go
-  /// on.
+  /// This session wants no other view (LEAVE). Once; what was said in the current view still counts. Without
+  /// a session nobody knows of this device, and nothing is said.
+  virtual void leave_group(const std::string& reason) = 0;
+  /// True once the log says that the whole job was stopped after this session began: end in the same round as
+  /// the others.
+  [[nodiscard]] virtual bool stop_asked() const = 0;
+  /// True when the log says that a member of the current view has started a new session or
+  /// stops in it: the view cannot go on.
   [[nodiscard]] virtual bool view_broken() const = 0;
   /// Device ids missing for the next view, or one phrase that says what it waits for; for people.
   [[nodiscard]] virtual std::vector<std::string> waiting_for() const = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "sync/membership/base64.h"
 
@@ -75,6 +77,14 @@ class Fields {
     }
     return values;
   }
+  /// False where it is not there: later versions of a record have it, earlier ones do not.
+  bool flag(const char* name) {
+    const json* field = find(name);
+    if (field == nullptr) return false;
+    if (!field->is_boolean()) return fail(name), false;
+    return field->get<bool>();
+  }
+  std::int64_t offset(const char* name) { return static_cast<std::int64_t>(number(name)); }
   void fail(const char* name) {
     if (wrong_.empty()) wrong_ = name;
   }
@@ -91,15 +101,17 @@ class Fields {
 };
 
 json to_json(const Hello& r) {
-  return {{"type", "hello"},
-          {"device", r.device},
-          {"nonce", r.nonce},
-          {"host", r.host},
-          {"pid", r.pid},
-          {"devices", r.devices},
-          {"config_hash", r.config_hash},
-          {"config", r.config},
-          {"partitions", r.partitions}};
+  json object = {{"type", "hello"},
+                 {"device", r.device},
+                 {"nonce", r.nonce},
+                 {"host", r.host},
+                 {"pid", r.pid},
+                 {"devices", r.devices},
+                 {"config_hash", r.config_hash},
+                 {"config", r.config},
+                 {"partitions", r.partitions}};
+  if (r.new_run) object["new_run"] = true;
+  return object;
 }
 json to_json(const Ready& r) {
   return {{"type", "ready"},    {"device", r.device},         {"session", r.session},
@@ -118,6 +130,16 @@ json to_json(const Addr& r) {
   return {{"type", "addr"},   {"device", r.device}, {"session", r.session},
           {"token", r.token}, {"key", r.key},       {"value", to_base64(r.value)}};
 }
+json to_json(const Leave& r) {
+  return {{"type", "leave"}, {"device", r.device}, {"session", r.session}, {"reason", r.reason}};
+}
+json to_json(const Stop& r) {
+  return {{"type", "stop"}, {"nonce", r.nonce}, {"host", r.host}, {"pid", r.pid}};
+}
+json to_json(const Snap& r) {
+  return {{"type", "snap"},     {"device", r.device}, {"session", r.session},
+          {"covers", r.covers}, {"hash", r.hash},     {"fold", r.fold}};
+}
 
 Stamp read_stamp(Fields& f) {
   const std::uint64_t lineage = f.number("lineage");
@@ -134,6 +156,7 @@ ControlRecord read_hello(Fields& f) {
   r.config_hash = f.text("config_hash", text_max);
   r.config = f.map("config");
   r.partitions = f.texts("partitions");
+  r.new_run = f.flag("new_run");
   return r;
 }
 ControlRecord read_ready(Fields& f) {
@@ -174,8 +197,40 @@ ControlRecord read_addr(Fields& f) {
   if (!value || r.value.size() > address_max) f.fail("value");
   return r;
 }
+ControlRecord read_leave(Fields& f) {
+  Leave r;
+  r.device = f.id("device");
+  r.session = f.offset("session");
+  r.reason = f.text("reason", text_max);
+  return r;
+}
+ControlRecord read_stop(Fields& f) {
+  Stop r;
+  r.nonce = f.id("nonce");
+  r.host = f.text("host", text_max);
+  r.pid = f.offset("pid");
+  return r;
+}
+ControlRecord read_snap(Fields& f) {
+  Snap r;
+  r.device = f.id("device");
+  r.session = f.offset("session");
+  r.covers = f.offset("covers");
+  r.hash = f.text("hash", text_max);
+  r.fold = f.text("fold", record_max_bytes);
+  return r;
+}
 
-Error refused(const std::string& why) {
+struct Kind {
+  std::string_view type;
+  ControlRecord (*read)(Fields& fields);
+};
+constexpr Kind kinds[] = {{"hello", read_hello}, {"ready", read_ready}, {"close", read_close},
+                          {"saved", read_saved}, {"addr", read_addr},   {"leave", read_leave},
+                          {"stop", read_stop},   {"snap", read_snap}};
+
+Error refused(const std::string& why, Ignored reason, Ignored* out) {
+  if (out != nullptr) *out = reason;
   return {ErrorCode::protocol, "control record: " + why};
 }
 
@@ -184,18 +239,36 @@ std::string type_of(const json& object) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-/// Empty when the envelope is ours.
-std::string wrong_envelope(const json& object, const std::string& job) {
+/// Says nothing when the envelope is ours.
+std::optional<std::pair<Ignored, std::string>> wrong_envelope(const json& object, const std::string& job) {
   const auto version = object.find("version");
-  if (version == object.end() || !version->is_number_unsigned()) return "no version";
+  if (version == object.end() || !version->is_number_unsigned()) return {{Ignored::unreadable, "no version"}};
   if (*version != protocol_version)
-    return "version " + version->dump() + ", this build speaks " + std::to_string(protocol_version);
+    return {{Ignored::unknown,
+             "version " + version->dump() + ", this build speaks " + std::to_string(protocol_version)}};
   const auto name = object.find("job");
-  if (name == object.end() || !name->is_string()) return "no job";
-  return *name == job ? "" : "it is of another job";
+  if (name == object.end() || !name->is_string()) return {{Ignored::unreadable, "no job"}};
+  if (*name != job) return {{Ignored::foreign, "it is of another job"}};
+  return std::nullopt;
 }
 
 }  // namespace
+
+std::string_view name_of(Ignored reason) noexcept {
+  switch (reason) {
+    case Ignored::unreadable: return "unreadable";
+    case Ignored::oversized: return "oversized";
+    case Ignored::unknown: return "unknown";
+    case Ignored::foreign: return "foreign";
+    case Ignored::replayed: return "replayed";
+    case Ignored::stale_session: return "stale_session";
+    case Ignored::wrong_view: return "wrong_view";
+    case Ignored::impossible: return "impossible";
+    case Ignored::refused: return "refused";
+    case Ignored::full: return "full";
+  }
+  return "other";
+}
 
 Result<std::vector<std::byte>> encode(const ControlRecord& record, const std::string& job) {
   json object = std::visit([](const auto& r) { return to_json(r); }, record);
@@ -204,8 +277,9 @@ Result<std::vector<std::byte>> encode(const ControlRecord& record, const std::st
   // A host name or a reason may hold bytes that are no UTF-8: they become replacement characters.
   const std::string text = object.dump(-1, ' ', false, json::error_handler_t::replace);
   if (text.size() > record_max_bytes) {
-    return refused(std::to_string(text.size()) + " bytes are too long, at most " +
-                   std::to_string(record_max_bytes));
+    return refused(
+        std::to_string(text.size()) + " bytes are too long, at most " + std::to_string(record_max_bytes),
+        Ignored::oversized, nullptr);
   }
   const auto bytes = std::as_bytes(std::span(text));
   // What no reader would take must not be written: its sender would wait for ever to read it back.
@@ -213,30 +287,22 @@ Result<std::vector<std::byte>> encode(const ControlRecord& record, const std::st
   return std::vector<std::byte>(bytes.begin(), bytes.end());
 }
 
-Result<ControlRecord> decode(std::span<const std::byte> bytes, const std::string& job) {
-  if (bytes.size() > record_max_bytes) return refused("too long");
+Result<ControlRecord> decode(std::span<const std::byte> bytes, const std::string& job, Ignored* reason) {
+  if (bytes.size() > record_max_bytes) return refused("too long", Ignored::oversized, reason);
   const auto* begin = reinterpret_cast<const char*>(bytes.data());
   const json object = json::parse(begin, begin + bytes.size(), nullptr, false);
-  if (!object.is_object()) return refused("not a JSON object");
-  if (const std::string why = wrong_envelope(object, job); !why.empty()) return refused(why);
+  if (!object.is_object()) return refused("not a JSON object", Ignored::unreadable, reason);
+  if (const auto wrong = wrong_envelope(object, job)) return refused(wrong->second, wrong->first, reason);
   const std::string type = type_of(object);
+  const auto kind =
+      std::find_if(std::begin(kinds), std::end(kinds), [&](const Kind& k) { return k.type == type; });
+  if (kind == std::end(kinds))
+    return refused("unknown type '" + type.substr(0, id_max) + "'", Ignored::unknown, reason);
   Fields fields(object);
-  ControlRecord record;
-  if (type == "hello") {
-    record = read_hello(fields);
-  } else if (type == "ready") {
-    record = read_ready(fields);
-  } else if (type == "close") {
-    record = read_close(fields);
-  } else if (type == "saved") {
-    record = read_saved(fields);
-  } else if (type == "addr") {
-    record = read_addr(fields);
-  } else {
-    return refused("unknown type '" + type.substr(0, id_max) + "'");
-  }
-  if (fields.bad()) return refused("field '" + fields.wrong() + "' of " + type + " is missing or not valid");
-  return record;
+  ControlRecord record = kind->read(fields);
+  if (!fields.bad()) return record;
+  return refused("field '" + fields.wrong() + "' of " + type + " is missing or not valid",
+                 Ignored::unreadable, reason);
 }
 
 }  // namespace rivulet::sync::membership

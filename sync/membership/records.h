@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct Hello {
   std::string config_hash;                    ///< over the group keys
   std::map<std::string, std::string> config;  ///< the group keys and values, so that a mismatch can be named
   std::vector<std::string> partitions;        ///< claimed, as "topic:partition", sorted
+  bool new_run = false;                       ///< wants to start over (see new_run_by() in fold.h)
   bool operator==(const Hello&) const = default;
 };
 /// "I have stopped in every view <= view - 1 and want to be in `view`."
@@ -67,12 +69,56 @@ struct Addr {
   bool operator==(const Addr&) const = default;
 };
 
-using ControlRecord = std::variant<Hello, Ready, Close, Saved, Addr>;
+/// "This session wants no other view": at the next boundary of rounds it ends. From a session that a newer
+/// one of the same device has replaced it is the proof that both lived at once.
+struct Leave {
+  std::string device;
+  std::int64_t session = -1;
+  std::string reason;
+  bool operator==(const Leave&) const = default;
+};
+/// Ends every session that began before it: somebody has stopped the whole job. No device says this.
+struct Stop {
+  std::string nonce;  ///< random; tells the own STOP from others when reading back
+  std::string host;
+  std::int64_t pid = 0;
+  bool operator==(const Stop&) const = default;
+};
+/// The fold of everything below `covers`, as text, with its hash: whoever has folded the same compares it,
+/// whoever reads a log whose beginning is gone starts from it.
+struct Snap {
+  std::string device;
+  std::int64_t session = -1;
+  std::int64_t covers = 0;  ///< offset of the first record that is not part of it
+  std::string hash;         ///< of `fold`
+  std::string fold;         ///< see snapshot.h
+  bool operator==(const Snap&) const = default;
+};
+
+using ControlRecord = std::variant<Hello, Ready, Close, Saved, Addr, Leave, Stop, Snap>;
+
+/// Why a record of the log changes nothing.
+enum class Ignored : std::uint8_t {
+  unreadable,     ///< not a JSON object, or a field is missing, of the wrong kind or out of bounds
+  oversized,      ///< more than record_max_bytes
+  unknown,        ///< a type or version of another build
+  foreign,        ///< of another job
+  replayed,       ///< at an offset that has been read, or a HELLO or SAVED that has been said
+  stale_session,  ///< of a session that is not the device's present one, or has left or been stopped
+  wrong_view,     ///< of a view that is over or not yet to be, or of no member of it
+  impossible,     ///< a state that cannot be: of a later view or an earlier run; a snapshot that is another
+  refused,        ///< understood, but its condition does not hold: CLOSE too early, new run over an open one
+  full,           ///< the bound of its table is reached
+};
+inline constexpr std::size_t ignored_reasons = 10;
+/// As a label: "stale_session".
+std::string_view name_of(Ignored reason) noexcept;
 
 /// Errors: protocol (too long).
 Result<std::vector<std::byte>> encode(const ControlRecord& record, const std::string& job);
 /// Errors: protocol (not JSON, wrong version, unknown type, missing or oversized field, other job; says
-/// which).
-Result<ControlRecord> decode(std::span<const std::byte> bytes, const std::string& job);
+/// which). `reason`, if given, is set with the error.
+Result<ControlRecord> decode(std::span<const std::byte> bytes, const std::string& job,
+                             Ignored* reason = nullptr);
 
 }  // namespace rivulet::sync::membership

@@ -36,10 +36,18 @@ std::string why(std::string_view text) {
 
 TEST_CASE("Control records: every kind comes back as it was written") {
   Addr addr{"edge-2", 7, 9, "rank0", {}};
+  Hello new_run = a_hello();
+  new_run.new_run = true;
   for (int size = 0; size < 10; ++size) {
-    const ControlRecord records[] = {a_hello(), Ready{"edge-1", 3, 2, 1, 77, "ab", "peer edge-2 is lost"},
-                                     Close{"edge-1", 3, 2}, Saved{"edge-1", 3, 2, {2, 500}, "ab", "cd"},
-                                     addr};
+    const ControlRecord records[] = {a_hello(),
+                                     Ready{"edge-1", 3, 2, 1, 77, "ab", "peer edge-2 is lost"},
+                                     Close{"edge-1", 3, 2},
+                                     Saved{"edge-1", 3, 2, {2, 500}, "ab", "cd"},
+                                     addr,
+                                     new_run,
+                                     Leave{"edge-1", 3, "asked to end"},
+                                     Stop{"0123abcd", "host.local", 4711},
+                                     Snap{"edge-1", 3, 1000, "ab", "{\"view\":{}}"}};
     for (const auto& record : records) {
       const auto bytes = encode(record, "mnist");
       REQUIRE(bytes);
@@ -75,7 +83,7 @@ TEST_CASE("Control records: what is not ours is refused and the message says why
         "control record: version 2, this build speaks 1");
   CHECK(why(R"({"version":1,"type":"close"})") == "control record: no job");
   CHECK(why(R"({"version":1,"job":"other","type":"close"})") == "control record: it is of another job");
-  CHECK(why(R"({"version":1,"job":"mnist","type":"snap"})") == "control record: unknown type 'snap'");
+  CHECK(why(R"({"version":1,"job":"mnist","type":"rollback"})") == "control record: unknown type 'rollback'");
   CHECK(why(R"({"version":1,"job":"mnist","type":7})") == "control record: unknown type ''");
   const std::string head = R"({"version":1,"job":"mnist","type":"close",)";
   const auto field = [](const char* name) {

@@ -1,0 +1,31 @@
+#include "sync/membership/log_reader.h"
+
+#include <utility>
+
+#include "sync/membership/snapshot.h"
+
+namespace rivulet::sync::membership {
+
+std::optional<ControlRecord> LogReader::take(const LogEntry& entry) {
+  if (first_offset_ < 0) first_offset_ = entry.offset;
+  if (understands()) return apply(fold_, entry, job_);
+  auto record = decode(entry.bytes, job_);
+  const auto* snap = record ? std::get_if<Snap>(&record.value()) : nullptr;
+  if (snap != nullptr) begin_at(*snap, entry.offset);
+  fold_.next_offset = entry.offset + 1;
+  return record ? std::optional(std::move(record).value()) : std::nullopt;
+}
+
+/// It must stand for exactly what came before it: a record in between would be missing for ever.
+void LogReader::begin_at(const Snap& snap, std::int64_t offset) {
+  if (snap.covers != offset && snap.covers != fold_.next_offset) return;
+  auto fold = fold_of(snap);
+  if (!fold || fold->next_offset != snap.covers) return;
+  const auto writer = fold->devices.find(snap.device);
+  if (writer == fold->devices.end() || writer->second.session != snap.session) return;
+  fold_ = std::move(*fold);
+  fold_.snapped_at = offset;
+  based_ = true;
+}
+
+}  // namespace rivulet::sync::membership

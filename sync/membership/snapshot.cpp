@@ -1,0 +1,166 @@
+#include "sync/membership/snapshot.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "core/digest.h"
+
+namespace rivulet::sync::membership {
+
+namespace {
+
+using Snapshot = nlohmann::json;
+
+Snapshot json_of(const Stamp& stamp) {
+  return Snapshot::array({stamp.lineage, stamp.step});
+}
+Stamp stamp_of(const Snapshot& j) {
+  return {j.at(0).get<std::uint64_t>(), j.at(1).get<std::uint64_t>()};
+}
+
+/// Without the configuration, which most devices share: it is kept once for each hash.
+Snapshot json_of(const Hello& h) {
+  return {{"device", h.device},
+          {"nonce", h.nonce},
+          {"host", h.host},
+          {"pid", h.pid},
+          {"devices", h.devices},
+          {"config_hash", h.config_hash},
+          {"partitions", h.partitions},
+          {"new_run", h.new_run}};
+}
+Hello hello_of(const Snapshot& j, const Snapshot& configs) {
+  Hello h;
+  h.device = j.at("device").get<std::string>();
+  h.nonce = j.at("nonce").get<std::string>();
+  h.host = j.at("host").get<std::string>();
+  h.pid = j.at("pid").get<std::int64_t>();
+  h.devices = j.at("devices").get<std::uint32_t>();
+  h.config_hash = j.at("config_hash").get<std::string>();
+  h.config = configs.at(h.config_hash).get<std::map<std::string, std::string>>();
+  h.partitions = j.at("partitions").get<std::vector<std::string>>();
+  h.new_run = j.at("new_run").get<bool>();
+  return h;
+}
+
+Snapshot json_of(const DeviceEntry& d) {
+  Snapshot j = {{"session", d.session},
+                {"hello", json_of(d.hello)},
+                {"before", {d.before.session, d.before.host, d.before.pid, d.before.over}},
+                {"past_nonces", d.past_nonces},
+                {"swaps", d.swaps},
+                {"contested", d.contested}};
+  if (d.left) j["left"] = *d.left;
+  if (d.ready)
+    j["ready"] = {d.ready_at, d.ready->view, json_of(d.ready->stamp), d.ready->digest, d.ready->reason};
+  return j;
+}
+DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
+  DeviceEntry d;
+  d.session = j.at("session").get<std::int64_t>();
+  d.hello = hello_of(j.at("hello"), configs);
+  const Snapshot& before = j.at("before");
+  d.before = {before.at(0).get<std::int64_t>(), before.at(1).get<std::string>(),
+              before.at(2).get<std::int64_t>(), before.at(3).get<bool>()};
+  d.past_nonces = j.at("past_nonces").get<std::vector<std::string>>();
+  d.swaps = j.at("swaps").get<std::vector<std::int64_t>>();
+  d.contested = j.at("contested").get<std::int64_t>();
+  if (const auto left = j.find("left"); left != j.end()) d.left = left->get<std::string>();
+  if (const auto ready = j.find("ready"); ready != j.end()) {
+    d.ready_at = ready->at(0).get<std::int64_t>();
+    d.ready = Ready{d.hello.device,
+                    d.session,
+                    ready->at(1).get<std::uint64_t>(),
+                    stamp_of(ready->at(2)),
+                    ready->at(3).get<std::string>(),
+                    ready->at(4).get<std::string>()};
+  }
+  return d;
+}
+
+Snapshot json_of(const ClosedView& v) {
+  return {{"number", v.number},     {"token", v.token},        {"members", v.members},
+          {"sessions", v.sessions}, {"digest", v.digest},      {"target", json_of(v.target)},
+          {"holders", v.holders},   {"confirmed", v.confirmed}};
+}
+ClosedView view_of(const Snapshot& j) {
+  ClosedView v;
+  v.number = j.at("number").get<std::uint64_t>();
+  v.token = j.at("token").get<std::uint64_t>();
+  v.members = j.at("members").get<std::vector<std::string>>();
+  v.sessions = j.at("sessions").get<std::map<std::string, std::int64_t>>();
+  v.digest = j.at("digest").get<std::string>();
+  v.target = stamp_of(j.at("target"));
+  v.holders = j.at("holders").get<std::vector<std::string>>();
+  v.confirmed = j.at("confirmed").get<std::int64_t>();
+  return v;
+}
+
+Fold read_fold(const Snapshot& j) {
+  Fold fold;
+  for (const auto& [id, device] : j.at("devices").items())
+    fold.devices.emplace(id, device_of(device, j.at("configs")));
+  fold.view = view_of(j.at("view"));
+  fold.committed = {stamp_of(j.at("committed").at(0)), j.at("committed").at(1).get<std::string>()};
+  for (const auto& state : j.at("saved"))
+    fold.saved.emplace(Committed{stamp_of(state.at(0)), state.at(1).get<std::string>()},
+                       state.at(2).get<std::vector<std::string>>());
+  const Snapshot& run = j.at("run");
+  fold.run = {run.at(0).get<std::uint64_t>(), run.at(1).get<std::int64_t>(), run.at(2).get<std::uint64_t>()};
+  fold.stopped_at = j.at("stopped_at").get<std::int64_t>();
+  fold.last_hello = j.at("last_hello").get<std::int64_t>();
+  fold.snapped_at = j.at("snapped_at").get<std::int64_t>();
+  fold.next_offset = j.at("next_offset").get<std::int64_t>();
+  return fold;
+}
+
+/// What the rest of the fold takes for granted.
+bool hangs_together(const Fold& fold) {
+  const auto known = [&](const std::string& id) {
+    return fold.devices.contains(id) && fold.view.sessions.contains(id);
+  };
+  const auto& members = fold.view.members;
+  return members.size() == fold.view.sessions.size() && std::all_of(members.begin(), members.end(), known) &&
+         std::all_of(fold.devices.begin(), fold.devices.end(), [&](const auto& entry) {
+           return entry.first == entry.second.hello.device && entry.second.swaps.size() <= swaps_max &&
+                  entry.second.session >= 0 && entry.second.session < fold.next_offset;
+         });
+}
+
+}  // namespace
+
+std::string snapshot_of(const Fold& fold) {
+  Snapshot j = {
+      {"view", json_of(fold.view)},    {"committed", {json_of(fold.committed.stamp), fold.committed.digest}},
+      {"saved", Snapshot::array()},    {"run", {fold.run.number, fold.run.began, fold.run.views_before}},
+      {"stopped_at", fold.stopped_at}, {"last_hello", fold.last_hello},
+      {"snapped_at", fold.snapped_at}, {"next_offset", fold.next_offset},
+      {"devices", Snapshot::object()}, {"configs", Snapshot::object()}};
+  for (const auto& [state, disks] : fold.saved)
+    j["saved"].push_back({json_of(state.stamp), state.digest, disks});
+  for (const auto& [id, device] : fold.devices) {
+    j["devices"][id] = json_of(device);
+    j["configs"][device.hello.config_hash] = device.hello.config;
+  }
+  return j.dump(-1, ' ', false, Snapshot::error_handler_t::replace);
+}
+
+std::string snapshot_hash(const std::string& text) {
+  return rivulet::digest_of(std::as_bytes(std::span(text))).hex();
+}
+
+std::optional<Fold> fold_of(const Snap& snap) {
+  if (snapshot_hash(snap.fold) != snap.hash) return std::nullopt;
+  try {  // the library throws at a field that is missing or of another kind
+    const Snapshot j = Snapshot::parse(snap.fold);
+    Fold fold = read_fold(j);
+    // Written again it is the same text: nothing was cut, doubled or read as something else.
+    if (!hangs_together(fold) || snapshot_of(fold) != snap.fold) return std::nullopt;
+    return fold;
+  } catch (const Snapshot::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace rivulet::sync::membership

@@ -1,0 +1,89 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sync/membership/membership.h"
+
+namespace rivulet::testing {
+
+/// One device's membership, stepped by hand.
+struct MembershipNode {
+  sync::membership::MembershipConfig config;
+  std::unique_ptr<OrderedLog> log;
+  std::unique_ptr<sync::membership::Membership> membership;
+  std::optional<sync::ViewSpec> view;
+  std::optional<Error> error;
+
+  void step(TimePoint now) {
+    if (error) return;
+    if (membership->view_broken()) {
+      view.reset();
+      membership->leave_view("a member started anew");
+    }
+    auto polled = membership->poll(now);
+    if (!polled) {
+      error = polled.error();
+      view.reset();
+    } else if (polled.value()) {
+      view = polled.value();
+    }
+  }
+};
+
+/// A group over one log in memory, driven by hand.
+struct MembershipGroup {
+  sync::membership::MemoryLog log;
+  TimePoint now{};
+  std::uint64_t seed = 1;
+  std::map<std::string, MembershipNode> nodes;
+
+  sync::membership::MembershipConfig config(const std::string& id, std::uint32_t devices,
+                                            const std::string& tick = "100ms") {
+    sync::membership::MembershipConfig c;
+    c.job = "mnist";
+    c.hello.device = id;
+    c.hello.host = "host-" + id;
+    c.hello.pid = 100;
+    c.hello.devices = devices;
+    c.hello.config = {{"batch.tick", tick}, {"job.devices", std::to_string(devices)}};
+    c.hello.config_hash = tick + std::to_string(devices);
+    c.hello.partitions = {"mnist:" + id};
+    c.nonce_seed = ++seed;
+    return c;
+  }
+  void start(const sync::membership::MembershipConfig& c, const std::string& as = "") {
+    MembershipNode node;
+    node.config = c;
+    node.log = log.open();
+    node.membership = sync::membership::make_membership(c, *node.log);
+    nodes[as.empty() ? c.hello.device : as] = std::move(node);
+  }
+  void start(const std::string& id, std::uint32_t devices, const std::string& tick = "100ms") {
+    start(config(id, devices, tick));
+  }
+  void kill_all() { nodes.clear(); }
+  void run(Duration time) {
+    for (const TimePoint end = now + time; now < end; now += std::chrono::milliseconds(10)) {
+      for (auto& entry : nodes) entry.second.step(now);
+    }
+  }
+  bool formed(const std::vector<std::string>& ids) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const auto& view = nodes.at(ids[i]).view;
+      if (!view || view->members != ids || view->rank != i) return false;
+      if (view->token != nodes.at(ids[0]).view->token) return false;
+    }
+    return true;
+  }
+  std::string error(const std::string& id) {
+    const auto& e = nodes.at(id).error;
+    return e ? std::string(name_of(e->code)) + ": " + e->message : "none";
+  }
+};
+
+inline const std::vector<std::string> abcd{"a", "b", "c", "d"};
+
+}  // namespace rivulet::testing
