@@ -78,8 +78,9 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   if (!rows) return rows.error();
   rows_ = std::move(rows).value();
   commits_ = std::make_unique<CommitBoard>(ids_of(claimed_partitions(config)));
-  membership_ =
-      sync::membership::make_membership(membership_config(loaded, outside_.nonce_seed), *outside_.log);
+  auto joining = membership_config(loaded, outside_.nonce_seed);
+  joining.hello.new_run = options.new_run;
+  membership_ = sync::membership::make_membership(joining, *outside_.log);
   return make_agents(loaded, options, catalog);
 }
 

@@ -23,6 +23,7 @@ Result<StopAfter> parse_stop_after(const std::string& text);
 struct RunOptions {
   StopAfter stop_after;
   bool dry_run = false;
+  bool new_run = false;  ///< start over: the group begins a new run, old checkpoints are kept aside
 };
 
 /// Set by signal handlers: 0 = go on, 1 = finish the round and leave, 2 = now.

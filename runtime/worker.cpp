@@ -65,7 +65,8 @@ Turn Worker::step() {
   if (phase_ != Phase::ended && !watch_membership(now))
     return {.work = 1, .finished = phase_ == Phase::ended};
   watch_saved();
-  if (view_ && leaving_for(now) > leave_patience)
+  const Duration leaving = leaving_for(now);
+  if (view_ && leaving > leave_patience)
     return lost({ErrorCode::timed_out, "the round did not end while this device was waiting to leave"});
   switch (phase_) {
     case Phase::forming: return form();
@@ -81,10 +82,20 @@ Turn Worker::step() {
   return {.finished = true};
 }
 
-/// How long ago this device was asked to leave; 0 if it was not.
+/// This device alone (a signal), or the whole job (STOP in the control log).
+bool Worker::asked_to_end() const {
+  return parts_.stop.load() > 0 || parts_.membership.stop_asked();
+}
+
+/// How long ago this device was asked to end; 0 if it was not.
 Duration Worker::leaving_for(TimePoint now) {
-  if (parts_.stop.load() == 0) return Duration(0);
-  if (!asked_to_leave_) asked_to_leave_ = now;
+  if (!asked_to_end()) return Duration(0);
+  if (!asked_to_leave_) {
+    asked_to_leave_ = now;
+    // Whoever forms a view from now on does it without this device. After a STOP nobody forms one: LEAVE then
+    // says that this device has ended.
+    if (!parts_.membership.stop_asked()) parts_.membership.leave_group("asked to end");
+  }
   return now - *asked_to_leave_;
 }
 
@@ -95,6 +106,7 @@ bool Worker::watch_membership(TimePoint now) {
   if (phase_ != Phase::connecting && now < next_membership_look_) return true;
   next_membership_look_ = now + (phase_ == Phase::parting ? parting_step : look_at_log_every);
   auto polled = parts_.membership.poll(now);
+  meters_->count_ignored(parts_.membership.fold().ignored);
   if (!polled && polled.error().code != ErrorCode::source_lost &&
       polled.error().code != ErrorCode::unavailable) {
     end(polled.error());
@@ -116,7 +128,7 @@ bool Worker::may_enter(TimePoint now) {
   const auto& plan = view_->session->plan();
   const std::size_t assigned = plan.next_rows[view_->spec.rank];
   const std::size_t have = batch_->own_rows() + parts_.rows.waiting();
-  if (now >= round_ended_ + plan.next_wait || parts_.stop.load() > 0) return true;
+  if (now >= round_ended_ + plan.next_wait || asked_to_end()) return true;
   if (plan.rest) return have >= std::max<std::size_t>(1, assigned) || view_->session->peer_entered();
   return have >= std::min(assigned, batch_->rows_max());
 }

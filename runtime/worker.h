@@ -132,6 +132,7 @@ class Worker final : public Agent {
   void put_batch_back();
   Turn lost(Error error);
   Turn form_again(const std::string& why);
+  Turn leave_alone();
   Turn end(std::optional<Error> error, bool leaver_lost = false);
 
   // worker.cpp: the phases of a round
@@ -140,6 +141,7 @@ class Worker final : public Agent {
   Turn agree();
   Turn pay();
   bool watch_membership(TimePoint now);
+  [[nodiscard]] bool asked_to_end() const;
   Duration leaving_for(TimePoint now);
   bool may_enter(TimePoint now);
   void fill_batch();

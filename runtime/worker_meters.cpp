@@ -2,6 +2,8 @@
 
 namespace rivulet::runtime {
 
+using sync::membership::Ignored;
+
 Worker::Meters::Meters(MetricsSink& sink)
     : ready(sink.gauge("ready")),
       rows_trained(sink.counter("rows_trained_total")),
@@ -37,6 +39,17 @@ Worker::Meters::Meters(MetricsSink& sink)
       received(sink.counter("collective_received_bytes_total")) {
   ready.set(0);
   world.set(0);
+  for (std::size_t i = 0; i < ignored.size(); ++i)
+    ignored[i] =
+        &sink.counter("control_records_ignored_total", {{"reason", name_of(static_cast<Ignored>(i))}});
+}
+
+void Worker::Meters::count_ignored(const sync::membership::IgnoredRecords& so_far) {
+  for (std::size_t i = 0; i < ignored.size(); ++i) {
+    const auto reason = static_cast<Ignored>(i);
+    ignored[i]->add(static_cast<double>(so_far.of(reason) - ignored_counted.of(reason)));
+  }
+  ignored_counted = so_far;
 }
 
 void Worker::Meters::enter_view(const sync::ViewSpec& spec) {

@@ -1,4 +1,6 @@
 #pragma once
+#include <array>
+
 #include "core/metrics.h"
 #include "runtime/worker.h"
 
@@ -9,6 +11,7 @@ struct Worker::Meters {
   explicit Meters(MetricsSink& sink);
   void enter_view(const sync::ViewSpec& spec);
   void leave_view();
+  void count_ignored(const sync::membership::IgnoredRecords& so_far);
 
   Gauge& ready;
   Counter& rows_trained;
@@ -41,6 +44,8 @@ struct Worker::Meters {
   Histogram& round_exchange;
   Counter& sent;
   Counter& received;
+  std::array<Counter*, sync::membership::ignored_reasons> ignored{};  ///< by reason
+  sync::membership::IgnoredRecords ignored_counted;
   sync::TransportCounters counted;  ///< what the counters above have seen of the current view
 };
 

@@ -78,7 +78,7 @@ sync::Facts Worker::my_facts(TimePoint now) {
   const double seconds = to_seconds(now - training_since_);
   const bool time_is_up = config_.stop_after.seconds > 0 && seconds >= config_.stop_after.seconds;
   f.flags = (parts_.stop.load() > 0 ? sync::flag_leaving : 0U) |
-            (time_is_up || dry_run_is_over() ? sync::flag_stop : 0U) |
+            (time_is_up || dry_run_is_over() || parts_.membership.stop_asked() ? sync::flag_stop : 0U) |
             (batch_finite_ ? 0U : sync::flag_nonfinite) | (incomplete_ ? sync::flag_incomplete : 0U) |
             (config_.dry_run ? sync::flag_dry_run : 0U) |
             (checkpoint_is_due(now) ? sync::flag_checkpoint : 0U);

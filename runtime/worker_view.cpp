@@ -13,6 +13,8 @@ constexpr Duration forming_step = std::chrono::milliseconds(20);
 constexpr Duration forming_pause_first = std::chrono::milliseconds(100);
 constexpr Duration forming_pause_last = std::chrono::seconds(2);
 constexpr Duration commit_patience = std::chrono::seconds(3);
+// Who is asked to end is gone within 10 s, whatever its disk does.
+constexpr Duration save_patience = std::chrono::milliseconds(9500);
 constexpr Duration say_again_after = std::chrono::seconds(30);
 // The slowest link that a state must get over.
 constexpr double slowest_bytes_per_s = 0.5e6 / 8;
@@ -27,9 +29,10 @@ std::string join(const std::vector<std::string>& words) {
 
 Turn Worker::form() {
   const TimePoint now = parts_.clock.now();
-  if (parts_.stop.load() > 0) return end(std::nullopt);
+  if (asked_to_end()) return leave_alone();
   if (now < form_again_at_) return later(forming_step);
   auto polled = parts_.membership.poll(now);
+  meters_->count_ignored(parts_.membership.fold().ignored);
   if (!polled) {
     // A broker that was there will be again; without it no view can form.
     const bool was_there =
@@ -64,7 +67,7 @@ Turn Worker::form() {
 }
 
 Turn Worker::connect() {
-  if (parts_.stop.load() > 0) return end(std::nullopt);
+  if (asked_to_end()) return leave_alone();
   switch (view_->transport->connected()) {
     case Progress::pending: return later(std::chrono::milliseconds(2));
     case Progress::failed: return not_connected(view_->transport->error());
@@ -103,7 +106,7 @@ void Worker::settle_view() {
 }
 
 Turn Worker::adopt() {
-  if (parts_.stop.load() > 0) return end(std::nullopt);
+  if (asked_to_end()) return leave_alone();
   switch (view_->exchange->poll(parts_.clock.now())) {
     case Progress::pending: return later(std::chrono::milliseconds(2));
     case Progress::failed: return not_connected(view_->exchange->error());
@@ -256,12 +259,24 @@ Turn Worker::lost(Error error) {  // by value: the original dies with the view
   if (stepped)
     stand_at_state();  // the step of this round is in the private copy already: local steps are done anew
   const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;
-  if (others && parts_.stop.load() == 0 && config_.reform) return form_again(error.message);
+  if (others && !asked_to_end() && config_.reform) return form_again(error.message);
   error.message +=
       "; the unfinished round's rows are back in the buffer and the state is as it was after step " +
       std::to_string(parts_.state.stamp.step);
-  if (parts_.stop.load() == 0 || !others) return end(std::move(error));
+  if (!asked_to_end() || !others) return end(std::move(error));
   parts_.log.write(Level::warn, "left without the others", {{"why", error.message}});
+  return leave_alone();
+}
+
+/// Asked to end outside a view: what this device holds and has not saved goes to its disk first. Nobody may
+/// have it but those who hold it.
+Turn Worker::leave_alone() {
+  view_.reset();
+  phase_ = Phase::forming;
+  if (parts_.checkpoints == nullptr || config_.dry_run) return end(std::nullopt);
+  if (!parts_.checkpoints->busy()) save_state();
+  if (parts_.checkpoints->busy() && leaving_for(parts_.clock.now()) < save_patience)
+    return later(forming_step);
   return end(std::nullopt);
 }
 
@@ -278,6 +293,7 @@ Turn Worker::form_again(const std::string& why) {
 }
 
 Turn Worker::end(std::optional<Error> error, bool leaver_lost) {
+  parts_.membership.leave_group(error ? error->message : "ended");
   if (view_ && batch_ && batch_->own_rows() > 0) batch_->put_back(parts_.rows);
   view_.reset();
   meters_->leave_view();

@@ -38,6 +38,7 @@ class Command {
 };
 
 std::unique_ptr<Command> make_run_command(CLI::App& root);
+std::unique_ptr<Command> make_stop_command(CLI::App& root);
 std::unique_ptr<Command> make_demo_command(CLI::App& root);
 std::unique_ptr<Command> make_feed_command(CLI::App& root);
 std::unique_ptr<Command> make_broker_command(CLI::App& root);

@@ -16,9 +16,11 @@ constexpr const char* run_footer = R"(Examples:
   rivulet run --config device.toml --set batch.tick=200ms --set train.clip_grad_norm=1.0
   rivulet run --config device.toml --dry-run --stop-after rows=1000     computes, changes nothing
   rivulet run --config device.toml --stop-after seconds=60 --json       last line of stdout: one object
+  rivulet run --config device.toml --new-run                            start over (not for a service's command line)
   RIVULET_BROKERS=kafka:9092 RIVULET_ID=$HOSTNAME RIVULET_CONFIG=/etc/rivulet/job.toml rivulet run
 
-SIGTERM or Ctrl-C: finishes the round and leaves with 0; a second one: leaves now.)";
+SIGTERM or Ctrl-C: finishes the round and leaves with 0, the others wait for it; a second one: leaves now.
+All devices at once: rivulet stop.)";
 
 class RunCommand final : public Command {
  public:
@@ -30,6 +32,9 @@ class RunCommand final : public Command {
         ->envname("RIVULET_STOP_AFTER");
     app_->add_flag("--dry-run", dry_run_, "consume, decode, forward, backward; change nothing")
         ->envname("RIVULET_DRY_RUN");
+    app_->add_flag("--new-run", new_run_,
+                   "start over: all devices, after the job has ended (rivulet stop); old checkpoints are "
+                   "kept in checkpoints/before-N");
     app_->add_flag("--json", json_, "last line of stdout: the summary as one object")
         ->envname("RIVULET_JSON");
     app_->footer(run_footer);
@@ -39,6 +44,9 @@ class RunCommand final : public Command {
   ExitCode execute(Terminal& terminal) override {
     RunOptions options;
     options.dry_run = dry_run_;
+    options.new_run = new_run_;
+    if (dry_run_ && new_run_)
+      return complain(terminal, {ErrorCode::usage, "--dry-run changes nothing, so it begins no new run"});
     if (!stop_after_.empty()) {
       const auto stop_after = parse_stop_after(stop_after_);
       if (!stop_after) return complain(terminal, stop_after.error());
@@ -69,6 +77,7 @@ class RunCommand final : public Command {
   ConfigFlags flags_;
   std::string stop_after_;
   bool dry_run_ = false;
+  bool new_run_ = false;
   bool json_ = false;
 };
 

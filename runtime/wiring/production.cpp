@@ -11,6 +11,7 @@
 #include "runtime/evaluator.h"
 #include "runtime/http/http_server.h"
 #include "runtime/metrics/prometheus_sink.h"
+#include "runtime/new_run.h"
 #include "runtime/node.h"
 #include "runtime/node_config.h"
 #include "runtime/run.h"
@@ -148,6 +149,14 @@ struct Process {
   std::unique_ptr<HttpServer> http;
 };
 
+/// Before anything of the old run is loaded.
+Status start_over(const Config& config, Logger& log) {
+  const std::string folder = checkpoints_in(config.device.data_dir);
+  if (!log_is_own(config, false)) return prepare_new_run(config, folder, log, [] { usleep(10'000); });
+  const auto aside = keep_aside(folder);
+  return aside ? ok() : aside.error();
+}
+
 Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog,
              const StopRequest& stop) {
   const Config& config = loaded.config;
@@ -155,6 +164,8 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
   if (!log) return log.error();
   p.log = std::move(log).value();
   if (auto taken = p.data_dir.take(config.device.data_dir); !taken) return taken;
+  if (options.new_run)
+    if (auto prepared = start_over(config, *p.log); !prepared) return prepared;
   auto source = open_source(config, options.dry_run, p.clock, *p.metrics);
   if (!source) return source.error();
   auto ordered = open_log(config, options.dry_run, p.memory_log);

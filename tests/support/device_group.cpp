@@ -64,7 +64,7 @@ void DeviceGroup::start_on(int partition, int device, const std::vector<std::str
                                         "--brokers",
                                         brokers_,
                                         "--data-dir",
-                                        (folder_.path() / name(device)).string(),
+                                        directory(device),
                                         "--http",
                                         "127.0.0.1:" + std::to_string(member.http_port),
                                         "--set",

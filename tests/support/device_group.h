@@ -41,6 +41,7 @@ class DeviceGroup {
   [[nodiscard]] Process& device(int device) { return *devices_.at(static_cast<std::size_t>(device)).process; }
   [[nodiscard]] const std::string& brokers() const noexcept { return brokers_; }
   [[nodiscard]] static std::string name(int device) { return "device-" + std::to_string(device); }
+  [[nodiscard]] std::string directory(int device) const { return (folder_.path() / name(device)).string(); }
   /// Waits until every device says that the group has formed.
   bool formed(Duration deadline);
   /// Waits until every device has applied `steps` rounds in this life.

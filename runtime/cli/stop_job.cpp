@@ -1,0 +1,147 @@
+#include "runtime/cli/stop_job.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/rng.h"
+#include "runtime/cli/child.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+using sync::membership::DeviceEntry;
+using sync::membership::Fold;
+using sync::membership::Stop;
+
+constexpr int looking_step_ms = 20;
+constexpr Duration patience_with_the_lost = std::chrono::seconds(10);
+
+Stop make_stop() {
+  char host[256] = {};
+  if (gethostname(host, sizeof host - 1) != 0) host[0] = '\0';
+  const auto pid = static_cast<std::uint64_t>(getpid());
+  const auto salt = derive_seed(static_cast<std::uint64_t>(unix_time_ms()), host, pid);
+  return {fmt::format("{:016x}", salt), host, static_cast<std::int64_t>(pid)};
+}
+
+/// Nobody has heard of it since the others said that they form the next view.
+bool is_lost(const Fold& fold, const DeviceEntry& device) {
+  if (is_live(fold, device)) return false;
+  const bool others_form =
+      view_left(fold) || std::any_of(fold.devices.begin(), fold.devices.end(),
+                                     [&](const auto& entry) { return is_live(fold, entry.second); });
+  return others_form;
+}
+
+bool has_ended(const Fold& fold, const StoppedDevice& device) {
+  const auto it = fold.devices.find(device.id);
+  return it == fold.devices.end() || it->second.session != device.session || it->second.left;
+}
+
+std::string names_of(const std::vector<StoppedDevice>& devices) {
+  std::string text;
+  for (const auto& device : devices) text += (text.empty() ? "" : ", ") + device.id;
+  return text;
+}
+
+/// One stop: who is still to end, and who has.
+class Stopping {
+ public:
+  Stopping(ControlTopic& topic, TimePoint end, const StopRequest& interrupted)
+      : topic_(topic), end_(end), interrupted_(interrupted) {}
+
+  /// Until the STOP is read back: from there on everybody reads it.
+  Status write() {
+    const Stop stop = make_stop();
+    if (auto written = topic_.append(stop); !written) return written;
+    for (;;) {
+      waiting_ = devices_to_stop(topic_.fold());
+      const auto read = topic_.next();
+      if (!read) return read.error();
+      const auto* own = read.value() && topic_.last() ? std::get_if<Stop>(&*topic_.last()) : nullptr;
+      if (own != nullptr && own->nonce == stop.nonce) return ok();
+      if (read.value()) continue;
+      if (auto waited = wait(); !waited) return waited;
+      if (clock_.now() >= end_)
+        return Error{ErrorCode::timed_out,
+                     fmt::format("no broker has taken the STOP of job {} in time", topic_.job())};
+    }
+  }
+
+  Status watch(const std::function<void(const std::string&)>& say) {
+    const TimePoint lost_until = std::min(end_, clock_.now() + patience_with_the_lost);
+    for (;;) {
+      const auto read = topic_.next();
+      if (!read) return read.error();
+      move_ended(say);
+      const bool sure = std::any_of(waiting_.begin(), waiting_.end(), [](const auto& d) { return !d.lost; });
+      if (waiting_.empty() || clock_.now() >= (sure ? end_ : lost_until)) return ok();
+      if (read.value()) continue;
+      if (auto waited = wait(); !waited) return waited;
+    }
+  }
+
+  [[nodiscard]] const std::vector<StoppedDevice>& waiting() const noexcept { return waiting_; }
+  StopReport report() { return {std::move(ended_), std::move(waiting_)}; }
+
+ private:
+  void move_ended(const std::function<void(const std::string&)>& say) {
+    const auto still = std::stable_partition(waiting_.begin(), waiting_.end(), [&](const auto& device) {
+      return !has_ended(topic_.fold(), device);
+    });
+    for (auto it = still; it != waiting_.end(); ++it) {
+      say(it->id + " has ended");
+      ended_.push_back(*it);
+    }
+    waiting_.erase(still, waiting_.end());
+  }
+  Status wait() const {
+    if (interrupted_.load() > 0)
+      return Error{ErrorCode::cancelled, "interrupted; what has read the STOP ends all the same"};
+    pause_ms(looking_step_ms);
+    return ok();
+  }
+
+  ControlTopic& topic_;
+  const RealClock clock_;
+  const TimePoint end_;
+  const StopRequest& interrupted_;
+  std::vector<StoppedDevice> waiting_;
+  std::vector<StoppedDevice> ended_;
+};
+
+}  // namespace
+
+bool StopReport::complete() const {
+  return std::all_of(silent.begin(), silent.end(), [](const auto& device) { return device.lost; });
+}
+
+std::vector<StoppedDevice> devices_to_stop(const Fold& fold) {
+  std::vector<StoppedDevice> devices;
+  for (const auto& [id, device] : fold.devices) {
+    const auto member = fold.view.sessions.find(id);
+    const bool in_view = member != fold.view.sessions.end() && member->second == device.session;
+    const bool starting = device.session >= fold.last_hello;  // it may not have come to its READY yet
+    if (!is_open(fold, device) || !(in_view || starting || is_ready(fold, device))) continue;
+    devices.push_back({id, device.hello.host, device.hello.pid, device.session, is_lost(fold, device)});
+  }
+  return devices;
+}
+
+Result<StopReport> stop_job(ControlTopic& topic, Duration timeout, const StopRequest& interrupted,
+                            const std::function<void(const std::string&)>& say) {
+  if (auto read = topic.read_all(timeout); !read) return read.error();
+  Stopping stopping(topic, RealClock().now() + timeout, interrupted);
+  if (auto written = stopping.write(); !written) return written.error();
+  if (stopping.waiting().empty()) {
+    say("no device of job " + topic.job() + " was running");
+  } else {
+    say("job " + topic.job() + " was told to stop; waiting for " + names_of(stopping.waiting()));
+  }
+  if (auto watched = stopping.watch(say); !watched) return watched.error();
+  return stopping.report();
+}
+
+}  // namespace rivulet::runtime::cli
