@@ -185,7 +185,7 @@ std::string render_line(const GroupView& group) {
   std::string line =
       fmt::format("{:5.1f} s  held-out {}", group.seconds, group.curve.empty() ? "-" : accuracy_text(group));
   for (const auto& d : group.devices) {
-    line += fmt::format("  | {} {}: {:.0f} rows/s, batch {}, waiting {}, loss {:.3f}", d.id, d.state,
+    line += fmt::format("  | {} {}: {:.0f} rows/s, batch {}, waiting {}, loss {:.3f}", d.id, words_of(d),
                         d.rows_per_s, d.batch_rows, d.rows_waiting, d.loss);
   }
   const auto [sent, received] = bytes_of(group);

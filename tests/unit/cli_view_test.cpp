@@ -106,6 +106,15 @@ TEST_CASE("Live view: in a pipe the same is said in one plain line") {
   CHECK(render_line(nothing_yet) == "forming:  device-1 training;  device-2 waiting for device-1");
 }
 
+TEST_CASE(
+    "Live view: a group that forms again in the middle says for whom it waits, on the screen and in a pipe") {
+  GroupView group = canned();
+  group.devices[0].state = "forming";
+  group.devices[0].phrase = "forming: waiting for device-2";
+  CHECK(contains(render_line(group), "| device-1 forming: waiting for device-2: 795 rows/s"));
+  CHECK(contains(joined(render_screen(group, {false, true, 120})), "  forming: waiting for device-2"));
+}
+
 TEST_CASE("Live view: it reads what the status page writes") {
   NodeStatus status;
   status.state = NodeState::training;
