@@ -191,7 +191,16 @@ TEST_CASE("Stop: SIGTERM ends one device; the others wait for it by name and go 
   }
   group->start(1);
   CHECK_MESSAGE(group->trained(static_cast<int>(left) + 10, 60s), group->story());
-  CHECK(contains(group->metrics(0), "rivulet_control_records_ignored_total{reason=\"stale_session\"}"));
+  // What anybody writes into the control topic is counted and does no harm.
+  REQUIRE(produce(brokers(), "rivulet.one.control",
+                  {{"noise", "", 0}, {std::string(100'000, '{'), "", 0}, {"[]", "", 0}}));
+  const auto counted = [&](const std::string& reason, int records) {
+    const std::string line = "rivulet_control_records_ignored_total{reason=\"" + reason + "\"} ";
+    return wait_until([&] { return contains(group->metrics(0), line + std::to_string(records)); }, 10s);
+  };
+  CHECK_MESSAGE(counted("unreadable", 2), group->metrics(0));
+  CHECK(counted("oversized", 1));
+  CHECK_MESSAGE(group->trained(static_cast<int>(left) + 20, 60s), group->story());
   CHECK(group.stop().status.code == 0);
 }
 
