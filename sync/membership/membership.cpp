@@ -68,6 +68,7 @@ class LogMembership final : public Membership {
   [[nodiscard]] bool may_send(const InFlight& record, TimePoint now) const;
   [[nodiscard]] bool ready_is_asked_for() const;
   [[nodiscard]] std::string obstacle(bool only_live) const;
+  [[nodiscard]] bool somebody_left_for(const std::string& conflict) const;
   Status append(const ControlRecord& record);
 
   MembershipConfig config_;
@@ -90,6 +91,7 @@ class LogMembership final : public Membership {
   std::pair<std::uint64_t, std::int64_t> close_for_{0, -1};  // view and newest HELLO the CLOSE was sent for
   std::int64_t confirmed_for_ = -1;                          // newest HELLO the view was confirmed for
   bool in_conflict_ = false;
+  std::string conflict_;  // what it is
   TimePoint conflict_since_{};
   std::optional<Error> final_;
 };
@@ -179,9 +181,18 @@ Status LogMembership::check_state() {
 
 /// What keeps the ready devices (`only_live`: the live ones) from ever being a group.
 std::string LogMembership::obstacle(bool only_live) const {
-  const std::string text = conflict(fold_, config_.hello.device, only_live);
+  std::string text = conflict(fold_, config_.hello.device, only_live);
   if (!text.empty()) return text;
   return lost_state(fold_, devices_of_next_view(fold_, only_live), config_.hello.devices);
+}
+
+/// The other side of a conflict has found it first and is gone: it does not end by that.
+bool LogMembership::somebody_left_for(const std::string& conflict) const {
+  constexpr std::size_t compared = 200;  // the end of a reason may have been cut
+  return std::any_of(fold_.devices.begin(), fold_.devices.end(), [&](const auto& entry) {
+    const auto& left = entry.second.left;
+    return left && left->substr(0, compared) == conflict.substr(0, compared);
+  });
 }
 
 /// A conflict is an error only after it lasted, so that a device which is just being replaced does not end
@@ -189,9 +200,11 @@ std::string LogMembership::obstacle(bool only_live) const {
 Status LogMembership::check_conflict(TimePoint now) {
   const std::string text = session_ < 0 || in_view_ ? "" : obstacle(true);
   if (text.empty()) {
+    if (in_conflict_ && somebody_left_for(conflict_)) return refuse(ErrorCode::invalid_config, conflict_);
     if (session_ < 0 || in_view_ || obstacle(false).empty()) in_conflict_ = false;
     return ok();
   }
+  conflict_ = text;
   if (!in_conflict_) conflict_since_ = now;
   in_conflict_ = true;
   if (now - conflict_since_ < config_.mismatch_grace) return ok();
