@@ -36,6 +36,25 @@ Result<StateHead> head_of(const fs::path& file) {
   return decode_state_head(std::as_bytes(std::span(bytes)).first(static_cast<std::size_t>(in.gcount())));
 }
 
+/// A file that is whole, of this model, and whose numbers have the digest that it claims.
+std::optional<DecodedState> load(const std::string& path, const Expected& expected,
+                                 std::vector<std::string>& complaints) {
+  const auto file = read_whole_file(path, state_image_max(expected.layout));
+  if (!file) {
+    complaints.push_back(file.error().message);
+    return std::nullopt;
+  }
+  auto decoded = decode_state(file.value(), expected);
+  if (!decoded) {
+    complaints.push_back(fmt::format("{}: {}", path, decoded.error().message));
+    return std::nullopt;
+  }
+  const auto digest = digest_of(decoded.value().state, expected.device);
+  if (digest && digest.value() == decoded.value().digest) return std::move(decoded).value();
+  complaints.push_back(fmt::format("{}: its numbers are not those that its digest is of", path));
+  return std::nullopt;
+}
+
 }  // namespace
 
 void CheckpointFolder::sweep() {
@@ -59,21 +78,8 @@ std::vector<CheckpointEntry> CheckpointFolder::list(std::vector<std::string>& co
 
 std::optional<DecodedState> CheckpointFolder::newest(const Expected& expected,
                                                      std::vector<std::string>& complaints) const {
-  for (const auto& entry : list(complaints)) {
-    const auto file = read_whole_file(entry.path, state_image_max(expected.layout));
-    if (!file) {
-      complaints.push_back(file.error().message);
-      continue;
-    }
-    auto decoded = decode_state(file.value(), expected);
-    if (!decoded) {
-      complaints.push_back(fmt::format("{}: {}", entry.path, decoded.error().message));
-      continue;
-    }
-    const auto digest = digest_of(decoded.value().state, expected.device);
-    if (digest && digest.value() == decoded.value().digest) return std::move(decoded).value();
-    complaints.push_back(fmt::format("{}: its numbers are not those that its digest is of", entry.path));
-  }
+  for (const auto& entry : list(complaints))
+    if (auto usable = load(entry.path, expected, complaints)) return usable;
   return std::nullopt;
 }
 
@@ -81,10 +87,14 @@ Result<CheckpointFolder::Written> CheckpointFolder::write(const std::string& mod
                                                           const Digest& digest) {
   std::error_code error;
   fs::create_directories(path_, error);
-  if (error) return Error{ErrorCode::io, fmt::format("cannot make {}: {}", path_, error.message())};
+  if (error) {
+    const bool broken = error == std::errc::io_error;
+    return Error{broken ? ErrorCode::io : ErrorCode::unavailable,
+                 fmt::format("cannot make {}: {}", path_, error.message())};
+  }
   const auto image = encode_state(model, state, digest);
   const auto path = (fs::path(path_) / (text_of(state.stamp) + suffix)).string();
-  if (auto written = write_whole_file(path, image); !written) return written.error();
+  if (auto written = write_whole_file(path, image, *files_); !written) return written.error();
   return Written{hex_of(sha256_of(image)), image.size()};
 }
 
@@ -95,6 +105,24 @@ void CheckpointFolder::prune(std::size_t keep, const Stamp& committed) {
   const auto needed = last == all.end() ? all.size() : static_cast<std::size_t>(last - all.begin()) + 1;
   std::error_code error;
   for (std::size_t i = std::max(keep, needed); i < all.size(); ++i) fs::remove(all[i].path, error);
+}
+
+CheckpointFolder::Pruned CheckpointFolder::prune_checked(std::size_t keep, const Expected& expected,
+                                                         std::vector<std::string>& complaints) const {
+  Pruned pruned;
+  for (auto& entry : list(complaints)) {
+    if (!load(entry.path, expected, complaints)) continue;
+    if (pruned.kept.size() < std::max<std::size_t>(keep, 1)) {
+      pruned.kept.push_back(std::move(entry));
+      continue;
+    }
+    std::error_code error;
+    if (fs::remove(entry.path, error); error)
+      complaints.push_back(fmt::format("{} cannot be deleted: {}", entry.path, error.message()));
+    else
+      pruned.removed.push_back(std::move(entry));
+  }
+  return pruned;
 }
 
 }  // namespace rivulet::runtime

@@ -5,6 +5,7 @@
 
 #include "core/result.h"
 #include "runtime/state_image.h"
+#include "runtime/whole_file.h"
 
 namespace rivulet::runtime {
 
@@ -25,7 +26,9 @@ struct CheckpointEntry {
 /// restarts the whole group. Owner: the checkpoint thread, and main before it starts.
 class CheckpointFolder {
  public:
-  explicit CheckpointFolder(std::string path) : path_(std::move(path)) {}
+  /// `files` outlives the folder.
+  explicit CheckpointFolder(std::string path, const FileOperations& files = system_files())
+      : path_(std::move(path)), files_(&files) {}
 
   /// Removes what a killed process left half written.
   void sweep();
@@ -39,13 +42,23 @@ class CheckpointFolder {
     std::string hash;  ///< SHA-256 of the file, as text
     std::size_t bytes = 0;
   };
-  /// On the disk when it returns, or not at all. Errors: io.
+  /// On the disk when it returns, or not acknowledged. Errors: those of write_whole_file().
   Result<Written> write(const std::string& model, const AgreedState& state, const Digest& digest);
   /// Deletes what is older than both the `keep` newest and the newest that is not newer than `committed`.
   void prune(std::size_t keep, const Stamp& committed);
+  struct Pruned {
+    std::vector<CheckpointEntry> kept;     ///< newest first
+    std::vector<CheckpointEntry> removed;  ///< same
+  };
+  /// For a device that is not running: reads every file and deletes the usable ones but the `keep` newest
+  /// (at least one). What cannot be used or deleted stays and is described in `complaints`: it may be of
+  /// another model or a newer program.
+  [[nodiscard]] Pruned prune_checked(std::size_t keep, const Expected& expected,
+                                     std::vector<std::string>& complaints) const;
 
  private:
   std::string path_;
+  const FileOperations* files_;
 };
 
 }  // namespace rivulet::runtime

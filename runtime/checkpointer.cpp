@@ -5,7 +5,7 @@
 namespace rivulet::runtime {
 namespace {
 
-constexpr int failures_max = 2;
+constexpr int disk_failures_max = 2;
 
 }  // namespace
 
@@ -54,19 +54,33 @@ Turn Checkpointer::step() {
   return {.wake_at = parts_.clock.now() + std::chrono::milliseconds(100)};
 }
 
+/// The last good file stays; what is said names the file and what the system answered.
+void Checkpointer::failed(const Error& error) {
+  failed_.add(1);
+  disk_failures_ = error.code == ErrorCode::io ? disk_failures_ + 1 : 0;
+  const bool last = disk_failures_ == disk_failures_max;
+  parts_.log.write(
+      Level::error, "no checkpoint was written: this device does not count for this state",
+      {{"state", text_of(slot_.stamp)},
+       {"error", error.message},
+       {"next", last ? "the disk failed twice: no more checkpoints until this device is started again"
+                     : "the next one is tried"}});
+}
+
 void Checkpointer::write() {
-  if (failures_ >= failures_max) return;
+  if (disk_failures_ >= disk_failures_max) {
+    failed_.add(1);
+    return;
+  }
   const TimePoint before = parts_.clock.now();
   const auto digest = digest_of(slot_, parts_.device);
   const auto file = digest ? folder_.write(model_, slot_, digest.value())
                            : Result<CheckpointFolder::Written>(digest.error());
   if (!file) {
-    failed_.add(1);
-    ++failures_;
-    parts_.log.write(Level::error, "no checkpoint was written", {{"error", file.error().message}});
+    failed(file.error());
     return;
   }
-  failures_ = 0;
+  disk_failures_ = 0;
   written_.add(1);
   duration_.observe(to_seconds(parts_.clock.now() - before));
   size_.set(static_cast<double>(file.value().bytes));

@@ -22,8 +22,9 @@ struct SavedState {
 
 /// Writes checkpoints off the training path: the train thread copies the agreed state into the one slot at
 /// the end of a checkpoint round, this agent encodes, writes and syncs it, and the train thread tells the
-/// group. A slot that is still busy skips the checkpoint and counts it. Two failures to write in a row stop
-/// it: a disk that lies is no disk.
+/// group. A slot that is still busy skips the checkpoint and counts it. A state that could not be written is
+/// never announced, the files before it stay, and the next one is tried: a full disk may have room again. A
+/// disk that fails (EIO) twice in a row gets no more: what it says it has synced is worth nothing.
 class Checkpointer final : public Agent {
  public:
   struct Parts {
@@ -54,6 +55,7 @@ class Checkpointer final : public Agent {
  private:
   enum class State : std::uint8_t { resting, wanted };
   void write();
+  void failed(const Error& error);
 
   // constant
   const std::size_t keep_;
@@ -70,7 +72,7 @@ class Checkpointer final : public Agent {
   AgreedState slot_;
   // checkpoint thread
   CheckpointFolder folder_;
-  int failures_ = 0;
+  int disk_failures_ = 0;  ///< in a row
   // both
   std::mutex mutex_;
   std::optional<SavedState> saved_;

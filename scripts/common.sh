@@ -5,6 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cache="${RIVULET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rivulet}"
 libtorch="$cache/libtorch-2.15.0"
 kafka="$cache/kafka-3.9.1"
+python_tests="$cache/python-tests"
 tools="$cache/tools"
 export CCACHE_SLOPPINESS=pch_defines,time_macros # without it ccache does not keep what uses a precompiled header
 export PATH="$tools/bin:$PATH:/usr/sbin:/sbin"

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -18,37 +19,66 @@ constexpr const char* checkpoint_footer = R"(Examples:
   rivulet checkpoint ls --config device.toml              the files of this device, newest first
   rivulet checkpoint verify --config device.toml          every byte of each; exit code 1 if one cannot be used
   rivulet checkpoint show --config device.toml FILE       how far the group had come, in every partition
+  rivulet checkpoint prune --config device.toml --keep 1  deletes the older ones; the device must not run
+  rivulet checkpoint export --config device.toml /var/lib/rivulet model.safetensors
+                                                          the newest model for Python, by LibTorch's names
 
 Any device's checkpoint holds the state of the whole group.)";
 
 class CheckpointCommand final : public Command {
  public:
   explicit CheckpointCommand(CLI::App& root)
-      : app_(root.add_subcommand("checkpoint", "look at saved states: ls, show, verify")),
+      : app_(root.add_subcommand("checkpoint", "saved states: ls, show, verify, prune, export")),
         ls_(app_->add_subcommand("ls", "the checkpoints of this device, newest first")),
         show_(app_->add_subcommand("show", "one state: stamp, digest, partitions")),
-        verify_(app_->add_subcommand("verify", "read every byte; all of this device's without FILE")) {
+        verify_(app_->add_subcommand("verify", "read every byte; all of this device's without FILE")),
+        prune_(app_->add_subcommand("prune", "delete all but the newest usable ones; not while it runs")),
+        export_(app_->add_subcommand("export", "the model as a safetensors file")) {
     app_->require_subcommand(1);
     app_->footer(checkpoint_footer);
-    for (CLI::App* sub : {ls_, show_, verify_}) sub->add_flag("--json", json_, "one JSON object");
-    ls_flags_.add_to(*ls_);
-    show_flags_.add_to(*show_);
-    verify_flags_.add_to(*verify_);
+    for (const auto& [sub, flags] : subcommands()) {
+      sub->add_flag("--json", json_, "one JSON object");
+      flags->add_to(*sub);
+    }
+    prune_->add_option("--keep", keep_, "how many stay (default: checkpoint.keep)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1000));
+    export_->add_option("from", from_, "a checkpoint, or a folder of them: the newest usable one")
+        ->type_name("FILE|DIR")
+        ->required();
+    export_->add_option("out", out_, "the file to write, .safetensors")->type_name("OUT")->required();
     show_->add_option("file", files_, "the checkpoint")->type_name("FILE")->required()->expected(1);
     verify_->add_option("file", files_, "checkpoints")->type_name("FILE");
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 
   ExitCode execute(Terminal& terminal) override {
-    ConfigFlags& flags = ls_->parsed() ? ls_flags_ : show_->parsed() ? show_flags_ : verify_flags_;
-    flags.without_stream();
-    const auto loaded = load_or_complain(flags, terminal);
-    if (!loaded) return ExitCode::configuration;
-    if (ls_->parsed()) return list(*loaded, terminal);
-    return show_->parsed() ? show(*loaded, terminal) : verify(*loaded, terminal);
+    for (const auto& [sub, flags] : subcommands()) {
+      if (!sub->parsed()) continue;
+      flags->without_stream();
+      const auto loaded = load_or_complain(*flags, terminal);
+      if (!loaded) return ExitCode::configuration;
+      return execute(sub, *loaded, terminal);
+    }
+    return ExitCode::usage;
   }
 
  private:
+  std::array<std::pair<CLI::App*, ConfigFlags*>, 5> subcommands() {
+    return {{{ls_, &ls_flags_},
+             {show_, &show_flags_},
+             {verify_, &verify_flags_},
+             {prune_, &prune_flags_},
+             {export_, &export_flags_}}};
+  }
+
+  ExitCode execute(const CLI::App* sub, const LoadedConfig& loaded, Terminal& terminal) const {
+    if (sub == ls_) return list(loaded, terminal);
+    if (sub == show_) return show(loaded, terminal);
+    if (sub == verify_) return verify(loaded, terminal);
+    return sub == prune_ ? prune(loaded, terminal) : write_model(loaded, terminal);
+  }
+
   ExitCode list(const LoadedConfig& loaded, Terminal& terminal) const {
     std::vector<std::string> complaints;
     const auto all = CheckpointFolder(checkpoints_in(loaded.config.device.data_dir)).list(complaints);
@@ -122,6 +152,44 @@ class CheckpointCommand final : public Command {
     return complaints.empty() ? ExitCode::ok : ExitCode::failure;
   }
 
+  ExitCode prune(const LoadedConfig& loaded, Terminal& terminal) const {
+    const std::size_t keep = keep_ > 0 ? keep_ : loaded.config.checkpoint.keep;
+    const auto pruned = prune_checkpoints(loaded, keep);
+    if (!pruned) return complain(terminal, pruned.error());
+    const auto& [files, complaints] = pruned.value();
+    const auto paths = [](const std::vector<CheckpointEntry>& entries) {
+      auto all = Json::array();
+      for (const auto& entry : entries) all.push_back(entry.path);
+      return all;
+    };
+    if (json_) {
+      terminal.out << Json{{"kept", paths(files.kept)}, {"removed", paths(files.removed)}}.dump() << '\n';
+    } else {
+      for (const auto& entry : files.removed) terminal.out << fmt::format("removed  {}\n", entry.path);
+      for (const auto& entry : files.kept) terminal.out << fmt::format("kept     {}\n", entry.path);
+    }
+    for (const auto& complaint : complaints) terminal.err << "error: left as it is: " << complaint << '\n';
+    return complaints.empty() ? ExitCode::ok : ExitCode::failure;
+  }
+
+  ExitCode write_model(const LoadedConfig& loaded, Terminal& terminal) const {
+    const auto exported = export_state_file(loaded, from_, out_);
+    if (!exported) return complain(terminal, exported.error());
+    const auto& f = exported.value();
+    if (json_)
+      terminal.out << Json{{"file", out_},
+                           {"lineage", f.stamp.lineage},
+                           {"step", f.stamp.step},
+                           {"digest", f.digest.hex()},
+                           {"rows", f.rows}}
+                          .dump()
+                   << '\n';
+    else
+      terminal.out << fmt::format("{}: the model after step {} (view {}), {} rows, digest {}\n", out_,
+                                  f.stamp.step, f.stamp.lineage, f.rows, f.digest.hex());
+    return ExitCode::ok;
+  }
+
   static const std::string& topic_of(const LoadedConfig& loaded, const PartitionId& id) {
     static const std::string unknown = "?";
     const auto& topics = loaded.config.source.topics;
@@ -132,10 +200,17 @@ class CheckpointCommand final : public Command {
   CLI::App* ls_;
   CLI::App* show_;
   CLI::App* verify_;
+  CLI::App* prune_;
+  CLI::App* export_;
   ConfigFlags ls_flags_;
   ConfigFlags show_flags_;
   ConfigFlags verify_flags_;
+  ConfigFlags prune_flags_;
+  ConfigFlags export_flags_;
   std::vector<std::string> files_;
+  std::string from_;
+  std::string out_;
+  std::size_t keep_ = 0;  ///< 0: the configuration's
   bool json_ = false;
 };
 

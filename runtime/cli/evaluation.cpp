@@ -2,13 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "devices/trainer.h"
 #include "runtime/agreed_state.h"
 #include "runtime/catalog.h"
+#include "runtime/checkpoint_folder.h"
+#include "runtime/data_dir.h"
 #include "runtime/evaluator.h"
 #include "runtime/node.h"
 #include "runtime/node_config.h"
+#include "runtime/safetensors.h"
 #include "runtime/state_file.h"
+#include "runtime/whole_file.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -46,6 +52,25 @@ Result<std::pair<AgreedState, Digest>> read_checked(const Config& config, Bench&
   return std::pair{std::move(state), digest.value()};
 }
 
+/// The folder of checkpoints that a path means: itself, or the one in a device's data directory.
+std::string checkpoint_folder_of(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(checkpoints_in(path), error) ? checkpoints_in(path) : path;
+}
+
+/// A file as it is, or the newest usable one of a folder.
+Result<std::pair<AgreedState, Digest>> read_any(const Config& config, Bench& bench, const std::string& from) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(from, error)) return read_checked(config, bench, from);
+  std::vector<std::string> complaints;
+  auto newest = CheckpointFolder(checkpoint_folder_of(from))
+                    .newest({config.model.name, bench.trainer->layout(), *bench.device}, complaints);
+  if (newest) return std::pair{std::move(newest->state), newest->digest};
+  std::string why;
+  for (const auto& complaint : complaints) why += "; " + complaint;
+  return Error{ErrorCode::io, fmt::format("{}: no checkpoint that can be used{}", from, why)};
+}
+
 }  // namespace
 
 Status check_model(const LoadedConfig& loaded) {
@@ -69,6 +94,36 @@ Result<StateFacts> inspect_state_file(const LoadedConfig& loaded, const std::str
   if (!read) return read.error();
   auto& [state, digest] = read.value();
   return StateFacts{state.stamp, digest, state.rows, std::move(state.partitions)};
+}
+
+Result<StateFacts> export_state_file(const LoadedConfig& loaded, const std::string& from,
+                                     const std::string& out) {
+  auto bench = make_bench(loaded.config);
+  if (!bench) return bench.error();
+  auto read = read_any(loaded.config, bench.value(), from);
+  if (!read) return read.error();
+  auto& [state, digest] = read.value();
+  const auto bytes = encode_safetensors(loaded.config.model.name, state, digest);
+  if (auto written = write_whole_file(out, bytes); !written) return written.error();
+  return StateFacts{state.stamp, digest, state.rows, std::move(state.partitions)};
+}
+
+Result<PruneReport> prune_checkpoints(const LoadedConfig& loaded, std::size_t keep) {
+  const std::string& data_dir = loaded.config.device.data_dir;
+  const std::string folder = checkpoints_in(data_dir);
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    return Error{ErrorCode::io,
+                 folder + " is not there: nothing was saved by a device with this data directory"};
+  DataDir held;
+  if (auto taken = held.take(data_dir); !taken) return taken.error();
+  auto bench = make_bench(loaded.config);
+  if (!bench) return bench.error();
+  PruneReport report;
+  report.files = CheckpointFolder(folder).prune_checked(
+      keep, {loaded.config.model.name, bench.value().trainer->layout(), *bench.value().device},
+      report.complaints);
+  return report;
 }
 
 Result<Evaluation> evaluate_state_file(const LoadedConfig& loaded, const std::string& state_file,

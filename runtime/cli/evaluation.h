@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/digest.h"
 #include "core/result.h"
 #include "runtime/agreed_state.h"
+#include "runtime/checkpoint_folder.h"
 #include "runtime/config/config.h"
 
 namespace rivulet::runtime::cli {
@@ -35,6 +37,21 @@ struct StateFacts {
 };
 /// Errors: as above.
 Result<StateFacts> inspect_state_file(const LoadedConfig& loaded, const std::string& state_file);
+
+/// Writes the model of a checkpoint as a safetensors file, `out` replaced as a whole. `from`: a file, or a
+/// folder (a device's data directory, or its checkpoints): then the newest that can be used. Returns what was
+/// exported. Errors: as above, io and unavailable (cannot be written).
+Result<StateFacts> export_state_file(const LoadedConfig& loaded, const std::string& from,
+                                     const std::string& out);
+
+/// What `rivulet checkpoint prune` did.
+struct PruneReport {
+  CheckpointFolder::Pruned files;
+  std::vector<std::string> complaints;
+};
+/// Deletes the checkpoints of this device but the `keep` newest usable ones. Errors: invalid_config (a device
+/// runs there; the folder cannot be written), io (there is no such folder).
+Result<PruneReport> prune_checkpoints(const LoadedConfig& loaded, std::size_t keep);
 
 /// Measures a final.state on the test split of a data set: forward passes in a process that did not train it.
 /// Errors: as above, io (data).

@@ -321,7 +321,7 @@ RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& optio
         written) {
       result.state_file = path;
     } else {
-      result.exit = exit_code_for(written.error().code);
+      result.exit = ExitCode::failure;
       result.message = written.error().message;
     }
   }

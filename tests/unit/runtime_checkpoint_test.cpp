@@ -1,8 +1,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <system_error>
 
 #include "core/clock.h"
 #include "runtime/checkpointer.h"
@@ -130,16 +133,87 @@ struct NoWake final : Wake {
   void notify() noexcept override {}
 };
 
+/// A disk that fails when told to, with the errno it is told.
+struct FailingDisk final : FileOperations {
+  enum class Call : std::uint8_t { none, write, sync_file, rename, sync_folder };
+  Call fails = Call::none;
+  int with = 0;
+  mutable int syncs = 0;  ///< of the current file: the first is the file's, the second the folder's
+
+  ssize_t write(int fd, std::span<const std::byte> bytes) const override {
+    syncs = 0;
+    if (fails != Call::write) return FileOperations::write(fd, bytes);
+    const auto half = FileOperations::write(fd, bytes.first(bytes.size() / 2));
+    if (bytes.size() > 1) return half;  // the rest is what does not fit
+    errno = with;
+    return -1;
+  }
+  int sync(int fd) const override {
+    const bool of_file = ++syncs == 1;
+    return fail(of_file ? Call::sync_file : Call::sync_folder) ? -1 : FileOperations::sync(fd);
+  }
+  int rename(const std::string& from, const std::string& to) const override {
+    return fail(Call::rename) ? -1 : FileOperations::rename(from, to);
+  }
+
+ private:
+  [[nodiscard]] bool fail(Call call) const {
+    if (fails == call) errno = with;
+    return fails == call;
+  }
+};
+
+struct CountedMetrics final : MetricsSink {
+  struct Count final : Counter {
+    double value = 0;
+    void add(double amount) noexcept override { value += amount; }
+  };
+  std::map<std::string, Count> results;  ///< of checkpoints_total
+  NullMetrics others;
+  Counter& counter(std::string_view name, Labels labels) override {
+    return name == "checkpoints_total" ? results[std::string(labels.begin()->second)]
+                                       : others.counter(name, labels);
+  }
+  Gauge& gauge(std::string_view name, Labels labels) override { return others.gauge(name, labels); }
+  Histogram& histogram(std::string_view name, Labels labels) override {
+    return others.histogram(name, labels);
+  }
+};
+
+struct KeptLog final : Logger {
+  std::vector<std::string> lines;
+  void write(Level level, std::string_view message, const Fields& fields) override {
+    lines.emplace_back(level == Level::error ? "error: " : "");
+    lines.back() += message;
+    for (const auto& [key, value] : fields) lines.back().append(" ").append(key).append("=").append(value);
+  }
+};
+
 struct Writer : Bench {
   explicit Writer(const std::string& path = "") {
     checkpointer = std::make_unique<Checkpointer>(
-        CheckpointFolder(path.empty() ? (folder.path() / "checkpoints").string() : path), 3, model,
+        CheckpointFolder(path.empty() ? (folder.path() / "checkpoints").string() : path, disk), 3, model,
         devices::ModelState::create(layout(), *device).value(),
-        Checkpointer::Parts{clock, *device, metrics, *log, wake, wake});
+        Checkpointer::Parts{clock, *device, metrics, log, wake, wake});
   }
+  /// Offers a state of this step and lets it be written; is it acknowledged?
+  bool save(std::uint64_t step) {
+    CHECK(checkpointer->offer(state_at({1, step}, *device)));
+    static_cast<void>(checkpointer->step());
+    const auto saved = checkpointer->take_saved();
+    if (saved) CHECK(saved->stamp == Stamp{1, step});
+    return saved.has_value();
+  }
+  [[nodiscard]] std::size_t temporaries() const {
+    std::size_t n = 0;
+    for (const auto& file : fs::directory_iterator(folder.path() / "checkpoints"))
+      n += file.path().extension() == ".tmp" ? 1 : 0;
+    return n;
+  }
+  FailingDisk disk;
   VirtualClock clock;
-  NullMetrics metrics;
-  std::unique_ptr<Logger> log = make_null_logger();
+  CountedMetrics metrics;
+  KeptLog log;
   NoWake wake;
   std::unique_ptr<Checkpointer> checkpointer;
 };
@@ -167,19 +241,101 @@ TEST_CASE("Checkpointer: a state that was offered is on the disk before it is sa
   CHECK(newest->digest.hex() == saved->digest);
 }
 
-TEST_CASE(
-    "Checkpointer: a disk that cannot be written is never acknowledged, and given up after two failures") {
+TEST_CASE("Checkpointer: a state that cannot be written is never acknowledged, and the next one is tried") {
+  using Call = FailingDisk::Call;
+  for (const auto& [call, code] :
+       {std::pair{Call::write, ENOSPC}, std::pair{Call::sync_file, EDQUOT}, std::pair{Call::rename, ENOSPC},
+        std::pair{Call::write, EIO}, std::pair{Call::sync_file, EIO}, std::pair{Call::rename, EIO}}) {
+    CAPTURE(static_cast<int>(call));
+    CAPTURE(code);
+    Writer w;
+    CHECK(w.save(1));
+    w.disk.fails = call;
+    w.disk.with = code;
+    CHECK_FALSE(w.save(2));
+    CHECK(w.temporaries() == 0);
+    CHECK(w.stamps() == std::vector<Stamp>{{1, 1}});
+    CHECK(w.newest()->state.stamp == Stamp{1, 1});
+    CHECK(w.metrics.results["failed"].value == 1);
+    REQUIRE(w.log.lines.size() == 1);
+    CHECK(contains(w.log.lines[0], "error: no checkpoint was written"));
+    CHECK(contains(w.log.lines[0], (w.folder.path() / "checkpoints" / "1.2.ckpt").string()));
+    CHECK(contains(w.log.lines[0], std::generic_category().message(code)));
+    w.disk.fails = Call::none;
+    CHECK(w.save(3));
+    CHECK(w.newest()->state.stamp == Stamp{1, 3});
+    CHECK(w.metrics.results["ok"].value == 2);
+  }
+}
+
+TEST_CASE("Checkpointer: a folder that cannot be synced acknowledges nothing") {
+  Writer w;
+  CHECK(w.save(1));
+  w.disk.fails = FailingDisk::Call::sync_folder;
+  w.disk.with = EIO;
+  CHECK_FALSE(w.save(2));
+  CHECK(w.metrics.results["failed"].value == 1);
+  CHECK(w.newest());  // 1 at least; 2 may be there until the power fails
+}
+
+TEST_CASE("Checkpointer: a full disk is tried for ever, a disk that fails twice in a row no more") {
+  Writer w;
+  w.disk.fails = FailingDisk::Call::sync_file;
+  w.disk.with = ENOSPC;
+  for (std::uint64_t step = 1; step <= 5; ++step) CHECK_FALSE(w.save(step));
+  w.disk.with = EIO;
+  CHECK_FALSE(w.save(6));
+  w.disk.with = ENOSPC;  // between two that do not follow each other
+  CHECK_FALSE(w.save(7));
+  w.disk.with = EIO;
+  CHECK_FALSE(w.save(8));
+  w.disk.fails = FailingDisk::Call::none;
+  CHECK(w.save(9));
+  w.disk.fails = FailingDisk::Call::sync_file;
+  CHECK_FALSE(w.save(10));
+  CHECK_FALSE(w.save(11));
+  CHECK(contains(w.log.lines.back(), "no more checkpoints"));
+  w.disk.fails = FailingDisk::Call::none;  // too late: it has lied twice
+  CHECK_FALSE(w.save(12));
+  CHECK(w.metrics.results["failed"].value == 11);
+  CHECK(w.metrics.results["ok"].value == 1);
+  CHECK(w.newest()->state.stamp == Stamp{1, 9});
+}
+
+TEST_CASE("Checkpointer: a folder that cannot be made is said, and is used as soon as it can be") {
   const TempDir folder;
   const auto blocked = folder.write("checkpoints", "a file in the place of the folder").string();
   Writer w(blocked);
-  for (std::uint64_t step = 1; step <= 2; ++step) {
-    CHECK(w.checkpointer->offer(state_at({1, step}, *w.device)));
-    static_cast<void>(w.checkpointer->step());
-    CHECK_FALSE(w.checkpointer->take_saved());
-  }
-  fs::remove(blocked);  // too late: it has lied twice
-  CHECK(w.checkpointer->offer(state_at({1, 3}, *w.device)));
-  static_cast<void>(w.checkpointer->step());
-  CHECK_FALSE(w.checkpointer->take_saved());
-  CHECK_FALSE(fs::exists(blocked));
+  for (std::uint64_t step = 1; step <= 3; ++step) CHECK_FALSE(w.save(step));
+  CHECK(contains(w.log.lines.back(), blocked));
+  fs::remove(blocked);
+  CHECK(w.save(4));
+}
+
+TEST_CASE("Checkpoints: pruning by hand keeps the newest that can be used, and never deletes the only one") {
+  Bench b;
+  const auto prune = [&](std::size_t keep) {
+    const auto shape = layout();
+    b.complaints.clear();
+    return b.files.prune_checked(keep, {model, shape, *b.device}, b.complaints);
+  };
+  for (std::uint64_t step = 1; step <= 6; ++step) b.write({1, step});
+  flip(b.write({1, 7}), 150);
+  flip(b.write({2, 1}), 20);
+  const auto first = prune(2);
+  CHECK(first.kept.size() == 2);
+  CHECK(first.removed.size() == 4);
+  CHECK(b.complaints.size() == 2);  // the damaged ones stay: it is not ours to judge what they are worth
+  CHECK(b.stamps() == std::vector<Stamp>{{1, 7}, {1, 6}, {1, 5}});
+  CHECK(b.newest()->state.stamp == Stamp{1, 6});
+  CHECK(prune(0).kept.size() == 1);
+  CHECK(b.newest()->state.stamp == Stamp{1, 6});
+  CHECK(prune(1).removed.empty());
+
+  const std::string other = "of another model";
+  const auto shape = layout();
+  const auto none = b.files.prune_checked(1, {other, shape, *b.device}, b.complaints);
+  CHECK(none.kept.empty());
+  CHECK(none.removed.empty());
+  CHECK(b.newest()->state.stamp == Stamp{1, 6});
 }

@@ -255,7 +255,7 @@ TEST_CASE("State file: files that cannot be read or written are named, and nothi
 
   const Status nowhere = write_state_file(folder.file("no/such/a.state"), "m", state, {});
   REQUIRE(!nowhere);
-  CHECK(nowhere.error().code == ErrorCode::io);
+  CHECK(nowhere.error().code == ErrorCode::unavailable);
   CHECK(contains(nowhere.error().message, "no/such/a.state"));
   fs::create_directories(folder.file("taken/full"));
   CHECK(!write_state_file(folder.file("taken"), "m", state, {}));  // a folder has this name: the rename fails
