@@ -30,6 +30,19 @@ std::size_t physical_memory() {
   return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGE_SIZE));
 }
 
+/// The parts of the slab, each on its own cache line.
+struct SlabSizes {
+  std::size_t tags;
+  std::size_t features;
+  std::size_t targets;
+  [[nodiscard]] std::size_t all() const noexcept { return tags + features + targets; }
+};
+
+SlabSizes slab_sizes(std::size_t slots, const RowShape& shape) {
+  return {round_up(slots * sizeof(RowTag)), round_up(slots * shape.columns() * sizeof(float)),
+          round_up(slots * shape.targets * sizeof(float))};
+}
+
 struct FreeMemory {
   void operator()(void* p) const noexcept { std::free(p); }
 };
@@ -78,20 +91,23 @@ RowBuffer::State::State(std::size_t row_count, const RowShape& row_shape)
   static_assert(std::is_trivially_copyable_v<RowTag> && std::is_trivially_destructible_v<RowTag>);
   RIVULET_CHECK(row_count > 0 && rows < std::numeric_limits<SlotIndex>::max(),
                 "number of slots out of range");
-  const std::size_t tag_bytes = round_up(rows * sizeof(RowTag));
-  const std::size_t feature_bytes = round_up(rows * columns * sizeof(float));
-  const std::size_t target_bytes = round_up(rows * targets * sizeof(float));
-  slab_bytes = tag_bytes + feature_bytes + target_bytes;
+  const SlabSizes sizes = slab_sizes(rows, shape);
+  slab_bytes = sizes.all();
   if (slab_bytes > physical_memory()) return;
   slab.reset(std::aligned_alloc(cache_line, slab_bytes));
   if (slab == nullptr) return;
   auto* bytes = static_cast<std::byte*>(slab.get());
   tags = reinterpret_cast<RowTag*>(bytes);
-  feature_rows = reinterpret_cast<float*>(bytes + tag_bytes);
-  target_rows = reinterpret_cast<float*>(bytes + tag_bytes + feature_bytes);
+  feature_rows = reinterpret_cast<float*>(bytes + sizes.tags);
+  target_rows = reinterpret_cast<float*>(bytes + sizes.tags + sizes.features);
   // Reserved once, so that publish(), flush() and put_back() never allocate.
   pending.reserve(rows);
   front.reserve(rows);
+}
+
+std::size_t RowBuffer::bytes_for(std::size_t rows, const RowShape& shape) noexcept {
+  // Two rings with an empty place each, and two lists as long as the buffer: numbers of slots.
+  return sizeof(State) + slab_sizes(rows + 1, shape).all() + 4 * (rows + 2) * sizeof(SlotIndex);
 }
 
 Result<std::unique_ptr<RowBuffer>> RowBuffer::create(std::size_t rows, const RowShape& shape) {

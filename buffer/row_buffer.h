@@ -20,6 +20,8 @@ using SlotIndex = std::uint32_t;
 /// on both sides. Memory: rows * (columns + targets) * 4 bytes + tags.
 class RowBuffer {
  public:
+  /// What a buffer of this size allocates, slab and rings. Pure.
+  static std::size_t bytes_for(std::size_t rows, const RowShape& shape) noexcept;
   /// Errors: unavailable (memory; says how much).
   static Result<std::unique_ptr<RowBuffer>> create(std::size_t rows, const RowShape& shape);
   /// For buffers that are known to fit.

@@ -76,6 +76,14 @@ class Trainer {
 ApplyReport sgd_step(ModelState& state, const GradientView& agreed, const SgdConfig& sgd,
                      double learning_rate_factor);
 
+/// How many numbers of ModelConfig::scalar a model takes, so that one that does not fit is never made.
+struct ModelNeeds {
+  double parameters = 0;  ///< at least
+  double per_row = 0;     ///< of a batch while its gradients are computed, at most: what layers keep, their
+                          ///< gradients, what the library copies; a gradient of the
+                          ///< parameters besides
+};
+
 /// One entry of the catalog of models. To add a model, add a file devices/model/<name>.cpp (torch-free) or
 /// devices/model/torch/<name>.cpp that defines `const ModelEntry model_<name>`; the build finds it.
 struct ModelEntry {
@@ -83,6 +91,9 @@ struct ModelEntry {
   std::string_view help;
   /// Errors: invalid_config (names the key), unavailable (built without LibTorch).
   Result<std::unique_ptr<Trainer>> (*make)(const ModelConfig&, Device&);
+  /// What it takes, without making it; of a configuration that make() refuses, any answer does. Null: nothing
+  /// worth counting besides what its layout says.
+  ModelNeeds (*needs)(const ModelConfig&) = nullptr;
 };
 std::span<const ModelEntry* const> builtin_models() noexcept;
 

@@ -30,6 +30,11 @@ Result<std::unique_ptr<HeldOut>> HeldOut::open(const Config& config, const Catal
   out->shape_ = decode.shape();
   const std::size_t columns = out->shape_.columns();
   const std::size_t targets = out->shape_.targets;
+  // Most records are one row; the one more is for looking behind the last.
+  const std::size_t expected = std::min(rows_max, dataset.value()->size()) + 1;
+  out->features_.reserve(expected * columns);
+  out->targets_.reserve(expected * targets);
+  out->tags_.reserve(expected);
   for (std::size_t i = 0; i < dataset.value()->size() && out->rows() < rows_max; ++i) {
     decode.begin(
         {.partition = {}, .offset = static_cast<std::int64_t>(i), .value = dataset.value()->value(i)});

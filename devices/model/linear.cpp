@@ -164,9 +164,13 @@ Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {
   return std::unique_ptr<Trainer>(std::make_unique<LinearTrainer<float>>(config));
 }
 
+ModelNeeds needs(const ModelConfig& config) {
+  return {static_cast<double>(config.outputs) * (static_cast<double>(columns_of(config)) + 1), 2};
+}
+
 }  // namespace
 
 extern const ModelEntry model_linear;
-const ModelEntry model_linear{"linear", "one weight per input and output; needs no LibTorch", make};
+const ModelEntry model_linear{"linear", "one weight per input and output; needs no LibTorch", make, needs};
 
 }  // namespace rivulet::devices

@@ -14,6 +14,7 @@
 
 #include "core/clock.h"
 #include "runtime/cli/text.h"
+#include "runtime/memory_plan.h"
 #include "stream/open.h"
 #include "sync/collective/gloo_transport.h"
 
@@ -128,6 +129,15 @@ Check port_check(const std::string& listen) {
   if (trouble.empty()) return {"http port", CheckLevel::ok, listen + " is free", ""};
   return {"http port", CheckLevel::fail, fmt::format("{}: {}", listen, trouble),
           "choose another with --http, for example --http 127.0.0.1:9465"};
+}
+
+Check memory_check(const Config& config) {
+  const auto plan = plan_memory(config, builtin_catalog());
+  if (!plan) return {"device.memory", CheckLevel::fail, plan.error().message, "see rivulet validate"};
+  if (const auto fits = plan.value().check(); !fits)
+    return {"device.memory", CheckLevel::fail, fits.error().message,
+            "rivulet validate says which file and key"};
+  return {"device.memory", CheckLevel::ok, "needs " + plan.value().text(), ""};
 }
 
 std::vector<Check> peer_checks(const Config& config) {

@@ -32,6 +32,8 @@ std::vector<Check> machine_checks();
 Check data_dir_check(const std::string& dir);
 /// The address can be listened on now. "off" is fine.
 Check port_check(const std::string& listen);
+/// device.memory and the sum of what this configuration needs. Makes the model, if it may fit.
+Check memory_check(const Config& config);
 /// The broker answers, topics and the claimed partitions exist. Waits for the broker, at most a few seconds.
 std::vector<Check> broker_checks(const Config& config);
 /// Can peers be met at sync.bind? Nothing for a group of one.

@@ -38,9 +38,10 @@ class ValidateCommand final : public Command {
     add_property_problems(loaded);
     add_learner_problem(loaded);
     std::vector<Check> checks;
+    add_memory(loaded, checks);
     const bool right = count_errors(loaded.problems) == 0;
     if (right && environment_) {
-      checks = broker_checks(loaded.config);
+      for (auto& check : broker_checks(loaded.config)) checks.push_back(std::move(check));
       for (auto& check : peer_checks(loaded.config)) checks.push_back(std::move(check));
       checks.push_back(data_dir_check(loaded.config.device.data_dir));
       checks.push_back(port_check(loaded.config.http.listen));
@@ -58,6 +59,17 @@ class ValidateCommand final : public Command {
     if (count_errors(loaded.problems) > 0) return;
     if (auto fits = try_learner(loaded.config, builtin_catalog()); !fits)
       loaded.problems.push_back({.message = fits.error().message});
+  }
+
+  /// The sum when it fits, the table of it when it does not.
+  static void add_memory(LoadedConfig& loaded, std::vector<Check>& checks) {
+    if (count_errors(loaded.problems) > 0) return;
+    Check memory = memory_check(loaded.config);
+    if (memory.level == CheckLevel::ok) {
+      checks.push_back(std::move(memory));
+      return;
+    }
+    loaded.problems.push_back({.message = memory.value});
   }
 
   void print(Terminal& terminal, const LoadedConfig& loaded, const std::vector<Check>& checks,

@@ -26,6 +26,7 @@ struct Config {
     std::string data_dir = "/var/lib/rivulet";
     std::string type = "auto";
     int threads = 1;
+    std::uint64_t memory = std::uint64_t{1} << 30U;  ///< bytes; see memory_plan.h
   } device;
   struct Source {
     std::string type = "kafka";         ///< kafka | file | synthetic

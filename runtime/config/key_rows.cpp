@@ -74,7 +74,10 @@ std::vector<KeyRow> job_and_device() {
       {spec("device.threads", kind::integer, "1", "threads of one computation"),
        {1, 1024},
        [](Config& c, const Value& v) { c.device.threads = whole<int>(v); }},
-      {spec("device.memory", kind::size, "\"1 GiB\"", "hard cap", {.since = "truth"})},
+      {spec("device.memory", kind::size, "\"1 GiB\"",
+            "hard cap of buffers, client queue, payloads and states; the program itself comes on top"),
+       {1, 1e15},
+       [](Config& c, const Value& v) { c.device.memory = whole<std::uint64_t>(v); }},
   };
 }
 

@@ -62,6 +62,13 @@ double pages_to_bytes(double pages) {
 
 }  // namespace
 
+double process_age_seconds() {
+  const double ticks = stat_field(22);
+  double uptime = 0;
+  std::ifstream("/proc/uptime") >> uptime;
+  return ticks < 0 ? 0 : uptime - ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
 std::vector<ProcessMetric> read_process_metrics() {
   std::vector<ProcessMetric> all{
       {"process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", true,

@@ -14,4 +14,8 @@ struct ProcessMetric {
 /// From /proc; what cannot be read is left out.
 std::vector<ProcessMetric> read_process_metrics();
 
+/// Since the program was started, so that "exec to first step" includes loading its libraries; 0 where it
+/// cannot be read.
+double process_age_seconds();
+
 }  // namespace rivulet::runtime

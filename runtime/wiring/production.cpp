@@ -3,13 +3,14 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <fstream>
 
 #include "core/rng.h"
 #include "rivulet_version.h"
 #include "runtime/data_dir.h"
 #include "runtime/evaluator.h"
 #include "runtime/http/http_server.h"
+#include "runtime/memory_plan.h"
+#include "runtime/metrics/process_metrics.h"
 #include "runtime/metrics/prometheus_sink.h"
 #include "runtime/new_run.h"
 #include "runtime/node.h"
@@ -31,22 +32,6 @@ constexpr std::uint64_t decision_log_bytes = 32ULL << 20;
 constexpr Duration open_deadline = std::chrono::seconds(10);
 constexpr double synthetic_rate = 1000;  // rows/s unless source.rate says another
 
-/// Seconds this process has been alive, so that "exec to first step" includes loading its libraries.
-double process_age_seconds() {
-  std::ifstream stat("/proc/self/stat");
-  std::string text;
-  std::getline(stat, text);
-  const auto after_name = text.rfind(')');
-  double uptime = 0;
-  std::ifstream("/proc/uptime") >> uptime;
-  if (after_name == std::string::npos) return 0;
-  std::size_t at = after_name;
-  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = text.find(' ', at + 1);
-  if (at == std::string::npos) return 0;
-  const double ticks = std::strtod(text.c_str() + at, nullptr);
-  return uptime - ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
 std::uint64_t fresh_nonce(const std::string& id) {
   return derive_seed(static_cast<std::uint64_t>(unix_time_ms()), id, static_cast<std::uint64_t>(getpid()));
 }
@@ -57,14 +42,20 @@ bool has_brokers(const Config& config) {
   return false;
 }
 
-Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, bool dry_run,
+/// Of a property that is there twice the client takes the last.
+stream::Properties before_the_users(stream::Properties ours, const Config& config) {
+  ours.insert(ours.end(), config.source.kafka_properties.begin(), config.source.kafka_properties.end());
+  return ours;
+}
+
+Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, bool dry_run, const MemoryPlan& memory,
                                                           const Clock& clock, MetricsSink& metrics) {
   auto start = start_offset(config);
   if (!start) return start.error();
   const auto partitions = claimed_partitions(config);
   if (config.source.type == "kafka") {
     stream::KafkaSourceConfig kafka;
-    kafka.properties = config.source.kafka_properties;
+    kafka.properties = before_the_users(memory.client_properties(), config);
     kafka.group_id = "rivulet." + config.job.name;
     kafka.client_id = "rivulet-" + config.device.id;
     kafka.partitions = partitions;
@@ -101,7 +92,7 @@ bool log_is_own(const Config& config, bool dry_run) {
   return dry_run || (config.job.devices == 1 && config.source.type != "kafka");
 }
 
-Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, bool dry_run,
+Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, const MemoryPlan& plan, bool dry_run,
                                              sync::membership::MemoryLog& memory) {
   if (log_is_own(config, dry_run)) return memory.open();
   if (!has_brokers(config))
@@ -110,7 +101,7 @@ Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, bool dry_run,
         "job.devices = " + std::to_string(config.job.devices) +
             " needs source.kafka.properties.bootstrap.servers: the group meets in the topic rivulet." +
             config.job.name + ".control there"};
-  return stream::open_kafka_log({.properties = config.source.kafka_properties,
+  return stream::open_kafka_log({.properties = before_the_users(plan.log_properties(), config),
                                  .topic = "rivulet." + config.job.name + ".control",
                                  .client_id = "rivulet-" + config.device.id + "-control",
                                  .create = true,
@@ -134,6 +125,7 @@ struct Process {
   RealClock clock;
   std::unique_ptr<PrometheusSink> metrics = make_prometheus_sink();
   std::unique_ptr<Logger> log;
+  MemoryPlan memory;
   sync::membership::MemoryLog memory_log;
   sync::MemoryNetwork alone;
   std::atomic<std::int64_t> comm_beat_ns{0};
@@ -157,6 +149,17 @@ Status start_over(const Config& config, Logger& log) {
   return aside ? ok() : aside.error();
 }
 
+/// Before anything large is allocated.
+Status plan_within_cap(Process& p, const Config& config, const Catalog& catalog) {
+  auto memory = plan_memory(config, catalog);
+  if (!memory) return memory.error();
+  p.memory = std::move(memory).value();
+  if (auto fits = p.memory.check(); !fits) return fits;
+  p.memory.publish(*p.metrics);
+  p.log->write(Level::info, "memory planned", {{"needs", p.memory.text()}});
+  return ok();
+}
+
 Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog,
              const StopRequest& stop) {
   const Config& config = loaded.config;
@@ -164,11 +167,12 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
   if (!log) return log.error();
   p.log = std::move(log).value();
   if (auto taken = p.data_dir.take(config.device.data_dir); !taken) return taken;
+  if (auto fits = plan_within_cap(p, config, catalog); !fits) return fits;
   if (options.new_run)
     if (auto prepared = start_over(config, *p.log); !prepared) return prepared;
-  auto source = open_source(config, options.dry_run, p.clock, *p.metrics);
+  auto source = open_source(config, options.dry_run, p.memory, p.clock, *p.metrics);
   if (!source) return source.error();
-  auto ordered = open_log(config, options.dry_run, p.memory_log);
+  auto ordered = open_log(config, p.memory, options.dry_run, p.memory_log);
   if (!ordered) return ordered.error();
   auto wires = open_wires(config, p.alone, p.clock, p.comm_beat_ns);
   if (!wires) return wires.error();
@@ -204,7 +208,7 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
 Status add_evaluator(Process& p, const LoadedConfig& loaded, const Catalog& catalog) {
   const Config& config = loaded.config;
   if (config.evaluate.held_out_path.empty()) return ok();
-  auto data = HeldOut::open(config, catalog, config.evaluate.held_out_path, 100'000);
+  auto data = HeldOut::open(config, catalog, config.evaluate.held_out_path, p.memory.held_out_rows);
   if (!data) return data.error();
   p.held_out = std::move(data).value();
   p.evaluate_device = devices::make_host_device();

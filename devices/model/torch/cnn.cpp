@@ -46,9 +46,25 @@ Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {
       config, [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<Cnn>(c); });
 }
 
+/// Planes of the convolutions and of their norms, pooled ones with their indices, and a gradient of each.
+ModelNeeds needs(const ModelConfig& config) {
+  if (config.input.size() != 3) return {};
+  const auto pixels = static_cast<double>(config.input[1] * config.input[2]);
+  const auto outputs = static_cast<double>(config.outputs);
+  const double planes = pixels * (32 + 64.0 / 4 + 128.0 / 16);
+  // In double precision a convolution is a product with all its windows written out.
+  const auto channels = static_cast<double>(config.input[0]);
+  const double windows =
+      config.scalar == Scalar::f64 ? pixels * (9 * channels + 9 * 32.0 / 4 + 9 * 64.0 / 16) : 0;
+  const double full = 128 * pixels / 64;
+  return {96 * full + 97 * outputs,
+          6 * planes + windows + static_cast<double>(columns_of(config)) + 5 * (96 + outputs)};
+}
+
 }  // namespace
 
 extern const ModelEntry model_cnn;
-const ModelEntry model_cnn{"cnn", "three convolutions with batch norm, for images such as 3 x 32 x 32", make};
+const ModelEntry model_cnn{"cnn", "three convolutions with batch norm, for images such as 3 x 32 x 32", make,
+                           needs};
 
 }  // namespace rivulet::devices

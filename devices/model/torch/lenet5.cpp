@@ -37,9 +37,18 @@ Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {
       config, [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<LeNet5>(c); });
 }
 
+/// Planes of the two convolutions, pooled ones with their indices, and a gradient of each.
+ModelNeeds needs(const ModelConfig& config) {
+  const auto outputs = static_cast<double>(config.outputs);
+  constexpr double planes = 6 * 28 * 28 + 16 * 10 * 10;
+  // In double precision a convolution is a product with all its windows written out.
+  const double windows = config.scalar == Scalar::f64 ? 25.0 * 28 * 28 + 150.0 * 10 * 10 + 28 * 28 : 0;
+  return {61'706 + 85 * (outputs - 10), 5 * (planes + 120 + 84 + outputs) + windows};
+}
+
 }  // namespace
 
 extern const ModelEntry model_lenet5;
-const ModelEntry model_lenet5{"lenet5", "LeNet-5 for one-channel images of 28 x 28", make};
+const ModelEntry model_lenet5{"lenet5", "LeNet-5 for one-channel images of 28 x 28", make, needs};
 
 }  // namespace rivulet::devices

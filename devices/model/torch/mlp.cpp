@@ -41,10 +41,25 @@ Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {
       config, [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<Mlp>(c); });
 }
 
+/// A row keeps what each layer gives, before and after its activation, and a gradient of each.
+ModelNeeds needs(const ModelConfig& config) {
+  auto width = static_cast<double>(columns_of(config));
+  ModelNeeds all{0, width};
+  std::vector<std::int64_t> widths = config.hidden;
+  widths.push_back(config.outputs);
+  for (const std::int64_t layer : widths) {
+    const auto next = static_cast<double>(layer);
+    all.parameters += (width + 1) * next;
+    all.per_row += 5 * next;
+    width = next;
+  }
+  return all;
+}
+
 }  // namespace
 
 extern const ModelEntry model_mlp;
 const ModelEntry model_mlp{
-    "mlp", "fully connected layers over rows of any shape: model.mlp = { hidden, activation }", make};
+    "mlp", "fully connected layers over rows of any shape: model.mlp = { hidden, activation }", make, needs};
 
 }  // namespace rivulet::devices
