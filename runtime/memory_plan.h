@@ -31,7 +31,7 @@ struct ClientQueue {
 
 /// device.memory as a sum, made before anything of it is allocated: slab, client queue, batch, payloads of
 /// every peer, states and their copies and images, what the model takes besides. The program and its
-/// libraries (about 140 MB with LibTorch) come on top, as do sockets and decompressed batches of a broker.
+/// libraries (about 170 MB with LibTorch) come on top, as do sockets and decompressed batches of a broker.
 struct MemoryPlan {
   std::vector<MemoryPart> parts;
   double cap = 0;  ///< device.memory

@@ -35,7 +35,8 @@ void check_takes(double planned, double at_least, const Make& make) {
   CAPTURE(planned);
   CAPTURE(taken);
   CHECK(taken <= planned);
-  CHECK(taken >= at_least * planned);
+  // Sanitizers have an allocator of their own, which mallinfo2() does not know.
+  if (std::string_view(RIVULET_SANITIZE).empty()) CHECK(taken >= at_least * planned);
 }
 
 Config linear_config(std::int64_t columns, std::uint32_t classes) {
