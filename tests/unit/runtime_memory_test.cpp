@@ -85,7 +85,7 @@ TEST_CASE("Memory: slab, batch, states, images and payloads take what the plan s
     struct Batch {
       std::unique_ptr<devices::Memory> memory;
       std::unique_ptr<buffer::Batch> batch;
-    } all{bench.device->allocate_shared(4 * 1000 * 2001).value(), nullptr};
+    } all{bench.device->allocate_shared(std::size_t{4} * 1000 * 2001).value(), nullptr};
     const auto numbers = all.memory->view(Scalar::f32, std::size_t{1000} * 2001).as<float>();
     all.batch = std::make_unique<buffer::Batch>(numbers.first(std::size_t{1000} * 2000),
                                                 numbers.subspan(std::size_t{1000} * 2000), shape, 1000);
