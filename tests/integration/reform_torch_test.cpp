@@ -66,7 +66,7 @@ TEST_CASE("Re-forming: one survivor has applied the round and another has not, i
     CHECK(contains(group.process(behind).errors(), "state adopted"));
   }
   group.produce_all();
-  group.require_all_trained(60s);
+  group.require_all_trained(20s);
   group.check_exact();
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("Re-forming: a device that is stopped for longer than the deadline lea
   group.check_alive_but(-1);
   CHECK(contains(group.process(1).errors(), "the view is over"));
   group.produce_all();
-  group.require_all_trained(60s);
+  group.require_all_trained(20s);
   group.check_exact();
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("Re-forming: a device whose link was dead for longer than the deadline
   group.require_formed(60s);
   group.check_alive_but(-1);
   group.produce_all();
-  group.require_all_trained(60s);
+  group.require_all_trained(20s);
   group.check_exact();
 }
 
@@ -178,7 +178,7 @@ TEST_CASE(
   CHECK(strangers.connected() > 600);
   group.check_alive_but(-1);
   group.produce_all();
-  group.require_all_trained(60s);
+  group.require_all_trained(20s);
   group.check_exact();
   report_figure("connections of strangers", strangers.connected(), "connections");
 }

@@ -252,16 +252,17 @@ void KillGroup::require_progress(Duration deadline) {
   REQUIRE(came);
 }
 
-void KillGroup::require_all_trained(Duration deadline) {
-  const bool came = wait_until(
-      [&] {
-        for (int i = 0; i < options_.devices; ++i)
-          if (group_rows(i) < rows_in_all()) return false;
-        return true;
-      },
-      deadline);
+void KillGroup::require_all_trained(Duration patience) {
+  const auto least_rows = [&] {
+    std::int64_t rows = rows_in_all();
+    for (int i = 0; i < options_.devices; ++i) rows = std::min(rows, group_rows(i));
+    return rows;
+  };
+  std::int64_t rows = least_rows();
+  const auto more = [&] { return least_rows() > rows; };
+  while (rows < rows_in_all() && wait_until(more, patience)) rows = least_rows();
   INFO(story());
-  REQUIRE(came);
+  REQUIRE(rows == rows_in_all());
 }
 
 bool KillGroup::wait_for(int device, Moment moment, Rng& rng, Duration deadline) {

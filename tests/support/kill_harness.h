@@ -69,7 +69,8 @@ class KillGroup {
   void require_formed(Duration deadline);
   /// Some device has applied a round more than now.
   void require_progress(Duration deadline);
-  void require_all_trained(Duration deadline);
+  /// `patience`: for the next rows, not for all.
+  void require_all_trained(Duration patience);
   /// True as soon as the device is there; for payload, past a part of its bytes that `rng` chooses.
   bool wait_for(int device, Moment moment, Rng& rng, Duration deadline);
 
