@@ -106,6 +106,7 @@ TEST_CASE("Decision log: it is bounded, and the lines before the newest file are
   Rng rng(1);
   for (std::uint64_t round = 0; round < 100; ++round) {
     log.value()->write(1, round, drawn_table(rng, round), {});
+    CHECK(read_file(path).ends_with("}\n"));  // whole, whenever the process is killed
     CHECK(std::filesystem::file_size(path) < 25'000);
   }
   CHECK(std::filesystem::exists(path + ".1"));
