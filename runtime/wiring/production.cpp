@@ -48,8 +48,9 @@ stream::Properties before_the_users(stream::Properties ours, const Config& confi
   return ours;
 }
 
-Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, bool dry_run, const MemoryPlan& memory,
-                                                          const Clock& clock, MetricsSink& metrics) {
+Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, bool dry_run,
+                                                          const MemoryPlan& memory, const Clock& clock,
+                                                          MetricsSink& metrics) {
   auto start = start_offset(config);
   if (!start) return start.error();
   const auto partitions = claimed_partitions(config);
