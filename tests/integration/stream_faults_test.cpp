@@ -197,6 +197,7 @@ TEST_CASE("Real Kafka: a topic made anew while it is read stops, shorter or long
   reader.during(1500ms);  // its trust in the log is over
   make_anew("anew");
   std::vector<TestRecord> records;
+  records.reserve(110);
   for (int i = 0; i < 80; ++i) records.push_back({"new " + std::to_string(i), "", 0});
   for (int i = 0; i < 30; ++i) records.push_back({"new " + std::to_string(i), "", 1});
   must(testing::produce(the_kafka().brokers(), "anew", records));
