@@ -128,7 +128,7 @@ class Site {
     for (auto& process : processes_) process->send_signal(SIGTERM);
     const auto device = devices::make_host_device();
     devices::ModelLayout layout;
-    layout.parameters = members * rows_each;
+    layout.parameters = static_cast<std::size_t>(members) * rows_each;
     std::set<std::string> digests;
     for (int i = 0; i < members; ++i) {
       const auto ended = process(i).wait(30s);
