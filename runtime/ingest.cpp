@@ -88,6 +88,8 @@ int Ingest::read_records() {
   }
   records_ = polled.value();
   at_ = 0;
+  for (const stream::Gap& gap : parts_.source.take_gaps())
+    if (expected_.contains(gap.partition)) pass_holes(gap.partition, gap.to);
   std::uint64_t bytes = 0;
   for (const auto& r : records_) {
     bytes += r.value.size();
@@ -126,13 +128,19 @@ int Ingest::decode_waiting() {
   return done;
 }
 
-/// Offsets between the last record and this one hold nothing: compacted away, or marks of transactions.
+/// Offsets up to `next` hold nothing: compacted away, marks of transactions, or deleted before they were
+/// read.
+void Ingest::pass_holes(const PartitionId& partition, std::int64_t next) {
+  RowCursor& expected = expected_.try_emplace(partition, RowCursor{next, 0}).first->second;
+  const std::int64_t holes = next - expected.offset;
+  if (holes <= 0) return;
+  parts_.ledger.passed({partition, expected, {next, 0}, static_cast<std::uint64_t>(holes), fate_hole});
+  expected = {next, 0};
+}
+
 void Ingest::open_record(const Record& record) {
-  RowCursor& expected = expected_[record.partition];
-  if (const auto holes = record.offset - expected.offset; holes > 0)
-    parts_.ledger.passed(
-        {record.partition, expected, {record.offset, 0}, static_cast<std::uint64_t>(holes), fate_hole});
-  expected = {record.offset + 1, 0};
+  pass_holes(record.partition, record.offset);
+  expected_[record.partition] = {record.offset + 1, 0};
   parts_.decoder.begin(record);
   opened_ = true;
   newest_amendable_ = false;

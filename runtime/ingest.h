@@ -62,6 +62,7 @@ class Ingest final : public Agent {
  private:
   bool rewind();  ///< false: the source could not be sent there yet
   bool is_passed(const RowPosition& row) const;
+  void pass_holes(const PartitionId& partition, std::int64_t next);
   void open_record(const Record& record);
   void write_drop(const RowCursor& to);
   int read_records();

@@ -20,6 +20,7 @@
 #include "runtime/state_file.h"
 #include "runtime/status_json.h"
 #include "runtime/watchdog.h"
+#include "runtime/wiring/outside.h"
 #include "runtime/wiring/production.h"
 #include "stream/open.h"
 #include "sync/collective/gloo_transport.h"
@@ -29,95 +30,9 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr std::uint64_t decision_log_bytes = 32ULL << 20;
-constexpr Duration open_deadline = std::chrono::seconds(10);
-constexpr double synthetic_rate = 1000;  // rows/s unless source.rate says another
 
 std::uint64_t fresh_nonce(const std::string& id) {
   return derive_seed(static_cast<std::uint64_t>(unix_time_ms()), id, static_cast<std::uint64_t>(getpid()));
-}
-
-bool has_brokers(const Config& config) {
-  for (const auto& [key, value] : config.source.kafka_properties)
-    if (key == "bootstrap.servers" || key == "metadata.broker.list") return !value.empty();
-  return false;
-}
-
-/// Of a property that is there twice the client takes the last.
-stream::Properties before_the_users(stream::Properties ours, const Config& config) {
-  ours.insert(ours.end(), config.source.kafka_properties.begin(), config.source.kafka_properties.end());
-  return ours;
-}
-
-Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, bool dry_run,
-                                                          const MemoryPlan& memory, const Clock& clock,
-                                                          MetricsSink& metrics) {
-  auto start = start_offset(config);
-  if (!start) return start.error();
-  const auto partitions = claimed_partitions(config);
-  if (config.source.type == "kafka") {
-    stream::KafkaSourceConfig kafka;
-    kafka.properties = before_the_users(memory.client_properties(), config);
-    kafka.group_id = "rivulet." + config.job.name;
-    kafka.client_id = "rivulet-" + config.device.id;
-    kafka.partitions = partitions;
-    kafka.start = start.value();
-    kafka.open_deadline = open_deadline;
-    kafka.count_gaps = config.source.on_gap == "count";
-    if (!dry_run) kafka.anchor_file = config.device.data_dir + "/anchors";
-    return stream::open_kafka_source(kafka, clock, metrics);
-  }
-  if (config.source.type == "file") {
-    return stream::open_file_source({.path = config.source.path,
-                                     .format = config.decode.format,
-                                     .partitions = ids_of(partitions),
-                                     .rows_per_second = config.source.rate,
-                                     .repeat = config.source.repeat,
-                                     .seed = config.job.seed},
-                                    clock);
-  }
-  const double rate = config.source.rate;
-  stream::SyntheticSourceConfig synthetic;
-  synthetic.partitions = ids_of(partitions);
-  synthetic.columns = 1;
-  for (const auto d : config.decode.shape) synthetic.columns *= static_cast<std::size_t>(d);
-  synthetic.classes = config.train.loss == "cross_entropy" ? config.model.classes : 0;
-  synthetic.seed = config.job.seed;
-  synthetic.rows_per_second = [rate](TimePoint) { return rate > 0 ? rate : synthetic_rate; };
-  return stream::open_synthetic_source(synthetic, clock);
-}
-
-/// A dry run joins nothing, and one device whose rows come from no broker has nobody to meet: their log is
-/// their own. One device on Kafka says HELLO there, so that a second one with its id or its partition is
-/// found out.
-bool log_is_own(const Config& config, bool dry_run) {
-  return dry_run || (config.job.devices == 1 && config.source.type != "kafka");
-}
-
-Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, const MemoryPlan& plan, bool dry_run,
-                                             sync::membership::MemoryLog& memory) {
-  if (log_is_own(config, dry_run)) return memory.open();
-  if (!has_brokers(config))
-    return Error{
-        ErrorCode::invalid_config,
-        "job.devices = " + std::to_string(config.job.devices) +
-            " needs source.kafka.properties.bootstrap.servers: the group meets in the topic rivulet." +
-            config.job.name + ".control there"};
-  return stream::open_kafka_log({.properties = before_the_users(plan.log_properties(), config),
-                                 .topic = "rivulet." + config.job.name + ".control",
-                                 .client_id = "rivulet-" + config.device.id + "-control",
-                                 .create = true,
-                                 .open_deadline = open_deadline});
-}
-
-Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock,
-                                 std::atomic<std::int64_t>& comm_beat_ns) {
-  if (config.job.devices == 1) return alone.connect_for(clock);
-  sync::GlooConfig gloo;
-  gloo.transport.progress_deadline = config.sync.deadline;
-  gloo.bind = config.sync.bind;
-  gloo.advertise = config.sync.advertise;
-  gloo.comm_beat_ns = &comm_beat_ns;
-  return sync::make_gloo_connect(gloo, clock);
 }
 
 /// What outlives the node and what the node refers to, in order of construction.

@@ -1,0 +1,98 @@
+#include "runtime/wiring/outside.h"
+
+#include <string>
+
+#include "runtime/node_config.h"
+#include "stream/open.h"
+#include "sync/collective/gloo_transport.h"
+
+namespace rivulet::runtime {
+namespace {
+
+constexpr Duration open_deadline = std::chrono::seconds(10);
+constexpr double synthetic_rate = 1000;  // rows/s unless source.rate says another
+
+bool has_brokers(const Config& config) {
+  for (const auto& [key, value] : config.source.kafka_properties)
+    if (key == "bootstrap.servers" || key == "metadata.broker.list") return !value.empty();
+  return false;
+}
+
+/// Of a property that is there twice the client takes the last.
+stream::Properties before_the_users(stream::Properties ours, const Config& config) {
+  ours.insert(ours.end(), config.source.kafka_properties.begin(), config.source.kafka_properties.end());
+  return ours;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, bool dry_run,
+                                                          const MemoryPlan& memory, const Clock& clock,
+                                                          MetricsSink& metrics) {
+  auto start = start_offset(config);
+  if (!start) return start.error();
+  const auto partitions = claimed_partitions(config);
+  if (config.source.type == "kafka") {
+    stream::KafkaSourceConfig kafka;
+    kafka.properties = before_the_users(memory.client_properties(), config);
+    kafka.group_id = "rivulet." + config.job.name;
+    kafka.client_id = "rivulet-" + config.device.id;
+    kafka.partitions = partitions;
+    kafka.start = start.value();
+    kafka.open_deadline = open_deadline;
+    kafka.count_gaps = config.source.on_gap == "count";
+    if (!dry_run) kafka.anchor_file = config.device.data_dir + "/anchors";
+    return stream::open_kafka_source(kafka, clock, metrics);
+  }
+  if (config.source.type == "file") {
+    return stream::open_file_source({.path = config.source.path,
+                                     .format = config.decode.format,
+                                     .partitions = ids_of(partitions),
+                                     .rows_per_second = config.source.rate,
+                                     .repeat = config.source.repeat,
+                                     .seed = config.job.seed},
+                                    clock);
+  }
+  const double rate = config.source.rate;
+  stream::SyntheticSourceConfig synthetic;
+  synthetic.partitions = ids_of(partitions);
+  synthetic.columns = 1;
+  for (const auto d : config.decode.shape) synthetic.columns *= static_cast<std::size_t>(d);
+  synthetic.classes = config.train.loss == "cross_entropy" ? config.model.classes : 0;
+  synthetic.seed = config.job.seed;
+  synthetic.rows_per_second = [rate](TimePoint) { return rate > 0 ? rate : synthetic_rate; };
+  return stream::open_synthetic_source(synthetic, clock);
+}
+
+bool log_is_own(const Config& config, bool dry_run) {
+  return dry_run || (config.job.devices == 1 && config.source.type != "kafka");
+}
+
+Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, const MemoryPlan& plan, bool dry_run,
+                                             sync::membership::MemoryLog& memory) {
+  if (log_is_own(config, dry_run)) return memory.open();
+  if (!has_brokers(config))
+    return Error{
+        ErrorCode::invalid_config,
+        "job.devices = " + std::to_string(config.job.devices) +
+            " needs source.kafka.properties.bootstrap.servers: the group meets in the topic rivulet." +
+            config.job.name + ".control there"};
+  return stream::open_kafka_log({.properties = before_the_users(plan.log_properties(), config),
+                                 .topic = "rivulet." + config.job.name + ".control",
+                                 .client_id = "rivulet-" + config.device.id + "-control",
+                                 .create = true,
+                                 .open_deadline = open_deadline});
+}
+
+Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock,
+                                 std::atomic<std::int64_t>& comm_beat_ns) {
+  if (config.job.devices == 1) return alone.connect_for(clock);
+  sync::GlooConfig gloo;
+  gloo.transport.progress_deadline = config.sync.deadline;
+  gloo.bind = config.sync.bind;
+  gloo.advertise = config.sync.advertise;
+  gloo.comm_beat_ns = &comm_beat_ns;
+  return sync::make_gloo_connect(gloo, clock);
+}
+
+}  // namespace rivulet::runtime
