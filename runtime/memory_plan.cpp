@@ -34,8 +34,9 @@ constexpr double log_queue = 4 * mib;
 constexpr std::uint64_t log_messages = 10'000;
 constexpr double log_writer = 2 * mib;
 constexpr double block_rounding = 8 * kib;
-constexpr double partition_bytes = 4 * kib;  // of the agreed state, in memory and in an image
-constexpr double image_frame = 64 * kib;     // heads, checksums, names
+constexpr double partition_bytes =
+    12 * kib;                             // of the agreed state, in memory and in an image, with all its runs
+constexpr double image_frame = 64 * kib;  // heads, checksums, names
 constexpr std::size_t held_out_most = 100'000;
 constexpr double evaluation_rows = 256;
 // simdjson: text, its index, its tape and its strings; csv: the fields of a line.

@@ -24,6 +24,17 @@ struct PartitionProgress {
   [[nodiscard]] std::uint64_t all_dropped() const noexcept {
     return std::accumulate(dropped.begin(), dropped.end(), std::uint64_t{0});
   }
+  /// The runs lie between start and next and count what the counters count.
+  [[nodiscard]] bool is_explained() const {
+    DropCounts found{};
+    std::uint64_t found_holes = 0;
+    for (const PassedRun& run : runs) {
+      if (run.from < start || next < run.to || run.to < run.from) return false;
+      if (run.fate != fate_hole && run.fate >= drop_reasons) return false;
+      (run.fate == fate_hole ? found_holes : found.at(run.fate)) += run.rows;
+    }
+    return found == dropped && found_holes == holes;
+  }
   [[nodiscard]] bool adds_up() const noexcept {
     return static_cast<std::uint64_t>(next.offset - start.offset) == trained + all_dropped() - shared + holes;
   }

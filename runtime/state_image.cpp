@@ -234,7 +234,7 @@ Complaint read_partitions(std::span<const std::byte> body, AgreedState& state) {
     const PartitionProgress p = read_progress(r, id);
     if (!r.good()) return "its partitions are cut off";
     if (p.next < p.start || p.start.offset < 0) return "a partition in it ends before it begins";
-    if (!p.adds_up()) return "the books of a partition in it do not add up";
+    if (!p.adds_up() || !p.is_explained()) return "the books of a partition in it do not add up";
     if (!state.partitions.empty() && !(state.partitions.rbegin()->first < id))
       return "its partitions are not in order, or one is in it twice";
     state.partitions.emplace(id, p);

@@ -60,9 +60,12 @@ AgreedState drawn_state(const devices::ModelLayout& layout, devices::Device& dev
   AgreedState state{devices::ModelState::create(layout, device).value(), {3, 349}, 600, {}};
   for (const auto& numbers : {state.model.parameters(), state.model.momentum(), state.model.buffers()})
     for (float& x : numbers.as<float>()) x = static_cast<float>(rng.normal());
-  state.partitions[{0, 0}] = {{7, 0}, {1234, 3}, 1200, 34};
+  state.partitions[{0, 0}] = {{7, 0}, {1234, 3}, 1200, 10, 3, {30, 0, 4}, {}};
+  state.partitions[{0, 0}].runs = {{{0, 0}, {20, 0}, {50, 0}, 30, 0},
+                                   {{0, 0}, {60, 0}, {64, 0}, 4, 2},
+                                   {{0, 0}, {90, 1}, {94, 0}, 3, fate_hole}};
   state.partitions[{0, 7}] = {};
-  state.partitions[{2, 5}] = {{5, 1}, {9'000'000'000, 4'000'000'000}, 9'000'000'000, 1};
+  state.partitions[{2, 5}] = {{5, 1}, {9'000'000'000, 4'000'000'000}, 9'000'000'000, 5, 0, {}, {}};
   return state;
 }
 

@@ -54,9 +54,11 @@ AgreedState example(const devices::ModelLayout& layout, devices::Device& device,
   }
   state.partitions[{0, 0}] = {{7, 0}, {1234, 3}, 1200, 10, 3, {30, 0, 4}, {}};
   state.partitions[{0, 0}].runs = {{{0, 0}, {20, 0}, {50, 0}, 30, 0},
+                                   {{0, 0}, {60, 0}, {64, 0}, 4, 2},
                                    {{0, 0}, {90, 1}, {94, 0}, 3, fate_hole}};
   state.partitions[{0, 7}] = {};
   state.partitions[{2, -1}] = {{5, 1}, {9'000'000'000, 4'000'000'000}, 9'000'000'000, 6, 0, {1}, {}};
+  state.partitions[{2, -1}].runs = {{{2, -1}, {5, 1}, {6, 0}, 1, 0}};
   return state;
 }
 
@@ -193,7 +195,7 @@ TEST_CASE("State file: numbers that lie never crash the reader, whatever the che
   CHECK(refused > 150);  // magic, version, lengths, tags, name, shape, cursors that end before they begin
   const std::size_t part = 64 + 24 + 28 + 1 + 24;  // the first partition
   std::string twice = whole;
-  const std::size_t runs = 2 * 36;
+  const std::size_t runs = 3 * 36;
   std::memcpy(twice.data() + part + 132 + runs, twice.data() + part, 8);
   const auto answer = read(sealed(twice));
   REQUIRE(!answer);
