@@ -182,6 +182,7 @@ class LedgerCommand final : public Command {
 
   static Status ask_broker(const LoadedConfig& loaded, std::vector<Line>& lines) {
     std::vector<stream::TopicPartition> partitions;
+    partitions.reserve(lines.size());
     for (const Line& line : lines) partitions.push_back({line.topic, line.id});
     auto ends = stream::log_ends(loaded.config.source.kafka_properties, partitions, broker_patience);
     if (!ends) return ends.error();

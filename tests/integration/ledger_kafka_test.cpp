@@ -140,6 +140,7 @@ TEST_CASE("Ledger: every offset of a real topic has a fate, after a restart and 
   std::int64_t holes = 0;
   for (int part = 0; part < 2; ++part) {
     std::vector<TestRecord> records;
+    records.reserve(350);
     for (int i = 0; i < 300; ++i) records.push_back(made_up(rng, counts));
     for (int i = 0; i < 50; ++i) records.push_back({"not a row", "", 1});
     REQUIRE(produce(bench.brokers(), "rows", records));
@@ -193,6 +194,7 @@ TEST_CASE(
     "Ledger: a log that does not hold what the books say does not balance, and the partition is named") {
   const Bench bench;
   std::vector<TestRecord> records;
+  records.reserve(40);
   for (int i = 0; i < 40; ++i) records.push_back({good(static_cast<std::size_t>(i)), "", i % 2});
   REQUIRE(produce(bench.brokers(), "rows", records));
   bench.train();
