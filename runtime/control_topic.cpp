@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "runtime/node_config.h"
 #include "stream/open.h"
 
 namespace rivulet::runtime {
@@ -22,11 +21,7 @@ ControlTopic::ControlTopic(std::string job, std::unique_ptr<OrderedLog> log, Pau
 
 Result<ControlTopic> ControlTopic::open(const Config& config, bool create, Pause pause) {
   const auto& properties = config.source.kafka_properties;
-  const bool brokers = std::any_of(properties.begin(), properties.end(), [](const auto& property) {
-    return (property.first == "bootstrap.servers" || property.first == "metadata.broker.list") &&
-           !property.second.empty();
-  });
-  if (!brokers)
+  if (!has_brokers(config))
     return Error{ErrorCode::invalid_config, fmt::format("topic \"{}\": on which brokers? Give --brokers, or "
                                                         "source.kafka.properties.bootstrap.servers",
                                                         name_of(config.job.name))};

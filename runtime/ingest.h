@@ -96,10 +96,10 @@ class Ingest final : public Agent {
   bool newest_amendable_ = false;       ///< its last published row is not flushed yet
   bool any_row_ = false;                ///< something of it is accounted for as a row
   std::optional<PassedRun> open_drop_;  ///< its end is known only with what follows
-  RowCursors expected_;                 ///< where each partition's next record begins, if no offset is a hole
+  buffer::Cursors expected_;            ///< where each partition's next record begins, if no offset is a hole
   std::uint32_t generation_ = 0;
-  RowCursors from_;     ///< rows below these were used by the group already
-  bool sought_ = true;  ///< the source stands where the last rewind asked it to
+  buffer::Cursors from_;  ///< rows below these were used by the group already
+  bool sought_ = true;    ///< the source stands where the last rewind asked it to
   stream::RateEstimate rate_;
   std::optional<TimePoint> full_at_;  ///< the last look found no room
   TimePoint next_commit_{};

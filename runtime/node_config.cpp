@@ -140,6 +140,12 @@ std::vector<PartitionId> ids_of(const std::vector<stream::TopicPartition>& parti
   return ids;
 }
 
+bool has_brokers(const Config& config) {
+  for (const auto& [key, value] : config.source.kafka_properties)
+    if (key == "bootstrap.servers" || key == "metadata.broker.list") return !value.empty();
+  return false;
+}
+
 Result<stream::StartOffset> start_offset(const Config& config) {
   const std::string& text = config.source.start;
   using Kind = stream::StartOffset::Kind;

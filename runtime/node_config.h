@@ -24,6 +24,8 @@ sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded,
 /// The job's partitions of this device, with ids that are equal on all devices (topics sorted by name).
 std::vector<stream::TopicPartition> claimed_partitions(const Config& config);
 std::vector<PartitionId> ids_of(const std::vector<stream::TopicPartition>& partitions);
+/// The configuration names brokers to ask.
+bool has_brokers(const Config& config);
 /// source.start; "checkpoint" means earliest as long as there is no checkpoint. Errors: invalid_config.
 Result<stream::StartOffset> start_offset(const Config& config);
 

@@ -1,15 +1,11 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <mutex>
 
-#include "core/record.h"
+#include "buffer/ledger.h"
 
 namespace rivulet::runtime {
-
-/// Where each partition must be read from anew.
-using RowCursors = std::map<PartitionId, RowCursor>;
 
 /// The train thread asks the ingest thread to read again from other positions: the group has adopted a state
 /// in which this device's rows stand elsewhere. Rows carry the generation they were read in, so that those
@@ -19,13 +15,13 @@ class RewindBoard {
  public:
   /// Train thread: a later request replaces one that was not taken yet. Returns the generation of the rows to
   /// come.
-  std::uint32_t ask(RowCursors positions) {
+  std::uint32_t ask(buffer::Cursors positions) {
     const std::lock_guard lock(mutex_);
     positions_ = std::move(positions);
     return generation_.fetch_add(1, std::memory_order_release) + 1;
   }
   /// Ingest thread: true when there is a request newer than `generation`, which is set to it.
-  bool take(std::uint32_t& generation, RowCursors& positions) {
+  bool take(std::uint32_t& generation, buffer::Cursors& positions) {
     if (generation_.load(std::memory_order_acquire) == generation) return false;
     const std::lock_guard lock(mutex_);
     generation = generation_.load(std::memory_order_relaxed);
@@ -35,7 +31,7 @@ class RewindBoard {
 
  private:
   std::mutex mutex_;
-  RowCursors positions_;
+  buffer::Cursors positions_;
   std::atomic<std::uint32_t> generation_{0};
 };
 

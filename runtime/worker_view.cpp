@@ -145,7 +145,7 @@ void Worker::stand_at_state() {
   stands_.clear();
   for (const auto& [partition, progress] : parts_.state.partitions)
     if (parts_.commits.owns(partition)) stands_[partition] = progress.next;
-  RowCursors from = parts_.ledger.begins();
+  buffer::Cursors from = parts_.ledger.begins();
   for (const auto& [partition, at] : stands_) from[partition] = at;
   struct Held {
     std::optional<RowCursor> kept;  ///< oldest row that stays

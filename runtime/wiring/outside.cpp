@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "runtime/control_topic.h"
 #include "runtime/node_config.h"
 #include "stream/open.h"
 #include "sync/collective/gloo_transport.h"
@@ -11,12 +12,6 @@ namespace {
 
 constexpr Duration open_deadline = std::chrono::seconds(10);
 constexpr double synthetic_rate = 1000;  // rows/s unless source.rate says another
-
-bool has_brokers(const Config& config) {
-  for (const auto& [key, value] : config.source.kafka_properties)
-    if (key == "bootstrap.servers" || key == "metadata.broker.list") return !value.empty();
-  return false;
-}
 
 /// Of a property that is there twice the client takes the last.
 stream::Properties before_the_users(stream::Properties ours, const Config& config) {
@@ -78,7 +73,7 @@ Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, const MemoryP
             " needs source.kafka.properties.bootstrap.servers: the group meets in the topic rivulet." +
             config.job.name + ".control there"};
   return stream::open_kafka_log({.properties = before_the_users(plan.log_properties(), config),
-                                 .topic = "rivulet." + config.job.name + ".control",
+                                 .topic = ControlTopic::name_of(config.job.name),
                                  .client_id = "rivulet-" + config.device.id + "-control",
                                  .create = true,
                                  .open_deadline = open_deadline});
