@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/rng.h"
 #include "tests/support/kafka_client.h"
@@ -133,6 +135,22 @@ bool is_chain(const Json& partition) {
 
 }  // namespace
 
+/// The numbers that kafka-consumer-groups shows of a partition: committed, end of the log, lag.
+std::vector<std::string> group_offsets(const Bench& bench, int partition) {
+  const auto described = bench.kafka->tool("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+                                           {"--describe", "--group", "rivulet.books"});
+  INFO(described.output);
+  std::istringstream lines(described.output);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    const std::vector<std::string> row{std::istream_iterator<std::string>(words), {}};
+    if (row.size() >= 6 && row[1] == "rows" && row[2] == std::to_string(partition))
+      return {row[3], row[4], row[5]};
+  }
+  FAIL("no such row");
+  return {};
+}
+
 TEST_CASE("Ledger: every offset of a real topic has a fate, after a restart and with a log that goes on") {
   const Bench bench;
   Rng rng(7);
@@ -182,6 +200,13 @@ TEST_CASE("Ledger: every offset of a real topic has a fate, after a restart and 
   CHECK(second["next"] == Json::array({100, 0}));
   CHECK(second["waiting"] == 1);
   CHECK(is_chain(second));
+
+  // What Kafka's own tool shows is what the books say.
+  const auto end = watermarks(bench.brokers(), "rows", 0).value().second;
+  CHECK(group_offsets(bench, 0) ==
+        std::vector{std::to_string(end - 2), std::to_string(end), std::string("2")});
+  CHECK(first["next"] == Json::array({end - 2, 0}));
+  CHECK(group_offsets(bench, 1) == std::vector<std::string>{"100", "101", "1"});
 
   const auto shown = bench.call({"ledger", "show", "--offline"});
   INFO(shown.output);

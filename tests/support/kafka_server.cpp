@@ -131,6 +131,13 @@ Status KafkaServer::restart() {
   return Error{ErrorCode::unavailable, answers.error().message + "; it printed: " + log()};
 }
 
+RunOutput KafkaServer::tool(const std::string& main_class, const std::vector<std::string>& arguments) const {
+  ProcessOptions options = java(main_class);
+  options.command.insert(options.command.end(), {"--bootstrap-server", brokers_});
+  options.command.insert(options.command.end(), arguments.begin(), arguments.end());
+  return run(options, start_deadline);
+}
+
 std::string KafkaServer::log() const {
   return process_ == nullptr ? std::string() : process_->output();
 }

@@ -24,6 +24,9 @@ class KafkaServer {
 
   [[nodiscard]] const std::string& brokers() const noexcept { return brokers_; }  ///< HOST:PORT
   [[nodiscard]] std::string log() const;  ///< what the running broker printed
+  /// One of Kafka's own command-line tools, by its Java class; it gets --bootstrap-server too.
+  [[nodiscard]] RunOutput tool(const std::string& main_class,
+                               const std::vector<std::string>& arguments) const;
 
   void kill();       ///< SIGKILL; data stays
   Status stop();     ///< SIGTERM, waits for the end
