@@ -4,10 +4,14 @@
  * as digits to base BASE. Two states are the same when their histories are.
  *
  * Checked: what is committed is part of the history of every view's target and never goes back; equal stamps mean equal
- * histories. scripts: tests/model/check.sh runs it; every rule of the fold has a mutation that must fail.
+ * histories. tests/model/check.sh runs it; every rule of the fold has a mutation that must fail.
  *   NO_FENCE    SAVED counts although its view is over
  *   NO_GUARD    a view may start from less than what is committed
  *   NO_RESTAMP  an adopted state keeps its old lineage
+ *   NO_LINEAGE  SAVED counts although its state was neither applied nor adopted in its view
+ * Simulated, it prints every record and what the fold comes to with it: tests/simulation/sync_model_test.cpp folds the
+ * same records with the product's fold and compares. SIMULATION adds records that come too late or from a session that
+ * is over, and calm times, without which few rounds would ever end. DISKS says how many disks may be lost.
  */
 #ifndef N
 #define N 3
@@ -27,39 +31,64 @@
 #ifndef CRASHES
 #define CRASHES 255 /* 255: no limit */
 #endif
-#define BASE 5
+#ifndef DISKS
+#define DISKS 0
+#endif
+#ifndef BASE
+#define BASE 5 /* more than VIEWS */
+#endif
+#ifndef HISTORY
+#define HISTORY byte /* holds BASE to the power of STEPS */
+#endif
 #define ALL ((1 << N) - 1)
 #define BIT(d) (1 << (d))
 #define NEWER(l1, s1, l2, s2) ((l1) > (l2) || ((l1) == (l2) && (s1) > (s2)))
+#define PLACE(l, s) ((l) * (STEPS + 1) + (s)) /* of a stamp, in the order of stamps */
+#define PLACES ((VIEWS + 1) * (STEPS + 1))
+
+#ifdef SIMULATION
+bool calm = true;
+#define WORTH_SAYING(d) \
+  (!calm || (NEWER(disk_lineage[d], disk_step[d], committed_lineage, committed_step) && \
+             !(saved[PLACE(disk_lineage[d], disk_step[d])] & BIT(d))))
+#else
+#define calm false
+#define WORTH_SAYING(d) true
+#endif
 
 /* what the log says, folded */
-byte view = 1;
+byte view = 0;
 byte members[VIEWS + 1];
-byte ready = 0; /* bit set */
-byte ready_lineage[N]; byte ready_step[N]; byte ready_history[N];
-byte target_step; byte target_history;
+byte ready = 0; /* bit set: READYs that count, said after the last HELLO of anybody */
+byte ready_lineage[N]; byte ready_step[N]; HISTORY ready_history[N];
+byte target_step; HISTORY target_history;
 #ifdef NO_RESTAMP
 byte target_lineage;
+#else
+hidden byte target_lineage; /* nobody goes by it: printed only */
 #endif
-byte committed_lineage = 0; byte committed_step = 0; byte committed_history = 0;
-byte saved = 0; /* bit set, of one stamp: the newest that somebody saved */
-byte saved_lineage = 0; byte saved_step = 0; byte saved_history = 0;
+hidden byte holders;
+byte committed_lineage = 0; byte committed_step = 0; HISTORY committed_history = 0;
+byte saved[PLACES]; /* bit sets: who has saved a state of that stamp in this view */
 
-/* who has offered its gradient: view * (STEPS + 1) + step */
-byte offered[(VIEWS + 1) * (STEPS + 1)];
+/* who has offered its gradient */
+byte offered[PLACES];
 
 /* devices */
 bool up[N]; bool inside[N]; bool given_up[N];
 byte in_view[N];
-byte lineage[N]; byte step[N]; byte history[N];
-byte disk_lineage[N]; byte disk_step[N]; byte disk_history[N];
+byte lineage[N]; byte step[N]; HISTORY history[N];
+byte disk_lineage[N]; byte disk_step[N]; HISTORY disk_history[N];
 #if CRASHES < 255
 byte crashes = 0;
 #endif
+#if DISKS > 0
+byte disks_lost = 0;
+#endif
 
-hidden byte i, count, prefix;
-hidden byte best_lineage, best_step, best_history;
-hidden byte any, holder;
+hidden byte i, count; hidden HISTORY prefix;
+hidden byte best_lineage, best_step; hidden HISTORY best_history;
+hidden byte any, holder, counts;
 
 inline count_bits(set) {
   count = 0; i = 0;
@@ -81,85 +110,140 @@ inline check_extends(h, s) {
 
 #define SAME(a, b) (step[a] == 0 || lineage[a] != lineage[b] || step[a] != step[b] || history[a] == history[b])
 
+/* The fold: one inline for each record. `present`: it is of its device's last session, not of the one before.
+ * Each says in `counts` whether the record changed anything. */
+
+inline conclude() {
+  printf("so %d view %d members %d target %d %d %d holders %d committed %d %d %d ready %d\n", counts, view,
+         members[view], target_lineage, target_step, target_history, holders, committed_lineage, committed_step,
+         committed_history, ready)
+}
+
+/* A new session: what the old one said is void, and nobody's READY counts until it is said again. */
+inline fold_hello(d) {
+  ready = 0; counts = true;
+  for (i : 0 .. (N - 1)) { ready_lineage[i] = 0; ready_step[i] = 0; ready_history[i] = 0 }
+  printf("HELLO %d\n", d); conclude()
+}
+
+inline fold_ready(d, present, v, l, s, h) {
+  counts = (present && (v) == view + 1);
+  if
+  :: counts -> ready = ready | BIT(d); ready_lineage[d] = l; ready_step[d] = s; ready_history[d] = h
+  :: else
+  fi;
+  printf("READY %d %d %d %d %d %d\n", d, present, v, l, s, h); conclude()
+}
+
+inline fold_saved(d, present, v, l, s, h) {
+  counts = (present && NEWER(l, s, committed_lineage, committed_step) && !(saved[PLACE(l, s)] & BIT(d))
+#ifndef NO_FENCE
+            && (v) == view
+#endif
+#if !defined(NO_LINEAGE) && !defined(NO_RESTAMP)
+            && (l) == (v)
+#endif
+  );
+  if
+  :: counts ->
+     saved[PLACE(l, s)] = saved[PLACE(l, s)] | BIT(d);
+     count_bits(saved[PLACE(l, s)]);
+     if
+     :: count >= QUORUM ->
+        check_extends(h, s);
+        committed_lineage = l; committed_step = s; committed_history = h;
+        for (i : 0 .. PLACE(l, s)) { saved[i] = 0 }
+     :: else
+     fi
+  :: else
+  fi;
+  printf("SAVED %d %d %d %d %d %d\n", d, present, v, l, s, h); conclude()
+}
+
+/* the best of the READYs, and who holds it */
+inline find_best() {
+  any = false; i = 0; holder = 0;
+  do
+  :: i < N ->
+     if
+     :: (ready & BIT(i)) && (!any || NEWER(ready_lineage[i], ready_step[i], best_lineage, best_step)) ->
+        best_lineage = ready_lineage[i]; best_step = ready_step[i]; best_history = ready_history[i]; any = true;
+        holder = BIT(i)
+     :: (ready & BIT(i)) && any && ready_lineage[i] == best_lineage && ready_step[i] == best_step ->
+        holder = holder | BIT(i)
+     :: else
+     fi;
+     i++
+  :: else -> break
+  od
+}
+
+inline fold_close(d, present, v) {
+  count_bits(ready);
+  counts = (present && (v) == view + 1 && (ready & BIT(d)) && count >= LEAST);
+  if
+  :: counts ->
+     find_best();
+#ifndef NO_GUARD
+     counts = !NEWER(committed_lineage, committed_step, best_lineage, best_step);
+#endif
+  :: else
+  fi;
+  printf("CLOSE %d %d %d\n", d, present, v);
+  if
+  :: counts ->
+     view++; members[view] = ready; ready = 0;
+     target_lineage = best_lineage; target_step = best_step; target_history = best_history; holders = holder;
+     for (i : 0 .. (N - 1)) { ready_lineage[i] = 0; ready_step[i] = 0; ready_history[i] = 0 }
+     for (i : 0 .. (PLACES - 1)) { saved[i] = 0 }
+  :: else
+  fi;
+  conclude();
+  if
+  :: counts -> check_extends(best_history, best_step)
+  :: else
+  fi;
+  best_lineage = 0; best_step = 0; best_history = 0
+}
+
 proctype Device(byte d) {
 end:
   do
   /* a round: everybody offers, and whoever has all offers applies; some may never get that far */
   :: atomic {
-       up[d] && inside[d] && !given_up[d] && step[d] < STEPS &&
-       !(offered[in_view[d] * (STEPS + 1) + step[d]] & BIT(d)) ->
-       offered[in_view[d] * (STEPS + 1) + step[d]] = offered[in_view[d] * (STEPS + 1) + step[d]] | BIT(d)
+       up[d] && inside[d] && !given_up[d] && step[d] < STEPS && !(offered[PLACE(in_view[d], step[d])] & BIT(d)) ->
+       offered[PLACE(in_view[d], step[d])] = offered[PLACE(in_view[d], step[d])] | BIT(d)
      }
   :: atomic {
        up[d] && inside[d] && !given_up[d] && step[d] < STEPS &&
-       offered[in_view[d] * (STEPS + 1) + step[d]] == members[in_view[d]] ->
+       offered[PLACE(in_view[d], step[d])] == members[in_view[d]] ->
        history[d] = history[d] * BASE + in_view[d]; step[d]++; lineage[d] = in_view[d];
        assert(SAME(0, 1) && SAME(0, 2) && SAME(1, 2))
      }
-  /* a checkpoint, then the record about it */
+  /* a checkpoint, then the record about it: what is on the disk may be older than what the device holds, and the
+   * view may be over */
   :: atomic {
        up[d] && step[d] > 0 && NEWER(lineage[d], step[d], disk_lineage[d], disk_step[d]) ->
        disk_lineage[d] = lineage[d]; disk_step[d] = step[d]; disk_history[d] = history[d]
      }
   :: atomic {
-       up[d] && inside[d] && disk_step[d] > 0 && disk_lineage[d] == lineage[d] && disk_step[d] == step[d] &&
-#ifndef NO_FENCE
-       in_view[d] == view &&
+       up[d] && inside[d] && disk_step[d] > 0 &&
+#ifdef NO_RESTAMP
+       disk_lineage[d] == lineage[d] && disk_step[d] == step[d] &&
 #endif
-       NEWER(disk_lineage[d], disk_step[d], committed_lineage, committed_step) ->
-       if
-       :: saved_lineage == disk_lineage[d] && saved_step == disk_step[d] && saved_history == disk_history[d] ->
-          saved = saved | BIT(d)
-       :: else ->
-          saved_lineage = disk_lineage[d]; saved_step = disk_step[d]; saved_history = disk_history[d]; saved = BIT(d)
-       fi;
-       count_bits(saved);
-       if
-       :: count >= QUORUM ->
-          check_extends(saved_history, saved_step);
-          committed_lineage = saved_lineage; committed_step = saved_step; committed_history = saved_history; saved = 0
-       :: else
-       fi
+       WORTH_SAYING(d) ->
+       fold_saved(d, true, in_view[d], disk_lineage[d], disk_step[d], disk_history[d])
      }
   /* for whatever reason it gives its view up, and says so */
   :: atomic {
-       up[d] && view < VIEWS && !(ready & BIT(d)) ->
-       given_up[d] = true; ready = ready | BIT(d);
-       ready_lineage[d] = lineage[d]; ready_step[d] = step[d]; ready_history[d] = history[d]
+       up[d] && view < VIEWS && !(ready & BIT(d)) && (!calm || given_up[d] || ready != 0) ->
+       given_up[d] = true;
+       fold_ready(d, true, view + 1, lineage[d], step[d], history[d])
      }
   /* anybody who is ready may close the next view; the first record that fits wins */
   :: atomic {
        up[d] && view < VIEWS && (ready & BIT(d)) ->
-       count_bits(ready);
-       if
-       :: count < LEAST -> skip
-       :: else ->
-          any = false; i = 0;
-          do
-          :: i < N ->
-             if
-             :: (ready & BIT(i)) && (!any || NEWER(ready_lineage[i], ready_step[i], best_lineage, best_step)) ->
-                best_lineage = ready_lineage[i]; best_step = ready_step[i]; best_history = ready_history[i]; any = true
-             :: else
-             fi;
-             i++
-          :: else -> break
-          od;
-          if
-#ifndef NO_GUARD
-          :: NEWER(committed_lineage, committed_step, best_lineage, best_step) -> skip
-#endif
-          :: else ->
-             check_extends(best_history, best_step);
-             view++; members[view] = ready; ready = 0; saved = 0; saved_lineage = 0; saved_step = 0; saved_history = 0;
-             target_step = best_step; target_history = best_history;
-#ifdef NO_RESTAMP
-             target_lineage = best_lineage;
-#endif
-             for (i : 0 .. (N - 1)) { ready_lineage[i] = 0; ready_step[i] = 0; ready_history[i] = 0 }
-          fi;
-          best_lineage = 0; best_step = 0; best_history = 0
-       fi
+       fold_close(d, true, view + 1)
      }
   /* it reads that there is a new view: the target comes from a member that lives and has it */
   :: atomic {
@@ -186,28 +270,76 @@ end:
        :: else
        fi
      }
-  /* power is lost; the disk is not */
+  /* power is lost; the disk is not, or is */
 #if CRASHES < 255
-  :: atomic { up[d] && crashes < CRASHES -> crashes++;
+  :: atomic { up[d] && !calm && crashes < CRASHES -> crashes++;
 #else
   :: atomic { up[d] ->
 #endif
        up[d] = false; inside[d] = false; given_up[d] = true; lineage[d] = 0; step[d] = 0; history[d] = 0 }
+#if DISKS > 0
+  :: atomic {
+       !up[d] && disks_lost < DISKS && disk_step[d] > 0 ->
+       disks_lost++; disk_lineage[d] = 0; disk_step[d] = 0; disk_history[d] = 0
+     }
+#endif
   :: atomic {
        !up[d] ->
-       up[d] = true; ready = ready & ~BIT(d); /* a new session: what the old one said is void */
-       lineage[d] = disk_lineage[d]; step[d] = disk_step[d]; history[d] = disk_history[d]
+       up[d] = true; in_view[d] = view; /* whatever was closed so far, was closed with an older session */
+       lineage[d] = disk_lineage[d]; step[d] = disk_step[d]; history[d] = disk_history[d];
+       fold_hello(d)
      }
   od
 }
 
+#ifdef SIMULATION
+proctype Weather() {
+  byte hour;
+end:
+  do
+  :: atomic { hour = (hour + 1) % 60; calm = hour < 30 }
+  od
+}
+
+/* What was on its way when its session or its view ended, and what nobody should have said. None of it counts. */
+proctype Strays() {
+  byte d, s, v;
+end:
+  do
+  :: atomic {
+       select(d : 0 .. (N - 1)); select(s : 1 .. STEPS); select(v : 1 .. view);
+       if
+       :: fold_ready(d, false, view + 1, view, s, 0)
+       :: fold_ready(d, true, v, 0, 0, 0)
+       :: fold_ready(d, true, view + 2, 0, 0, 0)
+       :: fold_saved(d, false, view, view, s, 0)
+       :: fold_saved(d, true, view - 1, view - 1, s, 0)
+       :: fold_saved(d, true, view, view - 1, s, 0)
+       :: fold_close(d, false, view + 1)
+       :: fold_close(d, true, view + 2)
+       :: fold_close(d, true, view - 1)
+       fi
+     }
+  od
+}
+#endif
+
 init {
   atomic {
-    byte k = 0;
-    members[1] = ALL;
-    do
-    :: k < N -> in_view[k] = 1; inside[k] = true; up[k] = true; run Device(k); k++
-    :: else -> break
-    od
+    byte k;
+    for (k : 0 .. (N - 1)) { fold_hello(k) }
+    for (k : 0 .. (N - 1)) { fold_ready(k, true, 1, 0, 0, 0) }
+    fold_close(0, true, 1);
+    for (k : 0 .. (N - 1)) {
+      in_view[k] = 1; inside[k] = true; up[k] = true;
+#ifndef NO_RESTAMP
+      lineage[k] = 1;
+#endif
+      run Device(k)
+    }
+#ifdef SIMULATION
+    run Strays();
+    run Weather()
+#endif
   }
 }
