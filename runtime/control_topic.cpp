@@ -40,15 +40,18 @@ Result<ControlTopic> ControlTopic::open(const Config& config, bool create, Pause
 
 Status ControlTopic::read_all(Duration deadline) {
   const RealClock clock;
-  const TimePoint end = clock.now() + deadline;
+  TimePoint heard = clock.now();
   while (!log_->caught_up()) {
     const auto read = next();
     if (!read) return read.error();
-    if (read.value()) continue;
-    if (clock.now() >= end)
+    if (read.value()) {
+      heard = clock.now();
+      continue;
+    }
+    if (clock.now() - heard >= deadline)
       return Error{ErrorCode::unavailable,
-                   fmt::format("topic \"{}\" could not be read to its end within {} s", name_of(job_),
-                               to_seconds(deadline))};
+                   fmt::format("topic \"{}\" could not be read to its end: nothing came for {} s",
+                               name_of(job_), to_seconds(deadline))};
     pause_();
   }
   if (reader_.understands()) return ok();

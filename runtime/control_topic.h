@@ -25,8 +25,8 @@ class ControlTopic {
   /// For tests: over any log.
   ControlTopic(std::string job, std::unique_ptr<OrderedLog> log, Pause pause);
 
-  /// Everything that was in it when it was opened. Errors: unavailable (also: not within `deadline`; its
-  /// beginning is gone).
+  /// Everything that was in it when it was opened, however long that is. Errors: unavailable (also: nothing
+  /// came for `deadline`; its beginning is gone).
   Status read_all(Duration deadline);
   /// Reads and folds the next record; false when there is none now. A broker that went away may come back:
   /// false. Errors: unavailable.

@@ -9,23 +9,28 @@ namespace rivulet::sync::membership {
 std::optional<ControlRecord> LogReader::take(const LogEntry& entry) {
   if (first_offset_ < 0) first_offset_ = entry.offset;
   if (understands()) return apply(fold_, entry, job_);
-  auto record = decode(entry.bytes, job_);
+  Ignored reason{};
+  auto record = decode(entry.bytes, job_, &reason);
   const auto* snap = record ? std::get_if<Snap>(&record.value()) : nullptr;
-  if (snap != nullptr) begin_at(*snap, entry.offset);
+  const auto refused = snap != nullptr ? begin_at(*snap, entry.offset) : std::nullopt;
+  if (!record) fold_.ignored.add(reason);
+  if (refused) fold_.ignored.add(*refused);
   fold_.next_offset = entry.offset + 1;
   return record ? std::optional(std::move(record).value()) : std::nullopt;
 }
 
 /// It must stand for exactly what came before it: a record in between would be missing for ever.
-void LogReader::begin_at(const Snap& snap, std::int64_t offset) {
-  if (snap.covers != offset && snap.covers != fold_.next_offset) return;
+std::optional<Ignored> LogReader::begin_at(const Snap& snap, std::int64_t offset) {
+  if (snap.covers != offset && snap.covers != fold_.next_offset) return Ignored::refused;
   auto fold = fold_of(snap);
-  if (!fold || fold->next_offset != snap.covers) return;
+  if (!fold || fold->next_offset != snap.covers) return Ignored::impossible;
   const auto writer = fold->devices.find(snap.device);
-  if (writer == fold->devices.end() || writer->second.session != snap.session) return;
+  if (writer == fold->devices.end() || writer->second.session != snap.session) return Ignored::stale_session;
+  fold->ignored = fold_.ignored;
   fold_ = std::move(*fold);
   fold_.snapped_at = offset;
   based_ = true;
+  return std::nullopt;
 }
 
 }  // namespace rivulet::sync::membership

@@ -9,7 +9,7 @@
 namespace rivulet::sync::membership {
 
 /// Folds a job's control log from wherever it begins: from its first record, or, where the log has lost that,
-/// from the first SNAP in it. Owner: one thread.
+/// from the first SNAP in it that can be; those that cannot are counted as ignored. Owner: one thread.
 class LogReader {
  public:
   explicit LogReader(std::string job) : job_(std::move(job)) {}
@@ -22,7 +22,8 @@ class LogReader {
   [[nodiscard]] std::int64_t first_offset() const noexcept { return first_offset_; }
 
  private:
-  void begin_at(const Snap& snap, std::int64_t offset);
+  /// Why not, or nothing: the fold is what the SNAP says.
+  std::optional<Ignored> begin_at(const Snap& snap, std::int64_t offset);
 
   const std::string job_;
   Fold fold_;

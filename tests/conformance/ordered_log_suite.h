@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "tests/support/text.h"
 
 /// What every OrderedLog promises, in memory or in Kafka.
 namespace rivulet::testing {
@@ -19,11 +20,6 @@ struct LogWorld {
   /// Called between empty polls; false when it is time to give up.
   std::function<bool()> wait;
 };
-
-inline std::vector<std::byte> log_bytes(const std::string& text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
 
 /// Reads until `count` records came, checking order and bounds on the way.
 inline std::vector<std::string> read_log(LogWorld& world, OrderedLog& log, std::size_t count,
@@ -50,7 +46,7 @@ inline void log_gives_everyone_one_order(LogWorld& world) {
   std::vector<std::string> written;
   for (int i = 0; i < 120; ++i) {
     written.push_back(std::to_string(i) + std::string(static_cast<std::size_t>(i % 9), 'x'));
-    REQUIRE((i % 40 < 20 ? first : second)->append(log_bytes(written.back())));
+    REQUIRE((i % 40 < 20 ? first : second)->append(bytes_of_text(written.back())));
     if (i % 20 == 19) {  // the other one writes on only after it has seen this
       const auto seen = read_log(world, *world.open(), static_cast<std::size_t>(i + 1));
       REQUIRE(seen == written);
@@ -63,7 +59,7 @@ inline void log_gives_everyone_one_order(LogWorld& world) {
 
 inline void log_says_when_it_caught_up(LogWorld& world) {
   const auto writer = world.open();
-  for (int i = 0; i < 10; ++i) REQUIRE(writer->append(log_bytes(std::to_string(i))));
+  for (int i = 0; i < 10; ++i) REQUIRE(writer->append(bytes_of_text(std::to_string(i))));
   CHECK(read_log(world, *writer, 10).size() == 10);
   const auto late = world.open();
   CHECK_FALSE(late->caught_up());
@@ -92,7 +88,7 @@ inline void log_takes_records_from_any_thread(LogWorld& world) {
   for (int w = 0; w < writers; ++w)
     threads.emplace_back([&, w] {
       for (int i = 0; i < each; ++i)
-        if (!log->append(log_bytes(std::to_string(w) + ":" + std::to_string(i)))) ++refused;
+        if (!log->append(bytes_of_text(std::to_string(w) + ":" + std::to_string(i)))) ++refused;
     });
   const auto seen = read_log(world, *log, writers * each, 16);
   for (auto& thread : threads) thread.join();

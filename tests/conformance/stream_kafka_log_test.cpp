@@ -25,7 +25,7 @@ TEST_CASE("Kafka log: more than one partition is refused") {
   CHECK(error.code == ErrorCode::unavailable);
   CHECK(contains(error.message, "\"rivulet.j.control\" has 3 partitions, exactly one is allowed"));
   CHECK_FALSE(log->caught_up());
-  CHECK_FALSE(log->append(log_bytes("x")));
+  CHECK_FALSE(log->append(bytes_of_text("x")));
 }
 
 TEST_CASE(
@@ -36,7 +36,7 @@ TEST_CASE(
   for (int attempt = 0; attempt < 2; ++attempt) {  // a second time: nothing created it meanwhile
     auto world = kafka_log_world(servers, "rivulet.pump.control");
     const auto log = world.open();
-    REQUIRE(log->append(log_bytes("early")));
+    REQUIRE(log->append(bytes_of_text("early")));
     const Error error = log_error(*log, 12s);
     CAPTURE(error.message);
     CHECK(error.code == ErrorCode::unavailable);
@@ -57,7 +57,7 @@ TEST_CASE(
   REQUIRE_MESSAGE(opened, opened.error().message);
   OrderedLog& log = *opened.value();
   int taken = 0;
-  while (taken < 2000 && log.append(log_bytes("x"))) ++taken;
+  while (taken < 2000 && log.append(bytes_of_text("x"))) ++taken;
   CHECK(taken == 1024);
   const RealClock clock;
   const TimePoint start = clock.now();
@@ -71,10 +71,10 @@ TEST_CASE("Kafka log: a broker that goes away and comes back costs nothing") {
   auto broker = std::move(stream::EmbeddedBroker::start({{"c", 1}})).value();
   auto world = kafka_log_world(broker->bootstrap_servers(), "c");
   const auto log = world.open();
-  REQUIRE(log->append(log_bytes("before")));
+  REQUIRE(log->append(bytes_of_text("before")));
   CHECK(read_log(world, *log, 1) == std::vector<std::string>{"before"});
   broker->set_down(true);
-  REQUIRE(log->append(log_bytes("during")));
+  REQUIRE(log->append(bytes_of_text("during")));
   const Error lost = log_error(*log, 5s);
   CHECK(lost.code == ErrorCode::source_lost);
   CHECK(contains(lost.message, "can be reached"));
@@ -97,7 +97,7 @@ TEST_CASE("Kafka log: a partition that gets its leader late is opened late") {
   broker->set_leaderless("c", 0, true);
   auto world = kafka_log_world(broker->bootstrap_servers(), "c");
   const auto log = world.open();
-  REQUIRE(log->append(log_bytes("early")));
+  REQUIRE(log->append(bytes_of_text("early")));
   CHECK(log_error(*log, 700ms).message.empty());
   broker->set_leaderless("c", 0, false);
   CHECK(read_log(world, *log, 1) == std::vector<std::string>{"early"});

@@ -13,11 +13,6 @@ using namespace rivulet::sync::membership;
 
 namespace {
 
-std::vector<std::byte> bytes_of(const std::string& text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
-
 /// Everything an end has to hand out now, as text, with the promises of every OrderedLog checked on the way.
 std::vector<std::string> drain(OrderedLog& log, std::size_t max_entries, std::int64_t& last_offset) {
   std::vector<std::string> texts;
@@ -52,7 +47,7 @@ TEST_CASE("Log in memory: every end reads every record once, in one order, whate
   std::vector<std::string> written;
   for (int i = 0; i < 100; ++i) {
     written.push_back(std::string(static_cast<std::size_t>(i % 7), 'x') + std::to_string(i));
-    REQUIRE(writer->append(bytes_of(written.back())));
+    REQUIRE(writer->append(testing::bytes_of_text(written.back())));
   }
   const auto late = log.open();
   for (auto* end : {early.get(), late.get(), writer.get()}) {
@@ -67,13 +62,13 @@ TEST_CASE("Log in memory: caught_up means what existed at open has been handed o
   MemoryLog log;
   const auto writer = log.open();
   CHECK(writer->caught_up());
-  REQUIRE(writer->append(bytes_of("1")));
-  REQUIRE(writer->append(bytes_of("2")));
+  REQUIRE(writer->append(testing::bytes_of_text("1")));
+  REQUIRE(writer->append(testing::bytes_of_text("2")));
   const auto reader = log.open();
   CHECK_FALSE(reader->caught_up());
   REQUIRE(reader->poll(1));
   CHECK_FALSE(reader->caught_up());
-  REQUIRE(writer->append(bytes_of("3")));
+  REQUIRE(writer->append(testing::bytes_of_text("3")));
   REQUIRE(reader->poll(1));
   CHECK(reader->caught_up());
 }
@@ -82,7 +77,7 @@ TEST_CASE("Log in memory: an end outlives the log's owner") {
   auto log = std::make_unique<MemoryLog>();
   const auto end = log->open();
   log.reset();
-  REQUIRE(end->append(bytes_of("still here")));
+  REQUIRE(end->append(testing::bytes_of_text("still here")));
   CHECK(end->poll(8).value().size() == 1);
 }
 
@@ -100,18 +95,19 @@ TEST_CASE("Log in memory: threads append while others read; all see one order") 
   constexpr int writers = 4;
   constexpr int each = 500;
   std::vector<std::jthread> threads;
+  threads.reserve(writers);
   for (int w = 0; w < writers; ++w) {
     threads.emplace_back([&, w] {
       const auto end = log.open();
       for (int i = 0; i < each; ++i) {
-        if (!end->append(bytes_of(std::to_string(w) + ":" + std::to_string(i)))) std::abort();
+        if (!end->append(testing::bytes_of_text(std::to_string(w) + ":" + std::to_string(i)))) std::abort();
       }
     });
   }
   const auto reader = log.open();
   std::vector<std::string> seen;
   std::int64_t last = -1;
-  while (seen.size() < writers * each) {
+  while (seen.size() < std::size_t{writers} * each) {
     for (auto& text : drain(*reader, 32, last)) seen.push_back(std::move(text));
   }
   threads.clear();

@@ -7,7 +7,7 @@
 #include "stream/open.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/kafka_log_world.h"
-#include "tests/support/kafka_server.h"
+#include "tests/support/shared_kafka.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 #include "tests/support/wait.h"
@@ -18,21 +18,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-KafkaServer& the_kafka() {
-  static const auto kafka = [] {
-    auto started = KafkaServer::start();
-    REQUIRE_MESSAGE(started, started.error().message);
-    return std::move(started).value();
-  }();
-  return *kafka;
-}
-
 void must(const Status& status) {
   REQUIRE_MESSAGE(status, status.error().message);
 }
 
 void make(const std::string& topic) {
-  must(create_topic(the_kafka().brokers(), topic, 2));
+  must(create_topic(shared_kafka().brokers(), topic, 2));
 }
 
 /// `count` records "WORD 0", "WORD 1", ... more in each of both partitions.
@@ -40,21 +31,21 @@ void fill(const std::string& topic, const std::string& word, int count) {
   std::vector<TestRecord> records;
   for (int p = 0; p < 2; ++p)
     for (int i = 0; i < count; ++i) records.push_back({word + " " + std::to_string(i), "", p});
-  must(testing::produce(the_kafka().brokers(), topic, records));
+  must(testing::produce(shared_kafka().brokers(), topic, records));
 }
 
 void cut(const std::string& topic, int partition, std::int64_t before) {
-  must(delete_records(the_kafka().brokers(), topic, partition, before));
+  must(delete_records(shared_kafka().brokers(), topic, partition, before));
 }
 
 void make_anew(const std::string& topic) {
-  must(delete_topic(the_kafka().brokers(), topic));
+  must(delete_topic(shared_kafka().brokers(), topic));
   make(topic);
 }
 
 stream::KafkaSourceConfig reader_of(const std::string& topic) {
   stream::KafkaSourceConfig config;
-  config.properties = {{"bootstrap.servers", the_kafka().brokers()}};
+  config.properties = {{"bootstrap.servers", shared_kafka().brokers()}};
   config.group_id = "rivulet.t";
   config.partitions = {{topic, {0, 0}}, {topic, {0, 1}}};
   config.anchor_every = 500ms;
@@ -200,7 +191,7 @@ TEST_CASE("Real Kafka: a topic made anew while it is read stops, shorter or long
   records.reserve(110);
   for (int i = 0; i < 80; ++i) records.push_back({"new " + std::to_string(i), "", 0});
   for (int i = 0; i < 30; ++i) records.push_back({"new " + std::to_string(i), "", 1});
-  must(testing::produce(the_kafka().brokers(), "anew", records));
+  must(testing::produce(shared_kafka().brokers(), "anew", records));
   REQUIRE(reader.until([&] { return !reader.state(0).stopped.empty() && !reader.state(1).stopped.empty(); }));
   CAPTURE(reader.state(0).stopped);
   CAPTURE(reader.state(1).stopped);
@@ -277,7 +268,7 @@ TEST_CASE("Real Kafka: a record that retention or compaction took away is no sig
 
 TEST_CASE("Real Kafka: whatever lies in the control topic, reading goes on behind it") {
   const std::string topic = "rivulet.odd.control";
-  const std::string brokers = the_kafka().brokers();
+  const std::string brokers = shared_kafka().brokers();
   must(create_topic(brokers, topic, 1, {{"max.message.bytes", "8000000"}}));
   const std::string garbage(6'000'000, '\xff');  // more than the client's whole queue may hold
   must(testing::produce(
@@ -305,17 +296,17 @@ TEST_CASE("Real Kafka: whatever lies in the control topic, reading goes on behin
   CHECK(wait_until([&] { return log->poll(3) && log->caught_up(); }, 10s));
   // Records of its own that are large go through, too.
   REQUIRE(log->append(std::vector<std::byte>(900'000)));
-  REQUIRE(log->append(log_bytes("after")));
+  REQUIRE(log->append(bytes_of_text("after")));
   CHECK(read_log(world, *log, 2)[1] == "after");
 }
 
 TEST_CASE("Real Kafka: a control topic that loses what comes next is an error, not a silence") {
   const std::string topic = "rivulet.lost.control";
-  const std::string brokers = the_kafka().brokers();
+  const std::string brokers = shared_kafka().brokers();
   must(create_topic(brokers, topic, 1));
   auto world = kafka_log_world(brokers, topic);
   const auto log = world.open();
-  for (int i = 0; i < 5; ++i) REQUIRE(log->append(log_bytes(std::to_string(i))));
+  for (int i = 0; i < 5; ++i) REQUIRE(log->append(bytes_of_text(std::to_string(i))));
   REQUIRE(read_log(world, *log, 5).size() == 5);
   must(delete_topic(brokers, topic));
   must(create_topic(brokers, topic, 1));

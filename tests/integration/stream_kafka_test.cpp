@@ -49,7 +49,7 @@ void logs_keep_their_promises(KafkaServer& kafka) {
   auto world = kafka_log_world(kafka.brokers(), "rivulet.times.control");
   const auto first = world.open();
   const long long before = unix_time_ms();
-  REQUIRE(first->append(log_bytes("now")));
+  REQUIRE(first->append(bytes_of_text("now")));
   std::int64_t appended = 0;
   wait_until(
       [&] {
@@ -166,11 +166,11 @@ void stopped_broker_holds_nobody(KafkaServer& kafka) {
   failed_commit_is_repeated(kafka, *world, *source);
   auto logs = kafka_log_world(kafka.brokers(), "rivulet.stopped.control");
   auto log = logs.open();
-  REQUIRE(log->append(log_bytes("before")));
+  REQUIRE(log->append(bytes_of_text("before")));
   CHECK(read_log(logs, *log, 1).size() == 1);
   kafka.suspend();
   REQUIRE(source->commit(position));
-  REQUIRE(log->append(log_bytes("after")));
+  REQUIRE(log->append(bytes_of_text("after")));
   const RealClock clock;
   const TimePoint start = clock.now();
   source.reset();

@@ -1,4 +1,7 @@
 #pragma once
+#include <doctest/doctest.h>
+
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,9 +37,10 @@ struct MembershipNode {
   }
 };
 
-/// A group over one log in memory, driven by hand.
+/// A group over one log, in memory unless `open` says otherwise, driven by hand.
 struct MembershipGroup {
   sync::membership::MemoryLog log;
+  std::function<std::unique_ptr<OrderedLog>()> open = [memory = &log] { return memory->open(); };
   TimePoint now{};
   std::uint64_t seed = 1;
   std::map<std::string, MembershipNode> nodes;
@@ -58,18 +62,25 @@ struct MembershipGroup {
   void start(const sync::membership::MembershipConfig& c, const std::string& as = "") {
     MembershipNode node;
     node.config = c;
-    node.log = log.open();
+    node.log = open();
     node.membership = sync::membership::make_membership(c, *node.log);
     nodes[as.empty() ? c.hello.device : as] = std::move(node);
   }
   void start(const std::string& id, std::uint32_t devices, const std::string& tick = "100ms") {
     start(config(id, devices, tick));
   }
+  /// All of them start and are one view.
+  void form(const std::vector<std::string>& ids) {
+    for (const auto& id : ids) start(id, static_cast<std::uint32_t>(ids.size()));
+    run(std::chrono::milliseconds(300));
+    REQUIRE(formed(ids));
+  }
   void kill_all() { nodes.clear(); }
+  void step(TimePoint time) {
+    for (auto& entry : nodes) entry.second.step(time);
+  }
   void run(Duration time) {
-    for (const TimePoint end = now + time; now < end; now += std::chrono::milliseconds(10)) {
-      for (auto& entry : nodes) entry.second.step(now);
-    }
+    for (const TimePoint end = now + time; now < end; now += std::chrono::milliseconds(10)) step(now);
   }
   bool formed(const std::vector<std::string>& ids) {
     for (std::size_t i = 0; i < ids.size(); ++i) {

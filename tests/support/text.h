@@ -1,10 +1,19 @@
 #pragma once
+#include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace rivulet::testing {
 
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+inline std::vector<std::byte> bytes_of_text(std::string_view text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
 }
 
 /// The last line that says something, without its newline; empty if none does.

@@ -65,10 +65,7 @@ TEST_CASE("Membership: more devices than job.devices is an error, in forming and
   CHECK(g.error("a") == "invalid_config: 3 devices want to be in a group of job.devices = 2: a, b, c");
 
   Group running;
-  running.start("a", 2);
-  running.start("b", 2);
-  running.run(300ms);
-  REQUIRE(running.formed({"a", "b"}));
+  running.form({"a", "b"});
   running.start("c", 2);
   running.start("d", 5);
   running.run(4s);

@@ -7,19 +7,16 @@
 #include "core/rng.h"
 #include "sync/membership/snapshot.h"
 #include "tests/support/fold_script.h"
+#include "tests/support/text.h"
 
 using namespace rivulet;
 using namespace rivulet::sync::membership;
 using Script = rivulet::testing::FoldScript;
+using rivulet::testing::bytes_of_text;
 
 namespace {
 
 using Bytes = std::vector<std::byte>;
-
-Bytes hostile_bytes(std::string_view text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
 
 Bytes own(const ControlRecord& record) {
   return encode(record, "mnist").value();
@@ -51,24 +48,24 @@ std::vector<HostileCase> hostile_cases(std::map<std::string, std::int64_t> of, s
   greedy.new_run = true;
   return {
       {"nothing", {}, Ignored::unreadable},
-      {"noise", hostile_bytes("\xff\x00\x01{"), Ignored::unreadable},
-      {"a list", hostile_bytes("[1,2,3]"), Ignored::unreadable},
-      {"deep brackets", hostile_bytes(std::string(60'000, '[')), Ignored::unreadable},
-      {"a record without an end", hostile_bytes(json + R"("stop","nonce":"x","host":"h","pid":1)"),
+      {"noise", bytes_of_text("\xff\x00\x01{"), Ignored::unreadable},
+      {"a list", bytes_of_text("[1,2,3]"), Ignored::unreadable},
+      {"deep brackets", bytes_of_text(std::string(60'000, '[')), Ignored::unreadable},
+      {"a record without an end", bytes_of_text(json + R"("stop","nonce":"x","host":"h","pid":1)"),
        Ignored::unreadable},
-      {"a field too few", hostile_bytes(json + R"("stop","host":"h","pid":1})"), Ignored::unreadable},
-      {"a name that is none", hostile_bytes(json + R"("leave","device":"../a","session":1,"reason":""})"),
+      {"a field too few", bytes_of_text(json + R"("stop","host":"h","pid":1})"), Ignored::unreadable},
+      {"a name that is none", bytes_of_text(json + R"("leave","device":"../a","session":1,"reason":""})"),
        Ignored::unreadable},
       {"a wish that is no yes or no",
-       hostile_bytes(json + R"("hello","device":"x","nonce":"n","host":"h","pid":1,)"
+       bytes_of_text(json + R"("hello","device":"x","nonce":"n","host":"h","pid":1,)"
                             R"("devices":2,"config_hash":"h","config":{},"partitions":[],)"
                             R"("new_run":"please"})"),
        Ignored::unreadable},
       {"more than a record may have", Bytes(record_max_bytes + 1, std::byte{' '}), Ignored::oversized},
       {"a megabyte", Bytes(1 << 20, std::byte{'{'}), Ignored::oversized},
-      {"a record of a later version", hostile_bytes(R"({"version":9,"job":"mnist","type":"stop"})"),
+      {"a record of a later version", bytes_of_text(R"({"version":9,"job":"mnist","type":"stop"})"),
        Ignored::unknown},
-      {"a type that nobody knows", hostile_bytes(json + R"("rollback","device":"a"})"), Ignored::unknown},
+      {"a type that nobody knows", bytes_of_text(json + R"("rollback","device":"a"})"), Ignored::unknown},
       {"a STOP of another job", encode(Stop{"n", "h", 1}, "other").value(), Ignored::foreign},
       {"the HELLO of a again", own(twin), Ignored::replayed},
       {"the HELLO of a's last session again", own(old_hello), Ignored::replayed},

@@ -5,6 +5,7 @@
 
 #include "core/rng.h"
 #include "tests/support/membership_group.h"
+#include "tests/support/wrapped_log.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
@@ -57,21 +58,19 @@ TEST_CASE("Membership: garbage in the log is counted and changes nothing") {
 namespace {
 
 /// Loses records and goes away, as a broker does.
-class LossyLog final : public OrderedLog {
+class LossyLog final : public rivulet::testing::WrappedLog {
  public:
-  LossyLog(OrderedLog& inner, Rng& rng) : inner_(inner), rng_(rng) {}
+  LossyLog(std::unique_ptr<OrderedLog> whole, Rng& rng) : WrappedLog(std::move(whole)), rng_(rng) {}
   Status append(std::span<const std::byte> bytes) override {
     if (rng_.below(3) == 0) return ok();
-    return inner_.append(bytes);
+    return inner->append(bytes);
   }
   Result<std::span<const LogEntry>> poll(std::size_t max_entries) override {
     if (rng_.below(3) == 0) return Error{ErrorCode::source_lost, "broker away"};
-    return inner_.poll(max_entries);
+    return inner->poll(max_entries);
   }
-  [[nodiscard]] bool caught_up() const override { return inner_.caught_up(); }
 
  private:
-  OrderedLog& inner_;
   Rng& rng_;
 };
 
@@ -81,10 +80,8 @@ TEST_CASE("Membership: records that get lost on the way are said again") {
   Rng rng(5);
   MemoryLog log;
   Group g;
-  const auto inner_a = log.open();
-  const auto inner_b = log.open();
-  LossyLog end_a(*inner_a, rng);
-  LossyLog end_b(*inner_b, rng);
+  LossyLog end_a(log.open(), rng);
+  LossyLog end_b(log.open(), rng);
   const auto a = make_membership(g.config("a", 2), end_a);
   const auto b = make_membership(g.config("b", 2), end_b);
   int views = 0;
@@ -112,7 +109,7 @@ TEST_CASE("Membership: random starts, kills and lags, and equal prefixes give eq
     g.seed = seed * 1000;
     std::map<std::uint64_t, std::uint64_t> tokens;  // view -> token
     for (int step = 0; step < 600; ++step) {
-      const std::string id = abcd[rng.below(4)];
+      const std::string& id = abcd[rng.below(4)];
       if (!g.nodes.contains(id) || rng.below(150) == 0) g.start(id, 4);
       if (rng.below(200) == 0) g.nodes.erase(abcd[rng.below(4)]);
       const auto it = g.nodes.find(id);
@@ -152,10 +149,7 @@ TEST_CASE("Membership: random starts, kills and lags, and equal prefixes give eq
 
 TEST_CASE("Membership: the address book may be used by another thread while the log is read") {
   Group g;
-  g.start("a", 2);
-  g.start("b", 2);
-  g.run(200ms);
-  REQUIRE(g.formed({"a", "b"}));
+  g.form({"a", "b"});
   const auto token = g.nodes.at("a").view->token;
   auto& book = *g.nodes.at("a").membership;
   std::atomic<int> seen{0};
@@ -182,9 +176,8 @@ TEST_CASE("Membership: the address book may be used by another thread while the 
 
 TEST_CASE(
     "Membership: a control log whose beginning is gone is refused, and no good copy is given up for it") {
-  struct CutLog final : OrderedLog {
-    explicit CutLog(std::unique_ptr<OrderedLog> whole) : inner(std::move(whole)) {}
-    Status append(std::span<const std::byte> bytes) override { return inner->append(bytes); }
+  struct CutLog final : rivulet::testing::WrappedLog {
+    using WrappedLog::WrappedLog;
     Result<std::span<const LogEntry>> poll(std::size_t max) override {
       auto read = inner->poll(max);
       if (!read) return read;
@@ -192,8 +185,6 @@ TEST_CASE(
       for (auto& entry : moved) entry.offset += 5000;
       return std::span<const LogEntry>(moved);
     }
-    [[nodiscard]] bool caught_up() const override { return inner->caught_up(); }
-    std::unique_ptr<OrderedLog> inner;
     std::vector<LogEntry> moved;
   };
   Group group;

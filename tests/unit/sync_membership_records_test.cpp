@@ -6,16 +6,13 @@
 
 #include "core/rng.h"
 #include "sync/membership/records.h"
+#include "tests/support/text.h"
 
 using namespace rivulet;
 using namespace rivulet::sync::membership;
+using rivulet::testing::bytes_of_text;
 
 namespace {
-
-std::vector<std::byte> bytes_of_text(std::string_view text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return {bytes.begin(), bytes.end()};
-}
 
 std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

@@ -86,9 +86,7 @@ TEST_CASE("Membership: whoever leaves while the group forms is not waited for in
 
 TEST_CASE("Membership: a STOP reaches every session that began before it, and none that begins later") {
   Group g;
-  for (const auto* id : {"a", "b"}) g.start(id, 2);
-  g.run(300ms);
-  REQUIRE(g.formed({"a", "b"}));
+  g.form({"a", "b"});
   CHECK_FALSE(g.nodes.at("a").membership->stop_asked());
   REQUIRE(g.log.open()->append(encode(Stop{"n", "desk", 7}, "mnist").value()));
   g.start("c", 2);  // comes with its HELLO behind the STOP
@@ -105,9 +103,7 @@ TEST_CASE("Membership: a STOP reaches every session that began before it, and no
 
 TEST_CASE("Membership: a group that has lost the state it saved does not start over by itself") {
   Group g;
-  for (const auto* id : {"a", "b"}) g.start(id, 2);
-  g.run(300ms);
-  REQUIRE(g.formed({"a", "b"}));
+  g.form({"a", "b"});
   for (auto& entry : g.nodes) REQUIRE(entry.second.membership->say_saved({1, 40}, "d40", "file"));
   g.run(100ms);
   g.kill_all();
@@ -127,9 +123,7 @@ TEST_CASE("Membership: a group that has lost the state it saved does not start o
 TEST_CASE(
     "Membership: a new run is joined by whoever wants it or is empty; an old state is refused by name") {
   Group g;
-  for (const auto* id : {"a", "b", "c"}) g.start(id, 3);
-  g.run(300ms);
-  REQUIRE(g.formed({"a", "b", "c"}));
+  g.form({"a", "b", "c"});
   REQUIRE(g.log.open()->append(encode(Stop{"n", "desk", 7}, "mnist").value()));
   g.kill_all();
   const auto anew = [&](const std::string& id) {

@@ -5,6 +5,7 @@
 #include "sync/membership/snapshot.h"
 #include "tests/support/fold_script.h"
 #include "tests/support/membership_group.h"
+#include "tests/support/wrapped_log.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
@@ -135,9 +136,7 @@ TEST_CASE("Snap: a log whose beginning is gone is read from the first snapshot i
 TEST_CASE(
     "Snap: the first member says one every thousand records, and a newcomer behind it joins the group") {
   Group group;
-  for (const auto* id : {"a", "b"}) group.start(id, 2);
-  group.run(300ms);
-  REQUIRE(group.formed({"a", "b"}));
+  group.form({"a", "b"});
   const auto noise = group.log.open();
   for (int i = 0; i < snap_every; ++i) REQUIRE(noise->append(std::vector<std::byte>(3)));
   group.run(1s);
@@ -149,10 +148,9 @@ TEST_CASE(
   CHECK(group.log.size() == size);  // one is enough
 
   /// As Kafka hands it out when retention has cut its head.
-  struct Beheaded final : OrderedLog {
-    explicit Beheaded(std::unique_ptr<OrderedLog> whole, std::int64_t first)
-        : inner(std::move(whole)), from(first) {}
-    Status append(std::span<const std::byte> bytes) override { return inner->append(bytes); }
+  struct Beheaded final : rivulet::testing::WrappedLog {
+    Beheaded(std::unique_ptr<OrderedLog> whole, std::int64_t first)
+        : WrappedLog(std::move(whole)), from(first) {}
     Result<std::span<const LogEntry>> poll(std::size_t max) override {
       for (;;) {
         auto read = inner->poll(max);
@@ -163,20 +161,15 @@ TEST_CASE(
         if (!kept.empty()) return std::span<const LogEntry>(kept);
       }
     }
-    [[nodiscard]] bool caught_up() const override { return inner->caught_up(); }
-    std::unique_ptr<OrderedLog> inner;
     const std::int64_t from;
     std::vector<LogEntry> kept;
   };
   group.nodes.erase("b");
-  auto config = group.config("b", 2);
-  auto& node = group.nodes["b"];
-  node.config = config;
-  node.log = std::make_unique<Beheaded>(group.log.open(), 500);
-  node.membership = make_membership(config, *node.log);
+  group.open = [&] { return std::make_unique<Beheaded>(group.log.open(), 500); };
+  group.start("b", 2);
   group.run(2s);
   CHECK(group.error("b") == "none");
   CHECK(group.formed({"a", "b"}));
   CHECK(group.nodes.at("b").view->number == 2);
-  CHECK(node.membership->fold().devices == group.nodes.at("a").membership->fold().devices);
+  CHECK(group.nodes.at("b").membership->fold().devices == group.nodes.at("a").membership->fold().devices);
 }

@@ -62,9 +62,7 @@ TEST_CASE("Membership: the others close when the first member does not, after cl
 
 TEST_CASE("Membership: a member that starts anew breaks the view and the next one forms") {
   Group g;
-  for (const auto& id : abcd) g.start(id, 4);
-  g.run(200ms);
-  REQUIRE(g.formed(abcd));
+  g.form(abcd);
   const auto token = g.nodes.at("a").view->token;
   g.start("c", 4);
   g.nodes.at("c").step(g.now);  // its HELLO alone is enough
@@ -131,9 +129,7 @@ TEST_CASE("Membership: a changed configuration forms although dead sessions of t
 
 TEST_CASE("Membership: fewer devices than before form, whatever the missing one left behind") {
   Group g;
-  for (const auto& id : abcd) g.start(id, 4);
-  g.run(300ms);
-  REQUIRE(g.formed(abcd));
+  g.form(abcd);
   g.kill_all();
   for (const auto* id : {"d", "a", "b"}) g.start(id, 4);  // READY for view 2, then killed
   g.run(300ms);
