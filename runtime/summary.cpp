@@ -32,6 +32,7 @@ Json device_json(const DeviceSummary& d) {
   out["max_rss_bytes"] = d.max_rss_bytes;
   out["first_step_s"] = d.first_step_s;
   out["digest"] = d.digest;
+  if (d.restarts) out["restarts"] = *d.restarts;
   return out;
 }
 
@@ -53,6 +54,7 @@ DeviceSummary device_from(const Json& in) {
   in.at("max_rss_bytes").get_to(d.max_rss_bytes);
   d.first_step_s = number(in.at("first_step_s"));
   in.at("digest").get_to(d.digest);
+  if (in.contains("restarts")) d.restarts = in.at("restarts").get<std::uint64_t>();
   return d;
 }
 

@@ -54,8 +54,8 @@ std::vector<std::string> environment_for_child() {
   ::_exit(127);
 }
 
-int open_for_output(const std::string& path) {
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+int open_for_output(const std::string& path, int how) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0644);
 }
 
 std::vector<std::string> lines_of(const std::string& path) {
@@ -67,16 +67,15 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-}  // namespace
-
-Result<Child> Child::start(Spec spec) {
+/// The new process's pid. `log_how`: what becomes of a log that is there.
+Result<int> launch(const Child::Spec& spec, int log_how) {
   auto arguments = spec.arguments;
   arguments.insert(arguments.begin(), "rivulet");
   auto environment = environment_for_child();
   const auto argument_pointers = pointers_to(arguments);
   const auto environment_pointers = pointers_to(environment);
-  const int out = open_for_output(spec.output_file);
-  const int log = open_for_output(spec.log_file);
+  const int out = open_for_output(spec.output_file, O_TRUNC);
+  const int log = open_for_output(spec.log_file, log_how);
   const int parent = ::getpid();
   const int pid = out < 0 || log < 0 ? -1 : ::fork();
   if (pid == 0) become(parent, out, log, argument_pointers.data(), environment_pointers.data());
@@ -88,11 +87,32 @@ Result<Child> Child::start(Spec spec) {
                  fmt::format("cannot start {}: {}", spec.name, std::generic_category().message(error))};
   }
   ::setpgid(pid, pid);  // the child does it too; whoever is first
-  return Child(std::move(spec), pid);
+  return pid;
+}
+
+}  // namespace
+
+Result<Child> Child::start(Spec spec) {
+  const auto pid = launch(spec, O_TRUNC);
+  if (!pid) return pid.error();
+  return Child(std::move(spec), pid.value());
+}
+
+Status Child::start_again(std::vector<std::string> arguments) {
+  spec_.arguments = std::move(arguments);
+  const auto pid = launch(spec_, O_APPEND);
+  if (!pid) return pid.error();
+  pid_ = pid.value();
+  exit_code_.reset();
+  signal_.reset();
+  return ok();
 }
 
 Child::Child(Child&& other) noexcept
-    : spec_(std::move(other.spec_)), pid_(std::exchange(other.pid_, -1)), exit_code_(other.exit_code_) {}
+    : spec_(std::move(other.spec_)),
+      pid_(std::exchange(other.pid_, -1)),
+      exit_code_(other.exit_code_),
+      signal_(other.signal_) {}
 
 Child::~Child() {
   if (pid_ < 0 || exit_code()) return;
@@ -108,9 +128,14 @@ std::optional<int> Child::exit_code() {
   if (result < 0) {
     exit_code_ = 1;  // somebody else reaped it; nothing is known but that it is gone
   } else {
-    exit_code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) signal_ = WTERMSIG(status);
+    exit_code_ = signal_ ? 128 + *signal_ : WEXITSTATUS(status);
   }
   return exit_code_;
+}
+
+std::optional<int> Child::ended_by_signal() {
+  return exit_code() ? signal_ : std::nullopt;
 }
 
 void Child::signal(int number) noexcept {

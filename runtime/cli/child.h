@@ -22,13 +22,19 @@ class Child {
   };
   /// Errors: io.
   static Result<Child> start(Spec spec);
+  /// The same once more, after it has ended: a new process, its stdout begins anew, its stderr goes on behind
+  /// what is there. Errors: io.
+  Status start_again(std::vector<std::string> arguments);
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
   ~Child();  ///< kills what still runs
 
   [[nodiscard]] const std::string& name() const noexcept { return spec_.name; }
+  [[nodiscard]] int pid() const noexcept { return pid_; }  ///< while it runs, and of the one that ended last
   /// Its exit code once it ended (128 + n if signal n ended it); nullopt while it runs. Never waits.
   [[nodiscard]] std::optional<int> exit_code();
+  /// The signal that ended it; nullopt while it runs, and if it ended by itself.
+  [[nodiscard]] std::optional<int> ended_by_signal();
   void signal(int number) noexcept;
   /// What it wrote last. For reports about its death, and for its result line.
   [[nodiscard]] std::vector<std::string> last_log_lines(std::size_t count) const;
@@ -40,6 +46,7 @@ class Child {
   Spec spec_;
   int pid_ = -1;
   std::optional<int> exit_code_;
+  std::optional<int> signal_;
 };
 
 /// SIGTERM to all, SIGKILL to those that stay after `patience_s`, or once `hurry` says so. Returns when all

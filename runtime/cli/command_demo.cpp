@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "devices/trainer.h"
+#include "runtime/cli/books.h"
 #include "runtime/cli/demo.h"
 #include "runtime/cli/demo_plan.h"
 #include "runtime/cli/evaluation.h"
@@ -22,6 +23,8 @@ constexpr const char* demo_footer = R"(Examples:
   rivulet demo --keep /tmp/demo                   leaves configuration, logs and final states there
   rivulet demo --brokers localhost:9092           on your Kafka; the topics are called rivulet-demo-<pid>
   rivulet demo --json | tail -1                   the summary as one object
+  kill -9 PID                                     meanwhile, elsewhere: of one device or of all; the others stay and
+                                                  wait, it is started again, the group goes on, no row is lost
 
 Half-way the slowest stream becomes four times as fast. Ctrl-C ends everything it started.)";
 
@@ -109,11 +112,15 @@ class DemoCommand final : public Command {
     if (!played && !interrupted) complain(terminal, outcome.played.error());
     if (!summary.devices.empty()) print_summary(summary, show);
     print_measured(show, summary, measured, played);
+    const auto books = played ? check_books(plan, outcome) : Result<std::string>(std::string());
+    if (!books) show << "  error: " << books.error().message << '\n';
+    if (books && played) show << "  " << books.value() << '\n';
     if (played || interrupted) print_next(show);
     if (plan.keep) show << "Configuration, logs and final states are in " << plan.directory.string() << '\n';
     if (json_) terminal.out << to_json(summary) << '\n';
     if (!played) return interrupted ? ExitCode::failure : exit_code_for(outcome.played.error().code);
-    return measured && summary.parameters_equal && outcome.complete ? ExitCode::ok : ExitCode::failure;
+    const bool good = measured && books && summary.parameters_equal && outcome.complete;
+    return good ? ExitCode::ok : ExitCode::failure;
   }
 
   static std::string headline(const DemoOutcome& outcome, bool interrupted) {
@@ -140,6 +147,20 @@ class DemoCommand final : public Command {
       if (digest.value() != first.value().digest) summary.parameters_equal = false;
     }
     return first;
+  }
+
+  /// The books of the group against the logs, as the broker held them in the end.
+  static Result<std::string> check_books(const DemoPlan& plan, const DemoOutcome& outcome) {
+    const auto loaded = configuration_of(plan, plan.brokers);
+    const auto state = inspect_state_file(loaded, state_of(plan, 0));
+    if (!state) return state.error();
+    if (!outcome.log_ends) return outcome.log_ends.error();
+    auto books = books_of(state.value(), loaded.config.source.topics, plan.topic);
+    for (auto& one : books)
+      one.ends = outcome.log_ends.value().at(static_cast<std::size_t>(one.id.partition));
+    auto verdict = verdict_on(books);
+    if (verdict.balanced) return std::move(verdict.text);
+    return Error{ErrorCode::io, "the books do not balance: " + verdict.text};
   }
 
   /// After an early end the devices stopped in different rounds, or left nothing: one state is enough.

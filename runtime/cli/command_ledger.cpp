@@ -7,18 +7,16 @@
 #include <set>
 
 #include "runtime/checkpoint_folder.h"
+#include "runtime/cli/books.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/config_flags.h"
 #include "runtime/cli/evaluation.h"
 #include "runtime/cli/round_rows.h"
-#include "stream/open.h"
 
 namespace rivulet::runtime::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr Duration broker_patience = std::chrono::seconds(10);
 
 constexpr const char* ledger_footer = R"(Examples:
   rivulet ledger show --config device.toml                  what became of every row, partition by partition
@@ -29,27 +27,6 @@ constexpr const char* ledger_footer = R"(Examples:
 The books are those of the newest checkpoint of --data-dir: they hold all partitions of the job. For each,
   next - start = trained + dropped - shared + holes, and the log ends `waiting` offsets behind next
 where shared counts rows behind which their record goes on, and holes are offsets without a row.)";
-
-/// One partition: what the group says of it and what the broker does.
-struct Line {
-  std::string topic;
-  PartitionId id;
-  PartitionProgress books;
-  std::optional<stream::LogEnds> ends;
-
-  [[nodiscard]] std::int64_t waiting() const { return ends ? ends->high - books.next.offset : 0; }
-  /// What is wrong with it; empty if all is accounted for.
-  [[nodiscard]] std::string trouble() const {
-    if (!books.adds_up()) return "the rows do not add up to the offsets";
-    if (ends && ends->high < books.next.offset)
-      return fmt::format("the log ends at {}, before offset {}: was the topic made anew?", ends->high,
-                         books.next.offset);
-    if (ends && ends->low > books.next.offset)
-      return fmt::format("offsets {} to {} are gone from the log and were never read", books.next.offset,
-                         ends->low);
-    return {};
-  }
-};
 
 std::string place(const RowCursor& at) {
   return at.row == 0 ? std::to_string(at.offset) : fmt::format("{}.{}", at.offset, at.row);
@@ -79,7 +56,7 @@ Json cursor_json(const RowCursor& at) {
   return Json::array({at.offset, at.row});
 }
 
-Json line_json(const Line& line) {
+Json line_json(const PartitionBooks& line) {
   const auto& p = line.books;
   Json out{{"topic", line.topic},           {"partition", line.id.partition},
            {"start", cursor_json(p.start)}, {"next", cursor_json(p.next)},
@@ -96,7 +73,7 @@ Json line_json(const Line& line) {
   return out;
 }
 
-std::string line_text(const Line& line) {
+std::string line_text(const PartitionBooks& line) {
   const auto& p = line.books;
   std::string text =
       fmt::format("{}:{}  offsets {} to {}: {} trained, {} dropped{}", line.topic, line.id.partition,
@@ -135,9 +112,10 @@ class LedgerCommand final : public Command {
     if (!loaded) return ExitCode::configuration;
     const auto state = newest(*loaded, terminal);
     if (!state) return ExitCode::failure;
-    auto lines = lines_of(*loaded, *state);
+    auto lines = books_of(*state, loaded->config.source.topics, topic_);
     if (!offline_)
-      if (auto asked = ask_broker(*loaded, lines); !asked) return complain(terminal, asked.error());
+      if (auto asked = ask_broker(loaded->config.source.kafka_properties, lines); !asked)
+        return complain(terminal, asked.error());
     const auto rounds = rows_ ? rounds_in(loaded->config.device.data_dir, state->stamp.step)
                               : Result<std::vector<RoundRows>>(std::vector<RoundRows>{});
     if (!rounds) return complain(terminal, rounds.error());
@@ -145,7 +123,8 @@ class LedgerCommand final : public Command {
       print_json(*state, lines, rounds.value(), terminal);
     else
       print_text(*state, lines, rounds.value(), terminal);
-    const bool balanced = std::ranges::all_of(lines, [](const Line& l) { return l.trouble().empty(); });
+    const bool balanced =
+        std::ranges::all_of(lines, [](const PartitionBooks& l) { return l.trouble().empty(); });
     return show_->parsed() || balanced ? ExitCode::ok : ExitCode::failure;
   }
 
@@ -170,31 +149,11 @@ class LedgerCommand final : public Command {
     return std::nullopt;
   }
 
-  [[nodiscard]] std::vector<Line> lines_of(const LoadedConfig& loaded, const StateFacts& state) const {
-    const auto& topics = loaded.config.source.topics;
-    std::vector<Line> lines;
-    for (const auto& [id, books] : state.partitions) {
-      const std::string topic = id.topic < topics.size() ? topics[id.topic] : "?";
-      if (topic_.empty() || topic_ == topic) lines.push_back({topic, id, books, std::nullopt});
-    }
-    return lines;
-  }
-
-  static Status ask_broker(const LoadedConfig& loaded, std::vector<Line>& lines) {
-    std::vector<stream::TopicPartition> partitions;
-    partitions.reserve(lines.size());
-    for (const Line& line : lines) partitions.push_back({line.topic, line.id});
-    auto ends = stream::log_ends(loaded.config.source.kafka_properties, partitions, broker_patience);
-    if (!ends) return ends.error();
-    for (std::size_t i = 0; i < lines.size(); ++i) lines[i].ends = ends.value()[i];
-    return ok();
-  }
-
-  static void print_text(const StateFacts& state, const std::vector<Line>& lines,
+  static void print_text(const StateFacts& state, const std::vector<PartitionBooks>& lines,
                          const std::vector<RoundRows>& rounds, Terminal& terminal) {
     terminal.out << fmt::format("step {} (view {}), {} rows trained by the group, digest {}\n",
                                 state.stamp.step, state.stamp.lineage, state.rows, state.digest.hex());
-    for (const Line& line : lines) {
+    for (const PartitionBooks& line : lines) {
       terminal.out << line_text(line);
       for (const auto& [view, step, rows] : rounds)
         if (rows.partition == line.id)
@@ -208,10 +167,10 @@ class LedgerCommand final : public Command {
     }
   }
 
-  void print_json(const StateFacts& state, const std::vector<Line>& lines,
+  void print_json(const StateFacts& state, const std::vector<PartitionBooks>& lines,
                   const std::vector<RoundRows>& rounds, Terminal& terminal) const {
     auto partitions = Json::array();
-    for (const Line& line : lines) {
+    for (const PartitionBooks& line : lines) {
       partitions.push_back(line_json(line));
       if (!rows_) continue;
       auto used = Json::array();

@@ -18,7 +18,6 @@ namespace {
 constexpr auto start_deadline = std::chrono::seconds(30);  ///< for our own broker to start
 constexpr auto answer_deadline = std::chrono::seconds(8);  ///< for a broker that should be there
 constexpr auto forming_deadline = std::chrono::seconds(60);
-constexpr double end_slack_s = 20;   ///< a device may take this long to end after its time
 constexpr double rate_window_s = 3;  ///< rows/s are over this long
 constexpr double patience_s = 10;    ///< what a device is promised for a clean end
 constexpr std::size_t log_lines = 8;
@@ -42,6 +41,7 @@ Demo::Demo(DemoPlan& plan, const Terminal& terminal, std::ostream& show, bool re
     view_.devices.back().id = device_name(i);
   }
   trained_.resize(plan.devices());
+  lives_.resize(plan.devices());
   devices_.reserve(plan.devices());
 }
 
@@ -57,9 +57,18 @@ DemoOutcome Demo::play() {
   }
   const auto hurry = [this] { return stop_.load() >= 2; };
   end_all(children, patience_s, hurry);
+  if (outcome.played) outcome.log_ends = ends_of_logs();
   for (auto& child : broker_) end_all({&child}, patience_s, hurry);
   collect(outcome);
   return outcome;
+}
+
+/// The embedded broker takes its logs along.
+Result<std::vector<stream::LogEnds>> Demo::ends_of_logs() const {
+  std::vector<stream::TopicPartition> partitions;
+  for (std::size_t i = 0; i < plan_.devices(); ++i)
+    partitions.push_back({plan_.topic, {0, static_cast<std::int32_t>(i)}});
+  return stream::log_ends({{"bootstrap.servers", plan_.brokers}}, partitions, answer_deadline);
 }
 
 Status Demo::play_to_the_end() {
@@ -100,10 +109,16 @@ Status Demo::start_devices() {
   for (std::size_t i = 0; i < plan_.devices(); ++i) {
     std::error_code error;
     std::filesystem::create_directories(device_directory(plan_, i), error);
-    auto child = start_child(device_name(i), device_arguments(plan_, i));
+    auto child = start_child(device_name(i), device_arguments(plan_, i, plan_.seconds));
     if (!child) return child.error();
     devices_.push_back(std::move(child).value());
+    view_.devices[i].pid = devices_.back().pid();
   }
+  last_start_ = clock_.now();
+  view_.hint = "pull a plug: kill -9 PID, of any device or of all; it is started again and the group goes on";
+  if (painter_) return ok();
+  for (const auto& device : devices_) show_ << fmt::format("{} is process {}\n", device.name(), device.pid());
+  show_ << view_.hint << '\n' << std::flush;
   return ok();
 }
 
@@ -116,7 +131,6 @@ bool Demo::all_in(std::initializer_list<std::string_view> states) const {
 /// The feeder starts while the group forms, so that rows are there when it has formed; what comes earlier
 /// waits in Kafka.
 Status Demo::start_feeder_when_ready() {
-  if (!formed_at_ && all_in({"training", "waiting", "idle"})) formed_at_ = clock_.now();
   if (!feeder_.empty()) return ok();
   if (!all_in({"forming", "connecting", "training", "waiting", "idle"})) return ok();
   auto child = start_child("feeder", feeder_arguments(plan_));
@@ -129,6 +143,7 @@ Status Demo::watch() {
   for (;;) {
     if (stop_.load() != 0) return Error{ErrorCode::cancelled, "interrupted"};
     look();
+    if (auto status = tend_devices(); !status) return status;
     if (auto status = start_feeder_when_ready(); !status) return status;
     draw();
     if (all_devices_ended()) return check_children();
@@ -136,7 +151,7 @@ Status Demo::watch() {
     if (!formed_at_ && clock_.now() > began_ + forming_deadline) {
       return Error{ErrorCode::unavailable, "the devices did not find each other within 60 s"};
     }
-    if (formed_at_ && clock_.now() > *formed_at_ + from_seconds(plan_.seconds + end_slack_s)) {
+    if (time_is_over()) {
       return Error{ErrorCode::timed_out, "a device did not end although its time was over"};
     }
     pause_ms(250);
@@ -144,20 +159,23 @@ Status Demo::watch() {
 }
 
 bool Demo::all_devices_ended() {
-  return std::all_of(devices_.begin(), devices_.end(),
-                     [](Child& child) { return child.exit_code().has_value(); });
+  const bool comes_back =
+      std::any_of(lives_.begin(), lives_.end(), [](const Life& life) { return life.start_at.has_value(); });
+  return !comes_back && std::all_of(devices_.begin(), devices_.end(),
+                                    [](Child& child) { return child.exit_code().has_value(); });
 }
 
 /// Of several deaths the first cause counts: 75 only says that somebody else died.
 Status Demo::check_children() {
+  for (auto* group : {&broker_, &feeder_})
+    for (auto& child : *group)
+      if (child.exit_code()) return death_of(child);
   Child* witness = nullptr;
-  for (auto* group : {&broker_, &feeder_, &devices_}) {
-    for (auto& child : *group) {
-      const auto code = child.exit_code();
-      if (!code || (*code == 0 && group == &devices_)) continue;
-      if (*code != static_cast<int>(ExitCode::try_again)) return death_of(child);
-      witness = &child;
-    }
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    const auto code = devices_[i].exit_code();
+    if (!code || fate_of(end_of(i)) != Fate::fatal) continue;
+    if (*code != static_cast<int>(ExitCode::try_again)) return death_of(devices_[i]);
+    witness = &devices_[i];
   }
   return witness == nullptr ? ok() : death_of(*witness);
 }
@@ -174,11 +192,22 @@ void Demo::look() {
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     if (!devices_[i].exit_code()) look_at(i);
   }
+  look_at_clock();
   const auto& first = view_.devices.front();
-  view_.seconds = std::max(view_.seconds, first.seconds_training);  // the group's clock, not ours
   const bool news = first.held_out_accuracy >= 0 &&
                     (view_.curve.empty() || view_.curve.back().second != first.held_out_accuracy);
-  if (news) view_.curve.emplace_back(view_.seconds, first.held_out_accuracy);
+  if (!news) return;
+  view_.curve.emplace_back(view_.seconds, first.held_out_accuracy);
+  time_to_accuracy_.add(view_.seconds, first.held_out_accuracy);
+}
+
+/// The time since the group formed, whoever of it was started again since.
+void Demo::look_at_clock() {
+  const auto now = clock_.now();
+  double trained_for = 0;
+  for (const auto& device : view_.devices) trained_for = std::max(trained_for, device.seconds_training);
+  if (!formed_at_ && all_in({"training", "waiting", "idle"})) formed_at_ = now - from_seconds(trained_for);
+  if (formed_at_) view_.seconds = to_seconds(now - *formed_at_);
 }
 
 void Demo::look_at(std::size_t i) {
@@ -194,6 +223,7 @@ void Demo::look_at(std::size_t i) {
   if (seconds > 0) {
     seen->rows_per_s = static_cast<double>(history.back().second - history.front().second) / seconds;
   }
+  seen->pid = devices_[i].pid();
   view_.devices[i] = std::move(*seen);
 }
 
@@ -203,7 +233,10 @@ void Demo::draw() {
     return;
   }
   const auto now = clock_.now();
-  if (now < next_line_) return;
+  const bool waits = !forming_phrase(view_).empty();
+  const bool news =
+      std::exchange(waited_, waits) != waits;  // a group is often back before the next line is due
+  if (now < next_line_ && !news) return;
   next_line_ = now + std::chrono::seconds(2);
   show_ << render_line(view_) << '\n' << std::flush;
 }
@@ -223,6 +256,9 @@ void Demo::collect(DemoOutcome& outcome) const {
     auto summary = summary_from_json(devices_[i].last_output_line());
     outcome.complete = outcome.complete && summary.has_value();
     outcome.summaries.push_back(summary ? std::move(*summary) : last_seen(i));
+    auto& said = outcome.summaries.back();
+    for (auto& device : said.devices) device.restarts = static_cast<std::uint64_t>(lives_[i].restarts);
+    if (i == 0 && lives_[i].restarts > 0) said.time_to_accuracy_s = time_to_accuracy_.reached();
   }
   outcome.complete = outcome.complete && devices_.size() == plan_.devices();
   outcome.seconds = to_seconds(clock_.now() - began_);

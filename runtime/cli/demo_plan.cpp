@@ -178,7 +178,7 @@ optimizer = {{ name = "sgd", lr = 0.02, momentum = 0.9 }}
 every = {{ rounds = 500, interval = "2s" }}  # the embedded broker keeps seconds, and offsets are committed with states
 
 [sync]
-on_peer_loss = "exit"  # the demo ends with a device that is lost, and says so
+on_peer_loss = "reform"  # who is killed is started again; the others wait for it and go on
 
 [log]
 format = "logfmt"
@@ -191,7 +191,7 @@ std::vector<std::string> broker_arguments(const DemoPlan& plan) {
   return {"broker", "--job", plan.job, "--topic", fmt::format("{}:{}", plan.topic, plan.devices())};
 }
 
-std::vector<std::string> device_arguments(const DemoPlan& plan, std::size_t index) {
+std::vector<std::string> device_arguments(const DemoPlan& plan, std::size_t index, double seconds) {
   std::vector<std::string> arguments = {"run",
                                         "--config",
                                         job_file(plan).string(),
@@ -204,7 +204,7 @@ std::vector<std::string> device_arguments(const DemoPlan& plan, std::size_t inde
                                         "--http",
                                         fmt::format("127.0.0.1:{}", plan.http_ports[index]),
                                         "--stop-after",
-                                        fmt::format("seconds={}", plan.seconds),
+                                        fmt::format("seconds={}", seconds),
                                         "--json"};
   if (index == 0) {  // one is enough: all hold the same parameters
     arguments.insert(arguments.end(), {"--set", "evaluate.held_out.path=" + toml_string(plan.data),  //

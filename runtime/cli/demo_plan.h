@@ -54,7 +54,9 @@ std::string job_file_text(const DemoPlan& plan);
 
 // Arguments of the processes.
 std::vector<std::string> broker_arguments(const DemoPlan& plan);
-std::vector<std::string> device_arguments(const DemoPlan& plan, std::size_t index);
+/// `seconds`: how long it is to train. One that is started again gets what is left: the group's time counts
+/// from the start of each process.
+std::vector<std::string> device_arguments(const DemoPlan& plan, std::size_t index, double seconds);
 std::vector<std::string> feeder_arguments(const DemoPlan& plan);
 
 /// Ports of 127.0.0.1 nobody listens on now, all different. Errors: unavailable.

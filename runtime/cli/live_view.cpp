@@ -30,7 +30,7 @@ std::string painted(const std::string& text, const char* code, const ViewStyle& 
 
 const char* colour_of(const std::string& state) {
   if (state == "training") return "32";
-  if (state == "failed") return "31";
+  if (state == "failed" || state == "killed") return "31";
   return "33";
 }
 
@@ -41,9 +41,9 @@ std::string words_of(const DeviceView& d) {
 }
 
 std::string device_line(const DeviceView& d, const ViewStyle& style) {
-  const auto numbers =
-      fmt::format("  {:<12} {:>9.0f} {:>7} {:>9} {:>9.0f} {:>9.4f}  ", clipped(d.id, 12), d.stream_rate,
-                  d.batch_rows, grouped(d.rows_waiting), d.rows_per_s, d.loss);
+  const auto numbers = fmt::format("  {:<10} {:>7} {:>8.0f} {:>5} {:>8} {:>7.0f} {:>7.4f}  ",
+                                   clipped(d.id, 10), d.pid > 0 ? std::to_string(d.pid) : "", d.stream_rate,
+                                   d.batch_rows, grouped(d.rows_waiting), d.rows_per_s, d.loss);
   const auto words = words_of(d);
   const int left = style.width - static_cast<int>(numbers.size());
   return left <= 0 ? clipped(numbers, style.width)
@@ -113,6 +113,13 @@ std::string forming_line(const GroupView& group) {
 
 }  // namespace
 
+std::string forming_phrase(const GroupView& group) {
+  if (group.seconds <= 0) return "";
+  for (const auto& d : group.devices)
+    if (d.state == "forming") return words_of(d);
+  return "";
+}
+
 std::optional<DeviceView> device_view_from_json(const std::string& text) {
   const auto page = nlohmann::json::parse(text, nullptr, false);
   if (!page.is_object() || !page.contains("id") || !page.contains("state")) return std::nullopt;
@@ -170,13 +177,19 @@ std::vector<std::string> render_screen(const GroupView& group, const ViewStyle& 
       painted(clipped(fmt::format("{}   {:.0f} of {:.0f} s", group.title, group.seconds, group.duration),
                       style.width),
               "1", style));
-  lines.push_back(clipped(fmt::format("  {:<12} {:>9} {:>7} {:>9} {:>9} {:>9}  {}", "device", "stream/s",
-                                      "batch", "waiting", "rows/s", "loss", "state"),
+  lines.push_back(clipped(fmt::format("  {:<10} {:>7} {:>8} {:>5} {:>8} {:>7} {:>7}  {}", "device", "pid",
+                                      "stream/s", "batch", "waiting", "rows/s", "loss", "state"),
                           style.width));
   for (const auto& device : group.devices) lines.push_back(device_line(device, style));
   lines.push_back(clipped("  accuracy on held-out images: " + accuracy_text(group), style.width));
   for (auto& line : chart_lines(group, style)) lines.push_back(std::move(line));
   lines.push_back(clipped(exchange_line(group), style.width));
+  // Always two lines: what is drawn over a picture must be as tall as it. A device's own line may be too
+  // narrow for whom it waits.
+  lines.push_back(painted(clipped("  " + group.event, style.width), "31", style));
+  const auto waits = forming_phrase(group);
+  lines.push_back(painted(clipped("  " + (waits.empty() ? group.hint : waits), style.width),
+                          waits.empty() ? "2" : "33", style));
   return lines;
 }
 

@@ -29,6 +29,15 @@ void print_drops(const Summary& summary, std::ostream& out) {
   }
 }
 
+void print_restarts(const Summary& summary, std::ostream& out) {
+  for (const auto& d : summary.devices) {
+    const auto times = d.restarts.value_or(0);
+    if (times == 0) continue;
+    out << fmt::format("  {} was started again {}; its numbers are since then\n", d.id,
+                       times == 1 ? "once" : fmt::format("{} times", times));
+  }
+}
+
 std::string equality(const Summary& summary) {
   if (!summary.parameters_equal) return "THE DEVICES DO NOT HOLD THE SAME PARAMETERS";
   if (summary.digests_compared == 0) return "no digests were compared";
@@ -53,6 +62,7 @@ void print_summary(const Summary& summary, std::ostream& out) {
                      "dropped");
   for (const auto& device : summary.devices) out << device_row(device) << '\n';
   print_drops(summary, out);
+  print_restarts(summary, out);
   out << fmt::format("  group: {} rounds, {:.0f} rows/s; {}\n", grouped(summary.rounds), summary.rows_per_s,
                      equality(summary));
   if (summary.accuracy) {

@@ -1,9 +1,12 @@
 #include <doctest/doctest.h>
 
-#include <cmath>
+#include <signal.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "runtime/cli/books.h"
+#include "runtime/cli/demo_fate.h"
 #include "runtime/cli/demo_plan.h"
 #include "runtime/cli/text.h"
 #include "runtime/config/config.h"
@@ -92,6 +95,7 @@ TEST_CASE("Demo: the file it writes is a valid configuration with the numbers it
   CHECK(loaded.config.job.seed == 7);
   CHECK(loaded.config.model.name == "linear");
   CHECK(loaded.config.source.topics == std::vector<std::string>{"mnist"});
+  CHECK(loaded.config.sync.on_peer_loss == "reform");  // a plug may be pulled
   CHECK(loaded.config.decode.shape == std::vector<std::int64_t>{1, 28, 28});
 }
 
@@ -103,7 +107,7 @@ TEST_CASE("Demo: each device has its own name, partition, folder and port; one m
   int measuring = 0;
   std::vector<std::string> seen;
   for (std::size_t i = 0; i < plan.devices(); ++i) {
-    const auto arguments = device_arguments(plan, i);
+    const auto arguments = device_arguments(plan, i, plan.seconds);
     for (const char* flag : {"--id", "--data-dir", "--partitions", "--http"}) {
       const auto at = std::find(arguments.begin(), arguments.end(), flag);
       REQUIRE(at != arguments.end());
@@ -119,6 +123,61 @@ TEST_CASE("Demo: each device has its own name, partition, folder and port; one m
   // Pacing by commits is for the embedded broker, which forgets what is too old.
   const auto feeder = feeder_arguments(plan);
   CHECK(std::find(feeder.begin(), feeder.end(), "--pace") != feeder.end());
+}
+
+TEST_CASE("Demo: a device that is started again trains for what is left of the time") {
+  const testing::TempDir folder;
+  auto made = plan_demo(options_in(folder));
+  REQUIRE(made);
+  auto first = device_arguments(made.value(), 1, 40);
+  auto again = device_arguments(made.value(), 1, 12.5);
+  std::replace(again.begin(), again.end(), std::string("seconds=12.5"), std::string("seconds=40"));
+  CHECK(first == again);  // and nothing else is another
+}
+
+TEST_CASE("Demo: whose plug was pulled is started again, who failed by itself is not") {
+  const auto killed_by = [](int signal, int restarts = 0) {
+    return fate_of({.signal = signal, .restarts = restarts});
+  };
+  CHECK(killed_by(SIGKILL) == Fate::start_again);
+  CHECK(killed_by(SIGTERM) == Fate::start_again);
+  CHECK(killed_by(SIGHUP) == Fate::start_again);
+  for (const int bug : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) CHECK(killed_by(bug) == Fate::fatal);
+  CHECK(killed_by(SIGKILL, restarts_most - 1) == Fate::start_again);
+  CHECK(killed_by(SIGKILL, restarts_most) == Fate::fatal);
+  CHECK(fate_of({.code = 0}) == Fate::done);
+  CHECK(fate_of({.code = 0, .missed = true}) == Fate::start_again);  // it was asked to go, alone
+  CHECK(fate_of({.code = 0, .missed = true, .restarts = restarts_most}) == Fate::fatal);
+  for (const int code : {1, 69, 70, 75, 76, 78, 137}) {
+    CHECK(fate_of({.code = code}) == Fate::fatal);
+    CHECK(fate_of({.code = code, .missed = true}) == Fate::fatal);
+  }
+}
+
+TEST_CASE("Demo: how a device ended is said in one line") {
+  CHECK(words_of_end("c", 123, {.signal = SIGKILL}) == "c (pid 123) was killed; starting it again");
+  CHECK(words_of_end("c", 123, {.signal = SIGHUP}) ==
+        "c (pid 123) was killed by signal 1; starting it again");
+  CHECK(words_of_end("c", 123, {.missed = true}) == "c (pid 123) has left; starting it again");
+}
+
+TEST_CASE("Demo: the books of all partitions are one sentence, or name the partition that is wrong") {
+  std::vector<PartitionBooks> books(2);
+  books[0] = {.topic = "mnist", .id = {0, 0}, .books = {}, .ends = {{100, 1300}}};
+  books[0].books.next = {1200, 0};
+  books[0].books.trained = 1190;
+  books[0].books.dropped[0] = 10;
+  books[1] = {.topic = "mnist", .id = {0, 1}, .books = {}, .ends = {{0, 7}}};
+  books[1].books.next = {7, 0};
+  books[1].books.trained = 7;
+  CHECK(verdict_on(books).balanced);
+  CHECK(verdict_on(books).text ==
+        "every row is accounted for: 1 197 trained, 10 dropped, 100 still in the broker");
+  books[1].ends->low = 9;  // the broker has forgotten what nobody had read
+  CHECK_FALSE(verdict_on(books).balanced);
+  CHECK(verdict_on(books).text == "mnist:1: offsets 7 to 9 are gone from the log and were never read");
+  books[0].books.trained = 1189;
+  CHECK(verdict_on(books).text.starts_with("mnist:0: the rows do not add up to the offsets; mnist:1: "));
 }
 
 TEST_CASE("Demo: on an existing Kafka job and topic are of this process alone") {

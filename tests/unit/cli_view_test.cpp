@@ -113,6 +113,29 @@ TEST_CASE(
   group.devices[0].phrase = "forming: waiting for device-2";
   CHECK(contains(render_line(group), "| device-1 forming: waiting for device-2: 795 rows/s"));
   CHECK(contains(joined(render_screen(group, {false, true, 120})), "  forming: waiting for device-2"));
+  // On a narrow terminal the device's own line has no room for it, the last line has.
+  CHECK(render_screen(group, {false, true, 70}).back() == "  forming: waiting for device-2");
+}
+
+TEST_CASE("Live view: it shows the process of each device, what one can do to it, and what became of it") {
+  GroupView group = canned();
+  group.devices[0].pid = 4711;
+  group.hint = "pull a plug";
+  const auto before = render_screen(group, {false, true, 100});
+  CHECK(contains(joined(before), "  device-1      4711 "));
+  CHECK(before.back() == "  pull a plug");
+  group.devices[0].state = "killed";
+  group.devices[0].phrase = "";
+  group.devices[1].state = "forming";
+  group.devices[1].phrase = "forming: waiting for device-1";
+  group.event = "device-1 (pid 4711) was killed; starting it again";
+  const auto after = render_screen(group, {false, true, 100});
+  CHECK(after.size() == before.size());  // one picture is drawn over the other
+  CHECK(contains(joined(after), "  device-1 (pid 4711) was killed; starting it again\n"));
+  CHECK(after.back() == "  forming: waiting for device-1");
+  CHECK(forming_phrase(group) == "forming: waiting for device-1");
+  group.seconds = 0;
+  CHECK(forming_phrase(group).empty());  // the first time is no news
 }
 
 TEST_CASE("Live view: it reads what the status page writes") {

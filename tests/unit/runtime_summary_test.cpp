@@ -73,6 +73,11 @@ TEST_CASE("Summary: what was written is read back, number by number") {
   CHECK(read->devices[0].rows_consumed == s.devices[0].rows_consumed);
   CHECK(read->devices[0].rows_dropped == s.devices[0].rows_dropped);
   CHECK(read->devices[0].first_step_s == 0.125);
+  CHECK_FALSE(read->devices[0].restarts);  // only who starts devices again knows
+  Summary watched = example();
+  watched.devices[0].restarts = 2;
+  CHECK(Json::parse(to_json(watched))["devices"][0]["restarts"] == 2);
+  CHECK(summary_from_json(to_json(watched))->devices[0].restarts == 2U);
 }
 
 TEST_CASE("Summary: an unknown accuracy is null, and so is a number that is none") {

@@ -1,0 +1,67 @@
+#include "runtime/cli/books.h"
+
+#include <fmt/format.h>
+
+#include "runtime/cli/text.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr Duration broker_patience = std::chrono::seconds(10);
+
+}  // namespace
+
+std::string PartitionBooks::trouble() const {
+  if (!books.adds_up()) return "the rows do not add up to the offsets";
+  if (ends && ends->high < books.next.offset)
+    return fmt::format("the log ends at {}, before offset {}: was the topic made anew?", ends->high,
+                       books.next.offset);
+  if (ends && ends->low > books.next.offset)
+    return fmt::format("offsets {} to {} are gone from the log and were never read", books.next.offset,
+                       ends->low);
+  return {};
+}
+
+std::vector<PartitionBooks> books_of(const StateFacts& state, const std::vector<std::string>& topics,
+                                     const std::string& topic) {
+  std::vector<PartitionBooks> all;
+  for (const auto& [id, books] : state.partitions) {
+    const std::string name = id.topic < topics.size() ? topics[id.topic] : "?";
+    if (topic.empty() || topic == name) all.push_back({name, id, books, std::nullopt});
+  }
+  return all;
+}
+
+Status ask_broker(const stream::Properties& properties, std::vector<PartitionBooks>& books) {
+  std::vector<stream::TopicPartition> partitions;
+  partitions.reserve(books.size());
+  for (const auto& one : books) partitions.push_back({one.topic, one.id});
+  auto ends = stream::log_ends(properties, partitions, broker_patience);
+  if (!ends) return ends.error();
+  for (std::size_t i = 0; i < books.size(); ++i) books[i].ends = ends.value()[i];
+  return ok();
+}
+
+BooksVerdict verdict_on(const std::vector<PartitionBooks>& books) {
+  BooksVerdict verdict;
+  std::uint64_t trained = 0;
+  std::uint64_t dropped = 0;
+  std::int64_t waiting = 0;
+  for (const auto& one : books) {
+    trained += one.books.trained;
+    dropped += one.books.all_dropped();
+    waiting += one.waiting();
+    const auto trouble = one.trouble();
+    if (trouble.empty()) continue;
+    verdict.balanced = false;
+    verdict.text +=
+        fmt::format("{}{}:{}: {}", verdict.text.empty() ? "" : "; ", one.topic, one.id.partition, trouble);
+  }
+  if (!verdict.balanced) return verdict;
+  verdict.text =
+      fmt::format("every row is accounted for: {} trained, {} dropped, {} still in the broker",
+                  grouped(trained), grouped(dropped), grouped(static_cast<std::uint64_t>(waiting)));
+  return verdict;
+}
+
+}  // namespace rivulet::runtime::cli
