@@ -66,6 +66,7 @@ DemoOutcome Demo::play() {
 /// The embedded broker takes its logs along.
 Result<std::vector<stream::LogEnds>> Demo::ends_of_logs() const {
   std::vector<stream::TopicPartition> partitions;
+  partitions.reserve(plan_.devices());
   for (std::size_t i = 0; i < plan_.devices(); ++i)
     partitions.push_back({plan_.topic, {0, static_cast<std::int32_t>(i)}});
   return stream::log_ends({{"bootstrap.servers", plan_.brokers}}, partitions, answer_deadline);
