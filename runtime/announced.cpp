@@ -1,6 +1,5 @@
 #include "runtime/announced.h"
 
-#include <algorithm>
 #include <set>
 
 namespace rivulet::runtime {
@@ -37,42 +36,44 @@ const char* trouble_with(const RowInterval& rows, const AgreedState& state, std:
 
 }  // namespace
 
-buffer::Account announced_by(const sync::FactsTable& table, std::size_t rank) {
-  const sync::FactsSection& section = table.sections[rank];
-  buffer::Account account{section.more_intervals, section.runs};
-  if (!table.facts[rank].interval.empty())
-    account.intervals.insert(account.intervals.begin(), table.facts[rank].interval);
+buffer::Account Announced::account() const {
+  buffer::Account account{{}, {runs_.begin(), runs_.end()}};
+  for_each_interval([&](const RowInterval& interval) { account.intervals.push_back(interval); });
   return account;
 }
 
 Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view, const AgreedState& state,
                        const CommitBoard& own) {
   std::set<PartitionId> seen;
-  for (std::uint32_t rank = 0; rank < table.size(); ++rank) {
-    const buffer::Account account = announced_by(table, rank);
-    for (const RowInterval& rows : account.intervals) {
-      if (rows.empty()) continue;
+  Status fits = ok();
+  for (std::uint32_t rank = 0; rank < table.size() && fits; ++rank) {
+    const Announced announced(table, rank);
+    announced.for_each_interval([&](const RowInterval& rows) {
+      if (!fits) return;
       const char* trouble = trouble_with(rows, state, seen);
       if (trouble == nullptr && rank != view.rank && own.owns(rows.partition))
         trouble = "belong to this device";
-      if (trouble == nullptr && !explain(account.runs, rows)) trouble = "its drops and holes do not explain";
-      if (trouble == nullptr) continue;
-      return Error{ErrorCode::protocol, view.members[rank] + " announces rows of partition " +
+      if (trouble == nullptr && !explain(announced.runs(), rows))
+        trouble = "its drops and holes do not explain";
+      if (trouble == nullptr) return;
+      fits = Error{ErrorCode::protocol, view.members[rank] + " announces rows of partition " +
                                             std::to_string(rows.partition.partition) + " that " + trouble};
-    }
+    });
   }
-  return ok();
+  return fits;
 }
 
 bool only_offsets_move(const sync::FactsTable& table) {
   bool moves = false;
+  bool trained = false;
   for (std::size_t rank = 0; rank < table.size(); ++rank) {
-    const buffer::Account account = announced_by(table, rank);
-    const bool trained = std::ranges::any_of(account.intervals, &RowInterval::rows_trained);
-    if (trained || table.facts[rank].rows_since_sync > 0) return false;
-    moves = moves || !account.intervals.empty();
+    trained = trained || table.facts[rank].rows_since_sync > 0;
+    Announced(table, rank).for_each_interval([&](const RowInterval& interval) {
+      trained = trained || interval.rows_trained > 0;
+      moves = true;
+    });
   }
-  return moves;
+  return moves && !trained;
 }
 
 }  // namespace rivulet::runtime

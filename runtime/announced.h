@@ -1,4 +1,7 @@
 #pragma once
+#include <cstddef>
+#include <span>
+
 #include "buffer/ledger.h"
 #include "core/result.h"
 #include "runtime/agreed_state.h"
@@ -10,8 +13,29 @@
 /// all devices come to the same answer.
 namespace rivulet::runtime {
 
-/// All that a rank announced.
-buffer::Account announced_by(const sync::FactsTable& table, std::size_t rank);
+/// All that a rank announced, where it lies in the table: valid as long as that.
+class Announced {
+ public:
+  Announced(const sync::FactsTable& table, std::size_t rank)
+      : first_(table.facts[rank].interval),
+        more_(table.sections[rank].more_intervals),
+        runs_(table.sections[rank].runs) {}
+  /// In order, without empty ones.
+  template <class Use>
+  void for_each_interval(const Use& use) const {
+    if (!first_.empty()) use(first_);
+    for (const RowInterval& interval : more_)
+      if (!interval.empty()) use(interval);
+  }
+  [[nodiscard]] std::span<const PassedRun> runs() const { return runs_; }
+  /// As a value of its own.
+  [[nodiscard]] buffer::Account account() const;
+
+ private:
+  const RowInterval& first_;
+  std::span<const RowInterval> more_;
+  std::span<const PassedRun> runs_;
+};
 
 /// What the others say they used is believed only after this: it will move offsets of the agreed state. Each
 /// interval must begin where its partition stands, add up, be explained by the announced runs, and be of a

@@ -95,7 +95,7 @@ Result<CheckpointFolder::Written> CheckpointFolder::write(const std::string& mod
   const auto image = encode_state(model, state, digest);
   const auto path = (fs::path(path_) / (text_of(state.stamp) + suffix)).string();
   if (auto written = write_whole_file(path, image, *files_); !written) return written.error();
-  return Written{hex_of(sha256_of(image)), image.size()};
+  return Written{hex_of(hash_in(image)), image.size()};
 }
 
 void CheckpointFolder::prune(std::size_t keep, const Stamp& committed) {

@@ -39,7 +39,7 @@ class CheckpointFolder {
   [[nodiscard]] std::optional<DecodedState> newest(const Expected& expected,
                                                    std::vector<std::string>& complaints) const;
   struct Written {
-    std::string hash;  ///< SHA-256 of the file, as text
+    std::string hash;  ///< the SHA-256 at its end, as text
     std::size_t bytes = 0;
   };
   /// On the disk when it returns, or not acknowledged. Errors: those of write_whole_file().

@@ -299,6 +299,13 @@ std::vector<std::byte> encode_state(const std::string& model, const AgreedState&
   return std::move(w.out());
 }
 
+Sha256 hash_in(std::span<const std::byte> image) {
+  RIVULET_CHECK(image.size() >= hash_bytes, "an image ends with its hash");
+  Sha256 hash{};
+  std::ranges::copy(image.last(hash_bytes), hash.begin());
+  return hash;
+}
+
 Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expected& expected) {
   StateHead head;
   Sections sections;

@@ -21,6 +21,9 @@ inline constexpr std::size_t state_head_bytes = 64;
 /// in state_image.cpp. `digest` is the state's own.
 std::vector<std::byte> encode_state(const std::string& model, const AgreedState& state, const Digest& digest);
 
+/// The SHA-256 at the end of an image that encode_state() made; it is of all the bytes before it.
+Sha256 hash_in(std::span<const std::byte> image);
+
 /// What decode_state() expects: shapes come from the local model, never from the bytes.
 struct Expected {
   const std::string& model;
@@ -30,7 +33,7 @@ struct Expected {
 struct DecodedState {
   AgreedState state;
   Digest digest;  ///< as written; digest_of(state) is the proof
-  Sha256 hash{};  ///< of the whole image
+  Sha256 hash{};  ///< hash_in() the image
 };
 /// Takes nothing on trust: lengths are checked before anything is allocated, checksums before anything is
 /// used. Errors: bad_record (says what is wrong).

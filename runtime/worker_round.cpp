@@ -247,14 +247,19 @@ Status Worker::apply_parameters() {
 
 /// Everybody folds everybody's intervals in rank order: the offsets move with the parameters or not at all.
 void Worker::fold_table(bool trained) {
+  const auto fold = [this](const RowInterval& rows, std::span<const PassedRun> runs) {
+    fold_interval(parts_.state, rows, runs);
+    if (parts_.checkpoints == nullptr) parts_.commits.covered(rows.partition, rows.next);
+  };
   const auto& table = view_->session->table();
   for (std::size_t rank = 0; rank < table.size(); ++rank) {
-    buffer::Account account = announced_by(table, rank);
-    if (!trained) buffer::drop_trained(account);
-    for (const RowInterval& interval : account.intervals) {
-      if (interval.empty()) continue;
-      fold_interval(parts_.state, interval, account.runs);
-      if (parts_.checkpoints == nullptr) parts_.commits.covered(interval.partition, interval.next);
+    const Announced announced(table, rank);
+    if (trained) {
+      announced.for_each_interval([&](const RowInterval& rows) { fold(rows, announced.runs()); });
+    } else {
+      buffer::Account account = announced.account();
+      buffer::drop_trained(account);
+      for (const RowInterval& rows : account.intervals) fold(rows, account.runs);
     }
     if (trained) parts_.state.rows += table.facts[rank].rows + table.facts[rank].rows_since_sync;
   }

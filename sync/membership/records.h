@@ -56,7 +56,7 @@ struct Saved {
   std::uint64_t view = 0;
   Stamp stamp;
   std::string digest;
-  std::string file_hash;  ///< of the whole checkpoint file
+  std::string file_hash;  ///< the SHA-256 at the end of the checkpoint file
   bool operator==(const Saved&) const = default;
 };
 /// Rendezvous of a view: one key of the address book.

@@ -46,8 +46,8 @@ TEST_CASE("Announced: what fits is believed") {
   r.table.sections[1].more_intervals = {{{0, 2}, {0, 0}, {1, 0}, 1, 0, 0, 0}};
   CHECK(r.check());
   CHECK_FALSE(only_offsets_move(r.table));
-  CHECK(announced_by(r.table, 1).intervals.size() == 2);
-  CHECK(announced_by(r.table, 2).intervals.empty());
+  CHECK(Announced(r.table, 1).account().intervals.size() == 2);
+  CHECK(Announced(r.table, 2).account().intervals.empty());
 }
 
 TEST_CASE("Announced: what cannot be is refused, and the device is named") {

@@ -68,6 +68,16 @@ void flip(const std::string& path, std::streamoff at) {
 
 }  // namespace
 
+TEST_CASE("Checkpoints: the hash that is told of a file is the one that whoever loads it finds") {
+  Bench b;
+  const auto state = state_at({1, 5}, *b.device);
+  const auto written = b.files.write(model, state, digest_of(state, *b.device).value());
+  REQUIRE(written);
+  const auto loaded = b.newest();
+  REQUIRE(loaded);
+  CHECK(written.value().hash == hex_of(loaded->hash));
+}
+
 TEST_CASE("Checkpoints: the newest is the one with the best stamp, and it is the state that was written") {
   Bench b;
   CHECK_FALSE(b.newest());

@@ -108,6 +108,42 @@ Result<DecodedState> read_back(const std::string& path, const std::string& model
 
 }  // namespace
 
+TEST_CASE("State: its digest is that of its values in a row, however many there are") {
+  const auto device = devices::make_host_device();
+  AgreedState state{devices::ModelState::create({.parameters = 1}, *device).value(), {3, 4}, 5, {}};
+  for (const std::size_t runs : {0UL, 1UL, 100UL, 256UL}) {
+    CAPTURE(runs);
+    PartitionProgress& books = state.partitions[{0, static_cast<std::int32_t>(runs)}];
+    books = {{1, 2}, {900, 3}, 10, 11, 12, {13, 14}, {}};
+    for (std::size_t i = 0; i < runs; ++i)
+      books.runs.push_back({{0, 0}, {static_cast<std::int64_t>(i), 1}, {900, 2}, i, 1});
+    Hasher hasher;
+    REQUIRE(state.model.hash_into(hasher, *device));
+    const auto add_cursor = [&](const RowCursor& at) {
+      hasher.add_value(at.offset);
+      hasher.add_value(at.row);
+    };
+    hasher.add_value(state.stamp.step);
+    hasher.add_value(state.rows);
+    hasher.add_value(std::uint64_t{state.partitions.size()});
+    for (const auto& [id, p] : state.partitions) {
+      hasher.add_value(id.topic);
+      hasher.add_value(id.partition);
+      add_cursor(p.start);
+      add_cursor(p.next);
+      for (const std::uint64_t number : {p.trained, p.shared, p.holes}) hasher.add_value(number);
+      for (const std::uint64_t rows : p.dropped) hasher.add_value(rows);
+      for (const PassedRun& run : p.runs) {
+        add_cursor(run.from);
+        add_cursor(run.to);
+        hasher.add_value(run.rows);
+        hasher.add_value(run.fate);
+      }
+    }
+    CHECK(digest_of(state, *device).value() == hasher.finish());
+  }
+}
+
 TEST_CASE("State file: what was written is read back, bit by bit, in both number types") {
   const Folder folder;
   const auto device = devices::make_host_device();
