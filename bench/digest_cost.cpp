@@ -2,13 +2,11 @@
 // model, interleaved in one process. A round is at least its step, so the share of a round is at most this
 // ratio.
 //   build/release/bench_digest_cost [REPETITIONS]
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <vector>
 
+#include "bench/measure.h"
 #include "core/check.h"
 #include "core/clock.h"
 #include "core/rng.h"
@@ -19,6 +17,7 @@
 #include "runtime/node.h"
 
 using namespace rivulet;
+using rivulet::bench::percentile;
 
 namespace {
 
@@ -26,11 +25,6 @@ struct Sample {
   double digest_us;
   double step_us;
 };
-
-double percentile(std::vector<double> values, double p) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(p * static_cast<double>(values.size() - 1))];
-}
 
 double microseconds(const RealClock& clock, const std::function<bool()>& work) {
   const auto began = clock.now();

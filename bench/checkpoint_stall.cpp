@@ -1,0 +1,241 @@
+// How long does a checkpoint hold up training? One device with a state of 10 MB (parameters and momentum in
+// float32), all of it the real thing: Worker and Checkpointer on their own threads, the file written and
+// synced. Every tenth round takes a checkpoint; what its round and those during the writing lasted longer
+// than the rounds around them is the stall. A group's round is this one and the wire, so its share is
+// smaller.
+//   build/release/bench_checkpoint_stall [CHECKPOINTS]
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "bench/measure.h"
+#include "core/check.h"
+#include "core/clock.h"
+#include "runtime/memory_plan.h"
+#include "runtime/node.h"
+#include "runtime/runner.h"
+#include "runtime/wiring/outside.h"
+#include "tests/support/temp_dir.h"
+
+using namespace rivulet;
+using namespace rivulet::bench;
+
+namespace {
+
+constexpr int rounds_per_checkpoint = 10;
+
+struct Round {
+  double wall_s = 0;  ///< from the end of the one before
+  double work_s = 0;  ///< of it, inside the worker's steps
+  double cpu_s = 0;   ///< of these, on a core
+  double last_s = 0;  ///< of that, the last step: the update, the books, the copy
+  long switches = 0;  ///< how often they lost it to somebody else
+  bool copied = false;
+  bool writing = false;  ///< the checkpoint thread was at work when it began
+};
+
+/// The worker, with a look at the clock around every step.
+class Watched final : public runtime::Agent {
+ public:
+  Watched(runtime::Node& node, const Clock& clock) : node_(node), clock_(clock) {}
+  [[nodiscard]] std::string_view name() const noexcept override { return "train"; }
+  runtime::Turn step() override {
+    const std::uint64_t step = node_.state().stamp.step;
+    const bool busy = node_.checkpoints()->busy();
+    if (fresh_) round_.writing = busy;
+    fresh_ = false;
+    const TimePoint began = clock_.now();
+    const double cpu = thread_cpu_seconds();
+    const long switches = involuntary_switches();
+    const runtime::Turn turn = node_.worker().step();
+    const TimePoint ended = clock_.now();
+    round_.work_s += to_seconds(ended - began);
+    round_.last_s = thread_cpu_seconds() - cpu;
+    round_.cpu_s += round_.last_s;
+    round_.switches += involuntary_switches() - switches;
+    round_.copied = round_.copied || (!busy && node_.checkpoints()->busy());
+    if (node_.state().stamp.step != step) finish_round(ended);
+    return turn;
+  }
+  /// Once the thread has ended.
+  [[nodiscard]] const std::vector<Round>& rounds() const { return rounds_; }
+  [[nodiscard]] std::size_t count() const { return count_; }
+
+ private:
+  void finish_round(TimePoint at) {
+    round_.wall_s = to_seconds(at - ended_);
+    ended_ = at;
+    rounds_.push_back(round_);
+    count_ = rounds_.size();
+    round_ = {};
+    fresh_ = true;
+  }
+
+  runtime::Node& node_;
+  const Clock& clock_;
+  std::vector<Round> rounds_;
+  std::atomic<std::size_t> count_{0};
+  Round round_;
+  bool fresh_ = true;
+  TimePoint ended_ = clock_.now();
+};
+
+runtime::LoadedConfig configuration(const std::string& data_dir, const std::vector<std::string>& settings) {
+  runtime::ConfigInput input;
+  input.file = RIVULET_SOURCE_DIR "/examples/mnist/device.toml";
+  input.sets = {"job.devices=1",
+                "device.data_dir=" + data_dir,
+                "source.type=file",
+                "source.repeat=true",
+                "source.path=" RIVULET_SOURCE_DIR "/examples/mnist/data",
+                "model.name=mlp",
+                "model.mlp.hidden=[1570]",  // 1.25 million parameters
+                "checkpoint.every.rounds=" + std::to_string(rounds_per_checkpoint),
+                "checkpoint.every.interval=1h"};
+  input.sets.insert(input.sets.end(), settings.begin(), settings.end());
+  auto loaded = runtime::load_config(input);
+  for (const auto& problem : loaded.problems) fmt::print(stderr, "{}\n", problem.text());
+  RIVULET_CHECK(loaded.usable(), "the configuration of the benchmark");
+  return loaded;
+}
+
+/// One real device, as the production wiring makes it, for so many checkpoints.
+class Run {
+ public:
+  explicit Run(const std::vector<std::string>& settings)
+      : loaded_(configuration(folder_.path().string(), settings)) {
+    const auto catalog = runtime::builtin_catalog();
+    const auto& config = loaded_.config;
+    const auto memory = runtime::plan_memory(config, catalog).value();
+    node_ =
+        runtime::Node::build(loaded_, {}, catalog,
+                             {.ingest_clock = clock_,
+                              .worker_clock = clock_,
+                              .ingest_wake = ingest_thread_,
+                              .worker_wake = train_thread_,
+                              .source = runtime::open_source(config, false, memory, clock_, metrics_).value(),
+                              .device = devices::make_host_device(),
+                              .log = runtime::open_log(config, memory, false, memory_log_).value(),
+                              .connect = runtime::open_wires(config, alone_, clock_, beat_ns_).value(),
+                              .metrics = metrics_,
+                              .logger = *logger_,
+                              .decisions = runtime::make_null_decision_log(),
+                              .stop = stop_,
+                              .poll_wait = std::chrono::milliseconds(5),
+                              .checkpoint_wake = &checkpoint_thread_,
+                              .checkpoints = (folder_.path() / "checkpoints").string(),
+                              .own_log = true})
+            .value();
+  }
+
+  std::vector<Round> rounds(std::size_t checkpoints) {
+    Watched watched(*node_, clock_);
+    ingest_thread_.start(node_->ingest(), clock_);
+    checkpoint_thread_.start(*node_->checkpoints(), clock_);
+    train_thread_.start(watched, clock_);
+    while (watched.count() < (checkpoints + 2) * rounds_per_checkpoint)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    stop_ = 1;
+    train_thread_.notify();
+    train_thread_.join();
+    for (auto* thread : {&ingest_thread_, &checkpoint_thread_}) {
+      thread->stop();
+      thread->join();
+    }
+    return watched.rounds();
+  }
+  [[nodiscard]] double state_bytes() const {
+    const auto& model = node_->state().model;
+    return 2.0 * static_cast<double>(model.parameters().host_bytes().size());
+  }
+
+ private:
+  testing::TempDir folder_;
+  runtime::LoadedConfig loaded_;
+  RealClock clock_;
+  NullMetrics metrics_;
+  std::unique_ptr<runtime::Logger> logger_ = runtime::make_null_logger();
+  sync::membership::MemoryLog memory_log_;
+  sync::MemoryNetwork alone_;
+  std::atomic<std::int64_t> beat_ns_{0};
+  runtime::StopRequest stop_{0};
+  runtime::ThreadRunner ingest_thread_;
+  runtime::ThreadRunner train_thread_;
+  runtime::ThreadRunner checkpoint_thread_;
+  std::unique_ptr<runtime::Node> node_;
+};
+
+struct Stalls {
+  std::vector<double> round_ms;  ///< undisturbed, one median per checkpoint
+  std::vector<double> cpu_ms;    ///< of it, CPU of the train thread
+  std::vector<double> copying;   ///< % of a round: CPU that the round with the copy took more
+  std::vector<double> writing;   ///< % of a round: CPU that the rounds beside the writing took more, in all
+  std::vector<double> by_clock;  ///< % of a round: both by the clock, where nobody else took the core
+};
+
+double median_of(const std::vector<Round>& rounds, double Round::* what) {
+  std::vector<double> values;
+  for (const Round& r : rounds) values.push_back(r.*what);
+  return percentile(values, 0.5);
+}
+
+/// Each checkpoint against the undisturbed rounds from it to the next one.
+void add_checkpoint(Stalls& stalls, const Round* first, const Round* end) {
+  std::vector<Round> disturbed;
+  std::vector<Round> usual;
+  for (const Round* r = first; r != end; ++r) (r->copied || r->writing ? disturbed : usual).push_back(*r);
+  if (usual.size() < 3) return;
+  const double cpu = median_of(usual, &Round::cpu_s);
+  const double last = median_of(usual, &Round::last_s);
+  const double wall = median_of(usual, &Round::wall_s);
+  double beside = 0;
+  double by_clock = 0;
+  long switches = 0;
+  std::erase_if(usual, [](const Round& r) { return r.switches > 0; });
+  for (const Round& r : disturbed) {
+    beside += r.copied ? 0 : r.cpu_s - cpu;
+    by_clock += r.work_s - median_of(usual, &Round::work_s);
+    switches += r.switches;
+  }
+  stalls.round_ms.push_back(1e3 * wall);
+  stalls.cpu_ms.push_back(1e3 * cpu);
+  stalls.copying.push_back(100 * (first->last_s - last) / wall);
+  stalls.writing.push_back(100 * beside / wall);
+  if (switches == 0 && usual.size() >= 3) stalls.by_clock.push_back(100 * by_clock / wall);
+}
+
+Stalls stalls_in(const std::vector<Round>& rounds) {
+  Stalls stalls;
+  const auto next_copy = [&](std::size_t from) {
+    while (from < rounds.size() && !rounds[from].copied) ++from;
+    return from;
+  };
+  for (std::size_t at = next_copy(rounds_per_checkpoint + 1); at < rounds.size();) {
+    const std::size_t next = next_copy(at + 1);
+    add_checkpoint(stalls, &rounds[at], rounds.data() + next);
+    at = next;
+  }
+  return stalls;
+}
+
+void measure(const char* name, const std::vector<std::string>& settings, std::size_t checkpoints) {
+  Run run(settings);
+  const Stalls stalls = stalls_in(run.rounds(checkpoints));
+  fmt::print("{}, state {:.1f} MB\n  round                         {}\n", name, run.state_bytes() / 1e6,
+             spread(stalls.round_ms, "ms"));
+  fmt::print("  of it, CPU                    {}\n", spread(stalls.cpu_ms, "ms"));
+  fmt::print("  stall, CPU: the copy          {}\n", spread(stalls.copying, "% of a round"));
+  fmt::print("  stall, CPU: while it writes   {}\n", spread(stalls.writing, "% of a round"));
+  fmt::print("  stall, clock: both            {}\n", spread(stalls.by_clock, "% of a round"));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto checkpoints = static_cast<std::size_t>(argc > 1 ? std::atoi(argv[1]) : 40);
+  devices::prepare_process(1);
+  measure("default rounds (a tick of 100 ms), 200 rows/s", {"source.rate=200"}, checkpoints);
+  measure("rounds back to back, 64 rows each", {"batch.policy=fixed"}, checkpoints);
+  return 0;
+}

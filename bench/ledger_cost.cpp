@@ -1,0 +1,235 @@
+// What do the books cost? All that a round does for them on one of four devices - stretches of dropped rows,
+// intervals, the announcement as bytes and back, the check, the fold, the digest's share, the pages - in CPU
+// time beside the CPU of the LeNet-5 step of the same round. A round is at least its step, so its share is at
+// most this ratio.
+//   build/release/bench_ledger_cost [REPETITIONS]
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/measure.h"
+#include "buffer/ledger.h"
+#include "core/check.h"
+#include "core/clock.h"
+#include "core/rng.h"
+#include "devices/device.h"
+#include "devices/trainer.h"
+#include "runtime/agreed_state.h"
+#include "runtime/announced.h"
+#include "runtime/book_pages.h"
+#include "runtime/catalog.h"
+#include "runtime/metrics/prometheus_sink.h"
+#include "runtime/node.h"
+#include "sync/facts.h"
+
+using namespace rivulet;
+using namespace rivulet::bench;
+
+namespace {
+
+constexpr std::size_t world = 4;
+
+struct Stream {
+  const char* name;
+  int partitions;          ///< of each device
+  std::size_t rows;        ///< of each device and round
+  std::size_t drop_every;  ///< every so-many-th record is no row; 0: none
+};
+
+double cpu_us(const std::function<void()>& work) {
+  const double before = thread_cpu_seconds();
+  work();
+  return (thread_cpu_seconds() - before) * 1e6;
+}
+
+/// What one device knows of its own partitions, and what it says of them.
+struct Announcer {
+  std::vector<PartitionId> partitions;
+  std::vector<std::int64_t> next;
+  std::size_t records = 0;
+  buffer::Ledger ledger;
+  buffer::Cursors stands;
+  buffer::Account announced;
+  sync::FactsHead head{};
+  std::vector<std::byte> section;
+
+  Announcer(std::size_t rank, const Stream& stream) : next(static_cast<std::size_t>(stream.partitions)) {
+    for (int p = 0; p < stream.partitions; ++p) {
+      partitions.push_back({0, static_cast<std::int32_t>(rank) * stream.partitions + p});
+      ledger.began(partitions.back(), {0, 0});
+    }
+  }
+  /// The next rows in turn from every partition; those that are none go into the ledger, as Ingest does it.
+  std::vector<RowTag> read(const Stream& stream) {
+    std::vector<RowTag> tags;
+    while (tags.size() < stream.rows) {
+      const std::size_t at = records++ % partitions.size();
+      const RowCursor from{next[at]++, 0};
+      const RowCursor to{next[at], 0};
+      if (stream.drop_every > 0 && records % stream.drop_every == 0)
+        ledger.passed({partitions[at], from, to, 1, 0});
+      else
+        tags.push_back({{partitions[at], from}, to, 0, 0});
+    }
+    return tags;
+  }
+  /// As Worker::announce(), my_facts() and my_section().
+  void announce(std::size_t rank, std::span<const RowTag> tags) {
+    announced = {};
+    RIVULET_CHECK(buffer::append(announced, ledger.account(tags, stands, 0).value()), "the books add up");
+    sync::FactsSection more;
+    more.more_intervals.assign(announced.intervals.begin() + 1, announced.intervals.end());
+    more.runs = announced.runs;
+    section = sync::encode_section(more).value();
+    sync::Facts facts;
+    facts.rank = static_cast<std::uint32_t>(rank);
+    facts.rows = static_cast<std::uint32_t>(tags.size());
+    facts.interval = announced.intervals.front();
+    facts.section_bytes = static_cast<std::uint32_t>(section.size());
+    head = sync::encode_head(facts);
+  }
+};
+
+/// The group as its first device sees it.
+class Group {
+ public:
+  explicit Group(const Stream& stream)
+      : stream_(stream),
+        state_{devices::ModelState::create(layout(), *device_).value(), {}, 0, {}},
+        metrics_(runtime::make_prometheus_sink()),
+        pages_(*metrics_, status_, {"rows"}) {
+    for (std::size_t rank = 0; rank < world; ++rank)
+      all_.push_back(std::make_unique<Announcer>(rank, stream));
+    commits_ = std::make_unique<runtime::CommitBoard>(all_[0]->partitions);
+    for (std::size_t rank = 0; rank < world; ++rank)
+      view_.members.push_back("device-" + std::to_string(rank));
+  }
+
+  /// CPU of the first device's books in one round.
+  double round_us() {
+    for (std::size_t rank = 1; rank < world; ++rank) all_[rank]->announce(rank, all_[rank]->read(stream_));
+    const double us = cpu_us([&] {
+      all_[0]->announce(0, all_[0]->read(stream_));
+      take_table();
+      RIVULET_CHECK(runtime::check_announced(table_, view_, state_, *commits_), "the announcements are good");
+      fold();
+      RIVULET_CHECK(runtime::digest_of(state_, *device_), "a digest");
+      pages_.publish(state_, *commits_, now_);
+    });
+    for (auto& device : all_) settle(*device);
+    now_ += std::chrono::milliseconds(100);
+    return us;
+  }
+
+ private:
+  /// One number: the digest is then of the books alone.
+  static devices::ModelLayout layout() {
+    devices::ModelLayout one;
+    one.parameters = 1;
+    return one;
+  }
+  void take_table() {
+    table_.facts.clear();
+    table_.sections.clear();
+    for (const auto& device : all_) {
+      table_.facts.push_back(sync::decode_head(device->head).value());
+      table_.sections.push_back(sync::decode_section(device->section).value());
+    }
+  }
+  /// As Worker::fold_table().
+  void fold() {
+    for (std::size_t rank = 0; rank < world; ++rank) {
+      const runtime::Announced announced(table_, rank);
+      announced.for_each_interval(
+          [&](const RowInterval& rows) { runtime::fold_interval(state_, rows, announced.runs()); });
+    }
+    settle(*all_[0]);
+  }
+  static void settle(Announcer& device) {
+    for (const RowInterval& interval : device.announced.intervals)
+      device.stands[interval.partition] = interval.next;
+    device.ledger.settle(device.stands);
+  }
+
+  const Stream stream_;
+  std::unique_ptr<devices::Device> device_ = devices::make_host_device();
+  runtime::AgreedState state_;
+  std::unique_ptr<runtime::PrometheusSink> metrics_;
+  runtime::NodeStatus status_;
+  runtime::BookPages pages_;
+  std::vector<std::unique_ptr<Announcer>> all_;
+  std::unique_ptr<runtime::CommitBoard> commits_;
+  sync::ViewSpec view_;
+  sync::FactsTable table_;
+  TimePoint now_{};
+};
+
+/// The step of LeNet-5 on so many rows.
+class Step {
+ public:
+  explicit Step(std::size_t rows)
+      : rows_(rows),
+        trainer_(trainer_on(*device_)),
+        state_(devices::ModelState::create(trainer_->layout(), *device_).value()),
+        features_(rows * 28 * 28),
+        targets_(rows),
+        gradient_(trainer_->layout().contribution()) {
+    RIVULET_CHECK(trainer_->initialize(state_, 1), "the model did not start");
+    Rng rng = Rng::derive(1, "bench");
+    for (auto& f : features_) f = static_cast<float>(rng.uniform());
+    for (auto& t : targets_) t = static_cast<float>(rng.below(10));
+  }
+  double us() {
+    const GradientView out{reinterpret_cast<std::byte*>(gradient_.data()), gradient_.size()};
+    return cpu_us([&] {
+      RIVULET_CHECK(trainer_->compute_gradients(state_, {features_, targets_, rows_, {}}, out), "a gradient");
+      RIVULET_CHECK(trainer_->apply(state_, out, {}, 1.0), "a step");
+    });
+  }
+
+ private:
+  static std::unique_ptr<devices::Trainer> trainer_on(devices::Device& device) {
+    runtime::Config config;
+    config.model.name = "lenet5";
+    return runtime::build_trainer(config, runtime::builtin_catalog(), {{1, 28, 28}, 1}, device).value();
+  }
+  std::unique_ptr<devices::Device> device_ = devices::make_host_device();
+  const std::size_t rows_;
+  std::unique_ptr<devices::Trainer> trainer_;
+  devices::ModelState state_;
+  std::vector<float> features_;
+  std::vector<float> targets_;
+  std::vector<float> gradient_;
+};
+
+void measure(const Stream& stream, int repetitions) {
+  Group group(stream);
+  Step step(stream.rows);
+  std::vector<double> books;
+  std::vector<double> steps;
+  std::vector<double> share;
+  for (int i = 0; i < repetitions; ++i) {
+    const double b = group.round_us();
+    const double s = step.us();
+    if (i < repetitions / 10) continue;  // warm-up
+    books.push_back(b);
+    steps.push_back(s);
+    share.push_back(100 * b / s);
+  }
+  fmt::print("{:38} books {:6.1f} us  step {:7.1f} us  share {}\n", stream.name, percentile(books, 0.5),
+             percentile(steps, 0.5), spread(share, "%"));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int repetitions = argc > 1 ? std::atoi(argv[1]) : 500;
+  devices::prepare_process(1);
+  for (const Stream& stream :
+       {Stream{"1 partition each, 20 rows", 1, 20, 0}, Stream{"the same, every 10th record bad", 1, 20, 10},
+        Stream{"64 partitions each, 64 rows", 64, 64, 0},
+        Stream{"the same, every 10th record bad", 64, 64, 10}})
+    measure(stream, repetitions);
+  return 0;
+}

@@ -1,0 +1,32 @@
+#pragma once
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+/// What the programs of this folder share: medians with their spread.
+namespace rivulet::bench {
+
+/// The value that `share` of the others do not exceed; 0 of none.
+inline double percentile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+}
+
+/// "1.25 % (p10 1.10, p90 1.52), n = 60"
+inline std::string spread(const std::vector<double>& values, const char* unit) {
+  return fmt::format("{:.3g} {} (p10 {:.3g}, p90 {:.3g}), n = {}", percentile(values, 0.5), unit,
+                     percentile(values, 0.1), percentile(values, 0.9), values.size());
+}
+
+/// How often the calling thread lost its core to another one.
+inline long involuntary_switches() {
+  rusage used{};
+  getrusage(RUSAGE_THREAD, &used);
+  return used.ru_nivcsw;
+}
+
+}  // namespace rivulet::bench

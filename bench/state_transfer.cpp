@@ -1,0 +1,244 @@
+// How fast does a state of 10 MB come to a device that has none? Two network namespaces with a shaped link;
+// the donor does what Worker does from a standing mesh on (digest, image with its hashes, StateExchange over
+// Gloo) and the other one up to a decoded state whose digest is the view's. Beside it, in turns, the same
+// bytes through one plain TCP socket over the same link. Needs root.
+//   build/release/bench_state_transfer [REPETITIONS]
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <thread>
+
+#include "bench/measure.h"
+#include "core/check.h"
+#include "core/clock.h"
+#include "core/rng.h"
+#include "devices/device.h"
+#include "runtime/state_image.h"
+#include "sync/collective/gloo_transport.h"
+#include "sync/collective/state_exchange.h"
+#include "tests/conformance/transport_harness.h"
+#include "tests/support/network.h"
+
+using namespace rivulet;
+using namespace rivulet::bench;
+
+namespace {
+
+using testing::Network;
+
+const std::string model_name = "mlp";
+
+void enter(const std::string& space) {
+  const int fd = ::open(("/run/netns/" + space).c_str(), O_RDONLY | O_CLOEXEC);
+  RIVULET_CHECK(fd >= 0 && ::setns(fd, CLONE_NEWNET) == 0, "a namespace that was just made");
+  ::close(fd);
+}
+
+/// Runs one function inside each of the two namespaces, at the same time.
+template <class Donor, class Taker>
+void in_both(const Network& network, Donor donor, Taker taker) {
+  std::thread other([&] {
+    enter(network.namespace_of(1));
+    taker();
+  });
+  std::thread([&] {
+    enter(network.namespace_of(0));
+    donor();
+  }).join();
+  other.join();
+}
+
+runtime::AgreedState state_of(std::size_t parameters, devices::Device& device) {
+  devices::ModelLayout layout;
+  layout.parameters = parameters;
+  runtime::AgreedState state{devices::ModelState::create(layout, device).value(), {1, 7}, 0, {}};
+  Rng rng(1);
+  for (const auto& array : {state.model.parameters(), state.model.momentum()})
+    for (float& number : array.as<float>()) number = static_cast<float>(rng.normal());
+  return state;
+}
+
+/// One end of a view of two, connected.
+class End {
+ public:
+  End(const Network& network, std::uint32_t rank, std::uint64_t token, testing::FolderBook& book)
+      : view_(testing::view_of(2, rank, token)) {
+    view_.holders = {0};
+    sync::GlooConfig config;
+    config.bind = network.address_of(static_cast<int>(rank));
+    auto connect = sync::make_gloo_connect(config, clock_).value();
+    transport_ = connect(view_, book, wake_).value();
+    wait([&] { return transport_->connected(); });
+  }
+  template <class Poll>
+  void wait(const Poll& poll) {
+    for (Progress p = poll(); p != Progress::done; p = poll()) {
+      RIVULET_CHECK(p == Progress::pending, "the transfer failed");
+      wake_.sleep(std::chrono::milliseconds(2));  // as Worker looks again
+    }
+  }
+  std::unique_ptr<sync::StateExchange> exchange(std::size_t bytes_max) {
+    return std::make_unique<sync::StateExchange>(*transport_, view_, bytes_max,
+                                                 clock_.now() + std::chrono::seconds(60));
+  }
+
+ private:
+  RealClock clock_;
+  testing::SleepWake wake_;
+  sync::ViewSpec view_;
+  std::unique_ptr<sync::Transport> transport_;
+};
+
+/// Both ends are there; then the clock runs.
+class Starter {
+ public:
+  TimePoint together() {
+    ++arrived_;
+    while (arrived_ < 2) std::this_thread::yield();
+    return RealClock().now();
+  }
+
+ private:
+  std::atomic<int> arrived_{0};
+};
+
+double state_seconds(const Network& network, const runtime::AgreedState& state, std::uint64_t token) {
+  const testing::TempDir folder;
+  testing::FolderBook book(folder.path());
+  const auto device = devices::make_host_device();
+  const auto& layout = state.model.layout();
+  const std::size_t most = runtime::state_image_max(layout);
+  Starter starter;
+  TimePoint began;
+  TimePoint ended;
+  const auto finish = [](End& end, sync::StateExchange& exchange) {
+    exchange.settle();
+    end.wait([&] { return exchange.poll(RealClock().now()); });
+  };
+  in_both(
+      network,
+      [&] {
+        End end(network, 0, token, book);
+        const auto exchange = end.exchange(most);
+        starter.together();
+        const auto donor = devices::make_host_device();
+        const Digest digest = runtime::digest_of(state, *donor).value();
+        exchange->give(runtime::encode_state(model_name, state, digest));
+        finish(end, *exchange);
+      },
+      [&] {
+        End end(network, 1, token, book);
+        const auto exchange = end.exchange(most);
+        began = starter.together();
+        exchange->take();
+        end.wait([&] { return exchange->poll(RealClock().now()); });
+        const auto taken = runtime::decode_state(exchange->taken(), {model_name, layout, *device});
+        RIVULET_CHECK(runtime::digest_of(taken.value().state, *device).value() == taken.value().digest,
+                      "the state that came is the one that was given");
+        ended = RealClock().now();
+        finish(end, *exchange);
+      });
+  return to_seconds(ended - began);
+}
+
+/// A connected socket: the donor dials, the taker has listened.
+class Socket {
+ public:
+  explicit Socket(int fd) : fd_(fd) { RIVULET_CHECK(fd >= 0, "a socket"); }
+  ~Socket() { ::close(fd_); }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  [[nodiscard]] int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+sockaddr_in address_of(const std::string& host, std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  RIVULET_CHECK(inet_pton(AF_INET, host.c_str(), &address.sin_addr) == 1, "an address");
+  return address;
+}
+
+double socket_seconds(const Network& network, std::size_t bytes) {
+  const std::vector<std::byte> out = testing::pattern(bytes, 1);
+  std::vector<std::byte> in(bytes);
+  std::atomic<int> port{0};
+  Starter starter;
+  TimePoint began;
+  TimePoint ended;
+  in_both(
+      network,
+      [&] {
+        while (port == 0) std::this_thread::yield();
+        const Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        const auto to = address_of(network.address_of(1), static_cast<std::uint16_t>(port.load()));
+        const auto* address = reinterpret_cast<const sockaddr*>(&to);
+        RIVULET_CHECK(::connect(socket.fd(), address, sizeof to) == 0, "connect");
+        starter.together();
+        for (std::size_t sent = 0; sent < bytes;) {
+          const ssize_t n = ::send(socket.fd(), out.data() + sent, bytes - sent, MSG_NOSIGNAL);
+          RIVULET_CHECK(n > 0, "send");
+          sent += static_cast<std::size_t>(n);
+        }
+        std::byte last{};
+        RIVULET_CHECK(::recv(socket.fd(), &last, 1, 0) == 0, "the taker closes when it has all");
+      },
+      [&] {
+        const Socket listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        sockaddr_in own = address_of(network.address_of(1), 0);
+        socklen_t size = sizeof own;
+        RIVULET_CHECK(::bind(listener.fd(), reinterpret_cast<sockaddr*>(&own), size) == 0, "bind");
+        RIVULET_CHECK(::listen(listener.fd(), 1) == 0, "listen");
+        RIVULET_CHECK(::getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&own), &size) == 0, "a port");
+        port = ntohs(own.sin_port);
+        const Socket socket(::accept(listener.fd(), nullptr, nullptr));
+        began = starter.together();
+        for (std::size_t got = 0; got < bytes;) {
+          const ssize_t n = ::recv(socket.fd(), in.data() + got, bytes - got, 0);
+          RIVULET_CHECK(n > 0, "recv");
+          got += static_cast<std::size_t>(n);
+        }
+        ended = RealClock().now();
+      });
+  RIVULET_CHECK(in == out, "all bytes came");
+  return to_seconds(ended - began);
+}
+
+void measure(double bits_per_second, int repetitions) {
+  auto made = Network::create({.nodes = 2, .bits_per_second = bits_per_second});
+  if (!made) fmt::print(stderr, "{}\n", made.error().message);
+  const Network& network = *made.value();
+  const auto device = devices::make_host_device();
+  const auto state = state_of(1'250'000, *device);
+  const Digest digest = runtime::digest_of(state, *device).value();
+  const std::size_t bytes = runtime::encode_state(model_name, state, digest).size();
+  std::vector<double> ours;
+  std::vector<double> plain;
+  std::vector<double> share;
+  for (int i = 0; i < repetitions; ++i) {
+    ours.push_back(state_seconds(network, state, static_cast<std::uint64_t>(i) + 1));
+    plain.push_back(socket_seconds(network, bytes));
+    share.push_back(plain.back() / ours.back());
+  }
+  fmt::print(
+      "{:.0f} Mbit/s, {:.1f} MB: state {:.3f} s, socket {:.3f} s, link alone {:.3f} s, of the socket's rate "
+      "{}\n",
+      bits_per_second / 1e6, static_cast<double>(bytes) / 1e6, percentile(ours, 0.5), percentile(plain, 0.5),
+      8 * static_cast<double>(bytes) / bits_per_second, spread(share, ""));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int repetitions = argc > 1 ? std::atoi(argv[1]) : 7;
+  for (const double rate : {60e6, 100e6}) measure(rate, repetitions);
+  return 0;
+}
