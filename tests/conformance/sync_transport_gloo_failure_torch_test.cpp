@@ -126,7 +126,10 @@ void play_peer(const Role& role) {
   node.wait([&] { return health(*transport); }, 30s);
   const auto now = clock.now().time_since_epoch().count();
   transport->close();
-  const int left = open_files() - files_before + threads() - threads_before;
+  // The kernel may list a thread that was joined a little longer.
+  const auto left_now = [&] { return open_files() - files_before + threads() - threads_before; };
+  node.wait([&] { return left_now() <= 0 ? Progress::done : Progress::pending; }, 2s);
+  const int left = left_now();
   std::printf("FAILED %lld %s %d %d %d %s\n", static_cast<long long>(now),
               std::string(name_of(transport->error().code)).c_str(), transport->lost_rank(),
               untouched ? 1 : 0, left, transport->error().message.c_str());

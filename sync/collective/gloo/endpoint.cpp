@@ -66,6 +66,7 @@ Ticket GlooEndpoint::post(bool sending, std::uint32_t peer, Lane lane, std::span
                                               config_.transport.chunk_bytes);
   op.phase = Operation::ahead;
   if (!ahead) count(op);
+  if (lane == Lane::bye && !sending) peers_[peer].awaits_bye = true;
   const std::lock_guard lock(post_mutex_);
   while (!bytes.empty() && group_ != nullptr) {
     const std::size_t n = std::min(bytes.size(), config_.transport.chunk_bytes);
@@ -150,6 +151,7 @@ void GlooEndpoint::chunk_done(Operation& op, std::size_t bytes) {
 }
 
 void GlooEndpoint::chunk_broken(const Operation& op, const std::string& why) {
+  if (op.lane == Lane::bye && !op.sending) peers_[op.peer].awaits_bye = false;  // it will not come any more
   const std::lock_guard lock(alarm_mutex_);
   breaks_.emplace(op.peer, why);
   alarm_ = true;

@@ -28,6 +28,7 @@ namespace rivulet::sync::gloo_door {
 struct Peer {
   std::atomic<std::uint32_t> waiting{0};  ///< operations with it that count for the deadline
   std::atomic<std::int64_t> heard_ns{0};  ///< when its last byte came
+  std::atomic<bool> awaits_bye{false};    ///< its goodbye may have come without our waiter having seen it
   std::atomic<bool> said_bye{false};
   std::atomic<bool> broken{false};  ///< a waiter or a post ran into its closed connection
   // comm thread

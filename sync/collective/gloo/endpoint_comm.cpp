@@ -7,7 +7,8 @@ constexpr auto tick = std::chrono::milliseconds(20);
 /// A broken connection is believed this much later: what had arrived before it broke is handed out first.
 constexpr auto settle = std::chrono::milliseconds(5);
 /// At most this long when the sentinel, on its own connection, still waits: its peer's last words may be on
-/// their way. Or when the peer has said goodbye and our waiters are slow to see that all has come.
+/// their way. Or when the peer has said goodbye, or may have, and our waiters are slow to see that all has
+/// come: on a busy machine its two connections, sentinel and data, are seen to close at different times.
 constexpr auto settle_longest = std::chrono::milliseconds(400);
 
 }  // namespace
@@ -83,7 +84,8 @@ void GlooEndpoint::look_at_peer(std::uint32_t index) {
   const TimePoint now = clock_.now();
   if (!peer.suspected_at) peer.suspected_at = now;
   const Duration age = now - *peer.suspected_at;
-  const bool unclear = !pulse.broken || (peer.said_bye && peer.waiting > 0);
+  const bool parting = peer.said_bye || peer.awaits_bye;
+  const bool unclear = !pulse.broken || (parting && peer.waiting > 0);
   if (age < (unclear ? settle_longest : settle)) {
     suspects_ = true;
     return;
