@@ -102,9 +102,12 @@ void CheckpointFolder::prune(std::size_t keep, const Stamp& committed) {
   std::vector<std::string> complaints;
   const auto all = list(complaints);
   const auto last = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.stamp <= committed; });
-  const auto needed = last == all.end() ? all.size() : static_cast<std::size_t>(last - all.begin()) + 1;
   std::error_code error;
-  for (std::size_t i = std::max(keep, needed); i < all.size(); ++i) fs::remove(all[i].path, error);
+  for (std::size_t i = std::max(keep, uncommitted_max); i < all.size(); ++i)
+    if (all[i].stamp > committed) fs::remove(all[i].path, error);
+  if (last == all.end()) return;
+  for (auto i = std::max(keep, static_cast<std::size_t>(last - all.begin()) + 1); i < all.size(); ++i)
+    fs::remove(all[i].path, error);
 }
 
 CheckpointFolder::Pruned CheckpointFolder::prune_checked(std::size_t keep, const Expected& expected,

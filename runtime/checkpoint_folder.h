@@ -26,6 +26,7 @@ struct CheckpointEntry {
 /// restarts the whole group. Owner: the checkpoint thread, and main before it starts.
 class CheckpointFolder {
  public:
+  static constexpr std::size_t uncommitted_max = 16;
   /// `files` outlives the folder.
   explicit CheckpointFolder(std::string path, const FileOperations& files = system_files())
       : path_(std::move(path)), files_(&files) {}
@@ -44,7 +45,9 @@ class CheckpointFolder {
   };
   /// On the disk when it returns, or not acknowledged. Errors: those of write_whole_file().
   Result<Written> write(const std::string& model, const AgreedState& state, const Digest& digest);
-  /// Deletes what is older than both the `keep` newest and the newest that is not newer than `committed`.
+  /// Deletes what is older than both the `keep` newest and the newest that is not newer than `committed`. Of
+  /// those that wait to be committed, too, the newest `uncommitted_max` are enough: the group remembers fewer
+  /// (saved_max in sync/membership/fold.h), and a peer whose disk is full for ever must not fill this one.
   void prune(std::size_t keep, const Stamp& committed);
   struct Pruned {
     std::vector<CheckpointEntry> kept;     ///< newest first

@@ -1,7 +1,6 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +25,7 @@
 #include "runtime/progress.h"
 #include "runtime/rewind_board.h"
 #include "runtime/run.h"
+#include "runtime/saved_offsets.h"
 #include "runtime/snapshot.h"
 #include "runtime/view.h"
 #include "sync/codec_shelf.h"
@@ -200,13 +200,9 @@ class Worker final : public Agent {
   std::unique_ptr<buffer::Batch> batch_;
   std::optional<devices::ModelState> local_;  ///< private parameters while local steps are pending
   std::uint32_t rows_since_sync_ = 0;
-  /// What the own partitions' offsets will be once this state is committed.
-  struct SavedOffsets {
-    Stamp stamp;
-    std::vector<NextOffset> offsets;
-  };
-  std::deque<SavedOffsets> uncommitted_;
-  Stamp saved_;  ///< last state given to the checkpointer
+  SavedOffsets uncommitted_;
+  Stamp committed_;  ///< last told to the checkpointer
+  Stamp saved_;      ///< last state given to the checkpointer
   TimePoint saved_at_{};
   buffer::Cursors stands_;           ///< of each own partition: what is below was used, pending_ included
   std::uint32_t generation_ = 0;     ///< of the rows that count, since the reader was sent elsewhere last

@@ -4,14 +4,11 @@
 
 // Saving the agreed state and what follows from it: SAVED, the commit rule, offsets that may be published.
 namespace rivulet::runtime {
-namespace {
 
-constexpr std::size_t uncommitted_max = 16;
-
-}  // namespace
-
+/// Also without a step since the last one: a state that a later view has adopted is another stamp, and what
+/// was not committed in its own view can be committed only as that.
 bool Worker::checkpoint_is_due(TimePoint now) const {
-  return parts_.checkpoints != nullptr && parts_.state.stamp.step > saved_.step &&
+  return parts_.checkpoints != nullptr && parts_.state.stamp > saved_ && parts_.state.stamp.step > 0 &&
          now - saved_at_ >= config_.checkpoint_interval;
 }
 
@@ -22,11 +19,7 @@ void Worker::save_state() {
   saved_at_ = parts_.clock.now();
   if (!parts_.checkpoints->offer(parts_.state)) return;
   saved_ = parts_.state.stamp;
-  SavedOffsets entry{saved_, {}};
-  for (const auto& [partition, progress] : parts_.state.partitions)
-    if (parts_.commits.owns(partition)) entry.offsets.push_back({partition, progress.next.offset});
-  uncommitted_.push_back(std::move(entry));
-  if (uncommitted_.size() > uncommitted_max) uncommitted_.pop_front();
+  uncommitted_.saved(parts_.state, parts_.commits);
 }
 
 void Worker::watch_saved() {
@@ -36,16 +29,10 @@ void Worker::watch_saved() {
       parts_.log.write(Level::warn, "a saved state could not be announced",
                        {{"error", said.error().message}});
   const Stamp committed = parts_.membership.fold().committed.stamp;
-  bool news = false;
-  while (!uncommitted_.empty() && uncommitted_.front().stamp <= committed) {
-    for (const auto& next : uncommitted_.front().offsets)
-      parts_.commits.covered(next.partition, {next.offset, 0});
-    uncommitted_.pop_front();
-    news = true;
-  }
-  if (!news) return;
+  if (uncommitted_.committed(committed, parts_.commits)) parts_.ingest.notify();
+  if (committed == committed_) return;
+  committed_ = committed;
   parts_.checkpoints->committed(committed);
-  parts_.ingest.notify();
 }
 
 /// After the last round of a view: the checkpointer may still have been busy with an earlier state.

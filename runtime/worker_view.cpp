@@ -133,6 +133,7 @@ Status Worker::replace_state(std::span<const std::byte> image) {
   parts_.log.write(Level::info, "state adopted",
                    {{"had", text_of(parts_.state.stamp)}, {"has", text_of(target.stamp)}});
   parts_.state.copy_from(target);
+  uncommitted_.forget();
   stand_at_state();
   return hold_state();  // whatever becomes of this view: it is in the next READY
 }

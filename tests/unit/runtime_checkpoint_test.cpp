@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "runtime/checkpointer.h"
+#include "runtime/saved_offsets.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 
@@ -135,6 +136,45 @@ TEST_CASE("Checkpoints: what the group has committed stays, and so do the newest
   CHECK(b.stamps() == std::vector<Stamp>{{1, 6}, {1, 5}, {1, 4}});
   b.files.prune(3, {});  // nothing is committed that is here: nothing goes
   CHECK(b.stamps().size() == 3);
+}
+
+TEST_CASE("Checkpoints: as long as the group commits nothing, the disk does not fill") {
+  Bench b;
+  b.write({1, 1});
+  b.write({1, 2});
+  for (std::uint64_t step = 3; step <= 60; ++step) {
+    b.write({1, step});
+    b.files.prune(3, {1, 2});
+  }
+  const auto left = b.stamps();
+  CHECK(left.size() == CheckpointFolder::uncommitted_max + 1);
+  CHECK(left.front() == Stamp{1, 60});
+  CHECK(left.back() == Stamp{1, 2});  // what the group has committed
+  b.files.prune(3, {});
+  CHECK(b.stamps().size() == CheckpointFolder::uncommitted_max);
+}
+
+TEST_CASE(
+    "Saved offsets: they go onto the board with the commit that covers them, not with one beside them") {
+  const std::vector<PartitionId> own{{0, 0}};
+  CommitBoard board(own);
+  std::vector<NextOffset> news;
+  const auto device = devices::make_host_device();
+  SavedOffsets offsets;
+  offsets.saved(state_at({3, 450}, *device), board);
+  offsets.saved(state_at({3, 500}, *device), board);
+  CHECK(offsets.committed({3, 460}, board));
+  board.take_news(news);
+  CHECK(news == std::vector<NextOffset>{{{0, 0}, 450}});
+  CHECK_FALSE(offsets.committed({3, 499}, board));
+  // The group goes on from 3.450 as 4.450; what this device had at 3.500 never was.
+  offsets.forget();
+  CHECK_FALSE(offsets.committed({4, 460}, board));
+  board.take_news(news);
+  CHECK(news.empty());
+  for (std::uint64_t step = 461; step < 600; ++step) offsets.saved(state_at({4, step}, *device), board);
+  CHECK_FALSE(offsets.committed({4, 599 - SavedOffsets::states_max}, board));  // bounded: made room
+  CHECK(offsets.committed({4, 600 - SavedOffsets::states_max}, board));
 }
 
 namespace {
