@@ -1,29 +1,28 @@
 #include "runtime/announced.h"
 
+#include <numeric>
+#include <ranges>
 #include <set>
+
+#include "runtime/topic_name.h"
 
 namespace rivulet::runtime {
 namespace {
 
-constexpr std::size_t partitions_max = 65'536;  // of a job
-
 /// The runs of an interval say what it counts, and lie within it.
-bool explain(std::span<const PassedRun> runs, const RowInterval& interval) {
-  std::uint64_t dropped = 0;
-  std::uint64_t holes = 0;
-  for (const PassedRun& run : runs) {
-    if (run.partition != interval.partition) continue;
-    if (run.from < interval.first || interval.next < run.to || run.to < run.from) return false;
-    if (run.fate != fate_hole && run.fate >= drop_reasons) return false;
-    (run.fate == fate_hole ? holes : dropped) += run.rows;
-  }
-  return dropped == interval.rows_dropped && holes == interval.holes;
+bool is_explained(const RowInterval& interval, std::span<const PassedRun> runs) {
+  const auto own = [&](const PassedRun& run) { return run.partition == interval.partition; };
+  const auto passed = passed_between(interval.first, interval.next, runs | std::views::filter(own));
+  if (!passed || passed->holes != interval.holes) return false;
+  return std::accumulate(passed->dropped.begin(), passed->dropped.end(), std::uint64_t{0}) ==
+         interval.rows_dropped;
 }
 
 /// Why an interval cannot be; null if it can. `seen`: partitions of this round so far.
 const char* trouble_with(const RowInterval& rows, const AgreedState& state, std::set<PartitionId>& seen) {
   const auto known = state.partitions.find(rows.partition);
   const bool fresh = known == state.partitions.end();
+  if (rows.first.offset < 0) return "begin before the first offset";  // no image of such a state is loaded
   if (rows.next < rows.first) return "end before they begin";
   if (!rows.adds_up()) return "do not add up to the offsets";
   if (!fresh && rows.first < known->second.next) return "are part of the state already";
@@ -43,7 +42,7 @@ buffer::Account Announced::account() const {
 }
 
 Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view, const AgreedState& state,
-                       const CommitBoard& own) {
+                       const CommitBoard& own, std::span<const std::string> topics) {
   std::set<PartitionId> seen;
   Status fits = ok();
   for (std::uint32_t rank = 0; rank < table.size() && fits; ++rank) {
@@ -53,11 +52,11 @@ Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view
       const char* trouble = trouble_with(rows, state, seen);
       if (trouble == nullptr && rank != view.rank && own.owns(rows.partition))
         trouble = "belong to this device";
-      if (trouble == nullptr && !explain(announced.runs(), rows))
+      if (trouble == nullptr && !is_explained(rows, announced.runs()))
         trouble = "its drops and holes do not explain";
       if (trouble == nullptr) return;
       fits = Error{ErrorCode::protocol, view.members[rank] + " announces rows of partition " +
-                                            std::to_string(rows.partition.partition) + " that " + trouble};
+                                            text_of(rows.partition, topics) + " that " + trouble};
     });
   }
   return fits;

@@ -39,9 +39,10 @@ class Announced {
 
 /// What the others say they used is believed only after this: it will move offsets of the agreed state. Each
 /// interval must begin where its partition stands, add up, be explained by the announced runs, and be of a
-/// partition that nobody else announces. Errors: protocol (names the device and the partition).
+/// partition that nobody else announces. `topics`: names for people. Errors: protocol (names the device and
+/// the partition).
 Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view, const AgreedState& state,
-                       const CommitBoard& own);
+                       const CommitBoard& own, std::span<const std::string> topics);
 
 /// Nobody has rows to train, but somebody has dropped some or passed over holes: the offsets may go on, or a
 /// partition of nothing else would never be committed.

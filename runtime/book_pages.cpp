@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "runtime/topic_name.h"
+
 namespace rivulet::runtime {
 namespace {
 
@@ -44,8 +46,7 @@ BookPages::~BookPages() = default;
 BookPages::Gauges& BookPages::gauges_of(const PartitionId& id) {
   auto& gauges = gauges_[id];
   if (!gauges) {
-    const std::string topic = id.topic < topics_.size() ? topics_[id.topic] : "?";
-    gauges = std::make_unique<Gauges>(metrics_, topic, std::to_string(id.partition));
+    gauges = std::make_unique<Gauges>(metrics_, topic_of(id, topics_), std::to_string(id.partition));
   }
   return *gauges;
 }

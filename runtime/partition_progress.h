@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <numeric>
+#include <optional>
+#include <ranges>
 #include <vector>
 
 #include "core/record.h"
@@ -9,6 +11,26 @@
 namespace rivulet::runtime {
 
 inline constexpr std::size_t passed_runs_max = 256;  ///< of one partition in a state
+inline constexpr std::size_t partitions_max =
+    8192;  ///< of a job: what is folded must fit an image of the state
+
+/// What runs say was not trained.
+struct Passed {
+  DropCounts dropped{};
+  std::uint64_t holes = 0;
+};
+/// Of runs that are all of one partition; nothing if one of them does not lie between `from` and `to` or has
+/// a fate that nobody knows.
+template <std::ranges::input_range Runs>
+std::optional<Passed> passed_between(const RowCursor& from, const RowCursor& to, Runs&& runs) {
+  Passed passed;
+  for (const PassedRun& run : runs) {
+    if (run.from < from || to < run.to || run.to < run.from) return std::nullopt;
+    if (run.fate != fate_hole && run.fate >= drop_reasons) return std::nullopt;
+    (run.fate == fate_hole ? passed.holes : passed.dropped.at(run.fate)) += run.rows;
+  }
+  return passed;
+}
 
 /// The group's books of one partition: what became of everything between `start` and `next`, exactly,
 ///   next.offset - start.offset = trained + dropped - shared + holes.
@@ -26,14 +48,8 @@ struct PartitionProgress {
   }
   /// The runs lie between start and next and count what the counters count.
   [[nodiscard]] bool is_explained() const {
-    DropCounts found{};
-    std::uint64_t found_holes = 0;
-    for (const PassedRun& run : runs) {
-      if (run.from < start || next < run.to || run.to < run.from) return false;
-      if (run.fate != fate_hole && run.fate >= drop_reasons) return false;
-      (run.fate == fate_hole ? found_holes : found.at(run.fate)) += run.rows;
-    }
-    return found == dropped && found_holes == holes;
+    const auto passed = passed_between(start, next, runs);
+    return passed && passed->dropped == dropped && passed->holes == holes;
   }
   [[nodiscard]] bool adds_up() const noexcept {
     return static_cast<std::uint64_t>(next.offset - start.offset) == trained + all_dropped() - shared + holes;

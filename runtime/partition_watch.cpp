@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/topic_name.h"
+
 namespace rivulet::runtime {
 namespace {
 
@@ -23,7 +25,7 @@ void PartitionWatch::look(const stream::RecordSource& source, TimePoint now) {
   for (std::size_t i = 0; i < states.size(); ++i) {
     const auto& state = states[i];
     tell(state, said_[i]);
-    page.push_back({topic_of(state), state.id.partition, state_name(state), state.next_offset,
+    page.push_back({topic_of(state.id, topics_), state.id.partition, state_name(state), state.next_offset,
                     state.low_watermark, state.high_watermark, state.skipped, state.stopped});
   }
   status_.set_partitions(std::move(page));
@@ -51,15 +53,11 @@ void PartitionWatch::tell(const stream::PartitionState& state, Said& said) {
 }
 
 Fields PartitionWatch::place_of(const stream::PartitionState& state) const {
-  return {{"topic", topic_of(state)},
+  return {{"topic", topic_of(state.id, topics_)},
           {"partition", std::to_string(state.id.partition)},
           {"offset", std::to_string(state.next_offset)},
           {"low", std::to_string(state.low_watermark)},
           {"high", std::to_string(state.high_watermark)}};
-}
-
-std::string PartitionWatch::topic_of(const stream::PartitionState& state) const {
-  return state.id.topic < topics_.size() ? topics_[state.id.topic] : std::to_string(state.id.topic);
 }
 
 }  // namespace rivulet::runtime

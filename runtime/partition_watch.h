@@ -26,7 +26,6 @@ class PartitionWatch {
   };
   void tell(const stream::PartitionState& state, Said& said);
   [[nodiscard]] Fields place_of(const stream::PartitionState& state) const;
-  [[nodiscard]] std::string topic_of(const stream::PartitionState& state) const;
 
   const std::vector<std::string> topics_;
   NodeStatus& status_;

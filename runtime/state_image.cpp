@@ -35,7 +35,7 @@ constexpr std::size_t partition_bytes = 60 + sizeof(DropCounts);
 constexpr std::size_t run_bytes = 36;
 constexpr std::size_t hash_bytes = sizeof(Sha256);
 constexpr std::size_t name_max = 1024;
-constexpr std::size_t partitions_bytes_max = std::size_t{16} << 20U;  // any job's fit many times
+constexpr std::size_t partitions_bytes_max = partitions_max * (partition_bytes + passed_runs_max * run_bytes);
 constexpr std::array<std::string_view, 5> tags{"MODL", "PART", "PARM", "MOMT", "BUFS"};
 
 class Writer {

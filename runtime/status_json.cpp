@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/record.h"
+#include "runtime/topic_name.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -64,7 +65,7 @@ Json books_json(const NodeStatus& s, const std::vector<std::string>& topics) {
     auto dropped = Json::object();
     for (std::size_t i = 0; i < drop_reasons; ++i)
       if (p.dropped.at(i) > 0) dropped[std::string(name_of(static_cast<DropReason>(i)))] = p.dropped.at(i);
-    out.push_back({{"topic", id.topic < topics.size() ? topics[id.topic] : "?"},
+    out.push_back({{"topic", topic_of(id, topics)},
                    {"partition", id.partition},
                    {"start", p.start.offset},
                    {"next", p.next.offset},

@@ -103,6 +103,13 @@ class Reader {
   std::span<const std::byte> bytes_;
 };
 
+constexpr std::size_t interval_bytes = 52;
+constexpr std::size_t run_bytes = 44;
+constexpr std::size_t entry_head_bytes = 8;
+static_assert(2 * entry_head_bytes + facts_partitions_max * interval_bytes +
+                  facts_partitions_max * (drop_reasons + 1) * run_bytes <=
+              facts_section_max_bytes);
+
 constexpr std::uint32_t type_intervals = 1;
 constexpr std::uint32_t type_runs = 2;
 

@@ -15,7 +15,9 @@ namespace rivulet::sync {
 
 inline constexpr std::size_t facts_head_bytes = 256;
 inline constexpr std::uint32_t facts_version = 2;
-inline constexpr std::size_t facts_section_max_bytes = std::size_t{16} * 1024;
+inline constexpr std::size_t facts_section_max_bytes = std::size_t{128} * 1024;
+/// Of one device: with them all in one round, and of each a run of every kind, the section is not full.
+inline constexpr std::size_t facts_partitions_max = 256;
 
 /// What a device wants the group to know, as bits of Facts::flags.
 enum FactsFlag : std::uint32_t {

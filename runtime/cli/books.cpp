@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/cli/text.h"
+#include "runtime/topic_name.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -26,7 +27,7 @@ std::vector<PartitionBooks> books_of(const StateFacts& state, const std::vector<
                                      const std::string& topic) {
   std::vector<PartitionBooks> all;
   for (const auto& [id, books] : state.partitions) {
-    const std::string name = id.topic < topics.size() ? topics[id.topic] : "?";
+    const std::string name = topic_of(id, topics);
     if (topic.empty() || topic == name) all.push_back({name, id, books, std::nullopt});
   }
   return all;

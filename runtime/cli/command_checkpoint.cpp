@@ -9,6 +9,7 @@
 #include "runtime/cli/command.h"
 #include "runtime/cli/config_flags.h"
 #include "runtime/cli/evaluation.h"
+#include "runtime/topic_name.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -106,7 +107,7 @@ class CheckpointCommand final : public Command {
     auto partitions = Json::array();
     std::string lines;
     for (const auto& [id, p] : f.partitions) {
-      const std::string& topic = topic_of(loaded, id);
+      const std::string& topic = topic_of(id, loaded.config.source.topics);
       partitions.push_back({{"topic", topic},
                             {"partition", id.partition},
                             {"start", p.start.offset},
@@ -188,12 +189,6 @@ class CheckpointCommand final : public Command {
       terminal.out << fmt::format("{}: the model after step {} (view {}), {} rows, digest {}\n", out_,
                                   f.stamp.step, f.stamp.lineage, f.rows, f.digest.hex());
     return ExitCode::ok;
-  }
-
-  static const std::string& topic_of(const LoadedConfig& loaded, const PartitionId& id) {
-    static const std::string unknown = "?";
-    const auto& topics = loaded.config.source.topics;
-    return id.topic < topics.size() ? topics[id.topic] : unknown;
   }
 
   CLI::App* app_;

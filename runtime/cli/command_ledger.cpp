@@ -113,6 +113,11 @@ class LedgerCommand final : public Command {
     const auto state = newest(*loaded, terminal);
     if (!state) return ExitCode::failure;
     auto lines = books_of(*state, loaded->config.source.topics, topic_);
+    if (lines.empty()) {  // of nothing everything is true
+      terminal.err << fmt::format("error: the books hold no partition{}\n",
+                                  topic_.empty() ? "" : " of topic \"" + topic_ + "\"");
+      return ExitCode::failure;
+    }
     if (!offline_)
       if (auto asked = ask_broker(loaded->config.source.kafka_properties, lines); !asked)
         return complain(terminal, asked.error());

@@ -6,15 +6,13 @@
 #include <charconv>
 
 #include "runtime/config/coerce.h"
+#include "sync/facts.h"
 
 namespace rivulet::runtime {
 
 namespace {
 
 using Names = std::vector<std::string>;
-
-// An interval of each goes into the second section of the facts, which has 16 KiB.
-constexpr std::size_t partitions_most = 400;
 
 bool contains(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -100,10 +98,10 @@ class Checks {
     if (!c_.source.topics.empty() && c_.source.claims.empty()) {
       wrong({"source.partitions"}, "'source.partitions' claims no partition");
     }
-    if (c_.source.claims.size() > partitions_most) {
+    if (c_.source.claims.size() > sync::facts_partitions_max) {
       wrong({"source.partitions"},
             fmt::format("'source.partitions' claims {} partitions, at most {} fit a device's facts",
-                        c_.source.claims.size(), partitions_most));
+                        c_.source.claims.size(), sync::facts_partitions_max));
     }
     brokers();
   }

@@ -29,7 +29,8 @@ Status Committer::send() {
   }
   const auto code = rd_kafka_commit(client_->handle(), latest_->get(), 1);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ok();
-  return Error{ErrorCode::source_lost, fmt::format("offsets cannot be committed: {}", words_of(code))};
+  return Error{ErrorCode::source_lost,
+               fmt::format("offsets of group {} cannot be committed: {}", group_id_, words_of(code))};
 }
 
 void Committer::committed(int code) noexcept {

@@ -20,7 +20,7 @@ struct Round {
     view.rank = 1;
     state.partitions[{0, 0}] = {{0, 0}, {10, 0}, 10, 0, 0, {}, {}};
   }
-  Status check() { return check_announced(table, view, state, own); }
+  Status check() { return check_announced(table, view, state, own, topics); }
   void refuse(const std::string& why) {
     const auto answer = check();
     REQUIRE_FALSE(answer);
@@ -33,6 +33,7 @@ struct Round {
   sync::ViewSpec view;
   std::vector<PartitionId> partitions{{0, 1}};
   CommitBoard own{partitions};
+  std::vector<std::string> topics{"mnist"};
 };
 
 }  // namespace
@@ -55,29 +56,40 @@ TEST_CASE("Announced: what cannot be is refused, and the device is named") {
   auto& interval = r.table.facts[2].interval;
   SUBCASE("rows of the state") {
     interval = {{0, 0}, {9, 0}, {12, 0}, 3, 0, 0, 0};
-    r.refuse("c announces rows of partition 0 that are part of the state already");
+    r.refuse("c announces rows of partition mnist:0 that are part of the state already");
   }
   SUBCASE("a row left out") {
     interval = {{0, 0}, {11, 0}, {12, 0}, 1, 0, 0, 0};
-    r.refuse("c announces rows of partition 0 that leave out rows before them");
+    r.refuse("c announces rows of partition mnist:0 that leave out rows before them");
   }
   SUBCASE("a row too few") {
     interval = {{0, 0}, {10, 0}, {12, 0}, 1, 0, 0, 0};
-    r.refuse("c announces rows of partition 0 that do not add up to the offsets");
+    r.refuse("c announces rows of partition mnist:0 that do not add up to the offsets");
+  }
+  SUBCASE("from before the first offset") {
+    interval = {{0, 3}, {-2, 0}, {2, 0}, 4, 0, 0, 0};
+    r.refuse("c announces rows of partition mnist:3 that begin before the first offset");
+  }
+  SUBCASE("one partition too many") {
+    for (std::uint32_t topic = 1; r.state.partitions.size() < partitions_max; ++topic)
+      r.state.partitions[{topic, 0}] = {};
+    interval = {{0, 3}, {0, 0}, {2, 0}, 2, 0, 0, 0};
+    r.refuse("c announces rows of partition mnist:3 that are of more partitions than a job may have");
   }
   SUBCASE("backwards") {
     interval = {{0, 0}, {10, 0}, {9, 0}, 1, 0, 0, 0};
-    r.refuse("c announces rows of partition 0 that end before they begin");
+    r.refuse("c announces rows of partition mnist:0 that end before they begin");
   }
   SUBCASE("twice") {
     interval = r.table.facts[0].interval = {{0, 0}, {10, 0}, {12, 0}, 2, 0, 0, 0};
-    r.refuse("c announces rows of partition 0 that are announced twice");
+    r.refuse("c announces rows of partition mnist:0 that are announced twice");
   }
   SUBCASE("of this device") {
     interval = {{0, 1}, {10, 0}, {12, 0}, 2, 0, 0, 0};
-    r.refuse("c announces rows of partition 1 that belong to this device");
+    r.refuse("c announces rows of partition mnist:1 that belong to this device");
   }
-  const std::string unexplained = "c announces rows of partition 0 that its drops and holes do not explain";
+  const std::string unexplained =
+      "c announces rows of partition mnist:0 that its drops and holes do not explain";
   SUBCASE("drops without a reason") {
     interval = {{0, 0}, {10, 0}, {12, 0}, 1, 1, 0, 0};
     r.refuse(unexplained);

@@ -238,6 +238,24 @@ TEST_CASE("State file: numbers that lie never crash the reader, whatever the che
   CHECK(contains(answer.error().message, "or one is in it twice"));
 }
 
+TEST_CASE(
+    "State image: of as many partitions as a job may have, with all the runs they may have, it is read") {
+  const auto device = devices::make_host_device();
+  const auto layout = layout_of(2, 0);
+  AgreedState state{devices::ModelState::create(layout, *device).value(), {1, 1}, 0, {}};
+  for (std::int32_t p = 0; p < static_cast<std::int32_t>(partitions_max); ++p) {
+    PartitionProgress& progress = state.partitions[{0, p}];
+    progress.next.offset = progress.holes = passed_runs_max;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(passed_runs_max); ++i)
+      progress.runs.push_back({{0, p}, {i, 0}, {i + 1, 0}, 1, fate_hole});
+  }
+  const auto image = encode_state("m", state, digest_of(state, *device).value());
+  CHECK(image.size() <= state_image_max(layout));
+  const auto back = decode_state(image, {"m", layout, *device});
+  REQUIRE_MESSAGE(back, back.error().message);
+  CHECK(digest_of(back.value().state, *device).value() == back.value().digest);
+}
+
 TEST_CASE("State image: the head alone tells stamp, digest and length") {
   const auto device = devices::make_host_device();
   const auto bytes = encode_state("m", example(layout_of(20, 3), *device), {1, 2});

@@ -83,7 +83,7 @@ TEST_CASE("Status page: everything a device knows about itself is there under it
     "high_watermark":20,"skipped":2,"reason":"cut"}],"compute_s":1.5,"wait_s":2.5,"sync_s":3.5,"first_step_s":0.5,
     "seconds_training":10.0,"bytes_sent":1000,"bytes_received":3000,"digests_compared":21,"digests_different":1,
     "digest":"00ff","ledger":[{"topic":"mnist","partition":3,"start":10,"next":100,"rows_trained":80,
-    "rows_dropped":{"malformed":3},"rows_shared":1,"holes":8,"balanced":true},{"topic":"?","partition":0,"start":0,
+    "rows_dropped":{"malformed":3},"rows_shared":1,"holes":8,"balanced":true},{"topic":"#9","partition":0,"start":0,
     "next":1,"rows_trained":3,"rows_dropped":{},"rows_shared":0,"holes":0,"balanced":false}],"ingest_beat_ns":0,"train_beat_ns":0})");
   CHECK(page == expected);
 }

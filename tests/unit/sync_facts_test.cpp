@@ -143,6 +143,16 @@ TEST_CASE("Facts: a section round trip, unknown types are skipped, cut ones refu
   CHECK(refused >= bytes.value().size() - 3);  // only the cut between two entries is a whole section
 }
 
+TEST_CASE("Facts: of as many partitions as a device may have, the longest section fits") {
+  FactsSection section;
+  section.more_intervals.resize(facts_partitions_max);
+  section.runs.resize(facts_partitions_max * (drop_reasons + 1));
+  const auto bytes = encode_section(section);
+  REQUIRE(bytes);
+  CHECK(bytes.value().size() > facts_section_max_bytes / 2);  // the limit is about this, not about anything
+  CHECK(decode_section(bytes.value()).value() == section);
+}
+
 TEST_CASE("Facts: a section over the limit is not sent") {
   FactsSection section;
   section.more_intervals.resize(facts_section_max_bytes / 40 + 1);
