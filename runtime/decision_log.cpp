@@ -1,9 +1,11 @@
 #include "runtime/decision_log.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 namespace rivulet::runtime {
 namespace {
@@ -68,10 +70,36 @@ json plan_json(const sync::policy::RoundPlan& p) {
           {"hash", sync::policy::hash_of(p)}};
 }
 
+/// What a process was writing when it was killed would spoil the line after it: the file ends where its last
+/// whole line does.
+std::error_code cut_torn_line(const std::string& path) {
+  constexpr std::uint64_t block_max = 64UL * 1024;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return {};
+  const std::uint64_t size = std::filesystem::file_size(path, error);
+  if (error) return error;
+  std::ifstream in(path, std::ios::binary);
+  std::uint64_t end = size;
+  while (end > 0) {
+    std::string block(std::min(end, block_max), '\0');
+    in.seekg(static_cast<std::streamoff>(end - block.size()));
+    if (!in.read(block.data(), static_cast<std::streamsize>(block.size())))
+      return std::make_error_code(std::errc::io_error);
+    end -= block.size();
+    const auto newline = block.rfind('\n');
+    if (newline == std::string::npos) continue;
+    end += newline + 1;
+    break;
+  }
+  if (end < size) std::filesystem::resize_file(path, end, error);
+  return error;
+}
+
 class FileLog final : public DecisionLog {
  public:
   FileLog(std::string path, std::uint64_t bytes_max) : path_(std::move(path)), bytes_max_(bytes_max) {}
   bool open() {
+    if (cut_torn_line(path_)) return false;
     out_.open(path_, std::ios::app);
     std::error_code ignored;
     bytes_ = std::filesystem::exists(path_, ignored) ? std::filesystem::file_size(path_, ignored) : 0;
@@ -80,12 +108,12 @@ class FileLog final : public DecisionLog {
   void write(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table,
              const sync::policy::RoundPlan& plan) override {
     if (bytes_ > bytes_max_) rotate();
-    const std::string line = decision_line(view, round, table, plan);
-    out_ << line << '\n' << std::flush;  // it must outlive a process that is killed
+    const std::string line = decision_line(view, round, table, plan) + '\n';
+    out_ << line << std::flush;  // it must outlive a process that is killed
     if (out_.fail() && !failed_)
       std::fprintf(stderr, "rivulet: cannot write %s: decisions are no longer logged\n", path_.c_str());
     failed_ = failed_ || out_.fail();
-    bytes_ += line.size() + 1;
+    bytes_ += line.size();
   }
 
  private:

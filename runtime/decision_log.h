@@ -17,7 +17,7 @@ class DecisionLog {
   virtual void write(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table,
                      const sync::policy::RoundPlan& plan) = 0;
 };
-/// Errors: io (names the file).
+/// A line that a killed process did not finish is cut off. Errors: io (names the file).
 Result<std::unique_ptr<DecisionLog>> open_decision_log(const std::string& path, std::uint64_t bytes_max);
 std::unique_ptr<DecisionLog> make_null_decision_log();
 /// The line that write() appends, without the newline.

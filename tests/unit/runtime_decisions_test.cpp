@@ -114,3 +114,33 @@ TEST_CASE("Decision log: it is bounded, and the lines before the newest file are
   CHECK_FALSE(std::filesystem::exists(path + ".2"));
   CHECK(open_decision_log("/nowhere/decisions.jsonl", 1).error().code == ErrorCode::io);
 }
+
+TEST_CASE("Decision log: a line that a killed process did not finish does not spoil the next one") {
+  const TempDir folder;
+  const std::string path = (folder.path() / "decisions.jsonl").string();
+  Rng rng(1);
+  const std::string torn = decision_line(1, 1, drawn_table(rng, 1), {});
+  for (const std::size_t left : {std::size_t{1}, torn.size() / 2, torn.size(), std::size_t{0}}) {
+    CAPTURE(left);
+    const std::string whole = decision_line(1, 0, drawn_table(rng, 0), {}) + "\n";
+    folder.write("decisions.jsonl", whole + torn.substr(0, left));
+    {
+      const auto log = open_decision_log(path, 1'000'000);
+      REQUIRE(log);
+      log.value()->write(2, 0, drawn_table(rng, 0), {});
+    }
+    std::istringstream lines(read_file(path));
+    std::vector<std::uint64_t> views;
+    for (std::string line; std::getline(lines, line);) {
+      const auto parsed = Json::parse(line, nullptr, false);
+      CHECK(parsed.is_object());
+      if (parsed.is_object()) views.push_back(parsed["view"]);
+    }
+    CHECK(views == std::vector<std::uint64_t>{1, 2});
+  }
+  for (const std::string start : {"", "{}\n"}) {  // a disk may leave a lot of nothing behind the last line
+    folder.write("decisions.jsonl", start + std::string(200'000, '\0'));
+    REQUIRE(open_decision_log(path, 1'000'000));
+    CHECK(read_file(path) == start);
+  }
+}
