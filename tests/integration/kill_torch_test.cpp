@@ -97,12 +97,13 @@ TEST_CASE("Kill: all devices at once, and they go on from what the group has sav
     // Every other time while a state is being written: the rounds before it are the last ones that count.
     const bool at_checkpoint = k % 2 == 0;
     bool met = false;
-    for (int i = 0; i < 16 && !met; ++i) {
-      group.produce(50);
-      if (at_checkpoint && i >= 8)
-        met = group.wait_for(0, Moment::checkpoint, rng, 250ms);
-      else
-        sleep_up_to(250ms, rng);
+    for (int i = 0; i < 8; ++i) {
+      group.produce(at_checkpoint ? 50 : 100);
+      sleep_up_to(at_checkpoint ? 250ms : 500ms, rng);
+    }
+    for (int i = 0; i < 40 && at_checkpoint && !met; ++i) {
+      group.produce(10);
+      met = group.wait_for(0, Moment::checkpoint, rng, 250ms);
     }
     INFO(group.story());
     CHECK(met == at_checkpoint);

@@ -25,18 +25,6 @@ std::vector<pid_t> pids_of(KillGroup& group) {
   return pids;
 }
 
-/// Every row that was produced is trained, on every device.
-void require_at_rest(KillGroup& group) {
-  INFO(group.story());
-  REQUIRE(wait_until(
-      [&] {
-        for (int i = 0; i < group.devices(); ++i)
-          if (group.group_rows(i) != group.rows_produced()) return false;
-        return group.formed();
-      },
-      30s));
-}
-
 }  // namespace
 
 TEST_CASE("Re-forming: one survivor has applied the round and another has not, in both directions") {
@@ -47,7 +35,7 @@ TEST_CASE("Re-forming: one survivor has applied the round and another has not, i
     const int ahead = 1 - behind;
     CAPTURE(behind);
     group.produce(100);
-    require_at_rest(group);
+    group.require_caught_up(30s);
     const auto lead = [&] { return group.page(ahead).applied - group.page(behind).applied; };
     const auto before = lead();
     group.page(2).hold_back = 1U << static_cast<unsigned>(behind);  // ranks are in the order of the ids
@@ -123,7 +111,7 @@ TEST_CASE("Re-forming: again and again in one process leaves nothing behind") {
     group.start(1);
     group.produce(20);
     back.push_back(group.wait_until_back(1, 30s));
-    require_at_rest(group);
+    group.require_caught_up(30s);
     after = group.process(0).stats().value_or(ProcessStats{});
     if (k >= warm_up) continue;
     before.threads = std::max(before.threads, after.threads);

@@ -2,23 +2,20 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <csignal>
+#include <cstring>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 #include <thread>
 
-#include "devices/device.h"
+#include "core/stamp.h"
 #include "runtime/http/http_server.h"
-#include "runtime/state_file.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/wait.h"
 
@@ -35,13 +32,12 @@ name = "tally"
 topics = ["rows"]
 [decode]
 format = "raw"
-raw = { label = "f32", features = "f32", shape = [1], scale = 1.0, shift = 0.0 }
+raw = { label = "i32", features = "f32", shape = [1], scale = 1.0, shift = 0.0 }
 [batch]
 max_wait = "100ms"
 [model]
-name = "tally"
-[train]
-loss = "mse"
+name = "linear"
+classes = CLASSES
 [sync]
 deadline = "2s"
 [checkpoint]
@@ -63,24 +59,15 @@ Result<std::string> get_inside(const std::string& space, int port, const std::st
   return page;
 }
 
-/// Waits without sleeping between looks: a moment may last for a millisecond.
-template <class Done>
-bool spin_until(Done done, Duration deadline) {
-  const RealClock clock;
-  const TimePoint end = clock.now() + deadline;
-  while (!done()) {
-    if (clock.now() >= end) return false;
-    std::this_thread::sleep_for(50us);
-  }
-  return true;
-}
-
-bool has_temporary(const std::string& folder) {
-  std::error_code error;
-  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
-       it.increment(error))
-    if (it->path().extension() == ".tmp") return true;
-  return false;
+/// A row: its label and its number. Those that are none are dropped, each for its own reason.
+std::string record_of(int number, const std::string& fate) {
+  const std::int32_t label = fate == "dropped: bad_label" ? -1 : 0;
+  const float feature = fate == "dropped: nonfinite_value" ? std::numeric_limits<float>::quiet_NaN()
+                                                           : static_cast<float>(number);
+  std::string bytes(sizeof label + sizeof feature, 0);
+  std::memcpy(bytes.data(), &label, sizeof label);
+  std::memcpy(bytes.data() + sizeof label, &feature, sizeof feature);
+  return fate == "dropped: wrong_shape" ? bytes.substr(0, 5) : bytes;
 }
 
 }  // namespace
@@ -98,7 +85,9 @@ KillGroup::KillGroup(const KillOptions& options)
   REQUIRE_MESSAGE(kafka, (kafka ? "" : kafka.error().message));
   kafka_ = std::move(kafka).value();
   REQUIRE(create_topic(brokers(), "rows", options_.devices));
-  config_ = folder_.write("device.toml", tally_configuration).string();
+  std::string text = tally_configuration;
+  text.replace(text.find("CLASSES"), 7, std::to_string(counters() / 2));
+  config_ = folder_.write("device.toml", text).string();
   for (int i = 0; i < options_.devices; ++i) {
     auto page = KillBoard::open((folder_.path() / ("board-" + std::to_string(i))).string());
     REQUIRE(page);
@@ -109,18 +98,24 @@ KillGroup::KillGroup(const KillOptions& options)
 
 KillGroup::~KillGroup() = default;
 
-bool KillGroup::is_bad(int number) const {
-  const int place = number % options_.rows_per_device;
-  return options_.bad_every > 0 && place % options_.bad_every == options_.bad_every / 2;
+std::string KillGroup::fate_of(int partition, int k) const {
+  if (deleted_.contains({partition, k})) return "hole";
+  if (options_.bad_every == 0 || k % options_.bad_every != options_.bad_every / 2) return "trained";
+  static const std::array reasons{"wrong_shape", "tombstone", "nonfinite_value", "bad_label"};
+  return std::string("dropped: ") +
+         reasons.at(static_cast<std::size_t>(k / options_.bad_every) % reasons.size());
 }
 
-int KillGroup::counters() const {
-  return std::max(options_.counters, options_.devices * options_.rows_per_device);
+/// Two per class, as the model `linear` has for rows of one column.
+std::size_t KillGroup::counters() const {
+  const int least = std::max(options_.counters, options_.devices * options_.rows_per_device);
+  return 2 * (static_cast<std::size_t>(least + 1) / 2);
 }
 
 int KillGroup::good_rows(int per_device) const {
   int rows = 0;
-  for (int k = 0; k < per_device; ++k) rows += is_bad(k) ? 0 : options_.devices;
+  for (int p = 0; p < options_.devices; ++p)
+    for (int k = 0; k < per_device; ++k) rows += fate_of(p, k) == "trained" ? 1 : 0;
   return rows;
 }
 
@@ -132,12 +127,7 @@ int KillGroup::rows_produced() const {
   return good_rows(produced_);
 }
 
-void KillGroup::start(int device) {
-  auto& d = at(device);
-  d.process.reset();
-  d.page->phase = KillPage::Phase::idle;
-  for (auto* number : {&d.page->sent, &d.page->total, &d.page->applied}) *number = 0;
-  d.page->first_applied_ns = 0;
+ProcessOptions KillGroup::command_of(int device) const {
   const std::string number = std::to_string(device);
   ProcessOptions options;
   options.command = {TALLY_DEVICE,
@@ -149,15 +139,24 @@ void KillGroup::start(int device) {
                      "device.data_dir=" + directory(device),
                      "batch.max=" + std::to_string(options_.batch_max),
                      "buffer.rows=" + std::to_string(options_.buffer_rows),
-                     "http.listen=127.0.0.1:" + std::to_string(d.port)};
+                     "http.listen=127.0.0.1:" + std::to_string(at(device).port)};
   if (network_) {
     options.command.push_back("sync.bind=" + network_->address_of(device));
     options.network_namespace = network_->namespace_of(device);
   }
   for (const auto& setting : options_.settings) options.command.push_back(setting);
-  options.environment = {
-      {"TALLY_ROWS", std::to_string(counters())},
-      {KillBoard::variable, (folder_.path() / ("board-" + std::to_string(device))).string()}};
+  options.environment = {{KillBoard::variable, (folder_.path() / ("board-" + number)).string()}};
+  return options;
+}
+
+void KillGroup::start(int device, const std::vector<std::string>& more) {
+  auto& d = at(device);
+  d.process.reset();
+  d.page->phase = KillPage::Phase::idle;
+  for (auto* number : {&d.page->sent, &d.page->total, &d.page->applied}) *number = 0;
+  d.page->first_applied_ns = 0;
+  ProcessOptions options = command_of(device);
+  options.command.insert(options.command.end(), more.begin(), more.end());
   d.started = RealClock().now();
   auto started = Process::start(options);
   REQUIRE(started);
@@ -173,14 +172,19 @@ void KillGroup::produce(int rows) {
   std::vector<TestRecord> records;
   for (int p = 0; p < options_.devices; ++p) {
     for (int k = produced_; k < until; ++k) {
-      const int number = p * options_.rows_per_device + k;
-      const std::array<float, 2> row{0, static_cast<float>(number)};
-      const std::string bytes(reinterpret_cast<const char*>(row.data()), sizeof row);
-      records.push_back({is_bad(number) ? bytes.substr(0, 5) : bytes, "", p});
+      const std::string fate = fate_of(p, k);
+      TestRecord record{record_of(p * options_.rows_per_device + k, fate), "", p};
+      record.tombstone = fate == "dropped: tombstone";
+      records.push_back(std::move(record));
     }
   }
   produced_ = until;
   if (!records.empty()) REQUIRE(testing::produce(brokers(), "rows", records));
+}
+
+void KillGroup::delete_unread(int device, int from, int before) {
+  REQUIRE(delete_records(brokers(), "rows", device, before));
+  for (int k = from; k < before; ++k) deleted_.emplace(device, k);
 }
 
 std::string KillGroup::directory(int device) const {
@@ -191,8 +195,8 @@ std::uint64_t KillGroup::newest_saved() const {
   Stamp newest;
   for (int i = 0; i < options_.devices; ++i) {
     std::error_code error;
-    for (auto it = fs::directory_iterator(directory(i) + "/checkpoints", error);
-         !error && it != fs::directory_iterator(); it.increment(error)) {
+    for (auto it = fs::directory_iterator(checkpoints(i), error); !error && it != fs::directory_iterator();
+         it.increment(error)) {
       Stamp stamp;
       char rest = 0;  // LINEAGE.STEP.ckpt
       std::istringstream name(it->path().filename().string());
@@ -252,6 +256,17 @@ void KillGroup::require_progress(Duration deadline) {
   REQUIRE(came);
 }
 
+void KillGroup::require_caught_up(Duration deadline) {
+  const auto caught_up = [&] {
+    for (int i = 0; i < options_.devices; ++i)
+      if (group_rows(i) != rows_produced()) return false;
+    return formed();
+  };
+  const bool came = wait_until(caught_up, deadline);
+  INFO(story());
+  REQUIRE(came);
+}
+
 void KillGroup::require_all_trained(Duration patience) {
   const auto least_rows = [&] {
     std::int64_t rows = rows_in_all();
@@ -263,79 +278,6 @@ void KillGroup::require_all_trained(Duration patience) {
   while (rows < rows_in_all() && wait_until(more, patience)) rows = least_rows();
   INFO(story());
   REQUIRE(rows == rows_in_all());
-}
-
-bool KillGroup::wait_for(int device, Moment moment, Rng& rng, Duration deadline) {
-  const KillPage& page = *at(device).page;
-  switch (moment) {
-    case Moment::any: return true;
-    case Moment::idle: return spin_until([&] { return page.phase == KillPage::Phase::idle; }, deadline);
-    case Moment::compute: return spin_until([&] { return page.phase == KillPage::Phase::compute; }, deadline);
-    case Moment::checkpoint: return wait_for_checkpoint(device, deadline);
-    case Moment::payload: break;
-  }
-  const double share = 0.1 + 0.6 * rng.uniform();
-  return spin_until(
-      [&] {
-        const auto past = static_cast<std::uint64_t>(share * static_cast<double>(page.total));
-        return page.inside_payload() && page.sent > past;
-      },
-      deadline);
-}
-
-/// A file is written under another name first: its appearance is the beginning.
-bool KillGroup::wait_for_checkpoint(int device, Duration deadline) {
-  const std::string folder = directory(device) + "/checkpoints";
-  const int events = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-  const auto watching = [&] { return ::inotify_add_watch(events, folder.c_str(), IN_CREATE) >= 0; };
-  pollfd created{events, POLLIN, 0};
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline).count();
-  const bool came =
-      events >= 0 && wait_until(watching, deadline) && ::poll(&created, 1, static_cast<int>(ms)) == 1;
-  if (events >= 0) ::close(events);
-  return came;
-}
-
-bool KillGroup::kill(int device) {
-  process(device).send_signal(SIGKILL);
-  REQUIRE(process(device).wait(10s));
-  const bool inside = page(device).inside_payload();
-  inside_payload_ += inside ? 1 : 0;
-  inside_checkpoint_ += has_temporary(directory(device) + "/checkpoints") ? 1 : 0;
-  return inside;
-}
-
-bool KillGroup::kill_at(int device, Moment moment, Rng& rng, Duration deadline) {
-  if (!wait_for(device, moment, rng, deadline)) return false;
-  kill(device);
-  return true;
-}
-
-void KillGroup::kill_all() {
-  for (auto& device : all_) device.process->send_signal(SIGKILL);
-  for (int i = 0; i < options_.devices; ++i) kill(i);
-}
-
-void KillGroup::wipe(int device) {
-  fs::remove_all(directory(device));
-}
-
-void KillGroup::stop(int device) {
-  process(device).send_signal(SIGSTOP);
-}
-
-void KillGroup::go_on(int device) {
-  process(device).send_signal(SIGCONT);
-}
-
-void KillGroup::cut_off(int device) {
-  REQUIRE(network_ != nullptr);
-  REQUIRE(network_->set_connected(device, false));
-}
-
-void KillGroup::plug_in(int device) {
-  REQUIRE(network_ != nullptr);
-  REQUIRE(network_->set_connected(device, true));
 }
 
 Duration KillGroup::wait_until_back(int device, Duration deadline) {
@@ -350,62 +292,6 @@ void KillGroup::check_alive_but(int device) {
     CAPTURE(i);
     if (i != device) CHECK(process(i).running());
   }
-}
-
-RunHistory KillGroup::check_exact() {
-  for (auto& device : all_) device.process->send_signal(SIGTERM);
-  std::set<std::string> digests;
-  std::set<std::uint64_t> steps;
-  std::vector<std::string> directories;
-  for (int i = 0; i < options_.devices; ++i) {
-    std::string digest;
-    steps.insert(check_final_state(i, digest));
-    digests.insert(digest);
-    directories.push_back(directory(i));
-  }
-  CHECK(digests.size() == 1);
-  REQUIRE(steps.size() == 1);
-  RunHistory history = read_history(directories, *steps.begin());
-  std::string wrong;
-  for (const auto& words : history.wrong) wrong += words + "\n";
-  INFO(story());
-  INFO(wrong);
-  CHECK(history.wrong.empty());
-  CHECK(history.rows == static_cast<std::uint64_t>(rows_in_all()));
-  for (int p = 0; p < options_.devices; ++p) CHECK(history.next_offset[p] == options_.rows_per_device);
-  return history;
-}
-
-/// Returns its step.
-std::uint64_t KillGroup::check_final_state(int device, std::string& digest) {
-  const auto ended = process(device).wait(30s);
-  INFO(story());
-  REQUIRE(ended);
-  CHECK(ended->code == 0);
-  const auto host = devices::make_host_device();
-  devices::ModelLayout layout;
-  layout.parameters = static_cast<std::size_t>(counters());
-  const auto read = runtime::read_state_file(directory(device) + "/final.state", {"tally", layout, *host});
-  REQUIRE_MESSAGE(read, (read ? "" : read.error().message));
-  digest = read.value().digest.hex();
-  const auto& state = read.value().state;
-  const auto counts = state.model.parameters().as<float>();
-  int lost = 0;
-  int again = 0;
-  int invented = 0;
-  for (int k = 0; k < counters(); ++k) {
-    const bool row = k < options_.devices * options_.rows_per_device && !is_bad(k);
-    const float count = counts[static_cast<std::size_t>(k)];
-    lost += row && count < 0.5F ? 1 : 0;
-    again += row && count > 1.5F ? 1 : 0;
-    invented += !row && count != 0 ? 1 : 0;
-  }
-  CHECK(lost == 0);
-  CHECK(again == 0);
-  CHECK(invented == 0);
-  for (int p = 0; p < options_.devices; ++p)
-    CHECK(state.partitions.at({0, p}).next == RowCursor{options_.rows_per_device, 0});
-  return state.stamp.step;
 }
 
 Duration percentile(std::vector<Duration> values, double share) {

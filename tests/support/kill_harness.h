@@ -2,7 +2,9 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/clock.h"
@@ -19,16 +21,17 @@ namespace rivulet::testing {
 struct KillOptions {
   int devices = 3;
   int rows_per_device = 1000;  ///< each device has a partition of its own
-  int bad_every = 0;           ///< every so-many-th record is no row: dropped, and never counted. 0: none
-  int counters = 0;            ///< numbers of the model, at least one per row: what a payload is made of
+  int bad_every = 50;  ///< every so-many-th record is no row, for one of four reasons: dropped, never counted
+  int counters = 0;    ///< numbers of the model, at least one per row: what a payload is made of
   int batch_max = 16;
   int buffer_rows = 64;
   double bits_per_second = 0;         ///< of each device's own link (needs root); 0: all on the loopback
   std::vector<std::string> settings;  ///< further KEY=VALUE of the configuration
 };
 
-/// Where a device is to be hit.
+/// Where a device is to be hit, and with what: kill -9, SIGSTOP, its cable pulled.
 enum class Moment : std::uint8_t { any, idle, compute, payload, checkpoint };
+enum class Blow : std::uint8_t { kill, stop, cut_off };
 
 /// N devices (tests/support/programs/tally_device.cpp) on a real Kafka, each a process with a partition of
 /// numbered rows, whose model counts how often each row was trained. The test kills, stops and cuts off
@@ -41,16 +44,20 @@ class KillGroup {
   KillGroup(const KillGroup&) = delete;
   KillGroup& operator=(const KillGroup&) = delete;
 
-  /// Starts a device, or starts it again with the same command.
-  void start(int device);
+  /// Starts a device, or starts it again with the same command; `more` are KEY=VALUE of this life.
+  void start(int device, const std::vector<std::string>& more = {});
   void start_all();
   /// Up to `rows` more of every partition.
   void produce(int rows);
   void produce_all() { produce(options_.rows_per_device); }
+  /// What retention does: records of the device's partition below `before` are gone. Nobody has read those
+  /// from `from` on, and nobody will.
+  void delete_unread(int device, int from, int before);
 
   [[nodiscard]] int devices() const { return options_.devices; }
-  [[nodiscard]] int rows_in_all() const;    ///< that can be trained
-  [[nodiscard]] int rows_produced() const;  ///< of them, so far
+  [[nodiscard]] int rows_in_all() const;                                      ///< that can be trained
+  [[nodiscard]] int rows_produced() const;                                    ///< of them, so far
+  [[nodiscard]] const std::string& configuration() const { return config_; }  ///< the file
   [[nodiscard]] Process& process(int device) { return *at(device).process; }
   [[nodiscard]] int http_port(int device) const { return at(device).port; }
   [[nodiscard]] KillPage& page(int device) { return *at(device).page; }
@@ -69,6 +76,8 @@ class KillGroup {
   void require_formed(Duration deadline);
   /// Some device has applied a round more than now.
   void require_progress(Duration deadline);
+  /// Every row that was produced is trained, and all devices say so.
+  void require_caught_up(Duration deadline);
   /// `patience`: for the next rows, not for all.
   void require_all_trained(Duration patience);
   /// True as soon as the device is there; for payload, past a part of its bytes that `rng` chooses.
@@ -78,8 +87,14 @@ class KillGroup {
   bool kill(int device);
   /// kill -9 when it is there. False: it did not come there in time, and lives.
   bool kill_at(int device, Moment moment, Rng& rng, Duration deadline);
-  void kill_all();        ///< at once
-  void wipe(int device);  ///< its folder is gone
+  void kill_all();  ///< at once
+  /// Hits it inside that phase and nowhere else: it is stopped there, looked at, and then it happens. False:
+  /// it was not met there in time.
+  bool hit(int device, Moment moment, Blow blow, Rng& rng, Duration deadline);
+  /// Takes the blow back: starts it, lets it go on, plugs it in.
+  void mend(int device, Blow blow);
+  /// Its folder is gone; what it has decided is kept for check_exact() alone.
+  void wipe(int device);
   void stop(int device);  ///< SIGSTOP
   void go_on(int device);
   void cut_off(int device);  ///< its link takes nothing and says nothing; needs bits_per_second
@@ -92,8 +107,9 @@ class KillGroup {
   [[nodiscard]] int kills_inside_payload() const { return inside_payload_; }
   [[nodiscard]] int kills_inside_checkpoint() const { return inside_checkpoint_; }
 
-  /// Ends all devices with SIGTERM. Every row counts once and every dropped one never, on every device; all
-  /// hold the same state; and the rounds that lead to it follow from each other.
+  /// Ends the job with `rivulet stop`. Every row counts exactly once and every dropped one never, on every
+  /// device; all hold the same state; the rounds that lead to it follow from each other; and of every device
+  /// `rivulet ledger show --rows` says the same of each row, and `rivulet ledger verify` that it balances.
   RunHistory check_exact();
 
  private:
@@ -105,11 +121,22 @@ class KillGroup {
   };
   [[nodiscard]] Device& at(int device) { return all_[static_cast<std::size_t>(device)]; }
   [[nodiscard]] const Device& at(int device) const { return all_[static_cast<std::size_t>(device)]; }
-  [[nodiscard]] bool is_bad(int number) const;
-  [[nodiscard]] int counters() const;
+  /// "trained", "dropped: REASON" or "hole": what is to become of row number `k` of a partition.
+  [[nodiscard]] std::string fate_of(int partition, int k) const;
+  [[nodiscard]] std::size_t counters() const;
   [[nodiscard]] int good_rows(int per_device) const;
+  [[nodiscard]] std::string checkpoints(int device) const { return directory(device) + "/checkpoints"; }
+  [[nodiscard]] ProcessOptions command_of(int device) const;
   bool wait_for_checkpoint(int device, Duration deadline);
-  std::uint64_t check_final_state(int device, std::string& digest);
+  [[nodiscard]] bool is_at(int device, Moment moment);
+  void end_all();
+  struct FinalState {
+    std::uint64_t step = 0;
+    std::string digest;
+  };
+  FinalState check_final_state(int device);
+  void check_ledgers(const FinalState& state);
+  RunOutput ask_ledger(int device, std::vector<std::string> words) const;
 
   const KillOptions options_;
   TempDir folder_;
@@ -117,7 +144,9 @@ class KillGroup {
   std::unique_ptr<KafkaServer> kafka_;
   std::string config_;
   std::vector<Device> all_;
-  int produced_ = 0;  ///< of each partition
+  int produced_ = 0;                        ///< of each partition
+  std::set<std::pair<int, int>> deleted_;   ///< partition and row
+  std::vector<std::string> kept_of_wiped_;  ///< folders with decision logs
   int inside_payload_ = 0;
   int inside_checkpoint_ = 0;
 };

@@ -39,11 +39,12 @@ void add_rows(const json& interval, Round& round) {
 Round round_of(const json& line) {
   Round round{line["step"], line["plan"]["hash"], false, {}};
   const std::string mode = line["plan"]["mode"];
-  round.steps = mode == "gradients" || mode == "parameters";
   for (const auto& facts : line["facts"]) {
     add_rows(facts["interval"], round);
     for (const auto& more : facts.value("more_intervals", json::array())) add_rows(more, round);
   }
+  // Where nobody has rows to train, what was passed over still moves the offsets, which is a step.
+  round.steps = mode == "gradients" || mode == "parameters" || (mode == "idle" && !round.rows.empty());
   return round;
 }
 

@@ -24,6 +24,11 @@ void PartsCatalog::replace(const sync::AggregationEntry& aggregation) {
     if (entry->name == aggregation.name) entry = &aggregation;
 }
 
+void PartsCatalog::replace(const devices::ModelEntry& model) {
+  for (auto& entry : models_)
+    if (entry->name == model.name) entry = &model;
+}
+
 runtime::Catalog PartsCatalog::catalog() const {
   return {decoders_, models_, {policies_, codecs_, aggregations_}};
 }

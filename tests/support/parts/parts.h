@@ -26,8 +26,9 @@ class PartsCatalog {
   /// Adds a model or a decoder of the test's own.
   void add(const devices::ModelEntry& model) { models_.push_back(&model); }
   void add(const stream::DecoderEntry& decoder) { decoders_.push_back(&decoder); }
-  /// Takes the place of the aggregation of the same name.
+  /// Takes the place of the aggregation, or of the model, of the same name.
   void replace(const sync::AggregationEntry& aggregation);
+  void replace(const devices::ModelEntry& model);
 
  private:
   std::vector<const stream::DecoderEntry*> decoders_;

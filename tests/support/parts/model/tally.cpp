@@ -1,10 +1,10 @@
 // Counts how often each row was trained, in the parameters themselves: feature 0 of a row is its number k,
-// and a step adds to parameter k how often the row was in the agreed batch. TALLY_ROWS says how many counters
-// there are; what it does is to be seen on the KillBoard of the process. So what a group says about its rows
-// can be checked against what it did, by code that shares nothing with the ledger.
+// and a step adds to parameter k how often the row was in the agreed batch. There are as many counters as the
+// model `linear` of the same configuration has numbers, so that its states can be read as that one's; what it
+// does is to be seen on the KillBoard of the process. So what a group says about its rows can be checked
+// against what it did, by code that shares nothing with the ledger.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <thread>
 
 #include "core/clock.h"
@@ -67,10 +67,11 @@ class TallyTrainer final : public Trainer {
   const std::shared_ptr<testing::KillPage> page_ = testing::KillBoard::of_this_process();
 };
 
-Result<std::unique_ptr<Trainer>> make(const ModelConfig&, Device&) {
-  const char* rows = std::getenv("TALLY_ROWS");
-  if (rows == nullptr) return Error{ErrorCode::invalid_config, "TALLY_ROWS is not set"};
-  return std::unique_ptr<Trainer>(std::make_unique<TallyTrainer>(std::strtoull(rows, nullptr, 10)));
+Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {
+  std::int64_t columns = 1;
+  for (const auto n : config.input) columns *= n;
+  return std::unique_ptr<Trainer>(
+      std::make_unique<TallyTrainer>(static_cast<std::size_t>(config.outputs * (columns + 1))));
 }
 
 }  // namespace
