@@ -2,6 +2,9 @@
 // id. Real processes on a real Apache Kafka.
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -275,6 +278,9 @@ TEST_CASE("New run: a group that has lost every checkpoint of what it saved does
 TEST_CASE("Two processes with one id: the newer wins and is named; a third swap in five minutes ends both") {
   StopGroup group("twice");
   const TempDir folder;
+  std::array<char, 256> name{};
+  REQUIRE(::gethostname(name.data(), name.size() - 1) == 0);
+  const std::string host = name.data();
   std::vector<std::unique_ptr<Process>> lives;
   for (int i = 0; i < 4; ++i) {
     lives.push_back(start_rivulet({"run",
@@ -307,7 +313,7 @@ TEST_CASE("Two processes with one id: the newer wins and is named; a third swap 
     INFO(said);
     REQUIRE(older);
     CHECK(older->code == 76);
-    CHECK(contains(last_line(said), "(pid " + std::to_string(lives.back()->pid()) + ")"));
+    CHECK(contains(last_line(said), host + " (pid " + std::to_string(lives.back()->pid()) + ")"));
   }
   const auto newest = lives.back()->wait(20s);
   INFO(lives.back()->errors());
@@ -315,5 +321,5 @@ TEST_CASE("Two processes with one id: the newer wins and is named; a third swap 
   CHECK(newest->code == 76);
   const std::string said = last_line(lives.back()->errors());
   CHECK(contains(said, "device twin was started in two places"));
-  CHECK(contains(said, "(pid " + std::to_string(lives[2]->pid()) + ")"));
+  CHECK(contains(said, host + " (pid " + std::to_string(lives[2]->pid()) + ")"));
 }
