@@ -31,7 +31,7 @@ namespace {
 
 using testing::Network;
 
-const std::string model_name = "mlp";
+const runtime::StateOwner owner{"mlp", "", {}};
 
 void enter(const std::string& space) {
   const int fd = ::open(("/run/netns/" + space).c_str(), O_RDONLY | O_CLOEXEC);
@@ -128,7 +128,7 @@ double state_seconds(const Network& network, const runtime::AgreedState& state, 
         starter.together();
         const auto donor = devices::make_host_device();
         const Digest digest = runtime::digest_of(state, *donor).value();
-        exchange->give(runtime::encode_state(model_name, state, digest));
+        exchange->give(runtime::encode_state(owner, state, digest));
         finish(end, *exchange);
       },
       [&] {
@@ -137,7 +137,7 @@ double state_seconds(const Network& network, const runtime::AgreedState& state, 
         began = starter.together();
         exchange->take();
         end.wait([&] { return exchange->poll(RealClock().now()); });
-        const auto taken = runtime::decode_state(exchange->taken(), {model_name, layout, *device});
+        const auto taken = runtime::decode_state(exchange->taken(), {owner, layout, *device});
         RIVULET_CHECK(runtime::digest_of(taken.value().state, *device).value() == taken.value().digest,
                       "the state that came is the one that was given");
         ended = RealClock().now();
@@ -219,7 +219,7 @@ void measure(double bits_per_second, int repetitions) {
   const auto device = devices::make_host_device();
   const auto state = state_of(1'250'000, *device);
   const Digest digest = runtime::digest_of(state, *device).value();
-  const std::size_t bytes = runtime::encode_state(model_name, state, digest).size();
+  const std::size_t bytes = runtime::encode_state(owner, state, digest).size();
   std::vector<double> ours;
   std::vector<double> plain;
   std::vector<double> share;

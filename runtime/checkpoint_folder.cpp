@@ -36,7 +36,7 @@ Result<StateHead> head_of(const fs::path& file) {
   return decode_state_head(std::as_bytes(std::span(bytes)).first(static_cast<std::size_t>(in.gcount())));
 }
 
-/// A file that is whole, of this model, and whose numbers have the digest that it claims.
+/// A file that is whole, of this job and model, and whose numbers have the digest that it claims.
 std::optional<DecodedState> load(const std::string& path, const Expected& expected,
                                  std::vector<std::string>& complaints) {
   const auto file = read_whole_file(path, state_image_max(expected.layout));
@@ -83,7 +83,7 @@ std::optional<DecodedState> CheckpointFolder::newest(const Expected& expected,
   return std::nullopt;
 }
 
-Result<CheckpointFolder::Written> CheckpointFolder::write(const std::string& model, const AgreedState& state,
+Result<CheckpointFolder::Written> CheckpointFolder::write(const StateOwner& owner, const AgreedState& state,
                                                           const Digest& digest) {
   std::error_code error;
   fs::create_directories(path_, error);
@@ -92,7 +92,7 @@ Result<CheckpointFolder::Written> CheckpointFolder::write(const std::string& mod
     return Error{broken ? ErrorCode::io : ErrorCode::unavailable,
                  fmt::format("cannot make {}: {}", path_, error.message())};
   }
-  const auto image = encode_state(model, state, digest);
+  const auto image = encode_state(owner, state, digest);
   const auto path = (fs::path(path_) / (text_of(state.stamp) + suffix)).string();
   if (auto written = write_whole_file(path, image, *files_); !written) return written.error();
   return Written{hex_of(hash_in(image)), image.size()};

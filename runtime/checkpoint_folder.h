@@ -35,8 +35,8 @@ class CheckpointFolder {
   void sweep();
   /// Newest first. Files whose head cannot be read are left out and described in `complaints`.
   [[nodiscard]] std::vector<CheckpointEntry> list(std::vector<std::string>& complaints) const;
-  /// The newest that is whole and of this model; its numbers must have the digest that it claims. Those that
-  /// are not are described in `complaints` and passed over.
+  /// The newest that is whole and of this job and model; its numbers must have the digest that it claims.
+  /// Those that are not are described in `complaints` and passed over.
   [[nodiscard]] std::optional<DecodedState> newest(const Expected& expected,
                                                    std::vector<std::string>& complaints) const;
   struct Written {
@@ -44,7 +44,7 @@ class CheckpointFolder {
     std::size_t bytes = 0;
   };
   /// On the disk when it returns, or not acknowledged. Errors: those of write_whole_file().
-  Result<Written> write(const std::string& model, const AgreedState& state, const Digest& digest);
+  Result<Written> write(const StateOwner& owner, const AgreedState& state, const Digest& digest);
   /// Deletes what is older than both the `keep` newest and the newest that is not newer than `committed`. Of
   /// those that wait to be committed, too, the newest `uncommitted_max` are enough: the group remembers fewer
   /// (saved_max in sync/membership/fold.h), and a peer whose disk is full for ever must not fill this one.

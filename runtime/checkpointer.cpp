@@ -9,10 +9,10 @@ constexpr int disk_failures_max = 2;
 
 }  // namespace
 
-Checkpointer::Checkpointer(CheckpointFolder folder, std::size_t keep, std::string model,
+Checkpointer::Checkpointer(CheckpointFolder folder, std::size_t keep, StateOwner owner,
                            devices::ModelState space, const Parts& parts)
     : keep_(keep),
-      model_(std::move(model)),
+      owner_(std::move(owner)),
       parts_(parts),
       written_(parts.metrics.counter("checkpoints_total", {{"result", "ok"}})),
       skipped_(parts.metrics.counter("checkpoints_total", {{"result", "skipped"}})),
@@ -74,7 +74,7 @@ void Checkpointer::write() {
   }
   const TimePoint before = parts_.clock.now();
   const auto digest = digest_of(slot_, parts_.device);
-  const auto file = digest ? folder_.write(model_, slot_, digest.value())
+  const auto file = digest ? folder_.write(owner_, slot_, digest.value())
                            : Result<CheckpointFolder::Written>(digest.error());
   if (!file) {
     failed(file.error());

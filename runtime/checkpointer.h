@@ -36,7 +36,7 @@ class Checkpointer final : public Agent {
     Wake& worker;  ///< told when a state is on the disk
   };
   /// `space` has the layout of the model.
-  Checkpointer(CheckpointFolder folder, std::size_t keep, std::string model, devices::ModelState space,
+  Checkpointer(CheckpointFolder folder, std::size_t keep, StateOwner owner, devices::ModelState space,
                const Parts& parts);
 
   // train thread
@@ -59,7 +59,7 @@ class Checkpointer final : public Agent {
 
   // constant
   const std::size_t keep_;
-  const std::string model_;
+  const StateOwner owner_;
   Parts parts_;
   Counter& written_;
   Counter& skipped_;

@@ -113,7 +113,7 @@ Status Node::load_checkpoint(const Config& config) {
   std::vector<std::string> complaints;
   CheckpointFolder folder(outside_.checkpoints);
   folder.sweep();
-  auto newest = folder.newest({config.model.name, trainer_->layout(), *outside_.device}, complaints);
+  auto newest = folder.newest({owner_of(config), trainer_->layout(), *outside_.device}, complaints);
   for (const auto& complaint : complaints)
     outside_.logger.write(Level::warn, "a checkpoint cannot be used", {{"why", complaint}});
   if (!newest) return ok();
@@ -127,7 +127,7 @@ Status Node::make_checkpointer(const Config& config) {
   auto room = devices::ModelState::create(trainer_->layout(), *outside_.device);
   if (!room) return room.error();
   checkpoints_ = std::make_unique<Checkpointer>(
-      CheckpointFolder(outside_.checkpoints), config.checkpoint.keep, config.model.name,
+      CheckpointFolder(outside_.checkpoints), config.checkpoint.keep, owner_of(config),
       std::move(room).value(),
       Checkpointer::Parts{outside_.worker_clock, *outside_.device, outside_.metrics, outside_.logger,
                           *outside_.checkpoint_wake, outside_.worker_wake});

@@ -58,6 +58,10 @@ devices::ModelConfig model_config(const Config& config, const RowShape& rows) {
   return out;
 }
 
+StateOwner owner_of(const Config& config) {
+  return {config.model.name, config.job.name, config.source.topics};
+}
+
 WorkerConfig worker_config(const Config& config, const RunOptions& options, const RowShape& rows,
                            const devices::ModelLayout& layout) {
   WorkerConfig out;
@@ -81,8 +85,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   out.dry_run = options.dry_run;
   out.reform = config.sync.on_peer_loss == "reform";
   out.peer_deadline = config.sync.deadline;
-  out.model = config.model.name;
-  out.topics = config.source.topics;
+  out.owner = owner_of(config);
   out.checkpoint_interval = config.checkpoint.every_interval;
   out.stop_on_nonfinite = config.train.on_nonfinite == "stop";
   out.digest_every = config.sync.digest_every;

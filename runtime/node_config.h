@@ -17,6 +17,8 @@ namespace rivulet::runtime {
 
 stream::DecodeConfig decode_config(const Config& config);
 devices::ModelConfig model_config(const Config& config, const RowShape& rows);
+/// What the images of this job's state say they are of.
+StateOwner owner_of(const Config& config);
 WorkerConfig worker_config(const Config& config, const RunOptions& options, const RowShape& rows,
                            const devices::ModelLayout& layout);
 sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded, std::uint64_t nonce_seed);

@@ -6,9 +6,9 @@
 
 namespace rivulet::runtime {
 
-Status write_state_file(const std::string& path, const std::string& model, const AgreedState& state,
+Status write_state_file(const std::string& path, const StateOwner& owner, const AgreedState& state,
                         const Digest& digest) {
-  return write_whole_file(path, encode_state(model, state, digest));
+  return write_whole_file(path, encode_state(owner, state, digest));
 }
 
 Result<DecodedState> read_state_file(const std::string& path, const Expected& expected) {

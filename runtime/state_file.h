@@ -7,7 +7,7 @@
 namespace rivulet::runtime {
 
 /// An agreed state as a file of its own. Replaced as a whole or not at all. Errors: io (names the file).
-Status write_state_file(const std::string& path, const std::string& model, const AgreedState& state,
+Status write_state_file(const std::string& path, const StateOwner& owner, const AgreedState& state,
                         const Digest& digest);
 
 /// Errors: io, bad_record (says what is wrong with which file).

@@ -18,6 +18,7 @@
 //                   digest low u64, high u64 | low half of XXH3-128 of the 56 bytes before
 //   section:        tag 4 | zero u32 | bytes u64 | low half of XXH3-128 of the body | body
 //     "MODL"  scalar u32 (0 f32, 1 f64) | parameters u64 | buffers u64 | rows u64 | name
+//     "OWNR"  bytes u32, name of the job | topics u32 | per topic: bytes u32, name
 //     "PART"  per partition: topic u32, partition i32, start offset i64, row u32, next offset i64, row u32,
 //             trained u64, shared u64, holes u64, dropped u64 of each DropReason, runs u32, and per run:
 //             from offset i64, row u32, to offset i64, row u32, rows u64, fate u32
@@ -36,7 +37,8 @@ constexpr std::size_t run_bytes = 36;
 constexpr std::size_t hash_bytes = sizeof(Sha256);
 constexpr std::size_t name_max = 1024;
 constexpr std::size_t partitions_bytes_max = partitions_max * (partition_bytes + passed_runs_max * run_bytes);
-constexpr std::array<std::string_view, 5> tags{"MODL", "PART", "PARM", "MOMT", "BUFS"};
+constexpr std::size_t owner_bytes_max = std::size_t{1} << 20U;  // four thousand topics
+constexpr std::array<std::string_view, 6> tags{"MODL", "OWNR", "PART", "PARM", "MOMT", "BUFS"};
 
 class Writer {
  public:
@@ -105,6 +107,18 @@ std::vector<std::byte> model_section(const std::string& model, const AgreedState
   w.number(static_cast<std::uint64_t>(layout.buffers));
   w.number(state.rows);
   w.text(model);
+  return std::move(w.out());
+}
+
+std::vector<std::byte> owner_section(const StateOwner& owner) {
+  Writer w(64);
+  const auto name = [&](const std::string& text) {
+    w.number(static_cast<std::uint32_t>(text.size()));
+    w.text(text);
+  };
+  name(owner.job);
+  w.number(static_cast<std::uint32_t>(owner.topics.size()));
+  for (const std::string& topic : owner.topics) name(topic);
   return std::move(w.out());
 }
 
@@ -189,12 +203,37 @@ Complaint read_model(std::span<const std::byte> body, const Expected& expected, 
   const auto name = as_text(r.bytes(std::min(r.left(), name_max)));
   const auto& layout = expected.layout;
   if (!r.good() || r.left() > 0) return "its description of the model is no such thing";
-  if (name != expected.model) return fmt::format("it is of model '{}', not '{}'", name, expected.model);
+  if (name != expected.owner.model)
+    return fmt::format("it is of model '{}', not '{}'", name, expected.owner.model);
   if (scalar == number_of(layout.scalar) && parameters == layout.parameters && buffers == layout.buffers)
     return std::nullopt;
   return fmt::format("it holds {} parameters and {} buffers of {}, the model has {} and {} of {}", parameters,
                      buffers, scalar == 0 ? "float32" : "float64", layout.parameters, layout.buffers,
                      layout.scalar == Scalar::f32 ? "float32" : "float64");
+}
+
+std::string name_in(Reader& r) {
+  const auto bytes = r.number<std::uint32_t>();
+  return std::string(as_text(r.bytes(bytes)));
+}
+
+/// Offsets count within topics, and those have numbers: the same number must mean the same topic.
+Complaint read_owner(std::span<const std::byte> body, const StateOwner& expected) {
+  Reader r(body);
+  const std::string job = name_in(r);
+  const auto topics = r.number<std::uint32_t>();
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; i < topics && r.good(); ++i) names.push_back(name_in(r));
+  if (!r.good() || r.left() > 0 || body.size() > owner_bytes_max)
+    return "its names of job and topics are no such thing";
+  if (!expected.job.empty() && job != expected.job)
+    return fmt::format("it is of job '{}', this is job '{}'", job, expected.job);
+  if (expected.topics.empty()) return std::nullopt;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (i >= expected.topics.size() || names[i] != expected.topics[i])
+      return fmt::format("its topics are {}, not {}", fmt::join(names, ", "),
+                         fmt::join(expected.topics, ", "));
+  return std::nullopt;
 }
 
 PassedRun read_run(Reader& r, const PartitionId& id) {
@@ -268,17 +307,17 @@ Complaint check_frame(std::span<const std::byte> bytes, StateHead& head, Sha256&
 }  // namespace
 
 std::size_t state_image_max(const devices::ModelLayout& layout) {
-  return state_head_bytes + tags.size() * section_head_bytes + 64 + name_max + partitions_bytes_max +
-         array_bytes(layout) + hash_bytes;
+  return state_head_bytes + tags.size() * section_head_bytes + 64 + name_max + owner_bytes_max +
+         partitions_bytes_max + array_bytes(layout) + hash_bytes;
 }
 
-std::vector<std::byte> encode_state(const std::string& model, const AgreedState& state,
-                                    const Digest& digest) {
-  RIVULET_CHECK(model.size() <= name_max, "a model's name is short");
-  const auto about = model_section(model, state);
+std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& state, const Digest& digest) {
+  RIVULET_CHECK(owner.model.size() <= name_max, "a model's name is short");
+  const auto about = model_section(owner.model, state);
+  const auto names = owner_section(owner);
   const auto partitions = partitions_section(state);
   const std::size_t total = state_head_bytes + tags.size() * section_head_bytes + about.size() +
-                            partitions.size() + array_bytes(state.model.layout()) + hash_bytes;
+                            names.size() + partitions.size() + array_bytes(state.model.layout()) + hash_bytes;
   Writer w(total);
   w.text(magic);
   w.number(state_image_version);
@@ -290,10 +329,11 @@ std::vector<std::byte> encode_state(const std::string& model, const AgreedState&
   w.number(digest.high);
   w.number(rivulet::digest_of(w.out()).low);
   w.section(tags[0], about);
-  w.section(tags[1], partitions);
-  w.section(tags[2], state.model.parameters().host_bytes());
-  w.section(tags[3], state.model.momentum().host_bytes());
-  w.section(tags[4], state.model.buffers().host_bytes());
+  w.section(tags[1], names);
+  w.section(tags[2], partitions);
+  w.section(tags[3], state.model.parameters().host_bytes());
+  w.section(tags[4], state.model.momentum().host_bytes());
+  w.section(tags[5], state.model.buffers().host_bytes());
   w.bytes(sha256_of(w.out()));
   RIVULET_CHECK(w.out().size() == total, "the length in the head is the length");
   return std::move(w.out());
@@ -313,19 +353,20 @@ Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expect
   if (const Complaint c = check_frame(bytes, head, hash, sections)) return bad(*c);
   std::uint64_t rows = 0;
   if (const Complaint c = read_model(sections[0], expected, rows)) return bad(*c);
+  if (const Complaint c = read_owner(sections[1], expected.owner)) return bad(*c);
   const std::size_t scalar = bytes_of(expected.layout.scalar);
   const std::array wanted{expected.layout.parameters, expected.layout.parameters, expected.layout.buffers};
   for (std::size_t i = 0; i < wanted.size(); ++i)
-    if (sections[2 + i].size() != wanted[i] * scalar)
-      return bad(fmt::format("section {} is too short or too long", tags[2 + i]));
+    if (sections[3 + i].size() != wanted[i] * scalar)
+      return bad(fmt::format("section {} is too short or too long", tags[3 + i]));
   auto model = devices::ModelState::create(expected.layout, expected.device);
   if (!model) return model.error();
   DecodedState out{{std::move(model).value(), head.stamp, rows, {}}, head.digest, hash};
-  if (const Complaint c = read_partitions(sections[1], out.state)) return bad(*c);
+  if (const Complaint c = read_partitions(sections[2], out.state)) return bad(*c);
   const std::array arrays{out.state.model.parameters(), out.state.model.momentum(),
                           out.state.model.buffers()};
   for (std::size_t i = 0; i < arrays.size(); ++i)
-    if (Status filled = fill(arrays[i], sections[2 + i], expected.device); !filled) return filled.error();
+    if (Status filled = fill(arrays[i], sections[3 + i], expected.device); !filled) return filled.error();
   return out;
 }
 

@@ -13,20 +13,29 @@
 
 namespace rivulet::runtime {
 
-inline constexpr std::uint32_t state_image_version = 3;
+inline constexpr std::uint32_t state_image_version = 4;
 inline constexpr std::size_t state_head_bytes = 64;
+
+/// What a state is of, besides its shapes: parameters of another job mean nothing here, and offsets of other
+/// topics still less.
+struct StateOwner {
+  std::string model;  ///< its name
+  std::string job;
+  std::vector<std::string> topics;  ///< PartitionId::topic is an index of these
+};
 
 /// An agreed state as bytes, on disk and between devices: a 64-byte head (version, sections, length, stamp,
 /// digest, checksum), sections with length and checksum each, SHA-256 over all of it. The layout is a table
 /// in state_image.cpp. `digest` is the state's own.
-std::vector<std::byte> encode_state(const std::string& model, const AgreedState& state, const Digest& digest);
+std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& state, const Digest& digest);
 
 /// The SHA-256 at the end of an image that encode_state() made; it is of all the bytes before it.
 Sha256 hash_in(std::span<const std::byte> image);
 
-/// What decode_state() expects: shapes come from the local model, never from the bytes.
+/// What decode_state() expects: shapes come from the local model, never from the bytes. An owner without a
+/// job or without topics takes those of any; topics may have been added behind those of the state.
 struct Expected {
-  const std::string& model;
+  const StateOwner& owner;
   const devices::ModelLayout& layout;
   devices::Device& device;
 };

@@ -42,10 +42,9 @@ struct WorkerConfig {
   bool reform = true;  ///< sync.on_peer_loss = "reform"
   Duration peer_deadline = std::chrono::seconds(5);
   Duration checkpoint_interval = std::chrono::seconds(30);
-  std::string model;                ///< name, for images of the state
-  std::vector<std::string> topics;  ///< PartitionId::topic is an index of these
-  bool stop_on_nonfinite = false;   ///< train.on_nonfinite = "stop"
-  std::uint32_t digest_every = 1;   ///< K
+  StateOwner owner;                ///< for images of the state
+  bool stop_on_nonfinite = false;  ///< train.on_nonfinite = "stop"
+  std::uint32_t digest_every = 1;  ///< K
   std::uint64_t prequential_window = 1000;
   double age_at_start_s = 0;  ///< of the process when this object was made, for first_step_s
 };

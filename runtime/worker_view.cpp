@@ -80,7 +80,7 @@ Turn Worker::connect() {
   if (exchange.gives()) {
     auto digest = digest_of(parts_.state, parts_.device);
     if (!digest) return end(digest.error());
-    exchange.give(encode_state(config_.model, parts_.state, digest.value()));
+    exchange.give(encode_state(config_.owner, parts_.state, digest.value()));
   }
   if (exchange.holds()) {
     settle_view();
@@ -121,7 +121,7 @@ Turn Worker::adopt() {
 
 /// The state becomes the one that the view starts from, and rows are used from where it stands.
 Status Worker::replace_state(std::span<const std::byte> image) {
-  auto decoded = decode_state(image, {config_.model, parts_.trainer.layout(), parts_.device});
+  auto decoded = decode_state(image, {config_.owner, parts_.trainer.layout(), parts_.device});
   if (!decoded) return decoded.error();
   const AgreedState& target = decoded.value().state;
   const auto digest = digest_of(target, parts_.device);

@@ -37,10 +37,15 @@ Result<Bench> make_bench(const Config& config) {
   return bench;
 }
 
+/// Looking at a model alone, or taking it elsewhere, does no harm with that of another job.
+StateOwner any_job_with(const Config& config) {
+  return {config.model.name, {}, {}};
+}
+
 /// The state with its digest computed anew: what the file says of itself is not evidence.
-Result<std::pair<AgreedState, Digest>> read_checked(const Config& config, Bench& bench,
+Result<std::pair<AgreedState, Digest>> read_checked(const StateOwner& owner, Bench& bench,
                                                     const std::string& file) {
-  auto read = read_state_file(file, {config.model.name, bench.trainer->layout(), *bench.device});
+  auto read = read_state_file(file, {owner, bench.trainer->layout(), *bench.device});
   if (!read) return read.error();
   auto& [state, written, hash] = read.value();
   const auto digest = digest_of(state, *bench.device);
@@ -61,10 +66,10 @@ std::string checkpoint_folder_of(const std::string& path) {
 /// A file as it is, or the newest usable one of a folder.
 Result<std::pair<AgreedState, Digest>> read_any(const Config& config, Bench& bench, const std::string& from) {
   std::error_code error;
-  if (!std::filesystem::is_directory(from, error)) return read_checked(config, bench, from);
+  if (!std::filesystem::is_directory(from, error)) return read_checked(any_job_with(config), bench, from);
   std::vector<std::string> complaints;
   auto newest = CheckpointFolder(checkpoint_folder_of(from))
-                    .newest({config.model.name, bench.trainer->layout(), *bench.device}, complaints);
+                    .newest({any_job_with(config), bench.trainer->layout(), *bench.device}, complaints);
   if (newest) return std::pair{std::move(newest->state), newest->digest};
   std::string why;
   for (const auto& complaint : complaints) why += "; " + complaint;
@@ -82,7 +87,7 @@ Status check_model(const LoadedConfig& loaded) {
 Result<Digest> digest_of_state_file(const LoadedConfig& loaded, const std::string& state_file) {
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
-  const auto read = read_checked(loaded.config, bench.value(), state_file);
+  const auto read = read_checked(owner_of(loaded.config), bench.value(), state_file);
   if (!read) return read.error();
   return read.value().second;
 }
@@ -90,7 +95,7 @@ Result<Digest> digest_of_state_file(const LoadedConfig& loaded, const std::strin
 Result<StateFacts> inspect_state_file(const LoadedConfig& loaded, const std::string& state_file) {
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
-  auto read = read_checked(loaded.config, bench.value(), state_file);
+  auto read = read_checked(owner_of(loaded.config), bench.value(), state_file);
   if (!read) return read.error();
   auto& [state, digest] = read.value();
   return StateFacts{state.stamp, digest, state.rows, std::move(state.partitions)};
@@ -121,7 +126,7 @@ Result<PruneReport> prune_checkpoints(const LoadedConfig& loaded, std::size_t ke
   if (!bench) return bench.error();
   PruneReport report;
   report.files = CheckpointFolder(folder).prune_checked(
-      keep, {loaded.config.model.name, bench.value().trainer->layout(), *bench.value().device},
+      keep, {owner_of(loaded.config), bench.value().trainer->layout(), *bench.value().device},
       report.complaints);
   return report;
 }
@@ -130,7 +135,7 @@ Result<Evaluation> evaluate_state_file(const LoadedConfig& loaded, const std::st
                                        const std::string& data) {
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
-  const auto read = read_checked(loaded.config, bench.value(), state_file);
+  const auto read = read_checked(any_job_with(loaded.config), bench.value(), state_file);
   if (!read) return read.error();
   constexpr std::size_t all_rows = std::size_t{1} << 24U;
   const auto held_out = HeldOut::open(loaded.config, builtin_catalog(), data, all_rows);

@@ -237,7 +237,7 @@ RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& optio
   const bool trained = status.first_step_s.load() >= 0;
   if (!options.dry_run && trained && digest) {
     const std::string path = loaded.config.device.data_dir + "/final.state";
-    if (auto written = write_state_file(path, loaded.config.model.name, p.node->state(), digest.value());
+    if (auto written = write_state_file(path, owner_of(loaded.config), p.node->state(), digest.value());
         written) {
       result.state_file = path;
     } else {

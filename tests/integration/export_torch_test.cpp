@@ -50,7 +50,7 @@ struct Exported {
     trainer = make_trainer(config, *device);
     AgreedState state{trained(*trainer, config, *device), {4, 1234}, 56'789, {}};
     digest = digest_of(state, *device).value();
-    REQUIRE(write_state_file(path("a.state"), config.name, state, digest));
+    REQUIRE(write_state_file(path("a.state"), {config.name, "t", {}}, state, digest));
     const Rows rows(config, rows_compared, 23);
     expected = trainer->predict(state.model, rows.all()).value();
     const auto bytes = std::as_bytes(rows.features());

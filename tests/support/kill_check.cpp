@@ -60,7 +60,8 @@ KillGroup::FinalState KillGroup::check_final_state(int device) {
   const auto host = devices::make_host_device();
   devices::ModelLayout layout;
   layout.parameters = counters();
-  const auto read = runtime::read_state_file(directory(device) + "/final.state", {"linear", layout, *host});
+  const auto read =
+      runtime::read_state_file(directory(device) + "/final.state", {{"linear", "", {}}, layout, *host});
   REQUIRE_MESSAGE(read, (read ? "" : read.error().message));
   const auto& state = read.value().state;
   const auto counts = state.model.parameters().as<float>();

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string model = "m";
+const StateOwner owner{"m", "pumps", {"readings"}};
 
 devices::ModelLayout layout() {
   return {Scalar::f32, 4, 1, {{"weight", {4}, 0, 4}}, {}};
@@ -42,7 +42,7 @@ struct Bench {
 
   std::string write(const Stamp& stamp) {
     const auto state = state_at(stamp, *device);
-    const auto written = files.write(model, state, digest_of(state, *device).value());
+    const auto written = files.write(owner, state, digest_of(state, *device).value());
     REQUIRE(written);
     CHECK(written.value().hash.size() == 64);
     return (folder.path() / "checkpoints" / (text_of(stamp) + ".ckpt")).string();
@@ -50,7 +50,7 @@ struct Bench {
   std::optional<DecodedState> newest() {
     const auto shape = layout();
     complaints.clear();
-    return files.newest({model, shape, *device}, complaints);
+    return files.newest({owner, shape, *device}, complaints);
   }
   std::vector<Stamp> stamps() {
     std::vector<Stamp> all;
@@ -119,7 +119,7 @@ TEST_CASE(
   Bench b;
   b.write({1, 1});
   const auto state = state_at({1, 2}, *b.device);
-  REQUIRE(b.files.write(model, state, Digest{1, 2}));
+  REQUIRE(b.files.write(owner, state, Digest{1, 2}));
   const auto newest = b.newest();
   REQUIRE(newest);
   CHECK(newest->state.stamp == Stamp{1, 1});
@@ -242,7 +242,7 @@ struct KeptLog final : Logger {
 struct Writer : Bench {
   explicit Writer(const std::string& path = "") {
     checkpointer = std::make_unique<Checkpointer>(
-        CheckpointFolder(path.empty() ? (folder.path() / "checkpoints").string() : path, disk), 3, model,
+        CheckpointFolder(path.empty() ? (folder.path() / "checkpoints").string() : path, disk), 3, owner,
         devices::ModelState::create(layout(), *device).value(),
         Checkpointer::Parts{clock, *device, metrics, log, wake, wake});
   }
@@ -367,7 +367,7 @@ TEST_CASE("Checkpoints: pruning by hand keeps the newest that can be used, and n
   const auto prune = [&](std::size_t keep) {
     const auto shape = layout();
     b.complaints.clear();
-    return b.files.prune_checked(keep, {model, shape, *b.device}, b.complaints);
+    return b.files.prune_checked(keep, {owner, shape, *b.device}, b.complaints);
   };
   for (std::uint64_t step = 1; step <= 6; ++step) b.write({1, step});
   flip(b.write({1, 7}), 150);
@@ -382,7 +382,7 @@ TEST_CASE("Checkpoints: pruning by hand keeps the newest that can be used, and n
   CHECK(b.newest()->state.stamp == Stamp{1, 6});
   CHECK(prune(1).removed.empty());
 
-  const std::string other = "of another model";
+  const StateOwner other{"of another model", "pumps", {"readings"}};
   const auto shape = layout();
   const auto none = b.files.prune_checked(1, {other, shape, *b.device}, b.complaints);
   CHECK(none.kept.empty());

@@ -22,7 +22,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 using Span = std::span<const std::byte>;
 
-const std::string fuzz_model = "m";
+const StateOwner fuzz_owner{"m", "pumps", {"readings", "more"}};
 constexpr std::size_t section_head = 24;  // tag 4, zero 4, length 8, checksum 8
 constexpr std::size_t hash_bytes = 32;
 
@@ -76,8 +76,8 @@ AgreedState with_lineage(const AgreedState& state, std::uint64_t lineage, device
   return copy;
 }
 
-Bytes encoded(const std::string& model, const AgreedState& state, devices::Device& device) {
-  return encode_state(model, state, digest_of(state, device).value());
+Bytes encoded(const StateOwner& owner, const AgreedState& state, devices::Device& device) {
+  return encode_state(owner, state, digest_of(state, device).value());
 }
 
 std::uint64_t word_at(const Bytes& bytes, std::size_t at) {
@@ -219,13 +219,14 @@ class Mutator {
 struct Fuzz {
   explicit Fuzz(std::uint64_t seed) : rng(seed) {
     state.emplace(drawn_state(layout, device, rng));
-    whole = encoded(fuzz_model, *state, device);
+    whole = encoded(fuzz_owner, *state, device);
     digest = digest_of(*state, device).value();
   }
   Mutator mutator() {
-    std::vector<Bytes> donors{encoded(fuzz_model, drawn_state(layout, device, rng), device)};
+    std::vector<Bytes> donors{encoded(fuzz_owner, drawn_state(layout, device, rng), device)};
     for (const auto& other : {layout_of(21, 3), layout_of(20, 0), layout_of(3, 20)})
-      donors.push_back(encoded("other", drawn_state(other, device, rng), device));
+      donors.push_back(
+          encoded({"other", fuzz_owner.job, fuzz_owner.topics}, drawn_state(other, device, rng), device));
     return {rng, std::move(donors)};
   }
   Rng rng;
@@ -242,7 +243,7 @@ TEST_CASE("Fuzz: a mutated state is refused, or it is exactly a state that could
   const std::uint64_t seed = seed_or(20'261'122);
   Fuzz fuzz(seed);
   auto mutator = fuzz.mutator();
-  REQUIRE(decode_state(fuzz.whole, {fuzz_model, fuzz.layout, fuzz.device}));
+  REQUIRE(decode_state(fuzz.whole, {fuzz_owner, fuzz.layout, fuzz.device}));
   const int rounds = repetitions(30'000, 3'000'000);
   int accepted = 0;
   int asked_for_memory = 0;
@@ -250,7 +251,7 @@ TEST_CASE("Fuzz: a mutated state is refused, or it is exactly a state that could
     Bytes bytes = fuzz.whole;
     mutator.mutate(bytes);
     fuzz.device.asked = 0;
-    const auto decoded = decode_state(bytes, {fuzz_model, fuzz.layout, fuzz.device});
+    const auto decoded = decode_state(bytes, {fuzz_owner, fuzz.layout, fuzz.device});
     INFO("RIVULET_SEED=" << seed << " round " << round);
     asked_for_memory += fuzz.device.asked > 0 ? 1 : 0;
     if (fuzz.device.asked > array_bytes(fuzz.layout)) FAIL("more memory than the model has numbers");
@@ -261,11 +262,11 @@ TEST_CASE("Fuzz: a mutated state is refused, or it is exactly a state that could
     }
     ++accepted;
     const auto& [state, claimed, hash] = decoded.value();
-    if (encode_state(fuzz_model, state, claimed) != bytes)
+    if (encode_state(fuzz_owner, state, claimed) != bytes)
       FAIL("accepted, but nobody would write these bytes");
     // What every user of a decoded state compares before it uses it: the digest covers all but the lineage.
     if (digest_of(state, fuzz.device).value() == fuzz.digest &&
-        encode_state(fuzz_model, with_lineage(state, fuzz.state->stamp.lineage, fuzz.device), fuzz.digest) !=
+        encode_state(fuzz_owner, with_lineage(state, fuzz.state->stamp.lineage, fuzz.device), fuzz.digest) !=
             fuzz.whole)
       FAIL("another state with the same digest");
   }
@@ -281,7 +282,7 @@ TEST_CASE("Fuzz: among mutated checkpoint files the one that is whole is found, 
   auto mutator = fuzz.mutator();
   const TempDir folder;
   CheckpointFolder files(folder.path().string());
-  REQUIRE(files.write(fuzz_model, *fuzz.state, fuzz.digest));
+  REQUIRE(files.write(fuzz_owner, *fuzz.state, fuzz.digest));
   for (int round = 0; round < repetitions(300, 20'000); ++round) {
     Bytes bytes = fuzz.whole;
     put_word(bytes, 32, 350 + fuzz.rng.below(3));  // says that it is newer
@@ -290,7 +291,7 @@ TEST_CASE("Fuzz: among mutated checkpoint files the one that is whole is found, 
     std::ofstream(folder.path() / "3.350.ckpt", std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), offset(bytes.size()));
     std::vector<std::string> complaints;
-    const auto newest = files.newest({fuzz_model, fuzz.layout, fuzz.device}, complaints);
+    const auto newest = files.newest({fuzz_owner, fuzz.layout, fuzz.device}, complaints);
     INFO("RIVULET_SEED=" << seed << " round " << round);
     REQUIRE(newest);
     // The step is in the digest: a file with another one is not believed.

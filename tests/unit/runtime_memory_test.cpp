@@ -96,7 +96,7 @@ TEST_CASE("Memory: slab, batch, states, images and payloads take what the plan s
   for (const auto* part : {"checkpoint", "adoption"})
     check_takes(plan.bytes_of(part), 0.9, [&] {
       return std::pair{bench.state(),
-                       encode_state("linear", agreed, digest_of(agreed, *bench.device).value())};
+                       encode_state({"linear", "", {}}, agreed, digest_of(agreed, *bench.device).value())};
     });
   check_takes(plan.bytes_of("gradients"), 0.95, [&] {
     const std::size_t bytes = layout.contribution() * bytes_of(layout.scalar);

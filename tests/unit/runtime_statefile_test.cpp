@@ -39,6 +39,10 @@ devices::ModelLayout layout_of(std::size_t parameters, std::size_t buffers, Scal
       scalar, parameters, buffers, {{"weight", {static_cast<std::int64_t>(parameters)}, 0, parameters}}, {}};
 }
 
+StateOwner owner(const std::string& model) {
+  return {model, "pumps", {"readings"}};
+}
+
 template <class T>
 void fill(const GradientView& view, Rng& rng) {
   for (T& x : view.as<T>()) x = static_cast<T>(rng.normal());
@@ -103,7 +107,7 @@ std::string sealed(std::string bytes) {
 
 Result<DecodedState> read_back(const std::string& path, const std::string& model,
                                const devices::ModelLayout& layout, devices::Device& device) {
-  return read_state_file(path, {model, layout, device});
+  return read_state_file(path, {owner(model), layout, device});
 }
 
 }  // namespace
@@ -150,7 +154,7 @@ TEST_CASE("State file: what was written is read back, bit by bit, in both number
   for (const auto& layout : {layout_of(1000, 17), layout_of(33, 0, Scalar::f64)}) {
     const AgreedState state = example(layout, *device);
     const Digest digest = digest_of(state, *device).value();
-    REQUIRE(write_state_file(folder.file("a.state"), "lenet5", state, digest));
+    REQUIRE(write_state_file(folder.file("a.state"), owner("lenet5"), state, digest));
     const auto read = read_back(folder.file("a.state"), "lenet5", layout, *device);
     REQUIRE(read);
     CHECK(read.value().digest == digest);
@@ -173,7 +177,7 @@ TEST_CASE("State file: a file cut off anywhere, or continued, is refused") {
   const Folder folder;
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);
-  REQUIRE(write_state_file(folder.file("a.state"), "m", example(layout, *device), {1, 2}));
+  REQUIRE(write_state_file(folder.file("a.state"), owner("m"), example(layout, *device), {1, 2}));
   const std::string whole = slurp(folder.file("a.state"));
   REQUIRE(whole.size() > 200);
   REQUIRE(sealed(whole) == whole);
@@ -197,7 +201,7 @@ TEST_CASE("State file: a flipped bit anywhere is refused") {
   const Folder folder;
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);
-  REQUIRE(write_state_file(folder.file("a.state"), "m", example(layout, *device), {1, 2}));
+  REQUIRE(write_state_file(folder.file("a.state"), owner("m"), example(layout, *device), {1, 2}));
   const std::string whole = slurp(folder.file("a.state"));
   for (std::size_t n = 0; n < whole.size(); ++n) {
     CAPTURE(n);
@@ -213,7 +217,7 @@ TEST_CASE("State file: numbers that lie never crash the reader, whatever the che
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);
   const AgreedState state = example(layout, *device);
-  REQUIRE(write_state_file(folder.file("a.state"), "m", state, {1, 2}));
+  REQUIRE(write_state_file(folder.file("a.state"), owner("m"), state, {1, 2}));
   const std::string whole = slurp(folder.file("a.state"));
   const auto read = [&](const std::string& bytes) {
     spill(folder.file("b.state"), bytes);
@@ -229,7 +233,7 @@ TEST_CASE("State file: numbers that lie never crash the reader, whatever the che
     ++refused;
   }
   CHECK(refused > 150);  // magic, version, lengths, tags, name, shape, cursors that end before they begin
-  const std::size_t part = 64 + 24 + 28 + 1 + 24;  // the first partition
+  const std::size_t part = 64 + (24 + 28 + 1) + (24 + 4 + 5 + 4 + 4 + 8) + 24;  // the first partition
   std::string twice = whole;
   const std::size_t runs = 3 * 36;
   std::memcpy(twice.data() + part + 132 + runs, twice.data() + part, 8);
@@ -249,16 +253,16 @@ TEST_CASE(
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(passed_runs_max); ++i)
       progress.runs.push_back({{0, p}, {i, 0}, {i + 1, 0}, 1, fate_hole});
   }
-  const auto image = encode_state("m", state, digest_of(state, *device).value());
+  const auto image = encode_state(owner("m"), state, digest_of(state, *device).value());
   CHECK(image.size() <= state_image_max(layout));
-  const auto back = decode_state(image, {"m", layout, *device});
+  const auto back = decode_state(image, {owner("m"), layout, *device});
   REQUIRE_MESSAGE(back, back.error().message);
   CHECK(digest_of(back.value().state, *device).value() == back.value().digest);
 }
 
 TEST_CASE("State image: the head alone tells stamp, digest and length") {
   const auto device = devices::make_host_device();
-  const auto bytes = encode_state("m", example(layout_of(20, 3), *device), {1, 2});
+  const auto bytes = encode_state(owner("m"), example(layout_of(20, 3), *device), {1, 2});
   const auto head = decode_state_head(std::span(bytes).first(64));
   REQUIRE(head);
   CHECK(head.value().stamp == Stamp{3, 349});
@@ -272,7 +276,7 @@ TEST_CASE("State file: another model, shape, number type or version is named") {
   const Folder folder;
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);
-  REQUIRE(write_state_file(folder.file("a.state"), "lenet5", example(layout, *device), {1, 2}));
+  REQUIRE(write_state_file(folder.file("a.state"), owner("lenet5"), example(layout, *device), {1, 2}));
   const auto complaint = [&](const std::string& model, const devices::ModelLayout& wanted) {
     const auto read = read_back(folder.file("a.state"), model, wanted, *device);
     REQUIRE(!read);
@@ -286,9 +290,28 @@ TEST_CASE("State file: another model, shape, number type or version is named") {
   std::string newer = slurp(folder.file("a.state"));
   newer[8] = 9;
   spill(folder.file("a.state"), newer);
-  CHECK(contains(complaint("lenet5", layout), "its version is 9, this program reads version 3"));
+  CHECK(contains(complaint("lenet5", layout), "its version is 9, this program reads version 4"));
   spill(folder.file("a.state"), std::string(500, 'x'));
   CHECK(contains(complaint("lenet5", layout), "it is no state of rivulet"));
+}
+
+TEST_CASE(
+    "State file: another job, and offsets of other topics, are named; whoever does not care gets them") {
+  const Folder folder;
+  const auto device = devices::make_host_device();
+  const auto layout = layout_of(20, 3);
+  const AgreedState state = example(layout, *device);
+  REQUIRE(write_state_file(folder.file("a.state"), {"m", "pumps", {"b", "c"}}, state, {1, 2}));
+  const auto complaint = [&](const StateOwner& wanted) {
+    const auto read = read_state_file(folder.file("a.state"), {wanted, layout, *device});
+    return read ? "" : read.error().message;
+  };
+  CHECK(contains(complaint({"m", "fans", {"b", "c"}}), "it is of job 'pumps', this is job 'fans'"));
+  CHECK(contains(complaint({"m", "pumps", {"b"}}), "its topics are b, c, not b"));
+  CHECK(contains(complaint({"m", "pumps", {"a", "b", "c"}}), "its topics are b, c, not a, b, c"));  // b was 0
+  CHECK(complaint({"m", "pumps", {"b", "c"}}).empty());
+  CHECK(complaint({"m", "pumps", {"b", "c", "d"}}).empty());
+  CHECK(complaint({"m", "", {}}).empty());
 }
 
 TEST_CASE("State file: files that cannot be read or written are named, and nothing is left behind") {
@@ -309,12 +332,13 @@ TEST_CASE("State file: files that cannot be read or written are named, and nothi
   CHECK(read_back(folder.file("huge"), "m", layout, *device).error().code == ErrorCode::io);
   fs::remove(folder.file("huge"));
 
-  const Status nowhere = write_state_file(folder.file("no/such/a.state"), "m", state, {});
+  const Status nowhere = write_state_file(folder.file("no/such/a.state"), owner("m"), state, {});
   REQUIRE(!nowhere);
   CHECK(nowhere.error().code == ErrorCode::unavailable);
   CHECK(contains(nowhere.error().message, "no/such/a.state"));
   fs::create_directories(folder.file("taken/full"));
-  CHECK(!write_state_file(folder.file("taken"), "m", state, {}));  // a folder has this name: the rename fails
+  CHECK(!write_state_file(folder.file("taken"), owner("m"), state,
+                          {}));  // a folder has this name: the rename fails
   fs::remove_all(folder.file("taken"));
   CHECK(fs::is_empty(folder.path()));
 }
@@ -323,10 +347,10 @@ TEST_CASE("State file: the old file stays whole until the new one is") {
   const Folder folder;
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);
-  REQUIRE(write_state_file(folder.file("a.state"), "m", example(layout, *device, 1), {1, 1}));
+  REQUIRE(write_state_file(folder.file("a.state"), owner("m"), example(layout, *device, 1), {1, 1}));
   const int old = open(folder.file("a.state").c_str(), O_RDONLY);
   const std::string before = slurp(folder.file("a.state"));
-  REQUIRE(write_state_file(folder.file("a.state"), "m", example(layout, *device, 2), {2, 2}));
+  REQUIRE(write_state_file(folder.file("a.state"), owner("m"), example(layout, *device, 2), {2, 2}));
   std::string held(before.size(), '\0');
   CHECK(read(old, held.data(), held.size()) == static_cast<ssize_t>(held.size()));
   close(old);
