@@ -37,6 +37,11 @@ void install(int signal, void (*handler)(int)) {
   RIVULET_CHECK(sigaction(signal, &action, nullptr) == 0, "cannot install a signal handler");
 }
 
+bool is_ignored(int signal) {
+  struct sigaction action{};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 SignalHandlers::SignalHandlers(StopRequest& stop, Second second) {
@@ -45,6 +50,7 @@ SignalHandlers::SignalHandlers(StopRequest& stop, Second second) {
   second_exits.store(second == Second::exits);
   install(SIGTERM, on_signal);
   install(SIGINT, on_signal);
+  if (!is_ignored(SIGHUP)) install(SIGHUP, on_signal);  // a terminal that closes; nohup wants none of it
   install(SIGPIPE, SIG_IGN);
 }
 
@@ -52,6 +58,7 @@ SignalHandlers::SignalHandlers(StopRequest& stop, Second second) {
 SignalHandlers::~SignalHandlers() {
   install(SIGTERM, SIG_DFL);
   install(SIGINT, SIG_DFL);
+  if (!is_ignored(SIGHUP)) install(SIGHUP, SIG_DFL);
   target.store(nullptr);
 }
 

@@ -154,21 +154,25 @@ class LedgerCommand final : public Command {
     return std::nullopt;
   }
 
-  static void print_text(const StateFacts& state, const std::vector<PartitionBooks>& lines,
-                         const std::vector<RoundRows>& rounds, Terminal& terminal) {
+  void print_text(const StateFacts& state, const std::vector<PartitionBooks>& lines,
+                  const std::vector<RoundRows>& rounds, Terminal& terminal) const {
     terminal.out << fmt::format("step {} (view {}), {} rows trained by the group, digest {}\n",
                                 state.stamp.step, state.stamp.lineage, state.rows, state.digest.hex());
     for (const PartitionBooks& line : lines) {
       terminal.out << line_text(line);
+      if (!rows_) continue;
       for (const auto& [view, step, rows] : rounds)
         if (rows.partition == line.id)
           terminal.out << fmt::format("  {} to {}: step {} (view {}), {} trained, {} dropped\n",
                                       place(rows.first), place(rows.next), step, view, rows.rows_trained,
                                       rows.rows_dropped);
-      if (!rounds.empty())
-        for (const PassedRun& run : line.books.runs)
-          terminal.out << fmt::format("  {} to {}: {} {}\n", place(run.from), place(run.to), run.rows,
-                                      fate_of(run));
+      for (const auto& [from, to] : without_round(line.id, line.books, rounds))
+        terminal.out << fmt::format(
+            "  {} to {}: in rounds that the decision logs of this device do not hold\n", place(from),
+            place(to));
+      for (const PassedRun& run : line.books.runs)
+        terminal.out << fmt::format("  {} to {}: {} {}\n", place(run.from), place(run.to), run.rows,
+                                    fate_of(run));
     }
   }
 
@@ -193,7 +197,11 @@ class LedgerCommand final : public Command {
                           {"to", cursor_json(run.to)},
                           {"rows", run.rows},
                           {"fate", fate_of(run)}});
+      auto unknown = Json::array();
+      for (const auto& [from, to] : without_round(line.id, line.books, rounds))
+        unknown.push_back({{"first", cursor_json(from)}, {"next", cursor_json(to)}});
       partitions.back()["rounds"] = used;
+      partitions.back()["rounds_unknown"] = unknown;
       partitions.back()["passed"] = passed;
     }
     terminal.out << Json{{"lineage", state.stamp.lineage},

@@ -71,4 +71,17 @@ Result<std::vector<RoundRows>> rounds_in(const std::string& data_dir, std::uint6
   return rounds;
 }
 
+std::vector<Stretch> without_round(const PartitionId& partition, const PartitionProgress& books,
+                                   const std::vector<RoundRows>& rounds) {
+  std::vector<Stretch> out;
+  RowCursor at = books.start;
+  for (const RoundRows& round : rounds) {
+    if (round.rows.partition != partition) continue;
+    if (at < round.rows.first) out.push_back({at, round.rows.first});
+    at = std::max(at, round.rows.next);
+  }
+  if (at < books.next) out.push_back({at, books.next});
+  return out;
+}
+
 }  // namespace rivulet::runtime::cli

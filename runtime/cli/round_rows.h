@@ -5,6 +5,7 @@
 
 #include "core/result.h"
 #include "core/row.h"
+#include "runtime/partition_progress.h"
 
 namespace rivulet::runtime::cli {
 
@@ -19,5 +20,13 @@ struct RoundRows {
 /// the decision logs of a device (decisions.jsonl and the file before it). Rounds that a later view replaced
 /// are left out; so are those that this device did not take part in. Errors: io, bad_record (names the line).
 Result<std::vector<RoundRows>> rounds_in(const std::string& data_dir, std::uint64_t step);
+
+/// Offsets of a partition that its books hold and none of `rounds` used. Pure.
+struct Stretch {
+  RowCursor from;
+  RowCursor to;
+};
+std::vector<Stretch> without_round(const PartitionId& partition, const PartitionProgress& books,
+                                   const std::vector<RoundRows>& rounds);
 
 }  // namespace rivulet::runtime::cli

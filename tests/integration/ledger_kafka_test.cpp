@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -213,6 +214,13 @@ TEST_CASE("Ledger: every offset of a real topic has a fate, after a restart and 
   CHECK(shown.status.code == 0);
   CHECK(contains(shown.output,
                  "rows:1  offsets 0 to 100: 0 trained, 100 dropped (100 malformed), 0 holes  balanced"));
+  CHECK(first["rounds_unknown"].empty());
+  std::filesystem::remove(bench.folder.path() / "data" / "decisions.jsonl");
+  const auto forgotten = bench.call({"ledger", "show", "--offline", "--rows"});
+  INFO(forgotten.output);
+  CHECK(
+      contains(forgotten.output, "  0 to 100: in rounds that the decision logs of this device do not hold"));
+  CHECK(contains(forgotten.output, "malformed"));
 }
 
 TEST_CASE(
@@ -238,6 +246,16 @@ TEST_CASE(
   CHECK(refused.status.code == 1);
   CHECK(contains(refused.output,
                  "NOT BALANCED: the log ends at 0, before offset 20: was the topic made anew?"));
+  const auto misspelt = bench.call({"ledger", "verify", "--topic", "row"});
+  CHECK(misspelt.status.code == 1);
+  CHECK(contains(misspelt.errors, "the books hold no partition of topic \"row\""));
+  const auto strange = bench.call({"ledger", "verify", "--offline", "--set", "job.name=other"});
+  CHECK(strange.status.code == 1);
+  CHECK(contains(strange.errors, "it is of job 'books', this is job 'other'"));
+  const auto renamed =
+      bench.call({"ledger", "verify", "--offline", "--set", "source.topics=[\"a\",\"rows\"]"});
+  CHECK(renamed.status.code == 1);
+  CHECK(contains(renamed.errors, "its topics are rows, not a, rows"));
   const auto none = other.call({"ledger", "verify"});
   CHECK(none.status.code == 1);
   CHECK(contains(none.errors, "there is no checkpoint in"));

@@ -154,6 +154,24 @@ TEST_CASE("Signals: the first asks to finish, the next to end now, and a broken 
   CHECK(stop == 2);
 }
 
+TEST_CASE("Signals: a terminal that closes asks to finish, under nohup it is nothing") {
+  {
+    StopRequest stop{0};
+    const SignalHandlers handlers(stop);
+    std::raise(SIGHUP);
+    CHECK(stop == 1);
+  }
+  std::signal(SIGHUP, SIG_IGN);
+  StopRequest stop{0};
+  {
+    const SignalHandlers handlers(stop);
+    std::raise(SIGHUP);
+  }
+  std::raise(SIGHUP);  // nobody made it deadly again
+  CHECK(stop == 0);
+  std::signal(SIGHUP, SIG_DFL);
+}
+
 TEST_CASE("Signals: the second ends the process at once, whatever its threads are doing") {
   const pid_t child = ::fork();
   if (child == 0) {
