@@ -29,11 +29,18 @@ std::vector<fs::path> files_in(const std::string& folder) {
   return files;
 }
 
+/// Of a file that is as long as it says.
 Result<StateHead> head_of(const fs::path& file) {
   std::array<char, state_head_bytes> bytes{};
   std::ifstream in(file, std::ios::binary);
   in.read(bytes.data(), bytes.size());
-  return decode_state_head(std::as_bytes(std::span(bytes)).first(static_cast<std::size_t>(in.gcount())));
+  auto head =
+      decode_state_head(std::as_bytes(std::span(bytes)).first(static_cast<std::size_t>(in.gcount())));
+  std::error_code error;
+  const auto size = fs::file_size(file, error);
+  if (head && !error && size != head.value().bytes)
+    return Error{ErrorCode::bad_record, fmt::format("it has {} bytes, its head says {}", size, head.value().bytes)};
+  return head;
 }
 
 /// A file that is whole, of this job and model, and whose numbers have the digest that it claims.

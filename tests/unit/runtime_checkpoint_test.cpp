@@ -112,6 +112,7 @@ TEST_CASE("Checkpoints: a damaged, torn or foreign file is passed over, and name
     CHECK(std::any_of(b.complaints.begin(), b.complaints.end(),
                       [&](const auto& text) { return contains(text, path); }));
   CHECK(b.complaints.size() == 4);
+  CHECK(b.stamps() == std::vector<Stamp>{{1, 2}, {1, 1}});  // that a weight is wrong takes more than a look
 }
 
 TEST_CASE(
