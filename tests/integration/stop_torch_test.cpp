@@ -306,7 +306,8 @@ TEST_CASE("Two processes with one id: the newer wins and is named; a third swap 
                                    "job.name=twice",
                                    "--set",
                                    "sync.on_peer_loss=reform"}));
-    REQUIRE(lives.back()->wait_for_output("1 more device", 30s));
+    // The last one may learn that it has to end before it has said what it waits for.
+    if (i < 3) REQUIRE(lives.back()->wait_for_output("1 more device", 30s));
     if (i == 0) continue;
     const auto older = lives[static_cast<std::size_t>(i) - 1]->wait(20s);
     const std::string said = lives[static_cast<std::size_t>(i) - 1]->errors();
