@@ -98,7 +98,7 @@ class Group {
       : stream_(stream),
         state_{devices::ModelState::create(layout(), *device_).value(), {}, 0, {}},
         metrics_(runtime::make_prometheus_sink()),
-        pages_(*metrics_, status_, {"rows"}) {
+        pages_(*metrics_, status_, topics_) {
     for (std::size_t rank = 0; rank < world; ++rank)
       all_.push_back(std::make_unique<Announcer>(rank, stream));
     commits_ = std::make_unique<runtime::CommitBoard>(all_[0]->partitions);
@@ -112,7 +112,8 @@ class Group {
     const double us = cpu_us([&] {
       all_[0]->announce(0, all_[0]->read(stream_));
       take_table();
-      RIVULET_CHECK(runtime::check_announced(table_, view_, state_, *commits_), "the announcements are good");
+      RIVULET_CHECK(runtime::check_announced(table_, view_, state_, *commits_, topics_),
+                    "the announcements are good");
       fold();
       RIVULET_CHECK(runtime::digest_of(state_, *device_), "a digest");
       pages_.publish(state_, *commits_, now_);
@@ -157,6 +158,7 @@ class Group {
   runtime::AgreedState state_;
   std::unique_ptr<runtime::PrometheusSink> metrics_;
   runtime::NodeStatus status_;
+  const std::vector<std::string> topics_{"rows"};
   runtime::BookPages pages_;
   std::vector<std::unique_ptr<Announcer>> all_;
   std::unique_ptr<runtime::CommitBoard> commits_;

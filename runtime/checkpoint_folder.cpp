@@ -34,12 +34,12 @@ Result<StateHead> head_of(const fs::path& file) {
   std::array<char, state_head_bytes> bytes{};
   std::ifstream in(file, std::ios::binary);
   in.read(bytes.data(), bytes.size());
-  auto head =
-      decode_state_head(std::as_bytes(std::span(bytes)).first(static_cast<std::size_t>(in.gcount())));
+  auto head = decode_state_head(std::as_bytes(std::span(bytes)).first(static_cast<std::size_t>(in.gcount())));
   std::error_code error;
   const auto size = fs::file_size(file, error);
   if (head && !error && size != head.value().bytes)
-    return Error{ErrorCode::bad_record, fmt::format("it has {} bytes, its head says {}", size, head.value().bytes)};
+    return Error{ErrorCode::bad_record,
+                 fmt::format("it has {} bytes, its head says {}", size, head.value().bytes)};
   return head;
 }
 

@@ -226,8 +226,8 @@ Turn Worker::agree() {
   ++round_in_view_;
   parts_.decisions.write(view_->spec.number, round_in_view_ - 1, view_->session->table(),
                          view_->session->plan());
-  if (auto fits =
-          check_announced(view_->session->table(), view_->spec, parts_.state, parts_.commits, config_.topics);
+  if (auto fits = check_announced(view_->session->table(), view_->spec, parts_.state, parts_.commits,
+                                  config_.owner.topics);
       !fits)
     return lost(fits.error());
   if (auto done = carry_out_plan(); !done) return end(done.error());

@@ -72,7 +72,7 @@ void flip(const std::string& path, std::streamoff at) {
 TEST_CASE("Checkpoints: the hash that is told of a file is the one that whoever loads it finds") {
   Bench b;
   const auto state = state_at({1, 5}, *b.device);
-  const auto written = b.files.write(model, state, digest_of(state, *b.device).value());
+  const auto written = b.files.write(owner, state, digest_of(state, *b.device).value());
   REQUIRE(written);
   const auto loaded = b.newest();
   REQUIRE(loaded);

@@ -21,7 +21,7 @@ std::string save(const fs::path& folder, const Stamp& stamp) {
   const auto device = devices::make_host_device();
   const devices::ModelLayout layout{Scalar::f32, 4, 1, {{"weight", {4}, 0, 4}}, {}};
   const AgreedState state{devices::ModelState::create(layout, *device).value(), stamp, 0, {}};
-  REQUIRE(CheckpointFolder(folder.string()).write("m", state, digest_of(state, *device).value()));
+  REQUIRE(CheckpointFolder(folder.string()).write({"m", "", {}}, state, digest_of(state, *device).value()));
   return text_of(stamp) + ".ckpt";
 }
 
