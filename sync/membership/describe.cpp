@@ -148,4 +148,12 @@ std::vector<std::string> missing_devices(const Fold& fold, std::uint32_t wanted)
   return names;
 }
 
+bool somebody_left_for(const Fold& fold, const std::string& conflict) {
+  constexpr std::size_t compared = 200;  // the end of a reason may have been cut
+  return std::any_of(fold.devices.begin(), fold.devices.end(), [&](const auto& entry) {
+    const auto& left = entry.second.left;
+    return left && left->substr(0, compared) == conflict.substr(0, compared);
+  });
+}
+
 }  // namespace rivulet::sync::membership

@@ -26,4 +26,7 @@ std::string contested_device(const DeviceEntry& device);
 /// Ids that the next view still misses, as far as the log knows them, then "2 more devices".
 std::vector<std::string> missing_devices(const Fold& fold, std::uint32_t wanted);
 
+/// The other side of a conflict has found it first and is gone: it does not end by that.
+bool somebody_left_for(const Fold& fold, const std::string& conflict);
+
 }  // namespace rivulet::sync::membership

@@ -64,11 +64,11 @@ class LogMembership final : public Membership {
   Status say_close(TimePoint now);
   Status confirm_view();
   Status say_snap(TimePoint now);
+  Status say_saved_again(TimePoint now);
   std::optional<ViewSpec> new_view();
   [[nodiscard]] bool may_send(const InFlight& record, TimePoint now) const;
   [[nodiscard]] bool ready_is_asked_for() const;
   [[nodiscard]] std::string obstacle(bool only_live) const;
-  [[nodiscard]] bool somebody_left_for(const std::string& conflict) const;
   Status append(const ControlRecord& record);
 
   MembershipConfig config_;
@@ -84,7 +84,8 @@ class LogMembership final : public Membership {
   Stamp stamp_;         // of the state held
   std::string digest_;  // same
   std::string reason_;  // why the last view was left
-  InFlight hello_, ready_, snap_;
+  InFlight hello_, ready_, snap_, saved_sent_;
+  std::optional<Saved> saved_;  // said last in this view and not read back
   TimePoint closable_since_{};
   bool closable_ = false;
   InFlight close_;
@@ -113,6 +114,8 @@ void LogMembership::notice_own(std::int64_t offset, const ControlRecord& record)
   } else if (const auto* ready = std::get_if<Ready>(&record)) {
     // Read back, counted or not: say_ready() decides anew.
     if (ready->device == config_.hello.device && ready->session == session_) ready_.active = false;
+  } else if (const auto* saved = std::get_if<Saved>(&record); saved != nullptr && saved_) {
+    if (saved->session == session_ && saved->stamp == saved_->stamp) saved_.reset();
   }
 }
 
@@ -186,21 +189,13 @@ std::string LogMembership::obstacle(bool only_live) const {
   return lost_state(fold_, devices_of_next_view(fold_, only_live), config_.hello.devices);
 }
 
-/// The other side of a conflict has found it first and is gone: it does not end by that.
-bool LogMembership::somebody_left_for(const std::string& conflict) const {
-  constexpr std::size_t compared = 200;  // the end of a reason may have been cut
-  return std::any_of(fold_.devices.begin(), fold_.devices.end(), [&](const auto& entry) {
-    const auto& left = entry.second.left;
-    return left && left->substr(0, compared) == conflict.substr(0, compared);
-  });
-}
-
 /// A conflict is an error only after it lasted, so that a device which is just being replaced does not end
 /// the others. It goes on lasting while its devices are asked to show again that they live.
 Status LogMembership::check_conflict(TimePoint now) {
   const std::string text = session_ < 0 || in_view_ ? "" : obstacle(true);
   if (text.empty()) {
-    if (in_conflict_ && somebody_left_for(conflict_)) return refuse(ErrorCode::invalid_config, conflict_);
+    if (in_conflict_ && somebody_left_for(fold_, conflict_))
+      return refuse(ErrorCode::invalid_config, conflict_);
     if (session_ < 0 || in_view_ || obstacle(false).empty()) in_conflict_ = false;
     return ok();
   }
@@ -306,6 +301,7 @@ Status LogMembership::act(TimePoint now) {
   if (left_ || stop_asked()) return ok();
   if (in_view_) {
     if (auto confirmed = confirm_view(); !confirmed) return confirmed;
+    if (auto said = say_saved_again(now); !said) return said;
     return say_snap(now);
   }
   if (auto said = say_ready(now); !said) return said;
@@ -332,11 +328,24 @@ void LogMembership::hold_state(const Stamp& stamp, const std::string& digest) {
 
 Status LogMembership::say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) {
   if (!in_view_) return ok();
-  return append(Saved{config_.hello.device, session_, fold_.view.number, stamp, digest, file_hash});
+  saved_ = Saved{config_.hello.device, session_, fold_.view.number, stamp, digest, file_hash};
+  saved_sent_.active = false;
+  return append(*saved_);
+}
+
+/// A stream that falls silent makes no further checkpoint: without the last SAVED its state would never
+/// count.
+Status LogMembership::say_saved_again(TimePoint now) {
+  if (!saved_) return ok();
+  const bool again = saved_sent_.active;
+  if (again && !may_send(saved_sent_, now)) return ok();
+  saved_sent_ = {true, now};
+  return again ? append(*saved_) : ok();
 }
 
 void LogMembership::leave_view(const std::string& reason) {
   in_view_ = false;
+  saved_.reset();
   reason_ = reason.substr(0, reason_max);
 }
 

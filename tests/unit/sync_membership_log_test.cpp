@@ -99,6 +99,11 @@ TEST_CASE("Membership: records that get lost on the way are said again") {
   }
   CHECK(views == 2);
   CHECK(away > 0);
+  for (auto* m : {a.get(), b.get()}) REQUIRE(m->say_saved({1, 40}, "d40", "file"));
+  const auto committed = [&] { return a->fold().committed.stamp == Stamp{1, 40}; };
+  for (TimePoint now = TimePoint{} + 120s; now < TimePoint{} + 240s && !committed(); now += 50ms)
+    for (auto* m : {a.get(), b.get()}) static_cast<void>(m->poll(now));
+  CHECK(committed());
 }
 
 TEST_CASE("Membership: random starts, kills and lags, and equal prefixes give equal folds on every device") {
