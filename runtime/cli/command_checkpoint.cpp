@@ -21,7 +21,7 @@ constexpr const char* checkpoint_footer = R"(Examples:
   rivulet checkpoint verify --config device.toml          every byte of each; exit code 1 if one cannot be used
   rivulet checkpoint show --config device.toml FILE       how far the group had come, in every partition
   rivulet checkpoint prune --config device.toml --keep 1  deletes the older ones; the device must not run
-  rivulet checkpoint export --config device.toml /var/lib/rivulet model.safetensors
+  rivulet checkpoint export --config device.toml DATA_DIR model.safetensors
                                                           the newest model for Python, by LibTorch's names
 
 Any device's checkpoint holds the state of the whole group.)";
@@ -40,6 +40,7 @@ class CheckpointCommand final : public Command {
     for (const auto& [sub, flags] : subcommands()) {
       sub->add_flag("--json", json_, "one JSON object");
       flags->add_to(*sub);
+      sub->footer(checkpoint_footer);
     }
     prune_->add_option("--keep", keep_, "how many stay (default: checkpoint.keep)")
         ->type_name("N")

@@ -26,7 +26,7 @@ constexpr const char* ledger_footer = R"(Examples:
 
 The books are those of the newest checkpoint of --data-dir: they hold all partitions of the job. For each,
   next - start = trained + dropped - shared + holes, and the log ends `waiting` offsets behind next
-where shared counts rows behind which their record goes on, and holes are offsets without a row.)";
+Stretches and rounds are from the first place to the second, without it. Shared counts rows behind which their record goes on, and holes are offsets without a row.)";
 
 std::string place(const RowCursor& at) {
   return at.row == 0 ? std::to_string(at.offset) : fmt::format("{}.{}", at.offset, at.row);
@@ -93,6 +93,8 @@ class LedgerCommand final : public Command {
         verify_(app_->add_subcommand("verify", "does every offset have a fate, and does the log agree?")) {
     app_->require_subcommand(1);
     app_->footer(ledger_footer);
+    show_->footer(ledger_footer);
+    verify_->footer(ledger_footer);
     show_flags_.add_to(*show_, {"--brokers", "--data-dir"});
     verify_flags_.add_to(*verify_, {"--brokers", "--data-dir"});
     for (CLI::App* sub : {show_, verify_}) {

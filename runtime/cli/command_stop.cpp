@@ -70,10 +70,12 @@ class StopCommand final : public Command {
       terminal.out << "job " << job << " has ended\n";
       return ExitCode::ok;
     }
-    return complain(terminal, {ErrorCode::timed_out,
-                               fmt::format("not every device of job {} has ended within {}; who reads the "
-                                           "STOP later ends then",
-                                           job, timeout_)});
+    return complain(terminal,
+                    {ErrorCode::timed_out,
+                     fmt::format("not every device of job {} has said within {} that it ended: killed, or "
+                                 "cut off. The job is stopped all the same: who reads the STOP later "
+                                 "ends then, and --new-run may start over",
+                                 job, timeout_)});
   }
 
   CLI::App* app_;

@@ -150,8 +150,11 @@ std::optional<LoadedConfig> load_or_complain(const ConfigFlags& flags, Terminal&
   auto loaded = load_config(flags.input(terminal));
   add_property_problems(loaded);
   print_problems(loaded.problems, terminal.err);
-  if (!loaded.usable()) return std::nullopt;
-  return loaded;
+  if (loaded.usable()) return loaded;
+  if (flags.file().empty())
+    terminal.err
+        << "no file was given: --config device.toml ('rivulet config init > device.toml' writes one)\n";
+  return std::nullopt;
 }
 
 }  // namespace rivulet::runtime::cli

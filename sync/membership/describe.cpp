@@ -99,7 +99,7 @@ std::string why_no_new_run(const Fold& fold, const std::string& job, const std::
            std::to_string(entry.hello.pid) + ")";
   }
   return "run " + std::to_string(fold.run.number) + " of job " + job + " has not ended: " + who +
-         " did not leave it, as none does that was killed. Nothing was changed. End the run with 'rivulet "
+         " runs in it, or was killed without leaving it. Nothing was changed. End the run with 'rivulet "
          "stop --job " +
          job + "', then start all devices with --new-run; or start this one without it";
 }

@@ -152,7 +152,7 @@ Status LogMembership::check_session() {
     leave_group("superseded");  // shows the log that both lived
     return refuse(ErrorCode::superseded, "a newer session of device " + config_.hello.device +
                                              " was started on host " + newer.host + " (pid " +
-                                             std::to_string(newer.pid) + ")");
+                                             std::to_string(newer.pid) + ") and goes on in its place");
   }
   if (!config_.hello.new_run || stop_asked()) return ok();
   return refuse(ErrorCode::invalid_config, why_no_new_run(fold_, config_.job, config_.hello.device));

@@ -39,6 +39,14 @@ TEST_CASE("Report: the summaries of the devices become one of the group") {
   CHECK(all.devices[1].id == "device-2");
 }
 
+TEST_CASE("Report: how fast the group was, say those who were there all the time") {
+  auto again = summary_of("device-2", "");
+  again.rounds = 100;
+  again.rows_per_s = 2100;  // with the rows that waited for it, in less time
+  CHECK(merge_summaries({again, summary_of("device-1", "aa")}).rows_per_s == 1490);
+  CHECK(merge_summaries({summary_of("device-1", "aa"), again}).rows_per_s == 1490);
+}
+
 TEST_CASE("Report: one other digest, or one device that saw a difference, and the parameters are not equal") {
   CHECK_FALSE(merge_summaries({summary_of("a", "aa"), summary_of("b", "ab")}).parameters_equal);
   auto unequal = summary_of("b", "aa");

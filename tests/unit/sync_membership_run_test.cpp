@@ -18,7 +18,9 @@ TEST_CASE("Membership: a newer session of the same device ends the older one and
   newer.hello.pid = 4242;
   g.start(newer, "a-again");
   g.run(100ms);
-  CHECK(g.error("a") == "superseded: a newer session of device a was started on host spare (pid 4242)");
+  CHECK(g.error("a") ==
+        "superseded: a newer session of device a was started on host spare (pid 4242) and goes on in its "
+        "place");
   CHECK(g.error("a-again") == "none");
 }
 
