@@ -34,6 +34,7 @@ TEST_CASE("Kill: single devices at chosen moments, on slow links") {
   Rng rng = Rng::derive(seed, "single");
   const int kills = repetitions(3, 60);
   const int while_another_comes_back = repetitions(1, 10);
+  const int tries = repetitions(2, 14);  // it may be back before the second kill
   KillGroup group({.devices = 4,
                    .rows_per_device = repetitions(2'500, 50'000),
                    .bad_every = 500,
@@ -45,6 +46,7 @@ TEST_CASE("Kill: single devices at chosen moments, on slow links") {
   group.require_formed(30s);
   group.produce_all();
   std::vector<Duration> back;
+  int met_away = 0;
   for (int k = 0; k < kills; ++k) {
     group.require_progress(30s);
     const int victim = static_cast<int>(rng.below(4));
@@ -62,11 +64,11 @@ TEST_CASE("Kill: single devices at chosen moments, on slow links") {
     group.check_alive_but(victim);
     sleep_up_to(500ms, rng);
     group.start(victim);
-    if (k * while_another_comes_back / kills != (k + 1) * while_another_comes_back / kills) {
-      sleep_up_to(1200ms, rng);
+    if (k * tries / kills != (k + 1) * tries / kills) {
+      sleep_up_to(1000ms, rng);
       const int second = other_than(victim, 4, rng);
-      CHECK(group.page(victim).applied == 0);
       group.kill(second);
+      met_away += group.page(victim).applied == 0 ? 1 : 0;
       group.check_alive_but(second);
       group.start(second);
       static_cast<void>(group.wait_until_back(second, 30s));
@@ -75,13 +77,15 @@ TEST_CASE("Kill: single devices at chosen moments, on slow links") {
   }
   group.require_all_trained(20s);
   const auto history = group.check_exact();
-  report_figure("kills of single devices", kills + while_another_comes_back, "kills");
+  report_figure("kills of single devices", kills + tries, "kills");
+  report_figure("kills while another comes back", met_away, "kills");
   report_figure("kills inside payload bytes", group.kills_inside_payload(), "kills");
   report_figure("kills inside a checkpoint's file", group.kills_inside_checkpoint(), "kills");
   report_figure("rows trained", static_cast<double>(history.rows), "rows");
   report_figure("applied round after the killed process is up, p50", to_seconds(percentile(back, 0.5)), "s");
   report_figure("applied round after the killed process is up, p95", to_seconds(percentile(back, 0.95)), "s");
   CHECK(2 * group.kills_inside_payload() >= kills);
+  CHECK(met_away >= while_another_comes_back);
 }
 
 TEST_CASE("Kill: all devices at once, and they go on from what the group has saved") {

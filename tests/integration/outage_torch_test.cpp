@@ -83,7 +83,10 @@ void wait_quietly(KillGroup& group, Duration outage) {
 void finish(KillGroup& group) {
   group.produce_all();
   group.require_all_trained(90s);
-  for (int i = 0; i < members; ++i) CHECK(group.status(i)["partitions"][0].value("state", "") == "reading");
+  for (int i = 0; i < members; ++i) {
+    const auto state = [&] { return group.status(i)["partitions"][0].value("state", ""); };
+    CHECK(wait_until([&] { return state() == "reading"; }, 5s));  // the page of a pause may be a moment old
+  }
 }
 
 }  // namespace
