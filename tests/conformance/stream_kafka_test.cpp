@@ -131,14 +131,20 @@ TEST_CASE("Kafka source: earliest, latest and an offset, each without the half s
   REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(0, 50)));
   auto config = config_for(broker->bootstrap_servers(), "t");
   const RealClock clock;
+  // A logical start costs its half second every time, a busy machine only now and then: one quick try proves.
   const auto first_of = [&](StartOffset start) {
     config.start = start;
-    Opened opened(config);
-    const TimePoint began = clock.now();
-    const auto values = opened.read(1, 3s);
-    CHECK(clock.now() - began < 400ms);
-    CHECK(opened.timestamps == std::vector<std::int64_t>{1'700'000'000'000 + std::stoi(values.at(0))});
-    return values.at(0);
+    std::string value;
+    bool quick = false;
+    for (int attempt = 0; attempt < 5 && !quick; ++attempt) {
+      Opened opened(config);
+      const TimePoint began = clock.now();
+      value = opened.read(1, 3s).at(0);
+      quick = clock.now() - began < 400ms;
+      CHECK(opened.timestamps == std::vector<std::int64_t>{1'700'000'000'000 + std::stoi(value)});
+    }
+    CHECK(quick);
+    return value;
   };
   CHECK(first_of({.kind = StartOffset::Kind::earliest}) == "0");
   CHECK(first_of({.kind = StartOffset::Kind::absolute, .offset = 17}) == "17");
