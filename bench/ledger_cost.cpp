@@ -142,8 +142,8 @@ class Group {
   void fold() {
     for (std::size_t rank = 0; rank < world; ++rank) {
       const runtime::Announced announced(table_, rank);
-      announced.for_each_interval(
-          [&](const RowInterval& rows) { runtime::fold_interval(state_, rows, announced.runs()); });
+      for (const RowInterval& rows : announced.intervals())
+        runtime::fold_interval(state_, rows, announced.runs());
     }
     settle(*all_[0]);
   }

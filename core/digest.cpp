@@ -27,11 +27,18 @@ Hasher::Hasher() : state_(std::make_unique<State>()) {
 }
 Hasher::~Hasher() = default;
 
+void Hasher::join() noexcept {
+  XXH3_128bits_update(state_->xxh, values_.data(), joined_);
+  joined_ = 0;
+}
+
 void Hasher::add(std::span<const std::byte> bytes) noexcept {
+  join();
   XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size());
 }
 
-Digest Hasher::finish() const noexcept {
+Digest Hasher::finish() noexcept {
+  join();
   const XXH128_hash_t h = XXH3_128bits_digest(state_->xxh);
   return {h.low64, h.high64};
 }

@@ -1,6 +1,8 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,7 +17,8 @@ struct Digest {
   [[nodiscard]] std::string hex() const;  ///< 32 characters
 };
 
-/// Feeds several arrays into one digest. Cost: about 0.1 ms per MB.
+/// Feeds arrays and values into one digest: that of all their bytes in a row. Cost: about 0.1 ms per MB;
+/// small values are joined first, because each call of the hash costs more than their bytes.
 class Hasher {
  public:
   Hasher();
@@ -23,13 +26,21 @@ class Hasher {
   Hasher(const Hasher&) = delete;
   Hasher& operator=(const Hasher&) = delete;
   void add(std::span<const std::byte> bytes) noexcept;
+  /// Of a value without padding: that has no defined bytes.
   template <class T>
   void add_value(const T& v) noexcept {
-    add(std::as_bytes(std::span<const T, 1>(&v, 1)));
+    static_assert(sizeof v <= joined_max);
+    if (joined_ + sizeof v > joined_max) join();
+    std::memcpy(values_.data() + joined_, &v, sizeof v);
+    joined_ += sizeof v;
   }
-  [[nodiscard]] Digest finish() const noexcept;
+  [[nodiscard]] Digest finish() noexcept;
 
  private:
+  static constexpr std::size_t joined_max = 1024;
+  void join() noexcept;
+  std::array<std::byte, joined_max> values_;
+  std::size_t joined_ = 0;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -1,53 +1,29 @@
 #include "runtime/agreed_state.h"
 
-#include <array>
-#include <cstring>
-
 #include "buffer/ledger.h"
 #include "core/check.h"
 
 namespace rivulet::runtime {
 namespace {
 
-/// Many small values into one hash: joined first, because each call of the hash costs more than its eight
-/// bytes. The digest is that of the values in a row. Field by field: a cursor has padding, and padding has no
-/// agreed value.
-class ValueHasher {
- public:
-  explicit ValueHasher(Hasher& hasher) : hasher_(hasher) {}
-  template <class T>
-  void add(const T& value) {
-    if (used_ + sizeof value > joined_.size()) flush();
-    std::memcpy(joined_.data() + used_, &value, sizeof value);
-    used_ += sizeof value;
-  }
-  void add(const RowCursor& cursor) {
-    add(cursor.offset);
-    add(cursor.row);
-  }
-  void flush() {
-    hasher_.add(std::span(joined_).first(used_));
-    used_ = 0;
-  }
+// Field by field: a cursor has padding, and padding has no agreed value.
+void add_cursor(Hasher& hasher, const RowCursor& cursor) {
+  hasher.add_value(cursor.offset);
+  hasher.add_value(cursor.row);
+}
 
- private:
-  Hasher& hasher_;
-  std::array<std::byte, 4096> joined_;
-  std::size_t used_ = 0;
-};
-
-void add_progress(ValueHasher& values, const PartitionProgress& progress) {
-  values.add(progress.start);
-  values.add(progress.next);
-  values.add(progress.trained);
-  values.add(progress.shared);
-  values.add(progress.holes);
-  for (const std::uint64_t rows : progress.dropped) values.add(rows);
+void add_progress(Hasher& hasher, const PartitionProgress& progress) {
+  add_cursor(hasher, progress.start);
+  add_cursor(hasher, progress.next);
+  hasher.add_value(progress.trained);
+  hasher.add_value(progress.shared);
+  hasher.add_value(progress.holes);
+  for (const std::uint64_t rows : progress.dropped) hasher.add_value(rows);
   for (const PassedRun& run : progress.runs) {
-    values.add(run.from);
-    values.add(run.to);
-    values.add(run.rows);
-    values.add(run.fate);
+    add_cursor(hasher, run.from);
+    add_cursor(hasher, run.to);
+    hasher.add_value(run.rows);
+    hasher.add_value(run.fate);
   }
 }
 
@@ -81,16 +57,14 @@ void fold_interval(AgreedState& state, const RowInterval& interval, std::span<co
 Result<Digest> digest_of(const AgreedState& state, devices::Device& device) {
   Hasher hasher;
   if (Status hashed = state.model.hash_into(hasher, device); !hashed) return hashed.error();
-  ValueHasher values(hasher);
-  values.add(state.stamp.step);
-  values.add(state.rows);
-  values.add(static_cast<std::uint64_t>(state.partitions.size()));
+  hasher.add_value(state.stamp.step);
+  hasher.add_value(state.rows);
+  hasher.add_value(static_cast<std::uint64_t>(state.partitions.size()));
   for (const auto& [id, progress] : state.partitions) {
-    values.add(id.topic);
-    values.add(id.partition);
-    add_progress(values, progress);
+    hasher.add_value(id.topic);
+    hasher.add_value(id.partition);
+    add_progress(hasher, progress);
   }
-  values.flush();
   return hasher.finish();
 }
 

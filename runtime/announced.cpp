@@ -1,5 +1,7 @@
 #include "runtime/announced.h"
 
+#include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <ranges>
 #include <set>
@@ -37,42 +39,40 @@ const char* trouble_with(const RowInterval& rows, const AgreedState& state, std:
 
 buffer::Account Announced::account() const {
   buffer::Account account{{}, {runs_.begin(), runs_.end()}};
-  for_each_interval([&](const RowInterval& interval) { account.intervals.push_back(interval); });
+  std::ranges::copy(intervals(), std::back_inserter(account.intervals));
   return account;
 }
 
 Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view, const AgreedState& state,
                        const CommitBoard& own, std::span<const std::string> topics) {
   std::set<PartitionId> seen;
-  Status fits = ok();
-  for (std::uint32_t rank = 0; rank < table.size() && fits; ++rank) {
+  for (std::uint32_t rank = 0; rank < table.size(); ++rank) {
     const Announced announced(table, rank);
-    announced.for_each_interval([&](const RowInterval& rows) {
-      if (!fits) return;
+    for (const RowInterval& rows : announced.intervals()) {
       const char* trouble = trouble_with(rows, state, seen);
       if (trouble == nullptr && rank != view.rank && own.owns(rows.partition))
         trouble = "belong to this device";
       if (trouble == nullptr && !is_explained(rows, announced.runs()))
         trouble = "its drops and holes do not explain";
-      if (trouble == nullptr) return;
-      fits = Error{ErrorCode::protocol, view.members[rank] + " announces rows of partition " +
+      if (trouble == nullptr) continue;
+      return Error{ErrorCode::protocol, view.members[rank] + " announces rows of partition " +
                                             text_of(rows.partition, topics) + " that " + trouble};
-    });
+    }
   }
-  return fits;
+  return ok();
 }
 
 bool only_offsets_move(const sync::FactsTable& table) {
   bool moves = false;
-  bool trained = false;
   for (std::size_t rank = 0; rank < table.size(); ++rank) {
-    trained = trained || table.facts[rank].rows_since_sync > 0;
-    Announced(table, rank).for_each_interval([&](const RowInterval& interval) {
-      trained = trained || interval.rows_trained > 0;
+    if (table.facts[rank].rows_since_sync > 0) return false;
+    const Announced announced(table, rank);
+    for (const RowInterval& interval : announced.intervals()) {
+      if (interval.rows_trained > 0) return false;
       moves = true;
-    });
+    }
   }
-  return moves && !trained;
+  return moves;
 }
 
 }  // namespace rivulet::runtime

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <ranges>
 #include <span>
 
 #include "buffer/ledger.h"
@@ -20,12 +21,12 @@ class Announced {
       : first_(table.facts[rank].interval),
         more_(table.sections[rank].more_intervals),
         runs_(table.sections[rank].runs) {}
-  /// In order, without empty ones.
-  template <class Use>
-  void for_each_interval(const Use& use) const {
-    if (!first_.empty()) use(first_);
-    for (const RowInterval& interval : more_)
-      if (!interval.empty()) use(interval);
+  /// In order, without empty ones; valid as long as this object.
+  [[nodiscard]] auto intervals() const {
+    return std::views::iota(std::size_t{0}, 1 + more_.size()) |
+           std::views::transform(
+               [this](std::size_t i) -> const RowInterval& { return i == 0 ? first_ : more_[i - 1]; }) |
+           std::views::filter([](const RowInterval& interval) { return !interval.empty(); });
   }
   [[nodiscard]] std::span<const PassedRun> runs() const { return runs_; }
   /// As a value of its own.

@@ -32,15 +32,12 @@ std::vector<fs::path> files_in(const std::string& folder) {
 /// Of a file that is as long as it says.
 Result<StateHead> head_of(const fs::path& file) {
   std::array<char, state_head_bytes> bytes{};
-  std::ifstream in(file, std::ios::binary);
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  const auto length = static_cast<std::uint64_t>(in.tellg());
+  in.seekg(0);
   in.read(bytes.data(), bytes.size());
-  auto head = decode_state_head(std::as_bytes(std::span(bytes)).first(static_cast<std::size_t>(in.gcount())));
-  std::error_code error;
-  const auto size = fs::file_size(file, error);
-  if (head && !error && size != head.value().bytes)
-    return Error{ErrorCode::bad_record,
-                 fmt::format("it has {} bytes, its head says {}", size, head.value().bytes)};
-  return head;
+  return decode_state_head(std::as_bytes(std::span(bytes)).first(static_cast<std::size_t>(in.gcount())),
+                           length);
 }
 
 /// A file that is whole, of this job and model, and whose numbers have the digest that it claims.
@@ -52,13 +49,9 @@ std::optional<DecodedState> load(const std::string& path, const Expected& expect
     return std::nullopt;
   }
   auto decoded = decode_state(file.value(), expected);
-  if (!decoded) {
-    complaints.push_back(fmt::format("{}: {}", path, decoded.error().message));
-    return std::nullopt;
-  }
-  const auto digest = digest_of(decoded.value().state, expected.device);
-  if (digest && digest.value() == decoded.value().digest) return std::move(decoded).value();
-  complaints.push_back(fmt::format("{}: its numbers are not those that its digest is of", path));
+  const Status good = decoded ? check_digest(decoded.value(), expected.device) : Status(decoded.error());
+  if (good) return std::move(decoded).value();
+  complaints.push_back(fmt::format("{}: {}", path, good.error().message));
   return std::nullopt;
 }
 

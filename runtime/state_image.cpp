@@ -50,6 +50,10 @@ class Writer {
     static_assert(std::is_integral_v<T>);
     bytes(std::as_bytes(std::span<const T, 1>(&value, 1)));
   }
+  void cursor(const RowCursor& at) {
+    number(at.offset);
+    number(at.row);
+  }
   void section(std::string_view tag, std::span<const std::byte> body) {
     text(tag);
     number(std::uint32_t{0});
@@ -75,6 +79,12 @@ class Reader {
     const auto part = left_.first(n);
     left_ = left_.subspan(n);
     return part;
+  }
+  RowCursor cursor() {
+    RowCursor at;
+    at.offset = number<std::int64_t>();
+    at.row = number<std::uint32_t>();
+    return at;
   }
   template <class T>
   T number() {
@@ -127,20 +137,16 @@ std::vector<std::byte> partitions_section(const AgreedState& state) {
   for (const auto& [id, progress] : state.partitions) {
     w.number(id.topic);
     w.number(id.partition);
-    w.number(progress.start.offset);
-    w.number(progress.start.row);
-    w.number(progress.next.offset);
-    w.number(progress.next.row);
+    w.cursor(progress.start);
+    w.cursor(progress.next);
     w.number(progress.trained);
     w.number(progress.shared);
     w.number(progress.holes);
     for (const std::uint64_t rows : progress.dropped) w.number(rows);
     w.number(static_cast<std::uint32_t>(progress.runs.size()));
     for (const PassedRun& run : progress.runs) {
-      w.number(run.from.offset);
-      w.number(run.from.row);
-      w.number(run.to.offset);
-      w.number(run.to.row);
+      w.cursor(run.from);
+      w.cursor(run.to);
       w.number(run.rows);
       w.number(run.fate);
     }
@@ -160,7 +166,8 @@ std::uint64_t head_checksum(std::span<const std::byte> bytes) {
 using Complaint = std::optional<std::string>;
 using Sections = std::array<std::span<const std::byte>, tags.size()>;
 
-Complaint read_head(std::span<const std::byte> bytes, StateHead& head) {
+/// `length`: of the whole image.
+Complaint read_head(std::span<const std::byte> bytes, std::uint64_t length, StateHead& head) {
   if (bytes.size() < state_head_bytes) return "it is too short";
   Reader r(bytes);
   if (as_text(r.bytes(magic.size())) != magic) return "it is no state of rivulet";
@@ -174,6 +181,8 @@ Complaint read_head(std::span<const std::byte> bytes, StateHead& head) {
   head.digest.high = r.number<std::uint64_t>();
   if (r.number<std::uint64_t>() != head_checksum(bytes)) return "its head is damaged";
   if (sections != tags.size()) return fmt::format("it has {} sections, not {}", sections, tags.size());
+  if (head.bytes != length || length < state_head_bytes + hash_bytes)
+    return fmt::format("it has {} bytes, its head says {}", length, head.bytes);
   return std::nullopt;
 }
 
@@ -238,10 +247,8 @@ Complaint read_owner(std::span<const std::byte> body, const StateOwner& expected
 
 PassedRun read_run(Reader& r, const PartitionId& id) {
   PassedRun run{id};
-  run.from.offset = r.number<std::int64_t>();
-  run.from.row = r.number<std::uint32_t>();
-  run.to.offset = r.number<std::int64_t>();
-  run.to.row = r.number<std::uint32_t>();
+  run.from = r.cursor();
+  run.to = r.cursor();
   run.rows = r.number<std::uint64_t>();
   run.fate = r.number<std::uint32_t>();
   return run;
@@ -249,10 +256,8 @@ PassedRun read_run(Reader& r, const PartitionId& id) {
 
 PartitionProgress read_progress(Reader& r, const PartitionId& id) {
   PartitionProgress p;
-  p.start.offset = r.number<std::int64_t>();
-  p.start.row = r.number<std::uint32_t>();
-  p.next.offset = r.number<std::int64_t>();
-  p.next.row = r.number<std::uint32_t>();
+  p.start = r.cursor();
+  p.next = r.cursor();
   p.trained = r.number<std::uint64_t>();
   p.shared = r.number<std::uint64_t>();
   p.holes = r.number<std::uint64_t>();
@@ -295,9 +300,7 @@ Error bad(const std::string& complaint) {
 }
 
 Complaint check_frame(std::span<const std::byte> bytes, StateHead& head, Sha256& hash, Sections& sections) {
-  if (const Complaint c = read_head(bytes, head)) return c;
-  if (head.bytes != bytes.size() || bytes.size() < state_head_bytes + hash_bytes)
-    return fmt::format("it has {} bytes, its head says {}", bytes.size(), head.bytes);
+  if (const Complaint c = read_head(bytes, bytes.size(), head)) return c;
   if (const Complaint c = read_sections(bytes, sections)) return c;
   hash = sha256_of(bytes.first(bytes.size() - hash_bytes));
   if (!std::ranges::equal(hash, bytes.last(hash_bytes))) return "its SHA-256 is wrong";
@@ -370,9 +373,17 @@ Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expect
   return out;
 }
 
-Result<StateHead> decode_state_head(std::span<const std::byte> bytes) {
+Status check_digest(const DecodedState& decoded, devices::Device& device) {
+  const auto digest = digest_of(decoded.state, device);
+  if (!digest) return digest.error();
+  if (digest.value() == decoded.digest) return ok();
+  return bad(fmt::format("its numbers are not those that its digest is of: it says {}, they have {}",
+                         decoded.digest.hex(), digest.value().hex()));
+}
+
+Result<StateHead> decode_state_head(std::span<const std::byte> bytes, std::uint64_t length) {
   StateHead head;
-  if (const Complaint c = read_head(bytes, head)) return bad(*c);
+  if (const Complaint c = read_head(bytes, length, head)) return bad(*c);
   return head;
 }
 

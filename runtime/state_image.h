@@ -47,16 +47,20 @@ struct DecodedState {
 /// Takes nothing on trust: lengths are checked before anything is allocated, checksums before anything is
 /// used. Errors: bad_record (says what is wrong).
 Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expected& expected);
+/// Its numbers have the digest that it claims: what a file says of itself is not evidence. Errors: bad_record
+/// (has both), those of the device.
+Status check_digest(const DecodedState& decoded, devices::Device& device);
 
 /// No image of this model is longer. Pure.
 std::size_t state_image_max(const devices::ModelLayout& layout);
 
-/// What the head says, for lists of files; the rest of the bytes may be missing. Errors: bad_record.
+/// What the head says, for lists of files: `bytes` need not go on behind it, `length` is how many there are.
+/// Errors: bad_record.
 struct StateHead {
   Stamp stamp;
   Digest digest;
   std::uint64_t bytes = 0;
 };
-Result<StateHead> decode_state_head(std::span<const std::byte> bytes);
+Result<StateHead> decode_state_head(std::span<const std::byte> bytes, std::uint64_t length);
 
 }  // namespace rivulet::runtime

@@ -255,7 +255,7 @@ void Worker::fold_table(bool trained) {
   for (std::size_t rank = 0; rank < table.size(); ++rank) {
     const Announced announced(table, rank);
     if (trained) {
-      announced.for_each_interval([&](const RowInterval& rows) { fold(rows, announced.runs()); });
+      for (const RowInterval& rows : announced.intervals()) fold(rows, announced.runs());
     } else {
       buffer::Account account = announced.account();
       buffer::drop_trained(account);

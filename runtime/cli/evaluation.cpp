@@ -23,6 +23,10 @@ namespace {
 struct Bench {
   std::unique_ptr<devices::Device> device;
   std::unique_ptr<devices::Trainer> trainer;
+
+  [[nodiscard]] Expected expects(const StateOwner& owner) const {
+    return {owner, trainer->layout(), *device};
+  }
 };
 
 Result<Bench> make_bench(const Config& config) {
@@ -42,19 +46,12 @@ StateOwner any_job_with(const Config& config) {
   return {config.model.name, {}, {}};
 }
 
-/// The state with its digest computed anew: what the file says of itself is not evidence.
-Result<std::pair<AgreedState, Digest>> read_checked(const StateOwner& owner, Bench& bench,
-                                                    const std::string& file) {
-  auto read = read_state_file(file, {owner, bench.trainer->layout(), *bench.device});
-  if (!read) return read.error();
-  auto& [state, written, hash] = read.value();
-  const auto digest = digest_of(state, *bench.device);
-  if (!digest) return digest.error();
-  if (digest.value() != written) {
-    return Error{ErrorCode::bad_record, fmt::format("{}: holds digest {} but its numbers have {}", file,
-                                                    written.hex(), digest.value().hex())};
-  }
-  return std::pair{std::move(state), digest.value()};
+Result<DecodedState> read_checked(const Expected& expected, const std::string& file) {
+  auto read = read_state_file(file, expected);
+  if (!read) return read;
+  if (const Status good = check_digest(read.value(), expected.device); !good)
+    return Error{good.error().code, fmt::format("{}: {}", file, good.error().message)};
+  return read;
 }
 
 /// The folder of checkpoints that a path means: itself, or the one in a device's data directory.
@@ -64,13 +61,13 @@ std::string checkpoint_folder_of(const std::string& path) {
 }
 
 /// A file as it is, or the newest usable one of a folder.
-Result<std::pair<AgreedState, Digest>> read_any(const Config& config, Bench& bench, const std::string& from) {
+Result<DecodedState> read_any(const Config& config, const Bench& bench, const std::string& from) {
+  const StateOwner owner = any_job_with(config);
   std::error_code error;
-  if (!std::filesystem::is_directory(from, error)) return read_checked(any_job_with(config), bench, from);
+  if (!std::filesystem::is_directory(from, error)) return read_checked(bench.expects(owner), from);
   std::vector<std::string> complaints;
-  auto newest = CheckpointFolder(checkpoint_folder_of(from))
-                    .newest({any_job_with(config), bench.trainer->layout(), *bench.device}, complaints);
-  if (newest) return std::pair{std::move(newest->state), newest->digest};
+  auto newest = CheckpointFolder(checkpoint_folder_of(from)).newest(bench.expects(owner), complaints);
+  if (newest) return std::move(*newest);
   std::string why;
   for (const auto& complaint : complaints) why += "; " + complaint;
   return Error{ErrorCode::io, fmt::format("{}: no checkpoint that can be used{}", from, why)};
@@ -87,17 +84,19 @@ Status check_model(const LoadedConfig& loaded) {
 Result<Digest> digest_of_state_file(const LoadedConfig& loaded, const std::string& state_file) {
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
-  const auto read = read_checked(owner_of(loaded.config), bench.value(), state_file);
+  const StateOwner owner = owner_of(loaded.config);
+  const auto read = read_checked(bench.value().expects(owner), state_file);
   if (!read) return read.error();
-  return read.value().second;
+  return read.value().digest;
 }
 
 Result<StateFacts> inspect_state_file(const LoadedConfig& loaded, const std::string& state_file) {
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
-  auto read = read_checked(owner_of(loaded.config), bench.value(), state_file);
+  const StateOwner owner = owner_of(loaded.config);
+  auto read = read_checked(bench.value().expects(owner), state_file);
   if (!read) return read.error();
-  auto& [state, digest] = read.value();
+  auto& [state, digest, hash] = read.value();
   return StateFacts{state.stamp, digest, state.rows, std::move(state.partitions)};
 }
 
@@ -107,7 +106,7 @@ Result<StateFacts> export_state_file(const LoadedConfig& loaded, const std::stri
   if (!bench) return bench.error();
   auto read = read_any(loaded.config, bench.value(), from);
   if (!read) return read.error();
-  auto& [state, digest] = read.value();
+  auto& [state, digest, hash] = read.value();
   const auto bytes = encode_safetensors(loaded.config.model.name, state, digest);
   if (auto written = write_whole_file(out, bytes); !written) return written.error();
   return StateFacts{state.stamp, digest, state.rows, std::move(state.partitions)};
@@ -124,10 +123,10 @@ Result<PruneReport> prune_checkpoints(const LoadedConfig& loaded, std::size_t ke
   if (auto taken = held.take(data_dir); !taken) return taken.error();
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
+  const StateOwner owner = owner_of(loaded.config);
   PruneReport report;
-  report.files = CheckpointFolder(folder).prune_checked(
-      keep, {owner_of(loaded.config), bench.value().trainer->layout(), *bench.value().device},
-      report.complaints);
+  report.files =
+      CheckpointFolder(folder).prune_checked(keep, bench.value().expects(owner), report.complaints);
   return report;
 }
 
@@ -135,15 +134,16 @@ Result<Evaluation> evaluate_state_file(const LoadedConfig& loaded, const std::st
                                        const std::string& data) {
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
-  const auto read = read_checked(any_job_with(loaded.config), bench.value(), state_file);
+  const StateOwner owner = any_job_with(loaded.config);
+  const auto read = read_checked(bench.value().expects(owner), state_file);
   if (!read) return read.error();
   constexpr std::size_t all_rows = std::size_t{1} << 24U;
   const auto held_out = HeldOut::open(loaded.config, builtin_catalog(), data, all_rows);
   if (!held_out) return held_out.error();
-  const auto report = evaluate_all(*bench.value().trainer, read.value().first.model, *held_out.value());
+  const auto report = evaluate_all(*bench.value().trainer, read.value().state.model, *held_out.value());
   if (!report) return report.error();
   Evaluation result;
-  result.digest = read.value().second;
+  result.digest = read.value().digest;
   result.parameters = bench.value().trainer->layout().parameters;
   result.rows = report.value().rows;
   if (result.rows > 0)

@@ -32,9 +32,7 @@ variant fails "SAVED of what was not adopted counts" -DVIEWS=3 -DSTEPS=1 -DNO_LI
 variant holds "a disk is lost, 3 views, 1 step, 1 crash" -DVIEWS=3 -DSTEPS=1 -DCRASHES=1 -DDISKS=1
 variant holds "views of all devices, 3 views, 1 step" -DVIEWS=3 -DSTEPS=1 -DLEAST=3
 if [[ ${RIVULET_FULL-} == 1 ]]; then
-  variant fails "SAVED of what was not adopted counts" -DVIEWS=3 -DSTEPS=1 -DNO_LINEAGE
-variant holds "a disk is lost, 3 views, 1 step, 1 crash" -DVIEWS=3 -DSTEPS=1 -DCRASHES=1 -DDISKS=1
-variant holds "views of all devices, 3 views, 2 steps, 1 crash" -DVIEWS=3 -DSTEPS=2 -DLEAST=3 -DCRASHES=1
+  variant holds "views of all devices, 3 views, 2 steps, 1 crash" -DVIEWS=3 -DSTEPS=2 -DLEAST=3 -DCRASHES=1
   variant holds "4 views, 1 step, no crash" -DVIEWS=4 -DSTEPS=1 -DCRASHES=0
   variant holds "3 views, 2 steps, no crash" -DVIEWS=3 -DSTEPS=2 -DCRASHES=0
   variant holds "a disk is lost, 3 views, 1 step, 2 crashes" -DVIEWS=3 -DSTEPS=1 -DCRASHES=2 -DDISKS=1

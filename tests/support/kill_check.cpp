@@ -27,7 +27,8 @@ RunHistory KillGroup::check_exact() {
   end_all();
   std::vector<std::string> directories = kept_of_wiped_;
   const FinalState state = check_final_state(0);
-  for (int i = 0; i < options_.devices; ++i) {
+  directories.push_back(directory(0));
+  for (int i = 1; i < options_.devices; ++i) {
     const FinalState other = check_final_state(i);
     CHECK(other.digest == state.digest);
     CHECK(other.step == state.step);
