@@ -1,0 +1,140 @@
+"""What is compared: each comparison runs its sides in turn, round after round, and makes lines of the table."""
+
+import dataclasses
+import typing
+
+from sides import Case
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """`ours` and `other` read their value out of a round's samples; the ratio is taken round by round."""
+
+    what: str
+    unit: str
+    ours: typing.Callable
+    other: typing.Callable
+    goal: float
+    more_is_better: bool = True
+
+    def ratio(self, samples):
+        return self.ours(samples) / self.other(samples)
+
+    def is_met(self, ratio):
+        return ratio >= self.goal if self.more_is_better else ratio <= self.goal
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """`runs`: name -> (side, case), in the order of a round. `share`: of the usual measured seconds."""
+
+    name: str
+    runs: dict
+    lines: list
+    share: float = 1.0
+
+
+def value(run, key):
+    return lambda samples: samples[run][key]
+
+
+def difference(run, other, key):
+    return lambda samples: max(1e-9, samples[run][key] - samples[other][key])
+
+
+def best_rival(samples, key, better):
+    return better(sample[key] for run, sample in samples.items() if run in ("rival", "rival-batch"))
+
+
+def rate_lines(what, goal):
+    return [
+        Line(
+            f"rows/s, {what}", "rows/s", value("ours", "rows_per_s"), lambda s: best_rival(s, "rows_per_s", max), goal
+        ),
+    ]
+
+
+def rates(model, devices, goal):
+    case = Case(model, devices)
+    runs = {"ours": ("ours", case), "rival": ("rival", case)}
+    if devices > 1:
+        runs["rival-batch"] = ("rival-batch", case)
+    many = f"{devices} devices" if devices > 1 else "1 device"
+    return Comparison(f"{model}-{devices}", runs, rate_lines(f"{model}, {many}, against the rival", goal))
+
+
+def agreement_of_rival(samples):
+    return max(1e-9, best_rival(samples, "step_ms", min) - samples["rival-alone"]["step_ms"])
+
+
+def pair_lines():
+    def ours(key):
+        return value("ours", key)
+
+    return [
+        *rate_lines("lenet5, 2 devices, against the rival", 1.4),
+        Line(
+            "rows per CPU second, lenet5, 2 devices, against the same two alone without Kafka",
+            "rows/CPU s",
+            lambda s: 1e6 / s["ours"]["cpu_us_per_row"],
+            lambda s: 1e6 / s["ours-bare"]["cpu_us_per_row"],
+            0.85,
+        ),
+        Line(
+            "the same in rows/s of the wall's clock (no goal of its own)",
+            "rows/s",
+            ours("rows_per_s"),
+            value("ours-bare", "rows_per_s"),
+            0.0,
+        ),
+        Line(
+            "agreement: step less local step, lenet5, 2 devices",
+            "ms",
+            difference("ours", "ours-alone", "step_ms"),
+            agreement_of_rival,
+            0.3,
+            False,
+        ),
+        Line("memory per device, PSS", "MiB", ours("pss_mib"), value("rival", "pss_mib"), 0.5, False),
+        Line(
+            "the same, the rival without its files of CUDA",
+            "MiB",
+            ours("pss_mib"),
+            value("rival", "pss_without_cuda_mib"),
+            0.5,
+            False,
+        ),
+        Line(
+            "exec to first step, group of 2 formed",
+            "s",
+            ours("first_step_s"),
+            value("rival", "first_step_s"),
+            0.35,
+            False,
+        ),
+    ]
+
+
+def pair():
+    """Two LeNet devices in every way: all of a row's cost is a difference or a ratio within one round."""
+    group, alone, bare = Case("lenet5", 2), Case("lenet5", 2, agree=False), Case("lenet5", 2, agree=False, kafka=False)
+    runs = {
+        "ours": ("ours", group),
+        "rival": ("rival", group),
+        "ours-alone": ("ours", alone),
+        "rival-alone": ("rival", alone),
+        "ours-bare": ("ours", bare),
+        "rival-batch": ("rival-batch", group),
+    }
+    return Comparison("lenet5-2", runs, pair_lines())
+
+
+def all_comparisons():
+    return [
+        rates("lenet5", 1, 1.1),
+        pair(),
+        rates("lenet5", 4, 1.4),
+        rates("mlp", 1, 1.3),
+        rates("mlp", 2, 4.0),
+        rates("mlp", 4, 3.0),
+    ]

@@ -1,0 +1,129 @@
+"""Processes of a comparison: started, looked at through /proc, ended; and the real Kafka that they read from."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Taken out of the environment: Rivulet warns of variables in its own name that it does not know.
+BUILD = pathlib.Path(os.environ.pop("RIVULET_BUILD", ROOT / "build" / "release"))
+MNIST = ROOT / "examples" / "mnist" / "data"
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+CUDA_FILES = ("/nvidia/", "libtorch_cuda", "libc10_cuda", "/triton/")
+
+
+class BenchError(Exception):
+    """What made a comparison impossible, in a sentence for a person."""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Child:
+    """One process whose output goes to a file; killed when it is closed."""
+
+    def __init__(self, command, log, **options):
+        self.log = pathlib.Path(log)
+        with open(log, "wb") as output:
+            self._process = subprocess.Popen(
+                [str(word) for word in command], stdout=output, stderr=subprocess.STDOUT, **options
+            )
+        self._proc = pathlib.Path("/proc") / str(self._process.pid)
+
+    def check_running(self):
+        if self._process.poll() is not None:
+            words = self.log.read_text(errors="replace")[-2000:]
+            raise BenchError(f"{self._process.args[0]} ended with {self._process.returncode}:\n{words}")
+
+    def cpu_seconds(self):
+        fields = (self._proc / "stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+
+    def pss_bytes(self):
+        """Proportional set size: all of it, and what of it lies in files of CUDA."""
+        total = cuda = 0
+        in_cuda = False
+        for line in (self._proc / "smaps").read_text().splitlines():
+            if line.startswith("Pss:"):
+                size = 1024 * int(line.split()[1])
+                total += size
+                cuda += size if in_cuda else 0
+            elif not line.split(maxsplit=1)[0].endswith(":"):
+                in_cuda = any(name in line for name in CUDA_FILES)
+        return total, cuda
+
+    def close(self):
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+
+def busy_seconds():
+    """CPU time that anybody used since the machine started."""
+    with open("/proc/stat") as stat:
+        fields = [int(word) for word in stat.readline().split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4]) / TICKS_PER_SECOND  # without idle and iowait
+
+
+def wait_until(done, seconds, what):
+    deadline = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() >= deadline:
+            raise BenchError(f"no {what} within {seconds} s")
+        time.sleep(0.05)
+
+
+class Kafka:
+    """A real broker with one topic. `rows` is what its partitions hold."""
+
+    def __init__(self, folder, topic, partitions):
+        self.topic, self.rows = topic, [0] * partitions
+        self._folder = pathlib.Path(folder)
+        with open(self._folder / "kafka.log", "wb") as log:
+            self._process = subprocess.Popen(
+                [BUILD / "bench_kafka", f"{topic}:{partitions}"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
+        self.brokers = self._process.stdout.readline().decode().strip()
+        if not self.brokers:
+            self.close()
+            raise BenchError(f"no Kafka: {(self._folder / 'kafka.log').read_text()}")
+
+    def feed_command(self, rates, *more):
+        rates = ",".join(str(rate) for rate in rates)
+        command = [BUILD / "rivulet", "feed", MNIST, "--brokers", self.brokers, "--topic", self.topic]
+        return [*command, "--rates", rates, "--repeat", "--json", *more]
+
+    def fill(self, wanted):
+        """Plays MNIST, partition after partition, until partition i holds at least wanted[i] rows."""
+        for partition, rows in enumerate(wanted):
+            while self.rows[partition] < rows:
+                self._play(partition, rows - self.rows[partition])
+
+    def _play(self, partition, rows):
+        rate = 100_000  # rows/s: more than a broker on two cores takes; what it took is counted
+        rates = [rate if i == partition else 0 for i in range(len(self.rows))]
+        blocks = ["linger.ms=20", "batch.size=1000000", "acks=1"]
+        more = [word for block in blocks for word in ("--property", block)]
+        command = self.feed_command(rates, "--seconds", f"{rows / rate + 0.05:.2f}", *more)
+        played = subprocess.run([str(word) for word in command], capture_output=True, check=False)
+        if played.returncode != 0:
+            raise BenchError(f"rivulet feed: {played.stderr.decode()[-1000:]}")
+        self.rows[partition] += json.loads(played.stdout.splitlines()[-1])["per_partition"][partition]
+
+    def close(self):
+        self._process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(20)
+        self._process.kill()
+        self._process.wait()

@@ -1,0 +1,122 @@
+"""Results of comparisons: kept as JSON round by round, read as medians with their spread, written into the page."""
+
+import json
+import pathlib
+import platform
+import subprocess
+
+from processes import ROOT, BenchError
+
+BEGIN, END = "<!-- bench/run writes from here -->", "<!-- to here -->"
+HEAD = ["what", "goal", "ours", "the other", "ratio", "n", ""]
+
+
+def percentile(values, share):
+    """The value that `share` of the others do not exceed."""
+    return sorted(values)[int(share * (len(values) - 1))]
+
+
+def short(number):
+    """Three digits that count, and thousands apart."""
+    if abs(number) >= 1000:
+        return f"{float(f'{number:.3g}'):,.0f}".replace(",", " ")
+    return f"{number:.3g}"
+
+
+def spread(values):
+    return f"{short(percentile(values, 0.5))} ({short(percentile(values, 0.1))} to {short(percentile(values, 0.9))})"
+
+
+class Store:
+    """Rounds of one comparison in a file. Other code or other settings begin anew."""
+
+    def __init__(self, folder, name, key, fresh=False):
+        self._file = pathlib.Path(folder) / f"{name}.json"
+        self._key = key
+        self.rounds, self.about = [], {}
+        if self._file.exists() and not fresh:
+            kept = json.loads(self._file.read_text())
+            if kept["key"] == key:
+                self.rounds, self.about = kept["rounds"], kept["about"]
+
+    def add(self, samples, about):
+        self.rounds.append(samples)
+        self.about = about
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = self._file.with_suffix(".unfinished")
+        unfinished.write_text(json.dumps({"key": self._key, "about": about, "rounds": self.rounds}, indent=1))
+        unfinished.rename(self._file)
+
+
+def line_cells(line, rounds):
+    ratios = [line.ratio(samples) for samples in rounds]
+    met = "met" if line.is_met(percentile(ratios, 0.5)) else "**short**"
+    if not line.goal:
+        goal = met = ""
+    else:
+        goal = f"{'>=' if line.more_is_better else '<='} {line.goal:g}"
+    ours, other = ([read(samples) for samples in rounds] for read in (line.ours, line.other))
+    return [line.what, goal, f"{spread(ours)} {line.unit}", spread(other), spread(ratios), str(len(rounds)), met]
+
+
+def row(cells):
+    return f"| {' | '.join(cells)} |"
+
+
+def table(results):
+    """`results`: (comparison, rounds) pairs; those without rounds are left out."""
+    lines = [row(HEAD), row(["---"] * len(HEAD))]
+    for comparison, rounds in results:
+        if rounds:
+            lines += [row(line_cells(line, rounds)) for line in comparison.lines]
+    return lines
+
+
+def runs_table(results):
+    """What each run did by itself: the losses, and how busy others kept the machine."""
+    head = [
+        "comparison",
+        "run",
+        "rows/s",
+        "CPU per row, us",
+        "step, ms",
+        "PSS, MiB",
+        "first step, s",
+        "cores used by others",
+    ]
+    keys = ["rows_per_s", "cpu_us_per_row", "step_ms", "pss_mib", "first_step_s", "other_cores"]
+    lines = [row(head), row(["---"] * len(head))]
+    for comparison, rounds in results:
+        for run in comparison.runs if rounds else []:
+            cells = [spread([samples[run][key] for samples in rounds]) for key in keys]
+            lines.append(row([comparison.name, run, *cells]))
+    return lines
+
+
+def machine():
+    """The machine in words."""
+    info = pathlib.Path("/proc/cpuinfo").read_text()
+    models = {line.split(":", 1)[1].strip() for line in info.splitlines() if line.startswith("model name")}
+    memory = int(pathlib.Path("/proc/meminfo").read_text().split()[1]) / 2**20
+    cores = info.count("processor\t:")
+    return f"{', '.join(sorted(models))}, {cores} cores, {memory:.0f} GiB, Linux {platform.release()}"
+
+
+def commit():
+    """The code that was measured, with a mark when it is not what was committed."""
+
+    def git(*words):
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+    changes = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
+    return git("rev-parse", "--short=12", "HEAD") + ("+changes" if changes else "")
+
+
+def write_into(page, lines):
+    """Replaces what is between the marks."""
+    text = page.read_text()
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise BenchError(f"{page} has not one '{BEGIN}' with one '{END}' behind it")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    page.write_text(before + "\n".join([BEGIN, *lines, END]) + after)

@@ -1,0 +1,85 @@
+"""Rows for the rival: from Kafka as fast as Python can have them, or from memory for the training loop alone."""
+
+import random
+
+ROW_BYTES = 785  # `raw` rows: the label (u8), then 28 x 28 pixels (u8)
+PIXEL_MEAN, PIXEL_DEVIATION = 0.1307, 0.3081
+
+
+class KafkaRows:
+    """Rows of one partition from its beginning. The client fetches ahead on threads of its own."""
+
+    def __init__(self, brokers, topic, partition):
+        from confluent_kafka import Consumer, Message, TopicPartition
+
+        self._value_of = Message.value
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": brokers,
+                "group.id": "rival",
+                "enable.auto.commit": False,
+                "check.crcs": False,
+                "fetch.wait.max.ms": 20,
+                "fetch.queue.backoff.ms": 10,  # a queue that is full for a moment costs no second of silence
+                "queued.min.messages": 1_000_000,
+                "queued.max.messages.kbytes": 192 * 1024,  # above 1.5 s of the fastest model's rows
+                "fetch.message.max.bytes": 8 << 20,
+            }
+        )
+        self._consumer.assign([TopicPartition(topic, partition, 0)])
+
+    def wait_for(self, count):
+        """Values of `count` rows."""
+        values = []
+        while len(values) < count:
+            values += self._take(count - len(values), 1.0)
+        return values
+
+    def at_most(self, count):
+        """Values of the rows that are there already."""
+        return self._take(count, 0)
+
+    def _take(self, count, timeout):
+        values = list(map(self._value_of, self._consumer.consume(count, timeout)))
+        if sum(map(len, values)) == len(values) * ROW_BYTES:
+            return values
+        return [value for value in values if len(value) == ROW_BYTES]  # an error has its words as value
+
+
+class MemoryRows:
+    """Random rows without end."""
+
+    def __init__(self, seed):
+        draw = random.Random(seed)
+        self._values = [bytes([draw.randrange(10)]) + draw.randbytes(ROW_BYTES - 1) for _ in range(4096)]
+        self._next = 0
+
+    def wait_for(self, count):
+        begin, self._next = self._next, (self._next + count) % (len(self._values) - count)
+        return self._values[begin : begin + count]
+
+    at_most = wait_for
+
+
+class Batches:
+    """Pixels and labels as tensors: one join, one view, one conversion, which the batches of a block share."""
+
+    BLOCK = 4  # batches: larger ones leave the cache
+
+    def __init__(self, torch, rows):
+        self._torch, self._rows, self._ready = torch, rows, []
+
+    def next(self, count):
+        """Waits for `count` rows; takes a block of batches at once when so many are there."""
+        if not self._ready:
+            values = self._rows.at_most(self.BLOCK * count)
+            values += self._rows.wait_for(-len(values) % count if values else count)
+            pixels, labels = self.tensors(values)
+            self._ready = list(zip(pixels.split(count), labels.split(count), strict=True))[::-1]
+        return self._ready.pop()
+
+    def tensors(self, values):
+        block = self._torch.frombuffer(bytearray().join(values), dtype=self._torch.uint8).view(-1, ROW_BYTES)
+        pixels = block[:, 1:].to(self._torch.float32)
+        pixels.mul_(1 / (255 * PIXEL_DEVIATION)).sub_(PIXEL_MEAN / PIXEL_DEVIATION)
+        return pixels, block[:, 0].long()

@@ -1,0 +1,145 @@
+"""Tries the harness: its arithmetic, its memory, its page, and one measurement of real devices on a real Kafka."""
+
+import io
+import pathlib
+import tempfile
+import unittest
+
+import processes
+import results
+from comparisons import Line, all_comparisons, value
+from processes import BenchError, Child, Kafka, wait_until
+from sides import Case, all_sides
+
+KEYS = ["rows_per_s", "cpu_us_per_row", "step_ms", "pss_mib", "pss_without_cuda_mib", "first_step_s", "other_cores"]
+
+
+def sample(scale):
+    return {key: scale * (position + 1.0) for position, key in enumerate(KEYS)}
+
+
+class Arithmetic(unittest.TestCase):
+    def test_percentiles_are_values_that_were_measured(self):
+        values = [5, 1, 4, 2, 3]
+        self.assertEqual([results.percentile(values, share) for share in (0.1, 0.5, 0.9)], [1, 3, 4])
+
+    def test_numbers_are_short(self):
+        self.assertEqual([results.short(n) for n in (0.12345, 12.345, 123456.0)], ["0.123", "12.3", "123 000"])
+
+    def test_the_ratio_is_the_median_of_the_rounds_ratios(self):
+        line = Line("a", "s", value("ours", "step_ms"), value("rival", "step_ms"), 0.5, more_is_better=False)
+        rounds = [{"ours": {"step_ms": a}, "rival": {"step_ms": b}} for a, b in ((1, 10), (4, 10), (9, 10))]
+        cells = results.line_cells(line, rounds)
+        self.assertEqual(cells[4], "0.4 (0.1 to 0.4)")
+        self.assertEqual((cells[1], cells[-1]), ("<= 0.5", "met"))
+
+    def test_more_or_less_is_better(self):
+        self.assertFalse(Line("", "", None, None, 1.1).is_met(1.0))
+        self.assertTrue(Line("", "", None, None, 1.1).is_met(1.2))
+        self.assertFalse(Line("", "", None, None, 0.3, more_is_better=False).is_met(0.4))
+
+    def test_every_line_reads_the_runs_of_its_comparison(self):
+        for comparison in all_comparisons():
+            samples = {run: sample(1 + position) for position, run in enumerate(comparison.runs)}
+            self.assertEqual(len(results.table([(comparison, [samples])])), 2 + len(comparison.lines))
+            self.assertEqual(len(results.runs_table([(comparison, [samples])])), 2 + len(comparison.runs))
+
+    def test_the_rival_is_its_best_run(self):
+        line = next(c for c in all_comparisons() if c.name == "mlp-2").lines[0]
+        samples = {"ours": sample(8), "rival": sample(2), "rival-batch": sample(4)}
+        self.assertEqual(line.ratio(samples), 2)
+
+
+class Keeping(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="rivulet-bench-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_rounds_of_the_same_code_are_kept(self):
+        results.Store(self.folder, "a", "code 1").add({"ours": sample(1)}, {"when": "now"})
+        again = results.Store(self.folder, "a", "code 1")
+        self.assertEqual((again.rounds, again.about), ([{"ours": sample(1)}], {"when": "now"}))
+        self.assertEqual(results.Store(self.folder, "a", "code 2").rounds, [])
+        self.assertEqual(results.Store(self.folder, "a", "code 1", fresh=True).rounds, [])
+
+    def test_only_what_is_between_the_marks_is_written(self):
+        page = self.folder / "page.md"
+        page.write_text(f"by hand\n{results.BEGIN}\nold\n{results.END}\nby hand, too\n")
+        results.write_into(page, ["new", "lines"])
+        self.assertEqual(page.read_text(), f"by hand\n{results.BEGIN}\nnew\nlines\n{results.END}\nby hand, too\n")
+
+    def test_a_page_without_marks_stays_as_it_is(self):
+        page = self.folder / "page.md"
+        page.write_text("by hand\n")
+        with self.assertRaises(BenchError):
+            results.write_into(page, ["new"])
+        self.assertEqual(page.read_text(), "by hand\n")
+
+    def test_the_page_has_its_marks(self):
+        text = (processes.ROOT / "docs" / "PERFORMANCE.md").read_text()
+        self.assertEqual((text.count(results.BEGIN), text.count(results.END)), (1, 1))
+
+
+class Watching(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="rivulet-bench-")
+        self.addCleanup(folder.cleanup)
+        self.log = pathlib.Path(folder.name) / "log"
+
+    def start(self, code):
+        child = Child(["python3", "-c", code], self.log)
+        self.addCleanup(child.close)
+        return child
+
+    def test_cpu_time_is_seen_and_others_see_it_too(self):
+        before = processes.busy_seconds()
+        child = self.start("while True: pass")
+        wait_until(lambda: child.cpu_seconds() >= 0.2, 30, "CPU time")
+        self.assertGreaterEqual(processes.busy_seconds() - before, 0.15)
+
+    def test_memory_is_seen_as_far_as_it_was_touched(self):
+        child = self.start("block = bytearray(b'1' * 2**25); print(1, flush=True); import time; time.sleep(60)")
+        wait_until(lambda: self.log.read_text() == "1\n", 30, "block")
+        total, cuda = child.pss_bytes()
+        self.assertGreater(total, 2**25)
+        self.assertEqual(cuda, 0)
+
+    def test_a_process_that_ended_says_why(self):
+        child = self.start("raise SystemExit('no such thing')")
+        with self.assertRaisesRegex(BenchError, "no such thing"):
+            wait_until(lambda: child.check_running(), 30, "end")
+
+    def test_a_closed_process_is_gone(self):
+        child = self.start("import time; time.sleep(60)")
+        child.close()
+        with self.assertRaises(BenchError):
+            child.check_running()
+
+
+class Measuring(unittest.TestCase):
+    """Real devices on a real Kafka; the models are LibTorch's."""
+
+    def test_devices_are_measured_and_a_stream_that_ends_is_refused(self):
+        with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder:
+            kafka = Kafka(folder, "rows", 3)
+            self.addCleanup(kafka.close)
+            kafka.fill([30_000, 30_000, 0])
+            self.assertTrue(all(rows >= 30_000 for rows in kafka.rows[:2]) and kafka.rows[2] == 0, kafka.rows)
+            ours = all_sides(kafka)["ours"]
+            seen = ours.measure(Case("lenet5", 2), 0.3)
+            self.assertEqual(sorted(seen), sorted(KEYS))
+            self.assertTrue(all(number >= 0 for number in seen.values()), seen)
+            self.assertAlmostEqual(seen["step_ms"] * seen["rows_per_s"], 1e3 * 2 * 64, delta=1)
+            kafka.rows = [1, 1, 0]  # as if they had held no more
+            with self.assertRaisesRegex(BenchError, "partition 0 ended"):
+                ours.measure(Case("lenet5", 2), 0.3)
+
+
+def self_check():
+    """Exit code: 0 when all of it holds."""
+    words = io.StringIO()
+    suite = unittest.defaultTestLoader.loadTestsFromName(__name__)
+    outcome = unittest.TextTestRunner(stream=words, verbosity=2).run(suite)
+    print(words.getvalue(), end="")
+    return 0 if outcome.wasSuccessful() and outcome.testsRun > 0 else 1
