@@ -4,6 +4,7 @@ import dataclasses
 import typing
 
 from sides import Case
+from uneven import RIVALS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,14 +25,26 @@ class Line:
         return ratio >= self.goal if self.more_is_better else ratio <= self.goal
 
 
+RATE_COLUMNS = {
+    "rows/s": "rows_per_s",
+    "CPU per row, us": "cpu_us_per_row",
+    "step, ms": "step_ms",
+    "PSS, MiB": "pss_mib",
+    "first step, s": "first_step_s",
+    "cores used by others": "other_cores",
+}
+UNEVEN_COLUMNS = {"90 % holds after, s": "good_after_s", "rows used of rows arrived": "used", "best accuracy": "best"}
+
+
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """`runs`: name -> (side, case), in the order of a round. `share`: of the usual measured seconds."""
+    """`runs`: name -> (side, case), in the order of a round. `columns`: of a run, title -> key of its sample."""
 
     name: str
     runs: dict
     lines: list
-    share: float = 1.0
+    columns: dict = dataclasses.field(default_factory=lambda: RATE_COLUMNS)
+    only_if_named: bool = False
 
 
 def value(run, key):
@@ -129,6 +142,23 @@ def pair():
     return Comparison("lenet5-2", runs, pair_lines())
 
 
+def uneven():
+    """Live streams of 100, 50, 20 and 5 rows/s; uneven.py measures it, all sides at once."""
+
+    def sooner(than, other, goal):
+        what = f"uneven streams, seconds until 90 % holds (the whole time: not reached), against {than}"
+        return Line(what, "s", value("ours", "good_after_s"), value(other, "good_after_s"), goal, False)
+
+    lines = [
+        sooner("waiting for 64", "rival-64", 1 / 6),
+        sooner("a fixed batch of 8", "rival-8", 1 / 4),
+        sooner("the rival with our batches", "rival-tick", 1.0),
+        Line("uneven streams, rows used of rows arrived", "", value("ours", "used"), lambda _: 1.0, 0.99),
+        Line("the same, waiting for 64", "", value("rival-64", "used"), lambda _: 1.0, 0.0),
+    ]
+    return Comparison("uneven", {"ours": None, **dict.fromkeys(RIVALS)}, lines, UNEVEN_COLUMNS, only_if_named=True)
+
+
 def all_comparisons():
     return [
         rates("lenet5", 1, 1.1),
@@ -137,4 +167,5 @@ def all_comparisons():
         rates("mlp", 1, 1.3),
         rates("mlp", 2, 4.0),
         rates("mlp", 4, 3.0),
+        uneven(),
     ]

@@ -28,20 +28,24 @@ def free_port():
 
 
 class Child:
-    """One process whose output goes to a file; killed when it is closed."""
+    """One process whose output goes to a file; killed when it is closed, and with this one."""
 
     def __init__(self, command, log, **options):
-        self.log = pathlib.Path(log)
+        self.log, self._name = pathlib.Path(log), command[0]
         with open(log, "wb") as output:
             self._process = subprocess.Popen(
-                [str(word) for word in command], stdout=output, stderr=subprocess.STDOUT, **options
+                ["setpriv", "--pdeathsig", "KILL", *(str(word) for word in command)],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                **options,
             )
-        self._proc = pathlib.Path("/proc") / str(self._process.pid)
+        self.pid = self._process.pid
+        self._proc = pathlib.Path("/proc") / str(self.pid)
 
     def check_running(self):
         if self._process.poll() is not None:
             words = self.log.read_text(errors="replace")[-2000:]
-            raise BenchError(f"{self._process.args[0]} ended with {self._process.returncode}:\n{words}")
+            raise BenchError(f"{self._name} ended with {self._process.returncode}:\n{words}")
 
     def cpu_seconds(self):
         fields = (self._proc / "stat").read_text().rsplit(")", 1)[1].split()
@@ -59,6 +63,13 @@ class Child:
             elif not line.split(maxsplit=1)[0].endswith(":"):
                 in_cuda = any(name in line for name in CUDA_FILES)
         return total, cuda
+
+    def wait(self, seconds):
+        """Until it ends by itself."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired as late:
+            raise BenchError(f"{self._name} did not end within {seconds} s") from late
 
     def close(self):
         if self._process.poll() is None:
@@ -82,14 +93,14 @@ def wait_until(done, seconds, what):
 
 
 class Kafka:
-    """A real broker with one topic. `rows` is what its partitions hold."""
+    """A real broker. `rows` is what the partitions of its first topic hold; `more` are topics of as many partitions."""
 
-    def __init__(self, folder, topic, partitions):
+    def __init__(self, folder, topic, partitions, more=()):
         self.topic, self.rows = topic, [0] * partitions
         self._folder = pathlib.Path(folder)
         with open(self._folder / "kafka.log", "wb") as log:
             self._process = subprocess.Popen(
-                [BUILD / "bench_kafka", f"{topic}:{partitions}"],
+                [BUILD / "bench_kafka", *(f"{name}:{partitions}" for name in [topic, *more])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -99,9 +110,9 @@ class Kafka:
             self.close()
             raise BenchError(f"no Kafka: {(self._folder / 'kafka.log').read_text()}")
 
-    def feed_command(self, rates, *more):
+    def feed_command(self, rates, *more, topic=None):
         rates = ",".join(str(rate) for rate in rates)
-        command = [BUILD / "rivulet", "feed", MNIST, "--brokers", self.brokers, "--topic", self.topic]
+        command = [BUILD / "rivulet", "feed", MNIST, "--brokers", self.brokers, "--topic", topic or self.topic]
         return [*command, "--rates", rates, "--repeat", "--json", *more]
 
     def fill(self, wanted):

@@ -54,7 +54,7 @@ def line_cells(line, rounds):
     if not line.goal:
         goal = met = ""
     else:
-        goal = f"{'>=' if line.more_is_better else '<='} {line.goal:g}"
+        goal = f"{'>=' if line.more_is_better else '<='} {line.goal:.3g}"
     ours, other = ([read(samples) for samples in rounds] for read in (line.ours, line.other))
     return [line.what, goal, f"{spread(ours)} {line.unit}", spread(other), spread(ratios), str(len(rounds)), met]
 
@@ -72,24 +72,13 @@ def table(results):
     return lines
 
 
-def runs_table(results):
+def runs_table(comparison, rounds):
     """What each run did by itself: the losses, and how busy others kept the machine."""
-    head = [
-        "comparison",
-        "run",
-        "rows/s",
-        "CPU per row, us",
-        "step, ms",
-        "PSS, MiB",
-        "first step, s",
-        "cores used by others",
-    ]
-    keys = ["rows_per_s", "cpu_us_per_row", "step_ms", "pss_mib", "first_step_s", "other_cores"]
+    head = [comparison.name, *comparison.columns]
     lines = [row(head), row(["---"] * len(head))]
-    for comparison, rounds in results:
-        for run in comparison.runs if rounds else []:
-            cells = [spread([samples[run][key] for samples in rounds]) for key in keys]
-            lines.append(row([comparison.name, run, *cells]))
+    for run in comparison.runs:
+        cells = [spread([samples[run][key] for samples in rounds]) for key in comparison.columns.values()]
+        lines.append(row([run, *cells]))
     return lines
 
 

@@ -1,7 +1,9 @@
 """Tries the harness: its arithmetic, its memory, its page, and one measurement of real devices on a real Kafka."""
 
+import contextlib
 import io
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
@@ -10,12 +12,19 @@ import results
 from comparisons import Line, all_comparisons, value
 from processes import BenchError, Child, Kafka, wait_until
 from sides import Case, all_sides
+from uneven import held_since
 
 KEYS = ["rows_per_s", "cpu_us_per_row", "step_ms", "pss_mib", "pss_without_cuda_mib", "first_step_s", "other_cores"]
 
 
-def sample(scale):
-    return {key: scale * (position + 1.0) for position, key in enumerate(KEYS)}
+def sample(scale, keys=KEYS):
+    return {key: scale * (position + 1.0) for position, key in enumerate(keys)}
+
+
+def ended(pid):
+    with contextlib.suppress(FileNotFoundError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    return True
 
 
 class Arithmetic(unittest.TestCase):
@@ -40,9 +49,16 @@ class Arithmetic(unittest.TestCase):
 
     def test_every_line_reads_the_runs_of_its_comparison(self):
         for comparison in all_comparisons():
-            samples = {run: sample(1 + position) for position, run in enumerate(comparison.runs)}
+            keys = sorted({*comparison.columns.values(), *KEYS})
+            samples = {run: sample(1 + position, keys) for position, run in enumerate(comparison.runs)}
             self.assertEqual(len(results.table([(comparison, [samples])])), 2 + len(comparison.lines))
-            self.assertEqual(len(results.runs_table([(comparison, [samples])])), 2 + len(comparison.runs))
+            self.assertEqual(len(results.runs_table(comparison, [samples])), 2 + len(comparison.runs))
+
+    def test_good_is_what_stays_good(self):
+        scores = [(4, 0.95), (1, 0.91), (2, 0.5), (3, 0.9)]
+        self.assertEqual(held_since(scores, 10), 3)
+        self.assertEqual(held_since([*scores, (5, 0.89)], 10), 10)
+        self.assertEqual(held_since([], 10), 10)
 
     def test_the_rival_is_its_best_run(self):
         line = next(c for c in all_comparisons() if c.name == "mlp-2").lines[0]
@@ -109,6 +125,14 @@ class Watching(unittest.TestCase):
         child = self.start("raise SystemExit('no such thing')")
         with self.assertRaisesRegex(BenchError, "no such thing"):
             wait_until(lambda: child.check_running(), 30, "end")
+
+    def test_a_process_ends_with_whoever_measures_it(self):
+        code = "import os, processes, sys; child = processes.Child(['sleep', '60'], sys.argv[1]);"
+        code += "print(child.pid, flush=True); os.kill(os.getpid(), 9)"
+        command = ["python3", "-B", "-c", code, self.log]
+        parent = subprocess.run(command, cwd=processes.ROOT / "bench", stdout=subprocess.PIPE, check=False)
+        self.assertEqual(parent.returncode, -9)
+        wait_until(lambda: ended(int(parent.stdout)), 30, "end of what it had started")
 
     def test_a_closed_process_is_gone(self):
         child = self.start("import time; time.sleep(60)")

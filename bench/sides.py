@@ -30,7 +30,7 @@ class Case:
 class OurDevice:
     """One `rivulet run`."""
 
-    def __init__(self, case, index, run):
+    def __init__(self, case, index, run, settings=()):
         self._port = free_port()
         name = run.name if case.agree else f"{run.name}-{index}"
         group = case.devices if case.agree else 1
@@ -45,9 +45,10 @@ class OurDevice:
         ]
         command += ["--set", f"job.name={name}", "--set", f"model.name={case.model}"]
         if case.kafka:
-            command += ["--brokers", run.kafka.brokers, "--topic", run.kafka.topic, "--partitions", index]
+            command += ["--brokers", run.kafka.brokers, "--topic", run.topic, "--partitions", index]
         else:
             command += ["--set", "source.type=file", "--set", f"source.path={MNIST}", "--set", "source.repeat=true"]
+        command += [word for setting in settings for word in ("--set", setting)]
         self.child = Child(command, run.folder / f"device-{index}.log")
 
     def _page(self, path):
@@ -61,26 +62,40 @@ class OurDevice:
         found = re.search(r"^rivulet_rows_trained_total(?:\{[^}]*\})? (\S+)$", self._page("/metrics"), re.MULTILINE)
         return float(found.group(1)) if found else 0
 
+    def _status(self, key):
+        return json.loads(self._page("/api/v1/status") or "{}").get(key)
+
     def first_step(self):
-        return json.loads(self._page("/api/v1/status"))["first_step_s"]
+        return self._status("first_step_s")
+
+    def world(self):
+        """Devices in the group that has formed; 0 or None before."""
+        return self._status("world")
+
+    def held_out_accuracy(self):
+        return self._status("held_out_accuracy")
 
 
 class RivalDevice:
     """One rank of bench/rival."""
 
-    def __init__(self, case, index, run, flags):
+    def __init__(self, case, index, run, flags=()):
         self._progress = run.folder / f"rank-{index}.progress"
         command = [run.python, ROOT / "bench" / "rival" / "rank.py", "--rank", index, "--world", case.devices]
         command += ["--store", f"127.0.0.1:{run.port}", "--model", case.model, "--batch", BATCH]
         command += ["--progress", self._progress, *flags]
         command += [] if case.agree else ["--no-ddp"]
         if case.kafka:
-            command += ["--brokers", run.kafka.brokers, "--topic", run.kafka.topic, "--partition", index]
+            command += ["--brokers", run.kafka.brokers, "--topic", run.topic, "--partition", index]
         else:
             command += ["--no-kafka"]
         self.child = Child(
             command, run.folder / f"rank-{index}.log", env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         )
+
+    def waits_for_rows(self):
+        """It has its group and its consumer."""
+        return self._progress.exists()
 
     def _read(self):
         with contextlib.suppress(FileNotFoundError, struct.error):
@@ -101,8 +116,9 @@ class Run:
     kafka: object
     python: str
     folder: pathlib.Path
-    port: int
     name: str
+    topic: str
+    port: int = dataclasses.field(default_factory=free_port)
 
 
 class Side:
@@ -115,7 +131,7 @@ class Side:
         """Starts the case's devices, waits for their steps, and looks at them for so long. One sample."""
         with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder, contextlib.ExitStack() as stack:
             name = pathlib.Path(folder).name.lower().replace("_", "-")
-            run = Run(self._kafka, self._python, pathlib.Path(folder), free_port(), name)
+            run = Run(self._kafka, self._python, pathlib.Path(folder), name, self._kafka.topic)
             devices = []
             for index in range(case.devices):
                 devices.append(self._start(case, index, run))
