@@ -92,13 +92,13 @@ def machine():
 
 
 def commit():
-    """The code that was measured, with a mark when it is not what was committed."""
+    """The code that was measured, pages aside, with a mark when it is not what was committed."""
 
     def git(*words):
         return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
     changes = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
-    return git("rev-parse", "--short=12", "HEAD") + ("+changes" if changes else "")
+    return git("log", "-1", "--format=%h", "--", ".", ":!docs") + ("+changes" if changes else "")
 
 
 def write_into(page, lines):
