@@ -3,7 +3,7 @@ add_library(rivulet_options INTERFACE)
 target_include_directories(rivulet_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
 target_compile_options(rivulet_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
   -Woverloaded-virtual -Wno-missing-field-initializers -fno-omit-frame-pointer
-  $<$<BOOL:${CMAKE_UNITY_BUILD}>:-Wno-subobject-linkage> -ffp-contract=off
+  $<$<AND:$<BOOL:${CMAKE_UNITY_BUILD}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage> -ffp-contract=off
   $<$<BOOL:${RIVULET_WERROR}>:-Werror>)
 if(RIVULET_SANITIZE STREQUAL "address")
   target_compile_options(rivulet_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all)
@@ -11,6 +11,13 @@ if(RIVULET_SANITIZE STREQUAL "address")
 elseif(RIVULET_SANITIZE STREQUAL "thread")
   target_compile_options(rivulet_options INTERFACE -fsanitize=thread -Wno-tsan)
   target_link_options(rivulet_options INTERFACE -fsanitize=thread)
+elseif(RIVULET_SANITIZE STREQUAL "fuzzer")
+  # Programs that libFuzzer drives link its main themselves (tests/fuzz). ccache keeps what uses a precompiled header
+  # only if that has no time in it.
+  target_compile_options(rivulet_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
+  target_compile_options(rivulet_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined
+    -fno-sanitize-recover=all -D_GLIBCXX_ASSERTIONS)
+  target_link_options(rivulet_options INTERFACE -fsanitize=address,undefined)
 else()
   target_compile_options(rivulet_options INTERFACE -D_GLIBCXX_ASSERTIONS)
 endif()

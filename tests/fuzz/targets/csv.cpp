@@ -1,0 +1,32 @@
+// Records of lines.
+#include "tests/fuzz/bytes.h"
+#include "tests/fuzz/decoding.h"
+
+namespace rivulet::fuzz {
+namespace {
+
+constexpr std::uint32_t classes = 3;
+
+void run(Input input) {
+  static const auto decoder =
+      make_decoder({.format = "csv", .classes = classes, .features = {"0", "2:4"}, .target = "1"});
+  const auto steps = read_record(*decoder, classes, input);
+  check_rows_survive(*decoder, classes, steps, [](const std::vector<float>& row) {
+    return text_of_number(row[0]) + ",\"" + text_of_number(row[3]) + "\"," + text_of_number(row[1]) + ", " +
+           text_of_number(row[2]) + "\r\n";
+  });
+}
+
+std::vector<Bytes> seeds() {
+  return {bytes_of("1.5,2,3,4\n"), bytes_of("1,0,-3e-4,0.25\r\n\r\n7,1,8,9,10\n"),
+          bytes_of("\"1\", \"2\" ,\"3\",4\n1,\"a \"\"quoted\"\" text\",3,4\n"),
+          bytes_of("nan,0,1,2\ninf,0,1,2\n1e999,0,1,2\n1,3,1,2\n1,,1,2\n"),
+          bytes_of("1,2\n\"1,2,3,4\n1,\"2\"x,3,4\n\n")};
+}
+
+}  // namespace
+
+extern const Target target_csv;
+const Target target_csv{"csv", run, seeds};
+
+}  // namespace rivulet::fuzz

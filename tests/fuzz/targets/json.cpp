@@ -1,0 +1,42 @@
+// Records of one object, an array of objects, or lines of objects.
+#include "tests/fuzz/bytes.h"
+#include "tests/fuzz/decoding.h"
+
+namespace rivulet::fuzz {
+namespace {
+
+constexpr std::uint32_t classes = 3;
+
+std::string object_of(const std::vector<float>& row) {
+  return R"({"temp":)" + text_of_number(row[0]) + R"(,"current":[)" + text_of_number(row[1]) + "," +
+         text_of_number(row[2]) + R"(],"a":{"b":[0,)" + text_of_number(row[3]) + R"(]},"label":)" +
+         text_of_number(row[4]) + "}\n";
+}
+
+void run(Input input) {
+  static const auto decoder = make_decoder({.format = "json",
+                                            .classes = classes,
+                                            .features = {"temp", "current[0:2]", "a.b[1]"},
+                                            .target = "label"});
+  const auto steps = read_record(*decoder, classes, input);
+  check_rows_survive(*decoder, classes, steps, object_of);
+}
+
+std::vector<Bytes> seeds() {
+  const std::string one = object_of({1.5F, 2, -3, 4e-5F, 1});
+  const std::string two = object_of({0, 1e20F, 3, 7, 2});
+  const std::string bad = R"({"temp":"warm","current":[1],"a":null,"label":9})";
+  return {bytes_of(one),
+          bytes_of(one + two),
+          bytes_of("[" + one + "," + two + "," + bad + "]"),
+          bytes_of(one + "{ broken\n\n" + bad + "\n" + two),
+          bytes_of(R"({"temp":1e999,"current":[1,2,3],"a":{"b":[7,8]},"label":true})"),
+          bytes_of(R"(["\u00e9\ud83d\ude00", [], {}, 1])")};
+}
+
+}  // namespace
+
+extern const Target target_json;
+const Target target_json{"json", run, seeds};
+
+}  // namespace rivulet::fuzz
