@@ -19,7 +19,8 @@ Stamp stamp_of(const Snapshot& j) {
   return {j.at(0).get<std::uint64_t>(), j.at(1).get<std::uint64_t>()};
 }
 
-/// Without the configuration, which most devices share: it is kept once for each hash.
+/// Without the configuration, which most devices share: it is kept once for each hash. Who says another one
+/// under the same hash keeps it as its own.
 Snapshot json_of(const Hello& h) {
   return {{"device", h.device},
           {"nonce", h.nonce},
@@ -38,7 +39,8 @@ Hello hello_of(const Snapshot& j, const Snapshot& configs) {
   h.pid = j.at("pid").get<std::int64_t>();
   h.devices = j.at("devices").get<std::uint32_t>();
   h.config_hash = j.at("config_hash").get<std::string>();
-  h.config = configs.at(h.config_hash).get<std::map<std::string, std::string>>();
+  const auto own = j.find("config");
+  h.config = (own != j.end() ? *own : configs.at(h.config_hash)).get<std::map<std::string, std::string>>();
   h.partitions = j.at("partitions").get<std::vector<std::string>>();
   h.new_run = j.at("new_run").get<bool>();
   return h;
@@ -128,6 +130,16 @@ bool hangs_together(const Fold& fold) {
          });
 }
 
+/// A fold has no fractions, and turning one that is too large into a whole number is undefined.
+Snapshot parse_whole_numbers(const std::string& text) {
+  bool whole = true;
+  const Snapshot j = Snapshot::parse(text, [&](int, Snapshot::parse_event_t, const Snapshot& value) {
+    whole = whole && !value.is_number_float();
+    return true;
+  });
+  return whole ? j : Snapshot();
+}
+
 }  // namespace
 
 std::string snapshot_of(const Fold& fold) {
@@ -140,8 +152,10 @@ std::string snapshot_of(const Fold& fold) {
   for (const auto& [state, disks] : fold.saved)
     j["saved"].push_back({json_of(state.stamp), state.digest, disks});
   for (const auto& [id, device] : fold.devices) {
+    const Snapshot config = device.hello.config;
+    const Snapshot& shared = j["configs"].emplace(device.hello.config_hash, config).first.value();
     j["devices"][id] = json_of(device);
-    j["configs"][device.hello.config_hash] = device.hello.config;
+    if (config != shared) j["devices"][id]["hello"]["config"] = config;
   }
   return j.dump(-1, ' ', false, Snapshot::error_handler_t::replace);
 }
@@ -153,7 +167,7 @@ std::string snapshot_hash(const std::string& text) {
 std::optional<Fold> fold_of(const Snap& snap) {
   if (snapshot_hash(snap.fold) != snap.hash) return std::nullopt;
   try {  // the library throws at a field that is missing or of another kind
-    const Snapshot j = Snapshot::parse(snap.fold);
+    const Snapshot j = parse_whole_numbers(snap.fold);
     Fold fold = read_fold(j);
     // Written again it is the same text: nothing was cut, doubled or read as something else.
     if (!hangs_together(fold) || snapshot_of(fold) != snap.fold) return std::nullopt;

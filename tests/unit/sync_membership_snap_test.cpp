@@ -58,6 +58,16 @@ TEST_CASE("Snap: a fold comes back as it was, without addresses and counts") {
   CHECK(back->saved.size() == 1);
 }
 
+TEST_CASE("Snap: a device that says another configuration under the same hash keeps it") {
+  Script s;
+  s.hello("a", 2);
+  s.hello("b", 3);  // the hash is "h", too
+  REQUIRE(s.fold.devices.at("a").hello.config != s.fold.devices.at("b").hello.config);
+  const auto back = fold_of(snap_of(s, "a"));
+  REQUIRE(back);
+  CHECK((*back == as_snapshot(s.fold)));
+}
+
 TEST_CASE("Snap: whoever has folded the same takes note of it; one that is not the same is counted") {
   Script s = full_script();
   Snap snap = snap_of(s, "a");
@@ -95,6 +105,7 @@ TEST_CASE("Snap: nothing but a whole and sound fold is read, whatever its hash s
   refused("\"stopped_at\":", "\"stopped\":");
   refused("\"view\":{", "\"view\":{\"more\":1,");
   refused("\"pid\":100", "\"pid\":\"100\"");
+  refused("\"contested\":-1", "\"contested\":-1e30");
   for (std::size_t length = 0; length < good.fold.size(); length += 7) {
     Snap torn = good;
     torn.fold.resize(length);
