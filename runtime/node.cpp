@@ -86,9 +86,13 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
 
 /// The model, its first agreed state (equal on every device: from the job's seed), and room for a snapshot.
 Status Node::make_learner(const Config& config, const Catalog& catalog) {
-  auto trainer = build_trainer(config, catalog, decoder_->shape(), *outside_.device);
-  if (!trainer) return trainer.error();
-  trainer_ = std::move(trainer).value();
+  trainer_ = outside_.lent_trainer;
+  if (trainer_ == nullptr) {
+    auto trainer = build_trainer(config, catalog, decoder_->shape(), *outside_.device);
+    if (!trainer) return trainer.error();
+    own_trainer_ = std::move(trainer).value();
+    trainer_ = own_trainer_.get();
+  }
   auto model = devices::ModelState::create(trainer_->layout(), *outside_.device);
   if (!model) return model.error();
   state_ = std::make_unique<AgreedState>(AgreedState{std::move(model).value(), {}, 0, {}});

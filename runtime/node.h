@@ -35,6 +35,7 @@ struct NodeOutside {
   Wake& worker_wake;
   std::unique_ptr<stream::RecordSource> source;
   std::unique_ptr<devices::Device> device;
+  devices::Trainer* lent_trainer = nullptr;  ///< of nodes that share a thread; null: the node makes its own
   std::unique_ptr<OrderedLog> log;
   sync::Connect connect;
   MetricsSink& metrics;
@@ -85,7 +86,8 @@ class Node {
   NodeOutside outside_;
   NodeStatus status_;
   std::unique_ptr<stream::Decoder> decoder_;
-  std::unique_ptr<devices::Trainer> trainer_;
+  std::unique_ptr<devices::Trainer> own_trainer_;
+  devices::Trainer* trainer_ = nullptr;
   std::unique_ptr<AgreedState> state_;
   std::unique_ptr<buffer::RowBuffer> rows_;
   buffer::Ledger ledger_;

@@ -16,10 +16,26 @@ namespace rivulet::runtime {
 /// rows/s of one device's stream, piecewise constant: (from second, rate), ascending.
 using RateTrace = std::vector<std::pair<double, double>>;
 
+/// Something that happens to one device at a time of the simulation (wiring/simulation_faults.h reads scripts
+/// of them).
+struct Fault {
+  enum class Kind : std::uint8_t { kill, start, stop, link };
+  double at_s = 0;
+  Kind kind = Kind::kill;
+  std::size_t device = 0;          ///< from 0
+  sync::MemoryNetwork::Link link;  ///< of Kind::link
+};
+
 struct SimulateOptions {
-  std::vector<RateTrace> rates;    ///< one per device; fewer are repeated
-  devices::DeviceProfile profile;  ///< compute cost of a device
-  sync::MemoryNetwork::Link link;  ///< latency and bandwidth between devices
+  std::vector<RateTrace> rates;                  ///< one per device; fewer are repeated
+  devices::DeviceProfile profile;                ///< compute cost of a device
+  std::vector<devices::DeviceProfile> profiles;  ///< one per device; fewer are repeated; empty = `profile`
+  sync::MemoryNetwork::Link link;                ///< latency and bandwidth between each two devices
+  std::vector<sync::MemoryNetwork::Link> own_links;  ///< each device's own, shared by all it sends, and by
+                                                     ///< all it receives; fewer are repeated; empty = none
+  std::vector<Fault> faults;                         ///< in order of time
+  bool timing_only = false;  ///< nothing is computed: gradients are zero, their bytes travel as they would
+  std::string csv;           ///< folder for the tables of wiring/simulation_results.h; empty = none
   StopAfter stop_after;
   std::string data;             ///< data set to play; empty = synthetic rows of the configured shape
   std::string held_out;         ///< data set to measure accuracy on; empty = data's test split if it has one

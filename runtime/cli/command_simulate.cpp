@@ -11,6 +11,8 @@
 #include "runtime/cli/text.h"
 #include "runtime/signals.h"
 #include "runtime/simulate.h"
+#include "runtime/wiring/simulation_faults.h"
+#include "runtime/wiring/simulation_traces.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -20,12 +22,35 @@ constexpr const char* simulate_footer = R"(Examples:
   rivulet simulate --config device.toml --devices 64 --rates 50 --stop-after rounds=200
   rivulet simulate --devices 2 --rates "0:800,15:200 0:100"                a trace for each device, space between
   rivulet simulate --devices 8 --latency 20ms --bandwidth 5 --profile-rate 500 --stop-after seconds=60 --json
+  rivulet simulate --devices 16 --trace "S1'" --data examples/mnist/data --csv out --stop-after seconds=120
+  rivulet simulate --devices 3 --profile 1ms+8000,10ms+500 --own-link 10mbit/5ms --faults day.txt
+  rivulet simulate --devices 1000 --trace diurnal:20 --timing-only --stop-after rounds=20
 
 The same job, every device in this one process, under a clock of its own: same seed, same bytes, every time.
---bandwidth is in Mbit/s; a device takes profile-fixed + rows / profile-rate for a batch.)";
+A device takes FIXED + rows / RATE for a batch, as --profile FIXED+RATE says (one for each device, repeated).
+
+Traces, in rows/s:
+  constant:RATE               every device alike
+  S1  S2  S1'  S2'            drawn once for each device, as ScaDLES does: uniform with mean 38 or 300, normal with
+                              mean 64 or 256
+  diurnal:MEAN[,SECONDS]      up and down over a day of SECONDS, every device in its own time zone
+  bursty:MEAN[,SECONDS]       a fifth of the time five times the mean, else silent
+  recorded:FILE[,FILE...]     lines SECOND,RATE
+
+Faults, one a line; a device is its number, letter or id:
+  at 120 kill b               as kill -9
+  at 130 start b              again, with nothing on its disk
+  at 150 stop c               as SIGTERM
+  at 200 link a 1mbit 20ms    what it sends and receives shares this from now on; `free` = endless)";
 
 struct SimulateFlags {
   std::string rates = "100";
+  std::string trace;
+  std::string profile;
+  std::string own_link;
+  std::string faults;
+  std::string csv;
+  bool timing_only = false;
   std::string stop_after = "seconds=30";
   std::string profile_fixed = "1ms";
   double profile_rate = 8000;
@@ -65,6 +90,67 @@ Status set_duration(const std::string& flag, const std::string& text, Duration& 
   return ok();
 }
 
+/// "1ms+8000": what a batch costs whatever its size, and rows per second.
+Result<devices::DeviceProfile> parse_profile(const std::string& text) {
+  const auto plus = text.find('+');
+  const Error wrong{ErrorCode::usage,
+                    fmt::format("--profile: '{}' is not FIXED+RATE, as 1ms+8000 (time of any batch, rows per "
+                                "second)",
+                                text)};
+  const auto fixed = parse_duration(text.substr(0, plus));
+  const auto rate = plus == std::string::npos ? Result<std::vector<double>>(wrong)
+                                              : parse_rates("--profile", text.substr(plus + 1));
+  if (!fixed || !rate || rate.value().size() != 1 || !(rate.value().front() > 0)) return wrong;
+  return devices::DeviceProfile{fixed.value(), rate.value().front()};
+}
+
+/// "10mbit" or "10mbit/5ms".
+Result<sync::MemoryNetwork::Link> parse_link(const std::string& text) {
+  const auto slash = text.find('/');
+  const auto bandwidth = parse_bandwidth(text.substr(0, slash));
+  if (!bandwidth) return Error{ErrorCode::usage, "--own-link: " + bandwidth.error().message};
+  sync::MemoryNetwork::Link link{Duration(0), bandwidth.value()};
+  if (slash != std::string::npos)
+    if (auto set = set_duration("--own-link", text.substr(slash + 1), link.latency); !set) return set.error();
+  return link;
+}
+
+/// One of each comma-separated item.
+template <class T>
+Status parse_each(const std::string& text, Result<T> (*parse)(const std::string&), std::vector<T>& into) {
+  if (text.empty()) return ok();
+  for (const auto& item : split(text, ',')) {
+    auto one = parse(item);
+    if (!one) return one.error();
+    into.push_back(one.value());
+  }
+  return ok();
+}
+
+Status read_world(const SimulateFlags& flags, SimulateOptions& options) {
+  if (auto s = parse_each(flags.profile, parse_profile, options.profiles); !s) return s;
+  if (auto s = parse_each(flags.own_link, parse_link, options.own_links); !s) return s;
+  options.timing_only = flags.timing_only;
+  options.csv = flags.csv;
+  return ok();
+}
+
+/// What depends on how many devices there are.
+Status read_scenario(const SimulateFlags& flags, const Config& config, SimulateOptions& options) {
+  constexpr double an_hour = 3600;
+  if (!flags.trace.empty()) {
+    auto traces = make_traces(flags.trace, config.job.devices, config.job.seed,
+                              options.stop_after.seconds > 0 ? options.stop_after.seconds : an_hour);
+    if (!traces) return traces.error();
+    options.rates = std::move(traces).value();
+  }
+  if (flags.faults.empty()) return ok();
+  auto faults = load_faults(flags.faults, config.job.devices);
+  if (!faults) return faults.error();
+  options.faults = std::move(faults).value();
+  return ok();
+}
+
 Result<SimulateOptions> options_of(const SimulateFlags& flags) {
   SimulateOptions options;
   auto rates = traces_of(flags.rates);
@@ -86,6 +172,7 @@ Result<SimulateOptions> options_of(const SimulateFlags& flags) {
   options.link.bytes_per_second = flags.bandwidth * 1e6 / 8;
   options.data = flags.data;
   options.held_out = flags.held_out;
+  if (auto read = read_world(flags, options); !read) return read.error();
   return options;
 }
 
@@ -102,7 +189,7 @@ class SimulateCommand final : public Command {
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 
   ExitCode execute(Terminal& terminal) override {
-    const auto options = options_of(flags_);
+    auto options = options_of(flags_);
     if (!options) return complain(terminal, options.error());
     if (flags_.devices > 0 && options.value().rates.size() > static_cast<std::size_t>(flags_.devices))
       return complain(
@@ -111,6 +198,8 @@ class SimulateCommand final : public Command {
     decide_keys(options.value());
     const auto loaded = load_or_complain(config_, terminal);
     if (!loaded) return ExitCode::configuration;
+    if (auto read = read_scenario(flags_, loaded->config, options.value()); !read)
+      return complain(terminal, read.error());
     devices::prepare_process(loaded->config.device.threads);
     StopRequest stop{0};
     const SignalHandlers handlers(stop);
@@ -124,10 +213,14 @@ class SimulateCommand final : public Command {
     app_->add_option("--devices", flags_.devices,
                      "devices in the group (job.devices); else one for each rate")
         ->type_name("N")
-        ->check(CLI::Range(1, 1024));
-    app_->add_option("--rates", flags_.rates, "rows per second of each device; may be traces SECOND:RATE,...")
-        ->type_name("R[,R...]")
-        ->capture_default_str();
+        ->check(CLI::Range(1, 4096));
+    auto* rates = app_->add_option("--rates", flags_.rates,
+                                   "rows per second of each device; may be traces SECOND:RATE,...")
+                      ->type_name("R[,R...]")
+                      ->capture_default_str();
+    app_->add_option("--trace", flags_.trace, "streams of all devices by name (below)")
+        ->type_name("NAME[:...]")
+        ->excludes(rates);
     app_->add_option("--stop-after", flags_.stop_after, "when the group ends")
         ->type_name("rows=N|rounds=N|seconds=N")
         ->capture_default_str();
@@ -147,6 +240,16 @@ class SimulateCommand final : public Command {
     app_->add_option("--latency", flags_.latency, "of a message between two devices")->type_name("TIME");
     app_->add_option("--bandwidth", flags_.bandwidth, "Mbit/s between two devices; 0 = endless")
         ->type_name("MBIT");
+    app_->add_option("--profile", flags_.profile, "what a batch costs each device (above both --profile-*)")
+        ->type_name("FIXED+RATE[,...]");
+    app_->add_option("--own-link", flags_.own_link, "what each device shares between all its peers")
+        ->type_name("BANDWIDTH[/LATENCY][,...]");
+    app_->add_option("--faults", flags_.faults, "script of what happens to whom (below)")->type_name("FILE");
+    app_->add_option("--csv", flags_.csv,
+                     "write rounds, shares, devices, accuracy and summary as tables there")
+        ->type_name("FOLDER");
+    app_->add_flag("--timing-only", flags_.timing_only,
+                   "compute nothing; batches and payloads take the time and bytes they would");
   }
 
   void decide_keys(const SimulateOptions& options) {

@@ -153,6 +153,16 @@ void SimRunner::add(Agent& agent, VirtualClock& clock, Wake& wake) {
   state_->set_timer(own->slot, std::max(state_->now, clock.now()));
 }
 
+void SimRunner::remove(Wake& wake) {
+  auto* own = dynamic_cast<State::SimWake*>(&wake);
+  RIVULET_CHECK(own != nullptr && &own->state == state_.get(), "the wake is of another runner");
+  State::Slot& slot = state_->slots[own->slot];
+  state_->clear_timer(slot);
+  slot.agent = nullptr;
+  slot.clock = nullptr;
+  slot.finished = true;
+}
+
 std::uint64_t SimRunner::run_until(const std::function<bool()>& done) {
   State& s = *state_;
   std::uint64_t steps = 0;

@@ -22,6 +22,8 @@ class SimRunner {
   Wake& make_wake();
   /// `wake` must be one of make_wake()'s; `clock` is this agent's alone.
   void add(Agent& agent, VirtualClock& clock, Wake& wake);
+  /// The agent of this wake is not stepped again and may be destroyed; what others still tell it is ignored.
+  void remove(Wake& wake);
   /// Until done() or no agent has anything left to do. Returns the number of steps made.
   std::uint64_t run_until(const std::function<bool()>& done);
   [[nodiscard]] TimePoint now() const noexcept;

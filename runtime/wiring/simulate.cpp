@@ -5,6 +5,7 @@
 #include "runtime/evaluator.h"
 #include "runtime/node_config.h"
 #include "runtime/wiring/simulation.h"
+#include "runtime/wiring/simulation_results.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -36,8 +37,11 @@ class Examiner {
     if (!report) return report.error();
     accuracy_ = static_cast<double>(report.value().correct) / static_cast<double>(report.value().rows);
     reached_.add(seconds, *accuracy_);
+    if (tables_ != nullptr) tables_->add_accuracy(seconds, *accuracy_);
     return ok();
   }
+  /// Keeps every measurement there, too.
+  void write_into(ResultTables& tables) { tables_ = &tables; }
   void tell(Summary& s) const {
     s.accuracy = accuracy_;
     s.time_to_accuracy_s = reached_.reached();
@@ -51,6 +55,7 @@ class Examiner {
   std::unique_ptr<HeldOut> data_;
   std::optional<double> accuracy_;
   TimeToAccuracy reached_;
+  ResultTables* tables_ = nullptr;
 };
 
 SimulateResult refuse(const Error& error) {
@@ -67,9 +72,10 @@ std::string held_out_of(const SimulateOptions& options) {
 }
 
 void take_prequential(SimulatedGroup& group, Summary& s) {
-  const auto& status = group.node(0).status();
+  Node& node = group.node(group.witness());
+  const auto& status = node.status();
   if (status.group_rows.load() > 0) s.accuracy = status.accuracy.load();
-  s.time_to_accuracy_s = group.node(0).worker().time_to_accuracy().reached();
+  s.time_to_accuracy_s = node.worker().time_to_accuracy().reached();
 }
 
 }  // namespace
@@ -83,16 +89,22 @@ SimulateResult simulate(const LoadedConfig& given, const SimulateOptions& option
     if (auto fits = expect_synthetic_rows(loaded.config, builtin_catalog()); !fits)
       return refuse(fits.error());
   devices::prepare_process(loaded.config.device.threads);
-  auto built = SimulatedGroup::build(loaded, options, {});
+  SimulatedParts parts;
+  SimulatedGroup* running = nullptr;
+  ResultTables tables([&] { return running->seconds(); });
+  if (!options.csv.empty()) parts.decisions = [&](std::size_t) { return tables.log(); };
+  auto built = SimulatedGroup::build(loaded, options, std::move(parts));
   if (!built) return refuse(built.error());
   SimulatedGroup& group = *built.value();
+  running = &group;
   std::unique_ptr<Examiner> examiner;
-  const bool classes = loaded.config.train.loss == "cross_entropy";
+  const bool classes = loaded.config.train.loss == "cross_entropy" && !options.timing_only;
   const std::string held_out = held_out_of(options);
   if (!held_out.empty() && classes) {
     auto made = Examiner::make(loaded.config, builtin_catalog(), held_out, options.evaluate_every_s);
     if (!made) return refuse(made.error());
     examiner = std::move(made).value();
+    if (!options.csv.empty()) examiner->write_into(tables);
   }
   const auto sum_up = [&] {
     Summary s = group.summary();
@@ -105,7 +117,7 @@ SimulateResult simulate(const LoadedConfig& given, const SimulateOptions& option
   double next_report = 1;
   result.events = group.run_until([&] {
     const double now = group.seconds();
-    if (examiner) measured = examiner->look_if_due(group.node(0).state().model, now);
+    if (examiner) measured = examiner->look_if_due(group.node(group.witness()).state().model, now);
     if (now >= next_report) {
       progress(now, sum_up());
       next_report = now + 1;
@@ -113,10 +125,15 @@ SimulateResult simulate(const LoadedConfig& given, const SimulateOptions& option
     return stop.load() > 0 || !measured;
   });
   result.virtual_seconds = group.seconds();
-  if (examiner && measured) measured = examiner->look(group.node(0).state().model, result.virtual_seconds);
+  if (examiner && measured)
+    measured = examiner->look(group.node(group.witness()).state().model, result.virtual_seconds);
   if (!measured) return refuse(measured.error());
   result.summary = sum_up();
+  if (!options.csv.empty())
+    if (auto written = tables.write(options.csv, result.summary, result.virtual_seconds); !written)
+      return refuse(written.error());
   for (std::size_t i = 0; i < group.size(); ++i) {
+    if (group.killed(i)) continue;
     const auto& error = group.node(i).worker().ending().error;
     if (!error || result.exit != ExitCode::ok) continue;
     result.exit = exit_code_for(error->code);

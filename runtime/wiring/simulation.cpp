@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <deque>
+#include <set>
 
 #include "core/rng.h"
 #include "devices/modeled_device.h"
 #include "runtime/evaluator.h"
 #include "runtime/node_config.h"
 #include "runtime/status_json.h"
+#include "runtime/wiring/simulation_learner.h"
 #include "runtime/wiring/simulation_source.h"
 #include "stream/open.h"
 
@@ -20,15 +23,50 @@ struct SimulatedNode {
   VirtualClock ingest_clock;
   VirtualClock worker_clock;
   StopRequest stop{0};
+  Wake* ingest_wake = nullptr;
+  Wake* worker_wake = nullptr;
   std::unique_ptr<Node> node;
+  bool killed = false;      ///< keeps what it had, for the summary, until it is started again
+  std::uint64_t lives = 1;  ///< starts, this one included
 };
+
+/// Steps when the next fault of a script is due.
+class ScriptAgent final : public Agent {
+ public:
+  ScriptAgent(const std::vector<Fault>& faults, const Clock& clock, std::function<void(const Fault&)> happen)
+      : faults_(faults.begin(), faults.end()), clock_(clock), happen_(std::move(happen)) {}
+  [[nodiscard]] std::string_view name() const noexcept override { return "script"; }
+  Turn step() override {
+    while (!faults_.empty() && due() <= clock_.now()) {
+      const Fault fault = faults_.front();
+      faults_.pop_front();
+      happen_(fault);
+    }
+    if (faults_.empty()) return {.finished = true};
+    return {.wake_at = due()};
+  }
+  [[nodiscard]] bool will_start() const {
+    return std::any_of(faults_.begin(), faults_.end(),
+                       [](const Fault& f) { return f.kind == Fault::Kind::start; });
+  }
+
+ private:
+  [[nodiscard]] TimePoint due() const { return TimePoint(from_seconds(faults_.front().at_s)); }
+  std::deque<Fault> faults_;
+  const Clock& clock_;
+  std::function<void(const Fault&)> happen_;
+};
+
+std::string id_of(std::size_t device) {
+  char id[32];
+  std::snprintf(id, sizeof id, "device-%02zu", device + 1);
+  return id;
+}
 
 /// Device i of the group: the same group keys, its own id and partition.
 LoadedConfig config_of(const LoadedConfig& loaded, std::size_t device) {
   LoadedConfig out = loaded;
-  char id[32];
-  std::snprintf(id, sizeof id, "device-%02zu", device + 1);
-  out.config.device.id = id;
+  out.config.device.id = id_of(device);
   const std::string topic =
       loaded.config.source.topics.empty() ? loaded.config.job.name : loaded.config.source.topics.front();
   out.config.source.topics = {topic};
@@ -39,6 +77,10 @@ LoadedConfig config_of(const LoadedConfig& loaded, std::size_t device) {
 RateTrace trace_of(const SimulateOptions& options, std::size_t device) {
   if (options.rates.empty()) return {{0.0, 100.0}};
   return options.rates[device % options.rates.size()];
+}
+
+const devices::DeviceProfile& profile_of(const SimulateOptions& options, std::size_t device) {
+  return options.profiles.empty() ? options.profile : options.profiles[device % options.profiles.size()];
 }
 
 }  // namespace
@@ -52,15 +94,27 @@ struct SimulatedGroup::State {
   sync::membership::MemoryLog log;
   sync::MemoryNetwork network;
   std::unique_ptr<stream::Dataset> data;
+  LoadedConfig loaded;
+  std::unique_ptr<devices::Device> host = devices::make_host_device();
+  std::unique_ptr<devices::Trainer> trainer;  ///< everybody's, one after the other: it holds no state
   std::vector<std::unique_ptr<SimulatedNode>> nodes;
+  VirtualClock script_clock;
+  std::unique_ptr<ScriptAgent> script;
   std::uint64_t steps = 0;
 
-  State(const SimulateOptions& o, SimulatedParts p, Duration deadline)
-      : options(o), parts(std::move(p)), network(o.link, {.progress_deadline = deadline}) {}
+  State(const LoadedConfig& l, const SimulateOptions& o, SimulatedParts p)
+      : options(o),
+        parts(std::move(p)),
+        network(o.link, {.progress_deadline = l.config.sync.deadline}),
+        loaded(l) {}
 
   Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, std::size_t device,
                                                             const Clock& clock);
-  Status add(const LoadedConfig& loaded, std::size_t device);
+  Status make_trainer();
+  Status read_script();
+  Result<std::unique_ptr<SimulatedNode>> start(std::size_t device, std::uint64_t lives);
+  void happen(const Fault& fault);
+  void kill(std::size_t device);
 };
 
 Result<std::unique_ptr<stream::RecordSource>> SimulatedGroup::State::open_source(const Config& config,
@@ -82,15 +136,66 @@ Result<std::unique_ptr<stream::RecordSource>> SimulatedGroup::State::open_source
   return stream::open_synthetic_source(synthetic, clock);
 }
 
-Status SimulatedGroup::State::add(const LoadedConfig& loaded, std::size_t device) {
+/// Devices that are all the same to a trainer can share one; a test's own devices may not be.
+Status SimulatedGroup::State::make_trainer() {
+  if (parts.device && !options.timing_only) return ok();
+  const auto decoder = build_decoder(loaded.config, parts.catalog);
+  if (!decoder) return decoder.error();
+  auto made = build_trainer(loaded.config, parts.catalog, decoder.value()->shape(), *host);
+  if (!made) return made.error();
+  trainer = options.timing_only ? make_timing_trainer(made.value()->layout()) : std::move(made).value();
+  return ok();
+}
+
+Status SimulatedGroup::State::read_script() {
+  for (std::size_t i = 0; i < loaded.config.job.devices && !options.own_links.empty(); ++i)
+    network.set_own_link(id_of(i), options.own_links[i % options.own_links.size()]);
+  if (options.faults.empty()) return ok();
+  for (const Fault& fault : options.faults)
+    if (fault.device >= nodes.size())
+      return Error{ErrorCode::usage, "a fault of " + id_of(fault.device) + ", which is not in the group"};
+  script = std::make_unique<ScriptAgent>(options.faults, script_clock, [this](const Fault& f) { happen(f); });
+  runner.add(*script, script_clock, runner.make_wake());
+  return ok();
+}
+
+void SimulatedGroup::State::kill(std::size_t device) {
+  SimulatedNode& victim = *nodes[device];
+  network.kill(id_of(device));
+  runner.remove(*victim.ingest_wake);
+  runner.remove(*victim.worker_wake);
+  victim.killed = true;
+}
+
+void SimulatedGroup::State::happen(const Fault& fault) {
+  switch (fault.kind) {
+    case Fault::Kind::kill: return kill(fault.device);
+    case Fault::Kind::stop: return nodes[fault.device]->stop.store(1);
+    case Fault::Kind::link: return network.set_own_link(id_of(fault.device), fault.link);
+    case Fault::Kind::start: break;
+  }
+  if (!nodes[fault.device]->killed) return;
+  auto started = start(fault.device, nodes[fault.device]->lives + 1);
+  RIVULET_CHECK(bool(started), "what was built once can be built again");
+  nodes[fault.device] = std::move(started).value();
+}
+
+Result<std::unique_ptr<SimulatedNode>> SimulatedGroup::State::start(std::size_t device, std::uint64_t lives) {
   const LoadedConfig own = config_of(loaded, device);
   auto simulated = std::make_unique<SimulatedNode>();
+  simulated->lives = lives;
   auto source = open_source(own.config, device, simulated->ingest_clock);
   if (!source) return source.error();
+  // Only now: the partition has kept what came since the beginning, also for who starts late.
+  simulated->ingest_clock.advance_to(runner.now());
+  simulated->worker_clock.advance_to(runner.now());
   Wake& ingest_wake = runner.make_wake();
   Wake& worker_wake = runner.make_wake();
-  auto computer = parts.device ? parts.device(device, simulated->worker_clock)
-                               : devices::make_modeled_device(options.profile, simulated->worker_clock);
+  simulated->ingest_wake = &ingest_wake;
+  simulated->worker_wake = &worker_wake;
+  auto computer = parts.device
+                      ? parts.device(device, simulated->worker_clock)
+                      : devices::make_modeled_device(profile_of(options, device), simulated->worker_clock);
   auto wires = network.connect_for(simulated->worker_clock);
   auto node = Node::build(
       own, {.stop_after = options.stop_after}, parts.catalog,
@@ -100,19 +205,19 @@ Status SimulatedGroup::State::add(const LoadedConfig& loaded, std::size_t device
                   .worker_wake = worker_wake,
                   .source = std::move(source).value(),
                   .device = std::move(computer),
+                  .lent_trainer = trainer.get(),
                   .log = log.open(),
                   .connect = parts.wires ? parts.wires(device, std::move(wires)) : std::move(wires),
                   .metrics = metrics,
                   .logger = *logger,
                   .decisions = parts.decisions ? parts.decisions(device) : make_null_decision_log(),
                   .stop = simulated->stop,
-                  .nonce_seed = derive_seed(own.config.job.seed, "nonce", device)});
+                  .nonce_seed = derive_seed(own.config.job.seed, "nonce", device + ((lives - 1) << 32U))});
   if (!node) return node.error();
   simulated->node = std::move(node).value();
   runner.add(simulated->node->ingest(), simulated->ingest_clock, ingest_wake);
   runner.add(simulated->node->worker(), simulated->worker_clock, worker_wake);
-  nodes.push_back(std::move(simulated));
-  return ok();
+  return simulated;
 }
 
 SimulatedGroup::SimulatedGroup(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -121,14 +226,19 @@ SimulatedGroup::~SimulatedGroup() = default;
 Result<std::unique_ptr<SimulatedGroup>> SimulatedGroup::build(const LoadedConfig& loaded,
                                                               const SimulateOptions& options,
                                                               SimulatedParts parts) {
-  auto state = std::make_unique<State>(options, std::move(parts), loaded.config.sync.deadline);
+  auto state = std::make_unique<State>(loaded, options, std::move(parts));
   if (!options.data.empty()) {
     auto data = stream::open_dataset(options.data, stream::Split::train);
     if (!data) return data.error();
     state->data = std::move(data).value();
   }
-  for (std::size_t device = 0; device < loaded.config.job.devices; ++device)
-    if (auto added = state->add(loaded, device); !added) return added.error();
+  if (auto made = state->make_trainer(); !made) return made.error();
+  for (std::size_t device = 0; device < loaded.config.job.devices; ++device) {
+    auto started = state->start(device, 1);
+    if (!started) return started.error();
+    state->nodes.push_back(std::move(started).value());
+  }
+  if (auto read = state->read_script(); !read) return read.error();
   return std::unique_ptr<SimulatedGroup>(new SimulatedGroup(std::move(state)));
 }
 
@@ -149,8 +259,20 @@ void SimulatedGroup::ask_to_leave(std::size_t device) {
 }
 
 bool SimulatedGroup::all_ended() const {
-  return std::all_of(state_->nodes.begin(), state_->nodes.end(),
-                     [](const auto& n) { return n->node->worker().ended(); });
+  const auto& nodes = state_->nodes;
+  const bool over = std::all_of(nodes.begin(), nodes.end(),
+                                [](const auto& n) { return n->killed || n->node->worker().ended(); });
+  if (!over || !state_->script || !state_->script->will_start()) return over;
+  return std::any_of(nodes.begin(), nodes.end(), [](const auto& n) { return !n->killed; });
+}
+
+std::size_t SimulatedGroup::witness() const {
+  const auto& nodes = state_->nodes;
+  const auto alive = std::find_if(nodes.begin(), nodes.end(), [](const auto& n) { return !n->killed; });
+  return alive == nodes.end() ? 0 : static_cast<std::size_t>(alive - nodes.begin());
+}
+bool SimulatedGroup::killed(std::size_t device) const {
+  return state_->nodes.at(device)->killed;
 }
 
 std::uint64_t SimulatedGroup::run_until(const std::function<bool()>& done) {
@@ -163,6 +285,7 @@ Summary SimulatedGroup::summary() {
   Summary s;
   std::uint64_t rows = 0;
   double seconds_training = 0;
+  std::set<std::string> alive;  ///< digests of those that were not killed
   for (const auto& n : state_->nodes) {
     Node& node = *n->node;
     if (auto digest = digest_of(node.state(), node.device())) node.status().set_digest(digest.value().hex());
@@ -173,17 +296,14 @@ Summary SimulatedGroup::summary() {
     s.devices.push_back(std::move(device));
     s.digests_compared = std::max<std::uint64_t>(s.digests_compared, node.status().digests_compared.load());
     const auto& error = node.worker().ending().error;
-    s.parameters_equal = s.parameters_equal && (!error || error->code != ErrorCode::diverged) &&
-                         s.devices.back().digest == s.devices.front().digest;
+    if (!n->killed) alive.insert(s.devices.back().digest);
+    s.parameters_equal = s.parameters_equal && (!error || error->code != ErrorCode::diverged);
     seconds_training = std::max(seconds_training, node.status().seconds_training.load());
     rows = std::max(rows, node.state().rows);
     s.rounds = std::max(s.rounds, node.state().stamp.step);
   }
-  char id[32];
-  for (std::size_t i = 0; i < s.devices.size(); ++i) {
-    std::snprintf(id, sizeof id, "device-%02zu", i + 1);
-    s.devices[i].id = id;
-  }
+  s.parameters_equal = s.parameters_equal && alive.size() <= 1;
+  for (std::size_t i = 0; i < s.devices.size(); ++i) s.devices[i].id = id_of(i);
   s.rows_per_s = seconds_training > 0 ? static_cast<double>(rows) / seconds_training : 0;
   return s;
 }

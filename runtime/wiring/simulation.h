@@ -42,6 +42,10 @@ class SimulatedGroup {
   std::uint64_t run_until(const std::function<bool()>& done);
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] double seconds() const;  ///< virtual
+  /// Killed by a fault and not started again.
+  [[nodiscard]] bool killed(std::size_t device) const;
+  /// A device to ask about what all have in common: the first that was not killed.
+  [[nodiscard]] std::size_t witness() const;
   /// Asks one device to leave as SIGTERM would.
   void ask_to_leave(std::size_t device);
   [[nodiscard]] Summary summary();

@@ -1,5 +1,7 @@
 #include "runtime/wiring/simulation_source.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
@@ -9,6 +11,11 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
+
+RateTrace::const_iterator first_after(const RateTrace& trace, double seconds) {
+  return std::upper_bound(trace.begin(), trace.end(), seconds,
+                          [](double s, const auto& step) { return s < step.first; });
+}
 
 class TraceSource final : public stream::RecordSource {
  public:
@@ -23,12 +30,8 @@ class TraceSource final : public stream::RecordSource {
 
   Result<std::span<const Record>> poll(std::size_t max_records, Duration) override {
     records_.clear();
-    const double now = to_seconds(clock_.now().time_since_epoch());
-    while (records_.size() < max_records && (state_.next_offset < state_.high_watermark || due_ <= now)) {
-      if (state_.next_offset == state_.high_watermark) {
-        due_ = after(due_);
-        ++state_.high_watermark;
-      }
+    produce();
+    while (records_.size() < max_records && state_.next_offset < state_.high_watermark) {
       records_.push_back({state_.id, state_.next_offset, 0, value_at(state_.next_offset), false});
       ++state_.next_offset;
     }
@@ -37,6 +40,7 @@ class TraceSource final : public stream::RecordSource {
   }
   Status commit(std::span<const NextOffset>) override { return ok(); }
   Status seek(std::span<const NextOffset> positions) override {
+    produce();
     for (const auto& position : positions) {
       if (position.partition != state_.id || position.offset < 0 || position.offset > state_.high_watermark)
         return Error{ErrorCode::unavailable, "the trace has no such offset yet"};
@@ -58,6 +62,12 @@ class TraceSource final : public stream::RecordSource {
   }
 
  private:
+  /// The partition keeps what was due so far, whoever reads it when: a device that starts late finds it
+  /// there.
+  void produce() {
+    const double now = to_seconds(clock_.now().time_since_epoch());
+    for (; due_ <= now; ++state_.high_watermark) due_ = after(due_);
+  }
   /// When the row after one at `seconds` is due.
   [[nodiscard]] double after(double seconds) const {
     while (seconds < never) {
@@ -102,16 +112,13 @@ class TraceSource final : public stream::RecordSource {
 }  // namespace
 
 double rate_at(const RateTrace& trace, double seconds) noexcept {
-  double rate = 0;
-  for (const auto& [from, value] : trace)
-    if (from <= seconds) rate = value;
-  return rate;
+  const auto next = first_after(trace, seconds);
+  return next == trace.begin() ? 0 : std::prev(next)->second;
 }
 
 double next_change(const RateTrace& trace, double seconds) noexcept {
-  for (const auto& [from, value] : trace)
-    if (from > seconds) return from;
-  return never;
+  const auto next = first_after(trace, seconds);
+  return next == trace.end() ? never : next->first;
 }
 
 std::unique_ptr<stream::RecordSource> make_trace_source(const stream::Dataset& data, PartitionId partition,

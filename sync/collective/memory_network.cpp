@@ -25,6 +25,13 @@ void MemoryNetwork::set_link(Link link) {
   state_->link = link;
 }
 
+void MemoryNetwork::set_own_link(std::string_view device_id, Link link) {
+  const std::lock_guard lock(state_->mutex);
+  state_->own_links[std::string(device_id)].link = link;
+  for (auto& [token, view] : state_->views)
+    for (Member& member : view.members) member.own = state_->own_link_of(member.id);
+}
+
 void MemoryNetwork::set_loss(Loss loss) {
   const std::lock_guard lock(state_->mutex);
   state_->loss = std::move(loss);
@@ -56,7 +63,10 @@ memory::View& MemoryNetwork::State::join(const ViewSpec& spec, memory::Endpoint*
   View& view = views[spec.token];
   if (view.members.empty()) {
     view.members.resize(spec.world());
-    for (std::uint32_t r = 0; r < spec.world(); ++r) view.members[r].id = spec.members[r];
+    for (std::uint32_t r = 0; r < spec.world(); ++r) {
+      view.members[r].id = spec.members[r];
+      view.members[r].own = own_link_of(spec.members[r]);
+    }
   }
   RIVULET_CHECK(view.members.size() == spec.world(), "two views of one token");
   Member& me = view.members[spec.rank];

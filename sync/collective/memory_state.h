@@ -23,6 +23,7 @@ struct Message {
   TimePoint sent_at{};     ///< when the wire began with it
   TimePoint left_at{};     ///< when its last byte was on the wire
   TimePoint arrives_at{};  ///< when its last byte is there
+  Duration chunk{};        ///< a chunk of it takes this long
   bool lost = false;       ///< it and all behind it on its lane never arrive
   std::vector<std::byte> bytes;
 };
@@ -39,8 +40,16 @@ struct Wire {
   TimePoint last_arrival{};
 };
 
+/// What a device shares between all its peers.
+struct OwnLink {
+  MemoryNetwork::Link link;
+  TimePoint up_free_at{};
+  TimePoint down_free_at{};
+};
+
 struct Member {
   std::string id;
+  OwnLink* own = nullptr;        ///< of the network; null: none
   Endpoint* endpoint = nullptr;  ///< while it is alive
   bool joined = false;
   TimePoint joined_at{};
@@ -111,7 +120,8 @@ class Endpoint final : public Transport {
   void finish(Operations::iterator it, TimePoint at);
   void look_for_the_dead(TimePoint now);
   [[nodiscard]] bool waits_for(std::uint32_t peer) const;
-  [[nodiscard]] TimePoint latest_chunk(const Message& message, Duration extra, TimePoint now) const;
+  void time(Message& message, Wire& wire, std::uint32_t peer, std::size_t bytes) const;
+  [[nodiscard]] static TimePoint latest_chunk(const Message& message, Duration extra, TimePoint now);
   void check_deadline(TimePoint now);
   [[nodiscard]] TimePoint gone_visible_at(std::uint32_t peer) const;
   void notify_due(TimePoint at);
@@ -150,11 +160,16 @@ struct MemoryNetwork::State {
   TransportConfig config;
   Loss loss;
   std::set<std::string, std::less<>> dead;
+  std::map<std::string, memory::OwnLink, std::less<>> own_links;  ///< by device id
   std::map<std::uint64_t, memory::View> views;
 
   memory::View& join(const ViewSpec& spec, memory::Endpoint* endpoint);
   void forget_finished_views();
-  [[nodiscard]] Duration time_on_wire(std::size_t bytes) const {
+  [[nodiscard]] memory::OwnLink* own_link_of(const std::string& device_id) {
+    const auto own = own_links.find(device_id);
+    return own == own_links.end() ? nullptr : &own->second;
+  }
+  [[nodiscard]] static Duration time_on(const Link& link, std::size_t bytes) {
     if (link.bytes_per_second <= 0) return Duration::zero();
     return from_seconds(static_cast<double>(bytes) / link.bytes_per_second);
   }

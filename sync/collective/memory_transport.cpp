@@ -16,10 +16,7 @@ Ticket Endpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> 
   Channel& channel = view_->channels[{spec_.rank, peer, lane}];
   Message message;
   message.lost = state_->loss && state_->loss(spec_.rank, peer, lane, channel.sent);
-  message.sent_at = std::max(now, wire.free_at);
-  message.left_at = message.sent_at + state_->time_on_wire(bytes.size());
-  message.arrives_at = std::max(message.left_at + state_->link.latency, wire.last_arrival);
-  wire.free_at = message.left_at;
+  time(message, wire, peer, bytes.size());
   ++channel.sent;
   counters_.bytes_sent += bytes.size();
 
@@ -39,6 +36,36 @@ Ticket Endpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> 
     channel.messages.push_back(std::move(message));
   }
   return ticket;
+}
+
+/// When a message that is sent now leaves and arrives: its last byte comes through the link between the two
+/// and through what each end shares with others, each in turn.
+void Endpoint::time(Message& message, Wire& wire, std::uint32_t peer, std::size_t bytes) const {
+  OwnLink* up = view_->members[spec_.rank].own;
+  OwnLink* down = view_->members[peer].own;
+  message.sent_at = std::max(clock_.now(), wire.free_at);
+  if (up != nullptr) message.sent_at = std::max(message.sent_at, up->up_free_at);
+  Duration takes = state_->time_on(state_->link, bytes);
+  Duration latency = state_->link.latency;
+  if (up != nullptr) {
+    takes = std::max(takes, state_->time_on(up->link, bytes));
+    latency += up->link.latency;
+    up->up_free_at = message.sent_at + takes;
+  }
+  message.left_at = wire.free_at = message.sent_at + takes;
+  message.arrives_at = message.left_at + latency;
+  if (down != nullptr && !message.lost) {
+    const Duration last_mile = state_->time_on(down->link, bytes);
+    message.arrives_at =
+        std::max(message.left_at, message.sent_at + last_mile) + latency + down->link.latency;
+    message.arrives_at = std::max(message.arrives_at, down->down_free_at + last_mile);
+    down->down_free_at = message.arrives_at;
+    takes = std::max(takes, last_mile);
+  }
+  message.arrives_at = std::max(message.arrives_at, wire.last_arrival);
+  const auto chunks =
+      std::max(1.0, static_cast<double>(bytes) / static_cast<double>(state_->config.chunk_bytes));
+  message.chunk = from_seconds(to_seconds(takes) / chunks);
 }
 
 Ticket Endpoint::receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) {
@@ -182,9 +209,9 @@ bool Endpoint::waits_for(std::uint32_t peer) const {
 }
 
 /// Chunks of a long message are progress long before its end.
-TimePoint Endpoint::latest_chunk(const Message& message, Duration extra, TimePoint now) const {
+TimePoint Endpoint::latest_chunk(const Message& message, Duration extra, TimePoint now) {
   if (message.lost) return TimePoint::min();
-  const Duration chunk = state_->time_on_wire(state_->config.chunk_bytes);
+  const Duration chunk = message.chunk;
   const TimePoint start = message.sent_at + extra;
   if (chunk <= Duration::zero() || now < start + chunk) return TimePoint::min();
   return std::min(now, start + chunk * ((now - start) / chunk));

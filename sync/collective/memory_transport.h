@@ -26,6 +26,9 @@ class MemoryNetwork {
   MemoryNetwork(Link link, TransportConfig config);
   ~MemoryNetwork();
   void set_link(Link link);
+  /// What one device sends goes through this one after the other, whoever it is for, and what it receives
+  /// likewise; besides the link between the two. Its latency is added. Later calls replace it.
+  void set_own_link(std::string_view device_id, Link link);
   void set_loss(Loss loss);
   /// The device dies as by kill -9: its peers learn of it as they would from a closed socket.
   void kill(std::string_view device_id);

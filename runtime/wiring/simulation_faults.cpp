@@ -1,0 +1,136 @@
+#include "runtime/wiring/simulation_faults.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <sstream>
+
+#include "runtime/whole_file.h"
+
+namespace rivulet::runtime {
+namespace {
+
+constexpr std::size_t script_max = std::size_t{1} << 20U;
+
+Error usage_error(std::string message) {
+  return {ErrorCode::usage, std::move(message)};
+}
+
+/// A number at the front of `text`, which becomes what is behind it.
+std::optional<double> take_number(std::string& text) {
+  double out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc{} || !std::isfinite(out) || out < 0) return std::nullopt;
+  text.erase(0, static_cast<std::size_t>(end - text.data()));
+  return out;
+}
+
+/// By number, letter or id; from 0.
+Result<std::size_t> device_of(const std::string& word, std::size_t devices) {
+  const std::string id = "device-";
+  std::string rest = word.rfind(id, 0) == 0 ? word.substr(id.size()) : word;
+  std::optional<double> number;
+  if (rest.size() == 1 && rest[0] >= 'a' && rest[0] <= 'z')
+    number = rest[0] - 'a' + 1;
+  else if (auto n = take_number(rest); n && rest.empty() && *n == std::floor(*n))
+    number = n;
+  if (!number || *number < 1)
+    return usage_error(fmt::format("'{}' is no device: 2, b and device-02 are the second", word));
+  if (*number > static_cast<double>(devices))
+    return usage_error(fmt::format("there is no device '{}' among {}", word, devices));
+  return static_cast<std::size_t>(*number) - 1;
+}
+
+Result<Fault> parse_fault(const std::vector<std::string>& words, std::size_t devices) {
+  static const char* const form =
+      "a line is: at SECOND kill|start|stop DEVICE, or at SECOND link DEVICE RATE "
+      "[LATENCY]";
+  if (words.size() < 4 || words[0] != "at") return usage_error(form);
+  Fault fault;
+  std::string second = words[1];
+  const auto at = take_number(second);
+  if (!at || !second.empty()) return usage_error(fmt::format("'{}' is not a second", words[1]));
+  fault.at_s = *at;
+  const std::string& verb = words[2];
+  const auto device = device_of(words[3], devices);
+  if (!device) return device.error();
+  fault.device = device.value();
+  const bool link = verb == "link";
+  if (words.size() < (link ? 5 : 4) || words.size() > (link ? 6 : 4)) return usage_error(form);
+  if (verb == "kill") {
+    fault.kind = Fault::Kind::kill;
+  } else if (verb == "start") {
+    fault.kind = Fault::Kind::start;
+  } else if (verb == "stop") {
+    fault.kind = Fault::Kind::stop;
+  } else if (link) {
+    fault.kind = Fault::Kind::link;
+    const auto bandwidth = parse_bandwidth(words[4]);
+    if (!bandwidth) return bandwidth.error();
+    fault.link.bytes_per_second = bandwidth.value();
+    const auto latency = words.size() > 5 ? parse_duration(words[5]) : Duration(0);
+    if (!latency) return latency.error();
+    fault.link.latency = latency.value();
+  } else {
+    return usage_error(fmt::format("'{}' is none of kill, start, stop, link", verb));
+  }
+  return fault;
+}
+
+/// What the script has made of a device so far must allow the next line.
+Status check_order(const Fault& fault, double last_s, std::vector<bool>& killed) {
+  if (fault.at_s < last_s) return usage_error("the lines of a script go forward in time");
+  if (fault.kind == Fault::Kind::start && !killed[fault.device])
+    return usage_error("only a killed device can be started");
+  if (fault.kind == Fault::Kind::kill && killed[fault.device]) return usage_error("it is killed already");
+  if (fault.kind == Fault::Kind::kill || fault.kind == Fault::Kind::start)
+    killed[fault.device] = fault.kind == Fault::Kind::kill;
+  return ok();
+}
+
+}  // namespace
+
+Result<double> parse_bandwidth(const std::string& text) {
+  if (text == "free") return 0.0;
+  std::string unit = text;
+  const auto amount = take_number(unit);
+  double bits = 0;
+  if (unit == "kbit") bits = 1e3;
+  if (unit == "mbit") bits = 1e6;
+  if (unit == "gbit") bits = 1e9;
+  if (!amount || !(*amount > 0) || bits == 0)
+    return usage_error(fmt::format("'{}' is no bandwidth such as 250kbit, 1mbit, 1gbit or free", text));
+  return *amount * bits / 8;
+}
+
+Result<std::vector<Fault>> parse_faults(const std::string& text, const std::string& name,
+                                        std::size_t devices) {
+  std::vector<Fault> faults;
+  std::vector<bool> killed(devices, false);
+  std::istringstream lines(text);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    std::istringstream in(line.substr(0, line.find('#')));
+    std::vector<std::string> words;
+    for (std::string word; in >> word;) words.push_back(word);
+    if (words.empty()) continue;
+    auto fault = parse_fault(words, devices);
+    const Status fits =
+        fault ? check_order(fault.value(), faults.empty() ? 0 : faults.back().at_s, killed) : fault.error();
+    if (!fits) return usage_error(fmt::format("{}:{}: {}", name, number, fits.error().message));
+    faults.push_back(fault.value());
+  }
+  return faults;
+}
+
+Result<std::vector<Fault>> load_faults(const std::string& path, std::size_t devices) {
+  const auto bytes = read_whole_file(path, script_max);
+  if (!bytes) return usage_error("--faults: " + bytes.error().message);
+  const std::string text(reinterpret_cast<const char*>(bytes.value().data()), bytes.value().size());
+  return parse_faults(text, path, devices);
+}
+
+}  // namespace rivulet::runtime

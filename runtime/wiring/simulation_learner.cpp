@@ -1,0 +1,39 @@
+#include "runtime/wiring/simulation_learner.h"
+
+namespace rivulet::runtime {
+namespace {
+
+using devices::ModelState;
+using devices::StepReport;
+
+class TimingTrainer final : public devices::Trainer {
+ public:
+  explicit TimingTrainer(const devices::ModelLayout& layout) : layout_(layout) {}
+  [[nodiscard]] const devices::ModelLayout& layout() const noexcept override { return layout_; }
+  Status initialize(ModelState&, std::uint64_t) override { return ok(); }
+  Result<StepReport> compute_gradients(const ModelState&, const BatchView& batch, GradientView) override {
+    return nothing_about(batch);
+  }
+  Result<devices::ApplyReport> apply(ModelState&, const GradientView&, const devices::SgdConfig& sgd,
+                                     double factor) override {
+    return devices::ApplyReport{0, sgd.learning_rate * factor};
+  }
+  Result<StepReport> evaluate(const ModelState&, const BatchView& batch) override {
+    return nothing_about(batch);
+  }
+  Result<std::vector<float>> predict(const ModelState&, const BatchView&) override {
+    return Error{ErrorCode::unavailable, "timing only: there is no model"};
+  }
+
+ private:
+  static StepReport nothing_about(const BatchView& batch) { return {.rows = batch.rows}; }
+  const devices::ModelLayout layout_;
+};
+
+}  // namespace
+
+std::unique_ptr<devices::Trainer> make_timing_trainer(const devices::ModelLayout& layout) {
+  return std::make_unique<TimingTrainer>(layout);
+}
+
+}  // namespace rivulet::runtime

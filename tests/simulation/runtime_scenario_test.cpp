@@ -1,0 +1,137 @@
+// Whole groups under a scenario: faults of a script, links of their own, timing without learning, tables.
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "runtime/whole_file.h"
+#include "runtime/wiring/simulation_faults.h"
+#include "runtime/wiring/simulation_traces.h"
+#include "tests/support/group_support.h"
+#include "tests/support/temp_dir.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+
+namespace {
+
+runtime::SimulateOptions four_streams(double seconds) {
+  runtime::SimulateOptions options;
+  options.rates = {{{0, 200}}, {{0, 100}}, {{0, 50}}, {{0, 25}}};
+  options.profile = {std::chrono::milliseconds(2), 8000};
+  options.link = {std::chrono::milliseconds(1), 12.5e6};
+  options.stop_after.seconds = seconds;
+  return options;
+}
+
+runtime::LoadedConfig reforming_job(std::uint32_t devices) {
+  auto job = linear_job(devices);
+  job.config.sync.on_peer_loss = "reform";
+  return job;
+}
+
+std::map<std::string, std::string> files_of(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const auto bytes = runtime::read_whole_file(entry.path().string(), 1U << 24U);
+    REQUIRE(bytes);
+    files[entry.path().filename().string()] =
+        std::string(reinterpret_cast<const char*>(bytes.value().data()), bytes.value().size());
+  }
+  return files;
+}
+
+/// The tables of a scenario with a bit of everything.
+std::map<std::string, std::string> tables_of(std::uint64_t seed, bool timing_only) {
+  const TempDir folder;
+  auto job = reforming_job(4);
+  job.config.job.seed = seed;
+  auto options = four_streams(12);
+  options.rates = runtime::make_traces("bursty:60", 4, seed, 12).value();
+  options.faults =
+      runtime::parse_faults("at 3 kill b\nat 4 start b\nat 7 link a 1mbit 5ms\n", "s", 4).value();
+  options.csv = (folder.path() / "out").string();
+  options.timing_only = timing_only;
+  runtime::StopRequest stop{0};
+  const auto result = runtime::simulate(job, options, [](double, const auto&) {}, stop);
+  INFO(result.message);
+  CHECK(result.exit == runtime::ExitCode::ok);
+  CHECK(result.summary.parameters_equal);
+  return files_of(options.csv);
+}
+
+std::uint64_t rows_trained(runtime::SimulatedGroup& group) {
+  return group.node(group.witness()).state().rows;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "Scenario: a killed device is started again, takes the state of the others, and no row is lost or "
+    "twice") {
+  auto options = four_streams(20);
+  options.faults = runtime::parse_faults("at 5 kill a\nat 8 start a\n", "s", 4).value();
+  auto group = build_group(reforming_job(4), options);
+  group->run_until([&] { return group->seconds() >= 6; });
+  CHECK(group->killed(0));
+  CHECK(group->witness() == 1);
+  const auto before = rows_trained(*group);
+  group->run_until([] { return false; });
+  CHECK_FALSE(group->killed(0));
+  CHECK(rows_trained(*group) > before);
+  const auto s = group->summary();
+  CHECK(s.parameters_equal);
+  for (std::size_t i = 0; i < group->size(); ++i) CHECK_FALSE(group->node(i).worker().ending().error);
+  // Its stream went on without it: what came meanwhile waited, and was trained.
+  const auto& partitions = group->node(1).state().partitions;
+  const auto& first = partitions.at({0, 0});
+  CHECK(first.adds_up());
+  CHECK(static_cast<double>(first.trained) >= 0.95 * 200 * group->seconds());
+  CHECK(first.trained + first.holes == static_cast<std::uint64_t>(first.next.offset));
+}
+
+TEST_CASE("Scenario: who is stopped leaves, and the others wait for it as production does") {
+  auto options = four_streams(10);
+  options.faults = runtime::parse_faults("at 4 stop d\n", "s", 4).value();
+  auto group = build_group(linear_job(4), options);  // exit: the group ends with it
+  group->run_until([] { return false; });
+  CHECK(group->seconds() < 6);
+  CHECK_FALSE(group->node(3).worker().ending().error);
+  CHECK(group->node(0).worker().ending().leaver_lost);
+}
+
+TEST_CASE("Scenario: a slower link of one device slows every round of the group") {
+  const auto rounds = [](const std::string& script) {
+    auto options = four_streams(20);
+    options.link = {};
+    options.faults = runtime::parse_faults(script, "s", 4).value();
+    auto group = build_group(linear_job(4), options);
+    group->run_until([] { return false; });
+    CHECK(group->summary().parameters_equal);
+    return group->summary().rounds;
+  };
+  const auto fast = rounds("");
+  const auto slow = rounds("at 10 link a 8kbit 100ms\n");
+  CHECK(fast > 150);
+  CHECK(slow > fast / 2);  // the first half is as before
+  CHECK(slow <
+        fast * 6 / 10);  // 3 x 3 messages of 1 kbit share 8 kbit/s: a round is over a second from 10 s on
+}
+
+TEST_CASE("Scenario: the same seed writes the same bytes into every table, another seed does not") {
+  for (const bool timing_only : {false, true}) {
+    CAPTURE(timing_only);
+    const auto tables = tables_of(7, timing_only);
+    CHECK(tables.size() == 5);
+    for (const char* name : {"rounds.csv", "shares.csv", "devices.csv", "summary.csv"})
+      CHECK(tables.at(name).size() > 100);
+    CHECK(tables_of(7, timing_only) == tables);
+    CHECK(tables_of(8, timing_only).at("rounds.csv") != tables.at("rounds.csv"));
+  }
+}
+
+TEST_CASE("Scenario: without learning, the same rounds use the same rows at the same times") {
+  const auto learning = tables_of(7, false);
+  const auto timing = tables_of(7, true);
+  CHECK(learning.at("shares.csv") == timing.at("shares.csv"));
+  CHECK(learning.at("rounds.csv") != timing.at("rounds.csv"));  // which tell the loss, too
+}
