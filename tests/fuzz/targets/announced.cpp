@@ -87,8 +87,8 @@ void run(Input input) {
   if (!fits) return;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const Announced announced(table, rank);
-    announced.for_each_interval(
-        [&](const RowInterval& interval) { fold_interval(state, interval, announced.runs()); });
+    for (const RowInterval& interval : announced.intervals())
+      fold_interval(state, interval, announced.runs());
   }
   check_saved_and_loaded(state, *device);
 }

@@ -30,7 +30,7 @@ devices::Device& device() {
 }
 
 void run(Input input) {
-  const auto head = decode_state_head(input);
+  const auto head = decode_state_head(input, input.size());
   const auto decoded = decode_state(input, {owner(), layout(), device()});
   if (!decoded) {
     RIVULET_CHECK(decoded.error().code == ErrorCode::bad_record && !decoded.error().message.empty(),
