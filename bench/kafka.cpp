@@ -25,8 +25,8 @@ Topic parse_topic(std::string_view text) {
   const auto colon = text.find(':');
   Topic topic{std::string(text.substr(0, colon))};
   if (colon == std::string_view::npos) return topic;
-  const auto digits = text.substr(colon + 1);
-  const auto end = digits.data() + digits.size();
+  const std::string digits(text.substr(colon + 1));
+  const char* end = digits.data() + digits.size();
   if (std::from_chars(digits.data(), end, topic.partitions).ptr != end) topic.partitions = 0;
   return topic;
 }

@@ -113,6 +113,8 @@ def play(kafka, topic, groups, seconds, seed, folder):
     try:
         while time.time() < began + seconds:
             for group in groups.values():
+                for device in group.devices:
+                    device.child.check_running()
                 group.look()
             time.sleep(0.5)
         feeder.wait(30)

@@ -96,7 +96,8 @@ class Snapshots:
         if now < self._next:
             return
         self._next = now + 1
-        flat = self._torch.nn.utils.parameters_to_vector(self._network.parameters()).detach()
+        # Not parameters_to_vector: it cannot flatten channels_last.
+        flat = self._torch.cat([parameter.detach().reshape(-1) for parameter in self._network.parameters()])
         unfinished = os.path.join(self._folder, "unfinished")
         flat.numpy().tofile(unfinished)
         os.rename(unfinished, os.path.join(self._folder, f"{now:.3f}.f32"))
