@@ -127,8 +127,9 @@ class Watching(unittest.TestCase):
             wait_until(lambda: child.check_running(), 30, "end")
 
     def test_a_process_ends_with_whoever_measures_it(self):
-        code = "import os, processes, sys; child = processes.Child(['sleep', '60'], sys.argv[1]);"
-        code += "print(child.pid, flush=True); os.kill(os.getpid(), 9)"
+        code = "import os, processes, sys\nchild = processes.Child(['sleep', '60'], sys.argv[1])\n"
+        code += "while open(f'/proc/{child.pid}/comm').read() != 'sleep\\n': pass\n"  # setpriv has done its part
+        code += "print(child.pid, flush=True)\nos.kill(os.getpid(), 9)"
         command = ["python3", "-B", "-c", code, self.log]
         parent = subprocess.run(command, cwd=processes.ROOT / "bench", stdout=subprocess.PIPE, check=False)
         self.assertEqual(parent.returncode, -9)
