@@ -54,9 +54,10 @@ struct RowInterval {
   std::uint64_t holes = 0;         ///< offsets that hold no row
   bool operator==(const RowInterval&) const = default;
   [[nodiscard]] bool empty() const noexcept { return rows_trained + rows_dropped + holes == 0; }
+  /// Of any numbers, a peer's too; `next` not before `first`, and that not before 0.
   [[nodiscard]] bool adds_up() const noexcept {
-    return next.offset - first.offset == static_cast<std::int64_t>(holes + rows_trained + rows_dropped) -
-                                             static_cast<std::int64_t>(rows_shared);
+    const auto passed = static_cast<std::uint64_t>(next.offset - first.offset);
+    return holes <= passed && passed - holes == std::uint64_t{rows_trained} + rows_dropped - rows_shared;
   }
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <ranges>
@@ -20,13 +21,16 @@ struct Passed {
   std::uint64_t holes = 0;
 };
 /// Of runs that are all of one partition; nothing if one of them does not lie between `from` and `to` or has
-/// a fate that nobody knows.
+/// a fate that nobody knows, or if they are more than can be counted.
 template <std::ranges::input_range Runs>
 std::optional<Passed> passed_between(const RowCursor& from, const RowCursor& to, Runs&& runs) {
   Passed passed;
+  std::uint64_t all = 0;
   for (const PassedRun& run : runs) {
     if (run.from < from || to < run.to || run.to < run.from) return std::nullopt;
     if (run.fate != fate_hole && run.fate >= drop_reasons) return std::nullopt;
+    if (run.rows > std::numeric_limits<std::uint64_t>::max() - all) return std::nullopt;
+    all += run.rows;
     (run.fate == fate_hole ? passed.holes : passed.dropped.at(run.fate)) += run.rows;
   }
   return passed;

@@ -54,6 +54,18 @@ TEST_CASE("Announced: what fits is believed") {
 TEST_CASE("Announced: what cannot be is refused, and the device is named") {
   Round r;
   auto& interval = r.table.facts[2].interval;
+  SUBCASE("fewer than no holes, so that more rows than offsets add up") {
+    const std::uint64_t minus_three = ~std::uint64_t{2};
+    interval = {{0, 0}, {10, 0}, {17, 0}, 10, 0, 0, minus_three};
+    r.table.sections[2].runs = {{{0, 0}, {10, 0}, {17, 0}, minus_three, fate_hole}};
+    r.refuse("c announces rows of partition mnist:0 that do not add up to the offsets");
+  }
+  SUBCASE("runs that count up to what is said only beyond the largest number") {
+    interval = {{0, 0}, {10, 0}, {17, 0}, 7, 0, 0, 0};
+    const PassedRun half{{0, 0}, {10, 0}, {17, 0}, std::uint64_t{1} << 63U, fate_hole};
+    r.table.sections[2].runs = {half, half};
+    r.refuse("c announces rows of partition mnist:0 that its drops and holes do not explain");
+  }
   SUBCASE("rows of the state") {
     interval = {{0, 0}, {9, 0}, {12, 0}, 3, 0, 0, 0};
     r.refuse("c announces rows of partition mnist:0 that are part of the state already");
