@@ -7,6 +7,7 @@ libtorch="$cache/libtorch-2.15.0"
 kafka="$cache/kafka-3.9.1"
 python_tests="$cache/python-tests"
 tools="$cache/tools"
+sysroot="$cache/sysroot-aarch64"
 export CCACHE_SLOPPINESS=pch_defines,time_macros # without it ccache does not keep what uses a precompiled header
 export PATH="$tools/bin:$PATH:/usr/sbin:/sbin"
 
