@@ -98,6 +98,7 @@ Result<std::vector<RateTrace>> recorded(const std::string& files, std::size_t de
   }
   if (read.empty()) return wrong("--trace recorded: needs a file: recorded:day.csv");
   std::vector<RateTrace> all;
+  all.reserve(devices);
   for (std::size_t i = 0; i < devices; ++i) all.push_back(read[i % read.size()]);
   return all;
 }
