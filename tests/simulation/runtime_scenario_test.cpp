@@ -113,8 +113,8 @@ TEST_CASE("Scenario: a slower link of one device slows every round of the group"
   const auto slow = rounds("at 10 link a 8kbit 100ms\n");
   CHECK(fast > 150);
   CHECK(slow > fast / 2);  // the first half is as before
-  CHECK(slow <
-        fast * 6 / 10);  // 3 x 3 messages of 1 kbit share 8 kbit/s: a round is over a second from 10 s on
+  // From 10 s on a round takes over a second: all that a receives from its three peers shares 8 kbit/s.
+  CHECK(slow <= fast / 2 + 10);
 }
 
 TEST_CASE("Scenario: the same seed writes the same bytes into every table, another seed does not") {
