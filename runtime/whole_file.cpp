@@ -26,15 +26,17 @@ Error write_trouble(const char* what, const std::string& path) {
 /// An open file that closes itself.
 class File {
  public:
-  File(const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+  File(const FileOperations& files, const std::string& path, int flags)
+      : files_(files), fd_(files.open(path, flags)) {}
   ~File() {
-    if (fd_ >= 0) close(fd_);
+    if (fd_ >= 0) files_.close(fd_);
   }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
   [[nodiscard]] int fd() const { return fd_; }
 
  private:
+  const FileOperations& files_;
   int fd_;
 };
 
@@ -49,9 +51,9 @@ bool write_all(const FileOperations& files, int fd, std::span<const std::byte> b
   return true;
 }
 
-bool read_all(int fd, std::span<std::byte> bytes) {
+bool read_all(const FileOperations& files, int fd, std::span<std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t n = read(fd, bytes.data(), bytes.size());
+    const ssize_t n = files.read(fd, bytes);
     if (n < 0 && errno == EINTR) continue;
     if (n == 0) errno = EIO;  // it became shorter meanwhile
     if (n <= 0) return false;
@@ -62,7 +64,7 @@ bool read_all(int fd, std::span<std::byte> bytes) {
 
 Status write_temporary(const std::string& path, std::span<const std::byte> bytes,
                        const FileOperations& files) {
-  const File file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  const File file(files, path, O_WRONLY | O_CREAT | O_TRUNC);
   if (file.fd() < 0 || !write_all(files, file.fd(), bytes)) return write_trouble("write", path);
   return files.sync(file.fd()) == 0 ? ok() : write_trouble("sync", path);
 }
@@ -70,12 +72,26 @@ Status write_temporary(const std::string& path, std::span<const std::byte> bytes
 // Without it a rename may be lost with the power.
 Status sync_folder_of(const std::string& path, const FileOperations& files) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  const File file(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
+  const File file(files, folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
   return file.fd() >= 0 && files.sync(file.fd()) == 0 ? ok() : write_trouble("sync the folder of", path);
 }
 
 }  // namespace
 
+int FileOperations::open(const std::string& path, int flags) const {
+  return ::open(path.c_str(), flags | O_CLOEXEC, 0644);
+}
+void FileOperations::close(int fd) const {
+  ::close(fd);
+}
+std::optional<std::uint64_t> FileOperations::size(int fd) const {
+  struct stat info{};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  return static_cast<std::uint64_t>(info.st_size);
+}
+ssize_t FileOperations::read(int fd, std::span<std::byte> bytes) const {
+  return ::read(fd, bytes.data(), bytes.size());
+}
 ssize_t FileOperations::write(int fd, std::span<const std::byte> bytes) const {
   return ::write(fd, bytes.data(), bytes.size());
 }
@@ -84,6 +100,27 @@ int FileOperations::sync(int fd) const {
 }
 int FileOperations::rename(const std::string& from, const std::string& to) const {
   return std::rename(from.c_str(), to.c_str());
+}
+int FileOperations::remove(const std::string& path) const {
+  return std::remove(path.c_str());
+}
+int FileOperations::make_folders(const std::string& path) const {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error) return 0;
+  errno = error.value();
+  return -1;
+}
+std::vector<std::string> FileOperations::files_in(const std::string& folder) const {
+  namespace fs = std::filesystem;
+  std::vector<std::string> files;
+  std::error_code error;
+  for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator();
+       at.increment(error)) {
+    std::error_code gone;
+    if (at->is_regular_file(gone)) files.push_back(at->path().string());
+  }
+  return files;
 }
 
 const FileOperations& system_files() noexcept {
@@ -97,24 +134,24 @@ Status write_whole_file(const std::string& path, std::span<const std::byte> byte
   Status written = write_temporary(temporary, bytes, files);
   if (written && files.rename(temporary, path) != 0) written = write_trouble("write", path);
   if (!written) {
-    std::remove(temporary.c_str());
+    files.remove(temporary);
     return written;
   }
   return sync_folder_of(path, files);
 }
 
-Result<std::vector<std::byte>> read_whole_file(const std::string& path, std::size_t bytes_max) {
-  const File file(path, O_RDONLY | O_NONBLOCK);  // a pipe in its place must not hold us
-  struct stat info{};
-  if (file.fd() < 0 || fstat(file.fd(), &info) != 0) return trouble("read", path);
-  if (!S_ISREG(info.st_mode)) return Error{ErrorCode::io, path + " is not a file"};
-  const auto size = static_cast<std::size_t>(info.st_size);
-  if (size > bytes_max) {
+Result<std::vector<std::byte>> read_whole_file(const std::string& path, std::size_t bytes_max,
+                                               const FileOperations& files) {
+  const File file(files, path, O_RDONLY | O_NONBLOCK);  // a pipe in its place must not hold us
+  if (file.fd() < 0) return trouble("read", path);
+  const auto size = files.size(file.fd());
+  if (!size) return Error{ErrorCode::io, path + " is not a file"};
+  if (*size > bytes_max) {
     return Error{ErrorCode::io,
-                 fmt::format("{} has {} bytes, at most {} were expected", path, size, bytes_max)};
+                 fmt::format("{} has {} bytes, at most {} were expected", path, *size, bytes_max)};
   }
-  std::vector<std::byte> bytes(size);
-  if (!read_all(file.fd(), bytes)) return trouble("read", path);
+  std::vector<std::byte> bytes(*size);
+  if (!read_all(files, file.fd(), bytes)) return trouble("read", path);
   return bytes;
 }
 

@@ -2,6 +2,8 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,14 +12,25 @@
 
 namespace rivulet::runtime {
 
-/// What writing a file asks of the system, as the calls of these names: answers, and errno where it fails. A
-/// seam for disks that are full or lie. Stateless.
+/// What keeping files asks of the system, as the calls of these names: answers, and errno where it fails. A
+/// seam for disks that are full, fail or lose what was not synced. Stateless.
 class FileOperations {
  public:
   virtual ~FileOperations() = default;
+  virtual int open(const std::string& path, int flags) const;
+  virtual void close(int fd) const;
+  /// Bytes of a regular file; nullopt: it is none.
+  virtual std::optional<std::uint64_t> size(int fd) const;
+  virtual ssize_t read(int fd, std::span<std::byte> bytes) const;
   virtual ssize_t write(int fd, std::span<const std::byte> bytes) const;
   virtual int sync(int fd) const;
   virtual int rename(const std::string& from, const std::string& to) const;
+  virtual int remove(const std::string& path) const;
+  /// The folder and those above it; those that are there already are no error.
+  virtual int make_folders(const std::string& path) const;
+  /// Paths of the regular files in a folder, in no order; none if it cannot be read. A pipe is no file: it
+  /// must not hold us.
+  virtual std::vector<std::string> files_in(const std::string& folder) const;
 };
 /// The system itself.
 const FileOperations& system_files() noexcept;
@@ -30,6 +43,7 @@ Status write_whole_file(const std::string& path, std::span<const std::byte> byte
                         const FileOperations& files = system_files());
 
 /// All of a regular file. Errors: io (also when it is larger than `bytes_max`; nothing is allocated then).
-Result<std::vector<std::byte>> read_whole_file(const std::string& path, std::size_t bytes_max);
+Result<std::vector<std::byte>> read_whole_file(const std::string& path, std::size_t bytes_max,
+                                               const FileOperations& files = system_files());
 
 }  // namespace rivulet::runtime
