@@ -80,6 +80,7 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   commits_ = std::make_unique<CommitBoard>(ids_of(claimed_partitions(config)));
   auto joining = membership_config(loaded, outside_.nonce_seed);
   joining.hello.new_run = options.new_run;
+  joining.rules = outside_.rules;
   membership_ = sync::membership::make_membership(joining, *outside_.log);
   return make_agents(loaded, options, catalog);
 }
@@ -115,7 +116,7 @@ Status Node::make_learner(const Config& config, const Catalog& catalog) {
 /// The newest state of this device's own disk; the group may have a better one.
 Status Node::load_checkpoint(const Config& config) {
   std::vector<std::string> complaints;
-  CheckpointFolder folder(outside_.checkpoints);
+  CheckpointFolder folder(outside_.checkpoints, outside_.files);
   folder.sweep();
   auto newest = folder.newest({owner_of(config), trainer_->layout(), *outside_.device}, complaints);
   for (const auto& complaint : complaints)
@@ -131,7 +132,7 @@ Status Node::make_checkpointer(const Config& config) {
   auto room = devices::ModelState::create(trainer_->layout(), *outside_.device);
   if (!room) return room.error();
   checkpoints_ = std::make_unique<Checkpointer>(
-      CheckpointFolder(outside_.checkpoints), config.checkpoint.keep, owner_of(config),
+      CheckpointFolder(outside_.checkpoints, outside_.files), config.checkpoint.keep, owner_of(config),
       std::move(room).value(),
       Checkpointer::Parts{outside_.worker_clock, *outside_.device, outside_.metrics, outside_.logger,
                           *outside_.checkpoint_wake, outside_.worker_wake});

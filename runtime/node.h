@@ -47,8 +47,10 @@ struct NodeOutside {
   double age_at_start_s = 0;
   Wake* checkpoint_wake = nullptr;  ///< null: nothing is saved
   std::string checkpoints = {};     ///< folder
-  bool own_log = false;             ///< the log begins with this process: views count from 1 again
-  bool snapshots = false;           ///< somebody evaluates the model while it trains
+  const FileOperations& files = system_files();
+  sync::membership::Rules rules = {};  ///< of the protocol: all, but in tests
+  bool own_log = false;                ///< the log begins with this process: views count from 1 again
+  bool snapshots = false;              ///< somebody evaluates the model while it trains
 };
 
 /// One device's objects, in order of construction; destroyed in reverse. Owns everything its agents refer to.
@@ -67,6 +69,7 @@ class Node {
   devices::Trainer& trainer() { return *trainer_; }
   devices::Device& device() { return *outside_.device; }
   buffer::RowBuffer& rows() { return *rows_; }
+  [[nodiscard]] const sync::membership::Membership& membership() const { return *membership_; }
   SnapshotDesk& snapshots() { return *snapshots_; }
   stream::RecordSource& source() { return *outside_.source; }
   CommitBoard& commits() { return *commits_; }

@@ -187,7 +187,7 @@ Status Worker::hold_state() {
 Turn Worker::enter_view() {
   view_->exchange.reset();  // and the image it may hold
   forming_pause_ = Duration(0);
-  parts_.state.stamp.lineage = view_->spec.number;
+  if (parts_.membership.fold().rules.restamp) parts_.state.stamp.lineage = view_->spec.number;
   view_->session = std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session,
                                                        parts_.catalog, codecs_, agreed_scratch_);
   round_ended_ = parts_.clock.now();

@@ -85,7 +85,7 @@ std::string lost_state(const Fold& fold, const Devices& devices, std::uint32_t w
   const bool held = std::any_of(devices.begin(), devices.end(), [&](const DeviceEntry* device) {
     return device->ready->stamp >= fold.committed.stamp;
   });
-  if (devices.size() < wanted || held) return {};
+  if (devices.size() < wanted || held || !fold.rules.guard) return {};
   return "the state that the group has saved (" + text_of(fold.committed.stamp) + ") is on none of " +
          list_of(devices) +
          ": start a device that has it in its folder checkpoints, or start all with --new-run to start over";

@@ -190,12 +190,19 @@ Outcome apply_record(Fold& fold, const Place& at, const Close& close) {
   return counts;
 }
 
+bool is_of_present_view(const Fold& fold, const Saved& saved) {
+  if (!fold.rules.fence) return true;
+  const bool of_view = saved.stamp.lineage == fold.view.number || !fold.rules.restamp;
+  return saved.view == fold.view.number && of_view && is_member(fold, saved.device, saved.session);
+}
+
 /// Only what was applied or adopted in this very view counts, and only while it is the current one.
 Outcome apply_record(Fold& fold, const Place&, const Saved& saved) {
-  const DeviceEntry* device = device_in_session(fold, saved.device, saved.session);
-  if (device == nullptr) return Ignored::stale_session;
-  const bool current = saved.view == fold.view.number && saved.stamp.lineage == fold.view.number;
-  if (!current || !is_member(fold, saved.device, saved.session)) return Ignored::wrong_view;
+  const auto entry = fold.devices.find(saved.device);
+  const DeviceEntry* device = entry == fold.devices.end() ? nullptr : &entry->second;
+  if (device == nullptr || (fold.rules.fence && device->session != saved.session))
+    return Ignored::stale_session;
+  if (!is_of_present_view(fold, saved)) return Ignored::wrong_view;
   if (saved.stamp <= fold.committed.stamp) return Ignored::replayed;
   const Committed state{saved.stamp, saved.digest};
   auto& disks = fold.saved[state];
@@ -203,7 +210,7 @@ Outcome apply_record(Fold& fold, const Place&, const Saved& saved) {
   disks.push_back(saved.device);
   if (disks.size() >= quorum_of(device->hello)) {
     fold.committed = state;
-    std::erase_if(fold.saved, [&](const auto& entry) { return entry.first.stamp <= saved.stamp; });
+    std::erase_if(fold.saved, [&](const auto& other) { return other.first.stamp <= saved.stamp; });
   }
   while (fold.saved.size() > saved_max) fold.saved.erase(fold.saved.begin());
   return counts;

@@ -84,6 +84,15 @@ class IgnoredRecords {
   std::array<std::uint64_t, ignored_reasons> counts_{};
 };
 
+/// The rules that keep what is committed (promises.md §5.3), each as a switch: a test takes one away and sees
+/// that this is found. No configuration reaches them.
+struct Rules {
+  bool fence = true;    ///< SAVED counts in its own view and session only
+  bool guard = true;    ///< no view starts from less than is committed
+  bool restamp = true;  ///< an adopted state becomes one of the view that adopts it
+  bool operator==(const Rules&) const = default;
+};
+
 /// The state of the group as a pure function of a log prefix: equal prefixes, equal folds, on every device.
 struct Fold {
   std::map<std::string, DeviceEntry> devices;
@@ -98,6 +107,7 @@ struct Fold {
   std::int64_t next_offset = 0;  ///< everything below has been folded: of the last record, plus one
   std::int64_t last_hello = -1;  ///< offset of the newest HELLO of anybody
   std::int64_t snapped_at = -1;  ///< offset of the last SNAP that was right
+  Rules rules = {};
   bool operator==(const Fold&) const = default;
 };
 

@@ -27,6 +27,7 @@ std::optional<Ignored> LogReader::begin_at(const Snap& snap, std::int64_t offset
   const auto writer = fold->devices.find(snap.device);
   if (writer == fold->devices.end() || writer->second.session != snap.session) return Ignored::stale_session;
   fold->ignored = fold_.ignored;
+  fold->rules = fold_.rules;
   fold_ = std::move(*fold);
   fold_.snapped_at = offset;
   based_ = true;

@@ -12,7 +12,7 @@ namespace rivulet::sync::membership {
 /// from the first SNAP in it that can be; those that cannot are counted as ignored. Owner: one thread.
 class LogReader {
  public:
-  explicit LogReader(std::string job) : job_(std::move(job)) {}
+  explicit LogReader(std::string job, const Rules& rules = {}) : job_(std::move(job)) { fold_.rules = rules; }
 
   /// The record if it could be read, whether it counted or not.
   std::optional<ControlRecord> take(const LogEntry& entry);

@@ -33,7 +33,7 @@ std::string make_nonce(const MembershipConfig& config) {
 class LogMembership final : public Membership {
  public:
   LogMembership(const MembershipConfig& config, OrderedLog& log)
-      : config_(config), log_(log), reader_(config.job) {
+      : config_(config), log_(log), reader_(config.job, config.rules) {
     config_.hello.nonce = make_nonce(config);
   }
 

@@ -16,6 +16,7 @@ namespace rivulet::sync::membership {
 struct MembershipConfig {
   std::string job;
   Hello hello;  ///< without nonce
+  Rules rules = {};
   std::uint64_t nonce_seed = 0;
   Duration close_wait =
       std::chrono::seconds(1);  ///< others than the first member wait this long before they close
