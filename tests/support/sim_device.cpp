@@ -1,0 +1,236 @@
+#include "tests/support/sim_device.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "core/rng.h"
+#include "runtime/node_config.h"
+#include "tests/support/sim_rows.h"
+
+namespace rivulet::testing {
+namespace {
+
+using runtime::Turn;
+
+constexpr double records_per_second = 150;
+constexpr Duration crash_at_last = std::chrono::milliseconds(300);
+constexpr Duration started_again_after = std::chrono::seconds(1);
+constexpr Duration fold_compared_every = std::chrono::milliseconds(500);
+constexpr Turn asleep{};
+
+/// What a device says, for whoever looks into one schedule: SIM_TALK=1.
+class TalkingLog final : public runtime::Logger {
+ public:
+  TalkingLog(const Clock& clock, std::size_t device) : clock_(clock), device_(device) {}
+  void write(runtime::Level, std::string_view message, const runtime::Fields& fields) override {
+    std::string text(message);
+    for (const auto& [key, value] : fields) text.append(" ").append(key).append("=").append(value);
+    std::printf("%9.3f device %zu: %s\n", to_seconds(clock_.now().time_since_epoch()), device_ + 1,
+                text.c_str());
+  }
+
+ private:
+  const Clock& clock_;
+  const std::size_t device_;
+};
+
+runtime::Catalog catalog_of_sums() {
+  runtime::Catalog catalog = runtime::builtin_catalog();
+  catalog.models = sim_models();
+  return catalog;
+}
+
+}  // namespace
+
+/// An agent that is there through all lives of a device.
+class SimDevice::Loop final : public runtime::Agent {
+ public:
+  Loop(runtime::SimRunner& runner, std::function<Turn()> body)
+      : wake(runner.make_wake()), body_(std::move(body)) {
+    runner.add(*this, clock, wake);
+  }
+  [[nodiscard]] std::string_view name() const noexcept override { return "simulated"; }
+  Turn step() override { return body_(); }
+
+  VirtualClock clock;
+  Wake& wake;
+
+ private:
+  std::function<Turn()> body_;
+};
+
+struct SimDevice::Agents {
+  Loop ingest, worker, checkpointer;
+};
+
+SimDevice::SimDevice(SimWorld& world, std::size_t index)
+    : world_(world), index_(index), job_(world.job), host_(devices::make_host_device()) {
+  job_.config.device.id = id_of_device(index);
+  job_.config.source.claims = {{job_.config.source.topics.front(), static_cast<int>(index)}};
+  agents_.reset(new Agents{{world.runner, [this] { return step(node_ ? node_->ingest().step() : asleep); }},
+                           {world.runner, [this] { return train(); }},
+                           {world.runner, [this] { return save(); }}});
+  const char* talk = std::getenv("SIM_TALK");  // NOLINT(concurrency-mt-unsafe)
+  log_ = talk == nullptr ? runtime::make_null_logger()
+                         : std::make_unique<TalkingLog>(agents_->worker.clock, index);
+}
+
+SimDevice::~SimDevice() = default;
+
+runtime::NodeOutside SimDevice::outside() {
+  Clock& reading = agents_->ingest.clock;
+  const auto published = [this](std::span<const NextOffset> positions) {
+    if (power_.take()) world_.referee.published(positions);
+  };
+  return {.ingest_clock = reading,
+          .worker_clock = agents_->worker.clock,
+          .ingest_wake = agents_->ingest.wake,
+          .worker_wake = agents_->worker.wake,
+          .source = make_sim_source(static_cast<std::int32_t>(index_), records_per_second, reading,
+                                    world_.silent_until, published),
+          .device = devices::make_host_device(),
+          .log = world_.log.open(index_, agents_->worker.clock, power_),
+          .connect = world_.wires.connect(index_, agents_->worker.clock, power_),
+          .metrics = metrics_,
+          .logger = *log_,
+          .decisions = runtime::make_null_decision_log(),
+          .stop = stop_,
+          .nonce_seed = derive_seed(world_.seed, "nonce", index_ * 1'000'000 + lives_),
+          .checkpoint_wake = &agents_->checkpointer.wake,
+          .checkpoints = sim_folder,
+          .files = disk_,
+          .rules = world_.rules};
+}
+
+void SimDevice::start() {
+  if (up()) return;
+  ++lives_;
+  power_.restore();
+  stop_.store(0);
+  saved_at_.reset();
+  for (Loop* agent : {&agents_->ingest, &agents_->worker, &agents_->checkpointer})
+    agent->clock.advance_to(world_.runner.now());
+  static const runtime::Catalog catalog = catalog_of_sums();
+  auto node = runtime::Node::build(job_, {}, catalog, outside());
+  if (!node) {
+    std::fprintf(stderr, "could not build a node: %s\n", node.error().message.c_str());
+    std::abort();
+  }
+  node_ = std::move(node).value();
+  const runtime::AgreedState& state = node_->state();
+  seen_ = state.stamp;
+  view_ = 0;
+  world_.referee.booted(index_, state, runtime::digest_of(state, *host_).value().hex());
+  agents_->ingest.wake.notify();
+  agents_->worker.wake.notify();
+}
+
+Turn SimDevice::step(Turn turn) {
+  if (!node_) return asleep;
+  if (power_.off()) {
+    crash_now(crash_);
+    return asleep;
+  }
+  if (node_->ingest().failure())
+    world_.referee.found("a device cannot read: " + node_->ingest().failure()->message);
+  turn.finished = false;
+  return turn;
+}
+
+Turn SimDevice::train() {
+  if (!node_) return asleep;
+  Turn turn = node_->worker().step();
+  if (power_.off()) return step(turn);
+  look();
+  if (!turn.finished) return turn;
+  ended();
+  return asleep;
+}
+
+/// The disk takes its time: what happens meanwhile happens before.
+Turn SimDevice::save() {
+  if (!node_ || !node_->checkpoints()->busy()) return asleep;
+  const TimePoint now = agents_->checkpointer.clock.now();
+  if (!saved_at_) saved_at_ = now + world_.disk_time;
+  if (now < *saved_at_) return {.wake_at = *saved_at_};
+  saved_at_.reset();
+  return step(node_->checkpoints()->step());
+}
+
+/// Shows the referee what has changed.
+void SimDevice::look() {
+  const runtime::AgreedState& state = node_->state();
+  const runtime::NodeStatus& status = node_->status();
+  if (state.stamp != seen_) {
+    const bool adopted = status.state.load() == runtime::NodeState::connecting;
+    world_.referee.changed(index_, state, runtime::digest_of(state, *host_).value().hex(), adopted);
+    seen_ = state.stamp;
+  }
+  if (status.view.load() == view_) return;
+  view_ = status.view.load();
+  if (view_ % 8 == 0) world_.referee.folded(node_->membership().fold());
+}
+
+/// Whatever it ended for, its supervisor starts it again. What it may end for here: nobody has the saved
+/// state, or a HELLO of a process that has died came late.
+bool SimDevice::may_end_for(const Error& error) {
+  return error.code == ErrorCode::superseded ||
+         error.message.find("that the group has saved") != std::string::npos;
+}
+
+void SimDevice::ended() {
+  const auto& error = node_->worker().ending().error;
+  if (error && !may_end_for(*error)) world_.referee.found(id_of_device(index_) + " ended: " + error->message);
+  const Duration away = error ? started_again_after : away_;
+  end_process();
+  world_.start_later(index_, away);
+}
+
+void SimDevice::end_process() {
+  world_.wires.kill(id_of_device(index_));
+  node_.reset();
+}
+
+void SimDevice::crash_after(int effects, const Crash& crash) {
+  if (!up()) return;
+  crash_ = crash;
+  if (effects == 0) return crash_now(crash);
+  power_.fail_after(effects);
+}
+
+void SimDevice::crash_now(const Crash& crash) {
+  if (!up()) return;
+  end_process();
+  world_.log.forget_unsent(index_, world_.runner.now());
+  if (crash.seed) {
+    Rng rng(*crash.seed);
+    disk_.lose_power(rng);
+  }
+  power_.restore();
+  world_.start_later(index_, crash.away);
+}
+
+void SimDevice::stop(Duration away) {
+  if (!up()) return;
+  away_ = away;
+  stop_.store(1);
+  agents_->worker.wake.notify();
+}
+
+bool SimDevice::trains_in(std::uint64_t view) const {
+  if (!up()) return false;
+  const auto& status = const_cast<runtime::Node&>(*node_).status();
+  return status.view.load() == view && status.world.load() > 0;
+}
+
+bool SimDevice::has(const Stamp& stamp) {
+  if (up() && node_->state().stamp >= stamp) return true;
+  auto trainer = runtime::build_trainer(job_.config, catalog_of_sums(), {{sim_row_columns}, 1}, *host_);
+  std::vector<std::string> complaints;
+  const auto owner = runtime::owner_of(job_.config);
+  const auto newest = runtime::CheckpointFolder(sim_folder, disk_)
+                          .newest({owner, trainer.value()->layout(), *host_}, complaints);
+  return newest && newest->state.stamp >= stamp;
+}
+
+}  // namespace rivulet::testing

@@ -1,0 +1,94 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/node.h"
+#include "runtime/wiring/sim_runner.h"
+#include "tests/support/sim_disk.h"
+#include "tests/support/sim_log.h"
+#include "tests/support/sim_referee.h"
+#include "tests/support/sim_wires.h"
+
+namespace rivulet::testing {
+
+/// What simulated devices have in common.
+struct SimWorld {
+  runtime::SimRunner& runner;
+  SimLog& log;
+  SimWires& wires;
+  SimReferee& referee;
+  runtime::LoadedConfig job;
+  sync::membership::Rules rules;
+  Duration disk_time{};  ///< what a checkpoint takes
+  std::uint64_t seed = 0;
+  TimePoint silent_until{};  ///< all streams
+  /// Asks for a start of this device, so much later.
+  std::function<void(std::size_t device, Duration after)> start_later;
+};
+
+/// One device through all its lives: its disk, its place in the network, and, while it is up, its node.
+/// Owner: the thread of the simulation.
+class SimDevice {
+ public:
+  SimDevice(SimWorld& world, std::size_t index);
+  ~SimDevice();
+  SimDevice(const SimDevice&) = delete;
+  SimDevice& operator=(const SimDevice&) = delete;
+
+  /// A process begins, from what the disk has. Nothing if one is running.
+  void start();
+  struct Crash {
+    Duration away{};                    ///< until it is started again
+    std::optional<std::uint64_t> seed;  ///< power is lost, too: for what the disk keeps
+  };
+  /// It dies after so many more effects on the world, at the latest in a while.
+  void crash_after(int effects, const Crash& crash);
+  void crash_now(const Crash& crash);
+  /// As SIGTERM; started again so much later.
+  void stop(Duration away);
+
+  [[nodiscard]] bool up() const noexcept { return node_ != nullptr; }
+  [[nodiscard]] bool trains_in(std::uint64_t view) const;
+  /// On its disk or in its memory is a state that is not older.
+  bool has(const Stamp& stamp);
+  [[nodiscard]] const runtime::Node& node() const { return *node_; }
+  SimDisk& disk() noexcept { return disk_; }
+  [[nodiscard]] std::uint64_t lives() const noexcept { return lives_; }
+
+ private:
+  class Loop;
+  struct Agents;
+  [[nodiscard]] runtime::NodeOutside outside();
+  runtime::Turn step(runtime::Turn turn);
+  runtime::Turn train();
+  runtime::Turn save();
+  void look();
+  static bool may_end_for(const Error& error);
+  void ended();
+  void end_process();
+
+  SimWorld& world_;
+  const std::size_t index_;
+  runtime::LoadedConfig job_;
+  SimPower power_;
+  SimDisk disk_{power_};
+  NullMetrics metrics_;
+  std::unique_ptr<runtime::Logger> log_;
+  std::unique_ptr<Agents> agents_;
+  std::unique_ptr<devices::Device> host_;
+  runtime::StopRequest stop_{0};
+  std::unique_ptr<runtime::Node> node_;
+  std::uint64_t lives_ = 0;
+  Crash crash_;
+  Duration away_{};  ///< after a stop
+  Stamp seen_;       ///< last shown to the referee
+  std::uint64_t view_ = 0;
+  std::optional<TimePoint> saved_at_;  ///< when the disk is done
+};
+
+inline constexpr const char* sim_folder = "/checkpoints";
+
+}  // namespace rivulet::testing

@@ -1,0 +1,83 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/rng.h"
+#include "runtime/whole_file.h"
+#include "tests/support/sim_power.h"
+
+namespace rivulet::testing {
+
+/// A disk in memory, with a page cache above it: what was written is there for everybody, what was synced is
+/// there after a loss of power, too. A file's bytes and its name are synced apart from each other, and
+/// without that they may reach the disk in any order or in part. Owner: the thread of the simulation.
+class SimDisk final : public runtime::FileOperations {
+ public:
+  explicit SimDisk(SimPower& power) : power_(power) {}
+
+  // what may happen to it
+  void lose_power(Rng& rng);  ///< of what is not synced, each part is whole, torn or gone
+  void fail_calls(int calls, int with) { failing_ = {calls, with}; }  ///< the next that write, sync or rename
+  void make_unreadable(bool so) { unreadable_ = so; }                 ///< EIO for whoever reads
+  void rot(Rng& rng);                                                 ///< a bit of the newest file turns
+  void wipe();                                                        ///< a new disk in its place
+
+  /// Would this file be there, as it is now, after a loss of power?
+  [[nodiscard]] bool is_durable(const std::string& path) const;
+
+  int open(const std::string& path, int flags) const override;
+  void close(int fd) const override;
+  std::optional<std::uint64_t> size(int fd) const override;
+  ssize_t read(int fd, std::span<std::byte> bytes) const override;
+  ssize_t write(int fd, std::span<const std::byte> bytes) const override;
+  int sync(int fd) const override;
+  int rename(const std::string& from, const std::string& to) const override;
+  int remove(const std::string& path) const override;
+  int make_folders(const std::string& path) const override;
+  std::vector<std::string> files_in(const std::string& folder) const override;
+
+ private:
+  using Bytes = std::vector<std::byte>;
+  struct Inode {
+    Bytes bytes;   ///< in the cache
+    Bytes synced;  ///< on the disk
+    bool dirty = false;
+  };
+  using Names = std::map<std::string, std::size_t>;  ///< -> inode
+  struct NameChange {
+    std::string from;  ///< disappears; may be empty
+    std::string to;    ///< appears; may be empty
+    std::size_t inode = 0;
+    void apply(Names& names) const;
+  };
+  struct Descriptor {
+    std::optional<std::size_t> inode;  ///< nullopt: a folder
+    std::size_t at = 0;
+  };
+  /// Nothing happens: no power, or the disk fails.
+  bool refuses() const;
+  void change_name(const NameChange& change) const;
+
+  SimPower& power_;
+  struct Failing {
+    int calls = 0;
+    int with = 0;
+  };
+  // FileOperations has no state as the product sees it.
+  mutable Failing failing_;
+  bool unreadable_ = false;
+  mutable std::deque<Inode> inodes_;
+  mutable Names names_;                      ///< in the cache
+  mutable Names synced_names_;               ///< on the disk
+  mutable std::vector<NameChange> changes_;  ///< of names since the folder was synced
+  mutable std::map<int, Descriptor> open_;
+  mutable int next_fd_ = 3;
+};
+
+}  // namespace rivulet::testing

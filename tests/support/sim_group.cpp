@@ -1,0 +1,281 @@
+#include "tests/support/sim_group.h"
+
+#include <cerrno>
+#include <map>
+#include <utility>
+
+#include "core/check.h"
+#include "core/rng.h"
+#include "tests/support/sim_device.h"
+
+namespace rivulet::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration wire_deadline = 400ms;
+constexpr Duration calm_before_check = 1s;
+constexpr Duration patience = 60s;  ///< in calm: records that were lost are said again after 5 s, states move
+
+runtime::LoadedConfig job_of(const SimSchedule& schedule) {
+  runtime::LoadedConfig loaded;
+  auto& c = loaded.config;
+  c.job.name = "sim";
+  c.job.devices = schedule.devices;
+  c.source.topics = {"rows"};
+  c.decode.format = "raw";
+  c.decode.raw_label = "f32";
+  c.decode.raw_features = "f32";
+  c.decode.shape = {sim_row_columns};
+  c.decode.scale = 1;
+  c.decode.shift = 0;
+  c.model.name = "sums";
+  c.model.hidden = {static_cast<std::int64_t>(schedule.devices)};
+  c.model.dtype = "float64";
+  c.train.loss = "mse";
+  c.batch.tick = 20ms;
+  c.batch.max_wait = 40ms;
+  c.buffer.rows = 64;
+  c.sync.deadline = wire_deadline;
+  c.checkpoint.every_rounds = 3;
+  c.checkpoint.every_interval = 150ms;
+  c.checkpoint.quorum = schedule.quorum;
+  loaded.effective["checkpoint.quorum"] = std::to_string(schedule.quorum);
+  return loaded;
+}
+
+/// The group, and an agent that lets happen what the schedule says.
+class Group final : public runtime::Agent {
+ public:
+  explicit Group(const SimSchedule& schedule);
+  [[nodiscard]] std::string_view name() const noexcept override { return "fate"; }
+  runtime::Turn step() override;
+  SimOutcome run();
+
+ private:
+  using Action = std::function<void()>;
+  void later(Duration after, Action action);
+  void happen(const SimEvent& event);
+  bool happen_to_process(const SimEvent& event);
+  bool happen_to_network(const SimEvent& event);
+  bool happen_to_log(const SimEvent& event);
+  bool happen_to_disk(const SimEvent& event);
+  void calm_down();
+  void look_for_end();
+  [[nodiscard]] bool is_well() const;
+  SimDevice& device_of(const SimEvent& event) { return *devices_[index_of(event)]; }
+  [[nodiscard]] std::size_t index_of(const SimEvent& event) const {
+    return static_cast<std::size_t>(event.numbers[0]) % devices_.size();
+  }
+  static Duration ms(std::int64_t count) { return std::chrono::milliseconds(count); }
+
+  const SimSchedule schedule_;
+  runtime::SimRunner runner_;
+  VirtualClock clock_;
+  Wake& wake_;
+  SimLog log_;
+  SimWires wires_;
+  SimReferee referee_;
+  SimWorld world_;
+  std::vector<std::unique_ptr<SimDevice>> devices_;
+  std::multimap<TimePoint, Action> actions_;
+  TimePoint calm_since_{};
+  std::uint64_t commits_before_calm_ = 0;
+  bool over_ = false;
+  bool lost_ = false;
+};
+
+Group::Group(const SimSchedule& schedule)
+    : schedule_(schedule),
+      wake_(runner_.make_wake()),
+      log_(schedule.devices),
+      wires_(schedule.devices, wire_deadline),
+      referee_(schedule.devices, schedule.rules,
+               [this](std::size_t device, const Stamp& stamp) {
+                 return devices_[device]->disk().is_durable(sim_folder + ("/" + rivulet::text_of(stamp)) +
+                                                            ".ckpt");
+               }),
+      world_{runner_,
+             log_,
+             wires_,
+             referee_,
+             job_of(schedule),
+             schedule.rules,
+             ms(schedule.disk_ms),
+             1,
+             {},
+             [this](std::size_t device, Duration after) {
+               later(after, [this, device] { devices_[device]->start(); });
+             }} {
+  runner_.add(*this, clock_, wake_);
+  log_.watch([this](const LogEntry& entry) { referee_.record(entry); });
+  for (std::size_t i = 0; i < schedule.devices; ++i) {
+    devices_.push_back(std::make_unique<SimDevice>(world_, i));
+    later(0ms, [this, i] { devices_[i]->start(); });
+  }
+  Duration last{};
+  for (const SimEvent& event : schedule_.events) {
+    later(ms(event.at_ms), [this, &event] { happen(event); });
+    last = std::max(last, ms(event.at_ms));
+  }
+  later(last + calm_before_check, [this] { calm_down(); });
+}
+
+void Group::later(Duration after, Action action) {
+  const TimePoint at = runner_.now() + after;
+  actions_.emplace(at, std::move(action));
+  wake_.notify_at(at);
+}
+
+runtime::Turn Group::step() {
+  log_.advance(clock_.now());
+  while (!actions_.empty() && actions_.begin()->first <= clock_.now()) {
+    const Action action = std::move(actions_.begin()->second);
+    actions_.erase(actions_.begin());
+    action();
+  }
+  return {.wake_at = actions_.empty() ? TimePoint::max() : actions_.begin()->first};
+}
+
+void Group::happen(const SimEvent& event) {
+  const bool known =
+      happen_to_process(event) || happen_to_network(event) || happen_to_log(event) || happen_to_disk(event);
+  RIVULET_CHECK(known, "nobody knows what such an event is");
+}
+
+bool Group::happen_to_process(const SimEvent& e) {
+  const auto seed = [](std::int64_t number) { return std::optional(static_cast<std::uint64_t>(number)); };
+  if (e.what == "kill") {
+    device_of(e).crash_after(static_cast<int>(e.numbers[1]), {ms(e.numbers[2]), std::nullopt});
+  } else if (e.what == "power") {
+    device_of(e).crash_after(static_cast<int>(e.numbers[1]), {ms(e.numbers[2]), seed(e.numbers[3])});
+  } else if (e.what == "everybody") {
+    for (auto& device : devices_) device->crash_now({ms(e.numbers[0]), seed(e.numbers[1])});
+  } else if (e.what == "stop") {
+    device_of(e).stop(ms(e.numbers[1]));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool Group::happen_to_network(const SimEvent& e) {
+  const std::size_t device = index_of(e);
+  const std::size_t to = static_cast<std::size_t>(e.numbers[1]) % devices_.size();
+  if (e.what == "cut") {
+    wires_.cut(device);
+  } else if (e.what == "mute") {
+    wires_.mute(device, true);
+    later(ms(e.numbers[1]), [this, device] { wires_.mute(device, false); });
+  } else if (e.what == "block") {
+    wires_.block(device, to, true);
+    later(ms(e.numbers[2]), [this, device, to] { wires_.block(device, to, false); });
+  } else if (e.what == "isolate") {
+    wires_.isolate(device, true);
+    later(ms(e.numbers[1]), [this, device] { wires_.isolate(device, false); });
+  } else if (e.what == "slow") {
+    wires_.slow_down(ms(e.numbers[0]));
+    later(ms(e.numbers[1]), [this] { wires_.slow_down(0ms); });
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool Group::happen_to_log(const SimEvent& e) {
+  const std::size_t device = index_of(e);
+  if (e.what == "silent") {
+    world_.silent_until = runner_.now() + ms(e.numbers[0]);
+  } else if (e.what == "lose") {
+    log_.next_fate(device, {.lost = true});
+  } else if (e.what == "repeat") {
+    log_.next_fate(device, {.again = ms(e.numbers[1])});
+  } else if (e.what == "delay") {
+    log_.next_fate(device, {.later = ms(e.numbers[1])});
+  } else if (e.what == "away") {
+    log_.stay_away(device, runner_.now() + ms(e.numbers[1]));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool Group::happen_to_disk(const SimEvent& e) {
+  SimDisk& disk = device_of(e).disk();
+  if (e.what == "full") {
+    disk.fail_calls(static_cast<int>(e.numbers[1]), ENOSPC);
+  } else if (e.what == "eio") {
+    disk.fail_calls(static_cast<int>(e.numbers[1]), EIO);
+  } else if (e.what == "unreadable") {
+    disk.make_unreadable(true);
+    later(ms(e.numbers[1]), [&disk] { disk.make_unreadable(false); });
+  } else if (e.what == "rot") {
+    Rng rng(static_cast<std::uint64_t>(e.numbers[1]));
+    disk.rot(rng);
+  } else if (e.what == "wipe") {
+    if (!device_of(e).up()) disk.wipe();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// Everything is well from here on. A disk that has failed twice is given up until its device starts again:
+/// somebody does that.
+void Group::calm_down() {
+  wires_.heal();
+  world_.silent_until = {};
+  log_.heal();
+  for (auto& device : devices_) {
+    device->disk().fail_calls(0, 0);
+    device->disk().make_unreadable(false);
+  }
+  for (const SimEvent& event : schedule_.events)
+    if (event.what == "eio") device_of(event).stop(0ms);
+  calm_since_ = runner_.now();
+  commits_before_calm_ = referee_.commits();
+  look_for_end();
+}
+
+bool Group::is_well() const {
+  return referee_.commits() > commits_before_calm_ &&
+         std::all_of(devices_.begin(), devices_.end(),
+                     [this](const auto& device) { return device->trains_in(referee_.fold().view.number); });
+}
+
+/// C5, and C8 once more: at rest all have read the same.
+void Group::look_for_end() {
+  const Duration waited = runner_.now() - calm_since_;
+  over_ = is_well();
+  if (over_ || waited <= patience) {
+    if (!over_) later(100ms, [this] { look_for_end(); });
+    return;
+  }
+  over_ = true;
+  const Stamp committed = referee_.fold().committed.stamp;
+  lost_ = std::none_of(devices_.begin(), devices_.end(),
+                       [&](const auto& device) { return device->has(committed); });
+  if (!lost_) referee_.found(check_wait("a view and a commit after the last fault", waited, patience));
+}
+
+SimOutcome Group::run() {
+  runner_.run_until([this] { return over_ || !referee_.finding().empty(); });
+  SimOutcome outcome;
+  outcome.finding = referee_.finding();
+  outcome.lost = lost_;
+  outcome.views = referee_.fold().view.number;
+  outcome.commits = referee_.commits();
+  outcome.steps = referee_.steps();
+  for (const auto& device : devices_) outcome.starts += device->lives();
+  outcome.seconds = to_seconds(runner_.now().time_since_epoch());
+  outcome.history = referee_.digest();
+  return outcome;
+}
+
+}  // namespace
+
+SimOutcome simulate(const SimSchedule& schedule) {
+  return Group(schedule).run();
+}
+
+}  // namespace rivulet::testing

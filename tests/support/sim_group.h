@@ -1,0 +1,28 @@
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "core/digest.h"
+#include "tests/support/sim_checkers.h"
+#include "tests/support/sim_schedule.h"
+
+namespace rivulet::testing {
+
+/// What became of a simulated group.
+struct SimOutcome {
+  Finding finding;    ///< empty: nothing was wrong
+  bool lost = false;  ///< no disk had the committed state any more: the group says so and waits for a person
+  std::uint64_t views = 0;
+  std::uint64_t commits = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t starts = 0;  ///< of processes
+  double seconds = 0;        ///< virtual
+  Digest history;            ///< of every record and every state, in order
+};
+
+/// Real nodes (Ingest, ledger, Worker, Membership, fold, Checkpointer) over a simulated network, disks and
+/// log, under virtual clocks, with a supervisor that starts again what has ended. Behind the last event
+/// everything is well again, and the group must come to a view and a commit. A pure function of the schedule.
+SimOutcome simulate(const SimSchedule& schedule);
+
+}  // namespace rivulet::testing

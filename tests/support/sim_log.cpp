@@ -1,0 +1,78 @@
+#include "tests/support/sim_log.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rivulet::testing {
+
+class SimLog::End final : public OrderedLog {
+ public:
+  End(SimLog& log, std::size_t device, const Clock& clock, SimPower& power)
+      : log_(log), device_(device), clock_(clock), power_(power), existed_(log.entries_.size()) {}
+
+  Status append(std::span<const std::byte> bytes) override {
+    if (power_.take()) log_.append(device_, clock_.now(), bytes);
+    return ok();
+  }
+  Result<std::span<const LogEntry>> poll(std::size_t max_entries) override {
+    entries_.clear();
+    const TimePoint now = clock_.now();
+    log_.advance(now);
+    if (now < log_.devices_[device_].away_until)
+      return Error{ErrorCode::source_lost, "the simulated broker is away"};
+    for (; next_ < log_.entries_.size() && entries_.size() < max_entries; ++next_) {
+      const Entry& entry = log_.entries_[next_];
+      if (entry.at + way > now) break;
+      const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(entry.at.time_since_epoch());
+      entries_.push_back({static_cast<std::int64_t>(next_), ms.count(), entry.bytes});
+    }
+    return std::span<const LogEntry>(entries_);
+  }
+  [[nodiscard]] bool caught_up() const override { return next_ >= existed_; }
+
+ private:
+  SimLog& log_;
+  const std::size_t device_;
+  const Clock& clock_;
+  SimPower& power_;
+  const std::size_t existed_;
+  std::size_t next_ = 0;
+  std::vector<LogEntry> entries_;
+};
+
+std::unique_ptr<OrderedLog> SimLog::open(std::size_t device, const Clock& clock, SimPower& power) {
+  return std::make_unique<End>(*this, device, clock, power);
+}
+
+void SimLog::append(std::size_t device, TimePoint now, std::span<const std::byte> bytes) {
+  Device& from = devices_[device];
+  const RecordFate fate = std::exchange(from.fate, {});
+  if (fate.lost) return;
+  const TimePoint sent = std::max(now, from.away_until);
+  Flight flight{sent, sent + way + fate.later, device, {bytes.begin(), bytes.end()}};
+  flights_.push_back(flight);
+  if (fate.again == Duration::zero()) return;
+  flight.arrives += fate.again;
+  flights_.push_back(std::move(flight));
+}
+
+void SimLog::advance(TimePoint now) {
+  while (true) {
+    const auto next = std::min_element(flights_.begin(), flights_.end(),
+                                       [](const auto& a, const auto& b) { return a.arrives < b.arrives; });
+    if (next == flights_.end() || next->arrives > now) return;
+    entries_.push_back({next->arrives, std::move(next->bytes)});
+    flights_.erase(next);
+    watcher_({static_cast<std::int64_t>(entries_.size() - 1), 0, entries_.back().bytes});
+  }
+}
+
+void SimLog::forget_unsent(std::size_t device, TimePoint now) {
+  std::erase_if(flights_, [&](const Flight& flight) { return flight.device == device && flight.sent > now; });
+}
+
+void SimLog::heal() {
+  for (Device& device : devices_) device = {};
+}
+
+}  // namespace rivulet::testing

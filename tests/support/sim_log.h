@@ -1,0 +1,64 @@
+#pragma once
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/log.h"
+#include "tests/support/sim_power.h"
+
+namespace rivulet::testing {
+
+/// What becomes of the next record that a device appends.
+struct RecordFate {
+  bool lost = false;
+  Duration later{};  ///< others get before it
+  Duration again{};  ///< zero: written once
+};
+
+/// The job's control log as a broker that is slow, away, or loses and repeats records: one order, which every
+/// device reads late. Owner: the thread of the simulation.
+class SimLog {
+ public:
+  explicit SimLog(std::size_t devices) : devices_(devices) {}
+  /// Sees each record when it has its place in the log.
+  void watch(std::function<void(const LogEntry&)> watcher) { watcher_ = std::move(watcher); }
+  /// The end of one device's process; `clock` and `power` are the device's.
+  std::unique_ptr<OrderedLog> open(std::size_t device, const Clock& clock, SimPower& power);
+
+  /// Records that are due get their places.
+  void advance(TimePoint now);
+  void next_fate(std::size_t device, const RecordFate& fate) { devices_[device].fate = fate; }
+  void stay_away(std::size_t device, TimePoint until) { devices_[device].away_until = until; }
+  /// Its process is gone, and with it what it had not sent.
+  void forget_unsent(std::size_t device, TimePoint now);
+  void heal();
+
+  static constexpr Duration way = std::chrono::milliseconds(2);  ///< to the broker, and from it
+
+ private:
+  class End;
+  struct Device {
+    RecordFate fate;
+    TimePoint away_until{};
+  };
+  struct Flight {
+    TimePoint sent{};
+    TimePoint arrives{};
+    std::size_t device = 0;
+    std::vector<std::byte> bytes;
+  };
+  struct Entry {
+    TimePoint at{};
+    std::vector<std::byte> bytes;
+  };
+  void append(std::size_t device, TimePoint now, std::span<const std::byte> bytes);
+
+  std::vector<Device> devices_;
+  std::vector<Flight> flights_;  ///< in the order in which they were appended
+  std::deque<Entry> entries_;    ///< index = offset
+  std::function<void(const LogEntry&)> watcher_ = [](const LogEntry&) {};
+};
+
+}  // namespace rivulet::testing

@@ -1,0 +1,24 @@
+#pragma once
+
+namespace rivulet::testing {
+
+/// The power of one simulated device: what it does to the world (a record, a message, a call on its disk)
+/// takes some, so that a crash can be put between any two of them. Owner: the thread of the simulation.
+class SimPower {
+ public:
+  /// False: there is none any more, and what was to be done has not happened.
+  bool take() noexcept {
+    if (left_ == 0) return false;
+    if (left_ > 0) --left_;
+    return true;
+  }
+  [[nodiscard]] bool off() const noexcept { return left_ == 0; }
+  /// It fails after so many more effects.
+  void fail_after(int effects) noexcept { left_ = effects; }
+  void restore() noexcept { left_ = -1; }
+
+ private:
+  int left_ = -1;  ///< -1: for ever
+};
+
+}  // namespace rivulet::testing

@@ -1,0 +1,201 @@
+#include "tests/support/sim_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <utility>
+
+namespace rivulet::testing {
+namespace {
+
+/// splitmix64: a number that depends on all bits of a position.
+std::uint64_t mixed(std::int32_t partition, std::int64_t offset, std::uint32_t row) {
+  std::uint64_t x =
+      (static_cast<std::uint64_t>(partition) << 56U) ^ (static_cast<std::uint64_t>(offset) << 8U) ^ row;
+  x += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31U);
+}
+
+/// A whole number: sums of it are exact in doubles.
+float number_of_row(std::int32_t partition, std::int64_t offset, std::uint32_t row) {
+  return static_cast<float>(1 + mixed(partition, offset, row) % 65'536);
+}
+
+class SimSource final : public stream::RecordSource {
+ public:
+  SimSource(std::int32_t partition, double per_second, const Clock& clock, const TimePoint& silent_until,
+            CommitWatch on_commit)
+      : every_(from_seconds(1.0 / per_second)),
+        clock_(clock),
+        silent_until_(silent_until),
+        on_commit_(std::move(on_commit)) {
+    state_.id = {0, partition};
+    state_.next_offset = state_.low_watermark = state_.high_watermark = 0;
+  }
+
+  Result<std::span<const Record>> poll(std::size_t max_records, Duration) override {
+    records_.clear();
+    values_.clear();
+    state_.high_watermark = clock_.now().time_since_epoch() / every_;
+    state_.paused = max_records == 0;
+    if (clock_.now() < silent_until_) return std::span<const Record>(records_);
+    for (; state_.next_offset < state_.high_watermark && records_.size() < max_records;
+         ++state_.next_offset) {
+      if (kind_of_record(state_.id.partition, state_.next_offset) == SimRecord::hole) continue;
+      values_.push_back(value_at(state_.next_offset));
+      records_.push_back({state_.id, state_.next_offset, 0, std::as_bytes(std::span(values_.back())), false});
+    }
+    return std::span<const Record>(records_);
+  }
+  Status commit(std::span<const NextOffset> positions) override {
+    on_commit_(positions);
+    return ok();
+  }
+  Status seek(std::span<const NextOffset> positions) override {
+    for (const auto& position : positions)
+      if (position.partition == state_.id) state_.next_offset = position.offset;
+    return ok();
+  }
+  [[nodiscard]] std::span<const stream::PartitionState> partitions() const noexcept override {
+    return {&state_, 1};
+  }
+  [[nodiscard]] bool exhausted() const noexcept override { return false; }
+  [[nodiscard]] TimePoint next_due() const noexcept override {
+    if (clock_.now() < silent_until_) return silent_until_;
+    if (state_.next_offset < state_.high_watermark) return clock_.now();
+    return TimePoint((state_.high_watermark + 1) * every_);
+  }
+
+ private:
+  /// Label, partition, number; row after row. A bad record is one number short.
+  [[nodiscard]] std::vector<float> value_at(std::int64_t offset) const {
+    std::vector<float> value;
+    for (std::uint32_t row = 0; row < rows_in_record(state_.id.partition, offset); ++row) {
+      value.push_back(sim_row_label);
+      value.push_back(static_cast<float>(state_.id.partition));
+      value.push_back(number_of_row(state_.id.partition, offset, row));
+    }
+    if (kind_of_record(state_.id.partition, offset) == SimRecord::bad) value = {0, 0};
+    return value;
+  }
+
+  const Duration every_;
+  const Clock& clock_;
+  const TimePoint& silent_until_;
+  const CommitWatch on_commit_;
+  stream::PartitionState state_;
+  std::vector<Record> records_;
+  std::deque<std::vector<float>> values_;
+};
+
+/// A gradient is the mean over a batch's rows, and the agreed one the mean over all rows: the third number of
+/// a partition, one over the batch's rows, becomes one over all of them, by which the sums are found again.
+class SumsTrainer final : public devices::Trainer {
+ public:
+  explicit SumsTrainer(std::size_t partitions) {
+    layout_.scalar = Scalar::f64;
+    layout_.parameters = 3 * partitions;
+    layout_.parameter_slots = {{"sums", {static_cast<std::int64_t>(3 * partitions)}, 0, layout_.parameters}};
+  }
+  [[nodiscard]] const devices::ModelLayout& layout() const noexcept override { return layout_; }
+  Status initialize(devices::ModelState& state, std::uint64_t) override {
+    std::ranges::fill(state.parameters().as<double>(), 0.0);
+    return ok();
+  }
+  Result<devices::StepReport> compute_gradients(const devices::ModelState&, const BatchView& batch,
+                                                GradientView out) override {
+    const auto sums = out.as<double>();
+    std::ranges::fill(sums, 0.0);
+    const double share = batch.rows > 0 ? 1.0 / static_cast<double>(batch.rows) : 0;
+    for (std::size_t i = 0; i < batch.rows; ++i) {
+      const auto at = 3 * static_cast<std::size_t>(batch.features[i * sim_row_columns]);
+      sums[at] += share;
+      sums[at + 1] += share * static_cast<double>(batch.features[i * sim_row_columns + 1]);
+      sums[at + 2] = share;
+    }
+    return report_of(batch);
+  }
+  Result<devices::ApplyReport> apply(devices::ModelState& state, const GradientView& agreed,
+                                     const devices::SgdConfig&, double) override {
+    const auto mean = agreed.as<double>();
+    const auto sums = state.parameters().as<double>();
+    for (std::size_t at = 0; at < sums.size(); at += 3) {
+      if (mean[at + 2] == 0) continue;
+      sums[at] += std::round(mean[at] / mean[at + 2]);
+      sums[at + 1] += std::round(mean[at + 1] / mean[at + 2]);
+    }
+    return devices::ApplyReport{};
+  }
+  Result<devices::StepReport> evaluate(const devices::ModelState&, const BatchView& batch) override {
+    return report_of(batch);
+  }
+  Result<std::vector<float>> predict(const devices::ModelState&, const BatchView& batch) override {
+    return std::vector<float>(batch.rows, 0.0F);
+  }
+
+ private:
+  static devices::StepReport report_of(const BatchView& batch) {
+    devices::StepReport report;
+    report.rows = batch.rows;
+    return report;
+  }
+  devices::ModelLayout layout_;
+};
+
+Result<std::unique_ptr<devices::Trainer>> make_sums(const devices::ModelConfig& config, devices::Device&) {
+  return std::unique_ptr<devices::Trainer>(
+      std::make_unique<SumsTrainer>(static_cast<std::size_t>(config.hidden.front())));
+}
+
+}  // namespace
+
+SimRecord kind_of_record(std::int32_t partition, std::int64_t offset) {
+  const std::uint64_t drawn = mixed(partition, offset, 1'000) % 32;
+  return drawn == 0 ? SimRecord::hole : drawn == 1 ? SimRecord::bad : SimRecord::rows;
+}
+
+std::uint32_t rows_in_record(std::int32_t partition, std::int64_t offset) {
+  if (kind_of_record(partition, offset) != SimRecord::rows) return 0;
+  return mixed(partition, offset, 1'001) % 4 == 0 ? 3 : 1;
+}
+
+RowSums RowTable::below(std::int32_t partition, const RowCursor& end) {
+  auto& sums = below_[partition];
+  if (sums.empty()) sums.emplace_back();
+  const auto add = [&](RowSums& to, std::int64_t offset, std::uint32_t rows) {
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      to.rows += 1;
+      to.numbers += static_cast<double>(number_of_row(partition, offset, row));
+    }
+  };
+  while (std::cmp_less_equal(sums.size(), end.offset)) {
+    RowSums next = sums.back();
+    const auto offset = static_cast<std::int64_t>(sums.size()) - 1;
+    add(next, offset, rows_in_record(partition, offset));
+    sums.push_back(next);
+  }
+  RowSums all = sums[static_cast<std::size_t>(end.offset)];
+  add(all, end.offset, std::min(end.row, rows_in_record(partition, end.offset)));
+  return all;
+}
+
+std::unique_ptr<stream::RecordSource> make_sim_source(std::int32_t partition, double per_second,
+                                                      const Clock& clock, const TimePoint& silent_until,
+                                                      CommitWatch on_commit) {
+  return std::make_unique<SimSource>(partition, per_second, clock, silent_until, std::move(on_commit));
+}
+
+std::span<const devices::ModelEntry* const> sim_models() noexcept {
+  static const devices::ModelEntry entry{"sums", "test only: adds rows up", &make_sums};
+  static const devices::ModelEntry* const all[] = {&entry};
+  return all;
+}
+
+RowSums sums_in(const devices::ModelState& model, std::int32_t partition) {
+  const auto sums = model.parameters().as<double>();
+  return {sums[3 * static_cast<std::size_t>(partition)], sums[3 * static_cast<std::size_t>(partition) + 1]};
+}
+
+}  // namespace rivulet::testing

@@ -1,0 +1,157 @@
+#include "tests/support/sim_schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/check.h"
+#include "core/rng.h"
+
+namespace rivulet::testing {
+namespace {
+
+/// What each number of an event may be when it is drawn: 0 .. below - 1. A number called "device" is one.
+struct EventKind {
+  const char* what;
+  int weight;
+  std::array<std::int64_t, 4> below;  ///< device_number: a device
+};
+constexpr std::int64_t device_number = -1;
+constexpr EventKind kinds[] = {
+    {"kill", 8, {device_number, 20, 400, 0}},  // device, effects until then, ms until it is started again
+    {"power", 8, {device_number, 20, 400, 1 << 20}},  // the same, and a seed for what the disk keeps
+    {"stop", 2, {device_number, 400, 0, 0}},          // device, ms until it is started again
+    {"everybody", 1, {400, 1 << 20, 0, 0}},           // all lose power: ms, seed
+    {"cut", 14, {device_number, 0, 0, 0}},            // its connections break
+    {"block",
+     3,
+     {device_number, device_number, 800, 0}},        // nothing gets from one to the other for so many ms
+    {"isolate", 3, {device_number, 800, 0, 0}},      // device, ms
+    {"mute", 5, {device_number, 600, 0, 0}},         // nobody gets its payloads for so many ms
+    {"silent", 3, {1500, 0, 0, 0}},                  // no rows for so many ms
+    {"slow", 2, {40, 400, 0, 0}},                    // ms of latency, for so many ms
+    {"lose", 3, {device_number, 0, 0, 0}},           // its next record never arrives
+    {"repeat", 3, {device_number, 2000, 0, 0}},      // its next record arrives again so many ms later
+    {"delay", 3, {device_number, 2000, 0, 0}},       // its next record arrives so many ms late
+    {"away", 3, {device_number, 1500, 0, 0}},        // no broker for this device for so many ms
+    {"full", 2, {device_number, 6, 0, 0}},           // so many calls find the disk full
+    {"eio", 2, {device_number, 3, 0, 0}},            // so many calls fail
+    {"unreadable", 2, {device_number, 1500, 0, 0}},  // its disk cannot be read for so many ms
+    {"rot", 1, {device_number, 1 << 20, 0, 0}},      // a bit of its newest file turns: seed
+};
+
+const EventKind& draw_kind(Rng& rng) {
+  int all = 0;
+  for (const EventKind& kind : kinds) all += kind.weight;
+  auto drawn = static_cast<int>(rng.below(static_cast<std::uint64_t>(all)));
+  for (const EventKind& kind : kinds) {
+    if (drawn < kind.weight) return kind;
+    drawn -= kind.weight;
+  }
+  return kinds[0];
+}
+
+SimEvent draw_event(Rng& rng, std::uint32_t devices) {
+  const EventKind& kind = draw_kind(rng);
+  SimEvent event{0, kind.what, {}};
+  for (std::size_t i = 0; i < event.numbers.size(); ++i) {
+    const std::int64_t below = kind.below[i] == device_number ? devices : kind.below[i];
+    if (below > 0) event.numbers[i] = static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(below)));
+  }
+  return event;
+}
+
+}  // namespace
+
+sync::membership::Rules rules_without(const std::string& rule) {
+  sync::membership::Rules rules;
+  if (rule == "fence") rules.fence = false;
+  if (rule == "guard") rules.guard = false;
+  if (rule == "restamp") rules.restamp = false;
+  RIVULET_CHECK(rule.empty() || rules != sync::membership::Rules{}, "no such rule");
+  return rules;
+}
+
+SimSchedule draw_schedule(std::uint64_t seed, std::size_t events) {
+  Rng rng = Rng::derive(seed, "schedule");
+  SimSchedule schedule;
+  schedule.devices = 2 + static_cast<std::uint32_t>(rng.below(4));
+  schedule.quorum = 1 + static_cast<std::uint32_t>(rng.below(schedule.devices));
+  schedule.disk_ms = static_cast<std::int64_t>(rng.below(30));
+  std::int64_t at = 100;
+  for (std::size_t i = 0; i < events; ++i) {
+    // Now and then several things happen at once.
+    at += rng.below(4) == 0 ? static_cast<std::int64_t>(rng.below(10))
+                            : static_cast<std::int64_t>(20 + rng.below(260));
+    schedule.events.push_back(draw_event(rng, schedule.devices));
+    schedule.events.back().at_ms = at;
+  }
+  return schedule;
+}
+
+std::string text_of(const SimSchedule& s) {
+  std::string text = fmt::format("devices {}\nquorum {}\ndisk_ms {}\n", s.devices, s.quorum, s.disk_ms);
+  if (!s.rules.fence) text += "without fence\n";
+  if (!s.rules.guard) text += "without guard\n";
+  if (!s.rules.restamp) text += "without restamp\n";
+  for (const SimEvent& e : s.events)
+    text += fmt::format("at {} {} {} {} {} {}\n", e.at_ms, e.what, e.numbers[0], e.numbers[1], e.numbers[2],
+                        e.numbers[3]);
+  return text;
+}
+
+SimSchedule parse_schedule(const std::string& text) {
+  SimSchedule schedule;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string key;
+    if (!(words >> key) || key.starts_with('#')) continue;
+    std::string rule;
+    SimEvent event;
+    if (key == "devices") words >> schedule.devices;
+    if (key == "quorum") words >> schedule.quorum;
+    if (key == "disk_ms") words >> schedule.disk_ms;
+    if (key == "without" && words >> rule) schedule.rules = rules_without(rule);
+    if (key == "at") {
+      words >> event.at_ms >> event.what;
+      for (auto& number : event.numbers) words >> number;
+      schedule.events.push_back(event);
+    }
+    RIVULET_CHECK(!words.fail(), "a line of a schedule cannot be read");
+  }
+  return schedule;
+}
+
+SimSchedule jittered(const SimSchedule& schedule, std::uint64_t seed, std::int64_t ms) {
+  Rng rng = Rng::derive(seed, "jitter");
+  SimSchedule other = schedule;
+  for (SimEvent& event : other.events) {
+    const auto by = static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(2 * ms + 1))) - ms;
+    event.at_ms = std::max<std::int64_t>(event.at_ms + by, 0);
+  }
+  return other;
+}
+
+SimSchedule minimised(SimSchedule schedule, const std::function<bool(const SimSchedule&)>& fails) {
+  for (std::size_t part = std::max<std::size_t>(schedule.events.size() / 2, 1); part > 0;) {
+    bool smaller = false;
+    for (std::size_t from = 0; from < schedule.events.size();) {
+      SimSchedule without = schedule;
+      const auto first = without.events.begin() + static_cast<std::ptrdiff_t>(from);
+      without.events.erase(
+          first, first + static_cast<std::ptrdiff_t>(std::min(part, schedule.events.size() - from)));
+      if (fails(without)) {
+        schedule = std::move(without);
+        smaller = true;
+      } else {
+        from += part;
+      }
+    }
+    if (!smaller || part > 1) part /= 2;
+  }
+  return schedule;
+}
+
+}  // namespace rivulet::testing

@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/clock.h"
+#include "sync/collective/memory_transport.h"
+#include "tests/support/sim_power.h"
+
+namespace rivulet::testing {
+
+/// The network between simulated devices: the in-memory wires, slow when told so, with links that carry
+/// nothing (in one or both directions), and connections that break. Devices are ranks: every view has all of
+/// them. Owner: the thread of the simulation.
+class SimWires {
+ public:
+  SimWires(std::size_t devices, Duration deadline);
+  /// How device `device` connects; `clock` and `power` are its own.
+  sync::Connect connect(std::size_t device, const Clock& clock, SimPower& power);
+
+  void block(std::size_t from, std::size_t to, bool so) { blocked_[from * devices_ + to] = so ? 1 : 0; }
+  void isolate(std::size_t device, bool so);
+  /// Nobody gets its payloads, but everything else: it may finish a round that nobody else finishes.
+  void mute(std::size_t device, bool so) { muted_[device] = so ? 1 : 0; }
+  void slow_down(Duration latency);
+  /// The connections that this device has now break.
+  void cut(std::size_t device) { ++cuts_[device]; }
+  /// Its process is gone.
+  void kill(const std::string& id) { network_.kill(id); }
+  void heal();
+
+ private:
+  class Wire;
+  [[nodiscard]] bool reaches(std::size_t from, std::size_t to) const {
+    return blocked_[from * devices_ + to] == 0;
+  }
+
+  const std::size_t devices_;
+  const Duration deadline_;
+  sync::MemoryNetwork network_;
+  std::vector<std::uint8_t> blocked_;  ///< [from][to]
+  std::vector<std::uint8_t> muted_;    ///< by device
+  std::vector<std::uint64_t> cuts_;    ///< by device, so far
+};
+
+}  // namespace rivulet::testing
