@@ -93,6 +93,9 @@ TEST_CASE("Mutations: drawing finds each of them") {
       schedule = draw_schedule(seed, 150);
       schedule.rules = rules_without(rule);
       finding = simulate(schedule).finding;
+      schedule.rules = {};
+      if (!finding.empty() && !simulate(schedule).finding.empty())
+        finding.clear();  // not for want of the rule
     }
     if (seeds_max == 0) continue;
     report_figure(("faults.seeds_without_" + std::string(rule)).c_str(),

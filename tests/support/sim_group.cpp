@@ -108,6 +108,7 @@ Group::Group(const SimSchedule& schedule)
                later(after, [this, device] { devices_[device]->start(); });
              }} {
   runner_.add(*this, clock_, wake_);
+  log_.listen([this](std::span<const std::byte> bytes) { referee_.said(bytes); });
   log_.watch([this](const LogEntry& entry) { referee_.record(entry); });
   for (std::size_t i = 0; i < schedule.devices; ++i) {
     devices_.push_back(std::make_unique<SimDevice>(world_, i));

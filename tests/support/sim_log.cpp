@@ -45,6 +45,7 @@ std::unique_ptr<OrderedLog> SimLog::open(std::size_t device, const Clock& clock,
 }
 
 void SimLog::append(std::size_t device, TimePoint now, std::span<const std::byte> bytes) {
+  listener_(bytes);
   Device& from = devices_[device];
   const RecordFate fate = std::exchange(from.fate, {});
   if (fate.lost) return;

@@ -24,6 +24,8 @@ class SimLog {
   explicit SimLog(std::size_t devices) : devices_(devices) {}
   /// Sees each record when it has its place in the log.
   void watch(std::function<void(const LogEntry&)> watcher) { watcher_ = std::move(watcher); }
+  /// Sees each record when a device says it.
+  void listen(std::function<void(std::span<const std::byte>)> listener) { listener_ = std::move(listener); }
   /// The end of one device's process; `clock` and `power` are the device's.
   std::unique_ptr<OrderedLog> open(std::size_t device, const Clock& clock, SimPower& power);
 
@@ -59,6 +61,7 @@ class SimLog {
   std::vector<Flight> flights_;  ///< in the order in which they were appended
   std::deque<Entry> entries_;    ///< index = offset
   std::function<void(const LogEntry&)> watcher_ = [](const LogEntry&) {};
+  std::function<void(std::span<const std::byte>)> listener_ = [](std::span<const std::byte>) {};
 };
 
 }  // namespace rivulet::testing

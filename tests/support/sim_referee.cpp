@@ -40,7 +40,6 @@ void SimReferee::record(const LogEntry& entry) {
     see("hello " + std::get<Hello>(*record).device);
   else if (!record || !std::holds_alternative<Snap>(*record))
     seen_.add(entry.bytes);
-  if (record && std::holds_alternative<Saved>(*record)) check_saved(std::get<Saved>(*record));
   if (fold().committed != committed) check_commit();
   if (fold().view.number != view) check_view();
 }
@@ -67,14 +66,17 @@ void SimReferee::check_commit() {
   committed_ = state;
 }
 
-/// SAVED is said after the disk has it, and the file stays at least until a newer state is committed (I6).
-void SimReferee::check_saved(const Saved& saved) {
-  const std::size_t device = index_of_device(saved.device);
-  if (saved.stamp <= said_[device] || saved.stamp < fold().committed.stamp) return;
-  said_[device] = saved.stamp;
-  if (!is_durable_(device, saved.stamp))
-    found(fmt::format("C4: {} said SAVED of {}, which is not safe on its disk", saved.device,
-                      text_of(saved.stamp)));
+/// SAVED is said after the disk has it (I6).
+void SimReferee::said(std::span<const std::byte> bytes) {
+  const auto record = decode(bytes, "sim");
+  const auto* saved = record ? std::get_if<Saved>(&record.value()) : nullptr;
+  if (saved == nullptr) return;
+  const std::size_t device = index_of_device(saved->device);
+  if (saved->stamp <= said_[device]) return;
+  said_[device] = saved->stamp;
+  if (!is_durable_(device, saved->stamp))
+    found(fmt::format("C4: {} said SAVED of {}, which is not safe on its disk", saved->device,
+                      text_of(saved->stamp)));
 }
 
 void SimReferee::booted(std::size_t device, const runtime::AgreedState& state, const std::string& digest) {

@@ -19,6 +19,8 @@ class SimReferee {
   using IsDurable = std::function<bool(std::size_t device, const Stamp& stamp)>;
   SimReferee(std::size_t devices, const sync::membership::Rules& rules, IsDurable is_durable);
 
+  /// A device says a record.
+  void said(std::span<const std::byte> bytes);
   /// A record has got its place in the log.
   void record(const LogEntry& entry);
   /// A device was started with this state.
@@ -42,7 +44,6 @@ class SimReferee {
  private:
   void check_view();
   void check_commit();
-  void check_saved(const sync::membership::Saved& saved);
   void see(const std::string& text);
 
   sync::membership::LogReader reader_;
