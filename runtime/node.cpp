@@ -152,6 +152,7 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
       reading, Ingest::Parts{outside_.ingest_clock, *outside_.source, *decoder_, *rows_, ledger_, *commits_,
                              rewinds_, status_, outside_.metrics, outside_.logger, outside_.worker_wake});
   WorkerConfig training = worker_config(config, options, decoder_->shape(), trainer_->layout());
+  training.group = group_hash(group_keys(loaded));
   training.age_at_start_s = outside_.age_at_start_s;
   auto worker = Worker::create(training, Worker::Parts{outside_.worker_clock,
                                                        outside_.worker_wake,

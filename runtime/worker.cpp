@@ -226,6 +226,7 @@ Turn Worker::agree() {
   ++round_in_view_;
   parts_.decisions.write(view_->spec.number, round_in_view_ - 1, view_->session->table(),
                          view_->session->plan());
+  parts_.decisions.finish_round(view_->session->policy_state());
   if (auto fits = check_announced(view_->session->table(), view_->spec, parts_.state, parts_.commits,
                                   config_.owner.topics);
       !fits)

@@ -43,6 +43,7 @@ struct WorkerConfig {
   Duration peer_deadline = std::chrono::seconds(5);
   Duration checkpoint_interval = std::chrono::seconds(30);
   StateOwner owner;                ///< for images of the state
+  std::string group;               ///< hash of the group's configuration, for the decision log
   bool stop_on_nonfinite = false;  ///< train.on_nonfinite = "stop"
   std::uint32_t digest_every = 1;  ///< K
   std::uint64_t prequential_window = 1000;

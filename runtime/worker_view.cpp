@@ -190,6 +190,9 @@ Turn Worker::enter_view() {
   if (parts_.membership.fold().rules.restamp) parts_.state.stamp.lineage = view_->spec.number;
   view_->session = std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session,
                                                        parts_.catalog, codecs_, agreed_scratch_);
+  const auto& spec = view_->spec;
+  parts_.decisions.enter_view({spec.number, spec.token, spec.members, spec.rank, spec.target, spec.digest,
+                               config_.group, config_.session.policy, view_->session->policy_state()});
   round_ended_ = parts_.clock.now();
   if (training_since_ == TimePoint::max()) {
     training_since_ = round_ended_;

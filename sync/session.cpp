@@ -328,6 +328,15 @@ const policy::RoundPlan& SyncSession::plan() const {
 const FactsTable& SyncSession::table() const {
   return state_->table;
 }
+const policy::PolicyState& SyncSession::policy_state() const {
+  return state_->law_state;
+}
+void SyncSession::go_on_from(const policy::PolicyState& state) {
+  RIVULET_CHECK(state_->stage == Stage::resting && state_->law_state.round == 0,
+                "go_on_from() after a round");
+  state_->law_state = state;
+  state_->plan = state.last;
+}
 std::uint64_t SyncSession::round() const {
   return state_->law_state.round;
 }

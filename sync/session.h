@@ -78,6 +78,10 @@ class SyncSession {
   [[nodiscard]] const policy::RoundPlan& plan()
       const;  ///< of this round after the facts; before: of the last round
   [[nodiscard]] const FactsTable& table() const;
+  /// What the next round's plan starts from, besides its facts.
+  [[nodiscard]] const policy::PolicyState& policy_state() const;
+  /// Before the first round: rounds go on where those of another session of the same view ended. For replays.
+  void go_on_from(const policy::PolicyState& state);
   [[nodiscard]] std::uint64_t round() const;
   /// Ends the round. The codec keeps its candidate if the agreed sum was `applied`, else it forgets it.
   void finish(bool applied);

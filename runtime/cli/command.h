@@ -48,6 +48,7 @@ std::unique_ptr<Command> make_config_command(CLI::App& root);
 std::unique_ptr<Command> make_validate_command(CLI::App& root);
 std::unique_ptr<Command> make_checkpoint_command(CLI::App& root);
 std::unique_ptr<Command> make_ledger_command(CLI::App& root);
+std::unique_ptr<Command> make_decisions_command(CLI::App& root);
 std::unique_ptr<Command> make_evaluate_command(CLI::App& root);
 std::unique_ptr<Command> make_doctor_command(CLI::App& root);
 std::unique_ptr<Command> make_version_command(CLI::App& root);

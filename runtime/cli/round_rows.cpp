@@ -27,6 +27,7 @@ RowInterval interval_of(const Json& j) {
 
 /// A round that starts from step s replaces whatever was thought to have made step s + 1 or later.
 void add_round(const Json& line, std::vector<RoundRows>& rounds) {
+  if (!line.contains("round")) return;  // the line of a view
   const auto begun_at = line.at("step").get<std::uint64_t>();
   const auto replaced = std::ranges::find_if(rounds, [&](const RoundRows& r) { return r.step > begun_at; });
   rounds.erase(replaced, rounds.end());

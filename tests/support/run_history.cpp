@@ -61,6 +61,7 @@ void read_file(const std::string& path, Rounds& rounds, RunHistory& history) {
       ++history.torn_lines;
       continue;
     }
+    if (!line.contains("round")) continue;  // the line of a view
     const Key key{line["view"], line["round"]};
     if (key <= last && last != Key{0, 0}) history.wrong.push_back(path + " goes back to " + name_of(key));
     last = key;

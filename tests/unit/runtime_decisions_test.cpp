@@ -1,12 +1,19 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/digest.h"
 #include "core/rng.h"
 #include "runtime/decision_log.h"
+#include "runtime/plan_replay.h"
+#include "runtime/round_story.h"
+#include "tests/support/effort.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;
@@ -43,26 +50,61 @@ sync::FactsTable drawn_table(Rng& rng, std::uint64_t step) {
   return table;
 }
 
-sync::FactsTable table_of(const Json& line) {
-  sync::FactsTable table;
-  table.sections.resize(line["facts"].size());
-  for (const auto& j : line["facts"]) {
-    sync::Facts f;
-    f.rank = static_cast<std::uint32_t>(table.facts.size());
-    f.step = j["step"];
-    f.agreed_rows = j["agreed_rows"];
-    f.stop_at_step = j["stop_at_step"];
-    f.stop_at_rows = j["stop_at_rows"];
-    f.rows = j["rows"];
-    f.rows_since_sync = j["rows_since_sync"];
-    f.stream_rate = j["stream_rate"];
-    f.queue_rows = j["queue_rows"];
-    f.compute_seconds = j["compute_s"];
-    f.rows_max = j["rows_max"];
-    f.flags = j["flags"];
-    table.facts.push_back(f);
+ViewRecord view_of_three(std::uint64_t number) {
+  ViewRecord view;
+  view.number = number;
+  view.token = 40 + number;
+  view.members = {"a", "b", "c"};
+  view.rank = 1;
+  view.policy.contribution_bytes = 4096;
+  view.state.last = sync::policy::first_plan(3, view.policy);
+  return view;
+}
+
+/// What a device writes of `rounds` rounds of a view.
+void write_view(DecisionLog& log, ViewRecord view, std::uint64_t rounds, Rng& rng) {
+  log.enter_view(view);
+  sync::policy::PolicyState& state = view.state;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    auto table = drawn_table(rng, round);
+    for (auto& facts : table.facts) facts.plan_hash = sync::policy::hash_of(state.last);
+    log.write(view.number, round, table, sync::policy::plan(table, view.policy, stream_law(), state));
+    log.finish_round(state);
   }
-  return table;
+}
+
+Result<PlanReplayReport> replayed(const std::string& path) {
+  return replay_plans(path, sync::policy::builtin_policies());
+}
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::istringstream in(read_file(path));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += line + "\n";
+  return text;
+}
+
+/// With `from` replaced by `to`, and the checksum that goes with it: what a careful forger would do.
+std::string resealed(std::string line, const std::string& from, const std::string& to) {
+  line.resize(line.size() - std::min<std::size_t>(line.size(), 26));
+  line += '}';
+  if (const auto at = from.empty() ? std::string::npos : line.find(from); at != std::string::npos)
+    line.replace(at, from.size(), to);
+  const auto sum = digest_of(std::as_bytes(std::span(line))).hex().substr(16);
+  line.pop_back();
+  return line + ",\"sum\":\"" + sum + "\"}";
+}
+
+RoundRecord round_in(const std::string& line) {
+  auto record = parse_decision_line(line);
+  REQUIRE_MESSAGE(record, record.error().message);
+  return std::get<RoundRecord>(record.value());
 }
 
 }  // namespace
@@ -70,49 +112,289 @@ sync::FactsTable table_of(const Json& line) {
 TEST_CASE("Decision log: the plans come out of the recorded facts again, to the last bit, the end too") {
   const TempDir folder;
   const std::string path = (folder.path() / "decisions.jsonl").string();
-  sync::policy::PolicyConfig config;
-  config.contribution_bytes = 4096;
   {
     const auto log = open_decision_log(path, 1 << 20);
     REQUIRE(log);
     Rng rng(7);
-    sync::policy::PolicyState state;
-    for (std::uint64_t round = 0; round < 30; ++round) {
-      const auto table = drawn_table(rng, round);
-      log.value()->write(5, round, table, sync::policy::plan(table, config, stream_law(), state));
-    }
+    write_view(*log.value(), view_of_three(5), 30, rng);
+    write_view(*log.value(), view_of_three(6), 10, rng);
   }
-  std::istringstream lines(read_file(path));
-  sync::policy::PolicyState state;
-  std::uint64_t rounds = 0;
-  bool stopped = false;
-  for (std::string text; std::getline(lines, text); ++rounds) {
-    const Json line = Json::parse(text);
-    CHECK(line["view"] == 5);
-    CHECK(line["round"] == rounds);
-    const auto again = sync::policy::plan(table_of(line), config, stream_law(), state);
-    CHECK(sync::policy::hash_of(again) == line["plan"]["hash"].get<std::uint64_t>());
-    stopped = stopped || again.stop;
-  }
-  CHECK(rounds == 30);
-  CHECK(stopped);
+  const auto report = replayed(path);
+  REQUIRE_MESSAGE(report, report.error().message);
+  CHECK(report.value().proven());
+  CHECK(report.value().rounds == 40);
+  CHECK(report.value().views == 2);
+  CHECK(report.value().notes.empty());
+  CHECK(round_in(lines_of(path)[30]).plan.stop);
 }
 
-TEST_CASE("Decision log: it is bounded, and the lines before the newest file are in the one beside it") {
+TEST_CASE("Decision log: it is bounded, and what is left of it can still be made again") {
   const TempDir folder;
   const std::string path = (folder.path() / "decisions.jsonl").string();
-  const auto log = open_decision_log(path, 20'000);
-  REQUIRE(log);
   Rng rng(1);
-  for (std::uint64_t round = 0; round < 100; ++round) {
-    log.value()->write(1, round, drawn_table(rng, round), {});
-    CHECK(read_file(path).ends_with("}\n"));  // whole, whenever the process is killed
-    CHECK(std::filesystem::file_size(path) < 25'000);
+  {
+    const auto log = open_decision_log(path, 20'000);
+    REQUIRE(log);
+    for (std::uint64_t view = 1; view <= 10; ++view) {
+      write_view(*log.value(), view_of_three(view), 10, rng);
+      CHECK(read_file(path).ends_with("}\n"));  // whole, whenever the process is killed
+      CHECK(std::filesystem::file_size(path) < 25'000);
+    }
   }
   CHECK(std::filesystem::exists(path + ".1"));
   CHECK(std::filesystem::file_size(path + ".1") < 25'000);
   CHECK_FALSE(std::filesystem::exists(path + ".2"));
+  const auto report = replayed(path);
+  REQUIRE_MESSAGE(report, report.error().message);
+  CHECK(report.value().proven());
+  CHECK(report.value().rounds > 10);
+  REQUIRE(report.value().notes.size() == 1);
+  CHECK(contains(report.value().notes[0], "begins in the middle of view "));
   CHECK(open_decision_log("/nowhere/decisions.jsonl", 1).error().code == ErrorCode::io);
+}
+
+TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said with its line") {
+  const TempDir folder;
+  const std::string path = (folder.path() / "decisions.jsonl").string();
+  {
+    const auto log = open_decision_log(path, 1 << 20);
+    Rng rng(3);
+    write_view(*log.value(), view_of_three(2), 9, rng);
+  }
+  auto lines = lines_of(path);
+  REQUIRE(lines.size() == 10);
+  const auto say = [&](const std::vector<std::string>& changed) {
+    folder.write("decisions.jsonl", joined(changed));
+    const auto report = replayed(path);
+    if (!report) return report.error().message;
+    const auto& found = report.value().difference;
+    if (found)
+      return found->place + ", round " + std::to_string(found->round) + ", " + found->what.field + ": " +
+             found->what.recorded + " / " + found->what.computed;
+    return report.value().proven() ? std::string("proven")
+                                   : std::to_string(report.value().unchecked) + " unchecked";
+  };
+  CHECK(say(lines) == "proven");
+  auto changed = lines;
+  RoundRecord round = round_in(lines[4]);
+  const std::uint32_t asked = round.plan.next_rows[1];
+  SUBCASE("a rate") {
+    round.table.facts[1].stream_rate += 100;
+    changed[4] = decision_line(round);
+    CHECK(contains(say(changed), path + ": line 5, round 3, next_rows: ["));
+    CHECK(contains(say(changed), "," + std::to_string(asked) + ","));
+  }
+  SUBCASE("a plan") {
+    ++round.plan.next_rows[1];
+    changed[4] = decision_line(round);
+    const std::string said = say(changed);
+    CHECK(contains(said, "line 5, round 3, next_rows: ["));
+    CHECK(contains(said, "," + std::to_string(asked + 1) + ","));
+    CHECK(contains(said, "," + std::to_string(asked) + ","));
+  }
+  SUBCASE("a hash") {
+    ++round.plan_hash;
+    changed[4] = decision_line(round);
+    CHECK(contains(say(changed), "line 5, round 3, hash: " + std::to_string(round.plan_hash) + " / "));
+  }
+  SUBCASE("words that no hash covers") {
+    round.plan.why = "because";
+    changed[4] = decision_line(round);
+    CHECK(contains(say(changed), "round 3, why: \"because\" / \"b = S * T\""));
+  }
+  SUBCASE("one digit, and no new checksum") {
+    char& digit = changed[4][changed[4].find("\"rows\":") + 7];
+    digit = digit == '1' ? '2' : '1';
+    CHECK(contains(say(changed), path + ": line 5: its checksum is another"));
+  }
+  SUBCASE("a line less") {
+    changed.erase(changed.begin() + 4);
+    CHECK(contains(say(changed),
+                   path + ": line 5: round 4 where round 3 of view 2 should be: lines are missing"));
+  }
+  SUBCASE("no line of a view") {
+    changed.erase(changed.begin());
+    CHECK(say(changed) == "9 unchecked");
+  }
+  SUBCASE("garbage") {
+    changed[4] = "not a line";
+    CHECK(contains(say(changed), path + ": line 5: this is no line of a decision log"));
+  }
+  SUBCASE("an older version") {
+    changed[4] = changed[4].substr(0, changed[4].size() - 26) + "}";
+    CHECK(contains(say(changed), path + ": line 5: no checksum: an older version"));
+  }
+  SUBCASE("a newer version") {
+    ViewRecord view = std::get<ViewRecord>(parse_decision_line(lines[0]).value());
+    changed[0] = resealed(lines[0], "\"version\":2", "\"version\":3");
+    CHECK(contains(say(changed), path + ": line 1: version 3, this build reads 2"));
+    view.policy.batch_policy = "magic";
+    changed[0] = decision_line(view);
+    CHECK(contains(say(changed), "line 1: batch.policy \"magic\" is not in this build"));
+  }
+  SUBCASE("a last line cut short is left out, and said") {
+    changed.back().resize(changed.back().size() / 2);
+    folder.write("decisions.jsonl", joined(changed).substr(0, joined(changed).size() - 1));
+    const auto report = replayed(path);
+    REQUIRE(report);
+    CHECK(report.value().rounds == 8);
+    REQUIRE(report.value().notes.size() == 1);
+    CHECK(contains(report.value().notes[0], path + ": line 10 was cut short"));
+  }
+  SUBCASE("a line that never ends") {
+    folder.write("decisions.jsonl", std::string(decision_line_max_bytes + 10, '['));
+    CHECK(contains(replayed(path).error().message, path + ": line 1: longer than "));
+  }
+  SUBCASE("no file") {
+    CHECK(replayed(path + ".not").error().code == ErrorCode::io);
+  }
+}
+
+TEST_CASE("Decision log: every field comes back with every bit, at its extremes, too") {
+  constexpr auto big = std::numeric_limits<std::uint64_t>::max();
+  constexpr auto medium = std::numeric_limits<std::uint32_t>::max();
+  const double numbers[] = {
+      0.0, -0.0, 0.1, 1e-310, 5e-324, 1.7976931348623157e308, 1.0 / 3, 1e22, 123456789.123456789};
+  for (const double number : numbers) {
+    CAPTURE(number);
+    RoundRecord r;
+    r.view = r.round = r.plan_hash = big;
+    sync::Facts f;
+    f.step = f.agreed_rows = f.stop_at_step = f.stop_at_rows = f.queue_rows = f.correct = f.rows_dropped =
+        f.rows_max = f.plan_hash = big;
+    f.round = big;
+    f.rows = f.rows_since_sync = f.flags = medium;
+    f.stream_rate = f.compute_seconds = f.wait_seconds = f.sync_seconds = std::abs(number);
+    f.loss_sum = f.gradient_norm2 = number;
+    f.digest = {0x0123456789abcdef, big};
+    f.interval = {{medium, std::numeric_limits<std::int32_t>::min()},
+                  {std::numeric_limits<std::int64_t>::max(), medium},
+                  {std::numeric_limits<std::int64_t>::min(), medium},
+                  medium,
+                  medium,
+                  medium,
+                  big};
+    sync::FactsSection section;
+    section.more_intervals = {f.interval, {}};
+    section.runs = {{f.interval.partition, f.interval.first, f.interval.next, big, fate_hole}};
+    r.table.facts = {f};
+    r.table.sections = {section};
+    r.plan.mode = sync::policy::Mode::parameters;
+    r.plan.reduction = sync::policy::Reduction::sum;
+    r.plan.aggregation = "\"quoted\", \u00e4\n";
+    r.plan.keep_ratio = r.plan.learning_rate_factor = -number;
+    r.plan.weights = {number, number / 3};
+    r.plan.payload_max_bytes = big;
+    r.plan.next_rows = {medium, 0};
+    r.plan.next_wait = Duration::max();
+    r.plan.next_whole = r.plan.rest = r.plan.freeze = r.plan.checkpoint = r.plan.stop = true;
+    r.plan.next_moves = {{1, 2, medium}};
+    r.plan.leaving = {0, medium};
+    const auto again = round_in(decision_line(r));
+    CHECK(again.table.facts == r.table.facts);
+    CHECK(again.table.sections == r.table.sections);
+    CHECK(again.plan == r.plan);
+    CHECK(again.view == r.view);
+    CHECK(again.round == r.round);
+    CHECK(again.plan_hash == r.plan_hash);
+    CHECK(std::signbit(again.table.facts[0].loss_sum) == std::signbit(number));
+  }
+  RoundRecord r;
+  r.table.facts.resize(2);
+  r.table.sections.resize(2);
+  r.table.facts[0].loss_sum = std::numeric_limits<double>::quiet_NaN();
+  r.table.facts[1].loss_sum = -std::numeric_limits<double>::infinity();
+  r.table.facts[1].gradient_norm2 = std::numeric_limits<double>::infinity();
+  r.table.facts[1].rank = 1;
+  auto again = round_in(decision_line(r));
+  CHECK(std::isnan(again.table.facts[0].loss_sum));
+  CHECK(again.table.facts[1] == r.table.facts[1]);
+  r.table.facts[1].stream_rate = std::numeric_limits<double>::infinity();  // no device believes this
+  CHECK(contains(parse_decision_line(decision_line(r)).error().message, "no such thing"));
+}
+
+TEST_CASE("Decision log: whatever is read of a broken line is, byte for byte, what would have been written") {
+  Rng rng(seed_or(11));
+  ViewRecord view = view_of_three(1);
+  const auto table = drawn_table(rng, 3);
+  view.state.memory = {0.5, -3};
+  auto plan = sync::policy::plan(table, view.policy, stream_law(), view.state);
+  const std::string whole[] = {decision_line(view), decision_line(1, 0, table, plan)};
+  int read = 0;
+  for (int i = 0; i < repetitions(4'000, 400'000); ++i) {
+    std::string line = whole[rng.below(2)];
+    for (std::uint64_t n = 1 + rng.below(3); n > 0 && !line.empty(); --n) {
+      const std::size_t at = rng.below(line.size());
+      const std::size_t from = rng.below(line.size());
+      switch (rng.below(4)) {
+        case 0: line[at] = "0123456789-.eE\"{}[],:truefalsn"[rng.below(31)]; break;
+        case 1: line.erase(at, rng.below(20)); break;
+        case 2: line.insert(at, line.substr(from, rng.below(30))); break;
+        default: line[at] = static_cast<char>(rng.below(256));
+      }
+    }
+    const std::string sealed = rng.below(8) == 0 ? line : resealed(line, "", "");
+    const auto record = parse_decision_line(sealed);
+    if (!record) {
+      CHECK(record.error().code == ErrorCode::bad_record);
+      continue;
+    }
+    ++read;
+    const auto* as_view = std::get_if<ViewRecord>(&record.value());
+    CHECK(sealed == (as_view != nullptr ? decision_line(*as_view)
+                                        : decision_line(std::get<RoundRecord>(record.value()))));
+    PlanReplay replay(sync::policy::builtin_policies());
+    static_cast<void>(replay.take(parse_decision_line(whole[0]).value()));
+    static_cast<void>(replay.take(record.value()));
+  }
+  CHECK(read > 0);
+}
+
+TEST_CASE("Decision log: in words, who brought how many rows, who was waited for, and why") {
+  Rng rng(5);
+  ViewRecord view = view_of_three(1);
+  RoundRecord rounds[2];
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    rounds[i].view = 1;
+    rounds[i].round = i;
+    rounds[i].table = drawn_table(rng, i);
+    for (auto& f : rounds[i].table.facts) f.flags = 0;
+  }
+  auto& facts = rounds[0].table.facts;
+  for (auto& f : facts) f.rows = 10, f.queue_rows = 0, f.compute_seconds = 0.02, f.rows_max = 64;
+  facts[0].stream_rate = 500;
+  facts[1].stream_rate = 10'000;
+  facts[2].stream_rate = 0;
+  rounds[0].plan = sync::policy::plan(rounds[0].table, view.policy, stream_law(), view.state);
+  auto& after = rounds[1].table.facts;
+  for (auto& f : after) f.wait_seconds = 0.03, f.compute_seconds = 0.005, f.sync_seconds = 0.1;
+  after[0].rows = 40, after[1].rows = 64, after[2].rows = 0;
+  after[0].wait_seconds = 0.08;
+  after[1].sync_seconds = 0.003;
+  rounds[1].plan = sync::policy::plan(rounds[1].table, view.policy, stream_law(), view.state);
+  const auto story = story_of(view, &rounds[0], rounds[1], nullptr);
+  std::string said;
+  for (const auto& sentence : story.sentences) said += sentence + "\n";
+  CAPTURE(said);
+  CHECK(contains(said, "The gradients of 104 rows were averaged"));
+  CHECK(contains(said, "a was asked for 40 rows: 0 waiting, and 500.0 rows/s in a tick of 100 ms."));
+  CHECK(contains(said,
+                 "b was asked for 64 rows: 0 waiting, and 10000.0 rows/s in a tick of 100 ms; its memory "
+                 "allows no more."));
+  CHECK(contains(
+      said,
+      "c was asked for 0 rows: 0 waiting, and 0.0 rows/s in a tick of 100 ms: it need not wait for any."));
+  CHECK(contains(said,
+                 "a was ready last, 85 ms after the round before: 80 ms waiting for its rows, 5.0 ms "
+                 "computing. b waited longest for it, 50 ms."));
+  CHECK(contains(
+      said, "80 ms of waiting for rows and 5.0 ms of computing on the slowest device, and an unknown time"));
+  const auto first = story_of(view, nullptr, rounds[0], &rounds[1]);
+  CHECK(first.devices[1].agree_s == 0.003);
+  CHECK(contains(first.sentences[1], "first round of its view"));
+  CHECK(contains(first.sentences[3], "3.0 ms of agreeing"));
+  CHECK(contains(first.sentences.back(),
+                 "Next: rows of a 40, b 64 and c 0; every device comes after 200 ms at the latest."));
 }
 
 TEST_CASE("Decision log: a line that a killed process did not finish does not spoil the next one") {
