@@ -1,8 +1,8 @@
 // What a plan means for state and rows: the second half of Worker.
 #include <algorithm>
-#include <cmath>
 
 #include "runtime/announced.h"
+#include "runtime/round_update.h"
 #include "runtime/worker.h"
 #include "runtime/worker_meters.h"
 
@@ -10,15 +10,6 @@ namespace rivulet::runtime {
 namespace {
 
 using sync::policy::Mode;
-
-template <class T>
-bool finite(std::span<const T> values) {
-  return std::all_of(values.begin(), values.end(), [](T v) { return std::isfinite(v); });
-}
-
-bool all_finite(const GradientView& v) {
-  return v.scalar == Scalar::f32 ? finite<float>(v.as<float>()) : finite<double>(v.as<double>());
-}
 
 /// out = a - b over [0, count).
 template <class T>
@@ -154,7 +145,6 @@ Status Worker::carry_out_plan() {
       return ok();
     case Mode::idle:
       if (!config_.dry_run && only_offsets_move(view_->session->table())) {
-        parts_.state.stamp = {view_->spec.number, parts_.state.stamp.step + 1};
         fold_table(true);
         settle_batch(Fate::dropped);
       } else if (batch_->own_rows() > 0) {
@@ -203,14 +193,12 @@ Result<bool> Worker::apply_agreed() {
   if (!all_finite(view_->session->agreed())) {
     meters_->nonfinite_agreed.add(1);
     meters_->steps_skipped.add(1);
-    parts_.state.stamp = {view_->spec.number, parts_.state.stamp.step + 1};  // other offsets, another state
-    fold_table(false);
+    fold_table(false);  // other offsets, another state
     settle_batch(Fate::dropped);
     return false;
   }
   if (auto applied = plan.mode == Mode::gradients ? apply_gradients() : apply_parameters(); !applied)
     return applied.error();
-  parts_.state.stamp = {view_->spec.number, parts_.state.stamp.step + 1};
   fold_table(true);
   settle_batch(Fate::trained);
   if (parts_.status.first_step_s.load() < 0)
@@ -245,24 +233,15 @@ Status Worker::apply_parameters() {
   return ok();
 }
 
-/// Everybody folds everybody's intervals in rank order: the offsets move with the parameters or not at all.
+/// The round is part of the agreed state: what was announced with it is no longer this device's own.
 void Worker::fold_table(bool trained) {
-  const auto fold = [this](const RowInterval& rows, std::span<const PassedRun> runs) {
-    fold_interval(parts_.state, rows, runs);
-    if (parts_.checkpoints == nullptr) parts_.commits.covered(rows.partition, rows.next);
-  };
   const auto& table = view_->session->table();
-  for (std::size_t rank = 0; rank < table.size(); ++rank) {
-    const Announced announced(table, rank);
-    if (trained) {
-      for (const RowInterval& rows : announced.intervals()) fold(rows, announced.runs());
-    } else {
-      buffer::Account account = announced.account();
-      buffer::drop_trained(account);
-      for (const RowInterval& rows : account.intervals) fold(rows, account.runs);
+  fold_round(parts_.state, table, view_->spec.number, trained);
+  if (parts_.checkpoints == nullptr)  // nothing is saved: what is agreed is as safe as it will ever be
+    for (std::size_t rank = 0; rank < table.size(); ++rank) {
+      const Announced announced(table, rank);
+      for (const RowInterval& rows : announced.intervals()) parts_.commits.covered(rows.partition, rows.next);
     }
-    if (trained) parts_.state.rows += table.facts[rank].rows + table.facts[rank].rows_since_sync;
-  }
   if (!trained) {  // local steps since the last agreement go with the rows they came from
     local_.reset();
     rows_since_sync_ = 0;

@@ -7,6 +7,7 @@
 #include "devices/trainer.h"
 #include "runtime/cli/config_flags.h"
 #include "runtime/cli/progress_line.h"
+#include "runtime/cli/replay_flags.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/text.h"
 #include "runtime/signals.h"
@@ -25,6 +26,7 @@ constexpr const char* simulate_footer = R"(Examples:
   rivulet simulate --devices 16 --trace "S1'" --data examples/mnist/data --csv out --stop-after seconds=120
   rivulet simulate --devices 3 --profile 1ms+8000,10ms+500 --own-link 10mbit/5ms --faults day.txt
   rivulet simulate --devices 1000 --trace diurnal:20 --timing-only --stop-after rounds=20
+  rivulet simulate --config device.toml --replay data/decisions.jsonl      a recorded run again, digest by digest
 
 The same job, every device in this one process, under a clock of its own: same seed, same bytes, every time.
 A device takes FIXED + rows / RATE for a batch, as --profile FIXED+RATE says (one for each device, repeated).
@@ -184,11 +186,13 @@ class SimulateCommand final : public Command {
     config_.without_stream();
     add_job();
     add_world();
+    replay_.add_to(*app_);
     app_->footer(simulate_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 
   ExitCode execute(Terminal& terminal) override {
+    if (replay_.asked()) return replay(terminal);
     auto options = options_of(flags_);
     if (!options) return complain(terminal, options.error());
     if (flags_.devices > 0 && options.value().rates.size() > static_cast<std::size_t>(flags_.devices))
@@ -252,6 +256,13 @@ class SimulateCommand final : public Command {
                    "compute nothing; batches and payloads take the time and bytes they would");
   }
 
+  ExitCode replay(Terminal& terminal) {
+    const auto loaded = load_or_complain(config_, terminal);
+    if (!loaded) return ExitCode::configuration;
+    devices::prepare_process(loaded->config.device.threads);
+    return replay_.run(terminal, *loaded, flags_.data, flags_.json);
+  }
+
   void decide_keys(const SimulateOptions& options) {
     const auto devices = flags_.devices > 0 ? static_cast<std::size_t>(flags_.devices) : options.rates.size();
     if (flags_.devices > 0 || config_.file().empty()) config_.set_key("job.devices", std::to_string(devices));
@@ -291,6 +302,7 @@ class SimulateCommand final : public Command {
   CLI::App* app_;
   ConfigFlags config_;
   SimulateFlags flags_;
+  ReplayFlags replay_;
 };
 
 }  // namespace

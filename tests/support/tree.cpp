@@ -236,6 +236,8 @@ Findings check_simulation_words(const fs::path& root) {
                              "runtime/wiring/sim_runner",
                              "runtime/simulate",
                              "runtime/wiring/simulate",
+                             "runtime/replay_",
+                             "runtime/wiring/replay_",
                              "runtime/cli/",
                              "core/clock.",
                              "core/time.h",

@@ -1,0 +1,129 @@
+#include "runtime/cli/replay_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "runtime/catalog.h"
+#include "runtime/cli/evaluation.h"
+#include "runtime/cli/progress_line.h"
+#include "runtime/cli/text.h"
+#include "runtime/signals.h"
+#include "runtime/state_replay.h"
+#include "runtime/wiring/replay_streams.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What the digest at the end should be, and who says so. Empty digest: nobody does.
+struct ExpectedDigest {
+  std::string digest;
+  std::string of;
+};
+
+/// A device that ended writes final.state beside its log; if it is of the step that the log ends with, it
+/// says.
+ExpectedDigest expected_at_the_end(const LoadedConfig& loaded, const std::string& log,
+                                   const std::string& given, const StateReplayReport& report) {
+  if (!given.empty()) return {given, "--expect"};
+  const auto beside = std::filesystem::path(log).parent_path() / "final.state";
+  std::error_code ignored;
+  if (!std::filesystem::exists(beside, ignored)) return {};
+  const auto facts = inspect_state_file(loaded, beside.string());
+  if (!facts || facts.value().stamp.step != report.stamp.step) return {};
+  return {facts.value().digest.hex(), beside.string()};
+}
+
+void print_report(const StateReplayReport& r, const ExpectedDigest& expected, bool equal, std::ostream& out) {
+  for (const auto& note : r.notes) out << note << '\n';
+  if (r.difference)
+    out << fmt::format("{}: view {}, round {}: {} is recorded as {}, and came out as {}\n",
+                       r.difference->place, r.difference->view, r.difference->round, r.difference->what.field,
+                       r.difference->what.recorded, r.difference->what.computed);
+  out << fmt::format("{} rounds of {} views, {} steps with {} rows trained again, {} digests compared\n",
+                     grouped(r.rounds), grouped(r.views), grouped(r.steps), grouped(r.rows),
+                     grouped(r.digests_compared));
+  out << fmt::format("state {}, digest {}", text_of(r.stamp), r.digest.hex());
+  if (r.difference)
+    out << ": NOT the recorded run (other hardware or another LibTorch computes other bits, too)\n";
+  else if (expected.digest.empty())
+    out << ": every recorded number came out again\n";
+  else
+    out << (equal ? ": that of " : ": NOT that of ") << expected.of << (equal ? "" : ", " + expected.digest)
+        << '\n';
+}
+
+void print_report_json(const StateReplayReport& r, const ExpectedDigest& expected, bool equal,
+                       std::ostream& out) {
+  Json j{{"equal", equal},
+         {"views", r.views},
+         {"rounds", r.rounds},
+         {"steps", r.steps},
+         {"rows", r.rows},
+         {"digests_compared", r.digests_compared},
+         {"lineage", r.stamp.lineage},
+         {"step", r.stamp.step},
+         {"digest", r.digest.hex()},
+         {"expected", expected.digest},
+         {"notes", r.notes},
+         {"difference", nullptr}};
+  if (r.difference)
+    j["difference"] = {{"place", r.difference->place},
+                       {"view", r.difference->view},
+                       {"round", r.difference->round},
+                       {"field", r.difference->what.field},
+                       {"recorded", r.difference->what.recorded},
+                       {"computed", r.difference->what.computed}};
+  out << j.dump() << '\n';
+}
+
+}  // namespace
+
+void ReplayFlags::add_to(CLI::App& app) {
+  app.add_option("--replay", log_,
+                 "train again what this decisions.jsonl recorded, with the rows of [source] or --data; every "
+                 "recorded digest must come out")
+      ->type_name("LOG");
+  app.add_option("--state", state_,
+                 "with --replay: the checkpoint to begin with, for a log that begins later")
+      ->type_name("FILE");
+  app.add_option("--expect", expect_,
+                 "with --replay: digest of the state at the end; else that of final.state")
+      ->type_name("DIGEST");
+}
+
+ExitCode ReplayFlags::run(Terminal& terminal, const LoadedConfig& loaded, const std::string& data,
+                          bool json) const {
+  StopRequest stop{0};
+  const SignalHandlers handlers(stop);
+  auto streams = ReplayStreams::create(loaded.config, data);
+  if (!streams) return complain(terminal, streams.error());
+  ProgressLine line(terminal.err, terminal.interactive);
+  const auto replayed = replay_state(
+      loaded, builtin_catalog(), {log_, state_},
+      [&](const PartitionId& partition, std::int64_t offset) {
+        return streams.value()->open(partition, offset);
+      },
+      [&](const StateReplayReport& r) {
+        if (r.rounds % 100 == 0)
+          line.show(fmt::format("{} rounds, {} rows", grouped(r.rounds), grouped(r.rows)));
+      },
+      stop);
+  if (!replayed) return complain(terminal, replayed.error());
+  const auto& report = replayed.value();
+  const ExpectedDigest expected = expected_at_the_end(loaded, log_, expect_, report);
+  const bool equal =
+      !report.difference && (expected.digest.empty() || expected.digest == report.digest.hex());
+  if (json)
+    print_report_json(report, expected, equal, terminal.out);
+  else
+    print_report(report, expected, equal, terminal.out);
+  return equal ? ExitCode::ok : ExitCode::failure;
+}
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,224 @@
+// Runs that were recorded, done again from their decision log: the plans from the facts, and the state from
+// the rows.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <sstream>
+
+#include "runtime/decision_log.h"
+#include "runtime/plan_replay.h"
+#include "runtime/state_replay.h"
+#include "runtime/wiring/replay_streams.h"
+#include "tests/support/group_support.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/text.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+using namespace rivulet::runtime;
+
+namespace {
+
+/// A run of uneven streams whose rates change, and the log of its first device.
+struct Recorded {
+  TempDir folder;
+  LoadedConfig job;
+  std::string log;
+  Summary summary;
+  std::uint64_t step = 0;
+};
+
+SimulateOptions changing(double seconds) {
+  SimulateOptions options;
+  options.rates = {{{0, 800}, {2, 200}}, {{0, 100}, {2, 400}}, {{0, 50}}, {{0, 20}, {1, 0}, {3, 300}}};
+  options.profile = {std::chrono::milliseconds(2), 8000};
+  options.link = {std::chrono::milliseconds(1), 12.5e6};
+  options.stop_after.seconds = seconds;
+  return options;
+}
+
+void record(Recorded& run, const SimulateOptions& options, std::uint64_t log_bytes,
+            const std::function<void(SimulatedGroup&)>& play) {
+  run.log = (run.folder.path() / "decisions.jsonl").string();
+  SimulatedParts parts;
+  parts.decisions = [&](std::size_t device) {
+    if (device > 0) return make_null_decision_log();
+    auto log = open_decision_log(run.log, log_bytes);
+    REQUIRE(log);
+    return std::move(log).value();
+  };
+  auto group = build_group(run.job, options, parts);
+  play(*group);
+  run.summary = group->summary();
+  run.step = group->node(0).state().stamp.step;
+}
+
+void to_the_end(SimulatedGroup& group) {
+  group.run_until([] { return false; });
+}
+
+Result<StateReplayReport> again(const Recorded& run, const std::string& log, const std::string& state = "") {
+  auto streams = ReplayStreams::create(run.job.config, "");
+  REQUIRE(streams);
+  const StopRequest stop{0};
+  return replay_state(
+      run.job, builtin_catalog(), {log, state},
+      [&](const PartitionId& id, std::int64_t offset) { return streams.value()->open(id, offset); },
+      [](const StateReplayReport&) {}, stop);
+}
+
+/// One round of a log, changed as a careful forger would: the line says the checksum that goes with it.
+void forge(const Recorded& run, std::uint64_t wanted, const std::function<void(RoundRecord&)>& change) {
+  std::istringstream lines(read_file(run.log));
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    auto record = parse_decision_line(line);
+    REQUIRE(record);
+    auto* round = std::get_if<RoundRecord>(&record.value());
+    if (round != nullptr && round->round == wanted) {
+      change(*round);
+      line = decision_line(*round);
+    }
+    text += line + "\n";
+  }
+  run.folder.write("forged.jsonl", text);
+}
+
+/// What both replays say of the forged log: what differs, or what is wrong with it.
+std::string said_of_forged(const Recorded& run) {
+  const std::string log = (run.folder.path() / "forged.jsonl").string();
+  const auto report = again(run, log);
+  if (!report) return report.error().message;
+  return report.value().difference ? report.value().difference->what.field : "nothing differs";
+}
+
+}  // namespace
+
+TEST_CASE("Replay: a group's log gives its plans again, and its rows give its state again, to the last bit") {
+  Recorded run;
+  run.job = linear_job(4);
+  SUBCASE("policy stream") {}
+  SUBCASE("policy fixed, whose rounds wait for the slowest") {
+    run.job.config.batch.policy = "fixed";
+    run.job.config.batch.rows = 16;
+  }
+  SUBCASE("summed instead of gathered") {
+    run.job.config.sync.reduction = "sum";
+  }
+  record(run, changing(5), 1 << 30, to_the_end);
+  const auto plans = replay_plans(run.log, sync::policy::builtin_policies());
+  REQUIRE_MESSAGE(plans, plans.error().message);
+  CHECK(plans.value().proven());
+  const auto state = again(run, run.log);
+  REQUIRE_MESSAGE(state, state.error().message);
+  const auto& report = state.value();
+  CHECK_MESSAGE(!report.difference, report.difference->what.field, ": ", report.difference->what.recorded,
+                " / ", report.difference->what.computed);
+  CHECK(report.rounds == plans.value().rounds);
+  CHECK(report.digests_compared >= 4 * report.rounds);
+  CHECK(report.stamp.step == run.step);
+  CHECK(report.digest.hex() == run.summary.devices[0].digest);
+  CHECK(report.rows > 200);
+}
+
+TEST_CASE("Replay: one changed fact makes it fail, also where no plan depends on it") {
+  Recorded run;
+  run.job = linear_job(4);
+  record(run, changing(4), 1 << 30, to_the_end);
+  constexpr std::uint64_t round = 20;
+  forge(run, round, [](RoundRecord&) {});
+  CHECK(said_of_forged(run) == "nothing differs");
+  SUBCASE("rows") {
+    forge(run, round, [](RoundRecord& r) { ++r.table.facts[1].rows; });
+    CHECK(said_of_forged(run) != "nothing differs");
+  }
+  SUBCASE("an interval of another place") {
+    forge(run, round, [](RoundRecord& r) { ++r.table.facts[0].interval.first.offset; });
+    CHECK(contains(said_of_forged(run), "partition lines:0"));
+  }
+  SUBCASE("an interval that ends a row later") {
+    forge(run, round, [](RoundRecord& r) {
+      ++r.table.facts[0].interval.next.offset;
+      ++r.table.facts[0].interval.rows_trained;
+    });
+    CHECK(said_of_forged(run) == "rows of device-01");
+  }
+  SUBCASE("a loss") {
+    forge(run, round,
+          [](RoundRecord& r) { r.table.facts[0].loss_sum = std::nextafter(r.table.facts[0].loss_sum, 1e9); });
+    CHECK(said_of_forged(run) == "loss_sum of device-01");
+  }
+  SUBCASE("a gradient") {
+    forge(run, round, [](RoundRecord& r) { r.table.facts[0].gradient_norm2 *= 2; });
+    CHECK(said_of_forged(run) == "gradient_norm2 of device-01");
+  }
+  SUBCASE("a rate") {
+    forge(run, round, [](RoundRecord& r) { r.table.facts[0].stream_rate *= 2; });
+    CHECK(said_of_forged(run) == "next_rows");
+  }
+  SUBCASE("everybody's digest") {
+    forge(run, round, [](RoundRecord& r) {
+      for (auto& f : r.table.facts) ++f.digest.low;
+    });
+    CHECK(said_of_forged(run) == "digest of device-01");
+  }
+  SUBCASE("another configuration") {
+    run.job.config.train.lr *= 2;
+    CHECK(contains(said_of_forged(run), "another configuration"));
+  }
+}
+
+TEST_CASE("Replay: a group that loses a device goes on, and so does its replay") {
+  Recorded run;
+  run.job = linear_job(4);
+  run.job.config.sync.on_peer_loss = "reform";
+  record(run, changing(6), 1 << 30, [](SimulatedGroup& group) {
+    group.run_until([&] { return group.seconds() >= 2; });
+    group.ask_to_leave(1);
+    to_the_end(group);
+  });
+  const auto state = again(run, run.log);
+  REQUIRE_MESSAGE(state, state.error().message);
+  CHECK(state.value().views == 2);
+  CHECK_FALSE(state.value().difference);
+  CHECK(state.value().stamp.step == run.step);
+  CHECK(state.value().digest.hex() == run.summary.devices[0].digest);
+}
+
+TEST_CASE("Replay: a view that begins with an older state than the log has come to begins with that again") {
+  Recorded run;
+  run.job = linear_job(4);
+  record(run, changing(3), 1 << 30, to_the_end);
+  // As if the whole group had started again from its first state and done the same: what a restart leaves.
+  std::istringstream lines(read_file(run.log));
+  std::string text = read_file(run.log);
+  for (std::string line; std::getline(lines, line);) {
+    auto record = parse_decision_line(line).value();
+    if (auto* view = std::get_if<ViewRecord>(&record)) view->number += 1, view->token += 1;
+    if (auto* round = std::get_if<RoundRecord>(&record)) round->view += 1;
+    text += std::visit([](const auto& r) { return decision_line(r); }, record) + "\n";
+  }
+  run.folder.write("twice.jsonl", text);
+  const auto twice = again(run, (run.folder.path() / "twice.jsonl").string());
+  REQUIRE_MESSAGE(twice, twice.error().message);
+  CHECK_FALSE(twice.value().difference);
+  CHECK(twice.value().views == 2);
+  CHECK(twice.value().steps == 2 * run.step);
+  CHECK(twice.value().digest.hex() == run.summary.devices[0].digest);
+}
+
+TEST_CASE(
+    "Replay: a log of which the beginning is gone gives its plans again, and says what its state lacks") {
+  Recorded run;
+  run.job = linear_job(4);
+  record(run, changing(5), 60'000, to_the_end);
+  const auto plans = replay_plans(run.log, sync::policy::builtin_policies());
+  REQUIRE_MESSAGE(plans, plans.error().message);
+  CHECK(plans.value().proven());
+  REQUIRE(plans.value().notes.size() == 1);
+  CHECK(contains(plans.value().notes[0], "begins in the middle of view 1"));
+  const auto state = again(run, run.log);
+  REQUIRE_FALSE(state);
+  CHECK(contains(state.error().message, "no round of this log starts from the state"));
+}
