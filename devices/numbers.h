@@ -27,13 +27,6 @@ A dot(std::span<const T> a, std::span<const U> b) {
 }
 
 /// Squared L2 norm in double. Not finite exactly when one of the numbers is not (squares of float32 fit).
-inline double norm2(const GradientView& v) {
-  if (v.scalar == Scalar::f32) {
-    const std::span<const float> x = v.as<float>();
-    return dot<double>(x, x);
-  }
-  const std::span<const double> x = v.as<double>();
-  return dot<double>(x, x);
-}
+double norm2(const GradientView& v);
 
 }  // namespace rivulet::devices

@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <random>
 #include <vector>
 
 #include "devices/trainer.h"
@@ -63,6 +65,35 @@ TEST_CASE("SGD: the learning rate factor of the plan scales the step and is repo
   const ApplyReport report = f.apply({1, 2, 0}, {0.5, 0.9, 0.0, 0.0}, 0.5);
   CHECK(report.learning_rate == 0.25);
   CHECK(f.w()[1] == -0.5);
+}
+
+TEST_CASE("SGD: the bits are those of the loop as it is written, however it was compiled") {
+  constexpr std::size_t count = 1003;
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  const auto device = make_host_device();
+  ModelState state = std::move(ModelState::create({Scalar::f32, count, 0, {}, {}}, *device)).value();
+  std::array<float, count> w{};
+  std::array<float, count> v{};
+  for (int step = 0; step < 3; ++step) {
+    std::array<float, count> gradient{};
+    std::array<double, 8> lanes{};
+    for (auto& g : gradient) g = normal(random);
+    for (std::size_t i = 0; i < count; ++i) {
+      const float g = gradient[i] + 0.01F * w[i];
+      v[i] = 0.9F * v[i] + g;
+      w[i] -= 0.05F * v[i];
+      if (i < count / 8 * 8) lanes[i % 8] += static_cast<double>(gradient[i]) * gradient[i];
+    }
+    double sum = 0;
+    for (std::size_t i = count / 8 * 8; i < count; ++i) sum += static_cast<double>(gradient[i]) * gradient[i];
+    for (const double lane : lanes) sum += lane;
+    const auto report = sgd_step(state, {reinterpret_cast<std::byte*>(gradient.data()), count, Scalar::f32},
+                                 {0.05, 0.9, 0.01, 0}, 1.0);
+    CHECK(report.gradient_norm == std::sqrt(sum));
+  }
+  CHECK(std::ranges::equal(state.parameters().as<float>(), w));
+  CHECK(std::ranges::equal(state.momentum().as<float>(), v));
 }
 
 TEST_CASE("State: a copy is deep, equal in all arrays, and its own") {
