@@ -110,7 +110,7 @@ ExitCode ReplayFlags::run(Terminal& terminal, const LoadedConfig& loaded, const 
         return streams.value()->open(partition, offset);
       },
       [&](const StateReplayReport& r) {
-        if (r.rounds % 100 == 0)
+        if (r.rounds % 100 == 99)
           line.show(fmt::format("{} rounds, {} rows", grouped(r.rounds), grouped(r.rows)));
       },
       stop);

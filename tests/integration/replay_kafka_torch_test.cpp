@@ -85,5 +85,4 @@ TEST_CASE("Replay: four processes, LeNet, changing rates on a real Kafka come to
   CHECK(told.status.code == 0);
   CHECK(contains(told.output, "Everyone saves the state that this round leaves."));
   CHECK(contains(told.output, "The group ends after this round."));
-  MESSAGE(told.output);
 }
