@@ -81,6 +81,12 @@ TEST_CASE("Replay: four processes, LeNet, changing rates on a real Kafka come to
   CHECK(found.status.code == 1);
   CHECK(contains(found.output, "\"field\":\"loss_sum of device-3\""));
 
+  auto other = replay;
+  other.insert(other.end(), {log, "--set", "train.optimizer.lr=0.9"});
+  const auto refused = run_rivulet(other, 60s);
+  CHECK(refused.status.code == 78);
+  CHECK(contains(refused.errors, "another configuration"));
+
   const auto told = run_rivulet({"decisions", "explain", log, "--last", "3"}, 60s);
   CHECK(told.status.code == 0);
   CHECK(contains(told.output, "Everyone saves the state that this round leaves."));
