@@ -120,7 +120,7 @@ class Endpoint final : public Transport {
   void finish(Operations::iterator it, TimePoint at);
   void look_for_the_dead(TimePoint now);
   [[nodiscard]] bool waits_for(std::uint32_t peer) const;
-  void time(Message& message, Wire& wire, std::uint32_t peer, std::size_t bytes) const;
+  void time(Message& message, TimePoint now, Wire& wire, std::uint32_t peer, std::size_t bytes) const;
   [[nodiscard]] static TimePoint latest_chunk(const Message& message, Duration extra, TimePoint now);
   void check_deadline(TimePoint now);
   [[nodiscard]] TimePoint gone_visible_at(std::uint32_t peer) const;

@@ -16,7 +16,7 @@ Ticket Endpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> 
   Channel& channel = view_->channels[{spec_.rank, peer, lane}];
   Message message;
   message.lost = state_->loss && state_->loss(spec_.rank, peer, lane, channel.sent);
-  time(message, wire, peer, bytes.size());
+  time(message, now, wire, peer, bytes.size());
   ++channel.sent;
   counters_.bytes_sent += bytes.size();
 
@@ -38,12 +38,13 @@ Ticket Endpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> 
   return ticket;
 }
 
-/// When a message that is sent now leaves and arrives: its last byte comes through the link between the two
-/// and through what each end shares with others, each in turn.
-void Endpoint::time(Message& message, Wire& wire, std::uint32_t peer, std::size_t bytes) const {
+/// When a message that is sent at `now` leaves and arrives: its last byte comes through the link between the
+/// two and through what each end shares with others, each in turn.
+void Endpoint::time(Message& message, TimePoint now, Wire& wire, std::uint32_t peer,
+                    std::size_t bytes) const {
   OwnLink* up = view_->members[spec_.rank].own;
   OwnLink* down = view_->members[peer].own;
-  message.sent_at = std::max(clock_.now(), wire.free_at);
+  message.sent_at = std::max(now, wire.free_at);
   if (up != nullptr) message.sent_at = std::max(message.sent_at, up->up_free_at);
   Duration takes = state_->time_on(state_->link, bytes);
   Duration latency = state_->link.latency;
