@@ -129,7 +129,7 @@ json state_json(const sync::policy::PolicyState& s) {
 /// A line that was changed, or torn and joined with another, is found out, whatever it still says.
 std::string sealed(const json& record) {
   std::string line = record.dump();
-  const std::uint64_t sum = digest_of(std::as_bytes(std::span(line))).low;
+  const std::uint64_t sum = rivulet::digest_of(std::as_bytes(std::span(line))).low;
   char end[32];
   std::snprintf(end, sizeof end, ",\"sum\":\"%016llx\"}", static_cast<unsigned long long>(sum));
   line.pop_back();

@@ -276,7 +276,7 @@ std::string trouble_with_seal(std::string_view line) {
   text += '}';
   char sum[17];
   std::snprintf(sum, sizeof sum, "%016llx",
-                static_cast<unsigned long long>(digest_of(std::as_bytes(std::span(text))).low));
+                static_cast<unsigned long long>(rivulet::digest_of(std::as_bytes(std::span(text))).low));
   return end.substr(8, 16) == sum ? "" : "its checksum is another: it was changed or damaged";
 }
 
