@@ -153,13 +153,13 @@ TEST_CASE("Usage: values that mean nothing are exit 2 before anything is opened"
                                                 {"simulate", "--rates", "0:x"},
                                                 {"simulate", "--latency", "far"},
                                                 {"simulate", "--profile-rate", "0"},
-                                                {"simulate", "--trace", "S3"},
+                                                {"simulate", "--model", "linear", "--trace", "S3"},
                                                 {"simulate", "--trace", "S1", "--rates", "5"},
                                                 {"simulate", "--profile", "fast"},
                                                 {"simulate", "--profile", "1ms+0"},
                                                 {"simulate", "--own-link", "10mb"},
                                                 {"simulate", "--own-link", "10mbit/far"},
-                                                {"simulate", "--faults", "/nowhere"},
+                                                {"simulate", "--model", "linear", "--faults", "/nowhere"},
                                                 {"demo", "--devices", "3", "--rates", "1,2"},
                                                 {"demo", "--seconds", "0"}}) {
     CAPTURE(wrong.front());
