@@ -22,7 +22,6 @@
 #include "runtime/wiring/simulation.h"
 
 using namespace rivulet;
-using rivulet::bench::percentile;
 
 namespace {
 

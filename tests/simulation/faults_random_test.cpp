@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t events_per_run = 150;
 
 /// A sanitizer makes a run a hundred times as long, and keeps what was freed for a while.
-constexpr bool sanitized = std::string_view(RIVULET_SANITIZE) != "";
+constexpr bool sanitized = !std::string_view(RIVULET_SANITIZE).empty();
 constexpr std::size_t growth_max = std::size_t{sanitized ? 512 : 16} << 20U;
 
 /// What repeats the run that is going on, also when a check of the product ends the process.
