@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <span>
+#include <utility>
 
 #include "core/digest.h"
 
@@ -141,6 +142,16 @@ std::vector<PartitionId> ids_of(const std::vector<stream::TopicPartition>& parti
   ids.reserve(partitions.size());
   for (const auto& p : partitions) ids.push_back(p.id);
   return ids;
+}
+
+stream::SyntheticSourceConfig synthetic_config(const Config& config, std::vector<PartitionId> partitions) {
+  stream::SyntheticSourceConfig synthetic;
+  synthetic.partitions = std::move(partitions);
+  synthetic.columns = 1;
+  for (const auto d : config.decode.shape) synthetic.columns *= static_cast<std::size_t>(d);
+  synthetic.classes = config.train.loss == "cross_entropy" ? config.model.classes : 0;
+  synthetic.seed = config.job.seed;
+  return synthetic;
 }
 
 bool has_brokers(const Config& config) {

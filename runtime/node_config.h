@@ -26,6 +26,8 @@ sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded,
 /// The job's partitions of this device, with ids that are equal on all devices (topics sorted by name).
 std::vector<stream::TopicPartition> claimed_partitions(const Config& config);
 std::vector<PartitionId> ids_of(const std::vector<stream::TopicPartition>& partitions);
+/// Made-up rows of the configured shape and seed; the pace is left to the caller.
+stream::SyntheticSourceConfig synthetic_config(const Config& config, std::vector<PartitionId> partitions);
 /// The configuration names brokers to ask.
 bool has_brokers(const Config& config);
 /// source.start; "checkpoint" means earliest as long as there is no checkpoint. Errors: invalid_config.

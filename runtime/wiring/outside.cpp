@@ -49,12 +49,7 @@ Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, 
                                     clock);
   }
   const double rate = config.source.rate;
-  stream::SyntheticSourceConfig synthetic;
-  synthetic.partitions = ids_of(partitions);
-  synthetic.columns = 1;
-  for (const auto d : config.decode.shape) synthetic.columns *= static_cast<std::size_t>(d);
-  synthetic.classes = config.train.loss == "cross_entropy" ? config.model.classes : 0;
-  synthetic.seed = config.job.seed;
+  auto synthetic = synthetic_config(config, ids_of(partitions));
   synthetic.rows_per_second = [rate](TimePoint) { return rate > 0 ? rate : synthetic_rate; };
   return stream::open_synthetic_source(synthetic, clock);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/node_config.h"
 #include "runtime/wiring/simulation_source.h"
 #include "stream/open.h"
 
@@ -15,17 +16,6 @@ stream::TopicPartition named(const Config& config, const PartitionId& partition)
   std::vector<std::string> topics = config.source.topics;
   std::sort(topics.begin(), topics.end());
   return {partition.topic < topics.size() ? topics[partition.topic] : "", partition};
-}
-
-stream::SyntheticSourceConfig made_up(const Config& config, const PartitionId& partition) {
-  stream::SyntheticSourceConfig synthetic;
-  synthetic.partitions = {partition};
-  synthetic.columns = 1;
-  for (const auto d : config.decode.shape) synthetic.columns *= static_cast<std::size_t>(d);
-  synthetic.classes = config.train.loss == "cross_entropy" ? config.model.classes : 0;
-  synthetic.seed = config.job.seed;
-  synthetic.rows_per_second = [](TimePoint) { return as_fast_as_asked; };
-  return synthetic;
 }
 
 }  // namespace
@@ -60,9 +50,11 @@ Result<ReplayStream> ReplayStreams::open(const PartitionId& partition, std::int6
         make_trace_source(*data_, partition, {{0.0, as_fast_as_asked}}, config_.job.seed, *out.clock);
     return out;
   }
-  auto synthetic = stream::open_synthetic_source(made_up(config_, partition), *out.clock);
-  if (!synthetic) return synthetic.error();
-  out.source = std::move(synthetic).value();
+  auto synthetic = synthetic_config(config_, {partition});
+  synthetic.rows_per_second = [](TimePoint) { return as_fast_as_asked; };
+  auto made = stream::open_synthetic_source(synthetic, *out.clock);
+  if (!made) return made.error();
+  out.source = std::move(made).value();
   return out;
 }
 

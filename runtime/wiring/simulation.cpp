@@ -124,12 +124,7 @@ Result<std::unique_ptr<stream::RecordSource>> SimulatedGroup::State::open_source
   const PartitionId id{0, static_cast<std::int32_t>(device)};
   const RateTrace trace = trace_of(options, device);
   if (data) return make_trace_source(*data, id, trace, config.job.seed, clock);
-  stream::SyntheticSourceConfig synthetic;
-  synthetic.partitions = {id};
-  synthetic.columns = 1;
-  for (const auto d : config.decode.shape) synthetic.columns *= static_cast<std::size_t>(d);
-  synthetic.classes = config.train.loss == "cross_entropy" ? config.model.classes : 0;
-  synthetic.seed = config.job.seed;
+  auto synthetic = synthetic_config(config, {id});
   synthetic.rows_per_second = [trace](TimePoint at) {
     return rate_at(trace, to_seconds(at.time_since_epoch()));
   };
