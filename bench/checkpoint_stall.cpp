@@ -7,16 +7,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <string>
-#include <thread>
 
 #include "bench/measure.h"
-#include "core/check.h"
-#include "core/clock.h"
-#include "runtime/memory_plan.h"
-#include "runtime/node.h"
-#include "runtime/runner.h"
-#include "runtime/wiring/outside.h"
-#include "tests/support/temp_dir.h"
+#include "bench/one_device.h"
 
 using namespace rivulet;
 using namespace rivulet::bench;
@@ -81,89 +74,30 @@ class Watched final : public runtime::Agent {
   TimePoint ended_ = clock_.now();
 };
 
-runtime::LoadedConfig configuration(const std::string& data_dir, const std::vector<std::string>& settings) {
-  runtime::ConfigInput input;
-  input.file = RIVULET_SOURCE_DIR "/examples/mnist/device.toml";
-  input.sets = {"job.devices=1",
-                "device.data_dir=" + data_dir,
-                "source.type=file",
-                "source.repeat=true",
-                "source.path=" RIVULET_SOURCE_DIR "/examples/mnist/data",
-                "model.name=mlp",
-                "model.mlp.hidden=[1570]",  // 1.25 million parameters
-                "checkpoint.every.rounds=" + std::to_string(rounds_per_checkpoint),
-                "checkpoint.every.interval=1h"};
-  input.sets.insert(input.sets.end(), settings.begin(), settings.end());
-  auto loaded = runtime::load_config(input);
-  for (const auto& problem : loaded.problems) fmt::print(stderr, "{}\n", problem.text());
-  RIVULET_CHECK(loaded.usable(), "the configuration of the benchmark");
-  return loaded;
-}
-
-/// One real device, as the production wiring makes it, for so many checkpoints.
+/// One device for so many checkpoints.
 class Run {
  public:
-  explicit Run(const std::vector<std::string>& settings)
-      : loaded_(configuration(folder_.path().string(), settings)) {
-    const auto catalog = runtime::builtin_catalog();
-    const auto& config = loaded_.config;
-    const auto memory = runtime::plan_memory(config, catalog).value();
-    node_ =
-        runtime::Node::build(loaded_, {}, catalog,
-                             {.ingest_clock = clock_,
-                              .worker_clock = clock_,
-                              .ingest_wake = ingest_thread_,
-                              .worker_wake = train_thread_,
-                              .source = runtime::open_source(config, false, memory, clock_, metrics_).value(),
-                              .device = devices::make_host_device(),
-                              .log = runtime::open_log(config, memory, false, memory_log_).value(),
-                              .connect = runtime::open_wires(config, alone_, clock_, beat_ns_).value(),
-                              .metrics = metrics_,
-                              .logger = *logger_,
-                              .decisions = runtime::make_null_decision_log(),
-                              .stop = stop_,
-                              .poll_wait = std::chrono::milliseconds(5),
-                              .checkpoint_wake = &checkpoint_thread_,
-                              .checkpoints = (folder_.path() / "checkpoints").string(),
-                              .own_log = true})
-            .value();
-  }
+  explicit Run(const std::vector<std::string>& settings) : device_(with_model(settings)) {}
 
   std::vector<Round> rounds(std::size_t checkpoints) {
-    Watched watched(*node_, clock_);
-    ingest_thread_.start(node_->ingest(), clock_);
-    checkpoint_thread_.start(*node_->checkpoints(), clock_);
-    train_thread_.start(watched, clock_);
-    while (watched.count() < (checkpoints + 2) * rounds_per_checkpoint)
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    stop_ = 1;
-    train_thread_.notify();
-    train_thread_.join();
-    for (auto* thread : {&ingest_thread_, &checkpoint_thread_}) {
-      thread->stop();
-      thread->join();
-    }
+    Watched watched(device_.node(), device_.clock());
+    device_.run(watched, [&] { return watched.count() >= (checkpoints + 2) * rounds_per_checkpoint; });
     return watched.rounds();
   }
-  [[nodiscard]] double state_bytes() const {
-    const auto& model = node_->state().model;
+  [[nodiscard]] double state_bytes() {
+    const auto& model = device_.node().state().model;
     return 2.0 * static_cast<double>(model.parameters().host_bytes().size());
   }
 
  private:
-  testing::TempDir folder_;
-  runtime::LoadedConfig loaded_;
-  RealClock clock_;
-  NullMetrics metrics_;
-  std::unique_ptr<runtime::Logger> logger_ = runtime::make_null_logger();
-  sync::membership::MemoryLog memory_log_;
-  sync::MemoryNetwork alone_;
-  std::atomic<std::int64_t> beat_ns_{0};
-  runtime::StopRequest stop_{0};
-  runtime::ThreadRunner ingest_thread_;
-  runtime::ThreadRunner train_thread_;
-  runtime::ThreadRunner checkpoint_thread_;
-  std::unique_ptr<runtime::Node> node_;
+  static std::vector<std::string> with_model(std::vector<std::string> settings) {
+    settings.insert(settings.end(), {"model.name=mlp",
+                                     "model.mlp.hidden=[1570]",  // 1.25 million parameters
+                                     "checkpoint.every.rounds=" + std::to_string(rounds_per_checkpoint),
+                                     "checkpoint.every.interval=1h"});
+    return settings;
+  }
+  OneDevice device_;
 };
 
 struct Stalls {

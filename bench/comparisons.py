@@ -3,8 +3,9 @@
 import dataclasses
 import typing
 
+import slow as slow_links
+import uneven as uneven_streams
 from sides import Case
-from uneven import RIVALS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,6 +18,7 @@ class Line:
     other: typing.Callable
     goal: float
     more_is_better: bool = True
+    cap: str | None = None  # key of a sample: values that are not below it were not reached
 
     def ratio(self, samples):
         return self.ours(samples) / self.other(samples)
@@ -33,7 +35,19 @@ RATE_COLUMNS = {
     "first step, s": "first_step_s",
     "cores used by others": "other_cores",
 }
-UNEVEN_COLUMNS = {"90 % holds after, s": "good_after_s", "rows used of rows arrived": "used", "best accuracy": "best"}
+SLOW_COLUMNS = {
+    "rows/s": "rows_per_s",
+    "step, ms": "step_ms",
+    "KB sent per step and device": "kb_per_step",
+    "accuracy after 12 800 rows": "accuracy",
+}
+UNEVEN_COLUMNS = {
+    "90 % holds after, s": "good_after_s",
+    "rows used of rows arrived": "used",
+    "accuracy at the end": "end",
+    "cores it used": "cores",
+    "cores used by others": "other_cores",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +59,7 @@ class Comparison:
     lines: list
     columns: dict = dataclasses.field(default_factory=lambda: RATE_COLUMNS)
     only_if_named: bool = False
+    caps: dict = dataclasses.field(default_factory=dict)  # key of a sample -> key of what it cannot exceed
 
 
 def value(run, key):
@@ -143,20 +158,43 @@ def pair():
 
 
 def uneven():
-    """Live streams of 100, 50, 20 and 5 rows/s; uneven.py measures it, all sides at once."""
+    """Live streams of 100, 50, 20 and 5 rows/s; uneven.py measures it, in two sittings."""
 
     def sooner(than, other, goal):
-        what = f"uneven streams, seconds until 90 % holds (the whole time: not reached), against {than}"
-        return Line(what, "s", value("ours", "good_after_s"), value(other, "good_after_s"), goal, False)
+        what = f"uneven streams, seconds until 90 % holds, against {than}"
+        return Line(
+            what, "s", value("ours", "good_after_s"), value(other, "good_after_s"), 1 / goal, False, cap="cap_s"
+        )
 
     lines = [
-        sooner("waiting for 64", "rival-64", 1 / 6),
-        sooner("a fixed batch of 8", "rival-8", 1 / 4),
-        sooner("the rival with our batches", "rival-tick", 1.0),
+        sooner("waiting for 64", "ours-64", 6),
+        sooner("the best fixed batch", "ours-fixed", 4),
+        sooner("a one-second tick", "ours-1s", 1.4),
+        sooner("the rival with our batches", "rival-tick", 1),
+        sooner("the rival waiting for 64", "rival-64", 6),
         Line("uneven streams, rows used of rows arrived", "", value("ours", "used"), lambda _: 1.0, 0.99),
-        Line("the same, waiting for 64", "", value("rival-64", "used"), lambda _: 1.0, 0.0),
+        Line("the same, waiting for 64", "", value("ours-64", "used"), lambda _: 1.0, 0.0),
     ]
-    return Comparison("uneven", {"ours": None, **dict.fromkeys(RIVALS)}, lines, UNEVEN_COLUMNS, only_if_named=True)
+    runs = dict.fromkeys(uneven_streams.side_names())
+    return Comparison("uneven", runs, lines, UNEVEN_COLUMNS, True, {"good_after_s": "cap_s"})
+
+
+def slow():
+    """Two devices on links of 10 Mbit/s; slow.py measures it."""
+
+    def rate(than, other, goal):
+        return Line(f"rows/s over 10 Mbit/s, against {than}", "rows/s", value("ours", "rows_per_s"), other, goal)
+
+    def best(*runs):
+        return lambda samples: max(samples[run]["rows_per_s"] for run in runs)
+
+    lines = [
+        rate("the rival", value("rival", "rows_per_s"), 1.0),
+        rate("the rival with fp16", value("rival-fp16", "rows_per_s"), 1.0),
+        rate("the rival with PowerSGD, the better rank", best("rival-powersgd1", "rival-powersgd2"), 1.0),
+        rate("ours with aggregation `sum` (no goal of its own)", value("ours-sum", "rows_per_s"), 0.0),
+    ]
+    return Comparison("slow", dict.fromkeys(slow_links.side_names()), lines, SLOW_COLUMNS, True)
 
 
 def all_comparisons():
@@ -168,4 +206,5 @@ def all_comparisons():
         rates("mlp", 2, 4.0),
         rates("mlp", 4, 3.0),
         uneven(),
+        slow(),
     ]

@@ -8,19 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "bench/lenet_step.h"
 #include "bench/measure.h"
 #include "buffer/ledger.h"
 #include "core/check.h"
 #include "core/clock.h"
-#include "core/rng.h"
 #include "devices/device.h"
-#include "devices/trainer.h"
 #include "runtime/agreed_state.h"
 #include "runtime/announced.h"
 #include "runtime/book_pages.h"
-#include "runtime/catalog.h"
 #include "runtime/metrics/prometheus_sink.h"
-#include "runtime/node.h"
 #include "sync/facts.h"
 
 using namespace rivulet;
@@ -102,8 +99,9 @@ class Group {
     for (std::size_t rank = 0; rank < world; ++rank)
       all_.push_back(std::make_unique<Announcer>(rank, stream));
     commits_ = std::make_unique<runtime::CommitBoard>(all_[0]->partitions);
-    for (std::size_t rank = 0; rank < world; ++rank)
-      view_.members.push_back("device-" + std::to_string(rank));
+    std::vector<std::string> members;
+    for (std::size_t rank = 0; rank < world; ++rank) members.push_back("device-" + std::to_string(rank));
+    view_.members = std::move(members);
   }
 
   /// CPU of the first device's books in one round.
@@ -167,53 +165,15 @@ class Group {
   TimePoint now_{};
 };
 
-/// The step of LeNet-5 on so many rows.
-class Step {
- public:
-  explicit Step(std::size_t rows)
-      : rows_(rows),
-        trainer_(trainer_on(*device_)),
-        state_(devices::ModelState::create(trainer_->layout(), *device_).value()),
-        features_(rows * 28 * 28),
-        targets_(rows),
-        gradient_(trainer_->layout().contribution()) {
-    RIVULET_CHECK(trainer_->initialize(state_, 1), "the model did not start");
-    Rng rng = Rng::derive(1, "bench");
-    for (auto& f : features_) f = static_cast<float>(rng.uniform());
-    for (auto& t : targets_) t = static_cast<float>(rng.below(10));
-  }
-  double us() {
-    const GradientView out{reinterpret_cast<std::byte*>(gradient_.data()), gradient_.size()};
-    return cpu_us([&] {
-      RIVULET_CHECK(trainer_->compute_gradients(state_, {features_, targets_, rows_, {}}, out), "a gradient");
-      RIVULET_CHECK(trainer_->apply(state_, out, {}, 1.0), "a step");
-    });
-  }
-
- private:
-  static std::unique_ptr<devices::Trainer> trainer_on(devices::Device& device) {
-    runtime::Config config;
-    config.model.name = "lenet5";
-    return runtime::build_trainer(config, runtime::builtin_catalog(), {{1, 28, 28}, 1}, device).value();
-  }
-  std::unique_ptr<devices::Device> device_ = devices::make_host_device();
-  const std::size_t rows_;
-  std::unique_ptr<devices::Trainer> trainer_;
-  devices::ModelState state_;
-  std::vector<float> features_;
-  std::vector<float> targets_;
-  std::vector<float> gradient_;
-};
-
 void measure(const Stream& stream, int repetitions) {
   Group group(stream);
-  Step step(stream.rows);
+  LenetStep step(stream.rows);
   std::vector<double> books;
   std::vector<double> steps;
   std::vector<double> share;
   for (int i = 0; i < repetitions; ++i) {
     const double b = group.round_us();
-    const double s = step.us();
+    const double s = cpu_us([&] { step.run(); });
     if (i < repetitions / 10) continue;  // warm-up
     books.push_back(b);
     steps.push_back(s);

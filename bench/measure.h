@@ -22,6 +22,13 @@ inline std::string spread(const std::vector<double>& values, const char* unit) {
                      percentile(values, 0.1), percentile(values, 0.9), values.size());
 }
 
+/// Of values that were taken in turns, round by round.
+inline std::vector<double> ratios(const std::vector<double>& of, const std::vector<double>& to) {
+  std::vector<double> all;
+  for (std::size_t i = 0; i < std::min(of.size(), to.size()); ++i) all.push_back(of[i] / to[i]);
+  return all;
+}
+
 /// How often the calling thread lost its core to another one.
 inline long involuntary_switches() {
   rusage used{};

@@ -84,12 +84,34 @@ def busy_seconds():
     return (sum(fields) - fields[3] - fields[4]) / TICKS_PER_SECOND  # without idle and iowait
 
 
-def wait_until(done, seconds, what):
+def wait_until(done, seconds, what, every=0.05):
     deadline = time.monotonic() + seconds
     while not done():
         if time.monotonic() >= deadline:
             raise BenchError(f"no {what} within {seconds} s")
-        time.sleep(0.05)
+        time.sleep(every)
+
+
+class Helper:
+    """A program of this folder that says one `line` once it is ready, and lives as long as its standard input."""
+
+    def __init__(self, command, folder):
+        log = pathlib.Path(folder) / "helper.log"
+        with open(log, "wb") as errors:
+            self._process = subprocess.Popen(
+                [str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+            )
+        self.line = self._process.stdout.readline().decode().strip()
+        if not self.line:
+            self.close()
+            raise BenchError(f"{command[0]}: {log.read_text()}")
+
+    def close(self):
+        self._process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(20)
+        self._process.kill()
+        self._process.wait()
 
 
 class Kafka:
@@ -97,18 +119,8 @@ class Kafka:
 
     def __init__(self, folder, topic, partitions, more=()):
         self.topic, self.rows = topic, [0] * partitions
-        self._folder = pathlib.Path(folder)
-        with open(self._folder / "kafka.log", "wb") as log:
-            self._process = subprocess.Popen(
-                [BUILD / "bench_kafka", *(f"{name}:{partitions}" for name in [topic, *more])],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-            )
-        self.brokers = self._process.stdout.readline().decode().strip()
-        if not self.brokers:
-            self.close()
-            raise BenchError(f"no Kafka: {(self._folder / 'kafka.log').read_text()}")
+        self._helper = Helper([BUILD / "bench_kafka", *(f"{name}:{partitions}" for name in [topic, *more])], folder)
+        self.brokers = self._helper.line
 
     def feed_command(self, rates, *more, topic=None):
         rates = ",".join(str(rate) for rate in rates)
@@ -133,8 +145,4 @@ class Kafka:
         self.rows[partition] += json.loads(played.stdout.splitlines()[-1])["per_partition"][partition]
 
     def close(self):
-        self._process.stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(20)
-        self._process.kill()
-        self._process.wait()
+        self._helper.close()

@@ -23,8 +23,13 @@ def short(number):
     return f"{number:.3g}"
 
 
-def spread(values):
-    return f"{short(percentile(values, 0.5))} ({short(percentile(values, 0.1))} to {short(percentile(values, 0.9))})"
+def spread(values, cap=float("inf")):
+    """Median, p10 and p90; what is not below `cap` was not reached by then."""
+    middle, low, high = (
+        short(percentile(values, share)) if percentile(values, share) < cap else f"not within {short(cap)}"
+        for share in (0.5, 0.1, 0.9)
+    )
+    return middle if low == middle == high and low.startswith("not") else f"{middle} ({low} to {high})"
 
 
 class Store:
@@ -50,13 +55,15 @@ class Store:
 
 def line_cells(line, rounds):
     ratios = [line.ratio(samples) for samples in rounds]
-    met = "met" if line.is_met(percentile(ratios, 0.5)) else "**short**"
-    if not line.goal:
-        goal = met = ""
-    else:
-        goal = f"{'>=' if line.more_is_better else '<='} {line.goal:.3g}"
+    goal = f"{'>=' if line.more_is_better else '<='} {line.goal:.3g}" if line.goal else ""
     ours, other = ([read(samples) for samples in rounds] for read in (line.ours, line.other))
-    return [line.what, goal, f"{spread(ours)} {line.unit}", spread(other), spread(ratios), str(len(rounds)), met]
+    cap = next(iter(rounds[0].values()))[line.cap] if line.cap else float("inf")
+    # Who did not get there within the time would have taken longer.
+    bound = "at most " if percentile(other, 0.5) >= cap else ""
+    ratio = bound + spread(ratios)
+    met = percentile(ours, 0.5) < cap and line.is_met(percentile(ratios, 0.5))
+    met = ("met" if met else "**short**") if line.goal else ""
+    return [line.what, goal, f"{spread(ours, cap)} {line.unit}", spread(other, cap), ratio, str(len(rounds)), met]
 
 
 def row(cells):
@@ -77,7 +84,11 @@ def runs_table(comparison, rounds):
     head = [comparison.name, *comparison.columns]
     lines = [row(head), row(["---"] * len(head))]
     for run in comparison.runs:
-        cells = [spread([samples[run][key] for samples in rounds]) for key in comparison.columns.values()]
+        samples = [of_round[run] for of_round in rounds]
+        cells = [
+            spread([sample[key] for sample in samples], samples[0].get(comparison.caps.get(key), float("inf")))
+            for key in comparison.columns.values()
+        ]
         lines.append(row([run, *cells]))
     return lines
 

@@ -2,17 +2,23 @@
 
 import contextlib
 import io
+import json
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import unittest
 
+import batching
 import processes
 import results
+from batching import held_since
 from comparisons import Line, all_comparisons, value
 from processes import BenchError, Child, Kafka, wait_until
 from sides import Case, all_sides
-from uneven import held_since
+from slow import MBIT, measure_slow
+from tuning import SEEDS, Tuning
+from uneven import measure_uneven, topics_of
 
 KEYS = ["rows_per_s", "cpu_us_per_row", "step_ms", "pss_mib", "pss_without_cuda_mib", "first_step_s", "other_cores"]
 
@@ -49,7 +55,7 @@ class Arithmetic(unittest.TestCase):
 
     def test_every_line_reads_the_runs_of_its_comparison(self):
         for comparison in all_comparisons():
-            keys = sorted({*comparison.columns.values(), *KEYS})
+            keys = sorted({*comparison.columns.values(), *comparison.caps.values(), *KEYS})
             samples = {run: sample(1 + position, keys) for position, run in enumerate(comparison.runs)}
             self.assertEqual(len(results.table([(comparison, [samples])])), 2 + len(comparison.lines))
             self.assertEqual(len(results.runs_table(comparison, [samples])), 2 + len(comparison.runs))
@@ -59,6 +65,15 @@ class Arithmetic(unittest.TestCase):
         self.assertEqual(held_since(scores, 10), 3)
         self.assertEqual(held_since([*scores, (5, 0.89)], 10), 10)
         self.assertEqual(held_since([], 10), 10)
+
+    def test_what_was_not_reached_is_said_and_meets_nothing(self):
+        line = Line("a", "s", value("ours", "s"), value("other", "s"), 1.0, more_is_better=False, cap="cap_s")
+        sample = {"ours": {"s": 60, "cap_s": 240}, "other": {"s": 240, "cap_s": 240}}
+        cells = results.line_cells(line, [sample])
+        self.assertEqual(cells[2:5], ["60 (60 to 60) s", "not within 240", "at most 0.25 (0.25 to 0.25)"])
+        self.assertEqual(cells[-1], "met")
+        sample["ours"]["s"] = 240
+        self.assertEqual(results.line_cells(line, [sample])[-1], "**short**")
 
     def test_the_rival_is_its_best_run(self):
         line = next(c for c in all_comparisons() if c.name == "mlp-2").lines[0]
@@ -95,6 +110,64 @@ class Keeping(unittest.TestCase):
     def test_the_page_has_its_marks(self):
         text = (processes.ROOT / "docs" / "PERFORMANCE.md").read_text()
         self.assertEqual((text.count(results.BEGIN), text.count(results.END)), (1, 1))
+
+
+class Choosing(unittest.TestCase):
+    """The learning rate of a way of making batches, by runs as `rivulet simulate --csv` leaves them."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="rivulet-bench-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.tuning = Tuning(self.folder)
+
+    def ran(self, name, rate, good_after):
+        """With every seed; `good_after` None: it never was."""
+        for seed in SEEDS:
+            scores = [(second, 0.95 if good_after and second >= good_after else 0.5) for second in (5, 10, 15, 20)]
+            run = self.tuning.run_of(name, rate, seed)
+            run.mkdir()
+            lines = [f"{second},{accuracy}" for second, accuracy in scores]
+            (run / "accuracy.csv").write_text("\n".join(["second,accuracy", *lines, ""]))
+
+    def test_the_rate_that_is_good_first_is_chosen(self):
+        low, middle, high = batching.all_batchings()["tick"].candidates[:3]
+        self.ran("tick", low, 20)
+        self.ran("tick", middle, 10)
+        self.ran("tick", high, None)
+        self.assertEqual(self.tuning.chosen("tick"), middle)
+        self.assertIn("**10 s**", self.tuning.table()[2])
+        self.assertIn("no, 50.0 %", self.tuning.table()[2])
+
+    def test_of_rates_that_differ_by_one_look_the_lowest_is_chosen(self):
+        low, middle = batching.all_batchings()["tick"].candidates[:2]
+        self.ran("tick", low, 15)
+        self.ran("tick", middle, 10)
+        self.assertEqual(self.tuning.chosen("tick"), low)
+
+    def test_a_rate_that_lacks_seeds_is_not_chosen(self):
+        low, middle = batching.all_batchings()["tick"].candidates[:2]
+        self.ran("tick", low, 15)
+        self.ran("tick", middle, 5)
+        shutil.rmtree(self.tuning.run_of("tick", middle, SEEDS[-1]))
+        self.assertEqual(self.tuning.chosen("tick"), low)
+
+    def test_rates_are_written_once_all_are_known(self):
+        file = self.folder / "rates.json"
+        names = list(batching.all_batchings())
+        for name in names[1:]:
+            self.ran(name, batching.all_batchings()[name].candidates[0], 5 if name == "fixed-8" else 15)
+        self.tuning.write(file)
+        self.assertFalse(file.exists())
+        self.ran(names[0], batching.all_batchings()[names[0]].candidates[0], 15)
+        self.tuning.write(file)
+        written = json.loads(file.read_text())
+        self.assertEqual((sorted(written["rates"]), written["best_fixed"]), (sorted(names), "fixed-8"))
+
+    def test_there_is_a_rate_for_every_way(self):
+        for name in batching.all_batchings():
+            self.assertIn(batching.learning_rate(name), batching.all_batchings()[name].candidates)
+        self.assertTrue(batching.best_fixed().startswith("fixed-"))
 
 
 class Watching(unittest.TestCase):
@@ -159,6 +232,25 @@ class Measuring(unittest.TestCase):
             kafka.rows = [1, 1, 0]  # as if they had held no more
             with self.assertRaisesRegex(BenchError, "partition 0 ended"):
                 ours.measure(Case("lenet5", 2), 0.3)
+
+    def test_a_slow_link_is_the_limit_and_its_bytes_are_counted(self):
+        seen = measure_slow("", 0, steps=20)["ours-sum"]
+        gradient = 4 * 61_706 / 1e3  # KB
+        self.assertGreater(seen["kb_per_step"], gradient)
+        self.assertLess(seen["kb_per_step"], 1.2 * gradient)
+        self.assertGreater(seen["step_ms"], 8 * gradient / MBIT)
+        self.assertTrue(0 <= seen["accuracy"] <= 1, seen)
+
+    def test_live_streams_are_played_and_looked_at(self):
+        with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder:
+            kafka = Kafka(folder, "unused", 4, topics_of(0))
+            self.addCleanup(kafka.close)
+            samples = measure_uneven(kafka, "", topics_of(0), 8, 1)
+            self.assertEqual(list(samples), ["ours", "ours-1s", "ours-fixed", "ours-64"])
+            self.assertGreater(samples["ours"]["used"], 0.9)
+            self.assertLess(samples["ours-64"]["used"], 0.5)
+            self.assertGreater(samples["ours"]["end"], 0)
+            self.assertGreater(samples["ours"]["cores"], 0)
 
 
 def self_check():

@@ -28,9 +28,9 @@ class Case:
 
 
 class OurDevice:
-    """One `rivulet run`."""
+    """One `rivulet run`. `inside` makes the command one that runs elsewhere."""
 
-    def __init__(self, case, index, run, settings=()):
+    def __init__(self, case, index, run, settings=(), more=(), inside=list):
         self._port = free_port()
         name = run.name if case.agree else f"{run.name}-{index}"
         group = case.devices if case.agree else 1
@@ -49,7 +49,7 @@ class OurDevice:
         else:
             command += ["--set", "source.type=file", "--set", f"source.path={MNIST}", "--set", "source.repeat=true"]
         command += [word for setting in settings for word in ("--set", setting)]
-        self.child = Child(command, run.folder / f"device-{index}.log")
+        self.child = Child(inside([*command, *more]), run.folder / f"device-{index}.log")
 
     def _page(self, path):
         try:
@@ -77,21 +77,20 @@ class OurDevice:
 
 
 class RivalDevice:
-    """One rank of bench/rival."""
+    """One rank of bench/rival. `inside` makes the command one that runs elsewhere."""
 
-    def __init__(self, case, index, run, flags=()):
+    def __init__(self, case, index, run, flags=(), inside=list):
         self._progress = run.folder / f"rank-{index}.progress"
         command = [run.python, ROOT / "bench" / "rival" / "rank.py", "--rank", index, "--world", case.devices]
         command += ["--store", f"127.0.0.1:{run.port}", "--model", case.model, "--batch", BATCH]
-        command += ["--progress", self._progress, *flags]
+        command += ["--progress", self._progress]
         command += [] if case.agree else ["--no-ddp"]
         if case.kafka:
             command += ["--brokers", run.kafka.brokers, "--topic", run.topic, "--partition", index]
         else:
             command += ["--no-kafka"]
-        self.child = Child(
-            command, run.folder / f"rank-{index}.log", env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-        )
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        self.child = Child(inside([*command, *flags]), run.folder / f"rank-{index}.log", env=environment)
 
     def waits_for_rows(self):
         """It has its group and its consumer."""

@@ -3,17 +3,12 @@
 // Gloo) and the other one up to a decoded state whose digest is the view's. Beside it, in turns, the same
 // bytes through one plain TCP socket over the same link. Needs root.
 //   build/release/bench_state_transfer [REPETITIONS]
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdlib>
 #include <thread>
 
 #include "bench/measure.h"
+#include "bench/sockets.h"
 #include "core/check.h"
 #include "core/clock.h"
 #include "core/rng.h"
@@ -33,21 +28,15 @@ using testing::Network;
 
 const runtime::StateOwner owner{"mlp", "", {}};
 
-void enter(const std::string& space) {
-  const int fd = ::open(("/run/netns/" + space).c_str(), O_RDONLY | O_CLOEXEC);
-  RIVULET_CHECK(fd >= 0 && ::setns(fd, CLONE_NEWNET) == 0, "a namespace that was just made");
-  ::close(fd);
-}
-
 /// Runs one function inside each of the two namespaces, at the same time.
 template <class Donor, class Taker>
 void in_both(const Network& network, Donor donor, Taker taker) {
   std::thread other([&] {
-    enter(network.namespace_of(1));
+    enter_namespace(network.namespace_of(1));
     taker();
   });
   std::thread([&] {
-    enter(network.namespace_of(0));
+    enter_namespace(network.namespace_of(0));
     donor();
   }).join();
   other.join();
@@ -146,27 +135,7 @@ double state_seconds(const Network& network, const runtime::AgreedState& state, 
   return to_seconds(ended - began);
 }
 
-/// A connected socket: the donor dials, the taker has listened.
-class Socket {
- public:
-  explicit Socket(int fd) : fd_(fd) { RIVULET_CHECK(fd >= 0, "a socket"); }
-  ~Socket() { ::close(fd_); }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-  [[nodiscard]] int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-sockaddr_in address_of(const std::string& host, std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  RIVULET_CHECK(inet_pton(AF_INET, host.c_str(), &address.sin_addr) == 1, "an address");
-  return address;
-}
-
+/// The donor dials, the taker has listened.
 double socket_seconds(const Network& network, std::size_t bytes) {
   const std::vector<std::byte> out = testing::pattern(bytes, 1);
   std::vector<std::byte> in(bytes);
@@ -178,34 +147,18 @@ double socket_seconds(const Network& network, std::size_t bytes) {
       network,
       [&] {
         while (port == 0) std::this_thread::yield();
-        const Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        const auto to = address_of(network.address_of(1), static_cast<std::uint16_t>(port.load()));
-        const auto* address = reinterpret_cast<const sockaddr*>(&to);
-        RIVULET_CHECK(::connect(socket.fd(), address, sizeof to) == 0, "connect");
+        const Socket socket = dial(network.address_of(1), static_cast<std::uint16_t>(port.load()));
         starter.together();
-        for (std::size_t sent = 0; sent < bytes;) {
-          const ssize_t n = ::send(socket.fd(), out.data() + sent, bytes - sent, MSG_NOSIGNAL);
-          RIVULET_CHECK(n > 0, "send");
-          sent += static_cast<std::size_t>(n);
-        }
+        send_all(socket, out);
         std::byte last{};
         RIVULET_CHECK(::recv(socket.fd(), &last, 1, 0) == 0, "the taker closes when it has all");
       },
       [&] {
-        const Socket listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        sockaddr_in own = address_of(network.address_of(1), 0);
-        socklen_t size = sizeof own;
-        RIVULET_CHECK(::bind(listener.fd(), reinterpret_cast<sockaddr*>(&own), size) == 0, "bind");
-        RIVULET_CHECK(::listen(listener.fd(), 1) == 0, "listen");
-        RIVULET_CHECK(::getsockname(listener.fd(), reinterpret_cast<sockaddr*>(&own), &size) == 0, "a port");
-        port = ntohs(own.sin_port);
-        const Socket socket(::accept(listener.fd(), nullptr, nullptr));
+        const Listener listener = listen_on(network.address_of(1));
+        port = listener.port;
+        const Socket socket = accept_from(listener);
         began = starter.together();
-        for (std::size_t got = 0; got < bytes;) {
-          const ssize_t n = ::recv(socket.fd(), in.data() + got, bytes - got, 0);
-          RIVULET_CHECK(n > 0, "recv");
-          got += static_cast<std::size_t>(n);
-        }
+        for (std::size_t got = 0; got < bytes;) got += receive_some(socket, std::span(in).subspan(got));
         ended = RealClock().now();
       });
   RIVULET_CHECK(in == out, "all bytes came");

@@ -1,6 +1,7 @@
-"""Four streams of 100, 50, 20 and 5 rows/s: who learns how soon? All sides read the same rows at the same time, live.
+"""Four streams of 100, 50, 20 and 5 rows/s: who learns how soon? The sides of a sitting read the same rows live.
 
-Together they need a small part of two cores, so they do not wait for each other; the broker and the feeder are shared.
+A sitting needs less than one core, which every round measures: all sides at once need two, and then those that step
+most often learn later than alone.
 """
 
 import contextlib
@@ -11,37 +12,43 @@ import subprocess
 import tempfile
 import time
 
-from processes import MNIST, ROOT, BenchError, Child, wait_until
+from batching import RATES, all_batchings, best_fixed, held_since, learning_rate
+from processes import MNIST, ROOT, BenchError, Child, busy_seconds, wait_until
 from sides import Case, OurDevice, RivalDevice, Run
 
-RATES = [100, 50, 20, 5]  # rows/s
-GOOD = 0.9
 CASE = Case("lenet5", len(RATES))
-TICK = 0.1  # seconds
-# Learning rates that served each way of making batches best where its stream was replayed without agreement.
-OURS = ["batch.policy=stream", f"batch.tick={TICK}s", "train.optimizer.lr=0.01"]
-OURS += [f"evaluate.held_out.path={MNIST}", "evaluate.held_out.every=1s"]
-RIVALS = {
-    "rival-tick": ["--tick", TICK, "--lr", 0.01],
-    "rival-8": ["--batch", 8, "--lr", 0.01],
-    "rival-64": ["--batch", 64, "--lr", 0.05],
-}
+# Seconds between two looks at the held-out rows (0.3 s of CPU each): a device of ours does it on a thread of its own.
+LOOKS = {"ours": 2, "ours-1s": 4, "ours-fixed": 10, "ours-64": 10, "rival-tick": 2, "rival-64": 10}
+SITTINGS = [["ours", "rival-tick"], ["ours-1s", "ours-fixed", "ours-64", "rival-64"]]
 
 
-def held_since(scores, cap):
-    """Seconds from when on every later score is good; `cap` when the last one is not, or there is none."""
-    since = cap
-    for seconds, accuracy in sorted(scores, reverse=True):
-        if accuracy < GOOD:
-            return since
-        since = seconds
-    return since
+def our_sides():
+    """How each group of ours makes its batches."""
+    return {"ours": "tick", "ours-1s": "tick-1s", "ours-fixed": best_fixed(), "ours-64": "fixed-64"}
+
+
+def rival_sides():
+    return {
+        "rival-tick": ["--tick", 0.1, "--lr", learning_rate("tick-exact")],
+        "rival-64": ["--batch", 64, "--lr", learning_rate("fixed-64")],
+    }
+
+
+def side_names():
+    return [name for sitting in SITTINGS for name in sitting]
 
 
 class OurGroup:
-    def __init__(self, run, stack):
+    """One of its devices is asked how good it is on the held-out rows."""
+
+    def __init__(self, run, stack, batching, every, seed):
         self._scores = []
-        self.devices = [OurDevice(CASE, index, run, OURS) for index in range(CASE.devices)]
+        settings = [*all_batchings()[batching].settings, f"train.optimizer.lr={learning_rate(batching)}"]
+        settings += [f"job.seed={seed}"]
+        looks = [f"evaluate.held_out.path={MNIST}", f"evaluate.held_out.every={every}s"]
+        self.devices = [
+            OurDevice(CASE, index, run, settings + (looks if index == 0 else [])) for index in range(CASE.devices)
+        ]
         for device in self.devices:
             stack.callback(device.child.close)
 
@@ -58,10 +65,12 @@ class OurGroup:
 
 
 class RivalGroup:
-    def __init__(self, run, stack, flags):
-        self._run, self._snapshots = run, run.folder / "snapshots"
+    """Its first rank saves its parameters once a second; they are looked at when the streams have ended."""
+
+    def __init__(self, run, stack, flags, every, seed):
+        self._run, self._every, self._snapshots = run, every, run.folder / "snapshots"
         self._snapshots.mkdir()
-        flags = [*flags, "--snapshots", self._snapshots]
+        flags = [*flags, "--seed", seed, "--snapshots", self._snapshots]
         self.devices = [RivalDevice(CASE, index, run, flags) for index in range(CASE.devices)]
         for device in self.devices:
             stack.callback(device.child.close)
@@ -77,31 +86,76 @@ class RivalGroup:
 
     def scores(self):
         command = [self._run.python, ROOT / "bench" / "rival" / "evaluate.py", self._snapshots, CASE.model, MNIST]
+        command += [self._every]
         return json.loads(subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, check=True).stdout)
 
 
-def measure_uneven(kafka, python, topic, seconds, seed):
-    """One round: a sample for each side."""
+def groups_of(names, kafka, python, topic, seed, folder, stack):
+    def run_of(name):
+        own = pathlib.Path(folder) / name
+        own.mkdir()
+        return Run(kafka, python, own, f"uneven-{os.getpid()}-{name}-{seed}", topic)
+
+    groups = {}
+    for name in names:
+        if name in our_sides():
+            groups[name] = OurGroup(run_of(name), stack, our_sides()[name], LOOKS[name], seed)
+        elif python:
+            groups[name] = RivalGroup(run_of(name), stack, rival_sides()[name], LOOKS[name], seed)
+    return groups
+
+
+def topics_of(number):
+    """A round needs one for every sitting."""
+    return [f"uneven-{number}-{sitting}" for sitting in range(len(SITTINGS))]
+
+
+def measure_uneven(kafka, python, topics, seconds, seed):
+    """One round: a sample for each side. Without a Python for the rival only ours."""
+    samples = {}
+    for names, topic in zip(SITTINGS, topics, strict=True):
+        samples |= measure_sitting(names, kafka, python, topic, seconds, seed)
+    return samples
+
+
+def measure_sitting(names, kafka, python, topic, seconds, seed):
     with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder, contextlib.ExitStack() as stack:
-        groups = {}
-        for name in ["ours", *RIVALS]:
-            own = pathlib.Path(folder) / name
-            own.mkdir()
-            run = Run(kafka, python, own, f"uneven-{os.getpid()}-{seed}", topic)
-            groups[name] = OurGroup(run, stack) if name == "ours" else RivalGroup(run, stack, RIVALS[name])
+        groups = groups_of(names, kafka, python, topic, seed, folder, stack)
         for name, group in groups.items():
             wait_until(group.is_ready, 180, f"group of {name}")
+        cpu = {name: cpu_of(group) for name, group in groups.items()}
+        busy = busy_seconds()
         began, arrived = play(kafka, topic, groups, seconds, seed, folder)
-        samples = {}
-        for name, group in groups.items():
-            used = sum(device.rows() for device in group.devices) / arrived
-            scores = [(when - began, accuracy) for when, accuracy in group.scores()]
-            samples[name] = {
-                "good_after_s": held_since(scores, seconds),
-                "used": used,
-                "best": max((score for _, score in scores), default=0.0),
+        took = time.time() - began
+        cpu = {name: cpu_of(group) - cpu[name] for name, group in groups.items()}
+        others = max(0.0, busy_seconds() - busy - sum(cpu.values()))
+        used = {name: sum(device.rows() for device in group.devices) / arrived for name, group in groups.items()}
+        for group in groups.values():
+            for device in group.devices:
+                device.child.close()
+        return {
+            name: {
+                **learned(group, began, seconds),
+                "used": used[name],
+                "cores": cpu[name] / took,
+                "other_cores": others / took,
             }
-        return samples
+            for name, group in groups.items()
+        }
+
+
+def cpu_of(group):
+    return sum(device.child.cpu_seconds() for device in group.devices)
+
+
+def learned(group, began, seconds):
+    scores = [(when - began, accuracy) for when, accuracy in group.scores() if when <= began + seconds]
+    return {
+        "good_after_s": held_since(scores, seconds),
+        "cap_s": seconds,
+        "best": max((score for _, score in scores), default=0.0),
+        "end": scores[-1][1] if scores else 0.0,
+    }
 
 
 def play(kafka, topic, groups, seconds, seed, folder):
@@ -120,7 +174,7 @@ def play(kafka, topic, groups, seconds, seed, folder):
         feeder.wait(30)
     finally:
         feeder.close()
-    time.sleep(1)  # the last rows
+    time.sleep(1.5)  # the last rows
     lines = [line for line in log.read_text().splitlines() if line.startswith("{")]
     if not lines:
         raise BenchError(f"rivulet feed: {log.read_text()[-1000:]}")

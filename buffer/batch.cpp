@@ -20,10 +20,9 @@ std::size_t Batch::fill(RowBuffer& buffer, std::size_t n) {
   const std::size_t taken = buffer.take(std::min(n, rows_max_ - used_), slots_);
   for (std::size_t i = own_; i < own_ + taken; ++i) {
     const SlotIndex slot = slots_[i];
-    std::ranges::copy(buffer.features(slot),
-                      features_.begin() + static_cast<std::ptrdiff_t>(i * shape_.columns()));
-    std::ranges::copy(buffer.targets(slot),
-                      targets_.begin() + static_cast<std::ptrdiff_t>(i * shape_.targets));
+    // Of pointers: between spans GCC 12 copies number by number.
+    std::copy_n(buffer.features(slot).data(), shape_.columns(), features_.data() + i * shape_.columns());
+    std::copy_n(buffer.targets(slot).data(), shape_.targets, targets_.data() + i * shape_.targets);
     tags_.push_back(buffer.tag(slot));
   }
   own_ += taken;

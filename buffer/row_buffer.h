@@ -67,6 +67,10 @@ class RowBuffer {
   /// Rows ready to be taken.
   [[nodiscard]] std::size_t waiting() const noexcept { return waiting_.load(std::memory_order_acquire); }
   [[nodiscard]] std::size_t capacity() const noexcept;
+  /// A quarter is free, or what is left of a smaller one: worth waking the ingest thread for.
+  [[nodiscard]] bool is_worth_filling() const noexcept {
+    return waiting() <= capacity() - (capacity() + 3) / 4;
+  }
   [[nodiscard]] const RowShape& shape() const noexcept;
 
  private:

@@ -1,7 +1,5 @@
 #pragma once
-#include <array>
 #include <cstddef>
-#include <span>
 
 #include "core/gradient_view.h"
 
@@ -11,17 +9,18 @@ namespace rivulet::devices {
 /// every machine gets the same bits.
 inline constexpr std::size_t sum_lanes = 8;
 
-/// Sum of a[i] * b[i], added up in A.
+/// Sum of a[i] * b[i] over n numbers, added up in A. Becomes part of its caller, which may be
+/// RIVULET_VECTOR_CODE.
 template <class A, class T, class U>
-A dot(std::span<const T> a, std::span<const U> b) {
-  std::array<A, sum_lanes> lanes{};
-  const std::size_t whole = a.size() / sum_lanes * sum_lanes;
+[[gnu::always_inline]] inline A dot(const T* a, const U* b, std::size_t n) {
+  A lanes[sum_lanes] = {};
+  const std::size_t whole = n / sum_lanes * sum_lanes;
   for (std::size_t i = 0; i < whole; i += sum_lanes) {
     for (std::size_t l = 0; l < sum_lanes; ++l)
       lanes[l] += static_cast<A>(a[i + l]) * static_cast<A>(b[i + l]);
   }
   A sum = 0;
-  for (std::size_t i = whole; i < a.size(); ++i) sum += static_cast<A>(a[i]) * static_cast<A>(b[i]);
+  for (std::size_t i = whole; i < n; ++i) sum += static_cast<A>(a[i]) * static_cast<A>(b[i]);
   for (const A lane : lanes) sum += lane;
   return sum;
 }

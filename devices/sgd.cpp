@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "core/vector_code.h"
 #include "devices/host_memory.h"
 #include "devices/numbers.h"
 #include "devices/trainer.h"
@@ -9,19 +10,40 @@
 namespace rivulet::devices {
 namespace {
 
+/// w, v and g do not overlap.
+template <class T>
+struct Numbers {
+  T* w;
+  T* v;
+  const T* g;
+  std::size_t count;
+};
+
+template <class T>
+Numbers<T> numbers_of(ModelState& state, const GradientView& gradient) {
+  return {state.parameters().as<T>().data(), state.momentum().as<T>().data(), gradient.as<T>().data(),
+          gradient.count};
+}
+
 /// As torch::optim::SGD without dampening: g += wd w; v = mu v + g; w -= lr v.
 template <class T>
-void step(std::span<T> w, std::span<T> v, std::span<const T> gradient, const SgdConfig& sgd, double rate,
-          double scale) {
+[[gnu::always_inline]] inline void step(const Numbers<T>& n, const SgdConfig& sgd, double rate,
+                                        double scale) {
   const T lr = static_cast<T>(rate);
   const T mu = static_cast<T>(sgd.momentum);
   const T wd = static_cast<T>(sgd.weight_decay);
   const T clip = static_cast<T>(scale);
-  for (std::size_t i = 0; i < w.size(); ++i) {
-    const T g = clip * gradient[i] + wd * w[i];
-    v[i] = mu * v[i] + g;
+  T* __restrict w = n.w;
+  T* __restrict v = n.v;
+  const T* __restrict g = n.g;
+  for (std::size_t i = 0; i < n.count; ++i) {
+    v[i] = mu * v[i] + (clip * g[i] + wd * w[i]);
     w[i] -= lr * v[i];
   }
+}
+
+RIVULET_VECTOR_CODE void step_f32(const Numbers<float>& n, const SgdConfig& sgd, double rate, double scale) {
+  step(n, sgd, rate, scale);
 }
 
 /// As clip_grad_norm_: the 1e-6 keeps a zero gradient from dividing by zero.
@@ -39,13 +61,10 @@ ApplyReport sgd_step(ModelState& state, const GradientView& agreed, const SgdCon
   const double norm = std::sqrt(norm2(gradient));
   const double rate = sgd.learning_rate * learning_rate_factor;
   const double scale = clip_scale(norm, sgd.clip_grad_norm);
-  if (layout.scalar == Scalar::f32) {
-    step<float>(state.parameters().as<float>(), state.momentum().as<float>(), gradient.as<float>(), sgd, rate,
-                scale);
-  } else {
-    step<double>(state.parameters().as<double>(), state.momentum().as<double>(), gradient.as<double>(), sgd,
-                 rate, scale);
-  }
+  if (layout.scalar == Scalar::f32)
+    step_f32(numbers_of<float>(state, gradient), sgd, rate, scale);
+  else
+    step(numbers_of<double>(state, gradient), sgd, rate, scale);
   copy_host_numbers(agreed.slice(layout.parameters, layout.buffers), state.buffers());
   return {norm, rate};
 }

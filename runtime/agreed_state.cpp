@@ -1,5 +1,7 @@
 #include "runtime/agreed_state.h"
 
+#include <algorithm>
+
 #include "buffer/ledger.h"
 #include "core/check.h"
 
@@ -34,6 +36,15 @@ void AgreedState::copy_from(const AgreedState& other) {
   stamp = other.stamp;
   rows = other.rows;
   partitions = other.partitions;
+}
+
+bool AgreedState::operator==(const AgreedState& other) const {
+  const auto equal = [](const GradientView& a, const GradientView& b) {
+    return std::ranges::equal(a.host_bytes(), b.host_bytes());
+  };
+  return stamp == other.stamp && rows == other.rows && partitions == other.partitions &&
+         equal(model.parameters(), other.model.parameters()) &&
+         equal(model.momentum(), other.model.momentum()) && equal(model.buffers(), other.model.buffers());
 }
 
 void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const PassedRun> runs) {

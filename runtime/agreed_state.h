@@ -23,6 +23,8 @@ struct AgreedState {
 
   /// Into the arrays that are there: both must have equal layouts and host-readable memory.
   void copy_from(const AgreedState& other);
+  /// Of values, to a bit. Needs host-readable memory.
+  bool operator==(const AgreedState& other) const;
 };
 
 /// Everybody folds everybody's announced intervals, in rank order. `runs` may hold those of other partitions.

@@ -35,6 +35,23 @@ const char* trouble_with(const RowInterval& rows, const AgreedState& state, std:
   return nullptr;
 }
 
+/// Who announces what, if nothing is wrong with it for a device that owns nothing.
+struct Announcers {
+  bool fine = false;
+  std::vector<std::pair<PartitionId, std::uint32_t>> ranks;  ///< by partition
+  bool operator==(const Announcers&) const = default;
+};
+
+Announcers announcers_of(const sync::FactsTable& table) {
+  Announcers found{.fine = true};
+  for (std::uint32_t rank = 0; rank < table.size(); ++rank) {
+    const Announced announced(table, rank);
+    for (const RowInterval& rows : announced.intervals()) found.ranks.emplace_back(rows.partition, rank);
+  }
+  std::ranges::sort(found.ranks);
+  return found;
+}
+
 }  // namespace
 
 buffer::Account Announced::account() const {
@@ -60,6 +77,22 @@ Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view
     }
   }
   return ok();
+}
+
+Status check_announced(const sync::Round& round, const sync::ViewSpec& view, const HeldState& state,
+                       const CommitBoard& own, std::span<const std::string> topics) {
+  if (!state.is_shared()) return check_announced(round.table, view, *state, own, topics);
+  const auto found = state.derive<Announcers>(round.work, [&] {
+    const CommitBoard nobody({});
+    const bool fine = bool(check_announced(round.table, view, *state, nobody, topics));
+    return std::make_shared<const Announcers>(fine ? announcers_of(round.table) : Announcers{});
+  });
+  const bool fine = found->fine && std::ranges::all_of(own.partitions(), [&](const PartitionId& id) {
+                      const auto at = std::ranges::lower_bound(found->ranks, std::pair(id, std::uint32_t{0}));
+                      return at == found->ranks.end() || at->first != id || at->second == view.rank;
+                    });
+  // In words that are this device's own.
+  return fine ? ok() : check_announced(round.table, view, *state, own, topics);
 }
 
 bool only_offsets_move(const sync::FactsTable& table) {

@@ -7,8 +7,10 @@
 #include "core/result.h"
 #include "runtime/agreed_state.h"
 #include "runtime/commit_board.h"
+#include "runtime/held_state.h"
 #include "sync/collective/transport.h"
 #include "sync/facts.h"
+#include "sync/round.h"
 
 /// What the devices of a view announce of their rows, read from the facts of a round. Pure over the table:
 /// all devices come to the same answer.
@@ -43,6 +45,10 @@ class Announced {
 /// partition that nobody else announces. `topics`: names for people. Errors: protocol (names the device and
 /// the partition).
 Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view, const AgreedState& state,
+                       const CommitBoard& own, std::span<const std::string> topics);
+
+/// The same, where the part that is alike for all who hold the same state is made once.
+Status check_announced(const sync::Round& round, const sync::ViewSpec& view, const HeldState& state,
                        const CommitBoard& own, std::span<const std::string> topics);
 
 /// Nobody has rows to train, but somebody has dropped some or passed over holes: the offsets may go on, or a

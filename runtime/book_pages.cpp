@@ -55,8 +55,10 @@ void BookPages::publish(const AgreedState& state, const CommitBoard& own, TimePo
   if (now < next_) return;
   next_ = now + publish_every;
   NodeStatus::Books books;
-  for (const auto& [id, progress] : state.partitions) {
-    if (!own.owns(id)) continue;
+  for (const PartitionId& id : own.partitions()) {
+    const auto known = state.partitions.find(id);
+    if (known == state.partitions.end()) continue;
+    const PartitionProgress& progress = known->second;
     books.emplace_back(id, progress);
     books.back().second.runs.clear();
     Gauges& gauges = gauges_of(id);

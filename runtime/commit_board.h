@@ -14,7 +14,9 @@ namespace rivulet::runtime {
 /// Written by the train thread, read by the ingest thread.
 class CommitBoard {
  public:
-  explicit CommitBoard(std::span<const PartitionId> partitions) : slots_(partitions.size()) {
+  explicit CommitBoard(std::span<const PartitionId> partitions)
+      : partitions_(partitions.begin(), partitions.end()), slots_(partitions.size()) {
+    std::ranges::sort(partitions_);
     for (std::size_t i = 0; i < partitions.size(); ++i) slots_[i].partition = partitions[i];
   }
   /// Train thread: everything below `next` of this partition is part of the agreed state. Other devices' are
@@ -27,6 +29,8 @@ class CommitBoard {
   [[nodiscard]] bool owns(const PartitionId& partition) const noexcept {
     return std::any_of(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.partition == partition; });
   }
+  /// Of this device, ordered. Constant.
+  [[nodiscard]] std::span<const PartitionId> partitions() const noexcept { return partitions_; }
   /// Ingest thread: positions that moved since the last call.
   void take_news(std::vector<NextOffset>& out) {
     out.clear();
@@ -47,6 +51,7 @@ class CommitBoard {
     Slot(const Slot&) = delete;
     Slot& operator=(const Slot&) = delete;
   };
+  std::vector<PartitionId> partitions_;
   std::vector<Slot> slots_;
 };
 

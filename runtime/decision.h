@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "core/shared_list.h"
 #include "core/stamp.h"
 #include "sync/facts.h"
 #include "sync/policy/plan.h"
@@ -25,11 +26,11 @@ inline constexpr std::size_t decision_line_max_bytes = std::size_t{16} << 20;
 struct ViewRecord {
   std::uint64_t number = 0;
   std::uint64_t token = 0;
-  std::vector<std::string> members;  ///< device ids; index = rank
-  std::uint32_t rank = 0;            ///< of the device that wrote this
-  Stamp from;                        ///< the state the view began with
-  std::string digest;                ///< of that state
-  std::string group;                 ///< hash of the group's configuration
+  SharedList<std::string> members;  ///< device ids; index = rank
+  std::uint32_t rank = 0;           ///< of the device that wrote this
+  Stamp from;                       ///< the state the view began with
+  std::string digest;               ///< of that state
+  std::string group;                ///< hash of the group's configuration
   sync::policy::PolicyConfig policy;
   sync::policy::PolicyState state;  ///< that the next round's plan starts from
 };

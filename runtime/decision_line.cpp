@@ -152,7 +152,7 @@ std::string decision_line(const ViewRecord& v) {
   return sealed({{"version", decision_log_version},
                  {"view", v.number},
                  {"token", v.token},
-                 {"members", v.members},
+                 {"members", v.members.list()},
                  {"rank", v.rank},
                  {"lineage", v.from.lineage},
                  {"step", v.from.step},

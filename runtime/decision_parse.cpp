@@ -224,7 +224,9 @@ Result<DecisionRecord> read_view(const json& j) {
   ViewRecord v;
   in.get(j, "view", v.number);
   in.get(j, "token", v.token);
-  in.get(j, "members", v.members);
+  std::vector<std::string> members;
+  in.get(j, "members", members);
+  v.members = std::move(members);
   in.get(j, "rank", v.rank);
   in.get(j, "lineage", v.from.lineage);
   in.get(j, "step", v.from.step);

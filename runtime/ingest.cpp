@@ -5,6 +5,11 @@
 #include "runtime/topic_name.h"
 
 namespace rivulet::runtime {
+namespace {
+
+constexpr Duration rest_longest = std::chrono::milliseconds(20);
+
+}  // namespace
 
 Ingest::Ingest(const IngestConfig& config, const Parts& parts)
     : config_(config),
@@ -28,9 +33,11 @@ Ingest::Ingest(const IngestConfig& config, const Parts& parts)
 Turn Ingest::step() {
   if (!rewind())
     return {.wake_at = parts_.clock.now() + std::chrono::milliseconds(100), .finished = failure_.has_value()};
-  int work = decode_waiting();
-  measure_backpressure();
-  if (at_ < records_.size())
+  const TimePoint began = parts_.clock.now();
+  const bool resting = rests(began);
+  int work = resting ? 0 : decode_waiting();
+  measure_backpressure(began);
+  if (resting || at_ < records_.size())
     parts_.source.hold();
   else if (!failure_)
     work += read_records();
@@ -38,14 +45,29 @@ Turn Ingest::step() {
   newest_amendable_ = false;
   if (work > 0) parts_.worker.notify();
   const TimePoint now = parts_.clock.now();
+  count_published(now);
   commit_if_due(now);
   publish_status(now);
   Turn turn;
   turn.work = work;
   turn.finished = failure_.has_value();
   turn.wake_at = std::min({parts_.source.next_due(), next_commit_, now + std::chrono::milliseconds(100)});
-  if (parts_.rows.free_rows() == 0 || turn.wake_at <= now) turn.wake_at = now + std::chrono::milliseconds(1);
+  if (resting_until_) turn.wake_at = std::min(turn.wake_at, *resting_until_);
+  if (turn.wake_at <= now) turn.wake_at = now + std::chrono::milliseconds(1);
   return turn;
+}
+
+/// A buffer that was full is filled again when Worker says that much of it is free, or after a while: else
+/// this thread would be woken, and take the processor, for every batch that leaves it.
+bool Ingest::rests(TimePoint now) {
+  if (parts_.rows.free_rows() == 0) {
+    resting_until_ = now + rest_longest;
+    return false;  // there is still the spare slot, in which the end of a record is found
+  }
+  if (!resting_until_) return false;
+  if (!parts_.rows.is_worth_filling() && now < *resting_until_) return true;
+  resting_until_.reset();
+  return false;
 }
 
 /// The group stands elsewhere in these partitions: what was read and not handed over is forgotten, half a
@@ -104,8 +126,7 @@ int Ingest::read_records() {
 }
 
 /// Time in which there was no room, look by look.
-void Ingest::measure_backpressure() {
-  const TimePoint now = parts_.clock.now();
+void Ingest::measure_backpressure(TimePoint now) {
   if (full_at_) backpressure_.add(to_seconds(now - *full_at_));
   full_at_ = parts_.rows.free_rows() == 0 ? std::optional(now) : std::nullopt;
 }
@@ -194,9 +215,15 @@ void Ingest::publish(const Record& record) {
   newest_amendable_ = true;
   any_row_ = true;
   ++row_;
-  rate_.arrived(1, parts_.clock.now());
-  consumed_.add(1);
-  parts_.status.rows_consumed.fetch_add(1, std::memory_order_relaxed);
+  ++published_;
+}
+
+void Ingest::count_published(TimePoint now) {
+  if (published_ == 0) return;
+  rate_.arrived(published_, now);
+  consumed_.add(static_cast<double>(published_));
+  parts_.status.rows_consumed.fetch_add(published_, std::memory_order_relaxed);
+  published_ = 0;
 }
 
 void Ingest::drop(const Record& record, const stream::Decoded& step) {

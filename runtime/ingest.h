@@ -60,6 +60,7 @@ class Ingest final : public Agent {
   [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
 
  private:
+  bool rests(TimePoint now);
   bool rewind();  ///< false: the source could not be sent there yet
   bool is_passed(const RowPosition& row) const;
   void pass_holes(const PartitionId& partition, std::int64_t next);
@@ -73,7 +74,8 @@ class Ingest final : public Agent {
   void finish_record(const Record& record);
   void commit_if_due(TimePoint now);
   void publish_status(TimePoint now);
-  void measure_backpressure();
+  void measure_backpressure(TimePoint now);
+  void count_published(TimePoint now);
   void handle_source_error(const Error& error);
 
   // constant
@@ -101,7 +103,9 @@ class Ingest final : public Agent {
   buffer::Cursors from_;  ///< rows below these were used by the group already
   bool sought_ = true;    ///< the source stands where the last rewind asked it to
   stream::RateEstimate rate_;
-  std::optional<TimePoint> full_at_;  ///< the last look found no room
+  std::uint64_t published_ = 0;             ///< rows of this step
+  std::optional<TimePoint> full_at_;        ///< the last look found no room
+  std::optional<TimePoint> resting_until_;  ///< there was no room: filled again then, or when much is free
   TimePoint next_commit_{};
   std::vector<NextOffset> commit_news_;
   std::optional<Error> failure_;

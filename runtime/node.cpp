@@ -81,6 +81,7 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   auto joining = membership_config(loaded, outside_.nonce_seed);
   joining.hello.new_run = options.new_run;
   joining.rules = outside_.rules;
+  joining.shared_fold = outside_.shared_fold;
   membership_ = sync::membership::make_membership(joining, *outside_.log);
   return make_agents(loaded, options, catalog);
 }
@@ -96,9 +97,10 @@ Status Node::make_learner(const Config& config, const Catalog& catalog) {
   }
   auto model = devices::ModelState::create(trainer_->layout(), *outside_.device);
   if (!model) return model.error();
-  state_ = std::make_unique<AgreedState>(AgreedState{std::move(model).value(), {}, 0, {}});
-  if (auto begun = trainer_->initialize(state_->model, derive_seed(config.job.seed, "model")); !begun)
+  AgreedState first{std::move(model).value(), {}, 0, {}};
+  if (auto begun = trainer_->initialize(first.model, derive_seed(config.job.seed, "model")); !begun)
     return begun;
+  state_ = std::make_unique<HeldState>(std::move(first));
   if (outside_.checkpoint_wake != nullptr) {
     if (auto loaded = load_checkpoint(config); !loaded) return loaded;
     if (auto made = make_checkpointer(config); !made) return made;
@@ -122,9 +124,9 @@ Status Node::load_checkpoint(const Config& config) {
   for (const auto& complaint : complaints)
     outside_.logger.write(Level::warn, "a checkpoint cannot be used", {{"why", complaint}});
   if (!newest) return ok();
-  *state_ = std::move(newest->state);
-  if (outside_.own_log) state_->stamp.lineage = 0;
-  outside_.logger.write(Level::info, "checkpoint loaded", {{"state", text_of(state_->stamp)}});
+  if (outside_.own_log) newest->state.stamp.lineage = 0;
+  state_->replace(std::move(newest->state));
+  outside_.logger.write(Level::info, "checkpoint loaded", {{"state", text_of((*state_)->stamp)}});
   return ok();
 }
 

@@ -23,6 +23,7 @@
 #include "stream/decoder.h"
 #include "stream/source.h"
 #include "sync/membership/membership.h"
+#include "sync/membership/shared_fold.h"
 
 namespace rivulet::runtime {
 
@@ -48,9 +49,10 @@ struct NodeOutside {
   Wake* checkpoint_wake = nullptr;  ///< null: nothing is saved
   std::string checkpoints = {};     ///< folder
   const FileOperations& files = system_files();
-  sync::membership::Rules rules = {};  ///< of the protocol: all, but in tests
-  bool own_log = false;                ///< the log begins with this process: views count from 1 again
-  bool snapshots = false;              ///< somebody evaluates the model while it trains
+  sync::membership::Rules rules = {};                   ///< of the protocol: all, but in tests
+  sync::membership::SharedFold* shared_fold = nullptr;  ///< of nodes that share a thread and read one log
+  bool own_log = false;    ///< the log begins with this process: views count from 1 again
+  bool snapshots = false;  ///< somebody evaluates the model while it trains
 };
 
 /// One device's objects, in order of construction; destroyed in reverse. Owns everything its agents refer to.
@@ -65,7 +67,9 @@ class Node {
   Ingest& ingest() { return *ingest_; }
   Worker& worker() { return *worker_; }
   NodeStatus& status() { return status_; }
-  AgreedState& state() { return *state_; }
+  [[nodiscard]] const AgreedState& state() const { return **state_; }
+  /// For tests, to change it behind the worker's back, as failing memory would.
+  AgreedState& own_state() { return *state_->own(*outside_.device).value(); }
   devices::Trainer& trainer() { return *trainer_; }
   devices::Device& device() { return *outside_.device; }
   buffer::RowBuffer& rows() { return *rows_; }
@@ -91,7 +95,7 @@ class Node {
   std::unique_ptr<stream::Decoder> decoder_;
   std::unique_ptr<devices::Trainer> own_trainer_;
   devices::Trainer* trainer_ = nullptr;
-  std::unique_ptr<AgreedState> state_;
+  std::unique_ptr<HeldState> state_;
   std::unique_ptr<buffer::RowBuffer> rows_;
   buffer::Ledger ledger_;
   std::unique_ptr<CommitBoard> commits_;

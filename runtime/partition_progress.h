@@ -47,6 +47,7 @@ struct PartitionProgress {
   DropCounts dropped{};         ///< rows, by reason
   std::vector<PassedRun> runs;  ///< where the dropped rows and the holes are; all else was trained
 
+  bool operator==(const PartitionProgress&) const = default;
   [[nodiscard]] std::uint64_t all_dropped() const noexcept {
     return std::accumulate(dropped.begin(), dropped.end(), std::uint64_t{0});
   }

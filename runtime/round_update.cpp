@@ -2,22 +2,36 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "core/vector_code.h"
 #include "runtime/announced.h"
 
 namespace rivulet::runtime {
 namespace {
 
-template <class T>
-bool finite(std::span<const T> values) {
-  return std::all_of(values.begin(), values.end(), [](T v) { return std::isfinite(v); });
+/// Infinities and NaNs have all bits of the exponent. Looks at every number: faster than stopping at the
+/// first.
+RIVULET_VECTOR_CODE bool finite(const float* values, std::size_t count) {
+  constexpr std::uint32_t exponent = 0x7f800000;
+  std::uint32_t found = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint32_t bits;
+    std::memcpy(&bits, values + i, sizeof bits);
+    found |= static_cast<std::uint32_t>((bits & exponent) == exponent);
+  }
+  return found == 0;
+}
+
+bool finite(std::span<const double> values) {
+  return std::ranges::all_of(values, [](double v) { return std::isfinite(v); });
 }
 
 }  // namespace
 
 bool all_finite(const GradientView& numbers) {
-  return numbers.scalar == Scalar::f32 ? finite<float>(numbers.as<float>())
-                                       : finite<double>(numbers.as<double>());
+  return numbers.scalar == Scalar::f32 ? finite(numbers.as<float>().data(), numbers.count)
+                                       : finite(numbers.as<double>());
 }
 
 void fold_round(AgreedState& state, const sync::FactsTable& table, std::uint64_t view, bool trained) {

@@ -16,8 +16,9 @@ class SavedOffsets {
 
   void saved(const AgreedState& state, const CommitBoard& own) {
     State entry{state.stamp, {}};
-    for (const auto& [partition, progress] : state.partitions)
-      if (own.owns(partition)) entry.offsets.push_back({partition, progress.next.offset});
+    for (const PartitionId& id : own.partitions())
+      if (const auto known = state.partitions.find(id); known != state.partitions.end())
+        entry.offsets.push_back({id, known->second.next.offset});
     states_.push_back(std::move(entry));
     if (states_.size() > states_max) states_.pop_front();
   }

@@ -30,8 +30,8 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerConfig& config, const
   if (auto allocated = worker->allocate(); !allocated) return allocated.error();
   if (auto held = worker->hold_state(); !held) return held.error();
   worker->created_ = worker->saved_at_ = parts.clock.now();
-  worker->saved_ = parts.state.stamp;
-  if (!parts.state.partitions.empty()) worker->stand_at_state();
+  worker->saved_ = parts.state->stamp;
+  if (!parts.state->partitions.empty()) worker->stand_at_state();
   return worker;
 }
 
@@ -112,7 +112,7 @@ bool Worker::watch_membership(TimePoint now) {
     end(polled.error());
     return false;
   }
-  if (parts_.membership.view_broken() && phase_ == Phase::connecting) {
+  if (phase_ == Phase::connecting && parts_.membership.view_broken()) {
     view_.reset();
     parts_.membership.leave_view("a member of the view has started again");
     phase_ = Phase::forming;
@@ -180,7 +180,7 @@ Turn Worker::move_rows() {
 /// Gradient of the batch as it is now; false: the numbers are not finite.
 Result<bool> Worker::compute() {
   const TimePoint before = parts_.clock.now();
-  const auto& model = local_ ? *local_ : parts_.state.model;
+  const auto& model = local_ ? *local_ : parts_.state->model;
   auto report = parts_.trainer.compute_gradients(model, batch_->view(), contribution_);
   if (!report) return report.error();
   parts_.device.charge({batch_->rows()});
@@ -219,7 +219,7 @@ Turn Worker::compute_and_enter() {
 
 Turn Worker::agree() {
   switch (view_->session->poll()) {
-    case Progress::pending: return later(std::chrono::milliseconds(20));
+    case Progress::pending: return wait_for_peers();
     case Progress::failed: return lost(view_->session->error());
     case Progress::done: break;
   }
@@ -227,7 +227,7 @@ Turn Worker::agree() {
   parts_.decisions.write(view_->spec.number, round_in_view_ - 1, view_->session->table(),
                          view_->session->plan());
   parts_.decisions.finish_round(view_->session->policy_state());
-  if (auto fits = check_announced(view_->session->table(), view_->spec, parts_.state, parts_.commits,
+  if (auto fits = check_announced(*view_->session->last_round(), view_->spec, parts_.state, parts_.commits,
                                   config_.owner.topics);
       !fits)
     return lost(fits.error());
@@ -239,7 +239,7 @@ Turn Worker::agree() {
 
 Turn Worker::pay() {
   switch (view_->session->poll()) {
-    case Progress::pending: return later(std::chrono::milliseconds(20));
+    case Progress::pending: return wait_for_peers();
     case Progress::failed: return lost(view_->session->error());
     case Progress::done: break;
   }
@@ -247,6 +247,10 @@ Turn Worker::pay() {
   if (!applied) return end(applied.error());
   view_->session->finish(applied.value());
   return after_round();
+}
+
+Turn Worker::wait_for_peers() {
+  return view_->session->wait() ? again() : later(std::chrono::milliseconds(20));
 }
 
 Turn Worker::after_round() {

@@ -20,6 +20,7 @@
 #include "runtime/checkpointer.h"
 #include "runtime/commit_board.h"
 #include "runtime/decision_log.h"
+#include "runtime/held_state.h"
 #include "runtime/log.h"
 #include "runtime/node_status.h"
 #include "runtime/progress.h"
@@ -76,7 +77,7 @@ class Worker final : public Agent {
     RewindBoard& rewinds;
     devices::Device& device;
     devices::Trainer& trainer;
-    AgreedState& state;
+    HeldState& state;
     sync::membership::Membership& membership;
     const sync::Connect& connect;
     sync::SyncCatalog catalog;
@@ -97,7 +98,7 @@ class Worker final : public Agent {
   [[nodiscard]] bool ended() const noexcept { return phase_ == Phase::ended; }
   [[nodiscard]] const Ending& ending() const noexcept { return ending_; }
   /// Trained by the group since this process entered it.
-  [[nodiscard]] std::uint64_t rows_since_entry() const noexcept { return parts_.state.rows - entry_.rows; }
+  [[nodiscard]] std::uint64_t rows_since_entry() const noexcept { return parts_.state->rows - entry_.rows; }
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return time_to_accuracy_; }
 
  private:
@@ -128,6 +129,7 @@ class Worker final : public Agent {
   void stand_at_state();
   Status hold_state();
   Turn enter_view();
+  Status begin_lineage();
   Turn part();
   void put_batch_back();
   Turn lost(Error error);
@@ -150,6 +152,7 @@ class Worker final : public Agent {
   Turn after_round();
   Turn again() { return {.work = 1}; }
   Turn later(Duration d);
+  Turn wait_for_peers();
   Result<bool> compute();
 
   // worker_checkpoint.cpp: what is saved, and what follows from it
@@ -165,10 +168,13 @@ class Worker final : public Agent {
   Status carry_out_plan();
   Status offer_movement();
   Status local_step();
+  struct Step;
   Result<bool> apply_agreed();
-  Status apply_gradients();
-  Status apply_parameters();
-  void fold_table(bool trained);
+  Result<Step> make_step(AgreedState& next);
+  Status apply_gradients(AgreedState& next, Step& made);
+  void apply_parameters(AgreedState& next);
+  Status fold_table();
+  void settle_folded(bool trained);
   void move_stands();
   enum class Fate : std::uint8_t { trained, dropped, looked_at };
   void settle_batch(Fate fate);

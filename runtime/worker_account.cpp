@@ -24,15 +24,15 @@ void Worker::account_round() {
   status.wait_s.store(status.wait_s.load() + wait_seconds_);
   status.compute_s.store(status.compute_s.load() + compute_seconds_);
   status.sync_s.store(status.sync_s.load() + sync_seconds_);
-  status.steps.store(parts_.state.stamp.step);
-  status.group_rows.store(parts_.state.rows);
+  status.steps.store(parts_.state->stamp.step);
+  status.group_rows.store(parts_.state->rows);
   status.seconds_training.store(to_seconds(now - training_since_));
   status.rows_waiting.store(parts_.rows.waiting(), std::memory_order_relaxed);
   if ((mine.flags & sync::flag_digest) != 0 && table.size() > 1)
     status.digests_compared.fetch_add(table.size());
   count_bytes();
   measure_state(now);
-  books_.publish(parts_.state, parts_.commits, now);
+  books_.publish(*parts_.state, parts_.commits, now);
 }
 
 void Worker::count_mode() {
@@ -59,18 +59,11 @@ void Worker::count_bytes() {
 
 /// Test-then-train over the rows of the whole group.
 void Worker::measure_state(TimePoint now) {
-  std::uint64_t rows = 0;
-  std::uint64_t correct = 0;
-  double loss = 0;
-  for (const auto& f : view_->session->table().facts) {
-    rows += f.rows;
-    correct += f.correct;
-    loss += f.loss_sum;
-  }
+  const sync::RoundTotals& all = view_->session->last_round()->totals;
   const bool used = view_->session->plan().mode != Mode::hold && view_->session->plan().mode != Mode::idle;
-  if (rows == 0 || !used) return;
-  prequential_.add(rows, loss, correct);
-  meters_->loss_last.set(loss / static_cast<double>(rows));
+  if (all.rows == 0 || !used) return;
+  prequential_.add(all.rows, all.loss_sum, all.correct);
+  meters_->loss_last.set(all.loss_sum / static_cast<double>(all.rows));
   meters_->loss_average.set(prequential_.loss());
   meters_->eval_loss.set(prequential_.loss());
   meters_->eval_score.set(prequential_.accuracy());

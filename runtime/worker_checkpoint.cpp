@@ -8,18 +8,18 @@ namespace rivulet::runtime {
 /// Also without a step since the last one: a state that a later view has adopted is another stamp, and what
 /// was not committed in its own view can be committed only as that.
 bool Worker::checkpoint_is_due(TimePoint now) const {
-  return parts_.checkpoints != nullptr && parts_.state.stamp > saved_ && parts_.state.stamp.step > 0 &&
+  return parts_.checkpoints != nullptr && parts_.state->stamp > saved_ && parts_.state->stamp.step > 0 &&
          now - saved_at_ >= config_.checkpoint_interval;
 }
 
 /// At the end of a checkpoint round. Offsets of the own partitions may be published once the group has
 /// committed it.
 void Worker::save_state() {
-  if (parts_.checkpoints == nullptr || config_.dry_run || parts_.state.stamp == saved_) return;
+  if (parts_.checkpoints == nullptr || config_.dry_run || parts_.state->stamp == saved_) return;
   saved_at_ = parts_.clock.now();
-  if (!parts_.checkpoints->offer(parts_.state)) return;
-  saved_ = parts_.state.stamp;
-  uncommitted_.saved(parts_.state, parts_.commits);
+  if (!parts_.checkpoints->offer(*parts_.state)) return;
+  saved_ = parts_.state->stamp;
+  uncommitted_.saved(*parts_.state, parts_.commits);
 }
 
 void Worker::watch_saved() {
@@ -28,7 +28,7 @@ void Worker::watch_saved() {
     if (auto said = parts_.membership.say_saved(saved->stamp, saved->digest, saved->file_hash); !said)
       parts_.log.write(Level::warn, "a saved state could not be announced",
                        {{"error", said.error().message}});
-  const Stamp committed = parts_.membership.fold().committed.stamp;
+  const Stamp committed = parts_.membership.committed().stamp;
   if (uncommitted_.committed(committed, parts_.commits)) parts_.ingest.notify();
   if (committed == committed_) return;
   committed_ = committed;
@@ -39,7 +39,7 @@ void Worker::watch_saved() {
 bool Worker::last_is_committed() {
   if (parts_.checkpoints == nullptr || config_.dry_run) return true;
   if (!parts_.checkpoints->busy()) save_state();
-  return saved_ == parts_.state.stamp && parts_.membership.fold().committed.stamp >= saved_;
+  return saved_ == parts_.state->stamp && parts_.membership.committed().stamp >= saved_;
 }
 
 }  // namespace rivulet::runtime

@@ -49,8 +49,8 @@ std::uint64_t dropped_so_far(const NodeStatus& status) {
 
 sync::Facts Worker::my_facts(TimePoint now) {
   sync::Facts f;
-  f.step = parts_.state.stamp.step;
-  f.agreed_rows = parts_.state.rows;
+  f.step = parts_.state->stamp.step;
+  f.agreed_rows = parts_.state->rows;
   const auto& limit = config_.stop_after;
   f.stop_at_step = limit.rounds > 0 ? entry_.step + limit.rounds : 0;
   f.stop_at_rows = limit.rows > 0 ? entry_.rows + limit.rows : 0;
@@ -111,7 +111,7 @@ bool Worker::dry_run_is_over() const {
 /// changed by itself is what the digest is for.
 Status Worker::refresh_digest() {
   if (round_in_view_ % config_.digest_every != 0) return ok();
-  auto digest = digest_of(parts_.state, parts_.device);
+  auto digest = parts_.state.digest(view_->session->last_round()->work, parts_.device);
   if (!digest) return digest.error();
   digest_ = digest.value();
   parts_.status.set_digest(digest_.hex());
@@ -145,7 +145,7 @@ Status Worker::carry_out_plan() {
       return ok();
     case Mode::idle:
       if (!config_.dry_run && only_offsets_move(view_->session->table())) {
-        fold_table(true);
+        if (auto folded = fold_table(); !folded) return folded;
         settle_batch(Fate::dropped);
       } else if (batch_->own_rows() > 0) {
         keep_pending(Fate::dropped);  // non-finite everywhere: used up, announced later
@@ -164,7 +164,7 @@ Status Worker::local_step() {
     auto copy = devices::ModelState::create(parts_.trainer.layout(), parts_.device);
     if (!copy) return copy.error();
     local_.emplace(std::move(copy).value());
-    local_->copy_from(parts_.state.model);
+    local_->copy_from(parts_.state->model);
   }
   const double factor = view_->session->plan().learning_rate_factor;
   auto applied = parts_.trainer.apply(*local_, contribution_, config_.sgd, factor);
@@ -181,68 +181,97 @@ Status Worker::offer_movement() {
   mine_ = contribution_;
   if (!contribution_.host_readable())
     return Error{ErrorCode::unavailable, "parameters mode needs a device whose memory the host can read"};
-  const auto& from = local_ ? *local_ : parts_.state.model;
-  movement_of(from.parameters(), parts_.state.model.parameters(), mine_.slice(0, layout.parameters));
+  const auto& from = local_ ? *local_ : parts_.state->model;
+  movement_of(from.parameters(), parts_.state->model.parameters(), mine_.slice(0, layout.parameters));
   copy_to(mine_.slice(layout.parameters, layout.buffers), from.buffers());
   return ok();
 }
 
+/// What became of an agreed sum.
+struct Worker::Step {
+  bool finite = false;
+  double gradient_norm = 0;
+  double learning_rate = 0;
+  bool operator==(const Step&) const = default;
+};
+
 /// False: the agreed sum is not finite; its rows are used up, and nothing was applied.
 Result<bool> Worker::apply_agreed() {
-  const auto& plan = view_->session->plan();
-  if (!all_finite(view_->session->agreed())) {
+  const auto made = parts_.state.advance<Step>(view_->session->last_round()->work, parts_.device,
+                                               [this](AgreedState& next) { return make_step(next); });
+  if (!made) return made.error();
+  const Step& step = made.value();
+  settle_folded(step.finite);
+  settle_batch(step.finite ? Fate::trained : Fate::dropped);
+  if (!step.finite) {
     meters_->nonfinite_agreed.add(1);
     meters_->steps_skipped.add(1);
-    fold_table(false);  // other offsets, another state
-    settle_batch(Fate::dropped);
     return false;
   }
-  if (auto applied = plan.mode == Mode::gradients ? apply_gradients() : apply_parameters(); !applied)
-    return applied.error();
-  fold_table(true);
-  settle_batch(Fate::trained);
+  if (view_->session->plan().mode == Mode::gradients) {
+    meters_->grad_norm.set(step.gradient_norm);
+    meters_->learning_rate.set(step.learning_rate);
+  }
   if (parts_.status.first_step_s.load() < 0)
     parts_.status.first_step_s.store(config_.age_at_start_s + to_seconds(parts_.clock.now() - created_));
   meters_->steps_applied.add(1);
   meters_->last_step.set(static_cast<double>(unix_time_ms()) / 1000.0);
-  parts_.snapshots.offer(parts_.state.model, to_seconds(parts_.clock.now() - training_since_));
+  parts_.snapshots.offer(parts_.state->model, to_seconds(parts_.clock.now() - training_since_));
   return true;
 }
 
-Status Worker::apply_gradients() {
+/// The round becomes part of the state: what was announced with it, and the sum if it is finite. Pure in the
+/// state and the round: also where others take what this device makes.
+Result<Worker::Step> Worker::make_step(AgreedState& next) {
+  Step made{.finite = all_finite(view_->session->agreed())};
+  if (made.finite && view_->session->plan().mode == Mode::gradients) {
+    if (auto applied = apply_gradients(next, made); !applied) return applied.error();
+  } else if (made.finite) {
+    apply_parameters(next);
+  }
+  fold_round(next, view_->session->table(), view_->spec.number, made.finite);
+  return made;
+}
+
+Status Worker::apply_gradients(AgreedState& next, Step& made) {
   GradientView agreed = view_->session->agreed();
   if (agreed.memory != contribution_.memory) {
     if (auto moved = parts_.device.from_host(agreed, contribution_); !moved) return moved;
     agreed = contribution_;
   }
-  auto applied = parts_.trainer.apply(parts_.state.model, agreed, config_.sgd,
-                                      view_->session->plan().learning_rate_factor);
+  auto applied =
+      parts_.trainer.apply(next.model, agreed, config_.sgd, view_->session->plan().learning_rate_factor);
   if (!applied) return applied.error();
-  meters_->grad_norm.set(applied.value().gradient_norm);
-  meters_->learning_rate.set(applied.value().learning_rate);
+  made.gradient_norm = applied.value().gradient_norm;
+  made.learning_rate = applied.value().learning_rate;
   return ok();
 }
 
-Status Worker::apply_parameters() {
+void Worker::apply_parameters(AgreedState& next) {
   const GradientView& agreed = view_->session->agreed();
   const auto& layout = parts_.trainer.layout();
-  add_to(parts_.state.model.parameters(), agreed.slice(0, layout.parameters));
-  copy_to(parts_.state.model.buffers(), agreed.slice(layout.parameters, layout.buffers));
-  local_.reset();
-  rows_since_sync_ = 0;
+  add_to(next.model.parameters(), agreed.slice(0, layout.parameters));
+  copy_to(next.model.buffers(), agreed.slice(layout.parameters, layout.buffers));
+}
+
+/// A round that only moves offsets.
+Status Worker::fold_table() {
+  const sync::Round& round = *view_->session->last_round();
+  auto folded = parts_.state.advance<std::monostate>(round.work, parts_.device, [&](AgreedState& next) {
+    fold_round(next, round.table, view_->spec.number, true);
+    return ok();
+  });
+  if (!folded) return folded;
+  settle_folded(true);
   return ok();
 }
 
-/// The round is part of the agreed state: what was announced with it is no longer this device's own.
-void Worker::fold_table(bool trained) {
-  const auto& table = view_->session->table();
-  fold_round(parts_.state, table, view_->spec.number, trained);
+/// What was announced with the round is no longer this device's own.
+void Worker::settle_folded(bool trained) {
   if (parts_.checkpoints == nullptr)  // nothing is saved: what is agreed is as safe as it will ever be
-    for (std::size_t rank = 0; rank < table.size(); ++rank) {
-      const Announced announced(table, rank);
-      for (const RowInterval& rows : announced.intervals()) parts_.commits.covered(rows.partition, rows.next);
-    }
-  if (!trained) {  // local steps since the last agreement go with the rows they came from
+    for (const RowInterval& rows : announced_.intervals) parts_.commits.covered(rows.partition, rows.next);
+  // Local steps since the last agreement are in the sum, or go with the rows they came from.
+  if (!trained || view_->session->plan().mode == Mode::parameters) {
     local_.reset();
     rows_since_sync_ = 0;
   }
@@ -274,7 +303,7 @@ void Worker::settle_batch(Fate fate) {
   batch_->settle(parts_.rows);
   computed_ = false;
   batch_finite_ = true;
-  if (own > 0) parts_.ingest.notify();
+  if (own > 0 && parts_.rows.is_worth_filling()) parts_.ingest.notify();
 }
 
 /// A model that has diverged drops every batch: said, but not in every round.
@@ -287,7 +316,7 @@ void Worker::warn_of_nonfinite(std::size_t rows) {
   parts_.log.write(Level::warn, "rows dropped: their loss or gradient is not finite; has the model diverged?",
                    {{"rows", std::to_string(rows)},
                     {"rows_in_all", std::to_string(parts_.status.rows_dropped[reason].load())},
-                    {"step", std::to_string(parts_.state.stamp.step)}});
+                    {"step", std::to_string(parts_.state->stamp.step)}});
 }
 
 /// From the record's timestamp to its training, of the batch's oldest row.

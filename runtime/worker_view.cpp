@@ -19,9 +19,12 @@ constexpr Duration say_again_after = std::chrono::seconds(30);
 // The slowest link that a state must get over.
 constexpr double slowest_bytes_per_s = 0.5e6 / 8;
 
+/// For people, who read no list of thousands.
 std::string join(const std::vector<std::string>& words) {
+  constexpr std::size_t named_max = 64;
   std::string text;
-  for (const auto& w : words) text += (text.empty() ? "" : ", ") + w;
+  for (std::size_t i = 0; i < std::min(words.size(), named_max); ++i) text += (i == 0 ? "" : ", ") + words[i];
+  if (words.size() > named_max) text += " and " + std::to_string(words.size() - named_max) + " more";
   return text;
 }
 
@@ -78,9 +81,9 @@ Turn Worker::connect() {
       *view_->transport, view_->spec, state_image_max(layout), parts_.clock.now() + adoption_patience());
   auto& exchange = *view_->exchange;
   if (exchange.gives()) {
-    auto digest = digest_of(parts_.state, parts_.device);
+    auto digest = digest_of(*parts_.state, parts_.device);
     if (!digest) return end(digest.error());
-    exchange.give(encode_state(config_.owner, parts_.state, digest.value()));
+    exchange.give(encode_state(config_.owner, *parts_.state, digest.value()));
   }
   if (exchange.holds()) {
     settle_view();
@@ -123,7 +126,7 @@ Turn Worker::adopt() {
 Status Worker::replace_state(std::span<const std::byte> image) {
   auto decoded = decode_state(image, {config_.owner, parts_.trainer.layout(), parts_.device});
   if (!decoded) return decoded.error();
-  const AgreedState& target = decoded.value().state;
+  AgreedState target = std::move(decoded).value().state;
   const auto digest = digest_of(target, parts_.device);
   if (!digest) return digest.error();
   if (target.stamp != view_->spec.target || digest.value().hex() != view_->spec.digest)
@@ -131,8 +134,8 @@ Status Worker::replace_state(std::span<const std::byte> image) {
                                           digest.value().hex() + ", the view starts from " +
                                           text_of(view_->spec.target) + " with " + view_->spec.digest};
   parts_.log.write(Level::info, "state adopted",
-                   {{"had", text_of(parts_.state.stamp)}, {"has", text_of(target.stamp)}});
-  parts_.state.copy_from(target);
+                   {{"had", text_of(parts_.state->stamp)}, {"has", text_of(target.stamp)}});
+  parts_.state.replace(std::move(target));
   uncommitted_.forget();
   stand_at_state();
   return hold_state();  // whatever becomes of this view: it is in the next READY
@@ -144,7 +147,7 @@ void Worker::stand_at_state() {
   local_.reset();
   rows_since_sync_ = 0;
   stands_.clear();
-  for (const auto& [partition, progress] : parts_.state.partitions)
+  for (const auto& [partition, progress] : parts_.state->partitions)
     if (parts_.commits.owns(partition)) stands_[partition] = progress.next;
   buffer::Cursors from = parts_.ledger.begins();
   for (const auto& [partition, at] : stands_) from[partition] = at;
@@ -177,9 +180,9 @@ void Worker::stand_at_state() {
 }
 
 Status Worker::hold_state() {
-  const auto digest = digest_of(parts_.state, parts_.device);
+  const auto digest = digest_of(*parts_.state, parts_.device);
   if (!digest) return digest.error();
-  parts_.membership.hold_state(parts_.state.stamp, digest.value().hex());
+  parts_.membership.hold_state(parts_.state->stamp, digest.value().hex());
   return ok();
 }
 
@@ -187,16 +190,16 @@ Status Worker::hold_state() {
 Turn Worker::enter_view() {
   view_->exchange.reset();  // and the image it may hold
   forming_pause_ = Duration(0);
-  if (parts_.membership.fold().rules.restamp) parts_.state.stamp.lineage = view_->spec.number;
   view_->session = std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session,
                                                        parts_.catalog, codecs_, agreed_scratch_);
+  if (auto begun = begin_lineage(); !begun) return end(begun.error());
   const auto& spec = view_->spec;
   parts_.decisions.enter_view({spec.number, spec.token, spec.members, spec.rank, spec.target, spec.digest,
                                config_.group, config_.session.policy, view_->session->policy_state()});
   round_ended_ = parts_.clock.now();
   if (training_since_ == TimePoint::max()) {
     training_since_ = round_ended_;
-    entry_ = {parts_.state.stamp.step, parts_.state.rows};
+    entry_ = {parts_.state->stamp.step, parts_.state->rows};
   }
   round_in_view_ = 0;
   meters_->enter_view(view_->spec);
@@ -210,6 +213,25 @@ Turn Worker::enter_view() {
                     {"rank", std::to_string(view_->spec.rank)}});
   phase_ = Phase::collecting;
   return again();
+}
+
+/// From here on the state is one of this view; devices that share memory share it.
+Status Worker::begin_lineage() {
+  const auto& spec = view_->spec;
+  SharedWork& work = view_->session->last_round()->work;
+  if (parts_.membership.fold().rules.restamp) {
+    auto stamped = parts_.state.advance<std::monostate>(work, parts_.device, [&](AgreedState& next) {
+      next.stamp.lineage = spec.number;
+      return ok();
+    });
+    if (!stamped) return stamped;
+  }
+  if (view_->transport->gathering() == nullptr) return ok();
+  const auto digest = parts_.state.digest(work, parts_.device);
+  if (!digest) return digest.error();
+  // Memory that has changed by itself must stay this device's own, so that the others see it.
+  if (digest.value().hex() == spec.digest) parts_.state.join(work);
+  return ok();
 }
 
 /// A view that does not connect is followed by the next one, after a pause that grows: each costs the control
@@ -266,7 +288,7 @@ Turn Worker::lost(Error error) {  // by value: the original dies with the view
   if (others && !asked_to_end() && config_.reform) return form_again(error.message);
   error.message +=
       "; the unfinished round's rows are back in the buffer and the state is as it was after step " +
-      std::to_string(parts_.state.stamp.step);
+      std::to_string(parts_.state->stamp.step);
   if (!asked_to_end() || !others) return end(std::move(error));
   parts_.log.write(Level::warn, "left without the others", {{"why", error.message}});
   return leave_alone();
@@ -289,7 +311,7 @@ Turn Worker::form_again(const std::string& why) {
   meters_->leave_view();
   parts_.status.world.store(0);
   parts_.log.write(Level::warn, "the view is over, forming the next one",
-                   {{"why", why}, {"state", text_of(parts_.state.stamp)}});
+                   {{"why", why}, {"state", text_of(parts_.state->stamp)}});
   if (auto held = hold_state(); !held) return end(held.error());
   parts_.membership.leave_view(why);
   phase_ = Phase::forming;

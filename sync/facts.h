@@ -83,6 +83,7 @@ struct FactsTable {
   std::vector<Facts> facts;
   std::vector<FactsSection> sections;
   [[nodiscard]] std::size_t size() const noexcept { return facts.size(); }
+  bool operator==(const FactsTable&) const = default;
 };
 
 }  // namespace rivulet::sync

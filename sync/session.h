@@ -16,6 +16,7 @@
 #include "sync/collective/transport.h"
 #include "sync/facts.h"
 #include "sync/policy/plan.h"
+#include "sync/round.h"
 
 namespace rivulet::sync {
 
@@ -48,8 +49,8 @@ struct GuestRow {
 ///   [begin_moves -> poll]  ->  begin_facts -> poll -> plan()  ->  [begin_payload -> poll -> agreed()]  ->
 ///   finish(applied)
 ///
-/// poll() never waits. The first `failed` is final: error() says why, what begin_* was given is untouched,
-/// destroy the session and its transport. Owner: the train thread.
+/// Nothing waits but wait(). The first `failed` is final: error() says why, what begin_* was given is
+/// untouched, destroy the session and its transport. Owner: the train thread.
 class SyncSession {
  public:
   /// `codecs` are lent and stay as they were unless finish(true) is called.
@@ -75,14 +76,17 @@ class SyncSession {
   [[nodiscard]] const GradientView& agreed() const;
 
   Progress poll();
-  [[nodiscard]] const policy::RoundPlan& plan()
-      const;  ///< of this round after the facts; before: of the last round
-  [[nodiscard]] const FactsTable& table() const;
+  /// While poll() is pending: as Transport::wait() for what the round needs next.
+  bool wait();
+  /// After the facts this round, before them the last one.
+  [[nodiscard]] const std::shared_ptr<const Round>& last_round() const;
+  [[nodiscard]] const policy::RoundPlan& plan() const { return last_round()->plan(); }
+  [[nodiscard]] const FactsTable& table() const { return last_round()->table; }
   /// What the next round's plan starts from, besides its facts.
-  [[nodiscard]] const policy::PolicyState& policy_state() const;
+  [[nodiscard]] const policy::PolicyState& policy_state() const { return last_round()->state; }
   /// Before the first round: rounds go on where those of another session of the same view ended. For replays.
   void go_on_from(const policy::PolicyState& state);
-  [[nodiscard]] std::uint64_t round() const;
+  [[nodiscard]] std::uint64_t round() const { return policy_state().round; }
   /// Ends the round. The codec keeps its candidate if the agreed sum was `applied`, else it forgets it.
   void finish(bool applied);
   [[nodiscard]] const Error& error() const;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How good the rival's snapshots are on MNIST's held-out rows: a JSON list of [seconds since 1970, accuracy].
 
-python evaluate.py FOLDER MODEL MNIST
+python evaluate.py FOLDER MODEL MNIST [SECONDS]      of snapshots less than SECONDS apart only the first, and the last
 """
 
 import gzip
@@ -26,13 +26,22 @@ def held_out_rows(folder):
     return (pixels / 255 - PIXEL_MEAN) / PIXEL_DEVIATION, labels
 
 
+def spread_out(files, apart):
+    kept = []
+    for file in files:
+        if not kept or file == files[-1] or float(file.stem) >= float(kept[-1].stem) + apart:
+            kept.append(file)
+    return kept
+
+
 def main():
     snapshots, model, mnist = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
+    apart = float(sys.argv[4]) if len(sys.argv) > 4 else 0
     torch.set_num_threads(1)
     pixels, labels = held_out_rows(mnist)
     network = make_network(torch, model)
     scores = []
-    for file in sorted(snapshots.glob("*.f32"), key=lambda file: float(file.stem)):
+    for file in spread_out(sorted(snapshots.glob("*.f32"), key=lambda file: float(file.stem)), apart):
         flat = torch.from_numpy(numpy.fromfile(file, numpy.float32))
         with torch.no_grad():
             torch.nn.utils.vector_to_parameters(flat, network.parameters())

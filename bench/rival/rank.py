@@ -11,8 +11,9 @@ It makes no checkpoint, keeps no books, survives no death and exports no metric.
 Three ways to make a batch:
     --batch N      the conventional one: every rank waits for N rows
     --tick S       Rivulet's: every S seconds the rows that came, weighted by how many they are
-    --no-kafka     N rows from memory: the training loop alone
-It runs until it is killed. --progress FILE holds three doubles: age of the process at its first step (s), steps, rows.
+    --no-kafka     N rows from memory: the training loop alone; with --mnist the rank's share of MNIST
+It runs until it is killed, or for --rows N. --progress FILE holds three doubles: age of the process at its first step
+(s), steps, rows.
 """
 
 import argparse
@@ -46,6 +47,8 @@ def arguments():
     add("--hook", choices=("none", "fp16", "powersgd1", "powersgd2"), default="none")
     add("--no-ddp", action="store_true", help="no agreement: every rank alone")
     add("--no-kafka", action="store_true")
+    add("--mnist", metavar="FOLDER", help="with --no-kafka: whose rows, else made-up ones")
+    add("--rows", type=int, help="of this rank, then it ends")
     add("--batch-scheduling", action="store_true", help="Gloo's threads under SCHED_BATCH, as Rivulet's are")
     add("--lr", type=float, default=0.05)
     add("--momentum", type=float, default=0.9)
@@ -92,9 +95,11 @@ class Snapshots:
         self._torch, self._folder, self._network, self._next = torch, folder, network, 0.0
 
     def stepped(self, _rows):
+        if time.time() >= self._next:
+            self.save()
+
+    def save(self):
         now = time.time()
-        if now < self._next:
-            return
         self._next = now + 1
         # Not parameters_to_vector: it cannot flatten channels_last.
         flat = self._torch.cat([parameter.detach().reshape(-1) for parameter in self._network.parameters()])
@@ -196,19 +201,29 @@ def main():
     args = arguments()
     keep_freed_blocks()
     training = Training(args)
-    from rows import Batches, KafkaRows, MemoryRows
+    from rows import Batches, KafkaRows, MemoryRows, mnist_rows, random_rows
 
-    rows = MemoryRows(args.seed) if args.no_kafka else KafkaRows(args.brokers, args.topic, args.partition)
+    if args.no_kafka:
+        rows = MemoryRows(mnist_rows(args.mnist, args) if args.mnist else random_rows(args.seed))
+    else:
+        rows = KafkaRows(args.brokers, args.topic, args.partition)
     batches = Batches(training.torch, rows)
     observers = [Progress(args.progress)] if args.progress else []
-    if args.snapshots and args.rank == 0:
-        observers.append(Snapshots(training.torch, args.snapshots, training.network))
+    snapshots = Snapshots(training.torch, args.snapshots, training.network) if args.snapshots else None
+    if snapshots and args.rank == 0:
+        observers.append(snapshots)
     gc.freeze()
     gc.disable()
     steps = ticked_steps(args, training, rows, batches) if args.tick else conventional_steps(args, training, batches)
+    trained = 0
     for count in steps:
         for observer in observers:
             observer.stepped(count)
+        trained += count
+        if args.rows and trained >= args.rows:
+            break
+    if snapshots and args.rank == 0:
+        snapshots.save()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Rows for the rival: from Kafka as fast as Python can have them, or from memory for the training loop alone."""
 
+import gzip
+import pathlib
 import random
 
 ROW_BYTES = 785  # `raw` rows: the label (u8), then 28 x 28 pixels (u8)
@@ -46,13 +48,28 @@ class KafkaRows:
         return [value for value in values if len(value) == ROW_BYTES]  # an error has its words as value
 
 
-class MemoryRows:
-    """Random rows without end."""
+def random_rows(seed):
+    draw = random.Random(seed)
+    return [bytes([draw.randrange(10)]) + draw.randbytes(ROW_BYTES - 1) for _ in range(4096)]
 
-    def __init__(self, seed):
-        draw = random.Random(seed)
-        self._values = [bytes([draw.randrange(10)]) + draw.randbytes(ROW_BYTES - 1) for _ in range(4096)]
-        self._next = 0
+
+def mnist_rows(folder, args):
+    """This rank's share, shuffled."""
+    with gzip.open(pathlib.Path(folder) / "train-images-idx3-ubyte.gz") as file:
+        pixels = file.read()[16:]
+    with gzip.open(pathlib.Path(folder) / "train-labels-idx1-ubyte.gz") as file:
+        labels = file.read()[8:]
+    order = list(range(len(labels)))
+    random.Random(args.seed).shuffle(order)
+    size = ROW_BYTES - 1
+    return [labels[i : i + 1] + pixels[i * size : (i + 1) * size] for i in order[args.rank :: args.world]]
+
+
+class MemoryRows:
+    """The same rows again and again."""
+
+    def __init__(self, values):
+        self._values, self._next = values, 0
 
     def wait_for(self, count):
         begin, self._next = self._next, (self._next + count) % (len(self._values) - count)

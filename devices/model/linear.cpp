@@ -99,7 +99,7 @@ class LinearTrainer final : public Trainer {
     const std::span<const float> x = batch.features.subspan(row * columns_, columns_);
     for (std::size_t o = 0; o < outputs_; ++o) {
       row_outputs_[o] =
-          parameters[outputs_ * columns_ + o] + dot<T>(parameters.subspan(o * columns_, columns_), x);
+          parameters[outputs_ * columns_ + o] + dot<T>(parameters.data() + o * columns_, x.data(), columns_);
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <tuple>
 #include <vector>
 
 #include "core/check.h"
@@ -11,13 +12,14 @@ namespace {
 
 struct Event {
   TimePoint at;
-  std::uint64_t sequence = 0;  // ties are broken by who asked first
+  std::uint64_t sequence = 0;
   std::uint32_t slot = 0;
   std::uint64_t timer = 0;  // 0: a notification; else valid only while it is its slot's newest timer
 };
 
+// Ties are broken by who was made first, not by who was called first: how many calls it took is no matter.
 bool later(const Event& a, const Event& b) noexcept {
-  return a.at != b.at ? a.at > b.at : a.sequence > b.sequence;
+  return std::tie(a.at, a.slot, a.sequence) > std::tie(b.at, b.slot, b.sequence);
 }
 
 // The pause of an agent that asks for a time it has already reached and did nothing: without it the clock

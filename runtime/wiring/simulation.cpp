@@ -92,6 +92,8 @@ struct SimulatedGroup::State {
   NullMetrics metrics;
   std::unique_ptr<Logger> logger = make_null_logger();
   sync::membership::MemoryLog log;
+  std::unique_ptr<OrderedLog> read_by_all = log.open();
+  sync::membership::SharedFold fold;
   sync::MemoryNetwork network;
   std::unique_ptr<stream::Dataset> data;
   LoadedConfig loaded;
@@ -105,8 +107,18 @@ struct SimulatedGroup::State {
   State(const LoadedConfig& l, const SimulateOptions& o, SimulatedParts p)
       : options(o),
         parts(std::move(p)),
+        fold(*read_by_all, l.config.job.name, {}),
         network(o.link, {.progress_deadline = l.config.sync.deadline}),
-        loaded(l) {}
+        loaded(l) {
+    if (may_share()) network.gather(parts.check_every);
+  }
+
+  /// What is shared knows one link for all pairs, no wires but the network's and no memory but the host's.
+  [[nodiscard]] bool may_share() const {
+    const auto changes_link = [](const Fault& fault) { return fault.kind == Fault::Kind::link; };
+    return !parts.apart && !parts.wires && !parts.device && options.own_links.empty() &&
+           std::none_of(options.faults.begin(), options.faults.end(), changes_link);
+  }
 
   Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, std::size_t device,
                                                             const Clock& clock);
@@ -207,7 +219,9 @@ Result<std::unique_ptr<SimulatedNode>> SimulatedGroup::State::start(std::size_t 
                   .logger = *logger,
                   .decisions = parts.decisions ? parts.decisions(device) : make_null_decision_log(),
                   .stop = simulated->stop,
-                  .nonce_seed = derive_seed(own.config.job.seed, "nonce", device + ((lives - 1) << 32U))});
+
+                  .nonce_seed = derive_seed(own.config.job.seed, "nonce", device + ((lives - 1) << 32U)),
+                  .shared_fold = &fold});
   if (!node) return node.error();
   simulated->node = std::move(node).value();
   runner.add(simulated->node->ingest(), simulated->ingest_clock, ingest_wake);

@@ -21,6 +21,10 @@ struct SimulatedParts {
   std::function<std::unique_ptr<devices::Device>(std::size_t device, VirtualClock& clock)> device;
   /// Wires of device i in place of the usual ones; null function = the usual ones.
   std::function<sync::Connect(std::size_t device, sync::Connect usual)> wires;
+  /// Every device tells each other by a message of its own and makes for itself what follows, as devices do
+  /// that share nothing. Same results, at the cost of N messages for one.
+  bool apart = false;
+  std::uint32_t check_every = 16'381;  ///< uses of what is shared, see ShareCheck
   /// Decision log of device i; null function = none.
   std::function<std::unique_ptr<DecisionLog>(std::size_t device)> decisions;
 };

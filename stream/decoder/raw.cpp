@@ -1,6 +1,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/vector_code.h"
 #include "stream/decoder/base.h"
 
 namespace rivulet::stream {
@@ -43,14 +44,30 @@ double read_label(Number number, const std::byte* at) noexcept {
 /// All features of a row, x * scale + shift; false if one is not finite. One pass without a branch, so that
 /// it vectorises: the check is an OR over the row, and who needs the column looks for it afterwards.
 template <class T>
-bool convert(const std::byte* from, std::span<float> out, float scale, float shift) noexcept {
-  bool finite = true;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const float y = static_cast<float>(read<T>(from + i * sizeof(T))) * scale + shift;
+[[gnu::always_inline]] inline bool convert(const std::byte* __restrict from, float* __restrict out,
+                                           std::size_t count, float scale, float shift) noexcept {
+  std::uint32_t wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    T x;
+    std::memcpy(&x, from + i * sizeof x, sizeof x);
+    const float y = static_cast<float>(x) * scale + shift;
     out[i] = y;
-    finite &= std::fabs(y) <= std::numeric_limits<float>::max();
+    wrong |= static_cast<std::uint32_t>(!(std::fabs(y) <= std::numeric_limits<float>::max()));
   }
-  return finite;
+  return wrong == 0;
+}
+
+RIVULET_VECTOR_CODE bool convert_u8(const std::byte* from, float* out, std::size_t count, float scale,
+                                    float shift) noexcept {
+  return convert<std::uint8_t>(from, out, count, scale, shift);
+}
+RIVULET_VECTOR_CODE bool convert_i16(const std::byte* from, float* out, std::size_t count, float scale,
+                                     float shift) noexcept {
+  return convert<std::int16_t>(from, out, count, scale, shift);
+}
+RIVULET_VECTOR_CODE bool convert_f32(const std::byte* from, float* out, std::size_t count, float scale,
+                                     float shift) noexcept {
+  return convert<float>(from, out, count, scale, shift);
 }
 
 /// Rows back to back: label bytes, then feature bytes.
@@ -89,9 +106,9 @@ class RawDecoder final : public DecoderBase {
 
   bool features(const std::byte* at, std::span<float> out) const noexcept {
     switch (feature_.number) {
-      case Number::u8: return convert<std::uint8_t>(at, out, scale(), shift());
-      case Number::i16: return convert<std::int16_t>(at, out, scale(), shift());
-      default: return convert<float>(at, out, scale(), shift());
+      case Number::u8: return convert_u8(at, out.data(), out.size(), scale(), shift());
+      case Number::i16: return convert_i16(at, out.data(), out.size(), scale(), shift());
+      default: return convert_f32(at, out.data(), out.size(), scale(), shift());
     }
   }
 

@@ -141,6 +141,14 @@ Result<std::optional<int>> partitions_of(rd_kafka_s* client, const std::string& 
   return count;
 }
 
+Status ask_leader(rd_kafka_s* client, const std::string& topic, std::int32_t partition, Duration timeout) {
+  PartitionList list;
+  list.add(topic, partition, RD_KAFKA_OFFSET_END);
+  const auto code = rd_kafka_offsets_for_times(client, list.get(), to_ms(timeout));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return Error{ErrorCode::unavailable, words_of(code)};
+  return ok();
+}
+
 Result<Watermarks> query_watermarks(rd_kafka_s* client, const std::string& topic, std::int32_t partition,
                                     Duration timeout) {
   Watermarks marks;

@@ -73,7 +73,11 @@ struct Watermarks {
   std::int64_t low = 0;
   std::int64_t high = 0;
 };
-/// Asks the leader. Blocks up to `timeout`. Errors: unavailable.
+/// Sends the leader a small question and waits up to `timeout` for the answer, whatever it is. Errors:
+/// unavailable.
+Status ask_leader(rd_kafka_s* client, const std::string& topic, std::int32_t partition, Duration timeout);
+/// Asks the leader. Blocks up to `timeout`, and while a broker that has answered before is gone until it is
+/// back: librdkafka 2.0 forgets the time there. Errors: unavailable.
 Result<Watermarks> query_watermarks(rd_kafka_s* client, const std::string& topic, std::int32_t partition,
                                     Duration timeout);
 /// What the client remembers from its fetches; -1 where it does not know.

@@ -9,6 +9,7 @@
 #include "stream/kafka/notices.h"
 #include "stream/kafka/opening.h"
 #include "stream/kafka/partitions.h"
+#include "stream/kafka/refill.h"
 #include "stream/kafka/same_log.h"
 #include "stream/open.h"
 
@@ -72,6 +73,7 @@ class KafkaSource final : public RecordSource {
   // ingest thread
   Notices notices_;
   std::unique_ptr<Client> client_;
+  std::optional<Refill> refill_;  ///< of the client
   Committer committer_;
   Opening opening_;
   SameLog same_log_;
@@ -113,10 +115,14 @@ Status KafkaSource::connect(const Properties& properties) {
   const std::string group = group_of(config_);
   defaults.emplace_back("group.id", group);
   if (!config_.client_id.empty()) defaults.emplace_back("client.id", config_.client_id);
+  const auto more = Refill::defaults();
+  defaults.insert(defaults.end(), more.begin(), more.end());
+  refill_.reset();
   client_.reset();
   auto client = Client::open(ClientKind::consumer, properties, defaults, notices_);
   if (!client) return client.error();
   client_ = std::move(client).value();
+  refill_.emplace(client_->handle());
   return ok();
 }
 
@@ -249,6 +255,7 @@ void KafkaSource::fetch(std::size_t max_records, Duration max_wait) {
     }
     accept(slot, std::move(message));
   }
+  refill_->look(partitions_, clock_.now());
   for (std::size_t slot = 0; slot < newest_.size(); ++slot)
     if (const auto* newest = std::exchange(newest_[slot], nullptr)) same_log_.passed(slot, *newest);
 }

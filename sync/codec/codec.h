@@ -21,6 +21,8 @@ class Codec {
   [[nodiscard]] virtual bool accepts(MemoryKind kind) const noexcept = 0;
   /// Most bytes encode() can produce for `count` numbers.
   [[nodiscard]] virtual std::size_t bytes_max(std::size_t count, Scalar scalar) const noexcept = 0;
+  /// Every payload of `count` numbers has bytes_max(), so that who receives it knows its length.
+  [[nodiscard]] virtual bool has_fixed_size() const noexcept { return false; }
   /// Encodes `weight * in`. Returns how many bytes of `out` it used; that may depend on the data.
   virtual Result<std::size_t> encode(const GradientView& in, double weight, double keep_ratio,
                                      std::span<std::byte> out) = 0;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,12 @@ struct Exchange {
   GradientView agreed;  ///< [P + B], host scratch for the result; garbage after a failure
   Codec* codec = nullptr;
   const CodecEntry* codec_entry = nullptr;
+  std::uint32_t contributors = 0;  ///< ranks with a weight
 };
+
+/// Encodes weight * exchange.mine; the bytes of `out` it took. Errors: the codec's; protocol (more than the
+/// plan allows).
+Result<std::size_t> encode_contribution(const Exchange& exchange, double weight, std::span<std::byte> out);
 
 /// How contributions become one agreed vector on every rank: sum over ranks of weight * mine, same bits
 /// everywhere. A schedule over Transport with no thread of its own: begin(), then poll() until it is not
@@ -35,7 +41,11 @@ class Aggregation {
   virtual ~Aggregation() = default;
   virtual Status begin(Transport& transport, const Exchange& exchange) = 0;
   virtual Progress poll() = 0;
+  /// While poll() is pending: as Transport::wait() for what it needs next.
+  virtual bool wait() { return false; }
   [[nodiscard]] virtual const Error& error() const = 0;
+  /// Where the result is if not in Exchange::agreed: to be read only, and until the next begin().
+  [[nodiscard]] virtual std::optional<GradientView> elsewhere() const { return std::nullopt; }
 };
 
 /// Catalog: sync/collective/aggregation/<name>.cpp defines `const AggregationEntry aggregation_<name>`.
@@ -45,6 +55,7 @@ struct AggregationEntry {
   std::string_view name;
   std::string_view help;
   std::unique_ptr<Aggregation> (*make)();
+  std::unique_ptr<Aggregation> (*make_gathered)() = nullptr;  ///< for a transport that gathers; null: make()
 };
 std::span<const AggregationEntry* const> builtin_aggregations() noexcept;
 

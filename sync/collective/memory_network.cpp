@@ -27,6 +27,7 @@ void MemoryNetwork::set_link(Link link) {
 
 void MemoryNetwork::set_own_link(std::string_view device_id, Link link) {
   const std::lock_guard lock(state_->mutex);
+  RIVULET_CHECK(!state_->gathers, "a network that gathers has one link for all pairs");
   state_->own_links[std::string(device_id)].link = link;
   for (auto& [token, view] : state_->views)
     for (Member& member : view.members) member.own = state_->own_link_of(member.id);
@@ -34,7 +35,14 @@ void MemoryNetwork::set_own_link(std::string_view device_id, Link link) {
 
 void MemoryNetwork::set_loss(Loss loss) {
   const std::lock_guard lock(state_->mutex);
+  RIVULET_CHECK(!state_->gathers, "a network that gathers loses nothing");
   state_->loss = std::move(loss);
+}
+
+void MemoryNetwork::gather(std::uint32_t check_every) {
+  const std::lock_guard lock(state_->mutex);
+  RIVULET_CHECK(!state_->loss && state_->own_links.empty(), "only a network of equal, whole links gathers");
+  state_->gathers = std::make_shared<ShareCheck>(check_every);
 }
 
 void MemoryNetwork::kill(std::string_view device_id) {
@@ -62,6 +70,7 @@ Connect MemoryNetwork::connect_for(const Clock& clock) {
 memory::View& MemoryNetwork::State::join(const ViewSpec& spec, memory::Endpoint* endpoint) {
   View& view = views[spec.token];
   if (view.members.empty()) {
+    if (gathers) view.work = std::make_unique<SharedWork>(gathers);
     view.members.resize(spec.world());
     for (std::uint32_t r = 0; r < spec.world(); ++r) {
       view.members[r].id = spec.members[r];
@@ -138,7 +147,7 @@ void Endpoint::leave_locked() {
 
 TimePoint Endpoint::gone_visible_at(std::uint32_t peer) const {
   const Member& member = view_->members[peer];
-  const TimePoint closed = *member.gone_at + state_->link.latency;
+  const TimePoint closed = std::max(*member.gone_at + state_->link.latency, member.last_told);
   const auto wire = view_->wires.find({peer, spec_.rank});
   return wire == view_->wires.end() ? closed : std::max(closed, wire->second.last_arrival);
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sync/collective/gathering.h"
 #include "sync/collective/memory_transport.h"
 
 /// Private to the in-memory network.
@@ -18,13 +20,17 @@ namespace rivulet::sync::memory {
 
 class Endpoint;
 
+/// Times of bytes on their way.
+struct Flight {
+  TimePoint sent_at{};                      ///< when the wire began with them
+  TimePoint left_at{};                      ///< when the last was on the wire
+  TimePoint arrives_at = TimePoint::max();  ///< when the last is there; max: not sent yet
+  Duration chunk{};                         ///< a chunk of them takes this long
+};
+
 /// One send on its way.
-struct Message {
-  TimePoint sent_at{};     ///< when the wire began with it
-  TimePoint left_at{};     ///< when its last byte was on the wire
-  TimePoint arrives_at{};  ///< when its last byte is there
-  Duration chunk{};        ///< a chunk of it takes this long
-  bool lost = false;       ///< it and all behind it on its lane never arrive
+struct Message : Flight {
+  bool lost = false;  ///< it and all behind it on its lane never arrive
   std::vector<std::byte> bytes;
 };
 
@@ -53,13 +59,45 @@ struct Member {
   Endpoint* endpoint = nullptr;  ///< while it is alive
   bool joined = false;
   TimePoint joined_at{};
+  TimePoint last_told = TimePoint::min();  ///< when the others have what it told last
   std::optional<TimePoint> gone_at;
   std::optional<std::uint32_t> lost;  ///< whom it had lost when it left: its last words
   ErrorCode lost_how = ErrorCode::peer_lost;
 };
 
+/// What every rank tells every other, once.
+struct Exchange {
+  Exchange(std::size_t world, std::shared_ptr<ShareCheck> check);
+  void add(std::uint32_t rank, const Flight& flight);
+  [[nodiscard]] bool complete() const { return tellers > 0 && so_far == tellers; }
+
+  std::shared_ptr<Gathered> gathered;
+  std::vector<Flight> told;     ///< by rank
+  std::vector<bool> watching;   ///< by rank: has not entered and wants to know of the first
+  std::uint32_t tellers = 0;    ///< that there will be; 0: nobody has entered
+  std::uint32_t so_far = 0;     ///< that there are
+  std::size_t bytes = 0;        ///< of all, headers included
+  std::size_t left = 0;         ///< ranks that have taken it
+  std::uint32_t last_rank = 0;  ///< whose bytes arrive last
+  TimePoint first_arrival = TimePoint::max();
+  TimePoint last_arrival = TimePoint::min();
+  TimePoint last_but_one = TimePoint::min();  ///< of all but last_rank
+};
+
+/// Those of a lane that somebody has not left yet.
+struct ExchangesOfLane {
+  std::uint64_t first = 0;  ///< index of the oldest
+  std::deque<Exchange> open;
+};
+inline constexpr std::size_t lanes_end = static_cast<std::size_t>(Lane::settled) + 1;
+
 /// Everybody who connects with one token.
 struct View {
+  Exchange& exchange(Lane lane, std::uint64_t index);
+  void leave_exchange(Lane lane, std::uint64_t index);
+
+  std::unique_ptr<SharedWork> work;  ///< null: this view has only messages
+  std::array<ExchangesOfLane, lanes_end> exchanges;
   std::vector<Member> members;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Wire> wires;
   std::map<std::tuple<std::uint32_t, std::uint32_t, Lane>, Channel> channels;
@@ -80,8 +118,20 @@ struct Operation {
   Message message;  ///< of a send: its times, without the bytes
 };
 
+/// An exchange that one rank is in.
+struct Entered {
+  std::uint64_t ticket = 0;
+  Lane lane = Lane::facts;
+  std::uint64_t index = 0;
+  TimePoint at{};
+  bool patient = false;
+  bool done = false;
+  TimePoint left_at = TimePoint::min();  ///< own bytes
+  std::size_t own_bytes = 0;
+};
+
 /// One rank's end of a view.
-class Endpoint final : public Transport {
+class Endpoint final : public Transport, public Gathering {
  public:
   Endpoint(std::shared_ptr<MemoryNetwork::State> state, const ViewSpec& spec, const Clock& clock, Wake& wake);
   ~Endpoint() override;
@@ -101,6 +151,12 @@ class Endpoint final : public Transport {
   int lost_rank() const noexcept override { return lost_rank_; }
   TransportCounters counters() const noexcept override { return counters_; }
   void close() noexcept override;
+  Gathering* gathering() noexcept override { return view_->work ? this : nullptr; }
+
+  Ticket tell(Telling telling) override;
+  std::shared_ptr<Gathered> take(Ticket ticket) override;
+  bool anything_told(Lane lane) override;
+  SharedWork& work() override;
 
   /// For the network, under its mutex.
   void leave_locked();
@@ -113,20 +169,32 @@ class Endpoint final : public Transport {
   Progress miss_members();
   Ticket open(std::uint32_t peer, std::size_t size);
   Ticket post_receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes, bool ahead);
-  void start_waiting(Operation& op, TimePoint now);
+  void start_waiting(TimePoint now);
   void look(TimePoint now, std::uint64_t ticket);
   void settle(TimePoint now, std::uint64_t ticket);
   bool deliver(const Message& message, const Operation& op);
   void finish(Operations::iterator it, TimePoint at);
   void look_for_the_dead(TimePoint now);
   [[nodiscard]] bool waits_for(std::uint32_t peer) const;
+  void wake_at_deadline(TimePoint now);
+  [[nodiscard]] Duration chunk_of(Duration takes, std::size_t bytes) const;
   void time(Message& message, TimePoint now, Wire& wire, std::uint32_t peer, std::size_t bytes) const;
-  [[nodiscard]] static TimePoint latest_chunk(const Message& message, Duration extra, TimePoint now);
+  [[nodiscard]] static TimePoint latest_chunk(const Flight& flight, Duration extra, TimePoint now);
   void check_deadline(TimePoint now);
   [[nodiscard]] TimePoint gone_visible_at(std::uint32_t peer) const;
   void notify_due(TimePoint at);
   Progress lose(std::uint32_t peer, const char* how);
   Progress fail(Error error, int rank);
+  // memory_gathering.cpp
+  std::uint64_t& next_of(Lane lane) { return next_exchange_.at(static_cast<std::size_t>(lane)); }
+  std::vector<Entered>::iterator find_entered(std::uint64_t ticket);
+  void say(Exchange& exchange, Entered& entered, Telling telling);
+  void hear(const Exchange& exchange, const Entered& theirs, const Flight& flight);
+  [[nodiscard]] TimePoint ready_at(const Entered& entered, const Exchange& exchange) const;
+  void settle_gathered(TimePoint now, Entered& entered);
+  [[nodiscard]] bool heard_bye_of(std::uint32_t peer, TimePoint now) const;
+  [[nodiscard]] bool still_to_hear(std::uint32_t peer, TimePoint now) const;
+  std::optional<std::uint32_t> latest_told(TimePoint now);
 
   // constant
   const std::shared_ptr<MemoryNetwork::State> state_;
@@ -146,6 +214,9 @@ class Endpoint final : public Transport {
   std::map<std::pair<std::uint32_t, Lane>, std::deque<std::uint64_t>> posted_;  ///< receives in order
   std::size_t waiting_ = 0;  ///< operations that count for the deadline
   TimePoint last_progress_{};
+  TimePoint alarm_at_ = TimePoint::min();  ///< when the wake was last asked to ring for the deadline
+  std::vector<Entered> entered_;           ///< exchanges not taken yet
+  std::array<std::uint64_t, lanes_end> next_exchange_{};
   std::set<std::uint32_t> said_bye_;
   std::set<std::uint32_t> departed_;
 };
@@ -159,6 +230,7 @@ struct MemoryNetwork::State {
   Link link;
   TransportConfig config;
   Loss loss;
+  std::shared_ptr<ShareCheck> gathers;  ///< null: there are only messages
   std::set<std::string, std::less<>> dead;
   std::map<std::string, memory::OwnLink, std::less<>> own_links;  ///< by device id
   std::map<std::uint64_t, memory::View> views;

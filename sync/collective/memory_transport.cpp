@@ -23,7 +23,7 @@ Ticket Endpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> 
   Operation op{.sending = true, .peer = peer, .lane = lane, .size = bytes.size()};
   op.message = message;
   if (message.left_at > now) {
-    start_waiting(op, now);
+    start_waiting(now);
     operations_.emplace(ticket.id, op);
     wake_.notify_at(message.left_at);
   }
@@ -64,9 +64,13 @@ void Endpoint::time(Message& message, TimePoint now, Wire& wire, std::uint32_t p
     takes = std::max(takes, last_mile);
   }
   message.arrives_at = std::max(message.arrives_at, wire.last_arrival);
+  message.chunk = chunk_of(takes, bytes);
+}
+
+Duration Endpoint::chunk_of(Duration takes, std::size_t bytes) const {
   const auto chunks =
       std::max(1.0, static_cast<double>(bytes) / static_cast<double>(state_->config.chunk_bytes));
-  message.chunk = from_seconds(to_seconds(takes) / chunks);
+  return from_seconds(to_seconds(takes) / chunks);
 }
 
 Ticket Endpoint::receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) {
@@ -82,7 +86,7 @@ Ticket Endpoint::post_receive(std::uint32_t peer, Lane lane, std::span<std::byte
   if (failed_ || bytes.empty()) return ticket;
   Operation op{
       .sending = false, .ahead = ahead, .peer = peer, .lane = lane, .size = bytes.size(), .into = bytes};
-  if (!ahead) start_waiting(op, clock_.now());
+  if (!ahead) start_waiting(clock_.now());
   operations_.emplace(ticket.id, op);
   posted_[{peer, lane}].push_back(ticket.id);
   return ticket;
@@ -97,19 +101,25 @@ Ticket Endpoint::open(std::uint32_t peer, std::size_t size) {
 }
 
 /// The progress deadline runs from the moment the first operation is waited for.
-void Endpoint::start_waiting(Operation& op, TimePoint now) {
-  op.ahead = false;
-  if (waiting_++ == 0) {
-    last_progress_ = now;
-    wake_.notify_at(now + state_->config.progress_deadline);
-  }
+void Endpoint::start_waiting(TimePoint now) {
+  if (waiting_++ > 0) return;
+  last_progress_ = now;
+  wake_at_deadline(now);
+}
+
+/// One alarm at a time: when it rings too early, because there was progress since, the next is set.
+void Endpoint::wake_at_deadline(TimePoint now) {
+  if (alarm_at_ > now) return;
+  alarm_at_ = last_progress_ + state_->config.progress_deadline;
+  wake_.notify_at(alarm_at_);
 }
 
 void Endpoint::promote(Ticket ticket) {
   const std::lock_guard lock(state_->mutex);
   const auto it = operations_.find(ticket.id);
   if (it == operations_.end() || !it->second.ahead) return;
-  start_waiting(it->second, clock_.now());
+  it->second.ahead = false;
+  start_waiting(clock_.now());
 }
 
 // ---- progress ----
@@ -118,7 +128,9 @@ Progress Endpoint::poll(Ticket ticket) {
   const std::lock_guard lock(state_->mutex);
   RIVULET_CHECK(ticket.id != 0 && ticket.id <= last_ticket_, "a ticket of another transport");
   if (!failed_) look(clock_.now(), ticket.id);
-  if (!operations_.contains(ticket.id)) return Progress::done;
+  const auto entered = find_entered(ticket.id);
+  const bool open = entered == entered_.end() ? operations_.contains(ticket.id) : !entered->done;
+  if (!open) return Progress::done;
   return failed_ ? Progress::failed : Progress::pending;
 }
 
@@ -135,8 +147,10 @@ void Endpoint::look(TimePoint now, std::uint64_t ticket) {
   }
   if (ticket != 0) settle(now, ticket);
   if (!failed_ && view_->gone > departed_.size()) look_for_the_dead(now);
-  if (!failed_ && waiting_ > 0 && now - last_progress_ >= state_->config.progress_deadline)
-    check_deadline(now);
+  if (const auto it = find_entered(ticket); !failed_ && it != entered_.end()) settle_gathered(now, *it);
+  if (failed_ || waiting_ == 0) return;
+  if (now - last_progress_ >= state_->config.progress_deadline) check_deadline(now);
+  if (!failed_) wake_at_deadline(now);
 }
 
 /// Finishes one operation if its time has come. Receives of a lane finish in the order they were posted.
@@ -194,7 +208,8 @@ void Endpoint::look_for_the_dead(TimePoint now) {
       if (!failed_) settle(now, id);
     }
     if (failed_) return;
-    if (said_bye_.contains(r) && !waits_for(r)) {
+    const bool said_bye = said_bye_.contains(r) || heard_bye_of(r, now);
+    if (said_bye && !waits_for(r) && !still_to_hear(r, now)) {
       departed_.insert(r);
     } else {
       lose(r, "closed its connection");
@@ -210,10 +225,9 @@ bool Endpoint::waits_for(std::uint32_t peer) const {
 }
 
 /// Chunks of a long message are progress long before its end.
-TimePoint Endpoint::latest_chunk(const Message& message, Duration extra, TimePoint now) {
-  if (message.lost) return TimePoint::min();
-  const Duration chunk = message.chunk;
-  const TimePoint start = message.sent_at + extra;
+TimePoint Endpoint::latest_chunk(const Flight& flight, Duration extra, TimePoint now) {
+  const Duration chunk = flight.chunk;
+  const TimePoint start = flight.sent_at + extra;
   if (chunk <= Duration::zero() || now < start + chunk) return TimePoint::min();
   return std::min(now, start + chunk * ((now - start) / chunk));
 }
@@ -224,7 +238,8 @@ void Endpoint::check_deadline(TimePoint now) {
   for (const auto& [id, op] : operations_) {
     if (op.ahead) continue;
     if (op.sending) {
-      last_progress_ = std::max(last_progress_, latest_chunk(op.message, Duration::zero(), now));
+      if (!op.message.lost)
+        last_progress_ = std::max(last_progress_, latest_chunk(op.message, Duration::zero(), now));
     } else {
       for (const Message& m : view_->channels[{op.peer, spec_.rank, op.lane}].messages) {
         if (m.lost) break;
@@ -238,12 +253,10 @@ void Endpoint::check_deadline(TimePoint now) {
       oldest_id = id;
     }
   }
+  const auto missing = latest_told(now);
   const Duration deadline = state_->config.progress_deadline;
-  if (now - last_progress_ < deadline) {
-    wake_.notify_at(last_progress_ + deadline);
-    return;
-  }
-  const std::uint32_t peer = oldest->peer;
+  if (now - last_progress_ < deadline) return;
+  const std::uint32_t peer = oldest != nullptr ? oldest->peer : missing.value_or(rank());
   fail({ErrorCode::timed_out, "no byte for " + std::to_string(to_seconds(deadline)) +
                                   " s while waiting for " + rank_name(spec_, peer)},
        static_cast<int>(peer));

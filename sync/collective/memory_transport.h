@@ -30,6 +30,10 @@ class MemoryNetwork {
   /// likewise; besides the link between the two. Its latency is added. Later calls replace it.
   void set_own_link(std::string_view device_id, Link link);
   void set_loss(Loss loss);
+  /// Views that are formed from now on gather (gathering.h): ranks that share a thread and one link for all
+  /// pairs hold what they tell each other once. There is then neither loss nor a link of a device's own.
+  /// `check_every`: see ShareCheck.
+  void gather(std::uint32_t check_every);
   /// The device dies as by kill -9: its peers learn of it as they would from a closed socket.
   void kill(std::string_view device_id);
   /// A Connect for one node: `clock` is the clock of the thread that will own the transport.

@@ -7,6 +7,7 @@
 
 #include "core/check.h"
 #include "core/digest.h"
+#include "sync/collective/gathering.h"
 
 namespace rivulet::sync {
 namespace {
@@ -57,10 +58,12 @@ enum class Stage : std::uint8_t { resting, header, body, taken, settling, settle
 
 struct StateExchange::State {
   State(Transport& t, const ViewSpec& v, std::size_t most, TimePoint end)
-      : transport(t), view(v), bytes_max(most), give_up_at(end), hellos(v.world()) {
+      : transport(t), view(v), bytes_max(most), give_up_at(end) {
     for (std::uint32_t rank = 0; rank < view.world(); ++rank)
       if (!is_holder(rank)) lacking.push_back(rank);
+    if (gathers()) return;
     // Posted before anybody can be slow: waiting for these is no lack of progress.
+    hellos.resize(view.world());
     settled.assign(view.world(), Ticket{});
     for_each_peer([&](std::uint32_t peer) {
       settled[peer] = transport.receive_ahead(peer, Lane::settled, hellos[peer]);
@@ -89,8 +92,10 @@ struct StateExchange::State {
   void for_each_peer(F f) {
     for (std::uint32_t k = 1; k < view.world(); ++k) f((view.rank + k) % view.world());
   }
+  /// A state on its way fills a wire: then everybody settles by messages, behind it.
+  [[nodiscard]] bool gathers() const { return lacking.empty() && transport.gathering() != nullptr; }
   [[nodiscard]] bool is_holder(std::uint32_t rank) const {
-    return std::find(view.holders.begin(), view.holders.end(), rank) != view.holders.end();
+    return std::binary_search(view.holders.begin(), view.holders.end(), rank);
   }
   [[nodiscard]] std::uint32_t donor_of(std::size_t index) const {
     return view.holders[index % view.holders.size()];
@@ -188,11 +193,18 @@ std::span<const std::byte> StateExchange::taken() const {
 
 void StateExchange::settle() {
   State& s = *state_;
+  s.stage = Stage::settling;
+  if (s.gathers()) {
+    s.pending.push_back(s.transport.gathering()->tell({.lane = Lane::settled,
+                                                       .bytes = {s.word.begin(), s.word.end()},
+                                                       .tellers = s.view.world(),
+                                                       .patient = true}));
+    return;
+  }
   s.for_each_peer([&](std::uint32_t peer) {
     s.pending.push_back(s.transport.send(peer, Lane::settled, s.word));
     s.pending.push_back(s.settled[peer]);
   });
-  s.stage = Stage::settling;
 }
 
 Progress StateExchange::poll(TimePoint now) {

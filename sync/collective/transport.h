@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/result.h"
+#include "core/shared_list.h"
 #include "core/stamp.h"
 #include "core/wake.h"
 
@@ -18,11 +19,11 @@ namespace rivulet::sync {
 struct ViewSpec {
   std::uint64_t number = 0;
   std::uint64_t token = 0;
-  std::vector<std::string> members;  ///< device ids, sorted; index = rank
+  SharedList<std::string> members;  ///< device ids, sorted; index = rank
   std::uint32_t rank = 0;
-  Stamp target;                        ///< the state that everybody starts from
-  std::string digest;                  ///< of the target
-  std::vector<std::uint32_t> holders;  ///< ranks that hold it, ascending; the others get it from them
+  Stamp target;                       ///< the state that everybody starts from
+  std::string digest;                 ///< of the target
+  SharedList<std::uint32_t> holders;  ///< ranks that hold it, ascending; the others get it from them
   [[nodiscard]] std::uint32_t world() const noexcept { return static_cast<std::uint32_t>(members.size()); }
 };
 
@@ -47,6 +48,8 @@ enum class Lane : std::uint16_t {
   settled = 11
 };
 
+class Gathering;
+
 /// Names one posted operation. Tickets of a finished operation may be polled for ever.
 struct Ticket {
   std::uint64_t id = 0;
@@ -60,7 +63,8 @@ struct TransportCounters {
 /// Bytes between the ranks of one view, point to point. Both sides know every size: a receive must be posted
 /// with exactly the length the peer sends (longer ends the peer's process in Gloo, so lengths travel in
 /// checked headers first). FIFO per (peer, lane). Large messages go in chunks; any chunk is progress.
-/// A failure is final for the object: destroy it, form the next view. Owner: the train thread.
+/// A failure is final for the object: destroy it, form the next view. Owner: the train thread. Nothing waits
+/// but wait().
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -77,6 +81,10 @@ class Transport {
   virtual void promote(Ticket ticket) = 0;
   /// pending | done | failed (the whole transport failed; see error()). Never waits.
   virtual Progress poll(Ticket ticket) = 0;
+  /// May block until the operation is done or something else is worth a look, at most about 40 ms: what the
+  /// owner waits for next is seen without a wake-up by another thread. True: look again at once; false: it
+  /// did not wait, `wake` will be notified.
+  virtual bool wait(Ticket) { return false; }
   /// Also failed when a peer died while nothing was being exchanged. Never waits.
   [[nodiscard]] virtual bool healthy() = 0;
   /// peer_lost (names the rank and id, how it was noticed) | timed_out (no byte within the progress deadline,
@@ -88,6 +96,9 @@ class Transport {
   /// Ends it early: nothing that was posted is touched after this, so buffers may be freed before the
   /// transport is.
   virtual void close() noexcept {}
+  /// For ranks that share memory (gathering.h); null: there are only messages. All ranks of a view say the
+  /// same.
+  [[nodiscard]] virtual Gathering* gathering() noexcept { return nullptr; }
 };
 
 struct TransportConfig {

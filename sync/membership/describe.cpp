@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 
 namespace rivulet::sync::membership {
 
@@ -28,13 +30,14 @@ std::string first_difference(const Hello& a, const Hello& b) {
 }
 
 std::string claimed_twice(const Devices& devices) {
-  std::map<std::string, std::string> owners;
+  std::unordered_map<std::string_view, std::string_view> owners;
+  owners.reserve(devices.size());
   for (const auto* device : devices) {
     for (const auto& partition : device->hello.partitions) {
       const auto [it, first] = owners.emplace(partition, device->hello.device);
       if (first || it->second == device->hello.device) continue;
-      return "partition " + partition + " is claimed by " + it->second + " and by " + device->hello.device +
-             "; every device needs its own (source.partitions)";
+      return "partition " + partition + " is claimed by " + std::string(it->second) + " and by " +
+             device->hello.device + "; every device needs its own (source.partitions)";
     }
   }
   return {};
@@ -112,13 +115,33 @@ std::string contested_device(const DeviceEntry& device) {
          "). Both have ended; start one, or give each a device.id of its own";
 }
 
+NextView next_view(const Fold& fold, bool only_live, std::uint32_t wanted) {
+  NextView next{devices_of_next_view(fold, only_live), {}, {}};
+  next.conflict = first_conflict(next.devices, wanted);
+  next.lost = lost_state(fold, next.devices, wanted);
+  return next;
+}
+
+std::string NextView::why_not_closable(std::uint32_t wanted) const {
+  if (devices.size() < wanted)
+    return std::to_string(devices.size()) + " of " + std::to_string(wanted) + " devices are ready";
+  return conflict.empty() ? lost : conflict;
+}
+
 std::string conflict(const Fold& fold, const std::string& self, bool only_live) {
+  const auto me = fold.devices.find(self);
+  return me == fold.devices.end()
+             ? std::string()
+             : conflict(fold, self, next_view(fold, only_live, me->second.hello.devices));
+}
+
+std::string conflict(const Fold& fold, const std::string& self, const NextView& next) {
   const auto me = fold.devices.find(self);
   if (me == fold.devices.end()) return {};
   const bool member = fold.view.sessions.contains(self);
   const bool view_lives = fold.view.confirmed > me->second.session && view_intact(fold) && !view_left(fold);
   if (!member && view_lives) return outsider_conflict(fold, me->second);
-  return first_conflict(devices_of_next_view(fold, only_live), me->second.hello.devices);
+  return next.conflict;
 }
 
 std::vector<std::string> missing_devices(const Fold& fold, std::uint32_t wanted) {

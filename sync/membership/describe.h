@@ -20,6 +20,18 @@ std::string first_conflict(const Devices& devices, std::uint32_t wanted);
 /// Enough devices for a view, but none holds the state that the group has saved: what to do. Empty = not so.
 std::string lost_state(const Fold& fold, const Devices& devices, std::uint32_t wanted);
 
+/// Who wants to be in the next view of a group of `wanted`, and what stands against it: the same for all who
+/// have folded equally far.
+struct NextView {
+  Devices devices;
+  std::string conflict;  ///< of these devices
+  std::string lost;      ///< the state that none of them holds
+  [[nodiscard]] std::string why_not_closable(std::uint32_t wanted) const;
+};
+NextView next_view(const Fold& fold, bool only_live, std::uint32_t wanted);
+/// conflict() of fold.h where `next` is known.
+std::string conflict(const Fold& fold, const std::string& self, const NextView& next);
+
 /// Two processes with one id have replaced each other too often.
 std::string contested_device(const DeviceEntry& device);
 

@@ -150,17 +150,20 @@ void choose_target(ClosedView& view, const Fold& fold) {
   view.target = best->first.stamp;
   view.digest = best->first.digest;
   view.holders = best->second;
+  view.holder_ranks = ranks_of(view.holders, view.members);
 }
 
 void seal(Fold& fold, std::int64_t offset) {
   ClosedView view;
   view.number = fold.view.number + 1;
   view.token = static_cast<std::uint64_t>(offset);
+  std::vector<std::string> members;
   for (const auto& [id, device] : fold.devices) {
     if (!is_live(fold, device)) continue;
-    view.members.push_back(id);
+    members.push_back(id);
     view.sessions.emplace(id, device.session);
   }
+  view.members = std::move(members);
   choose_target(view, fold);
   fold.saved.clear();  // what was not committed in its view never will be by that
   for (auto& entry : fold.devices) {
@@ -257,6 +260,18 @@ bool is_live(const Fold& fold, const DeviceEntry& device) {
   return is_ready(fold, device) && device.ready_at > fold.last_hello;
 }
 
+std::vector<std::uint32_t> ranks_of(const std::vector<std::string>& ids,
+                                    const std::vector<std::string>& members) {
+  std::vector<std::uint32_t> ranks;
+  ranks.reserve(ids.size());
+  auto at = members.begin();
+  for (const auto& id : ids) {
+    at = std::lower_bound(at, members.end(), id);
+    ranks.push_back(static_cast<std::uint32_t>(at - members.begin()));
+  }
+  return ranks;
+}
+
 std::uint64_t IgnoredRecords::total() const noexcept {
   return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
 }
@@ -304,12 +319,7 @@ std::optional<ControlRecord> apply(Fold& fold, const LogEntry& entry, const std:
 }
 
 std::string why_not_closable(const Fold& fold, std::uint32_t devices) {
-  const Devices live = devices_of_next_view(fold, true);
-  if (live.size() < devices) {
-    return std::to_string(live.size()) + " of " + std::to_string(devices) + " devices are ready";
-  }
-  if (const std::string text = first_conflict(live, devices); !text.empty()) return text;
-  return lost_state(fold, live, devices);
+  return next_view(fold, true, devices).why_not_closable(devices);
 }
 
 bool view_intact(const Fold& fold) {

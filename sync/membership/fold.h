@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "core/shared_list.h"
 #include "sync/membership/records.h"
 
 namespace rivulet::sync::membership {
@@ -49,11 +50,12 @@ struct Run {
 struct ClosedView {
   std::uint64_t number = 0;                      ///< 0 = none yet
   std::uint64_t token = 0;                       ///< offset of the accepted CLOSE
-  std::vector<std::string> members;              ///< sorted; index = rank
+  SharedList<std::string> members;               ///< sorted; index = rank
   std::map<std::string, std::int64_t> sessions;  ///< of the members when it was closed
-  Stamp target;                      ///< best state among the members' READYs: what everybody starts from
-  std::string digest;                ///< of the target
-  std::vector<std::string> holders;  ///< members that hold it, sorted; the others get it from them
+  Stamp target;                     ///< best state among the members' READYs: what everybody starts from
+  std::string digest;               ///< of the target
+  SharedList<std::string> holders;  ///< members that hold it, sorted; the others get it from them
+  SharedList<std::uint32_t> holder_ranks;  ///< the same by rank
   std::int64_t confirmed =
       -1;  ///< offset of the last CLOSE that a member repeated to show that the view lives
   bool operator==(const ClosedView&) const = default;
@@ -67,7 +69,7 @@ struct Committed {
 };
 
 inline constexpr std::size_t saved_max = 8;  ///< states that are on some disks but not on enough: the newest
-inline constexpr std::size_t devices_max = 4096;  ///< known ids; the longest silent one makes room
+inline constexpr std::size_t devices_max = 16'384;  ///< known ids; the longest silent one makes room
 inline constexpr std::size_t addresses_max_per_member = 64;
 
 /// How many records were ignored, by reason.
@@ -148,6 +150,10 @@ std::string why_no_new_run(const Fold& fold, const std::string& job, const std::
 
 /// A state of this stamp can be of this run; the state that nothing has been trained on can be of any.
 bool is_of_run(const Fold& fold, const Stamp& stamp);
+
+/// Ranks of `ids` among `members`; both are sorted, and all ids are members.
+std::vector<std::uint32_t> ranks_of(const std::vector<std::string>& ids,
+                                    const std::vector<std::string>& members);
 
 /// Applies one record read at `offset`, which the log got at `time_ms` by its own clock. Pure apart from
 /// `fold`.

@@ -5,15 +5,13 @@
 
 #include "core/rng.h"
 #include "sync/membership/describe.h"
-#include "sync/membership/log_reader.h"
+#include "sync/membership/shared_fold.h"
 #include "sync/membership/snapshot.h"
 
 namespace rivulet::sync::membership {
 
 namespace {
 
-constexpr std::size_t entries_per_read = 256;
-constexpr std::size_t reads_per_poll = 16;
 constexpr std::size_t reason_max = 300;  // bytes; a bad one may become three on the wire
 
 /// A record on its way into the log: it exists when it is read back, and may have been lost.
@@ -33,7 +31,12 @@ std::string make_nonce(const MembershipConfig& config) {
 class LogMembership final : public Membership {
  public:
   LogMembership(const MembershipConfig& config, OrderedLog& log)
-      : config_(config), log_(log), reader_(config.job, config.rules) {
+      : config_(config),
+        log_(log),
+        own_fold_(config.shared_fold == nullptr ? std::make_unique<SharedFold>(log, config.job, config.rules)
+                                                : nullptr),
+        shared_(own_fold_ ? *own_fold_ : *config.shared_fold),
+        reader_(shared_, config.hello.device) {
     config_.hello.nonce = make_nonce(config);
   }
 
@@ -42,9 +45,10 @@ class LogMembership final : public Membership {
   void leave_view(const std::string& reason) override;
   Status say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) override;
   void leave_group(const std::string& reason) override;
-  [[nodiscard]] bool stop_asked() const override { return session_ >= 0 && fold_.stopped_at > session_; }
+  [[nodiscard]] bool stop_asked() const override { return session_ >= 0 && stopped_at_ > session_; }
   [[nodiscard]] bool view_broken() const override;
   [[nodiscard]] std::vector<std::string> waiting_for() const override;
+  [[nodiscard]] const Committed& committed() const override { return committed_; }
   [[nodiscard]] const Fold& fold() const override { return fold_; }
 
   Status set(std::uint64_t token, const std::string& key, std::span<const std::byte> value) override;
@@ -52,7 +56,6 @@ class LogMembership final : public Membership {
 
  private:
   Status read_log();
-  void take(const LogEntry& entry);
   void notice_own(std::int64_t offset, const ControlRecord& record);
   Status check_session();
   Status refuse(ErrorCode code, const std::string& why);
@@ -69,16 +72,21 @@ class LogMembership final : public Membership {
   [[nodiscard]] bool may_send(const InFlight& record, TimePoint now) const;
   [[nodiscard]] bool ready_is_asked_for() const;
   [[nodiscard]] std::string obstacle(bool only_live) const;
+  [[nodiscard]] const NextView& next_view(bool only_live) const {
+    return shared_.next_view(only_live, config_.hello.devices);
+  }
   Status append(const ControlRecord& record);
 
   MembershipConfig config_;
   OrderedLog& log_;
-  mutable std::mutex
-      mutex_;  // fold_ and session_: written by poll(), read by set() and get() of other threads
-  LogReader reader_;
-  const Fold& fold_ = reader_.fold();
+  const std::unique_ptr<SharedFold> own_fold_;
+  SharedFold& shared_;
+  SharedFold::Reader reader_;
+  const Fold& fold_ = shared_.fold();  // guarded, as session_ is: set() and get() of other threads read them
   std::int64_t session_ = -1;
-  std::uint64_t token_ = 0;  // of the view handed out last
+  std::int64_t stopped_at_ = -1;  // as of the last poll()
+  Committed committed_;           // same
+  std::uint64_t token_ = 0;       // of the view handed out last
   bool in_view_ = false;
   bool left_ = false;
   Stamp stamp_;         // of the state held
@@ -119,19 +127,14 @@ void LogMembership::notice_own(std::int64_t offset, const ControlRecord& record)
   }
 }
 
-void LogMembership::take(const LogEntry& entry) {
-  const std::lock_guard lock(mutex_);
-  if (const auto record = reader_.take(entry)) notice_own(entry.offset, *record);
-}
-
 Status LogMembership::read_log() {
-  for (std::size_t i = 0; i < reads_per_poll; ++i) {
-    const auto entries = log_.poll(entries_per_read);
-    if (!entries) return entries.error();
-    if (entries.value().empty()) break;
-    for (const auto& entry : entries.value()) take(entry);
-  }
-  return ok();
+  auto read = reader_.read();
+  const auto own = reader_.take_own();
+  const auto lock = shared_.guard();
+  for (const auto& [offset, record] : own) notice_own(offset, record);
+  stopped_at_ = fold_.stopped_at;
+  committed_ = fold_.committed;
+  return read;
 }
 
 /// Final: every later poll() says the same.
@@ -162,10 +165,10 @@ Status LogMembership::check_session() {
 /// not belong together. Nobody would believe its READY.
 Status LogMembership::check_state() {
   if (session_ < 0) return ok();
-  if (!reader_.understands()) {
+  if (!shared_.reader().understands()) {
     return refuse(ErrorCode::invalid_config,
                   "the control topic of job " + config_.job + " begins at offset " +
-                      std::to_string(reader_.first_offset()) +
+                      std::to_string(shared_.reader().first_offset()) +
                       ": its oldest records are gone, and with them who is in the group; no later record "
                       "says it again. It must keep all (retention.ms = -1, retention.bytes = -1)");
   }
@@ -184,9 +187,9 @@ Status LogMembership::check_state() {
 
 /// What keeps the ready devices (`only_live`: the live ones) from ever being a group.
 std::string LogMembership::obstacle(bool only_live) const {
-  std::string text = conflict(fold_, config_.hello.device, only_live);
-  if (!text.empty()) return text;
-  return lost_state(fold_, devices_of_next_view(fold_, only_live), config_.hello.devices);
+  const NextView& next = next_view(only_live);
+  std::string text = conflict(fold_, config_.hello.device, next);
+  return text.empty() ? next.lost : text;
 }
 
 /// A conflict is an error only after it lasted, so that a device which is just being replaced does not end
@@ -215,8 +218,8 @@ Status LogMembership::say_hello(TimePoint now) {
 /// With enough READYs, or with one that does not fit, only those that live may count: everybody repeats its
 /// own.
 bool LogMembership::ready_is_asked_for() const {
-  if (devices_of_next_view(fold_, false).size() >= config_.hello.devices) return true;
-  return !conflict(fold_, config_.hello.device, false).empty();
+  const NextView& next = next_view(false);
+  return next.devices.size() >= config_.hello.devices || !conflict(fold_, config_.hello.device, next).empty();
 }
 
 Status LogMembership::say_ready(TimePoint now) {
@@ -236,16 +239,16 @@ Status LogMembership::say_ready(TimePoint now) {
 }
 
 Status LogMembership::say_close(TimePoint now) {
-  const auto live = devices_of_next_view(fold_, true);
-  const auto me =
-      std::find_if(live.begin(), live.end(), [&](const auto* d) { return d->session == session_; });
-  if (me == live.end() || !why_not_closable(fold_, config_.hello.devices).empty()) {
+  const NextView& next = next_view(true);
+  const auto me = fold_.devices.find(config_.hello.device);
+  const bool live = me != fold_.devices.end() && me->second.session == session_ && is_live(fold_, me->second);
+  if (!live || !next.why_not_closable(config_.hello.devices).empty()) {
     closable_ = false;
     return ok();
   }
   if (!closable_) closable_since_ = now;
   closable_ = true;
-  if (me != live.begin() && now - closable_since_ < config_.close_wait) return ok();
+  if (next.devices.front() != &me->second && now - closable_since_ < config_.close_wait) return ok();
   const std::pair target{fold_.view.number + 1, fold_.last_hello};
   if (close_for_ == target && !may_send(close_, now)) return ok();
   close_for_ = target;
@@ -282,18 +285,12 @@ std::optional<ViewSpec> LogMembership::new_view() {
   const bool mine = session_ >= 0 && it != fold_.view.sessions.end() && it->second == session_;
   if (!mine || fold_.view.token == token_) return std::nullopt;
   token_ = fold_.view.token;
-  in_view_ = view_intact(fold_) && !view_left(fold_);
+  in_view_ = shared_.view_stands();
   reason_ = in_view_ ? "" : "the view was broken before it began";
   if (!in_view_) return std::nullopt;
-  ViewSpec view{
-      fold_.view.number, fold_.view.token, fold_.view.members, 0, fold_.view.target, fold_.view.digest, {}};
-  const auto rank_of = [&](const std::string& id) {
-    const auto at = std::find(view.members.begin(), view.members.end(), id);
-    return static_cast<std::uint32_t>(at - view.members.begin());
-  };
-  view.rank = rank_of(config_.hello.device);
-  for (const auto& id : fold_.view.holders) view.holders.push_back(rank_of(id));
-  return view;
+  const auto& closed = fold_.view;
+  return ViewSpec{closed.number, closed.token,  closed.members,     ranks_of({it->first}, closed.members)[0],
+                  closed.target, closed.digest, closed.holder_ranks};
 }
 
 Status LogMembership::act(TimePoint now) {
@@ -357,7 +354,7 @@ void LogMembership::leave_group(const std::string& reason) {
 }
 
 bool LogMembership::view_broken() const {
-  return in_view_ && (fold_.view.token != token_ || !view_intact(fold_) || view_left(fold_));
+  return in_view_ && (fold_.view.token != token_ || !shared_.view_stands());
 }
 
 std::vector<std::string> LogMembership::waiting_for() const {
@@ -365,15 +362,16 @@ std::vector<std::string> LogMembership::waiting_for() const {
   if (session_ < 0) return {"the control log"};
   auto missing = missing_devices(fold_, config_.hello.devices);
   if (!missing.empty()) return missing;
-  if (const std::string text = conflict(fold_, config_.hello.device, false); !text.empty()) return {text};
-  const std::string why = why_not_closable(fold_, config_.hello.devices);
+  if (const std::string text = conflict(fold_, config_.hello.device, next_view(false)); !text.empty())
+    return {text};
+  const std::string why = next_view(true).why_not_closable(config_.hello.devices);
   return {why.empty() ? "the view to be closed" : why};
 }
 
 Status LogMembership::set(std::uint64_t token, const std::string& key, std::span<const std::byte> value) {
   Addr addr{config_.hello.device, -1, token, key, {value.begin(), value.end()}};
   {
-    const std::lock_guard lock(mutex_);
+    const auto lock = shared_.guard();
     addr.session = session_;
     if (fold_.view.token != token || fold_.view.number == 0) {
       return Error{ErrorCode::cancelled, "the view with token " + std::to_string(token) + " is over"};
@@ -383,7 +381,7 @@ Status LogMembership::set(std::uint64_t token, const std::string& key, std::span
 }
 
 std::vector<std::byte> LogMembership::get(std::uint64_t token, const std::string& key, bool& found) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = shared_.guard();
   const auto it = fold_.addresses.find({token, key});
   found = it != fold_.addresses.end();
   return found ? it->second : std::vector<std::byte>();

@@ -13,6 +13,8 @@
 
 namespace rivulet::sync::membership {
 
+class SharedFold;
+
 struct MembershipConfig {
   std::string job;
   Hello hello;  ///< without nonce
@@ -23,6 +25,7 @@ struct MembershipConfig {
   Duration mismatch_grace =
       std::chrono::seconds(3);                     ///< a conflict must last this long before it is an error
   Duration retry_after = std::chrono::seconds(5);  ///< a record not read back by then is appended again
+  SharedFold* shared_fold = nullptr;  ///< of this log, of all its devices in this process; null: one's own
 };
 
 /// Forms views of a fixed group of `hello.devices` through the job's control log. Every device folds the same
@@ -57,6 +60,9 @@ class Membership : public AddressBook {
   [[nodiscard]] virtual bool view_broken() const = 0;
   /// Device ids missing for the next view, or one phrase that says what it waits for; for people.
   [[nodiscard]] virtual std::vector<std::string> waiting_for() const = 0;
+  /// What this device knew to be committed after its last poll().
+  [[nodiscard]] virtual const Committed& committed() const = 0;
+  /// May be ahead of this device's last poll() where it is shared.
   [[nodiscard]] virtual const Fold& fold() const = 0;
 };
 

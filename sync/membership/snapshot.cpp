@@ -82,9 +82,9 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
 }
 
 Snapshot json_of(const ClosedView& v) {
-  return {{"number", v.number},     {"token", v.token},        {"members", v.members},
-          {"sessions", v.sessions}, {"digest", v.digest},      {"target", json_of(v.target)},
-          {"holders", v.holders},   {"confirmed", v.confirmed}};
+  return {{"number", v.number},          {"token", v.token},        {"members", v.members.list()},
+          {"sessions", v.sessions},      {"digest", v.digest},      {"target", json_of(v.target)},
+          {"holders", v.holders.list()}, {"confirmed", v.confirmed}};
 }
 ClosedView view_of(const Snapshot& j) {
   ClosedView v;
@@ -95,6 +95,7 @@ ClosedView view_of(const Snapshot& j) {
   v.digest = j.at("digest").get<std::string>();
   v.target = stamp_of(j.at("target"));
   v.holders = j.at("holders").get<std::vector<std::string>>();
+  v.holder_ranks = ranks_of(v.holders, v.members);
   v.confirmed = j.at("confirmed").get<std::int64_t>();
   return v;
 }

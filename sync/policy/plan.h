@@ -80,6 +80,7 @@ struct PolicyState {
   std::uint32_t idle_rounds = 0;  ///< in a row, so far
   RoundPlan last;
   std::vector<double> memory;  ///< free for a batch policy; starts empty with each view
+  bool operator==(const PolicyState&) const = default;
 };
 
 /// A batch policy only proposes: it gets a plan the arbiter already filled (mode, weights, stop, leaving) and

@@ -88,8 +88,10 @@ inline sync::ViewSpec view_of(std::uint32_t world, std::uint32_t rank, std::uint
   view.number = 1;
   view.token = token;
   view.rank = rank;
+  std::vector<std::string> members;
   for (std::uint32_t r = 0; r < world; ++r)
-    view.members.push_back("device-" + std::string(1, static_cast<char>('a' + r)));
+    members.push_back("device-" + std::string(1, static_cast<char>('a' + r)));
+  view.members = std::move(members);
   return view;
 }
 
@@ -130,7 +132,12 @@ struct Node {
     return wait([&] { return transport.poll(ticket); }, longest);
   }
   bool finish(sync::Ticket ticket, const std::string& what) {
-    const Progress p = wait(ticket);
+    const TimePoint end = clock.now() + std::chrono::seconds(20);
+    Progress p = transport.poll(ticket);
+    while (p == Progress::pending && clock.now() < end) {
+      if (!transport.wait(ticket)) wake.sleep(std::chrono::milliseconds(1));
+      p = transport.poll(ticket);
+    }
     return expect(p == Progress::done,
                   what + (p == Progress::failed ? ": " + transport.error().message : ": pending"));
   }

@@ -292,6 +292,11 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: counts bytes both ways and wakes its owner
     const auto c = node.transport.counters();
     node.expect(c.bytes_sent == 2 * 301000 && c.bytes_received == 2 * 301000,
                 std::to_string(c.bytes_sent) + " / " + std::to_string(c.bytes_received));
+    std::array<std::byte, 8> word{}, in{};
+    const Ticket got = node.transport.receive((node.rank() + 2) % 3, Lane::header, in);
+    const Ticket sent = node.transport.send((node.rank() + 1) % 3, Lane::header, word);
+    node.expect(node.wait(got) == Progress::done && node.wait(sent) == Progress::done,
+                "not done without wait()");
     node.expect(node.wake.notified() > before, "nobody was woken");
   });
   CHECK_MESSAGE(complaints.empty(), joined(complaints));

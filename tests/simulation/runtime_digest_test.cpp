@@ -46,7 +46,7 @@ std::unique_ptr<runtime::SimulatedGroup> flip_a_bit(std::uint32_t devices, std::
   auto group = build_group(job, even(devices));
   auto& node = group->node(victim);
   group->run_until([&] { return node.state().stamp.step >= step; });
-  flip(node.state(), where, bit);
+  flip(node.own_state(), where, bit);
   group->run_until([] { return false; });
   return group;
 }
@@ -108,7 +108,7 @@ TEST_CASE("Digest: a bit that flips while nobody has rows is caught before the n
   for (auto& trace : options.rates) trace = {{0, 300}, {2, 0}, {10, 300}};
   auto group = build_group(linear_job(3), options);
   group->run_until([&] { return group->seconds() >= 6; });
-  auto& state = group->node(1).state();
+  auto& state = group->node(1).own_state();
   const std::uint64_t step = state.stamp.step;
   REQUIRE(step > 5);
   state.model.parameters().host_bytes()[3] ^= std::byte{4};
@@ -127,7 +127,7 @@ TEST_CASE("Digest: two devices cannot say who is wrong, but they stop") {
 TEST_CASE("Digest: devices that are leaving anyway still say that they differ") {
   auto group = build_group(linear_job(3), even(3));
   group->run_until([&] { return group->node(0).state().stamp.step >= 5; });
-  flip(group->node(1).state(), Where::parameters, 9);
+  flip(group->node(1).own_state(), Where::parameters, 9);
   for (std::size_t i = 0; i < 3; ++i) group->ask_to_leave(i);
   group->run_until([] { return false; });
   for (std::size_t i = 0; i < 3; ++i) {

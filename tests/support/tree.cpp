@@ -89,6 +89,7 @@ const std::vector<Door>& doors() {
       {"nlohmann/", {"stream/dataset", "stream/text_records.cpp", "sync/membership/", "runtime/"}},
       {"fmt/", {""}},
       {"xxhash.h", {"core/digest.cpp"}},
+      {"xxh_x86dispatch.h", {"core/digest.cpp"}},
       {"openssl/", {"core/sha256.cpp"}},
       {"doctest/", {}},
   };
@@ -185,11 +186,13 @@ const std::vector<Ban>& bans() {
        {"core/rng."}},
       {"sleeps", std::regex(R"(\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\s*\()"), waiting},
       // Types of LibTorch and spdlog need it; what memory stands for (a network, a log) belongs to no one
-      // device.
+      // device, nor does what devices that share memory hold alike (docs/adr/0015).
       {"shares ownership (ownership is a tree)",
        std::regex(R"(\b(shared_ptr|make_shared|weak_ptr)\b)"),
        {"devices/torch/", "devices/model/torch/", "sync/collective/gloo/", "runtime/log.cpp",
-        "sync/collective/memory_", "sync/membership/memory_", "sync/membership/membership.h"}},
+        "sync/collective/memory_", "sync/membership/memory_", "sync/membership/membership.h", "core/shared_",
+        "sync/round.", "sync/facts_exchange.", "sync/gathered_facts.cpp", "sync/session.",
+        "sync/collective/gather", "runtime/held_state.", "runtime/announced.cpp"}},
   };
   return all;
 }

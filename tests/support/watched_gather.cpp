@@ -37,6 +37,10 @@ class WatchedTransport final : public Transport {
       if (advance(message) == Progress::failed) return Progress::failed;
     return messages_[ticket.id - 1].is_done() ? Progress::done : Progress::pending;
   }
+  bool wait(Ticket ticket) override {
+    const auto& pieces = messages_[ticket.id - 1].pieces;
+    return !pieces.empty() && inner_.wait(pieces.front().ticket);
+  }
   bool healthy() override { return inner_.healthy(); }
   [[nodiscard]] const Error& error() const override { return inner_.error(); }
   [[nodiscard]] int lost_rank() const noexcept override { return inner_.lost_rank(); }
@@ -109,6 +113,7 @@ class WatchedGather final : public Aggregation {
     if (p != Progress::pending) page_->phase = KillPage::Phase::idle;
     return p;
   }
+  bool wait() override { return inner_->wait(); }
   [[nodiscard]] const Error& error() const override { return inner_->error(); }
 
  private:

@@ -257,6 +257,32 @@ TEST_CASE(
   CHECK(page.find("rivulet_backpressure_seconds_total{stage=\"buffer\"} 3") != std::string::npos);
 }
 
+TEST_CASE("Ingest: a buffer that was full is filled again when a quarter is free, or a while later") {
+  Bench b(raw(), std::vector<std::vector<std::byte>>(100, floats({1, 0, 0})), 16);
+  b.steps(2);
+  REQUIRE(b.rows->waiting() == 16);
+  std::vector<buffer::SlotIndex> taken;
+  const auto release = [&](std::size_t n) {
+    taken.clear();
+    b.rows->take(n, taken);
+    b.rows->release(taken);
+  };
+  release(3);
+  CHECK_FALSE(b.rows->is_worth_filling());
+  b.steps(2);
+  CHECK(b.rows->waiting() == 13);
+  release(1);
+  CHECK(b.rows->is_worth_filling());
+  b.steps(2);
+  CHECK(b.rows->waiting() == 16);
+  release(1);
+  b.steps(2);
+  CHECK(b.rows->waiting() == 15);
+  b.clock.advance_to(b.clock.now() + std::chrono::milliseconds(20));
+  b.steps(2);
+  CHECK(b.rows->waiting() == 16);
+}
+
 TEST_CASE("Ingest: decode.on_error = stop ends it with reason, partition and offset") {
   Bench b(raw(), {floats({1, 0, 0}), floats({9, 0, 0}), floats({1, 0, 0})}, 64, true);
   runtime::Turn turn;

@@ -1,28 +1,43 @@
+#include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "sync/collective/aggregation.h"
+#include "sync/collective/gathered_sum.h"
 
 namespace rivulet::sync {
 namespace {
 
-/// What travels to or from one rank.
+/// What travels to or from one rank: a header, and the payload behind it in the same memory.
 struct Parcel {
   enum class Step : std::uint8_t { header, payload, here, nothing };
   Step step = Step::nothing;
-  std::array<std::byte, payload_header_bytes> header{};
-  std::vector<std::byte> payload;  ///< keeps its memory from round to round
-  std::size_t length = 0;
+  std::vector<std::byte> bytes;  ///< keeps its memory from round to round
+  std::size_t length = 0;        ///< of the payload
   Ticket ticket;
+
+  /// Memory for a payload of so many bytes; what is there stays.
+  void make_room(std::size_t payload) {
+    if (bytes.size() < payload_header_bytes + payload) bytes.resize(payload_header_bytes + payload);
+  }
+  [[nodiscard]] std::span<std::byte> header() { return std::span(bytes).first(payload_header_bytes); }
+  [[nodiscard]] std::span<std::byte> payload() {
+    return std::span(bytes).subspan(payload_header_bytes, length);
+  }
+  [[nodiscard]] std::span<std::byte> all() { return std::span(bytes).first(payload_header_bytes + length); }
 };
 
 /// Everyone sends its encoded payload to everyone; all decode all payloads, own bytes included, in rank
 /// order, so that the sum has the same bits everywhere. A rank of weight 0 sends nothing, as the plan told
-/// everybody.
+/// everybody. A codec of fixed size sends header and payload as one message; else the header goes first and
+/// says how much to receive.
 class Gather final : public Aggregation {
  public:
   Status begin(Transport& transport, const Exchange& exchange) override;
   Progress poll() override;
+  bool wait() override {
+    return transport_->wait(next_ < parcels_.size() ? parcels_[next_].ticket : sends_.back());
+  }
   const Error& error() const override { return error_; }
 
  private:
@@ -30,12 +45,17 @@ class Gather final : public Aggregation {
   void post_all();
   Progress advance_inbound();
   Progress receive_from(std::uint32_t rank);
+  Progress open_header(std::uint32_t rank);
   Status check_header(std::uint32_t rank, const PayloadHeader& header) const;
   Progress advance_sends();
   Progress fail(Error error);
+  [[nodiscard]] std::size_t bytes_max() const {
+    return exchange_.codec->bytes_max(exchange_.agreed.count, exchange_.agreed.scalar);
+  }
 
   Transport* transport_ = nullptr;
   Exchange exchange_;
+  bool one_message_ = false;
   std::vector<Parcel> parcels_;  ///< by rank, mine included
   std::vector<Ticket> sends_;
   std::uint32_t next_ = 0;  ///< rank whose bytes are added next
@@ -51,6 +71,7 @@ Status Gather::begin(Transport& transport, const Exchange& exchange) {
   sends_.clear();
   next_ = 0;
   failed_ = false;
+  one_message_ = exchange.codec->has_fixed_size();
   std::memset(exchange.agreed.host_bytes().data(), 0, exchange.agreed.bytes());
   for (std::uint32_t r = 0; r < transport.world(); ++r) {
     parcels_[r].step = exchange.plan->weights[r] > 0 ? Parcel::Step::header : Parcel::Step::nothing;
@@ -64,18 +85,16 @@ Status Gather::encode_mine() {
   const std::uint32_t me = transport_->rank();
   const double weight = exchange_.plan->weights[me];
   if (!(weight > 0)) return ok();
-  RIVULET_CHECK(exchange_.mine.count == exchange_.agreed.count, "contribution and result differ in length");
   Parcel& mine = parcels_[me];
-  mine.payload.resize(exchange_.codec->bytes_max(exchange_.mine.count, exchange_.mine.scalar));
-  auto used = exchange_.codec->encode(exchange_.mine, weight, exchange_.plan->keep_ratio, mine.payload);
+  mine.length = bytes_max();
+  mine.make_room(mine.length);
+  const auto used = encode_contribution(exchange_, weight, mine.payload());
   if (!used) return used.error();
-  if (used.value() > exchange_.plan->payload_max_bytes) {
-    return Error{ErrorCode::protocol, "codec " + std::string(exchange_.codec_entry->name) + " made " +
-                                          std::to_string(used.value()) + " bytes, the plan allows " +
-                                          std::to_string(exchange_.plan->payload_max_bytes)};
-  }
+  RIVULET_CHECK(!one_message_ || used.value() == mine.length, "a codec of fixed size made another one");
   mine.length = used.value();
-  mine.header = encode_header({exchange_.view, exchange_.round, exchange_.codec_entry->wire_id, mine.length});
+  const auto header =
+      encode_header({exchange_.view, exchange_.round, exchange_.codec_entry->wire_id, mine.length});
+  std::ranges::copy(header, mine.header().begin());
   mine.step = Parcel::Step::here;
   return ok();
 }
@@ -85,19 +104,20 @@ void Gather::post_all() {
   const std::uint32_t world = transport_->world();
   // Each rank starts with its right neighbour, so that not all of them send to rank 0 first.
   for (std::uint32_t k = 1; k < world; ++k) {
-    Parcel& theirs = parcels_[(me + k) % world];
+    const std::uint32_t peer = (me + k) % world;
+    Parcel& theirs = parcels_[peer];
     if (theirs.step != Parcel::Step::header) continue;
-    theirs.ticket = transport_->receive((me + k) % world, Lane::header, theirs.header);
+    theirs.length = one_message_ ? bytes_max() : 0;
+    theirs.make_room(theirs.length);
+    theirs.ticket = transport_->receive(peer, one_message_ ? Lane::payload : Lane::header, theirs.all());
   }
-  const Parcel& mine = parcels_[me];
+  Parcel& mine = parcels_[me];
   if (mine.step != Parcel::Step::here) return;
-  for (std::uint32_t k = 1; k < world; ++k) {
-    sends_.push_back(transport_->send((me + k) % world, Lane::header, mine.header));
-  }
-  for (std::uint32_t k = 1; k < world; ++k) {
+  for (std::uint32_t k = 1; k < world && !one_message_; ++k)
+    sends_.push_back(transport_->send((me + k) % world, Lane::header, mine.header()));
+  for (std::uint32_t k = 1; k < world; ++k)
     sends_.push_back(
-        transport_->send((me + k) % world, Lane::payload, std::span(mine.payload).first(mine.length)));
-  }
+        transport_->send((me + k) % world, Lane::payload, one_message_ ? mine.all() : mine.payload()));
 }
 
 Progress Gather::poll() {
@@ -114,11 +134,10 @@ Progress Gather::advance_inbound() {
     if (receive_from(r) == Progress::failed) return Progress::failed;
   }
   for (; next_ < parcels_.size(); ++next_) {
-    const Parcel& parcel = parcels_[next_];
+    Parcel& parcel = parcels_[next_];
     if (parcel.step == Parcel::Step::nothing) continue;
     if (parcel.step != Parcel::Step::here) return Progress::pending;
-    auto added =
-        exchange_.codec->decode_add(std::span(parcel.payload).first(parcel.length), exchange_.agreed);
+    auto added = exchange_.codec->decode_add(parcel.payload(), exchange_.agreed);
     if (!added) {
       return fail(
           {added.error().code, "payload of rank " + std::to_string(next_) + ": " + added.error().message});
@@ -133,20 +152,29 @@ Progress Gather::receive_from(std::uint32_t rank) {
     const Progress p = transport_->poll(parcel.ticket);
     if (p == Progress::failed) return fail(transport_->error());
     if (p == Progress::pending) return p;
-    auto header = decode_header(parcel.header);
-    if (!header)
-      return fail({header.error().code, "rank " + std::to_string(rank) + ": " + header.error().message});
-    if (auto checked = check_header(rank, header.value()); !checked) return fail(checked.error());
-    parcel.length = header.value().length;
-    if (parcel.payload.size() < parcel.length) parcel.payload.resize(parcel.length);
-    parcel.ticket = transport_->receive(rank, Lane::payload, std::span(parcel.payload).first(parcel.length));
-    parcel.step = Parcel::Step::payload;
+    if (const Progress opened = open_header(rank); opened != Progress::done) return opened;
   }
   if (parcel.step == Parcel::Step::payload) {
     const Progress p = transport_->poll(parcel.ticket);
     if (p == Progress::failed) return fail(transport_->error());
     if (p == Progress::done) parcel.step = Parcel::Step::here;
   }
+  return Progress::done;
+}
+
+/// The header is here; the payload is, too, or is received now.
+Progress Gather::open_header(std::uint32_t rank) {
+  Parcel& parcel = parcels_[rank];
+  auto header = decode_header(parcel.header());
+  if (!header)
+    return fail({header.error().code, "rank " + std::to_string(rank) + ": " + header.error().message});
+  if (auto checked = check_header(rank, header.value()); !checked) return fail(checked.error());
+  parcel.step = Parcel::Step::here;
+  if (one_message_) return Progress::done;
+  parcel.length = header.value().length;
+  parcel.make_room(parcel.length);
+  parcel.ticket = transport_->receive(rank, Lane::payload, parcel.payload());
+  parcel.step = Parcel::Step::payload;
   return Progress::done;
 }
 
@@ -160,6 +188,8 @@ Status Gather::check_header(std::uint32_t rank, const PayloadHeader& header) con
   if (header.round != exchange_.round) return wrong("round", header.round, exchange_.round);
   if (header.codec != exchange_.codec_entry->wire_id)
     return wrong("codec", header.codec, exchange_.codec_entry->wire_id);
+  if (one_message_ && header.length != parcels_[rank].length)
+    return wrong("length", header.length, parcels_[rank].length);
   if (header.length > exchange_.plan->payload_max_bytes) {
     return wrong("length", header.length, exchange_.plan->payload_max_bytes);
   }
@@ -187,6 +217,6 @@ Progress Gather::fail(Error error) {
 extern const AggregationEntry aggregation_gather;
 const AggregationEntry aggregation_gather{
     "gather", "everyone gets every payload and adds them in rank order: the same bits on every device",
-    []() -> std::unique_ptr<Aggregation> { return std::make_unique<Gather>(); }};
+    []() -> std::unique_ptr<Aggregation> { return std::make_unique<Gather>(); }, &make_gathered_sum};
 
 }  // namespace rivulet::sync

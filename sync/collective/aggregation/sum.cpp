@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "sync/collective/aggregation.h"
+#include "sync/weighted_numbers.h"
 
 namespace rivulet::sync {
 namespace {
@@ -79,28 +80,15 @@ std::vector<Phase> schedule_for(std::uint32_t rank, std::uint32_t world, std::si
   return ring_schedule(rank, world, count);
 }
 
-template <class T>
-void scale_into(const GradientView& in, double weight, const GradientView& out) {
-  const auto from = in.as<T>();
-  const auto to = out.as<T>();
-  for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<T>(weight * static_cast<double>(from[i]));
-}
-
-template <class T>
-void add_into(const std::byte* in, const GradientView& sum) {
-  for (T& total : sum.as<T>()) {
-    T x;
-    std::memcpy(&x, in, sizeof x);
-    total += x;
-    in += sizeof x;
-  }
-}
-
 /// The dense sum in place: works on `agreed` alone, `mine` is read once.
 class Sum final : public Aggregation {
  public:
   Status begin(Transport& transport, const Exchange& exchange) override;
   Progress poll() override;
+  bool wait() override {
+    const Ticket received = received_[current_];
+    return transport_->wait(transport_->poll(received) == Progress::done ? sent_ : received);
+  }
   const Error& error() const override { return error_; }
 
  private:
@@ -146,11 +134,7 @@ void Sum::load_mine(const Exchange& exchange) {
   }
   RIVULET_CHECK(exchange.mine.count == agreed_.count && exchange.mine.scalar == agreed_.scalar,
                 "contribution and result differ in shape");
-  if (agreed_.scalar == Scalar::f32) {
-    scale_into<float>(exchange.mine, weight, agreed_);
-  } else {
-    scale_into<double>(exchange.mine, weight, agreed_);
-  }
+  scale_to(exchange.mine, weight, agreed_.host_bytes().data());
 }
 
 /// Ranges to add land in the scratch, so their receives can all be open before anybody sends.
@@ -202,12 +186,7 @@ Progress Sum::finish_phase() {
 }
 
 void Sum::add_received(const Phase& phase, std::size_t offset) const {
-  const GradientView target = agreed_.slice(phase.take.begin, phase.take.count);
-  if (agreed_.scalar == Scalar::f32) {
-    add_into<float>(scratch_.data() + offset, target);
-  } else {
-    add_into<double>(scratch_.data() + offset, target);
-  }
+  add_from(scratch_.data() + offset, agreed_.slice(phase.take.begin, phase.take.count));
 }
 
 }  // namespace

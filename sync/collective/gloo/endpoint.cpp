@@ -83,20 +83,35 @@ Status GlooEndpoint::post_chunk(Operation& op, std::span<std::byte> bytes) {
   const int tag = static_cast<int>(op.lane);
   auto work = op.sending ? group_->send(op.peer, tag, bytes) : group_->receive(op.peer, tag, bytes);
   if (!work) return work.error();
-  waiter_for(op).add(channel_of(op.peer, op.lane), {std::move(work).value(), &op, bytes.size()});
+  waiter_for(op).add(channel_of(op.peer, op.lane), {std::move(work).value(), &op, bytes.size()},
+                     !is_asked_for(op.lane));
   return ok();
 }
 
 Waiter& GlooEndpoint::waiter_for(const Operation& op) {
-  const std::uint32_t key = op.sending ? all_sends : channel_of(op.peer, op.lane);
-  auto& waiter = waiters_[key];
+  auto& waiter = waiters_[waiter_key(op)];
   if (waiter == nullptr) {
     const std::string name =
         op.sending ? "comm-send"
                    : "comm-" + std::to_string(op.peer) + "-" + std::to_string(static_cast<int>(op.lane));
-    waiter = std::make_unique<Waiter>(*this, name);
+    waiter = std::make_shared<Waiter>(*this, name);
   }
   return *waiter;
+}
+
+/// Kept alive by who waits in it: comm may take the group down meanwhile.
+std::shared_ptr<Waiter> GlooEndpoint::waiter_of(const Operation& op) {
+  const std::lock_guard lock(post_mutex_);
+  const auto it = waiters_.find(waiter_key(op));
+  return it == waiters_.end() ? nullptr : it->second;
+}
+
+bool GlooEndpoint::wait(Ticket ticket) {
+  const auto it = operations_.find(ticket.id);
+  if (it == operations_.end()) return true;
+  const Operation& op = *it->second;
+  const auto waiter = waiter_of(op);
+  return waiter != nullptr && waiter->wait_for(channel_of(op.peer, op.lane), op);
 }
 
 /// From here on the operation counts. The deadline runs from the moment the first one does.
@@ -134,20 +149,20 @@ void GlooEndpoint::forget_finished() {
                 [](const auto& entry) { return entry.second->done.load(std::memory_order_acquire); });
 }
 
-// ---- waiters' threads ----
+// ---- the thread that waited ----
 
-void GlooEndpoint::chunk_done(Operation& op, std::size_t bytes) {
+bool GlooEndpoint::chunk_done(Operation& op, std::size_t bytes) {
   (op.sending ? bytes_sent_ : bytes_received_) += bytes;
   last_progress_ns_ = clock_.now().time_since_epoch().count();
   if (!op.sending) peers_[op.peer].heard_ns = last_progress_ns_.load();
-  if (op.chunks_left.fetch_sub(1) != 1) return;
+  if (op.chunks_left.fetch_sub(1) != 1) return false;
   if (op.lane == Lane::bye && !op.sending) peers_[op.peer].said_bye = true;
   if (op.phase.exchange(Operation::over) == Operation::counted) {
     --peers_[op.peer].waiting;
     --waiting_;
   }
   op.done.store(true, std::memory_order_release);
-  wake_.notify();
+  return true;
 }
 
 void GlooEndpoint::chunk_broken(const Operation& op, const std::string& why) {

@@ -20,8 +20,10 @@
 //   comm     connects. Then, every 20 ms or when a chunk broke, it feels every peer's pulse and looks at the
 //            progress deadline. On the first failure it tells the others, takes all down, then lets the
 //            owner see it.
-//   waiters  one for all sends, one per peer and lane for receives, made when first used: lanes stay
-//            independent, and an open receive for the next round holds up nobody.
+//   waiters  one for all sends, one per peer and lane for receives: lanes stay independent, and an open
+//   receive for
+//            the next round holds up nobody. While train waits for an operation it does the waiter's work
+//            itself; a waiter's own thread is made when something lies there that train has not asked for.
 namespace rivulet::sync::gloo_door {
 
 /// What the threads know of one peer.
@@ -54,6 +56,7 @@ class GlooEndpoint final : public Transport, public ChunkSink {
   Ticket receive_ahead(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override;
   void promote(Ticket ticket) override;
   Progress poll(Ticket ticket) override;
+  bool wait(Ticket ticket) override;
   bool healthy() override { return stage_.load(std::memory_order_acquire) != Stage::failed; }
   const Error& error() const override { return error_; }
   int lost_rank() const noexcept override { return lost_rank_; }
@@ -65,11 +68,13 @@ class GlooEndpoint final : public Transport, public ChunkSink {
   Ticket post(bool sending, std::uint32_t peer, Lane lane, std::span<std::byte> bytes, bool ahead);
   Status post_chunk(Operation& op, std::span<std::byte> bytes);
   Waiter& waiter_for(const Operation& op);
+  std::shared_ptr<Waiter> waiter_of(const Operation& op);
   void count(Operation& op);
   void forget_finished();
-  // waiters' threads
-  void chunk_done(Operation& op, std::size_t bytes) override;
+  // the thread that waited: a waiter's or train
+  bool chunk_done(Operation& op, std::size_t bytes) override;
   void chunk_broken(const Operation& op, const std::string& why) override;
+  void announce() override { wake_.notify(); }
   // comm thread
   void run();
   bool sleep_until_tick();
@@ -108,7 +113,7 @@ class GlooEndpoint final : public Transport, public ChunkSink {
 
   std::mutex post_mutex_;  ///< train posts; comm takes down
   std::unique_ptr<Group> group_;
-  std::map<std::uint32_t, std::unique_ptr<Waiter>> waiters_;
+  std::map<std::uint32_t, std::shared_ptr<Waiter>> waiters_;
   std::mutex alarm_mutex_;
   std::condition_variable alarm_changed_;
   bool alarm_ = false;
@@ -128,5 +133,15 @@ constexpr std::uint32_t channel_of(std::uint32_t peer, Lane lane) {
   return peer * 16 + static_cast<std::uint32_t>(lane);
 }
 constexpr std::uint32_t all_sends = 0xffffffff;
+
+constexpr std::uint32_t waiter_key(const Operation& op) {
+  return op.sending ? all_sends : channel_of(op.peer, op.lane);
+}
+
+/// Lanes of a round: train comes and waits for what it has posted there.
+constexpr bool is_asked_for(Lane lane) {
+  return lane == Lane::facts || lane == Lane::section || lane == Lane::header || lane == Lane::payload ||
+         lane == Lane::sum;
+}
 
 }  // namespace rivulet::sync::gloo_door

@@ -60,7 +60,7 @@ void GlooEndpoint::look() {
   if (stage_ == Stage::standing) look_at_deadline();
   if (stage_ != Stage::standing) return;
   const std::lock_guard lock(post_mutex_);
-  if (const auto it = waiters_.find(all_sends); it != waiters_.end()) it->second->look_elsewhere();
+  for (const auto& [key, waiter] : waiters_) waiter->tick();
 }
 
 void GlooEndpoint::look_at_peer(std::uint32_t index) {

@@ -22,11 +22,13 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 constexpr auto for_ever = std::chrono::hours(24 * 365);
 
 // c10d makes one full mesh per device it is given and picks it by tag modulo their number. The same device
-// twice: even tags are for data; odd ones, the sentinels', have connections of their own, so that last words
-// and the end of a peer do not queue behind payloads.
-constexpr int sentinel_tag = 2001;
-constexpr int data_tag(int tag) {
-  return 2 * tag;
+// three times: data to higher ranks, data to lower ranks, and sentinels have connections of their own. A
+// connection is locked while something large is written to it, and the device's thread spins when it may not
+// read from it meanwhile; last words and the end of a peer do not queue behind payloads.
+constexpr int meshes = 3;
+constexpr int sentinel_tag = 1000 * meshes + 2;
+constexpr int data_tag(int tag, bool upwards) {
+  return meshes * tag + (upwards ? 0 : 1);
 }
 
 /// The sentence in the middle of "[file:line] sentence. Advice and a backtrace".
@@ -132,10 +134,10 @@ class GlooGroup final : public Group {
   }
 
   Result<std::unique_ptr<Work>> send(std::uint32_t peer, int tag, std::span<const std::byte> bytes) override {
-    return checked_post(true, peer, data_tag(tag), bytes.data(), bytes.size());
+    return checked_post(true, peer, data_tag(tag, rank_ < peer), bytes.data(), bytes.size());
   }
   Result<std::unique_ptr<Work>> receive(std::uint32_t peer, int tag, std::span<std::byte> bytes) override {
-    return checked_post(false, peer, data_tag(tag), bytes.data(), bytes.size());
+    return checked_post(false, peer, data_tag(tag, peer < rank_), bytes.data(), bytes.size());
   }
   Pulse pulse(std::uint32_t peer) override;
   void say(const Obituary& last_words) override;
@@ -224,7 +226,7 @@ std::unique_ptr<Group> connect_group(const ConnectRequest& request, ConnectFailu
     options->threads = 1;  // point to point uses none of them
     {
       const BatchScheduling batch;
-      options->devices.assign(2, ProcessGroup::createDeviceForHostname(request.address, false));
+      options->devices.assign(meshes, ProcessGroup::createDeviceForHostname(request.address, false));
     }
     const auto world = static_cast<int>(request.view.world());
     auto group = c10::make_intrusive<ProcessGroup>(c10::make_intrusive<BookStore>(rendezvous),

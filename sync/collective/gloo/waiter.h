@@ -36,44 +36,64 @@ struct Chunk {
   std::size_t bytes = 0;
 };
 
-/// Hears of every chunk, on the waiters' threads.
+/// Hears of every chunk, on the thread that waited for it.
 class ChunkSink {
  public:
   virtual ~ChunkSink() = default;
-  virtual void chunk_done(Operation& operation, std::size_t bytes) = 0;
+  /// True: it was the operation's last one.
+  virtual bool chunk_done(Operation& operation, std::size_t bytes) = 0;
   virtual void chunk_broken(const Operation& operation, const std::string& why) = 0;
+  /// An operation is done that nobody waits for.
+  virtual void announce() = 0;
 };
 
-/// A thread that waits for posted chunks, in order within a channel. With several channels it looks at one at
-/// a time; look_elsewhere() makes it go on to the next, so that one stuck channel hides the others for one
-/// tick at most.
+/// Waits for posted chunks, in order within a channel: on the thread of who asks (wait_for), so that a
+/// message is seen by who needs it without a wake-up in between; else on a thread of its own, which takes up
+/// what nobody asked for since a tick. With several channels that thread looks at one at a time, and tick()
+/// makes it go on to the next: one stuck channel hides the others for one tick at most.
 class Waiter {
  public:
-  Waiter(ChunkSink& sink, const std::string& thread_name);
+  Waiter(ChunkSink& sink, std::string thread_name);
   ~Waiter();
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
-  void add(std::uint32_t channel, Chunk chunk);
-  void look_elsewhere();
-  /// Ends the thread and drops everything that was posted.
+  /// `at_once`: its own thread takes it up now; else after the second tick, unless somebody asks before.
+  void add(std::uint32_t channel, Chunk chunk, bool at_once);
+  /// Waits until the operation is done, its connection breaks, or the second tick from now. False: nothing of
+  /// it is here to wait for. One thread at a time.
+  bool wait_for(std::uint32_t channel, const Operation& operation);
+  /// Called at a steady pace.
+  void tick();
+  /// Ends the thread and every wait, and drops everything that was posted.
   void stop();
 
  private:
+  enum class Who : std::uint8_t { nobody, thread, asker };
+
   void run();
-  std::deque<Chunk>& next_channel();
+  bool wait_at(std::uint32_t channel, Who who, std::unique_lock<std::mutex>& lock);
+  void take_over(std::unique_lock<std::mutex>& lock);
+  void rouse();
+  std::uint32_t next_channel();
 
   // constant
   ChunkSink& sink_;
+  const std::string name_;
   // shared, under mutex_
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::mutex mutex_;
+  std::condition_variable changed_;                      ///< for the thread: there is something to do
+  std::condition_variable left_;                         ///< somebody has left a wait
   std::map<std::uint32_t, std::deque<Chunk>> channels_;  ///< no empty ones
-  std::uint32_t channel_ = 0;
-  Work* current_ = nullptr;
+  std::uint32_t channel_ = 0;                            ///< where the thread is
+  Work* current_ = nullptr;                              ///< somebody waits in it
+  Who waiting_ = Who::nobody;
+  bool asked_ = false;   ///< somebody is inside wait_for(): the thread keeps out
+  bool roused_ = false;  ///< the thread may take up what is here
+  int ticks_ = 0;        ///< since the first chunk came, or since somebody asked
   bool stop_ = false;
 
-  std::thread thread_;
+  std::thread thread_;  ///< made when first needed
 };
 
 }  // namespace rivulet::sync::gloo_door

@@ -1,0 +1,73 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "core/check.h"
+#include "core/clock.h"
+#include "core/rng.h"
+#include "devices/device.h"
+#include "devices/trainer.h"
+#include "runtime/catalog.h"
+#include "runtime/node.h"
+
+namespace rivulet::bench {
+
+/// The step of LeNet-5 (gradient and update) by the product's Trainer, on rows that lie in memory. Its
+/// batches walk through 64 times as many rows. Owner: one thread.
+class LenetStep {
+ public:
+  explicit LenetStep(std::size_t rows)
+      : rows_(rows),
+        trainer_(trainer_on(*device_)),
+        state_(devices::ModelState::create(trainer_->layout(), *device_).value()),
+        features_(stock * rows * columns),
+        targets_(stock * rows),
+        memory_(device_->allocate(trainer_->layout().contribution() * sizeof(float)).value()),
+        gradient_(memory_->view(Scalar::f32, trainer_->layout().contribution())) {
+    RIVULET_CHECK(trainer_->initialize(state_, 1), "the model did not start");
+    Rng rng = Rng::derive(1, "bench");
+    for (auto& f : features_) f = static_cast<float>(rng.uniform());
+    for (auto& t : targets_) t = static_cast<float>(rng.below(10));
+  }
+  void run() {
+    const std::size_t at = next_++ % stock * rows_;
+    const BatchView batch{std::span(features_).subspan(at * columns, rows_ * columns),
+                          std::span(targets_).subspan(at, rows_),
+                          rows_,
+                          {}};
+    RIVULET_CHECK(trainer_->compute_gradients(state_, batch, gradient_), "a gradient");
+    RIVULET_CHECK(trainer_->apply(state_, gradient_, {}, 1.0), "a step");
+  }
+  /// CPU of this thread, over so long.
+  double us_per_row(Duration length) {
+    const RealClock clock;
+    const TimePoint end = clock.now() + length;
+    const double began = thread_cpu_seconds();
+    std::size_t steps = 0;
+    for (; clock.now() < end; ++steps) run();
+    return (thread_cpu_seconds() - began) * 1e6 / static_cast<double>(steps * rows_);
+  }
+  /// What it walks through, for others to walk through as well.
+  [[nodiscard]] const std::vector<float>& features() const { return features_; }
+  [[nodiscard]] const std::vector<float>& targets() const { return targets_; }
+
+ private:
+  static constexpr std::size_t stock = 64;  ///< batches
+  static constexpr std::size_t columns = 784;
+  static std::unique_ptr<devices::Trainer> trainer_on(devices::Device& device) {
+    runtime::Config config;
+    config.model.name = "lenet5";
+    return runtime::build_trainer(config, runtime::builtin_catalog(), {{1, 28, 28}, 1}, device).value();
+  }
+  std::unique_ptr<devices::Device> device_ = devices::make_host_device();
+  const std::size_t rows_;
+  std::unique_ptr<devices::Trainer> trainer_;
+  devices::ModelState state_;
+  std::vector<float> features_;
+  std::vector<float> targets_;
+  std::unique_ptr<devices::Memory> memory_;
+  GradientView gradient_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace rivulet::bench
