@@ -201,4 +201,18 @@ std::int64_t PartitionList::offset(std::size_t i) const noexcept {
   return list_->elems[static_cast<int>(i)].offset;
 }
 
+/// The client's main thread works through its queue in order. The first question stands behind the orders to
+/// stop, so it is answered when they are carried out and have queued that they are; the second stands behind
+/// that.
+Status assign(rd_kafka_s* client, const PartitionList& list) {
+  auto code = rd_kafka_assign(client, list.get());
+  for (int question = 0; question < 2 && code == RD_KAFKA_RESP_ERR_NO_ERROR; ++question) {
+    rd_kafka_topic_partition_list_t* assigned = nullptr;
+    code = rd_kafka_assignment(client, &assigned);
+    if (assigned != nullptr) rd_kafka_topic_partition_list_destroy(assigned);
+  }
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return ok();
+  return Error{ErrorCode::source_lost, "the partitions cannot be assigned: " + words_of(code)};
+}
+
 }  // namespace rivulet::stream::kafka

@@ -207,12 +207,12 @@ Status KafkaLog::assign_from_beginning() {
     caught_up_ = marks.value().low >= end_at_open_;
     PartitionList list;
     list.add(config_.topic, 0, marks.value().low);
-    const auto code = rd_kafka_assign(consumer_->handle(), list.get());
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      producer_->look_up(std::chrono::milliseconds(500));
-      return ok();
+    if (const auto status = assign(consumer_->handle(), list); !status) {
+      last = status.error().message;
+      continue;
     }
-    last = words_of(code);
+    producer_->look_up(std::chrono::milliseconds(500));
+    return ok();
   } while (go_on());
   return Error{ErrorCode::unavailable,
                fmt::format("topic \"{}\", partition 0: no leader answers: {}", config_.topic, last)};

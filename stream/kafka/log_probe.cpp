@@ -28,8 +28,7 @@ Result<std::unique_ptr<LogProbe>> LogProbe::ask(const Properties& properties, co
   auto client = Client::open(ClientKind::consumer, properties, defaults, *probe);
   if (!client) return client.error();
   probe->client_ = std::move(client).value();
-  const auto code = rd_kafka_assign(probe->client_->handle(), list.get());
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return Error{ErrorCode::source_lost, words_of(code)};
+  if (auto status = assign(probe->client_->handle(), list); !status) return status.error();
   return probe;
 }
 

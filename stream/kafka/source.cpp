@@ -189,10 +189,7 @@ Status KafkaSource::assign() {
       const auto& [topic, id] = partitions_.name(slot);
       list.add(topic, id.partition, partitions_.state(slot).next_offset);
     }
-  const auto code = rd_kafka_assign(client_->handle(), list.get());
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-    return Error{ErrorCode::source_lost,
-                 fmt::format("the partitions cannot be assigned: {}", words_of(code))};
+  if (auto status = kafka::assign(client_->handle(), list); !status) return status;
   carried_.reset();
   held_since_.reset();
   partitions_.set_paused(false);

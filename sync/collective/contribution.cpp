@@ -5,7 +5,7 @@ namespace rivulet::sync {
 
 Result<std::size_t> encode_contribution(const Exchange& exchange, double weight, std::span<std::byte> out) {
   RIVULET_CHECK(exchange.mine.count == exchange.agreed.count, "contribution and result differ in length");
-  const auto used = exchange.codec->encode(exchange.mine, weight, exchange.plan->keep_ratio, out);
+  auto used = exchange.codec->encode(exchange.mine, weight, exchange.plan->keep_ratio, out);
   if (used && used.value() > exchange.plan->payload_max_bytes)
     return Error{ErrorCode::protocol, "codec " + std::string(exchange.codec_entry->name) + " made " +
                                           std::to_string(used.value()) + " bytes, the plan allows " +

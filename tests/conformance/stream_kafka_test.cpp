@@ -1,105 +1,16 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
-#include <map>
 #include <sstream>
 
-#include "core/clock.h"
-#include "stream/embedded_broker.h"
 #include "stream/kafka/producer.h"
-#include "stream/open.h"
-#include "tests/support/kafka_client.h"
+#include "tests/support/kafka_source_fixture.h"
 #include "tests/support/text.h"
-#include "tests/support/wait.h"
 
 using namespace rivulet;
 using namespace rivulet::stream;
 using namespace rivulet::testing;
 using namespace std::chrono_literals;
-
-namespace {
-
-/// Sums every counter and keeps the last of every gauge, by name and label values.
-class CountingMetrics final : public MetricsSink {
- public:
-  Counter& counter(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
-  Gauge& gauge(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
-  Histogram& histogram(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
-  double operator[](const std::string& name) { return cells_[name].value; }
-
- private:
-  struct Cell final : Counter, Gauge, Histogram {
-    void add(double amount) noexcept override { value += amount; }
-    void set(double to) noexcept override { value = to; }
-    void observe(double) noexcept override { value += 1; }
-    double value = 0;
-  };
-  static std::string key(std::string_view name, Labels labels) {
-    std::string text(name);
-    for (const auto& [label, value] : labels) text += "/" + std::string(value);
-    return text;
-  }
-  std::map<std::string, Cell> cells_;
-};
-
-KafkaSourceConfig config_for(const std::string& servers, const std::string& topic,
-                             std::int32_t partition = 0) {
-  KafkaSourceConfig config;
-  config.properties = {{"bootstrap.servers", servers}};
-  config.group_id = "rivulet.test";
-  config.partitions = {{topic, {0, partition}}};
-  config.open_deadline = 2s;
-  return config;
-}
-
-struct Opened {
-  RealClock clock;
-  CountingMetrics metrics;
-  std::unique_ptr<RecordSource> source;
-  explicit Opened(const KafkaSourceConfig& config) {
-    auto opened = open_kafka_source(config, clock, metrics);
-    REQUIRE_MESSAGE(opened, opened.error().message);
-    source = std::move(opened).value();
-  }
-  /// Polls until `count` records came or `deadline` passed; their values. Errors other than source_lost end
-  /// it.
-  std::vector<std::string> read(std::size_t count, Duration deadline) {
-    std::vector<std::string> values;
-    wait_until(
-        [&] {
-          const auto records = source->poll(count - values.size(), 20ms);
-          if (!records) {
-            errors.push_back(records.error());
-            return records.error().code != ErrorCode::source_lost;
-          }
-          for (const auto& record : records.value()) {
-            values.emplace_back(reinterpret_cast<const char*>(record.value.data()), record.value.size());
-            timestamps.push_back(record.timestamp_ms);
-          }
-          return values.size() >= count;
-        },
-        deadline);
-    return values;
-  }
-  std::vector<Error> errors;
-  std::vector<std::int64_t> timestamps;
-};
-
-std::vector<TestRecord> numbered(int first, int count, std::size_t bytes = 0) {
-  std::vector<TestRecord> records;
-  for (int i = first; i < first + count; ++i)
-    records.push_back(
-        {.value = std::to_string(i) + std::string(bytes, '.'), .timestamp_ms = 1'700'000'000'000 + i});
-  return records;
-}
-
-std::unique_ptr<EmbeddedBroker> start_broker(const std::vector<EmbeddedBroker::Topic>& topics) {
-  auto broker = EmbeddedBroker::start(topics);
-  REQUIRE_MESSAGE(broker, broker.error().message);
-  return std::move(broker).value();
-}
-
-}  // namespace
 
 TEST_CASE("Embedded broker: listens on loopback only") {
   const auto broker = start_broker({{"t", 1}});
@@ -124,39 +35,6 @@ TEST_CASE("Embedded broker: listens on loopback only") {
     }
   }
   CHECK(listening == 1);
-}
-
-TEST_CASE("Kafka source: earliest, latest and an offset, each without the half second of a logical start") {
-  const auto broker = start_broker({{"t", 1}});
-  REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(0, 50)));
-  auto config = config_for(broker->bootstrap_servers(), "t");
-  const RealClock clock;
-  // A logical start costs its half second every time, a busy machine only now and then: one quick try proves.
-  const auto first_of = [&](StartOffset start) {
-    config.start = start;
-    std::string value;
-    bool quick = false;
-    for (int attempt = 0; attempt < 5 && !quick; ++attempt) {
-      Opened opened(config);
-      const TimePoint began = clock.now();
-      value = opened.read(1, 3s).at(0);
-      quick = clock.now() - began < 400ms;
-      CHECK(opened.timestamps == std::vector<std::int64_t>{1'700'000'000'000 + std::stoi(value)});
-    }
-    CHECK(quick);
-    return value;
-  };
-  CHECK(first_of({.kind = StartOffset::Kind::earliest}) == "0");
-  CHECK(first_of({.kind = StartOffset::Kind::absolute, .offset = 17}) == "17");
-  config.resume = {{{0, 0}, 49}};
-  CHECK(first_of({.kind = StartOffset::Kind::absolute, .offset = 17}) == "49");
-  config.resume.clear();
-  config.start = {.kind = StartOffset::Kind::latest};
-  Opened latest(config);
-  CHECK(latest.read(1, 200ms).empty());
-  CHECK(latest.source->partitions()[0].next_offset == 50);
-  REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(50, 1)));
-  CHECK(latest.read(1, 3s) == std::vector<std::string>{"50"});
 }
 
 TEST_CASE("Kafka source: what does not exist is named within the deadline, and is not created by asking") {
@@ -221,76 +99,6 @@ TEST_CASE("Kafka source: no broker is an error within the deadline and names the
   CHECK(contains(opened.errors[0].message, "no broker answered at 127.0.0.1:1 within 2 s"));
   CHECK(contains(opened.errors[0].message, "Connection refused"));
   CHECK(opened.metrics["kafka_errors_total/transport"] > 0);
-}
-
-TEST_CASE(
-    "Kafka source: an offset the broker does not have stops its partition with a sentence, until a seek") {
-  const auto broker = start_broker({{"t", 2}});
-  const std::string servers = broker->bootstrap_servers();
-  REQUIRE(testing::produce(servers, "t", numbered(0, 20)));
-  REQUIRE(testing::produce(servers, "t", {{.value = "other", .partition = 1}}));
-  auto config = config_for(servers, "t");
-  config.partitions.push_back({"t", {0, 1}});
-  config.resume = {{{0, 0}, 500}};
-  Opened opened(config);
-  CHECK(opened.read(1, 3s) == std::vector<std::string>{"other"});  // the other one is read
-  CHECK(opened.source->partitions()[1].stopped.empty());
-  const auto& stopped = opened.source->partitions()[0];
-  CAPTURE(stopped.stopped);
-  CHECK(contains(stopped.stopped,
-                 "topic \"t\", partition 0: offset 500 is not there, the broker has 0 up to 20: "));
-  CHECK(stopped.next_offset == 500);
-  CHECK(stopped.high_watermark == 20);
-  CHECK(opened.metrics["kafka_stopped_partition/t/0"] == 1);
-  CHECK(opened.metrics["kafka_stopped_partition/t/1"] == 0);
-  const NextOffset there[] = {{{0, 0}, 18}};
-  REQUIRE(opened.source->seek(there));
-  CHECK(opened.read(2, 5s) == std::vector<std::string>{"18", "19"});
-  CHECK(opened.source->partitions()[0].stopped.empty());
-  CHECK(opened.metrics["kafka_stopped_partition/t/0"] == 0);
-  const NextOffset too_far[] = {{{0, 0}, 700}};
-  REQUIRE(opened.source->seek(too_far));
-  CHECK(opened.read(1, 2s).empty());
-  CHECK(contains(opened.source->partitions()[0].stopped, "offset 700 is not there"));
-  const NextOffset back[] = {{{0, 0}, 3}};
-  REQUIRE(opened.source->seek(back));
-  CHECK(opened.read(1, 5s) == std::vector<std::string>{"3"});
-  CHECK(opened.errors.empty());
-}
-
-TEST_CASE(
-    "Kafka source: data the broker has thrown away stops the partition, or is counted; never a silent jump") {
-  const auto broker = start_broker({{"t", 1}});
-  const std::string servers = broker->bootstrap_servers();
-  REQUIRE(testing::produce(servers, "t", numbered(0, 100)));
-  auto config = config_for(servers, "t");
-  config.properties.emplace_back("queued.max.messages.kbytes", "64");
-  Opened stops(config);
-  config.count_gaps = true;
-  Opened counts(config);
-  for (Opened* opened : {&stops, &counts}) {
-    CHECK(opened->read(10, 3s).size() == 10);
-    for (int i = 0; i < 60; ++i)
-      REQUIRE(opened->source->poll(0, 5ms));  // paused: what was fetched is dropped
-  }
-  for (int i = 0; i < 8; ++i) REQUIRE(testing::produce(servers, "t", numbered(100 + 10 * i, 10, 90'000)));
-  stops.read(1000, 2s);
-  const auto& stopped = stops.source->partitions()[0];
-  CAPTURE(stopped.stopped);
-  CHECK(contains(stopped.stopped, "offset " + std::to_string(stopped.next_offset) + " is not there"));
-  CHECK(contains(stopped.stopped, "retention"));
-  CHECK(stops.source->take_gaps().empty());
-  std::size_t got = 0;
-  for (int tries = 0; tries < 60 && counts.source->partitions()[0].next_offset < 180; ++tries)
-    got += counts.read(20, 1s).size();
-  const auto gaps = counts.source->take_gaps();
-  REQUIRE(gaps.size() == 1);
-  CHECK(gaps[0].from == stopped.next_offset);
-  CHECK(gaps[0].to == stopped.low_watermark);
-  CHECK(static_cast<std::int64_t>(got) + 10 + gaps[0].to - gaps[0].from == 180);
-  CHECK(counts.source->take_gaps().empty());  // exactly once
-  CHECK(counts.source->partitions()[0].skipped == gaps[0].to - gaps[0].from);
-  CHECK(counts.metrics["kafka_gap_records_total/t/0"] == static_cast<double>(gaps[0].to - gaps[0].from));
 }
 
 TEST_CASE("Kafka source: properties are refused at once, with librdkafka's words") {

@@ -1,0 +1,101 @@
+#pragma once
+#include <doctest/doctest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/metrics.h"
+#include "stream/embedded_broker.h"
+#include "stream/open.h"
+#include "tests/support/kafka_client.h"
+#include "tests/support/wait.h"
+
+namespace rivulet::testing {
+
+using namespace std::chrono_literals;
+
+/// Sums every counter and keeps the last of every gauge, by name and label values.
+class CountingMetrics final : public MetricsSink {
+ public:
+  Counter& counter(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
+  Gauge& gauge(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
+  Histogram& histogram(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
+  double operator[](const std::string& name) { return cells_[name].value; }
+
+ private:
+  struct Cell final : Counter, Gauge, Histogram {
+    void add(double amount) noexcept override { value += amount; }
+    void set(double to) noexcept override { value = to; }
+    void observe(double) noexcept override { value += 1; }
+    double value = 0;
+  };
+  static std::string key(std::string_view name, Labels labels) {
+    std::string text(name);
+    for (const auto& [label, value] : labels) text += "/" + std::string(value);
+    return text;
+  }
+  std::map<std::string, Cell> cells_;
+};
+
+inline stream::KafkaSourceConfig config_for(const std::string& servers, const std::string& topic,
+                                            std::int32_t partition = 0) {
+  stream::KafkaSourceConfig config;
+  config.properties = {{"bootstrap.servers", servers}};
+  config.group_id = "rivulet.test";
+  config.partitions = {{topic, {0, partition}}};
+  config.open_deadline = 2s;
+  return config;
+}
+
+struct Opened {
+  RealClock clock;
+  CountingMetrics metrics;
+  std::unique_ptr<stream::RecordSource> source;
+  explicit Opened(const stream::KafkaSourceConfig& config) {
+    auto opened = stream::open_kafka_source(config, clock, metrics);
+    REQUIRE_MESSAGE(opened, opened.error().message);
+    source = std::move(opened).value();
+  }
+  /// Polls until `count` records came or `deadline` passed; their values. Errors other than source_lost end
+  /// it.
+  std::vector<std::string> read(std::size_t count, Duration deadline) {
+    std::vector<std::string> values;
+    wait_until(
+        [&] {
+          const auto records = source->poll(count - values.size(), 20ms);
+          if (!records) {
+            errors.push_back(records.error());
+            return records.error().code != ErrorCode::source_lost;
+          }
+          for (const auto& record : records.value()) {
+            values.emplace_back(reinterpret_cast<const char*>(record.value.data()), record.value.size());
+            timestamps.push_back(record.timestamp_ms);
+          }
+          return values.size() >= count;
+        },
+        deadline);
+    return values;
+  }
+  std::vector<Error> errors;
+  std::vector<std::int64_t> timestamps;
+};
+
+inline std::vector<TestRecord> numbered(int first, int count, std::size_t bytes = 0) {
+  std::vector<TestRecord> records;
+  for (int i = first; i < first + count; ++i)
+    records.push_back(
+        {.value = std::to_string(i) + std::string(bytes, '.'), .timestamp_ms = 1'700'000'000'000 + i});
+  return records;
+}
+
+inline std::unique_ptr<stream::EmbeddedBroker> start_broker(
+    const std::vector<stream::EmbeddedBroker::Topic>& topics) {
+  auto broker = stream::EmbeddedBroker::start(topics);
+  REQUIRE_MESSAGE(broker, broker.error().message);
+  return std::move(broker).value();
+}
+
+}  // namespace rivulet::testing
