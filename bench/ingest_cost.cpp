@@ -9,8 +9,8 @@
 #include <functional>
 #include <numeric>
 
-#include "bench/lenet_step.h"
 #include "bench/measure.h"
+#include "bench/model_step.h"
 #include "bench/sockets.h"
 #include "buffer/batch.h"
 #include "core/check.h"
@@ -199,7 +199,7 @@ int main(int argc, char** argv) {
   const Status filled = fill(brokers, made_up_rows());
   RIVULET_CHECK(filled, "the broker took the rows");
   Copying copying;
-  LenetStep step(batch_rows);
+  ModelStep step(batch_rows);
   std::vector<double> ours;
   std::vector<double> rival;
   std::vector<double> received;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/lenet_step.h"
 #include "bench/measure.h"
+#include "bench/model_step.h"
 #include "buffer/ledger.h"
 #include "core/check.h"
 #include "core/clock.h"
@@ -167,7 +167,7 @@ class Group {
 
 void measure(const Stream& stream, int repetitions) {
   Group group(stream);
-  LenetStep step(stream.rows);
+  ModelStep step(stream.rows);
   std::vector<double> books;
   std::vector<double> steps;
   std::vector<double> share;

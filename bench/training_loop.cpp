@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "bench/bare_loop.h"
-#include "bench/lenet_step.h"
 #include "bench/measure.h"
+#include "bench/model_step.h"
 #include "bench/one_device.h"
 #include "core/clock.h"
 #include "runtime/node.h"
@@ -70,7 +70,7 @@ double device_us_per_row() {
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 9;
   devices::prepare_process(1);
-  LenetStep trainer(batch);
+  ModelStep trainer(batch);
   BareLoop bare(trainer.features(), trainer.targets(), batch);
   std::vector<double> bare_us;
   std::vector<double> trainer_us;

@@ -33,6 +33,8 @@ Status check_model_config(const ModelConfig& config) {
   }
   if (config.outputs < 1)
     return invalid(fmt::format("model.outputs is {}; it must be at least 1", config.outputs));
+  if (config.autocast_bfloat16 && config.scalar != Scalar::f32)
+    return invalid("model.autocast = \"bfloat16\" needs model.dtype = \"float32\"");
   if (config.threads < 1)
     return invalid(fmt::format("device.threads is {}; it must be at least 1", config.threads));
   return ok();

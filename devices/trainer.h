@@ -16,6 +16,10 @@ namespace rivulet::devices {
 
 enum class Loss : std::uint8_t { cross_entropy, mse };
 
+/// Where the channels of an image lie while a network computes: pixel by pixel, or plane by plane. The same
+/// function, other bits.
+enum class MemoryFormat : std::uint8_t { channels_last, contiguous };
+
 /// [model] and [train] as plain values.
 struct ModelConfig {
   std::string name = "lenet5";
@@ -25,6 +29,10 @@ struct ModelConfig {
   std::string activation = "relu";  ///< relu | tanh
   Loss loss = Loss::cross_entropy;
   Scalar scalar = Scalar::f32;
+  MemoryFormat memory_format = MemoryFormat::channels_last;  ///< of images in float32
+  /// Convolutions and products of the training pass in bfloat16; state, gradients, sums and evaluation stay
+  /// as `scalar` says. Only with f32.
+  bool autocast_bfloat16 = false;
   int threads = 1;  ///< intra-op threads
 };
 

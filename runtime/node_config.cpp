@@ -55,6 +55,9 @@ devices::ModelConfig model_config(const Config& config, const RowShape& rows) {
   out.activation = config.model.activation;
   out.loss = is_classification(config) ? devices::Loss::cross_entropy : devices::Loss::mse;
   out.scalar = config.model.dtype == "float64" ? Scalar::f64 : Scalar::f32;
+  out.memory_format = config.model.memory_format == "contiguous" ? devices::MemoryFormat::contiguous
+                                                                 : devices::MemoryFormat::channels_last;
+  out.autocast_bfloat16 = config.model.autocast == "bfloat16";
   out.threads = config.device.threads;
   return out;
 }

@@ -159,6 +159,8 @@ class LinearTrainer final : public Trainer {
 
 Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {
   if (Status good = check_model_config(config); !good) return good.error();
+  if (config.autocast_bfloat16)
+    return Error{ErrorCode::invalid_config, "model.autocast: model linear has no bfloat16"};
   if (config.scalar == Scalar::f64)
     return std::unique_ptr<Trainer>(std::make_unique<LinearTrainer<double>>(config));
   return std::unique_ptr<Trainer>(std::make_unique<LinearTrainer<float>>(config));

@@ -1,6 +1,7 @@
 #include "devices/torch/torch_trainer.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -94,6 +95,32 @@ std::uint64_t count_correct(const torch::Tensor& outputs, const torch::Tensor& t
                                                 : count_largest<double>(plain, classes);
 }
 
+/// While it lives, this thread's convolutions and products are made in bfloat16, if `on`.
+class Autocast {
+ public:
+  explicit Autocast(bool on) : on_(on) {
+    if (!on_) return;
+    at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+  }
+  ~Autocast() {
+    if (!on_) return;
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    at::autocast::clear_cache();  // of this step's parameters; the next one's lie at the same places
+  }
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  const bool on_;
+};
+
+/// The layout is taken on by everything behind. With one channel the bytes are the same.
+torch::Tensor channels_last(const torch::Tensor& images) {
+  if (images.size(1) != 1) return images.contiguous(torch::MemoryFormat::ChannelsLast);
+  return images.view({images.size(0), images.size(2), images.size(3), 1}).permute({0, 3, 1, 2});
+}
+
 class TorchTrainer final : public Trainer {
  public:
   TorchTrainer(const ModelConfig& config, std::shared_ptr<Network> network);
@@ -118,6 +145,7 @@ class TorchTrainer final : public Trainer {
   torch::Tensor loss_of(const torch::Tensor& outputs, const torch::Tensor& targets) const;
   void report_on(const torch::Tensor& outputs, const torch::Tensor& targets, const torch::Tensor& loss,
                  StepReport& report) const;
+  torch::Tensor forward_to_train(const torch::Tensor& features);
   StepReport train_on(const BatchView& batch, const GradientView& gradient);
   void forward_in_blocks(const ModelState& state, const BatchView& batch,
                          const std::function<void(const torch::Tensor&, std::size_t, std::size_t)>& use);
@@ -207,12 +235,15 @@ Status TorchTrainer::read(const BatchView& batch) {
   return config_.loss == Loss::cross_entropy ? read_classes(batch, config_.outputs, classes_) : ok();
 }
 
-/// The batch itself in float32, not a copy.
+/// The batch itself in float32, not a copy, unless images of several channels lie plane by plane.
 torch::Tensor TorchTrainer::features_of(const BatchView& batch, std::size_t first, std::size_t rows) const {
   std::vector<std::int64_t> shape{static_cast<std::int64_t>(rows)};
   shape.insert(shape.end(), config_.input.begin(), config_.input.end());
   auto* data = const_cast<float*>(batch.features.data() + first * columns_of(config_));
-  return torch::from_blob(data, shape, torch::kFloat32).to(dtype_of(config_.scalar));
+  const torch::Tensor plain = torch::from_blob(data, shape, torch::kFloat32).to(dtype_of(config_.scalar));
+  // In double precision there is no kernel for the other layout.
+  const bool images = config_.input.size() == 3 && config_.scalar == Scalar::f32;
+  return images && config_.memory_format == MemoryFormat::channels_last ? channels_last(plain) : plain;
 }
 
 torch::Tensor TorchTrainer::targets_of(const BatchView& batch, std::size_t first, std::size_t rows) {
@@ -237,10 +268,15 @@ void TorchTrainer::report_on(const torch::Tensor& outputs, const torch::Tensor& 
   if (config_.loss == Loss::cross_entropy) report.correct += count_correct(outputs, targets);
 }
 
+torch::Tensor TorchTrainer::forward_to_train(const torch::Tensor& features) {
+  const Autocast autocast(config_.autocast_bfloat16);
+  return network_->forward(features).to(dtype_of(config_.scalar));
+}
+
 /// Forward and backward; gradients are added to what `gradient` holds.
 StepReport TorchTrainer::train_on(const BatchView& batch, const GradientView& gradient) {
   StepReport report;
-  const torch::Tensor outputs = network_->forward(features_of(batch, 0, batch.rows));
+  const torch::Tensor outputs = forward_to_train(features_of(batch, 0, batch.rows));
   const torch::Tensor targets = targets_of(batch, 0, batch.rows);
   const torch::Tensor loss = loss_of(outputs, targets);
   loss.backward();

@@ -69,9 +69,11 @@ struct Config {
     std::string name = "lenet5";
     std::vector<std::int64_t> hidden = {64, 64};
     std::string activation = "relu";
-    std::uint32_t classes = 10;     ///< classification
-    std::uint32_t outputs = 1;      ///< regression
-    std::string dtype = "float32";  ///< float32 | float64
+    std::uint32_t classes = 10;                   ///< classification
+    std::uint32_t outputs = 1;                    ///< regression
+    std::string dtype = "float32";                ///< float32 | float64
+    std::string memory_format = "channels_last";  ///< channels_last | contiguous
+    std::string autocast = "off";                 ///< off | bfloat16
   } model;
   struct Train {
     std::string loss = "cross_entropy";

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "core/clock.h"
 
@@ -41,14 +42,19 @@ double start_time_s() {
   return boot + ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-double open_files() {
+/// Of a folder of /proc/self; -1 if it cannot be read.
+double entries_of(const char* folder) {
   std::error_code error;
   double count = 0;
-  for (std::filesystem::directory_iterator it("/proc/self/fd", error), end; !error && it != end;
-       it.increment(error)) {
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     ++count;
   }
-  return error ? -1 : count - 1;  // less the one that listed them
+  return error ? -1 : count;
+}
+
+double open_files() {
+  const double all = entries_of("/proc/self/fd");
+  return all < 0 ? -1 : all - 1;  // less the one that listed them
 }
 
 double limit_of_files() {
@@ -56,8 +62,14 @@ double limit_of_files() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<double>(limit.rlim_cur) : -1;
 }
 
-double pages_to_bytes(double pages) {
-  return pages * static_cast<double>(sysconf(_SC_PAGESIZE));
+/// Virtual and resident, as /proc/self/statm has them; -1 if it cannot be read. Not from stat, where an
+/// emulator of another processor has zeros.
+std::pair<double, double> memory_bytes() {
+  double all = -1;
+  double resident = -1;
+  if (!(std::ifstream("/proc/self/statm") >> all >> resident)) return {-1, -1};
+  const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
+  return {all * page, resident * page};
 }
 
 }  // namespace
@@ -70,17 +82,17 @@ double process_age_seconds() {
 }
 
 std::vector<ProcessMetric> read_process_metrics() {
+  const auto [virtual_bytes, resident_bytes] = memory_bytes();
   std::vector<ProcessMetric> all{
       {"process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", true,
        process_cpu_seconds()},
       {"process_open_fds", "Number of open file descriptors.", false, open_files()},
       {"process_max_fds", "Maximum number of open file descriptors.", false, limit_of_files()},
-      {"process_virtual_memory_bytes", "Virtual memory size in bytes.", false, stat_field(23)},
-      {"process_resident_memory_bytes", "Resident memory size in bytes.", false,
-       pages_to_bytes(stat_field(24))},
+      {"process_virtual_memory_bytes", "Virtual memory size in bytes.", false, virtual_bytes},
+      {"process_resident_memory_bytes", "Resident memory size in bytes.", false, resident_bytes},
       {"process_start_time_seconds", "Start time of the process since unix epoch in seconds.", false,
        start_time_s()},
-      {"process_threads", "Number of OS threads in the process.", false, stat_field(20)},
+      {"process_threads", "Number of OS threads in the process.", false, entries_of("/proc/self/task")},
   };
   std::erase_if(all, [](const ProcessMetric& m) { return m.value < 0; });
   return all;

@@ -112,9 +112,9 @@ class PartitionList {
   rd_kafka_topic_partition_list_s* list_;
 };
 
-/// Reads these partitions from their offsets, instead of those before. Returns when those before have stopped:
-/// librdkafka 2.0 ends the process when the next assignment, or the end of the client, comes earlier. Cost:
-/// three questions to a thread of the client, none to a broker. Errors: source_lost.
+/// Reads these partitions from their offsets, instead of those before. Returns when those before have
+/// stopped: librdkafka 2.0 ends the process when the next assignment, or the end of the client, comes
+/// earlier. Cost: three questions to a thread of the client, none to a broker. Errors: source_lost.
 Status assign(rd_kafka_s* client, const PartitionList& list);
 
 }  // namespace rivulet::stream::kafka

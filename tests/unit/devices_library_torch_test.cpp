@@ -1,5 +1,6 @@
 // Our numbers against LibTorch's own, and what only its models have: batch norm, threads, errors.
 #include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 // Before doctest: both define CHECK.
 #undef CHECK
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <filesystem>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "tests/support/model_fixture.h"
@@ -122,6 +124,26 @@ double largest_gap_of_lenet(Scalar scalar) {
   return largest;
 }
 
+ModelConfig changed(const char* name, void (*change)(ModelConfig&)) {
+  ModelConfig config = config_of(name);
+  change(config);
+  return config;
+}
+
+/// Of a gradient of sixteen rows, against the one without the change.
+double gradient_gap(const char* name, void (*change)(ModelConfig&)) {
+  Bench with(changed(name, change));
+  Bench without(config_of(name));
+  const Rows rows(with.config, 16, 3);
+  REQUIRE(with.trainer->compute_gradients(with.state, rows.all(), with.out));
+  REQUIRE(without.trainer->compute_gradients(without.state, rows.all(), without.out));
+  const auto all = [](const Bench& bench) {
+    return torch::from_blob(bench.out.data, {static_cast<std::int64_t>(bench.layout.parameters)},
+                            torch::kFloat32);
+  };
+  return gap(all(with), all(without));
+}
+
 std::size_t threads_of_process() {
   std::size_t n = 0;
   for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator("/proc/self/task")) ++n;
@@ -166,6 +188,45 @@ TEST_CASE("Linear: loss and gradient are LibTorch's") {
 TEST_CASE("LeNet-5: five steps are those of a plain LibTorch loop, in either precision and its layout") {
   CHECK(largest_gap_of_lenet(Scalar::f64) < 1e-12);
   CHECK(largest_gap_of_lenet(Scalar::f32) < 1e-4);
+}
+
+TEST_CASE("Models: how images lie changes the last bits of a gradient only, and is not ignored") {
+  for (const char* name : {"lenet5", "cnn"}) {
+    CAPTURE(name);
+    CHECK(gradient_gap(name, [](ModelConfig& c) { c.memory_format = MemoryFormat::contiguous; }) < 1e-4);
+  }
+  CHECK(gradient_gap("cnn", [](ModelConfig& c) { c.memory_format = MemoryFormat::contiguous; }) > 0);
+}
+
+TEST_CASE("Models: bfloat16 rounds a gradient and nothing else") {
+  const auto half = [](ModelConfig& c) { c.autocast_bfloat16 = true; };
+  for (const char* name : {"lenet5", "cnn", "mlp"}) {
+    CAPTURE(name);
+    const double rounded = gradient_gap(name, half);
+    CHECK(rounded > 1e-4);
+    CHECK(rounded < 0.1);
+    Bench with(changed(name, half));
+    Bench without(config_of(name));
+    const Rows rows(with.config, 16, 3);
+    REQUIRE(with.trainer->compute_gradients(with.state, rows.all(), with.out));
+    CHECK(digest_of_state(with.state, *with.device) == digest_of_state(without.state, *without.device));
+    CHECK(with.trainer->evaluate(with.state, rows.all()).value().loss_sum ==
+          without.trainer->evaluate(without.state, rows.all()).value().loss_sum);
+    CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
+  }
+}
+
+TEST_CASE("Models: bfloat16 is refused where there is none") {
+  const auto device = make_host_device();
+  for (const auto& [name, scalar, words] : {std::tuple{"mlp", Scalar::f64, "needs model.dtype = \"float32\""},
+                                            std::tuple{"linear", Scalar::f32, "linear has no bfloat16"}}) {
+    ModelConfig config = config_of(name, scalar);
+    config.autocast_bfloat16 = true;
+    const auto made = model_entry(name).make(config, *device);
+    REQUIRE_FALSE(made);
+    CHECK(made.error().code == ErrorCode::invalid_config);
+    CHECK(made.error().message.find(words) != std::string::npos);
+  }
 }
 
 TEST_CASE("Models: sizes are those their comments say; the count of batches is no number to average") {

@@ -12,15 +12,17 @@
 
 namespace rivulet::bench {
 
-/// The step of LeNet-5 (gradient and update) by the product's Trainer, on rows that lie in memory. Its
-/// batches walk through 64 times as many rows. Owner: one thread.
-class LenetStep {
+/// The step of a model (gradient and update; LeNet-5 unless another is named) by the product's Trainer, on
+/// rows that lie in memory. Its batches walk through 64 times as many rows. Owner: one thread.
+class ModelStep {
  public:
-  explicit LenetStep(std::size_t rows)
+  explicit ModelStep(std::size_t rows, const runtime::Config::Model& model = {},
+                     const RowShape& shape = {{1, 28, 28}, 1})
       : rows_(rows),
-        trainer_(trainer_on(*device_)),
+        columns_(shape.columns()),
+        trainer_(trainer_on(*device_, model, shape)),
         state_(devices::ModelState::create(trainer_->layout(), *device_).value()),
-        features_(stock * rows * columns),
+        features_(stock * rows * columns_),
         targets_(stock * rows),
         memory_(device_->allocate(trainer_->layout().contribution() * sizeof(float)).value()),
         gradient_(memory_->view(Scalar::f32, trainer_->layout().contribution())) {
@@ -31,7 +33,7 @@ class LenetStep {
   }
   void run() {
     const std::size_t at = next_++ % stock * rows_;
-    const BatchView batch{std::span(features_).subspan(at * columns, rows_ * columns),
+    const BatchView batch{std::span(features_).subspan(at * columns_, rows_ * columns_),
                           std::span(targets_).subspan(at, rows_),
                           rows_,
                           {}};
@@ -53,14 +55,16 @@ class LenetStep {
 
  private:
   static constexpr std::size_t stock = 64;  ///< batches
-  static constexpr std::size_t columns = 784;
-  static std::unique_ptr<devices::Trainer> trainer_on(devices::Device& device) {
+  static std::unique_ptr<devices::Trainer> trainer_on(devices::Device& device,
+                                                      const runtime::Config::Model& model,
+                                                      const RowShape& shape) {
     runtime::Config config;
-    config.model.name = "lenet5";
-    return runtime::build_trainer(config, runtime::builtin_catalog(), {{1, 28, 28}, 1}, device).value();
+    config.model = model;
+    return runtime::build_trainer(config, runtime::builtin_catalog(), shape, device).value();
   }
   std::unique_ptr<devices::Device> device_ = devices::make_host_device();
   const std::size_t rows_;
+  const std::size_t columns_;
   std::unique_ptr<devices::Trainer> trainer_;
   devices::ModelState state_;
   std::vector<float> features_;
