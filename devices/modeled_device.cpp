@@ -20,11 +20,7 @@ class ModeledDevice final : public Device {
     copy_host_numbers(host, own);
     return ok();
   }
-  void charge(const Work& work) override {
-    if (work.rows == 0) return;
-    clock_.advance_by(profile_.fixed +
-                      from_seconds(static_cast<double>(work.rows) / profile_.rows_per_second));
-  }
+  void charge(const Work& work) override { clock_.advance_by(seconds_of(profile_, work.rows)); }
 
  private:
   DeviceProfile profile_;
@@ -32,6 +28,11 @@ class ModeledDevice final : public Device {
 };
 
 }  // namespace
+
+Duration seconds_of(const DeviceProfile& profile, std::size_t rows) noexcept {
+  if (rows == 0) return Duration::zero();
+  return profile.fixed + from_seconds(static_cast<double>(rows) / profile.rows_per_second);
+}
 
 std::unique_ptr<Device> make_modeled_device(const DeviceProfile& profile, VirtualClock& clock) {
   return std::make_unique<ModeledDevice>(profile, clock);

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <memory>
 
 #include "core/clock.h"
@@ -11,6 +12,8 @@ struct DeviceProfile {
   Duration fixed = std::chrono::milliseconds(1);
   double rows_per_second = 8000;
 };
+/// Of a batch.
+Duration seconds_of(const DeviceProfile& profile, std::size_t rows) noexcept;
 
 /// Computes on the host at once and moves `clock` by what the profile says it would have taken.
 std::unique_ptr<Device> make_modeled_device(const DeviceProfile&, VirtualClock& clock);

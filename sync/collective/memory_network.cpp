@@ -149,7 +149,15 @@ TimePoint Endpoint::gone_visible_at(std::uint32_t peer) const {
   const Member& member = view_->members[peer];
   const TimePoint closed = std::max(*member.gone_at + state_->link.latency, member.last_told);
   const auto wire = view_->wires.find({peer, spec_.rank});
-  return wire == view_->wires.end() ? closed : std::max(closed, wire->second.last_arrival);
+  if (wire == view_->wires.end()) return closed;
+  TimePoint last = std::max(closed, wire->second.last_arrival);
+  for (auto at = view_->channels.lower_bound({peer, spec_.rank, Lane{}}); at != view_->channels.end(); ++at) {
+    const auto& [from, to, lane] = at->first;
+    if (from != peer || to != spec_.rank) break;
+    for (const Message& message : at->second.messages)
+      if (!message.lost) last = std::max(last, message.here_at());
+  }
+  return last;
 }
 
 /// A sleeping owner is told when there will be something to see; one whose clock is already there, at once.

@@ -28,10 +28,20 @@ struct Flight {
   Duration chunk{};                         ///< a chunk of them takes this long
 };
 
+/// One message on what its receiver shares between all who send to it.
+struct Landing {
+  TimePoint reached_at{};  ///< when its last byte would be there if nobody else sent
+  Duration takes{};        ///< of the link's time
+  TimePoint ends_at{};
+  TimePoint told_at{};  ///< what the receiver knows of ends_at
+};
+
 /// One send on its way.
 struct Message : Flight {
   bool lost = false;  ///< it and all behind it on its lane never arrive
   std::vector<std::byte> bytes;
+  std::shared_ptr<Landing> landing;  ///< null: the receiver shares nothing
+  [[nodiscard]] TimePoint here_at() const { return landing ? landing->ends_at : arrives_at; }
 };
 
 /// FIFO of one direction, pair and lane.
@@ -48,9 +58,15 @@ struct Wire {
 
 /// What a device shares between all its peers.
 struct OwnLink {
+  /// Those that reach the link before go before; those that reach it later, and were told already, are put
+  /// off.
+  void land(const std::shared_ptr<Landing>& landing);
+
   MemoryNetwork::Link link;
   TimePoint up_free_at{};
-  TimePoint down_free_at{};
+  std::uint32_t up_to = 0;                         ///< rank that it sends to until then
+  TimePoint down_free_at{};                        ///< of those that have landed
+  std::vector<std::shared_ptr<Landing>> landings;  ///< of messages on their way, in the order of reached_at
 };
 
 struct Member {
@@ -172,6 +188,7 @@ class Endpoint final : public Transport, public Gathering {
   void start_waiting(TimePoint now);
   void look(TimePoint now, std::uint64_t ticket);
   void settle(TimePoint now, std::uint64_t ticket);
+  void wait_to_land(const Message& message);
   bool deliver(const Message& message, const Operation& op);
   void finish(Operations::iterator it, TimePoint at);
   void look_for_the_dead(TimePoint now);
