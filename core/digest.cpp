@@ -6,17 +6,20 @@
 #include <xxhash.h>
 #endif
 
-#include <cstdio>
 #include <new>
+#include <string_view>
 
 #include "core/check.h"
 
 namespace rivulet {
 
 std::string Digest::hex() const {
-  char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(high),
-                static_cast<unsigned long long>(low));
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text(32, '0');
+  for (std::size_t i = 0; i < 16; ++i) {
+    text[15 - i] = digits[(high >> (4 * i)) & 15U];
+    text[31 - i] = digits[(low >> (4 * i)) & 15U];
+  }
   return text;
 }
 

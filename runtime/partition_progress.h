@@ -13,7 +13,7 @@ namespace rivulet::runtime {
 
 inline constexpr std::size_t passed_runs_max = 256;  ///< of one partition in a state
 inline constexpr std::size_t partitions_max =
-    8192;  ///< of a job: what is folded must fit an image of the state
+    16'384;  ///< of a job: what is folded must fit an image of the state
 
 /// What runs say was not trained.
 struct Passed {

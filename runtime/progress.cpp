@@ -1,7 +1,7 @@
 #include "runtime/progress.h"
 
 #include <array>
-#include <cstdio>
+#include <utility>
 
 namespace rivulet::runtime {
 
@@ -20,12 +20,16 @@ void Prequential::add(std::uint64_t rows, double loss_sum, std::uint64_t correct
 }
 
 void TimeToAccuracy::add(double seconds, double accuracy) {
-  static constexpr std::array levels{0.50, 0.80, 0.90, 0.95, 0.97, 0.98, 0.99};
-  for (const double level : levels) {
-    char key[8];
-    std::snprintf(key, sizeof key, "%.2f", level);
-    if (accuracy >= level) reached_.try_emplace(key, seconds);
-  }
+  static constexpr std::array<std::pair<double, const char*>, 7> levels{{{0.50, "0.50"},
+                                                                         {0.80, "0.80"},
+                                                                         {0.90, "0.90"},
+                                                                         {0.95, "0.95"},
+                                                                         {0.97, "0.97"},
+                                                                         {0.98, "0.98"},
+                                                                         {0.99, "0.99"}}};
+  // Who is above a level is above those below it: what was reached is how far it has come.
+  while (reached_.size() < levels.size() && accuracy >= levels[reached_.size()].first)
+    reached_.emplace(levels[reached_.size()].second, seconds);
 }
 
 }  // namespace rivulet::runtime

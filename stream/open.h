@@ -72,6 +72,7 @@ struct SyntheticSourceConfig {
   std::uint32_t classes = 0;  ///< 0 = regression
   std::uint64_t seed = 1;
   std::function<double(TimePoint)> rows_per_second;  ///< per partition; piecewise constant
+  bool blank = false;                                ///< all rows are zeros: for who only counts them
 };
 Result<std::unique_ptr<RecordSource>> open_synthetic_source(const SyntheticSourceConfig&, const Clock&);
 

@@ -217,7 +217,7 @@ class SimulateCommand final : public Command {
     app_->add_option("--devices", flags_.devices,
                      "devices in the group (job.devices); else one for each rate")
         ->type_name("N")
-        ->check(CLI::Range(1, 4096));
+        ->check(CLI::Range(1, 16384));
     auto* rates = app_->add_option("--rates", flags_.rates,
                                    "rows per second of each device; may be traces SECOND:RATE,...")
                       ->type_name("R[,R...]")

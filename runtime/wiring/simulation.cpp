@@ -137,6 +137,7 @@ Result<std::unique_ptr<stream::RecordSource>> SimulatedGroup::State::open_source
   const RateTrace trace = trace_of(options, device);
   if (data) return make_trace_source(*data, id, trace, config.job.seed, clock);
   auto synthetic = synthetic_config(config, {id});
+  synthetic.blank = options.timing_only;
   synthetic.rows_per_second = [trace](TimePoint at) {
     return rate_at(trace, to_seconds(at.time_since_epoch()));
   };

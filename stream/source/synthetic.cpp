@@ -78,13 +78,15 @@ class SyntheticSource final : public LocalSource {
         clock_(clock),
         columns_(config.columns),
         classes_(config.classes),
+        blank_(config.blank),
         seed_(config.seed),
         production_(config.rows_per_second, clock.now()),
         skipped_(config.partitions.size(), 0) {
+    next_due_ = production_.when(1);
+    if (blank_) return;
     Rng rng = Rng::derive(seed_, "synthetic weights");
     weights_.resize(columns_ * std::max<std::size_t>(classes_, 1));
     for (auto& w : weights_) w = static_cast<float>(rng.normal());
-    next_due_ = production_.when(1);
   }
 
   Result<std::span<const Record>> poll(std::size_t max_records, Duration) override {
@@ -92,7 +94,7 @@ class SyntheticSource final : public LocalSource {
     const std::int64_t produced = production_.until(now);
     set_paused(max_records == 0);
     out_.clear();
-    bytes_.resize(max_records * record_bytes());
+    bytes_.resize(std::min(max_records, waiting(produced)) * record_bytes());
     bool more = true;
     while (more && out_.size() < max_records) {  // one of each partition in turn
       more = false;
@@ -126,6 +128,14 @@ class SyntheticSource final : public LocalSource {
  private:
   [[nodiscard]] std::size_t record_bytes() const noexcept { return (columns_ + 1) * sizeof(float); }
 
+  /// Records that are there and were not handed out.
+  [[nodiscard]] std::size_t waiting(std::int64_t produced) noexcept {
+    std::int64_t all = 0;
+    for (std::size_t i = 0; i < states().size(); ++i)
+      all += std::max<std::int64_t>(produced + skipped_[i] - states()[i].next_offset, 0);
+    return static_cast<std::size_t>(all);
+  }
+
   void hand_out(std::size_t i) {
     auto& state = states()[i];
     const std::span<std::byte> value =
@@ -136,6 +146,7 @@ class SyntheticSource final : public LocalSource {
 
   /// A pure function of seed, partition and offset, so that every offset can be read again.
   void write_row(PartitionId id, std::int64_t offset, std::span<std::byte> value) {
+    if (blank_) return (void)std::memset(value.data(), 0, value.size());
     const std::uint64_t stream =
         (static_cast<std::uint64_t>(id.topic) << 32U) | static_cast<std::uint32_t>(id.partition);
     Rng rng =
@@ -177,6 +188,7 @@ class SyntheticSource final : public LocalSource {
   const Clock& clock_;
   std::size_t columns_;
   std::size_t classes_;
+  bool blank_;
   std::uint64_t seed_;
   std::vector<float> weights_;  ///< [classes or 1, columns]
   // ingest thread

@@ -8,8 +8,8 @@ namespace rivulet::sync::memory {
 namespace {
 
 // Connections that share a link share it unevenly, lose bytes on it and send them again: all that plain
-// sockets between three and four devices lost, in docs/SIMULATION.md, is this much for each message that waits
-// for one of another connection.
+// sockets between three and four devices lost, in docs/SIMULATION.md, is this much for each message that
+// waits for one of another connection.
 constexpr double next_to_others = 1.28;
 
 /// What a message takes of a device's own link, whose rate is that of Ethernet frames with TCP in them: every
@@ -99,7 +99,8 @@ void OwnLink::land(const std::shared_ptr<Landing>& landing) {
     down_free_at = std::max(down_free_at, landed->ends_at);
     return true;
   });
-  auto at = std::ranges::upper_bound(landings, landing->reached_at, {}, [](const auto& l) { return l->reached_at; });
+  auto at = std::ranges::upper_bound(landings, landing->reached_at, {},
+                                     [](const auto& l) { return l->reached_at; });
   at = landings.insert(at, landing);
   TimePoint free_at = at == landings.begin() ? down_free_at : (*std::prev(at))->ends_at;
   for (; at != landings.end(); ++at) {
@@ -294,8 +295,7 @@ void Endpoint::check_deadline(TimePoint now) {
     } else {
       for (const Message& m : view_->channels[{op.peer, spec_.rank, op.lane}].messages) {
         if (m.lost) break;
-        const TimePoint seen =
-            m.here_at() <= now ? m.here_at() : latest_chunk(m, state_->link.latency, now);
+        const TimePoint seen = m.here_at() <= now ? m.here_at() : latest_chunk(m, state_->link.latency, now);
         last_progress_ = std::max(last_progress_, seen);
       }
     }

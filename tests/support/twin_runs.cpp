@@ -72,12 +72,11 @@ Result<std::unique_ptr<Process>> TwinRuns::start(const TwinScenario& scenario, i
                      std::to_string(profile.rows_per_second), scenario.stop_after, config};
   auto& words = options.command;
   words.insert(words.end(), scenario.settings.begin(), scenario.settings.end());
-  words.insert(words.end(),
-               {fmt::format("device.id=device-{:02}", device + 1),
-                fmt::format("device.data_dir={}/{}-{}", folder_.path().string(), runs_, device),
-                fmt::format("source.partitions=[{}]", device),
-                fmt::format("source.rate={}", of_device(scenario.rows_per_second, device)),
-                "sync.bind=" + network_->address_of(device)});
+  words.insert(words.end(), {fmt::format("device.id=device-{:02}", device + 1),
+                             fmt::format("device.data_dir={}/{}-{}", folder_.path().string(), runs_, device),
+                             fmt::format("source.partitions=[{}]", device),
+                             fmt::format("source.rate={}", of_device(scenario.rows_per_second, device)),
+                             "sync.bind=" + network_->address_of(device)});
   return Process::start(options);
 }
 

@@ -16,7 +16,7 @@ namespace rivulet::testing {
 /// One job, to be run by processes on shaped links and by the simulation. Model mlp of 784, 64 and 10.
 struct TwinScenario {
   std::string name;
-  double bits_per_second = 10e6;  ///< each way on each device's link
+  double bits_per_second = 10e6;                     ///< each way on each device's link
   std::vector<devices::DeviceProfile> profiles{{}};  ///< one per device; fewer are repeated
   std::vector<double> rows_per_second{1000};         ///< of the streams; fewer are repeated
   std::vector<std::string> settings;                 ///< KEY=VALUE, of the whole group
@@ -48,8 +48,7 @@ class TwinRuns {
   TwinRuns(int devices, std::unique_ptr<Network> network, std::unique_ptr<KafkaServer> kafka)
       : devices_(devices), network_(std::move(network)), kafka_(std::move(kafka)) {}
   Result<std::string> write_config(const TwinScenario& scenario);
-  Result<std::unique_ptr<Process>> start(const TwinScenario& scenario, int device,
-                                         const std::string& config);
+  Result<std::unique_ptr<Process>> start(const TwinScenario& scenario, int device, const std::string& config);
 
   const int devices_;
   const std::unique_ptr<Network> network_;

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -100,6 +101,27 @@ TEST_CASE("Synthetic source: a rate of zero is silence, and next_due leads from 
   CHECK(records >= 39);
   CHECK(records <= 41);
   CHECK(wakes < records + 15);
+}
+
+TEST_CASE("Synthetic source: blank rows are zeros, as many and at the same times") {
+  VirtualClock clock;
+  SyntheticSourceConfig config{.partitions = {{0, 0}}, .columns = 3, .classes = 10};
+  config.rows_per_second = [](TimePoint) { return 10.0; };
+  const auto usual = open_synthetic_source(config, clock).value();
+  config.blank = true;
+  const auto blank = open_synthetic_source(config, clock).value();
+  CHECK(blank->next_due() == usual->next_due());
+  clock.advance_to(TimePoint(seconds(1)));
+  const auto made = poll(*usual, 100);
+  const auto zeros = poll(*blank, 100);
+  REQUIRE(zeros.size() == 10);
+  CHECK(zeros.size() == made.size());
+  for (std::size_t i = 0; i < zeros.size(); ++i) {
+    CHECK(zeros[i].offset == made[i].offset);
+    CHECK(zeros[i].value.size() == made[i].value.size());
+    CHECK(std::ranges::all_of(zeros[i].value, [](std::byte b) { return b == std::byte{0}; }));
+    CHECK_FALSE(std::ranges::all_of(made[i].value, [](std::byte b) { return b == std::byte{0}; }));
+  }
 }
 
 TEST_CASE("Synthetic source: labels are classes, every class occurs, and a linear rule separates them") {

@@ -147,7 +147,8 @@ TEST_CASE("Memory network: a device's own link takes messages as they reach it, 
   CHECK(ranks[2].poll(from_0) == Progress::done);
 }
 
-TEST_CASE("Memory network: who is put off on a device's own link is told the new time, and is slower for it") {
+TEST_CASE(
+    "Memory network: who is put off on a device's own link is told the new time, and is slower for it") {
   Ranks ranks(3);
   ranks.network.set_own_link("device-2", frame_a_second);
   connect_all(ranks);

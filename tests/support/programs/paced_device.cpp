@@ -1,6 +1,6 @@
-// `paced_device FIXED RATE STOP CONFIG [KEY=VALUE ...]`: what `rivulet run --stop-after STOP` does, but a batch
-// of the model `mlp` takes FIXED seconds + rows / RATE, asleep for what is left once it is computed. So several
-// devices on one machine can each be as slow as they like without being in each other's way.
+// `paced_device FIXED RATE STOP CONFIG [KEY=VALUE ...]`: what `rivulet run --stop-after STOP` does, but a
+// batch of the model `mlp` takes FIXED seconds + rows / RATE, asleep for what is left once it is computed. So
+// several devices on one machine can each be as slow as they like without being in each other's way.
 #include <cstdlib>
 #include <iostream>
 #include <string>
