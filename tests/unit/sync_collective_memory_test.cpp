@@ -39,8 +39,8 @@ struct Ranks {
     for (std::uint32_t r = 0; r < world; ++r) connect(r, world, 1);
   }
   void connect(std::uint32_t r, std::uint32_t world, std::uint64_t token) {
-    std::vector<std::string> members;
-    for (std::uint32_t m = 0; m < world; ++m) members.push_back("device-" + std::to_string(m));
+    std::vector<std::string> members(world);
+    for (std::uint32_t m = 0; m < world; ++m) members[m] = "device-" + std::to_string(m);
     const sync::ViewSpec view{.number = 1, .token = token, .members = std::move(members), .rank = r};
     auto made = network.connect_for(clocks[r])(view, book, wakes[r]);
     REQUIRE(made);
