@@ -1,8 +1,10 @@
 #include "runtime/new_run.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
-#include <filesystem>
+#include <algorithm>
+#include <cerrno>
 #include <system_error>
 
 #include "runtime/checkpoint_folder.h"
@@ -10,19 +12,37 @@
 namespace rivulet::runtime {
 namespace {
 
-namespace fs = std::filesystem;
 using sync::membership::NewRun;
 
 constexpr Duration reading_deadline = std::chrono::seconds(30);
 
-Stamp newest_in(const std::string& folder) {
+Stamp newest_in(const std::string& folder, const FileOperations& files) {
   std::vector<std::string> complaints;  // said when the device loads them
-  const auto all = CheckpointFolder(folder).list(complaints);
+  const auto all = CheckpointFolder(folder, files).list(complaints);
   return all.empty() ? Stamp{} : all.front().stamp;
 }
 
-Error cannot(const std::string& what, const fs::path& path, const std::error_code& error) {
-  return {ErrorCode::io, fmt::format("cannot {} {}: {}", what, path.string(), error.message())};
+Error cannot(const std::string& what, const std::string& path) {
+  return {ErrorCode::io, fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(errno))};
+}
+
+/// The first before-N that neither a file nor a folder with files is.
+std::string free_place_in(const std::string& folder, const FileOperations& files) {
+  const auto taken = files.files_in(folder);
+  for (int n = 1;; ++n) {
+    std::string path = fmt::format("{}/before-{}", folder, n);
+    if (std::ranges::find(taken, path) == taken.end() && files.files_in(path).empty()) return path;
+  }
+}
+
+bool sync_folder(const std::string& folder, const FileOperations& files) {
+  const int fd = files.open(folder, O_RDONLY | O_DIRECTORY);
+  if (fd < 0) return false;
+  const bool synced = files.sync(fd) == 0;
+  const int why = errno;
+  files.close(fd);
+  errno = why;
+  return synced;
 }
 
 }  // namespace
@@ -32,21 +52,54 @@ bool begins_empty(const sync::membership::Fold& fold, const std::string& device,
   return newest.lineage <= fold.run.views_before || newest.lineage > fold.view.number;
 }
 
-Result<std::string> keep_aside(const std::string& folder) {
+Result<std::string> keep_aside(const std::string& folder, const FileOperations& files) {
   std::vector<std::string> complaints;
-  const auto all = CheckpointFolder(folder).list(complaints);
+  const auto all = CheckpointFolder(folder, files).list(complaints);
   if (all.empty()) return std::string();
-  std::error_code error;
-  fs::path aside;
-  for (int n = 1; aside.empty() || fs::exists(aside, error); ++n)
-    aside = fs::path(folder) / fmt::format("before-{}", n);
-  fs::create_directories(aside, error);
-  if (error) return cannot("make", aside, error);
-  for (const auto& entry : all) {
-    fs::rename(entry.path, aside / fs::path(entry.path).filename(), error);
-    if (error) return cannot("move", entry.path, error);
+  const std::string aside = free_place_in(folder, files);
+  if (files.make_folders(aside) != 0) return cannot("make", aside);
+  for (const auto& entry : all)
+    if (files.rename(entry.path, aside + entry.path.substr(entry.path.rfind('/'))) != 0)
+      return cannot("move", entry.path);
+  // Else a loss of power could bring them back into a run that is not theirs.
+  for (const std::string& changed : {aside, folder})
+    if (!sync_folder(changed, files)) return cannot("sync", changed);
+  return aside;
+}
+
+namespace {
+
+/// A device that could not read its checkpoints when the run began comes back with those of an earlier one: the
+/// group does not believe them, and they must not be in the way.
+Status refuse(const sync::membership::Fold& fold, const Config& config, const std::string& folder,
+              const FileOperations& files) {
+  const Stamp newest = newest_in(folder, files);
+  if (is_of_run(fold, newest))
+    return Error{ErrorCode::invalid_config, why_no_new_run(fold, config.job.name, config.device.id)};
+  const auto aside = keep_aside(folder, files);
+  if (!aside) return aside.error();
+  return Error{ErrorCode::invalid_config,
+               fmt::format("run {} of job {} has begun already. The state {} is of an earlier run and is kept in {} now: "
+                           "start this device without --new-run",
+                           fold.run.number, config.job.name, text_of(newest), aside.value())};
+}
+
+}  // namespace
+
+Status start_over(const sync::membership::Fold& fold, const Config& config, const std::string& folder,
+                  Logger& log, const FileOperations& files) {
+  const std::string& self = config.device.id;
+  if (new_run_by(fold, self) == NewRun::refused) return refuse(fold, config, folder, files);
+  if (!begins_empty(fold, self, newest_in(folder, files))) {
+    log.write(Level::warn, "--new-run changes nothing: this device is in that run already and goes on",
+              {{"run", std::to_string(fold.run.number)}});
+    return ok();
   }
-  return aside.string();
+  const auto aside = keep_aside(folder, files);
+  if (!aside) return aside.error();
+  if (!aside.value().empty())
+    log.write(Level::info, "starting over, the old checkpoints are kept", {{"in", aside.value()}});
+  return ok();
 }
 
 Status prepare_new_run(const Config& config, const std::string& folder, Logger& log,
@@ -54,20 +107,7 @@ Status prepare_new_run(const Config& config, const std::string& folder, Logger& 
   auto topic = ControlTopic::open(config, true, pause);
   if (!topic) return topic.error();
   if (auto read = topic.value().read_all(reading_deadline); !read) return read;
-  const auto& fold = topic.value().fold();
-  const std::string& self = config.device.id;
-  if (new_run_by(fold, self) == NewRun::refused)
-    return Error{ErrorCode::invalid_config, why_no_new_run(fold, config.job.name, self)};
-  if (!begins_empty(fold, self, newest_in(folder))) {
-    log.write(Level::warn, "--new-run changes nothing: this device is in that run already and goes on",
-              {{"run", std::to_string(fold.run.number)}});
-    return ok();
-  }
-  const auto aside = keep_aside(folder);
-  if (!aside) return aside.error();
-  if (!aside.value().empty())
-    log.write(Level::info, "starting over, the old checkpoints are kept", {{"in", aside.value()}});
-  return ok();
+  return start_over(topic.value().fold(), config, folder, log);
 }
 
 }  // namespace rivulet::runtime

@@ -4,6 +4,7 @@
 #include "runtime/config/config.h"
 #include "runtime/control_topic.h"
 #include "runtime/log.h"
+#include "runtime/whole_file.h"
 #include "sync/membership/fold.h"
 
 namespace rivulet::runtime {
@@ -15,11 +16,16 @@ namespace rivulet::runtime {
 Status prepare_new_run(const Config& config, const std::string& folder, Logger& log,
                        const ControlTopic::Pause& pause);
 
+/// The same for whoever has read the log. Where the run goes on, checkpoints of an earlier one are kept aside
+/// all the same: nobody would believe them. Errors: invalid_config, io.
+Status start_over(const sync::membership::Fold& fold, const Config& config, const std::string& folder,
+                  Logger& log, const FileOperations& files = system_files());
+
 /// True when a device that holds a state of `newest` and says HELLO with --new-run must begin without it.
 bool begins_empty(const sync::membership::Fold& fold, const std::string& device, const Stamp& newest);
 
 /// Moves the checkpoints in `folder` to the first before-N that does not exist yet; its path, or nothing if
-/// there were none. Errors: io.
-Result<std::string> keep_aside(const std::string& folder);
+/// there were none. Safe from a loss of power when it returns. Errors: io.
+Result<std::string> keep_aside(const std::string& folder, const FileOperations& files = system_files());
 
 }  // namespace rivulet::runtime

@@ -90,20 +90,20 @@ TEST_CASE("Checkers: C2 finds a row that was trained twice, not at all, or in pl
 
 TEST_CASE("Checkers: C3 finds two digests or two pasts behind one stamp") {
   StateHistory history;
-  CHECK(history.add({}, {StateHistory::none, 0, "a", {}}).empty());
-  CHECK(history.add({1, 1}, {0, 1, "b", {}}).empty());
-  CHECK(history.add({1, 1}, {0, 1, "b", {}}).empty());
-  CHECK(history.add({1, 1}, {0, 1, "c", {}}).starts_with("C3"));
-  CHECK(history.add({1, 2}, {1, 2, "d", {}}).empty());
-  CHECK(history.add({1, 2}, {0, 2, "d", {}}).starts_with("C3"));
+  CHECK(history.add({}, {StateHistory::none, 0, "a"}).empty());
+  CHECK(history.add({1, 1}, {0, 1, "b"}).empty());
+  CHECK(history.add({1, 1}, {0, 1, "b"}).empty());
+  CHECK(history.add({1, 1}, {0, 1, "c"}).starts_with("C3"));
+  CHECK(history.add({1, 2}, {1, 2, "d"}).empty());
+  CHECK(history.add({1, 2}, {0, 2, "d"}).starts_with("C3"));
 }
 
 TEST_CASE("Checkers: C4 tells a chain from a fork") {
   StateHistory history;
-  CHECK(history.add({}, {StateHistory::none, 0, "a", {}}).empty());
-  CHECK(history.add({1, 1}, {0, 1, "b", {}}).empty());
-  CHECK(history.add({2, 1}, {0, 1, "c", {}}).empty());
-  CHECK(history.add({2, 2}, {history.find({2, 1}), 2, "d", {}}).empty());
+  CHECK(history.add({}, {StateHistory::none, 0, "a"}).empty());
+  CHECK(history.add({1, 1}, {0, 1, "b"}).empty());
+  CHECK(history.add({2, 1}, {0, 1, "c"}).empty());
+  CHECK(history.add({2, 2}, {history.find({2, 1}), 2, "d"}).empty());
   const int fork = history.find({1, 1});
   const int last = history.find({2, 2});
   CHECK(history.extends(last, history.find({2, 1})));
@@ -136,11 +136,11 @@ TEST_CASE("Checkers: C6 finds a descriptor, a thread and memory that stay") {
 }
 
 TEST_CASE("Checkers: C7 finds a row's bytes in what everybody can read") {
-  CHECK(check_private(bytes_of("a record that says nothing of rows")).empty());
+  CHECK(check_private(bytes_of("a record that says nothing of rows"), "the log").empty());
   auto bytes = bytes_of("a record with a row in it: ");
   bytes.resize(bytes.size() + sizeof sim_row_label);
   std::memcpy(bytes.data() + bytes.size() - sizeof sim_row_label, &sim_row_label, sizeof sim_row_label);
-  CHECK(check_private(bytes).starts_with("C7"));
+  CHECK(check_private(bytes, "the log").starts_with("C7"));
 }
 
 TEST_CASE("Checkers: C8 finds two folds of one prefix that differ") {

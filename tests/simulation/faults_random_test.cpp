@@ -1,11 +1,14 @@
 // Groups of real nodes under drawn faults: whatever happens, no checker finds anything. A failing seed prints
 // the line that repeats it and the smallest schedule that still fails; SIM_TALK=1 lets the devices say what
-// they do.
+// they do, and -ns with SIM_SCHEDULE=FILE runs a schedule out of a file.
 #include <doctest/doctest.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -99,6 +102,16 @@ TEST_CASE("Faults: whatever happens to a group, nothing that was promised is bro
   CHECK_MESSAGE(kept.empty(), kept);
   CHECK(all.commits > all.runs);
   CHECK(4 * all.lost < all.runs);  // what disks lost is no excuse for the rest
+}
+
+TEST_CASE("Faults: the schedule in the file SIM_SCHEDULE" * doctest::skip()) {
+  const char* path = std::getenv("SIM_SCHEDULE");  // NOLINT(concurrency-mt-unsafe)
+  REQUIRE(path != nullptr);
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  const SimOutcome outcome = simulate(parse_schedule(text.str()));
+  CHECK_MESSAGE(outcome.finding.empty(), outcome.finding);
 }
 
 TEST_CASE("Faults: the same seed gives the same bytes, another seed does not") {

@@ -20,8 +20,11 @@ using Finding = std::string;  ///< empty: nothing
 /// C1: the books of every partition add up and are explained.
 Finding check_books(const runtime::AgreedState& state);
 
-/// C2: every trainable row below where its partition stands is in the model once, and no other row is.
-Finding check_rows(const runtime::AgreedState& state, RowTable& rows);
+/// Rows that were deleted before anybody read them, by partition.
+using MissingRows = std::map<std::int32_t, RowSums>;
+/// C2: every trainable row below where its partition stands, but those missing, is in the model once, and no
+/// other row is.
+Finding check_rows(const runtime::AgreedState& state, RowTable& rows, const MissingRows& missing = {});
 
 /// The states that were ever held, by stamp, and which came out of which.
 class StateHistory {
@@ -31,7 +34,6 @@ class StateHistory {
     int parent = none;
     std::uint64_t step = 0;
     std::string digest;
-    std::map<PartitionId, RowCursor> next;
   };
   [[nodiscard]] int find(const Stamp& stamp) const;
   [[nodiscard]] const State& at(int state) const { return states_[static_cast<std::size_t>(state)]; }
@@ -60,8 +62,8 @@ ProcessUse use_of_this_process();
 /// Nothing more than before, but `bytes_more` of memory.
 Finding check_use(const ProcessUse& before, const ProcessUse& after, std::size_t bytes_more);
 
-/// C7: no row's bytes where everybody can read them.
-Finding check_private(std::span<const std::byte> bytes);
+/// C7: no row's bytes in what has left a device for `where`.
+Finding check_private(std::span<const std::byte> bytes, const char* where);
 
 /// C8: whoever has folded the same prefix of the log has come to the same.
 class FoldTable {
@@ -72,7 +74,8 @@ class FoldTable {
   std::map<std::int64_t, std::string> hashes_;
 };
 
-/// C9: a loss is as that of a run without faults, within a factor.
+/// C9: a loss is as that of a run without faults, within a factor, whichever is the larger one: what learns
+/// faster than it may has learned something twice.
 Finding check_loss(double loss, double without_faults, double factor);
 
 }  // namespace rivulet::testing

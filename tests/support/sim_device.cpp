@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "core/rng.h"
+#include "runtime/new_run.h"
 #include "runtime/node_config.h"
 #include "tests/support/sim_rows.h"
 
@@ -12,10 +13,8 @@ namespace {
 
 using runtime::Turn;
 
-constexpr double records_per_second = 150;
 constexpr Duration crash_at_last = std::chrono::milliseconds(300);
 constexpr Duration started_again_after = std::chrono::seconds(1);
-constexpr Duration fold_compared_every = std::chrono::milliseconds(500);
 constexpr Turn asleep{};
 
 /// What a device says, for whoever looks into one schedule: SIM_TALK=1.
@@ -80,14 +79,13 @@ SimDevice::~SimDevice() = default;
 runtime::NodeOutside SimDevice::outside() {
   Clock& reading = agents_->ingest.clock;
   const auto published = [this](std::span<const NextOffset> positions) {
-    if (power_.take()) world_.referee.published(positions);
+    if (power_.take()) world_.referee.published(run_, positions);
   };
   return {.ingest_clock = reading,
           .worker_clock = agents_->worker.clock,
           .ingest_wake = agents_->ingest.wake,
           .worker_wake = agents_->worker.wake,
-          .source = make_sim_source(static_cast<std::int32_t>(index_), records_per_second, reading,
-                                    world_.silent_until, published),
+          .source = make_sim_source(static_cast<std::int32_t>(index_), world_.streams, reading, published),
           .device = devices::make_host_device(),
           .log = world_.log.open(index_, agents_->worker.clock, power_),
           .connect = world_.wires.connect(index_, agents_->worker.clock, power_),
@@ -102,16 +100,43 @@ runtime::NodeOutside SimDevice::outside() {
           .rules = world_.rules};
 }
 
+/// What `rivulet run --new-run` does before its node begins. False: it ends there, as often as its supervisor
+/// starts it, until the run before has ended for everybody.
+bool SimDevice::make_ready_for_run() {
+  sync::membership::LogReader reader(job_.config.job.name, world_.rules);
+  const auto log = world_.log.open(index_, agents_->worker.clock, power_);
+  while (true) {
+    const auto read = log->poll(64);
+    if (!read) return false;
+    if (read.value().empty()) break;
+    for (const LogEntry& entry : read.value()) reader.take(entry);
+  }
+  const auto ready = runtime::start_over(reader.fold(), job_.config, sim_folder, *log_, disk_);
+  if (!ready) take_advice(ready.error());
+  return static_cast<bool>(ready);
+}
+
+/// What a person does who reads why it ended.
+void SimDevice::take_advice(const Error& error) {
+  if (error.code != ErrorCode::invalid_config) return;
+  for (const char* advice : {"or start this one without it", "start this device without --new-run"})
+    if (error.message.find(advice) != std::string::npos) new_run_ = false;
+  if (error.message.find("of an earlier run") != std::string::npos) new_run_ = true;
+}
+
 void SimDevice::start() {
   if (up()) return;
-  ++lives_;
   power_.restore();
-  stop_.store(0);
   saved_at_.reset();
   for (Loop* agent : {&agents_->ingest, &agents_->worker, &agents_->checkpointer})
     agent->clock.advance_to(world_.runner.now());
+  if (new_run_ && !make_ready_for_run()) return world_.start_later(index_, started_again_after);
+  ++lives_;
+  stop_.store(0);
+  runtime::RunOptions options;
+  options.new_run = new_run_;
   static const runtime::Catalog catalog = catalog_of_sums();
-  auto node = runtime::Node::build(job_, {}, catalog, outside());
+  auto node = runtime::Node::build(job_, options, catalog, outside());
   if (!node) {
     std::fprintf(stderr, "could not build a node: %s\n", node.error().message.c_str());
     std::abort();
@@ -168,20 +193,25 @@ void SimDevice::look() {
   }
   if (status.view.load() == view_) return;
   view_ = status.view.load();
+  run_ = node_->membership().fold().run.number;
+  new_run_ = false;
   if (view_ % 8 == 0) world_.referee.folded(node_->membership().fold());
 }
 
 /// Whatever it ended for, its supervisor starts it again. What it may end for here: nobody has the saved
-/// state, or a HELLO of a process that has died came late.
+/// state, a HELLO of a process that has died came late, what it was to read next of the log is gone, or the
+/// others are in another run.
 bool SimDevice::may_end_for(const Error& error) {
-  return error.code == ErrorCode::superseded ||
-         error.message.find("that the group has saved") != std::string::npos;
+  const auto says = [&](const char* words) { return error.message.find(words) != std::string::npos; };
+  return error.code == ErrorCode::superseded || error.code == ErrorCode::bad_record ||
+         says("that the group has saved") || says("--new-run");
 }
 
 void SimDevice::ended() {
   const auto& error = node_->worker().ending().error;
   if (error && !may_end_for(*error)) world_.referee.found(id_of_device(index_) + " ended: " + error->message);
   const Duration away = error ? started_again_after : away_;
+  if (error) take_advice(*error);
   end_process();
   world_.start_later(index_, away);
 }

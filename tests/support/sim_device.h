@@ -10,6 +10,7 @@
 #include "tests/support/sim_disk.h"
 #include "tests/support/sim_log.h"
 #include "tests/support/sim_referee.h"
+#include "tests/support/sim_rows.h"
 #include "tests/support/sim_wires.h"
 
 namespace rivulet::testing {
@@ -24,7 +25,7 @@ struct SimWorld {
   sync::membership::Rules rules;
   Duration disk_time{};  ///< what a checkpoint takes
   std::uint64_t seed = 0;
-  TimePoint silent_until{};  ///< all streams
+  SimStreams& streams;
   /// Asks for a start of this device, so much later.
   std::function<void(std::size_t device, Duration after)> start_later;
 };
@@ -49,6 +50,11 @@ class SimDevice {
   void crash_now(const Crash& crash);
   /// As SIGTERM; started again so much later.
   void stop(Duration away);
+  /// The job is being stopped: when it has ended, it is started again so much later.
+  void expect_end(Duration away) { away_ = away; }
+  /// From the next start on it is started with --new-run, until it has been in a view, or it says that it
+  /// should not.
+  void want_new_run() { new_run_ = true; }
 
   [[nodiscard]] bool up() const noexcept { return node_ != nullptr; }
   [[nodiscard]] bool trains_in(std::uint64_t view) const;
@@ -62,6 +68,8 @@ class SimDevice {
   class Loop;
   struct Agents;
   [[nodiscard]] runtime::NodeOutside outside();
+  bool make_ready_for_run();
+  void take_advice(const Error& error);
   runtime::Turn step(runtime::Turn turn);
   runtime::Turn train();
   runtime::Turn save();
@@ -84,6 +92,8 @@ class SimDevice {
   std::uint64_t lives_ = 0;
   Crash crash_;
   Duration away_{};  ///< after a stop
+  bool new_run_ = false;
+  std::uint64_t run_ = 0;  ///< in which it was in a view last
   Stamp seen_;       ///< last shown to the referee
   std::uint64_t view_ = 0;
   std::optional<TimePoint> saved_at_;  ///< when the disk is done

@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "core/rng.h"
+#include "sync/membership/snapshot.h"
 #include "tests/support/sim_device.h"
 
 namespace rivulet::testing {
@@ -15,6 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration wire_deadline = 400ms;
 constexpr Duration calm_before_check = 1s;
+constexpr Duration time_to_start = 2s;
 constexpr Duration patience = 60s;  ///< in calm: records that were lost are said again after 5 s, states move
 
 runtime::LoadedConfig job_of(const SimSchedule& schedule) {
@@ -33,6 +35,8 @@ runtime::LoadedConfig job_of(const SimSchedule& schedule) {
   c.model.hidden = {static_cast<std::int64_t>(schedule.devices)};
   c.model.dtype = "float64";
   c.train.loss = "mse";
+  c.train.lr = sim_learning_rate;
+  c.train.momentum = sim_momentum;
   c.batch.tick = 20ms;
   c.batch.max_wait = 40ms;
   c.buffer.rows = 64;
@@ -60,9 +64,13 @@ class Group final : public runtime::Agent {
   bool happen_to_network(const SimEvent& event);
   bool happen_to_log(const SimEvent& event);
   bool happen_to_disk(const SimEvent& event);
+  bool happen_to_job(const SimEvent& event);
+  void stop_job(Duration away, std::int64_t nonce);
+  void delete_rows(std::size_t device, std::int64_t records_kept);
   void calm_down();
   void look_for_end();
   [[nodiscard]] bool is_well() const;
+  [[nodiscard]] bool is_lost() const;
   SimDevice& device_of(const SimEvent& event) { return *devices_[index_of(event)]; }
   [[nodiscard]] std::size_t index_of(const SimEvent& event) const {
     return static_cast<std::size_t>(event.numbers[0]) % devices_.size();
@@ -75,6 +83,7 @@ class Group final : public runtime::Agent {
   Wake& wake_;
   SimLog log_;
   SimWires wires_;
+  SimStreams streams_;
   SimReferee referee_;
   SimWorld world_;
   std::vector<std::unique_ptr<SimDevice>> devices_;
@@ -90,7 +99,8 @@ Group::Group(const SimSchedule& schedule)
       wake_(runner_.make_wake()),
       log_(schedule.devices),
       wires_(schedule.devices, wire_deadline),
-      referee_(schedule.devices, schedule.rules,
+      streams_{.kept_from = std::vector<std::int64_t>(schedule.devices)},
+      referee_(schedule.devices, schedule.rules, streams_,
                [this](std::size_t device, const Stamp& stamp) {
                  return devices_[device]->disk().is_durable(sim_folder + ("/" + rivulet::text_of(stamp)) +
                                                             ".ckpt");
@@ -103,12 +113,13 @@ Group::Group(const SimSchedule& schedule)
              schedule.rules,
              ms(schedule.disk_ms),
              1,
-             {},
+             streams_,
              [this](std::size_t device, Duration after) {
                later(after, [this, device] { devices_[device]->start(); });
              }} {
   runner_.add(*this, clock_, wake_);
   log_.listen([this](std::span<const std::byte> bytes) { referee_.said(bytes); });
+  wires_.watch([this](std::span<const std::byte> bytes) { referee_.sent(bytes); });
   log_.watch([this](const LogEntry& entry) { referee_.record(entry); });
   for (std::size_t i = 0; i < schedule.devices; ++i) {
     devices_.push_back(std::make_unique<SimDevice>(world_, i));
@@ -139,8 +150,8 @@ runtime::Turn Group::step() {
 }
 
 void Group::happen(const SimEvent& event) {
-  const bool known =
-      happen_to_process(event) || happen_to_network(event) || happen_to_log(event) || happen_to_disk(event);
+  const bool known = happen_to_process(event) || happen_to_network(event) || happen_to_log(event) ||
+                     happen_to_disk(event) || happen_to_job(event);
   RIVULET_CHECK(known, "nobody knows what such an event is");
 }
 
@@ -186,7 +197,7 @@ bool Group::happen_to_network(const SimEvent& e) {
 bool Group::happen_to_log(const SimEvent& e) {
   const std::size_t device = index_of(e);
   if (e.what == "silent") {
-    world_.silent_until = runner_.now() + ms(e.numbers[0]);
+    streams_.silent_until = runner_.now() + ms(e.numbers[0]);
   } else if (e.what == "lose") {
     log_.next_fate(device, {.lost = true});
   } else if (e.what == "repeat") {
@@ -195,6 +206,11 @@ bool Group::happen_to_log(const SimEvent& e) {
     log_.next_fate(device, {.later = ms(e.numbers[1])});
   } else if (e.what == "away") {
     log_.stay_away(device, runner_.now() + ms(e.numbers[1]));
+  } else if (e.what == "gap") {
+    log_.leave_out(sync::membership::snap_every);
+  } else if (e.what == "behead") {
+    if (referee_.fold().snapped_at >= 0)
+      log_.behead(referee_.fold().snapped_at, 1 + static_cast<std::size_t>(e.numbers[0]));
   } else {
     return false;
   }
@@ -214,18 +230,48 @@ bool Group::happen_to_disk(const SimEvent& e) {
     Rng rng(static_cast<std::uint64_t>(e.numbers[1]));
     disk.rot(rng);
   } else if (e.what == "wipe") {
-    if (!device_of(e).up()) disk.wipe();
+    device_of(e).crash_now({ms(e.numbers[1]), std::nullopt});
+    disk.wipe();
   } else {
     return false;
   }
   return true;
 }
 
+bool Group::happen_to_job(const SimEvent& e) {
+  if (e.what == "halt") {
+    stop_job(ms(e.numbers[0]), e.numbers[1]);
+  } else if (e.what == "anew") {
+    stop_job(ms(e.numbers[0]), e.numbers[1]);
+    for (auto& device : devices_) device->want_new_run();
+  } else if (e.what == "delete") {
+    delete_rows(index_of(e), e.numbers[1]);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// `rivulet stop`.
+void Group::stop_job(Duration away, std::int64_t nonce) {
+  const auto stop = sync::membership::encode(
+      sync::membership::Stop{std::to_string(nonce), "beside", 1}, world_.job.config.job.name);
+  log_.append_beside(runner_.now(), stop.value());
+  for (auto& device : devices_) device->expect_end(away);
+}
+
+/// Retention: of a partition only so many of the newest records are kept.
+void Group::delete_rows(std::size_t device, std::int64_t records_kept) {
+  const double written = to_seconds(runner_.now().time_since_epoch()) * streams_.records_per_second;
+  std::int64_t& kept_from = streams_.kept_from[device];
+  kept_from = std::max(kept_from, static_cast<std::int64_t>(written) - records_kept);
+}
+
 /// Everything is well from here on. A disk that has failed twice is given up until its device starts again:
 /// somebody does that.
 void Group::calm_down() {
   wires_.heal();
-  world_.silent_until = {};
+  streams_.silent_until = {};
   log_.heal();
   for (auto& device : devices_) {
     device->disk().fail_calls(0, 0);
@@ -248,15 +294,18 @@ bool Group::is_well() const {
 void Group::look_for_end() {
   const Duration waited = runner_.now() - calm_since_;
   over_ = is_well();
-  if (over_ || waited <= patience) {
-    if (!over_) later(100ms, [this] { look_for_end(); });
-    return;
-  }
-  over_ = true;
-  const Stamp committed = referee_.fold().committed.stamp;
-  lost_ = std::none_of(devices_.begin(), devices_.end(),
-                       [&](const auto& device) { return device->has(committed); });
+  if (over_) return;
+  // Nothing can bring it back: all disks can be read. Not at once, since who starts knows nothing for a while.
+  lost_ = waited > time_to_start && is_lost();
+  over_ = lost_ || waited > patience;
+  if (!over_) return later(100ms, [this] { look_for_end(); });
   if (!lost_) referee_.found(check_wait("a view and a commit after the last fault", waited, patience));
+}
+
+bool Group::is_lost() const {
+  const Stamp committed = referee_.fold().committed.stamp;
+  return std::none_of(devices_.begin(), devices_.end(),
+                      [&](const auto& device) { return device->has(committed); });
 }
 
 SimOutcome Group::run() {
@@ -269,6 +318,7 @@ SimOutcome Group::run() {
   outcome.steps = referee_.steps();
   for (const auto& device : devices_) outcome.starts += device->lives();
   outcome.seconds = to_seconds(runner_.now().time_since_epoch());
+  outcome.losses = referee_.losses();
   outcome.history = referee_.digest();
   return outcome;
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/digest.h"
 #include "tests/support/sim_checkers.h"
@@ -17,6 +18,7 @@ struct SimOutcome {
   std::uint64_t steps = 0;
   std::uint64_t starts = 0;  ///< of processes
   double seconds = 0;        ///< virtual
+  std::vector<double> losses;  ///< of the model that was committed last, step by step
   Digest history;            ///< of every record and every state, in order
 };
 

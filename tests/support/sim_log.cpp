@@ -8,7 +8,7 @@ namespace rivulet::testing {
 class SimLog::End final : public OrderedLog {
  public:
   End(SimLog& log, std::size_t device, const Clock& clock, SimPower& power)
-      : log_(log), device_(device), clock_(clock), power_(power), existed_(log.entries_.size()) {}
+      : log_(log), device_(device), clock_(clock), power_(power), existed_(log.next_offset_) {}
 
   Status append(std::span<const std::byte> bytes) override {
     if (power_.take()) log_.append(device_, clock_.now(), bytes);
@@ -20,23 +20,25 @@ class SimLog::End final : public OrderedLog {
     log_.advance(now);
     if (now < log_.devices_[device_].away_until)
       return Error{ErrorCode::source_lost, "the simulated broker is away"};
-    for (; next_ < log_.entries_.size() && entries_.size() < max_entries; ++next_) {
-      const Entry& entry = log_.entries_[next_];
-      if (entry.at + way > now) break;
-      const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(entry.at.time_since_epoch());
-      entries_.push_back({static_cast<std::int64_t>(next_), ms.count(), entry.bytes});
+    if (next_ > 0 && next_ < log_.gone_below_)
+      return Error{ErrorCode::bad_record, "what comes next in the simulated log was deleted"};
+    for (auto at = log_.from(next_); at != log_.entries_.end() && entries_.size() < max_entries; ++at) {
+      if (at->at + way > now) break;
+      const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(at->at.time_since_epoch());
+      entries_.push_back({at->offset, ms.count(), at->bytes});
+      next_ = at->offset + 1;
     }
     return std::span<const LogEntry>(entries_);
   }
-  [[nodiscard]] bool caught_up() const override { return next_ >= existed_; }
+  [[nodiscard]] bool caught_up() const override { return log_.from(next_) == log_.from(existed_); }
 
  private:
   SimLog& log_;
   const std::size_t device_;
   const Clock& clock_;
   SimPower& power_;
-  const std::size_t existed_;
-  std::size_t next_ = 0;
+  const std::int64_t existed_;
+  std::int64_t next_ = 0;
   std::vector<LogEntry> entries_;
 };
 
@@ -62,9 +64,22 @@ void SimLog::advance(TimePoint now) {
     const auto next = std::min_element(flights_.begin(), flights_.end(),
                                        [](const auto& a, const auto& b) { return a.arrives < b.arrives; });
     if (next == flights_.end() || next->arrives > now) return;
-    entries_.push_back({next->arrives, std::move(next->bytes)});
+    entries_.push_back({next_offset_++, next->arrives, std::move(next->bytes)});
     flights_.erase(next);
-    watcher_({static_cast<std::int64_t>(entries_.size() - 1), 0, entries_.back().bytes});
+    watcher_({entries_.back().offset, 0, entries_.back().bytes});
+  }
+}
+
+std::deque<SimLog::Entry>::const_iterator SimLog::from(std::int64_t offset) const {
+  return std::lower_bound(entries_.begin(), entries_.end(), offset,
+                          [](const Entry& entry, std::int64_t at) { return entry.offset < at; });
+}
+
+void SimLog::behead(std::int64_t offset, std::size_t before) {
+  const auto below = static_cast<std::size_t>(from(offset) - entries_.cbegin());
+  for (std::size_t i = before; i < below; ++i) {
+    gone_below_ = entries_.front().offset + 1;
+    entries_.pop_front();
   }
 }
 

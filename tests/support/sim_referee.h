@@ -7,6 +7,7 @@
 #include "core/digest.h"
 #include "core/log.h"
 #include "sync/membership/log_reader.h"
+#include "tests/support/sim_books.h"
 #include "tests/support/sim_checkers.h"
 
 namespace rivulet::testing {
@@ -17,7 +18,9 @@ class SimReferee {
  public:
   /// Is this state on the disk of this device, whatever happens to its power?
   using IsDurable = std::function<bool(std::size_t device, const Stamp& stamp)>;
-  SimReferee(std::size_t devices, const sync::membership::Rules& rules, IsDurable is_durable);
+  /// `streams` outlives it.
+  SimReferee(std::size_t devices, const sync::membership::Rules& rules, const SimStreams& streams,
+             IsDurable is_durable);
 
   /// A device says a record.
   void said(std::span<const std::byte> bytes);
@@ -30,29 +33,38 @@ class SimReferee {
                bool adopted);
   /// What a device has folded.
   void folded(const sync::membership::Fold& fold);
-  /// A device has told the broker that these offsets are done with.
-  void published(std::span<const NextOffset> positions);
+  /// A device that was in a view of this run has told the broker that these offsets are done with.
+  void published(std::uint64_t run, std::span<const NextOffset> positions);
+  /// A device has sent something to another one.
+  void sent(std::span<const std::byte> bytes);
   void found(const Finding& finding);
 
   [[nodiscard]] const Finding& finding() const noexcept { return finding_; }
   [[nodiscard]] const sync::membership::Fold& fold() const noexcept { return reader_.fold(); }
   [[nodiscard]] std::uint64_t commits() const noexcept { return commits_; }
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+  /// Of the model that was committed last and of those it came out of, oldest first.
+  [[nodiscard]] std::vector<double> losses() const;
   /// Of all that it has seen, in order.
   [[nodiscard]] Digest digest() noexcept { return seen_.finish(); }
 
  private:
   void check_view();
   void check_commit();
+  void check_step(int before, const runtime::AgreedState& state);
+  [[nodiscard]] int committed() const;
   void see(const std::string& text);
 
   sync::membership::LogReader reader_;
+  const SimStreams& streams_;
   const IsDurable is_durable_;
   StateHistory history_;
+  std::vector<RowBooks> books_;  ///< of each state
+  std::vector<double> losses_;   ///< same
   RowTable rows_;
   FoldTable folds_;
   std::vector<int> held_;  ///< state of each device
-  int committed_ = StateHistory::none;
+  std::map<std::uint64_t, int> committed_;  ///< by run: its newest
   std::vector<Stamp> said_;  ///< newest that each device has said it saved
   std::uint64_t commits_ = 0;
   std::uint64_t steps_ = 0;

@@ -23,16 +23,30 @@ float number_of_row(std::int32_t partition, std::int64_t offset, std::uint32_t r
   return static_cast<float>(1 + mixed(partition, offset, row) % 65'536);
 }
 
+/// Between -1 and 1.
+double place_of(double number) {
+  return number / 32'768 - 1;
+}
+
+/// 0.5 - 2x, and a bit more or less.
+double height_of(double number) {
+  return 0.5 - 2 * place_of(number) + (std::fmod(number, 7) - 3) / 8;
+}
+
+/// How far a line misses a row.
+double miss(double height, double slope, double number) {
+  return height + slope * place_of(number) - height_of(number);
+}
+
 class SimSource final : public stream::RecordSource {
  public:
-  SimSource(std::int32_t partition, double per_second, const Clock& clock, const TimePoint& silent_until,
-            CommitWatch on_commit)
-      : every_(from_seconds(1.0 / per_second)),
+  SimSource(std::int32_t partition, const SimStreams& streams, const Clock& clock, CommitWatch on_commit)
+      : every_(from_seconds(1.0 / streams.records_per_second)),
         clock_(clock),
-        silent_until_(silent_until),
+        streams_(streams),
         on_commit_(std::move(on_commit)) {
     state_.id = {0, partition};
-    state_.next_offset = state_.low_watermark = state_.high_watermark = 0;
+    state_.next_offset = state_.low_watermark = state_.high_watermark = kept_from();
   }
 
   Result<std::span<const Record>> poll(std::size_t max_records, Duration) override {
@@ -40,7 +54,8 @@ class SimSource final : public stream::RecordSource {
     values_.clear();
     state_.high_watermark = clock_.now().time_since_epoch() / every_;
     state_.paused = max_records == 0;
-    if (clock_.now() < silent_until_) return std::span<const Record>(records_);
+    if (clock_.now() < streams_.silent_until) return std::span<const Record>(records_);
+    pass_deleted();
     for (; state_.next_offset < state_.high_watermark && records_.size() < max_records;
          ++state_.next_offset) {
       if (kind_of_record(state_.id.partition, state_.next_offset) == SimRecord::hole) continue;
@@ -53,7 +68,9 @@ class SimSource final : public stream::RecordSource {
     on_commit_(positions);
     return ok();
   }
+  std::vector<stream::Gap> take_gaps() override { return std::exchange(gaps_, {}); }
   Status seek(std::span<const NextOffset> positions) override {
+    gaps_.clear();
     for (const auto& position : positions)
       if (position.partition == state_.id) state_.next_offset = position.offset;
     return ok();
@@ -63,12 +80,23 @@ class SimSource final : public stream::RecordSource {
   }
   [[nodiscard]] bool exhausted() const noexcept override { return false; }
   [[nodiscard]] TimePoint next_due() const noexcept override {
-    if (clock_.now() < silent_until_) return silent_until_;
+    if (clock_.now() < streams_.silent_until) return streams_.silent_until;
+    if (state_.paused) return TimePoint::max();
     if (state_.next_offset < state_.high_watermark) return clock_.now();
     return TimePoint((state_.high_watermark + 1) * every_);
   }
 
  private:
+  [[nodiscard]] std::int64_t kept_from() const {
+    return streams_.kept_from[static_cast<std::size_t>(state_.id.partition)];
+  }
+  void pass_deleted() {
+    state_.low_watermark = kept_from();
+    if (state_.next_offset >= kept_from()) return;
+    gaps_.push_back({state_.id, state_.next_offset, kept_from()});
+    state_.skipped += kept_from() - state_.next_offset;
+    state_.next_offset = kept_from();
+  }
   /// Label, partition, number; row after row. A bad record is one number short.
   [[nodiscard]] std::vector<float> value_at(std::int64_t offset) const {
     std::vector<float> value;
@@ -83,11 +111,12 @@ class SimSource final : public stream::RecordSource {
 
   const Duration every_;
   const Clock& clock_;
-  const TimePoint& silent_until_;
+  const SimStreams& streams_;
   const CommitWatch on_commit_;
   stream::PartitionState state_;
   std::vector<Record> records_;
   std::deque<std::vector<float>> values_;
+  std::vector<stream::Gap> gaps_;
 };
 
 /// A gradient is the mean over a batch's rows, and the agreed one the mean over all rows: the third number of
@@ -96,17 +125,21 @@ class SumsTrainer final : public devices::Trainer {
  public:
   explicit SumsTrainer(std::size_t partitions) {
     layout_.scalar = Scalar::f64;
-    layout_.parameters = 3 * partitions;
-    layout_.parameter_slots = {{"sums", {static_cast<std::int64_t>(3 * partitions)}, 0, layout_.parameters}};
+    layout_.parameters = 3 * partitions + 2;
+    layout_.parameter_slots = {{"sums", {static_cast<std::int64_t>(3 * partitions)}, 0, 3 * partitions},
+                               {"line", {2}, 3 * partitions, 2}};
   }
   [[nodiscard]] const devices::ModelLayout& layout() const noexcept override { return layout_; }
   Status initialize(devices::ModelState& state, std::uint64_t) override {
     std::ranges::fill(state.parameters().as<double>(), 0.0);
+    std::ranges::fill(state.momentum().as<double>(), 0.0);
     return ok();
   }
-  Result<devices::StepReport> compute_gradients(const devices::ModelState&, const BatchView& batch,
+  Result<devices::StepReport> compute_gradients(const devices::ModelState& state, const BatchView& batch,
                                                 GradientView out) override {
+    const SimLine line = line_in(state);
     const auto sums = out.as<double>();
+    const std::size_t behind = layout_.parameters - 2;
     std::ranges::fill(sums, 0.0);
     const double share = batch.rows > 0 ? 1.0 / static_cast<double>(batch.rows) : 0;
     for (std::size_t i = 0; i < batch.rows; ++i) {
@@ -114,17 +147,29 @@ class SumsTrainer final : public devices::Trainer {
       sums[at] += share;
       sums[at + 1] += share * static_cast<double>(batch.features[i * sim_row_columns + 1]);
       sums[at + 2] = share;
+      const double number = batch.features[i * sim_row_columns + 1];
+      const double too_high = share * 2 * miss(line.height, line.slope, number);
+      sums[behind] += too_high;
+      sums[behind + 1] += too_high * place_of(number);
     }
     return report_of(batch);
   }
   Result<devices::ApplyReport> apply(devices::ModelState& state, const GradientView& agreed,
-                                     const devices::SgdConfig&, double) override {
+                                     const devices::SgdConfig& sgd, double factor) override {
     const auto mean = agreed.as<double>();
     const auto sums = state.parameters().as<double>();
-    for (std::size_t at = 0; at < sums.size(); at += 3) {
+    const auto moves = state.momentum().as<double>();
+    const std::size_t behind = layout_.parameters - 2;
+    bool any = false;
+    for (std::size_t at = 0; at < behind; at += 3) {
       if (mean[at + 2] == 0) continue;
+      any = true;
       sums[at] += std::round(mean[at] / mean[at + 2]);
       sums[at + 1] += std::round(mean[at + 1] / mean[at + 2]);
+    }
+    for (std::size_t at = behind; any && at < behind + 2; ++at) {
+      moves[at] = sgd.momentum * moves[at] + mean[at];
+      sums[at] -= sgd.learning_rate * factor * moves[at];
     }
     return devices::ApplyReport{};
   }
@@ -181,10 +226,42 @@ RowSums RowTable::below(std::int32_t partition, const RowCursor& end) {
   return all;
 }
 
-std::unique_ptr<stream::RecordSource> make_sim_source(std::int32_t partition, double per_second,
-                                                      const Clock& clock, const TimePoint& silent_until,
-                                                      CommitWatch on_commit) {
-  return std::make_unique<SimSource>(partition, per_second, clock, silent_until, std::move(on_commit));
+void for_each_row(std::int32_t partition, const RowCursor& from, const RowCursor& to,
+                  const std::function<void(const RowCursor& at, double number)>& take) {
+  for (RowCursor at = from; at < to; at = {at.offset + 1, 0})
+    for (; at.row < rows_in_record(partition, at.offset) && at < to; ++at.row)
+      take(at, static_cast<double>(number_of_row(partition, at.offset, at.row)));
+}
+
+std::unique_ptr<stream::RecordSource> make_sim_source(std::int32_t partition, const SimStreams& streams,
+                                                      const Clock& clock, CommitWatch on_commit) {
+  return std::make_unique<SimSource>(partition, streams, clock, std::move(on_commit));
+}
+
+double loss_of(const SimLine& line) {
+  constexpr int held_out = 70;
+  double loss = 0;
+  for (int i = 0; i < held_out; ++i) {
+    const double by = miss(line.height, line.slope, 1 + 936.0 * i);
+    loss += by * by / held_out;
+  }
+  return loss;
+}
+
+SimLine learned(SimLine line, std::span<const double> numbers) {
+  if (numbers.empty()) return line;
+  double height = 0;
+  double slope = 0;
+  for (const double number : numbers) {
+    height += miss(line.height, line.slope, number);
+    slope += miss(line.height, line.slope, number) * place_of(number);
+  }
+  const double all = static_cast<double>(numbers.size());
+  line.height_moves = sim_momentum * line.height_moves + 2 * height / all;
+  line.slope_moves = sim_momentum * line.slope_moves + 2 * slope / all;
+  line.height -= sim_learning_rate * line.height_moves;
+  line.slope -= sim_learning_rate * line.slope_moves;
+  return line;
 }
 
 std::span<const devices::ModelEntry* const> sim_models() noexcept {
@@ -196,6 +273,13 @@ std::span<const devices::ModelEntry* const> sim_models() noexcept {
 RowSums sums_in(const devices::ModelState& model, std::int32_t partition) {
   const auto sums = model.parameters().as<double>();
   return {sums[3 * static_cast<std::size_t>(partition)], sums[3 * static_cast<std::size_t>(partition) + 1]};
+}
+
+SimLine line_in(const devices::ModelState& model) {
+  const auto all = model.parameters().as<double>();
+  const auto moves = model.momentum().as<double>();
+  const std::size_t behind = all.size() - 2;
+  return {all[behind], all[behind + 1], moves[behind], moves[behind + 1]};
 }
 
 }  // namespace rivulet::testing

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <sstream>
 
 #include "core/check.h"
@@ -11,11 +12,12 @@
 namespace rivulet::testing {
 namespace {
 
-/// What each number of an event may be when it is drawn: 0 .. below - 1. A number called "device" is one.
+/// What each number of an event may be when it is drawn: 0 .. below - 1. `rare`: most runs have none of it.
 struct EventKind {
   const char* what;
   int weight;
   std::array<std::int64_t, 4> below;  ///< device_number: a device
+  bool rare = false;
 };
 constexpr std::int64_t device_number = -1;
 constexpr EventKind kinds[] = {
@@ -39,21 +41,39 @@ constexpr EventKind kinds[] = {
     {"eio", 2, {device_number, 3, 0, 0}},            // so many calls fail
     {"unreadable", 2, {device_number, 1500, 0, 0}},  // its disk cannot be read for so many ms
     {"rot", 1, {device_number, 1 << 20, 0, 0}},      // a bit of its newest file turns: seed
+    {"wipe", 1, {device_number, 400, 0, 0}, true},   // a new disk, and ms until the device is started again
+    {"delete", 2, {device_number, 300, 0, 0}, true},  // retention: of its rows so many records are kept
+    {"gap", 3, {0, 0, 0, 0}, true},                   // offsets of the log that hold nothing: a SNAP is due
+    {"behead", 3, {4, 0, 0, 0}, true},                // the log begins with so many records and its last SNAP
+    {"halt", 1, {400, 1 << 20, 0, 0}, true},          // rivulet stop; ms until devices start again, a nonce
+    {"anew", 1, {400, 1 << 20, 0, 0}, true},          // the same, and then --new-run
 };
 
-const EventKind& draw_kind(Rng& rng) {
-  int all = 0;
-  for (const EventKind& kind : kinds) all += kind.weight;
-  auto drawn = static_cast<int>(rng.below(static_cast<std::uint64_t>(all)));
-  for (const EventKind& kind : kinds) {
-    if (drawn < kind.weight) return kind;
-    drawn -= kind.weight;
+/// How often each kind comes in one run. Rare ones come in every third run; of the others now and then one is
+/// left out, so that the rest have more to do with each other.
+using Weights = std::array<int, std::size(kinds)>;
+Weights draw_weights(Rng& rng) {
+  Weights weights{};
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const std::uint64_t drawn = rng.below(6);
+    const bool comes = kinds[i].rare ? drawn < 2 : drawn > 0;
+    weights[i] = comes ? kinds[i].weight : 0;
+  }
+  return weights;
+}
+
+const EventKind& draw_kind(Rng& rng, const Weights& weights) {
+  const int all = std::accumulate(weights.begin(), weights.end(), 0);
+  auto drawn = all == 0 ? 0 : static_cast<int>(rng.below(static_cast<std::uint64_t>(all)));
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (drawn < weights[i]) return kinds[i];
+    drawn -= weights[i];
   }
   return kinds[0];
 }
 
-SimEvent draw_event(Rng& rng, std::uint32_t devices) {
-  const EventKind& kind = draw_kind(rng);
+SimEvent draw_event(Rng& rng, const Weights& weights, std::uint32_t devices) {
+  const EventKind& kind = draw_kind(rng, weights);
   SimEvent event{0, kind.what, {}};
   for (std::size_t i = 0; i < event.numbers.size(); ++i) {
     const std::int64_t below = kind.below[i] == device_number ? devices : kind.below[i];
@@ -79,15 +99,23 @@ SimSchedule draw_schedule(std::uint64_t seed, std::size_t events) {
   schedule.devices = 2 + static_cast<std::uint32_t>(rng.below(4));
   schedule.quorum = 1 + static_cast<std::uint32_t>(rng.below(schedule.devices));
   schedule.disk_ms = static_cast<std::int64_t>(rng.below(30));
+  const Weights weights = draw_weights(rng);
   std::int64_t at = 100;
   for (std::size_t i = 0; i < events; ++i) {
     // Now and then several things happen at once.
     at += rng.below(4) == 0 ? static_cast<std::int64_t>(rng.below(10))
                             : static_cast<std::int64_t>(20 + rng.below(260));
-    schedule.events.push_back(draw_event(rng, schedule.devices));
+    schedule.events.push_back(draw_event(rng, weights, schedule.devices));
     schedule.events.back().at_ms = at;
   }
   return schedule;
+}
+
+SimSchedule without_faults(const SimSchedule& schedule) {
+  SimSchedule calm = schedule;
+  calm.events.clear();
+  if (!schedule.events.empty()) calm.events.push_back({schedule.events.back().at_ms, "silent", {}});
+  return calm;
 }
 
 std::string text_of(const SimSchedule& s) {

@@ -33,6 +33,9 @@ sync::membership::Rules rules_without(const std::string& rule);
 /// `events` things, drawn from the seed.
 SimSchedule draw_schedule(std::uint64_t seed, std::size_t events);
 
+/// The same group, to which nothing happens for as long.
+SimSchedule without_faults(const SimSchedule& schedule);
+
 /// One line each, as parse_schedule() reads it.
 std::string text_of(const SimSchedule& schedule);
 /// Aborts on what it cannot read: it is the test's own file. Lines that begin with # are remarks.

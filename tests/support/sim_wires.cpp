@@ -35,7 +35,9 @@ class SimWires::Wire final : public sync::Transport {
     return progress;
   }
   sync::Ticket send(std::uint32_t peer, sync::Lane lane, std::span<const std::byte> bytes) override {
-    return broken() || !power_.take() ? sync::Ticket{} : inner_->send(peer, lane, bytes);
+    if (broken() || !power_.take()) return {};
+    if (lane != sync::Lane::moves) wires_.watcher_(bytes);
+    return inner_->send(peer, lane, bytes);
   }
   sync::Ticket receive(std::uint32_t peer, sync::Lane lane, std::span<std::byte> bytes) override {
     return broken() ? sync::Ticket{} : inner_->receive(peer, lane, bytes);

@@ -1,6 +1,9 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "core/clock.h"
@@ -17,6 +20,9 @@ class SimWires {
   SimWires(std::size_t devices, Duration deadline);
   /// How device `device` connects; `clock` and `power` are its own.
   sync::Connect connect(std::size_t device, const Clock& clock, SimPower& power);
+
+  /// Sees everything that a device sends but rows that it lends to others: these are in clear.
+  void watch(std::function<void(std::span<const std::byte>)> watcher) { watcher_ = std::move(watcher); }
 
   void block(std::size_t from, std::size_t to, bool so) { blocked_[from * devices_ + to] = so ? 1 : 0; }
   void isolate(std::size_t device, bool so);
@@ -41,6 +47,7 @@ class SimWires {
   std::vector<std::uint8_t> blocked_;  ///< [from][to]
   std::vector<std::uint8_t> muted_;    ///< by device
   std::vector<std::uint64_t> cuts_;    ///< by device, so far
+  std::function<void(std::span<const std::byte>)> watcher_ = [](std::span<const std::byte>) {};
 };
 
 }  // namespace rivulet::testing

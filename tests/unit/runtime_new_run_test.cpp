@@ -69,6 +69,34 @@ TEST_CASE("New run: whoever begins a run, or joins one that another began, begin
   CHECK_FALSE(begins_empty(s.fold, "a", {2, 7}));
 }
 
+TEST_CASE("New run: checkpoints of an earlier run are not in the way of a device that is in the present one") {
+  FoldScript s;
+  s.form({"a", "b"});
+  s.stop();
+  const auto a = s.hello("a", 2, "h", true);
+  const auto b = s.hello("b", 2, "h", true);
+  s.ready("a", a, 2);
+  s.ready("b", b, 2);
+  s.close("a", a, 2);
+  REQUIRE(s.fold.view.number == 2);
+  s.leave("a", a);  // its disk could not be read until now
+  Config config;
+  config.device.id = "a";
+  const auto log = make_null_logger();
+  const TempDir folder;
+  const auto old = save(folder.path(), {1, 40});
+  const auto moved = start_over(s.fold, config, folder.path().string(), *log);
+  REQUIRE_FALSE(moved);
+  CHECK(moved.error().code == ErrorCode::invalid_config);
+  CHECK(moved.error().message.find("start this device without --new-run") != std::string::npos);
+  CHECK(paths_in(folder.path()) == std::vector<std::string>{"before-1", "before-1/" + old});
+  const auto own = save(folder.path(), {2, 7});
+  const auto refused = start_over(s.fold, config, folder.path().string(), *log);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.find("Nothing was changed") != std::string::npos);
+  CHECK(paths_in(folder.path()) == std::vector<std::string>{own, "before-1", "before-1/" + old});
+}
+
 TEST_CASE("New run: without checkpoints nothing is kept aside and nothing is made") {
   const TempDir folder;
   CHECK(keep_aside((folder.path() / "missing").string()).value().empty());
