@@ -3,8 +3,10 @@
 
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "devices/device.h"
+#include "tests/support/sim_books.h"
 #include "tests/support/sim_checkers.h"
 
 using namespace rivulet;
@@ -155,4 +157,45 @@ TEST_CASE("Checkers: C9 finds a loss that faults have made worse") {
   CHECK(check_loss(1.1, 1.0, 1.2).empty());
   CHECK(check_loss(1.3, 1.0, 1.2).starts_with("C9"));
   CHECK(check_loss(std::numeric_limits<double>::quiet_NaN(), 1.0, 1.2).starts_with("C9"));
+}
+
+TEST_CASE("Checkers: C9 finds a step that was made twice, with other rows, or without what moved before") {
+  constexpr double same = 1 + 1e-9;
+  const std::vector<double> rows = {1, 9'000, 30'000, 65'000};
+  const SimLine once = learned({}, rows);
+  const double loss = loss_of(learned(once, rows));
+  CHECK(check_loss(loss, loss, same).empty());
+  CHECK(check_loss(loss_of(learned(learned(once, rows), rows)), loss, same).starts_with("C9"));
+  CHECK(check_loss(loss_of(learned(once, std::span(rows).first(3))), loss, same).starts_with("C9"));
+  CHECK(check_loss(loss_of(learned({once.height, once.slope, 0, 0}, rows)), loss, same).starts_with("C9"));
+}
+
+TEST_CASE("Checkers: the line that a model learns is found, and its best loss is known") {
+  SimLine line;
+  std::vector<double> rows;
+  for (int number = 1; number <= 65'536; number += 512) rows.push_back(number);
+  for (int step = 0; step < 2'000; ++step) line = learned(line, rows);
+  CHECK(line.height == doctest::Approx(0.5).epsilon(0.05));
+  CHECK(line.slope == doctest::Approx(-2).epsilon(0.05));
+  CHECK(loss_of(line) == doctest::Approx(4.0 / 64).epsilon(0.05));  // of the numbers -3/8 ... 3/8 around it
+}
+
+TEST_CASE("Checkers: C2 finds rows that are called deleted and are there") {
+  Trained state({200, 0});
+  SimStreams streams{.kept_from = {0}};
+  Finding finding;
+  const RowBooks good = books_after({}, state.state, streams, finding);
+  CHECK(finding.empty());
+  CHECK(good.missing.empty());
+  state.progress().runs.push_back({{0, 0}, {50, 0}, {60, 0}, 10, fate_hole});
+  books_after({}, state.state, streams, finding);
+  CHECK(finding.starts_with("C2"));
+  streams.kept_from = {60};
+  finding.clear();
+  const RowBooks gone = books_after({}, state.state, streams, finding);
+  CHECK(finding.empty());
+  CHECK_FALSE(check_rows(state.state, state.rows, gone.missing).empty());  // its model has them all the same
+  RowSums rows = state.rows.below(0, {60, 0});
+  rows.rows -= state.rows.below(0, {50, 0}).rows;
+  CHECK(gone.missing.at(0).rows == rows.rows);
 }

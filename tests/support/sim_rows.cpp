@@ -1,6 +1,7 @@
 #include "tests/support/sim_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <deque>
 #include <utility>
@@ -239,13 +240,20 @@ std::unique_ptr<stream::RecordSource> make_sim_source(std::int32_t partition, co
 }
 
 double loss_of(const SimLine& line) {
-  constexpr int held_out = 70;
+  static const auto held_out = [] {
+    std::array<std::pair<double, double>, 70> rows;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const double number = 1 + 936.0 * static_cast<double>(i);
+      rows[i] = {place_of(number), height_of(number)};
+    }
+    return rows;
+  }();
   double loss = 0;
-  for (int i = 0; i < held_out; ++i) {
-    const double by = miss(line.height, line.slope, 1 + 936.0 * i);
-    loss += by * by / held_out;
+  for (const auto& [place, height] : held_out) {
+    const double by = line.height + line.slope * place - height;
+    loss += by * by;
   }
-  return loss;
+  return loss / static_cast<double>(held_out.size());
 }
 
 SimLine learned(SimLine line, std::span<const double> numbers) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <sstream>
+#include <string_view>
 
 #include "core/check.h"
 #include "core/rng.h"
@@ -62,6 +63,12 @@ Weights draw_weights(Rng& rng) {
   return weights;
 }
 
+/// Where one disk is enough, a new one in its place ends the run with nothing shown.
+void keep_disks(Weights& weights) {
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (std::string_view(kinds[i].what) == "wipe") weights[i] = 0;
+}
+
 const EventKind& draw_kind(Rng& rng, const Weights& weights) {
   const int all = std::accumulate(weights.begin(), weights.end(), 0);
   auto drawn = all == 0 ? 0 : static_cast<int>(rng.below(static_cast<std::uint64_t>(all)));
@@ -99,7 +106,8 @@ SimSchedule draw_schedule(std::uint64_t seed, std::size_t events) {
   schedule.devices = 2 + static_cast<std::uint32_t>(rng.below(4));
   schedule.quorum = 1 + static_cast<std::uint32_t>(rng.below(schedule.devices));
   schedule.disk_ms = static_cast<std::int64_t>(rng.below(30));
-  const Weights weights = draw_weights(rng);
+  Weights weights = draw_weights(rng);
+  if (schedule.quorum == 1) keep_disks(weights);
   std::int64_t at = 100;
   for (std::size_t i = 0; i < events; ++i) {
     // Now and then several things happen at once.
