@@ -69,8 +69,8 @@ Result<std::string> keep_aside(const std::string& folder, const FileOperations& 
 
 namespace {
 
-/// A device that could not read its checkpoints when the run began comes back with those of an earlier one: the
-/// group does not believe them, and they must not be in the way.
+/// A device that could not read its checkpoints when the run began comes back with those of an earlier one:
+/// the group does not believe them, and they must not be in the way.
 Status refuse(const sync::membership::Fold& fold, const Config& config, const std::string& folder,
               const FileOperations& files) {
   const Stamp newest = newest_in(folder, files);
@@ -78,10 +78,12 @@ Status refuse(const sync::membership::Fold& fold, const Config& config, const st
     return Error{ErrorCode::invalid_config, why_no_new_run(fold, config.job.name, config.device.id)};
   const auto aside = keep_aside(folder, files);
   if (!aside) return aside.error();
-  return Error{ErrorCode::invalid_config,
-               fmt::format("run {} of job {} has begun already. The state {} is of an earlier run and is kept in {} now: "
-                           "start this device without --new-run",
-                           fold.run.number, config.job.name, text_of(newest), aside.value())};
+  return Error{
+      ErrorCode::invalid_config,
+      fmt::format(
+          "run {} of job {} has begun already. The state {} is of an earlier run and is kept in {} now: "
+          "start this device without --new-run",
+          fold.run.number, config.job.name, text_of(newest), aside.value())};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "sync/collective/gloo_transport.h"
+#include "tests/conformance/aggregation_suite.h"
 #include "tests/conformance/state_suite.h"
 #include "tests/conformance/transport_suite.h"
 
@@ -31,5 +32,6 @@ class GlooNet {
 
 namespace rivulet::testing {
 RIVULET_TRANSPORT_SUITE(GlooNet);
+RIVULET_AGGREGATION_SUITE(GlooNet);
 RIVULET_STATE_SUITE(GlooNet);
 }  // namespace rivulet::testing

@@ -1,4 +1,5 @@
 #include "sync/collective/memory_transport.h"
+#include "tests/conformance/aggregation_suite.h"
 #include "tests/conformance/state_suite.h"
 #include "tests/conformance/transport_suite.h"
 
@@ -26,5 +27,6 @@ class MemoryNet {
 
 namespace rivulet::testing {
 RIVULET_TRANSPORT_SUITE(MemoryNet);
+RIVULET_AGGREGATION_SUITE(MemoryNet);
 RIVULET_STATE_SUITE(MemoryNet);
 }  // namespace rivulet::testing

@@ -1,13 +1,9 @@
 #pragma once
 #include <doctest/doctest.h>
 
-#include <cmath>
-
-#include "sync/codec/codec.h"
-#include "sync/collective/aggregation.h"
 #include "tests/conformance/transport_harness.h"
 
-/// What every Transport must do, and every Aggregation over it. `Net` has connect(rank) and book(), and a
+/// What every Transport must do. `Net` has connect(rank) and book(), and a
 /// static constexpr deadline of one second or so.
 namespace rivulet::testing {
 
@@ -311,131 +307,6 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: views come and go, each under its own toke
   }
 }
 
-// ---- aggregations
-// -------------------------------------------------------------------------------------------------
-
-inline const sync::AggregationEntry& aggregation_named(std::string_view name) {
-  for (const auto* entry : sync::builtin_aggregations()) {
-    if (entry->name == name) return *entry;
-  }
-  RIVULET_CHECK(false, "no such aggregation");
-}
-
-template <class T>
-std::vector<T> contribution_of(std::uint32_t rank, std::size_t count, std::uint64_t round) {
-  std::vector<T> numbers(count);
-  Rng rng(rank * 1000 + round);
-  for (T& x : numbers) x = static_cast<T>(rng.normal());
-  return numbers;
-}
-
-template <class T>
-GradientView view_over(std::vector<T>& numbers) {
-  GradientView view;
-  view.data = reinterpret_cast<std::byte*>(numbers.data());
-  view.count = numbers.size();
-  view.scalar = sizeof(T) == 4 ? Scalar::f32 : Scalar::f64;
-  return view;
-}
-
-/// Weight * contribution of all ranks, added in rank order as the numbers' own type.
-template <class T>
-std::vector<T> reference_sum(const std::vector<double>& weights, std::size_t count, std::uint64_t round) {
-  std::vector<T> sum(count, T{0});
-  for (std::uint32_t r = 0; r < weights.size(); ++r) {
-    if (weights[r] <= 0) continue;
-    const auto numbers = contribution_of<T>(r, count, round);
-    for (std::size_t i = 0; i < count; ++i)
-      sum[i] += static_cast<T>(weights[r] * static_cast<double>(numbers[i]));
-  }
-  return sum;
-}
-
-/// What one rank ended with: must be the same bits on all.
-template <class T>
-struct Outcomes {
-  std::mutex mutex;
-  std::map<std::uint64_t, std::vector<std::vector<T>>> by_round;
-};
-
-template <class T>
-void aggregate(Node& node, std::string_view name, std::size_t count, std::vector<double> weights,
-               std::uint64_t round, Outcomes<T>& outcomes) {
-  auto aggregation = aggregation_named(name).make();
-  sync::policy::RoundPlan plan;
-  plan.weights = std::move(weights);
-  plan.payload_max_bytes = count * sizeof(T);
-  const sync::CodecEntry* dense = nullptr;
-  for (const auto* entry : sync::builtin_codecs()) dense = entry->name == "dense" ? entry : dense;
-  auto codec = dense->make();
-  auto mine = contribution_of<T>(node.rank(), count, round);
-  const auto untouched = mine;
-  std::vector<T> agreed(count, T{77});
-  sync::Exchange exchange{.view = 7,
-                          .round = round,
-                          .plan = &plan,
-                          .mine = view_over(mine),
-                          .agreed = view_over(agreed),
-                          .codec = codec.get(),
-                          .codec_entry = dense};
-  auto begun = aggregation->begin(node.transport, exchange);
-  if (!node.expect(static_cast<bool>(begun), "begin")) return;
-  const Progress p = node.wait([&] { return aggregation->poll(); });
-  node.expect(p == Progress::done,
-              std::string(name) + (p == Progress::failed ? ": " + aggregation->error().message : ""));
-  node.expect(mine == untouched, "the contribution was written to");
-  const std::lock_guard lock(outcomes.mutex);
-  outcomes.by_round[round].push_back(agreed);
-}
-
-template <class T, class Net>
-void aggregations_agree(std::string_view name, double tolerance) {
-  for (const std::uint32_t world : {2U, 3U, 4U}) {
-    Net net;
-    Outcomes<T> outcomes;
-    std::map<std::uint64_t, std::pair<std::size_t, std::vector<double>>> rounds;
-    std::uint64_t round = 0;
-    for (const std::size_t count :
-         {std::size_t{1}, std::size_t{2}, std::size_t{7}, std::size_t{61706}, std::size_t{400001}}) {
-      std::vector<double> weights(world, 0.0);
-      for (std::uint32_t r = 0; r < world; ++r) weights[r] = (r + 1.0) / (world * (world + 1) / 2.0);
-      rounds[round++] = {count, weights};
-      weights[round % world] = 0;  // one without rows
-      rounds[round++] = {count, weights};
-    }
-    const auto complaints = play_group(net, world, [&](Node& node) {
-      for (const auto& [index, what] : rounds)
-        aggregate<T>(node, name, what.first, what.second, index, outcomes);
-    });
-    CHECK_MESSAGE(complaints.empty(), joined(complaints));
-    for (const auto& [index, results] : outcomes.by_round) {
-      const auto expected = reference_sum<T>(rounds[index].second, rounds[index].first, index);
-      REQUIRE(results.size() == world);
-      for (const auto& result : results) {
-        CHECK(std::memcmp(result.data(), results[0].data(), result.size() * sizeof(T)) == 0);
-      }
-      double error = 0, norm = 0;
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        error += std::pow(static_cast<double>(results[0][i]) - static_cast<double>(expected[i]), 2);
-        norm += std::pow(static_cast<double>(expected[i]), 2);
-      }
-      CHECK(std::sqrt(error) <= tolerance * std::sqrt(norm));
-    }
-  }
-}
-
-TEST_CASE_TEMPLATE_DEFINE("Aggregation: gather has the bits of the sum in rank order, on every rank", Net,
-                          aggregation_gather) {
-  aggregations_agree<float, Net>("gather", 0);
-  aggregations_agree<double, Net>("gather", 0);
-}
-
-TEST_CASE_TEMPLATE_DEFINE("Aggregation: sum has the same bits on every rank and is right to rounding", Net,
-                          aggregation_sum) {
-  aggregations_agree<float, Net>("sum", 1e-6);
-  aggregations_agree<double, Net>("sum", 1e-14);
-}
-
 #define RIVULET_TRANSPORT_SUITE(Net)                    \
   TEST_CASE_TEMPLATE_INVOKE(transport_sizes, Net);      \
   TEST_CASE_TEMPLATE_INVOKE(transport_order, Net);      \
@@ -447,8 +318,6 @@ TEST_CASE_TEMPLATE_DEFINE("Aggregation: sum has the same bits on every rank and 
   TEST_CASE_TEMPLATE_INVOKE(transport_close, Net);      \
   TEST_CASE_TEMPLATE_INVOKE(transport_bye, Net);        \
   TEST_CASE_TEMPLATE_INVOKE(transport_counters, Net);   \
-  TEST_CASE_TEMPLATE_INVOKE(transport_views, Net);      \
-  TEST_CASE_TEMPLATE_INVOKE(aggregation_gather, Net);   \
-  TEST_CASE_TEMPLATE_INVOKE(aggregation_sum, Net)
+  TEST_CASE_TEMPLATE_INVOKE(transport_views, Net)
 
 }  // namespace rivulet::testing

@@ -47,7 +47,8 @@ std::string text_of_file(const fs::path& path) {
   return text.str();
 }
 
-/// Runs drawn from seeds on, without a rule, until a checker finds something that it does not find with all rules.
+/// Runs drawn from seeds on, without a rule, until a checker finds something that it does not find with all
+/// rules.
 struct Search {
   Finding finding;
   std::uint64_t seed = 0;  ///< of the last run
@@ -101,13 +102,14 @@ TEST_CASE("Mutations: every kept schedule breaks the protocol that it is for, an
 }
 
 TEST_CASE("Mutations: what drawing needs to find each of them") {
-  // Which faults come together is chance: searches are bounded, and what each took is said. That each mutation
-  // is found at all is for the schedules above.
+  // Which faults come together is chance: searches are bounded, and what each took is said. That each
+  // mutation is found at all is for the schedules above.
   const auto views_max = number_or("SIM_VIEWS", static_cast<std::uint64_t>(repetitions(0, 20'000)));
   const auto began = std::chrono::steady_clock::now();
   for (const auto* rule : {"fence", "guard", "restamp"}) {
     for (std::uint64_t search = 0; search < searches && views_max > 0; ++search) {
       const Search made = search_without(rule, seed_or(1) + search * 1'000'000, views_max);
+      CHECK(made.views >= std::min(views_max, std::uint64_t{1}));
       const std::string name = "faults.without_" + std::string(rule);
       report_figure((name + (made.finding.empty() ? ".not_found_in" : ".found_in")).c_str(),
                     static_cast<double>(made.views), "views");

@@ -83,7 +83,8 @@ void add(Counts& counts, const SimOutcome& one) {
 /// What was counted, together with what was counted before and kept.
 class Tally {
  public:
-  explicit Tally(std::uint64_t seed) : file_("faults." + std::to_string(seed)), counts_(load_progress(file_)) {}
+  explicit Tally(std::uint64_t seed)
+      : file_("faults." + std::to_string(seed)), counts_(load_progress(file_)) {}
   Counts& counts() { return counts_; }
   [[nodiscard]] std::uint64_t runs() { return static_cast<std::uint64_t>(counts_["runs"]); }
   void keep() {

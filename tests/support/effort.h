@@ -14,8 +14,8 @@ std::uint64_t seed_or(std::uint64_t usual);
 /// `usual`, or the number in the environment variable `name`.
 std::uint64_t number_or(const char* name, std::uint64_t usual);
 
-/// What a long count has done so far, so that one that was cut short goes on where it was: numbers by name, in a
-/// file in the folder SIM_PROGRESS. Without that variable nothing is known and nothing is kept.
+/// What a long count has done so far, so that one that was cut short goes on where it was: numbers by name,
+/// in a file in the folder SIM_PROGRESS. Without that variable nothing is known and nothing is kept.
 using Counts = std::map<std::string, double>;
 Counts load_progress(const std::string& file);
 /// Replaces the file as a whole. Aborts if it cannot be written.

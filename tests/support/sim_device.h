@@ -94,7 +94,7 @@ class SimDevice {
   Duration away_{};  ///< after a stop
   bool new_run_ = false;
   std::uint64_t run_ = 0;  ///< in which it was in a view last
-  Stamp seen_;       ///< last shown to the referee
+  Stamp seen_;             ///< last shown to the referee
   std::uint64_t view_ = 0;
   std::optional<TimePoint> saved_at_;  ///< when the disk is done
 };

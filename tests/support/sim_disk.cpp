@@ -176,7 +176,8 @@ int SimDisk::make_folders(const std::string&) const {
 std::vector<std::string> SimDisk::files_in(const std::string& folder) const {
   std::vector<std::string> files;
   for (const auto& entry : names_)
-    if (entry.first.starts_with(folder + "/") && entry.first.find('/', folder.size() + 1) == std::string::npos)
+    if (entry.first.starts_with(folder + "/") &&
+        entry.first.find('/', folder.size() + 1) == std::string::npos)
       files.push_back(entry.first);
   return files;
 }

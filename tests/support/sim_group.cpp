@@ -254,8 +254,8 @@ bool Group::happen_to_job(const SimEvent& e) {
 
 /// `rivulet stop`.
 void Group::stop_job(Duration away, std::int64_t nonce) {
-  const auto stop = sync::membership::encode(
-      sync::membership::Stop{std::to_string(nonce), "beside", 1}, world_.job.config.job.name);
+  const auto stop = sync::membership::encode(sync::membership::Stop{std::to_string(nonce), "beside", 1},
+                                             world_.job.config.job.name);
   log_.append_beside(runner_.now(), stop.value());
   for (auto& device : devices_) device->expect_end(away);
 }
@@ -295,7 +295,8 @@ void Group::look_for_end() {
   const Duration waited = runner_.now() - calm_since_;
   over_ = is_well();
   if (over_) return;
-  // Nothing can bring it back: all disks can be read. Not at once, since who starts knows nothing for a while.
+  // Nothing can bring it back: all disks can be read. Not at once, since who starts knows nothing for a
+  // while.
   lost_ = waited > time_to_start && is_lost();
   over_ = lost_ || waited > patience;
   if (!over_) return later(100ms, [this] { look_for_end(); });

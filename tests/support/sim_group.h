@@ -16,10 +16,10 @@ struct SimOutcome {
   std::uint64_t views = 0;
   std::uint64_t commits = 0;
   std::uint64_t steps = 0;
-  std::uint64_t starts = 0;  ///< of processes
-  double seconds = 0;        ///< virtual
+  std::uint64_t starts = 0;    ///< of processes
+  double seconds = 0;          ///< virtual
   std::vector<double> losses;  ///< of the model that was committed last, step by step
-  Digest history;            ///< of every record and every state, in order
+  Digest history;              ///< of every record and every state, in order
 };
 
 /// Real nodes (Ingest, ledger, Worker, Membership, fold, Checkpointer) over a simulated network, disks and

@@ -63,9 +63,9 @@ class SimReferee {
   std::vector<double> losses_;   ///< same
   RowTable rows_;
   FoldTable folds_;
-  std::vector<int> held_;  ///< state of each device
+  std::vector<int> held_;                   ///< state of each device
   std::map<std::uint64_t, int> committed_;  ///< by run: its newest
-  std::vector<Stamp> said_;  ///< newest that each device has said it saved
+  std::vector<Stamp> said_;                 ///< newest that each device has said it saved
   std::uint64_t commits_ = 0;
   std::uint64_t steps_ = 0;
   Hasher seen_;

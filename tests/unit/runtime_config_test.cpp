@@ -8,183 +8,28 @@
 #include "runtime/config/config.h"
 #include "runtime/node_config.h"
 #include "sync/membership/records.h"
+#include "tests/support/config_text.h"
 #include "tests/support/temp_dir.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;
+using namespace rivulet::testing;
 using namespace std::chrono_literals;
 
-namespace {
-
-const CatalogNames all_names{{"csv", "json", "raw"}, {"cnn", "lenet5", "linear", "mlp"}, {"fixed", "stream"}};
-
-ConfigInput input_of(const std::string& file = "") {
-  ConfigInput input;
-  input.file = file;
-  input.catalog = all_names;
-  input.variable = [](const std::string& name) -> std::optional<std::string> {
-    if (name == "HOSTNAME") return "edge-7";
-    if (name == "EMPTY") return "";
-    if (name == "ROWS") return "77";
-    return std::nullopt;
-  };
-  return input;
-}
-
-/// Loads a text as device.toml and gives every problem as one line.
-struct Loaded {
-  testing::TempDir dir;
-  ConfigInput input;
-  LoadedConfig config;
-
-  explicit Loaded(const std::string& text, const std::vector<std::string>& sets = {}) {
-    const std::string file = (dir.path() / "device.toml").string();
-    std::ofstream(file) << text;
-    input = input_of(file);
-    input.sets = sets;
-    config = load_config(input);
-  }
-  [[nodiscard]] std::vector<std::string> problems() const {
-    std::vector<std::string> texts;
-    const std::string folder = dir.path().string() + "/";
-    for (const auto& problem : config.problems) {
-      std::string text = problem.text();
-      for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder))
-        text.erase(at, folder.size());
-      texts.push_back(text);
-    }
-    return texts;
-  }
-};
-
-/// The least that is valid, with room for more behind it. Seven lines.
-const std::string base = R"(version = 1
-[job]
-name = "mnist"
-[source]
-topics = ["mnist"]
-[source.kafka.properties]
-bootstrap.servers = "localhost:9092"
-)";
-
-std::vector<std::string> problems_of(const std::string& text) {
-  return Loaded(text).problems();
-}
-using Lines = std::vector<std::string>;
-
-}  // namespace
-
-TEST_CASE("Config: the canonical device.toml loads without a problem and means what it says") {
-  auto input = input_of(RIVULET_SOURCE_DIR "/tests/support/device.toml");
-  const auto loaded = load_config(input);
-  for (const auto& problem : loaded.problems) MESSAGE(problem.text());
-  REQUIRE(loaded.problems.empty());
-  const Config& c = loaded.config;
-  CHECK(c.job.name == "mnist");
-  CHECK(c.job.devices == 4);
-  CHECK(c.device.id == "edge-7");
-  CHECK(c.source.topics == Lines{"mnist"});
-  CHECK(c.source.claims == std::vector<std::pair<std::string, int>>{{"mnist", 0}});
-  CHECK(c.source.kafka_properties ==
-        std::vector<std::pair<std::string, std::string>>{{"bootstrap.servers", "localhost:9092"}});
-  CHECK(c.decode.shape == std::vector<std::int64_t>{1, 28, 28});
-  CHECK(c.decode.scale == doctest::Approx(0.0127288));
-  CHECK(c.decode.shift == doctest::Approx(-0.4242));
-  CHECK(c.batch.tick == 100ms);
-  CHECK(c.train.lr == 0.05);
-  CHECK(c.sync.deadline == 5s);
-  CHECK(c.evaluate.held_out_path.empty());
-  CHECK(loaded.effective.at("sync.deadline") == "\"5s\"");
-  CHECK(loaded.effective.at("train.optimizer.momentum") == "0.9");
-}
-
-TEST_CASE("Config: a thousand features still fit a HELLO, and a difference at their end is one") {
-  const auto hello_of = [](const std::string& last) {
-    std::string features;
-    for (int i = 0; i < 1000; ++i) features += "\"sensor_" + std::to_string(i) + "\", ";
-    const Loaded loaded(base + "[decode]\nformat = \"json\"\njson = { features = [" + features + "\"" + last +
-                        "\"], target = \"y\" }\n");
-    REQUIRE(loaded.problems().empty());
-    return membership_config(loaded.config, 1).hello;
-  };
-  const auto one = hello_of("a");
-  sync::membership::Hello said = one;
-  said.nonce = "n";
-  const auto bytes = sync::membership::encode(said, "mnist");
-  REQUIRE(bytes);
-  CHECK(sync::membership::decode(bytes.value(), "mnist"));
-  const auto other = hello_of("b");
-  CHECK(one.config_hash != other.config_hash);
-  CHECK(one.config.at("decode.json.features") != other.config.at("decode.json.features"));
-  CHECK(one.config.at("decode.json.features").size() < 400);
-}
-
-TEST_CASE("Config: defaults of the struct, of the table and of the canonical file are the same") {
-  const auto file = load_config(input_of(RIVULET_SOURCE_DIR "/tests/support/device.toml"));
-  const auto none = load_config(input_of());
-  for (const auto& [key, value] : none.effective) {
-    if (key != "job.name" && key != "source.topics") CHECK_MESSAGE(file.effective.at(key) == value, key);
-  }
-  const Config c;
-  const Config& d = none.config;
-  CHECK(std::tie(c.job.devices, c.job.seed) == std::tie(d.job.devices, d.job.seed));
-  CHECK(std::tie(c.batch.rows, c.batch.min, c.batch.max, c.batch.tick, c.batch.max_wait) ==
-        std::tie(d.batch.rows, d.batch.min, d.batch.max, d.batch.tick, d.batch.max_wait));
-  CHECK(
-      std::tie(c.decode.format, c.decode.shape, c.decode.scale, c.decode.shift, c.decode.max_record_bytes) ==
-      std::tie(d.decode.format, d.decode.shape, d.decode.scale, d.decode.shift, d.decode.max_record_bytes));
-  CHECK(std::tie(c.model.name, c.model.hidden, c.model.classes, c.model.dtype) ==
-        std::tie(d.model.name, d.model.hidden, d.model.classes, d.model.dtype));
-  CHECK(std::tie(c.train.lr, c.train.momentum, c.train.loss, c.train.on_nonfinite) ==
-        std::tie(d.train.lr, d.train.momentum, d.train.loss, d.train.on_nonfinite));
-  CHECK(std::tie(c.sync.deadline, c.sync.bind, c.sync.digest_every, c.http.listen, c.watchdog.deadline) ==
-        std::tie(d.sync.deadline, d.sync.bind, d.sync.digest_every, d.http.listen, d.watchdog.deadline));
-  CHECK(std::tie(c.buffer.rows, c.evaluate.prequential_window, c.evaluate.held_out_every, c.log.format) ==
-        std::tie(d.buffer.rows, d.evaluate.prequential_window, d.evaluate.held_out_every, d.log.format));
-}
-
-TEST_CASE("Config: the template loads without a problem, names every key that works, and is annotated") {
-  const std::string text = config_template();
-  const Loaded loaded(text);
-  CHECK(loaded.problems() == Lines{});
-  for (const auto& spec : key_table()) {
-    const std::string name = spec.key.substr(spec.key.rfind('.') + 1);
-    if (spec.since.empty()) CHECK_MESSAGE(text.find(name + " = ") != std::string::npos, spec.key);
-  }
-  CHECK(text.find("dead_letter") == std::string::npos);
-  CHECK(text.find("deadline = \"5s\"") != std::string::npos);
-  // What is commented out must be right as well once somebody takes the '#' away.
-  std::string uncommented;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const bool optional = line.starts_with("# ") && line.find(" = ") != std::string::npos &&
-                          line.find(" = ") == line.find(' ', 2);
-    uncommented += (optional ? line.substr(2) : line) + "\n";
-  }
-  CAPTURE(uncommented);
-  CHECK(Loaded(uncommented).problems() ==
-        Lines{"device.toml:" +
-              std::to_string(1 + std::count(uncommented.begin(),
-                                            uncommented.begin() +
-                                                static_cast<std::ptrdiff_t>(uncommented.find("outputs =")),
-                                            '\n')) +
-              ":11: warning: 'model.outputs' has no effect with train.loss = 'cross_entropy' (model.classes "
-              "has)"});
-}
-
 TEST_CASE("Config: unknown keys and tables have a place and a suggestion") {
-  CHECK(problems_of(base + "[decode]\nfrmat = \"raw\"\n") ==
+  CHECK(problems_of(config_base + "[decode]\nfrmat = \"raw\"\n") ==
         Lines{"device.toml:9:1: error: unknown key 'decode.frmat' - did you mean 'format'?"});
-  CHECK(problems_of(base + "[btach]\nrows = 1\nmin = 2\n") ==
+  CHECK(problems_of(config_base + "[btach]\nrows = 1\nmin = 2\n") ==
         Lines{"device.toml:8:2: error: unknown table 'btach' - did you mean 'batch'?"});
-  CHECK(problems_of(base + "[train]\noptimizer = { name = \"sgd\", lrr = 0.1 }\n") ==
+  CHECK(problems_of(config_base + "[train]\noptimizer = { name = \"sgd\", lrr = 0.1 }\n") ==
         Lines{"device.toml:9:29: error: unknown key 'train.optimizer.lrr' - did you mean 'lr'?"});
-  CHECK(problems_of(base + "[nonsense]\n") == Lines{"device.toml:8:2: error: unknown table 'nonsense'"});
-  CHECK(problems_of("tick = 3\n" + base) == Lines{"device.toml:1:1: error: unknown key 'tick'"});
+  CHECK(problems_of(config_base + "[nonsense]\n") ==
+        Lines{"device.toml:8:2: error: unknown table 'nonsense'"});
+  CHECK(problems_of("tick = 3\n" + config_base) == Lines{"device.toml:1:1: error: unknown key 'tick'"});
 }
 
 TEST_CASE("Config: wrong types have a place and say what they are") {
-  const auto one = [](const std::string& line) { return problems_of(base + line + "\n"); };
+  const auto one = [](const std::string& line) { return problems_of(config_base + line + "\n"); };
   CHECK(one("[batch]\nrows = \"64\"") ==
         Lines{"device.toml:9:8: error: 'batch.rows' must be an integer, not the string \"64\""});
   CHECK(one("[batch]\nrows = 1.5") ==
@@ -208,7 +53,7 @@ TEST_CASE("Config: wrong types have a place and say what they are") {
   CHECK(one("[source.kafka.properties.x]\ny = [1]") ==
         Lines{"device.toml:9:5: error: 'source.kafka.properties.x.y' must be a string, a number or true or "
               "false, not the list [1]"});
-  CHECK(problems_of("batch = 5\n" + base) ==
+  CHECK(problems_of("batch = 5\n" + config_base) ==
         Lines{"device.toml:1:1: error: 'batch' must be a table of keys, not the integer 5"});
   CHECK(problems_of("[job]\nname = \"a\"\ndevices = { min = 2, max = 4 }\n[source]\ntopics = "
                     "[\"t\"]\nkafka.properties.bootstrap.servers = \"h:1\"\n") ==
@@ -216,7 +61,7 @@ TEST_CASE("Config: wrong types have a place and say what they are") {
 }
 
 TEST_CASE("Config: values out of range have a place") {
-  const auto one = [](const std::string& line) { return problems_of(base + line + "\n"); };
+  const auto one = [](const std::string& line) { return problems_of(config_base + line + "\n"); };
   CHECK(one("[batch]\nmin = 0") == Lines{"device.toml:9:7: error: 'batch.min' is 0, must be at least 1"});
   CHECK(one("[batch]\ntick = \"0s\"") ==
         Lines{"device.toml:9:8: error: 'batch.tick' is 0s, must be above 0s"});
@@ -234,12 +79,12 @@ TEST_CASE("Config: values out of range have a place") {
         Lines{"device.toml:9:13: error: 'decode.raw.shape' has 10000000000 values, at most 10000000"});
   CHECK(one("[device]\nthreads = 0") ==
         Lines{"device.toml:9:11: error: 'device.threads' is 0, must be at least 1"});
-  CHECK(problems_of("version = 2\n" + base.substr(12)) ==
+  CHECK(problems_of("version = 2\n" + config_base.substr(12)) ==
         Lines{"device.toml:1:11: error: 'version' is 2, must be at most 1"});
 }
 
 TEST_CASE("Config: choices are listed, and names come from the catalogs") {
-  const auto one = [](const std::string& line) { return problems_of(base + line + "\n"); };
+  const auto one = [](const std::string& line) { return problems_of(config_base + line + "\n"); };
   CHECK(one("[log]\nlevel = \"infos\"") == Lines{"device.toml:9:9: error: 'log.level' is 'infos', must be "
                                                  "one of: debug, info, warn, error - did you mean 'info'?"});
   CHECK(one("[decode]\nformat = \"xml\"") ==
@@ -258,7 +103,7 @@ TEST_CASE("Config: choices are listed, and names come from the catalogs") {
 }
 
 TEST_CASE("Config: keys of later work are accepted as the canonical file shows them and refused otherwise") {
-  const auto one = [](const std::string& line) { return problems_of(base + line + "\n"); };
+  const auto one = [](const std::string& line) { return problems_of(config_base + line + "\n"); };
   CHECK(one("[device]\nmemory = \"1024 MiB\"").empty());
   CHECK(one("[device]\nmemory = \"2 GiB\"").empty());
   CHECK(one("[device]\ntype = \"cuda\"") ==
@@ -283,13 +128,13 @@ TEST_CASE("Config: keys of later work are accepted as the canonical file shows t
                              : spec.type == "number"   ? "9.5"
                              : spec.type == "duration" ? "77s"
                                                        : "zzz");
-    const Loaded loaded(base, {set});
+    const LoadedText loaded(config_base, {set});
     CHECK_MESSAGE(!loaded.config.usable(), set);
   }
 }
 
 TEST_CASE("Config: contradictions between keys are found") {
-  const auto one = [](const std::string& line) { return problems_of(base + line + "\n"); };
+  const auto one = [](const std::string& line) { return problems_of(config_base + line + "\n"); };
   CHECK(one("[batch]\nmin = 100\nmax = 50") ==
         Lines{"device.toml:9:7: error: 'batch.min' is 100, above 'batch.max' = 50"});
   CHECK(
@@ -315,12 +160,12 @@ TEST_CASE("Config: contradictions between keys are found") {
 }
 
 TEST_CASE("Config: names, addresses and what is required") {
-  const auto one = [](const std::string& line) { return problems_of(base + line + "\n"); };
+  const auto one = [](const std::string& line) { return problems_of(config_base + line + "\n"); };
   CHECK(problems_of("") == Lines{"device.toml: error: 'job.name' is required",
                                  "device.toml: error: 'source.topics' is required",
                                  "device.toml: error: 'source.kafka.properties.bootstrap.servers' is "
                                  "required for source.type = 'kafka'"});
-  CHECK(problems_of("[job]\nname = \"my job\"\n" + base.substr(base.find("[source]"))) ==
+  CHECK(problems_of("[job]\nname = \"my job\"\n" + config_base.substr(config_base.find("[source]"))) ==
         Lines{"device.toml:2:8: error: 'job.name' is 'my job', must be 1 to 128 letters, digits, '.', '_' or "
               "'-'"});
   CHECK(one("[device]\nid = \"\"") ==
@@ -367,7 +212,7 @@ TEST_CASE("Config: every problem is found in one run, errors before warnings, in
   CHECK(
       problems_of(
           "[job]\nnaem = \"a\"\n[http]\nlisten = \"0.0.0.0:1\"\n[batch]\nmin = -1\n[log]\nlevel = 3\n" +
-          base.substr(base.find("[source]"))) ==
+          config_base.substr(config_base.find("[source]"))) ==
       Lines{
           "device.toml:2:1: error: unknown key 'job.naem' - did you mean 'name'?",
           "device.toml:4:10: error: 'http.listen' is '0.0.0.0:1', not a loopback address: others could read "
@@ -394,7 +239,7 @@ TEST_CASE("Config: damaged files give problems, never a crash, and a usable one 
         default: text.insert(at, 1, c);
       }
     }
-    const Loaded loaded(text);
+    const LoadedText loaded(text);
     const bool is_usable = loaded.config.usable();
     if (is_usable) ++usable;
     REQUIRE((is_usable || !loaded.problems().empty()));

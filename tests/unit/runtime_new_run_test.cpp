@@ -69,7 +69,8 @@ TEST_CASE("New run: whoever begins a run, or joins one that another began, begin
   CHECK_FALSE(begins_empty(s.fold, "a", {2, 7}));
 }
 
-TEST_CASE("New run: checkpoints of an earlier run are not in the way of a device that is in the present one") {
+TEST_CASE(
+    "New run: checkpoints of an earlier run are not in the way of a device that is in the present one") {
   FoldScript s;
   s.form({"a", "b"});
   s.stop();

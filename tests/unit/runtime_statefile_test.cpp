@@ -19,6 +19,7 @@
 #include "runtime/agreed_state.h"
 #include "runtime/state_file.h"
 #include "tests/support/aborts.h"
+#include "tests/support/example_state.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 
@@ -34,36 +35,8 @@ struct Folder : TempDir {
   [[nodiscard]] std::string file(const std::string& name) const { return (path() / name).string(); }
 };
 
-devices::ModelLayout layout_of(std::size_t parameters, std::size_t buffers, Scalar scalar = Scalar::f32) {
-  return {
-      scalar, parameters, buffers, {{"weight", {static_cast<std::int64_t>(parameters)}, 0, parameters}}, {}};
-}
-
 StateOwner owner(const std::string& model) {
   return {model, "pumps", {"readings"}};
-}
-
-template <class T>
-void fill(const GradientView& view, Rng& rng) {
-  for (T& x : view.as<T>()) x = static_cast<T>(rng.normal());
-}
-
-AgreedState example(const devices::ModelLayout& layout, devices::Device& device, std::uint64_t seed = 1) {
-  auto model = devices::ModelState::create(layout, device);
-  REQUIRE(model);
-  AgreedState state{std::move(model).value(), {3, 349}, 60'000, {}};
-  Rng rng(seed);
-  for (const GradientView& view : {state.model.parameters(), state.model.momentum(), state.model.buffers()}) {
-    layout.scalar == Scalar::f32 ? fill<float>(view, rng) : fill<double>(view, rng);
-  }
-  state.partitions[{0, 0}] = {{7, 0}, {1234, 3}, 1200, 10, 3, {30, 0, 4}, {}};
-  state.partitions[{0, 0}].runs = {{{0, 0}, {20, 0}, {50, 0}, 30, 0},
-                                   {{0, 0}, {60, 0}, {64, 0}, 4, 2},
-                                   {{0, 0}, {90, 1}, {94, 0}, 3, fate_hole}};
-  state.partitions[{0, 7}] = {};
-  state.partitions[{2, -1}] = {{5, 1}, {9'000'000'000, 4'000'000'000}, 9'000'000'000, 6, 0, {1}, {}};
-  state.partitions[{2, -1}].runs = {{{2, -1}, {5, 1}, {6, 0}, 1, 0}};
-  return state;
 }
 
 std::string slurp(const std::string& path) {
@@ -112,66 +85,11 @@ Result<DecodedState> read_back(const std::string& path, const std::string& model
 
 }  // namespace
 
-TEST_CASE("Hasher: values and arrays in any mix have the digest of their bytes in a row") {
-  Rng rng(3);
-  std::vector<std::byte> row;
-  Hasher hasher;
-  for (int i = 0; i < 2000; ++i) {
-    const std::uint64_t value = rng.next();
-    const auto bytes = std::as_bytes(std::span(&value, 1)).first(1 + rng.below(8));
-    const bool as_array = rng.below(40) == 0;
-    if (as_array)
-      hasher.add(bytes);
-    else
-      hasher.add_value(value);
-    const auto added = as_array ? bytes : std::as_bytes(std::span(&value, 1));
-    row.insert(row.end(), added.begin(), added.end());
-    if (i % 500 == 0) CHECK(hasher.finish() == rivulet::digest_of(row));  // and it may go on
-  }
-  CHECK(hasher.finish() == rivulet::digest_of(row));
-}
-
-TEST_CASE("State: its digest is that of its values in a row, however many there are") {
-  const auto device = devices::make_host_device();
-  AgreedState state{devices::ModelState::create({.parameters = 1}, *device).value(), {3, 4}, 5, {}};
-  for (const std::size_t runs : {0UL, 1UL, 100UL, 256UL}) {
-    CAPTURE(runs);
-    PartitionProgress& books = state.partitions[{0, static_cast<std::int32_t>(runs)}];
-    books = {{1, 2}, {900, 3}, 10, 11, 12, {13, 14}, {}};
-    for (std::size_t i = 0; i < runs; ++i)
-      books.runs.push_back({{0, 0}, {static_cast<std::int64_t>(i), 1}, {900, 2}, i, 1});
-    Hasher hasher;
-    REQUIRE(state.model.hash_into(hasher, *device));
-    const auto add_cursor = [&](const RowCursor& at) {
-      hasher.add_value(at.offset);
-      hasher.add_value(at.row);
-    };
-    hasher.add_value(state.stamp.step);
-    hasher.add_value(state.rows);
-    hasher.add_value(std::uint64_t{state.partitions.size()});
-    for (const auto& [id, p] : state.partitions) {
-      hasher.add_value(id.topic);
-      hasher.add_value(id.partition);
-      add_cursor(p.start);
-      add_cursor(p.next);
-      for (const std::uint64_t number : {p.trained, p.shared, p.holes}) hasher.add_value(number);
-      for (const std::uint64_t rows : p.dropped) hasher.add_value(rows);
-      for (const PassedRun& run : p.runs) {
-        add_cursor(run.from);
-        add_cursor(run.to);
-        hasher.add_value(run.rows);
-        hasher.add_value(run.fate);
-      }
-    }
-    CHECK(digest_of(state, *device).value() == hasher.finish());
-  }
-}
-
 TEST_CASE("State file: what was written is read back, bit by bit, in both number types") {
   const Folder folder;
   const auto device = devices::make_host_device();
   for (const auto& layout : {layout_of(1000, 17), layout_of(33, 0, Scalar::f64)}) {
-    const AgreedState state = example(layout, *device);
+    const AgreedState state = example_state(layout, *device);
     const Digest digest = digest_of(state, *device).value();
     REQUIRE(write_state_file(folder.file("a.state"), owner("lenet5"), state, digest));
     const auto read = read_back(folder.file("a.state"), "lenet5", layout, *device);
@@ -196,7 +114,7 @@ TEST_CASE("State file: a file cut off anywhere, or continued, is refused") {
   const Folder folder;
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);
-  REQUIRE(write_state_file(folder.file("a.state"), owner("m"), example(layout, *device), {1, 2}));
+  REQUIRE(write_state_file(folder.file("a.state"), owner("m"), example_state(layout, *device), {1, 2}));
   const std::string whole = slurp(folder.file("a.state"));
   REQUIRE(whole.size() > 200);
   REQUIRE(sealed(whole) == whole);
@@ -220,7 +138,7 @@ TEST_CASE("State file: a flipped bit anywhere is refused") {
   const Folder folder;
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);
-  REQUIRE(write_state_file(folder.file("a.state"), owner("m"), example(layout, *device), {1, 2}));
+  REQUIRE(write_state_file(folder.file("a.state"), owner("m"), example_state(layout, *device), {1, 2}));
   const std::string whole = slurp(folder.file("a.state"));
   for (std::size_t n = 0; n < whole.size(); ++n) {
     CAPTURE(n);
@@ -235,7 +153,7 @@ TEST_CASE("State file: numbers that lie never crash the reader, whatever the che
   const Folder folder;
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);
-  const AgreedState state = example(layout, *device);
+  const AgreedState state = example_state(layout, *device);
   REQUIRE(write_state_file(folder.file("a.state"), owner("m"), state, {1, 2}));
   const std::string whole = slurp(folder.file("a.state"));
   const auto read = [&](const std::string& bytes) {
@@ -281,7 +199,7 @@ TEST_CASE(
 
 TEST_CASE("State image: the head alone tells stamp, digest and length") {
   const auto device = devices::make_host_device();
-  const auto bytes = encode_state(owner("m"), example(layout_of(20, 3), *device), {1, 2});
+  const auto bytes = encode_state(owner("m"), example_state(layout_of(20, 3), *device), {1, 2});
   const auto head = decode_state_head(std::span(bytes).first(64), bytes.size());
   REQUIRE(head);
   CHECK(head.value().stamp == Stamp{3, 349});
@@ -295,7 +213,7 @@ TEST_CASE("State file: another model, shape, number type or version is named") {
   const Folder folder;
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);
-  REQUIRE(write_state_file(folder.file("a.state"), owner("lenet5"), example(layout, *device), {1, 2}));
+  REQUIRE(write_state_file(folder.file("a.state"), owner("lenet5"), example_state(layout, *device), {1, 2}));
   const auto complaint = [&](const std::string& model, const devices::ModelLayout& wanted) {
     const auto read = read_back(folder.file("a.state"), model, wanted, *device);
     REQUIRE(!read);
@@ -319,7 +237,7 @@ TEST_CASE(
   const Folder folder;
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);
-  const AgreedState state = example(layout, *device);
+  const AgreedState state = example_state(layout, *device);
   REQUIRE(write_state_file(folder.file("a.state"), {"m", "pumps", {"b", "c"}}, state, {1, 2}));
   const auto complaint = [&](const StateOwner& wanted) {
     const auto read = read_state_file(folder.file("a.state"), {wanted, layout, *device});
@@ -337,7 +255,7 @@ TEST_CASE("State file: files that cannot be read or written are named, and nothi
   const Folder folder;
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);
-  const AgreedState state = example(layout, *device);
+  const AgreedState state = example_state(layout, *device);
   const auto missing = read_back(folder.file("none"), "m", layout, *device);
   REQUIRE(!missing);
   CHECK(missing.error().code == ErrorCode::io);
@@ -366,63 +284,14 @@ TEST_CASE("State file: the old file stays whole until the new one is") {
   const Folder folder;
   const auto device = devices::make_host_device();
   const auto layout = layout_of(20, 3);
-  REQUIRE(write_state_file(folder.file("a.state"), owner("m"), example(layout, *device, 1), {1, 1}));
+  REQUIRE(write_state_file(folder.file("a.state"), owner("m"), example_state(layout, *device, 1), {1, 1}));
   const int old = open(folder.file("a.state").c_str(), O_RDONLY);
   const std::string before = slurp(folder.file("a.state"));
-  REQUIRE(write_state_file(folder.file("a.state"), owner("m"), example(layout, *device, 2), {2, 2}));
+  REQUIRE(write_state_file(folder.file("a.state"), owner("m"), example_state(layout, *device, 2), {2, 2}));
   std::string held(before.size(), '\0');
   CHECK(read(old, held.data(), held.size()) == static_cast<ssize_t>(held.size()));
   close(old);
   CHECK(held == before);  // it was replaced, not overwritten
   CHECK(slurp(folder.file("a.state")) != before);
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
-}
-
-TEST_CASE("Agreed state: intervals move a partition on and count what was trained and dropped") {
-  const auto device = devices::make_host_device();
-  AgreedState state{devices::ModelState::create(layout_of(4, 0), *device).value(), {}, 0, {}};
-  const std::vector<PassedRun> runs{{{0, 3}, {11, 0}, {12, 0}, 2, 4}, {{1, 3}, {0, 0}, {9, 0}, 9, 1}};
-  fold_interval(state, {{0, 3}, {10, 0}, {12, 1}, 5, 2, 5, 0}, runs);
-  fold_interval(state, {{0, 3}, {12, 1}, {12, 1}, 0, 0, 0, 0}, {});
-  fold_interval(state, {{0, 3}, {12, 1}, {20, 0}, 7, 0, 0, 1}, {});
-  fold_interval(state, {{1, 3}, {0, 0}, {1, 0}, 1, 0, 0, 0}, {});
-  REQUIRE(state.partitions.size() == 2);
-  CHECK(state.partitions.at({0, 3}).next == RowCursor{20, 0});
-  CHECK(state.partitions.at({0, 3}).start == RowCursor{10, 0});
-  CHECK(state.partitions.at({0, 3}).trained == 12);
-  CHECK(state.partitions.at({0, 3}).dropped[4] == 2);
-  CHECK(state.partitions.at({0, 3}).all_dropped() == 2);
-  CHECK(state.partitions.at({0, 3}).runs.size() == 1);
-  CHECK(aborts([&] { fold_interval(state, {{0, 3}, {19, 0}, {19, 9}, 1, 0}, {}); }));
-  CHECK(aborts([&] { fold_interval(state, {{0, 3}, {30, 0}, {25, 0}, 1, 0}, {}); }));
-  CHECK(aborts([&] { fold_interval(state, {{0, 3}, {20, 0}, {25, 0}, 4, 0}, {}); }));  // a row is missing
-}
-
-TEST_CASE("Agreed state: the digest covers every number of it") {
-  const auto device = devices::make_host_device();
-  const auto layout = layout_of(8, 2);
-  const Digest base = digest_of(example(layout, *device), *device).value();
-  CHECK(digest_of(example(layout, *device), *device).value() == base);
-  const auto changed = [&](auto change) {
-    AgreedState state = example(layout, *device);
-    change(state);
-    return digest_of(state, *device).value() != base;
-  };
-  CHECK(changed([](AgreedState& s) { s.model.parameters().as<float>()[7] += 1e-6F; }));
-  CHECK(changed([](AgreedState& s) { s.model.momentum().as<float>()[0] += 1; }));
-  CHECK(changed([](AgreedState& s) { s.model.buffers().as<float>()[1] += 1; }));
-  CHECK(changed([](AgreedState& s) { ++s.stamp.step; }));
-  CHECK(changed([](AgreedState& s) { ++s.rows; }));
-  CHECK_FALSE(changed([](AgreedState& s) { ++s.stamp.lineage; }));  // adopted by a later view: the same state
-  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].start.offset; }));
-  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].next.offset; }));
-  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].next.row; }));
-  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].trained; }));
-  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].dropped[3]; }));
-  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].shared; }));
-  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].holes; }));
-  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].runs[1].rows; }));
-  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].runs[1].fate; }));
-  CHECK(changed([](AgreedState& s) { s.partitions[{0, 8}] = {}; }));
-  CHECK(changed([](AgreedState& s) { s.partitions.erase({2, -1}); }));
 }

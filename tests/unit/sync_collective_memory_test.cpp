@@ -5,6 +5,7 @@
 #include "core/clock.h"
 #include "sync/collective/aggregation.h"
 #include "sync/collective/memory_transport.h"
+#include "tests/support/quiet_rank.h"
 
 namespace {
 
@@ -12,25 +13,9 @@ using namespace rivulet;
 using namespace std::chrono_literals;
 using sync::Lane;
 using sync::Ticket;
-
-struct NoBook final : sync::AddressBook {
-  Status set(std::uint64_t, const std::string&, std::span<const std::byte>) override { return ok(); }
-  std::vector<std::byte> get(std::uint64_t, const std::string&, bool& found) override {
-    found = false;
-    return {};
-  }
-};
-
-struct RememberedWake final : Wake {
-  void notify() noexcept override { ++now; }
-  void notify_at(TimePoint at) noexcept override { next = at; }
-  int now = 0;
-  TimePoint next{};
-};
-
-TimePoint at(Duration d) {
-  return TimePoint(d);
-}
+using testing::at;
+using testing::LastCall;
+using testing::NoAddresses;
 
 /// Ranks of one view on one thread, each with a clock that the test moves.
 struct Ranks {
@@ -51,10 +36,10 @@ struct Ranks {
   }
   sync::Transport& operator[](std::uint32_t r) { return *transports[r]; }
 
-  NoBook book;
+  NoAddresses book;
   sync::MemoryNetwork network;
   std::vector<VirtualClock> clocks;
-  std::vector<RememberedWake> wakes;
+  std::vector<LastCall> wakes;
   std::vector<std::unique_ptr<sync::Transport>> transports;
 };
 

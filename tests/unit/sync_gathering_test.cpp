@@ -4,6 +4,7 @@
 #include "core/clock.h"
 #include "sync/collective/gathering.h"
 #include "sync/collective/memory_transport.h"
+#include "tests/support/quiet_rank.h"
 
 namespace {
 
@@ -12,25 +13,9 @@ using namespace std::chrono_literals;
 using sync::Gathering;
 using sync::Lane;
 using sync::Ticket;
-
-struct NoAddresses final : sync::AddressBook {
-  Status set(std::uint64_t, const std::string&, std::span<const std::byte>) override { return ok(); }
-  std::vector<std::byte> get(std::uint64_t, const std::string&, bool& found) override {
-    found = false;
-    return {};
-  }
-};
-
-struct LastCall final : Wake {
-  void notify() noexcept override { ++now; }
-  void notify_at(TimePoint at) noexcept override { next = at; }
-  int now = 0;
-  TimePoint next{};
-};
-
-TimePoint at(Duration d) {
-  return TimePoint(d);
-}
+using testing::at;
+using testing::LastCall;
+using testing::NoAddresses;
 
 /// Three ranks over one link of 1000 bytes/s and 10 ms.
 struct Three {

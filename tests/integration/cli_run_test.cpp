@@ -1,0 +1,244 @@
+// What a run of the program does and leaves behind.
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "runtime/http/http_server.h"
+#include "tests/support/process.h"
+#include "tests/support/rivulet_program.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/text.h"
+#include "tests/support/wait.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+using namespace std::chrono_literals;
+
+TEST_CASE("Program: one device alone trains from the broker and says so in one object") {
+  auto broker = start_broker("alone", "rows:1");
+  const TempDir folder;
+  const auto config = folder
+                          .write("device.toml",
+                                 "version = 1\n[job]\nname = \"alone\"\ndevices = 1\n[source]\n"
+                                 "topics = [\"rows\"]\n[model]\nname = \"linear\"\n")
+                          .string();
+  auto feed =
+      Process::start(rivulet_with({"feed", mnist_images, "--brokers", broker.address, "--topic", "rows",
+                                   "--rates", "400", "--seconds", "30", "--job", "alone", "--pace"}));
+  REQUIRE(feed);
+  const auto said =
+      rivulet_run({"run", "--config", config, "--brokers", broker.address, "--data-dir",
+                   (folder.path() / "data").string(), "--http", "off", "--stop-after", "rows=800", "--json"});
+  INFO(said.errors);
+  CHECK(said.status.code == 0);
+  const auto summary = nlohmann::json::parse(last_line(said.output));
+  REQUIRE(summary["devices"].size() == 1);
+  CHECK(summary["devices"][0]["rows_trained"].get<int>() >= 800);
+  CHECK(summary["parameters_equal"] == true);
+}
+
+TEST_CASE("Program: simulate trains on real images in virtual time: same seed, same bytes; another, others") {
+  const auto simulate = [](const std::string& seed) {
+    const auto said = rivulet_run({"simulate", "--data", mnist_images, "--model", "linear", "--rates",
+                                   "800,400,200,100", "--seed", seed, "--stop-after", "rounds=60",
+                                   "--latency", "5ms", "--bandwidth", "20", "--json"});
+    INFO(said.errors);
+    REQUIRE(said.status.code == 0);
+    return nlohmann::json::parse(last_line(said.output));
+  };
+  const auto summary = simulate("3");
+  CHECK(summary["rounds"] == 60);
+  CHECK(summary["parameters_equal"] == true);
+  CHECK(summary["digests_compared"].get<int>() >= 4 * 60);
+  CHECK(summary["accuracy"].get<double>() > 0.6);  // of the 10 000 test images, after six seconds of rows
+  REQUIRE(summary["devices"].size() == 4);
+  for (const auto& device : summary["devices"]) {
+    for (const char* key : {"id", "rows_consumed", "rows_trained", "rows_waiting", "rows_dropped",
+                            "stream_rate", "batch_mean", "compute_s", "wait_s", "sync_s", "cpu_s",
+                            "bytes_sent", "bytes_received", "max_rss_bytes", "first_step_s", "digest"}) {
+      CAPTURE(key);
+      CHECK(device.contains(key));
+    }
+    CHECK(device["digest"] == summary["devices"][0]["digest"]);
+    CHECK(device["bytes_sent"].get<double>() > 0);
+  }
+  CHECK(summary["devices"][0]["rows_trained"].get<int>() >
+        6 * summary["devices"][3]["rows_trained"].get<int>());
+  CHECK(simulate("3") == summary);
+  CHECK(simulate("4")["devices"][0]["digest"] != summary["devices"][0]["digest"]);
+}
+
+TEST_CASE("Program: made-up rows have the shape of the job's own, whatever their format") {
+  const auto sensors = std::string(RIVULET_SOURCE_DIR "/examples/sensors-json/device.toml");
+  const auto simulated = rivulet_run({"simulate", "--config", sensors, "--devices", "2", "--rates", "50",
+                                      "--stop-after", "rounds=5", "--json"});
+  INFO(simulated.errors);
+  CHECK(simulated.status.code == 0);
+  CHECK(nlohmann::json::parse(last_line(simulated.output))["rounds"] == 5);
+  const TempDir folder;
+  const auto alone =
+      rivulet_run({"run", "--config", sensors, "--set", "source.type=synthetic", "--devices", "1", "--http",
+                   "off", "--data-dir", folder.path().string(), "--stop-after", "rows=200", "--json"},
+                  30s);
+  INFO(alone.errors);
+  REQUIRE(alone.status.code == 0);
+  const auto device = nlohmann::json::parse(last_line(alone.output))["devices"][0];
+  CHECK(device["rows_trained"].get<int>() >= 200);
+  CHECK(device["rows_dropped"].empty());
+}
+
+TEST_CASE("Run: a result that cannot be written is a failure that names it") {
+  const TempDir folder;
+  std::filesystem::create_directories(folder.path() / "final.state" / "in the way");
+  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto out = rivulet_run(
+      {"run", "--config", config, "--set", "source.type=synthetic", "--set", "model.name=linear", "--devices",
+       "1", "--http", "off", "--data-dir", folder.path().string(), "--stop-after", "rounds=3"},
+      30s);
+  CHECK(out.status.code == 1);
+  CHECK(contains(out.errors, "final.state"));
+}
+
+TEST_CASE("Run: started again it goes on from its checkpoint, and limits count from there") {
+  const TempDir folder;
+  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto train = [&] {
+    const auto out = rivulet_run({"run", "--config", config, "--set", "source.type=synthetic", "--set",
+                                  "model.name=linear", "--devices", "1", "--http", "off", "--data-dir",
+                                  folder.path().string(), "--stop-after", "rounds=7", "--json"},
+                                 30s);
+    INFO(out.errors);
+    REQUIRE(out.status.code == 0);
+    return nlohmann::json::parse(last_line(out.output))["rounds"].get<int>();
+  };
+  CHECK(train() == 7);
+  CHECK(train() == 14);
+  std::filesystem::remove_all(folder.path() / "checkpoints");
+  CHECK(train() == 7);
+}
+
+TEST_CASE(
+    "Checkpoint: a device's saved states are listed, shown, verified and measured; a damaged one is named") {
+  const TempDir folder;
+  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto rivulet_on = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--config", config, "--set", "model.name=linear", "--data-dir",
+                                       folder.path().string()});
+    return rivulet_run(arguments, 60s);
+  };
+  const auto none = rivulet_on({"checkpoint", "ls"});
+  CHECK(none.status.code == 0);
+  CHECK(none.output.empty());
+  REQUIRE(rivulet_on({"run", "--set", "source.type=synthetic", "--devices", "1", "--http", "off",
+                      "--stop-after", "rounds=9"})
+              .status.code == 0);
+  const auto listed = nlohmann::json::parse(rivulet_on({"checkpoint", "ls", "--json"}).output);
+  REQUIRE(listed.size() == 1);
+  CHECK(listed[0]["step"] == 9);
+  const auto file = listed[0]["file"].get<std::string>();
+  const auto shown = nlohmann::json::parse(rivulet_on({"checkpoint", "show", file, "--json"}).output);
+  CHECK(shown["digest"] == listed[0]["digest"]);
+  REQUIRE(shown["partitions"].size() == 1);
+  CHECK(shown["partitions"][0]["topic"] == "mnist");
+  CHECK(shown["partitions"][0]["rows_trained"] == shown["rows"]);
+  CHECK(shown["partitions"][0]["next"] == shown["rows"]);  // one row a record, from offset 0, none dropped
+  const auto verified = rivulet_on({"checkpoint", "verify"});
+  CHECK(verified.status.code == 0);
+  CHECK(contains(verified.output, "ok  "));
+  const auto measured = rivulet_on({"evaluate", file, mnist_images, "--json"});
+  REQUIRE(measured.status.code == 0);
+  CHECK(nlohmann::json::parse(measured.output)["rows"] == 10'000);
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  for (const std::string what : {"show", "verify"}) {
+    const auto damaged = rivulet_on({"checkpoint", what, file});
+    CHECK(damaged.status.code == 1);
+    CHECK(contains(damaged.errors, file));
+  }
+}
+
+TEST_CASE("Run: a model that diverges is said to, once, not only counted") {
+  const TempDir folder;
+  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto out =
+      rivulet_run({"run", "--config", config, "--set", "source.type=synthetic", "--set", "model.name=linear",
+                   "--set", "train.optimizer.lr=1e38", "--devices", "1", "--http", "off", "--data-dir",
+                   folder.path().string(), "--stop-after", "seconds=2"},
+                  30s);
+  const std::string words = "has the model diverged?";
+  const auto first = out.errors.find(words);
+  REQUIRE(first != std::string::npos);
+  CHECK(out.errors.find(words, first + 1) == std::string::npos);
+}
+
+TEST_CASE("Run: a dry run ends at its limit and leaves nothing behind") {
+  const TempDir folder;
+  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  for (const std::string limit : {"rows=300", "rounds=4"}) {
+    INFO(limit);
+    const auto data_dir = folder.path() / limit;
+    const auto out = rivulet_run({"run", "--config", config, "--set", "source.type=synthetic", "--set",
+                                  "source.rate=500", "--set", "model.name=linear", "--devices", "1", "--http",
+                                  "off", "--data-dir", data_dir.string(), "--dry-run", "--stop-after", limit},
+                                 30s);
+    INFO(out.errors);
+    CHECK_FALSE(out.timed_out);
+    CHECK(out.status.code == 0);
+    for (const auto& entry : std::filesystem::directory_iterator(data_dir))
+      CHECK(entry.path().filename() == "lock");
+  }
+}
+
+TEST_CASE(
+    "Run: one data directory belongs to one process, and a failed start leaves the earlier state alone") {
+  const TempDir folder;
+  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const std::vector<std::string> job{"run",
+                                     "--config",
+                                     config,
+                                     "--set",
+                                     "source.type=synthetic",
+                                     "--set",
+                                     "source.rate=500",
+                                     "--set",
+                                     "model.name=linear",
+                                     "--devices",
+                                     "1",
+                                     "--http",
+                                     "off",
+                                     "--data-dir",
+                                     folder.path().string()};
+  const auto with = [&](const std::vector<std::string>& more) {
+    auto all = job;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  REQUIRE(rivulet_run(with({"--stop-after", "rounds=3"}), 30s).status.code == 0);
+  const auto state = folder.path() / "final.state";
+  REQUIRE(std::filesystem::exists(state));
+  const auto written = std::filesystem::last_write_time(state);
+  auto holder = Process::start(rivulet_with(with({})));
+  REQUIRE(holder);
+  std::this_thread::sleep_for(1s);
+  const auto second = rivulet_run(with({"--stop-after", "rounds=3"}), 30s);
+  CHECK(second.status.code == 78);
+  CHECK(contains(second.errors, "is in use by another rivulet run"));
+  holder.value()->send_signal(SIGKILL);
+  REQUIRE(holder.value()->wait(10s));
+  const auto failed =
+      rivulet_run(with({"--set", "source.type=kafka", "--brokers", "127.0.0.1:1", "--topic", "t"}), 30s);
+  CHECK(failed.status.code == 69);
+  CHECK_FALSE(contains(failed.output, "final state"));
+  CHECK(std::filesystem::last_write_time(state) == written);
+}
+
+TEST_CASE("Output that cannot be written is a failure") {
+  ProcessOptions options;
+  options.command = {"sh", "-c", "exec \"$0\" version > /dev/full", rivulet_binary};
+  const auto out = run(options, 10s);
+  CHECK(out.status.code == 1);
+  CHECK(contains(out.errors, "cannot write to standard output"));
+}

@@ -1,0 +1,70 @@
+#pragma once
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "tests/support/temp_dir.h"
+
+/// Configurations as text, for tests of what they load as.
+namespace rivulet::testing {
+
+inline const runtime::CatalogNames all_names{
+    {"csv", "json", "raw"}, {"cnn", "lenet5", "linear", "mlp"}, {"fixed", "stream"}};
+
+inline runtime::ConfigInput input_of(const std::string& file = "") {
+  runtime::ConfigInput input;
+  input.file = file;
+  input.catalog = all_names;
+  input.variable = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "HOSTNAME") return "edge-7";
+    if (name == "EMPTY") return "";
+    if (name == "ROWS") return "77";
+    return std::nullopt;
+  };
+  return input;
+}
+
+/// Loads a text as device.toml and gives every problem as one line.
+struct LoadedText {
+  TempDir dir;
+  runtime::ConfigInput input;
+  runtime::LoadedConfig config;
+
+  explicit LoadedText(const std::string& text, const std::vector<std::string>& sets = {}) {
+    const std::string file = (dir.path() / "device.toml").string();
+    std::ofstream(file) << text;
+    input = input_of(file);
+    input.sets = sets;
+    config = runtime::load_config(input);
+  }
+  [[nodiscard]] std::vector<std::string> problems() const {
+    std::vector<std::string> texts;
+    const std::string folder = dir.path().string() + "/";
+    for (const auto& problem : config.problems) {
+      std::string text = problem.text();
+      for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder))
+        text.erase(at, folder.size());
+      texts.push_back(text);
+    }
+    return texts;
+  }
+};
+
+/// The least that is valid, with room for more behind it. Seven lines.
+inline const std::string config_base = R"(version = 1
+[job]
+name = "mnist"
+[source]
+topics = ["mnist"]
+[source.kafka.properties]
+bootstrap.servers = "localhost:9092"
+)";
+
+inline std::vector<std::string> problems_of(const std::string& text) {
+  return LoadedText(text).problems();
+}
+using Lines = std::vector<std::string>;
+
+}  // namespace rivulet::testing

@@ -1,0 +1,73 @@
+#pragma once
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "core/digest.h"
+#include "core/rng.h"
+#include "runtime/decision_log.h"
+#include "sync/policy/plan.h"
+
+/// Decisions of three devices for tests that write and read them.
+namespace rivulet::testing {
+
+inline const sync::policy::PolicyEntry& stream_law() {
+  for (const auto* entry : sync::policy::builtin_policies())
+    if (entry->name == "stream") return *entry;
+  FAIL("no policy stream");
+  return *sync::policy::builtin_policies()[0];
+}
+
+/// A table such as three devices make: numbers with all their digits.
+inline sync::FactsTable drawn_table(Rng& rng, std::uint64_t step) {
+  sync::FactsTable table;
+  table.facts.resize(3);
+  table.sections.resize(3);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    sync::Facts& f = table.facts[rank];
+    f.rank = rank;
+    f.step = step;
+    f.agreed_rows = 100 * step;
+    f.stop_at_rows = 2000;
+    f.rows = static_cast<std::uint32_t>(rng.below(40));
+    f.stream_rate = 1000 * rng.uniform();
+    f.queue_rows = rng.below(50);
+    f.compute_seconds = 0.05 * rng.uniform();
+    f.rows_max = 1024;
+    f.flags = rng.below(8) == 0 ? sync::flag_incomplete : 0U;
+  }
+  return table;
+}
+
+inline runtime::ViewRecord view_of_three(std::uint64_t number) {
+  runtime::ViewRecord view;
+  view.number = number;
+  view.token = 40 + number;
+  view.members = {"a", "b", "c"};
+  view.rank = 1;
+  view.policy.contribution_bytes = 4096;
+  view.state.last = sync::policy::first_plan(3, view.policy);
+  return view;
+}
+
+/// With `from` replaced by `to`, and the checksum that goes with it: what a careful forger would do.
+inline std::string resealed(std::string line, const std::string& from, const std::string& to) {
+  line.resize(line.size() - std::min<std::size_t>(line.size(), 26));
+  line += '}';
+  if (const auto at = from.empty() ? std::string::npos : line.find(from); at != std::string::npos)
+    line.replace(at, from.size(), to);
+  const auto sum = digest_of(std::as_bytes(std::span(line))).hex().substr(16);
+  line.pop_back();
+  return line + ",\"sum\":\"" + sum + "\"}";
+}
+
+inline runtime::RoundRecord round_in(const std::string& line) {
+  auto record = runtime::parse_decision_line(line);
+  REQUIRE_MESSAGE(record, record.error().message);
+  return std::get<runtime::RoundRecord>(record.value());
+}
+
+}  // namespace rivulet::testing

@@ -1,0 +1,123 @@
+// Lines of the decision log: both ways between text and values.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/digest.h"
+#include "core/rng.h"
+#include "runtime/decision_log.h"
+#include "runtime/plan_replay.h"
+#include "runtime/round_story.h"
+#include "tests/support/drawn_decisions.h"
+#include "tests/support/effort.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/text.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace rivulet::testing;
+using Json = nlohmann::json;
+
+TEST_CASE("Decision log: every field comes back with every bit, at its extremes, too") {
+  constexpr auto big = std::numeric_limits<std::uint64_t>::max();
+  constexpr auto medium = std::numeric_limits<std::uint32_t>::max();
+  const double numbers[] = {
+      0.0, -0.0, 0.1, 1e-310, 5e-324, 1.7976931348623157e308, 1.0 / 3, 1e22, 123456789.123456789};
+  for (const double number : numbers) {
+    CAPTURE(number);
+    RoundRecord r;
+    r.view = r.round = r.plan_hash = big;
+    sync::Facts f;
+    f.step = f.agreed_rows = f.stop_at_step = f.stop_at_rows = f.queue_rows = f.correct = f.rows_dropped =
+        f.rows_max = f.plan_hash = big;
+    f.round = big;
+    f.rows = f.rows_since_sync = f.flags = medium;
+    f.stream_rate = f.compute_seconds = f.wait_seconds = f.sync_seconds = std::abs(number);
+    f.loss_sum = f.gradient_norm2 = number;
+    f.digest = {0x0123456789abcdef, big};
+    f.interval = {{medium, std::numeric_limits<std::int32_t>::min()},
+                  {std::numeric_limits<std::int64_t>::max(), medium},
+                  {std::numeric_limits<std::int64_t>::min(), medium},
+                  medium,
+                  medium,
+                  medium,
+                  big};
+    sync::FactsSection section;
+    section.more_intervals = {f.interval, {}};
+    section.runs = {{f.interval.partition, f.interval.first, f.interval.next, big, fate_hole}};
+    r.table.facts = {f};
+    r.table.sections = {section};
+    r.plan.mode = sync::policy::Mode::parameters;
+    r.plan.reduction = sync::policy::Reduction::sum;
+    r.plan.aggregation = "\"quoted\", \u00e4\n";
+    r.plan.keep_ratio = r.plan.learning_rate_factor = -number;
+    r.plan.weights = {number, number / 3};
+    r.plan.payload_max_bytes = big;
+    r.plan.next_rows = {medium, 0};
+    r.plan.next_wait = Duration::max();
+    r.plan.next_whole = r.plan.rest = r.plan.freeze = r.plan.checkpoint = r.plan.stop = true;
+    r.plan.next_moves = {{1, 2, medium}};
+    r.plan.leaving = {0, medium};
+    const auto again = round_in(decision_line(r));
+    CHECK(again.table.facts == r.table.facts);
+    CHECK(again.table.sections == r.table.sections);
+    CHECK(again.plan == r.plan);
+    CHECK(again.view == r.view);
+    CHECK(again.round == r.round);
+    CHECK(again.plan_hash == r.plan_hash);
+    CHECK(std::signbit(again.table.facts[0].loss_sum) == std::signbit(number));
+  }
+  RoundRecord r;
+  r.table.facts.resize(2);
+  r.table.sections.resize(2);
+  r.table.facts[0].loss_sum = std::numeric_limits<double>::quiet_NaN();
+  r.table.facts[1].loss_sum = -std::numeric_limits<double>::infinity();
+  r.table.facts[1].gradient_norm2 = std::numeric_limits<double>::infinity();
+  r.table.facts[1].rank = 1;
+  auto again = round_in(decision_line(r));
+  CHECK(std::isnan(again.table.facts[0].loss_sum));
+  CHECK(again.table.facts[1] == r.table.facts[1]);
+  r.table.facts[1].stream_rate = std::numeric_limits<double>::infinity();  // no device believes this
+  CHECK(contains(parse_decision_line(decision_line(r)).error().message, "no such thing"));
+}
+
+TEST_CASE("Decision log: whatever is read of a broken line is, byte for byte, what would have been written") {
+  Rng rng(seed_or(11));
+  ViewRecord view = view_of_three(1);
+  const auto table = drawn_table(rng, 3);
+  view.state.memory = {0.5, -3};
+  auto plan = sync::policy::plan(table, view.policy, stream_law(), view.state);
+  const std::string whole[] = {decision_line(view), decision_line(1, 0, table, plan)};
+  int read = 0;
+  for (int i = 0; i < repetitions(4'000, 400'000); ++i) {
+    std::string line = whole[rng.below(2)];
+    for (std::uint64_t n = 1 + rng.below(3); n > 0 && !line.empty(); --n) {
+      const std::size_t at = rng.below(line.size());
+      const std::size_t from = rng.below(line.size());
+      switch (rng.below(4)) {
+        case 0: line[at] = "0123456789-.eE\"{}[],:truefalsn"[rng.below(31)]; break;
+        case 1: line.erase(at, rng.below(20)); break;
+        case 2: line.insert(at, line.substr(from, rng.below(30))); break;
+        default: line[at] = static_cast<char>(rng.below(256));
+      }
+    }
+    const std::string sealed = rng.below(8) == 0 ? line : resealed(line, "", "");
+    const auto record = parse_decision_line(sealed);
+    if (!record) {
+      CHECK(record.error().code == ErrorCode::bad_record);
+      continue;
+    }
+    ++read;
+    const auto* as_view = std::get_if<ViewRecord>(&record.value());
+    CHECK(sealed == (as_view != nullptr ? decision_line(*as_view)
+                                        : decision_line(std::get<RoundRecord>(record.value()))));
+    PlanReplay replay(sync::policy::builtin_policies());
+    static_cast<void>(replay.take(parse_decision_line(whole[0]).value()));
+    static_cast<void>(replay.take(record.value()));
+  }
+  CHECK(read > 0);
+}
