@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "runtime/checkpoint_folder.h"
+#include "runtime/new_run.h"
 #include "tests/support/sim_disk.h"
 #include "tests/support/sim_log.h"
 
@@ -106,6 +107,24 @@ TEST_CASE("Disk: one that is full, fails, rots or cannot be read") {
   CHECK(same == 99);
   disk.wipe();
   CHECK(disk.files_in("/folder").empty());
+}
+
+TEST_CASE("Disk: checkpoints that were kept aside for a new run do not come back with a loss of power") {
+  const auto device = devices::make_host_device();
+  const devices::ModelLayout layout{Scalar::f64, 3, 0, {{"sums", {3}, 0, 3}}, {}};
+  const runtime::AgreedState state{devices::ModelState::create(layout, *device).value(), {1, 40}, 0, {}};
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SimPower power;
+    SimDisk disk(power);
+    runtime::CheckpointFolder folder("/folder", disk);
+    REQUIRE(folder.write({"m", "", {}}, state, runtime::digest_of(state, *device).value()));
+    REQUIRE(runtime::keep_aside("/folder", disk).value() == "/folder/before-1");
+    Rng rng(seed);
+    disk.lose_power(rng);
+    std::vector<std::string> complaints;
+    CHECK(folder.list(complaints).empty());
+    CHECK(runtime::CheckpointFolder("/folder/before-1", disk).list(complaints).size() == 1);
+  }
 }
 
 TEST_CASE("Log: one order for all, late, with records that are lost, repeated and overtaken") {
