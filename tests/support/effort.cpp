@@ -13,8 +13,8 @@ namespace rivulet::testing {
 namespace {
 
 const char* variable(const char* name) {
-  return std::getenv(name);
-}  // NOLINT(concurrency-mt-unsafe)
+  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+}
 
 }  // namespace
 

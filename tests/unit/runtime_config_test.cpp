@@ -209,17 +209,15 @@ TEST_CASE("Config: syntax errors and unreadable files are one problem, not a cas
 }
 
 TEST_CASE("Config: every problem is found in one run, errors before warnings, in order of the file") {
-  CHECK(
-      problems_of(
-          "[job]\nnaem = \"a\"\n[http]\nlisten = \"0.0.0.0:1\"\n[batch]\nmin = -1\n[log]\nlevel = 3\n" +
-          config_base.substr(config_base.find("[source]"))) ==
-      Lines{
-          "device.toml:2:1: error: unknown key 'job.naem' - did you mean 'name'?",
-          "device.toml:4:10: error: 'http.listen' is '0.0.0.0:1', not a loopback address: others could read "
-          "it, and there is no token in this version",
-          "device.toml:6:7: error: 'batch.min' is -1, must be at least 1",
-          "device.toml:8:9: error: 'log.level' must be a string, not the integer 3",
-          "device.toml: error: 'job.name' is required"});
+  CHECK(problems_of(
+            "[job]\nnaem = \"a\"\n[http]\nlisten = \"0.0.0.0:1\"\n[batch]\nmin = -1\n[log]\nlevel = 3\n" +
+            config_base.substr(config_base.find("[source]"))) ==
+        Lines{"device.toml:2:1: error: unknown key 'job.naem' - did you mean 'name'?",
+              std::string("device.toml:4:10: error: 'http.listen' is '0.0.0.0:1', not a loopback address: ") +
+                  "others could read it, and there is no token in this version",
+              "device.toml:6:7: error: 'batch.min' is -1, must be at least 1",
+              "device.toml:8:9: error: 'log.level' must be a string, not the integer 3",
+              "device.toml: error: 'job.name' is required"});
 }
 
 TEST_CASE("Config: damaged files give problems, never a crash, and a usable one can be used") {
