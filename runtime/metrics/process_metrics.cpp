@@ -62,7 +62,7 @@ double limit_of_files() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<double>(limit.rlim_cur) : -1;
 }
 
-/// Virtual and resident, as /proc/self/statm has them; -1 if it cannot be read. Not from stat, where an
+/// Mapped and resident, as /proc/self/statm has them; -1 if it cannot be read. Not from stat, where an
 /// emulator of another processor has zeros.
 std::pair<double, double> memory_bytes() {
   double all = -1;
@@ -82,13 +82,13 @@ double process_age_seconds() {
 }
 
 std::vector<ProcessMetric> read_process_metrics() {
-  const auto [virtual_bytes, resident_bytes] = memory_bytes();
+  const auto [mapped_bytes, resident_bytes] = memory_bytes();
   std::vector<ProcessMetric> all{
       {"process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", true,
        process_cpu_seconds()},
       {"process_open_fds", "Number of open file descriptors.", false, open_files()},
       {"process_max_fds", "Maximum number of open file descriptors.", false, limit_of_files()},
-      {"process_virtual_memory_bytes", "Virtual memory size in bytes.", false, virtual_bytes},
+      {"process_virtual_memory_bytes", "Virtual memory size in bytes.", false, mapped_bytes},
       {"process_resident_memory_bytes", "Resident memory size in bytes.", false, resident_bytes},
       {"process_start_time_seconds", "Start time of the process since unix epoch in seconds.", false,
        start_time_s()},
