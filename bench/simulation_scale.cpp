@@ -58,11 +58,9 @@ struct Measured {
 };
 
 /// Runs the group into its stride, then for `seconds` of CPU time: the machine may have other work.
-Measured run_group(const runtime::LoadedConfig& job, double rows_per_s, bool timing_only, double seconds) {
+Measured run_group(const runtime::LoadedConfig& job, const runtime::SimulateOptions& options,
+                   double seconds) {
   const double before = resident_bytes();
-  runtime::SimulateOptions options;
-  options.rates = {{{0, rows_per_s}}};
-  options.timing_only = timing_only;
   auto built = runtime::SimulatedGroup::build(job, options, {});
   RIVULET_CHECK(bool(built), "the group could not be built");
   auto& group = *built.value();
@@ -113,7 +111,10 @@ void report_timing(const std::string& list) {
   std::istringstream in(list);
   for (std::string item; std::getline(in, item, ',');) {
     const auto devices = static_cast<std::uint32_t>(std::atoi(item.c_str()));
-    const auto got = run_group(job_of(devices, "linear", {8}), 10, true, 3);
+    runtime::SimulateOptions options;
+    options.rates = {{{0, 10.0}}};
+    options.timing_only = true;
+    const auto got = run_group(job_of(devices, "linear", {8}), options, 3);
     fmt::print(
         "timing only  {:5} devices  {:9.0f} device-steps/s  {:8.2f} us each  {:8.1f} KB per device  ({} "
         "rounds)\n",
@@ -121,14 +122,20 @@ void report_timing(const std::string& list) {
   }
 }
 
-void report_real(std::uint32_t devices) {
-  constexpr std::size_t rows = 4;
-  const auto job = job_of(devices, "lenet5", {1, 28, 28});
+/// On MNIST, as a user would play it.
+void report_real(std::uint32_t devices, std::size_t rows) {
+  auto job = job_of(devices, "lenet5", {1, 28, 28});
+  job.config.decode.raw_label = job.config.decode.raw_features = "u8";
+  job.config.decode.scale = 0.0127288;
+  job.config.decode.shift = -0.4242;
+  runtime::SimulateOptions options;
+  options.data = RIVULET_SOURCE_DIR "/examples/mnist/data";
+  options.rates = {{{0, static_cast<double>(rows) * 10.0}}};
   std::vector<double> share;
   double simulated = 0;
   for (int i = 0; i < 5; ++i) {
     const double bare = bare_steps_per_s(job, rows, devices, 2);
-    simulated = run_group(job, rows * 10.0, false, 2).steps_per_s;
+    simulated = run_group(job, options, 2).steps_per_s;
     share.push_back(simulated / bare);
   }
   fmt::print("lenet5, {} rows a step  {} devices  {:.0f} device-steps/s  of the bare loop: {}\n", rows,
@@ -141,6 +148,7 @@ int main(int argc, char** argv) {
   devices::prepare_process(1);
   report_timing(argc > 1 ? argv[1] : "16,64,256");
   const int real = argc > 2 ? std::atoi(argv[2]) : 16;
-  if (real > 0) report_real(static_cast<std::uint32_t>(real));
+  if (real > 0)
+    for (const std::size_t rows : {4, 16}) report_real(static_cast<std::uint32_t>(real), rows);
   return 0;
 }
