@@ -45,6 +45,21 @@ bool sync_folder(const std::string& folder, const FileOperations& files) {
   return synced;
 }
 
+/// Where they are now; nothing if there are none.
+Result<std::string> move_aside(const std::vector<CheckpointEntry>& entries, const std::string& folder,
+                               const FileOperations& files) {
+  if (entries.empty()) return std::string();
+  const std::string aside = free_place_in(folder, files);
+  if (files.make_folders(aside) != 0) return cannot("make", aside);
+  for (const auto& entry : entries)
+    if (files.rename(entry.path, aside + entry.path.substr(entry.path.rfind('/'))) != 0)
+      return cannot("move", entry.path);
+  // Else a loss of power could bring them back into a run that is not theirs.
+  for (const std::string& changed : {aside, folder})
+    if (!sync_folder(changed, files)) return cannot("sync", changed);
+  return aside;
+}
+
 }  // namespace
 
 bool begins_empty(const sync::membership::Fold& fold, const std::string& device, const Stamp& newest) {
@@ -54,36 +69,29 @@ bool begins_empty(const sync::membership::Fold& fold, const std::string& device,
 
 Result<std::string> keep_aside(const std::string& folder, const FileOperations& files) {
   std::vector<std::string> complaints;
-  const auto all = CheckpointFolder(folder, files).list(complaints);
-  if (all.empty()) return std::string();
-  const std::string aside = free_place_in(folder, files);
-  if (files.make_folders(aside) != 0) return cannot("make", aside);
-  for (const auto& entry : all)
-    if (files.rename(entry.path, aside + entry.path.substr(entry.path.rfind('/'))) != 0)
-      return cannot("move", entry.path);
-  // Else a loss of power could bring them back into a run that is not theirs.
-  for (const std::string& changed : {aside, folder})
-    if (!sync_folder(changed, files)) return cannot("sync", changed);
-  return aside;
+  return move_aside(CheckpointFolder(folder, files).list(complaints), folder, files);
 }
 
 namespace {
 
 /// A device that could not read its checkpoints when the run began comes back with those of an earlier one:
-/// the group does not believe them, and they must not be in the way.
+/// the group does not believe them, and they must not be in the way, not even behind one of this run that is
+/// there but damaged.
 Status refuse(const sync::membership::Fold& fold, const Config& config, const std::string& folder,
               const FileOperations& files) {
-  const Stamp newest = newest_in(folder, files);
-  if (is_of_run(fold, newest))
+  std::vector<std::string> complaints;
+  auto earlier = CheckpointFolder(folder, files).list(complaints);
+  std::erase_if(earlier, [&](const auto& entry) { return is_of_run(fold, entry.stamp); });
+  if (earlier.empty())
     return Error{ErrorCode::invalid_config, why_no_new_run(fold, config.job.name, config.device.id)};
-  const auto aside = keep_aside(folder, files);
+  const auto aside = move_aside(earlier, folder, files);
   if (!aside) return aside.error();
   return Error{
       ErrorCode::invalid_config,
       fmt::format(
           "run {} of job {} has begun already. The state {} is of an earlier run and is kept in {} now: "
           "start this device without --new-run",
-          fold.run.number, config.job.name, text_of(newest), aside.value())};
+          fold.run.number, config.job.name, text_of(earlier.front().stamp), aside.value())};
 }
 
 }  // namespace

@@ -96,6 +96,13 @@ TEST_CASE(
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message.find("Nothing was changed") != std::string::npos);
   CHECK(paths_in(folder.path()) == std::vector<std::string>{own, "before-1", "before-1/" + old});
+  // Behind one of this run, that may turn out to be damaged.
+  const auto behind = save(folder.path(), {1, 41});
+  const auto again = start_over(s.fold, config, folder.path().string(), *log);
+  REQUIRE_FALSE(again);
+  CHECK(again.error().message.find("start this device without --new-run") != std::string::npos);
+  CHECK(paths_in(folder.path()) ==
+        std::vector<std::string>{own, "before-1", "before-1/" + old, "before-2", "before-2/" + behind});
 }
 
 TEST_CASE("New run: without checkpoints nothing is kept aside and nothing is made") {
