@@ -1,6 +1,5 @@
 #include "runtime/new_run.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,9 +15,14 @@ using sync::membership::NewRun;
 
 constexpr Duration reading_deadline = std::chrono::seconds(30);
 
-Stamp newest_in(const std::string& folder, const FileOperations& files) {
+/// The newest first.
+std::vector<CheckpointEntry> checkpoints_in(const std::string& folder, const FileOperations& files) {
   std::vector<std::string> complaints;  // said when the device loads them
-  const auto all = CheckpointFolder(folder, files).list(complaints);
+  return CheckpointFolder(folder, files).list(complaints);
+}
+
+Stamp newest_in(const std::string& folder, const FileOperations& files) {
+  const auto all = checkpoints_in(folder, files);
   return all.empty() ? Stamp{} : all.front().stamp;
 }
 
@@ -35,16 +39,6 @@ std::string free_place_in(const std::string& folder, const FileOperations& files
   }
 }
 
-bool sync_folder(const std::string& folder, const FileOperations& files) {
-  const int fd = files.open(folder, O_RDONLY | O_DIRECTORY);
-  if (fd < 0) return false;
-  const bool synced = files.sync(fd) == 0;
-  const int why = errno;
-  files.close(fd);
-  errno = why;
-  return synced;
-}
-
 /// Where they are now; nothing if there are none.
 Result<std::string> move_aside(const std::vector<CheckpointEntry>& entries, const std::string& folder,
                                const FileOperations& files) {
@@ -56,31 +50,16 @@ Result<std::string> move_aside(const std::vector<CheckpointEntry>& entries, cons
       return cannot("move", entry.path);
   // Else a loss of power could bring them back into a run that is not theirs.
   for (const std::string& changed : {aside, folder})
-    if (!sync_folder(changed, files)) return cannot("sync", changed);
+    if (sync_folder(changed, files) != 0) return cannot("sync", changed);
   return aside;
 }
-
-}  // namespace
-
-bool begins_empty(const sync::membership::Fold& fold, const std::string& device, const Stamp& newest) {
-  if (new_run_by(fold, device) == NewRun::begins) return true;
-  return newest.lineage <= fold.run.views_before || newest.lineage > fold.view.number;
-}
-
-Result<std::string> keep_aside(const std::string& folder, const FileOperations& files) {
-  std::vector<std::string> complaints;
-  return move_aside(CheckpointFolder(folder, files).list(complaints), folder, files);
-}
-
-namespace {
 
 /// A device that could not read its checkpoints when the run began comes back with those of an earlier one:
 /// the group does not believe them, and they must not be in the way, not even behind one of this run that is
 /// there but damaged.
 Status refuse(const sync::membership::Fold& fold, const Config& config, const std::string& folder,
               const FileOperations& files) {
-  std::vector<std::string> complaints;
-  auto earlier = CheckpointFolder(folder, files).list(complaints);
+  auto earlier = checkpoints_in(folder, files);
   std::erase_if(earlier, [&](const auto& entry) { return is_of_run(fold, entry.stamp); });
   if (earlier.empty())
     return Error{ErrorCode::invalid_config, why_no_new_run(fold, config.job.name, config.device.id)};
@@ -95,6 +74,15 @@ Status refuse(const sync::membership::Fold& fold, const Config& config, const st
 }
 
 }  // namespace
+
+bool begins_empty(const sync::membership::Fold& fold, const std::string& device, const Stamp& newest) {
+  if (new_run_by(fold, device) == NewRun::begins) return true;
+  return newest.lineage <= fold.run.views_before || newest.lineage > fold.view.number;
+}
+
+Result<std::string> keep_aside(const std::string& folder, const FileOperations& files) {
+  return move_aside(checkpoints_in(folder, files), folder, files);
+}
 
 Status start_over(const sync::membership::Fold& fold, const Config& config, const std::string& folder,
                   Logger& log, const FileOperations& files) {

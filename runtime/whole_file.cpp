@@ -69,14 +69,24 @@ Status write_temporary(const std::string& path, std::span<const std::byte> bytes
   return files.sync(file.fd()) == 0 ? ok() : write_trouble("sync", path);
 }
 
-// Without it a rename may be lost with the power.
 Status sync_folder_of(const std::string& path, const FileOperations& files) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  const File file(files, folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
-  return file.fd() >= 0 && files.sync(file.fd()) == 0 ? ok() : write_trouble("sync the folder of", path);
+  return sync_folder(folder.empty() ? "." : folder, files) == 0 ? ok()
+                                                                : write_trouble("sync the folder of", path);
 }
 
 }  // namespace
+
+int sync_folder(const std::string& folder, const FileOperations& files) {
+  int why = 0;
+  {
+    const File file(files, folder, O_RDONLY | O_DIRECTORY);
+    if (file.fd() < 0 || files.sync(file.fd()) != 0) why = errno;
+  }
+  if (why == 0) return 0;
+  errno = why;  // and not what closing it left there
+  return -1;
+}
 
 int FileOperations::open(const std::string& path, int flags) const {
   return ::open(path.c_str(), flags | O_CLOEXEC, 0644);

@@ -35,6 +35,9 @@ class FileOperations {
 /// The system itself.
 const FileOperations& system_files() noexcept;
 
+/// Without it renames in the folder may be lost with the power. 0, or -1 and errno.
+int sync_folder(const std::string& folder, const FileOperations& files = system_files());
+
 /// Replaces `path` as a whole or not at all: temp name in the same folder, synced, renamed, folder synced. A
 /// file that could not be written leaves no temp name behind. Only if the last of these steps fails, the new
 /// content may be there, and may be gone after a loss of power. Errors, which name the file and the system's

@@ -29,8 +29,8 @@ class GatheredFacts final : public FactsExchange {
   Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) override;
 
  private:
-  [[nodiscard]] std::shared_ptr<const Heads> read_heads() const;
-  [[nodiscard]] Status why_not() const;
+  Status read_heads(FactsTable& table) const;
+  [[nodiscard]] std::shared_ptr<const Heads> make_heads() const;
   Status read_sections(FactsTable& table) const;
   std::shared_ptr<const Round> make_round(const Round& last) const;
 
@@ -58,7 +58,7 @@ Progress GatheredFacts::poll() {
     return Progress::done;
   }
   told_ = gathering_.take(pending_);
-  heads_ = told_->work.once<Heads>(nullptr, [&] { return read_heads(); });
+  heads_ = told_->work.once<Heads>(nullptr, [&] { return make_heads(); });
   if (!heads_->fits || heads_->sections == 0) return Progress::done;
   const bool listens = my_section_.empty();
   pending_ = gathering_.tell({.lane = Lane::section,
@@ -68,24 +68,22 @@ Progress GatheredFacts::poll() {
   return poll();
 }
 
-std::shared_ptr<const Heads> GatheredFacts::read_heads() const {
-  auto heads = std::make_shared<Heads>();
-  heads->table.facts.resize(parts_.view.world());
-  heads->table.sections.resize(parts_.view.world());
-  for (std::uint32_t rank = 0; rank < parts_.view.world(); ++rank)
-    if (!read_head(told_->of[rank], parts_.view, rank, heads->table)) return heads;
-  heads->fits = bool(check_table(heads->table, parts_.view));
-  heads->sections = static_cast<std::uint32_t>(
-      std::ranges::count_if(heads->table.facts, [](const Facts& f) { return f.section_bytes > 0; }));
-  return heads;
-}
-
-/// In words that are this device's own.
-Status GatheredFacts::why_not() const {
-  FactsTable table = heads_->table;
+/// Errors are in words that are this device's own.
+Status GatheredFacts::read_heads(FactsTable& table) const {
   for (std::uint32_t rank = 0; rank < parts_.view.world(); ++rank)
     if (auto read = read_head(told_->of[rank], parts_.view, rank, table); !read) return read;
   return check_table(table, parts_.view);
+}
+
+std::shared_ptr<const Heads> GatheredFacts::make_heads() const {
+  auto heads = std::make_shared<Heads>();
+  heads->table.facts.resize(parts_.view.world());
+  heads->table.sections.resize(parts_.view.world());
+  heads->fits = bool(read_heads(heads->table));
+  if (!heads->fits) return heads;
+  heads->sections = static_cast<std::uint32_t>(
+      std::ranges::count_if(heads->table.facts, [](const Facts& f) { return f.section_bytes > 0; }));
+  return heads;
 }
 
 Status GatheredFacts::read_sections(FactsTable& table) const {
@@ -108,7 +106,10 @@ std::shared_ptr<const Round> GatheredFacts::make_round(const Round& last) const 
 }
 
 Result<std::shared_ptr<const Round>> GatheredFacts::finish(const std::shared_ptr<const Round>& last) {
-  if (!heads_->fits) return why_not().error();
+  if (!heads_->fits) {
+    FactsTable table = heads_->table;
+    return read_heads(table).error();
+  }
   auto round = told_->work.once<Round>(last, [&] { return make_round(*last); });
   if (round == nullptr) {
     FactsTable table = heads_->table;

@@ -220,7 +220,6 @@ Result<std::unique_ptr<SimulatedNode>> SimulatedGroup::State::start(std::size_t 
                   .logger = *logger,
                   .decisions = parts.decisions ? parts.decisions(device) : make_null_decision_log(),
                   .stop = simulated->stop,
-
                   .nonce_seed = derive_seed(own.config.job.seed, "nonce", device + ((lives - 1) << 32U)),
                   .shared_fold = &fold});
   if (!node) return node.error();

@@ -32,6 +32,10 @@ struct Exchange {
 /// plan allows).
 Result<std::size_t> encode_contribution(const Exchange& exchange, double weight, std::span<std::byte> out);
 
+/// Adds the payload of a rank. Errors: the codec's, which name the rank.
+Status add_contribution(const Exchange& exchange, std::uint32_t rank, std::span<const std::byte> payload,
+                        const GradientView& sum);
+
 /// How contributions become one agreed vector on every rank: sum over ranks of weight * mine, same bits
 /// everywhere. A schedule over Transport with no thread of its own: begin(), then poll() until it is not
 /// pending. poll() posts the next step when the last one finished; it never waits. Owner: the train thread;

@@ -13,4 +13,11 @@ Result<std::size_t> encode_contribution(const Exchange& exchange, double weight,
   return used;
 }
 
+Status add_contribution(const Exchange& exchange, std::uint32_t rank, std::span<const std::byte> payload,
+                        const GradientView& sum) {
+  auto added = exchange.codec->decode_add(payload, sum);
+  if (added) return added;
+  return Error{added.error().code, "payload of rank " + std::to_string(rank) + ": " + added.error().message};
+}
+
 }  // namespace rivulet::sync

@@ -74,11 +74,11 @@ std::shared_ptr<const Total> GatheredSum::add_up(const Gathered& told) const {
   total->numbers.resize(exchange_.agreed.bytes());
   GradientView sum = exchange_.agreed;
   sum.data = total->numbers.data();
-  for (std::size_t rank = 0; rank < told.of.size(); ++rank) {
+  for (std::uint32_t rank = 0; rank < told.of.size(); ++rank) {
     if (!(exchange_.plan->weights[rank] > 0)) continue;
-    if (auto added = exchange_.codec->decode_add(told.of[rank], sum); !added) {
+    if (auto added = add_contribution(exchange_, rank, told.of[rank], sum); !added) {
       total->code = added.error().code;
-      total->trouble = "payload of rank " + std::to_string(rank) + ": " + added.error().message;
+      total->trouble = added.error().message;
       break;
     }
   }

@@ -11,11 +11,13 @@
 #include "runtime/wiring/production.h"
 #include "sync/collective/gloo_transport.h"
 #include "tests/support/group_support.h"
+#include "tests/support/model_fixture.h"
 #include "tests/support/process.h"
 #include "tests/support/real_node.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 #include "tests/support/wrapped_source.h"
+#include "tests/support/wrapped_trainer.h"
 
 #include <doctest/doctest.h>
 
@@ -85,37 +87,18 @@ const devices::ModelEntry stalling_model{
     "stalling", "test only",
     [](const devices::ModelConfig& config,
        devices::Device& device) -> Result<std::unique_ptr<devices::Trainer>> {
-      struct Stalling final : devices::Trainer {
-        [[nodiscard]] const devices::ModelLayout& layout() const noexcept override { return inner->layout(); }
-        Status initialize(devices::ModelState& s, std::uint64_t seed) override {
-          return inner->initialize(s, seed);
-        }
+      struct Stalling final : WrappedTrainer {
+        using WrappedTrainer::WrappedTrainer;
         Result<devices::StepReport> compute_gradients(const devices::ModelState& s, const BatchView& batch,
                                                       GradientView out) override {
           if (++calls == 5) hang();
           return inner->compute_gradients(s, batch, out);
         }
-        Result<devices::ApplyReport> apply(devices::ModelState& s, const GradientView& agreed,
-                                           const devices::SgdConfig& sgd, double factor) override {
-          return inner->apply(s, agreed, sgd, factor);
-        }
-        Result<devices::StepReport> evaluate(const devices::ModelState& s, const BatchView& batch) override {
-          return inner->evaluate(s, batch);
-        }
-        Result<std::vector<float>> predict(const devices::ModelState& s, const BatchView& batch) override {
-          return inner->predict(s, batch);
-        }
-        std::unique_ptr<devices::Trainer> inner;
         int calls = 0;
       };
-      auto stalling = std::make_unique<Stalling>();
-      for (const auto* entry : devices::builtin_models()) {
-        if (entry->name != "linear") continue;
-        auto inner = entry->make(config, device);
-        if (!inner) return inner.error();
-        stalling->inner = std::move(inner).value();
-      }
-      return std::unique_ptr<devices::Trainer>(std::move(stalling));
+      auto inner = model_entry("linear").make(config, device);
+      if (!inner) return inner.error();
+      return std::unique_ptr<devices::Trainer>(std::make_unique<Stalling>(std::move(inner).value()));
     }};
 
 /// The child: one device as `rivulet run` builds it, with a decoder or a model that hangs.

@@ -113,46 +113,48 @@ TEST_CASE("Memory network: messages of one direction queue for the wire, those o
 constexpr std::size_t one_frame = 1448;
 constexpr sync::MemoryNetwork::Link frame_a_second{Duration::zero(), 1514};
 
+/// Two ranks that each send a frame to the third, over what is its own.
+struct TwoToOne : Ranks {
+  TwoToOne() : Ranks(3) {
+    network.set_own_link("device-2", frame_a_second);
+    connect_all(*this);
+    from_0 = (*this)[2].receive(0, Lane::payload, a);
+    from_1 = (*this)[2].receive(1, Lane::payload, b);
+  }
+  void send(std::uint32_t rank, TimePoint at) {
+    clocks[rank].advance_to(at);
+    (*this)[rank].send(2, Lane::payload, out);
+  }
+  std::vector<std::byte> out = std::vector<std::byte>(one_frame), a = out, b = out;
+  Ticket from_0, from_1;
+};
+
 TEST_CASE("Memory network: a device's own link takes messages as they reach it, whoever was asked first") {
-  Ranks ranks(3);
-  ranks.network.set_own_link("device-2", frame_a_second);
-  connect_all(ranks);
-  std::vector<std::byte> out(one_frame), a(one_frame), b(one_frame);
-  const Ticket from_0 = ranks[2].receive(0, Lane::payload, a);
-  const Ticket from_1 = ranks[2].receive(1, Lane::payload, b);
-  ranks.clocks[0].advance_to(at(5s));
-  ranks[0].send(2, Lane::payload, out);
-  ranks.clocks[1].advance_to(at(3s));
-  ranks[1].send(2, Lane::payload, out);
+  TwoToOne ranks;
+  ranks.send(0, at(5s));
+  ranks.send(1, at(3s));
   ranks.clocks[2].advance_to(at(4s));
-  CHECK(ranks[2].poll(from_1) == Progress::done);
+  CHECK(ranks[2].poll(ranks.from_1) == Progress::done);
   ranks.clocks[2].advance_to(at(6s - 1ns));
-  CHECK(ranks[2].poll(from_0) == Progress::pending);
+  CHECK(ranks[2].poll(ranks.from_0) == Progress::pending);
   ranks.clocks[2].advance_to(at(6s));
-  CHECK(ranks[2].poll(from_0) == Progress::done);
+  CHECK(ranks[2].poll(ranks.from_0) == Progress::done);
 }
 
 TEST_CASE(
     "Memory network: who is put off on a device's own link is told the new time, and is slower for it") {
-  Ranks ranks(3);
-  ranks.network.set_own_link("device-2", frame_a_second);
-  connect_all(ranks);
-  std::vector<std::byte> out(one_frame), a(one_frame), b(one_frame);
-  const Ticket from_0 = ranks[2].receive(0, Lane::payload, a);
-  const Ticket from_1 = ranks[2].receive(1, Lane::payload, b);
-  ranks.clocks[0].advance_to(at(3s));
-  ranks[0].send(2, Lane::payload, out);
-  ranks.clocks[1].advance_to(at(2500ms));
-  ranks[1].send(2, Lane::payload, out);
+  TwoToOne ranks;
+  ranks.send(0, at(3s));
+  ranks.send(1, at(2500ms));
   ranks.clocks[2].advance_to(at(4s));
-  CHECK(ranks[2].poll(from_1) == Progress::done);
-  CHECK(ranks[2].poll(from_0) == Progress::pending);
+  CHECK(ranks[2].poll(ranks.from_1) == Progress::done);
+  CHECK(ranks[2].poll(ranks.from_0) == Progress::pending);
   CHECK(ranks.wakes[2].next == at(4780ms));
   // Its sender is gone: what is still on its way arrives before that is seen.
   ranks.network.kill("device-0");
   CHECK(ranks[2].healthy());
   ranks.clocks[2].advance_to(at(4780ms));
-  CHECK(ranks[2].poll(from_0) == Progress::done);
+  CHECK(ranks[2].poll(ranks.from_0) == Progress::done);
 }
 
 TEST_CASE("Memory network: a device's own link is slower to several peers at once than to one") {

@@ -137,11 +137,8 @@ Progress Gather::advance_inbound() {
     Parcel& parcel = parcels_[next_];
     if (parcel.step == Parcel::Step::nothing) continue;
     if (parcel.step != Parcel::Step::here) return Progress::pending;
-    auto added = exchange_.codec->decode_add(parcel.payload(), exchange_.agreed);
-    if (!added) {
-      return fail(
-          {added.error().code, "payload of rank " + std::to_string(next_) + ": " + added.error().message});
-    }
+    const auto added = add_contribution(exchange_, next_, parcel.payload(), exchange_.agreed);
+    if (!added) return fail(added.error());
   }
   return Progress::done;
 }

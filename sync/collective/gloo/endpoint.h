@@ -21,9 +21,9 @@
 //            progress deadline. On the first failure it tells the others, takes all down, then lets the
 //            owner see it.
 //   waiters  one for all sends, one per peer and lane for receives: lanes stay independent, and an open
-//   receive for
-//            the next round holds up nobody. While train waits for an operation it does the waiter's work
-//            itself; a waiter's own thread is made when something lies there that train has not asked for.
+//            receive for the next round holds up nobody. While train waits for an operation it does the
+//            waiter's work itself; a waiter's own thread is made when something lies there that train has
+//            not asked for.
 namespace rivulet::sync::gloo_door {
 
 /// What the threads know of one peer.
