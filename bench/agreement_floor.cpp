@@ -85,9 +85,10 @@ class Rank {
   void agree(sync::SyncSession& session, std::span<const float> mine) {
     sync::Facts facts;
     facts.rows = 1;
-    session.begin_facts(facts, {});
+    const GradientView numbers{reinterpret_cast<std::byte*>(const_cast<float*>(mine.data())), mine.size()};
+    session.begin_facts(facts, {}, numbers);
     wait([&] { return session.poll(); });
-    session.begin_payload({reinterpret_cast<std::byte*>(const_cast<float*>(mine.data())), mine.size()});
+    session.begin_payload(numbers);
     wait([&] { return session.poll(); });
     const auto agreed = session.agreed().as<float>();
     const auto world = static_cast<float>(view_.world());

@@ -70,6 +70,8 @@ struct NodeStatus {
   std::atomic<std::uint64_t> bytes_sent{0};
   std::atomic<std::uint64_t> bytes_received{0};
   std::atomic<std::uint64_t> digests_compared{0};
+  std::atomic<std::uint64_t> early_used{0};    ///< rounds whose contributions left with the facts
+  std::atomic<std::uint64_t> early_wasted{0};  ///< ... and were for nothing
   std::atomic<std::uint64_t> digests_different{0};
   std::atomic<std::int64_t> train_beat_ns{0};
   // any thread

@@ -47,6 +47,7 @@ Result<std::unique_ptr<ReplayGroup>> ReplayGroup::create(const ViewRecord& view,
     RIVULET_CHECK(wires->connected() == Progress::done, "in-memory wires are there at once");
   sync::SessionConfig session = parts.session;
   session.policy = view.policy;
+  session.foresee = false;  // contributions follow from what the facts say; the bits are the same
   for (spec.rank = 0; spec.rank < world; ++spec.rank) {
     auto& shelf = parts.shelves.try_emplace(view.members[spec.rank], parts.catalog.codecs).first->second;
     group->sessions_.push_back(std::make_unique<sync::SyncSession>(
@@ -91,7 +92,7 @@ Status ReplayGroup::poll_all() {
 
 Status ReplayGroup::meet(const RoundRecord& round) {
   for (std::size_t rank = 0; rank < sessions_.size(); ++rank)
-    sessions_[rank]->begin_facts(round.table.facts[rank], round.table.sections[rank]);
+    sessions_[rank]->begin_facts(round.table.facts[rank], round.table.sections[rank], {});
   return poll_all();
 }
 

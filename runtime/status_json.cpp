@@ -101,6 +101,7 @@ void add_cost(Json& out, const NodeStatus& s) {
   out["bytes_sent"] = s.bytes_sent.load();
   out["bytes_received"] = s.bytes_received.load();
   out["digests_compared"] = s.digests_compared.load();
+  out["early_payloads"] = {{"used", s.early_used.load()}, {"wasted", s.early_wasted.load()}};
   out["digests_different"] = s.digests_different.load();
   out["digest"] = s.digest();
   out["ingest_beat_ns"] = s.ingest_beat_ns.load();

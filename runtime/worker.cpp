@@ -211,7 +211,9 @@ Turn Worker::compute_and_enter() {
   if (auto announced = announce(); !announced) return end(announced.error());
   entered_ = parts_.clock.now();
   const sync::Facts facts = my_facts(entered_);
-  view_->session->begin_facts(facts, my_section());
+  if (view_->session->bets() && facts.rows > 0)
+    if (auto offered = offer_gradient(); !offered) return end(offered.error());
+  view_->session->begin_facts(facts, my_section(), mine_);
   parts_.status.rounds.fetch_add(1, std::memory_order_relaxed);
   phase_ = Phase::agreeing;
   return again();

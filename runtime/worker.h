@@ -166,6 +166,7 @@ class Worker final : public Agent {
   sync::FactsSection my_section() const;
   Status announce();
   Status carry_out_plan();
+  Status offer_gradient();
   Status offer_movement();
   Status local_step();
   struct Step;
@@ -186,6 +187,7 @@ class Worker final : public Agent {
   // worker_account.cpp
   void account_round();
   void count_mode();
+  void count_early();
   void count_bytes();
   void observe_delay();
 

@@ -30,6 +30,7 @@ void Worker::account_round() {
   status.rows_waiting.store(parts_.rows.waiting(), std::memory_order_relaxed);
   if ((mine.flags & sync::flag_digest) != 0 && table.size() > 1)
     status.digests_compared.fetch_add(table.size());
+  count_early();
   count_bytes();
   measure_state(now);
   books_.publish(*parts_.state, parts_.commits, now);
@@ -43,6 +44,20 @@ void Worker::count_mode() {
     case Mode::skip: meters_->steps_skipped.add(1); break;
     case Mode::gradients:
     case Mode::parameters: break;  // counted where they are applied
+  }
+}
+
+void Worker::count_early() {
+  switch (view_->session->early()) {
+    case sync::EarlyFate::none: break;
+    case sync::EarlyFate::used:
+      meters_->early_used.add(1);
+      parts_.status.early_used.fetch_add(1, std::memory_order_relaxed);
+      break;
+    case sync::EarlyFate::wasted:
+      meters_->early_wasted.add(1);
+      parts_.status.early_wasted.fetch_add(1, std::memory_order_relaxed);
+      break;
   }
 }
 

@@ -34,6 +34,9 @@ Worker::Meters::Meters(MetricsSink& sink)
       rank(sink.gauge("collective_rank")),
       view(sink.gauge("collective_view")),
       rounds_done(sink.counter("collective_operations_total", {{"op", "round"}, {"result", "ok"}})),
+      early_used(sink.counter("collective_operations_total", {{"op", "early_payload"}, {"result", "used"}})),
+      early_wasted(
+          sink.counter("collective_operations_total", {{"op", "early_payload"}, {"result", "wasted"}})),
       round_exchange(sink.histogram("collective_duration_seconds", {{"op", "round"}})),
       sent(sink.counter("collective_sent_bytes_total")),
       received(sink.counter("collective_received_bytes_total")) {

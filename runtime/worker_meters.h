@@ -41,6 +41,8 @@ struct Worker::Meters {
   Gauge& rank;
   Gauge& view;
   Counter& rounds_done;
+  Counter& early_used;
+  Counter& early_wasted;
   Histogram& round_exchange;
   Counter& sent;
   Counter& received;

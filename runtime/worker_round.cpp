@@ -121,12 +121,10 @@ Status Worker::refresh_digest() {
 Status Worker::carry_out_plan() {
   const auto& plan = view_->session->plan();
   switch (plan.mode) {
-    case Mode::gradients: {
-      auto host = parts_.device.to_host(contribution_);
-      if (!host) return host.error();
-      mine_ = host.value();
+    case Mode::gradients:
+      if (view_->session->early() == sync::EarlyFate::used) break;
+      if (auto offered = offer_gradient(); !offered) return offered;
       break;
-    }
     case Mode::parameters:
       if (auto offered = offer_movement(); !offered) return offered;
       break;
@@ -154,6 +152,13 @@ Status Worker::carry_out_plan() {
   }
   view_->session->begin_payload(mine_);
   phase_ = Phase::paying;
+  return ok();
+}
+
+Status Worker::offer_gradient() {
+  auto host = parts_.device.to_host(contribution_);
+  if (!host) return host.error();
+  mine_ = host.value();
   return ok();
 }
 

@@ -4,6 +4,7 @@
 
 #include "sync/collective/gathering.h"
 #include "sync/facts_exchange.h"
+#include "sync/foresight.h"
 #include "sync/moves.h"
 
 namespace rivulet::sync {
@@ -25,7 +26,7 @@ SyncCatalog builtin_sync_catalog() {
 }
 
 /// The stages of a round. Each waits for a set of tickets or for an Aggregation; none of them blocks.
-enum class Stage : std::uint8_t { resting, moves, facts, planned, payload, agreed, goodbye, failed };
+enum class Stage : std::uint8_t { resting, moves, facts, wasted, planned, payload, agreed, goodbye, failed };
 
 struct SyncSession::State {
   State(Transport& t, const ViewSpec& v, const SessionConfig& c, const SyncCatalog& k, CodecShelf& shelf,
@@ -36,7 +37,8 @@ struct SyncSession::State {
         catalog(k),
         codecs(shelf),
         scratch(result),
-        moves(t, v, c.row_shape, c.rows_max) {}
+        moves(t, v, c.row_shape, c.rows_max),
+        foresight(may_foresee()) {}
   ~State() { let_go(false); }
 
   // constant
@@ -53,6 +55,10 @@ struct SyncSession::State {
   std::shared_ptr<const Round> round;  ///< after the facts this one, before them the last
   std::unique_ptr<FactsExchange> facts;
   MovesExchange moves;
+  Foresight foresight;
+  std::unique_ptr<EarlyAggregation> early;  ///< null: none so far
+  bool has_bet = false;                     ///< in this round
+  EarlyFate early_fate = EarlyFate::none;
   std::vector<Ticket> pending;  ///< of the goodbye
   std::map<std::string, std::unique_ptr<Aggregation>, std::less<>> aggregations;
   Aggregation* aggregation = nullptr;
@@ -96,12 +102,70 @@ struct SyncSession::State {
     return all;
   }
 
+  [[nodiscard]] bool may_foresee() const;
+  [[nodiscard]] Exchange exchange(const GradientView& mine, const CodecShelf::Item& coding) const;
+  Status send_early(const GradientView& mine, bool has_rows);
+  Progress see_bet();
+  Progress advance_wasted();
   [[nodiscard]] std::unique_ptr<Aggregation> make(const AggregationEntry& how) const;
   void say_goodbye();
   Progress advance_facts();
   Progress advance();
   Progress advance_agreement();
 };
+
+bool SyncSession::State::may_foresee() const {
+  const auto* coding = find_entry(catalog.codecs, Foresight::codec);
+  const auto* how = find_entry(catalog.aggregations, policy::name_of(policy::Reduction::gather));
+  return config.foresee && !alone() && coding != nullptr && how != nullptr && how->make_early != nullptr &&
+         scratch.bytes() <= Foresight::payload_bytes_max;
+}
+
+/// Of the round whose plan is the newest known.
+Exchange SyncSession::State::exchange(const GradientView& mine, const CodecShelf::Item& coding) const {
+  return {.view = view.token,
+          .plan = &round->plan(),
+          .mine = mine,
+          .agreed = scratch,
+          .codec = coding.codec,
+          .codec_entry = coding.entry,
+          .contributors = round->totals.contributors};
+}
+
+/// The contribution leaves behind the facts. A bet needs no candidate of a codec: the one it is for keeps
+/// nothing.
+Status SyncSession::State::send_early(const GradientView& mine, bool has_rows) {
+  if (!early)
+    early = find_entry(catalog.aggregations, policy::name_of(policy::Reduction::gather))
+                ->make_early(transport.gathering() != nullptr);
+  Exchange sent = exchange(mine, codecs.find(Foresight::codec));
+  sent.round = round->state.round;
+  has_bet = true;
+  return early->send(transport, sent, has_rows);
+}
+
+/// The plan is known: what was sent is what it asks for, or it is received and forgotten.
+Progress SyncSession::State::see_bet() {
+  const bool foreseen = foresight.see(*round);
+  if (!has_bet || foreseen) {
+    early_fate = has_bet ? EarlyFate::used : EarlyFate::none;
+    stage = Stage::planned;
+    return Progress::done;
+  }
+  early_fate = round->totals.rows > 0 ? EarlyFate::wasted : EarlyFate::none;
+  std::vector<std::uint32_t> rows;
+  for (const Facts& f : round->table.facts) rows.push_back(f.rows);
+  early->give_up(rows);
+  stage = Stage::wasted;
+  return advance_wasted();
+}
+
+Progress SyncSession::State::advance_wasted() {
+  const Progress p = early->poll();
+  if (p == Progress::failed) return transport.lost_rank() >= 0 ? fail_transport() : fail(early->error());
+  if (p == Progress::done) stage = Stage::planned;
+  return p;
+}
 
 std::unique_ptr<Aggregation> SyncSession::State::make(const AggregationEntry& how) const {
   const bool gathers = transport.gathering() != nullptr && how.make_gathered != nullptr;
@@ -129,8 +193,7 @@ Progress SyncSession::State::advance_facts() {
   auto next = facts->finish(round);
   if (!next) return fail(next.error());
   round = std::move(next).value();
-  stage = Stage::planned;
-  return p;
+  return see_bet();
 }
 
 Progress SyncSession::State::advance_agreement() {
@@ -155,6 +218,7 @@ Progress SyncSession::State::advance() {
   }
   if (stage == Stage::payload) return advance_agreement();
   if (stage == Stage::facts) return advance_facts();
+  if (stage == Stage::wasted) return advance_wasted();
   const Progress p = poll_pending();
   if (p == Progress::failed) return fail_transport();
   if (p == Progress::done) stage = Stage::resting;
@@ -185,7 +249,15 @@ std::span<const GuestRow> SyncSession::guests() const {
   return state_->moves.guests();
 }
 
-void SyncSession::begin_facts(Facts facts, const FactsSection& section) {
+bool SyncSession::bets() const {
+  return state_->foresight.bets();
+}
+
+EarlyFate SyncSession::early() const {
+  return state_->early_fate;
+}
+
+void SyncSession::begin_facts(Facts facts, const FactsSection& section, const GradientView& mine) {
   State& s = *state_;
   RIVULET_CHECK(s.stage == Stage::resting, "begin_facts inside a round");
   auto encoded = encode_section(section);
@@ -200,6 +272,10 @@ void SyncSession::begin_facts(Facts facts, const FactsSection& section) {
   facts.section_bytes = static_cast<std::uint32_t>(encoded.value().size());
   s.facts->begin(encode_head(facts), std::move(encoded).value());
   s.stage = Stage::facts;
+  s.has_bet = false;
+  s.early_fate = EarlyFate::none;
+  if (!s.foresight.bets()) return;
+  if (auto sent = s.send_early(mine, facts.rows > 0); !sent) s.fail(sent.error());
 }
 
 bool SyncSession::peer_entered() {
@@ -215,13 +291,16 @@ void SyncSession::begin_payload(const GradientView& mine) {
   const auto* how = find_entry(s.catalog.aggregations, name);
   RIVULET_CHECK(how != nullptr, "the plan names an aggregation that is not in the catalog");
   const auto coding = s.codecs.find(plan.codec);
-  auto& aggregation = s.aggregations[name];
-  if (!aggregation) aggregation = s.make(*how);
-  s.aggregation = aggregation.get();
+  s.aggregation = s.early.get();
+  if (s.early_fate != EarlyFate::used) {
+    auto& aggregation = s.aggregations[name];
+    if (!aggregation) aggregation = s.make(*how);
+    s.aggregation = aggregation.get();
+  }
   s.codec = coding.codec;
   RIVULET_CHECK(s.codec->accepts(mine.memory), "the codec cannot read this memory");
-  const Exchange exchange{s.view.token, s.round->state.round - 1,    &plan, mine, s.scratch, s.codec,
-                          coding.entry, s.round->totals.contributors};
+  Exchange exchange = s.exchange(mine, coding);
+  exchange.round = s.round->state.round - 1;
   if (auto begun = s.aggregation->begin(s.transport, exchange); !begun) {
     s.fail(begun.error());
     return;
@@ -247,6 +326,7 @@ Progress SyncSession::poll() {
 bool SyncSession::wait() {
   State& s = *state_;
   if (s.stage == Stage::payload) return s.aggregation->wait();
+  if (s.stage == Stage::wasted) return s.early->wait();
   return s.stage == Stage::facts && s.facts->wait();
 }
 

@@ -34,7 +34,11 @@ struct SessionConfig {
   std::uint32_t rows_max = 1024;
   std::size_t contribution = 0;  ///< P + B
   Scalar scalar = Scalar::f32;
+  bool foresee = true;  ///< contributions may leave with the facts; the same on all devices of the group
 };
+
+/// What became of contributions that left before the plan was known.
+enum class EarlyFate : std::uint8_t { none, used, wasted };
 
 /// A row that came from a peer for this round.
 struct GuestRow {
@@ -43,8 +47,9 @@ struct GuestRow {
   RowTag tag;
 };
 
-/// All of one round's agreement behind begin/poll: facts, plan, payload; before it, moved rows. Lives inside
-/// a View.
+/// All of one round's agreement behind begin/poll: facts, plan, payload; before it, moved rows. Where the
+/// plan is foreseen (sync/foresight.h) the payload leaves with the facts; the calls stay the same. Lives
+/// inside a View.
 ///
 ///   [begin_moves -> poll]  ->  begin_facts -> poll -> plan()  ->  [begin_payload -> poll -> agreed()]  ->
 ///   finish(applied)
@@ -66,12 +71,18 @@ class SyncSession {
   /// Rows received, valid until finish().
   [[nodiscard]] std::span<const GuestRow> guests() const;
 
-  /// view, round, rank and plan_hash of `facts` are filled in here.
-  void begin_facts(Facts facts, const FactsSection& section);
+  /// begin_facts() wants to see the contribution of those who have rows.
+  [[nodiscard]] bool bets() const;
+  /// view, round, rank and plan_hash of `facts` are filled in here. `mine` as for begin_payload(); looked at
+  /// only if bets() and facts.rows > 0.
+  void begin_facts(Facts facts, const FactsSection& section, const GradientView& mine);
   /// A peer has entered the current round already (its facts are here). Never waits.
   [[nodiscard]] bool peer_entered();
 
-  /// Only when plan().mode is gradients or parameters. `mine` [P + B], host memory; ignored at weight 0.
+  /// Of this round, after the facts.
+  [[nodiscard]] EarlyFate early() const;
+  /// Only when plan().mode is gradients or parameters. `mine` [P + B], host memory; ignored at weight 0, and
+  /// when it is underway already.
   void begin_payload(const GradientView& mine);
   [[nodiscard]] const GradientView& agreed() const;
 

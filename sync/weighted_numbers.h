@@ -11,5 +11,7 @@ namespace rivulet::sync {
 void scale_to(const GradientView& in, double weight, std::byte* out);
 /// sum += the numbers in sum.bytes() bytes.
 void add_from(const std::byte* in, const GradientView& sum);
+/// sum += weight * the numbers in sum.bytes() bytes: the bits of add_from() after scale_to().
+void add_scaled(const std::byte* in, double weight, const GradientView& sum);
 
 }  // namespace rivulet::sync

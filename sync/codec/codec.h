@@ -28,6 +28,15 @@ class Codec {
                                      std::span<std::byte> out) = 0;
   /// sum += what the bytes say. Checks every length and index. Errors: protocol.
   virtual Status decode_add(std::span<const std::byte> bytes, const GradientView& sum) = 0;
+  /// A contribution can be encoded with weight 1 while its weight is not known, and weighted by who receives
+  /// it: the same bits as if encode() had been told.
+  [[nodiscard]] virtual bool weighs_late() const noexcept { return false; }
+  /// Only if weighs_late(): sum += weight * what the bytes say.
+  virtual Status decode_add_weighted(std::span<const std::byte> bytes, double weight,
+                                     const GradientView& sum) {
+    static_cast<void>(bytes), static_cast<void>(weight), static_cast<void>(sum);
+    return Error{ErrorCode::protocol, "this codec weighs before it encodes"};
+  }
   virtual void commit() noexcept = 0;  ///< the agreed sum was applied
   virtual void drop() noexcept = 0;    ///< it was not, whatever the reason: state as before encode()
 };

@@ -19,15 +19,26 @@ class Dense final : public Codec {
     return in.bytes();
   }
   Status decode_add(std::span<const std::byte> bytes, const GradientView& sum) override {
-    if (bytes.size() != sum.bytes()) {
-      return Error{ErrorCode::protocol, "dense payload has " + std::to_string(bytes.size()) +
-                                            " bytes, expected " + std::to_string(sum.bytes())};
-    }
+    if (auto fits = check_length(bytes, sum); !fits) return fits;
     add_from(bytes.data(), sum);
+    return ok();
+  }
+  bool weighs_late() const noexcept override { return true; }
+  Status decode_add_weighted(std::span<const std::byte> bytes, double weight,
+                             const GradientView& sum) override {
+    if (auto fits = check_length(bytes, sum); !fits) return fits;
+    add_scaled(bytes.data(), weight, sum);
     return ok();
   }
   void commit() noexcept override {}
   void drop() noexcept override {}
+
+ private:
+  static Status check_length(std::span<const std::byte> bytes, const GradientView& sum) {
+    if (bytes.size() == sum.bytes()) return ok();
+    return Error{ErrorCode::protocol, "dense payload has " + std::to_string(bytes.size()) +
+                                          " bytes, expected " + std::to_string(sum.bytes())};
+  }
 };
 
 }  // namespace

@@ -32,9 +32,12 @@ struct Exchange {
 /// plan allows).
 Result<std::size_t> encode_contribution(const Exchange& exchange, double weight, std::span<std::byte> out);
 
+/// Who weighs a contribution: its sender, or, where it left before the plan was known, who receives it.
+enum class Weighing : std::uint8_t { by_sender, by_receiver };
+
 /// Adds the payload of a rank. Errors: the codec's, which name the rank.
-Status add_contribution(const Exchange& exchange, std::uint32_t rank, std::span<const std::byte> payload,
-                        const GradientView& sum);
+Status add_contribution(const Exchange& exchange, Weighing weighing, std::uint32_t rank,
+                        std::span<const std::byte> payload, const GradientView& sum);
 
 /// How contributions become one agreed vector on every rank: sum over ranks of weight * mine, same bits
 /// everywhere. A schedule over Transport with no thread of its own: begin(), then poll() until it is not
@@ -52,6 +55,21 @@ class Aggregation {
   [[nodiscard]] virtual std::optional<GradientView> elsewhere() const { return std::nullopt; }
 };
 
+/// An Aggregation whose contributions leave before the plan is known, because it was foreseen:
+///
+///   send -> begin -> poll until done       the plan came as foreseen
+///   send -> give_up -> poll until done     it did not: what is on its way is received and forgotten
+///
+/// For codecs of fixed size that weigh late. Owner: the train thread; one for all such rounds of a view.
+class EarlyAggregation : public Aggregation {
+ public:
+  /// exchange.mine, unweighted, leaves now if `has_rows`; it is copied. exchange.plan is the last one: of the
+  /// foreseen one only its bounds are used.
+  virtual Status send(Transport& transport, const Exchange& exchange, bool has_rows) = 0;
+  /// The ranks whose rows are not 0 in `rows` have sent something.
+  virtual void give_up(std::span<const std::uint32_t> rows) = 0;
+};
+
 /// Catalog: sync/collective/aggregation/<name>.cpp defines `const AggregationEntry aggregation_<name>`.
 ///  gather  1 header + 1 payload phase; sends (N-1) * payload; payloads decoded and added in rank order.
 ///  sum     dense, in place: direct for 2, halving-doubling for powers of two, ring otherwise and from 1 MB.
@@ -60,6 +78,7 @@ struct AggregationEntry {
   std::string_view help;
   std::unique_ptr<Aggregation> (*make)();
   std::unique_ptr<Aggregation> (*make_gathered)() = nullptr;  ///< for a transport that gathers; null: make()
+  std::unique_ptr<EarlyAggregation> (*make_early)(bool gathers) = nullptr;  ///< null: it needs the plan
 };
 std::span<const AggregationEntry* const> builtin_aggregations() noexcept;
 
@@ -72,6 +91,10 @@ struct PayloadHeader {
   std::uint64_t length = 0;  ///< <= RoundPlan::payload_max_bytes
   bool operator==(const PayloadHeader&) const = default;
 };
+/// The length that the header in front of a rank's payload names; `length` where it is known. Errors:
+/// protocol (also: of another view, round or codec, too long).
+Result<std::size_t> open_header(const Exchange& exchange, std::uint32_t rank,
+                                std::span<const std::byte> bytes, std::optional<std::size_t> length);
 std::array<std::byte, payload_header_bytes> encode_header(const PayloadHeader& header);
 /// Errors: protocol (magic, checksum). Whether view, round, codec and length are right is the caller's check.
 Result<PayloadHeader> decode_header(std::span<const std::byte> bytes);

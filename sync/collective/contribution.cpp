@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/check.h"
 #include "sync/collective/aggregation.h"
 
@@ -13,11 +15,33 @@ Result<std::size_t> encode_contribution(const Exchange& exchange, double weight,
   return used;
 }
 
-Status add_contribution(const Exchange& exchange, std::uint32_t rank, std::span<const std::byte> payload,
-                        const GradientView& sum) {
-  auto added = exchange.codec->decode_add(payload, sum);
+Status add_contribution(const Exchange& exchange, Weighing weighing, std::uint32_t rank,
+                        std::span<const std::byte> payload, const GradientView& sum) {
+  auto added = weighing == Weighing::by_sender
+                   ? exchange.codec->decode_add(payload, sum)
+                   : exchange.codec->decode_add_weighted(payload, exchange.plan->weights[rank], sum);
   if (added) return added;
   return Error{added.error().code, "payload of rank " + std::to_string(rank) + ": " + added.error().message};
+}
+
+Result<std::size_t> open_header(const Exchange& exchange, std::uint32_t rank,
+                                std::span<const std::byte> bytes, std::optional<std::size_t> length) {
+  const auto header = decode_header(bytes.first(std::min(bytes.size(), payload_header_bytes)));
+  if (!header)
+    return Error{header.error().code, "rank " + std::to_string(rank) + ": " + header.error().message};
+  const auto wrong = [rank](const char* what, std::uint64_t got, std::uint64_t expected) {
+    return Error{ErrorCode::protocol, "payload header of rank " + std::to_string(rank) + ": " + what +
+                                          " is " + std::to_string(got) + ", expected " +
+                                          std::to_string(expected)};
+  };
+  const PayloadHeader& h = header.value();
+  if (h.view != exchange.view) return wrong("view", h.view, exchange.view);
+  if (h.round != exchange.round) return wrong("round", h.round, exchange.round);
+  if (h.codec != exchange.codec_entry->wire_id) return wrong("codec", h.codec, exchange.codec_entry->wire_id);
+  if (length && h.length != *length) return wrong("length", h.length, *length);
+  if (!length && h.length > exchange.plan->payload_max_bytes)
+    return wrong("length", h.length, exchange.plan->payload_max_bytes);
+  return h.length;
 }
 
 }  // namespace rivulet::sync

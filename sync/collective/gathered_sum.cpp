@@ -17,9 +17,12 @@ struct Total {
   bool operator==(const Total&) const = default;
 };
 
-class GatheredSum final : public Aggregation {
+class GatheredSum final : public EarlyAggregation {
  public:
+  explicit GatheredSum(Weighing weighing) : weighing_(weighing) {}
+  Status send(Transport& transport, const Exchange& exchange, bool has_rows) override;
   Status begin(Transport& transport, const Exchange& exchange) override;
+  void give_up(std::span<const std::uint32_t> rows) override;
   Progress poll() override;
   [[nodiscard]] const Error& error() const override { return error_; }
   [[nodiscard]] std::optional<GradientView> elsewhere() const override {
@@ -29,44 +32,62 @@ class GatheredSum final : public Aggregation {
   }
 
  private:
-  Result<std::vector<std::byte>> encode_mine() const;
+  Status tell(std::optional<double> weight, std::uint32_t tellers, bool listens);
   [[nodiscard]] std::shared_ptr<const Total> add_up(const Gathered& told) const;
   Progress fail(Error error);
 
+  const Weighing weighing_;
   Transport* transport_ = nullptr;
   Exchange exchange_;
   Ticket pending_;
+  bool forgets_ = false;                ///< what is told is for nothing
   std::shared_ptr<const Total> total_;  ///< null: not done
   bool failed_ = false;
   Error error_;
 };
 
+Status GatheredSum::send(Transport& transport, const Exchange& exchange, bool has_rows) {
+  transport_ = &transport;
+  exchange_ = exchange;
+  failed_ = false;
+  return tell(has_rows ? std::optional(1.0) : std::nullopt, transport.world(), false);
+}
+
 Status GatheredSum::begin(Transport& transport, const Exchange& exchange) {
   const auto& weights = exchange.plan->weights;
   RIVULET_CHECK(weights.size() == transport.world(), "a weight per rank");
-  transport_ = &transport;
   exchange_ = exchange;
   total_.reset();
+  forgets_ = false;
+  if (weighing_ == Weighing::by_receiver) return ok();  // send() has told
+  transport_ = &transport;
   failed_ = false;
-  auto mine = encode_mine();
-  if (!mine) return mine.error();
-  pending_ = transport.gathering()->tell({.lane = Lane::payload,
-                                          .header_bytes = payload_header_bytes,
-                                          .bytes = std::move(mine).value(),
-                                          .tellers = exchange.contributors,
-                                          .listens = !(weights[transport.rank()] > 0)});
-  return ok();
+  const double weight = weights[transport.rank()];
+  const bool tells = weight > 0;
+  return tell(tells ? std::optional(weight) : std::nullopt, exchange.contributors, !tells);
 }
 
-/// Nothing at weight 0, as the plan told everybody.
-Result<std::vector<std::byte>> GatheredSum::encode_mine() const {
-  const double weight = exchange_.plan->weights[transport_->rank()];
-  if (!(weight > 0)) return std::vector<std::byte>();
-  std::vector<std::byte> payload(exchange_.codec->bytes_max(exchange_.mine.count, exchange_.mine.scalar));
-  const auto used = encode_contribution(exchange_, weight, payload);
-  if (!used) return used.error();
-  payload.resize(used.value());
-  return payload;
+void GatheredSum::give_up(std::span<const std::uint32_t>) {
+  total_.reset();
+  forgets_ = true;
+}
+
+/// Nothing without a weight.
+Status GatheredSum::tell(std::optional<double> weight, std::uint32_t tellers, bool listens) {
+  std::vector<std::byte> payload;
+  if (weight) {
+    payload.resize(exchange_.codec->bytes_max(exchange_.mine.count, exchange_.mine.scalar));
+    const auto used = encode_contribution(exchange_, *weight, payload);
+    if (!used) return used.error();
+    payload.resize(used.value());
+  }
+  pending_ =
+      transport_->gathering()->tell({.lane = weighing_ == Weighing::by_sender ? Lane::payload : Lane::early,
+                                     .header_bytes = weight ? payload_header_bytes : 0,
+                                     .bytes = std::move(payload),
+                                     .tellers = tellers,
+                                     .listens = listens});
+  return ok();
 }
 
 std::shared_ptr<const Total> GatheredSum::add_up(const Gathered& told) const {
@@ -76,7 +97,7 @@ std::shared_ptr<const Total> GatheredSum::add_up(const Gathered& told) const {
   sum.data = total->numbers.data();
   for (std::uint32_t rank = 0; rank < told.of.size(); ++rank) {
     if (!(exchange_.plan->weights[rank] > 0)) continue;
-    if (auto added = add_contribution(exchange_, rank, told.of[rank], sum); !added) {
+    if (auto added = add_contribution(exchange_, weighing_, rank, told.of[rank], sum); !added) {
       total->code = added.error().code;
       total->trouble = added.error().message;
       break;
@@ -92,6 +113,10 @@ Progress GatheredSum::poll() {
   if (p == Progress::failed) return fail(transport_->error());
   if (p == Progress::pending) return p;
   const auto told = transport_->gathering()->take(pending_);
+  if (forgets_) {
+    total_ = std::make_shared<Total>();
+    return Progress::done;
+  }
   const auto total = told->work.once<Total>(nullptr, [&] { return add_up(*told); });
   if (!total->trouble.empty()) return fail({total->code, total->trouble});
   total_ = total;
@@ -106,8 +131,8 @@ Progress GatheredSum::fail(Error error) {
 
 }  // namespace
 
-std::unique_ptr<Aggregation> make_gathered_sum() {
-  return std::make_unique<GatheredSum>();
+std::unique_ptr<EarlyAggregation> make_gathered_sum(Weighing weighing) {
+  return std::make_unique<GatheredSum>(weighing);
 }
 
 }  // namespace rivulet::sync

@@ -3,8 +3,7 @@
 #include "sync/collective/memory_state.h"
 
 // What messages from each to each would do to clocks, counters and deadlines, without the messages. It holds
-// because a rank tells all others the same bytes over wires that are alike and at rest: an exchange waits for
-// its own sends, so nothing is on a wire when the next begins.
+// because a rank tells all others the same bytes over wires that are alike, one exchange after the other.
 namespace rivulet::sync::memory {
 
 // ---- an exchange ----
@@ -68,8 +67,9 @@ void Endpoint::say(Exchange& exchange, Entered& entered, Telling telling) {
   Flight flight;
   const std::size_t bytes = telling.bytes.size();
   const Duration takes = state_->time_on(state_->link, bytes);
-  flight.sent_at = entered.at + state_->time_on(state_->link, telling.header_bytes);
-  flight.left_at = flight.sent_at + takes;
+  const TimePoint begins = std::max(entered.at, wires_free_at_);
+  flight.sent_at = begins + state_->time_on(state_->link, telling.header_bytes);
+  flight.left_at = wires_free_at_ = flight.sent_at + takes;
   flight.arrives_at = flight.left_at + state_->link.latency;
   flight.chunk = chunk_of(takes, bytes);
   if (world() > 1) entered.left_at = flight.left_at;

@@ -105,7 +105,6 @@ struct ExchangesOfLane {
   std::uint64_t first = 0;  ///< index of the oldest
   std::deque<Exchange> open;
 };
-inline constexpr std::size_t lanes_end = static_cast<std::size_t>(Lane::settled) + 1;
 
 /// Everybody who connects with one token.
 struct View {
@@ -233,6 +232,7 @@ class Endpoint final : public Transport, public Gathering {
   TimePoint last_progress_{};
   TimePoint alarm_at_ = TimePoint::min();  ///< when the wake was last asked to ring for the deadline
   std::vector<Entered> entered_;           ///< exchanges not taken yet
+  TimePoint wires_free_at_{};              ///< when what this rank has told has left
   std::array<std::uint64_t, lanes_end> next_exchange_{};
   std::set<std::uint32_t> said_bye_;
   std::set<std::uint32_t> departed_;

@@ -32,8 +32,8 @@ inline std::string rank_name(const ViewSpec& view, std::uint32_t rank) {
   return "rank " + std::to_string(rank) + (rank < view.world() ? " (" + view.members[rank] + ")" : "");
 }
 
-/// Separate FIFO lanes between two ranks. Facts receives are posted one round ahead; the rest is per
-/// exchange.
+/// Separate FIFO lanes between two ranks. Receives of facts, and of what comes with them, are
+/// posted one round ahead; the rest is per exchange.
 enum class Lane : std::uint16_t {
   facts = 1,
   section = 2,
@@ -45,8 +45,10 @@ enum class Lane : std::uint16_t {
   phase = 8,
   bye = 9,
   state = 10,
-  settled = 11
+  settled = 11,
+  early = 12,  ///< contributions that leave with the facts
 };
+inline constexpr std::size_t lanes_end = static_cast<std::size_t>(Lane::early) + 1;
 
 class Gathering;
 

@@ -21,6 +21,22 @@ inline const sync::AggregationEntry& aggregation_named(std::string_view name) {
   RIVULET_CHECK(false, "no such aggregation");
 }
 
+inline const sync::CodecEntry* entry_named_dense() {
+  for (const auto* entry : sync::builtin_codecs())
+    if (entry->name == "dense") return entry;
+  RIVULET_CHECK(false, "no such codec");
+}
+
+/// One rank has nothing in every third round, another one each time.
+inline std::vector<double> early_weights(std::uint32_t world, std::uint64_t round) {
+  std::vector<double> weights(world, 0.0);
+  for (std::uint32_t r = 0; r < world; ++r)
+    weights[r] =
+        static_cast<double>(r + 1 + round) / static_cast<double>(world * (world + 1) / 2 + world * round);
+  if (round % 3 == 2) weights[round / 3 % world] = 0;
+  return weights;
+}
+
 template <class T>
 std::vector<T> contribution_of(std::uint32_t rank, std::size_t count, std::uint64_t round) {
   std::vector<T> numbers(count);
@@ -65,8 +81,7 @@ void aggregate(Node& node, std::string_view name, std::size_t count, std::vector
   sync::policy::RoundPlan plan;
   plan.weights = std::move(weights);
   plan.payload_max_bytes = count * sizeof(T);
-  const sync::CodecEntry* dense = nullptr;
-  for (const auto* entry : sync::builtin_codecs()) dense = entry->name == "dense" ? entry : dense;
+  const auto* dense = entry_named_dense();
   auto codec = dense->make();
   auto mine = contribution_of<T>(node.rank(), count, round);
   const auto untouched = mine;
@@ -124,6 +139,70 @@ void aggregations_agree(std::string_view name, double tolerance) {
   }
 }
 
+/// What one rank does in ten rounds whose contributions leave before their plan: in every third one rank has
+/// no rows, and the fifth comes out otherwise.
+template <class T>
+void gather_early(Node& node, std::size_t count, Outcomes<T>& outcomes) {
+  const auto early = aggregation_named("gather").make_early(false);
+  const auto* dense = entry_named_dense();
+  const auto codec = dense->make();
+  std::vector<T> agreed(count);
+  for (std::uint64_t round = 0; round < 10; ++round) {
+    sync::policy::RoundPlan plan;
+    plan.payload_max_bytes = count * sizeof(T);
+    auto mine = contribution_of<T>(node.rank(), count, round);
+    sync::Exchange exchange{.view = 7,
+                            .round = round,
+                            .plan = &plan,
+                            .mine = view_over(mine),
+                            .agreed = view_over(agreed),
+                            .codec = codec.get(),
+                            .codec_entry = dense};
+    const auto weights = early_weights(node.world(), round);
+    node.expect(bool(early->send(node.transport, exchange, weights[node.rank()] > 0)), "send");
+    std::ranges::fill(mine, T{55});  // what has been sent is a copy
+    if (round == 5) {
+      std::vector<std::uint32_t> rows;
+      for (const double weight : weights) rows.push_back(weight > 0 ? 9 : 0);
+      early->give_up(rows);
+    } else {
+      plan.weights = weights;
+      node.expect(bool(early->begin(node.transport, exchange)), "begin");
+    }
+    const Progress p = node.wait([&] { return early->poll(); });
+    if (!node.expect(p == Progress::done, p == Progress::failed ? early->error().message : "early")) break;
+    const std::lock_guard lock(outcomes.mutex);
+    if (round != 5) outcomes.by_round[round].push_back(agreed);
+  }
+  node.goodbye();
+  node.transport.close();  // receives for an eleventh round are posted
+}
+
+template <class T, class Net>
+void early_gather_agrees() {
+  for (const std::uint32_t world : {2U, 3U, 4U})
+    for (const std::size_t count : {std::size_t{1}, std::size_t{61706}, std::size_t{131072}}) {
+      Net net;
+      Outcomes<T> outcomes;
+      const auto complaints =
+          play_group(net, world, [&](Node& node) { gather_early<T>(node, count, outcomes); }, false);
+      CHECK_MESSAGE(complaints.empty(), joined(complaints));
+      CHECK(outcomes.by_round.size() == 9);
+      for (const auto& [round, results] : outcomes.by_round) {
+        CHECK(results.size() == world);
+        const auto expected = reference_sum<T>(early_weights(world, round), count, round);
+        for (const auto& result : results)
+          CHECK(std::memcmp(result.data(), expected.data(), count * sizeof(T)) == 0);
+      }
+    }
+}
+
+TEST_CASE_TEMPLATE_DEFINE("Aggregation: gather that is sent before its plan has the same bits", Net,
+                          aggregation_early) {
+  early_gather_agrees<float, Net>();
+  early_gather_agrees<double, Net>();
+}
+
 TEST_CASE_TEMPLATE_DEFINE("Aggregation: gather has the bits of the sum in rank order, on every rank", Net,
                           aggregation_gather) {
   aggregations_agree<float, Net>("gather", 0);
@@ -138,6 +217,7 @@ TEST_CASE_TEMPLATE_DEFINE("Aggregation: sum has the same bits on every rank and 
 
 #define RIVULET_AGGREGATION_SUITE(Net)                \
   TEST_CASE_TEMPLATE_INVOKE(aggregation_gather, Net); \
+  TEST_CASE_TEMPLATE_INVOKE(aggregation_early, Net);  \
   TEST_CASE_TEMPLATE_INVOKE(aggregation_sum, Net)
 
 }  // namespace rivulet::testing

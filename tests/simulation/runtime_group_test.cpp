@@ -70,6 +70,45 @@ TEST_CASE("Group: the same seed gives the same bytes, another seed does not") {
   CHECK(digest(7) != digest(8));
 }
 
+namespace {
+
+/// A group's end, and what became of contributions that left with the facts.
+struct Bets {
+  std::string digest;
+  std::uint64_t used = 0, wasted = 0, bytes = 0, steps = 0;
+  double synced = 0;
+};
+
+Bets run_with(bool foresee, runtime::LoadedConfig job, runtime::SimulateOptions options) {
+  job.config.sync.foresee = foresee;
+  auto group = build_group(job, options);
+  group->run_until([] { return false; });
+  const auto s = group->summary();
+  CHECK(s.parameters_equal);
+  const auto& status = group->node(0).status();
+  return {s.devices[0].digest,      status.early_used.load(),          status.early_wasted.load(),
+          status.bytes_sent.load(), group->node(0).state().stamp.step, status.sync_s.load()};
+}
+
+}  // namespace
+
+TEST_CASE("Group: a foreseen plan halves the exchanges and changes no bit") {
+  auto job = linear_job(4);
+  job.config.batch.policy = "fixed";  // rows that do not depend on how long a round takes
+  job.config.batch.rows = 16;
+  auto options = uneven(1000);
+  options.rates = {{{0, 400}}};
+  options.stop_after = {.rounds = 200};
+  const Bets with = run_with(true, job, options);
+  const Bets without = run_with(false, job, options);
+  CHECK(with.digest == without.digest);
+  CHECK(with.steps == without.steps);
+  CHECK(without.used + without.wasted == 0);
+  CHECK(10 * with.used > 9 * with.steps);
+  CHECK(with.bytes == without.bytes);
+  CHECK(with.synced < 0.6 * without.synced);  // two times the latency of 1 ms, and little else
+}
+
 TEST_CASE("Group: a stream that falls silent costs the others nothing") {
   auto options = uneven(20);
   options.rates[1] = {{0, 400}, {10, 0}};  // silent from 10 s on

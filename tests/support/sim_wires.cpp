@@ -96,7 +96,8 @@ SimWires::SimWires(std::size_t devices, Duration deadline)
       muted_(devices, 0),
       cuts_(devices, 0) {
   network_.set_loss([this](std::uint32_t from, std::uint32_t to, sync::Lane lane, std::uint64_t) {
-    return !reaches(from, to) || (muted_[from] != 0 && lane == sync::Lane::payload);
+    return !reaches(from, to) ||
+           (muted_[from] != 0 && (lane == sync::Lane::payload || lane == sync::Lane::early));
   });
 }
 

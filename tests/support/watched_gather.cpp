@@ -14,7 +14,11 @@ using namespace sync;
 
 constexpr std::size_t piece_bytes = std::size_t{64} * 1024;
 
-/// For one exchange. A message is posted in pieces, on both sides alike.
+bool is_payload(Lane lane) {
+  return lane == Lane::payload || lane == Lane::early;
+}
+
+/// A message is posted in pieces, on both sides alike.
 class WatchedTransport final : public Transport {
  public:
   WatchedTransport(Transport& inner, KillPage& page) : inner_(inner), page_(page) {}
@@ -22,24 +26,41 @@ class WatchedTransport final : public Transport {
   [[nodiscard]] std::uint32_t world() const noexcept override { return inner_.world(); }
   Progress connected() override { return inner_.connected(); }
   Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) override {
-    return add({peer, lane, true, {const_cast<std::byte*>(bytes.data()), bytes.size()}});  // only read
+    return add({.peer = peer,
+                .lane = lane,
+                .sending = true,
+                .bytes = {const_cast<std::byte*>(bytes.data()), bytes.size()}});  // only read
   }
   Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override {
-    return add({peer, lane, false, bytes});
+    return add({.peer = peer, .lane = lane, .bytes = bytes});
   }
-  Ticket receive_ahead(std::uint32_t, Lane, std::span<std::byte>) override {
-    RIVULET_CHECK(false, "no aggregation receives ahead");
-    return {};
+  Ticket receive_ahead(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override {
+    return add({.peer = peer, .lane = lane, .ahead = true, .bytes = bytes});
   }
-  void promote(Ticket) override {}
+  void promote(Ticket ticket) override {
+    Message* message = find(ticket);
+    if (message == nullptr) return;
+    message->ahead = false;
+    for (const Piece& piece : message->pieces) inner_.promote(piece.ticket);
+  }
   Progress poll(Ticket ticket) override {
     for (auto& message : messages_)
       if (advance(message) == Progress::failed) return Progress::failed;
-    return messages_[ticket.id - 1].is_done() ? Progress::done : Progress::pending;
+    const Message* message = find(ticket);
+    const bool done = message == nullptr || message->is_done();
+    for (; !messages_.empty() && messages_.front().is_done(); ++forgotten_) messages_.pop_front();
+    return done ? Progress::done : Progress::pending;
   }
   bool wait(Ticket ticket) override {
-    const auto& pieces = messages_[ticket.id - 1].pieces;
-    return !pieces.empty() && inner_.wait(pieces.front().ticket);
+    const Message* message = find(ticket);
+    return message != nullptr && !message->pieces.empty() && inner_.wait(message->pieces.front().ticket);
+  }
+  /// Payload bytes that were posted and are not done.
+  [[nodiscard]] std::uint64_t open_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const auto& message : messages_)
+      if (is_payload(message.lane) && !message.is_done()) bytes += message.bytes.size();
+    return bytes;
   }
   bool healthy() override { return inner_.healthy(); }
   [[nodiscard]] const Error& error() const override { return inner_.error(); }
@@ -55,6 +76,7 @@ class WatchedTransport final : public Transport {
     std::uint32_t peer = 0;
     Lane lane{};
     bool sending = false;
+    bool ahead = false;
     std::span<std::byte> bytes;
     bool posted = false;
     std::deque<Piece> pieces;  ///< not done yet
@@ -62,24 +84,31 @@ class WatchedTransport final : public Transport {
   };
 
   Ticket add(Message message) {
-    if (message.lane == Lane::payload) page_.total += message.bytes.size();
+    if (is_payload(message.lane)) page_.total += message.bytes.size();
     messages_.push_back(std::move(message));
     post(messages_.back());
-    return {messages_.size()};
+    return {forgotten_ + messages_.size()};
+  }
+  /// Null: it is done and forgotten.
+  Message* find(Ticket ticket) {
+    return ticket.id <= forgotten_ ? nullptr : &messages_[ticket.id - forgotten_ - 1];
   }
   [[nodiscard]] bool held_back(const Message& message) const {
-    return message.sending && message.lane == Lane::payload && ((page_.hold_back >> message.peer) & 1U) != 0;
+    return message.sending && is_payload(message.lane) && ((page_.hold_back >> message.peer) & 1U) != 0;
   }
   void post(Message& message) {
     if (message.posted || held_back(message)) return;
     message.posted = true;
     for (auto rest = message.bytes; !rest.empty();) {
       const auto piece = rest.first(std::min(rest.size(), piece_bytes));
-      message.pieces.push_back({message.sending ? inner_.send(message.peer, message.lane, piece)
-                                                : inner_.receive(message.peer, message.lane, piece),
-                                piece.size()});
+      message.pieces.push_back({post_piece(message, piece), piece.size()});
       rest = rest.subspan(piece.size());
     }
+  }
+  Ticket post_piece(const Message& message, std::span<std::byte> piece) {
+    if (message.sending) return inner_.send(message.peer, message.lane, piece);
+    if (message.ahead) return inner_.receive_ahead(message.peer, message.lane, piece);
+    return inner_.receive(message.peer, message.lane, piece);
   }
   Progress advance(Message& message) {
     post(message);
@@ -87,7 +116,7 @@ class WatchedTransport final : public Transport {
     while (!message.pieces.empty()) {
       const Progress p = inner_.poll(message.pieces.front().ticket);
       if (p != Progress::done) return p;
-      if (message.lane == Lane::payload) page_.sent += message.pieces.front().bytes;
+      if (is_payload(message.lane)) page_.sent += message.pieces.front().bytes;
       message.pieces.pop_front();
     }
     return Progress::done;
@@ -96,6 +125,7 @@ class WatchedTransport final : public Transport {
   Transport& inner_;
   KillPage& page_;
   std::deque<Message> messages_;
+  std::uint64_t forgotten_ = 0;  ///< messages in front of those, done
 };
 
 class WatchedGather final : public Aggregation {
@@ -122,16 +152,48 @@ class WatchedGather final : public Aggregation {
   std::unique_ptr<Aggregation> inner_;
 };
 
-std::unique_ptr<Aggregation> make_watched_gather() {
+/// Of every round whose contributions leave before its plan.
+class WatchedEarly final : public EarlyAggregation {
+ public:
+  explicit WatchedEarly(std::unique_ptr<EarlyAggregation> inner) : inner_(std::move(inner)) {}
+  Status send(Transport& transport, const Exchange& exchange, bool has_rows) override {
+    if (!wires_) wires_.emplace(transport, *page_);
+    page_->sent = 0;
+    auto sent = inner_->send(*wires_, exchange, has_rows);
+    page_->total = page_->sent + wires_->open_bytes();
+    page_->phase = KillPage::Phase::payload;
+    return sent;
+  }
+  Status begin(Transport&, const Exchange& exchange) override { return inner_->begin(*wires_, exchange); }
+  void give_up(std::span<const std::uint32_t> rows) override { inner_->give_up(rows); }
+  Progress poll() override {
+    const Progress p = inner_->poll();
+    if (p != Progress::pending) page_->phase = KillPage::Phase::idle;
+    return p;
+  }
+  bool wait() override { return inner_->wait(); }
+  [[nodiscard]] const Error& error() const override { return inner_->error(); }
+
+ private:
+  const std::shared_ptr<KillPage> page_ = KillBoard::of_this_process();
+  std::optional<WatchedTransport> wires_;
+  std::unique_ptr<EarlyAggregation> inner_;
+};
+
+const AggregationEntry& product_gather() {
   for (const auto* entry : builtin_aggregations())
-    if (entry->name == watched_gather.name) return std::make_unique<WatchedGather>(entry->make());
+    if (entry->name == watched_gather.name) return *entry;
   RIVULET_CHECK(false, "the product has no gather");
-  return nullptr;
 }
 
 }  // namespace
 
-const sync::AggregationEntry watched_gather{"gather", "test only: gather that can be watched",
-                                            &make_watched_gather};
+const sync::AggregationEntry watched_gather{
+    "gather", "test only: gather that can be watched",
+    []() -> std::unique_ptr<Aggregation> { return std::make_unique<WatchedGather>(product_gather().make()); },
+    nullptr,
+    [](bool gathers) -> std::unique_ptr<EarlyAggregation> {
+      return std::make_unique<WatchedEarly>(product_gather().make_early(gathers));
+    }};
 
 }  // namespace rivulet::testing

@@ -111,6 +111,20 @@ TEST_CASE("Memory: slab, batch, states, images and payloads take what the plan s
   });
 }
 
+TEST_CASE("Memory: contributions leave early only where the plan is foreseen and they are short") {
+  auto config = linear_config(2000, 100);  // 0.8 MB
+  config.job.devices = 3;
+  check_takes(plan_of(config).bytes_of("early_payloads"), 0.95, [&] {
+    const std::size_t bytes = 4 * 200'100 + sync::payload_header_bytes;
+    return std::vector<std::vector<std::byte>>(3, std::vector<std::byte>(bytes));
+  });
+  config.sync.foresee = false;
+  CHECK(plan_of(config).bytes_of("early_payloads") == 0);
+  config.sync.foresee = true;
+  config.decode.shape = {3000};
+  CHECK(plan_of(config).bytes_of("early_payloads") == 0);  // 1.2 MB
+}
+
 TEST_CASE("Memory: held-out rows take what the plan says") {
   Config config = linear_config(784, 10);
   config.decode.shape = {1, 28, 28};

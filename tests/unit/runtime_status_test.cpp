@@ -52,6 +52,8 @@ void fill(NodeStatus& s) {
   s.bytes_sent = 1000;
   s.bytes_received = 3000;
   s.digests_compared = 21;
+  s.early_used = 6;
+  s.early_wasted = 2;
   s.digests_different = 1;
   s.set_books(
       {{{0, 3}, {{10, 0}, {100, 0}, 80, 1, 8, {0, 0, 3}, {}}}, {{9, 0}, {{0, 0}, {1, 0}, 3, 0, 0, {}, {}}}});
@@ -82,6 +84,7 @@ TEST_CASE("Status page: everything a device knows about itself is there under it
     "skipped":0,"reason":null},{"topic":"b","partition":0,"state":"stopped","next_offset":5,"low_watermark":8,
     "high_watermark":20,"skipped":2,"reason":"cut"}],"compute_s":1.5,"wait_s":2.5,"sync_s":3.5,"first_step_s":0.5,
     "seconds_training":10.0,"bytes_sent":1000,"bytes_received":3000,"digests_compared":21,"digests_different":1,
+    "early_payloads":{"used":6,"wasted":2},
     "digest":"00ff","ledger":[{"topic":"mnist","partition":3,"start":10,"next":100,"rows_trained":80,
     "rows_dropped":{"malformed":3},"rows_shared":1,"holes":8,"balanced":true},{"topic":"#9","partition":0,"start":0,
     "next":1,"rows_trained":3,"rows_dropped":{},"rows_shared":0,"holes":0,"balanced":false}],"ingest_beat_ns":0,"train_beat_ns":0})");

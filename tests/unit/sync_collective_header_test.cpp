@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <string>
 
+#include "core/rng.h"
 #include "sync/codec/codec.h"
 #include "sync/collective/aggregation.h"
 
@@ -77,6 +79,24 @@ TEST_CASE_TEMPLATE("Codec dense: adds weight times the numbers, in either type",
   CHECK(in == std::vector<T>{1, -2, 4, 0});
 }
 
+TEST_CASE_TEMPLATE("Codec dense: weighted by who receives it, it has the same bits", T, float, double) {
+  auto codec = dense();
+  REQUIRE(codec->weighs_late());
+  std::vector<T> in(1001), before(1001), after(1001);
+  Rng rng(3);
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    in[i] = static_cast<T>(rng.normal());
+    before[i] = after[i] = static_cast<T>(rng.normal());
+  }
+  std::vector<std::byte> bytes(codec->bytes_max(in.size(), over(in).scalar));
+  constexpr double weight = 1.0 / 3;
+  REQUIRE(codec->encode(over(in), weight, 1.0, bytes));
+  REQUIRE(codec->decode_add(bytes, over(before)));
+  REQUIRE(codec->encode(over(in), 1.0, 1.0, bytes));
+  REQUIRE(codec->decode_add_weighted(bytes, weight, over(after)));
+  CHECK(std::memcmp(before.data(), after.data(), before.size() * sizeof(T)) == 0);
+}
+
 TEST_CASE("Codec dense: a payload of another length is refused and adds nothing") {
   auto codec = dense();
   std::vector<float> sum{1, 2};
@@ -84,6 +104,7 @@ TEST_CASE("Codec dense: a payload of another length is refused and adds nothing"
     const auto added = codec->decode_add(std::vector<std::byte>(size), over(sum));
     REQUIRE_FALSE(added);
     CHECK(added.error().code == ErrorCode::protocol);
+    CHECK_FALSE(codec->decode_add_weighted(std::vector<std::byte>(size), 0.5, over(sum)));
   }
   CHECK(sum == std::vector<float>{1, 2});
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "sync/collective/aggregation.h"
+#include "sync/collective/early_gather.h"
 #include "sync/collective/gathered_sum.h"
 
 namespace rivulet::sync {
@@ -45,8 +46,7 @@ class Gather final : public Aggregation {
   void post_all();
   Progress advance_inbound();
   Progress receive_from(std::uint32_t rank);
-  Progress open_header(std::uint32_t rank);
-  Status check_header(std::uint32_t rank, const PayloadHeader& header) const;
+  Progress open(std::uint32_t rank);
   Progress advance_sends();
   Progress fail(Error error);
   [[nodiscard]] std::size_t bytes_max() const {
@@ -137,7 +137,8 @@ Progress Gather::advance_inbound() {
     Parcel& parcel = parcels_[next_];
     if (parcel.step == Parcel::Step::nothing) continue;
     if (parcel.step != Parcel::Step::here) return Progress::pending;
-    const auto added = add_contribution(exchange_, next_, parcel.payload(), exchange_.agreed);
+    const auto added =
+        add_contribution(exchange_, Weighing::by_sender, next_, parcel.payload(), exchange_.agreed);
     if (!added) return fail(added.error());
   }
   return Progress::done;
@@ -149,7 +150,7 @@ Progress Gather::receive_from(std::uint32_t rank) {
     const Progress p = transport_->poll(parcel.ticket);
     if (p == Progress::failed) return fail(transport_->error());
     if (p == Progress::pending) return p;
-    if (const Progress opened = open_header(rank); opened != Progress::done) return opened;
+    if (const Progress opened = open(rank); opened != Progress::done) return opened;
   }
   if (parcel.step == Parcel::Step::payload) {
     const Progress p = transport_->poll(parcel.ticket);
@@ -160,37 +161,18 @@ Progress Gather::receive_from(std::uint32_t rank) {
 }
 
 /// The header is here; the payload is, too, or is received now.
-Progress Gather::open_header(std::uint32_t rank) {
+Progress Gather::open(std::uint32_t rank) {
   Parcel& parcel = parcels_[rank];
-  auto header = decode_header(parcel.header());
-  if (!header)
-    return fail({header.error().code, "rank " + std::to_string(rank) + ": " + header.error().message});
-  if (auto checked = check_header(rank, header.value()); !checked) return fail(checked.error());
+  const auto length = open_header(exchange_, rank, parcel.header(),
+                                  one_message_ ? std::optional(parcel.length) : std::nullopt);
+  if (!length) return fail(length.error());
   parcel.step = Parcel::Step::here;
   if (one_message_) return Progress::done;
-  parcel.length = header.value().length;
+  parcel.length = length.value();
   parcel.make_room(parcel.length);
   parcel.ticket = transport_->receive(rank, Lane::payload, parcel.payload());
   parcel.step = Parcel::Step::payload;
   return Progress::done;
-}
-
-Status Gather::check_header(std::uint32_t rank, const PayloadHeader& header) const {
-  const auto wrong = [rank](const char* what, std::uint64_t got, std::uint64_t expected) {
-    return Error{ErrorCode::protocol, "payload header of rank " + std::to_string(rank) + ": " + what +
-                                          " is " + std::to_string(got) + ", expected " +
-                                          std::to_string(expected)};
-  };
-  if (header.view != exchange_.view) return wrong("view", header.view, exchange_.view);
-  if (header.round != exchange_.round) return wrong("round", header.round, exchange_.round);
-  if (header.codec != exchange_.codec_entry->wire_id)
-    return wrong("codec", header.codec, exchange_.codec_entry->wire_id);
-  if (one_message_ && header.length != parcels_[rank].length)
-    return wrong("length", header.length, parcels_[rank].length);
-  if (header.length > exchange_.plan->payload_max_bytes) {
-    return wrong("length", header.length, exchange_.plan->payload_max_bytes);
-  }
-  return ok();
 }
 
 Progress Gather::advance_sends() {
@@ -214,6 +196,8 @@ Progress Gather::fail(Error error) {
 extern const AggregationEntry aggregation_gather;
 const AggregationEntry aggregation_gather{
     "gather", "everyone gets every payload and adds them in rank order: the same bits on every device",
-    []() -> std::unique_ptr<Aggregation> { return std::make_unique<Gather>(); }, &make_gathered_sum};
+    []() -> std::unique_ptr<Aggregation> { return std::make_unique<Gather>(); },
+    []() -> std::unique_ptr<Aggregation> { return make_gathered_sum(Weighing::by_sender); },
+    [](bool gathers) { return gathers ? make_gathered_sum(Weighing::by_receiver) : make_early_gather(); }};
 
 }  // namespace rivulet::sync

@@ -1,0 +1,161 @@
+#include "sync/collective/early_gather.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "core/check.h"
+
+namespace rivulet::sync {
+namespace {
+
+/// Header and payload of one rank.
+struct EarlyParcel {
+  std::vector<std::byte> bytes;  ///< keeps its memory from round to round
+  Ticket ticket;                 ///< of its receive
+  bool posted = false;
+  bool expected = false;  ///< in this round
+};
+
+class EarlyGather final : public EarlyAggregation {
+ public:
+  Status send(Transport& transport, const Exchange& exchange, bool has_rows) override;
+  Status begin(Transport& transport, const Exchange& exchange) override;
+  void give_up(std::span<const std::uint32_t> rows) override;
+  Progress poll() override;
+  bool wait() override {
+    return transport_->wait(next_ < parcels_.size() ? parcels_[next_].ticket : sends_.back());
+  }
+  [[nodiscard]] const Error& error() const override { return error_; }
+
+ private:
+  Status encode_mine();
+  void post_ahead();
+  void expect(std::uint32_t rank, bool something);
+  Progress receive_next();
+  Progress advance_sends();
+  Progress fail(Error error);
+  [[nodiscard]] std::span<std::byte> payload(std::uint32_t rank) {
+    return std::span(parcels_[rank].bytes).subspan(payload_header_bytes);
+  }
+
+  Transport* transport_ = nullptr;
+  Exchange exchange_;
+  std::vector<EarlyParcel> parcels_;  ///< by rank, mine included
+  std::vector<Ticket> sends_;
+  std::uint32_t next_ = 0;  ///< rank whose bytes are used next
+  bool forgets_ = false;    ///< what comes is for nothing
+  bool failed_ = false;
+  Error error_;
+};
+
+Status EarlyGather::send(Transport& transport, const Exchange& exchange, bool has_rows) {
+  RIVULET_CHECK(exchange.codec->has_fixed_size() && exchange.codec->weighs_late(),
+                "a codec that needs the plan");
+  transport_ = &transport;
+  exchange_ = exchange;
+  failed_ = false;
+  sends_.clear();
+  parcels_.resize(transport.world());
+  const std::size_t length = exchange.codec->bytes_max(exchange.agreed.count, exchange.agreed.scalar);
+  for (EarlyParcel& parcel : parcels_) parcel.bytes.resize(payload_header_bytes + length);
+  post_ahead();
+  if (!has_rows) return ok();
+  if (auto encoded = encode_mine(); !encoded) return encoded;
+  const std::uint32_t me = transport.rank();
+  for (std::uint32_t k = 1; k < transport.world(); ++k)
+    sends_.push_back(transport.send((me + k) % transport.world(), Lane::early, parcels_[me].bytes));
+  return ok();
+}
+
+Status EarlyGather::encode_mine() {
+  const std::uint32_t me = transport_->rank();
+  const auto used = encode_contribution(exchange_, 1.0, payload(me));
+  if (!used) return used.error();
+  RIVULET_CHECK(used.value() == payload(me).size(), "a codec of fixed size made another one");
+  const auto header =
+      encode_header({exchange_.view, exchange_.round, exchange_.codec_entry->wire_id, used.value()});
+  std::ranges::copy(header, parcels_[me].bytes.begin());
+  return ok();
+}
+
+void EarlyGather::post_ahead() {
+  for (std::uint32_t rank = 0; rank < parcels_.size(); ++rank) {
+    EarlyParcel& parcel = parcels_[rank];
+    if (rank == transport_->rank() || parcel.posted) continue;
+    parcel.ticket = transport_->receive_ahead(rank, Lane::early, parcel.bytes);
+    parcel.posted = true;
+  }
+}
+
+Status EarlyGather::begin(Transport&, const Exchange& exchange) {
+  exchange_ = exchange;
+  forgets_ = false;
+  next_ = 0;
+  std::memset(exchange.agreed.host_bytes().data(), 0, exchange.agreed.bytes());
+  for (std::uint32_t rank = 0; rank < parcels_.size(); ++rank) expect(rank, exchange.plan->weights[rank] > 0);
+  return ok();
+}
+
+void EarlyGather::give_up(std::span<const std::uint32_t> rows) {
+  exchange_.plan = nullptr;  // the last one is gone
+  forgets_ = true;
+  next_ = 0;
+  for (std::uint32_t rank = 0; rank < parcels_.size(); ++rank) expect(rank, rows[rank] > 0);
+}
+
+void EarlyGather::expect(std::uint32_t rank, bool something) {
+  EarlyParcel& parcel = parcels_[rank];
+  parcel.expected = something;
+  if (something && rank != transport_->rank()) transport_->promote(parcel.ticket);
+}
+
+Progress EarlyGather::poll() {
+  if (failed_) return Progress::failed;
+  for (; next_ < parcels_.size(); ++next_)
+    if (const Progress p = receive_next(); p != Progress::done) return p;
+  const Progress p = advance_sends();
+  if (p == Progress::done) post_ahead();
+  return p;
+}
+
+Progress EarlyGather::receive_next() {
+  EarlyParcel& parcel = parcels_[next_];
+  if (!parcel.expected) return Progress::done;
+  if (next_ != transport_->rank()) {
+    const Progress p = transport_->poll(parcel.ticket);
+    if (p == Progress::failed) return fail(transport_->error());
+    if (p == Progress::pending) return p;
+    parcel.posted = false;
+    const auto opened = open_header(exchange_, next_, parcel.bytes, payload(next_).size());
+    if (!opened) return fail(opened.error());
+  }
+  if (forgets_) return Progress::done;
+  const auto added =
+      add_contribution(exchange_, Weighing::by_receiver, next_, payload(next_), exchange_.agreed);
+  return added ? Progress::done : fail(added.error());
+}
+
+Progress EarlyGather::advance_sends() {
+  while (!sends_.empty()) {
+    const Progress p = transport_->poll(sends_.back());
+    if (p == Progress::failed) return fail(transport_->error());
+    if (p == Progress::pending) return p;
+    sends_.pop_back();
+  }
+  return Progress::done;
+}
+
+Progress EarlyGather::fail(Error error) {
+  failed_ = true;
+  error_ = std::move(error);
+  return Progress::failed;
+}
+
+}  // namespace
+
+std::unique_ptr<EarlyAggregation> make_early_gather() {
+  return std::make_unique<EarlyGather>();
+}
+
+}  // namespace rivulet::sync

@@ -1,0 +1,196 @@
+#include <doctest/doctest.h>
+
+#include "sync/collective/early_gather.h"
+#include "sync/collective/memory_transport.h"
+#include "sync/foresight.h"
+#include "tests/conformance/transport_harness.h"
+
+using namespace rivulet;
+using namespace rivulet::sync;
+using policy::Mode;
+
+namespace {
+
+/// A round of two devices: what they brought and what was planned.
+Round round_of(std::uint32_t a, std::uint32_t b, Mode mode = Mode::gradients) {
+  FactsTable table;
+  table.facts.resize(2);
+  table.sections.resize(2);
+  table.facts[0].rows = a;
+  table.facts[1].rows = b;
+  policy::PolicyState state;
+  state.last.mode = mode;
+  const double all = a + b;
+  state.last.weights = {all > 0 ? a / all : 0, all > 0 ? b / all : 0};
+  return {std::move(table), std::move(state), nullptr};
+}
+
+Foresight after(std::uint32_t rounds) {
+  Foresight foresight(true);
+  for (std::uint32_t i = 0; i < rounds; ++i) CHECK(foresight.see(round_of(64, 64)));
+  return foresight;
+}
+
+TEST_CASE("Foresight: bets after enough rounds that could have been foreseen, in whatever shares") {
+  CHECK_FALSE(after(Foresight::rounds_before - 1).bets());
+  CHECK(after(Foresight::rounds_before).bets());
+  Foresight uneven(true);
+  for (std::uint32_t i = 0; i < Foresight::rounds_before; ++i) CHECK(uneven.see(round_of(i, 7)));
+  CHECK(uneven.bets());
+}
+
+TEST_CASE("Foresight: never bets where it is not possible") {
+  Foresight foresight(false);
+  for (int i = 0; i < 100; ++i) foresight.see(round_of(64, 64));
+  CHECK_FALSE(foresight.bets());
+}
+
+TEST_CASE("Foresight: a round of another kind makes it careful again") {
+  const auto careful_after = [](const Round& other) {
+    Foresight foresight = after(20);
+    CHECK_FALSE(foresight.see(other));
+    CHECK_FALSE(foresight.bets());
+    for (std::uint32_t i = 0; i < Foresight::rounds_before; ++i) foresight.see(round_of(64, 64));
+    CHECK(foresight.bets());
+  };
+  for (const Mode mode : {Mode::parameters, Mode::local, Mode::hold, Mode::skip})
+    careful_after(round_of(64, 64, mode));
+  // Weight without rows: local steps that nobody foresaw.
+  Round steps = round_of(64, 0);
+  policy::PolicyState state = steps.state;
+  state.last.weights = {0.5, 0.5};
+  careful_after({steps.table, state, nullptr});
+  state = round_of(64, 64).state;
+  state.last.codec = "nonzero";
+  careful_after({round_of(64, 64).table, state, nullptr});
+  state.last.codec = "dense";
+  state.last.reduction = policy::Reduction::sum;
+  careful_after({round_of(64, 64).table, state, nullptr});
+  state.last.reduction = policy::Reduction::gather;
+  state.last.aggregation = "tree";
+  careful_after({round_of(64, 64).table, state, nullptr});
+}
+
+TEST_CASE("Foresight: a round without rows changes nothing") {
+  Foresight foresight = after(Foresight::rounds_before);
+  CHECK_FALSE(foresight.see(round_of(0, 0, Mode::idle)));
+  CHECK(foresight.bets());
+}
+
+// ---- what is sent on a bet ----
+
+/// Rank 0 of two over in-memory wires; the test plays rank 1.
+struct EarlyRound {
+  MemoryNetwork network;
+  RealClock clock;
+  testing::SleepWake wakes[2];
+  testing::FolderBook book{"unused"};
+  std::vector<std::unique_ptr<Transport>> ranks;
+  std::unique_ptr<EarlyAggregation> early = make_early_gather();
+  const CodecEntry* entry = nullptr;
+  std::unique_ptr<Codec> codec;
+  std::vector<float> mine{1, 2, 3, 4}, agreed = std::vector<float>(4, 77);
+  policy::RoundPlan plan;
+  Exchange exchange;
+
+  EarlyRound() {
+    const auto connect = network.connect_for(clock);
+    for (std::uint32_t r = 0; r < 2; ++r)
+      ranks.push_back(connect(testing::view_of(2, r), book, wakes[r]).value());
+    for (const auto& rank : ranks) REQUIRE(rank->connected() == Progress::done);
+    for (const auto* e : builtin_codecs()) entry = e->name == "dense" ? e : entry;
+    codec = entry->make();
+    plan.weights = {0.25, 0.75};
+    plan.payload_max_bytes = 16;
+    exchange = {.view = 7,
+                .round = 5,
+                .plan = &plan,
+                .mine = {.data = reinterpret_cast<std::byte*>(mine.data()), .count = 4},
+                .agreed = {.data = reinterpret_cast<std::byte*>(agreed.data()), .count = 4},
+                .codec = codec.get(),
+                .codec_entry = entry};
+  }
+  void peer_sends(const PayloadHeader& header, const std::vector<float>& numbers) {
+    std::vector<std::byte> message(payload_header_bytes + 4 * numbers.size());
+    std::ranges::copy(encode_header(header), message.begin());
+    std::memcpy(message.data() + payload_header_bytes, numbers.data(), 4 * numbers.size());
+    ranks[1]->send(0, Lane::early, message);
+  }
+};
+
+TEST_CASE("Early gather: weights that were not known when it was sent") {
+  EarlyRound r;
+  REQUIRE(r.early->send(*r.ranks[0], r.exchange, true));
+  r.peer_sends({.view = 7, .round = 5, .codec = 1, .length = 16}, {4, 4, 8, 8});
+  r.plan.weights = {0.5, 0.5};
+  REQUIRE(r.early->begin(*r.ranks[0], r.exchange));
+  CHECK(r.early->poll() == Progress::done);
+  CHECK(r.agreed == std::vector<float>{2.5, 3, 5.5, 6});
+}
+
+TEST_CASE("Early gather: whose rows are none sends nothing and is not waited for") {
+  EarlyRound r;
+  SUBCASE("a peer") {
+    r.plan.weights = {1, 0};
+    REQUIRE(r.early->send(*r.ranks[0], r.exchange, true));
+    REQUIRE(r.early->begin(*r.ranks[0], r.exchange));
+    CHECK(r.early->poll() == Progress::done);
+    CHECK(r.agreed == r.mine);
+    CHECK(r.ranks[0]->counters().bytes_sent == payload_header_bytes + 16);
+  }
+  SUBCASE("this device") {
+    r.plan.weights = {0, 1};
+    REQUIRE(r.early->send(*r.ranks[0], r.exchange, false));
+    REQUIRE(r.early->begin(*r.ranks[0], r.exchange));
+    CHECK(r.early->poll() == Progress::pending);
+    r.peer_sends({.view = 7, .round = 5, .codec = 1, .length = 16}, {4, 4, 8, 8});
+    CHECK(r.early->poll() == Progress::done);
+    CHECK(r.agreed == std::vector<float>{4, 4, 8, 8});
+    CHECK(r.ranks[0]->counters().bytes_sent == 0);
+  }
+}
+
+TEST_CASE("Early gather: what is given up is received, adds nothing, and is not taken for the next round's") {
+  EarlyRound r;
+  REQUIRE(r.early->send(*r.ranks[0], r.exchange, true));
+  r.early->give_up(std::vector<std::uint32_t>{3, 3});
+  CHECK(r.early->poll() == Progress::pending);  // it is on its way
+  r.peer_sends({.view = 7, .round = 5, .codec = 1, .length = 16}, {9, 9, 9, 9});
+  CHECK(r.early->poll() == Progress::done);
+  CHECK(r.agreed == std::vector<float>(4, 77));
+  r.exchange.round = 6;
+  REQUIRE(r.early->send(*r.ranks[0], r.exchange, true));
+  r.peer_sends({.view = 7, .round = 6, .codec = 1, .length = 16}, {4, 4, 8, 8});
+  REQUIRE(r.early->begin(*r.ranks[0], r.exchange));
+  CHECK(r.early->poll() == Progress::done);
+  CHECK(r.agreed == std::vector<float>{3.25, 3.5, 6.75, 7});
+}
+
+TEST_CASE(
+    "Early gather: a header that does not fit is an error that names rank and field, also in what is given "
+    "up") {
+  for (const bool given_up : {false, true})
+    for (const std::string field : {"view", "round", "codec", "length", "magic"}) {
+      EarlyRound r;
+      PayloadHeader wrong{.view = 7, .round = 5, .codec = 1, .length = 16};
+      if (field == "view") wrong.view = 8;
+      if (field == "round") wrong.round = 4;
+      if (field == "codec") wrong.codec = 9;
+      if (field == "length") wrong.length = 15;
+      REQUIRE(r.early->send(*r.ranks[0], r.exchange, true));
+      if (field == "magic")
+        r.ranks[1]->send(0, Lane::early, std::vector<std::byte>(payload_header_bytes + 16));
+      else
+        r.peer_sends(wrong, {0, 0, 0, 0});
+      if (given_up)
+        r.early->give_up(std::vector<std::uint32_t>{3, 3});
+      else
+        REQUIRE(r.early->begin(*r.ranks[0], r.exchange));
+      CHECK(r.early->poll() == Progress::failed);
+      CHECK(r.early->error().code == ErrorCode::protocol);
+      CHECK(r.early->error().message.find("rank 1") != std::string::npos);
+      if (field != "magic") CHECK(r.early->error().message.find(field) != std::string::npos);
+    }
+}
+
+}  // namespace
