@@ -7,9 +7,11 @@
 namespace rivulet::sync::memory {
 namespace {
 
-// Connections that share a link share it unevenly, lose bytes on it and send them again: all that plain
-// sockets between three and four devices lost, in docs/SIMULATION.md, is this much for each message that
-// waits for one of another connection.
+// A link queues what it cannot send at once, for so long; what does not fit is dropped and sent again.
+// Connections that share the link fill that queue. All that plain sockets between three and four devices
+// lost so, in docs/SIMULATION.md, is this much for each message that overflows behind one of another
+// connection.
+constexpr Duration queue_of_a_link = std::chrono::milliseconds(200);
 constexpr double next_to_others = 1.28;
 
 /// What a message takes of a device's own link, whose rate is that of Ethernet frames with TCP in them: every
@@ -74,7 +76,8 @@ void Endpoint::time(Message& message, TimePoint now, Wire& wire, std::uint32_t p
   if (up != nullptr) {
     const Duration alone = state_->time_on(up->link, bytes_in_frames(bytes));
     const bool shared = up->up_free_at > now && up->up_to != peer;
-    takes = std::max(takes, shared ? longer(alone) : alone);
+    const bool overflows = shared && message.sent_at + alone - now > queue_of_a_link;
+    takes = std::max(takes, overflows ? longer(alone) : alone);
     latency += up->link.latency;
     up->up_free_at = message.sent_at + takes;
     up->up_to = peer;
@@ -105,8 +108,9 @@ void OwnLink::land(const std::shared_ptr<Landing>& landing) {
   TimePoint free_at = at == landings.begin() ? down_free_at : (*std::prev(at))->ends_at;
   for (; at != landings.end(); ++at) {
     Landing& next = **at;
-    const bool shared = free_at > next.reached_at - next.takes;
-    next.ends_at = std::max(next.reached_at, free_at + (shared ? longer(next.takes) : next.takes));
+    const TimePoint begins = next.reached_at - next.takes;
+    const bool overflows = free_at > begins && free_at + next.takes - begins > queue_of_a_link;
+    next.ends_at = std::max(next.reached_at, free_at + (overflows ? longer(next.takes) : next.takes));
     free_at = next.ends_at;
   }
 }
