@@ -1,26 +1,23 @@
 #include "runtime/wiring/sim_runner.h"
 
 #include <algorithm>
+#include <compare>
 #include <deque>
-#include <tuple>
+#include <functional>
 #include <vector>
 
 #include "core/check.h"
+#include "runtime/wiring/agenda.h"
 
 namespace rivulet::runtime {
 namespace {
 
+// A reason to step one agent. Of those at one time the older goes first.
 struct Event {
-  TimePoint at;
+  TimePoint at = TimePoint::max();
   std::uint64_t sequence = 0;
-  std::uint32_t slot = 0;
-  std::uint64_t timer = 0;  // 0: a notification; else valid only while it is its slot's newest timer
+  auto operator<=>(const Event&) const = default;
 };
-
-// Ties are broken by who was made first, not by who was called first: how many calls it took is no matter.
-bool later(const Event& a, const Event& b) noexcept {
-  return std::tie(a.at, a.slot, a.sequence) > std::tie(b.at, b.slot, b.sequence);
-}
 
 // The pause of an agent that asks for a time it has already reached and did nothing: without it the clock
 // would stand still for ever. A thread's runner pauses as well.
@@ -41,97 +38,103 @@ struct SimRunner::State {
   struct Slot {
     Agent* agent = nullptr;
     VirtualClock* clock = nullptr;
+    Event timer;                               // what its agent asked for last
+    std::vector<Event> calls;                  // what others told it, a heap with the earliest in front
+    TimePoint newest_call = TimePoint::max();  // while it is one of them
     bool finished = false;
-    std::uint64_t timer = 0;                 // number of the newest timer
-    TimePoint timer_at = TimePoint::max();   // max: none set
-    TimePoint called_at = TimePoint::max();  // the newest notification still in the heap
+
+    [[nodiscard]] const Event& next() const noexcept {
+      return calls.empty() || timer < calls.front() ? timer : calls.front();
+    }
   };
 
   std::deque<SimWake> wakes;
   std::vector<Slot> slots;
-  std::vector<Event> heap;
+  // Of equal times the slot made first goes first, not the one called first: how many calls it took is no
+  // matter.
+  Agenda agenda;
   std::uint64_t sequence = 0;
-  std::size_t stale = 0;  // timers in the heap that were replaced
   TimePoint now{};
   const VirtualClock* running = nullptr;  // of the agent that steps right now
 
   // A step that charged compute has moved its own clock past the event: what it says, it says then.
   [[nodiscard]] TimePoint here() const noexcept { return running ? std::max(now, running->now()) : now; }
 
-  void push(TimePoint at, std::uint32_t slot, std::uint64_t timer) {
-    heap.push_back({std::max(at, now), ++sequence, slot, timer});
-    std::push_heap(heap.begin(), heap.end(), later);
-  }
-  Event pop() {
-    std::pop_heap(heap.begin(), heap.end(), later);
-    const Event event = heap.back();
-    heap.pop_back();
-    return event;
-  }
-  void call(std::uint32_t slot, TimePoint at);
-  void set_timer(std::uint32_t slot, TimePoint at);
-  void clear_timer(Slot& slot);
-  void sweep();
-  bool claim(const Event& event);
+  void call(std::uint32_t index, TimePoint at);
+  void set_timer(std::uint32_t index, TimePoint at);
+  void put_down(std::uint32_t index);
+  void retire(std::uint32_t index);
+  TimePoint take_event(Slot& slot);
+  bool claim(std::uint32_t index);
   void step(std::uint32_t index);
 };
 
-// Many messages that arrive at the same instant are one reason to look.
-void SimRunner::State::call(std::uint32_t slot, TimePoint at) {
-  at = std::max(at, now);
-  if (slots[slot].finished || slots[slot].called_at == at) return;
-  slots[slot].called_at = at;
-  push(at, slot, 0);
+void SimRunner::State::put_down(std::uint32_t index) {
+  agenda.set(index, slots[index].next().at);
 }
 
-void SimRunner::State::clear_timer(Slot& slot) {
-  if (slot.timer_at != TimePoint::max()) ++stale;
-  slot.timer_at = TimePoint::max();
-  ++slot.timer;
+// Many messages that arrive at the same instant are one reason to look.
+void SimRunner::State::call(std::uint32_t index, TimePoint at) {
+  at = std::max(at, now);
+  Slot& slot = slots[index];
+  if (slot.finished || slot.newest_call == at) return;
+  slot.newest_call = at;
+  slot.calls.push_back({at, ++sequence});
+  std::push_heap(slot.calls.begin(), slot.calls.end(), std::greater<>());
+  put_down(index);
 }
 
 // The newest answer of an agent replaces what it asked before.
 void SimRunner::State::set_timer(std::uint32_t index, TimePoint at) {
   Slot& slot = slots[index];
-  if (slot.timer_at == at) return;
-  clear_timer(slot);
-  if (at == TimePoint::max()) return;
-  slot.timer_at = at;
-  push(at, index, slot.timer);
-  sweep();
+  if (slot.timer.at != at) slot.timer = {at, ++sequence};
+  put_down(index);
 }
 
-// Keeps the heap in proportion to what is really pending.
-void SimRunner::State::sweep() {
-  if (heap.size() < 1024 || stale * 2 < heap.size()) return;
-  std::erase_if(heap, [this](const Event& e) { return e.timer != 0 && e.timer != slots[e.slot].timer; });
-  std::make_heap(heap.begin(), heap.end(), later);
-  stale = 0;
+// It is never due again.
+void SimRunner::State::retire(std::uint32_t index) {
+  Slot& slot = slots[index];
+  slot.finished = true;
+  slot.timer = {};
+  slot.calls.clear();
+  put_down(index);
 }
 
-/// Takes a popped event off its slot's books; false if it asks nobody (any more).
-bool SimRunner::State::claim(const Event& event) {
-  Slot& slot = slots[event.slot];
-  if (event.timer == 0) {
-    if (slot.called_at == event.at) slot.called_at = TimePoint::max();
-  } else if (event.timer == slot.timer) {
-    slot.timer_at = TimePoint::max();
-  } else {
-    if (stale > 0) --stale;
+// Takes what is due off the slot's books.
+TimePoint SimRunner::State::take_event(Slot& slot) {
+  const TimePoint due = slot.next().at;
+  if (slot.calls.empty() || slot.timer < slot.calls.front()) {
+    slot.timer = {};
+    return due;
+  }
+  std::pop_heap(slot.calls.begin(), slot.calls.end(), std::greater<>());
+  slot.calls.pop_back();
+  if (slot.newest_call == due) slot.newest_call = TimePoint::max();
+  return due;
+}
+
+// False if there is nobody to step, or not yet.
+bool SimRunner::State::claim(std::uint32_t index) {
+  Slot& slot = slots[index];
+  const TimePoint due = take_event(slot);
+  put_down(index);
+  if (slot.agent == nullptr) return false;
+  const TimePoint busy_until = slot.clock->now();
+  if (busy_until > due) {  // it is still computing: the event waits
+    call(index, busy_until);
     return false;
   }
-  return slot.agent != nullptr && !slot.finished;
+  now = due;
+  return true;
 }
 
 void SimRunner::State::step(std::uint32_t index) {
-  Agent& agent = *slots[index].agent;
   VirtualClock& clock = *slots[index].clock;
   clock.advance_to(now);
   running = &clock;
-  const Turn turn = agent.step();
+  const Turn turn = slots[index].agent->step();
   running = nullptr;
-  slots[index].finished = turn.finished;
-  if (turn.finished) return clear_timer(slots[index]);
+  if (turn.finished) return retire(index);
   if (turn.work > 0) return set_timer(index, clock.now());
   set_timer(index, turn.wake_at > clock.now() ? turn.wake_at : clock.now() + back_off);
 }
@@ -140,7 +143,7 @@ SimRunner::SimRunner() : state_(std::make_unique<State>()) {}
 SimRunner::~SimRunner() = default;
 
 Wake& SimRunner::make_wake() {
-  const auto slot = static_cast<std::uint32_t>(state_->slots.size());
+  const std::uint32_t slot = state_->agenda.add();
   state_->slots.emplace_back();
   return state_->wakes.emplace_back(*state_, slot);
 }
@@ -158,26 +161,18 @@ void SimRunner::add(Agent& agent, VirtualClock& clock, Wake& wake) {
 void SimRunner::remove(Wake& wake) {
   auto* own = dynamic_cast<State::SimWake*>(&wake);
   RIVULET_CHECK(own != nullptr && &own->state == state_.get(), "the wake is of another runner");
-  State::Slot& slot = state_->slots[own->slot];
-  state_->clear_timer(slot);
-  slot.agent = nullptr;
-  slot.clock = nullptr;
-  slot.finished = true;
+  state_->slots[own->slot].agent = nullptr;
+  state_->slots[own->slot].clock = nullptr;
+  state_->retire(own->slot);
 }
 
 std::uint64_t SimRunner::run_until(const std::function<bool()>& done) {
   State& s = *state_;
   std::uint64_t steps = 0;
-  while (!s.heap.empty() && !done()) {
-    const Event event = s.pop();
-    if (!s.claim(event)) continue;
-    const TimePoint busy_until = s.slots[event.slot].clock->now();
-    if (busy_until > event.at) {  // it is still computing: the event waits
-      s.call(event.slot, busy_until);
-      continue;
-    }
-    s.now = event.at;
-    s.step(event.slot);
+  while (s.agenda.earliest() != TimePoint::max() && !done()) {
+    const std::uint32_t first = s.agenda.first();
+    if (!s.claim(first)) continue;
+    s.step(first);
     ++steps;
   }
   return steps;

@@ -9,7 +9,7 @@
 
 namespace rivulet::runtime {
 
-/// One thread, a heap of (time, sequence number, agent). Sets the agent's own clock, steps it, asks again at
+/// One thread, an agenda of (time, agent). Sets the agent's own clock, steps it, asks again at
 /// wake_at, at a notify()'s time, or at once while it says it worked. Same agents and seeds, same order,
 /// always.
 class SimRunner {
