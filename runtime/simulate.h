@@ -37,9 +37,9 @@ struct SimulateOptions {
   bool timing_only = false;  ///< nothing is computed: gradients are zero, their bytes travel as they would
   std::string csv;           ///< folder for the tables of wiring/simulation_results.h; empty = none
   StopAfter stop_after;
-  std::string data;             ///< data set to play; empty = synthetic rows of the configured shape
-  std::string held_out;         ///< data set to measure accuracy on; empty = data's test split if it has one
-  double evaluate_every_s = 5;  ///< virtual seconds
+  std::string data;      ///< data set to play; empty = synthetic rows of the configured shape
+  std::string held_out;  ///< data set to measure accuracy on; empty = evaluate.held_out.path, or else
+                         ///< data's test split if it has one
 };
 
 struct SimulateResult {
@@ -52,7 +52,10 @@ struct SimulateResult {
 };
 
 /// config.job.devices devices of the same configuration in one process under a virtual clock. Same seed, same
-/// bytes. `progress(virtual seconds, summary so far)` about every virtual second.
+/// bytes. `progress(virtual seconds, summary so far)` about every virtual second. What the group did is in
+/// the result and its tables also if it ended badly: a device's error, or a group that waits for ever
+/// (failure). Errors, before anything runs: usage (check_scenario()), those of the configuration, io and
+/// unavailable (data, folder of tables).
 SimulateResult simulate(const LoadedConfig& loaded, const SimulateOptions& options,
                         const std::function<void(double, const Summary&)>& progress, StopRequest& stop);
 

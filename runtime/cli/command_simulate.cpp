@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <ostream>
 
 #include "devices/trainer.h"
@@ -40,9 +42,9 @@ Traces, in rows/s:
   recorded:FILE[,FILE...]     lines SECOND,RATE
 
 Faults, one a line; a device is its number, letter or id:
-  at 120 kill b               as kill -9
+  at 120 kill b               as kill -9; the others wait until it is started again
   at 130 start b              again, with nothing on its disk
-  at 150 stop c               as SIGTERM
+  at 150 stop c               as SIGTERM; who has left does not come back, so nothing is trained from then on
   at 200 link a 1mbit 20ms    what it sends and receives shares this from now on; `free` = endless)";
 
 struct SimulateFlags {
@@ -79,10 +81,11 @@ Result<std::vector<RateTrace>> traces_of(const std::string& text) {
   return traces;
 }
 
-bool all_silent(const std::vector<RateTrace>& traces) {
-  return std::all_of(traces.begin(), traces.end(), [](const RateTrace& trace) {
-    return std::all_of(trace.begin(), trace.end(), [](const auto& step) { return step.second == 0; });
-  });
+/// What TOML can hold of it: half of what 64 bits could.
+bool parse_seed(const std::string& text) {
+  std::int64_t seed = -1;
+  const char* end = text.data() + text.size();
+  return std::from_chars(text.data(), end, seed).ptr == end && seed >= 0;
 }
 
 Status set_duration(const std::string& flag, const std::string& text, Duration& into) {
@@ -161,9 +164,6 @@ Result<SimulateOptions> options_of(const SimulateFlags& flags) {
   const auto stop_after = parse_stop_after(flags.stop_after);
   if (!stop_after) return stop_after.error();
   options.stop_after = stop_after.value();
-  if (options.stop_after.seconds <= 0 && all_silent(options.rates))
-    return Error{ErrorCode::usage,
-                 "--rates: every stream is silent, so --stop-after rows or rounds never comes"};
   if (auto s = set_duration("--profile-fixed", flags.profile_fixed, options.profile.fixed); !s)
     return s.error();
   if (auto s = set_duration("--latency", flags.latency, options.link.latency); !s) return s.error();
@@ -186,7 +186,13 @@ class SimulateCommand final : public Command {
     config_.without_stream();
     add_job();
     add_world();
-    replay_.add_to(*app_);
+    for (const char* option : {"--rates", "--trace", "--profile", "--own-link", "--faults", "--csv", "--data",
+                               "--held-out", "--seed", "--model"})
+      app_->get_option(option)->check(
+          [](const std::string& text) { return text.empty() ? "must not be empty" : std::string(); });
+    replay_.add_to(*app_, {"--devices", "--rates", "--trace", "--stop-after", "--held-out", "--seed",
+                           "--model", "--profile-fixed", "--profile-rate", "--latency", "--bandwidth",
+                           "--profile", "--own-link", "--faults", "--csv", "--timing-only"});
     app_->footer(simulate_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
@@ -195,10 +201,6 @@ class SimulateCommand final : public Command {
     if (replay_.asked()) return replay(terminal);
     auto options = options_of(flags_);
     if (!options) return complain(terminal, options.error());
-    if (flags_.devices > 0 && options.value().rates.size() > static_cast<std::size_t>(flags_.devices))
-      return complain(
-          terminal, Error{ErrorCode::usage, fmt::format("--devices {}, but --rates names {}", flags_.devices,
-                                                        options.value().rates.size())});
     decide_keys(options.value());
     const auto loaded = load_or_complain(config_, terminal);
     if (!loaded) return ExitCode::configuration;
@@ -209,6 +211,7 @@ class SimulateCommand final : public Command {
     const SignalHandlers handlers(stop);
     const auto result = play(terminal, *loaded, options.value(), stop);
     report(terminal, result);
+    report_faults(terminal, options.value().faults, result);
     return result.exit;
   }
 
@@ -231,7 +234,10 @@ class SimulateCommand final : public Command {
     app_->add_option("--data", flags_.data, "data set to play; without it rows are made up")
         ->type_name("PATH");
     app_->add_option("--held-out", flags_.held_out, "data set to measure accuracy on")->type_name("PATH");
-    app_->add_option("--seed", flags_.seed, "job.seed")->type_name("N");
+    app_->add_option("--seed", flags_.seed, "job.seed")->type_name("N")->check([](const std::string& text) {
+      return parse_seed(text) ? std::string()
+                              : "'" + text + "' is no whole number from 0 to 9223372036854775807";
+    });
     app_->add_option("--model", flags_.model, "model.name")->type_name("NAME");
     app_->add_flag("--json", flags_.json, "last line of stdout: the summary as one object");
   }
@@ -264,11 +270,16 @@ class SimulateCommand final : public Command {
   }
 
   void decide_keys(const SimulateOptions& options) {
-    const auto devices = flags_.devices > 0 ? static_cast<std::size_t>(flags_.devices) : options.rates.size();
-    if (flags_.devices > 0 || config_.file().empty()) config_.set_key("job.devices", std::to_string(devices));
-    // A job needs a name and a topic; without a file they have no other use here.
-    if (config_.file().empty()) config_.set_key("job.name", "\"simulated\"");
-    if (config_.file().empty()) config_.set_key("source.topics", "[\"rows\"]");
+    // A job needs a size, a name and a topic; without a file the last two have no other use here.
+    const auto unless_said = [&](const char* key, const std::string& toml) {
+      if (config_.file().empty() && !config_.sets(key)) config_.set_key(key, toml);
+    };
+    if (flags_.devices > 0)
+      config_.set_key("job.devices", std::to_string(flags_.devices));
+    else
+      unless_said("job.devices", std::to_string(options.rates.size()));
+    unless_said("job.name", "\"simulated\"");
+    unless_said("source.topics", "[\"rows\"]");
     if (!flags_.seed.empty()) config_.set_key("job.seed", flags_.seed);
     if (!flags_.model.empty()) config_.set_key("model.name", toml_string(flags_.model));
   }
@@ -297,6 +308,18 @@ class SimulateCommand final : public Command {
     print_summary(result.summary, terminal.out);
     terminal.out << fmt::format("  {:.1f} s of the job took {} here, {} events\n", result.virtual_seconds,
                                 human_seconds(result.real_seconds), grouped(result.events));
+  }
+
+  /// A line of the script that did nothing must not pass for one that did no harm.
+  static void report_faults(Terminal& terminal, const std::vector<Fault>& faults,
+                            const SimulateResult& result) {
+    const auto missed = std::count_if(faults.begin(), faults.end(), [&](const Fault& fault) {
+      return fault.at_s > result.virtual_seconds;
+    });
+    if (missed > 0 && result.virtual_seconds > 0)
+      terminal.err << fmt::format(
+          "note: the last {} of {} faults did not happen, the simulation ended at {:.1f} s\n", missed,
+          faults.size(), result.virtual_seconds);
   }
 
   CLI::App* app_;

@@ -102,6 +102,11 @@ void ConfigFlags::add_to(CLI::App& app, const std::vector<std::string_view>& fla
       ->take_all();
 }
 
+bool ConfigFlags::sets(std::string_view key) const {
+  return std::any_of(sets_.begin(), sets_.end(),
+                     [&](const std::string& set) { return set.substr(0, set.find('=')) == key; });
+}
+
 ConfigInput ConfigFlags::input(const Terminal& terminal) const {
   ConfigInput input;
   input.file = file_;

@@ -31,6 +31,8 @@ class ConfigFlags {
   void set_file(const std::string& file) { file_ = file; }
   /// A value that a command decides itself, as if its flag had been given.
   void set_key(const std::string& key, const std::string& toml) { decided_.emplace_back(key, toml); }
+  /// --set names this key.
+  [[nodiscard]] bool sets(std::string_view key) const;
   /// The command opens no stream of the configuration: topics and brokers may be missing.
   void without_stream() { needs_stream_ = false; }
   [[nodiscard]] ConfigInput input(const Terminal& terminal) const;

@@ -84,17 +84,22 @@ void print_report_json(const StateReplayReport& r, const ExpectedDigest& expecte
 
 }  // namespace
 
-void ReplayFlags::add_to(CLI::App& app) {
-  app.add_option("--replay", log_,
-                 "train again what this decisions.jsonl recorded, with the rows of [source] or --data; every "
-                 "recorded digest must come out")
-      ->type_name("LOG");
+void ReplayFlags::add_to(CLI::App& app, const std::vector<const char*>& of_made_up_runs) {
+  auto* replay =
+      app.add_option(
+             "--replay", log_,
+             "train again what this decisions.jsonl recorded, with the rows of [source] or --data; every "
+             "recorded digest must come out")
+          ->type_name("LOG");
+  for (const char* option : of_made_up_runs) replay->excludes(app.get_option(option));
   app.add_option("--state", state_,
                  "with --replay: the checkpoint to begin with, for a log that begins later")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->needs(replay);
   app.add_option("--expect", expect_,
                  "with --replay: digest of the state at the end; else that of final.state")
-      ->type_name("DIGEST");
+      ->type_name("DIGEST")
+      ->needs(replay);
 }
 
 ExitCode ReplayFlags::run(Terminal& terminal, const LoadedConfig& loaded, const std::string& data,

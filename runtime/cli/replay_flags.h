@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "runtime/cli/command.h"
 #include "runtime/config/config.h"
@@ -10,7 +11,9 @@ namespace rivulet::runtime::cli {
 /// once add_to() was called (the parser writes into it).
 class ReplayFlags {
  public:
-  void add_to(CLI::App& app);
+  /// `of_made_up_runs`: options of `app` that say what a recorded run says itself; they are refused beside
+  /// it.
+  void add_to(CLI::App& app, const std::vector<const char*>& of_made_up_runs);
   [[nodiscard]] bool asked() const noexcept { return !log_.empty(); }
   /// `data`: of --data. Exit 0: every recorded number came out again, and the state's digest at the end is
   /// the expected one.

@@ -174,6 +174,14 @@ class Checks {
             fmt::format("'buffer.rows' is {}, but a batch of 'batch.max' = {} rows must fit", c_.buffer.rows,
                         b.max));
     }
+    if (b.policy == "stream" && b.max_wait < b.tick) {
+      wrong({"batch.max_wait", "batch.tick"},
+            fmt::format(
+                "'batch.max_wait' is {}, below 'batch.tick' = {}: every round ends after {}, before its "
+                "tick is over",
+                render_duration(b.max_wait), render_duration(b.tick), render_duration(b.max_wait)),
+            true);
+    }
     if (c_.sync.deadline <= b.max_wait) {
       wrong({"sync.deadline", "batch.max_wait"},
             fmt::format("'sync.deadline' is {}, must be above 'batch.max_wait' = {}: a device that waits for "

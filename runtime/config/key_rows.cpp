@@ -183,7 +183,7 @@ std::vector<KeyRow> buffer_and_batch() {
       {spec("batch.tick", kind::duration, "\"100ms\"", "T of b = S * T"), some_time,
        [](Config& c, const Value& v) { c.batch.tick = time(v); }},
       {spec("batch.max_wait", kind::duration, "\"200ms\"",
-            "after the previous round ended, with or without rows"),
+            "after the previous round ended, with or without rows: below batch.tick it cuts ticks"),
        some_time, [](Config& c, const Value& v) { c.batch.max_wait = time(v); }},
   };
 }
@@ -230,8 +230,9 @@ std::vector<KeyRow> model_and_train() {
        {},
        [](Config& c, const Value& v) { c.train.loss = str(v); }},
       {spec("train.optimizer.name", kind::text, "\"sgd\"", "sgd", {.choices = {"sgd"}})},
-      {spec("train.optimizer.lr", kind::number, "0.05", "learning rate"), positive,
-       [](Config& c, const Value& v) { c.train.lr = real(v); }},
+      {spec("train.optimizer.lr", kind::number, "0.05",
+            "learning rate; steps of few rows want less: 0.01 or 0.02"),
+       positive, [](Config& c, const Value& v) { c.train.lr = real(v); }},
       {spec("train.optimizer.momentum", kind::number, "0.9", "below 1"),
        {0, 0.999999},
        [](Config& c, const Value& v) { c.train.momentum = real(v); }},

@@ -5,7 +5,9 @@
 #include "runtime/evaluator.h"
 #include "runtime/node_config.h"
 #include "runtime/wiring/simulation.h"
+#include "runtime/wiring/simulation_limits.h"
 #include "runtime/wiring/simulation_results.h"
+#include "runtime/wiring/simulation_waiting.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -58,17 +60,39 @@ class Examiner {
   ResultTables* tables_ = nullptr;
 };
 
+/// What went wrong first is how it ended.
+void end_with(SimulateResult& result, ExitCode exit, const std::string& message) {
+  if (result.exit != ExitCode::ok) return;
+  result.exit = exit;
+  result.message = message;
+}
+
 SimulateResult refuse(const Error& error) {
   SimulateResult result;
-  result.exit = exit_code_for(error.code);
-  result.message = error.message;
+  end_with(result, exit_code_for(error.code), error.message);
   return result;
 }
 
 /// Only a folder has a test split; the rows of a single file are trained on, so they measure nothing.
-std::string held_out_of(const SimulateOptions& options) {
+std::string held_out_of(const SimulateOptions& options, const Config& config) {
   if (!options.held_out.empty()) return options.held_out;
+  if (!config.evaluate.held_out_path.empty()) return config.evaluate.held_out_path;
   return std::filesystem::is_directory(options.data) ? options.data : "";
+}
+
+bool measures_accuracy(const SimulateOptions& options, const Config& config) {
+  return config.train.loss == "cross_entropy" && !options.timing_only;
+}
+
+Status check_options(const SimulateOptions& options, const Config& config) {
+  if (auto fits = check_scenario(options, config.job.devices); !fits) return fits;
+  if (!options.held_out.empty() && !measures_accuracy(options, config))
+    return Error{
+        ErrorCode::usage,
+        options.timing_only
+            ? "--held-out measures a model that learns; with --timing-only nothing does"
+            : "--held-out measures accuracy, which train.loss = \"" + config.train.loss + "\" has none of"};
+  return ok();
 }
 
 void take_prequential(SimulatedGroup& group, Summary& s) {
@@ -85,6 +109,7 @@ SimulateResult simulate(const LoadedConfig& given, const SimulateOptions& option
   const RealClock real;
   const TimePoint began = real.now();
   LoadedConfig loaded = given;
+  if (auto fits = check_options(options, loaded.config); !fits) return refuse(fits.error());
   if (options.data.empty())
     if (auto fits = expect_synthetic_rows(loaded.config, builtin_catalog()); !fits)
       return refuse(fits.error());
@@ -92,16 +117,20 @@ SimulateResult simulate(const LoadedConfig& given, const SimulateOptions& option
   SimulatedParts parts;
   SimulatedGroup* running = nullptr;
   ResultTables tables([&] { return running->seconds(); });
-  if (!options.csv.empty()) parts.decisions = [&](std::size_t) { return tables.log(); };
+  if (!options.csv.empty()) {
+    if (auto ready = ResultTables::prepare(options.csv); !ready) return refuse(ready.error());
+    parts.decisions = [&](std::size_t) { return tables.log(); };
+  }
   auto built = SimulatedGroup::build(loaded, options, std::move(parts));
   if (!built) return refuse(built.error());
   SimulatedGroup& group = *built.value();
   running = &group;
   std::unique_ptr<Examiner> examiner;
-  const bool classes = loaded.config.train.loss == "cross_entropy" && !options.timing_only;
-  const std::string held_out = held_out_of(options);
+  const bool classes = measures_accuracy(options, loaded.config);
+  const std::string held_out = held_out_of(options, loaded.config);
   if (!held_out.empty() && classes) {
-    auto made = Examiner::make(loaded.config, builtin_catalog(), held_out, options.evaluate_every_s);
+    auto made = Examiner::make(loaded.config, builtin_catalog(), held_out,
+                               to_seconds(loaded.config.evaluate.held_out_every));
     if (!made) return refuse(made.error());
     examiner = std::move(made).value();
     if (!options.csv.empty()) examiner->write_into(tables);
@@ -114,6 +143,8 @@ SimulateResult simulate(const LoadedConfig& given, const SimulateOptions& option
   };
   SimulateResult result;
   Status measured = ok();
+  WaitingWatch watch(options, loaded.config.sync.deadline);
+  std::optional<std::string> waits;
   double next_report = 1;
   result.events = group.run_until([&] {
     const double now = group.seconds();
@@ -121,8 +152,9 @@ SimulateResult simulate(const LoadedConfig& given, const SimulateOptions& option
     if (now >= next_report) {
       progress(now, sum_up());
       next_report = now + 1;
+      waits = watch.look(group);
     }
-    return stop.load() > 0 || !measured;
+    return stop.load() > 0 || !measured || waits;
   });
   result.virtual_seconds = group.seconds();
   if (examiner && measured)
@@ -131,13 +163,13 @@ SimulateResult simulate(const LoadedConfig& given, const SimulateOptions& option
   result.summary = sum_up();
   if (!options.csv.empty())
     if (auto written = tables.write(options.csv, result.summary, result.virtual_seconds); !written)
-      return refuse(written.error());
+      end_with(result, exit_code_for(written.error().code), written.error().message);
+  if (waits) end_with(result, ExitCode::failure, *waits);
   for (std::size_t i = 0; i < group.size(); ++i) {
     if (group.killed(i)) continue;
     const auto& error = group.node(i).worker().ending().error;
-    if (!error || result.exit != ExitCode::ok) continue;
-    result.exit = exit_code_for(error->code);
-    result.message = result.summary.devices[i].id + ": " + error->message;
+    if (error)
+      end_with(result, exit_code_for(error->code), result.summary.devices[i].id + ": " + error->message);
   }
   result.real_seconds = to_seconds(real.now() - began);
   return result;

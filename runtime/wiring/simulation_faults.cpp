@@ -32,10 +32,10 @@ Result<std::size_t> device_of(const std::string& word, std::size_t devices) {
   const std::string id = "device-";
   std::string rest = word.rfind(id, 0) == 0 ? word.substr(id.size()) : word;
   std::optional<double> number;
-  if (rest.size() == 1 && rest[0] >= 'a' && rest[0] <= 'z')
-    number = rest[0] - 'a' + 1;
-  else if (auto n = take_number(rest); n && rest.empty() && *n == std::floor(*n))
-    number = n;
+  if (word.size() == 1 && word[0] >= 'a' && word[0] <= 'z')
+    number = word[0] - 'a' + 1;
+  else if (rest.find_first_not_of("0123456789") == std::string::npos)
+    number = take_number(rest);
   if (!number || *number < 1)
     return usage_error(fmt::format("'{}' is no device: 2, b and device-02 are the second", word));
   if (*number > static_cast<double>(devices))
@@ -84,7 +84,8 @@ Status check_order(const Fault& fault, double last_s, std::vector<bool>& killed)
   if (fault.at_s < last_s) return usage_error("the lines of a script go forward in time");
   if (fault.kind == Fault::Kind::start && !killed[fault.device])
     return usage_error("only a killed device can be started");
-  if (fault.kind == Fault::Kind::kill && killed[fault.device]) return usage_error("it is killed already");
+  if ((fault.kind == Fault::Kind::kill || fault.kind == Fault::Kind::stop) && killed[fault.device])
+    return usage_error("it is killed already");
   if (fault.kind == Fault::Kind::kill || fault.kind == Fault::Kind::start)
     killed[fault.device] = fault.kind == Fault::Kind::kill;
   return ok();

@@ -1,8 +1,10 @@
 #include "runtime/wiring/simulation_results.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <iterator>
 #include <numeric>
@@ -106,10 +108,17 @@ void ResultTables::add_accuracy(double seconds, double accuracy) {
   add_line(accuracy_, "{},{}\n", seconds, accuracy);
 }
 
-Status ResultTables::write(const std::string& folder, const Summary& summary, double seconds) const {
+Status ResultTables::prepare(const std::string& folder) {
   std::error_code trouble;
   std::filesystem::create_directories(folder, trouble);
-  if (trouble) return Error{ErrorCode::io, fmt::format("{}: {}", folder, trouble.message())};
+  if (!trouble && ::access(folder.c_str(), W_OK) != 0) trouble = {errno, std::generic_category()};
+  if (!trouble && !std::filesystem::is_directory(folder))
+    trouble = std::make_error_code(std::errc::not_a_directory);
+  if (trouble) return Error{ErrorCode::unavailable, fmt::format("--csv {}: {}", folder, trouble.message())};
+  return ok();
+}
+
+Status ResultTables::write(const std::string& folder, const Summary& summary, double seconds) const {
   const std::pair<const char*, std::string> tables[] = {
       {"rounds.csv",
        "second,view,round,devices,mode,rows,rows_before,rows_waiting,loss,compute_s,wait_s,sync_s\n" +

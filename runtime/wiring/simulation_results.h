@@ -27,7 +27,9 @@ class ResultTables {
   void add_round(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table,
                  const sync::policy::RoundPlan& plan);
   void add_accuracy(double seconds, double accuracy);
-  /// Errors: io (the folder or a file of it).
+  /// Makes the folder, before hours of simulation end at one that cannot be written to. Errors: unavailable.
+  static Status prepare(const std::string& folder);
+  /// Errors: io, unavailable (a file of the folder).
   Status write(const std::string& folder, const Summary& summary, double seconds) const;
 
  private:

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/rng.h"
+#include "runtime/wiring/simulation_limits.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -68,15 +69,20 @@ class TraceSource final : public stream::RecordSource {
     const double now = to_seconds(clock_.now().time_since_epoch());
     for (; due_ <= now; ++state_.high_watermark) due_ = after(due_);
   }
-  /// When the row after one at `seconds` is due.
+  /// When the row after one at `seconds` is due: what is there of it when the rate changes counts.
   [[nodiscard]] double after(double seconds) const {
+    double missing = 1;
     while (seconds < never) {
       const double rate = rate_at(trace_, seconds);
-      if (rate > 0) return seconds + 1.0 / rate;
-      seconds = next_change(trace_, seconds);
+      const double change = next_change(trace_, seconds);
+      if (rate > 0 && seconds + missing / rate <= change) return due_within_time(seconds + missing / rate);
+      if (rate > 0) missing = std::max(0.0, missing - rate * (change - seconds));
+      seconds = change;
     }
     return never;
   }
+  /// Later than any clock can tell is never.
+  static double due_within_time(double seconds) { return seconds < simulated_seconds_max ? seconds : never; }
   /// Every pass over the data has an order of its own, drawn one after the other from the seed.
   std::span<const std::byte> value_at(std::int64_t offset) {
     const std::size_t pass = static_cast<std::size_t>(offset) / order_.size();

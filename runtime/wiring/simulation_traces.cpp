@@ -19,6 +19,9 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr std::size_t trace_file_max = std::size_t{64} << 20U;
+constexpr double changes_max = 2e7;  ///< of all devices' rates together: some 300 MB
+constexpr int day_steps = 48;
+constexpr double burst_height = 5;  // times the mean, so a burst is one part in five of the time
 constexpr double slowest_rate = 1;  // a drawn rate below it would be a device without a stream
 
 Error wrong(std::string message) {
@@ -59,19 +62,17 @@ RateTrace drawn_from(const StreamSet& set, Rng& rng) {
 }
 
 RateTrace diurnal(double mean, double day, double seconds, Rng& rng) {
-  constexpr int steps = 48;
   const double zone = rng.uniform();
   RateTrace trace;
-  for (int i = 0; static_cast<double>(i) * day / steps < seconds || i == 0; ++i) {
-    const double phase = static_cast<double>(i % steps) / steps + zone;
-    trace.emplace_back(i * day / steps, mean * (1 + 0.8 * std::sin(2 * std::numbers::pi * phase)));
+  for (int i = 0; static_cast<double>(i) * day / day_steps < seconds || i == 0; ++i) {
+    const double phase = static_cast<double>(i % day_steps) / day_steps + zone;
+    trace.emplace_back(i * day / day_steps, mean * (1 + 0.8 * std::sin(2 * std::numbers::pi * phase)));
   }
   return trace;
 }
 
 /// Lengths are exponential, so that nothing beats in time with the rounds.
 RateTrace bursty(double mean, double burst, double seconds, Rng& rng) {
-  constexpr double height = 5;  // times the mean, so a burst is one part in five of the time
   RateTrace trace;
   double at = 0;
   while (at < seconds || trace.empty()) {
@@ -79,8 +80,8 @@ RateTrace bursty(double mean, double burst, double seconds, Rng& rng) {
       return std::max(0.01, -average * std::log(1 - rng.uniform()));
     };
     trace.emplace_back(at, 0);
-    at += length(burst * (height - 1));
-    trace.emplace_back(at, mean * height);
+    at += length(burst * (burst_height - 1));
+    trace.emplace_back(at, mean * burst_height);
     at += length(burst);
   }
   return trace;
@@ -119,6 +120,15 @@ Result<std::array<double, 2>> shape_of(const std::string& kind, const std::strin
                                  ? "one rate, as constant:50"
                                  : fmt::format("a mean, and may have seconds: {}:50,{:g}", kind, second)));
   return out;
+}
+
+/// A day of a millisecond would be drawn until there is no memory left.
+Status check_changes(const std::string& kind, double length, double seconds, std::size_t devices) {
+  const double each =
+      kind == "diurnal" ? day_steps * seconds / length : 2 * seconds / (burst_height * length);
+  if (each * static_cast<double>(devices) <= changes_max) return ok();
+  return wrong(fmt::format("--trace {}: {:g} changes of rate in {:g} s on {} devices; {:g} are the most",
+                           kind, each * static_cast<double>(devices), seconds, devices, changes_max));
 }
 
 }  // namespace
@@ -161,6 +171,8 @@ Result<std::vector<RateTrace>> make_traces(const std::string& name, std::size_t 
   const auto shape = shaped ? shape_of(kind, rest, kind == "diurnal" ? 600 : 2) : std::array<double, 2>{};
   if (!shape) return shape.error();
   const auto [mean, length] = shape.value();
+  if (kind == "diurnal" || kind == "bursty")
+    if (auto fits = check_changes(kind, length, seconds, devices); !fits) return fits.error();
   std::vector<RateTrace> all;
   for (std::size_t i = 0; i < devices; ++i) {
     Rng rng = Rng::derive(seed, "trace " + kind, i);

@@ -73,6 +73,7 @@ class Feeding {
   const FeederConfig& config_;
   const Clock& clock_;
   int partitions_ = 0;
+  int first_ = -1;  ///< partition that was served first the last time
   std::unique_ptr<kafka::Producer> producer_;
   std::unique_ptr<kafka::CommittedOffsets> commits_;
   std::vector<Lane> lanes_;
@@ -147,8 +148,10 @@ Status Feeding::advance(Duration to) {
   to = std::min(to, config_.duration);
   for (auto& lane : lanes_) lane.owed += due_between(lane, config_, scheduled_, to);
   scheduled_ = to;
-  for (int p = 0; p < partitions_; ++p)
-    if (auto status = send_owed(p); !status) return status;
+  // Each in its turn is first: with more to send than there is room for, the last would never come to it.
+  first_ = (first_ + 1) % partitions_;
+  for (int i = 0; i < partitions_; ++i)
+    if (auto status = send_owed((first_ + i) % partitions_); !status) return status;
   return ok();
 }
 

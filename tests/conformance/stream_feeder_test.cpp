@@ -261,3 +261,23 @@ TEST_CASE("Feeder: records that cannot be delivered are an error that names the 
   CHECK(fed.error().message.find("topic \"t\", partition 0: a record of ") == 0);
   CHECK(fed.error().message.find("timed out") != std::string::npos);
 }
+
+TEST_CASE("Feeder: partitions that want more than there is room for all get their part of it") {
+  const TempDir directory;
+  const auto data = numbered_rows(directory, 100);
+  const auto broker = broker_with(3);
+  auto config = config_for(*broker, {1e6});
+  config.properties.emplace_back("queue.buffering.max.messages", "30");
+  config.repeat = true;
+  config.duration = 60s;
+  const RealClock clock;
+  std::uint64_t records = 0;
+  const auto fed = feed(
+      *data, config, clock, [&](const FeedProgress& now) { records = now.records; },
+      [&] { return records > 1000; });
+  REQUIRE_MESSAGE(fed, fed.error().message);
+  const auto& sent = fed.value().per_partition;
+  const auto [least, most] = std::minmax_element(sent.begin(), sent.end());
+  CHECK(records > 1000);
+  CHECK(3 * *least > *most);
+}

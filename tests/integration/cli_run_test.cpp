@@ -72,6 +72,22 @@ TEST_CASE("Program: simulate trains on real images in virtual time: same seed, s
   CHECK(simulate("4")["devices"][0]["digest"] != summary["devices"][0]["digest"]);
 }
 
+TEST_CASE("Program: simulate looks at held-out rows as often as the configuration says") {
+  const TempDir folder;
+  const auto looks = [&](const std::string& every) {
+    const auto said = rivulet_run({"simulate", "--data", mnist_images, "--model", "linear", "--rates", "50",
+                                   "--stop-after", "seconds=8", "--set", "evaluate.held_out.every=" + every,
+                                   "--csv", folder.path().string()});
+    INFO(said.errors);
+    CHECK(said.status.code == 0);
+    std::ifstream table(folder.path() / "accuracy.csv");
+    return std::count(std::istreambuf_iterator<char>(table), {}, '\n');
+  };
+  // A heading, a look each time, and one at the end.
+  CHECK(looks("2s") == 1 + 3 + 1);
+  CHECK(looks("5s") == 1 + 1 + 1);
+}
+
 TEST_CASE("Program: made-up rows have the shape of the job's own, whatever their format") {
   const auto sensors = std::string(RIVULET_SOURCE_DIR "/examples/sensors-json/device.toml");
   const auto simulated = rivulet_run({"simulate", "--config", sensors, "--devices", "2", "--rates", "50",

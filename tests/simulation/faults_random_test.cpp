@@ -138,6 +138,22 @@ TEST_CASE("Faults: whatever happens to a group, nothing that was promised is bro
   CHECK(4 * all.counts()["lost"] < all.counts()["runs"]);  // what disks lost is no excuse for the rest
 }
 
+TEST_CASE("Faults: who has learned half as much as a group without faults, or twice, is found by its loss") {
+  const SimSchedule schedule = draw_schedule(3, 60);
+  const SimOutcome one = simulate(schedule);
+  Counts counts;
+  CHECK(check_learning(schedule, one, counts).empty());
+  for (const double pace : {0.5, 2.0}) {
+    SimOutcome other = one;
+    const std::size_t steps = one.losses.size() / 2;
+    REQUIRE(steps > 1);
+    other.losses.resize(steps);
+    for (std::size_t i = 0; i < steps; ++i)
+      other.losses[i] = one.losses[static_cast<std::size_t>(static_cast<double>(i) * pace)];
+    CHECK(check_learning(schedule, other, counts).starts_with("C9"));
+  }
+}
+
 TEST_CASE("Faults: the schedule in the file SIM_SCHEDULE" * doctest::skip()) {
   const char* path = std::getenv("SIM_SCHEDULE");  // NOLINT(concurrency-mt-unsafe)
   REQUIRE(path != nullptr);

@@ -8,6 +8,7 @@
 #include "runtime/wiring/simulation_traces.h"
 #include "tests/support/group_support.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text.h"
 
 using namespace rivulet;
 using namespace rivulet::testing;
@@ -97,6 +98,46 @@ TEST_CASE("Scenario: who is stopped leaves, and the others wait for it as produc
   CHECK(group->seconds() < 6);
   CHECK_FALSE(group->node(3).worker().ending().error);
   CHECK(group->node(0).worker().ending().leaver_lost);
+}
+
+TEST_CASE(
+    "Scenario: a group that waits for what no script brings ends, says for whom, and keeps what it did") {
+  const TempDir folder;
+  auto options = four_streams(12);
+  options.csv = (folder.path() / "out").string();
+  const auto play = [&](const std::string& script, const runtime::RateTrace& streams) {
+    options.rates = {streams};
+    options.faults = runtime::parse_faults(script, "s", 4).value();
+    runtime::StopRequest stop{0};
+    const RealClock real;
+    const auto limit = real.now() + std::chrono::minutes(2);
+    // Where it would wait for ever the test is not to.
+    const auto patient = [&](double, const auto&) { stop.store(real.now() > limit ? 1 : 0); };
+    auto result = runtime::simulate(reforming_job(4), options, patient, stop);
+    CHECK(stop.load() == 0);
+    return result;
+  };
+  const auto lost = play("at 3 kill b\n", {{0, 100}});
+  CHECK(lost.exit == runtime::ExitCode::failure);
+  CHECK(contains(lost.message, "waiting for device-02"));
+  CHECK(lost.summary.rounds > 10);
+  CHECK(files_of(options.csv).at("rounds.csv").size() > 500);
+  CHECK(contains(play("at 3 stop a\n", {{0, 100}}).message, "waiting for device-01"));
+  CHECK(play("at 3 kill b\nat 2000 start b\n", {{0, 100}}).exit == runtime::ExitCode::ok);
+  options.stop_after = {.rounds = 1'000'000};
+  CHECK(contains(play("", {{0, 100}, {5, 0}}).message, "silent from second 5 on"));
+}
+
+TEST_CASE("Scenario: a folder that cannot hold the tables is found before anything runs") {
+  const TempDir folder;
+  folder.write("file", "");
+  auto options = four_streams(12);
+  options.csv = (folder.path() / "file" / "out").string();
+  runtime::StopRequest stop{0};
+  const auto result = runtime::simulate(reforming_job(4), options, [](double, const auto&) {}, stop);
+  CHECK(result.exit == runtime::ExitCode::unavailable);
+  CHECK(contains(result.message, options.csv));
+  CHECK(result.virtual_seconds == 0);
 }
 
 TEST_CASE("Scenario: a slower link of one device slows every round of the group") {

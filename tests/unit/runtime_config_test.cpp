@@ -144,6 +144,10 @@ TEST_CASE("Config: contradictions between keys are found") {
   CHECK(
       one("[buffer]\nrows = 512") ==
       Lines{"device.toml:9:8: error: 'buffer.rows' is 512, but a batch of 'batch.max' = 1024 rows must fit"});
+  CHECK(
+      one("[batch]\ntick = \"1s\"") ==
+      Lines{"device.toml:9:8: warning: 'batch.max_wait' is 200ms, below 'batch.tick' = 1s: every round ends "
+            "after 200ms, before its tick is over"});
   CHECK(one("[batch]\nmax_wait = \"6s\"") ==
         Lines{"device.toml:9:12: error: 'sync.deadline' is 5s, must be above 'batch.max_wait' = 6s: a device "
               "that waits for rows is not lost"});

@@ -2,10 +2,15 @@
 // results.
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "core/clock.h"
 #include "runtime/wiring/simulation_faults.h"
+#include "runtime/wiring/simulation_limits.h"
 #include "runtime/wiring/simulation_source.h"
 #include "runtime/wiring/simulation_traces.h"
 #include "tests/support/temp_dir.h"
@@ -136,8 +141,9 @@ TEST_CASE("Scenario: recorded traces are read, and what is wrong is named with f
 }
 
 TEST_CASE("Scenario: names of traces that mean nothing are refused") {
-  for (const char* name : {"S3", "S1'x", "constant", "constant:", "constant:0", "constant:-1", "constant:1,2",
-                           "diurnal:x", "bursty:5,0", "recorded:", ""}) {
+  for (const char* name :
+       {"S3", "S1'x", "constant", "constant:", "constant:0", "constant:-1", "constant:1,2", "diurnal:x",
+        "diurnal:5,1e-300", "bursty:5,1e-300", "bursty:5,0", "recorded:", ""}) {
     CAPTURE(name);
     const auto made = make_traces(name, 2, 1, 60);
     REQUIRE_FALSE(made);
@@ -175,6 +181,9 @@ TEST_CASE("Scenario: what is wrong in a script is named with its line and word")
   said("at soon kill b\n", "day.txt:1: ", "'soon'");
   said("at 1 kill d\n", "day.txt:1: ", "'d'");
   said("at 1 kill device-00\n", "day.txt:1: ", "'device-00'");
+  said("at 1 kill device-b\n", "day.txt:1: ", "'device-b'");
+  said("at 1 kill 1.0\n", "day.txt:1: ", "'1.0'");
+  said("at 1 kill b\nat 2 stop b\n", "day.txt:2: ", "killed already");
   said("at 1 kill edge\n", "day.txt:1: ", "'edge'");
   said("at 1 kill\n", "day.txt:1: ", "a line is: at SECOND");
   said("at 1 kill b now\n", "day.txt:1: ", "a line is: at SECOND");
@@ -184,4 +193,54 @@ TEST_CASE("Scenario: what is wrong in a script is named with its line and word")
   said("\nat 1 start b\n", "day.txt:2: ", "only a killed device");
   said("at 1 kill b\nat 2 kill b\n", "day.txt:2: ", "killed already");
   said("at 2 kill b\nat 1 start b\n", "day.txt:2: ", "forward in time");
+}
+
+TEST_CASE("Scenario: numbers that no clock can count and parts that no device has are refused by name") {
+  const auto said = [](const auto& change) {
+    SimulateOptions options;
+    options.rates = {{{0, 100}}, {{0, 50}}};
+    options.stop_after.rounds = 5;
+    change(options);
+    const auto fits = check_scenario(options, 2);
+    if (!fits) CHECK(fits.error().code == ErrorCode::usage);
+    return fits ? std::string() : fits.error().message;
+  };
+  const auto names = [&](const std::string& what, const auto& change) {
+    const std::string message = said(change);
+    CAPTURE(message);
+    CHECK(message.find(what) == 0);
+  };
+  CHECK(said([](auto&) {}).empty());
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double rate : {1e300, -1.0, nan})
+    names(fmt::format("{:g} rows/s", rate), [&](auto& o) { o.rates[1][0].second = rate; });
+  names("5 rows/s from second 1e+300", [](auto& o) { o.rates[1].emplace_back(1e300, 5); });
+  names("every stream is silent", [](auto& o) { o.rates = {{{0, 0}}}; });
+  names("--rates names 3", [](auto& o) { o.rates.resize(3); });
+  names("--profile names 3", [](auto& o) { o.profiles.resize(3); });
+  names("--own-link names 3", [](auto& o) { o.own_links.resize(3); });
+  names("--stop-after", [](auto& o) { o.stop_after.seconds = 1e300; });
+  names("--profile-fixed", [](auto& o) { o.profile.rows_per_second = 1e-300; });
+  names("--latency", [](auto& o) { o.link.latency = Duration::max(); });
+  names("--latency", [](auto& o) { o.link.bytes_per_second = 1e-300; });
+  names("--profile", [&](auto& o) { o.profiles = {{Duration(1), nan}}; });
+  names("--own-link", [](auto& o) { o.own_links = {{Duration(1), 1e-300}}; });
+  names("--faults", [](auto& o) { o.faults = {{.at_s = 1e300}}; });
+}
+
+TEST_CASE("Scenario: rows of a data set come as many as the trace says, also where its rate changes") {
+  TempDir folder;
+  folder.write("rows.csv", "a,b\n1,2\n3,4\n");
+  const auto data = stream::open_dataset((folder.path() / "rows.csv").string(), stream::Split::train).value();
+  // A row of the first rate would be due after a thousand seconds, one of the third after fifty.
+  const RateTrace trace{{0, 0.001}, {1, 100}, {3, 0.02}, {4, 0}, {5, 10}};
+  VirtualClock clock;
+  const auto source = make_trace_source(*data, {0, 0}, trace, 1, clock);
+  for (const double second : {0.5, 1.5, 3.0, 3.9, 5.0, 10.0}) {
+    CAPTURE(second);
+    clock.advance_to(TimePoint(from_seconds(second)));
+    REQUIRE(source->poll(1, Duration(0)));
+    CHECK(std::abs(static_cast<double>(source->partitions()[0].high_watermark) - rows_of(trace, second)) <=
+          1);
+  }
 }

@@ -1,0 +1,65 @@
+#include "runtime/wiring/simulation_waiting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace rivulet::runtime {
+namespace {
+
+/// Longer than anything that a forming group waits for by a clock; a peer's deadline comes on top.
+constexpr double patience_s = 60;
+
+enum class Doing : std::uint8_t { something, forming, idle };
+
+/// What all devices that still live do; something: they differ, or work.
+Doing doing_of(SimulatedGroup& group) {
+  std::optional<NodeState> all;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    if (group.killed(i) || group.node(i).worker().ended()) continue;
+    const NodeState state = group.node(i).status().state.load();
+    if (all && *all != state) return Doing::something;
+    all = state;
+  }
+  if (all == NodeState::forming) return Doing::forming;
+  return all == NodeState::idle || all == NodeState::waiting ? Doing::idle : Doing::something;
+}
+
+}  // namespace
+
+WaitingWatch::WaitingWatch(const SimulateOptions& options, Duration deadline)
+    : patience_s_(patience_s + 4 * to_seconds(deadline)) {
+  for (const RateTrace& trace : options.rates) {
+    if (trace.empty()) continue;
+    last_news_s_ = std::max(last_news_s_, trace.back().first);
+    streams_end_ = streams_end_ && trace.back().second == 0;
+  }
+  streams_end_ = streams_end_ && !options.rates.empty() && options.stop_after.seconds <= 0;
+  if (!options.faults.empty()) last_news_s_ = std::max(last_news_s_, options.faults.back().at_s);
+}
+
+std::string WaitingWatch::forming_text(SimulatedGroup& group) const {
+  for (std::size_t i = 0; i < group.size(); ++i)
+    if (!group.killed(i) && !group.node(i).worker().ended())
+      return fmt::format(
+          "from second {:.1f} on nothing is trained ({}), and no line of a script brings anybody back",
+          since_s_, group.node(i).status().phrase());
+  return {};
+}
+
+std::optional<std::string> WaitingWatch::look(SimulatedGroup& group) {
+  const double now = group.seconds();
+  const Doing doing = doing_of(group);
+  const bool waits = doing == Doing::forming || (doing == Doing::idle && streams_end_);
+  const std::uint64_t step = group.node(group.witness()).state().stamp.step;
+  if (!waits || now <= last_news_s_ || step != step_) {
+    since_s_ = now;
+    step_ = step;
+    return std::nullopt;
+  }
+  if (now - since_s_ < patience_s_) return std::nullopt;
+  if (doing == Doing::forming) return forming_text(group);
+  return fmt::format("every stream is silent from second {:g} on, so --stop-after never comes", last_news_s_);
+}
+
+}  // namespace rivulet::runtime
