@@ -143,7 +143,7 @@ TEST_CASE("Feeder: repeats until it is stopped") {
   CHECK(fed.records > 100);
   CHECK(fed.fraction == 0);
   const auto values = values_of(*broker, 0, 60);
-  for (int epoch = 0; epoch < 3; ++epoch)
+  for (std::ptrdiff_t epoch = 0; epoch < 3; ++epoch)
     CHECK(std::set(values.begin() + 20 * epoch, values.begin() + 20 * (epoch + 1)).size() == 20);
 }
 
