@@ -10,6 +10,7 @@
 #include <barrier>
 #include <bit>
 #include <cstdlib>
+#include <functional>
 #include <thread>
 
 #include "bench/measure.h"
@@ -17,6 +18,7 @@
 #include "core/check.h"
 #include "core/clock.h"
 #include "sync/collective/gloo_transport.h"
+#include "sync/foresight.h"
 #include "sync/session.h"
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/network.h"
@@ -87,9 +89,9 @@ class Rank {
     facts.rows = 1;
     const GradientView numbers{reinterpret_cast<std::byte*>(const_cast<float*>(mine.data())), mine.size()};
     session.begin_facts(facts, {}, numbers);
-    wait([&] { return session.poll(); });
+    wait([&] { return session.poll(); }, [&] { return session.wait(); });
     session.begin_payload(numbers);
-    wait([&] { return session.poll(); });
+    wait([&] { return session.poll(); }, [&] { return session.wait(); });
     const auto agreed = session.agreed().as<float>();
     const auto world = static_cast<float>(view_.world());
     RIVULET_CHECK(std::abs(agreed[mine.size() / 2] - (world + 1) / 2) < 1e-5, "the mean of all ranks");
@@ -99,7 +101,7 @@ class Rank {
   /// Every rank waits for the others' last word before it closes.
   void leave(sync::SyncSession& session) {
     session.begin_goodbye();
-    wait([&] { return session.poll(); });
+    wait([&] { return session.poll(); }, [&] { return session.wait(); });
   }
 
   [[nodiscard]] std::unique_ptr<sync::SyncSession> session(Reduction reduction, std::span<float> scratch) {
@@ -113,11 +115,11 @@ class Rank {
   }
 
  private:
-  template <class Poll>
-  void wait(const Poll& poll) {
+  /// As Worker does: inside the transport where that is possible.
+  void wait(const std::function<Progress()>& poll, const std::function<bool()>& inside = nullptr) {
     for (Progress p = poll(); p != Progress::done; p = poll()) {
       RIVULET_CHECK(p == Progress::pending, "the agreement failed");
-      wake_.sleep(std::chrono::milliseconds(2));  // as Worker looks again
+      if (!inside || !inside()) wake_.sleep(std::chrono::milliseconds(2));
     }
   }
   RealClock clock_;
@@ -194,7 +196,10 @@ struct Shared {
   testing::TempDir sum_folder;
 };
 
-/// All rounds of one rank; the first is warm-up.
+/// Rounds until contributions leave with the facts, as they do from there on.
+constexpr int warm_up = static_cast<int>(sync::Foresight::rounds_before) + 1;
+
+/// All rounds of one rank.
 std::vector<Round> play(Shared& shared, std::uint32_t rank, int rounds) {
   const Case& c = shared.what;
   enter_namespace(shared.network.namespace_of(static_cast<int>(rank)));
@@ -209,7 +214,7 @@ std::vector<Round> play(Shared& shared, std::uint32_t rank, int rounds) {
   const auto summing = sum.session(Reduction::sum, scratch);
   const std::vector<std::byte> out(c.sizes[2]);
   std::vector<std::byte> in(c.sizes[2]);
-  std::vector<Round> all(static_cast<std::size_t>(rounds) + 1);
+  std::vector<Round> all(static_cast<std::size_t>(rounds + warm_up));
   for (Round& round : all) {
     for (std::size_t i = 0; i < c.sizes.size(); ++i)
       round.sockets[i] = shared.start.timed([&] {
@@ -220,7 +225,7 @@ std::vector<Round> play(Shared& shared, std::uint32_t rank, int rounds) {
   }
   gather.leave(*gathering);
   sum.leave(*summing);
-  all.erase(all.begin());
+  all.erase(all.begin(), all.begin() + warm_up);
   return all;
 }
 

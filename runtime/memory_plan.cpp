@@ -138,7 +138,8 @@ class Planner {
     const double summed = c_.sync.reduction == "gather" ? 0 : payload;
     add("payloads", gathered + summed,
         c_.sync.reduction == "sum" ? "model" : "sync.reduction (sum needs one)", devices + 1);
-    if (c_.sync.foresee && scalar_ * numbers_ <= static_cast<double>(sync::Foresight::payload_bytes_max))
+    const bool bets = c_.sync.foresee && c_.job.devices > 1 && c_.sync.reduction != "sum";
+    if (bets && scalar_ * numbers_ <= static_cast<double>(sync::Foresight::payload_bytes_max))
       add("early_payloads", gathered, "sync.foresee", devices + 1);
     add("facts", 2 * devices * (sync::facts_section_max_bytes + 4 * kib), "job.devices");
   }

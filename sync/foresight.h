@@ -18,8 +18,9 @@ class Foresight {
 
   static constexpr std::string_view codec = "dense";
 
-  /// `possible`: the codec and the payload allow it, there are peers, and it is wanted.
-  explicit Foresight(bool possible) : possible_(possible) {}
+  /// `possible`: there are peers, the codec can do it, and it is wanted. `payload_bytes`: of a contribution.
+  Foresight(bool possible, std::uint64_t payload_bytes)
+      : possible_(possible && payload_bytes <= payload_bytes_max), payload_bytes_(payload_bytes) {}
   /// Those who have rows in the round that begins now send their contribution with their facts.
   [[nodiscard]] bool bets() const noexcept { return possible_ && streak_ >= rounds_before; }
   /// After the facts of each round: it is what is bet on.
@@ -27,6 +28,7 @@ class Foresight {
 
  private:
   bool possible_;
+  std::uint64_t payload_bytes_;
   std::uint32_t streak_ = 0;
 };
 

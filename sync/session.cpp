@@ -38,7 +38,7 @@ struct SyncSession::State {
         codecs(shelf),
         scratch(result),
         moves(t, v, c.row_shape, c.rows_max),
-        foresight(may_foresee()) {}
+        foresight(may_foresee(), scratch.bytes()) {}
   ~State() { let_go(false); }
 
   // constant
@@ -115,10 +115,12 @@ struct SyncSession::State {
 };
 
 bool SyncSession::State::may_foresee() const {
-  const auto* coding = find_entry(catalog.codecs, Foresight::codec);
   const auto* how = find_entry(catalog.aggregations, policy::name_of(policy::Reduction::gather));
-  return config.foresee && !alone() && coding != nullptr && how != nullptr && how->make_early != nullptr &&
-         scratch.bytes() <= Foresight::payload_bytes_max;
+  const auto* coding = find_entry(catalog.codecs, Foresight::codec);
+  if (!config.foresee || alone() || how == nullptr || how->make_early == nullptr || coding == nullptr)
+    return false;
+  const Codec& dense = *codecs.find(Foresight::codec).codec;
+  return dense.weighs_late() && dense.has_fixed_size() && dense.accepts(scratch.memory);
 }
 
 /// Of the round whose plan is the newest known.
@@ -140,6 +142,7 @@ Status SyncSession::State::send_early(const GradientView& mine, bool has_rows) {
                 ->make_early(transport.gathering() != nullptr);
   Exchange sent = exchange(mine, codecs.find(Foresight::codec));
   sent.round = round->state.round;
+  sent.plan = nullptr;
   has_bet = true;
   return early->send(transport, sent, has_rows);
 }

@@ -63,8 +63,7 @@ class Aggregation {
 /// For codecs of fixed size that weigh late. Owner: the train thread; one for all such rounds of a view.
 class EarlyAggregation : public Aggregation {
  public:
-  /// exchange.mine, unweighted, leaves now if `has_rows`; it is copied. exchange.plan is the last one: of the
-  /// foreseen one only its bounds are used.
+  /// exchange.mine, unweighted, leaves now if `has_rows`; it is copied. exchange.plan is not known yet: null.
   virtual Status send(Transport& transport, const Exchange& exchange, bool has_rows) = 0;
   /// The ranks whose rows are not 0 in `rows` have sent something.
   virtual void give_up(std::span<const std::uint32_t> rows) = 0;

@@ -15,6 +15,7 @@ struct EarlyParcel {
   Ticket ticket;                 ///< of its receive
   bool posted = false;
   bool expected = false;  ///< in this round
+  bool here = false;
 };
 
 class EarlyGather final : public EarlyAggregation {
@@ -32,7 +33,8 @@ class EarlyGather final : public EarlyAggregation {
   Status encode_mine();
   void post_ahead();
   void expect(std::uint32_t rank, bool something);
-  Progress receive_next();
+  Progress receive_from(std::uint32_t rank);
+  Progress use_next();
   Progress advance_sends();
   Progress fail(Error error);
   [[nodiscard]] std::span<std::byte> payload(std::uint32_t rank) {
@@ -70,7 +72,7 @@ Status EarlyGather::send(Transport& transport, const Exchange& exchange, bool ha
 
 Status EarlyGather::encode_mine() {
   const std::uint32_t me = transport_->rank();
-  const auto used = encode_contribution(exchange_, 1.0, payload(me));
+  const auto used = exchange_.codec->encode(exchange_.mine, 1.0, 1.0, payload(me));
   if (!used) return used.error();
   RIVULET_CHECK(used.value() == payload(me).size(), "a codec of fixed size made another one");
   const auto header =
@@ -80,10 +82,11 @@ Status EarlyGather::encode_mine() {
 }
 
 void EarlyGather::post_ahead() {
-  for (std::uint32_t rank = 0; rank < parcels_.size(); ++rank) {
-    EarlyParcel& parcel = parcels_[rank];
-    if (rank == transport_->rank() || parcel.posted) continue;
-    parcel.ticket = transport_->receive_ahead(rank, Lane::early, parcel.bytes);
+  for (std::uint32_t k = 1; k < transport_->world(); ++k) {
+    const std::uint32_t peer = (transport_->rank() + k) % transport_->world();
+    EarlyParcel& parcel = parcels_[peer];
+    if (parcel.posted) continue;
+    parcel.ticket = transport_->receive_ahead(peer, Lane::early, parcel.bytes);
     parcel.posted = true;
   }
 }
@@ -98,7 +101,6 @@ Status EarlyGather::begin(Transport&, const Exchange& exchange) {
 }
 
 void EarlyGather::give_up(std::span<const std::uint32_t> rows) {
-  exchange_.plan = nullptr;  // the last one is gone
   forgets_ = true;
   next_ = 0;
   for (std::uint32_t rank = 0; rank < parcels_.size(); ++rank) expect(rank, rows[rank] > 0);
@@ -107,29 +109,41 @@ void EarlyGather::give_up(std::span<const std::uint32_t> rows) {
 void EarlyGather::expect(std::uint32_t rank, bool something) {
   EarlyParcel& parcel = parcels_[rank];
   parcel.expected = something;
+  parcel.here = false;
   if (something && rank != transport_->rank()) transport_->promote(parcel.ticket);
 }
 
 Progress EarlyGather::poll() {
   if (failed_) return Progress::failed;
+  for (std::uint32_t rank = 0; rank < parcels_.size(); ++rank)
+    if (receive_from(rank) == Progress::failed) return Progress::failed;
   for (; next_ < parcels_.size(); ++next_)
-    if (const Progress p = receive_next(); p != Progress::done) return p;
+    if (const Progress p = use_next(); p != Progress::done) return p;
   const Progress p = advance_sends();
   if (p == Progress::done) post_ahead();
   return p;
 }
 
-Progress EarlyGather::receive_next() {
-  EarlyParcel& parcel = parcels_[next_];
-  if (!parcel.expected) return Progress::done;
-  if (next_ != transport_->rank()) {
+/// What is wrong with what came is found out also while a lower rank is silent.
+Progress EarlyGather::receive_from(std::uint32_t rank) {
+  EarlyParcel& parcel = parcels_[rank];
+  if (!parcel.expected || parcel.here) return Progress::done;
+  if (rank != transport_->rank()) {
     const Progress p = transport_->poll(parcel.ticket);
     if (p == Progress::failed) return fail(transport_->error());
     if (p == Progress::pending) return p;
     parcel.posted = false;
-    const auto opened = open_header(exchange_, next_, parcel.bytes, payload(next_).size());
+    const auto opened = open_header(exchange_, rank, parcel.bytes, payload(rank).size());
     if (!opened) return fail(opened.error());
   }
+  parcel.here = true;
+  return Progress::done;
+}
+
+Progress EarlyGather::use_next() {
+  const EarlyParcel& parcel = parcels_[next_];
+  if (!parcel.expected) return Progress::done;
+  if (!parcel.here) return Progress::pending;
   if (forgets_) return Progress::done;
   const auto added =
       add_contribution(exchange_, Weighing::by_receiver, next_, payload(next_), exchange_.agreed);

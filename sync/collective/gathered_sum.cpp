@@ -77,7 +77,9 @@ Status GatheredSum::tell(std::optional<double> weight, std::uint32_t tellers, bo
   std::vector<std::byte> payload;
   if (weight) {
     payload.resize(exchange_.codec->bytes_max(exchange_.mine.count, exchange_.mine.scalar));
-    const auto used = encode_contribution(exchange_, *weight, payload);
+    const auto used = weighing_ == Weighing::by_sender
+                          ? encode_contribution(exchange_, *weight, payload)
+                          : exchange_.codec->encode(exchange_.mine, *weight, 1.0, payload);
     if (!used) return used.error();
     payload.resize(used.value());
   }

@@ -29,6 +29,8 @@ struct GroupOutcome {
   std::vector<RecordedRound> rounds;  ///< as device 0 saw them
   std::vector<float> parameters;      ///< of device 0
   std::uint64_t copies_to_host = 0;   ///< of a copying device 0
+  std::uint64_t early_used = 0;       ///< by device 0
+  std::uint64_t early_wasted = 0;
 };
 
 struct WallsRun {
@@ -115,6 +117,15 @@ inline void walls_suite(const RunGroup& run_group) {
     CHECK(out.steps[0] == 4);  // rounds 1..4 applied: round 0 had no rows, round 5 failed
     CHECK(planted >= 1);
     CHECK(out.digests[0] == run_simulated(even_run(8, 4)).digests[0]);
+  }
+  SUBCASE(
+      "contributions that left for a plan that came otherwise: nothing of them is added, and rounds go on") {
+    const auto out = run_group(walls_run("holds_every_seventh", 3, 40));
+    check_agreed(out);
+    CHECK(out.steps[0] == 40);
+    CHECK(out.early_used > 0);
+    CHECK(out.early_wasted >= 5);
+    CHECK(out.digests[0] == run_simulated(even_run(8, 40)).digests[0]);
   }
   SUBCASE("local, local, parameters: intervals stay pending, then are announced") {
     const auto out = run_group(walls_run("local_local_parameters", 3, 10));

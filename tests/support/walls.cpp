@@ -38,6 +38,8 @@ void take(GroupOutcome& out, runtime::Node& node) {
     const auto p = host.value().as<float>();
     out.parameters.assign(p.begin(), p.end());
   }
+  out.early_used = node.status().early_used.load();
+  out.early_wasted = node.status().early_wasted.load();
   if (const auto* copying = dynamic_cast<CopyingDevice*>(&node.device()))
     out.copies_to_host = copying->copies_to_host();
 }

@@ -20,13 +20,14 @@ Round round_of(std::uint32_t a, std::uint32_t b, Mode mode = Mode::gradients) {
   table.facts[1].rows = b;
   policy::PolicyState state;
   state.last.mode = mode;
+  state.last.payload_max_bytes = 16;
   const double all = a + b;
   state.last.weights = {all > 0 ? a / all : 0, all > 0 ? b / all : 0};
   return {std::move(table), std::move(state), nullptr};
 }
 
 Foresight after(std::uint32_t rounds) {
-  Foresight foresight(true);
+  Foresight foresight(true, 16);
   for (std::uint32_t i = 0; i < rounds; ++i) CHECK(foresight.see(round_of(64, 64)));
   return foresight;
 }
@@ -34,15 +35,28 @@ Foresight after(std::uint32_t rounds) {
 TEST_CASE("Foresight: bets after enough rounds that could have been foreseen, in whatever shares") {
   CHECK_FALSE(after(Foresight::rounds_before - 1).bets());
   CHECK(after(Foresight::rounds_before).bets());
-  Foresight uneven(true);
+  Foresight uneven(true, 16);
   for (std::uint32_t i = 0; i < Foresight::rounds_before; ++i) CHECK(uneven.see(round_of(i, 7)));
   CHECK(uneven.bets());
 }
 
 TEST_CASE("Foresight: never bets where it is not possible") {
-  Foresight foresight(false);
+  Foresight foresight(false, 16);
   for (int i = 0; i < 100; ++i) foresight.see(round_of(64, 64));
   CHECK_FALSE(foresight.bets());
+}
+
+TEST_CASE("Foresight: never bets what is long") {
+  for (const std::uint64_t over : {0U, 1U}) {
+    Foresight foresight(true, Foresight::payload_bytes_max + over);
+    for (int i = 0; i < 100; ++i) {
+      Round round = round_of(64, 64);
+      policy::PolicyState state = round.state;
+      state.last.payload_max_bytes = 2 * Foresight::payload_bytes_max;
+      foresight.see({round.table, state, nullptr});
+    }
+    CHECK(foresight.bets() == (over == 0));
+  }
 }
 
 TEST_CASE("Foresight: a round of another kind makes it careful again") {
@@ -69,6 +83,9 @@ TEST_CASE("Foresight: a round of another kind makes it careful again") {
   state.last.reduction = policy::Reduction::gather;
   state.last.aggregation = "tree";
   careful_after({round_of(64, 64).table, state, nullptr});
+  state.last.aggregation = "";
+  state.last.payload_max_bytes = 15;  // it wants less than a dense payload
+  careful_after({round_of(64, 64).table, state, nullptr});
 }
 
 TEST_CASE("Foresight: a round without rows changes nothing") {
@@ -82,7 +99,7 @@ TEST_CASE("Foresight: a round without rows changes nothing") {
 /// Rank 0 of two over in-memory wires; the test plays rank 1.
 struct EarlyRound {
   MemoryNetwork network;
-  RealClock clock;
+  VirtualClock clock;
   testing::SleepWake wakes[2];
   testing::FolderBook book{"unused"};
   std::vector<std::unique_ptr<Transport>> ranks;
@@ -137,6 +154,9 @@ TEST_CASE("Early gather: whose rows are none sends nothing and is not waited for
     CHECK(r.early->poll() == Progress::done);
     CHECK(r.agreed == r.mine);
     CHECK(r.ranks[0]->counters().bytes_sent == payload_header_bytes + 16);
+    r.clock.advance_to(r.clock.now() +
+                       std::chrono::seconds(60));  // its receive stays posted, which is no lack of progress
+    CHECK(r.ranks[0]->healthy());
   }
   SUBCASE("this device") {
     r.plan.weights = {0, 1};
