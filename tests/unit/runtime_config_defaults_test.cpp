@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "core/rng.h"
@@ -113,4 +114,11 @@ TEST_CASE("Config: the template loads without a problem, names every key that wo
                                             '\n')) +
               ":11: warning: 'model.outputs' has no effect with train.loss = 'cross_entropy' (model.classes "
               "has)"});
+}
+
+TEST_CASE("Config: the template is the seed that the search for breaking configurations keeps") {
+  std::ifstream file(RIVULET_SOURCE_DIR "/tests/fuzz/corpus/config/seed-00");
+  const std::string kept{std::istreambuf_iterator<char>(file), {}};
+  const bool same = kept == config_template();
+  CHECK_MESSAGE(same, "write the seeds again: scripts/fuzz names the command");
 }
