@@ -39,7 +39,7 @@ Result<std::size_t> open_header(const Exchange& exchange, std::uint32_t rank,
   if (h.round != exchange.round) return wrong("round", h.round, exchange.round);
   if (h.codec != exchange.codec_entry->wire_id) return wrong("codec", h.codec, exchange.codec_entry->wire_id);
   if (length && h.length != *length) return wrong("length", h.length, *length);
-  if (!length && h.length > exchange.plan->payload_max_bytes)
+  if (exchange.plan != nullptr && h.length > exchange.plan->payload_max_bytes)
     return wrong("length", h.length, exchange.plan->payload_max_bytes);
   return h.length;
 }

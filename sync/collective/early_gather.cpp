@@ -35,7 +35,6 @@ class EarlyGather final : public EarlyAggregation {
   void expect(std::uint32_t rank, bool something);
   Progress receive_from(std::uint32_t rank);
   Progress use_next();
-  Progress advance_sends();
   Progress fail(Error error);
   [[nodiscard]] std::span<std::byte> payload(std::uint32_t rank) {
     return std::span(parcels_[rank].bytes).subspan(payload_header_bytes);
@@ -119,7 +118,8 @@ Progress EarlyGather::poll() {
     if (receive_from(rank) == Progress::failed) return Progress::failed;
   for (; next_ < parcels_.size(); ++next_)
     if (const Progress p = use_next(); p != Progress::done) return p;
-  const Progress p = advance_sends();
+  const Progress p = finish_all(*transport_, sends_);
+  if (p == Progress::failed) return fail(transport_->error());
   if (p == Progress::done) post_ahead();
   return p;
 }
@@ -148,16 +148,6 @@ Progress EarlyGather::use_next() {
   const auto added =
       add_contribution(exchange_, Weighing::by_receiver, next_, payload(next_), exchange_.agreed);
   return added ? Progress::done : fail(added.error());
-}
-
-Progress EarlyGather::advance_sends() {
-  while (!sends_.empty()) {
-    const Progress p = transport_->poll(sends_.back());
-    if (p == Progress::failed) return fail(transport_->error());
-    if (p == Progress::pending) return p;
-    sends_.pop_back();
-  }
-  return Progress::done;
 }
 
 Progress EarlyGather::fail(Error error) {

@@ -103,6 +103,13 @@ class Transport {
   [[nodiscard]] virtual Gathering* gathering() noexcept { return nullptr; }
 };
 
+/// Forgets the tickets that are done, from the back: done when none is left, failed as the transport.
+inline Progress finish_all(Transport& transport, std::vector<Ticket>& tickets) {
+  for (; !tickets.empty(); tickets.pop_back())
+    if (const Progress p = transport.poll(tickets.back()); p != Progress::done) return p;
+  return Progress::done;
+}
+
 struct TransportConfig {
   Duration progress_deadline = std::chrono::seconds(5);
   std::size_t chunk_bytes = std::size_t{256} * 1024;

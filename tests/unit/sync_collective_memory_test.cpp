@@ -376,6 +376,14 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("Gather: the plan's bound also holds for who sends nothing itself") {
+  Gathering g;
+  g.plan.weights = {0, 1};
+  g.plan.payload_max_bytes = 15;
+  CHECK(g.meet({.view = 1, .round = 5, .codec = 1, .length = 16}) == Progress::failed);
+  CHECK(g.gather->error().message.find("length is 16, expected 15") != std::string::npos);
+}
+
 TEST_CASE("Gather: an own payload above the plan's bound is an error of begin") {
   Gathering g;
   g.plan.payload_max_bytes = 15;

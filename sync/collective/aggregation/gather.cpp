@@ -47,7 +47,6 @@ class Gather final : public Aggregation {
   Progress advance_inbound();
   Progress receive_from(std::uint32_t rank);
   Progress open(std::uint32_t rank);
-  Progress advance_sends();
   Progress fail(Error error);
   [[nodiscard]] std::size_t bytes_max() const {
     return exchange_.codec->bytes_max(exchange_.agreed.count, exchange_.agreed.scalar);
@@ -124,8 +123,8 @@ Progress Gather::poll() {
   if (failed_) return Progress::failed;
   const Progress in = advance_inbound();
   if (in == Progress::failed) return in;
-  const Progress out = advance_sends();
-  if (out == Progress::failed) return out;
+  const Progress out = finish_all(*transport_, sends_);
+  if (out == Progress::failed) return fail(transport_->error());
   return in == Progress::done && out == Progress::done ? Progress::done : Progress::pending;
 }
 
@@ -172,16 +171,6 @@ Progress Gather::open(std::uint32_t rank) {
   parcel.make_room(parcel.length);
   parcel.ticket = transport_->receive(rank, Lane::payload, parcel.payload());
   parcel.step = Parcel::Step::payload;
-  return Progress::done;
-}
-
-Progress Gather::advance_sends() {
-  while (!sends_.empty()) {
-    const Progress p = transport_->poll(sends_.back());
-    if (p == Progress::failed) return fail(transport_->error());
-    if (p == Progress::pending) return p;
-    sends_.pop_back();
-  }
   return Progress::done;
 }
 
