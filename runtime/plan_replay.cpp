@@ -31,6 +31,9 @@ Result<std::optional<Difference>> PlanReplay::enter(const ViewRecord& view) {
   if (same && !at_start) {  // a new file begins here
     differs = difference(view.state, state_);
   } else if (at_start) {
+    if (!begun_.emplace(view.number, view.token).second)
+      return Error{ErrorCode::bad_record, "view " + std::to_string(view.number) +
+                                              " begins a second time: two logs, or one twice, are in this one"};
     differs = difference(view.state, at_the_start(view));
     ++views_;
   } else if (view_) {

@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/result.h"
@@ -44,6 +46,7 @@ class PlanReplay {
   std::uint64_t rounds_ = 0;
   std::uint64_t unchecked_ = 0;
   std::optional<Middle> begins_in_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> begun_;  ///< number and token of views: of a bounded log
 };
 
 struct PlanReplayReport {

@@ -24,6 +24,7 @@ struct Fault {
   Kind kind = Kind::kill;
   std::size_t device = 0;          ///< from 0
   sync::MemoryNetwork::Link link;  ///< of Kind::link
+  std::string place = "--faults";  ///< file and line that asked for it
 };
 
 struct SimulateOptions {

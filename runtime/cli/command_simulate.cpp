@@ -182,7 +182,7 @@ class SimulateCommand final : public Command {
  public:
   explicit SimulateCommand(CLI::App& root)
       : app_(root.add_subcommand("simulate", "the whole group in one process, faster than time")) {
-    config_.add_to(*app_, {"--partitions"});
+    config_.add_to(*app_, std::vector<std::string_view>());
     config_.without_stream();
     add_job();
     add_world();

@@ -26,8 +26,8 @@ class ConfigFlags {
   ConfigFlags();
   ConfigFlags(const ConfigFlags&) = delete;
   ConfigFlags& operator=(const ConfigFlags&) = delete;
-  /// `flags`: the ones this command offers; empty = all.
-  void add_to(CLI::App& app, const std::vector<std::string_view>& flags = {});
+  /// `flags`: the ones this command offers; none given: all.
+  void add_to(CLI::App& app, const std::optional<std::vector<std::string_view>>& flags = std::nullopt);
   void set_file(const std::string& file) { file_ = file; }
   /// A value that a command decides itself, as if its flag had been given.
   void set_key(const std::string& key, const std::string& toml) { decided_.emplace_back(key, toml); }

@@ -165,6 +165,8 @@ SimulateResult simulate(const LoadedConfig& given, const SimulateOptions& option
     if (auto written = tables.write(options.csv, result.summary, result.virtual_seconds); !written)
       end_with(result, exit_code_for(written.error().code), written.error().message);
   if (waits) end_with(result, ExitCode::failure, *waits);
+  if (group.all_killed())
+    end_with(result, ExitCode::failure, "every device was killed, and no line of a script starts one again");
   for (std::size_t i = 0; i < group.size(); ++i) {
     if (group.killed(i)) continue;
     const auto& error = group.node(i).worker().ending().error;

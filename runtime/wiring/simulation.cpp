@@ -284,6 +284,10 @@ bool SimulatedGroup::killed(std::size_t device) const {
   return state_->nodes.at(device)->killed;
 }
 
+bool SimulatedGroup::all_killed() const {
+  return std::ranges::all_of(state_->nodes, [](const auto& n) { return n->killed; });
+}
+
 std::uint64_t SimulatedGroup::run_until(const std::function<bool()>& done) {
   const std::uint64_t steps = state_->runner.run_until([&] { return all_ended() || done(); });
   state_->steps += steps;

@@ -121,8 +121,10 @@ Result<std::vector<Fault>> parse_faults(const std::string& text, const std::stri
     auto fault = parse_fault(words, devices);
     const Status fits =
         fault ? check_order(fault.value(), faults.empty() ? 0 : faults.back().at_s, killed) : fault.error();
-    if (!fits) return usage_error(fmt::format("{}:{}: {}", name, number, fits.error().message));
-    faults.push_back(fault.value());
+    const std::string place = fmt::format("{}:{}", name, number);
+    if (!fits) return usage_error(fmt::format("{}: {}", place, fits.error().message));
+    faults.push_back(std::move(fault).value());
+    faults.back().place = place;
   }
   return faults;
 }

@@ -79,8 +79,8 @@ Status check_scenario(const SimulateOptions& options, std::size_t devices) {
   for (const auto& link : options.own_links)
     if (auto fits = check_link("--own-link", link); !fits) return fits;
   for (const Fault& fault : options.faults) {
-    if (auto fits = check_seconds("--faults", fault.at_s); !fits) return fits;
-    if (auto fits = check_link("--faults", fault.link); !fits) return fits;
+    if (auto fits = check_seconds(fault.place, fault.at_s); !fits) return fits;
+    if (auto fits = check_link(fault.place, fault.link); !fits) return fits;
   }
   return ok();
 }

@@ -14,6 +14,9 @@ namespace {
 constexpr Duration queue_of_a_link = std::chrono::milliseconds(200);
 constexpr double next_to_others = 1.28;
 
+// A send ends when the kernel has the last of it, not when the link has: what a connection's socket holds meanwhile.
+constexpr std::size_t held_by_socket = 128UL * 1024;
+
 /// What a message takes of a device's own link, whose rate is that of Ethernet frames with TCP in them: every
 /// 1448 bytes have 66 bytes of headers, and every other frame an acknowledgement of 66 bytes the other way,
 /// where as much travels.
@@ -47,10 +50,10 @@ Ticket Endpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> 
 
   Operation op{.sending = true, .peer = peer, .lane = lane, .size = bytes.size()};
   op.message = message;
-  if (message.left_at > now) {
+  if (message.taken_at > now) {
     start_waiting(now);
     operations_.emplace(ticket.id, op);
-    wake_.notify_at(message.left_at);
+    wake_.notify_at(message.taken_at);
   }
   if (Endpoint* to = view_->members[peer].endpoint; to != nullptr && !view_->members[spec_.rank].gone_at) {
     if (!message.lost) {
@@ -82,7 +85,10 @@ void Endpoint::time(Message& message, TimePoint now, Wire& wire, std::uint32_t p
     up->up_free_at = message.sent_at + takes;
     up->up_to = peer;
   }
-  message.left_at = wire.free_at = message.sent_at + takes;
+  message.left_at = message.taken_at = wire.free_at = message.sent_at + takes;
+  if (up != nullptr)
+    message.taken_at -=
+        std::min(takes, state_->time_on(up->link, bytes_in_frames(std::min(bytes, held_by_socket))));
   message.arrives_at = std::max(message.left_at + latency, wire.last_arrival);
   if (down != nullptr && !message.lost) {
     const Duration last_mile = state_->time_on(down->link, bytes_in_frames(bytes));
@@ -206,7 +212,7 @@ void Endpoint::settle(TimePoint now, std::uint64_t ticket) {
   const auto it = operations_.find(ticket);
   if (it == operations_.end()) return;
   if (it->second.sending) {
-    if (now >= it->second.message.left_at) finish(it, it->second.message.left_at);
+    if (now >= it->second.message.taken_at) finish(it, it->second.message.taken_at);
     return;
   }
   auto& queue = posted_[{it->second.peer, it->second.lane}];

@@ -124,6 +124,9 @@ TEST_CASE(
   CHECK(files_of(options.csv).at("rounds.csv").size() > 500);
   CHECK(contains(play("at 3 stop a\n", {{0, 100}}).message, "waiting for device-01"));
   CHECK(play("at 3 kill b\nat 2000 start b\n", {{0, 100}}).exit == runtime::ExitCode::ok);
+  const auto dead = play("at 3 kill a\nat 3 kill b\nat 3 kill c\nat 4 kill d\n", {{0, 100}});
+  CHECK(dead.exit == runtime::ExitCode::failure);
+  CHECK(contains(dead.message, "every device was killed"));
   options.stop_after = {.rounds = 1'000'000};
   CHECK(contains(play("", {{0, 100}, {5, 0}}).message, "silent from second 5 on"));
 }

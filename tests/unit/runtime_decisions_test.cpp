@@ -157,6 +157,10 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
     CHECK(contains(say(changed),
                    path + ": line 5: round 4 where round 3 of view 2 should be: lines are missing"));
   }
+  SUBCASE("the whole of it twice") {
+    changed.insert(changed.end(), lines.begin(), lines.end());
+    CHECK(contains(say(changed), path + ": line 11: view 2 begins a second time"));
+  }
   SUBCASE("no line of a view") {
     changed.erase(changed.begin());
     CHECK(say(changed) == "9 unchecked");

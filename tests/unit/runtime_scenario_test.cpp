@@ -170,6 +170,18 @@ TEST_CASE("Scenario: a script of faults is read by number, letter and id") {
   CHECK(faults[4].link.bytes_per_second == 0);
 }
 
+TEST_CASE("Scenario: a time or a link that no simulation can play is named with its line") {
+  const auto said = [](const std::string& script) {
+    SimulateOptions options;
+    options.faults = parse_faults(script, "day.txt", 3).value();
+    const auto fits = check_scenario(options, 3);
+    REQUIRE_FALSE(fits);
+    return fits.error().message;
+  };
+  CHECK(said("at 1 kill b\nat 1e300 start b\n").rfind("day.txt:2: ", 0) == 0);
+  CHECK(said("\nat 1 link a 1e-300kbit\n").rfind("day.txt:2: ", 0) == 0);
+}
+
 TEST_CASE("Scenario: what is wrong in a script is named with its line and word") {
   const auto said = [](const std::string& script, const std::string& where, const std::string& what) {
     const std::string message = fault_refusal(script);

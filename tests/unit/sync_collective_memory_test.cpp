@@ -169,6 +169,22 @@ TEST_CASE("Memory network: a device's own link is slower to several peers at onc
   CHECK(ranks.wakes[2].next == at(3280ms));
 }
 
+TEST_CASE("Memory network: a send over a device's own link is done when its socket holds the rest of it") {
+  Ranks ranks(2);
+  ranks.network.set_own_link("device-0", frame_a_second);
+  connect_all(ranks);
+  const std::vector<std::byte> little(one_frame);
+  const std::vector<std::byte> much(128 * 1024 + 10 * one_frame);
+  const Ticket first = ranks[0].send(1, Lane::payload, little);
+  CHECK(ranks[0].poll(first) == Progress::done);
+  CHECK(ranks.wakes[1].next == at(1s));
+  const Ticket second = ranks[0].send(1, Lane::payload, much);
+  ranks.all_to(11s);
+  CHECK(ranks[0].poll(second) == Progress::pending);
+  ranks.all_to(12s);
+  CHECK(ranks[0].poll(second) == Progress::done);
+}
+
 TEST_CASE(
     "Memory network: a lost message, and what follows it on its lane, never arrives; the deadline names the "
     "sender") {
