@@ -84,13 +84,19 @@ std::string toml_of_flag(std::string_view key, const std::string& text) {
 
 ConfigFlags::ConfigFlags() : values_(key_flags().size()) {}
 
-void ConfigFlags::add_to(CLI::App& app, const std::optional<std::vector<std::string_view>>& flags) {
+void ConfigFlags::add_to(CLI::App& app) {
+  std::vector<std::string_view> all;
+  for (const auto& spec : key_flags()) all.push_back(spec.flag);
+  add_to(app, all);
+}
+
+void ConfigFlags::add_to(CLI::App& app, const std::vector<std::string_view>& flags) {
   app.add_option("-c,--config", file_, "configuration of this device (TOML)")
       ->type_name("FILE")
       ->envname("RIVULET_CONFIG");
   for (std::size_t i = 0; i < key_flags().size(); ++i) {
     const auto& spec = key_flags()[i];
-    if (flags && std::find(flags->begin(), flags->end(), spec.flag) == flags->end()) continue;
+    if (std::find(flags.begin(), flags.end(), spec.flag) == flags.end()) continue;
     app.add_option(std::string(spec.flag), values_[i],
                    fmt::format("{} ({}; {})", spec.help, spec.key, variable_of(spec.flag)))
         ->type_name(std::string(spec.value))

@@ -26,8 +26,9 @@ class ConfigFlags {
   ConfigFlags();
   ConfigFlags(const ConfigFlags&) = delete;
   ConfigFlags& operator=(const ConfigFlags&) = delete;
-  /// `flags`: the ones this command offers; none given: all.
-  void add_to(CLI::App& app, const std::optional<std::vector<std::string_view>>& flags = std::nullopt);
+  /// Offers all key flags, or only `flags`.
+  void add_to(CLI::App& app);
+  void add_to(CLI::App& app, const std::vector<std::string_view>& flags);
   void set_file(const std::string& file) { file_ = file; }
   /// A value that a command decides itself, as if its flag had been given.
   void set_key(const std::string& key, const std::string& toml) { decided_.emplace_back(key, toml); }
