@@ -5,8 +5,8 @@
 
 namespace rivulet {
 
-/// Which state of the group this is. Compared as written: a later lineage wins over more steps (promises.md
-/// §5.2). Equal stamps, equal digests.
+/// Which state of the group this is. Compared as written: a later lineage wins over more steps.
+/// Equal stamps, equal digests.
 struct Stamp {
   std::uint64_t lineage = 0;  ///< number of the view that applied the last step or adopted the state
   std::uint64_t step = 0;     ///< applied rounds since the run began

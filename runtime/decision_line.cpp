@@ -94,8 +94,8 @@ json plan_json(const sync::policy::RoundPlan& p, std::uint64_t hash) {
           {"hash", hash}};
 }
 
-json plan_json(const sync::policy::RoundPlan& p) {
-  return plan_json(p, sync::policy::hash_of(p));
+json plan_json(const sync::policy::RoundPlan& p, const sync::FactsTable& of) {
+  return plan_json(p, sync::policy::hash_of(p, sync::hash_of(of)));
 }
 
 json round_json(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table, json plan) {
@@ -123,7 +123,8 @@ json state_json(const sync::policy::PolicyState& s) {
   return {{"round", s.round},
           {"idle_rounds", s.idle_rounds},
           {"memory", numbers_json(s.memory)},
-          {"last", plan_json(s.last)}};
+          {"table_hash", s.table_hash},
+          {"last", plan_json(s.last, sync::policy::hash_of(s.last, s.table_hash))}};
 }
 
 /// A line that was changed, or torn and joined with another, is found out, whatever it still says.
@@ -164,7 +165,7 @@ std::string decision_line(const ViewRecord& v) {
 
 std::string decision_line(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table,
                           const sync::policy::RoundPlan& plan) {
-  return sealed(round_json(view, round, table, plan_json(plan)));
+  return sealed(round_json(view, round, table, plan_json(plan, table)));
 }
 
 std::string decision_line(const RoundRecord& r) {
@@ -173,7 +174,7 @@ std::string decision_line(const RoundRecord& r) {
 
 std::optional<Difference> difference(const sync::policy::RoundPlan& recorded,
                                      const sync::policy::RoundPlan& computed) {
-  return first_difference(plan_json(recorded), plan_json(computed));
+  return first_difference(plan_json(recorded, std::uint64_t{0}), plan_json(computed, std::uint64_t{0}));
 }
 
 std::optional<Difference> difference(const sync::policy::PolicyState& recorded,

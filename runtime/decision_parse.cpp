@@ -237,6 +237,7 @@ Result<DecisionRecord> read_view(const json& j) {
   in.get(state, "round", v.state.round);
   in.get(state, "idle_rounds", v.state.idle_rounds);
   in.get(state, "memory", v.state.memory);
+  in.get(state, "table_hash", v.state.table_hash);
   read_plan(in, in.member(state, "last"), v.state.last);
   if (v.rank >= v.members.size()) in.complain("a view that its own device is not in");
   const auto& last = v.state.last;
@@ -293,8 +294,9 @@ Result<DecisionRecord> parse_decision_line(std::string_view line) {
   if (!j.is_object()) return bad("this is no JSON object");
   const auto version = j.find("version");
   if (version != j.end() && *version != decision_log_version)
-    return bad("version " + version->dump().substr(0, 40) + ", this build reads " +
-               std::to_string(decision_log_version));
+    // Anybody may have written it: what is no number may be as deep as the line is long.
+    return bad("version " + (version->is_number() ? version->dump() : std::string("that is no number")) +
+               ", this build reads " + std::to_string(decision_log_version));
   auto record = version != j.end() ? read_view(j) : read_round(j);
   if (!record) return record;
   // What was passed over in reading, such as a member of another name or a number of another kind, shows

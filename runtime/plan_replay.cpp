@@ -32,8 +32,9 @@ Result<std::optional<Difference>> PlanReplay::enter(const ViewRecord& view) {
     differs = difference(view.state, state_);
   } else if (at_start) {
     if (!begun_.emplace(view.number, view.token).second)
-      return Error{ErrorCode::bad_record, "view " + std::to_string(view.number) +
-                                              " begins a second time: two logs, or one twice, are in this one"};
+      return Error{ErrorCode::bad_record,
+                   "view " + std::to_string(view.number) +
+                       " begins a second time: two logs, or one twice, are in this one"};
     differs = difference(view.state, at_the_start(view));
     ++views_;
   } else if (view_) {
@@ -66,14 +67,14 @@ Result<std::optional<Difference>> PlanReplay::check(const RoundRecord& round) {
   if (round.table.size() != view_->members.size())
     return Error{ErrorCode::bad_record, "facts of " + std::to_string(round.table.size()) +
                                             " devices in a view of " + std::to_string(view_->members.size())};
-  const std::uint64_t last = sync::policy::hash_of(state_.last);
+  const std::uint64_t last = sync::policy::hash_of(state_.last, state_.table_hash);
   const auto plan = sync::policy::plan(round.table, view_->policy, *law_, state_);
   ++rounds_;
   for (const auto& facts : round.table.facts)
     if (facts.plan_hash != last)
       return std::optional(Difference{"plan_hash", std::to_string(facts.plan_hash), std::to_string(last)});
   if (auto differs = difference(round.plan, plan)) return differs;
-  const std::uint64_t hash = sync::policy::hash_of(plan);
+  const std::uint64_t hash = sync::policy::hash_of(plan, state_.table_hash);
   if (hash == round.plan_hash) return std::optional<Difference>();
   return std::optional(Difference{"hash", std::to_string(round.plan_hash), std::to_string(hash)});
 }

@@ -255,8 +255,9 @@ Found Replayer::compute(const RoundRecord& round, std::uint32_t rank) {
     if (!computed) return computed.error();
     report = computed.value();
   }
-  const bool nonfinite = (f.flags & sync::flag_nonfinite) != 0;
-  if (nonfinite) return nothing_differs();  // its batch is not part of the step
+  // A batch that was not finite is not part of the step, and counts for no row.
+  if ((f.flags & sync::flag_nonfinite) != 0)
+    return f.rows == 0 ? nothing_differs() : differs("flags" + of, std::to_string(f.flags), "a finite batch");
   if (text_of_number(report.loss_sum) != text_of_number(f.loss_sum))
     return differs("loss_sum" + of, text_of_number(f.loss_sum), text_of_number(report.loss_sum));
   if (report.correct != f.correct)
@@ -299,6 +300,8 @@ Status play_all(DecisionReader& reader, Replayer& replayer,
   if (!replayer.report().difference && !replayer.began())
     return Error{ErrorCode::bad_record,
                  "no round of this log starts from the state that the replay begins with"};
+  if (!replayer.report().difference && replayer.report().rounds == 0)
+    return Error{ErrorCode::bad_record, "this log holds no round: there is nothing to check"};
   return ok();
 }
 

@@ -30,7 +30,7 @@ struct StartOffset {
 };
 
 struct KafkaSourceConfig {
-  Properties properties;  ///< whole [source.kafka.properties]; what promises.md §4 asks is added where unset
+  Properties properties;  ///< whole [source.kafka.properties]; what losing no row asks is added where unset
   std::string group_id;   ///< for commits only: rivulet.<job>
   std::string client_id;
   std::vector<TopicPartition> partitions;

@@ -1,7 +1,9 @@
 #include "sync/facts.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 
 namespace rivulet::sync {
@@ -152,6 +154,18 @@ bool get_run(Reader& in, PassedRun& r) {
          in.get(r.from.row) && in.get(r.to.row) && in.get(r.to.offset) && in.get(r.rows) && in.get(r.fate);
 }
 
+void add_to(Hasher& h, const RowInterval& i) {
+  std::vector<std::byte> bytes;
+  put_interval(bytes, i);
+  h.add(bytes);
+}
+
+void add_to(Hasher& h, const PassedRun& r) {
+  std::vector<std::byte> bytes;
+  put_run(bytes, r);
+  h.add(bytes);
+}
+
 void put_entry(std::vector<std::byte>& out, std::uint32_t type, const std::vector<std::byte>& body) {
   put(out, type);
   put(out, static_cast<std::uint32_t>(body.size()));
@@ -185,6 +199,23 @@ FactsHead encode_head(const Facts& facts) {
   const std::uint64_t sum = digest_of(std::span(head).first(checksum_offset)).low;
   std::memcpy(head.data() + checksum_offset, &sum, 8);
   return head;
+}
+
+std::uint64_t hash_of(const FactsTable& table) {
+  Hasher h;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    Facts f = table.facts[i];
+    f.view = f.round = 0;
+    f.rank = f.section_bytes = 0;
+    if ((f.flags & flag_digest) == 0) f.digest = {};
+    for (double* number : {&f.stream_rate, &f.compute_seconds, &f.wait_seconds, &f.sync_seconds, &f.loss_sum,
+                           &f.gradient_norm2})
+      if (std::isnan(*number)) *number = std::numeric_limits<double>::quiet_NaN();  // as a record has it
+    h.add(encode_head(f));
+    for (const auto& interval : table.sections[i].more_intervals) add_to(h, interval);
+    for (const auto& run : table.sections[i].runs) add_to(h, run);
+  }
+  return h.finish().low;
 }
 
 Result<Facts> decode_head(std::span<const std::byte> bytes) {

@@ -14,7 +14,7 @@
 namespace rivulet::sync {
 
 inline constexpr std::size_t facts_head_bytes = 256;
-inline constexpr std::uint32_t facts_version = 2;
+inline constexpr std::uint32_t facts_version = 3;
 inline constexpr std::size_t facts_section_max_bytes = std::size_t{128} * 1024;
 /// Of one device: with them all in one round, and of each a run of every kind, the section is not full.
 inline constexpr std::size_t facts_partitions_max = 256;
@@ -51,7 +51,7 @@ struct Facts {
   double gradient_norm2 = 0;
   std::uint64_t rows_dropped = 0;  ///< total of this device in this run
   Digest digest;                   ///< of the agreed state before this round
-  std::uint64_t plan_hash = 0;     ///< of the plan of the last round
+  std::uint64_t plan_hash = 0;     ///< of the plan of the last round and the table it was made of
   std::uint64_t rows_max = 0;      ///< most rows it could take in one batch (memory, slab)
   std::uint64_t agreed_rows = 0;   ///< row clock of the agreed state
   std::uint64_t stop_at_step = 0;  ///< this device asks the group to end with this applied round; 0 = no wish
@@ -85,5 +85,8 @@ struct FactsTable {
   [[nodiscard]] std::size_t size() const noexcept { return facts.size(); }
   bool operator==(const FactsTable&) const = default;
 };
+/// Of every number in it but those that say where it belongs (view, round, rank), which a record of it leaves
+/// out. Equal on all devices of a round.
+std::uint64_t hash_of(const FactsTable& table);
 
 }  // namespace rivulet::sync

@@ -19,7 +19,7 @@ RoundTotals totals_of(const FactsTable& table, const policy::RoundPlan& plan) {
 Round::Round(FactsTable facts, policy::PolicyState next, std::shared_ptr<ShareCheck> check)
     : table(std::move(facts)),
       state(std::move(next)),
-      plan_hash(policy::hash_of(state.last)),
+      plan_hash(policy::hash_of(state.last, state.table_hash)),
       totals(totals_of(table, state.last)),
       work(std::move(check)) {}
 

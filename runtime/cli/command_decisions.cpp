@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <deque>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -25,6 +26,13 @@ constexpr const char* decisions_footer = R"(Examples:
 A device writes every round into decisions.jsonl of its data directory: what each device of the group measured, and
 the plan that all made of it. The file before it, decisions.jsonl.1, is read first if it is there.
 `replay` ends with 0 only if every plan came out again, to a bit. `rivulet simulate --replay` trains the rows again, too.)";
+
+std::string whole_number(const std::string& text) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc{} && read == end ? "" : "'" + text + "' is no whole number";
+}
 
 /// Up to the newest `last` stories, or the newest of one round: one pass, and no more rounds in memory than
 /// are shown.
@@ -115,8 +123,9 @@ class DecisionsCommand final : public Command {
       sub->add_flag("--json", json_, sub == replay_ ? "one JSON object" : "one JSON object per round");
     }
     auto* round = explain_->add_option("--round", round_, "only this one; of the newest view that has it")
-                      ->type_name("R");
-    explain_->add_option("--view", view_, "only rounds of this one")->type_name("V");
+                      ->type_name("R")
+                      ->check(whole_number);
+    explain_->add_option("--view", view_, "only rounds of this one")->type_name("V")->check(whole_number);
     explain_->add_option("--last", last_, "the newest N rounds")
         ->type_name("N")
         ->check(CLI::Range(1, 10'000))
@@ -169,7 +178,8 @@ class DecisionsCommand final : public Command {
     auto stories = read_stories();
     if (!stories) return complain(terminal, stories.error());
     if (stories.value().empty())
-      return complain(terminal, Error{ErrorCode::usage, log_ + " holds no such round"});
+      return complain(terminal, round_ || view_ ? Error{ErrorCode::usage, log_ + " holds no such round"}
+                                                : Error{ErrorCode::bad_record, log_ + " holds no round"});
     for (const auto& story : stories.value()) {
       if (json_)
         terminal.out << story_json(story).dump() << '\n';

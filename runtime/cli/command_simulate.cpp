@@ -188,8 +188,7 @@ class SimulateCommand final : public Command {
     add_world();
     for (const char* option : {"--rates", "--trace", "--profile", "--own-link", "--faults", "--csv", "--data",
                                "--held-out", "--seed", "--model"})
-      app_->get_option(option)->check(
-          [](const std::string& text) { return text.empty() ? "must not be empty" : std::string(); });
+      app_->get_option(option)->check(not_empty);
     replay_.add_to(*app_, {"--devices", "--rates", "--trace", "--stop-after", "--held-out", "--seed",
                            "--model", "--profile-fixed", "--profile-rate", "--latency", "--bandwidth",
                            "--profile", "--own-link", "--faults", "--csv", "--timing-only"});
@@ -300,11 +299,11 @@ class SimulateCommand final : public Command {
 
   void report(Terminal& terminal, const SimulateResult& result) const {
     if (result.exit != ExitCode::ok) terminal.err << "error: " << result.message << '\n';
+    if (result.summary.devices.empty()) return;  // nothing was played
     if (flags_.json) {
       terminal.out << to_json(result.summary) << '\n';
       return;
     }
-    if (result.summary.devices.empty()) return;
     print_summary(result.summary, terminal.out);
     terminal.out << fmt::format("  {:.1f} s of the job took {} here, {} events\n", result.virtual_seconds,
                                 human_seconds(result.real_seconds), grouped(result.events));

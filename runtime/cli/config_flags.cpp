@@ -100,7 +100,7 @@ void ConfigFlags::add_to(CLI::App& app, const std::vector<std::string_view>& fla
     app.add_option(std::string(spec.flag), values_[i],
                    fmt::format("{} ({}; {})", spec.help, spec.key, variable_of(spec.flag)))
         ->type_name(std::string(spec.value))
-        ->check([](const std::string& text) { return text.empty() ? "must not be empty" : std::string(); });
+        ->check(not_empty);
   }
   app.add_option("--set", sets_, "any key of the configuration; may be repeated")
       ->type_name("KEY=VALUE")

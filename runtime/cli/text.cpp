@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <numeric>
 
 namespace rivulet::runtime::cli {
@@ -28,10 +28,10 @@ std::size_t distance(const std::string& a, const std::string& b) {
 }
 
 std::optional<double> number(const std::string& text) {
-  if (text.empty()) return std::nullopt;
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (end != text.c_str() + text.size() || !std::isfinite(value)) return std::nullopt;
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || read != end || !std::isfinite(value)) return std::nullopt;
   return value;
 }
 
@@ -93,6 +93,10 @@ std::vector<std::string> split(const std::string& text, char separator) {
     if (end == std::string::npos) return parts;
     begin = end + 1;
   }
+}
+
+std::string not_empty(const std::string& text) {
+  return text.empty() ? "must not be empty" : "";
 }
 
 Result<std::vector<double>> parse_rates(const std::string& flag, const std::string& text) {

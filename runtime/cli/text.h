@@ -20,6 +20,8 @@ std::string human_bytes(double bytes);
 /// 35.2 -> "35 s", 0.0123 -> "12 ms", 150 -> "2 min 30 s".
 std::string human_seconds(double seconds);
 
+/// A check of an option: what is wrong with it. A script whose variable is not set must not mean the default.
+std::string not_empty(const std::string& text);
 /// "800,400,200" -> numbers >= 0. Errors: usage (names the flag and the item).
 Result<std::vector<double>> parse_rates(const std::string& flag, const std::string& text);
 /// "0:800,15:200" -> (second, rate) ascending; a plain number is a constant. Errors: usage.

@@ -1,5 +1,7 @@
 #include "runtime/simulate.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "runtime/evaluator.h"
@@ -102,79 +104,117 @@ void take_prequential(SimulatedGroup& group, Summary& s) {
   s.time_to_accuracy_s = node.worker().time_to_accuracy().reached();
 }
 
+/// A simulation that can run: the group, what measures it, and the tables it fills.
+class Play {
+ public:
+  using Progress = std::function<void(double, const Summary&)>;
+  Play(const LoadedConfig& given, const SimulateOptions& options)
+      : loaded_(given), options_(options), tables_([this] { return group_->seconds(); }) {}
+
+  Status prepare() {
+    Config& config = loaded_.config;
+    if (auto fits = check_options(options_, config); !fits) return fits;
+    if (options_.data.empty())
+      if (auto fits = expect_synthetic_rows(config, builtin_catalog()); !fits) return fits;
+    SimulatedParts parts;
+    if (!options_.csv.empty()) {
+      if (auto ready = ResultTables::prepare(options_.csv); !ready) return ready;
+      parts.decisions = [this](std::size_t) { return tables_.log(); };
+    }
+    auto built = SimulatedGroup::build(loaded_, options_, std::move(parts));
+    if (!built) return built.error();
+    group_ = std::move(built).value();
+    return make_examiner();
+  }
+
+  /// Errors: of a measurement on held-out rows.
+  Result<SimulateResult> run(const Progress& progress, StopRequest& stop) {
+    SimulateResult result;
+    Status measured = ok();
+    WaitingWatch watch(options_, loaded_.config.sync.deadline);
+    std::optional<std::string> waits;
+    double next_report = 1;
+    result.events = group_->run_until([&] {
+      const double now = group_->seconds();
+      if (examiner_) measured = examiner_->look_if_due(group_->node(group_->witness()).state().model, now);
+      if (now >= next_report) {
+        progress(now, sum_up());
+        next_report = now + 1;
+        waits = watch.look(*group_);
+      }
+      return stop.load() > 0 || !measured || waits;
+    });
+    result.virtual_seconds = group_->seconds();
+    if (examiner_ && measured)
+      measured = examiner_->look(group_->node(group_->witness()).state().model, result.virtual_seconds);
+    if (!measured) return measured.error();
+    result.summary = sum_up();
+    if (waits) end_with(result, ExitCode::failure, *waits);
+    if (stop.load() > 0)
+      end_with(result, ExitCode::failure,
+               fmt::format("interrupted at second {:.1f}", result.virtual_seconds));
+    tell_endings(result);
+    write_tables(result);
+    return result;
+  }
+
+ private:
+  Status make_examiner() {
+    const Config& config = loaded_.config;
+    const std::string held_out = held_out_of(options_, config);
+    if (held_out.empty() || !measures_accuracy(options_, config)) return ok();
+    auto made =
+        Examiner::make(config, builtin_catalog(), held_out, to_seconds(config.evaluate.held_out_every));
+    if (!made) return made.error();
+    examiner_ = std::move(made).value();
+    if (!options_.csv.empty()) examiner_->write_into(tables_);
+    return ok();
+  }
+  Summary sum_up() {
+    Summary s = group_->summary();
+    if (measures_accuracy(options_, loaded_.config)) take_prequential(*group_, s);
+    if (examiner_) examiner_->tell(s);
+    return s;
+  }
+  /// An error of a device first; then one that was killed and that nobody brought back.
+  void tell_endings(SimulateResult& result) {
+    const auto& devices = result.summary.devices;
+    for (std::size_t i = 0; i < group_->size(); ++i) {
+      if (group_->killed(i)) continue;
+      const auto& error = group_->node(i).worker().ending().error;
+      if (error) end_with(result, exit_code_for(error->code), devices[i].id + ": " + error->message);
+    }
+    for (std::size_t i = 0; i < group_->size(); ++i)
+      if (group_->killed(i))
+        end_with(result, ExitCode::failure,
+                 devices[i].id + " was killed and not started again, and nobody was left to go on");
+  }
+  void write_tables(SimulateResult& result) {
+    if (options_.csv.empty()) return;
+    const auto written = tables_.write(options_.csv, result.summary, result.virtual_seconds);
+    if (!written) end_with(result, exit_code_for(written.error().code), written.error().message);
+  }
+
+  LoadedConfig loaded_;
+  const SimulateOptions& options_;
+  ResultTables tables_;
+  std::unique_ptr<SimulatedGroup> group_;
+  std::unique_ptr<Examiner> examiner_;
+};
+
 }  // namespace
 
-SimulateResult simulate(const LoadedConfig& given, const SimulateOptions& options,
+SimulateResult simulate(const LoadedConfig& loaded, const SimulateOptions& options,
                         const std::function<void(double, const Summary&)>& progress, StopRequest& stop) {
   const RealClock real;
   const TimePoint began = real.now();
-  LoadedConfig loaded = given;
-  if (auto fits = check_options(options, loaded.config); !fits) return refuse(fits.error());
-  if (options.data.empty())
-    if (auto fits = expect_synthetic_rows(loaded.config, builtin_catalog()); !fits)
-      return refuse(fits.error());
   devices::prepare_process(loaded.config.device.threads);
-  SimulatedParts parts;
-  SimulatedGroup* running = nullptr;
-  ResultTables tables([&] { return running->seconds(); });
-  if (!options.csv.empty()) {
-    if (auto ready = ResultTables::prepare(options.csv); !ready) return refuse(ready.error());
-    parts.decisions = [&](std::size_t) { return tables.log(); };
-  }
-  auto built = SimulatedGroup::build(loaded, options, std::move(parts));
-  if (!built) return refuse(built.error());
-  SimulatedGroup& group = *built.value();
-  running = &group;
-  std::unique_ptr<Examiner> examiner;
-  const bool classes = measures_accuracy(options, loaded.config);
-  const std::string held_out = held_out_of(options, loaded.config);
-  if (!held_out.empty() && classes) {
-    auto made = Examiner::make(loaded.config, builtin_catalog(), held_out,
-                               to_seconds(loaded.config.evaluate.held_out_every));
-    if (!made) return refuse(made.error());
-    examiner = std::move(made).value();
-    if (!options.csv.empty()) examiner->write_into(tables);
-  }
-  const auto sum_up = [&] {
-    Summary s = group.summary();
-    if (classes) take_prequential(group, s);
-    if (examiner) examiner->tell(s);
-    return s;
-  };
-  SimulateResult result;
-  Status measured = ok();
-  WaitingWatch watch(options, loaded.config.sync.deadline);
-  std::optional<std::string> waits;
-  double next_report = 1;
-  result.events = group.run_until([&] {
-    const double now = group.seconds();
-    if (examiner) measured = examiner->look_if_due(group.node(group.witness()).state().model, now);
-    if (now >= next_report) {
-      progress(now, sum_up());
-      next_report = now + 1;
-      waits = watch.look(group);
-    }
-    return stop.load() > 0 || !measured || waits;
-  });
-  result.virtual_seconds = group.seconds();
-  if (examiner && measured)
-    measured = examiner->look(group.node(group.witness()).state().model, result.virtual_seconds);
-  if (!measured) return refuse(measured.error());
-  result.summary = sum_up();
-  if (!options.csv.empty())
-    if (auto written = tables.write(options.csv, result.summary, result.virtual_seconds); !written)
-      end_with(result, exit_code_for(written.error().code), written.error().message);
-  if (waits) end_with(result, ExitCode::failure, *waits);
-  if (group.all_killed())
-    end_with(result, ExitCode::failure, "every device was killed, and no line of a script starts one again");
-  for (std::size_t i = 0; i < group.size(); ++i) {
-    if (group.killed(i)) continue;
-    const auto& error = group.node(i).worker().ending().error;
-    if (error)
-      end_with(result, exit_code_for(error->code), result.summary.devices[i].id + ": " + error->message);
-  }
-  result.real_seconds = to_seconds(real.now() - began);
-  return result;
+  Play play(loaded, options);
+  if (auto prepared = play.prepare(); !prepared) return refuse(prepared.error());
+  auto played = play.run(progress, stop);
+  if (!played) return refuse(played.error());
+  played.value().real_seconds = to_seconds(real.now() - began);
+  return std::move(played).value();
 }
 
 }  // namespace rivulet::runtime

@@ -272,7 +272,7 @@ bool SimulatedGroup::all_ended() const {
   const bool over = std::all_of(nodes.begin(), nodes.end(),
                                 [](const auto& n) { return n->killed || n->node->worker().ended(); });
   if (!over || !state_->script || !state_->script->will_start()) return over;
-  return std::any_of(nodes.begin(), nodes.end(), [](const auto& n) { return !n->killed; });
+  return std::none_of(nodes.begin(), nodes.end(), [](const auto& n) { return n->killed; });
 }
 
 std::size_t SimulatedGroup::witness() const {
@@ -282,10 +282,6 @@ std::size_t SimulatedGroup::witness() const {
 }
 bool SimulatedGroup::killed(std::size_t device) const {
   return state_->nodes.at(device)->killed;
-}
-
-bool SimulatedGroup::all_killed() const {
-  return std::ranges::all_of(state_->nodes, [](const auto& n) { return n->killed; });
 }
 
 std::uint64_t SimulatedGroup::run_until(const std::function<bool()>& done) {

@@ -48,7 +48,6 @@ class SimulatedGroup {
   [[nodiscard]] double seconds() const;  ///< virtual
   /// Killed by a fault and not started again.
   [[nodiscard]] bool killed(std::size_t device) const;
-  [[nodiscard]] bool all_killed() const;
   /// A device to ask about what all have in common: the first that was not killed.
   [[nodiscard]] std::size_t witness() const;
   /// Asks one device to leave as SIGTERM would.

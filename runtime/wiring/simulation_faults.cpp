@@ -79,15 +79,21 @@ Result<Fault> parse_fault(const std::vector<std::string>& words, std::size_t dev
   return fault;
 }
 
+/// What a script has made of a device so far.
+enum class Now : std::uint8_t { running, killed, stopped };
+
 /// What the script has made of a device so far must allow the next line.
-Status check_order(const Fault& fault, double last_s, std::vector<bool>& killed) {
+Status check_order(const Fault& fault, double last_s, std::vector<Now>& now) {
   if (fault.at_s < last_s) return usage_error("the lines of a script go forward in time");
-  if (fault.kind == Fault::Kind::start && !killed[fault.device])
+  if (fault.kind == Fault::Kind::link) return ok();
+  Now& device = now[fault.device];
+  if (device == Now::stopped) return usage_error("it has left already, and who has left does not come back");
+  if (fault.kind == Fault::Kind::start && device != Now::killed)
     return usage_error("only a killed device can be started");
-  if ((fault.kind == Fault::Kind::kill || fault.kind == Fault::Kind::stop) && killed[fault.device])
-    return usage_error("it is killed already");
-  if (fault.kind == Fault::Kind::kill || fault.kind == Fault::Kind::start)
-    killed[fault.device] = fault.kind == Fault::Kind::kill;
+  if (fault.kind != Fault::Kind::start && device == Now::killed) return usage_error("it is killed already");
+  device = fault.kind == Fault::Kind::kill   ? Now::killed
+           : fault.kind == Fault::Kind::stop ? Now::stopped
+                                             : Now::running;
   return ok();
 }
 
@@ -109,7 +115,7 @@ Result<double> parse_bandwidth(const std::string& text) {
 Result<std::vector<Fault>> parse_faults(const std::string& text, const std::string& name,
                                         std::size_t devices) {
   std::vector<Fault> faults;
-  std::vector<bool> killed(devices, false);
+  std::vector<Now> now(devices, Now::running);
   std::istringstream lines(text);
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -120,7 +126,7 @@ Result<std::vector<Fault>> parse_faults(const std::string& text, const std::stri
     if (words.empty()) continue;
     auto fault = parse_fault(words, devices);
     const Status fits =
-        fault ? check_order(fault.value(), faults.empty() ? 0 : faults.back().at_s, killed) : fault.error();
+        fault ? check_order(fault.value(), faults.empty() ? 0 : faults.back().at_s, now) : fault.error();
     const std::string place = fmt::format("{}:{}", name, number);
     if (!fits) return usage_error(fmt::format("{}: {}", place, fits.error().message));
     faults.push_back(std::move(fault).value());

@@ -48,6 +48,9 @@ Status check_streams(const SimulateOptions& options) {
             "{:g} rows/s from second {:g} on: a stream has at most {:g} rows/s and changes within "
             "{:g} s",
             rate, from, simulated_rate_max, simulated_seconds_max));
+      if (rate > 0 && rate * simulated_seconds_max < 1)
+        return usage_error(fmt::format("{:g} rows/s is less than a row in the {:g} s of a simulation", rate,
+                                       simulated_seconds_max));
       silent = silent && rate == 0;
     }
   if (silent && !options.rates.empty() && options.stop_after.seconds <= 0)

@@ -25,6 +25,12 @@ Doing doing_of(SimulatedGroup& group) {
   return all == NodeState::idle || all == NodeState::waiting ? Doing::idle : Doing::something;
 }
 
+bool anybody_forms(SimulatedGroup& group) {
+  for (std::size_t i = 0; i < group.size(); ++i)
+    if (!group.killed(i) && group.node(i).status().state.load() == NodeState::forming) return true;
+  return false;
+}
+
 }  // namespace
 
 WaitingWatch::WaitingWatch(const SimulateOptions& options, Duration deadline)
@@ -52,11 +58,19 @@ std::optional<std::string> WaitingWatch::look(SimulatedGroup& group) {
   const Doing doing = doing_of(group);
   const bool waits = doing == Doing::forming || (doing == Doing::idle && streams_end_);
   const std::uint64_t step = group.node(group.witness()).state().stamp.step;
-  if (!waits || now <= last_news_s_ || step != step_) {
-    since_s_ = now;
+  const bool moves = now <= last_news_s_ || step != step_;
+  if (moves) {
     step_ = step;
-    return std::nullopt;
+    step_since_s_ = now;
   }
+  if (moves || !waits) since_s_ = now;
+  if (anybody_forms(group)) forming_at_s_ = now;
+  if (now - step_since_s_ >= 2 * patience_s_ && now - forming_at_s_ < patience_s_ / 2 && !waits)
+    return fmt::format(
+        "from second {:.1f} on the group forms and falls apart again without a step: a message takes longer "
+        "than "
+        "sync.deadline",
+        step_since_s_);
   if (now - since_s_ < patience_s_) return std::nullopt;
   if (doing == Doing::forming) return forming_text(group);
   return fmt::format("every stream is silent from second {:g} on, so --stop-after never comes", last_news_s_);

@@ -8,8 +8,9 @@
 namespace rivulet::runtime {
 
 /// Tells when a simulated group waits for something that its scenario never brings: a device that was killed
-/// or has left and is not started again, or rows of streams that are silent from there on. A real group waits
-/// for as long as it takes; a clock that jumps would jump for ever. Owner: one thread.
+/// or has left and is not started again, rows of streams that are silent from there on, or messages that take
+/// longer than the deadline. A real group waits for as long as it takes; a clock that jumps would jump for
+/// ever. Owner: one thread.
 class WaitingWatch {
  public:
   /// `options` must outlive it. `deadline`: sync.deadline of the group.
@@ -26,6 +27,8 @@ class WaitingWatch {
   bool streams_end_ = true;
   double since_s_ = 0;  ///< the group has done nothing but wait from there on
   std::uint64_t step_ = 0;
+  double step_since_s_ = 0;  ///< there has been no step from there on
+  double forming_at_s_ = 0;  ///< somebody formed, most lately
 };
 
 }  // namespace rivulet::runtime

@@ -39,7 +39,7 @@ struct Landing {
 /// One send on its way.
 struct Message : Flight {
   TimePoint taken_at{};  ///< when the sender was rid of them; on a link of its own before left_at
-  bool lost = false;  ///< it and all behind it on its lane never arrive
+  bool lost = false;     ///< it and all behind it on its lane never arrive
   std::vector<std::byte> bytes;
   std::shared_ptr<Landing> landing;  ///< null: the receiver shares nothing
   [[nodiscard]] TimePoint here_at() const { return landing ? landing->ends_at : arrives_at; }

@@ -14,7 +14,8 @@ namespace {
 constexpr Duration queue_of_a_link = std::chrono::milliseconds(200);
 constexpr double next_to_others = 1.28;
 
-// A send ends when the kernel has the last of it, not when the link has: what a connection's socket holds meanwhile.
+// A send ends when the kernel has the last of it, not when the link has: what a connection's socket holds
+// meanwhile.
 constexpr std::size_t held_by_socket = 128UL * 1024;
 
 /// What a message takes of a device's own link, whose rate is that of Ethernet frames with TCP in them: every

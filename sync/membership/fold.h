@@ -61,7 +61,7 @@ struct ClosedView {
   bool operator==(const ClosedView&) const = default;
 };
 
-/// A state that enough devices have on disk (promises.md §5.3 B8). Never goes back.
+/// A state that enough devices have on disk. Never goes back.
 struct Committed {
   Stamp stamp;
   std::string digest;
@@ -86,7 +86,7 @@ class IgnoredRecords {
   std::array<std::uint64_t, ignored_reasons> counts_{};
 };
 
-/// The rules that keep what is committed (promises.md §5.3), each as a switch: a test takes one away and sees
+/// The rules that keep what is committed, each as a switch: a test takes one away and sees
 /// that this is found. No configuration reaches them.
 struct Rules {
   bool fence = true;    ///< SAVED counts in its own view and session only

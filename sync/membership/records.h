@@ -11,7 +11,7 @@
 #include "core/result.h"
 #include "core/stamp.h"
 
-/// Records of the control topic (promises.md §5.2). JSON, versioned, at most 64 KiB; unknown types and
+/// Records of the control topic. JSON, versioned, at most 64 KiB; unknown types and
 /// versions are counted and ignored, so that later versions can add records.
 namespace rivulet::sync::membership {
 

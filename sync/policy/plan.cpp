@@ -121,6 +121,7 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Policy
   plan.checkpoint = wants_checkpoint(table, config, plan);
   ++state.round;
   state.last = plan;
+  state.table_hash = hash_of(table);
   return plan;
 }
 
@@ -134,8 +135,9 @@ RoundPlan first_plan(std::size_t world, const PolicyConfig& config) {
   return plan;
 }
 
-std::uint64_t hash_of(const RoundPlan& plan) {
+std::uint64_t hash_of(const RoundPlan& plan, std::uint64_t table_hash) {
   Hasher h;
+  h.add_value(table_hash);
   h.add_value(plan.mode);
   h.add_value(plan.reduction);
   h.add(std::as_bytes(std::span(plan.aggregation)));

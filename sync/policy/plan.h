@@ -57,8 +57,9 @@ struct RoundPlan {
   std::string why;                     ///< one phrase for people and the decision log
   bool operator==(const RoundPlan&) const = default;
 };
-/// For Facts::plan_hash: equal plans, equal hashes.
-std::uint64_t hash_of(const RoundPlan& plan);
+/// For Facts::plan_hash: equal plans made of equal tables (their hash_of), equal hashes. The table is in it
+/// so that the next round bears witness to every fact of this one, also to those that no plan depends on.
+std::uint64_t hash_of(const RoundPlan& plan, std::uint64_t table_hash);
 
 struct PolicyConfig {
   std::string batch_policy = "stream";
@@ -79,7 +80,8 @@ struct PolicyState {
   std::uint64_t round = 0;        ///< of the view
   std::uint32_t idle_rounds = 0;  ///< in a row, so far
   RoundPlan last;
-  std::vector<double> memory;  ///< free for a batch policy; starts empty with each view
+  std::uint64_t table_hash = 0;  ///< of the table that `last` was made of; 0: of none
+  std::vector<double> memory;    ///< free for a batch policy; starts empty with each view
   bool operator==(const PolicyState&) const = default;
 };
 

@@ -72,18 +72,27 @@ Result<StateReplayReport> again(const Recorded& run, const std::string& log, con
       [](const StateReplayReport&) {}, stop);
 }
 
-/// One round of a log, changed as a careful forger would: the line says the checksum that goes with it.
-void forge(const Recorded& run, std::uint64_t wanted, const std::function<void(RoundRecord&)>& change) {
+/// How far the traces of a change are covered: its line's checksum is right again; or every later line bears
+/// witness to it, too.
+enum class Forger : std::uint8_t { careful, thorough };
+
+/// A log in which one round was changed.
+void forge(const Recorded& run, std::uint64_t wanted, const std::function<void(RoundRecord&)>& change,
+           Forger forger = Forger::thorough) {
   std::istringstream lines(read_file(run.log));
   std::string text;
+  std::uint64_t witnessed = 0;
   for (std::string line; std::getline(lines, line);) {
     auto record = parse_decision_line(line);
     REQUIRE(record);
     auto* round = std::get_if<RoundRecord>(&record.value());
-    if (round != nullptr && round->round == wanted) {
-      change(*round);
-      line = decision_line(*round);
+    if (round != nullptr && round->round == wanted) change(*round);
+    if (round != nullptr && round->round >= wanted && forger == Forger::thorough) {
+      if (round->round > wanted)
+        for (auto& facts : round->table.facts) facts.plan_hash = witnessed;
+      witnessed = round->plan_hash = sync::policy::hash_of(round->plan, hash_of(round->table));
     }
+    if (round != nullptr) line = decision_line(*round);
     text += line + "\n";
   }
   run.folder.write("forged.jsonl", text);
@@ -161,12 +170,74 @@ TEST_CASE("Replay: one changed fact makes it fail, also where no plan depends on
     forge(run, round, [](RoundRecord& r) { r.table.facts[0].stream_rate *= 2; });
     CHECK(said_of_forged(run) == "next_rows");
   }
+  SUBCASE("a batch that is said not to have been finite") {
+    forge(run, round, [](RoundRecord& r) {
+      r.table.facts[0].flags |= sync::flag_nonfinite;
+      r.table.facts[0].loss_sum = 1.5;
+    });
+    CHECK(said_of_forged(run) == "flags of device-01");
+  }
   SUBCASE("everybody's digest") {
     forge(run, round, [](RoundRecord& r) {
       for (auto& f : r.table.facts) ++f.digest.low;
     });
     CHECK(said_of_forged(run) == "digest of device-01");
   }
+}
+
+TEST_CASE("Replay: each fact has the next round for a witness, also those that nothing is made of") {
+  Recorded run;
+  run.job = linear_job(4);
+  SUBCASE("policy stream") {}
+  SUBCASE("policy fixed") {
+    run.job.config.batch.policy = "fixed";
+    run.job.config.batch.rows = 16;
+  }
+  record(run, changing(3), 1 << 30, to_the_end);
+  const std::vector<std::function<void(sync::Facts&)>> changes{
+      [](auto& f) { f.flags ^= sync::flag_dry_run; },
+      [](auto& f) { f.flags ^= sync::flag_nonfinite; },
+      [](auto& f) { f.flags ^= sync::flag_incomplete; },
+      [](auto& f) { f.flags ^= sync::flag_moves_failed; },
+      [](auto& f) { ++f.rows_since_sync; },
+      [](auto& f) { ++f.queue_rows; },
+      [](auto& f) { f.stream_rate += 1e-9; },
+      [](auto& f) { f.compute_seconds += 1e-9; },
+      [](auto& f) { f.wait_seconds += 1e-9; },
+      [](auto& f) { f.sync_seconds += 1e-9; },
+      [](auto& f) { f.loss_sum += 1e-9; },
+      [](auto& f) { ++f.correct; },
+      [](auto& f) { f.gradient_norm2 = std::nan(""); },
+      [](auto& f) { ++f.rows_dropped; },
+      [](auto& f) { ++f.digest.high; },
+      [](auto& f) { ++f.rows_max; },
+      [](auto& f) { ++f.agreed_rows; },
+      [](auto& f) { f.stop_at_step = 1'000'000; },
+      [](auto& f) { f.stop_at_rows = 1'000'000'000; },
+      [](auto& f) { ++f.interval.next.offset; },
+      [](auto& f) { ++f.interval.holes; },
+  };
+  forge(run, 8, [](RoundRecord&) {}, Forger::careful);
+  const std::string log = (run.folder.path() / "forged.jsonl").string();
+  REQUIRE(replay_plans(log, sync::policy::builtin_policies()).value().proven());
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    CAPTURE(i);
+    forge(run, 8, [&](RoundRecord& r) { changes[i](r.table.facts[2]); }, Forger::careful);
+    const auto report = replay_plans(log, sync::policy::builtin_policies());
+    CHECK((!report || report.value().difference));
+    if (i % 7 == 0) CHECK(said_of_forged(run) != "nothing differs");
+  }
+}
+
+TEST_CASE("Replay: a log without a round proves nothing") {
+  Recorded run;
+  run.job = linear_job(4);
+  record(run, changing(3), 1 << 30, to_the_end);
+  const std::string text = read_file(run.log);
+  run.folder.write("view.jsonl", text.substr(0, text.find('\n') + 1));
+  const auto report = again(run, (run.folder.path() / "view.jsonl").string());
+  REQUIRE_FALSE(report);
+  CHECK(contains(report.error().message, "no round"));
 }
 
 TEST_CASE("Replay: a view is lost with a payload, another goes on, and so does the replay") {

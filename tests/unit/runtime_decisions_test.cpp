@@ -29,7 +29,7 @@ void write_view(DecisionLog& log, ViewRecord view, std::uint64_t rounds, Rng& rn
   sync::policy::PolicyState& state = view.state;
   for (std::uint64_t round = 0; round < rounds; ++round) {
     auto table = drawn_table(rng, round);
-    for (auto& facts : table.facts) facts.plan_hash = sync::policy::hash_of(state.last);
+    for (auto& facts : table.facts) facts.plan_hash = sync::policy::hash_of(state.last, state.table_hash);
     log.write(view.number, round, table, sync::policy::plan(table, view.policy, stream_law(), state));
     log.finish_round(state);
   }
@@ -169,14 +169,19 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
     changed[4] = "not a line";
     CHECK(contains(say(changed), path + ": line 5: this is no line of a decision log"));
   }
+  SUBCASE("a version as deep as its line is long") {
+    const std::string deep = std::string(3'000'000, '[') + std::string(3'000'000, ']');
+    changed[0] = resealed(changed[0], "\"version\":3", "\"version\":" + deep);
+    CHECK(contains(say(changed), path + ": line 1: version that is no number"));
+  }
   SUBCASE("an older version") {
     changed[4] = changed[4].substr(0, changed[4].size() - 26) + "}";
     CHECK(contains(say(changed), path + ": line 5: no checksum: an older version"));
   }
   SUBCASE("a newer version") {
     ViewRecord view = std::get<ViewRecord>(parse_decision_line(lines[0]).value());
-    changed[0] = resealed(lines[0], "\"version\":2", "\"version\":3");
-    CHECK(contains(say(changed), path + ": line 1: version 3, this build reads 2"));
+    changed[0] = resealed(lines[0], "\"version\":3", "\"version\":4");
+    CHECK(contains(say(changed), path + ": line 1: version 4, this build reads 3"));
     view.policy.batch_policy = "magic";
     changed[0] = decision_line(view);
     CHECK(contains(say(changed), "line 1: batch.policy \"magic\" is not in this build"));

@@ -204,6 +204,8 @@ TEST_CASE("Scenario: what is wrong in a script is named with its line and word")
   said("at 1 link b 1mbit far\n", "day.txt:1: ", "far");
   said("\nat 1 start b\n", "day.txt:2: ", "only a killed device");
   said("at 1 kill b\nat 2 kill b\n", "day.txt:2: ", "killed already");
+  said("at 1 stop b\nat 2 kill b\n", "day.txt:2: ", "has left already");
+  said("at 1 stop b\nat 2 stop b\n", "day.txt:2: ", "has left already");
   said("at 2 kill b\nat 1 start b\n", "day.txt:2: ", "forward in time");
 }
 

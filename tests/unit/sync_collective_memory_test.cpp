@@ -170,7 +170,7 @@ TEST_CASE("Memory network: a device's own link is slower to several peers at onc
 }
 
 TEST_CASE("Memory network: a send over a device's own link is done when its socket holds the rest of it") {
-  Ranks ranks(2);
+  Ranks ranks(2, {}, {.progress_deadline = 1h});
   ranks.network.set_own_link("device-0", frame_a_second);
   connect_all(ranks);
   const std::vector<std::byte> little(one_frame);

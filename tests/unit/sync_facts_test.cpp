@@ -64,7 +64,7 @@ std::string hex(std::span<const std::byte> bytes) {
 TEST_CASE("Facts: the head's golden bytes") {
   const auto head = encode_head(distinct());
   const std::string golden =
-      "5256463102000000"  // "RVF1", version 2
+      "5256463103000000"  // "RVF1", version 3
       "1817161514131211"
       "2827262524232221"
       "3837363534333231"  // view, round, step
