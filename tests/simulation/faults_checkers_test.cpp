@@ -8,6 +8,7 @@
 #include "devices/device.h"
 #include "tests/support/sim_books.h"
 #include "tests/support/sim_checkers.h"
+#include "tests/support/sim_disk.h"
 
 using namespace rivulet;
 using namespace rivulet::testing;
@@ -137,6 +138,17 @@ TEST_CASE("Checkers: C6 finds a descriptor, a thread and memory that stay") {
   CHECK(check_use(use, more(0, 0, 10), 10).empty());
 }
 
+TEST_CASE("Checkers: C6 finds a file that a simulated process left open") {
+  SimPower power;
+  SimDisk disk(power);
+  REQUIRE(runtime::write_whole_file("/folder/file", std::vector<std::byte>(10), disk));
+  CHECK(check_descriptors("a device", disk.descriptors()).empty());
+  disk.open("/folder/file", 0);
+  CHECK(check_descriptors("a device", disk.descriptors()).starts_with("C6"));
+  disk.close_all();
+  CHECK(check_descriptors("a device", disk.descriptors()).empty());
+}
+
 TEST_CASE("Checkers: C7 finds a row's bytes in what everybody can read") {
   CHECK(check_private(bytes_of("a record that says nothing of rows"), "the log").empty());
   auto bytes = bytes_of("a record with a row in it: ");
@@ -151,6 +163,7 @@ TEST_CASE("Checkers: C8 finds two folds of one prefix that differ") {
   CHECK(folds.add(11, "y").empty());
   CHECK(folds.add(10, "x").empty());
   CHECK(folds.add(10, "y").starts_with("C8"));
+  CHECK(folds.compared() == 2);
 }
 
 TEST_CASE("Checkers: C9 finds a loss that faults have made worse") {

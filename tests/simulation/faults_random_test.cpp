@@ -70,12 +70,26 @@ Finding check_learning(const SimSchedule& schedule, const SimOutcome& outcome, C
   return check_loss(outcome.losses[steps - 1], calm.losses[steps - 1], loss_factor);
 }
 
+constexpr const char* prefix_of_faults = "of_";
+
+/// Every kind of fault took effect somewhere.
+void check_kinds(Counts& counts) {
+  for (const char* name : sim_fault_names) {
+    const std::string fault = prefix_of_faults + std::string(name);
+    CHECK_MESSAGE(counts[fault] > 0, fault);
+  }
+}
+
 void add(Counts& counts, const SimOutcome& one) {
   counts["views"] += static_cast<double>(one.views);
   counts["commits"] += static_cast<double>(one.commits);
+  counts["folds_compared"] += static_cast<double>(one.folds_compared);
   counts["steps"] += static_cast<double>(one.steps);
   counts["starts"] += static_cast<double>(one.starts);
   counts["lost"] += one.lost ? 1 : 0;
+  for (std::size_t i = 0; i < sim_faults; ++i)
+    counts[prefix_of_faults + std::string(sim_fault_names[i])] +=
+        static_cast<double>(one.faults.of(static_cast<SimFault>(i)));
   counts["virtual_days"] += one.seconds / 86'400;
   ++counts["runs"];
 }
@@ -109,7 +123,7 @@ class Tally {
 TEST_CASE("Faults: whatever happens to a group, nothing that was promised is broken") {
   const std::uint64_t first = seed_or(1);
   const auto full = number_or("SIM_VIEWS", 1'000'000);
-  const auto wanted = sanitized ? 100 : static_cast<double>(repetitions(600, static_cast<int>(full)));
+  const auto wanted = sanitized ? 100 : static_cast<double>(repetitions(3'000, static_cast<int>(full)));
   const std::uint64_t runs_least = sanitized ? 6 : 20;
   Tally all(first);
   ProcessUse warm;
@@ -134,12 +148,14 @@ TEST_CASE("Faults: whatever happens to a group, nothing that was promised is bro
   all.report();
   const Finding kept = check_use(warm, use_of_this_process(), growth_max);
   CHECK_MESSAGE(kept.empty(), kept);
+  if (!sanitized) check_kinds(all.counts());
   CHECK(all.counts()["commits"] > all.counts()["runs"]);
+  CHECK(all.counts()["folds_compared"] > all.counts()["views"]);
   CHECK(4 * all.counts()["lost"] < all.counts()["runs"]);  // what disks lost is no excuse for the rest
 }
 
 TEST_CASE("Faults: who has learned half as much as a group without faults, or twice, is found by its loss") {
-  const SimSchedule schedule = draw_schedule(3, 60);
+  const SimSchedule schedule = draw_schedule(2, 60);
   const SimOutcome one = simulate(schedule);
   Counts counts;
   CHECK(check_learning(schedule, one, counts).empty());

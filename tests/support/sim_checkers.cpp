@@ -92,13 +92,19 @@ Finding check_use(const ProcessUse& before, const ProcessUse& after, std::size_t
   return {};
 }
 
+Finding check_descriptors(const std::string& device, std::size_t open) {
+  if (open == 0) return {};
+  return fmt::format("C6: {} has ended and left {} files open", device, open);
+}
+
 Finding check_private(std::span<const std::byte> bytes, const char* where) {
   const bool found = memmem(bytes.data(), bytes.size(), &sim_row_label, sizeof sim_row_label) != nullptr;
   return found ? fmt::format("C7: bytes of a row are in {}", where) : "";
 }
 
 Finding FoldTable::add(std::int64_t next_offset, const std::string& hash) {
-  const auto at = hashes_.try_emplace(next_offset, hash).first;
+  const auto [at, is_new] = hashes_.try_emplace(next_offset, hash);
+  compared_ += is_new ? 0 : 1;
   if (at->second == hash) return {};
   return fmt::format("C8: two folds of the log below {} differ", next_offset);
 }

@@ -62,6 +62,9 @@ ProcessUse use_of_this_process();
 /// Nothing more than before, but `bytes_more` of memory.
 Finding check_use(const ProcessUse& before, const ProcessUse& after, std::size_t bytes_more);
 
+/// C6: a simulated process that has ended of itself has closed its files.
+Finding check_descriptors(const std::string& device, std::size_t open);
+
 /// C7: no row's bytes in what has left a device for `where`.
 Finding check_private(std::span<const std::byte> bytes, const char* where);
 
@@ -69,9 +72,12 @@ Finding check_private(std::span<const std::byte> bytes, const char* where);
 class FoldTable {
  public:
   Finding add(std::int64_t next_offset, const std::string& hash);
+  /// How often there was another one of the same prefix.
+  [[nodiscard]] std::uint64_t compared() const noexcept { return compared_; }
 
  private:
   std::map<std::int64_t, std::string> hashes_;
+  std::uint64_t compared_ = 0;
 };
 
 /// C9: a loss is as that of a run without faults, within a factor, whichever is the larger one: what learns

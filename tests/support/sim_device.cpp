@@ -13,7 +13,7 @@ namespace {
 
 using runtime::Turn;
 
-constexpr Duration crash_at_last = std::chrono::milliseconds(300);
+constexpr Duration crash_at_last = std::chrono::seconds(1);
 constexpr Duration started_again_after = std::chrono::seconds(1);
 constexpr Turn asleep{};
 
@@ -130,13 +130,16 @@ void SimDevice::start() {
   saved_at_.reset();
   for (Loop* agent : {&agents_->ingest, &agents_->worker, &agents_->checkpointer})
     agent->clock.advance_to(world_.runner.now());
-  if (new_run_ && !make_ready_for_run()) return world_.start_later(index_, started_again_after);
+  if (!planned_.empty()) arm();
+  if (new_run_ && !make_ready_for_run())
+    return will_crash() ? crash_as_planned(SimFault::crash_starting) : start_later(started_again_after);
   ++lives_;
   stop_.store(0);
   runtime::RunOptions options;
   options.new_run = new_run_;
   static const runtime::Catalog catalog = catalog_of_sums();
   auto node = runtime::Node::build(job_, options, catalog, outside());
+  if (!node && power_.off()) return crash_as_planned(SimFault::crash_starting);
   if (!node) {
     std::fprintf(stderr, "could not build a node: %s\n", node.error().message.c_str());
     std::abort();
@@ -153,7 +156,7 @@ void SimDevice::start() {
 Turn SimDevice::step(Turn turn) {
   if (!node_) return asleep;
   if (power_.off()) {
-    crash_now(crash_);
+    crash_as_planned(planned_.front().on_disk ? SimFault::crash_saving : SimFault::crash_inside);
     return asleep;
   }
   if (node_->ingest().failure())
@@ -194,8 +197,9 @@ void SimDevice::look() {
   if (status.view.load() == view_) return;
   view_ = status.view.load();
   run_ = node_->membership().fold().run.number;
+  if (new_run_) world_.faults.count(SimFault::new_run);
   new_run_ = false;
-  if (view_ % 8 == 0) world_.referee.folded(node_->membership().fold());
+  world_.referee.folded(node_->membership().fold());
 }
 
 /// Whatever it ended for, its supervisor starts it again. What it may end for here: nobody has the saved
@@ -203,8 +207,8 @@ void SimDevice::look() {
 /// others are in another run.
 bool SimDevice::may_end_for(const Error& error) {
   const auto says = [&](const char* words) { return error.message.find(words) != std::string::npos; };
-  return error.code == ErrorCode::superseded || error.code == ErrorCode::bad_record ||
-         says("that the group has saved") || says("--new-run");
+  return error.code == ErrorCode::superseded || says(next_is_gone) || says("that the group has saved") ||
+         says("--new-run");
 }
 
 void SimDevice::ended() {
@@ -212,8 +216,17 @@ void SimDevice::ended() {
   if (error && !may_end_for(*error)) world_.referee.found(id_of_device(index_) + " ended: " + error->message);
   const Duration away = error ? started_again_after : away_;
   if (error) take_advice(*error);
+  world_.faults.count(error               ? SimFault::given_up
+                      : stop_.load() != 0 ? SimFault::stopped
+                                          : SimFault::job_stopped);
   end_process();
-  world_.start_later(index_, away);
+  world_.referee.found(check_descriptors(id_of_device(index_), disk_.descriptors()));
+  disk_.close_all();
+  start_later(away);
+}
+
+void SimDevice::start_later(Duration after) {
+  world_.later(after, [this] { start(); });
 }
 
 void SimDevice::end_process() {
@@ -222,22 +235,50 @@ void SimDevice::end_process() {
 }
 
 void SimDevice::crash_after(int effects, const Crash& crash) {
-  if (!up()) return;
-  crash_ = crash;
-  if (effects == 0) return crash_now(crash);
-  power_.fail_after(effects);
+  plan({effects, false, crash});
+}
+
+void SimDevice::crash_saving(int calls, const Crash& crash) {
+  plan({calls, true, crash});
+}
+
+void SimDevice::plan(const Planned& planned) {
+  planned_.push_back(planned);
+  if (up() && planned_.size() == 1) arm();
+}
+
+void SimDevice::arm() {
+  const Planned& next = planned_.front();
+  if (next.effects == 0 && !next.on_disk && up()) return crash_as_planned(SimFault::crash_at_once);
+  next.on_disk ? power_.fail_after_calls(next.effects) : power_.fail_after(next.effects);
+  world_.later(crash_at_last, [this, crashes = crashes_] {
+    if (up() && crashes == crashes_) crash_as_planned(SimFault::crash_at_last);
+  });
+}
+
+void SimDevice::crash_as_planned(SimFault how) {
+  const Crash crash = planned_.front().crash;
+  planned_.pop_front();
+  ++crashes_;
+  die(crash, how);
 }
 
 void SimDevice::crash_now(const Crash& crash) {
-  if (!up()) return;
+  if (up()) die(crash, SimFault::crash_at_once);
+}
+
+void SimDevice::die(const Crash& crash, SimFault how) {
+  world_.faults.count(how);
   end_process();
+  disk_.close_all();
   world_.log.forget_unsent(index_, world_.runner.now());
   if (crash.seed) {
+    world_.faults.count(SimFault::power_lost);
     Rng rng(*crash.seed);
     disk_.lose_power(rng);
   }
   power_.restore();
-  world_.start_later(index_, crash.away);
+  start_later(crash.away);
 }
 
 void SimDevice::stop(Duration away) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,8 +27,9 @@ struct SimWorld {
   Duration disk_time{};  ///< what a checkpoint takes
   std::uint64_t seed = 0;
   SimStreams& streams;
-  /// Asks for a start of this device, so much later.
-  std::function<void(std::size_t device, Duration after)> start_later;
+  /// Lets something happen, so much later.
+  std::function<void(Duration after, std::function<void()> action)> later;
+  SimFaultCounts faults{};  ///< of processes
 };
 
 /// One device through all its lives: its disk, its place in the network, and, while it is up, its node.
@@ -45,8 +47,13 @@ class SimDevice {
     Duration away{};                    ///< until it is started again
     std::optional<std::uint64_t> seed;  ///< power is lost, too: for what the disk keeps
   };
-  /// It dies after so many more effects on the world, at the latest in a while.
+  /// It dies after so many more effects on the world, at the latest in a while. Every crash that is asked for
+  /// comes: while another one is due, or nothing runs, it is for the next life.
   void crash_after(int effects, const Crash& crash);
+  /// The same, after so many more calls on its disk.
+  void crash_saving(int calls, const Crash& crash);
+  [[nodiscard]] bool will_crash() const noexcept { return !planned_.empty(); }
+  /// Whatever else is planned.
   void crash_now(const Crash& crash);
   /// As SIGTERM; started again so much later.
   void stop(Duration away);
@@ -67,6 +74,13 @@ class SimDevice {
  private:
   class Loop;
   struct Agents;
+  struct Planned {
+    int effects = 0;
+    bool on_disk = false;  ///< only these count
+    Crash crash;
+  };
+  void plan(const Planned& planned);
+  void arm();
   [[nodiscard]] runtime::NodeOutside outside();
   bool make_ready_for_run();
   void take_advice(const Error& error);
@@ -77,6 +91,9 @@ class SimDevice {
   static bool may_end_for(const Error& error);
   void ended();
   void end_process();
+  void crash_as_planned(SimFault how);
+  void die(const Crash& crash, SimFault how);
+  void start_later(Duration after);
 
   SimWorld& world_;
   const std::size_t index_;
@@ -90,8 +107,9 @@ class SimDevice {
   runtime::StopRequest stop_{0};
   std::unique_ptr<runtime::Node> node_;
   std::uint64_t lives_ = 0;
-  Crash crash_;
-  Duration away_{};  ///< after a stop
+  std::deque<Planned> planned_;  ///< the first one is for this life
+  std::uint64_t crashes_ = 0;    ///< of those that were planned
+  Duration away_{};              ///< after a stop
   bool new_run_ = false;
   std::uint64_t run_ = 0;  ///< in which it was in a view last
   Stamp seen_;             ///< last shown to the referee

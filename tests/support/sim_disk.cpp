@@ -13,13 +13,14 @@ void SimDisk::NameChange::apply(Names& names) const {
 }
 
 bool SimDisk::refuses() const {
-  if (!power_.take()) {
+  if (!power_.take_on_disk()) {
     errno = EIO;
     return true;
   }
   if (failing_.calls == 0) return false;
   --failing_.calls;
   errno = failing_.with;
+  faults_.count(errno == ENOSPC ? SimFault::disk_full : SimFault::disk_failed);
   return true;
 }
 
@@ -29,28 +30,48 @@ void SimDisk::change_name(const NameChange& change) const {
 }
 
 void SimDisk::lose_power(Rng& rng) {
-  for (const NameChange& change : changes_)
-    if (rng.below(2) == 0) change.apply(synced_names_);
-  changes_.clear();
+  lose_names(rng);
   for (Inode& inode : inodes_) {
-    if (!inode.dirty) continue;
-    switch (rng.below(4)) {
-      case 0: inode.synced = inode.bytes; break;
-      case 1: break;
-      case 2:
-        inode.synced.assign(
-            inode.bytes.begin(),
-            inode.bytes.begin() + static_cast<std::ptrdiff_t>(rng.below(inode.bytes.size() + 1)));
-        break;
-      default: inode.synced.assign(inode.bytes.size(), std::byte{0}); break;  // its length, without its bytes
-    }
-  }
-  for (Inode& inode : inodes_) {
+    if (inode.dirty) lose_bytes(inode, rng);
     inode.bytes = inode.synced;
     inode.dirty = false;
   }
   names_ = synced_names_;
   open_.clear();
+}
+
+void SimDisk::lose_names(Rng& rng) {
+  bool lost = false;
+  for (const NameChange& change : changes_) {
+    if (rng.below(2) == 0) {
+      change.apply(synced_names_);
+      if (lost) faults_.count(SimFault::names_apart);
+    } else {
+      lost = true;
+      faults_.count(SimFault::name_lost);
+    }
+  }
+  changes_.clear();
+}
+
+void SimDisk::lose_bytes(Inode& inode, Rng& rng) {
+  const auto all = inode.bytes.size();
+  switch (rng.below(4)) {
+    case 0: inode.synced = inode.bytes; break;
+    case 1:
+      if (inode.synced != inode.bytes) faults_.count(SimFault::bytes_lost);
+      break;
+    case 2: {
+      const auto kept = rng.below(all + 1);
+      inode.synced.assign(inode.bytes.begin(), inode.bytes.begin() + static_cast<std::ptrdiff_t>(kept));
+      if (kept < all) faults_.count(SimFault::bytes_torn);
+      break;
+    }
+    default:
+      inode.synced.assign(all, std::byte{0});  // its length, without its bytes
+      if (all > 0) faults_.count(SimFault::bytes_blank);
+      break;
+  }
 }
 
 void SimDisk::rot(Rng& rng) {
@@ -65,9 +86,11 @@ void SimDisk::rot(Rng& rng) {
   const std::size_t bit = rng.below(inode.bytes.size() * 8);
   inode.bytes[bit / 8] ^= std::byte{1} << (bit % 8);
   inode.synced = inode.bytes;
+  faults_.count(SimFault::bit_rotten);
 }
 
 void SimDisk::wipe() {
+  if (!names_.empty()) faults_.count(SimFault::disk_wiped);
   names_.clear();
   synced_names_.clear();
   changes_.clear();
@@ -91,6 +114,7 @@ int SimDisk::open(const std::string& path, int flags) const {
   const bool writes = (flags & O_WRONLY) != 0;
   if (writes && refuses()) return -1;
   if (!writes && unreadable_) {
+    faults_.count(SimFault::disk_unreadable);
     errno = EIO;
     return -1;
   }
@@ -164,7 +188,7 @@ int SimDisk::remove(const std::string& path) const {
     errno = ENOENT;
     return -1;
   }
-  if (!power_.take()) return -1;
+  if (!power_.take_on_disk()) return -1;
   change_name({path, "", at->second});
   return 0;
 }

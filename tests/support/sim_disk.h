@@ -10,6 +10,7 @@
 
 #include "core/rng.h"
 #include "runtime/whole_file.h"
+#include "tests/support/sim_faults.h"
 #include "tests/support/sim_power.h"
 
 namespace rivulet::testing {
@@ -30,6 +31,11 @@ class SimDisk final : public runtime::FileOperations {
 
   /// Would this file be there, as it is now, after a loss of power?
   [[nodiscard]] bool is_durable(const std::string& path) const;
+  /// Descriptors that nobody has closed.
+  [[nodiscard]] std::size_t descriptors() const noexcept { return open_.size(); }
+  void close_all() const { open_.clear(); }  ///< as the system does when a process is gone
+  /// Calls, files and names that something has happened to.
+  [[nodiscard]] const SimFaultCounts& faults() const noexcept { return faults_; }
 
   int open(const std::string& path, int flags) const override;
   void close(int fd) const override;
@@ -63,6 +69,8 @@ class SimDisk final : public runtime::FileOperations {
   /// Nothing happens: no power, or the disk fails.
   bool refuses() const;
   void change_name(const NameChange& change) const;
+  void lose_names(Rng& rng);
+  void lose_bytes(Inode& inode, Rng& rng);
 
   SimPower& power_;
   struct Failing {
@@ -78,6 +86,7 @@ class SimDisk final : public runtime::FileOperations {
   mutable std::vector<NameChange> changes_;  ///< of names since the folder was synced
   mutable std::map<int, Descriptor> open_;
   mutable int next_fd_ = 3;
+  mutable SimFaultCounts faults_;
 };
 
 }  // namespace rivulet::testing

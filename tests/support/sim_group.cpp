@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration wire_deadline = 400ms;
 constexpr Duration calm_before_check = 1s;
+constexpr Duration least_behind = 300ms;
 constexpr Duration time_to_start = 2s;
 constexpr Duration patience = 60s;  ///< in calm: records that were lost are said again after 5 s, states move
 
@@ -37,10 +38,14 @@ runtime::LoadedConfig job_of(const SimSchedule& schedule) {
   c.train.loss = "mse";
   c.train.lr = sim_learning_rate;
   c.train.momentum = sim_momentum;
+  c.batch.policy = schedule.policy;
+  c.batch.rows = 8;
   c.batch.tick = 20ms;
   c.batch.max_wait = 40ms;
   c.buffer.rows = 64;
   c.sync.deadline = wire_deadline;
+  c.sync.reduction = schedule.reduction;
+  c.sync.foresee = schedule.foresee == "yes";
   c.checkpoint.every_rounds = 3;
   c.checkpoint.every_interval = 150ms;
   c.checkpoint.quorum = schedule.quorum;
@@ -65,12 +70,15 @@ class Group final : public runtime::Agent {
   bool happen_to_log(const SimEvent& event);
   bool happen_to_disk(const SimEvent& event);
   bool happen_to_job(const SimEvent& event);
+  void fall_behind(std::size_t device, Duration away);
+  void behead_log(std::int64_t before);
   void stop_job(Duration away, std::int64_t nonce);
   void delete_rows(std::size_t device, std::int64_t records_kept);
   void calm_down();
   void look_for_end();
   [[nodiscard]] bool is_well() const;
   [[nodiscard]] bool is_lost() const;
+  [[nodiscard]] SimFaultCounts faults() const;
   SimDevice& device_of(const SimEvent& event) { return *devices_[index_of(event)]; }
   [[nodiscard]] std::size_t index_of(const SimEvent& event) const {
     return static_cast<std::size_t>(event.numbers[0]) % devices_.size();
@@ -112,12 +120,11 @@ Group::Group(const SimSchedule& schedule)
              job_of(schedule),
              schedule.rules,
              ms(schedule.disk_ms),
-             1,
+             schedule.seed,
              streams_,
-             [this](std::size_t device, Duration after) {
-               later(after, [this, device] { devices_[device]->start(); });
-             }} {
+             [this](Duration after, Action action) { later(after, std::move(action)); }} {
   runner_.add(*this, clock_, wake_);
+  wires_.delay_messages(ms(schedule.jitter_ms), derive_seed(schedule.seed, "delays"));
   log_.listen([this](std::span<const std::byte> bytes) { referee_.said(bytes); });
   wires_.watch([this](std::span<const std::byte> bytes) { referee_.sent(bytes); });
   log_.watch([this](const LogEntry& entry) { referee_.record(entry); });
@@ -161,6 +168,8 @@ bool Group::happen_to_process(const SimEvent& e) {
     device_of(e).crash_after(static_cast<int>(e.numbers[1]), {ms(e.numbers[2]), std::nullopt});
   } else if (e.what == "power") {
     device_of(e).crash_after(static_cast<int>(e.numbers[1]), {ms(e.numbers[2]), seed(e.numbers[3])});
+  } else if (e.what == "saving") {
+    device_of(e).crash_saving(static_cast<int>(e.numbers[1]), {ms(e.numbers[2]), seed(e.numbers[3])});
   } else if (e.what == "everybody") {
     for (auto& device : devices_) device->crash_now({ms(e.numbers[0]), seed(e.numbers[1])});
   } else if (e.what == "stop") {
@@ -209,12 +218,27 @@ bool Group::happen_to_log(const SimEvent& e) {
   } else if (e.what == "gap") {
     log_.leave_out(sync::membership::snap_every);
   } else if (e.what == "behead") {
-    if (referee_.fold().snapped_at >= 0)
-      log_.behead(referee_.fold().snapped_at, 1 + static_cast<std::size_t>(e.numbers[0]));
+    behead_log(e.numbers[0]);
+  } else if (e.what == "behind") {
+    fall_behind(device, ms(e.numbers[1]));
   } else {
     return false;
   }
   return true;
+}
+
+/// A device reads nothing while a SNAP comes and what is older goes. The first of a view says SNAPs itself.
+void Group::fall_behind(std::size_t device, Duration away) {
+  if (device == 0) device = 1;
+  log_.leave_out(sync::membership::snap_every);
+  log_.stay_away(device, runner_.now() + least_behind + away + 1ms);
+  later(least_behind + away, [this] { behead_log(0); });
+}
+
+/// Old records go, up to a little before the last SNAP.
+void Group::behead_log(std::int64_t before) {
+  if (referee_.fold().snapped_at >= 0)
+    log_.behead(referee_.fold().snapped_at, 1 + static_cast<std::size_t>(before));
 }
 
 bool Group::happen_to_disk(const SimEvent& e) {
@@ -270,6 +294,8 @@ void Group::delete_rows(std::size_t device, std::int64_t records_kept) {
 /// Everything is well from here on. A disk that has failed twice is given up until its device starts again:
 /// somebody does that.
 void Group::calm_down() {
+  if (std::ranges::any_of(devices_, [](const auto& device) { return device->will_crash(); }))
+    return later(100ms, [this] { calm_down(); });
   wires_.heal();
   streams_.silent_until = {};
   log_.heal();
@@ -290,11 +316,14 @@ bool Group::is_well() const {
                      [this](const auto& device) { return device->trains_in(referee_.fold().view.number); });
 }
 
-/// C5, and C8 once more: at rest all have read the same.
+/// C5, and C8 once more.
 void Group::look_for_end() {
   const Duration waited = runner_.now() - calm_since_;
   over_ = is_well();
-  if (over_) return;
+  if (over_) {
+    for (const auto& device : devices_) referee_.folded(device->node().membership().fold());
+    return;
+  }
   // Nothing can bring it back: all disks can be read. Not at once, since who starts knows nothing for a
   // while.
   lost_ = waited > time_to_start && is_lost();
@@ -309,6 +338,14 @@ bool Group::is_lost() const {
                       [&](const auto& device) { return device->has(committed); });
 }
 
+SimFaultCounts Group::faults() const {
+  SimFaultCounts all = world_.faults;
+  for (const SimFaultCounts& some : {streams_.faults, wires_.faults(), log_.faults(), referee_.faults()})
+    all.add(some);
+  for (const auto& device : devices_) all.add(device->disk().faults());
+  return all;
+}
+
 SimOutcome Group::run() {
   runner_.run_until([this] { return over_ || !referee_.finding().empty(); });
   SimOutcome outcome;
@@ -316,11 +353,13 @@ SimOutcome Group::run() {
   outcome.lost = lost_;
   outcome.views = referee_.fold().view.number;
   outcome.commits = referee_.commits();
+  outcome.folds_compared = referee_.folds_compared();
   outcome.steps = referee_.steps();
   for (const auto& device : devices_) outcome.starts += device->lives();
   outcome.seconds = to_seconds(runner_.now().time_since_epoch());
   outcome.losses = referee_.losses();
   outcome.history = referee_.digest();
+  outcome.faults = faults();
   return outcome;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/digest.h"
 #include "tests/support/sim_checkers.h"
+#include "tests/support/sim_faults.h"
 #include "tests/support/sim_schedule.h"
 
 namespace rivulet::testing {
@@ -16,9 +17,11 @@ struct SimOutcome {
   std::uint64_t views = 0;
   std::uint64_t commits = 0;
   std::uint64_t steps = 0;
+  std::uint64_t folds_compared = 0;
   std::uint64_t starts = 0;    ///< of processes
   double seconds = 0;          ///< virtual
   std::vector<double> losses;  ///< of the model that was committed last, step by step
+  SimFaultCounts faults;       ///< those that took effect
   Digest history;              ///< of every record and every state, in order
 };
 

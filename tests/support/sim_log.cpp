@@ -4,6 +4,14 @@
 #include <utility>
 
 namespace rivulet::testing {
+namespace {
+
+/// What the broker writes beside a record.
+std::int64_t written_ms(TimePoint at) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(at.time_since_epoch()).count();
+}
+
+}  // namespace
 
 class SimLog::End final : public OrderedLog {
  public:
@@ -18,14 +26,17 @@ class SimLog::End final : public OrderedLog {
     entries_.clear();
     const TimePoint now = clock_.now();
     log_.advance(now);
-    if (now < log_.devices_[device_].away_until)
+    if (now < log_.devices_[device_].away_until) {
+      log_.faults_.count(SimFault::broker_away);
       return Error{ErrorCode::source_lost, "the simulated broker is away"};
-    if (next_ > 0 && next_ < log_.gone_below_)
-      return Error{ErrorCode::bad_record, "what comes next in the simulated log was deleted"};
+    }
+    if (next_ > 0 && next_ < log_.gone_below_) {
+      log_.faults_.count(SimFault::next_record_gone);
+      return Error{ErrorCode::bad_record, next_is_gone};
+    }
     for (auto at = log_.from(next_); at != log_.entries_.end() && entries_.size() < max_entries; ++at) {
       if (at->at + way > now) break;
-      const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(at->at.time_since_epoch());
-      entries_.push_back({at->offset, ms.count(), at->bytes});
+      entries_.push_back({at->offset, written_ms(at->at), at->bytes});
       next_ = at->offset + 1;
     }
     return std::span<const LogEntry>(entries_);
@@ -50,11 +61,13 @@ void SimLog::append(std::size_t device, TimePoint now, std::span<const std::byte
   listener_(bytes);
   Device& from = devices_[device];
   const RecordFate fate = std::exchange(from.fate, {});
-  if (fate.lost) return;
+  if (fate.lost) return faults_.count(SimFault::record_lost);
+  if (fate.later > Duration::zero()) faults_.count(SimFault::record_late);
   const TimePoint sent = std::max(now, from.away_until);
   Flight flight{sent, sent + way + fate.later, device, {bytes.begin(), bytes.end()}};
   flights_.push_back(flight);
   if (fate.again == Duration::zero()) return;
+  faults_.count(SimFault::record_repeated);
   flight.arrives += fate.again;
   flights_.push_back(std::move(flight));
 }
@@ -64,9 +77,11 @@ void SimLog::advance(TimePoint now) {
     const auto next = std::min_element(flights_.begin(), flights_.end(),
                                        [](const auto& a, const auto& b) { return a.arrives < b.arrives; });
     if (next == flights_.end() || next->arrives > now) return;
+    if (next != flights_.begin()) faults_.count(SimFault::record_overtaken);
     entries_.push_back({next_offset_++, next->arrives, std::move(next->bytes)});
     flights_.erase(next);
-    watcher_({entries_.back().offset, 0, entries_.back().bytes});
+    const Entry& entry = entries_.back();
+    watcher_({entry.offset, written_ms(entry.at), entry.bytes});
   }
 }
 
@@ -77,6 +92,7 @@ std::deque<SimLog::Entry>::const_iterator SimLog::from(std::int64_t offset) cons
 
 void SimLog::behead(std::int64_t offset, std::size_t before) {
   const auto below = static_cast<std::size_t>(from(offset) - entries_.cbegin());
+  if (before < below) faults_.count(SimFault::log_beheaded);
   for (std::size_t i = before; i < below; ++i) {
     gone_below_ = entries_.front().offset + 1;
     entries_.pop_front();
@@ -84,7 +100,9 @@ void SimLog::behead(std::int64_t offset, std::size_t before) {
 }
 
 void SimLog::forget_unsent(std::size_t device, TimePoint now) {
-  std::erase_if(flights_, [&](const Flight& flight) { return flight.device == device && flight.sent > now; });
+  const auto gone = std::erase_if(
+      flights_, [&](const Flight& flight) { return flight.device == device && flight.sent > now; });
+  if (gone > 0) faults_.count(SimFault::record_unsent);
 }
 
 void SimLog::heal() {

@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
+#include "tests/support/sim_faults.h"
 #include "tests/support/sim_power.h"
 
 namespace rivulet::testing {
@@ -16,6 +17,9 @@ struct RecordFate {
   Duration later{};  ///< others get before it
   Duration again{};  ///< zero: written once
 };
+
+/// What a reader is told whose next record was deleted.
+inline constexpr const char* next_is_gone = "what comes next in the simulated log was deleted";
 
 /// The job's control log as a broker that is slow, away, or loses and repeats records: one order, which every
 /// device reads late, and that may lose its oldest records. Owner: the thread of the simulation.
@@ -42,9 +46,14 @@ class SimLog {
   void forget_unsent(std::size_t device, TimePoint now);
   void heal();
   /// Offsets that hold nothing, as marks of transactions: the next record comes so much further on.
-  void leave_out(std::int64_t offsets) { next_offset_ += offsets; }
+  void leave_out(std::int64_t offsets) {
+    next_offset_ += offsets;
+    faults_.count(SimFault::offsets_left_out);
+  }
   /// Its oldest records are gone, all but `before` of those below `offset` and what comes then.
   void behead(std::int64_t offset, std::size_t before);
+  /// Records, and calls of readers, that something has happened to.
+  [[nodiscard]] const SimFaultCounts& faults() const noexcept { return faults_; }
 
   static constexpr Duration way = std::chrono::milliseconds(2);  ///< to the broker, and from it
 
@@ -73,6 +82,7 @@ class SimLog {
   std::deque<Entry> entries_;    ///< by offset
   std::int64_t next_offset_ = 0;
   std::int64_t gone_below_ = 0;  ///< behind the last record that is gone
+  SimFaultCounts faults_;
   std::function<void(const LogEntry&)> watcher_ = [](const LogEntry&) {};
   std::function<void(std::span<const std::byte>)> listener_ = [](std::span<const std::byte>) {};
 };

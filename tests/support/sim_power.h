@@ -12,13 +12,22 @@ class SimPower {
     if (left_ > 0) --left_;
     return true;
   }
+  /// The same, for a call on its disk.
+  bool take_on_disk() noexcept {
+    if (calls_left_ == 0) left_ = 0;
+    if (calls_left_ > 0) --calls_left_;
+    return take();
+  }
   [[nodiscard]] bool off() const noexcept { return left_ == 0; }
   /// It fails after so many more effects.
   void fail_after(int effects) noexcept { left_ = effects; }
-  void restore() noexcept { left_ = -1; }
+  /// It fails after so many more calls on its disk.
+  void fail_after_calls(int calls) noexcept { calls_left_ = calls; }
+  void restore() noexcept { left_ = calls_left_ = -1; }
 
  private:
-  int left_ = -1;  ///< -1: for ever
+  int left_ = -1;        ///< -1: for ever
+  int calls_left_ = -1;  ///< same
 };
 
 }  // namespace rivulet::testing

@@ -47,6 +47,7 @@ void SimReferee::record(const LogEntry& entry) {
   const Committed committed = fold().committed;
   const std::uint64_t run = fold().run.number;
   const auto record = reader_.take(entry);
+  folded(fold());
   found(check_private(entry.bytes, "the control log"));
   // A HELLO names host and process, and a SNAP has all HELLOs: no two runs of a program agree in them.
   if (record && std::holds_alternative<Hello>(*record))
@@ -135,6 +136,8 @@ void SimReferee::check_step(int before, const runtime::AgreedState& state) {
   Finding passed_over;
   books_.push_back(books_after(books_[static_cast<std::size_t>(before)], state, streams_, passed_over));
   losses_.push_back(loss_of(line_in(state.model)));
+  if (books_.back().missing != books_[static_cast<std::size_t>(before)].missing)
+    faults_.count(SimFault::rows_deleted);
   found(passed_over);
   found(check_books(state));
   found(check_rows(state, rows_, books_.back().missing));

@@ -31,7 +31,7 @@ class SimReferee {
   /// Its state has changed. `adopted`: to that of the view, otherwise by a round.
   void changed(std::size_t device, const runtime::AgreedState& state, const std::string& digest,
                bool adopted);
-  /// What a device has folded.
+  /// What a device has folded; compared with what the referee has, and with other devices.
   void folded(const sync::membership::Fold& fold);
   /// A device that was in a view of this run has told the broker that these offsets are done with.
   void published(std::uint64_t run, std::span<const NextOffset> positions);
@@ -42,7 +42,10 @@ class SimReferee {
   [[nodiscard]] const Finding& finding() const noexcept { return finding_; }
   [[nodiscard]] const sync::membership::Fold& fold() const noexcept { return reader_.fold(); }
   [[nodiscard]] std::uint64_t commits() const noexcept { return commits_; }
+  [[nodiscard]] std::uint64_t folds_compared() const noexcept { return folds_.compared(); }
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+  /// What happened to rows.
+  [[nodiscard]] const SimFaultCounts& faults() const noexcept { return faults_; }
   /// Of the model that was committed last and of those it came out of, oldest first.
   [[nodiscard]] std::vector<double> losses() const;
   /// Of all that it has seen, in order.
@@ -68,6 +71,7 @@ class SimReferee {
   std::vector<Stamp> said_;                 ///< newest that each device has said it saved
   std::uint64_t commits_ = 0;
   std::uint64_t steps_ = 0;
+  SimFaultCounts faults_;
   Hasher seen_;
   Finding finding_;
 };

@@ -55,7 +55,10 @@ class SimSource final : public stream::RecordSource {
     values_.clear();
     state_.high_watermark = clock_.now().time_since_epoch() / every_;
     state_.paused = max_records == 0;
-    if (clock_.now() < streams_.silent_until) return std::span<const Record>(records_);
+    if (clock_.now() < streams_.silent_until) {
+      streams_.faults.count(SimFault::silence);
+      return std::span<const Record>(records_);
+    }
     pass_deleted();
     for (; state_.next_offset < state_.high_watermark && records_.size() < max_records;
          ++state_.next_offset) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,6 +10,7 @@
 #include "core/clock.h"
 #include "devices/trainer.h"
 #include "stream/source.h"
+#include "tests/support/sim_faults.h"
 
 /// Numbered rows, and a model that is the sum of what it was trained on: from its parameters alone it can be
 /// told whether each row went into it exactly once, by code that shares nothing with the ledger.
@@ -19,11 +21,13 @@ struct SimStreams {
   double records_per_second = 150;  ///< of each, from time 0 on, for ever
   TimePoint silent_until{};
   std::vector<std::int64_t> kept_from;  ///< by partition: all below is deleted
+  mutable SimFaultCounts faults;        ///< of those who read
 };
 
 inline constexpr std::size_t sim_row_columns = 2;  ///< partition, and a number drawn from the row's position
-/// Every row's label: its bytes are found where no bytes of a row belong.
-inline constexpr float sim_row_label = 12345.678F;
+/// Every row's label: its bytes are found where no bytes of a row belong. They are not text, and no mean of
+/// rows begins or ends as they do.
+inline constexpr float sim_row_label = std::bit_cast<float>(0x71a5c3e9U);
 
 /// What the record at an offset is: rows that can be trained, one that is bad, or nothing at all.
 enum class SimRecord : std::uint8_t { rows, bad, hole };

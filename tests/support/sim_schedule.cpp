@@ -21,9 +21,10 @@ struct EventKind {
   bool rare = false;
 };
 constexpr std::int64_t device_number = -1;
+constexpr std::uint64_t jitter_most = 40;
 constexpr EventKind kinds[] = {
-    {"kill", 8, {device_number, 20, 400, 0}},  // device, effects until then, ms until it is started again
-    {"power", 8, {device_number, 20, 400, 1 << 20}},  // the same, and a seed for what the disk keeps
+    {"kill", 4, {device_number, 20, 400, 0}},  // device, effects until then, ms until it is started again
+    {"power", 4, {device_number, 20, 400, 1 << 20}},  // the same, and a seed for what the disk keeps
     {"stop", 2, {device_number, 400, 0, 0}},          // device, ms until it is started again
     {"everybody", 1, {400, 1 << 20, 0, 0}},           // all lose power: ms, seed
     {"cut", 14, {device_number, 0, 0, 0}},            // its connections break
@@ -48,6 +49,8 @@ constexpr EventKind kinds[] = {
     {"behead", 3, {4, 0, 0, 0}, true},                // the log begins with so many records and its last SNAP
     {"halt", 1, {400, 1 << 20, 0, 0}, true},          // rivulet stop; ms until devices start again, a nonce
     {"anew", 1, {400, 1 << 20, 0, 0}, true},          // the same, and then --new-run
+    {"saving", 3, {device_number, 8, 400, 1 << 20}},  // as power, but only calls on its disk count
+    {"behind", 4, {device_number, 1500, 0, 0}, true},  // away, while a SNAP comes and all before it goes
 };
 
 /// How often each kind comes in one run. Rare ones come in every third run; of the others now and then one is
@@ -89,6 +92,22 @@ SimEvent draw_event(Rng& rng, const Weights& weights, std::uint32_t devices) {
   return event;
 }
 
+/// What the run is of, apart from what happens to it.
+void draw_job(std::uint64_t seed, SimSchedule& schedule) {
+  Rng rng = Rng::derive(seed, "job");
+  schedule.seed = seed;
+  schedule.jitter_ms = rng.below(4) == 0 ? 0 : static_cast<std::int64_t>(1 + rng.below(jitter_most));
+  schedule.reduction = rng.below(2) == 0 ? "gather" : "sum";
+  schedule.policy = rng.below(4) == 0 ? "fixed" : "stream";
+  schedule.foresee = rng.below(3) == 0 ? "no" : "yes";
+}
+
+/// Lines of a schedule that are not there in older ones, which mean the default then.
+std::string text_of_job(const SimSchedule& s) {
+  return fmt::format("seed {}\njitter_ms {}\nreduction {}\npolicy {}\nforesee {}\n", s.seed, s.jitter_ms,
+                     s.reduction, s.policy, s.foresee);
+}
+
 }  // namespace
 
 sync::membership::Rules rules_without(const std::string& rule) {
@@ -106,6 +125,7 @@ SimSchedule draw_schedule(std::uint64_t seed, std::size_t events) {
   schedule.devices = 2 + static_cast<std::uint32_t>(rng.below(4));
   schedule.quorum = 1 + static_cast<std::uint32_t>(rng.below(schedule.devices));
   schedule.disk_ms = static_cast<std::int64_t>(rng.below(30));
+  draw_job(seed, schedule);
   Weights weights = draw_weights(rng);
   if (schedule.quorum == 1) keep_disks(weights);
   std::int64_t at = 100;
@@ -128,6 +148,7 @@ SimSchedule without_faults(const SimSchedule& schedule) {
 
 std::string text_of(const SimSchedule& s) {
   std::string text = fmt::format("devices {}\nquorum {}\ndisk_ms {}\n", s.devices, s.quorum, s.disk_ms);
+  text += text_of_job(s);
   if (!s.rules.fence) text += "without fence\n";
   if (!s.rules.guard) text += "without guard\n";
   if (!s.rules.restamp) text += "without restamp\n";
@@ -149,6 +170,11 @@ SimSchedule parse_schedule(const std::string& text) {
     if (key == "devices") words >> schedule.devices;
     if (key == "quorum") words >> schedule.quorum;
     if (key == "disk_ms") words >> schedule.disk_ms;
+    if (key == "seed") words >> schedule.seed;
+    if (key == "jitter_ms") words >> schedule.jitter_ms;
+    if (key == "reduction") words >> schedule.reduction;
+    if (key == "policy") words >> schedule.policy;
+    if (key == "foresee") words >> schedule.foresee;
     if (key == "without" && words >> rule) schedule.rules = rules_without(rule);
     if (key == "at") {
       words >> event.at_ms >> event.what;

@@ -22,8 +22,13 @@ struct SimEvent {
 struct SimSchedule {
   std::uint32_t devices = 3;
   std::uint32_t quorum = 2;
-  std::int64_t disk_ms = 5;       ///< what a checkpoint takes
-  sync::membership::Rules rules;  ///< without one of them: a mutation
+  std::int64_t disk_ms = 5;          ///< what a checkpoint takes
+  std::uint64_t seed = 1;            ///< of what is drawn while it runs
+  std::int64_t jitter_ms = 0;        ///< so long may a single message be kept from its receiver
+  std::string reduction = "gather";  ///< sync.reduction
+  std::string policy = "stream";     ///< batch.policy
+  std::string foresee = "yes";       ///< sync.foresee: yes or no
+  sync::membership::Rules rules;     ///< without one of them: a mutation
   std::vector<SimEvent> events;
 };
 

@@ -1,23 +1,68 @@
 #include "tests/support/sim_wires.h"
 
 #include <algorithm>
+#include <deque>
+#include <map>
 
 namespace rivulet::testing {
 namespace {
 
 constexpr Duration usual_latency = std::chrono::microseconds(300);
 
+/// Receives of one end: what is here for the network may not be here yet for its owner. Within a lane and a
+/// sender all come in order, whatever is asked for first.
+class Arrivals {
+ public:
+  using From = std::pair<std::uint32_t, sync::Lane>;
+  void expect(const From& from, sync::Ticket ticket) {
+    froms_[ticket.id] = from;
+    lanes_[from].open.push_back({ticket.id, std::nullopt});
+  }
+  /// When the owner may have a message that the network has brought by `now`; nullopt: at once. `draw` says
+  /// how much longer each one takes.
+  template <typename Draw>
+  std::optional<TimePoint> due(sync::Ticket ticket, TimePoint now, const Draw& draw) {
+    const auto from = froms_.find(ticket.id);
+    if (from == froms_.end()) return std::nullopt;
+    Lane& lane = lanes_[from->second];
+    for (Receive& receive : lane.open) {
+      if (!receive.due) receive.due = lane.last = std::max(lane.last, now + draw());
+      if (receive.ticket == ticket.id) return receive.due;
+    }
+    return std::nullopt;
+  }
+  void forget(sync::Ticket ticket) {
+    const auto from = froms_.find(ticket.id);
+    if (from == froms_.end()) return;
+    std::erase_if(lanes_[from->second].open, [&](const Receive& r) { return r.ticket == ticket.id; });
+    froms_.erase(from);
+  }
+
+ private:
+  struct Receive {
+    std::uint64_t ticket = 0;
+    std::optional<TimePoint> due;  ///< once the network has it
+  };
+  struct Lane {
+    std::deque<Receive> open;  ///< in the order in which they were posted
+    TimePoint last{};
+  };
+  std::map<From, Lane> lanes_;
+  std::map<std::uint64_t, From> froms_;  ///< by ticket
+};
+
 }  // namespace
 
 /// One device's end of a view: the in-memory one, as long as there is power and nothing cuts it.
 class SimWires::Wire final : public sync::Transport {
  public:
-  Wire(SimWires& wires, std::size_t device, const Clock& clock, SimPower& power,
+  Wire(SimWires& wires, std::size_t device, const Clock& clock, SimPower& power, Wake& wake,
        std::unique_ptr<sync::Transport> inner)
       : wires_(wires),
         device_(device),
         clock_(clock),
         power_(power),
+        wake_(wake),
         inner_(std::move(inner)),
         cuts_(wires.cuts_[device]),
         until_(clock.now() + wires.deadline_) {}
@@ -28,6 +73,7 @@ class SimWires::Wire final : public sync::Transport {
     if (broken()) return Progress::failed;
     if (!connected_ && !reaches_all()) {
       if (clock_.now() < until_) return Progress::pending;
+      wires_.faults_.count(SimFault::no_connection);
       return fail({ErrorCode::timed_out, "no link to a member of the view"});
     }
     const Progress progress = inner_->connected();
@@ -37,20 +83,23 @@ class SimWires::Wire final : public sync::Transport {
   sync::Ticket send(std::uint32_t peer, sync::Lane lane, std::span<const std::byte> bytes) override {
     if (broken() || !power_.take()) return {};
     if (lane != sync::Lane::moves) wires_.watcher_(bytes);
+    if (wires_.slow_) wires_.faults_.count(SimFault::message_slow);
     return inner_->send(peer, lane, bytes);
   }
   sync::Ticket receive(std::uint32_t peer, sync::Lane lane, std::span<std::byte> bytes) override {
-    return broken() ? sync::Ticket{} : inner_->receive(peer, lane, bytes);
+    return broken() ? sync::Ticket{} : expect(peer, lane, inner_->receive(peer, lane, bytes));
   }
   sync::Ticket receive_ahead(std::uint32_t peer, sync::Lane lane, std::span<std::byte> bytes) override {
-    return broken() ? sync::Ticket{} : inner_->receive_ahead(peer, lane, bytes);
+    return broken() ? sync::Ticket{} : expect(peer, lane, inner_->receive_ahead(peer, lane, bytes));
   }
   void promote(sync::Ticket ticket) override {
     if (!broken()) inner_->promote(ticket);
   }
   Progress poll(sync::Ticket ticket) override {
     if (power_.off()) return Progress::pending;
-    return broken() ? Progress::failed : inner_->poll(ticket);
+    if (broken()) return Progress::failed;
+    const Progress progress = inner_->poll(ticket);
+    return progress == Progress::done ? take(ticket) : progress;
   }
   bool healthy() override { return !broken() && inner_->healthy(); }
   [[nodiscard]] const Error& error() const override { return failed_ ? error_ : inner_->error(); }
@@ -59,8 +108,28 @@ class SimWires::Wire final : public sync::Transport {
   void close() noexcept override { inner_->close(); }
 
  private:
+  sync::Ticket expect(std::uint32_t peer, sync::Lane lane, sync::Ticket ticket) {
+    if (wires_.delay_most_ > Duration::zero()) arrivals_.expect({peer, lane}, ticket);
+    return ticket;
+  }
+  /// The network has it.
+  Progress take(sync::Ticket ticket) {
+    const TimePoint now = clock_.now();
+    const auto due = arrivals_.due(ticket, now, [this] { return wires_.draw_delay(); });
+    if (due && *due > now) {
+      latest_ = std::max(latest_, *due);
+      wake_.notify_at(*due);
+      return Progress::pending;
+    }
+    if (due && latest_ > now) wires_.faults_.count(SimFault::message_overtaken);
+    arrivals_.forget(ticket);
+    return Progress::done;
+  }
   bool broken() {
-    if (!failed_ && cuts_ != wires_.cuts_[device_]) fail({ErrorCode::peer_lost, "the connection broke"});
+    if (!failed_ && cuts_ != wires_.cuts_[device_]) {
+      wires_.faults_.count(SimFault::connection_broken);
+      fail({ErrorCode::peer_lost, "the connection broke"});
+    }
     return failed_;
   }
   Progress fail(Error error) {
@@ -80,7 +149,10 @@ class SimWires::Wire final : public sync::Transport {
   const std::size_t device_;
   const Clock& clock_;
   SimPower& power_;
+  Wake& wake_;
   std::unique_ptr<sync::Transport> inner_;
+  Arrivals arrivals_;
+  TimePoint latest_{};  ///< when all that is kept will be here
   const std::uint64_t cuts_;
   const TimePoint until_;
   bool connected_ = false;
@@ -96,9 +168,24 @@ SimWires::SimWires(std::size_t devices, Duration deadline)
       muted_(devices, 0),
       cuts_(devices, 0) {
   network_.set_loss([this](std::uint32_t from, std::uint32_t to, sync::Lane lane, std::uint64_t) {
-    return !reaches(from, to) ||
-           (muted_[from] != 0 && (lane == sync::Lane::payload || lane == sync::Lane::early));
+    return loses(from, to, lane);
   });
+}
+
+bool SimWires::loses(std::size_t from, std::size_t to, sync::Lane lane) {
+  if (!reaches(from, to)) {
+    faults_.count(reaches(to, from) ? SimFault::blocked_one_way : SimFault::blocked_both_ways);
+    return true;
+  }
+  const bool mute = muted_[from] != 0 && (lane == sync::Lane::payload || lane == sync::Lane::early);
+  if (mute) faults_.count(SimFault::message_muted);
+  return mute;
+}
+
+Duration SimWires::draw_delay() {
+  if (delays_.below(4) != 0) return Duration::zero();
+  faults_.count(SimFault::message_delayed);
+  return Duration(static_cast<Duration::rep>(delays_.below(static_cast<std::uint64_t>(delay_most_.count()))));
 }
 
 sync::Connect SimWires::connect(std::size_t device, const Clock& clock, SimPower& power) {
@@ -108,7 +195,7 @@ sync::Connect SimWires::connect(std::size_t device, const Clock& clock, SimPower
     auto inner = usual(spec, book, wake);
     if (!inner) return inner.error();
     return std::unique_ptr<sync::Transport>(
-        std::make_unique<Wire>(*this, device, clock, power, std::move(inner).value()));
+        std::make_unique<Wire>(*this, device, clock, power, wake, std::move(inner).value()));
   };
 }
 
@@ -120,6 +207,7 @@ void SimWires::isolate(std::size_t device, bool so) {
 }
 
 void SimWires::slow_down(Duration latency) {
+  slow_ = latency > Duration::zero();
   network_.set_link({usual_latency + latency, 0});
 }
 

@@ -1,0 +1,78 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace rivulet::testing {
+
+/// What can happen to a simulated group, counted where it takes effect: what a schedule asks for may find
+/// nothing to do (no message on a blocked link, nothing unsynced when the power goes).
+enum class SimFault : std::uint8_t {
+  crash_at_once,
+  crash_inside,    ///< between two effects on the world
+  crash_saving,    ///< between two calls on its disk
+  crash_starting,  ///< before its node stood
+  crash_at_last,   ///< it had made too few effects for a while
+  power_lost,
+  stopped,
+  given_up,  ///< a process that ended with an error
+  job_stopped,
+  new_run,
+  silence,  ///< a poll of a stream that has nothing
+  rows_deleted,
+  message_slow,
+  message_delayed,
+  message_overtaken,
+  message_muted,
+  blocked_one_way,
+  blocked_both_ways,
+  connection_broken,
+  no_connection,
+  record_lost,
+  record_repeated,
+  record_late,
+  record_overtaken,
+  record_unsent,  ///< gone with its process
+  broker_away,
+  offsets_left_out,
+  log_beheaded,
+  next_record_gone,  ///< for a reader
+  bytes_lost,
+  bytes_torn,
+  bytes_blank,
+  name_lost,
+  names_apart,  ///< a later change of a name is there, an earlier one is not
+  disk_full,
+  disk_failed,
+  disk_unreadable,
+  bit_rotten,
+  disk_wiped,
+  count
+};
+constexpr std::size_t sim_faults = static_cast<std::size_t>(SimFault::count);
+/// In the order of SimFault.
+inline constexpr std::array<const char*, sim_faults> sim_fault_names = {
+    "crash_at_once", "crash_inside",     "crash_saving",      "crash_starting",    "crash_at_last",
+    "power_lost",    "stopped",          "given_up",          "job_stopped",       "new_run",
+    "silence",       "rows_deleted",     "message_slow",      "message_delayed",   "message_overtaken",
+    "message_muted", "blocked_one_way",  "blocked_both_ways", "connection_broken", "no_connection",
+    "record_lost",   "record_repeated",  "record_late",       "record_overtaken",  "record_unsent",
+    "broker_away",   "offsets_left_out", "log_beheaded",      "next_record_gone",  "bytes_lost",
+    "bytes_torn",    "bytes_blank",      "name_lost",         "names_apart",       "disk_full",
+    "disk_failed",   "disk_unreadable",  "bit_rotten",        "disk_wiped"};
+
+class SimFaultCounts {
+ public:
+  void count(SimFault fault) noexcept { ++counts_[static_cast<std::size_t>(fault)]; }
+  [[nodiscard]] std::uint64_t of(SimFault fault) const noexcept {
+    return counts_[static_cast<std::size_t>(fault)];
+  }
+  void add(const SimFaultCounts& others) noexcept {
+    for (std::size_t i = 0; i < sim_faults; ++i) counts_[i] += others.counts_[i];
+  }
+
+ private:
+  std::array<std::uint64_t, sim_faults> counts_{};
+};
+
+}  // namespace rivulet::testing
