@@ -10,7 +10,7 @@ from sides import Case
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """`ours` and `other` read their value out of a round's samples; the ratio is taken round by round."""
+    """`ours` and `other` read their value out of a round's samples; results.py makes the ratio of them."""
 
     what: str
     unit: str
@@ -19,9 +19,7 @@ class Line:
     goal: float
     more_is_better: bool = True
     cap: str | None = None  # key of a sample: values that are not below it were not reached
-
-    def ratio(self, samples):
-        return self.ours(samples) / self.other(samples)
+    differences: bool = False  # values that may be 0 or less
 
     def is_met(self, ratio):
         return ratio >= self.goal if self.more_is_better else ratio <= self.goal
@@ -67,7 +65,7 @@ def value(run, key):
 
 
 def difference(run, other, key):
-    return lambda samples: max(1e-9, samples[run][key] - samples[other][key])
+    return lambda samples: samples[run][key] - samples[other][key]
 
 
 def best_rival(samples, key, better):
@@ -99,7 +97,7 @@ def rates(model, devices, goal):
 
 
 def agreement_of_rival(samples):
-    return max(1e-9, best_rival(samples, "step_ms", min) - samples["rival-alone"]["step_ms"])
+    return best_rival(samples, "step_ms", min) - samples["rival-alone"]["step_ms"]
 
 
 def pair_lines():
@@ -129,6 +127,7 @@ def pair_lines():
             agreement_of_rival,
             0.3,
             False,
+            differences=True,
         ),
         Line("memory per device, PSS", "MiB", ours("pss_mib"), value("rival", "pss_mib"), 0.5, False),
         Line(

@@ -3,17 +3,22 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
 /// What the programs of this folder share: medians with their spread.
 namespace rivulet::bench {
 
-/// The value that `share` of the others do not exceed; 0 of none.
+/// The value at `share` of the way from the least to the greatest, linear between two that were measured;
+/// 0 of none.
 inline double percentile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return std::lerp(values[below], values[above], place - std::floor(place));
 }
 
 /// "1.25 % (p10 1.10, p90 1.52), n = 60"

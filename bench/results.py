@@ -1,6 +1,7 @@
 """Results of comparisons: kept as JSON round by round, read as medians with their spread, written into the page."""
 
 import json
+import math
 import pathlib
 import platform
 import subprocess
@@ -9,11 +10,17 @@ from processes import ROOT, BenchError
 
 BEGIN, END = "<!-- bench/run writes from here -->", "<!-- to here -->"
 HEAD = ["what", "goal", "ours", "the other", "ratio", "n", ""]
+LEAST_ROUNDS = 3  # for a verdict
+UNRESOLVED = "not resolved: below the noise"
 
 
 def percentile(values, share):
-    """The value that `share` of the others do not exceed."""
-    return sorted(values)[int(share * (len(values) - 1))]
+    """The value at `share` of the way from the least to the greatest, linear between two that were measured."""
+    values = sorted(values)
+    place = share * (len(values) - 1)
+    below = values[int(place)]
+    above = values[math.ceil(place)]
+    return below if below == above else below + (place - int(place)) * (above - below)
 
 
 def short(number):
@@ -23,12 +30,15 @@ def short(number):
     return f"{number:.3g}"
 
 
-def spread(values, cap=float("inf")):
-    """Median, p10 and p90; what is not below `cap` was not reached by then."""
-    middle, low, high = (
-        short(percentile(values, share)) if percentile(values, share) < cap else f"not within {short(cap)}"
-        for share in (0.5, 0.1, 0.9)
-    )
+def reached(values, cap):
+    """What is not below `cap` was not reached by then, and nobody knows when it would have been."""
+    return [value if value < cap else math.inf for value in values]
+
+
+def spread(values, cap=math.inf):
+    """Median, p10 and p90."""
+    places = [percentile(reached(values, cap), share) for share in (0.5, 0.1, 0.9)]
+    middle, low, high = (short(place) if place < cap else f"not within {short(cap)}" for place in places)
     return middle if low == middle == high and low.startswith("not") else f"{middle} ({low} to {high})"
 
 
@@ -54,16 +64,42 @@ class Store:
 
 
 def line_cells(line, rounds):
-    ratios = [line.ratio(samples) for samples in rounds]
     goal = f"{'>=' if line.more_is_better else '<='} {line.goal:.3g}" if line.goal else ""
     ours, other = ([read(samples) for samples in rounds] for read in (line.ours, line.other))
-    cap = next(iter(rounds[0].values()))[line.cap] if line.cap else float("inf")
+    cap = next(iter(rounds[0].values()))[line.cap] if line.cap else math.inf
+    ratio, verdict = (of_differences if line.differences else of_values)(line, ours, other, cap)
+    if line.goal and len(rounds) < LEAST_ROUNDS:
+        verdict = "n too small"
+    return [line.what, goal, f"{spread(ours, cap)} {line.unit}", spread(other, cap), ratio, str(len(rounds)), verdict]
+
+
+def of_values(line, ours, other, cap):
+    """The ratio, taken round by round, and whether it meets the goal."""
+    ratios = [one / another for one, another in zip(ours, other, strict=True)]
     # Who did not get there within the time would have taken longer.
-    bound = "at most " if percentile(other, 0.5) >= cap else ""
-    ratio = bound + spread(ratios)
-    met = percentile(ours, 0.5) < cap and line.is_met(percentile(ratios, 0.5))
-    met = ("met" if met else "**short**") if line.goal else ""
-    return [line.what, goal, f"{spread(ours, cap)} {line.unit}", spread(other, cap), ratio, str(len(rounds)), met]
+    bound = "at most " if percentile(reached(other, cap), 0.5) >= cap else ""
+    met = percentile(reached(ours, cap), 0.5) < cap and line.is_met(percentile(ratios, 0.5))
+    return bound + spread(ratios), verdict_of(line, met)
+
+
+def of_differences(line, ours, other, _cap):
+    """The same of values that may be 0 or less: in a single round they may have no ratio, so it is that of the
+    medians, with the spread of the rounds that have one."""
+    middle, of_other = percentile(ours, 0.5), percentile(other, 0.5)
+    if of_other <= 0:
+        return "", UNRESOLVED
+    ratios = [one / another for one, another in zip(ours, other, strict=True) if one > 0 and another > 0]
+    ratio = short(middle / of_other)
+    if ratios:
+        low, high = (short(percentile(ratios, share)) for share in (0.1, 0.9))
+        ratio += f" ({low} to {high} in {len(ratios)} of {len(ours)} rounds)"
+    if percentile(ours, 0.1) <= 0:
+        return ratio, UNRESOLVED
+    return ratio, verdict_of(line, line.is_met(middle / of_other))
+
+
+def verdict_of(line, met):
+    return ("met" if met else "**short**") if line.goal else ""
 
 
 def row(cells):

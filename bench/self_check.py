@@ -34,9 +34,11 @@ def ended(pid):
 
 
 class Arithmetic(unittest.TestCase):
-    def test_percentiles_are_values_that_were_measured(self):
+    def test_percentiles_lie_between_what_was_measured(self):
         values = [5, 1, 4, 2, 3]
-        self.assertEqual([results.percentile(values, share) for share in (0.1, 0.5, 0.9)], [1, 3, 4])
+        for share, expected in ((0, 1), (0.1, 1.4), (0.5, 3), (0.9, 4.6), (1, 5)):
+            self.assertAlmostEqual(results.percentile(values, share), expected)
+        self.assertEqual((results.percentile([2, 4], 0.5), results.percentile([7], 0.9)), (3, 7))
 
     def test_numbers_are_short(self):
         self.assertEqual([results.short(n) for n in (0.12345, 12.345, 123456.0)], ["0.123", "12.3", "123 000"])
@@ -45,7 +47,7 @@ class Arithmetic(unittest.TestCase):
         line = Line("a", "s", value("ours", "step_ms"), value("rival", "step_ms"), 0.5, more_is_better=False)
         rounds = [{"ours": {"step_ms": a}, "rival": {"step_ms": b}} for a, b in ((1, 10), (4, 10), (9, 10))]
         cells = results.line_cells(line, rounds)
-        self.assertEqual(cells[4], "0.4 (0.1 to 0.4)")
+        self.assertEqual(cells[4], "0.4 (0.16 to 0.8)")
         self.assertEqual((cells[1], cells[-1]), ("<= 0.5", "met"))
 
     def test_more_or_less_is_better(self):
@@ -69,16 +71,48 @@ class Arithmetic(unittest.TestCase):
     def test_what_was_not_reached_is_said_and_meets_nothing(self):
         line = Line("a", "s", value("ours", "s"), value("other", "s"), 1.0, more_is_better=False, cap="cap_s")
         sample = {"ours": {"s": 60, "cap_s": 240}, "other": {"s": 240, "cap_s": 240}}
-        cells = results.line_cells(line, [sample])
+        cells = results.line_cells(line, [sample] * 3)
         self.assertEqual(cells[2:5], ["60 (60 to 60) s", "not within 240", "at most 0.25 (0.25 to 0.25)"])
         self.assertEqual(cells[-1], "met")
         sample["ours"]["s"] = 240
-        self.assertEqual(results.line_cells(line, [sample])[-1], "**short**")
+        self.assertEqual(results.line_cells(line, [sample] * 3)[-1], "**short**")
+
+    def test_nothing_is_known_between_what_was_reached_and_what_was_not(self):
+        self.assertEqual(results.spread([60, 240], 240), "not within 240")
+        self.assertEqual(results.spread([60, 70, 80, 90, 240], 240), "80 (64 to not within 240)")
+
+    def test_few_rounds_get_no_verdict(self):
+        line = Line("a", "s", value("ours", "s"), value("other", "s"), 1.0, more_is_better=False)
+        rounds = [{"ours": {"s": 1}, "other": {"s": 2}}] * 3
+        self.assertEqual(results.line_cells(line, rounds[:2])[-1], "n too small")
+        self.assertEqual(results.line_cells(line, rounds)[-1], "met")
+
+    def agreement_cells(self, *differences):
+        """Of rounds in which ours and the rival's agreement take so long."""
+        line = Line("a", "ms", value("ours", "d"), value("rival", "d"), 0.3, False, differences=True)
+        return results.line_cells(line, [{"ours": {"d": one}, "rival": {"d": other}} for one, other in differences])
+
+    def test_differences_keep_their_sign_and_are_compared_by_their_medians(self):
+        cells = self.agreement_cells((1, 10), (2, 10), (3, 5))
+        self.assertEqual(cells[2:5], ["2 (1.2 to 2.8) ms", "10 (6 to 10)", "0.2 (0.12 to 0.52 in 3 of 3 rounds)"])
+        self.assertEqual(cells[-1], "met")
+        cells = self.agreement_cells((-1, 10), (2, 10), (4, 10))
+        self.assertEqual(cells[2:5], ["2 (-0.4 to 3.6) ms", "10 (10 to 10)", "0.2 (0.22 to 0.38 in 2 of 3 rounds)"])
+        self.assertEqual(cells[-1], results.UNRESOLVED)
+
+    def test_a_difference_that_is_not_above_nothing_gives_no_ratio(self):
+        cells = self.agreement_cells((1, 1), (1, -1), (1, -2))
+        self.assertEqual(cells[3:5], ["-1 (-1.8 to 0.6)", ""])
+        self.assertEqual(cells[-1], results.UNRESOLVED)
+        agreement = next(line for c in all_comparisons() if c.name == "lenet5-2" for line in c.lines if line.differences)
+        steps = {"ours": 1, "ours-alone": 2, "rival": 5, "rival-batch": 4, "rival-alone": 6}
+        samples = {run: {"step_ms": step} for run, step in steps.items()}
+        self.assertEqual((agreement.ours(samples), agreement.other(samples)), (-1, -2))
 
     def test_the_rival_is_its_best_run(self):
         line = next(c for c in all_comparisons() if c.name == "mlp-2").lines[0]
         samples = {"ours": sample(8), "rival": sample(2), "rival-batch": sample(4)}
-        self.assertEqual(line.ratio(samples), 2)
+        self.assertEqual((line.ours(samples), line.other(samples)), (8, 4))
 
 
 class Keeping(unittest.TestCase):
