@@ -1,8 +1,7 @@
 // What does a device cost beyond the training loop that one would write with LibTorch alone? The same
 // LeNet-5, batch of 64, optimizer and one thread, in turns: the bare loop on rows that lie in memory as
 // tensors, our Trainer on rows that lie in memory, and a whole device (rows of MNIST from memory, decoder,
-// buffer, batch, rounds of a group of one, books, digests, a checkpoint every 30 s) by the CPU time of all
-// its threads.
+// buffer, batch, rounds of a group of one, books, digests) by the CPU time of all its threads.
 //   build/release/bench_training_loop [ROUNDS]
 #include <atomic>
 #include <cstdlib>
@@ -44,7 +43,7 @@ class Counted final : public runtime::Agent {
 /// Microseconds of the whole process per row, from the tenth step on.
 double device_us_per_row() {
   OneDevice device({"model.name=lenet5", "batch.policy=fixed", "batch.rows=64",
-                    "checkpoint.every.rounds=1000000", "checkpoint.every.interval=30s"});
+                    "checkpoint.every.rounds=1000000", "checkpoint.every.interval=30s"});  // none is made
   Counted train(device.node());
   TimePoint end = TimePoint::max();
   double began = 0;
