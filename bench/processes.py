@@ -11,7 +11,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Taken out of the environment: Rivulet warns of variables in its own name that it does not know.
-BUILD = pathlib.Path(os.environ.pop("RIVULET_BUILD", ROOT / "build" / "release"))
+GIVEN_BUILD = os.environ.pop("RIVULET_BUILD", "")
+BUILD = pathlib.Path(GIVEN_BUILD or ROOT / "build" / "release")
 MNIST = ROOT / "examples" / "mnist" / "data"
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 CUDA_FILES = ("/nvidia/", "libtorch_cuda", "libc10_cuda", "/triton/")
@@ -19,6 +20,30 @@ CUDA_FILES = ("/nvidia/", "libtorch_cuda", "libc10_cuda", "/triton/")
 
 class BenchError(Exception):
     """What made a comparison impossible, in a sentence for a person."""
+
+
+FAULTS = (BenchError, OSError, subprocess.CalledProcessError)
+
+
+def sentence_of(fault):
+    """One of FAULTS for a person."""
+    if isinstance(fault, subprocess.CalledProcessError):
+        words = fault.stderr.decode(errors="replace") if isinstance(fault.stderr, bytes) else fault.stderr or ""
+        return f"{fault.cmd[0]} ended with {fault.returncode}. {words[-1000:].strip()}".strip()
+    if isinstance(fault, OSError) and fault.filename:
+        return f"{fault.filename}: {fault.strerror}"
+    return str(fault)
+
+
+def need_programs(*names):
+    """Builds them, as what is measured should be of this code; a build that was given is taken as it is."""
+    if not GIVEN_BUILD:
+        for command in (["scripts/setup", "--for", "tests"], ["scripts/build", *names]):
+            if subprocess.run(command, cwd=ROOT, check=False).returncode != 0:
+                raise BenchError(f"{command[0]} failed: its words are above")
+    for name in names:
+        if not (BUILD / name).is_file():
+            raise BenchError(f"{BUILD / name} is not there")
 
 
 def free_port():

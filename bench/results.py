@@ -1,5 +1,7 @@
 """Results of comparisons: kept as JSON round by round, read as medians with their spread, written into the page."""
 
+import contextlib
+import hashlib
 import json
 import math
 import pathlib
@@ -50,9 +52,16 @@ class Store:
         self._key = key
         self.rounds, self.about = [], {}
         if self._file.exists() and not fresh:
-            kept = json.loads(self._file.read_text())
+            kept = self._read()
             if kept["key"] == key:
                 self.rounds, self.about = kept["rounds"], kept["about"]
+
+    def _read(self):
+        with contextlib.suppress(ValueError):
+            kept = json.loads(self._file.read_text())
+            if isinstance(kept, dict) and {"key", "rounds", "about"} <= kept.keys():
+                return kept
+        raise BenchError(f"{self._file} is damaged: remove it, or begin anew with --fresh")
 
     def add(self, samples, about):
         self.rounds.append(samples)
@@ -138,14 +147,16 @@ def machine():
     return f"{', '.join(sorted(models))}, {cores} cores, {memory:.0f} GiB, Linux {platform.release()}"
 
 
-def commit():
-    """The code that was measured, pages aside, with a mark when it is not what was committed."""
+def commit(root=ROOT):
+    """The code that was measured, pages aside; what is not committed has a digest of its own."""
 
     def git(*words):
-        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        command = ["git", *words, "--", ".", ":!docs"]
+        return subprocess.run(command, cwd=root, capture_output=True, check=True).stdout
 
-    changes = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs")
-    return git("log", "-1", "--format=%h", "--", ".", ":!docs") + ("+changes" if changes else "")
+    changes = git("diff", "HEAD")
+    digest = f"+changes-{hashlib.sha256(changes).hexdigest()[:8]}" if changes else ""
+    return git("log", "-1", "--format=%h").decode().strip() + digest
 
 
 def write_into(page, lines):

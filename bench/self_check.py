@@ -1,8 +1,9 @@
-"""Tries the harness: its arithmetic, its memory, its page, and one measurement of real devices on a real Kafka."""
+"""Tries the harness: its results, its usage, its children, and one measurement of real devices on a real Kafka."""
 
 import contextlib
 import io
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -11,20 +12,12 @@ import unittest
 
 import batching
 import processes
-import results
-from batching import held_since
-from comparisons import Line, all_comparisons, value
 from processes import BenchError, Child, Kafka, wait_until
+from self_check_results import KEYS
 from sides import Case, all_sides
 from slow import MBIT, measure_slow
 from tuning import SEEDS, Tuning
-from uneven import measure_uneven, topics_of
-
-KEYS = ["rows_per_s", "cpu_us_per_row", "step_ms", "pss_mib", "pss_without_cuda_mib", "first_step_s", "other_cores"]
-
-
-def sample(scale, keys=KEYS):
-    return {key: scale * (position + 1.0) for position, key in enumerate(keys)}
+from uneven import measure_uneven, our_sides, rival_sides, topics_of
 
 
 def ended(pid):
@@ -33,117 +26,34 @@ def ended(pid):
     return True
 
 
-class Arithmetic(unittest.TestCase):
-    def test_percentiles_lie_between_what_was_measured(self):
-        values = [5, 1, 4, 2, 3]
-        for share, expected in ((0, 1), (0.1, 1.4), (0.5, 3), (0.9, 4.6), (1, 5)):
-            self.assertAlmostEqual(results.percentile(values, share), expected)
-        self.assertEqual((results.percentile([2, 4], 0.5), results.percentile([7], 0.9)), (3, 7))
+class Usage(unittest.TestCase):
+    def told(self, *words):
+        """Exit code, and the last line of what was said. There is nothing that it could run."""
+        command = [processes.ROOT / "bench" / words[0], *words[1:]]
+        environment = {**os.environ, "RIVULET_BUILD": "/nowhere"}
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        self.assertNotIn("Traceback", ran.stderr)
+        return ran.returncode, ran.stderr.splitlines()[-1]
 
-    def test_numbers_are_short(self):
-        self.assertEqual([results.short(n) for n in (0.12345, 12.345, 123456.0)], ["0.123", "12.3", "123 000"])
+    def test_what_makes_no_run_is_refused(self):
+        for words in (["--rounds", "0"], ["--rounds", "-1"], ["--seconds", "nan"], ["--seconds", "-1"], ["nothing"]):
+            self.assertEqual(self.told("run", *words)[0], 2, words)
+        for words in (["nothing"], ["--workers", "0"]):
+            self.assertEqual(self.told("tune", *words)[0], 2, words)
 
-    def test_the_ratio_is_the_median_of_the_rounds_ratios(self):
-        line = Line("a", "s", value("ours", "step_ms"), value("rival", "step_ms"), 0.5, more_is_better=False)
-        rounds = [{"ours": {"step_ms": a}, "rival": {"step_ms": b}} for a, b in ((1, 10), (4, 10), (9, 10))]
-        cells = results.line_cells(line, rounds)
-        self.assertEqual(cells[4], "0.4 (0.16 to 0.8)")
-        self.assertEqual((cells[1], cells[-1]), ("<= 0.5", "met"))
+    def test_a_build_without_the_programs_is_said(self):
+        for program in ("run", "tune"):
+            code, said = self.told(program)
+            self.assertEqual((code, said), (1, f"bench/{program}: /nowhere/rivulet is not there"))
 
-    def test_more_or_less_is_better(self):
-        self.assertFalse(Line("", "", None, None, 1.1).is_met(1.0))
-        self.assertTrue(Line("", "", None, None, 1.1).is_met(1.2))
-        self.assertFalse(Line("", "", None, None, 0.3, more_is_better=False).is_met(0.4))
-
-    def test_every_line_reads_the_runs_of_its_comparison(self):
-        for comparison in all_comparisons():
-            keys = sorted({*comparison.columns.values(), *comparison.caps.values(), *KEYS})
-            samples = {run: sample(1 + position, keys) for position, run in enumerate(comparison.runs)}
-            self.assertEqual(len(results.table([(comparison, [samples])])), 2 + len(comparison.lines))
-            self.assertEqual(len(results.runs_table(comparison, [samples])), 2 + len(comparison.runs))
-
-    def test_good_is_what_stays_good(self):
-        scores = [(4, 0.95), (1, 0.91), (2, 0.5), (3, 0.9)]
-        self.assertEqual(held_since(scores, 10), 3)
-        self.assertEqual(held_since([*scores, (5, 0.89)], 10), 10)
-        self.assertEqual(held_since([], 10), 10)
-
-    def test_what_was_not_reached_is_said_and_meets_nothing(self):
-        line = Line("a", "s", value("ours", "s"), value("other", "s"), 1.0, more_is_better=False, cap="cap_s")
-        sample = {"ours": {"s": 60, "cap_s": 240}, "other": {"s": 240, "cap_s": 240}}
-        cells = results.line_cells(line, [sample] * 3)
-        self.assertEqual(cells[2:5], ["60 (60 to 60) s", "not within 240", "at most 0.25 (0.25 to 0.25)"])
-        self.assertEqual(cells[-1], "met")
-        sample["ours"]["s"] = 240
-        self.assertEqual(results.line_cells(line, [sample] * 3)[-1], "**short**")
-
-    def test_nothing_is_known_between_what_was_reached_and_what_was_not(self):
-        self.assertEqual(results.spread([60, 240], 240), "not within 240")
-        self.assertEqual(results.spread([60, 70, 80, 90, 240], 240), "80 (64 to not within 240)")
-
-    def test_few_rounds_get_no_verdict(self):
-        line = Line("a", "s", value("ours", "s"), value("other", "s"), 1.0, more_is_better=False)
-        rounds = [{"ours": {"s": 1}, "other": {"s": 2}}] * 3
-        self.assertEqual(results.line_cells(line, rounds[:2])[-1], "n too small")
-        self.assertEqual(results.line_cells(line, rounds)[-1], "met")
-
-    def agreement_cells(self, *differences):
-        """Of rounds in which ours and the rival's agreement take so long."""
-        line = Line("a", "ms", value("ours", "d"), value("rival", "d"), 0.3, False, differences=True)
-        return results.line_cells(line, [{"ours": {"d": one}, "rival": {"d": other}} for one, other in differences])
-
-    def test_differences_keep_their_sign_and_are_compared_by_their_medians(self):
-        cells = self.agreement_cells((1, 10), (2, 10), (3, 5))
-        self.assertEqual(cells[2:5], ["2 (1.2 to 2.8) ms", "10 (6 to 10)", "0.2 (0.12 to 0.52 in 3 of 3 rounds)"])
-        self.assertEqual(cells[-1], "met")
-        cells = self.agreement_cells((-1, 10), (2, 10), (4, 10))
-        self.assertEqual(cells[2:5], ["2 (-0.4 to 3.6) ms", "10 (10 to 10)", "0.2 (0.22 to 0.38 in 2 of 3 rounds)"])
-        self.assertEqual(cells[-1], results.UNRESOLVED)
-
-    def test_a_difference_that_is_not_above_nothing_gives_no_ratio(self):
-        cells = self.agreement_cells((1, 1), (1, -1), (1, -2))
-        self.assertEqual(cells[3:5], ["-1 (-1.8 to 0.6)", ""])
-        self.assertEqual(cells[-1], results.UNRESOLVED)
-        agreement = next(line for c in all_comparisons() if c.name == "lenet5-2" for line in c.lines if line.differences)
-        steps = {"ours": 1, "ours-alone": 2, "rival": 5, "rival-batch": 4, "rival-alone": 6}
-        samples = {run: {"step_ms": step} for run, step in steps.items()}
-        self.assertEqual((agreement.ours(samples), agreement.other(samples)), (-1, -2))
-
-    def test_the_rival_is_its_best_run(self):
-        line = next(c for c in all_comparisons() if c.name == "mlp-2").lines[0]
-        samples = {"ours": sample(8), "rival": sample(2), "rival-batch": sample(4)}
-        self.assertEqual((line.ours(samples), line.other(samples)), (8, 4))
-
-
-class Keeping(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="rivulet-bench-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def test_rounds_of_the_same_code_are_kept(self):
-        results.Store(self.folder, "a", "code 1").add({"ours": sample(1)}, {"when": "now"})
-        again = results.Store(self.folder, "a", "code 1")
-        self.assertEqual((again.rounds, again.about), ([{"ours": sample(1)}], {"when": "now"}))
-        self.assertEqual(results.Store(self.folder, "a", "code 2").rounds, [])
-        self.assertEqual(results.Store(self.folder, "a", "code 1", fresh=True).rounds, [])
-
-    def test_only_what_is_between_the_marks_is_written(self):
-        page = self.folder / "page.md"
-        page.write_text(f"by hand\n{results.BEGIN}\nold\n{results.END}\nby hand, too\n")
-        results.write_into(page, ["new", "lines"])
-        self.assertEqual(page.read_text(), f"by hand\n{results.BEGIN}\nnew\nlines\n{results.END}\nby hand, too\n")
-
-    def test_a_page_without_marks_stays_as_it_is(self):
-        page = self.folder / "page.md"
-        page.write_text("by hand\n")
-        with self.assertRaises(BenchError):
-            results.write_into(page, ["new"])
-        self.assertEqual(page.read_text(), "by hand\n")
-
-    def test_the_page_has_its_marks(self):
-        text = (processes.ROOT / "docs" / "PERFORMANCE.md").read_text()
-        self.assertEqual((text.count(results.BEGIN), text.count(results.END)), (1, 1))
+    def test_faults_of_files_and_programs_are_sentences(self):
+        for command, said in (
+            (["/nowhere/program"], "/nowhere/program: No such file or directory"),
+            (["sh", "-c", "echo words >&2; exit 3"], "sh ended with 3. words"),
+        ):
+            with self.assertRaises(processes.FAULTS) as seen:
+                subprocess.run(command, capture_output=True, check=True)
+            self.assertEqual(processes.sentence_of(seen.exception), said)
 
 
 class Choosing(unittest.TestCase):
@@ -173,11 +83,12 @@ class Choosing(unittest.TestCase):
         self.assertIn("**10 s**", self.tuning.table()[2])
         self.assertIn("no, 50.0 %", self.tuning.table()[2])
 
-    def test_of_rates_that_differ_by_one_look_the_lowest_is_chosen(self):
-        low, middle = batching.all_batchings()["tick"].candidates[:2]
+    def test_the_best_rate_is_chosen_however_close_and_the_lower_of_equal_ones(self):
+        low, middle, high = batching.all_batchings()["tick"].candidates[:3]
         self.ran("tick", low, 15)
         self.ran("tick", middle, 10)
-        self.assertEqual(self.tuning.chosen("tick"), low)
+        self.ran("tick", high, 10)
+        self.assertEqual(self.tuning.chosen("tick"), middle)
 
     def test_a_rate_that_lacks_seeds_is_not_chosen(self):
         low, middle = batching.all_batchings()["tick"].candidates[:2]
@@ -197,6 +108,14 @@ class Choosing(unittest.TestCase):
         self.tuning.write(file)
         written = json.loads(file.read_text())
         self.assertEqual((sorted(written["rates"]), written["best_fixed"]), (sorted(names), "fixed-8"))
+
+    def test_ours_keeps_its_tick_and_rate_as_the_rival_does(self):
+        """Else "the rival with our batches" would be of other batches."""
+        flags = dict(zip(*[iter(rival_sides()["rival-tick"])] * 2, strict=True))
+        settings = batching.all_batchings()[our_sides()["ours"]].settings
+        for key in ("tick", "max_wait"):
+            self.assertIn(f"batch.{key}={flags['--tick']}s", settings)
+        self.assertEqual(flags["--lr"], batching.learning_rate(our_sides()["ours"]))
 
     def test_there_is_a_rate_for_every_way(self):
         for name in batching.all_batchings():
@@ -280,8 +199,9 @@ class Measuring(unittest.TestCase):
             kafka = Kafka(folder, "unused", 4, topics_of(0))
             self.addCleanup(kafka.close)
             samples = measure_uneven(kafka, "", topics_of(0), 8, 1)
-            self.assertEqual(list(samples), ["ours", "ours-1s", "ours-fixed", "ours-64"])
+            self.assertEqual(list(samples), ["ours", "ours-1s", "ours-fixed", "ours-64", "ours-default"])
             self.assertGreater(samples["ours"]["used"], 0.9)
+            self.assertGreater(samples["ours-default"]["used"], 0.9)
             self.assertLess(samples["ours-64"]["used"], 0.5)
             self.assertGreater(samples["ours"]["end"], 0)
             self.assertGreater(samples["ours"]["cores"], 0)
@@ -290,7 +210,7 @@ class Measuring(unittest.TestCase):
 def self_check():
     """Exit code: 0 when all of it holds."""
     words = io.StringIO()
-    suite = unittest.defaultTestLoader.loadTestsFromName(__name__)
+    suite = unittest.defaultTestLoader.loadTestsFromNames([__name__, "self_check_results"])
     outcome = unittest.TextTestRunner(stream=words, verbosity=2).run(suite)
     print(words.getvalue(), end="")
     return 0 if outcome.wasSuccessful() and outcome.testsRun > 0 else 1

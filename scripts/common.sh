@@ -1,5 +1,6 @@
 # Sourced by the other scripts: where things lie and how they speak.
 set -euo pipefail
+self=$(realpath "$0")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 cache="${RIVULET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rivulet}"
@@ -10,6 +11,13 @@ tools="$cache/tools"
 sysroot="$cache/sysroot-aarch64"
 export CCACHE_SLOPPINESS=pch_defines,time_macros # without it ccache does not keep what uses a precompiled header
 export PATH="$tools/bin:$PATH:/usr/sbin:/sbin"
+
+# The comment that a script begins with.
+usage() { sed -n '2,${/^#/!q; s/^# \{0,1\}//p}' "$self"; }
+wrong_usage() {
+  usage >&2
+  exit 2
+}
 
 say() { printf '== %s\n' "$*"; }
 # A dependency is not there: 69, the same number that rivulet itself uses.
