@@ -10,7 +10,7 @@ import time
 
 import torch
 from rank import keep_freed_blocks
-from rows import Batches, KafkaRows
+from rows import QUEUE_MIB, Batches, KafkaRows
 
 
 def main():
@@ -22,7 +22,7 @@ def main():
     args = parser.parse_args()
     keep_freed_blocks()
     torch.set_num_threads(1)
-    batches = Batches(torch, KafkaRows(args.brokers, args.topic, 0))
+    batches = Batches(torch, KafkaRows(args.brokers, args.topic, 0, QUEUE_MIB["mlp"]))
     gc.freeze()
     gc.disable()
     batches.next(args.batch)

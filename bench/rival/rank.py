@@ -2,7 +2,7 @@
 """One rank of what a user would pick otherwise: PyTorch DDP on Gloo behind a confluent-kafka consumer.
 
 Written to win: the LibTorch that Rivulet links, one thread, rows in blocks with one join and one view of it, a client
-queue that holds seconds of rows, one flat bucket with the gradients as views of it, a static graph, the fused
+queue that never runs empty, one flat bucket with the gradients as views of it, a static graph, the fused
 optimizer, channels_last where it is faster, an allocator that keeps its blocks, no garbage collection.
 It makes no checkpoint, keeps no books, survives no death and exports no metric.
 
@@ -201,12 +201,12 @@ def main():
     args = arguments()
     keep_freed_blocks()
     training = Training(args)
-    from rows import Batches, KafkaRows, MemoryRows, mnist_rows, random_rows
+    from rows import QUEUE_MIB, Batches, KafkaRows, MemoryRows, mnist_rows, random_rows
 
     if args.no_kafka:
         rows = MemoryRows(mnist_rows(args.mnist, args) if args.mnist else random_rows(args.seed))
     else:
-        rows = KafkaRows(args.brokers, args.topic, args.partition)
+        rows = KafkaRows(args.brokers, args.topic, args.partition, QUEUE_MIB[args.model])
     batches = Batches(training.torch, rows)
     observers = [Progress(args.progress)] if args.progress else []
     snapshots = Snapshots(training.torch, args.snapshots, training.network) if args.snapshots else None
