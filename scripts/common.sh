@@ -14,7 +14,9 @@ export PATH="$tools/bin:$PATH:/usr/sbin:/sbin"
 
 # The comment that a script begins with.
 usage() { sed -n '2,${/^#/!q; s/^# \{0,1\}//p}' "$self"; }
+# wrong_usage [WORDS]
 wrong_usage() {
+  if (($# > 0)); then printf 'error: %s\n' "$*" >&2; fi
   usage >&2
   exit 2
 }

@@ -35,12 +35,23 @@ def rows_used(folder):
     return column(rounds, "second"), [float(r["rows_before"]) + float(r["rows"]) for r in rounds]
 
 
-def main():
+def run_of(word):
+    """NAME=FOLDER as (name, folder)."""
+    name, equals, folder = word.partition("=")
+    if not name or not equals or not (pathlib.Path(folder) / "rounds.csv").is_file():
+        raise argparse.ArgumentTypeError(f"{word} is not NAME=FOLDER with a folder of tables")
+    return name, folder
+
+
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("image")
-    parser.add_argument("runs", nargs="+", metavar="NAME=FOLDER")
+    parser.add_argument("runs", nargs="+", type=run_of, metavar="NAME=FOLDER")
     parser.add_argument("--title", default="")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def plot(image, runs, title):
     import matplotlib
 
     matplotlib.use("Agg")
@@ -48,8 +59,7 @@ def main():
     from matplotlib import pyplot
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 3.8))
-    for run in arguments.runs:
-        name, _, folder = run.partition("=")
+    for name, folder in runs:
         seconds, values, what = learned(folder)
         left.plot(seconds, values, label=name)
         left.set_ylabel(what)
@@ -59,10 +69,20 @@ def main():
         axes.set_xlabel("seconds")
         axes.grid(alpha=0.3)
         axes.legend(frameon=False)
-    figure.suptitle(arguments.title)
+    figure.suptitle(title)
     figure.tight_layout()
-    figure.savefig(arguments.image, metadata={"Date": None} if arguments.image.endswith(".svg") else None)
+    figure.savefig(image, metadata={"Date": None} if image.endswith(".svg") else None)
+
+
+def main():
+    given = arguments()
+    try:
+        plot(given.image, given.runs, given.title)
+    except KeyError as missing:
+        sys.exit(f"plot_simulation.py: a table has no column {missing}")
+    except (ImportError, OSError, ValueError) as fault:
+        sys.exit(f"plot_simulation.py: {fault}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Words that a script does not know are refused with its usage and 2, and --help is answered, before anything is done.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+failed=0
+
+# ends CODE STREAM SCRIPT WORD...: with that code, and with the script's usage on that stream alone.
+ends() {
+  local code=$1 usage=$2 script=$3 out err status=0
+  shift 3
+  err=$(mktemp)
+  out=$(timeout 20 "scripts/$script" "$@" 2>"$err") || status=$?
+  if [[ $usage == err ]]; then out+=$(grep --count "scripts/$script" "$err"); else out=$(grep --count "scripts/$script" <<<"$out"); fi
+  rm "$err"
+  if ((status != code)) || [[ ! $out =~ ^[1-9]$ ]]; then
+    echo "scripts/$script $*: ended with $status, not with $code and its usage"
+    failed=1
+  fi
+}
+
+for script in build figure format fuzz setup test tidy; do
+  ends 0 out "$script" --help
+  ends 2 err "$script" --bogus
+done
+ends 2 err figure 0
+ends 2 err figure 10 20
+ends 2 err fuzz --seconds
+ends 2 err fuzz --executions none
+ends 2 err fuzz no-such-target
+ends 2 err fuzz fold --bogus
+ends 2 err format --check --bogus
+ends 2 err setup extra words
+ends 2 err setup --for build now
+ends 2 err test --lane
+ends 2 err test --lane no-such-lane
+ends 2 err test --lane format no-such-lane
+ends 2 err test --full now
+ends 2 err tidy --recent core/check.h
+exit "$failed"
