@@ -90,7 +90,8 @@ class Arithmetic(unittest.TestCase):
         cells = self.agreement_cells((1, 1), (1, -1), (1, -2))
         self.assertEqual(cells[3:5], ["-1 (-1.8 to 0.6)", ""])
         self.assertEqual(cells[-1], results.UNRESOLVED)
-        agreement = next(line for c in all_comparisons() if c.name == "lenet5-2" for line in c.lines if line.differences)
+        pair = next(comparison for comparison in all_comparisons() if comparison.name == "lenet5-2")
+        agreement = next(line for line in pair.lines if line.differences)
         steps = {"ours": 1, "ours-alone": 2, "rival": 5, "rival-batch": 4, "rival-alone": 6}
         samples = {run: {"step_ms": step} for run, step in steps.items()}
         self.assertEqual((agreement.ours(samples), agreement.other(samples)), (-1, -2))
