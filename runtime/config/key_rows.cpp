@@ -188,7 +188,7 @@ std::vector<KeyRow> buffer_and_batch() {
   };
 }
 
-std::vector<KeyRow> model_and_train() {
+std::vector<KeyRow> model() {
   return {
       {spec("model.name", kind::text, "\"lenet5\"", "linear | mlp | lenet5 | cnn",
             {.later = {"gru", "tcn", "autoencoder"}}),
@@ -225,6 +225,11 @@ std::vector<KeyRow> model_and_train() {
        [](Config& c, const Value& v) { c.model.autocast = str(v); }},
       {spec("model.file", kind::text, "\"\"", "TorchScript", {.since = "streams"})},
       {spec("model.sha256", kind::text, "\"\"", "of model.file", {.since = "streams"})},
+  };
+}
+
+std::vector<KeyRow> train() {
+  return {
       {spec("train.loss", kind::text, "\"cross_entropy\"", "cross_entropy | mse",
             {.choices = {"cross_entropy", "mse"}}),
        {},
@@ -333,7 +338,7 @@ std::vector<KeyRow> operation() {
 std::vector<KeyRow> make_rows() {
   std::vector<KeyRow> all;
   for (auto part :
-       {job_and_device, source, decode, buffer_and_batch, model_and_train, sync_and_checkpoint, operation}) {
+       {job_and_device, source, decode, buffer_and_batch, model, train, sync_and_checkpoint, operation}) {
     for (auto& row : part()) {
       all.push_back(std::move(row));
     }
