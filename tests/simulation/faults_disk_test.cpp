@@ -109,6 +109,25 @@ TEST_CASE("Disk: one that is full, fails, rots or cannot be read") {
   CHECK(disk.files_in("/folder").empty());
 }
 
+TEST_CASE("Disk: it knows which files are whole, whether or not anybody can read them") {
+  SimPower power;
+  SimDisk disk(power);
+  const std::vector<std::string> both = {"/folder/file", "/folder/other"};
+  for (const auto& file : both) REQUIRE(runtime::write_whole_file(file, contents(100, 1), disk));
+  disk.make_unreadable(true);
+  CHECK(disk.whole_files_in("/folder") == both);
+  Rng rng(1);
+  disk.lose_power(rng);
+  CHECK(disk.whole_files_in("/folder") == both);
+  disk.rot(rng);
+  CHECK(disk.whole_files_in("/folder") == std::vector{both[0]});
+  const int fd = disk.open("/folder/half", 0101);  // O_WRONLY | O_CREAT
+  REQUIRE(disk.write(fd, contents(100, 2)) > 0);
+  CHECK(disk.whole_files_in("/folder") == std::vector{both[0]});
+  disk.wipe();
+  CHECK(disk.whole_files_in("/folder").empty());
+}
+
 TEST_CASE("Disk: checkpoints that were kept aside for a new run do not come back with a loss of power") {
   const auto device = devices::make_host_device();
   const devices::ModelLayout layout{Scalar::f64, 3, 0, {{"sums", {3}, 0, 3}}, {}};

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/effort.h"
@@ -24,6 +25,9 @@ namespace fs = std::filesystem;
 
 constexpr int tries_max = 300;
 constexpr std::uint64_t searches = 5;
+/// The guard is missed within a few hundred views. Not under a sanitizer, where they take a hundred times as
+/// long.
+constexpr std::uint64_t guard_views = std::string_view(RIVULET_SANITIZE).empty() ? 5'000 : 0;
 
 std::vector<fs::path> kept_schedules() {
   std::vector<fs::path> files;
@@ -102,14 +106,16 @@ TEST_CASE("Mutations: every kept schedule breaks the protocol that it is for, an
 }
 
 TEST_CASE("Mutations: what drawing needs to find each of them") {
-  // Which faults come together is chance: searches are bounded, and what each took is said. That each
-  // mutation is found at all is for the schedules above.
-  const auto views_max = number_or("SIM_VIEWS", static_cast<std::uint64_t>(repetitions(0, 20'000)));
+  // Which faults come together is chance: searches are bounded, and what each took is said. That the fence
+  // and the new stamp are found at all is for the schedules above.
+  const auto views_asked = number_or("SIM_VIEWS", static_cast<std::uint64_t>(repetitions(0, 20'000)));
   const auto began = std::chrono::steady_clock::now();
   for (const auto* rule : {"fence", "guard", "restamp"}) {
+    const bool is_guard = std::string_view(rule) == "guard";
+    const auto views_max = is_guard ? std::max(views_asked, guard_views) : views_asked;
     for (std::uint64_t search = 0; search < searches && views_max > 0; ++search) {
       const Search made = search_without(rule, seed_or(1) + search * 1'000'000, views_max);
-      CHECK(made.views >= std::min(views_max, std::uint64_t{1}));
+      if (is_guard) CHECK_MESSAGE(made.finding.starts_with("C4"), made.views);
       const std::string name = "faults.without_" + std::string(rule);
       report_figure((name + (made.finding.empty() ? ".not_found_in" : ".found_in")).c_str(),
                     static_cast<double>(made.views), "views");
@@ -118,7 +124,7 @@ TEST_CASE("Mutations: what drawing needs to find each of them") {
                     made.finding.c_str());
     }
   }
-  if (views_max > 0) report_figure("faults.seconds_of_searches", seconds_since(began), "s");
+  report_figure("faults.seconds_of_searches", seconds_since(began), "s");
 }
 
 TEST_CASE("Mutations: nothing that is shipped can take a rule away") {

@@ -86,12 +86,18 @@ void add(Counts& counts, const SimOutcome& one) {
   counts["folds_compared"] += static_cast<double>(one.folds_compared);
   counts["steps"] += static_cast<double>(one.steps);
   counts["starts"] += static_cast<double>(one.starts);
+  counts["seconds_to_stand_max"] = std::max(counts["seconds_to_stand_max"], one.seconds_to_stand);
   counts["lost"] += one.lost ? 1 : 0;
   for (std::size_t i = 0; i < sim_faults; ++i)
     counts[prefix_of_faults + std::string(sim_fault_names[i])] +=
         static_cast<double>(one.faults.of(static_cast<SimFault>(i)));
   counts["virtual_days"] += one.seconds / 86'400;
   ++counts["runs"];
+}
+
+/// In about 5 of 100 runs no disk has the committed state any more. A few more may be chance.
+double lost_most(double runs) {
+  return 0.06 * runs + 10;
 }
 
 /// What was counted, together with what was counted before and kept.
@@ -151,7 +157,7 @@ TEST_CASE("Faults: whatever happens to a group, nothing that was promised is bro
   if (!sanitized) check_kinds(all.counts());
   CHECK(all.counts()["commits"] > all.counts()["runs"]);
   CHECK(all.counts()["folds_compared"] > all.counts()["views"]);
-  CHECK(4 * all.counts()["lost"] < all.counts()["runs"]);  // what disks lost is no excuse for the rest
+  CHECK(all.counts()["lost"] < lost_most(all.counts()["runs"]));  // what disks lost is no excuse for the rest
 }
 
 TEST_CASE("Faults: who has learned half as much as a group without faults, or twice, is found by its loss") {

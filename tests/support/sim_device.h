@@ -65,8 +65,8 @@ class SimDevice {
 
   [[nodiscard]] bool up() const noexcept { return node_ != nullptr; }
   [[nodiscard]] bool trains_in(std::uint64_t view) const;
-  /// On its disk or in its memory is a state that is not older.
-  bool has(const Stamp& stamp);
+  /// In its memory is a state that is not older, or its disk has the whole file of one, as the disk knows it.
+  [[nodiscard]] bool has(const Stamp& stamp) const;
   [[nodiscard]] const runtime::Node& node() const { return *node_; }
   SimDisk& disk() noexcept { return disk_; }
   [[nodiscard]] std::uint64_t lives() const noexcept { return lives_; }
@@ -83,6 +83,7 @@ class SimDevice {
   void arm();
   [[nodiscard]] runtime::NodeOutside outside();
   bool make_ready_for_run();
+  void build_node();
   void take_advice(const Error& error);
   runtime::Turn step(runtime::Turn turn);
   runtime::Turn train();
@@ -117,6 +118,8 @@ class SimDevice {
   std::optional<TimePoint> saved_at_;  ///< when the disk is done
 };
 
+/// What its supervisor waits after a process ended with an error.
+inline constexpr Duration sim_started_again_after = std::chrono::seconds(1);
 inline constexpr const char* sim_folder = "/checkpoints";
 
 }  // namespace rivulet::testing

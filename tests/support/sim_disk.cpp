@@ -86,6 +86,7 @@ void SimDisk::rot(Rng& rng) {
   const std::size_t bit = rng.below(inode.bytes.size() * 8);
   inode.bytes[bit / 8] ^= std::byte{1} << (bit % 8);
   inode.synced = inode.bytes;
+  inode.whole = false;
   faults_.count(SimFault::bit_rotten);
 }
 
@@ -103,6 +104,12 @@ bool SimDisk::is_durable(const std::string& path) const {
   const auto later = synced_names_.find(path);
   return now != names_.end() && later != synced_names_.end() && now->second == later->second &&
          !inodes_[now->second].dirty;
+}
+
+std::vector<std::string> SimDisk::whole_files_in(const std::string& folder) const {
+  std::vector<std::string> files = files_in(folder);
+  std::erase_if(files, [this](const std::string& path) { return !inodes_[names_.at(path)].whole; });
+  return files;
 }
 
 int SimDisk::open(const std::string& path, int flags) const {
@@ -129,7 +136,7 @@ int SimDisk::open(const std::string& path, int flags) const {
   } else {
     inode = at->second;
   }
-  if ((flags & O_TRUNC) != 0) inodes_[inode] = {{}, inodes_[inode].synced, true};
+  if ((flags & O_TRUNC) != 0) inodes_[inode] = {{}, inodes_[inode].synced, true, false};
   open_[next_fd_] = {inode, 0};
   return next_fd_++;
 }
@@ -156,6 +163,7 @@ ssize_t SimDisk::read(int fd, std::span<std::byte> bytes) const {
 ssize_t SimDisk::write(int fd, std::span<const std::byte> bytes) const {
   Inode& inode = inodes_[open_.at(fd).inode.value()];
   inode.dirty = true;
+  inode.whole = false;
   if (refuses()) return -1;
   // In two parts, so that there is something between them.
   const auto part = inode.bytes.empty() ? bytes.first((bytes.size() + 1) / 2) : bytes;
@@ -169,6 +177,7 @@ int SimDisk::sync(int fd) const {
     Inode& inode = inodes_[*file];
     inode.synced = inode.bytes;
     inode.dirty = false;
+    inode.whole = true;
     return 0;
   }
   for (const NameChange& change : changes_) change.apply(synced_names_);

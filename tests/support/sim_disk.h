@@ -31,6 +31,8 @@ class SimDisk final : public runtime::FileOperations {
 
   /// Would this file be there, as it is now, after a loss of power?
   [[nodiscard]] bool is_durable(const std::string& path) const;
+  /// Files of a folder that hold what was last synced, and nothing has happened to since.
+  [[nodiscard]] std::vector<std::string> whole_files_in(const std::string& folder) const;
   /// Descriptors that nobody has closed.
   [[nodiscard]] std::size_t descriptors() const noexcept { return open_.size(); }
   void close_all() const { open_.clear(); }  ///< as the system does when a process is gone
@@ -54,6 +56,7 @@ class SimDisk final : public runtime::FileOperations {
     Bytes bytes;   ///< in the cache
     Bytes synced;  ///< on the disk
     bool dirty = false;
+    bool whole = false;  ///< was synced as it is, and has not rotted
   };
   using Names = std::map<std::string, std::size_t>;  ///< -> inode
   struct NameChange {

@@ -18,11 +18,12 @@ struct SimOutcome {
   std::uint64_t commits = 0;
   std::uint64_t steps = 0;
   std::uint64_t folds_compared = 0;
-  std::uint64_t starts = 0;    ///< of processes
-  double seconds = 0;          ///< virtual
-  std::vector<double> losses;  ///< of the model that was committed last, step by step
-  SimFaultCounts faults;       ///< those that took effect
-  Digest history;              ///< of every record and every state, in order
+  std::uint64_t starts = 0;     ///< of processes
+  double seconds = 0;           ///< virtual
+  double seconds_to_stand = 0;  ///< of these: from the last fault to a view of all and a commit
+  std::vector<double> losses;   ///< of the model that was committed last, step by step
+  SimFaultCounts faults;        ///< those that took effect
+  Digest history;               ///< of every record and every state, in order
 };
 
 /// Real nodes (Ingest, ledger, Worker, Membership, fold, Checkpointer) over a simulated network, disks and
