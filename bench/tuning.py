@@ -11,6 +11,7 @@ from processes import BUILD, MNIST, ROOT, BenchError
 from results import percentile, row
 
 SEEDS = [1, 2, 3]
+LOOK = 5  # seconds from one look of `rivulet simulate` to the next
 
 
 class Tuning:
@@ -70,9 +71,19 @@ class Tuning:
                 all_of((name, rate, seed) for seed in SEEDS[1:] for rate in best)
 
     def chosen(self, name):
-        """The best of the rates that ran with all seeds, the lower of equal ones; None where there is none."""
+        """The best of the rates that ran with all seeds; None where there is none.
+
+        Of rates that differ by one look the lowest: between two looks a high one forgets more than is seen. With looks
+        every 2 s that decides it (docs/LIMITS.md has both).
+        """
         tried = [rate for rate in all_batchings()[name].candidates if len(self.seeds_of(name, rate)) == len(SEEDS)]
-        return min(tried, key=lambda rate: (self.merit(name, rate, SEEDS), rate), default=None)
+        best = min(tried, key=lambda rate: self.merit(name, rate, SEEDS), default=None)
+        if best is None or self.held(name, best) >= all_batchings()[name].seconds:
+            return best
+        return min(rate for rate in tried if self.held(name, rate) <= self.held(name, best) + LOOK)
+
+    def held(self, name, rate):
+        return self.merit(name, rate, SEEDS)[0]
 
     def write(self, file):
         """The rates, once all are known, and which fixed batch was the best."""
