@@ -9,6 +9,7 @@
 
 #include "runtime/decision.h"
 #include "tests/support/device_group.h"
+#include "tests/support/drawn_decisions.h"
 #include "tests/support/effort.h"
 #include "tests/support/kafka_server.h"
 
@@ -20,16 +21,19 @@ using Json = nlohmann::json;
 namespace {
 
 /// The log with the loss of one device in its `nth` training round changed by the last bit, all checksums
-/// right.
+/// right, and all later rounds witnesses of it.
 std::string with_another_loss(const std::string& log, int nth) {
   std::istringstream lines(log);
   std::string text;
+  std::optional<std::uint64_t> witnessed;
   for (std::string line; std::getline(lines, line); text += line + "\n") {
     auto record = runtime::parse_decision_line(line);
     REQUIRE_MESSAGE(record, record.error().message);
     auto* round = std::get_if<runtime::RoundRecord>(&record.value());
-    if (round == nullptr || round->table.facts[2].rows == 0 || --nth != 0) continue;
-    round->table.facts[2].loss_sum = std::nextafter(round->table.facts[2].loss_sum, 1e9);
+    if (round == nullptr) continue;
+    const bool chosen = round->table.facts[2].rows > 0 && --nth == 0;
+    if (chosen) round->table.facts[2].loss_sum = std::nextafter(round->table.facts[2].loss_sum, 1e9);
+    if (chosen || witnessed) witnessed = bear_witness(*round, witnessed);
     line = runtime::decision_line(*round);
   }
   return text;

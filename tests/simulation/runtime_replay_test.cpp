@@ -10,6 +10,7 @@
 #include "runtime/plan_replay.h"
 #include "runtime/state_replay.h"
 #include "runtime/wiring/replay_streams.h"
+#include "tests/support/drawn_decisions.h"
 #include "tests/support/group_support.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
@@ -81,17 +82,14 @@ void forge(const Recorded& run, std::uint64_t wanted, const std::function<void(R
            Forger forger = Forger::thorough) {
   std::istringstream lines(read_file(run.log));
   std::string text;
-  std::uint64_t witnessed = 0;
+  std::optional<std::uint64_t> witnessed;
   for (std::string line; std::getline(lines, line);) {
     auto record = parse_decision_line(line);
     REQUIRE(record);
     auto* round = std::get_if<RoundRecord>(&record.value());
     if (round != nullptr && round->round == wanted) change(*round);
-    if (round != nullptr && round->round >= wanted && forger == Forger::thorough) {
-      if (round->round > wanted)
-        for (auto& facts : round->table.facts) facts.plan_hash = witnessed;
-      witnessed = round->plan_hash = sync::policy::hash_of(round->plan, hash_of(round->table));
-    }
+    if (round != nullptr && round->round >= wanted && forger == Forger::thorough)
+      witnessed = bear_witness(*round, witnessed);
     if (round != nullptr) line = decision_line(*round);
     text += line + "\n";
   }

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -62,6 +64,14 @@ inline std::string resealed(std::string line, const std::string& from, const std
   const auto sum = digest_of(std::as_bytes(std::span(line))).hex().substr(16);
   line.pop_back();
   return line + ",\"sum\":\"" + sum + "\"}";
+}
+
+/// What a thorough forger does to the lines behind one that was changed: every device says that it has seen
+/// what the changed one says. `last`: what the round before came to, none for the changed one itself.
+inline std::uint64_t bear_witness(runtime::RoundRecord& round, std::optional<std::uint64_t> last) {
+  if (last)
+    for (auto& facts : round.table.facts) facts.plan_hash = *last;
+  return round.plan_hash = sync::policy::hash_of(round.plan, hash_of(round.table));
 }
 
 inline runtime::RoundRecord round_in(const std::string& line) {
