@@ -154,18 +154,6 @@ bool get_run(Reader& in, PassedRun& r) {
          in.get(r.from.row) && in.get(r.to.row) && in.get(r.to.offset) && in.get(r.rows) && in.get(r.fate);
 }
 
-void add_to(Hasher& h, const RowInterval& i) {
-  std::vector<std::byte> bytes;
-  put_interval(bytes, i);
-  h.add(bytes);
-}
-
-void add_to(Hasher& h, const PassedRun& r) {
-  std::vector<std::byte> bytes;
-  put_run(bytes, r);
-  h.add(bytes);
-}
-
 void put_entry(std::vector<std::byte>& out, std::uint32_t type, const std::vector<std::byte>& body) {
   put(out, type);
   put(out, static_cast<std::uint32_t>(body.size()));
@@ -212,8 +200,10 @@ std::uint64_t hash_of(const FactsTable& table) {
                            &f.gradient_norm2})
       if (std::isnan(*number)) *number = std::numeric_limits<double>::quiet_NaN();  // as a record has it
     h.add(encode_head(f));
-    for (const auto& interval : table.sections[i].more_intervals) add_to(h, interval);
-    for (const auto& run : table.sections[i].runs) add_to(h, run);
+    std::vector<std::byte> section;
+    for (const auto& interval : table.sections[i].more_intervals) put_interval(section, interval);
+    for (const auto& run : table.sections[i].runs) put_run(section, run);
+    h.add(section);
   }
   return h.finish().low;
 }

@@ -39,8 +39,7 @@ Result<ExpectedDigest> expected_at_the_end(const LoadedConfig& loaded, const std
   const auto step = facts.value().stamp.step;
   if (step == report.stamp.step) return ExpectedDigest{facts.value().digest.hex(), beside.string()};
   report.notes.push_back(
-      fmt::format("{} is of step {} and the log ends at step {}: it does not say what came "
-                  "out",
+      fmt::format("{} is of step {} and the log ends at step {}: it does not say what came out",
                   beside.string(), step, report.stamp.step));
   return ExpectedDigest{};
 }

@@ -67,9 +67,8 @@ std::optional<std::string> WaitingWatch::look(SimulatedGroup& group) {
   if (anybody_forms(group)) forming_at_s_ = now;
   if (now - step_since_s_ >= 2 * patience_s_ && now - forming_at_s_ < patience_s_ / 2 && !waits)
     return fmt::format(
-        "from second {:.1f} on the group forms and falls apart again without a step: a message takes longer "
-        "than "
-        "sync.deadline",
+        "from second {:.1f} on the group forms and falls apart again without a step: a message takes "
+        "longer than sync.deadline",
         step_since_s_);
   if (now - since_s_ < patience_s_) return std::nullopt;
   if (doing == Doing::forming) return forming_text(group);

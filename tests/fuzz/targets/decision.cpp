@@ -1,6 +1,5 @@
 // One line of a decision log: what is accepted is byte for byte what a device writes, and its plan can be
 // made again, whatever its facts say.
-#include <cstdio>
 #include <string>
 
 #include "core/check.h"
