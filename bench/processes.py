@@ -126,6 +126,7 @@ class Helper:
             self._process = subprocess.Popen(
                 [str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
             )
+        self.pid = self._process.pid
         self.line = self._process.stdout.readline().decode().strip()
         if not self.line:
             self.close()

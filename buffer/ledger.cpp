@@ -94,7 +94,7 @@ void drop_trained(Account& account) {
 void Ledger::began(const PartitionId& partition, const RowCursor& at) {
   const std::lock_guard lock(mutex_);
   auto& began = partitions_[partition].began;
-  if (!began) began = at;
+  if (!began || at < *began) began = at;
 }
 
 Cursors Ledger::begins() const {

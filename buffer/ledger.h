@@ -45,11 +45,13 @@ class Ledger {
   static constexpr std::size_t runs_max = 65'536;
   static constexpr std::size_t announced_max = 256;  ///< runs in one Account
 
-  // --- ingest thread ---
-  /// The first place of this partition that this process read. Later calls change nothing.
+  /// A place of this partition that this process read from, or (train thread) that a state which is given up
+  /// was read from. The lowest counts.
   void began(const PartitionId& partition, const RowCursor& at);
   /// Where every partition began.
   [[nodiscard]] Cursors begins() const;
+
+  // --- ingest thread ---
   /// Before the row behind it is flushed. Runs of a partition in order.
   void passed(const PassedRun& run);
   [[nodiscard]] bool has_room() const noexcept { return runs_.load(std::memory_order_relaxed) < runs_max; }

@@ -23,6 +23,12 @@ struct Work {
   std::size_t rows = 0;
 };
 
+/// Where trainers that are made for a device compute.
+struct ComputePlace {
+  bool copies = false;  ///< not in the host's memory: numbers go there for a pass, and back behind it
+  int gpu = -1;         ///< index of the GPU; -1: the host
+};
+
 /// Something that computes: this host, a GPU, or a profile. Owner: the train thread.
 class Device {
  public:
@@ -38,11 +44,16 @@ class Device {
   virtual Result<GradientView> to_host(const GradientView& own) = 0;
   /// Brings numbers the host wrote back into `own`. Identity when they are the same memory.
   virtual Status from_host(const GradientView& host, const GradientView& own) = 0;
+  [[nodiscard]] virtual ComputePlace computes_on() const noexcept { return {}; }
   /// Called right after `work` was computed. Real devices took the time already; a profile moves its clock.
   virtual void charge(const Work& work) = 0;
 };
 
 /// The CPU of this process. Stateless.
 std::unique_ptr<Device> make_host_device();
+
+/// device.type: "cpu"; "cuda", the first GPU that the process may see; "auto", that GPU if there is one and
+/// this build knows about GPUs, else the CPU. Errors: unavailable ("cuda" alone; says why there is none).
+Result<std::unique_ptr<Device>> make_device(std::string_view type);
 
 }  // namespace rivulet::devices

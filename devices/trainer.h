@@ -33,7 +33,9 @@ struct ModelConfig {
   /// Convolutions and products of the training pass in bfloat16; state, gradients, sums and evaluation stay
   /// as `scalar` says. Only with f32.
   bool autocast_bfloat16 = false;
-  int threads = 1;  ///< intra-op threads
+  int threads = 1;          ///< intra-op threads
+  std::string file = {};    ///< of model "torchscript"
+  std::string sha256 = {};  ///< of its bytes, 64 hexadecimal digits
 };
 
 struct SgdConfig {

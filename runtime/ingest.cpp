@@ -20,6 +20,7 @@ Ingest::Ingest(const IngestConfig& config, const Parts& parts)
           parts.metrics.counter("decode_records_total", {{"format", config.format}, {"result", "ok"}})),
       decoded_dropped_(
           parts.metrics.counter("decode_records_total", {{"format", config.format}, {"result", "dropped"}})),
+      decode_seconds_(parts.metrics.histogram("decode_duration_seconds", {{"format", config.format}})),
       rate_gauge_(parts.metrics.gauge("stream_rows_per_second")),
       waiting_gauge_(parts.metrics.gauge("buffer_rows")),
       backpressure_(parts.metrics.counter("backpressure_seconds_total", {{"stage", "buffer"}})) {
@@ -142,12 +143,18 @@ void Ingest::handle_source_error(const Error& error) {
 }
 
 int Ingest::decode_waiting() {
+  if (at_ == records_.size()) return 0;
+  const TimePoint began = parts_.clock.now();
+  const std::uint64_t published_before = published_;
   int done = 0;
   while (at_ < records_.size() && !failure_ && parts_.ledger.has_room()) {
     if (!decode_one(records_[at_])) break;
     ++at_;
     ++done;
   }
+  // Looks that find the buffer full still are no batches.
+  if (done > 0 || published_ > published_before)
+    decode_seconds_.observe(to_seconds(parts_.clock.now() - began));
   return done;
 }
 

@@ -67,7 +67,7 @@ class Ingest final : public Agent {
   void open_record(const Record& record);
   void write_drop(const RowCursor& to);
   int read_records();
-  int decode_waiting();
+  int decode_waiting();  ///< how many records were finished; measured if something came of them
   bool decode_one(const Record& record);  ///< false: the slab is full, the record waits
   void publish(const Record& record);
   void drop(const Record& record, const stream::Decoded& step);
@@ -86,6 +86,7 @@ class Ingest final : public Agent {
   std::vector<Counter*> dropped_;  ///< by reason
   Counter& decoded_rows_;
   Counter& decoded_dropped_;
+  Histogram& decode_seconds_;
   Gauge& rate_gauge_;
   Gauge& waiting_gauge_;
   Counter& backpressure_;

@@ -59,11 +59,15 @@ devices::ModelConfig model_config(const Config& config, const RowShape& rows) {
                                                                  : devices::MemoryFormat::channels_last;
   out.autocast_bfloat16 = config.model.autocast == "bfloat16";
   out.threads = config.device.threads;
+  out.file = config.model.file;
+  out.sha256 = config.model.sha256;
   return out;
 }
 
 StateOwner owner_of(const Config& config) {
-  return {config.model.name, config.job.name, config.source.topics};
+  const bool own = config.model.name == "torchscript";
+  return {own ? "torchscript-" + config.model.sha256.substr(0, 12) : config.model.name, config.job.name,
+          config.source.topics};
 }
 
 WorkerConfig worker_config(const Config& config, const RunOptions& options, const RowShape& rows,

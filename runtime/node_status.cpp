@@ -19,43 +19,41 @@ std::string_view name_of(NodeState state) noexcept {
 }
 
 void NodeStatus::say(std::string text) {
-  const std::lock_guard lock(mutex_);
-  phrase_ = std::move(text);
+  phrase_.post(std::move(text));
 }
 
 std::string NodeStatus::phrase() const {
-  const std::lock_guard lock(mutex_);
-  return phrase_;
+  return phrase_.read();
 }
 
 void NodeStatus::set_digest(std::string hex) {
-  const std::lock_guard lock(mutex_);
-  digest_ = std::move(hex);
-}
-
-void NodeStatus::set_books(Books books) {
-  const std::lock_guard lock(mutex_);
-  books_ = std::move(books);
-}
-
-NodeStatus::Books NodeStatus::books() const {
-  const std::lock_guard lock(mutex_);
-  return books_;
+  digest_.post(std::move(hex));
 }
 
 std::string NodeStatus::digest() const {
-  const std::lock_guard lock(mutex_);
-  return digest_;
+  return digest_.read();
+}
+
+void NodeStatus::set_books(Books books) {
+  books_.post(std::move(books));
+}
+
+NodeStatus::Books NodeStatus::books() const {
+  return books_.read();
+}
+
+bool NodeStatus::settle() {
+  const bool phrase = phrase_.settle();
+  const bool digest = digest_.settle();
+  return books_.settle() && digest && phrase;
 }
 
 void NodeStatus::set_partitions(std::vector<PartitionStatus> partitions) {
-  const std::lock_guard lock(mutex_);
-  partitions_ = std::move(partitions);
+  partitions_.post(std::move(partitions));
 }
 
 std::vector<PartitionStatus> NodeStatus::partitions() const {
-  const std::lock_guard lock(mutex_);
-  return partitions_;
+  return partitions_.read();
 }
 
 }  // namespace rivulet::runtime

@@ -2,11 +2,11 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/posted.h"
 #include "core/record.h"
 #include "runtime/partition_progress.h"
 
@@ -37,8 +37,9 @@ struct PartitionStatus {
 };
 
 /// What a device says about itself to people, probes and the demo: written by the agents, read by the http
-/// thread and by the summary. Numbers are atomics; the one text is behind a mutex held for a copy. Invariant
-/// rows_consumed = rows_trained + rows_dropped_after_buffer + rows_waiting + rows in the current batch.
+/// thread and by the summary. No writer waits for a reader: numbers are atomics, the rest is posted, and what
+/// could not be shown because somebody read is shown a moment later. Invariant rows_consumed = rows_trained +
+/// rows_dropped_after_buffer + rows_waiting + rows in the current batch.
 struct NodeStatus {
   // ingest thread
   std::atomic<std::uint64_t> records_consumed{0};
@@ -77,22 +78,25 @@ struct NodeStatus {
   // any thread
   std::atomic<std::uint64_t> rows_waiting{0};
 
-  void say(std::string text);  ///< one phrase: "waiting for c, d"
-  [[nodiscard]] std::string phrase() const;
+  // train thread
+  void say(std::string text);        ///< one phrase: "waiting for c, d"
   void set_digest(std::string hex);  ///< of the last agreed state
-  [[nodiscard]] std::string digest() const;
   using Books = std::vector<std::pair<PartitionId, PartitionProgress>>;
   void set_books(Books books);  ///< of this device's partitions, without their runs
-  [[nodiscard]] Books books() const;
+  bool settle();                ///< shows what could not be shown; false: not everything yet
+  // ingest thread, again and again
   void set_partitions(std::vector<PartitionStatus> partitions);
+  // any thread
+  [[nodiscard]] std::string phrase() const;
+  [[nodiscard]] std::string digest() const;
+  [[nodiscard]] Books books() const;
   [[nodiscard]] std::vector<PartitionStatus> partitions() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::string phrase_;
-  std::string digest_;
-  Books books_;
-  std::vector<PartitionStatus> partitions_;
+  Posted<std::string> phrase_;
+  Posted<std::string> digest_;
+  Posted<Books> books_;
+  Posted<std::vector<PartitionStatus>> partitions_;
 };
 
 }  // namespace rivulet::runtime

@@ -54,11 +54,9 @@ SignalHandlers::SignalHandlers(StopRequest& stop, Second second) {
   install(SIGPIPE, SIG_IGN);
 }
 
-// SIGPIPE stays ignored: nobody wants to die of it during the last writes.
+// Nobody is told any more, but nothing is the system's again: who ended well must not be reported as killed,
+// by a signal that comes while libraries are let go. SIGPIPE stays ignored.
 SignalHandlers::~SignalHandlers() {
-  install(SIGTERM, SIG_DFL);
-  install(SIGINT, SIG_DFL);
-  if (!is_ignored(SIGHUP)) install(SIGHUP, SIG_DFL);
   target.store(nullptr);
 }
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -25,7 +26,10 @@ struct Watchdog::State {
   std::condition_variable changed;
   std::vector<Watched> watched;
   bool stopping = false;
+  // shared
+  std::atomic<TimePoint> content_at{TimePoint::min()};  ///< last look at which nobody was late
 
+  [[nodiscard]] Duration interval() const { return deadline / 4; }
   void run();
   std::optional<std::string> stalled(TimePoint now);
 };
@@ -49,17 +53,17 @@ std::optional<std::string> Watchdog::State::stalled(TimePoint now) {
 void Watchdog::State::run() {
   pthread_setname_np(pthread_self(), "watchdog");
   const RealClock clock;
-  const Duration interval = deadline / 4;
   TimePoint last_look = clock.now();
   bool spared = false;
   std::unique_lock lock(mutex);
-  while (!changed.wait_for(lock, interval, [this] { return stopping; })) {
+  while (!changed.wait_for(lock, interval(), [this] { return stopping; })) {
     const TimePoint now = clock.now();
-    const bool late = now - last_look >= 2 * interval;
+    const bool late = now - last_look >= 2 * interval();
     last_look = now;
     spared = late && !spared;
-    if (spared) continue;
-    if (const auto why = stalled(now)) dump_stacks_and_exit(*why, deadline / 4);
+    if (!spared)
+      if (const auto why = stalled(now)) dump_stacks_and_exit(*why, interval());
+    content_at.store(now);
   }
 }
 
@@ -81,6 +85,7 @@ void Watchdog::start() {
   RIVULET_CHECK(!state_->thread.joinable(), "a watchdog starts once");
   prepare_stack_dump();
   state_->stopping = false;
+  state_->content_at.store(RealClock().now());
   state_->thread = std::thread([state = state_.get()] { state->run(); });
 }
 
@@ -92,6 +97,10 @@ void Watchdog::stop() {
   }
   state_->changed.notify_all();
   state_->thread.join();
+}
+
+bool Watchdog::content() const noexcept {
+  return RealClock().now() < state_->content_at.load() + 2 * state_->interval();
 }
 
 }  // namespace rivulet::runtime

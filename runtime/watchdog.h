@@ -26,6 +26,9 @@ class Watchdog {
   void watch(Watched watched);
   void start();
   void stop();
+  /// It looks, and found every watched thread alive when it did last: for who asks from outside whether this
+  /// process lives. Any thread.
+  [[nodiscard]] bool content() const noexcept;
 
  private:
   struct State;

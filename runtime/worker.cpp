@@ -62,6 +62,7 @@ Status Worker::allocate() {
 Turn Worker::step() {
   const TimePoint now = parts_.clock.now();
   parts_.status.train_beat_ns.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  static_cast<void>(parts_.status.settle());  // what is not shown now is tried again with the next step
   if (phase_ != Phase::ended && !watch_membership(now))
     return {.work = 1, .finished = phase_ == Phase::ended};
   watch_saved();

@@ -122,6 +122,7 @@ class Worker final : public Agent {
   Turn form();
   Turn connect();
   Turn not_connected(Error error);
+  Turn not_adopted(Error error);
   [[nodiscard]] Duration adoption_patience() const;
   void settle_view();
   Turn adopt();

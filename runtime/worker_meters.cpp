@@ -34,6 +34,9 @@ Worker::Meters::Meters(MetricsSink& sink)
       rank(sink.gauge("collective_rank")),
       view(sink.gauge("collective_view")),
       rounds_done(sink.counter("collective_operations_total", {{"op", "round"}, {"result", "ok"}})),
+      rounds_failed(sink.counter("collective_operations_total", {{"op", "round"}, {"result", "failed"}})),
+      states_taken(sink.counter("collective_operations_total", {{"op", "state"}, {"result", "ok"}})),
+      states_failed(sink.counter("collective_operations_total", {{"op", "state"}, {"result", "failed"}})),
       early_used(sink.counter("collective_operations_total", {{"op", "early_payload"}, {"result", "used"}})),
       early_wasted(
           sink.counter("collective_operations_total", {{"op", "early_payload"}, {"result", "wasted"}})),

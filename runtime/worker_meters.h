@@ -41,6 +41,9 @@ struct Worker::Meters {
   Gauge& rank;
   Gauge& view;
   Counter& rounds_done;
+  Counter& rounds_failed;
+  Counter& states_taken;
+  Counter& states_failed;
   Counter& early_used;
   Counter& early_wasted;
   Histogram& round_exchange;

@@ -112,12 +112,12 @@ Turn Worker::adopt() {
   if (asked_to_end()) return leave_alone();
   switch (view_->exchange->poll(parts_.clock.now())) {
     case Progress::pending: return later(std::chrono::milliseconds(2));
-    case Progress::failed: return not_connected(view_->exchange->error());
+    case Progress::failed: return not_adopted(view_->exchange->error());
     case Progress::done: break;
   }
   if (view_->settling) return enter_view();
   if (auto replaced = replace_state(view_->exchange->taken()); !replaced)
-    return not_connected(replaced.error());
+    return not_adopted(replaced.error());
   settle_view();
   return again();
 }
@@ -135,6 +135,10 @@ Status Worker::replace_state(std::span<const std::byte> image) {
                                           text_of(view_->spec.target) + " with " + view_->spec.digest};
   parts_.log.write(Level::info, "state adopted",
                    {{"had", text_of(parts_.state->stamp)}, {"has", text_of(target.stamp)}});
+  // Nobody may know anything of a partition any more, for no state that used it was kept: its rows are read
+  // again from where the group once began, not from where the state that is given up stood.
+  for (const auto& [partition, progress] : parts_.state->partitions)
+    if (parts_.commits.owns(partition)) parts_.ledger.began(partition, progress.start);
   parts_.state.replace(std::move(target));
   uncommitted_.forget();
   stand_at_state();
@@ -196,6 +200,7 @@ Turn Worker::enter_view() {
   const auto& spec = view_->spec;
   parts_.decisions.enter_view({spec.number, spec.token, spec.members, spec.rank, spec.target, spec.digest,
                                config_.group, config_.session.policy, view_->session->policy_state()});
+  meters_->states_taken.add(1);
   round_ended_ = parts_.clock.now();
   if (training_since_ == TimePoint::max()) {
     training_since_ = round_ended_;
@@ -232,6 +237,11 @@ Status Worker::begin_lineage() {
   // Memory that has changed by itself must stay this device's own, so that the others see it.
   if (digest.value().hex() == spec.digest) parts_.state.join(work);
   return ok();
+}
+
+Turn Worker::not_adopted(Error error) {  // by value: the original dies with the view
+  meters_->states_failed.add(1);
+  return not_connected(std::move(error));
 }
 
 /// A view that does not connect is followed by the next one, after a pause that grows: each costs the control
@@ -278,6 +288,7 @@ void Worker::put_batch_back() {
 /// The view is over. Its rows go back, nothing of the unfinished round has touched state or gradient. That
 /// the others are gone is no failure for a device that was leaving anyway.
 Turn Worker::lost(Error error) {  // by value: the original dies with the view
+  if (view_->session) meters_->rounds_failed.add(1);
   const bool stepped =
       phase_ == Phase::paying && view_->session->plan().mode == sync::policy::Mode::parameters;
   view_.reset();

@@ -50,3 +50,13 @@ build() {
   rm -f "$log"
   cmake --build --preset "$preset" --parallel "$(jobs)" --target "$@"
 }
+
+# dashboards NAME ARGUMENT...: compiles what is in dashboards/ and runs one of its programs there. tsc fails on a wrong
+# field of a panel.
+dashboards() {
+  local program=$1
+  shift
+  cmp --silent dashboards/package-lock.json dashboards/node_modules/.lock ||
+    fail "dashboards/node_modules is not what dashboards/package-lock.json says: scripts/setup --for dashboards brings it"
+  (cd dashboards && node_modules/.bin/tsc --project . && exec node "out/$program.js" "$@")
+}

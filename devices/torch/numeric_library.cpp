@@ -3,14 +3,16 @@
 #include <torch/torch.h>
 
 #include <exception>
+#include <utility>
 
+#include "devices/cuda_device.h"
 #include "devices/process_memory.h"
 #include "devices/trainer.h"
 
 namespace rivulet::devices {
 
 std::vector<std::pair<std::string, std::string>> numeric_library_facts() {
-  return {
+  std::vector<std::pair<std::string, std::string>> facts{
       {"LibTorch", TORCH_VERSION},
       {"BLAS", at::get_mkl_version()},
       {"oneDNN", at::get_mkldnn_version()},
@@ -19,6 +21,8 @@ std::vector<std::pair<std::string, std::string>> numeric_library_facts() {
       {"threads", std::to_string(at::get_num_threads())},
       {"inter-op threads", std::to_string(at::get_num_interop_threads())},
   };
+  for (auto& fact : cuda_facts()) facts.push_back(std::move(fact));
+  return facts;
 }
 
 void prepare_process(int threads) {

@@ -13,8 +13,11 @@
 #include <system_error>
 
 #include "core/clock.h"
+#include "devices/device.h"
 #include "runtime/cli/text.h"
+#include "runtime/http/access.h"
 #include "runtime/memory_plan.h"
+#include "runtime/plain_brokers.h"
 #include "stream/open.h"
 #include "sync/collective/gloo_transport.h"
 
@@ -131,6 +134,22 @@ Check port_check(const std::string& listen) {
           "choose another with --http, for example --http 127.0.0.1:9465"};
 }
 
+Check token_check(const Config& config) {
+  if (config.http.token_file.empty())
+    return {"http token", CheckLevel::ok, "none needed on " + config.http.listen, ""};
+  const auto access = Access::from_file(config.http.token_file);
+  if (access) return {"http token", CheckLevel::ok, config.http.token_file, ""};
+  return {"http token", CheckLevel::fail, access.error().message, "for example: openssl rand -hex 24 > FILE"};
+}
+
+Check device_check(const Config& config) {
+  const auto device = devices::make_device(config.device.type);
+  if (!device)
+    return {"device.type", CheckLevel::fail, device.error().message,
+            "device.type = \"cpu\", or docs/CONTAINER.md for what a GPU needs"};
+  return {"device.type", CheckLevel::ok, "computes on " + std::string(device.value()->name()), ""};
+}
+
 Check memory_check(const Config& config) {
   const auto plan = plan_memory(config, builtin_catalog());
   if (!plan) return {"device.memory", CheckLevel::fail, plan.error().message, "see rivulet validate"};
@@ -155,6 +174,9 @@ std::vector<Check> peer_checks(const Config& config) {
 std::vector<Check> broker_checks(const Config& config) {
   if (config.source.kafka_properties.empty()) return {};
   std::vector<Check> checks;
+  if (const auto plain = plain_brokers(config.source.kafka_properties); !plain.empty())
+    checks.push_back({"encryption", CheckLevel::warn, "none on the way to " + plain,
+                      "set source.kafka.properties.security.protocol to sasl_ssl or ssl"});
   std::set<std::string> topics;
   for (const auto& [topic, partition] : config.source.claims) topics.insert(topic);
   if (config.source.type == "kafka") topics.insert(config.source.topics.begin(), config.source.topics.end());

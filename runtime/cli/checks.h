@@ -32,6 +32,10 @@ std::vector<Check> machine_checks();
 Check data_dir_check(const std::string& dir);
 /// The address can be listened on now. "off" is fine.
 Check port_check(const std::string& listen);
+/// http.token_file, if there is one, holds a token.
+Check token_check(const Config& config);
+/// Whether what device.type asks for is there.
+Check device_check(const Config& config);
 /// device.memory and the sum of what this configuration needs. Makes the model, if it may fit.
 Check memory_check(const Config& config);
 /// The broker answers, topics and the claimed partitions exist. Waits for the broker, at most a few seconds.

@@ -88,10 +88,10 @@ ExitCode explain(Terminal& terminal, const CLI::App& root, const CLI::ParseError
 std::vector<std::unique_ptr<Command>> make_commands(CLI::App& root) {
   std::vector<std::unique_ptr<Command>> commands;
   for (auto* make :
-       {make_run_command, make_stop_command, make_demo_command, make_feed_command, make_broker_command,
-        make_peek_command, make_simulate_command, make_config_command, make_validate_command,
-        make_checkpoint_command, make_ledger_command, make_decisions_command, make_evaluate_command,
-        make_doctor_command, make_version_command}) {
+       {make_run_command, make_stop_command, make_status_command, make_top_command, make_demo_command,
+        make_feed_command, make_broker_command, make_peek_command, make_simulate_command, make_config_command,
+        make_validate_command, make_checkpoint_command, make_ledger_command, make_decisions_command,
+        make_evaluate_command, make_model_command, make_doctor_command, make_version_command}) {
     commands.push_back(make(root));
   }
   return commands;

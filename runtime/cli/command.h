@@ -39,6 +39,8 @@ class Command {
 
 std::unique_ptr<Command> make_run_command(CLI::App& root);
 std::unique_ptr<Command> make_stop_command(CLI::App& root);
+std::unique_ptr<Command> make_status_command(CLI::App& root);
+std::unique_ptr<Command> make_top_command(CLI::App& root);
 std::unique_ptr<Command> make_demo_command(CLI::App& root);
 std::unique_ptr<Command> make_feed_command(CLI::App& root);
 std::unique_ptr<Command> make_broker_command(CLI::App& root);
@@ -50,6 +52,7 @@ std::unique_ptr<Command> make_checkpoint_command(CLI::App& root);
 std::unique_ptr<Command> make_ledger_command(CLI::App& root);
 std::unique_ptr<Command> make_decisions_command(CLI::App& root);
 std::unique_ptr<Command> make_evaluate_command(CLI::App& root);
+std::unique_ptr<Command> make_model_command(CLI::App& root);
 std::unique_ptr<Command> make_doctor_command(CLI::App& root);
 std::unique_ptr<Command> make_version_command(CLI::App& root);
 

@@ -13,7 +13,11 @@ namespace {
 
 constexpr const char* config_footer = R"(Examples:
   rivulet config init > device.toml                 an annotated file: the keys that a first job needs
-  rivulet config show --config device.toml --origin what counts, and who said so)";
+  rivulet config show --config device.toml --origin what counts, and who said so
+  rivulet config keys | grep batch                  every key there is)";
+constexpr const char* keys_footer = R"(Examples:
+  rivulet config keys
+  rivulet config keys --json | jq '.[] | select(.group) | .key'     what must be equal on all devices)";
 constexpr const char* init_footer = R"(Examples:
   rivulet config init > device.toml
   rivulet config init --output device.toml          refuses to overwrite a file)";
@@ -29,7 +33,8 @@ class ConfigCommand final : public Command {
       : app_(root.add_subcommand("config", "write a configuration, or show what counts")),
         init_(app_->add_subcommand(
             "init", "an annotated configuration to start from: keys, defaults, what they mean")),
-        show_(app_->add_subcommand("show", "every key with the value that counts")) {
+        show_(app_->add_subcommand("show", "every key with the value that counts")),
+        keys_(app_->add_subcommand("keys", "every key there is: type, default, what it means")) {
     app_->require_subcommand(1);
     app_->footer(config_footer);
     init_->add_option("-o,--output", output_, "write to this new file instead of stdout")->type_name("FILE");
@@ -38,9 +43,14 @@ class ConfigCommand final : public Command {
     show_->add_flag("--origin", origin_, "say behind each value where it comes from");
     show_->add_flag("--json", json_, "one JSON object: key -> {value, origin}");
     show_->footer(show_footer);
+    keys_->add_flag("--json", json_, "one JSON array of objects");
+    keys_->footer(keys_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
-  ExitCode execute(Terminal& terminal) override { return init_->parsed() ? init(terminal) : show(terminal); }
+  ExitCode execute(Terminal& terminal) override {
+    if (keys_->parsed()) return keys(terminal);
+    return init_->parsed() ? init(terminal) : show(terminal);
+  }
 
  private:
   ExitCode init(Terminal& terminal) {
@@ -81,9 +91,30 @@ class ConfigCommand final : public Command {
     return loaded.usable() ? ExitCode::ok : ExitCode::configuration;
   }
 
+  /// Those that work in this version.
+  ExitCode keys(Terminal& terminal) const {
+    auto all = nlohmann::ordered_json::array();
+    for (const KeySpec& spec : key_table()) {
+      if (!spec.since.empty()) continue;
+      all.push_back({{"key", spec.key},
+                     {"type", spec.type},
+                     {"default", spec.text},
+                     {"choices", spec.choices},
+                     {"group", spec.group},
+                     {"secret", spec.secret},
+                     {"help", spec.help}});
+      if (!json_)
+        terminal.out << fmt::format("{:<40} {:<16} {:<20} {}{}\n", spec.key, spec.type, spec.text, spec.help,
+                                    spec.group ? " [group]" : "");
+    }
+    if (json_) terminal.out << all.dump() << '\n';
+    return ExitCode::ok;
+  }
+
   CLI::App* app_;
   CLI::App* init_;
   CLI::App* show_;
+  CLI::App* keys_;
   ConfigFlags flags_;
   std::string output_;
   bool origin_ = false;

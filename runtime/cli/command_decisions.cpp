@@ -10,6 +10,7 @@
 #include "runtime/cli/command.h"
 #include "runtime/cli/text.h"
 #include "runtime/decision_reader.h"
+#include "runtime/group_json.h"
 #include "runtime/plan_replay.h"
 #include "runtime/round_story.h"
 
@@ -72,30 +73,6 @@ class StoryTeller {
   std::optional<RoundRecord> now_;
   std::deque<RoundStory> stories_;
 };
-
-Json story_json(const RoundStory& s) {
-  auto devices = Json::array();
-  for (const auto& d : s.devices) {
-    Json device{{"id", d.id},
-                {"rows", d.rows},
-                {"rows_asked", nullptr},
-                {"weight", d.weight},
-                {"stream_rows_per_s", d.rows_per_s},
-                {"rows_waiting", d.waiting_rows},
-                {"wait_s", d.wait_s},
-                {"compute_s", d.compute_s},
-                {"ready_before_last_s", d.spare_s},
-                {"agree_s", nullptr},
-                {"next_rows", d.next_rows}};
-    if (d.asked) device["rows_asked"] = *d.asked;
-    if (d.agree_s) device["agree_s"] = *d.agree_s;
-    devices.push_back(std::move(device));
-  }
-  return {{"view", s.view},     {"round", s.round},     {"step", s.step},
-          {"rows", s.rows},     {"mode", s.mode},       {"law", s.law},
-          {"why", s.why},       {"ready_last", s.last}, {"devices", std::move(devices)},
-          {"said", s.sentences}};
-}
 
 void print_story(const RoundStory& s, std::ostream& out) {
   out << fmt::format("Round {} of view {}, step {}: {} ({}: {})\n", s.round, s.view, s.step, s.mode, s.law,
@@ -182,7 +159,7 @@ class DecisionsCommand final : public Command {
                                                 : Error{ErrorCode::bad_record, log_ + " holds no round"});
     for (const auto& story : stories.value()) {
       if (json_)
-        terminal.out << story_json(story).dump() << '\n';
+        terminal.out << story_json(story) << '\n';
       else
         print_story(story, terminal.out);
     }

@@ -225,6 +225,9 @@ class PeekCommand final : public Command {
     stream::KafkaSourceConfig source;
     source.properties = config.source.kafka_properties;
     source.client_id = "rivulet-peek";
+    // Nothing is committed, but the client asks for the group's coordinator, and access lists may want a
+    // name.
+    if (!config.job.name.empty()) source.group_id = "rivulet." + config.job.name + ".peek";
     source.start = start;
     for (const int p : partitions.value()) source.partitions.push_back({flags_.topic, {0, p}});
     return source;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* validate_footer = R"(Examples:
   rivulet validate device.toml                    syntax, keys, values, and every librdkafka property
-  rivulet validate device.toml --environment      and the broker, topics, data directory and port
+  rivulet validate device.toml --environment      and the broker, topics, device, data directory, port
   rivulet validate device.toml --json             for CI: one object with problems and checks
 
 Exits with 0, with 78 if the configuration is wrong, or with 69 if something it needs is not there.)";
@@ -26,7 +26,7 @@ class ValidateCommand final : public Command {
     app_->add_option("file", file_, "the configuration (or --config)")->type_name("FILE");
     flags_.add_to(*app_);
     app_->add_flag("-e,--environment", environment_,
-                   "also ask the broker, the topics, the data directory, the port");
+                   "also ask the broker, the topics, the device, the data directory, the port");
     app_->add_flag("--json", json_, "one JSON object");
     app_->footer(validate_footer);
   }
@@ -43,8 +43,10 @@ class ValidateCommand final : public Command {
     if (right && environment_) {
       for (auto& check : broker_checks(loaded.config)) checks.push_back(std::move(check));
       for (auto& check : peer_checks(loaded.config)) checks.push_back(std::move(check));
+      checks.push_back(device_check(loaded.config));
       checks.push_back(data_dir_check(loaded.config.device.data_dir));
       checks.push_back(port_check(loaded.config.http.listen));
+      checks.push_back(token_check(loaded.config));
     }
     print(terminal, loaded, checks, right);
     if (!right) return ExitCode::configuration;

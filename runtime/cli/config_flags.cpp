@@ -143,13 +143,18 @@ void print_problems(const std::vector<Problem>& problems, std::ostream& out) {
 }
 
 void add_property_problems(LoadedConfig& loaded) {
-  for (const auto& property : loaded.config.source.kafka_properties) {
-    const auto refused = stream::check_kafka_properties({property});
-    if (refused.empty()) continue;
+  const auto& properties = loaded.config.source.kafka_properties;
+  for (const std::string& message : stream::check_kafka_properties(properties)) {
+    // Some only show together, as a mechanism that another property must go with: it is named in the words.
+    const auto named = std::find_if(properties.begin(), properties.end(), [&message](const auto& property) {
+      return message.find(property.first) != std::string::npos;
+    });
     Problem problem;
-    problem.message = refused.front();
-    const auto origin = loaded.origin.find(property_prefix + property.first);
-    if (origin != loaded.origin.end()) place(problem, origin->second);
+    problem.message = message;
+    if (named != properties.end()) {
+      const auto origin = loaded.origin.find(property_prefix + named->first);
+      if (origin != loaded.origin.end()) place(problem, origin->second);
+    }
     const bool known = std::any_of(loaded.problems.begin(), loaded.problems.end(), [&](const Problem& p) {
       return p.line == problem.line && !p.warning && p.line > 0;
     });

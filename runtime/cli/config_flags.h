@@ -50,7 +50,7 @@ class ConfigFlags {
 /// The flag's text as the TOML value of its key: lists from "a,b" and "0-3", strings quoted.
 std::string toml_of_flag(std::string_view key, const std::string& text);
 
-/// What librdkafka says against the properties, one at a time, so that each complaint finds its line.
+/// What librdkafka says against the properties, each complaint at the line of the one that it names.
 void add_property_problems(LoadedConfig& loaded);
 /// Loads and asks librdkafka about its properties; says every problem on terminal.err. nullopt: not usable,
 /// exit with ExitCode::configuration.

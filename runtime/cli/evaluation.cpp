@@ -43,7 +43,7 @@ Result<Bench> make_bench(const Config& config) {
 
 /// Looking at a model alone, or taking it elsewhere, does no harm with that of another job.
 StateOwner any_job_with(const Config& config) {
-  return {config.model.name, {}, {}};
+  return {owner_of(config).model, {}, {}};
 }
 
 Result<DecodedState> read_checked(const Expected& expected, const std::string& file) {

@@ -14,16 +14,6 @@ namespace {
 
 constexpr int chart_height = 6;
 
-/// The first `width` characters (not bytes) of UTF-8 text.
-std::string clipped(const std::string& text, int width) {
-  int columns = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool starts_character = (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
-    if (starts_character && columns++ == width) return text.substr(0, i);
-  }
-  return text;
-}
-
 std::string painted(const std::string& text, const char* code, const ViewStyle& style) {
   return style.colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : text;
 }

@@ -10,7 +10,7 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 RowInterval interval_of(const Json& j) {
   RowInterval i;

@@ -129,6 +129,26 @@ Result<std::vector<std::pair<double, double>>> parse_trace(const std::string& te
   return trace;
 }
 
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool second_set = byte >= 0x80 && byte < 0xA0 && out.ends_with('\xC2');
+    if (second_set) out.pop_back();
+    out += second_set || byte < 0x20 || byte == 0x7F ? '?' : c;
+  }
+  return out;
+}
+
+std::string clipped(const std::string& text, int width) {
+  int columns = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool starts_character = (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
+    if (starts_character && columns++ == width) return text.substr(0, i);
+  }
+  return text;
+}
+
 Result<std::pair<std::string, int>> parse_address(const std::string& text) {
   const auto colon = text.rfind(':');
   const auto port = colon == std::string::npos ? std::nullopt : number(text.substr(colon + 1));

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,12 @@ std::string grouped(std::uint64_t n);
 std::string human_bytes(double bytes);
 /// 35.2 -> "35 s", 0.0123 -> "12 ms", 150 -> "2 min 30 s".
 std::string human_seconds(double seconds);
+
+/// What a terminal may be sent of text from elsewhere: control characters, which could move its cursor, are
+/// '?' (those below blank, DEL, and the second set that UTF-8 has at U+0080). Other bytes stay.
+std::string printable(std::string_view text);
+/// The first `width` characters (not bytes) of UTF-8 text.
+std::string clipped(const std::string& text, int width);
 
 /// A check of an option: what is wrong with it. A script whose variable is not set must not mean the default.
 std::string not_empty(const std::string& text);

@@ -202,8 +202,25 @@ class Checks {
       wrong({"model.classes"}, "'model.classes' has no effect with train.loss = 'mse' (model.outputs has)",
             true);
     }
+    script();
     if (c_.model.name == "mlp" && c_.model.hidden.size() > 64)
       wrong({"model.mlp.hidden"}, "'model.mlp.hidden' has more than 64 layers");
+  }
+
+  void script() {
+    const bool wanted = c_.model.name == "torchscript";
+    if (!wanted && !c_.model.file.empty())
+      wrong({"model.file"},
+            fmt::format("'model.file' has no effect with model.name = '{}', only with 'torchscript'",
+                        c_.model.name));
+    if (!wanted) return;
+    if (c_.model.file.empty())
+      wrong({"model.file", "model.name"}, "'model.file' is required for model.name = 'torchscript'");
+    const bool digits = c_.model.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
+    if (c_.model.sha256.size() != 64 || !digits)
+      wrong(
+          {"model.sha256", "model.name"},
+          "'model.sha256' must be the 64 hexadecimal digits that `rivulet model inspect` says of model.file");
   }
 
   void network() {
@@ -233,12 +250,13 @@ class Checks {
     if (port < 0 || port > 65535 || colon + 1 == text.size() || (!bracketed && !plain)) {
       wrong({"http.listen"},
             fmt::format("'http.listen' is '{}', must be HOST:PORT, [IPV6]:PORT or off", text));
-    } else if (host != "localhost" && host != "[::1]" && !host.starts_with("127.")) {
-      wrong(
-          {"http.listen"},
-          fmt::format("'http.listen' is '{}', not a loopback address: others could read it, and there is no "
-                      "token in this version",
-                      text));
+    } else if (host != "localhost" && host != "[::1]" && !host.starts_with("127.") &&
+               c_.http.token_file.empty()) {
+      wrong({"http.listen", "http.token_file"},
+            fmt::format(
+                "'http.listen' is '{}', which other machines reach: 'http.token_file' must name a file with "
+                "the token that readers need",
+                text));
     }
   }
 

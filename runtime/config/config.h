@@ -74,6 +74,8 @@ struct Config {
     std::string dtype = "float32";                ///< float32 | float64
     std::string memory_format = "channels_last";  ///< channels_last | contiguous
     std::string autocast = "off";                 ///< off | bfloat16
+    std::string file;                             ///< of name "torchscript"
+    std::string sha256;                           ///< of its bytes
   } model;
   struct Train {
     std::string loss = "cross_entropy";
@@ -105,6 +107,7 @@ struct Config {
   } evaluate;
   struct Http {
     std::string listen = "127.0.0.1:9464";  ///< "off" = none
+    std::string token_file;  ///< whose first line readers must know; empty = everybody may read
   } http;
   struct Log {
     std::string level = "info";

@@ -25,7 +25,7 @@ Duration time(const Value& v) {
 /// Equal on all devices, or they would not train one model (architecture: group keys).
 bool is_group_key(const std::string& key) {
   if (key == "source.topics") return true;
-  if (key == "sync.bind" || key == "sync.advertise") return false;
+  if (key == "sync.bind" || key == "sync.advertise" || key == "model.file") return false;
   constexpr std::array tables{"job.",   "decode.",      "batch.",      "model.",
                               "train.", "compression.", "checkpoint.", "sync."};
   return std::any_of(tables.begin(), tables.end(), [&](const char* table) { return key.starts_with(table); });
@@ -67,8 +67,8 @@ std::vector<KeyRow> job_and_device() {
             {.sample = "\"/tmp/rivulet\""}),
        {},
        [](Config& c, const Value& v) { c.device.data_dir = str(v); }},
-      {spec("device.type", kind::text, "\"auto\"", "cpu | auto",
-            {.choices = {"cpu", "auto"}, .later = {"cuda"}}),
+      {spec("device.type", kind::text, "\"auto\"", "cpu | cuda | auto: a GPU if there is one",
+            {.choices = {"cpu", "cuda", "auto"}}),
        {},
        [](Config& c, const Value& v) { c.device.type = str(v); }},
       {spec("device.threads", kind::integer, "1", "threads of one computation"),
@@ -190,7 +190,7 @@ std::vector<KeyRow> buffer_and_batch() {
 
 std::vector<KeyRow> model() {
   return {
-      {spec("model.name", kind::text, "\"lenet5\"", "linear | mlp | lenet5 | cnn",
+      {spec("model.name", kind::text, "\"lenet5\"", "linear | mlp | lenet5 | cnn | torchscript",
             {.later = {"gru", "tcn", "autoencoder"}}),
        {},
        [](Config& c, const Value& v) { c.model.name = str(v); }},
@@ -223,8 +223,14 @@ std::vector<KeyRow> model() {
             {.choices = {"off", "bfloat16"}}),
        {},
        [](Config& c, const Value& v) { c.model.autocast = str(v); }},
-      {spec("model.file", kind::text, "\"\"", "TorchScript", {.since = "streams"})},
-      {spec("model.sha256", kind::text, "\"\"", "of model.file", {.since = "streams"})},
+      {spec("model.file", kind::text, "\"\"",
+            "of name torchscript: saved by torch.jit, a copy on every device", {.sample = "#\"\""}),
+       {},
+       [](Config& c, const Value& v) { c.model.file = str(v); }},
+      {spec("model.sha256", kind::text, "\"\"", "of model.file, as `model inspect` says",
+            {.sample = "#\"\""}),
+       {},
+       [](Config& c, const Value& v) { c.model.sha256 = str(v); }},
   };
 }
 
@@ -316,10 +322,13 @@ std::vector<KeyRow> operation() {
       {spec("evaluate.held_out.every", kind::duration, "\"5s\"", "", {.sample = "#\"5s\""}), some_time,
        [](Config& c, const Value& v) { c.evaluate.held_out_every = time(v); }},
       {spec("http.listen", kind::text, "\"127.0.0.1:9464\"",
-            "/metrics /livez /readyz /api/v1/status, on loopback only; \"off\" = none"),
+            "status page, /metrics, /livez, /readyz, /api/v1/status; \"off\" = none"),
        {},
        [](Config& c, const Value& v) { c.http.listen = str(v); }},
-      {spec("http.token_file", kind::text, "\"\"", "", {.since = "operate"})},
+      {spec("http.token_file", kind::text, "\"\"", "its one line is what readers must say, beyond loopback",
+            {.sample = "#\"/run/secrets/rivulet_http\""}),
+       {},
+       [](Config& c, const Value& v) { c.http.token_file = str(v); }},
       {spec("log.level", kind::text, "\"info\"", "debug | info | warn | error",
             {.choices = {"debug", "info", "warn", "error"}}),
        {},

@@ -159,6 +159,7 @@ const std::vector<std::pair<std::string, std::string>>& known_variables() {
       {"RIVULET_DEVICES", "job.devices"},
       {"RIVULET_DATA_DIR", "device.data_dir"},
       {"RIVULET_HTTP", "http.listen"},
+      {"RIVULET_HTTP_TOKEN_FILE", "http.token_file"},
       {"RIVULET_PEER_BIND", "sync.bind"},
       {"RIVULET_ADVERTISE", "sync.advertise"},
       {"RIVULET_CONFIG", ""},

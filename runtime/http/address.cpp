@@ -20,23 +20,28 @@ bool is_loopback(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
 }
 
+bool is_number(const std::string& host) {
+  in_addr four{};
+  if (inet_pton(AF_INET, host.c_str(), &four) == 1) return true;
+  in6_addr six{};
+  return host.size() > 2 && host.front() == '[' && host.back() == ']' &&
+         inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &six) == 1;
+}
+
 }  // namespace
 
-Result<Address> parse_loopback(const std::string& listen) {
+Result<Address> parse_listen(const std::string& listen) {
   const std::size_t colon = listen.rfind(':');
   Address out;
-  if (colon == std::string::npos || colon == 0 || !parse_port(listen.substr(colon + 1), out.port)) {
-    return Error{ErrorCode::invalid_config,
-                 fmt::format("http.listen = '{}' is not HOST:PORT, for example 127.0.0.1:9464", listen)};
-  }
   out.host = listen.substr(0, colon);
   if (out.host == "localhost") out.host = "127.0.0.1";
-  if (is_loopback(out.host)) return out;
-  return Error{
-      ErrorCode::invalid_config,
-      fmt::format("http.listen = '{}' is not a loopback address: the pages have no access control, so this "
-                  "version serves 127.0.0.1 only; put a proxy in front to reach them from elsewhere",
-                  listen)};
+  if (colon == std::string::npos || !parse_port(listen.substr(colon + 1), out.port) || !is_number(out.host))
+    return Error{
+        ErrorCode::invalid_config,
+        fmt::format("http.listen = '{}' is not ADDRESS:PORT, for example 127.0.0.1:9464 or 0.0.0.0:9464",
+                    listen)};
+  out.loopback = is_loopback(out.host);
+  return out;
 }
 
 }  // namespace rivulet::runtime

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <utility>
 
 #include "runtime/http/civetweb_library.h"
 #include "runtime/http/http_server.h"
@@ -26,10 +27,11 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   /// The status of the answer to GET path, or -1.
-  int get(const std::string& host, const std::string& path) {
+  int get(const std::string& host, const std::string& path, const std::string& authorization) {
     if (connection_ == nullptr) return -1;
-    mg_printf(connection_, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path.c_str(),
-              host.c_str());
+    const auto said = authorization.empty() ? "" : fmt::format("Authorization: {}\r\n", authorization);
+    mg_printf(connection_, "GET %s HTTP/1.1\r\nHost: %s\r\n%sConnection: close\r\n\r\n", path.c_str(),
+              host.c_str(), said.c_str());
     if (mg_get_response(connection_, problem_.data(), problem_.size(), answer_timeout_ms) < 0) return -1;
     return mg_get_response_info(connection_)->status_code;
   }
@@ -53,18 +55,34 @@ class Connection {
   mg_connection* connection_ = nullptr;
 };
 
+std::string url_of(const std::string& host, int port, const std::string& path) {
+  return fmt::format("http://{}:{}{}", host, port, path);
+}
+
 }  // namespace
 
-Result<std::string> http_get(const std::string& host, int port, const std::string& path) {
-  const std::string url = fmt::format("http://{}:{}{}", host, port, path);
+Result<HttpAnswer> http_ask(const std::string& host, int port, const std::string& path,
+                            const std::string& authorization) {
+  const auto failed = [&](const std::string& why) {
+    return Error{ErrorCode::unavailable, url_of(host, port, path) + ": " + why};
+  };
   Connection connection(host, port);
-  const int status = connection.get(host, path);
-  if (status < 0) return Error{ErrorCode::unavailable, fmt::format("{}: {}", url, connection.problem())};
+  const int status = connection.get(host, path, authorization);
+  if (status < 0) return failed(connection.problem());
   std::string body = connection.body();
-  if (status != 200)
-    return Error{ErrorCode::unavailable, fmt::format("{} answers {}: {}", url, status, body)};
-  if (!connection.complete(body)) return Error{ErrorCode::unavailable, url + ": the answer is cut off"};
-  return body;
+  if (!connection.complete(body)) return failed("the answer is cut off");
+  return HttpAnswer{status, std::move(body)};
+}
+
+Result<std::string> http_get(const std::string& host, int port, const std::string& path,
+                             const std::string& authorization) {
+  auto answer = http_ask(host, port, path, authorization);
+  if (!answer) return answer.error();
+  auto& [status, body] = answer.value();
+  if (status == 200) return std::move(body);
+  while (body.ends_with('\n')) body.pop_back();
+  return Error{ErrorCode::unavailable,
+               fmt::format("{} answers {}: {}", url_of(host, port, path), status, body)};
 }
 
 }  // namespace rivulet::runtime

@@ -17,41 +17,11 @@
 #include <utility>
 
 #include "runtime/http/address.h"
+#include "runtime/http/answer.h"
 #include "runtime/http/civetweb_library.h"
 
 namespace rivulet::runtime {
 namespace {
-
-constexpr const char* text_type = "text/plain; charset=utf-8";
-constexpr const char* metrics_type = "text/plain; version=0.0.4; charset=utf-8";
-constexpr const char* json_type = "application/json";
-constexpr const char* index_text =
-    "rivulet\n\n"
-    "/metrics        measurements, for Prometheus\n"
-    "/livez          are the threads alive\n"
-    "/readyz         is the group formed\n"
-    "/api/v1/status  everything this device knows about itself, as JSON\n";
-
-struct Answer {
-  int status = 200;
-  const char* type = text_type;
-  std::string body;
-};
-
-const char* reason_of(int status) {
-  switch (status) {
-    case 200: return "OK";
-    case 404: return "Not Found";
-    case 405: return "Method Not Allowed";
-    default: return "Service Unavailable";
-  }
-}
-
-Answer probe(const std::function<bool(std::string&)>& ask) {
-  std::string why;
-  if (ask(why)) return {200, text_type, "ok\n"};
-  return {503, text_type, why + "\n"};
-}
 
 /// A connection to the own port that says nothing.
 void knock(int port) {
@@ -67,13 +37,15 @@ void knock(int port) {
 
 class Server final : public HttpServer {
  public:
-  explicit Server(Pages pages) : pages_(std::move(pages)) {}
+  Server(Pages pages, const Access& access) : pages_(std::move(pages)), access_(access) {}
   ~Server() override {
     if (context_ != nullptr) stop();
   }
   Status open(const std::string& listen, const Address& address);
   [[nodiscard]] int port() const noexcept override { return port_; }
-  [[nodiscard]] Answer answer(std::string_view method, std::string_view path) const;
+  [[nodiscard]] PageAnswer answer(const HttpRequest& request) const {
+    return answer_to(request, pages_, access_);
+  }
   void note(const char* message);
 
  private:
@@ -81,22 +53,13 @@ class Server final : public HttpServer {
   void stop();
   // constant after open()
   Pages pages_;
+  const Access access_;
   mg_context* context_ = nullptr;
   int port_ = 0;
   // shared, under mutex_: what civetweb complained about while it started
   std::mutex mutex_;
   std::string notes_;
 };
-
-Answer Server::answer(std::string_view method, std::string_view path) const {
-  if (method != "GET") return {405, text_type, "this server is read-only: GET\n"};
-  if (path == "/metrics") return {200, metrics_type, pages_.metrics()};
-  if (path == "/livez") return probe(pages_.live);
-  if (path == "/readyz") return probe(pages_.ready);
-  if (path == "/api/v1/status") return {200, json_type, pages_.status_json() + "\n"};
-  if (path == "/") return {200, text_type, index_text};
-  return {404, text_type, "no such page; / lists them\n"};
-}
 
 void Server::note(const char* message) {
   const std::lock_guard lock(mutex_);
@@ -114,20 +77,28 @@ void Server::stop() {
   while (stopped.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready) knock(port_);
 }
 
+void send_answer(mg_connection* connection, const PageAnswer& answer, bool with_body) {
+  const std::string head = head_of(answer);
+  mg_write(connection, head.data(), head.size());
+  if (with_body) mg_write(connection, answer.body.data(), answer.body.size());
+}
+
 // Every request ends here, so civetweb's own file serving is never reached.
 int on_request(mg_connection* connection) {
   const mg_request_info* request = mg_get_request_info(connection);
   const auto* server = static_cast<const Server*>(request->user_data);
-  const char* path = request->local_uri != nullptr ? request->local_uri : "";
-  const Answer answer = server->answer(request->request_method, path);
-  const std::string head = fmt::format(
-      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}Cache-Control: no-store\r\n"
-      "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
-      answer.status, reason_of(answer.status), answer.type, answer.body.size(),
-      answer.status == 405 ? "Allow: GET\r\n" : "");
-  mg_write(connection, head.data(), head.size());
-  mg_write(connection, answer.body.data(), answer.body.size());
+  const char* path = request->local_uri_raw != nullptr ? request->local_uri_raw : "";
+  const char* said = mg_get_header(connection, "Authorization");
+  const std::string_view method = request->request_method;
+  const PageAnswer answer = server->answer({method, path, said != nullptr ? said : ""});
+  send_answer(connection, answer, method != "HEAD");
   return answer.status;
+}
+
+// civetweb's own words would repeat the version that the request claims.
+int on_unreadable(mg_connection* connection, int status, const char* /*why*/) {
+  send_answer(connection, answer_to_unreadable(status), true);
+  return 0;
 }
 
 int on_log(const mg_connection* connection, const char* message) {
@@ -147,12 +118,13 @@ Status Server::open(const std::string& listen, const Address& address) {
   use_civetweb();
   mg_callbacks callbacks{};
   callbacks.begin_request = on_request;
+  callbacks.http_error = on_unreadable;
   callbacks.log_message = on_log;
   const std::string ports = fmt::format("{}:{}", address.host, address.port);
   const char* options[] = {"listening_ports",
                            ports.c_str(),
                            "num_threads",
-                           "2",
+                           "4",
                            "connection_queue",
                            "16",
                            "listen_backlog",
@@ -161,6 +133,8 @@ Status Server::open(const std::string& listen, const Address& address) {
                            "2000",
                            "max_request_size",
                            "8192",
+                           "decode_url",
+                           "no",
                            "enable_keep_alive",
                            "no",
                            "enable_directory_listing",
@@ -177,10 +151,16 @@ Status Server::open(const std::string& listen, const Address& address) {
 
 }  // namespace
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& listen, Pages pages) {
-  const Result<Address> address = parse_loopback(listen);
+Result<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& listen, Pages pages,
+                                                      const Access& access) {
+  const Result<Address> address = parse_listen(listen);
   if (!address) return address.error();
-  auto server = std::make_unique<Server>(std::move(pages));
+  if (!address.value().loopback && !access.needs_token())
+    return Error{ErrorCode::invalid_config,
+                 fmt::format("http.listen = '{}' is reached from other machines: http.token_file must name a "
+                             "file with the token that readers need",
+                             listen)};
+  auto server = std::make_unique<Server>(std::move(pages), access);
   if (Status opened = server->open(listen, address.value()); !opened) return opened.error();
   return std::unique_ptr<HttpServer>(std::move(server));
 }

@@ -1,13 +1,16 @@
 #include "runtime/metrics/prometheus_sink.h"
 
+#include <prometheus/check_names.h>
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <exception>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -33,13 +36,15 @@ constexpr Definition definitions[] = {
 #undef RIVULET_METRIC
 };
 
-// At most twelve buckets, for ever: a changed boundary breaks every recorded query.
-using Buckets = prometheus::Histogram::BucketBoundaries;
+// At most twelve buckets, the one without an end included, and for ever: a changed boundary breaks every
+// recorded query.
+using Buckets = std::vector<double>;
 Buckets buckets_of(std::string_view name) {
   if (name == "batch_rows") return {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
   if (name == "record_delay_seconds") return {0.01, 0.05, 0.1, 0.25, 0.5, 1, 5, 10, 60, 600, 3600};
-  return {0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01,
-          0.05,   0.1,    0.5,   1,      10};  // seconds of a step or an exchange
+  if (name == "decode_duration_seconds")
+    return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.25, 1};
+  return {0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 10};  // of a step or an exchange
 }
 
 const Definition& find(std::string_view name, Kind kind) {
@@ -61,13 +66,46 @@ struct GaugeHandle final : Gauge {
   void set(double value) noexcept override { to.Set(value); }
   prometheus::Gauge& to;
 };
-struct HistogramHandle final : Histogram {
-  explicit HistogramHandle(prometheus::Histogram& h) : to(h) {}
-  void observe(double value) noexcept override { to.Observe(value); }
-  prometheus::Histogram& to;
+using LabelMap = std::map<std::string, std::string>;
+
+/// prometheus-cpp's own takes a mutex for every value, which a thread that is scraping may hold: here the one
+/// that measures never waits. A scrape between two values may count one that its sum lacks yet.
+class AtomicHistogram final : public Histogram {
+ public:
+  AtomicHistogram(const Definition& of, LabelMap labels)
+      : definition(of),
+        labels_(std::move(labels)),
+        bounds_(buckets_of(of.name)),
+        counts_(bounds_.size() + 1) {}
+  void observe(double value) noexcept override {
+    const auto bucket = std::lower_bound(bounds_.begin(), bounds_.end(), value) - bounds_.begin();
+    counts_[static_cast<std::size_t>(bucket)].fetch_add(1, std::memory_order_relaxed);
+    sum_.fetch_add(value, std::memory_order_relaxed);
+  }
+  [[nodiscard]] prometheus::ClientMetric read() const {
+    prometheus::ClientMetric metric;
+    for (const auto& [name, value] : labels_) metric.label.push_back({name, value});
+    std::uint64_t so_far = 0;
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      so_far += counts_[i].load(std::memory_order_relaxed);
+      const bool last = i == bounds_.size();
+      metric.histogram.bucket.push_back(
+          {so_far, last ? std::numeric_limits<double>::infinity() : bounds_[i]});
+    }
+    metric.histogram.sample_count = so_far;
+    metric.histogram.sample_sum = sum_.load(std::memory_order_relaxed);
+    return metric;
+  }
+
+  const Definition& definition;
+
+ private:
+  const LabelMap labels_;
+  const Buckets bounds_;
+  std::vector<std::atomic<std::uint64_t>> counts_;
+  std::atomic<double> sum_{0};
 };
 
-using LabelMap = std::map<std::string, std::string>;
 using Key = std::pair<std::string, LabelMap>;
 
 // With InsertBehavior::Merge the second call returns the family of the first.
@@ -91,14 +129,30 @@ class Sink final : public PrometheusSink {
                    });
   }
   Histogram& histogram(std::string_view name, Labels labels) override {
-    return resolve(histograms_, find(name, Kind::histogram), labels,
-                   [&](const Definition& d, const LabelMap& map) -> auto& {
-                     return family(prometheus::BuildHistogram(), d, registry_).Add(map, buckets_of(d.name));
-                   });
+    const Definition& d = find(name, Kind::histogram);
+    LabelMap map;
+    for (const auto& [label, value] : labels) {
+      RIVULET_CHECK(prometheus::CheckLabelName(std::string(label)) && label != "le",
+                    "a label name that Prometheus allows");
+      map.emplace(label, value);
+    }
+    const std::lock_guard lock(mutex_);
+    return histograms_.try_emplace({std::string(name), map}, d, map).first->second;
+  }
+  void remove_gauge(std::string_view name, Labels labels) override {
+    const Definition& d = find(name, Kind::gauge);
+    Key key{std::string(name), {}};
+    for (const auto& [label, value] : labels) key.second.emplace(label, value);
+    const std::lock_guard lock(mutex_);
+    const auto found = gauges_.find(key);
+    if (found == gauges_.end()) return;
+    family(prometheus::BuildGauge(), d, registry_).Remove(&found->second.to);
+    gauges_.erase(found);
   }
   [[nodiscard]] std::string scrape() override;
 
  private:
+  std::vector<prometheus::MetricFamily> histogram_families();
   /// The handle of a name and its labels: made once, the same ever after.
   template <class Handle, class Make>
   Handle& resolve(std::map<Key, Handle>& handles, const Definition& definition, Labels labels, Make make) {
@@ -118,7 +172,7 @@ class Sink final : public PrometheusSink {
   prometheus::Registry registry_{prometheus::Registry::InsertBehavior::Merge};
   std::map<Key, CounterHandle> counters_;
   std::map<Key, GaugeHandle> gauges_;
-  std::map<Key, HistogramHandle> histograms_;
+  std::map<Key, AtomicHistogram> histograms_;  ///< by name, then labels
 };
 
 std::vector<prometheus::MetricFamily> process_families() {
@@ -133,8 +187,22 @@ std::vector<prometheus::MetricFamily> process_families() {
   return families;
 }
 
+std::vector<prometheus::MetricFamily> Sink::histogram_families() {
+  std::vector<prometheus::MetricFamily> families;
+  const std::lock_guard lock(mutex_);  // of who makes a new one; nobody measures under it
+  for (const auto& [key, histogram] : histograms_) {
+    const std::string name = "rivulet_" + key.first;
+    if (families.empty() || families.back().name != name)
+      families.push_back(
+          {name, std::string(histogram.definition.help), prometheus::MetricType::Histogram, {}});
+    families.back().metric.push_back(histogram.read());
+  }
+  return families;
+}
+
 std::string Sink::scrape() {
   std::vector<prometheus::MetricFamily> families = registry_.Collect();
+  for (auto& family : histogram_families()) families.push_back(std::move(family));
   for (auto& family : process_families()) families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);
 }

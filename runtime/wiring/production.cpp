@@ -1,22 +1,30 @@
 // The wiring of a real device: real clock, real stream, real wires, one thread per agent.
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
 
 #include "core/rng.h"
-#include "rivulet_version.h"
+#include "devices/sensors.h"
+#include "runtime/board_watch.h"
 #include "runtime/data_dir.h"
 #include "runtime/evaluator.h"
+#include "runtime/group_json.h"
 #include "runtime/http/http_server.h"
 #include "runtime/memory_plan.h"
+#include "runtime/metrics/build_info.h"
 #include "runtime/metrics/process_metrics.h"
 #include "runtime/metrics/prometheus_sink.h"
 #include "runtime/new_run.h"
 #include "runtime/node.h"
 #include "runtime/node_config.h"
+#include "runtime/page/status_page.h"
+#include "runtime/plain_brokers.h"
+#include "runtime/round_board.h"
 #include "runtime/run.h"
 #include "runtime/runner.h"
+#include "runtime/service_manager.h"
 #include "runtime/state_file.h"
 #include "runtime/status_json.h"
 #include "runtime/watchdog.h"
@@ -49,11 +57,14 @@ struct Process {
   ThreadRunner train_thread;
   ThreadRunner evaluate_thread;
   ThreadRunner checkpoint_thread;  ///< not watched: a slow disk costs copies, not the device
+  ThreadRunner board_thread;       ///< not watched: a sensor answers when it likes
+  RoundBoard board;
   std::unique_ptr<Node> node;
   std::unique_ptr<devices::Device> evaluate_device;
   std::unique_ptr<devices::Trainer> evaluate_trainer;
   std::unique_ptr<HeldOut> held_out;
   std::unique_ptr<Evaluator> evaluator;
+  std::unique_ptr<BoardWatch> sensors;
   std::unique_ptr<HttpServer> http;
 };
 
@@ -96,26 +107,30 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
                        ? Result<std::unique_ptr<DecisionLog>>(make_null_decision_log())
                        : open_decision_log(config.device.data_dir + "/decisions.jsonl", decision_log_bytes);
   if (!decisions) return decisions.error();
-  auto node = Node::build(loaded, options, catalog,
-                          NodeOutside{.ingest_clock = p.clock,
-                                      .worker_clock = p.clock,
-                                      .ingest_wake = p.ingest_thread,
-                                      .worker_wake = p.train_thread,
-                                      .source = std::move(source).value(),
-                                      .device = devices::make_host_device(),
-                                      .log = std::move(ordered).value(),
-                                      .connect = std::move(wires).value(),
-                                      .metrics = *p.metrics,
-                                      .logger = *p.log,
-                                      .decisions = std::move(decisions).value(),
-                                      .stop = stop,
-                                      .poll_wait = std::chrono::milliseconds(5),
-                                      .nonce_seed = fresh_nonce(config.device.id),
-                                      .age_at_start_s = process_age_seconds(),
-                                      .checkpoint_wake = options.dry_run ? nullptr : &p.checkpoint_thread,
-                                      .checkpoints = checkpoints_in(config.device.data_dir),
-                                      .own_log = log_is_own(config, options.dry_run),
-                                      .snapshots = !config.evaluate.held_out_path.empty()});
+  auto device = devices::make_device(config.device.type);
+  if (!device) return device.error();
+  p.log->write(Level::info, "computing", {{"on", std::string(device.value()->name())}});
+  auto node =
+      Node::build(loaded, options, catalog,
+                  NodeOutside{.ingest_clock = p.clock,
+                              .worker_clock = p.clock,
+                              .ingest_wake = p.ingest_thread,
+                              .worker_wake = p.train_thread,
+                              .source = std::move(source).value(),
+                              .device = std::move(device).value(),
+                              .log = std::move(ordered).value(),
+                              .connect = std::move(wires).value(),
+                              .metrics = *p.metrics,
+                              .logger = *p.log,
+                              .decisions = show_on_board(std::move(decisions).value(), p.board, *p.metrics),
+                              .stop = stop,
+                              .poll_wait = std::chrono::milliseconds(5),
+                              .nonce_seed = fresh_nonce(config.device.id),
+                              .age_at_start_s = process_age_seconds(),
+                              .checkpoint_wake = options.dry_run ? nullptr : &p.checkpoint_thread,
+                              .checkpoints = checkpoints_in(config.device.data_dir),
+                              .own_log = log_is_own(config, options.dry_run),
+                              .snapshots = !config.evaluate.held_out_path.empty()});
   if (!node) return node.error();
   p.node = std::move(node).value();
   return ok();
@@ -127,7 +142,7 @@ Status add_evaluator(Process& p, const LoadedConfig& loaded, const Catalog& cata
   auto data = HeldOut::open(config, catalog, config.evaluate.held_out_path, p.memory.held_out_rows);
   if (!data) return data.error();
   p.held_out = std::move(data).value();
-  p.evaluate_device = devices::make_host_device();
+  p.evaluate_device = devices::make_host_device();  // a GPU has one owner, the train thread
   auto trainer = build_trainer(config, catalog, p.held_out->shape(), *p.evaluate_device);
   if (!trainer) return trainer.error();
   p.evaluate_trainer = std::move(trainer).value();
@@ -161,18 +176,26 @@ Status add_http(Process& p, const Config& config) {
     return p.node->status().world.load() > 0;
   };
   pages.status_json = [&p, text] { return status_json(p.node->status(), text); };
-  auto server = HttpServer::start(config.http.listen, std::move(pages));
+  pages.group_json = [&p] { return group_json(p.board.read()); };
+  pages.page = [&p, text](const std::string& nonce) {
+    return status_page(status_json(p.node->status(), text), group_json(p.board.read()), nonce);
+  };
+  const auto access =
+      config.http.token_file.empty() ? Result<Access>(Access()) : Access::from_file(config.http.token_file);
+  if (!access) return access.error();
+  auto server = HttpServer::start(config.http.listen, std::move(pages), access.value());
   if (!server) return server.error();
   p.http = std::move(server).value();
   return ok();
 }
 
+/// "127.0.0.1:" of "127.0.0.1:0", whose port is known only when it is open.
+std::string host_of(const std::string& listen) {
+  return listen.substr(0, listen.rfind(':') + 1);
+}
+
 void say_who_we_are(Process& p, const Config& config) {
-  p.metrics
-      ->gauge("build_info", {{"version", RIVULET_VERSION},
-                             {"revision", RIVULET_REVISION},
-                             {"librdkafka", stream::kafka_client_version()}})
-      .set(1);
+  publish_build_info(*p.metrics, build_info(devices::numeric_library_facts()));
   p.metrics
       ->gauge("device_info",
               {{"device", config.device.id}, {"model", config.model.name}, {"rivulet_job", config.job.name}})
@@ -181,15 +204,27 @@ void say_who_we_are(Process& p, const Config& config) {
                {{"job", config.job.name},
                 {"device", config.device.id},
                 {"model", config.model.name},
-                {"http", p.http ? "127.0.0.1:" + std::to_string(p.http->port()) : "off"}});
+                {"http", p.http ? host_of(config.http.listen) + std::to_string(p.http->port()) : "off"}});
+  if (const auto plain = plain_brokers(config.source.kafka_properties); !plain.empty())
+    p.log->write(
+        Level::warn,
+        "rows and passwords go to these brokers unencrypted: security.protocol is not ssl or sasl_ssl",
+        {{"brokers", plain}});
 }
 
 /// Waits for the end: the worker's own, or a broken stream. Returns the ingest thread's error if it
 /// ended first.
-std::optional<Error> wait_for_end(Process& p, StopRequest& leave, const StopRequest& stop) {
+std::optional<Error> wait_for_end(Process& p, const Watchdog& watchdog, StopRequest& leave,
+                                  const StopRequest& stop) {
   std::optional<Error> broken;
+  auto manager = ServiceManager::from_environment();
+  manager.ready();
   while (!p.train_thread.finished()) {
+    if (watchdog.content()) manager.alive(p.clock.now());
+    const std::string phrase = p.node->status().phrase();
+    manager.say(phrase.empty() ? name_of(p.node->status().state.load()) : std::string_view(phrase));
     if (stop.load() > leave.load()) {
+      manager.stopping();
       leave.store(stop.load());
       p.train_thread.notify();
     }
@@ -200,6 +235,7 @@ std::optional<Error> wait_for_end(Process& p, StopRequest& leave, const StopRequ
     }
     usleep(20'000);
   }
+  manager.stopping();
   return broken;
 }
 
@@ -217,6 +253,7 @@ RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& optio
   NodeStatus& status = p.node->status();
   auto digest = digest_of(p.node->state(), p.node->device());
   if (digest) status.set_digest(digest.value().hex());
+  while (!status.settle()) usleep(100);  // a page is being read
   DeviceSummary device = make_device_summary(status, loaded.config.device.id);
   Summary& s = result.summary;
   s.rounds = p.node->state().stamp.step;
@@ -255,6 +292,40 @@ RunResult refuse(const Error& error) {
   return result;
 }
 
+void watch_threads(Process& p, Watchdog& watchdog) {
+  watchdog.watch({"ingest", [&p] { return p.ingest_thread.beat_ns(); }});
+  watchdog.watch({"train", [&p] { return p.train_thread.beat_ns(); }});
+  watchdog.watch({"evaluate", [&p] { return p.evaluate_thread.beat_ns(); }});
+  watchdog.watch({"comm", [&p] { return p.comm_beat_ns.load(std::memory_order_relaxed); }});
+}
+
+void start_threads(Process& p) {
+  if (p.http)  // whose pages alone show it
+    p.sensors = std::make_unique<BoardWatch>(BoardWatch::Parts{p.clock, devices::Sensors("/"), *p.metrics});
+  p.ingest_thread.start(p.node->ingest(), p.clock);
+  p.train_thread.start(p.node->worker(), p.clock);
+  if (p.evaluator) p.evaluate_thread.start(*p.evaluator, p.clock);
+  if (p.sensors) p.board_thread.start(*p.sensors, p.clock);
+  if (p.node->checkpoints() != nullptr) p.checkpoint_thread.start(*p.node->checkpoints(), p.clock);
+}
+
+void join_threads(Process& p, Watchdog& watchdog) {
+  p.train_thread.join();
+  p.ingest_thread.stop();
+  p.ingest_thread.join();
+  watchdog.stop();
+  for (ThreadRunner* thread : {&p.evaluate_thread, &p.checkpoint_thread, &p.board_thread}) {
+    thread->stop();
+    thread->join();
+  }
+}
+
+/// A picture of this process's memory would hold passwords and rows.
+void leave_no_core() {
+  const rlimit none{0, 0};
+  static_cast<void>(setrlimit(RLIMIT_CORE, &none));  // lowering it is always allowed
+}
+
 LoadedConfig as_dry_run(LoadedConfig loaded) {
   loaded.config.job.devices = 1;  // looks at its own stream only; a live group never sees it
   return loaded;
@@ -273,6 +344,7 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
     if (auto fits = expect_synthetic_rows(loaded.config, catalog); !fits) return refuse(fits.error());
   const Config& config = loaded.config;
   devices::prepare_process(config.device.threads);
+  leave_no_core();
   StopRequest leave{0};
   Process p;
   if (auto built = build(p, loaded, options, catalog, leave); !built) return refuse(built.error());
@@ -280,24 +352,11 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
   if (auto added = add_http(p, config); !added) return refuse(added.error());
   say_who_we_are(p, config);
   Watchdog watchdog(config.watchdog.deadline);
-  watchdog.watch({"ingest", [&p] { return p.ingest_thread.beat_ns(); }});
-  watchdog.watch({"train", [&p] { return p.train_thread.beat_ns(); }});
-  watchdog.watch({"evaluate", [&p] { return p.evaluate_thread.beat_ns(); }});
-  watchdog.watch({"comm", [&p] { return p.comm_beat_ns.load(std::memory_order_relaxed); }});
-  p.ingest_thread.start(p.node->ingest(), p.clock);
-  p.train_thread.start(p.node->worker(), p.clock);
-  if (p.evaluator) p.evaluate_thread.start(*p.evaluator, p.clock);
-  if (p.node->checkpoints() != nullptr) p.checkpoint_thread.start(*p.node->checkpoints(), p.clock);
+  watch_threads(p, watchdog);
+  start_threads(p);
   watchdog.start();
-  const auto broken = wait_for_end(p, leave, stop);
-  p.train_thread.join();
-  p.ingest_thread.stop();
-  p.ingest_thread.join();
-  watchdog.stop();
-  p.evaluate_thread.stop();
-  p.evaluate_thread.join();
-  p.checkpoint_thread.stop();
-  p.checkpoint_thread.join();
+  const auto broken = wait_for_end(p, watchdog, leave, stop);
+  join_threads(p, watchdog);
   if (!options.dry_run) commit_the_rest(p);
   RunResult result = sum_up(p, loaded, options);
   const auto& error = broken ? broken : p.node->worker().ending().error;

@@ -8,7 +8,7 @@
 namespace rivulet::runtime {
 namespace {
 
-Error usage_error(std::string message) {
+Error limit_error(std::string message) {
   return {ErrorCode::usage, std::move(message)};
 }
 
@@ -19,13 +19,13 @@ bool within(double value, double low, double high) {
 
 Status check_seconds(const std::string& what, double seconds) {
   if (within(seconds, 0, simulated_seconds_max)) return ok();
-  return usage_error(
+  return limit_error(
       fmt::format("{}: {:g} s is beyond the {:g} s of a simulation", what, seconds, simulated_seconds_max));
 }
 
 Status check_speed(const std::string& what, double per_second, const char* unit) {
   if (per_second >= simulated_speed_min) return ok();
-  return usage_error(
+  return limit_error(
       fmt::format("{}: {:g} {} is below {:g} of them", what, per_second, unit, simulated_speed_min));
 }
 
@@ -44,23 +44,23 @@ Status check_streams(const SimulateOptions& options) {
   for (const RateTrace& trace : options.rates)
     for (const auto& [from, rate] : trace) {
       if (!within(from, 0, simulated_seconds_max) || !within(rate, 0, simulated_rate_max))
-        return usage_error(fmt::format(
+        return limit_error(fmt::format(
             "{:g} rows/s from second {:g} on: a stream has at most {:g} rows/s and changes within "
             "{:g} s",
             rate, from, simulated_rate_max, simulated_seconds_max));
       if (rate > 0 && rate * simulated_seconds_max < 1)
-        return usage_error(fmt::format("{:g} rows/s is less than a row in the {:g} s of a simulation", rate,
+        return limit_error(fmt::format("{:g} rows/s is less than a row in the {:g} s of a simulation", rate,
                                        simulated_seconds_max));
       silent = silent && rate == 0;
     }
   if (silent && !options.rates.empty() && options.stop_after.seconds <= 0)
-    return usage_error("every stream is silent, so --stop-after rows or rounds never comes");
+    return limit_error("every stream is silent, so --stop-after rows or rounds never comes");
   return ok();
 }
 
 Status check_count(const char* what, std::size_t given, std::size_t devices) {
   if (given <= devices) return ok();
-  return usage_error(fmt::format("{} names {} devices, the group has {}", what, given, devices));
+  return limit_error(fmt::format("{} names {} devices, the group has {}", what, given, devices));
 }
 
 Status check_counts(const SimulateOptions& options, std::size_t devices) {

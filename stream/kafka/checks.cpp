@@ -13,6 +13,16 @@ struct IgnoreErrors final : kafka::Listener {
   void client_error(int, std::string_view) noexcept override {}
 };
 
+/// Keeps why a broker does not talk to us, if it says so: a refused password, a certificate that nobody
+/// knows.
+struct KeepRefusal final : kafka::Listener {
+  void client_error(int code, std::string_view words) noexcept override {
+    const bool refusal = code == RD_KAFKA_RESP_ERR__AUTHENTICATION || code == RD_KAFKA_RESP_ERR__SSL;
+    if (refusal && said.empty()) said = " (" + std::string(words.substr(0, 300)) + ")";
+  }
+  std::string said;
+};
+
 /// What only shows when a client is made of them: files that are missing, mechanisms that are not compiled
 /// in, settings that exclude each other. Without brokers, so that nothing connects.
 std::string check_together(const Properties& properties) {
@@ -52,7 +62,7 @@ std::string kafka_client_version() {
 
 Result<int> partition_count(const Properties& properties, const std::string& topic, Duration deadline) {
   static constexpr kafka::Default defaults[] = {{"allow.auto.create.topics", "false"}};
-  IgnoreErrors listener;
+  KeepRefusal listener;
   auto client = kafka::Client::open(kafka::ClientKind::consumer, properties, defaults, listener);
   if (!client) return client.error();
   const RealClock clock;
@@ -66,7 +76,8 @@ Result<int> partition_count(const Properties& properties, const std::string& top
     if (count)
       return Error{ErrorCode::unavailable,
                    "topic \"" + topic + "\" does not exist on " + kafka::brokers_of(properties)};
-    last = count.error().message;
+    rd_kafka_poll(client.value()->handle(), 0);  // a consumer without a group has its errors there
+    last = count.error().message + listener.said;
   } while (clock.now() < end);
   return Error{ErrorCode::unavailable,
                "no broker answered at " + kafka::brokers_of(properties) + ": " + last};

@@ -24,8 +24,11 @@ void on_error(rd_kafka_t*, int code, const char* words, void* opaque) {
 }
 
 void on_commit(rd_kafka_t*, rd_kafka_resp_err_t code, rd_kafka_topic_partition_list_t* list, void* opaque) {
-  for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && list != nullptr && i < list->cnt; ++i)
-    code = list->elems[i].err;
+  for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && list != nullptr && i < list->cnt; ++i) {
+    const rd_kafka_topic_partition_t& of = list->elems[i];
+    code = of.err;
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) listener_of(opaque).accepted(of.topic, of.partition, of.offset);
+  }
   listener_of(opaque).committed(code);
 }
 
@@ -33,11 +36,16 @@ void on_delivery(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
   listener_of(opaque).delivered(message->err, message->partition, message->len);
 }
 
+int on_statistics(rd_kafka_t*, char* json, std::size_t size, void* opaque) {
+  listener_of(opaque).statistics({json, size});
+  return 0;  // the text is librdkafka's to free
+}
+
 /// librdkafka writes to stderr by default; what matters comes to us as an error as well.
 void no_log(const rd_kafka_t*, int, const char*, const char*) {}
 
 /// Everything set; one message in `wrong` for each property that was refused.
-Conf configure(const Properties& properties, std::span<const Default> defaults,
+Conf configure(ClientKind kind, const Properties& properties, std::span<const Default> defaults,
                std::vector<std::string>& wrong) {
   Conf conf(rd_kafka_conf_new());
   Words words{};
@@ -48,6 +56,7 @@ Conf configure(const Properties& properties, std::span<const Default> defaults,
   };
   for (const auto& [name, value] : defaults) set(std::string(name), std::string(value));
   for (const auto& [name, value] : properties) set(name, value);
+  if (kind != ClientKind::reader) set("statistics.interval.ms", "0");
   if (property(properties, "debug").empty() && property(properties, "log_level").empty())
     rd_kafka_conf_set_log_cb(conf.get(), no_log);
   return conf;
@@ -55,7 +64,7 @@ Conf configure(const Properties& properties, std::span<const Default> defaults,
 
 Result<rd_kafka_t*> create(ClientKind kind, Conf conf) {
   Words words{};
-  const auto type = kind == ClientKind::consumer ? RD_KAFKA_CONSUMER : RD_KAFKA_PRODUCER;
+  const auto type = kind == ClientKind::producer ? RD_KAFKA_PRODUCER : RD_KAFKA_CONSUMER;
   rd_kafka_t* handle = rd_kafka_new(type, conf.get(), words.data(), words.size());
   if (handle == nullptr)
     return Error{ErrorCode::invalid_config, std::string("source.kafka.properties: ") + words.data()};
@@ -84,7 +93,7 @@ Result<std::unique_ptr<Client>> Client::open(ClientKind kind, const Properties& 
     return Error{ErrorCode::invalid_config,
                  "source.kafka.properties has no bootstrap.servers: which brokers to connect to"};
   std::vector<std::string> wrong;
-  Conf conf = configure(properties, defaults, wrong);
+  Conf conf = configure(kind, properties, defaults, wrong);
   if (!wrong.empty()) {
     std::string message = "source.kafka.properties: ";
     for (const auto& words : wrong) message += (&words == wrong.data() ? "" : "; ") + words;
@@ -93,6 +102,7 @@ Result<std::unique_ptr<Client>> Client::open(ClientKind kind, const Properties& 
   rd_kafka_conf_set_opaque(conf.get(), &listener);
   rd_kafka_conf_set_error_cb(conf.get(), on_error);
   if (kind == ClientKind::consumer) rd_kafka_conf_set_offset_commit_cb(conf.get(), on_commit);
+  if (kind == ClientKind::reader) rd_kafka_conf_set_stats_cb(conf.get(), on_statistics);
   if (kind == ClientKind::producer) rd_kafka_conf_set_dr_msg_cb(conf.get(), on_delivery);
   auto handle = create(kind, std::move(conf));
   if (!handle) return handle.error();
@@ -109,6 +119,10 @@ Client::~Client() {
 }
 
 void Client::serve_callbacks(Duration wait) noexcept {
+  if (kind_ == ClientKind::reader) {
+    rd_kafka_poll(handle_, to_ms(wait));
+    return;
+  }
   const Message none(rd_kafka_consumer_poll(handle_, to_ms(wait)));
 }
 

@@ -19,15 +19,22 @@ struct rd_kafka_topic_partition_list_s;
 /// it.
 namespace rivulet::stream::kafka {
 
-enum class ClientKind : std::uint8_t { consumer, producer };
+/// A reader is a consumer whose records and callbacks wait apart, so that these can be served while those are
+/// not taken, and that tells its statistics. Nobody listens to those of the others: they make none.
+enum class ClientKind : std::uint8_t { consumer, reader, producer };
 
 /// What librdkafka says by the way. Called on the thread that serves the client, never on its own threads.
 class Listener {
  public:
   virtual ~Listener() = default;
   virtual void client_error(int code, std::string_view words) noexcept = 0;
+  /// One partition of a commit that was accepted; committed() follows.
+  virtual void accepted(std::string_view /*topic*/, std::int32_t /*partition*/,
+                        std::int64_t /*offset*/) noexcept {}
   virtual void committed(int /*code*/) noexcept {}
   virtual void delivered(int /*code*/, std::int32_t /*partition*/, std::size_t /*bytes*/) noexcept {}
+  /// Of a reader, every statistics.interval.ms; the text ends with the call.
+  virtual void statistics(std::string_view /*json*/) noexcept {}
 };
 
 /// A setting of ours that a setting of the user replaces.
@@ -44,7 +51,8 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   [[nodiscard]] rd_kafka_s* handle() const noexcept { return handle_; }
-  /// Runs the callbacks of a consumer that nothing is assigned to yet; waits up to `wait` for one.
+  /// Runs the callbacks of a reader, or of a consumer that nothing is assigned to; waits up to `wait` for
+  /// one.
   void serve_callbacks(Duration wait) noexcept;
   /// Commits may be on their way: the end waits for their answers.
   void expect_commits() noexcept { commits_ = true; }

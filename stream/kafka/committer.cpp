@@ -33,6 +33,10 @@ Status Committer::send() {
                fmt::format("offsets of group {} cannot be committed: {}", group_id_, words_of(code))};
 }
 
+void Committer::accepted(std::string_view topic, std::int32_t partition, std::int64_t offset) noexcept {
+  accepted_.push_back({std::string(topic), partition, offset});
+}
+
 void Committer::committed(int code) noexcept {
   failed_ = code != RD_KAFKA_RESP_ERR_NO_ERROR && code != RD_KAFKA_RESP_ERR__NO_OFFSET;
   listener_.committed(code);

@@ -1,6 +1,9 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "stream/kafka/client.h"
 
@@ -12,6 +15,11 @@ namespace rivulet::stream::kafka {
 /// replace it: a feeder that paces itself by them may be waiting, with no more rows coming before.
 class Committer final : public Listener {
  public:
+  struct Accepted {
+    std::string topic;
+    std::int32_t partition = 0;
+    std::int64_t offset = 0;  ///< of the next record
+  };
   Committer(const Properties& properties, std::string group_id, std::string client_id, Listener& listener)
       : properties_(properties),
         group_id_(std::move(group_id)),
@@ -22,10 +30,13 @@ class Committer final : public Listener {
   /// Errors: source_lost.
   Status commit(std::unique_ptr<PartitionList> offsets);
   void serve(TimePoint now);
+  /// Offsets that the broker has accepted since the last call.
+  std::vector<Accepted> take_accepted() { return std::exchange(accepted_, {}); }
 
   void client_error(int code, std::string_view words) noexcept override {
     listener_.client_error(code, words);
   }
+  void accepted(std::string_view topic, std::int32_t partition, std::int64_t offset) noexcept override;
   void committed(int code) noexcept override;
 
  private:
@@ -38,6 +49,7 @@ class Committer final : public Listener {
   std::unique_ptr<PartitionList> latest_;  ///< last offsets given
   bool failed_ = false;                    ///< to get them through
   TimePoint again_at_{};
+  std::vector<Accepted> accepted_;
   std::unique_ptr<Client> client_;  ///< from the first commit on
 };
 

@@ -31,7 +31,8 @@ Notices::Notices(std::string brokers, MetricsSink& metrics)
       fatal_(metrics.counter("kafka_errors_total", {{"kind", "fatal"}})),
       commits_ok_(metrics.counter("kafka_offset_commits_total", {{"result", "ok"}})),
       commits_failed_(metrics.counter("kafka_offset_commits_total", {{"result", "failed"}})),
-      last_commit_(metrics.gauge("kafka_last_commit_timestamp_seconds")) {}
+      last_commit_(metrics.gauge("kafka_last_commit_timestamp_seconds")),
+      meters_(metrics) {}
 
 void Notices::client_error(int code, std::string_view words) noexcept {
   // "1/1 brokers are down" says less than the refused connection before it.

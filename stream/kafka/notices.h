@@ -8,6 +8,7 @@
 #include "core/result.h"
 #include "core/time.h"
 #include "stream/kafka/client.h"
+#include "stream/kafka/statistics.h"
 
 namespace rivulet::stream::kafka {
 
@@ -19,6 +20,7 @@ class Notices final : public Listener {
   Notices(std::string brokers, MetricsSink& metrics);
   void client_error(int code, std::string_view words) noexcept override;
   void committed(int code) noexcept override;
+  void statistics(std::string_view json) noexcept override { meters_.show(json); }
 
   /// A source_lost to hand out now: at once after a quiet time, then at most every 5 s.
   std::optional<Error> take(TimePoint now) noexcept;
@@ -42,6 +44,7 @@ class Notices final : public Listener {
   Counter& commits_ok_;
   Counter& commits_failed_;
   Gauge& last_commit_;
+  StatisticsMeters meters_;
   std::string last_words_ = "no answer";
   std::string hopeless_;
   std::optional<std::string> pending_;

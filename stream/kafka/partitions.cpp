@@ -12,7 +12,7 @@
 namespace rivulet::stream::kafka {
 
 Partitions::Partitions(const KafkaSourceConfig& config, MetricsSink& metrics)
-    : config_(config), paused_gauge_(metrics.gauge("kafka_paused_partitions")) {
+    : config_(config), metrics_(metrics), paused_gauge_(metrics.gauge("kafka_paused_partitions")) {
   std::map<std::string, double> assigned;
   for (const auto& partition : config.partitions) {
     const auto number = std::to_string(partition.id.partition);
@@ -118,14 +118,26 @@ void Partitions::set_paused(bool paused) {
   paused_gauge_.set(paused ? static_cast<double>(size()) : 0);
 }
 
+void Partitions::committed(std::string_view topic, std::int32_t partition, std::int64_t offset) {
+  for (std::size_t slot = 0; slot < size(); ++slot) {
+    if (name(slot).topic != topic || states_[slot].id.partition != partition) continue;
+    slots_[slot].committed = offset;
+    slots_[slot].committed_lag = &metrics_.gauge(
+        "kafka_consumer_lag_records", {{"topic", topic}, {"partition", std::to_string(partition)}});
+  }
+}
+
 void Partitions::refresh(rd_kafka_s* client) {
   for (std::size_t slot = 0; slot < size(); ++slot) {
     auto& state = states_[slot];
-    if (!state.stopped.empty()) continue;  // as the broker had it then
-    const auto marks = known_watermarks(client, name(slot).topic, state.id.partition);
-    state.low_watermark = std::max(state.low_watermark, marks.low);
-    state.high_watermark = std::max({state.high_watermark, marks.high, state.next_offset});
-    slots_[slot].lag.set(static_cast<double>(state.high_watermark - state.next_offset));
+    if (state.stopped.empty()) {  // else as the broker had it then
+      const auto marks = known_watermarks(client, name(slot).topic, state.id.partition);
+      state.low_watermark = std::max(state.low_watermark, marks.low);
+      state.high_watermark = std::max({state.high_watermark, marks.high, state.next_offset});
+      slots_[slot].lag.set(static_cast<double>(state.high_watermark - state.next_offset));
+    }
+    if (Gauge* lag = slots_[slot].committed_lag)
+      lag->set(static_cast<double>(std::max<std::int64_t>(state.high_watermark - slots_[slot].committed, 0)));
   }
 }
 

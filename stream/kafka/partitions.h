@@ -1,6 +1,7 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/metrics.h"
@@ -39,6 +40,8 @@ class Partitions {
   /// A record was handed out.
   void passed(std::size_t slot, const rd_kafka_message_s& message);
   void set_paused(bool paused);
+  /// The broker has accepted that the next record for the group is the one at `offset`.
+  void committed(std::string_view topic, std::int32_t partition, std::int64_t offset);
   /// Watermarks and lags as the client knows them from its fetches.
   void refresh(rd_kafka_s* client);
   std::vector<Gap> take_gaps();
@@ -52,12 +55,15 @@ class Partitions {
     Counter& gap_records;
     bool unsettled = false;
     bool other_log = false;
+    std::int64_t committed = -1;
+    Gauge* committed_lag = nullptr;  ///< from the first commit on
   };
   void skip_to(std::size_t slot, std::int64_t offset);
   void stop(std::size_t slot, std::string why);
   void go_on(std::size_t slot);
 
   const KafkaSourceConfig& config_;
+  MetricsSink& metrics_;
   Gauge& paused_gauge_;
   std::vector<PartitionState> states_;
   std::vector<Slot> slots_;

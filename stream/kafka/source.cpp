@@ -29,7 +29,8 @@ constexpr Default reader_defaults[] = {{"auto.offset.reset", "error"},
                                        {"reconnect.backoff.max.ms", "2000"},
                                        {"allow.auto.create.topics", "false"},
                                        {"isolation.level", "read_committed"},
-                                       {"queued.max.messages.kbytes", "16384"}};
+                                       {"queued.max.messages.kbytes", "16384"},
+                                       {"statistics.interval.ms", "5000"}};
 
 /// A reader that commits nothing needs no group, but librdkafka's assign() wants one. It is never joined.
 std::string group_of(const KafkaSourceConfig& config) {
@@ -119,7 +120,7 @@ Status KafkaSource::connect(const Properties& properties) {
   defaults.insert(defaults.end(), more.begin(), more.end());
   refill_.reset();
   client_.reset();
-  auto client = Client::open(ClientKind::consumer, properties, defaults, notices_);
+  auto client = Client::open(ClientKind::reader, properties, defaults, notices_);
   if (!client) return client.error();
   client_ = std::move(client).value();
   refill_.emplace(client_->handle());
@@ -322,7 +323,10 @@ void KafkaSource::check_logs(Duration wait) {
 void KafkaSource::refresh(TimePoint now) {
   if (now < next_refresh_) return;
   next_refresh_ = now + std::chrono::milliseconds(100);
+  client_->serve_callbacks(Duration(0));
   committer_.serve(now);
+  for (const auto& [topic, partition, offset] : committer_.take_accepted())
+    partitions_.committed(topic, partition, offset);
   partitions_.refresh(client_->handle());
 }
 

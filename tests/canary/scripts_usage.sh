@@ -3,22 +3,23 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 failed=0
+folder=scripts
 
 # ends CODE STREAM SCRIPT WORD...: with that code, and with the script's usage on that stream alone.
 ends() {
   local code=$1 usage=$2 script=$3 out err status=0
   shift 3
   err=$(mktemp)
-  out=$(timeout 20 "scripts/$script" "$@" 2>"$err") || status=$?
-  if [[ $usage == err ]]; then out+=$(grep --count "scripts/$script" "$err"); else out=$(grep --count "scripts/$script" <<<"$out"); fi
+  out=$(timeout 20 "$folder/$script" "$@" 2>"$err") || status=$?
+  if [[ $usage == err ]]; then out+=$(grep --count "$folder/$script" "$err"); else out=$(grep --count "$folder/$script" <<<"$out"); fi
   rm "$err"
   if ((status != code)) || [[ ! $out =~ ^[1-9]$ ]]; then
-    echo "scripts/$script $*: ended with $status, not with $code and its usage"
+    echo "$folder/$script $*: ended with $status, not with $code and its usage"
     failed=1
   fi
 }
 
-for script in build figure format fuzz setup test tidy; do
+for script in build figure format fuzz pictures setup test tidy; do
   ends 0 out "$script" --help
   ends 2 err "$script" --bogus
 done
@@ -36,4 +37,16 @@ ends 2 err test --lane no-such-lane
 ends 2 err test --lane format no-such-lane
 ends 2 err test --full now
 ends 2 err tidy --recent core/check.h
+folder=dashboards
+for script in check demo draw generate; do
+  ends 0 out "$script" --help
+  ends 2 err "$script" --bogus
+done
+ends 2 err check --prometheus
+ends 2 err check --wait long
+ends 2 err demo
+ends 2 err demo /bin/true --past 0
+ends 2 err draw --prometheus http://127.0.0.1:1
+ends 2 err draw --seconds none folder
+ends 2 err generate folder
 exit "$failed"

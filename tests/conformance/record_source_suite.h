@@ -11,6 +11,7 @@
 
 #include "core/rng.h"
 #include "stream/source.h"
+#include "tests/support/wait.h"
 
 /// What every RecordSource promises, whatever stands behind it.
 namespace rivulet::testing {
@@ -209,7 +210,13 @@ inline void source_commits_are_kept(SourceWorld& world) {
     return std::all_of(positions.begin(), positions.end(),
                        [&](const auto& p) { return world.committed(p.partition) == p.offset; });
   };
-  for (int i = 0; i < 100 && !all_there(); ++i) reader.poll(0);
+  // Each part of a commit (finding the coordinator, asking it) may need its deadline and a second attempt.
+  wait_until(
+      [&] {
+        reader.poll(0);
+        return all_there();
+      },
+      std::chrono::seconds(30));
   for (const auto& position : positions) CHECK(world.committed(position.partition) == position.offset);
   source.reset();
   auto again = world.open({{positions[0].partition, positions[0].offset}});

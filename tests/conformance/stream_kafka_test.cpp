@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "stream/kafka/producer.h"
 #include "tests/support/kafka_source_fixture.h"
@@ -225,6 +227,126 @@ TEST_CASE("Kafka source: what it does is counted") {
   CHECK(opened.metrics["kafka_processed_lag_records/t/0"] == 10);
   CHECK(opened.read(10, 5s).size() == 10);
   CHECK(opened.metrics["kafka_paused_partitions"] == 0);
+}
+
+TEST_CASE("Kafka source: what is not committed yet is told once something was committed, of each partition") {
+  const auto broker = start_broker({{"t", 2}});
+  const std::string servers = broker->bootstrap_servers();
+  REQUIRE(testing::produce(servers, "t", numbered(0, 30)));
+  REQUIRE(testing::produce(servers, "t", {{.value = "other", .partition = 1}}));
+  auto config = config_for(servers, "t");
+  config.partitions.push_back({"t", {0, 1}});
+  Opened opened(config);
+  CHECK(opened.read(31, 5s).size() == 31);
+  const auto lag_is = [&](double records) {
+    return wait_until(
+        [&] {
+          REQUIRE(opened.source->poll(1, 20ms));
+          return opened.metrics.has("kafka_consumer_lag_records/t/0") &&
+                 opened.metrics["kafka_consumer_lag_records/t/0"] == records;
+        },
+        5s);
+  };
+  CHECK_FALSE(opened.metrics.has("kafka_consumer_lag_records/t/0"));
+  const NextOffset seven[] = {{{0, 0}, 7}};
+  REQUIRE(opened.source->commit(seven));
+  CHECK(lag_is(23));
+  CHECK(opened.metrics["kafka_processed_lag_records/t/0"] == 0);
+  CHECK_FALSE(opened.metrics.has("kafka_consumer_lag_records/t/1"));
+  REQUIRE(testing::produce(servers, "t", numbered(30, 5)));
+  CHECK(lag_is(28));
+  broker->refuse_commits(1);
+  const NextOffset all[] = {{{0, 0}, 35}, {{0, 1}, 1}};
+  REQUIRE(opened.source->commit(all));
+  wait_until(
+      [&] { return opened.source->poll(1, 20ms) && opened.metrics["kafka_offset_commits_total/failed"] > 0; },
+      5s);
+  CHECK(opened.metrics["kafka_consumer_lag_records/t/0"] == 28);
+  CHECK(lag_is(0));  // sent again
+  CHECK(opened.metrics.has("kafka_consumer_lag_records/t/1"));
+}
+
+namespace {
+
+/// An Opened whose client tells its statistics so often.
+Opened telling(const std::string& servers, const std::string& every_ms) {
+  auto config = config_for(servers, "t");
+  config.properties.emplace_back("statistics.interval.ms", every_ms);
+  return Opened(config);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "Kafka source: what its client tells of brokers and its queue is shown, also while nothing is taken") {
+  const auto broker = start_broker({{"t", 1}});
+  REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(10, 90)));
+  Opened opened = telling(broker->bootstrap_servers(), "100");
+  CHECK(opened.read(10, 5s).size() == 10);
+  auto& metrics = opened.metrics;
+  const auto shown = [&](std::size_t take, const char* name, double value) {
+    return wait_until(
+        [&] {
+          static_cast<void>(opened.source->poll(take, 10ms));
+          return metrics.has(name) && metrics[name] == value;
+        },
+        5s);
+  };
+  CHECK(shown(1, "kafka_brokers_up", 1));
+  CHECK(metrics.has("kafka_broker_rtt_seconds/1"));
+  CHECK(metrics["kafka_broker_rtt_seconds/1"] < 5);
+  CHECK(metrics["kafka_throttle_seconds"] == 0);
+  CHECK(shown(1, "kafka_fetch_queue_records", 0));
+  CHECK(shown(1, "kafka_fetch_queue_bytes", 0));
+  REQUIRE(opened.source->poll(0, 0s));
+  REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(10, 90)));
+  broker->set_down(true);
+  CHECK(shown(0, "kafka_brokers_up", 0));
+  CHECK(opened.metrics["kafka_errors_total/transport"] > 0);
+  broker->set_down(false);
+  CHECK(shown(0, "kafka_brokers_up", 1));
+}
+
+TEST_CASE("Kafka source: records that its client has fetched and nobody has taken are counted, once") {
+  const auto broker = start_broker({{"t", 2}});
+  REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(10, 50)));
+  auto config = config_for(broker->bootstrap_servers(), "t");
+  config.partitions.push_back({"t", {0, 1}});
+  config.properties.emplace_back("statistics.interval.ms", "20");
+  Opened opened(config);
+  CHECK(opened.read(2, 5s).size() == 2);
+  double most = 0;
+  double bytes = 0;
+  wait_until(
+      [&] {
+        REQUIRE(opened.source->poll(1, 0s));
+        std::this_thread::sleep_for(5ms);
+        most = std::max(most, opened.metrics["kafka_fetch_queue_records"]);
+        bytes = std::max(bytes, opened.metrics["kafka_fetch_queue_bytes"]);
+        return most > 0;
+      },
+      5s);
+  CHECK(most > 0);
+  CHECK(most <= 48);
+  CHECK(bytes == 2 * most);
+}
+
+TEST_CASE("Kafka source: its client tells its statistics every five seconds, or as the user says") {
+  const auto broker = start_broker({{"t", 1}});
+  Opened never = telling(broker->bootstrap_servers(), "0");
+  Opened usual(config_for(broker->bootstrap_servers(), "t"));
+  const RealClock clock;
+  const TimePoint start = clock.now();
+  const bool told = wait_until(
+      [&] {
+        static_cast<void>(never.source->poll(1, 10ms));
+        static_cast<void>(usual.source->poll(1, 10ms));
+        return usual.metrics.has("kafka_brokers_up");
+      },
+      15s);
+  CHECK(told);
+  CHECK(clock.now() - start > 4s);
+  CHECK_FALSE(never.metrics.has("kafka_brokers_up"));
 }
 
 TEST_CASE("Kafka source: offsets whose commit was refused are sent again, without anybody asking") {

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "runtime/state_file.h"
 #include "tests/support/device_group.h"
 #include "tests/support/effort.h"
-#include "tests/support/kafka_server.h"
 #include "tests/support/model_fixture.h"
+#include "tests/support/model_outputs.h"
 #include "tests/support/wait.h"
 
 using namespace rivulet;
@@ -53,9 +52,7 @@ struct Exported {
     REQUIRE(write_state_file(path("a.state"), {config.name, "t", {}}, state, digest));
     const Rows rows(config, rows_compared, 23);
     expected = trainer->predict(state.model, rows.all()).value();
-    const auto bytes = std::as_bytes(rows.features());
-    std::ofstream(path("rows.f32"), std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    write_features(rows, path("rows.f32"));
     folder.write("device.toml", "version = 1\n[job]\nname = \"t\"\n[decode.raw]\nshape = [" +
                                     shape_text(config.input) + "]\n[model]\nname = \"" + config.name +
                                     "\"\nmlp = { hidden = [16, 8] }\ndtype = \"" +
@@ -71,16 +68,7 @@ struct Exported {
     return read_file(path(to));
   }
   Json in_python(const std::string& file) {
-    ProcessOptions python;
-    python.command = {"/usr/bin/python3", RIVULET_SOURCE_DIR "/tests/support/programs/model_outputs.py",
-                      config.name,        path(file),
-                      path("rows.f32"),   shape_text(config.input)};
-    python.environment["PYTHONPATH"] = (kafka_jars().parent_path() / "python-tests").string();
-    const auto said = run(python, 120s);
-    INFO("scripts/setup --for tests brings what this needs");
-    INFO(said.errors);
-    REQUIRE(said.status.code == 0);
-    return Json::parse(said.output);
+    return outputs_in_python(config.name, path(file), path("rows.f32"), shape_text(config.input));
   }
 
   TempDir folder;

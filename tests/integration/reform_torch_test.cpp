@@ -64,6 +64,12 @@ TEST_CASE("Re-forming: a device that is stopped for longer than the deadline lea
   group.require_formed(30s);
   group.produce(1000);
   group.require_progress(10s);
+  const auto exchanges = [&](int device, const char* labels) {
+    return group.metric(device, std::string("rivulet_collective_operations_total{") + labels + "}");
+  };
+  CHECK(exchanges(0, R"(op="round",result="ok")") > 0);
+  CHECK(exchanges(0, R"(op="round",result="failed")") == 0);
+  CHECK(exchanges(0, R"(op="state",result="failed")") == 0);
   group.stop(1);
   const auto out = [&](int i) { return group.status(i).value("world", -1) == 0; };
   INFO(group.process(0).errors());
@@ -72,6 +78,11 @@ TEST_CASE("Re-forming: a device that is stopped for longer than the deadline lea
   group.go_on(1);
   group.require_formed(30s);
   group.check_alive_but(-1);
+  for (const int device : {0, 1, 2}) {
+    CAPTURE(device);
+    CHECK(exchanges(device, R"(op="round",result="failed")") == 1);
+    CHECK(exchanges(device, R"(op="state",result="ok")") == 2);
+  }
   CHECK(contains(group.process(1).errors(), "the view is over"));
   group.produce_all();
   group.require_all_trained(20s);

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "core/clock.h"
-#include "core/metrics.h"
 #include "stream/open.h"
+#include "tests/support/counting_metrics.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/kafka_log_world.h"
 #include "tests/support/shared_kafka.h"
@@ -55,7 +55,7 @@ stream::KafkaSourceConfig reader_of(const std::string& topic) {
 /// A source that is read on a thread's behalf, with what came out of it by partition.
 struct Reader {
   RealClock clock;
-  NullMetrics metrics;
+  CountingMetrics metrics;
   std::unique_ptr<stream::RecordSource> source;
   std::map<PartitionId, std::vector<std::pair<std::int64_t, std::string>>> got;
   std::vector<stream::Gap> gaps;
@@ -123,6 +123,29 @@ TEST_CASE("Real Kafka: rows that retention cut before they were read stop their 
   must(reader.source->seek(there));
   REQUIRE(reader.until([&] { return reader.count(0) == 10; }));
   CHECK(reader.state(0).stopped.empty());
+}
+
+TEST_CASE("Real Kafka: what is not committed, and what the client tells of its broker and its queue") {
+  make("told");
+  fill("told", "row", 50);
+  auto config = reader_of("told");
+  config.properties.emplace_back("statistics.interval.ms", "100");
+  Reader reader(config);
+  auto& metrics = reader.metrics;
+  REQUIRE(reader.until([&] { return reader.count(0) == 50 && reader.count(1) == 50; }));
+  const NextOffset some[] = {{{0, 0}, 20}, {{0, 1}, 50}};
+  must(reader.source->commit(some));
+  REQUIRE(reader.until([&] { return metrics.has("kafka_consumer_lag_records/told/0"); }));
+  CHECK(metrics["kafka_consumer_lag_records/told/0"] == 30);
+  CHECK(metrics["kafka_consumer_lag_records/told/1"] == 0);
+  CHECK(metrics["kafka_processed_lag_records/told/0"] == 0);
+  CHECK(reader.until(
+      [&] { return metrics["kafka_brokers_up"] == 1 && metrics.has("kafka_broker_rtt_seconds/1"); }));
+  CHECK(metrics["kafka_broker_rtt_seconds/1"] > 0);
+  CHECK(metrics["kafka_broker_rtt_seconds/1"] < 2);
+  CHECK(metrics["kafka_throttle_seconds"] == 0);
+  CHECK(metrics.has("kafka_fetch_queue_records"));
+  CHECK(metrics.has("kafka_fetch_queue_bytes"));
 }
 
 TEST_CASE("Real Kafka: with on_gap = count a cut is gone over and handed out as a gap, once, in its place") {

@@ -37,13 +37,6 @@ std::vector<fs::path> kept_schedules() {
   return files;
 }
 
-SimSchedule read_schedule(const fs::path& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return parse_schedule(text.str());
-}
-
 std::string text_of_file(const fs::path& path) {
   std::ifstream file(path);
   std::stringstream text;

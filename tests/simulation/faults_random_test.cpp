@@ -9,8 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -21,6 +20,8 @@ using namespace rivulet;
 using namespace rivulet::testing;
 
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr int usual_views = 3'000;  ///< in so many each kind of fault comes
 constexpr std::size_t events_per_run = 100;
@@ -185,13 +186,26 @@ TEST_CASE("Faults: who has learned half as much as a group without faults, or tw
   }
 }
 
+TEST_CASE("Faults: what drawing once found stays mended, also some milliseconds away") {
+  constexpr int nearby = 20;
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(RIVULET_SOURCE_DIR "/tests/simulation/found")) {
+    CAPTURE(entry.path().filename().string());
+    const SimSchedule kept = read_schedule(entry.path());
+    for (int i = 0; i <= nearby; ++i) {
+      const auto seed = static_cast<std::uint64_t>(i);
+      const Finding finding = simulate(i == 0 ? kept : jittered(kept, seed, 5)).finding;
+      CHECK_MESSAGE(finding.empty(), finding);
+    }
+    ++files;
+  }
+  CHECK(files > 0);
+}
+
 TEST_CASE("Faults: the schedule in the file SIM_SCHEDULE" * doctest::skip()) {
   const char* path = std::getenv("SIM_SCHEDULE");  // NOLINT(concurrency-mt-unsafe)
   REQUIRE(path != nullptr);
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  const SimOutcome outcome = simulate(parse_schedule(text.str()));
+  const SimOutcome outcome = simulate(read_schedule(path));
   CHECK_MESSAGE(outcome.finding.empty(), outcome.finding);
 }
 

@@ -73,7 +73,7 @@ KafkaServer::KafkaServer(const KafkaServerOptions& options) {
   while (controller == port) controller = free_port();
   auto properties = default_properties(options.host, port, controller, directory_.path() / "data");
   for (const auto& [name, value] : options.properties) properties[name] = value;
-  brokers_ = options.host + ":" + std::to_string(port);
+  brokers_ = options.brokers.empty() ? options.host + ":" + std::to_string(port) : options.brokers;
   properties_file_ = directory_.write("server.properties", to_text(properties));
   directory_.write("log4j.properties", log_settings);
 }

@@ -12,6 +12,7 @@ namespace rivulet::testing {
 struct KafkaServerOptions {
   std::string host = "127.0.0.1";                 ///< address it listens on and advertises
   std::map<std::string, std::string> properties;  ///< on top of our server.properties
+  std::string brokers;  ///< HOST:PORT of the plain listener, if `properties` moved it
 };
 
 /// A real Apache Kafka 3.9 (KRaft, one node, small heap) in its own process and folder, on free ports. About

@@ -10,35 +10,13 @@
 #include "core/metrics.h"
 #include "stream/embedded_broker.h"
 #include "stream/open.h"
+#include "tests/support/counting_metrics.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/wait.h"
 
 namespace rivulet::testing {
 
 using namespace std::chrono_literals;
-
-/// Sums every counter and keeps the last of every gauge, by name and label values.
-class CountingMetrics final : public MetricsSink {
- public:
-  Counter& counter(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
-  Gauge& gauge(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
-  Histogram& histogram(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
-  double operator[](const std::string& name) { return cells_[name].value; }
-
- private:
-  struct Cell final : Counter, Gauge, Histogram {
-    void add(double amount) noexcept override { value += amount; }
-    void set(double to) noexcept override { value = to; }
-    void observe(double) noexcept override { value += 1; }
-    double value = 0;
-  };
-  static std::string key(std::string_view name, Labels labels) {
-    std::string text(name);
-    for (const auto& [label, value] : labels) text += "/" + std::string(value);
-    return text;
-  }
-  std::map<std::string, Cell> cells_;
-};
 
 inline stream::KafkaSourceConfig config_for(const std::string& servers, const std::string& topic,
                                             std::int32_t partition = 0) {

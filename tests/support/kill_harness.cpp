@@ -214,6 +214,14 @@ nlohmann::json KillGroup::status(int device) const {
   return parsed.is_object() ? parsed : nlohmann::json::object();
 }
 
+double KillGroup::metric(int device, const std::string& series) const {
+  const std::string space = network_ ? network_->namespace_of(device) : "";
+  const auto page = get_inside(space, at(device).port, "/metrics");
+  if (!page) return -1;
+  const auto found = page.value().find("\n" + series + " ");
+  return found == std::string::npos ? -1 : std::stod(page.value().substr(found + series.size() + 2));
+}
+
 std::int64_t KillGroup::group_rows(int device) const {
   return status(device).value("group_rows", std::int64_t{-1});
 }

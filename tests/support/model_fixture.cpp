@@ -1,10 +1,14 @@
 #include "tests/support/model_fixture.h"
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <utility>
 
 #include "core/check.h"
 #include "core/rng.h"
+#include "core/sha256.h"
 
 namespace rivulet::testing {
 
@@ -19,6 +23,14 @@ const devices::ModelEntry& model_entry(std::string_view name) {
   check_failed(__FILE__, __LINE__, "model_entry", name);
 }
 
+void pin_script(ModelConfig& config, const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  RIVULET_CHECK(!bytes.empty(), file);
+  config.file = file;
+  config.sha256 = hex_of(sha256_of(std::as_bytes(std::span(bytes))));
+}
+
 ModelConfig config_of(std::string_view model, Scalar scalar) {
   ModelConfig config;
   config.name = model;
@@ -28,6 +40,8 @@ ModelConfig config_of(std::string_view model, Scalar scalar) {
   config.outputs = 10;
   config.hidden = {16, 8};
   config.scalar = scalar;
+  if (model == "torchscript")
+    pin_script(config, std::string(RIVULET_SOURCE_DIR) + "/tests/support/models/net.pt");
   return config;
 }
 

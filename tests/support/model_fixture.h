@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +17,9 @@ const devices::ModelEntry& model_entry(std::string_view name);
 
 /// A configuration every model accepts in its smallest sensible form.
 devices::ModelConfig config_of(std::string_view model, Scalar scalar = Scalar::f32);
+
+/// Sets file and sha256 of a "torchscript".
+void pin_script(devices::ModelConfig& config, const std::string& file);
 
 std::unique_ptr<devices::Trainer> make_trainer(const devices::ModelConfig& config, devices::Device& device);
 devices::ModelState make_state(devices::Trainer& trainer, devices::Device& device, std::uint64_t seed);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <numeric>
 #include <sstream>
 #include <string_view>
@@ -184,6 +185,14 @@ SimSchedule parse_schedule(const std::string& text) {
     RIVULET_CHECK(!words.fail(), "a line of a schedule cannot be read");
   }
   return schedule;
+}
+
+SimSchedule read_schedule(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  RIVULET_CHECK(file.is_open(), "a schedule that is there");
+  std::stringstream text;
+  text << file.rdbuf();
+  return parse_schedule(text.str());
 }
 
 SimSchedule jittered(const SimSchedule& schedule, std::uint64_t seed, std::int64_t ms) {

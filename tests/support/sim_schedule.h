@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -45,6 +46,7 @@ SimSchedule without_faults(const SimSchedule& schedule);
 std::string text_of(const SimSchedule& schedule);
 /// Aborts on what it cannot read: it is the test's own file. Lines that begin with # are remarks.
 SimSchedule parse_schedule(const std::string& text);
+SimSchedule read_schedule(const std::filesystem::path& path);
 
 /// Every event up to `ms` earlier or later, drawn from the seed.
 SimSchedule jittered(const SimSchedule& schedule, std::uint64_t seed, std::int64_t ms);

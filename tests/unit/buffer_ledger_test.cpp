@@ -50,6 +50,19 @@ TEST_CASE("Ledger: rows of two partitions, drops, holes and parts of records add
   CHECK(a.runs.size() == 4);
 }
 
+TEST_CASE("Ledger: a partition that nobody knows begins at the lowest place it was ever read from") {
+  Ledger ledger;
+  ledger.began(p0, {744, 0});
+  ledger.began(p0, {654, 2});  // a state that is given up was read from here
+  ledger.began(p0, {744, 0});
+  CHECK(ledger.begins() == Cursors{{p0, {654, 2}}});
+  const std::vector rows{row(p0, {654, 2}, {655, 0})};
+  CHECK(ledger.account(rows, {}, 0));
+  CHECK_FALSE(ledger.account(std::vector{row(p0, 744)}, {}, 0));
+  CHECK(
+      ledger.account(std::vector{row(p0, 744)}, {{p0, {744, 0}}}, 0));  // where the group stands comes first
+}
+
 TEST_CASE("Ledger: a partition of only dropped rows is announced without a row") {
   Ledger ledger;
   ledger.began(p0, {0, 0});

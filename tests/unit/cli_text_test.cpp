@@ -6,6 +6,14 @@
 using namespace rivulet;
 using namespace rivulet::runtime::cli;
 
+TEST_CASE("Text: a terminal is sent no control character of others") {
+  CHECK(printable("plain, ä, 日本, 🙂") == "plain, ä, 日本, 🙂");
+  CHECK(printable("a\nb\tc\x1b[2J\x7f") == "a?b?c?[2J?");
+  CHECK(printable(std::string_view("\0x", 2)) == "?x");
+  CHECK(printable("\xc2\x9b"
+                  "31m\xc2\xa0|\xc2\x80\xc2\x9f") == "?31m\xc2\xa0|??");
+}
+
 TEST_CASE("Command line: a slip finds the word that was meant, another word finds nothing") {
   const std::vector<std::string> words = {"run",  "demo",     "feed",   "broker",
                                           "peek", "validate", "doctor", "version"};

@@ -1,8 +1,4 @@
-#include <arpa/inet.h>
 #include <doctest/doctest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +11,7 @@
 #include "runtime/http/http_server.h"
 #include "runtime/metrics/prometheus_sink.h"
 #include "runtime/status_json.h"
+#include "tests/support/raw_http.h"
 #include "tests/support/text.h"
 
 using namespace rivulet;
@@ -24,40 +21,18 @@ using namespace rivulet::testing;
 namespace {
 
 HttpServer::Pages simple_pages() {
-  return {[] { return std::string("rivulet_ready 1\n"); }, [](std::string&) { return true; },
-          [](std::string&) { return true; }, [] { return std::string("{}"); }};
+  return {[] { return std::string("rivulet_ready 1\n"); },
+          [](std::string&) { return true; },
+          [](std::string&) { return true; },
+          [] { return std::string("{}"); },
+          [] { return std::string("{}"); },
+          [](const std::string& nonce) { return "<html>" + nonce + "</html>"; }};
 }
 
 std::unique_ptr<HttpServer> start(HttpServer::Pages pages = simple_pages()) {
   auto server = HttpServer::start("127.0.0.1:0", std::move(pages));
   REQUIRE(server);
   return std::move(server).value();
-}
-
-int connect_to(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const timeval limit{10, 0};
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0) return fd;
-  close(fd);
-  return -1;
-}
-
-/// Sends exactly `request` and returns everything that comes back.
-std::string raw(int port, const std::string& request) {
-  const int fd = connect_to(port);
-  REQUIRE(fd >= 0);
-  send(fd, request.data(), request.size(), MSG_NOSIGNAL);
-  std::string answer;
-  char buffer[4096];
-  for (ssize_t n = 0; (n = recv(fd, buffer, sizeof buffer, 0)) > 0;)
-    answer.append(buffer, static_cast<std::size_t>(n));
-  close(fd);
-  return answer;
 }
 
 std::string request(const std::string& method, const std::string& path) {
@@ -75,7 +50,7 @@ Result<std::string> patient_get(int port, const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("Http: every page is there, and the index names them") {
+TEST_CASE("Http: every page is there, and who asks for another is told which there are") {
   const auto sink = make_prometheus_sink();
   sink->gauge("ready").set(1);
   NodeStatus status;
@@ -93,10 +68,11 @@ TEST_CASE("Http: every page is there, and the index names them") {
   const auto page = patient_get(server->port(), "/api/v1/status");
   REQUIRE(page);
   CHECK(nlohmann::json::parse(page.value())["steps"] == 41);
-  const auto index = patient_get(server->port(), "/");
-  REQUIRE(index);
-  for (const char* name : {"/metrics", "/livez", "/readyz", "/api/v1/status"})
-    CHECK(contains(index.value(), name));
+  CHECK(patient_get(server->port(), "/api/v1/group"));
+  const std::string lost = raw(server->port(), request("GET", "/metric"));
+  CHECK(lost.starts_with("HTTP/1.1 404 Not Found\r\n"));
+  for (const char* name : {" / ", "/metrics", "/livez", "/readyz", "/api/v1/status", "/api/v1/group"})
+    CHECK(contains(lost, name));
   CHECK(contains(raw(server->port(), request("GET", "/metrics")), "Content-Type: text/plain; version=0.0.4"));
   CHECK(
       contains(raw(server->port(), request("GET", "/api/v1/status")), "Content-Type: application/json\r\n"));
@@ -148,8 +124,8 @@ TEST_CASE("Http: no file, no listing, no way out of the pages") {
     CHECK(!contains(answer, "cmake"));
     CHECK(contains(answer.substr(0, 16), " 4"));
   }
-  for (const char* path : {"/.", "//", "/livez/.."})
-    CHECK(contains(raw(server->port(), request("GET", path)), "/readyz"));
+  for (const char* path : {"/.", "//", "/livez/..", "/%6detrics"})  // a page has one name
+    CHECK(raw(server->port(), request("GET", path)).starts_with("HTTP/1.1 404 "));
 }
 
 TEST_CASE("Http: requests without end, shape or limit do not take the server down") {
@@ -221,21 +197,38 @@ TEST_CASE("Http: the server ends with its object, and the port is free again") {
   CHECK(HttpServer::start("localhost:" + std::to_string(port), simple_pages()));
 }
 
-TEST_CASE("Http: only loopback, and only HOST:PORT") {
+TEST_CASE("Http: only ADDRESS:PORT, and from other machines only with a token") {
   for (const char* bad : {"", "off", "127.0.0.1", "127.0.0.1:", ":9464", "127.0.0.1:x", "127.0.0.1:70000",
-                          "127.0.0.1:-1", "127.0.0.1:80x"}) {
+                          "127.0.0.1:-1", "127.0.0.1:80x", "example.org:80", "127.0.0.1.example.org:80",
+                          "1127.0.0.1:80", "127.0.0.1,0.0.0.0:80", "[::1:80", "::1:80"}) {
     CAPTURE(bad);
     const auto server = HttpServer::start(bad, simple_pages());
     REQUIRE(!server);
     CHECK(server.error().code == ErrorCode::invalid_config);
-    CHECK(contains(server.error().message, "is not HOST:PORT"));
+    CHECK(contains(server.error().message, "is not ADDRESS:PORT"));
   }
-  for (const char* bad : {"0.0.0.0:9464", "192.168.1.4:9464", "[::]:9464", "example.org:80",
-                          "127.0.0.1.example.org:80", "1127.0.0.1:80", "127.0.0.1,0.0.0.0:80"}) {
-    CAPTURE(bad);
-    const auto server = HttpServer::start(bad, simple_pages());
+  for (const char* open : {"0.0.0.0:9464", "192.168.1.4:9464", "[::]:9464"}) {
+    CAPTURE(open);
+    const auto server = HttpServer::start(open, simple_pages());
     REQUIRE(!server);
     CHECK(server.error().code == ErrorCode::invalid_config);
-    CHECK(contains(server.error().message, "is not a loopback address"));
+    CHECK(contains(server.error().message, "http.token_file must name a file"));
   }
+}
+
+TEST_CASE("Http: a browser's page runs nothing that is not its own") {
+  const auto server = start();
+  const std::string one = raw(server->port(), request("GET", "/"));
+  const std::string two = raw(server->port(), request("GET", "/"));
+  CHECK(contains(one, "Content-Type: text/html; charset=utf-8\r\n"));
+  CHECK(contains(one, "Content-Security-Policy: default-src 'none'; script-src 'nonce-"));
+  CHECK(contains(one, "frame-ancestors 'none'"));
+  CHECK_FALSE(contains(one, "unsafe"));
+  const auto nonce_of = [](const std::string& answer) {
+    const auto from = answer.find("<html>") + 6;
+    return answer.substr(from, answer.find("</html>") - from);
+  };
+  CHECK(nonce_of(one).size() == 32);
+  CHECK(contains(one, "script-src 'nonce-" + nonce_of(one) + "';"));
+  CHECK(nonce_of(one) != nonce_of(two));
 }

@@ -255,6 +255,41 @@ TEST_CASE(
   CHECK(source.holds == 4);
   const std::string page = metrics->scrape();
   CHECK(page.find("rivulet_backpressure_seconds_total{stage=\"buffer\"} 3") != std::string::npos);
+  CHECK(page.find("rivulet_decode_duration_seconds_count{format=\"raw\"} 1\n") != std::string::npos);
+}
+
+TEST_CASE(
+    "Ingest: the time of decoding is that of a whole look at the source, and a full buffer is no look") {
+  /// Each of its steps takes a millisecond.
+  struct Slow final : stream::Decoder {
+    Slow(stream::Decoder& as, VirtualClock& moved) : of(as), clock(moved) {}
+    [[nodiscard]] const RowShape& shape() const noexcept override { return of.shape(); }
+    void begin(const Record& record) noexcept override { of.begin(record); }
+    stream::Decoded next(RowSlot out) noexcept override {
+      clock.advance_by(std::chrono::milliseconds(1));
+      return of.next(out);
+    }
+    [[nodiscard]] std::string_view detail() const noexcept override { return of.detail(); }
+    stream::Decoder& of;
+    VirtualClock& clock;
+  };
+  Bench b(raw(), {floats({1, 0, 0}), floats({1, 0, 0, 1, 0, 0}), floats({9, 0, 0})}, 4);
+  Slow decoder(*b.decoder, b.clock);
+  const auto metrics = runtime::make_prometheus_sink();
+  runtime::IngestConfig reading;
+  reading.format = "raw";
+  runtime::Ingest ingest(reading, {b.clock, *b.source, decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
+                                   b.status, *metrics, *b.log, b.wake});
+  const auto says = [&](const std::string& line) {
+    return metrics->scrape().find("rivulet_decode_duration_seconds_" + line + "\n") != std::string::npos;
+  };
+  CHECK(says("count{format=\"raw\"} 0"));
+  for (int i = 0; i < 5; ++i) static_cast<void>(ingest.step());
+  CHECK(b.rows->waiting() == 3);
+  CHECK(says("count{format=\"raw\"} 1"));
+  CHECK(says("sum{format=\"raw\"} 0.007"));
+  CHECK(says("bucket{format=\"raw\",le=\"0.005\"} 0"));
+  CHECK(says("bucket{format=\"raw\",le=\"0.01\"} 1"));
 }
 
 TEST_CASE("Ingest: a buffer that was full is filled again when a quarter is free, or a while later") {

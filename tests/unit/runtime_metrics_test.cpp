@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "runtime/metrics/build_info.h"
 #include "runtime/metrics/prometheus_sink.h"
 #include "tests/support/aborts.h"
 
@@ -156,6 +157,49 @@ TEST_CASE("Metrics: histograms have at most twelve buckets, ascending, and count
   }
 }
 
+TEST_CASE(
+    "Metrics: steps and exchanges between a tenth and a half of a second are told apart, and decoding too") {
+  const auto sink = make_prometheus_sink();
+  for (const char* name : {"step_duration_seconds", "collective_duration_seconds", "record_delay_seconds",
+                           "decode_duration_seconds"}) {
+    CAPTURE(name);
+    auto& histogram = sink->histogram(name);
+    for (const double v : {0.2, 0.3}) histogram.observe(v);
+    const std::string text = sink->scrape();
+    CHECK(value_of(text, "rivulet_" + std::string(name) + "_bucket{le=\"0.1\"}") == 0);
+    CHECK(value_of(text, "rivulet_" + std::string(name) + "_bucket{le=\"0.25\"}") == 1);
+    CHECK(value_of(text, "rivulet_" + std::string(name) + "_bucket{le=\"1\"}") == 2);
+  }
+  CHECK(buckets_of(sink->scrape(), "rivulet_decode_duration_seconds").front().first == 0.0001);
+}
+
+TEST_CASE("Metrics: what the program is made of is told by name, and none is what it has not") {
+  const auto sink = make_prometheus_sink();
+  BuildInfo info = build_info({});
+  CHECK(info.torch == "none");
+  CHECK(info.cuda == "none");
+  CHECK((info.arch == "x86_64" || info.arch == "aarch64"));
+  const std::vector<std::pair<std::string, std::string>> facts{
+      {"LibTorch", "2.15.0+cpu"}, {"BLAS", "Intel 2024"}, {"CUDA", "12.8 (driver 570.86)"}};
+  info = build_info(facts);
+  CHECK(info.torch == "2.15.0+cpu");
+  CHECK(info.cuda == "12.8");
+  const std::vector<std::pair<std::string, std::string>> without{
+      {"LibTorch", "not in this build: the only model"}, {"CUDA", ""}};
+  CHECK(build_info(without).torch == "none");
+  CHECK(build_info(without).cuda == "none");
+  info.version = "1";
+  info.revision = "r";
+  info.librdkafka = "2";
+  info.arch = "a";
+  publish_build_info(*sink, info);
+  CHECK(value_of(sink->scrape(),
+                 "rivulet_build_info{arch=\"a\",cuda=\"12.8\",librdkafka=\"2\",revision=\"r\","
+                 "torch=\"2.15.0+cpu\",version=\"1\"}") == 1);
+  CHECK_FALSE(build_info({}).version.empty());
+  CHECK_FALSE(build_info({}).librdkafka.empty());
+}
+
 TEST_CASE("Metrics: an unknown name, a wrong kind and a forbidden label are bugs") {
   const auto sink = make_prometheus_sink();
   CHECK(aborts([&] { sink->counter("rows_droped_total").add(1); }));
@@ -180,4 +224,16 @@ TEST_CASE("Metrics: threads may resolve, count and scrape at the same time") {
   const std::string text = sink->scrape();
   CHECK(value_of(text, "rivulet_train_steps_total{result=\"applied\"}") == 1000);
   CHECK(value_of(text, "rivulet_batch_rows_count") == 2000);
+}
+
+TEST_CASE("Metrics: a gauge that is removed is gone, and can come again") {
+  const auto sink = make_prometheus_sink();
+  sink->gauge("temperature_celsius", {{"zone", "cpu"}}).set(40);
+  sink->gauge("temperature_celsius", {{"zone", "gpu"}}).set(50);
+  sink->remove_gauge("temperature_celsius", {{"zone", "cpu"}});
+  sink->remove_gauge("temperature_celsius", {{"zone", "never"}});
+  CHECK(value_of(sink->scrape(), "rivulet_temperature_celsius{zone=\"cpu\"}") == -1);
+  CHECK(value_of(sink->scrape(), "rivulet_temperature_celsius{zone=\"gpu\"}") == 50);
+  sink->gauge("temperature_celsius", {{"zone", "cpu"}}).set(41);
+  CHECK(value_of(sink->scrape(), "rivulet_temperature_celsius{zone=\"cpu\"}") == 41);
 }

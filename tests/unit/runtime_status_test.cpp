@@ -190,6 +190,23 @@ TEST_CASE("Signals: the second ends the process at once, whatever its threads ar
   CHECK(WEXITSTATUS(status) == static_cast<int>(ExitCode::failure));
 }
 
+TEST_CASE("Signals: who has ended well is not killed by one that comes late") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    StopRequest stop{0};
+    {
+      const SignalHandlers handlers(stop);
+    }
+    std::raise(SIGTERM);
+    std::raise(SIGINT);
+    ::_exit(stop == 0 ? 7 : 8);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 7);
+}
+
 TEST_CASE("--stop-after: rows, rounds or seconds, and a usage error that teaches for anything else") {
   const auto rows = parse_stop_after("rows=60000");
   REQUIRE(rows);

@@ -177,6 +177,33 @@ TEST_CASE("Watchdog: a full pipe that nobody reads does not keep the process ali
   CHECK(out.seconds < 2 * to_seconds(deadline));
 }
 
+TEST_CASE(
+    "Watchdog: it is content while it looks and finds nobody late, not before and not when it is stuck "
+    "itself") {
+  std::atomic<bool> stuck{false};
+  std::atomic<int> looks{0};
+  Watchdog watchdog(400ms);
+  watchdog.watch({"steps", [&] {
+                    ++looks;
+                    looks.notify_all();
+                    stuck.wait(true);
+                    return now_ns();
+                  }});
+  Watchdog patient(60s);
+  patient.start();
+  CHECK(patient.content());  // before it has looked for the first time
+  CHECK_FALSE(watchdog.content());
+  watchdog.start();
+  while (!watchdog.content()) std::this_thread::yield();
+  for (int seen = 0; seen < 5; seen = looks) looks.wait(seen);  // longer than the start alone is believed
+  while (!watchdog.content()) std::this_thread::yield();
+  stuck = true;
+  while (watchdog.content()) std::this_thread::yield();
+  stuck = false;
+  stuck.notify_all();
+  while (!watchdog.content()) std::this_thread::yield();
+}
+
 TEST_CASE("Watchdog: threads that step, or have not started, are left alone, and stop() ends it at once") {
   Child child([] {
     Watchdog watchdog(40ms);

@@ -36,14 +36,15 @@ struct Cnn final : Network {
   torch::nn::Linear output_{nullptr};
 };
 
-Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {
+Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device) {
   if (Status good = check_model_config(config); !good) return good.error();
   const auto& input = config.input;
   if (input.size() != 3 || input[1] % (1 << pools) != 0 || input[2] % (1 << pools) != 0) {
     return wrong_input(config, "[channels, height, width] with height and width multiples of 8");
   }
   return make_torch_trainer(
-      config, [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<Cnn>(c); });
+      config, device.computes_on(),
+      [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<Cnn>(c); });
 }
 
 /// Planes of the convolutions and of their norms, pooled ones with their indices, and a gradient of each.

@@ -30,11 +30,12 @@ struct LeNet5 final : Network {
   torch::nn::Linear output_;
 };
 
-Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {
+Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device) {
   if (Status good = check_model_config(config); !good) return good.error();
   if (config.input != std::vector<std::int64_t>{1, 28, 28}) return wrong_input(config, "[1, 28, 28]");
   return make_torch_trainer(
-      config, [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<LeNet5>(c); });
+      config, device.computes_on(),
+      [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<LeNet5>(c); });
 }
 
 /// Planes of the two convolutions, pooled ones with their indices, and a gradient of each.

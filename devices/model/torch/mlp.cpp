@@ -27,7 +27,7 @@ struct Mlp final : Network {
   torch::nn::Linear output_{nullptr};
 };
 
-Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {
+Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device) {
   if (config.activation != "relu" && config.activation != "tanh") {
     return Error{ErrorCode::invalid_config,
                  "model.mlp.activation is \"" + config.activation + "\"; it must be relu or tanh"};
@@ -38,7 +38,8 @@ Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {
                  "model.mlp.hidden holds " + std::to_string(width) + "; every layer needs at least 1 number"};
   }
   return make_torch_trainer(
-      config, [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<Mlp>(c); });
+      config, device.computes_on(),
+      [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<Mlp>(c); });
 }
 
 /// A row keeps what each layer gives, before and after its activation, and a gradient of each.

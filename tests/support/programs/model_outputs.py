@@ -67,7 +67,18 @@ def mlp(tensors, rows):
     return linear(tensors, "output.", rows)
 
 
-models = {"linear": lambda tensors, rows: linear(tensors, "", flat(rows)), "mlp": mlp, "lenet5": lenet5, "cnn": cnn}
+def two_layers(tensors, rows):
+    """tests/support/models/*.pt"""
+    return linear(tensors, "last.", relu(linear(tensors, "first.", flat(rows))))
+
+
+models = {
+    "linear": lambda tensors, rows: linear(tensors, "", flat(rows)),
+    "mlp": mlp,
+    "lenet5": lenet5,
+    "cnn": cnn,
+    "torchscript": two_layers,
+}
 
 
 def main(model, file, rows_file, shape):

@@ -1,0 +1,42 @@
+#pragma once
+#include <mutex>
+#include <utility>
+
+namespace rivulet {
+
+/// A value that one thread sets and others copy, where the one must not wait for the others: while somebody
+/// copies, what is posted stays with its writer until the next post() or settle().
+template <class T>
+class Posted {
+ public:
+  // --- writer ---
+  void post(T value) {
+    mine_ = std::move(value);
+    pending_ = true;
+    settle();
+  }
+  /// Shows what could not be shown; false: somebody copies at this moment.
+  bool settle() {
+    if (!pending_) return true;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return false;
+    std::swap(shown_, mine_);
+    pending_ = false;
+    return true;
+  }
+
+  // --- any thread ---
+  [[nodiscard]] T read() const {
+    const std::lock_guard lock(mutex_);
+    return shown_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  T shown_{};  ///< shared, under mutex_
+  // writer
+  T mine_{};
+  bool pending_ = false;
+};
+
+}  // namespace rivulet

@@ -1,0 +1,264 @@
+// How the devices of a job train one model: rounds, batches, weights, bytes, and who waits for whom.
+import * as units from '@grafana/grafana-foundation-sdk/units';
+import type { Frame } from './frame';
+import { lines, number, rows } from './panels';
+import { increase, maxBy, mean, ofTopic, quantile, rate, rivulet, since, sumBy } from './promql';
+
+const whole = {
+  question: 'Is the group whole?',
+  panels: [
+    number({
+      title: 'Devices in the view',
+      description: 'The smallest answer of any device: 0 while one of them waits for the group to form.',
+      unit: units.Short,
+      queries: [[`min by (job) (${rivulet('collective_world_size')})`, '{{job}}']],
+      steps: [[null, 'orange'], [1, 'green']],
+    }),
+    number({
+      title: 'Views within an hour',
+      description: `How often the group formed anew, as the device that saw most of them counts. Each is somebody who
+        came, went or was lost.`,
+      unit: units.Short,
+      queries: [[`max by (job) (changes(${rivulet('collective_view')}[1h]))`, '{{job}}']],
+      steps: [[null, 'green'], [3, 'orange']],
+    }),
+    rows({
+      title: 'Members',
+      description: 'Rank of each device in its view. Ranks are given by the order of names and have no other meaning.',
+      unit: units.Short,
+      width: 8,
+      height: 6,
+      queries: [
+        [
+          `${rivulet('collective_rank')} * on (job, instance) group_left (device, rivulet_job) ${rivulet('device_info')}`,
+          '{{device}}',
+        ],
+      ],
+      rename: { Value: 'rank', rivulet_job: 'job of Rivulet', job: 'job of Prometheus' },
+    }),
+    lines({
+      title: 'View and devices in it',
+      description: `The number of the view grows by one each time the group forms; devices in it are 0 in between. All
+        devices show the same, or soon do.`,
+      unit: units.Short,
+      height: 6,
+      queries: [
+        [rivulet('collective_view'), 'view {{instance}}'],
+        [rivulet('collective_world_size'), 'devices {{instance}}'],
+      ],
+    }),
+  ],
+};
+
+const rounds = {
+  question: 'Do rounds come through?',
+  panels: [
+    lines({
+      title: 'Rounds per second, by what became of them',
+      description: `By result. applied: the model made a step; idle: nobody had rows; held: the plan waited for more; skipped:
+        the sum was not finite, or a dry run; local: a step of this device alone.`,
+      unit: units.OpsPerSecond,
+      queries: [[maxBy('job, result', rate('train_steps_total')), '{{result}} {{job}}']],
+    }),
+    lines({
+      title: 'Time of a round',
+      description: `From the end of the last round to the end of this one. The percentile is read from buckets and is coarse:
+        0.1, 0.25, 0.5 and 1 s are neighbours.`,
+      unit: units.Seconds,
+      queries: [
+        [mean('instance', 'step_duration_seconds', 'phase="total"'), 'mean {{instance}}'],
+        [quantile(0.95, 'instance', 'step_duration_seconds', 'phase="total"'), 'p95 {{instance}}'],
+      ],
+    }),
+    lines({
+      title: 'Time of an exchange, 95th percentile',
+      description: `By operation: from the facts of this device to the end of the round, waiting for the peers
+        included.`,
+      unit: units.Seconds,
+      queries: [[quantile(0.95, 'instance, op', 'collective_duration_seconds'), '{{op}} {{instance}}']],
+    }),
+    lines({
+      title: 'Exchanges per second',
+      description: `By operation and result. round: facts and payload of one round; failed: a peer was lost or late, and the group forms
+        again. state: the state that a view begins with. early_payload: contributions that left with the facts, used or for nothing;
+        those save one crossing of the wire.`,
+      unit: units.OpsPerSecond,
+      queries: [[sumBy('instance, op, result', rate('collective_operations_total')), '{{op}} {{result}} {{instance}}']],
+    }),
+    number({
+      title: 'Since the last step',
+      description: 'Of the device that is furthest behind.',
+      unit: units.Seconds,
+      height: 8,
+      queries: [[maxBy('job', since('last_step_timestamp_seconds')), '{{job}}']],
+      steps: [[null, 'green'], [60, 'orange'], [300, 'red']],
+    }),
+    lines({
+      title: 'Records of the control topic that changed nothing',
+      description: `Per step of the picture, by reason. replayed is normal: what was said twice. stale_session is,
+        too, while a group forms. foreign, unreadable or impossible: somebody else writes into this topic.`,
+      unit: units.Short,
+      width: 12,
+      queries: [[maxBy('job, reason', increase('control_records_ignored_total')), '{{reason}} {{job}}']],
+    }),
+  ],
+};
+
+const weights = {
+  question: 'Who brings how many rows?',
+  panels: [
+    lines({
+      title: 'Rows of a batch, by device',
+      description: 'Mean of the batches with rows. The batch follows the stream: rate times tick.',
+      unit: units.Short,
+      queries: [[mean('instance', 'batch_rows'), '{{instance}}']],
+    }),
+    lines({
+      title: 'Weight of each device',
+      description: "Its share of the group's rows: what its gradient counts for.",
+      unit: units.PercentUnit,
+      stacked: true,
+      max: 1,
+      queries: [
+        [
+          [
+            sumBy('job, instance', rate('rows_trained_total')),
+            sumBy('job', rate('rows_trained_total')),
+          ].join(' / on (job) group_left () '),
+          '{{instance}}',
+        ],
+      ],
+    }),
+    lines({
+      title: 'Offsets agreed on, per partition',
+      description: 'How far the group has come since the start of the run. Every row below is accounted for.',
+      unit: units.Short,
+      queries: [
+        [
+          ['next', 'start']
+            .map((at) => maxBy('topic, partition', rivulet('ledger_offset', ofTopic, `at="${at}"`)))
+            .join(' - '),
+          '{{topic}}:{{partition}}',
+        ],
+      ],
+    }),
+  ],
+};
+
+const waiting = {
+  question: 'Who waits for whom?',
+  panels: [
+    lines({
+      title: 'Time from own facts to the end of the round',
+      description: `Mean per round. A round ends for all at once, so the lowest line is the device that entered last:
+        the one that all others wait for.`,
+      unit: units.Seconds,
+      queries: [[mean('instance', 'step_duration_seconds', 'phase="agree"'), '{{instance}}']],
+    }),
+    lines({
+      title: 'Time of the gradient',
+      description: `Mean per round. A device far above the others holds them up: fewer rows a batch (batch.max) or a
+        faster machine.`,
+      unit: units.Seconds,
+      queries: [[mean('instance', 'step_duration_seconds', 'phase="compute"'), '{{instance}}']],
+    }),
+    lines({
+      title: 'Time until the device entered the round',
+      description: `Mean per round, from the end of the last: until its rows had come or the tick was over. High
+        everywhere: the group waits for rows, not for a device.`,
+      unit: units.Seconds,
+      queries: [[mean('instance', 'step_duration_seconds', 'phase="wait"'), '{{instance}}']],
+    }),
+  ],
+};
+
+const bytes = {
+  question: 'What does agreement cost on the wire?',
+  panels: [
+    lines({
+      title: 'Bytes sent to peers, per second',
+      description: 'Of each device.',
+      unit: units.BytesPerSecondIEC,
+      queries: [[sumBy('instance', rate('collective_sent_bytes_total')), '{{instance}}']],
+    }),
+    lines({
+      title: 'Bytes received from peers, per second',
+      description: 'Of each device.',
+      unit: units.BytesPerSecondIEC,
+      queries: [[sumBy('instance', rate('collective_received_bytes_total')), '{{instance}}']],
+    }),
+    lines({
+      title: 'Bytes sent per round',
+      description: 'Facts and payload to all peers.',
+      unit: units.BytesIEC,
+      queries: [
+        [
+          [
+            sumBy('instance', rate('collective_sent_bytes_total')),
+            sumBy('instance', rate('collective_operations_total', 'op="round"')),
+          ].join(' / '),
+          '{{instance}}',
+        ],
+      ],
+    }),
+  ],
+};
+
+const shares = {
+  question: 'Who carries it, and who holds it up?',
+  panels: [
+    lines({
+      title: 'Share in the last step',
+      description: `The weight of a device's contribution: its rows of all rows of the round.`,
+      unit: units.PercentUnit,
+      max: 1,
+      queries: [[rivulet('collective_weight_ratio'), '{{instance}}']],
+    }),
+    lines({
+      title: 'Rounds in which it was last, per second',
+      description: 'The group waited for this device: for its rows, or for its computing.',
+      unit: units.CountsPerSecond,
+      queries: [[rate('collective_rounds_last_total'), '{{instance}}']],
+    }),
+    lines({
+      title: 'Ready before the last one',
+      description: 'How long it had to wait for the last device of the last round. Where it is 0, this one was the last.',
+      unit: units.Seconds,
+      queries: [[rivulet('collective_spare_seconds'), '{{instance}}']],
+    }),
+  ],
+};
+
+const memory = {
+  question: 'What memory is planned for it?',
+  panels: [
+    lines({
+      title: 'Memory planned, by part',
+      description: `What each part may take at most, of the device that needs most for it; \`rivulet validate\` names
+        the keys that lower it.`,
+      unit: units.BytesIEC,
+      width: 16,
+      stacked: true,
+      queries: [[maxBy('part', rivulet('memory_planned_bytes')), '{{part}}']],
+    }),
+    lines({
+      title: 'Share of the cap that is planned',
+      description: 'Sum of the parts by device.memory. Above 1 a device does not start.',
+      unit: units.PercentUnit,
+      max: 1,
+      queries: [
+        [
+          ['planned', 'cap'].map((what) => sumBy('instance', rivulet(`memory_${what}_bytes`))).join(' / '),
+          '{{instance}}',
+        ],
+      ],
+    }),
+  ],
+};
+
+export const agreement: Frame = {
+  uid: 'rivulet-agreement',
+  title: 'Rivulet / Agreement',
+  description: 'How the devices of a job train one model: rounds, batches, weights, bytes, and who waits for whom.',
+  rows: [whole, rounds, weights, shares, waiting, bytes, memory],
+};

@@ -1,0 +1,177 @@
+#include "devices/sensors.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+namespace rivulet::devices {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t line_most = 256;
+constexpr std::size_t name_most = 64;
+constexpr int rail_channels = 6;  // 7 is the sum that the chip itself makes
+
+/// The first line of a small file; nullopt if it is not there or the kernel refuses it.
+std::optional<std::string> line_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::string line(line_most, '\0');
+  if (!in.read(line.data(), static_cast<std::streamsize>(line.size())) && !in.eof()) return std::nullopt;
+  if (in.bad()) return std::nullopt;
+  line.resize(static_cast<std::size_t>(in.gcount()));
+  line.resize(std::min(line.find_first_of(std::string_view("\n\0", 2)), line.size()));
+  return line;
+}
+
+std::optional<double> number_of(const fs::path& file) {
+  const auto line = line_of(file);
+  if (!line) return std::nullopt;
+  double value = 0;
+  const char* end = line->data() + line->size();
+  const auto [stop, error] = std::from_chars(line->data(), end, value);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return value;
+}
+
+/// Entries of a folder, in order of their names; none if it is not there.
+std::vector<fs::path> entries_of(const fs::path& folder, std::string_view prefix = "") {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    if (it->path().filename().string().starts_with(prefix)) found.push_back(it->path());
+  std::ranges::sort(found);
+  return found;
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error) && !error;
+}
+
+/// What may be a label of a metric: printable, and not without end.
+std::string label_of(std::string text) {
+  text.resize(std::min(text.size(), name_most));
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c <= ' ' || c > '~' || c == '"' || c == '\\'; }, '_');
+  return text;
+}
+
+bool is_gpu(const std::string& name) {
+  static constexpr std::array<std::string_view, 5> known{"gv11b", "ga10b", "gb10b", "gpu", "gpu-gpc-0"};
+  return std::ranges::find(known, name) != known.end();
+}
+
+}  // namespace
+
+SensorReadings Sensors::read() const {
+  SensorReadings out;
+  read_heat(out);
+  read_rails(out);
+  read_packages(out);
+  read_gpus(out);
+  read_cpu(out);
+  read_memory(out);
+  return out;
+}
+
+std::string Sensors::board() const {
+  if (auto model = line_of(root_ / "proc/device-tree/model"); model && !model->empty()) return *model;
+  return line_of(root_ / "sys/class/dmi/id/product_name").value_or("");
+}
+
+void Sensors::read_heat(SensorReadings& out) const {
+  for (const auto& zone : entries_of(root_ / "sys/class/thermal", "thermal_zone")) {
+    if (out.heat.size() == most) return;
+    const auto type = line_of(zone / "type");
+    const auto milli = number_of(zone / "temp");
+    if (!type || type->empty() || !milli) {
+      ++out.heat_errors;  // a part that is powered down refuses to be read
+      continue;
+    }
+    std::string name = label_of(*type);
+    const auto same = [&name](const ZoneHeat& other) { return other.zone == name; };
+    if (std::ranges::any_of(out.heat, same)) name += "-" + zone.filename().string().substr(12);
+    out.heat.push_back({std::move(name), *milli / 1000});
+  }
+}
+
+/// INA3221: in{N}_label, in{N}_input in mV, curr{N}_input in mA.
+void Sensors::read_rails(SensorReadings& out) const {
+  for (const auto& device : entries_of(root_ / "sys/bus/i2c/devices"))
+    for (const auto& monitor : entries_of(device / "hwmon", "hwmon"))
+      for (int channel = 1; channel <= rail_channels && out.power.size() < most; ++channel) {
+        const auto n = std::to_string(channel);
+        const auto label = line_of(monitor / ("in" + n + "_label"));
+        if (!label || label->empty() || *label == "NC" || !is_there(monitor / ("curr" + n + "_input")))
+          continue;
+        const auto millivolts = number_of(monitor / ("in" + n + "_input"));
+        const auto milliamperes = number_of(monitor / ("curr" + n + "_input"));
+        if (!millivolts || !milliamperes) {
+          ++out.power_errors;
+          continue;
+        }
+        out.power.push_back({label_of(*label), *millivolts * *milliamperes / 1e6, std::nullopt, 0});
+        if (*label == "VDD_IN") out.total_rail = *label;
+      }
+}
+
+/// RAPL: energy_uj counts up to max_energy_range_uj. Only root may read it.
+void Sensors::read_packages(SensorReadings& out) const {
+  for (const auto& zone : entries_of(root_ / "sys/class/powercap", "intel-rapl:")) {
+    const std::string folder = zone.filename().string();
+    if (std::ranges::count(folder, ':') != 1 || out.power.size() == most)
+      continue;  // parts of a package are in it
+    const auto name = line_of(zone / "name");
+    const auto energy = number_of(zone / "energy_uj");
+    const auto wrap = number_of(zone / "max_energy_range_uj");
+    if (!name || name->empty() || !energy || !wrap) {
+      ++out.power_errors;
+      continue;
+    }
+    out.power.push_back({label_of(*name), std::nullopt, *energy / 1e6, *wrap / 1e6});
+  }
+}
+
+/// devfreq: load in thousandths, frequencies in hertz. The node is named after the chip.
+void Sensors::read_gpus(SensorReadings& out) const {
+  for (const auto& node : entries_of(root_ / "sys/class/devfreq")) {
+    const auto name = line_of(node / "device/of_node/name");
+    if (!name || !is_gpu(*name) || out.gpus.size() == most) continue;
+    GpuLoad gpu{label_of(*name), {}, number_of(node / "cur_freq"), number_of(node / "max_freq")};
+    if (is_there(node / "device/load")) {
+      const auto thousandths = number_of(node / "device/load");
+      if (thousandths && *thousandths >= 0 && *thousandths <= 1000)
+        gpu.utilization = *thousandths / 1000;
+      else
+        ++out.gpu_errors;
+    }
+    out.gpus.push_back(std::move(gpu));
+  }
+}
+
+void Sensors::read_cpu(SensorReadings& out) const {
+  for (const auto& policy : entries_of(root_ / "sys/devices/system/cpu/cpufreq", "policy"))
+    if (const auto kilohertz = number_of(policy / "scaling_cur_freq"))
+      out.cpu_hertz = std::max(out.cpu_hertz.value_or(0), *kilohertz * 1000);
+}
+
+void Sensors::read_memory(SensorReadings& out) const {
+  std::ifstream file(root_ / "proc/meminfo");
+  std::optional<double> total;
+  std::optional<double> available;
+  std::string name;
+  for (double kib = 0; file >> name >> kib; file.ignore(line_most, '\n')) {
+    if (name == "MemTotal:") total = kib * 1024;
+    if (name == "MemAvailable:") available = kib * 1024;
+    if (total && available) {
+      out.memory = BoardMemory{*total, *available};
+      return;
+    }
+  }
+}
+
+}  // namespace rivulet::devices

@@ -1,0 +1,30 @@
+#pragma once
+// Only files of devices/torch and devices/model/torch include this header: it brings LibTorch.
+#include <c10/util/Exception.h>
+
+#include <new>
+#include <string>
+
+#include "core/result.h"
+
+namespace rivulet::devices {
+
+/// The door: nothing that the library throws leaves the files that include this.
+template <class T, class Body>
+Result<T> guarded(const Body& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return Error{ErrorCode::unavailable, "LibTorch: out of memory"};
+  } catch (const c10::OutOfMemoryError& e) {  // of a GPU
+    return Error{ErrorCode::unavailable, std::string("LibTorch: ") + e.what_without_backtrace()};
+  } catch (const c10::Error& e) {
+    const std::string words = e.what_without_backtrace();
+    const bool memory = words.find("allocate memory") != std::string::npos;
+    return Error{memory ? ErrorCode::unavailable : ErrorCode::io, "LibTorch: " + words};
+  } catch (const std::exception& e) {
+    return Error{ErrorCode::io, std::string("LibTorch: ") + e.what()};
+  }
+}
+
+}  // namespace rivulet::devices

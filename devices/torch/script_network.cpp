@@ -1,0 +1,74 @@
+#include "devices/torch/script_network.h"
+
+#include <torch/csrc/jit/runtime/graph_executor.h>
+
+#include <fstream>
+#include <ios>
+#include <span>
+#include <sstream>
+#include <utility>
+
+#include "core/sha256.h"
+#include "devices/script_file.h"
+
+namespace rivulet::devices {
+namespace {
+
+/// Tensors of a script's module under `to`, its children below it.
+void adopt(torch::nn::Module& to, const torch::jit::Module& script);
+
+/// A child.
+struct Part final : torch::nn::Module {
+  explicit Part(const torch::jit::Module& script) { adopt(*this, script); }
+};
+
+void adopt(torch::nn::Module& to, const torch::jit::Module& script) {
+  for (const auto& parameter : script.named_parameters(/*recurse=*/false))
+    to.register_parameter(parameter.name, parameter.value, parameter.value.requires_grad());
+  for (const auto& buffer : script.named_buffers(/*recurse=*/false))
+    to.register_buffer(buffer.name, buffer.value);
+  for (const auto& child : script.named_children())
+    to.register_module(child.name, std::make_shared<Part>(child.value));
+}
+
+}  // namespace
+
+Result<ScriptBytes> read_script(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return Error{ErrorCode::io, path + ": cannot be read"};
+  const auto size = static_cast<std::int64_t>(file.tellg());
+  if (size <= 0 || static_cast<std::uint64_t>(size) > script_file_max_bytes)
+    return Error{ErrorCode::io, path + ": " + (size > 0 ? "is larger than 1 GiB" : "is empty or no file")};
+  ScriptBytes script;
+  script.bytes.resize(static_cast<std::size_t>(size));
+  file.seekg(0);
+  if (!file.read(script.bytes.data(), size)) return Error{ErrorCode::io, path + ": cannot be read"};
+  script.sha256 = hex_of(sha256_of(std::as_bytes(std::span(script.bytes))));
+  return script;
+}
+
+ScriptNetwork::ScriptNetwork(const std::string& bytes) {
+  std::istringstream in(bytes);
+  script_ = torch::jit::load(in, torch::kCPU);
+  adopt(*this, script_);
+}
+
+/// Without the executor's rewriting: what it makes of a graph depends on what it has seen before, and with it
+/// the last bits.
+torch::Tensor ScriptNetwork::forward(torch::Tensor rows) {
+  const torch::jit::GraphOptimizerEnabledGuard as_written(false);
+  return script_.forward({std::move(rows)}).toTensor();
+}
+
+void ScriptNetwork::train(bool on) {
+  Network::train(on);
+  script_.train(on);
+}
+
+std::string ScriptNetwork::signature() const {
+  std::ostringstream text;
+  text << script_.get_method("forward").function().getSchema();
+  return text.str();
+}
+
+}  // namespace rivulet::devices

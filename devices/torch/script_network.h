@@ -1,0 +1,35 @@
+#pragma once
+// Only files of devices/torch and devices/model/torch include this header: it brings LibTorch.
+#include <torch/script.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "devices/torch/torch_trainer.h"
+
+namespace rivulet::devices {
+
+struct ScriptBytes {
+  std::string bytes;
+  std::string sha256;
+};
+/// The whole file. Errors: io (names it).
+Result<ScriptBytes> read_script(const std::string& path);
+
+/// A module that a TorchScript file holds, as a Network: the same tensors under the same names, so that
+/// whoever moves them moves the script's. Its numbers begin as they lie in the file.
+class ScriptNetwork final : public Network {
+ public:
+  /// Throws what the library throws: call it behind guarded().
+  explicit ScriptNetwork(const std::string& bytes);
+  torch::Tensor forward(torch::Tensor rows) override;
+  void train(bool on = true) override;
+  [[nodiscard]] bool begins_as_made() const override { return true; }
+  [[nodiscard]] std::string signature() const;
+
+ private:
+  torch::jit::Module script_;
+};
+
+}  // namespace rivulet::devices

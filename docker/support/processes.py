@@ -1,0 +1,71 @@
+"""Processes that are waited for and ended together."""
+import os
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+
+class Running:
+    """One process, whose output goes to a file."""
+
+    def __init__(self, name, command, environment, log, **more):
+        self.name, self.log = name, log
+        with open(log, "ab") as out:
+            self.process = subprocess.Popen([str(part) for part in command], env=environment, stdout=out, stderr=out,
+                                            stdin=subprocess.DEVNULL, start_new_session=True, **more)
+
+    @property
+    def code(self):
+        return self.process.poll()
+
+    def tail(self, count=2000):
+        return self.log.read_bytes()[-count:].decode(errors="replace")
+
+    def signal(self, number):
+        if self.code is None:
+            os.kill(self.process.pid, number)
+
+    def ended(self, seconds):
+        """Its exit code within so many seconds, or None."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+
+def stop(running, seconds=30):
+    """The last started first; who does not go within the time is killed. Name -> exit code, None if killed."""
+    codes = {}
+    for one in reversed(running):
+        one.signal(signal.SIGTERM)
+        codes[one.name] = one.ended(seconds)
+        if codes[one.name] is None:
+            one.signal(signal.SIGKILL)
+            one.process.wait()
+    return codes
+
+
+def until(what, seconds, every=0.25):
+    """What `what` answers once it is not None or False; TimeoutError after so many seconds."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = what()
+        if answer is not None and answer is not False:
+            return answer
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(every)
+
+
+def get(url, token=None, seconds=5):
+    """(status, body); (0, why) if nobody answers."""
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
+    try:
+        with urllib.request.urlopen(request, timeout=seconds) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode(errors="replace")
+    except OSError as nobody:
+        return 0, str(nobody)

@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "devices/script_file.h"
+#include "runtime/cli/command.h"
+#include "runtime/cli/text.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* model_footer = R"(Examples:
+  rivulet model inspect model.pt --shape 1,28,28          may it be trained on such rows, and what is its sha256?
+  rivulet model inspect model.pt --shape 6 --json
+
+A model of your own is a module saved by torch.jit.script(module).save("model.pt"), which takes [rows, SHAPE] and
+gives [rows, classes]; train it with model.name = "torchscript", model.file and model.sha256. `rivulet checkpoint export`
+gives its trained parameters back under the names that it lists.
+The file's own code is run: inspect only what you trust.)";
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+Json tensors_json(const std::vector<devices::ScriptTensor>& tensors) {
+  auto all = Json::array();
+  for (const auto& tensor : tensors) all.push_back({{"name", tensor.name}, {"shape", tensor.shape}});
+  return all;
+}
+
+class ModelCommand final : public Command {
+ public:
+  explicit ModelCommand(CLI::App& root)
+      : app_(root.add_subcommand("model", "models of your own: inspect")),
+        inspect_(app_->add_subcommand("inspect", "what a TorchScript file holds, and whether it runs")) {
+    app_->require_subcommand(1);
+    app_->footer(model_footer);
+    inspect_->footer(model_footer);
+    inspect_->add_option("FILE", file_, "saved by torch.jit")->required()->type_name("FILE");
+    inspect_->add_option("--shape", shape_, "of one row, such as 1,28,28")
+        ->required()
+        ->delimiter(',')
+        ->type_name("N,...")
+        ->check(CLI::Range(1, 1'000'000));
+    inspect_->add_flag("--json", json_, "one JSON object");
+  }
+  [[nodiscard]] bool chosen() const override { return app_->parsed(); }
+
+  ExitCode execute(Terminal& terminal) override {
+    const auto facts = devices::inspect_script(file_, shape_);
+    if (!facts) return complain(terminal, facts.error());
+    if (json_)
+      print_json(facts.value(), terminal);
+    else
+      print_text(facts.value(), terminal);
+    return ExitCode::ok;
+  }
+
+ private:
+  static void print_json(const devices::ScriptFacts& f, Terminal& terminal) {
+    terminal.out << Json{{"sha256", f.sha256},
+                         {"bytes", f.bytes},
+                         {"signature", f.signature},
+                         {"parameters", tensors_json(f.parameters)},
+                         {"buffers", tensors_json(f.buffers)},
+                         {"parameter_numbers", f.parameter_numbers},
+                         {"buffer_numbers", f.buffer_numbers},
+                         {"output_shape", f.output},
+                         {"forward_ms", f.forward_ms},
+                         {"backward_ms", f.backward_ms}}
+                        .dump()
+                 << '\n';
+  }
+
+  void print_text(const devices::ScriptFacts& f, Terminal& terminal) const {
+    terminal.out << fmt::format("{}: {}, {}\n", file_, human_bytes(static_cast<double>(f.bytes)),
+                                f.signature);
+    for (const auto& tensor : f.parameters)
+      terminal.out << fmt::format("  {:<32} {}\n", tensor.name, shape_text(tensor.shape));
+    for (const auto& tensor : f.buffers)
+      terminal.out << fmt::format("  {:<32} {} (buffer)\n", tensor.name, shape_text(tensor.shape));
+    terminal.out << fmt::format(
+        "{} parameters, {} buffers; a row of {} zeros gives {}, forward in {:.2f} ms, back in {:.2f} ms\n",
+        grouped(f.parameter_numbers), grouped(f.buffer_numbers), shape_text(shape_), shape_text(f.output),
+        f.forward_ms, f.backward_ms);
+    terminal.out << "[model]\nname = \"torchscript\"\nfile = " << toml_string(file_) << "\nsha256 = \""
+                 << f.sha256 << "\"\n";
+  }
+
+  CLI::App* app_;
+  CLI::App* inspect_;
+  std::string file_;
+  std::vector<std::int64_t> shape_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_model_command(CLI::App& root) {
+  return std::make_unique<ModelCommand>(root);
+}
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,50 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/result.h"
+#include "runtime/cli/command.h"
+#include "runtime/http/access.h"
+#include "runtime/http/http_server.h"
+#include "runtime/page/node_report.h"
+
+namespace rivulet::runtime::cli {
+
+/// A running device, as a command asks it: ADDRESS and --token-file, or else what the device itself was told
+/// by file and variables, so that a command in its container needs neither.
+class NodePages {
+ public:
+  void add_to(CLI::App& app);
+  /// Before the first get(). Errors: usage (not HOST:PORT), invalid_config (the token's file).
+  Status resolve(const Terminal& terminal);
+  /// "127.0.0.1:9464".
+  [[nodiscard]] std::string address() const { return host_ + ":" + std::to_string(port_); }
+  /// Errors: unavailable (nobody answers; names the address).
+  [[nodiscard]] Result<HttpAnswer> ask(const std::string& path) const;
+  /// What is said when `answer` is not the page; unavailable, and fit for a terminal.
+  [[nodiscard]] Error refusal(const std::string& path, const HttpAnswer& answer) const;
+
+ private:
+  std::string said_;
+  std::string token_file_;
+  std::string host_;
+  int port_ = 0;
+  Access access_;
+};
+
+/// What a device answered to /api/v1/status and /api/v1/group.
+struct NodeAnswer {
+  std::string status;  ///< the pages, whole
+  std::string group;
+  NodeReport report;  ///< what is in them
+};
+/// Errors: unavailable (also if an answer is not a page: what it says, fit for a terminal).
+Result<NodeAnswer> ask_all(const NodePages& pages);
+
+/// For a person, without line ends; none wider than `width`. Whatever is in the report, a
+/// terminal is sent no control character.
+std::vector<std::string> render_report(const NodeReport& report, int width);
+/// The same in one line, for pipes and logs.
+std::string render_report_line(const NodeReport& report);
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,65 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rivulet::runtime {
+
+/// What /api/v1/status and /api/v1/group of a device say, taken apart once for all who show it to people: the
+/// page for browsers, `rivulet status`, `rivulet top`. A text that is not there is empty, a number that is
+/// not there nullopt. Texts are as they came, whatever is in them: who shows them escapes them. Plain values.
+struct NodeReport {
+  using Whole = std::optional<std::int64_t>;
+  using Number = std::optional<double>;
+  struct Partition {
+    std::string topic;
+    std::string state;  ///< opening | reading | paused | stopped
+    std::string reason;
+    Whole partition, next_offset, high_watermark, skipped;
+  };
+  struct Member {  ///< of the group, in the round that is told
+    std::string id;
+    Number rows_per_s, weight, wait_s, compute_s, ready_before_last_s;
+    Whole rows_waiting, rows, next_rows;
+  };
+  struct Round {
+    std::string mode;
+    std::string why;
+    std::string ready_last;
+    Whole step, rows;
+  };
+
+  // the device
+  std::string id, job, model;
+  std::string state;   ///< of NodeState
+  std::string phrase;  ///< "forming: waiting for c"; empty while it trains
+  std::string digest;
+  Whole view, world, steps, batch_rows, rows_waiting, lag_records, rows_trained, group_rows;
+  Whole bytes_sent, bytes_received, digests_compared, digests_different;
+  Number stream_rate, loss, accuracy, held_out_accuracy, compute_s, wait_s, sync_s;
+  std::vector<std::pair<std::string, std::uint64_t>> refused;  ///< rows by reason, without those of none
+  std::vector<Partition> partitions;
+
+  // its group
+  Whole group_view, told_round;   ///< which round the members and sentences are of
+  std::string ready_last;         ///< whom all others waited for in it
+  std::vector<std::string> said;  ///< why it did what it did
+  std::vector<Member> members;    ///< by rank; empty before the first round
+  std::vector<Round> rounds;      ///< newest first
+};
+
+/// nullopt if these are not the pages of a device. Pure.
+std::optional<NodeReport> read_node_report(const std::string& status_json, const std::string& group_json);
+
+/// In a group, with nothing in its way. Between two rounds it waits for rows, which is a part of training.
+bool trains(const NodeReport& report);
+
+/// What it does, as it says it itself: "forming: waiting for c", or its state alone.
+std::string state_and_phrase(const NodeReport& report);
+
+/// Of all reasons.
+std::uint64_t refused_rows(const NodeReport& report);
+
+}  // namespace rivulet::runtime

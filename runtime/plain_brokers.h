@@ -1,0 +1,13 @@
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rivulet::runtime {
+
+/// Of bootstrap.servers those that are not of this machine, if `properties` (of librdkafka) reach them
+/// without encryption: whoever is on the way reads rows and, with SASL, can take over the session. Names
+/// joined by ", "; empty if there is nothing to warn of. Pure.
+std::string plain_brokers(const std::vector<std::pair<std::string, std::string>>& properties);
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,141 @@
+#include "stream/kafka/statistics.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace rivulet::stream::kafka {
+namespace {
+
+using Json = nlohmann::json;
+
+void raise(std::optional<double>& most, std::optional<double> value) {
+  if (value) most = std::max(most.value_or(0), *value);
+}
+
+/// Takes what is used out of the text while it is read, for most of it is about other things: brokers / NAME
+/// / nodeid, state, source, rtt, throttle, and topics / NAME / partitions / NUMBER / fetchq_cnt, fetchq_size.
+class Reader {
+ public:
+  Statistics all;
+  bool is_object = false;
+
+  // What nlohmann calls, piece by piece.
+  bool start_object(std::size_t) { return open(true); }
+  bool start_array(std::size_t) { return open(false); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(std::string& name) {
+    if (depth_ <= names_.size()) names_[depth_ - 1] = name;
+    return true;
+  }
+  bool number_integer(std::int64_t value) { return number(static_cast<double>(value)); }
+  bool number_unsigned(std::uint64_t value) { return number(static_cast<double>(value)); }
+  bool number_float(double value, const std::string&) { return number(value); }
+  bool string(std::string& value) {
+    if (!is_at("brokers", 3)) return true;
+    if (names_[2] == "state") broker_.up = value == "UP";
+    if (names_[2] == "source") broker_.twice = value == "logical";
+    return true;
+  }
+  static bool null() { return true; }
+  static bool boolean(bool) { return true; }
+  static bool binary(Json::binary_t&) { return true; }
+  static bool parse_error(std::size_t, const std::string&, const Json::exception&) { return false; }
+
+ private:
+  struct Broker {
+    std::optional<double> node;
+    bool up = false;
+    bool twice = false;  ///< "the coordinator" is one of the brokers once more
+    std::optional<double> round_trip_us;
+    std::optional<double> round_trips;
+    std::optional<double> throttle_ms;
+  };
+
+  [[nodiscard]] bool is_at(std::string_view top, std::size_t depth) const {
+    return depth_ == depth && names_[0] == top;
+  }
+  bool open(bool object) {
+    if (depth_ == 0) is_object = object;
+    if (is_at("brokers", 1) && object) all.brokers_up = 0;
+    if (is_at("brokers", 2)) broker_ = {};
+    ++depth_;
+    if (depth_ <= names_.size()) names_[depth_ - 1].clear();
+    return true;
+  }
+  bool close() {
+    --depth_;
+    if (is_at("brokers", 2)) take_broker();
+    return true;
+  }
+  bool number(double value) {
+    if (!std::isfinite(value) || value < 0) return true;
+    if (is_at("brokers", 3) && names_[2] == "nodeid") broker_.node = value;
+    if (is_at("brokers", 4)) number_of_broker(value);
+    if (is_at("topics", 5) && names_[2] == "partitions") number_of_partition(value);
+    return true;
+  }
+  void number_of_broker(double value) {
+    if (names_[2] == "rtt" && names_[3] == "avg") broker_.round_trip_us = value;
+    if (names_[2] == "rtt" && names_[3] == "cnt") broker_.round_trips = value;
+    if (names_[2] == "throttle" && names_[3] == "avg") broker_.throttle_ms = value;
+  }
+  /// All partitions that are read share the queue of the client, and each tells the length of all of it.
+  void number_of_partition(double value) {
+    if (names_[4] == "fetchq_cnt") raise(all.queue_records, value);
+    if (names_[4] == "fetchq_size") raise(all.queue_bytes, value);
+  }
+  /// Addresses that have not said which broker they are have no node id.
+  void take_broker() {
+    if (!broker_.node || *broker_.node > std::numeric_limits<std::int32_t>::max() || broker_.twice) return;
+    if (broker_.up) all.brokers_up = all.brokers_up.value_or(0) + 1;
+    if (broker_.throttle_ms) raise(all.throttle_seconds, *broker_.throttle_ms / 1e3);
+    const bool answered = broker_.round_trip_us && broker_.round_trips.value_or(0) > 0;
+    if (answered && all.answers.size() < Statistics::brokers_shown)
+      all.answers.push_back({static_cast<std::int32_t>(*broker_.node), *broker_.round_trip_us / 1e6});
+  }
+
+  std::size_t depth_ = 0;             ///< objects and arrays that are open
+  std::array<std::string, 5> names_;  ///< the member that each of them is in
+  Broker broker_;
+};
+
+}  // namespace
+
+std::optional<Statistics> Statistics::parse(std::string_view json) {
+  if (json.size() > bytes_most) return std::nullopt;
+  Reader reader;
+  if (!Json::sax_parse(json, &reader) || !reader.is_object) return std::nullopt;
+  return std::move(reader.all);
+}
+
+void StatisticsMeters::show(std::string_view json) noexcept {
+  const auto now = Statistics::parse(json);
+  if (!now) return;
+  if (now->brokers_up) metrics_.gauge("kafka_brokers_up").set(*now->brokers_up);
+  if (now->throttle_seconds) metrics_.gauge("kafka_throttle_seconds").set(*now->throttle_seconds);
+  if (now->queue_records) metrics_.gauge("kafka_fetch_queue_records").set(*now->queue_records);
+  if (now->queue_bytes) metrics_.gauge("kafka_fetch_queue_bytes").set(*now->queue_bytes);
+  show_answers(now->answers);
+}
+
+void StatisticsMeters::show_answers(const std::vector<Statistics::Answers>& answers) {
+  std::set<std::int32_t> silent = brokers_;
+  for (const auto& [broker, seconds] : answers) {
+    metrics_.gauge("kafka_broker_rtt_seconds", {{"broker", std::to_string(broker)}}).set(seconds);
+    brokers_.insert(broker);
+    silent.erase(broker);
+  }
+  for (const std::int32_t broker : silent) {
+    metrics_.remove_gauge("kafka_broker_rtt_seconds", {{"broker", std::to_string(broker)}});
+    brokers_.erase(broker);
+  }
+}
+
+}  // namespace rivulet::stream::kafka

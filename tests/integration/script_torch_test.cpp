@@ -1,0 +1,92 @@
+// A model of somebody's own, saved by torch.jit: a group trains it, all agree bit by bit, and what came of it
+// goes back to Python with equal outputs.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/state_file.h"
+#include "tests/support/device_group.h"
+#include "tests/support/model_fixture.h"
+#include "tests/support/model_outputs.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+using namespace std::chrono_literals;
+using Json = nlohmann::json;
+
+namespace {
+
+const std::string script = RIVULET_SOURCE_DIR "/tests/support/models/digits.pt";
+
+/// What `rivulet model inspect` says belongs into the file.
+std::vector<std::string> as_inspected() {
+  const auto said = run_rivulet({"model", "inspect", script, "--shape", "1,28,28", "--json"}, 60s);
+  INFO(said.errors);
+  REQUIRE(said.status.code == 0);
+  return {"--set", "model.name=torchscript",
+          "--set", "model.file=" + script,
+          "--set", "model.sha256=" + Json::parse(said.output)["sha256"].get<std::string>()};
+}
+
+struct Outputs {
+  std::vector<double> python;  ///< of the exported file, by numpy
+  std::vector<double> ours;    ///< of the device's saved state
+};
+
+std::vector<double> from_python(const std::string& exported, const std::string& rows) {
+  std::vector<double> all;
+  const Json parsed = outputs_in_python("torchscript", exported, rows, "1,28,28");
+  for (const auto& row : parsed["outputs"])
+    for (const auto& number : row) all.push_back(number.get<double>());
+  return all;
+}
+
+Outputs outputs_of(const std::string& state_file, const std::string& exported, const std::string& rows_file) {
+  auto config = config_of("torchscript");
+  pin_script(config, script);
+  config.input = {1, 28, 28};
+  const auto device = devices::make_host_device();
+  const auto trainer = make_trainer(config, *device);
+  auto state = runtime::read_state_file(
+      state_file,
+      {{"torchscript-" + config.sha256.substr(0, 12), "mnist", {"mnist"}}, trainer->layout(), *device});
+  REQUIRE_MESSAGE(state, state.error().message);
+  const Rows rows(config, 16, 23);
+  write_features(rows, rows_file);
+  const auto ours = trainer->predict(state.value().state.model, rows.all()).value();
+  return {from_python(exported, rows_file), {ours.begin(), ours.end()}};
+}
+
+}  // namespace
+
+TEST_CASE("Script: a group trains a model of the user's, and Python gets it back with equal outputs") {
+  const auto model = as_inspected();
+  DeviceGroupOptions options;
+  options.devices = 2;
+  options.arguments = model;
+  DeviceGroup group(options);
+  group.start_all();
+  REQUIRE_MESSAGE(group.formed(60s), group.story());
+  group.feed(400);
+  REQUIRE_MESSAGE(group.trained(40, 60s), group.story());
+  const auto stopped = run_rivulet({"stop", "--job", "mnist", "--brokers", group.brokers()}, 60s);
+  INFO(stopped.errors);
+  REQUIRE(stopped.status.code == 0);
+  const std::string digest = group.summary(0)["devices"][0]["digest"];
+  CHECK(digest.size() == 32);
+  CHECK(digest == group.summary(1)["devices"][0]["digest"]);
+
+  const TempDir folder;
+  const auto path = [&](const std::string& name) { return (folder.path() / name).string(); };
+  const std::string state = group.directory(0) + "/final.state";
+  std::vector<std::string> exporting = {"checkpoint", "export", "--config",
+                                        RIVULET_SOURCE_DIR "/examples/mnist/device.toml"};
+  exporting.insert(exporting.end(), model.begin(), model.end());
+  exporting.insert(exporting.end(), {state, path("m.safetensors")});
+  const auto done = run_rivulet(exporting, 60s);
+  INFO(done.errors);
+  REQUIRE(done.status.code == 0);
+  const auto outputs = outputs_of(state, path("m.safetensors"), path("rows.f32"));
+  REQUIRE(outputs.python.size() == 160);
+  CHECK(relative_l2(outputs.python, outputs.ours) < 2e-6);  // the same numbers added in another order
+}

@@ -1,0 +1,36 @@
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/metrics.h"
+
+namespace rivulet::testing {
+
+/// Sums every counter and keeps the last of every gauge, by name and label values.
+class CountingMetrics final : public MetricsSink {
+ public:
+  Counter& counter(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
+  Gauge& gauge(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
+  Histogram& histogram(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
+  void remove_gauge(std::string_view name, Labels labels) override { cells_.erase(key(name, labels)); }
+  double operator[](const std::string& name) { return cells_[name].value; }
+  /// Somebody asked for that series, and it has not ended.
+  [[nodiscard]] bool has(const std::string& name) const { return cells_.contains(name); }
+
+ private:
+  struct Cell final : Counter, Gauge, Histogram {
+    void add(double amount) noexcept override { value += amount; }
+    void set(double to) noexcept override { value = to; }
+    void observe(double) noexcept override { value += 1; }
+    double value = 0;
+  };
+  static std::string key(std::string_view name, Labels labels) {
+    std::string text(name);
+    for (const auto& [label, value] : labels) text += "/" + std::string(value);
+    return text;
+  }
+  std::map<std::string, Cell> cells_;
+};
+
+}  // namespace rivulet::testing

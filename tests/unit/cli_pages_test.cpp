@@ -1,0 +1,183 @@
+// What `rivulet status` and `rivulet top` make of a device's pages.
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "runtime/cli/command.h"
+#include "runtime/cli/node_pages.h"
+#include "runtime/http/http_server.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/text.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace rivulet::runtime::cli;
+using namespace rivulet::testing;
+
+namespace {
+
+constexpr const char* status_text =
+    R"({"id":"b","job":"mnist","model":"lenet5","state":"training","phrase":"","view":2,"world":3,"steps":120,)"
+    R"("batch_rows":12,"stream_rate":99.5,"rows_waiting":4,"lag_records":null,"rows_trained":5000,"group_rows":15000,)"
+    R"("loss":0.25,"accuracy":0.91,"held_out_accuracy":null,"rows_dropped":{"malformed":3,"bad_label":0},)"
+    R"("partitions":[{"topic":"images","partition":1,"state":"stopped","reason":"offset 5 is gone"}],)"
+    R"("compute_s":1.5,"wait_s":0.5,"sync_s":0.25,"bytes_sent":1000,"bytes_received":2000})";
+constexpr const char* group_text =
+    R"({"view":2,"rank":1,"members":["a","b"],"left_out":0,"rounds":[],"story":{"ready_last":"a","said":["It is so.","It is\u001b[2J \u009b31m so\r\nto\u007fo, übrigens."],)"
+    R"("devices":[{"id":"a","rows":20,"weight":0.75,"stream_rows_per_s":200.5,"rows_waiting":1,"wait_s":0.1,"compute_s":0.02,)"
+    R"("ready_before_last_s":0,"next_rows":20},{"id":"b\u001b[2J","rows":5,"weight":0.25,"stream_rows_per_s":50,"rows_waiting":0,)"
+    R"("wait_s":0.05,"compute_s":0.01,"ready_before_last_s":0.06,"next_rows":5}]}})";
+
+HttpServer::Pages pages(bool ready) {
+  return {[] { return std::string(); },
+          [](std::string&) { return true; },
+          [ready](std::string& why) {
+            why = "forming: waiting for c";
+            return ready;
+          },
+          [] { return std::string(status_text); },
+          [] { return std::string(group_text); },
+          [](const std::string&) { return std::string(); }};
+}
+
+struct Said {
+  ExitCode exit;
+  std::string out;
+  std::string err;
+};
+Said say(const std::vector<std::string>& arguments, std::map<std::string, std::string> environment = {}) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Terminal terminal{out, err};
+  terminal.environment = std::move(environment);
+  const ExitCode exit = run_command_line(arguments, terminal);
+  return {exit, out.str(), err.str()};
+}
+
+struct Device {
+  explicit Device(bool ready = true, const Access& access = {})
+      : server(std::move(HttpServer::start("127.0.0.1:0", pages(ready), access)).value()) {}
+  [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(server->port()); }
+  std::unique_ptr<HttpServer> server;
+};
+
+/// A server of something else: says the same to whoever comes first, and is gone.
+class OneAnswer {
+ public:
+  explicit OneAnswer(std::string answer)
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), answer_(std::move(answer)) {
+    const timeval limit{10, 0};
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);  // of accept(), too
+    at_.sin_family = AF_INET;
+    at_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at_;
+    REQUIRE(bind(fd_, reinterpret_cast<sockaddr*>(&at_), size) == 0);
+    REQUIRE(getsockname(fd_, reinterpret_cast<sockaddr*>(&at_), &size) == 0);
+    REQUIRE(listen(fd_, 1) == 0);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~OneAnswer() {
+    thread_.join();
+    close(fd_);
+  }
+  OneAnswer(const OneAnswer&) = delete;
+  OneAnswer& operator=(const OneAnswer&) = delete;
+  [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(ntohs(at_.sin_port)); }
+
+ private:
+  void serve() const {
+    const int client = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
+    char request[4096];
+    recv(client, request, sizeof request, 0);
+    send(client, answer_.data(), answer_.size(), MSG_NOSIGNAL);
+    close(client);
+  }
+  int fd_;
+  std::string answer_;
+  sockaddr_in at_{};
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("Status: what a device says, its group, and what is wrong") {
+  const Device device;
+  const Said said = say({"status", device.address()});
+  CHECK(said.exit == ExitCode::ok);
+  CHECK(said.err.empty());
+  for (const char* words :
+       {"b (job mnist, model lenet5): training, 3 devices in view 2; the others wait for a\n",
+        "99.5 rows/s arrive, 4 rows wait, unknown records behind\n", "5 000 rows here, 15 000 by the group",
+        "loss 0.2500, accuracy before training 91.0 %, held out not measured", "3 malformed",
+        "STOPPED   images partition 1: offset 5 is gone", "<- last", "It is so."})
+    CHECK_MESSAGE(contains(said.out, words), said.out);
+  CHECK(contains(said.out, "b?[2J"));
+  CHECK(contains(said.out, "\n  It is?[2J ?31m so??to?o, übrigens.\n"));
+  for (const char* moves : {"\x1b", "\x7f", "\r", "\xc2\x9b"}) CHECK_FALSE(contains(said.out, moves));
+}
+
+TEST_CASE("Status: what another server answers is no readiness, whatever its words, and moves no cursor") {
+  OneAnswer other("HTTP/1.1 500 Oh\r\nContent-Length: 22\r\n\r\nit answers 503: \x1b[2Jno");
+  const Said said = say({"status", other.address(), "--ready"});
+  CHECK(said.exit == ExitCode::unavailable);
+  CHECK(contains(said.err, "/readyz answers 500: it answers 503: ?[2Jno\n"));
+  OneAnswer page("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]");
+  CHECK(contains(say({"status", page.address()}).err, "error: "));
+}
+
+TEST_CASE("Status: as JSON it is both pages") {
+  const Device device;
+  const Said said = say({"status", device.address(), "--json"});
+  CHECK(said.exit == ExitCode::ok);
+  CHECK(said.out == std::string(R"({"status":)") + status_text + R"(,"group":)" + group_text + "}\n");
+}
+
+TEST_CASE("Status: --ready is for a health check") {
+  const Device ready;
+  const Said yes = say({"status", "--ready"}, {{"RIVULET_HTTP", ready.address()}});
+  CHECK(yes.exit == ExitCode::ok);
+  CHECK(yes.out.empty());
+  const Device forming(false);
+  const Said no = say({"status", forming.address(), "--ready"});
+  CHECK(no.exit == ExitCode::failure);
+  CHECK(contains(no.err, "forming: waiting for c"));
+  const Said told = say({"status", forming.address()});  // the same code, with all it says
+  CHECK(told.exit == ExitCode::failure);
+  CHECK(told.err.empty());
+  CHECK(contains(told.out, "5 000 rows here"));
+  CHECK(say({"status", "127.0.0.1:1", "--ready"}).exit == ExitCode::unavailable);
+}
+
+TEST_CASE("Status: in the device's own environment it finds address and token") {
+  const TempDir folder;
+  const auto file = folder.write("token", "a-token-of-these-tests\n").string();
+  const Device device(true, Access::from_file(file).value());
+  const auto port = std::to_string(device.server->port());
+  CHECK(say({"status"}, {{"RIVULET_HTTP", "0.0.0.0:" + port}, {"RIVULET_HTTP_TOKEN_FILE", file}}).exit ==
+        ExitCode::ok);
+  CHECK(say({"status", "127.0.0.1:" + port, "--token-file", file}).exit == ExitCode::ok);
+  const Said stranger = say({"status", "127.0.0.1:" + port});
+  CHECK(stranger.exit == ExitCode::unavailable);
+  CHECK(contains(stranger.err, "401"));
+  const Said lost = say({"status", "127.0.0.1:" + port, "--token-file", file + "x"});
+  CHECK(lost.exit == ExitCode::configuration);
+  CHECK(contains(lost.err, "cannot be read"));
+}
+
+TEST_CASE("Top: in a pipe a line per look, and an error if nobody is there") {
+  const Device device;
+  const Said said = say({"top", device.address(), "--count", "2", "--interval", "100ms"});
+  CHECK(said.exit == ExitCode::ok);
+  CHECK(std::count(said.out.begin(), said.out.end(), '\n') == 2);
+  CHECK(said.out.starts_with(
+      "b: training, 3 devices in view 2; the others wait for a  | 99.5 rows/s, waiting 4, "));
+  CHECK(say({"top", "127.0.0.1:1", "--count", "1"}).exit == ExitCode::unavailable);
+  CHECK(say({"top", device.address(), "--interval", "1"}).exit == ExitCode::usage);
+  CHECK(say({"top", "nowhere"}).exit == ExitCode::usage);
+}

@@ -1,0 +1,228 @@
+// The last rounds for pages: what is kept, that the writer never waits, and what JSON and page say of it.
+#include "runtime/round_board.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "runtime/group_json.h"
+#include "runtime/page/status_page.h"
+#include "runtime/status_json.h"
+#include "tests/support/counting_metrics.h"
+#include "tests/support/drawn_decisions.h"
+#include "tests/support/text.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace rivulet::testing;
+
+namespace {
+
+void show_round(RoundBoard& board, ViewRecord& view, std::uint64_t round, Rng& rng) {
+  const auto table = drawn_table(rng, round);
+  const auto plan = sync::policy::plan(table, view.policy, stream_law(), view.state);
+  board.add(view.number, round, table, plan);
+}
+
+nlohmann::json group_of(const RoundBoard& board) {
+  return nlohmann::json::parse(group_json(board.read()));
+}
+
+/// A status of a device with an id and a phrase.
+std::string status_of(const std::string& id, const std::string& phrase) {
+  NodeStatus status;
+  status.state = phrase.empty() ? NodeState::training : NodeState::forming;
+  status.world = 3;
+  status.view = 2;
+  status.steps = 1'234'567;
+  status.stream_rate = 812.44;
+  status.rows_trained = 9001;
+  status.rows_dropped[static_cast<std::size_t>(DropReason::malformed)] = 7;
+  status.say(phrase);
+  return status_json(status, {id, "mnist", "lenet5", {"images"}});
+}
+
+}  // namespace
+
+TEST_CASE("Board: it holds the newest rounds of the newest view, oldest first") {
+  RoundBoard board;
+  CHECK_FALSE(board.read().view);
+  Rng rng(1);
+  ViewRecord view = view_of_three(2);
+  board.enter_view(view);
+  CHECK(board.read().view->number == 2);
+  CHECK(board.read().rounds.empty());
+  for (std::uint64_t round = 0; round < 3 * RoundBoard::rounds_most; ++round) {
+    show_round(board, view, round, rng);
+    const auto shown = board.read();
+    REQUIRE(!shown.rounds.empty());
+    CHECK(shown.rounds.size() <= RoundBoard::rounds_most);
+    CHECK(shown.rounds.back().round == round);
+    for (std::size_t i = 1; i < shown.rounds.size(); ++i)
+      CHECK(shown.rounds[i].round == shown.rounds[i - 1].round + 1);
+  }
+  CHECK(board.read().rounds.size() == RoundBoard::rounds_most);
+  ViewRecord next = view_of_three(3);
+  board.enter_view(next);
+  CHECK(board.read().view->number == 3);
+  CHECK(board.read().rounds.empty());
+}
+
+TEST_CASE("Board: of a large group it holds few rounds, but enough to tell one") {
+  RoundBoard board;
+  ViewRecord view;
+  view.number = 1;
+  std::vector<std::string> ids;
+  for (int i = 0; i < 1000; ++i) ids.push_back("device-" + std::to_string(i));
+  view.members = ids;
+  board.enter_view(view);
+  sync::FactsTable table;
+  table.facts.resize(1000);
+  table.sections.resize(1000);
+  const sync::policy::RoundPlan plan = sync::policy::first_plan(1000, view.policy);
+  for (std::uint64_t round = 0; round < 10; ++round) board.add(1, round, table, plan);
+  CHECK(board.read().rounds.size() == RoundBoard::rounds_least);
+}
+
+TEST_CASE("Board: a reader that does not let go costs rounds, never the writer's time") {
+  RoundBoard board;
+  ViewRecord view = view_of_three(2);
+  board.enter_view(view);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 2; ++i)
+    readers.emplace_back([&] {
+      while (!done) {
+        const auto shown = board.read();
+        for (std::size_t k = 1; k < shown.rounds.size(); ++k)
+          if (shown.rounds[k].round <= shown.rounds[k - 1].round) std::abort();
+        static_cast<void>(group_json(shown));
+      }
+    });
+  Rng rng(2);
+  for (std::uint64_t round = 0; round < 2000; ++round) show_round(board, view, round, rng);
+  done = true;
+  for (auto& reader : readers) reader.join();
+  show_round(board, view, 2000, rng);
+  const auto shown = board.read();
+  CHECK(shown.rounds.back().round == 2000);
+  MESSAGE(shown.left_out, " of 2001 rounds were left out");
+  CHECK(shown.left_out <= 2000);
+}
+
+TEST_CASE("Board: a device's part in each round is measured, and the round is handed on") {
+  struct Kept final : DecisionLog {
+    explicit Kept(int& to) : rounds(to) {}
+    void write(std::uint64_t, std::uint64_t, const sync::FactsTable&,
+               const sync::policy::RoundPlan&) override {
+      ++rounds;
+    }
+    int& rounds;
+  };
+  RoundBoard board;
+  CountingMetrics metrics;
+  int written = 0;
+  const auto log = show_on_board(std::make_unique<Kept>(written), board, metrics);
+  ViewRecord view = view_of_three(2);  // this device is b, of rank 1
+  log->enter_view(view);
+  Rng rng(5);
+  auto table = drawn_table(rng, 0);
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    table.facts[rank].wait_seconds = 0.1;
+    table.facts[rank].compute_seconds = 0.02 * static_cast<double>(rank + 1);
+  }
+  sync::policy::RoundPlan plan = sync::policy::first_plan(3, view.policy);
+  plan.weights = {0.5, 0.3, 0.2};
+  log->write(2, 0, table, plan);
+  CHECK(metrics["collective_weight_ratio"] == 0.3);
+  CHECK(metrics["collective_spare_seconds"] == doctest::Approx(0.02));
+  CHECK(metrics["collective_rounds_last_total"] == 0);
+  table.facts[1].wait_seconds = 1;
+  log->write(2, 1, table, plan);
+  CHECK(metrics["collective_rounds_last_total"] == 1);
+  CHECK(metrics["collective_spare_seconds"] == 0);
+  CHECK(written == 2);
+  CHECK(board.read().rounds.size() == 2);
+}
+
+TEST_CASE("Group: the newest round with a successor is told, with every member's numbers") {
+  RoundBoard board;
+  CHECK(group_of(board)["view"].is_null());
+  CHECK(group_of(board)["story"].is_null());
+  Rng rng(3);
+  ViewRecord view = view_of_three(2);
+  board.enter_view(view);
+  CHECK(group_of(board)["view"] == 2);
+  CHECK(group_of(board)["members"] == nlohmann::json::array({"a", "b", "c"}));
+  show_round(board, view, 0, rng);
+  CHECK(group_of(board)["story"]["round"] == 0);  // there is no better one yet
+  CHECK(group_of(board)["story"]["devices"][0]["agree_s"].is_null());
+  show_round(board, view, 1, rng);
+  show_round(board, view, 2, rng);
+  const auto group = group_of(board);
+  CHECK(group["rank"] == 1);
+  CHECK(group["rounds"][0]["round"] == 2);
+  CHECK(group["rounds"].size() == 3);
+  CHECK(group["story"]["round"] == 1);
+  CHECK(group["story"]["devices"].size() == 3);
+  CHECK(group["story"]["devices"][2]["id"] == "c");
+  CHECK(group["story"]["devices"][2]["agree_s"].is_number());
+  CHECK(group["story"]["said"].size() >= 3);
+}
+
+TEST_CASE("Group: a round that was left out is nobody's neighbour") {
+  RoundBoard board;
+  Rng rng(3);
+  ViewRecord view = view_of_three(2);
+  board.enter_view(view);
+  show_round(board, view, 0, rng);
+  show_round(board, view, 2, rng);
+  const auto group = group_of(board);
+  CHECK(group["story"]["round"] == 0);
+  CHECK(group["story"]["devices"][0]["agree_s"].is_null());
+}
+
+TEST_CASE("Page: it says the numbers of its JSON, and the group's") {
+  RoundBoard board;
+  Rng rng(4);
+  ViewRecord view = view_of_three(2);
+  board.enter_view(view);
+  for (std::uint64_t round = 0; round < 4; ++round) show_round(board, view, round, rng);
+  const auto page = status_page(status_of("b", ""), group_json(board.read()), "0123abcd");
+  CHECK(page.starts_with("<!doctype html>"));
+  CHECK(contains(page, "<style nonce=\"0123abcd\">"));
+  CHECK(contains(page, "<script nonce=\"0123abcd\">"));
+  CHECK(contains(page, "<h1 id=\"id\">b</h1>"));
+  CHECK(contains(page, "class=\"state good\">training: 3 devices in view 2, 1&nbsp;234&nbsp;567 rounds"));
+  CHECK(contains(page, "data-series=\"rows/s arriving\" data-value=\"812.44\">812.4</dd>"));
+  CHECK(contains(page, "<dd id=\"rows_trained\">9&nbsp;001</dd>"));
+  CHECK(contains(page, "<dd id=\"rows_refused\">7</dd>"));
+  CHECK(contains(page, "<td class=\"text\">malformed</td><td>7</td>"));
+  CHECK(contains(page, "b (this one)"));
+  // First whether it works, then its course, then the tables.
+  CHECK(page.find("id=\"rows_trained\"") < page.find("<section id=\"charts\""));
+  CHECK(page.find("<section id=\"charts\"") < page.find("id=\"members\""));
+  CHECK(contains(page, "<ul id=\"story\">"));
+  for (const char* never : {"{{", "}}", "http://", "https://", " style=", "onload", "onclick"})
+    CHECK_MESSAGE(!contains(page, never), std::string(never));
+  CHECK_FALSE(contains(page.substr(0, page.find("</main>")), "nan"));
+}
+
+TEST_CASE("Page: ids and phrases are text, whatever is in them") {
+  const std::string evil = "<script>alert(1)</script>{{live}}\"'&\xff";
+  const auto page = status_page(status_of(evil, "forming: waiting for <img src=x onerror=y>"), "{}", "n");
+  CHECK_FALSE(contains(page, "<script>alert"));
+  CHECK_FALSE(contains(page, "<img"));
+  CHECK(contains(page, "&lt;script&gt;alert(1)&lt;/script&gt;"));
+  CHECK(contains(page, "class=\"state\">forming: waiting for &lt;img"));
+}
+
+TEST_CASE("Page: what is no JSON, or of other types, gives a page that says so") {
+  for (const char* bad : {"", "[", "[]", "null", "7", "{}", R"({"id":7,"partitions":{"a":1}})"}) {
+    CAPTURE(bad);
+    CHECK(contains(status_page(bad, bad, "n"), "</html>"));
+  }
+  CHECK(contains(status_page("", "", "n"), "nothing readable"));
+}

@@ -1,0 +1,96 @@
+// The machine as metrics: once a second, without series of what is not there.
+#include "runtime/board_watch.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+
+#include "runtime/metrics/prometheus_sink.h"
+#include "tests/support/sensor_tree.h"
+#include "tests/support/text.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace rivulet::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Planted : TempDir {
+  explicit Planted(const char* tree) { plant_sensors(*this, tree); }
+};
+
+struct Machine {
+  explicit Machine(const char* tree) : root(tree) {}
+  /// A look `after` the one before, and what is scraped then.
+  std::string look(Duration after) {
+    clock.advance_by(after);
+    watch.step();
+    return sink->scrape();
+  }
+  Planted root;
+  VirtualClock clock;
+  std::unique_ptr<PrometheusSink> sink = make_prometheus_sink();
+  BoardWatch watch{{clock, devices::Sensors(root.path()), *sink}};
+};
+
+double value_of(const std::string& text, const std::string& series) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(series + " ")) return std::stod(line.substr(series.size() + 1));
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE("BoardWatch: a Jetson's sensors, and its energy from volts and amperes") {
+  Machine jetson("orin-jetpack6");
+  std::string text = jetson.look(0s);
+  CHECK(value_of(text, "rivulet_board_info{board=\"NVIDIA Jetson Orin Nano Developer Kit\"}") == 1);
+  CHECK(value_of(text, "rivulet_temperature_celsius{zone=\"cpu-thermal\"}") == 48.531);
+  CHECK_FALSE(contains(text, "cv0-thermal"));
+  CHECK(value_of(text, "rivulet_sensor_read_errors_total{sensor=\"heat\"}") == 1);
+  CHECK(value_of(text, "rivulet_gpu_utilization_ratio{gpu=\"ga10b\"}") == 0.374);
+  CHECK(value_of(text, "rivulet_board_memory_total_bytes") == 7802804.0 * 1024);
+  CHECK(value_of(text, "rivulet_energy_joules_total{rail=\"VDD_IN\"}") == 0);
+  text = jetson.look(2s);
+  CHECK(value_of(text, "rivulet_energy_joules_total{rail=\"VDD_IN\"}") == doctest::Approx(2 * 4.65152));
+}
+
+TEST_CASE("BoardWatch: it looks once a second") {
+  Machine jetson("orin-jetpack6");
+  jetson.look(0s);
+  CHECK(value_of(jetson.look(100ms), "rivulet_sensor_read_errors_total{sensor=\"heat\"}") == 1);
+  CHECK(value_of(jetson.look(900ms), "rivulet_sensor_read_errors_total{sensor=\"heat\"}") == 2);
+}
+
+TEST_CASE("BoardWatch: energy that the machine counts itself begins with the first look, and may wrap") {
+  Machine desktop("plain-x86");
+  const auto counter = "sys/class/powercap/intel-rapl:0/energy_uj";
+  const auto series = "rivulet_energy_joules_total{rail=\"package-0\"}";
+  CHECK(value_of(desktop.look(0s), series) == 0);
+  desktop.root.write(counter, "223456789\n");
+  CHECK(value_of(desktop.look(1s), series) == doctest::Approx(100));
+  desktop.root.write(counter, "1000000\n");  // past max_energy_range_uj
+  CHECK(value_of(desktop.look(1s), series) == doctest::Approx(100 + 262143.32885 - 223.456789 + 1));
+}
+
+TEST_CASE("BoardWatch: a sensor that goes loses its series, and has it again when it is back") {
+  Machine jetson("xavier-jetpack5");
+  CHECK(value_of(jetson.look(0s), "rivulet_gpu_utilization_ratio{gpu=\"gv11b\"}") == 0);
+  const auto load = jetson.root.path() / "sys/class/devfreq/17000000.gv11b/device/load";
+  std::filesystem::remove(load);
+  CHECK_FALSE(contains(jetson.look(1s), "rivulet_gpu_utilization_ratio{"));
+  jetson.root.write("sys/class/devfreq/17000000.gv11b/device/load", "1000\n");
+  CHECK(value_of(jetson.look(1s), "rivulet_gpu_utilization_ratio{gpu=\"gv11b\"}") == 1);
+}
+
+TEST_CASE("BoardWatch: of a machine that tells nothing there is no series") {
+  Machine desktop("plain-x86");
+  std::filesystem::remove_all(desktop.root.path() / "sys");
+  const auto text = desktop.look(0s);
+  for (const char* name : {"temperature_celsius{", "energy_joules_total{", "gpu_", "cpu_frequency"})
+    CHECK_MESSAGE(!contains(text, std::string("rivulet_") + name), name);
+}

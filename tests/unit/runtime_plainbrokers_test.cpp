@@ -1,0 +1,25 @@
+// Brokers beyond this machine without encryption are warned of.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "runtime/plain_brokers.h"
+
+using rivulet::runtime::plain_brokers;
+
+TEST_CASE("PlainBrokers: only those beyond this machine, and only without encryption") {
+  const auto of = [](const std::string& servers, const std::string& protocol = "") {
+    std::vector<std::pair<std::string, std::string>> properties{{"bootstrap.servers", servers}};
+    if (!protocol.empty()) properties.emplace_back("security.protocol", protocol);
+    return plain_brokers(properties);
+  };
+  CHECK(of("localhost:9092,127.0.0.2:9092,[::1]:9092").empty());
+  CHECK(of("kafka:9092") == "kafka:9092");
+  CHECK(of("localhost:9092, kafka-1:9092 ,10.0.0.7:9092") == "kafka-1:9092, 10.0.0.7:9092");
+  CHECK(of("kafka:9092", "SASL_PLAINTEXT") == "kafka:9092");
+  CHECK(of("PLAINTEXT://kafka:9092") == "PLAINTEXT://kafka:9092");
+  CHECK(of("[2001:db8::1]:9092") == "[2001:db8::1]:9092");
+  for (const char* safe : {"ssl", "SSL", "sasl_ssl", "SASL_SSL"}) CHECK(of("kafka:9093", safe).empty());
+  CHECK(plain_brokers({}).empty());
+  CHECK(plain_brokers({{"metadata.broker.list", "b:1"}}) == "b:1");
+}

@@ -1,0 +1,222 @@
+// What a stranger may send to a device's pages, byte by byte, over a socket: each gets the right answer, and
+// who comes next gets his.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "runtime/http/http_server.h"
+#include "tests/support/raw_http.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/text.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace rivulet::testing;
+
+namespace {
+
+constexpr const char* bearer = "Authorization: Bearer a-token-of-these-tests\r\n";
+
+/// A server with a token, whose pages say what only its readers may know.
+class Guarded {
+ public:
+  Guarded() {
+    const auto file = folder_.write("token", "a-token-of-these-tests\n").string();
+    const auto said = [] { return std::string("private"); };
+    HttpServer::Pages pages{said,
+                            [](std::string&) { return true; },
+                            [](std::string& why) {
+                              why = "private";
+                              return false;
+                            },
+                            said,
+                            said,
+                            [](const std::string&) { return std::string("private"); }};
+    server_ = std::move(HttpServer::start("127.0.0.1:0", pages, Access::from_file(file).value())).value();
+  }
+  [[nodiscard]] int port() const { return server_->port(); }
+  /// Does it still answer? Patient, as the machine may be busy.
+  [[nodiscard]] bool answers() const {
+    for (int i = 0; i < 5; ++i)
+      if (raw(port(), "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n").ends_with("\r\n\r\nok\n")) return true;
+    return false;
+  }
+
+ private:
+  TempDir folder_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+struct Hostile {
+  std::string name;
+  std::string sent;
+  int status;  ///< 0: closed without a word
+};
+
+std::string get(const std::string& path, const std::string& headers = bearer) {
+  return "GET " + path + " HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n";
+}
+
+std::string method(const std::string& name) {
+  return name + " /metrics HTTP/1.1\r\nHost: x\r\n" + bearer + "\r\n";
+}
+
+std::string many_headers(int count, const std::string& last = "") {
+  std::string out;
+  for (int i = 0; i < count; ++i) out += "X-" + std::to_string(i) + ": y\r\n";
+  return out + last;
+}
+
+/// One answer, of which every line is ours.
+void check_form(const std::string& answer, int status) {
+  CHECK(answer.substr(0, 13) == "HTTP/1.1 " + std::to_string(status) + " ");
+  const auto end = answer.find("\r\n\r\n");
+  REQUIRE(end != std::string::npos);
+  const std::string head = answer.substr(0, end + 2);
+  CHECK(head.size() < 1024);
+  for (const char* line :
+       {"\r\nContent-Type: ", "\r\nX-Content-Type-Options: nosniff\r\n", "\r\nConnection: close\r\n"})
+    CHECK(contains(head, line));
+  for (const char* never : {"Evil", "Cookie", "\x1b", "9.9"}) CHECK_FALSE(contains(answer, never));
+  CHECK(answer.find("HTTP/1.1 ", 1) == std::string::npos);
+}
+
+std::vector<Hostile> paths() {
+  return {
+      {"a NUL in the path", get("/metrics%00.html"), 404},
+      {"nothing but a NUL", get("/%00"), 404},
+      {"up and down", get("/livez/../metrics"), 404},
+      {"out of the pages", get("/../../etc/passwd"), 404},
+      {"the same, encoded", get("/%2e%2e/%2e%2e/etc/passwd"), 404},
+      {"two slashes", get("//metrics"), 404},
+      {"a letter, encoded", get("/%6detrics"), 404},
+      {"a probe's name in front, for who has no token", get("/livez/../metrics", ""), 401},
+      {"the same, with a NUL", get("/livez%00/metrics", ""), 401},
+      {"a wrong code", get("/%zz"), 404},
+      {"lines in the path", get("/x%0d%0aSet-Cookie:%20Evil"), 404},
+      {"lines in the query", get("/livez?%0d%0aX-Evil:%201"), 200},
+      {"another machine's page", get("http://evil.example/metrics"), 0},
+      {"the server as a whole", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 0},
+      {"no path", "GET  HTTP/1.1\r\nHost: x\r\n\r\n", 400},
+      {"100 kB of path", get("/" + std::string(100'000, 'a')), 400},
+  };
+}
+
+std::vector<Hostile> headers() {
+  return {
+      {"no Host", "GET /livez HTTP/1.1\r\n\r\n", 200},
+      {"100 kB in a header", get("/livez", "X: " + std::string(100'000, 'b') + "\r\n"), 400},
+      {"1000 headers", get("/livez", many_headers(1000)), 400},
+      {"a token behind more headers than are read", get("/metrics", many_headers(70, bearer)), 401},
+      {"a wrong token before the right one",
+       get("/metrics", std::string("Authorization: Bearer no\r\n") + bearer), 401},
+      {"a token that is too long",
+       get("/metrics", "Authorization: Bearer " + std::string(4000, 'a') + "\r\n"), 401},
+      {"a token in the query", get("/metrics?token=a-token-of-these-tests", ""), 401},
+      {"another protocol", get("/livez", "Connection: Upgrade\r\nUpgrade: websocket\r\n"), 200},
+      {"less than nothing behind it", get("/livez", "Content-Length: -1\r\n"), 411},
+      {"HTTP/0.9", "GET /livez\r\n\r\n", 400},
+      {"a version of its own", "GET /livez HTTP/9.9\r\nHost: x\r\n\r\n", 505},
+      {"an escape in the version", "GET /livez HTTP/1.1\x1b[2J\r\nHost: x\r\n\r\n", 400},
+      {"a NUL in a header", get("/livez", std::string("X: a\0b\r\n", 8)), 400},
+      {"no text at all", std::string(64, '\0') + "\r\n\r\n", 400},
+  };
+}
+
+void check_all(const std::vector<Hostile>& table) {
+  const Guarded server;
+  for (const auto& [name, sent, status] : table) {
+    CAPTURE(name);
+    const std::string answer = raw(server.port(), sent);
+    if (status == 0)
+      CHECK(answer.empty());
+    else
+      check_form(answer, status);
+    CHECK_FALSE(contains(answer, "private"));
+    CHECK(server.answers());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Requests: hostile paths are no pages") {
+  check_all(paths());
+}
+
+TEST_CASE("Requests: hostile headers open nothing and are not repeated") {
+  check_all(headers());
+}
+
+TEST_CASE("Requests: nothing but GET, whoever asks") {
+  const Guarded server;
+  for (const char* name : {"POST", "PUT", "DELETE", "OPTIONS", "HEAD", "CONNECT", "PATCH", "PROPFIND"}) {
+    CAPTURE(name);
+    const std::string answer = raw(server.port(), method(name));
+    check_form(answer, 405);
+    CHECK(contains(answer, "Allow: GET\r\n"));
+    CHECK(answer.ends_with("\r\n\r\n") == (name == std::string("HEAD")));  // which never has a body
+  }
+  for (const char* name : {"TRACE", "get", "BREW", "G\x1b"}) {
+    CAPTURE(name);
+    check_form(raw(server.port(), method(name)), 400);
+  }
+  CHECK(server.answers());
+}
+
+TEST_CASE("Requests: of two on one connection the first is answered, and the connection closed") {
+  const Guarded server;
+  const std::string answer = raw(server.port(), get("/livez") + get("/metrics"));
+  check_form(answer, 200);
+  CHECK(answer.ends_with("\r\n\r\nok\n"));
+  CHECK(server.answers());
+}
+
+TEST_CASE("Requests: one that comes a byte at a time has two seconds") {
+  const Guarded server;
+  const RealClock clock;
+  const TimePoint begin = clock.now();
+  const int fd = connect_to(server.port());
+  REQUIRE(fd >= 0);
+  const timeval step{0, 100'000};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &step, sizeof step);
+  std::string answer;
+  const std::string endless = "GET /livez HTTP/1.1\r\nX: " + std::string(400, 'a');
+  for (std::size_t i = 0; i < endless.size() && answer.empty(); ++i) {
+    send(fd, &endless[i], 1, MSG_NOSIGNAL);
+    answer = receive_all(fd);  // which is the pause between two bytes
+  }
+  close(fd);
+  check_form(answer, 400);
+  CHECK(to_seconds(clock.now() - begin) < 10);
+  CHECK(server.answers());
+}
+
+TEST_CASE("Requests: more connections than there is room for, then the next one is answered") {
+  const Guarded server;
+  std::vector<int> silent;
+  for (int i = 0; i < 100; ++i) {  // the server has room for 52
+    silent.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<std::uint16_t>(server.port()));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    static_cast<void>(connect(silent.back(), reinterpret_cast<const sockaddr*>(&to), sizeof to));
+  }
+  for (const int fd : silent) close(fd);
+  CHECK(server.answers());
+}
+
+TEST_CASE("Requests: an id of any bytes stays inside the page's body") {
+  HttpServer::Pages pages;
+  const std::string id = "a\r\nX-Evil: 1\r\n\r\n<script>";
+  pages.status_json = [&] { return id; };
+  const auto server = HttpServer::start("127.0.0.1:0", pages);
+  REQUIRE(server);
+  const std::string answer = raw(server.value()->port(), get("/api/v1/status"));
+  CHECK(answer.ends_with("\r\n\r\n" + id + "\n"));
+  CHECK(contains(answer, "\r\nContent-Length: " + std::to_string(id.size() + 1) + "\r\n"));
+}
