@@ -25,6 +25,8 @@ class EmbeddedBroker {
   void set_down(bool down);
   /// For tests: a partition loses its leader, as after an election that has not ended, and gets it back.
   void set_leaderless(const std::string& topic, int partition, bool leaderless);
+  /// The next `times` requests to write records are refused, in a way that has the client try again.
+  void refuse_records(std::size_t times);
   /// The next `times` offset commits are refused.
   void refuse_commits(std::size_t times);
 

@@ -25,7 +25,9 @@ struct EmbeddedBroker::State {
 
 namespace {
 constexpr std::int32_t only_broker = 1;
-constexpr std::int16_t offset_commit = 8;  // Kafka's number of this request
+// Kafka's numbers of these requests
+constexpr std::int16_t write_records = 0;
+constexpr std::int16_t offset_commit = 8;
 }  // namespace
 
 Result<std::unique_ptr<EmbeddedBroker>> EmbeddedBroker::start(const std::vector<Topic>& topics) {
@@ -67,6 +69,11 @@ void EmbeddedBroker::set_down(bool down) {
 void EmbeddedBroker::set_leaderless(const std::string& topic, int partition, bool leaderless) {
   rd_kafka_mock_partition_set_leader(state_->cluster, topic.c_str(), partition,
                                      leaderless ? -1 : only_broker);
+}
+
+void EmbeddedBroker::refuse_records(std::size_t times) {
+  const std::vector<rd_kafka_resp_err_t> refusals(times, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION);
+  rd_kafka_mock_push_request_errors_array(state_->cluster, write_records, times, refusals.data());
 }
 
 void EmbeddedBroker::refuse_commits(std::size_t times) {

@@ -62,6 +62,35 @@ std::unique_ptr<EmbeddedBroker> broker_with(int partitions) {
 
 }  // namespace
 
+TEST_CASE(
+    "Feeder: the records of a partition keep their order when the broker refuses some of them at first") {
+  constexpr int rows = 2000;
+  const TempDir directory;
+  const auto data = numbered_rows(directory, rows, 2000);
+  const auto quiet = broker_with(1);
+  const auto wanted = [&] {
+    play(*data, config_for(*quiet, {1e6}));
+    return values_of(*quiet, 0, rows);
+  }();
+  const auto broker = broker_with(1);
+  broker->refuse_records(1);
+  play(*data, config_for(*broker, {1e6}));
+  CHECK(values_of(*broker, 0, rows) == wanted);
+}
+
+TEST_CASE("Feeder: the tests' own records keep their order, too") {
+  constexpr int rows = 2000;
+  std::vector<TestRecord> records(rows);
+  std::vector<std::string> wanted;
+  const std::string padding(2000, '7');  // so that they take several requests
+  for (int i = 0; i < rows; ++i) wanted.push_back(records[i].value = std::to_string(i) + padding);
+  const auto broker = broker_with(1);
+  broker->refuse_records(1);
+  const Status produced = produce(broker->bootstrap_servers(), "t", records);
+  REQUIRE_MESSAGE(produced, produced.error().message);
+  CHECK(values_of(*broker, 0, rows) == wanted);
+}
+
 TEST_CASE("Feeder: each partition gets its rate, also after the change, until the duration is over") {
   const TempDir directory;
   const auto data = numbered_rows(directory, 5000);

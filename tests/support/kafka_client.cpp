@@ -60,15 +60,16 @@ Result<Client> open_client(rd_kafka_type_t type, const std::map<std::string, std
 }
 
 Result<Client> open_producer(const std::string& brokers, Deliveries* deliveries = nullptr) {
-  return open_client(RD_KAFKA_PRODUCER,
-                     {{"bootstrap.servers", brokers},
-                      {"log_level", "0"},
-                      {"acks", "all"},
-                      {"linger.ms", "1"},
-                      {"message.max.bytes", "10000000"},
-                      {"topic.metadata.propagation.max.ms", "1000"},
-                      {"message.timeout.ms", "15000"}},
-                     deliveries);
+  return open_client(
+      RD_KAFKA_PRODUCER,
+      {{"bootstrap.servers", brokers},
+       {"log_level", "0"},
+       {"enable.idempotence", "true"},  // else a request that is tried again comes behind the next
+       {"linger.ms", "1"},
+       {"message.max.bytes", "10000000"},
+       {"topic.metadata.propagation.max.ms", "1000"},
+       {"message.timeout.ms", "15000"}},
+      deliveries);
 }
 
 Result<Client> open_consumer(const std::string& brokers, const std::string& group) {
