@@ -36,8 +36,8 @@ runtime::LoadedConfig job_of(std::uint32_t devices, const std::string& model,
   c.decode.format = "raw";
   c.decode.raw_label = c.decode.raw_features = "f32";
   c.decode.shape = std::move(shape);
-  c.decode.scale = 1;
-  c.decode.shift = 0;
+  c.decode.scale = {1};
+  c.decode.shift = {0};
   c.model.name = model;
   c.buffer.rows = 64;
   c.batch.max = 32;
@@ -126,8 +126,8 @@ void report_timing(const std::string& list) {
 void report_real(std::uint32_t devices, std::size_t rows) {
   auto job = job_of(devices, "lenet5", {1, 28, 28});
   job.config.decode.raw_label = job.config.decode.raw_features = "u8";
-  job.config.decode.scale = 0.0127288;
-  job.config.decode.shift = -0.4242;
+  job.config.decode.scale = {0.0127288};
+  job.config.decode.shift = {-0.4242};
   runtime::SimulateOptions options;
   options.data = RIVULET_SOURCE_DIR "/examples/mnist/data";
   options.rates = {{{0, static_cast<double>(rows) * 10.0}}};

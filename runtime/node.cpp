@@ -48,8 +48,8 @@ Status expect_synthetic_rows(Config& config, const Catalog& catalog) {
   if (text) config.decode.format = "raw";
   config.decode.raw_label = "f32";
   config.decode.raw_features = "f32";
-  config.decode.scale = 1;
-  config.decode.shift = 0;
+  config.decode.scale = {1};
+  config.decode.shift = {0};
   return ok();
 }
 

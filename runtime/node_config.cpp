@@ -37,8 +37,8 @@ stream::DecodeConfig decode_config(const Config& config) {
   out.raw_label = d.raw_label;
   out.raw_features = d.raw_features;
   out.shape = d.shape;
-  out.scale = static_cast<float>(d.scale);
-  out.shift = static_cast<float>(d.shift);
+  out.scale.assign(d.scale.begin(), d.scale.end());
+  out.shift.assign(d.shift.begin(), d.shift.end());
   out.features = d.features;
   out.target = d.target;
   out.csv_columns = d.csv_columns;

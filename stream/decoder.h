@@ -22,8 +22,8 @@ struct DecodeConfig {
   std::string raw_label = "u8";     ///< none | u8 | i32 | i64 | f32, little-endian
   std::string raw_features = "u8";  ///< u8 | i16 | f32
   std::vector<std::int64_t> shape;  ///< of one row; json and csv derive {n} from their feature list if empty
-  float scale = 1.0F;               ///< x * scale + shift, all formats
-  float shift = 0.0F;
+  std::vector<float> scale = {1};   ///< x * scale + shift: one for all features; csv and json: or one each
+  std::vector<float> shift = {0};
   // json: dotted paths with slices ("current[0:3]"); csv: column names or numbers
   std::vector<std::string> features;
   std::string target;

@@ -72,6 +72,20 @@ std::optional<DropReason> DecoderBase::target_into(float& out, double x) noexcep
   return DropReason::nonfinite_value;
 }
 
+namespace {
+
+/// What is wrong with a scale or shift for rows of so many features, or empty.
+std::string unfit(const std::vector<float>& values, const std::string& key, std::size_t columns) {
+  const bool finite = std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
+  if (!finite) return "." + key + " must be a finite number";
+  if (values.size() == 1 || values.size() == columns) return {};
+  return "." + key + " has " + std::to_string(values.size()) +
+         " numbers: it must be one number for all features, or a list with one for each of the " +
+         std::to_string(columns);
+}
+
+}  // namespace
+
 Result<RowShape> row_shape_of(const DecodeConfig& config, std::size_t needs_columns, bool labelled) {
   const auto wrong = [](std::string message) { return Error{ErrorCode::invalid_config, std::move(message)}; };
   const std::string table = "decode." + config.format;
@@ -87,8 +101,9 @@ Result<RowShape> row_shape_of(const DecodeConfig& config, std::size_t needs_colu
                    ": every one must be at least 1 and the product at most 2^28");
     product *= dimension;
   }
-  if (!std::isfinite(config.scale)) return wrong(table + ".scale must be a finite number");
-  if (!std::isfinite(config.shift)) return wrong(table + ".shift must be a finite number");
+  const auto columns = static_cast<std::size_t>(product);
+  for (const auto& complaint : {unfit(config.scale, "scale", columns), unfit(config.shift, "shift", columns)})
+    if (!complaint.empty()) return wrong(table + complaint);
   if (config.classes > 0 && !labelled)
     return wrong(table + (config.format == "raw" ? ".label is \"none\"" : ".target is missing") +
                  ", but a model with classes needs labels");

@@ -9,6 +9,7 @@
 #include "core/metrics.h"
 #include "runtime/catalog.h"
 #include "runtime/cli/config_flags.h"
+#include "runtime/cli/feature_ranges.h"
 #include "runtime/cli/peek_print.h"
 #include "runtime/cli/text.h"
 #include "runtime/node.h"
@@ -27,7 +28,8 @@ constexpr const char* peek_footer = R"(Examples:
   rivulet peek sensors --brokers localhost:9092 --set decode.format=json --set 'decode.json={features=["temp"], target="label"}'
   rivulet peek mnist --config device.toml --json | jq .targets
 
-Shows what the configured decoder makes of the records, and why it drops some. Joins no group, commits nothing.
+Shows what the configured decoder makes of the records, why it drops some, and how far the numbers lie from
+0 and 1 (--rows 1000 | tail). Joins no group, commits nothing.
 Ends after --rows rows, or at the end of the topic. --from latest shows the newest rows there are.)";
 
 struct PeekFlags {
@@ -79,7 +81,8 @@ class Peeker {
         decoder_(decoder),
         out_(out),
         features_(decoder.shape().columns()),
-        targets_(decoder.shape().targets) {}
+        targets_(decoder.shape().targets),
+        ranges_(decoder.shape().columns()) {}
 
   Status show(const StopRequest& stop) {
     const RealClock clock;
@@ -106,6 +109,7 @@ class Peeker {
   }
   [[nodiscard]] std::uint64_t shown() const noexcept { return shown_; }
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
+  [[nodiscard]] const FeatureRanges& ranges() const noexcept { return ranges_; }
 
  private:
   [[nodiscard]] bool enough() const noexcept { return shown_ + dropped_ >= flags_.rows; }
@@ -134,6 +138,7 @@ class Peeker {
     const PeekedRow row{flags_.topic, position, record.timestamp_ms, features_, targets_};
     out_ << (flags_.json ? row_to_json(row, decoder_.shape()) + "\n"
                          : describe_row(row, decoder_.shape(), true));
+    ranges_.add(features_);
     ++shown_;
   }
   void show_drop(const RowPosition& position, DropReason reason) {
@@ -158,6 +163,7 @@ class Peeker {
   std::ostream& out_;
   std::vector<float> features_;
   std::vector<float> targets_;
+  FeatureRanges ranges_;
   std::uint64_t shown_ = 0;
   std::uint64_t dropped_ = 0;
 };
@@ -211,6 +217,7 @@ class PeekCommand final : public Command {
     Peeker peeker(flags_, *source.value(), *decoder.value(), terminal.out);
     if (auto status = peeker.show(stop); !status) return status;
     if (!flags_.json) {
+      terminal.out << peeker.ranges().describe(config.decode);
       terminal.out << fmt::format("{} rows shown, {} dropped; no offset was moved\n", peeker.shown(),
                                   peeker.dropped());
     }

@@ -83,6 +83,23 @@ bool interpolate_text(Value& value, const Setting& setting, const Variables& var
   return true;
 }
 
+std::optional<Value> as_number(Value value) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value.data))
+    value.data = static_cast<double>(*integer);
+  return std::holds_alternative<double>(value.data) ? std::optional(std::move(value)) : std::nullopt;
+}
+
+std::optional<Value> as_numbers(Value value) {
+  auto* list = std::get_if<Value::List>(&value.data);
+  if (list == nullptr) return as_number(std::move(value));
+  for (auto& item : *list) {
+    auto number = as_number(std::move(item));
+    if (!number) return std::nullopt;
+    item = std::move(*number);
+  }
+  return list->empty() ? std::nullopt : std::optional(std::move(value));
+}
+
 /// The value in its one form, or nothing if the type is wrong.
 std::optional<Value> as_type(const std::string& type, Value value) {
   const auto* integer = std::get_if<std::int64_t>(&value.data);
@@ -90,10 +107,8 @@ std::optional<Value> as_type(const std::string& type, Value value) {
   if (type == kind::text && text != nullptr) return value;
   if (type == kind::integer && integer != nullptr) return value;
   if (type == kind::boolean && std::holds_alternative<bool>(value.data)) return value;
-  if (type == kind::number) {
-    if (integer != nullptr) value.data = static_cast<double>(*integer);
-    if (std::holds_alternative<double>(value.data)) return value;
-  }
+  if (type == kind::number) return as_number(std::move(value));
+  if (type == kind::numbers) return as_numbers(std::move(value));
   if (type == kind::duration && text != nullptr) {
     const auto duration = parse_duration(*text);
     if (!duration) return std::nullopt;
@@ -148,7 +163,7 @@ std::string out_of_bounds(const KeyRow& row, const Value& value) {
     return out_of_bounds(row.bounds, seconds, *value.text(), true);
   }
   const auto* list = std::get_if<Value::List>(&value.data);
-  if (list == nullptr || row.spec.type != kind::integers) return {};
+  if (list == nullptr || (row.spec.type != kind::integers && row.spec.type != kind::numbers)) return {};
   for (const auto& item : *list) {
     if (std::string wrong = out_of_bounds(row, item); !wrong.empty()) return "has an item that " + wrong;
   }
@@ -196,6 +211,7 @@ Value value_of_text(const std::string& type, const std::string& text) {
   if (quoted || !is_string_like(type)) value = toml_value(text);
   const bool listed = value && std::holds_alternative<Value::List>(value->data);
   if (is_list(type) && !listed) return bare_list(type, text);
+  if (type == kind::numbers && !value) value = toml_value("[" + text + "]");
   return value ? *value : Value{text, {}, false, false};
 }
 

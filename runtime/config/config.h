@@ -45,8 +45,8 @@ struct Config {
     std::string raw_label = "u8";
     std::string raw_features = "u8";
     std::vector<std::int64_t> shape = {1, 28, 28};
-    double scale = 0.0127288;
-    double shift = -0.4242;
+    std::vector<double> scale = {0.0127288};  ///< one for all features, or (json, csv) one each
+    std::vector<double> shift = {-0.4242};
     std::vector<std::string> features;  ///< json and csv
     std::string target;
     std::vector<std::string> csv_columns;

@@ -31,6 +31,7 @@ inline constexpr const char* size = "size in bytes";
 inline constexpr const char* offset = "string or integer";
 inline constexpr const char* texts = "list of strings";
 inline constexpr const char* integers = "list of integers";
+inline constexpr const char* numbers = "number or list of numbers";
 inline constexpr const char* partitions = "list of partitions";
 }  // namespace kind
 

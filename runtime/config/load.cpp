@@ -101,8 +101,8 @@ class Loader {
 
   void by_format() {
     auto& d = out_.config.decode;
-    d.scale = std::get<double>(of_format("scale").data);
-    d.shift = std::get<double>(of_format("shift").data);
+    d.scale = numbers(of_format("scale"));
+    d.shift = numbers(of_format("shift"));
     d.shape = integers(of_format("shape"));
     d.csv_columns = texts(settings_.at("decode.csv.columns").value);
     d.csv_delimiter = *settings_.at("decode.csv.delimiter").value.text();
@@ -116,6 +116,14 @@ class Loader {
     std::vector<std::int64_t> out;
     for (const auto& item : std::get<Value::List>(value.data))
       out.push_back(std::get<std::int64_t>(item.data));
+    return out;
+  }
+  /// Of a number, too.
+  static std::vector<double> numbers(const Value& value) {
+    const auto* list = std::get_if<Value::List>(&value.data);
+    if (list == nullptr) return {std::get<double>(value.data)};
+    std::vector<double> out;
+    for (const auto& item : *list) out.push_back(std::get<double>(item.data));
     return out;
   }
   static std::vector<std::string> texts(const Value& value) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/check.h"
 #include "stream/decoder.h"
@@ -33,28 +34,33 @@ class DecoderBase : public Decoder {
   static Decoded row() noexcept { return {.kind = Decoded::Kind::row}; }
   static Decoded end() noexcept { return {.kind = Decoded::Kind::end}; }
 
-  /// One feature after x * scale + shift; false if the number is not finite before or after.
-  [[nodiscard]] bool scale_into(float& out, double x) const noexcept {
+  /// The feature of a column after x * scale + shift; false if the number is not finite before or after.
+  [[nodiscard]] bool scale_into(float& out, double x, std::size_t column) const noexcept {
     const auto narrow = static_cast<float>(x);
-    out = narrow * scale_ + shift_;
+    out = narrow * of_column(scale_, column) + of_column(shift_, column);
     return std::isfinite(narrow) && std::isfinite(out);
   }
   /// A target: a class index if there are classes, else a finite number. Describes what is wrong.
   std::optional<DropReason> target_into(float& out, double x) noexcept;
 
-  [[nodiscard]] float scale() const noexcept { return scale_; }
-  [[nodiscard]] float shift() const noexcept { return shift_; }
+  /// Of formats that have one for all features.
+  [[nodiscard]] float scale() const noexcept { return scale_.front(); }
+  [[nodiscard]] float shift() const noexcept { return shift_.front(); }
   [[nodiscard]] std::size_t columns() const noexcept { return columns_; }
   [[nodiscard]] bool labelled() const noexcept { return shape_.targets > 0; }
 
  private:
+  static float of_column(const std::vector<float>& values, std::size_t column) noexcept {
+    return values.size() == 1 ? values.front() : values[column];
+  }
+
   // constant
   RowShape shape_;
   std::size_t columns_;
   std::size_t max_record_bytes_;
   std::uint32_t classes_;
-  float scale_;
-  float shift_;
+  std::vector<float> scale_;
+  std::vector<float> shift_;
   // of the current record
   std::optional<DropReason> whole_;  ///< the record drops as one row
   bool done_ = true;

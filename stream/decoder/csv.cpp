@@ -62,7 +62,7 @@ class CsvDecoder final : public DecoderBase {
     double x = 0;
     for (std::size_t i = 0; i < wanted_.features.size(); ++i) {
       if (const auto wrong = number_at(wanted_.features[i], i, x)) return wrong;
-      if (scale_into(out.features[i], x)) continue;
+      if (scale_into(out.features[i], x, i)) continue;
       describe("a feature is not finite", wanted_.names[i]);
       return DropReason::nonfinite_value;
     }

@@ -223,7 +223,8 @@ class JsonDecoder final : public DecoderBase {
           current_->text);
       return DropReason::wrong_shape;
     }
-    if (scale_into(out[filled_++], x)) return std::nullopt;
+    const std::size_t column = filled_++;
+    if (scale_into(out[column], x, column)) return std::nullopt;
     describe("a feature is not finite", current_->text);
     return DropReason::nonfinite_value;
   }

@@ -36,8 +36,8 @@ runtime::LoadedConfig job(const std::string& model) {
   c.buffer.rows = 4096;
   if (model == "cnn") {
     c.decode.shape = {3, 32, 32};
-    c.decode.scale = 0.0157;
-    c.decode.shift = -2.0;
+    c.decode.scale = {0.0157};
+    c.decode.shift = {-2.0};
   }
   return loaded;
 }

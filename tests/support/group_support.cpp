@@ -15,8 +15,8 @@ runtime::LoadedConfig linear_job(std::uint32_t devices) {
   c.decode.raw_label = "f32";
   c.decode.raw_features = "f32";
   c.decode.shape = {8};
-  c.decode.scale = 1;
-  c.decode.shift = 0;
+  c.decode.scale = {1};
+  c.decode.shift = {0};
   c.model.name = "linear";
   c.model.classes = 4;
   c.train.loss = "cross_entropy";

@@ -42,8 +42,8 @@ runtime::LoadedConfig job_of(const SimSchedule& schedule) {
   c.decode.raw_label = "f32";
   c.decode.raw_features = "f32";
   c.decode.shape = {sim_row_columns};
-  c.decode.scale = 1;
-  c.decode.shift = 0;
+  c.decode.scale = {1};
+  c.decode.shift = {0};
   c.model.name = "sums";
   c.model.hidden = {static_cast<std::int64_t>(schedule.devices)};
   c.model.dtype = "float64";

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "runtime/cli/feature_ranges.h"
 #include "runtime/cli/peek_print.h"
 
 using namespace rivulet;
@@ -40,4 +41,44 @@ TEST_CASE("Peek: a dropped row says why, in JSON too, whatever bytes the reason 
         "t[0] offset 5 row 0  dropped: bad_label, label 12\n");
   const auto json = nlohmann::json::parse(drop_to_json("t", at, DropReason::malformed, "at \xff\xfe"));
   CHECK(json["dropped"] == "malformed");
+}
+
+TEST_CASE("Peek: ranges of each feature, and the scale and shift that bring far ones near 0 and 1") {
+  runtime::Config::Decode decode;
+  decode.format = "json";
+  decode.scale = {2};
+  decode.shift = {0, 1};
+  FeatureRanges ranges(2);
+  ranges.add(std::vector<float>{90, -1});
+  CHECK(ranges.describe(decode).empty());  // a single row has no deviation
+  ranges.add(std::vector<float>{110, 1});
+  const auto text = ranges.describe(decode);
+  CAPTURE(text);
+  CHECK(text.find("of 2 rows") != std::string::npos);
+  CHECK(text.find("  0                 90        100         10        110\n") != std::string::npos);
+  CHECK(text.find("  1                 -1          0          1          1\n") != std::string::npos);
+  // 90 was 45 * 2 + 0: 45 * 0.2 - 10 = -1
+  CHECK(text.find("decode.json.scale = [0.2, 2]\n  decode.json.shift = [-10, 1]\n") != std::string::npos);
+}
+
+TEST_CASE("Peek: features that lie well get no advice; those of a picture are judged together") {
+  runtime::Config::Decode decode;
+  FeatureRanges well(2);
+  well.add(std::vector<float>{-1, 0.5F});
+  well.add(std::vector<float>{1, -0.5F});
+  CHECK(well.describe(decode).find("decode.") == std::string::npos);
+  CHECK(well.describe(decode).find("  all ") != std::string::npos);
+  decode.scale = {1};
+  decode.shift = {0};
+  FeatureRanges bytes(4);
+  bytes.add(std::vector<float>{0, 0, 200, 200});
+  bytes.add(std::vector<float>{200, 200, 0, 0});
+  const auto text = bytes.describe(decode);
+  CAPTURE(text);
+  CHECK(text.find("decode.raw.scale = 0.01\n  decode.raw.shift = -1\n") != std::string::npos);
+  FeatureRanges still(1);
+  still.add(std::vector<float>{7});
+  still.add(std::vector<float>{7});
+  decode.format = "csv";
+  CHECK(still.describe(decode).find("decode.csv.scale = 1\n  decode.csv.shift = -7\n") != std::string::npos);
 }

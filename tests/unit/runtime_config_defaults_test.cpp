@@ -31,8 +31,8 @@ TEST_CASE("Config: the canonical device.toml loads without a problem and means w
   CHECK(c.source.kafka_properties ==
         std::vector<std::pair<std::string, std::string>>{{"bootstrap.servers", "localhost:9092"}});
   CHECK(c.decode.shape == std::vector<std::int64_t>{1, 28, 28});
-  CHECK(c.decode.scale == doctest::Approx(0.0127288));
-  CHECK(c.decode.shift == doctest::Approx(-0.4242));
+  CHECK(c.decode.scale == std::vector<double>{0.0127288});
+  CHECK(c.decode.shift == std::vector<double>{-0.4242});
   CHECK(c.batch.tick == 100ms);
   CHECK(c.train.lr == 0.05);
   CHECK(c.sync.deadline == 5s);

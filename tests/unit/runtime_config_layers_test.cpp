@@ -4,6 +4,7 @@
 
 #include "runtime/config/config.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;
@@ -302,14 +303,33 @@ TEST_CASE("Config formats: decode.json and decode.csv replace what only raw pixe
   CHECK(json.config.decode.features == Lines{"temp", "vibration.rms", "current[0:3]"});
   CHECK(json.config.decode.target == "label");
   CHECK(json.config.decode.shape.empty());
-  CHECK(json.config.decode.scale == 1.0);
-  CHECK(json.config.decode.shift == 0.0);
+  CHECK(json.config.decode.scale == std::vector<double>{1.0});
+  CHECK(json.config.decode.shift == std::vector<double>{0.0});
   const auto csv =
       with_sets({"decode.format=csv",
                  "decode.csv={ features = [\"a\"], target = \"2\", delimiter = \";\", scale = 2 }"});
   REQUIRE(texts(csv) == Lines{});
   CHECK(csv.config.decode.csv_delimiter == ";");
-  CHECK(csv.config.decode.scale == 2.0);
+  CHECK(csv.config.decode.scale == std::vector<double>{2.0});
+}
+
+TEST_CASE("Config formats: scale and shift are one number, or a list with one for each feature") {
+  using Numbers = std::vector<double>;
+  const auto with = [](const std::string& scale) {
+    return with_sets(
+        {"decode.format=csv", "decode.csv.features=0,1", "decode.csv.target=2", "decode.csv.scale=" + scale});
+  };
+  CHECK(with("[0.5, 2]").config.decode.scale == Numbers{0.5, 2});
+  CHECK(with("0.5,-2e-3").config.decode.scale == Numbers{0.5, -0.002});
+  CHECK(with("3").config.decode.scale == Numbers{3});
+  for (const char* bad : {"[]", "[1, \"a\"]", "[nan, 1]", "big", "[[1], 2]", "true", "\"\""}) {
+    CAPTURE(bad);
+    const auto wrong = texts(with(bad));
+    REQUIRE(wrong.size() == 1);
+    CHECK(testing::contains(wrong[0], "'decode.csv.scale' "));
+  }
+  CHECK(testing::contains(texts(with("big"))[0], "must be a number or list of numbers, not"));
+  CHECK(texts(with_sets({"decode.raw.scale=[1, 2]"})).size() == 1);
 }
 
 TEST_CASE("Config units: durations and sizes") {

@@ -38,8 +38,11 @@ TEST_CASE("Decoder: a wrong configuration is refused with its key") {
   config.shape = {1 << 20, 1 << 20};
   CHECK(refusal(config).find("decode.raw.shape") == 0);
   config.shape = {4};
-  config.scale = not_a_number;
+  config.scale = {not_a_number};
   CHECK(refusal(config).find("decode.raw.scale") == 0);
+  config.scale = {1, 2, 3};
+  CHECK(refusal(config).find("decode.raw.scale has 3 numbers: it must be one number for all features, or a "
+                             "list with one for each of the 4") == 0);
   DecodeConfig csv{.format = "csv", .features = {"temp"}};
   CHECK(refusal(csv).find("decode.csv.features: column \"temp\" has no number") == 0);
   csv.csv_columns = {"time"};

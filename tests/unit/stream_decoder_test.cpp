@@ -37,17 +37,31 @@ TEST_CASE("Decoder: raw reads every combination of label and feature type") {
 
 TEST_CASE("Decoder: x * scale + shift in every format, targets as they are") {
   auto raw = raw_config("u8", "u8", 2);
-  raw.scale = 0.5F;
-  raw.shift = -1.0F;
+  raw.scale = {0.5F};
+  raw.shift = {-1.0F};
   CHECK(read_text(raw, le<std::uint8_t>({9, 0, 255})).rows.at(0) == std::vector<float>{-1.0F, 126.5F, 9});
   auto csv = csv_config();
-  csv.scale = 2;
-  csv.shift = 1;
+  csv.scale = {2};
+  csv.shift = {1};
   CHECK(read_text(csv, "1.5, -2 ,2").rows.at(0) == std::vector<float>{4, -3, 2});
   auto json = json_config();
-  json.scale = 2;
-  json.shift = 1;
+  json.scale = {2};
+  json.shift = {1};
   CHECK(read_text(json, json_row("0.5", "2")).rows.at(0) == std::vector<float>{2, 3, 5, 17, 2});
+}
+
+TEST_CASE("Decoder: each feature of csv and json may have a scale and a shift of its own") {
+  auto csv = csv_config();
+  csv.scale = {2, 10};
+  csv.shift = {1};
+  CHECK(read_text(csv, "1.5, -2 ,2").rows.at(0) == std::vector<float>{4, -19, 2});
+  auto json = json_config();
+  json.scale = {1, 2, 3, 4};
+  json.shift = {0, 0, 0, 1};
+  auto plain = json_config();
+  const auto before = read_text(plain, json_row("0.5", "2")).rows.at(0);
+  CHECK(read_text(json, json_row("0.5", "2")).rows.at(0) ==
+        std::vector<float>{before[0], 2 * before[1], 3 * before[2], 4 * before[3] + 1, before[4]});
 }
 
 TEST_CASE("Decoder: every reason to drop, in every format") {
@@ -58,7 +72,7 @@ TEST_CASE("Decoder: every reason to drop, in every format") {
   auto regression = raw_config("f32", "f32", 2);
   regression.classes = 0;
   auto scaled = raw_f32;
-  scaled.scale = 10;
+  scaled.scale = {10};
   auto named = csv_config();
   named.csv_columns = {"a", "b", "c"};
   named.features = {"a", "b"};
@@ -66,9 +80,9 @@ TEST_CASE("Decoder: every reason to drop, in every format") {
   auto csv_regression = csv_config();
   csv_regression.classes = 0;
   auto csv_scaled = csv_config();
-  csv_scaled.scale = 1e10F;
+  csv_scaled.scale = {1e10F};
   auto json_scaled = json_config();
-  json_scaled.scale = 1e10F;
+  json_scaled.scale = {1e10F};
   auto json_regression = json_config();
   json_regression.classes = 0;
   const struct {

@@ -1,0 +1,107 @@
+#include "runtime/cli/feature_ranges.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr std::size_t most_lines = 24;
+// Further off than this, the first layer's steps overshoot or creep at the default learning rate.
+constexpr double far = 5;
+constexpr double narrow = 0.05;
+
+double of_column(const std::vector<double>& values, std::size_t column) {
+  return values.size() == 1 ? values.front() : values.at(column);
+}
+
+/// As the file wants it: one number as such, several as a list.
+std::string toml_of(const std::vector<double>& values) {
+  if (values.size() == 1) return fmt::format("{:.4g}", values.front());
+  return fmt::format("[{:.4g}]", fmt::join(values, ", "));
+}
+
+}  // namespace
+
+FeatureRanges::FeatureRanges(std::size_t columns) : columns_(columns) {}
+
+void FeatureRanges::Column::add(double value) {
+  ++count;
+  const double from_old = value - mean;
+  mean += from_old / static_cast<double>(count);
+  squares += from_old * (value - mean);
+  least = count == 1 ? value : std::min(least, value);
+  greatest = count == 1 ? value : std::max(greatest, value);
+}
+
+void FeatureRanges::Column::add(const Column& other) {
+  if (count == 0 || other.count == 0) {
+    if (count == 0) *this = other;
+    return;
+  }
+  const auto mine = static_cast<double>(count);
+  const auto its = static_cast<double>(other.count);
+  const double apart = other.mean - mean;
+  mean += apart * its / (mine + its);
+  squares += other.squares + apart * apart * mine * its / (mine + its);
+  count += other.count;
+  least = std::min(least, other.least);
+  greatest = std::max(greatest, other.greatest);
+}
+
+double FeatureRanges::Column::deviation() const {
+  return count == 0 ? 0 : std::sqrt(squares / static_cast<double>(count));
+}
+
+bool FeatureRanges::Column::far_off() const {
+  const double spread = deviation();
+  return std::abs(mean) > far || spread > far || (spread > 0 && spread < narrow);
+}
+
+void FeatureRanges::add(std::span<const float> features) {
+  for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].add(features[i]);
+}
+
+std::vector<FeatureRanges::Column> FeatureRanges::grouped(const Config::Decode& decode) const {
+  if (decode.format != "raw" && columns_.size() <= most_lines) return columns_;
+  Column all;
+  for (const auto& column : columns_) all.add(column);
+  return {all};
+}
+
+std::string FeatureRanges::line_of(const std::string& name, const Column& column) {
+  return fmt::format("  {:<9}{:>11.4g}{:>11.4g}{:>11.4g}{:>11.4g}\n", name, column.least, column.mean,
+                     column.deviation(), column.greatest);
+}
+
+std::string FeatureRanges::describe(const Config::Decode& decode) const {
+  if (columns_.empty() || columns_.front().count < 2) return {};
+  const auto columns = grouped(decode);
+  auto text = fmt::format("what the model gets, of {} rows:\n  {:<9}{:>11}{:>11}{:>11}{:>11}\n",
+                          columns_.front().count, "feature", "least", "mean", "deviation", "greatest");
+  const bool alike = columns.size() == 1 && columns_.size() > 1;
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    text += line_of(alike ? "all" : std::to_string(i), columns[i]);
+  const bool well = std::none_of(columns.begin(), columns.end(), [](const auto& c) { return c.far_off(); });
+  return well ? text : text + advice(columns, decode);
+}
+
+std::string FeatureRanges::advice(const std::vector<Column>& columns, const Config::Decode& decode) {
+  std::vector<double> scale;
+  std::vector<double> shift;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const double spread = columns[i].deviation();
+    const double by = spread > 0 ? spread : 1;
+    scale.push_back(of_column(decode.scale, i) / by);
+    shift.push_back((of_column(decode.shift, i) - columns[i].mean) / by);
+  }
+  return fmt::format(
+      "models learn badly so far from 0 and 1; these bring mean and deviation there (more --rows know "
+      "better):\n  decode.{0}.scale = {1}\n  decode.{0}.shift = {2}\n",
+      decode.format, toml_of(scale), toml_of(shift));
+}
+
+}  // namespace rivulet::runtime::cli
