@@ -55,6 +55,8 @@ class Typist:
         return ["bash", "-euo", "pipefail", "-c", self.kept + command]
 
     def type(self, command, code=0):
+        """What it said, if it is one that ends by itself."""
+        said = ""
         started = time.monotonic()
         killed = self.newest_device() if command.startswith("kill ") else None
         if killed:
@@ -70,10 +72,11 @@ class Typist:
             if WATCHES.match(command):
                 self.watch(command)
             else:
-                self.run(command, code)
+                said = self.run(command, code)
         if killed:
             killed.ended(10)
         print(f"{time.monotonic() - started:5.1f} s  {self.page}: {command}", flush=True)
+        return said
 
     def typed(self, command):
         return subprocess.run(self.bash(command), cwd=self.desk, env=self.environment, capture_output=True, text=True, timeout=LIMIT_S,
