@@ -51,12 +51,16 @@ build() {
   cmake --build --preset "$preset" --parallel "$(jobs)" --target "$@"
 }
 
+need_node_modules() {
+  cmp --silent dashboards/package-lock.json dashboards/node_modules/.lock ||
+    fail "dashboards/node_modules is not what dashboards/package-lock.json says: scripts/setup --for dashboards brings it"
+}
+
 # dashboards NAME ARGUMENT...: compiles what is in dashboards/ and runs one of its programs there. tsc fails on a wrong
 # field of a panel.
 dashboards() {
   local program=$1
   shift
-  cmp --silent dashboards/package-lock.json dashboards/node_modules/.lock ||
-    fail "dashboards/node_modules is not what dashboards/package-lock.json says: scripts/setup --for dashboards brings it"
+  need_node_modules
   (cd dashboards && node_modules/.bin/tsc --project . && exec node "out/$program.js" "$@")
 }

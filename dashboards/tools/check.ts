@@ -41,6 +41,7 @@ async function main(): Promise<void> {
       prometheus: { type: 'string' },
       wait: { type: 'string', default: '0' },
       'rate-interval': { type: 'string', default: '10s' },
+      full: { type: 'string' },
     },
   });
   const dashboards = readDashboards(committed);
@@ -50,7 +51,9 @@ async function main(): Promise<void> {
   const expressions = usesOf(dashboards, rules).length;
   const counted = `${dashboards.length} dashboards, ${panels} panels, ${rules.length} rules, ${expressions} expressions`;
   if (values.prometheus) {
-    const asked = await askUntilGood(values.prometheus, values['rate-interval'] ?? '10s', Number(values.wait), dashboards, rules);
+    const wait = Number(values.wait);
+    if (values.full && !dashboards.some((d) => d.dashboard.uid === values.full)) throw new Error(`no dashboard ${values.full}`);
+    const asked = await askUntilGood(values.prometheus, values['rate-interval'] ?? '10s', wait, dashboards, rules, values.full);
     report(`${counted}, asked of ${values.prometheus} for ${asked.seconds.toFixed(1)} s`, asked.problems);
   } else {
     console.log(counted);

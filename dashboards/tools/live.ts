@@ -25,6 +25,7 @@ class Live {
   constructor(
     private readonly prometheus: Prometheus,
     private readonly values: Record<string, string>,
+    private readonly full: string | undefined,
   ) {}
 
   private async answered(expr: string, emptyIsGood: boolean): Promise<string[]> {
@@ -51,7 +52,7 @@ class Live {
       ...panelsOf(dashboard).flatMap((p) =>
         targetsOf(p).map((t) => ({
           where: `${file}: panel "${p.title ?? ''}"`,
-          ask: () => this.target(t, mayBeEmpty(p) !== undefined),
+          ask: () => this.target(t, mayBeEmpty(p) !== undefined && dashboard.uid !== this.full),
         })),
       ),
       ...(dashboard.annotations?.list ?? []).map((a) => ({
@@ -121,8 +122,10 @@ export async function askUntilGood(
   waitSeconds: number,
   dashboards: Named[],
   rules: Rule[],
+  /** The uid of a dashboard of which no panel may be empty. */
+  full: string | undefined,
 ): Promise<Asked> {
-  const live = new Live(new Prometheus(url), everything(rateInterval));
+  const live = new Live(new Prometheus(url), everything(rateInterval), full);
   const began = Date.now();
   for (;;) {
     const problems = await live.problems(dashboards, rules);

@@ -69,24 +69,58 @@ function tested(alert: Rule, folder: string, rules: Rule[]): string[] {
   return problems;
 }
 
-/** An alert that can never fire must fail its tests. */
-function notByChance(alert: Rule, folder: string): string[] {
+interface Mutant {
+  what: string;
+  rule: Rule;
+}
+
+const number = /(?<![\w:{"[.])\d+(\.\d+)?(e\d+)?(?![\w\]}"])/g;
+
+/** It never fires; each time and each threshold (0 and 1 are yes and no) is another one. */
+function mutantsOf(alert: Rule): Mutant[] {
+  const seconds = Number.parseInt(alert.for ?? '0', 10) * 60;
+  const others = [...alert.expr.matchAll(number)]
+    .filter(([text]) => Number(text) > 1 || !Number.isInteger(Number(text)))
+    .flatMap((found) =>
+      [1.5, 1 / 1.5].map((factor) => {
+        const other = String(Number(found[0]) * factor);
+        const expr = alert.expr.slice(0, found.index) + other + alert.expr.slice(found.index + found[0].length);
+        return { what: `${found[0]} is ${other}`, rule: { ...alert, expr } };
+      }),
+    );
+  const times = [2, 0.5].map((factor) => ({
+    what: `it waits for ${seconds * factor}s`,
+    rule: { ...alert, for: `${seconds * factor}s` },
+  }));
+  return [{ what: 'it can never fire', rule: { ...alert, expr: 'vector(1) < 0' } }, ...times, ...others];
+}
+
+function survives(mutant: Mutant, folder: string): boolean {
   const broken = mkdtempSync(join(tmpdir(), 'rivulet-rules-'));
   try {
     for (const file of ruleFiles) {
       const groups = parse(readFileSync(join(folder, file), 'utf8')) as { groups: { rules: Rule[] }[] };
-      for (const rule of groups.groups.flatMap((g) => g.rules)) if (rule.alert === alert.alert) rule.expr = 'vector(1) < 0';
+      for (const group of groups.groups)
+        for (const rule of group.rules)
+          if (rule.alert === mutant.rule.alert) Object.assign(rule, { expr: mutant.rule.expr, for: mutant.rule.for });
       writeFileSync(join(broken, file), JSON.stringify(groups)); // JSON is YAML, too
     }
-    const test = parse(readFileSync(join(folder, 'tests', `${alert.alert}.yaml`), 'utf8')) as { rule_files: string[] };
+    const test = parse(readFileSync(join(folder, 'tests', `${mutant.rule.alert}.yaml`), 'utf8')) as { rule_files: string[] };
     test.rule_files = ruleFiles.map((file) => join(broken, file));
     writeFileSync(join(broken, 'test.yaml'), JSON.stringify(test));
-    const run = spawnSync('promtool', ['test', 'rules', join(broken, 'test.yaml')], { encoding: 'utf8' });
-    return run.status === 0 ? [`the tests of ${alert.alert} pass although it can never fire`] : [];
+    return spawnSync('promtool', ['test', 'rules', join(broken, 'test.yaml')], { encoding: 'utf8' }).status === 0;
   } finally {
     rmSync(broken, { recursive: true });
   }
 }
+
+/** Tests that pass with another alert than ours hold nothing. */
+const notByChance = (alert: Rule, folder: string): string[] => {
+  if (!survives({ what: 'nothing is changed', rule: alert }, folder)) return [`${alert.alert} cannot be tested with mutants`];
+  return mutantsOf(alert)
+    .filter((mutant) => survives(mutant, folder))
+    .map(({ what }) => `the tests of ${alert.alert} pass although ${what}`);
+};
 
 export function checkRules(folder: string): string[] {
   const rules = readAll(folder);

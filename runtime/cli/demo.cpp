@@ -118,7 +118,9 @@ Status Demo::start_devices() {
   last_start_ = clock_.now();
   view_.hint = "pull a plug: kill -9 PID, of any device or of all; it is started again and the group goes on";
   if (painter_) return ok();
-  for (const auto& device : devices_) show_ << fmt::format("{} is process {}\n", device.name(), device.pid());
+  for (std::size_t i = 0; i < devices_.size(); ++i)
+    show_ << fmt::format("{} is process {}, its page is http://127.0.0.1:{}/\n", devices_[i].name(),
+                         devices_[i].pid(), plan_.http_ports[i]);
   show_ << view_.hint << '\n' << std::flush;
   return ok();
 }

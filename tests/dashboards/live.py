@@ -2,6 +2,7 @@
 """live.py RIVULET: the demo under a real Prometheus has an answer for every panel, variable, annotation, rule and alert;
 what is broken is found; the page has all panels; Ctrl-C leaves no process behind."""
 
+import json
 import os
 import pathlib
 import re
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
@@ -43,6 +45,33 @@ def processes_of(folder):
     return found
 
 
+def write_machine(folder):
+    """A /sys whose every sensor speaks: a Jetson's, and a name that needs no device tree."""
+    lines = (REPOSITORY / "tests/support/sensor_trees/orin-jetpack6.txt").read_text().splitlines()
+    for line in [*lines, "sys/class/dmi/id/product_name = a Jetson of files"]:
+        path, separator, content = line.partition(" = ")
+        if separator and path.startswith("sys/"):
+            file = folder / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content + "\n")
+    return folder / "sys"
+
+
+def on_machine(machine, command):
+    """Nobody else sees the other /sys; it is gone with the processes."""
+    inside = 'mount --bind "$0" /sys && exec "$@"'
+    return ["unshare", "--mount", "--propagation", "private", "bash", "-c", inside, machine, *command]
+
+
+def check_answers(url):
+    """Of the dashboard Device no panel is empty on a machine that has it all, and devices are called by their names."""
+    subprocess.run([REPOSITORY / "dashboards/check", "--prometheus", url, "--full", "rivulet-device"], check=True)
+    with urllib.request.urlopen(f"{url}/api/v1/label/instance/values", timeout=10) as answer:
+        names = json.load(answer)["data"]
+    if names != ["device-1", "device-2", "device-3", "device-4"]:
+        sys.exit(f"Prometheus calls the devices {names}")
+
+
 def check_page(page):
     text = (page / "index.html").read_text()
     panels = text.count('class="panel"')
@@ -64,7 +93,7 @@ def main(binary):
     command = [REPOSITORY / "dashboards/demo", binary, "--stay", "--limit", str(LIMIT_S), "--past", "20", "--page", folder / "page"]
     with log.open("w") as out:
         demo = subprocess.Popen(
-            command,
+            on_machine(write_machine(folder / "machine"), command),
             stdout=out,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
@@ -77,6 +106,7 @@ def main(binary):
         if len(processes_of(folder)) < 6:  # the script, Prometheus, the demo and its devices
             sys.exit(f"who runs here? {processes_of(folder)}")
         check_page(folder / "page")
+        check_answers(url)
         check_planted(url)
         os.killpg(demo.pid, signal.SIGINT)  # as a terminal does
         status = demo.wait(timeout=30)

@@ -11,6 +11,8 @@ plant dashboards/grafana/rivulet-fleet.json 's/label_values(rivulet_build_info, 
 must_fail 'variable job has no value' --prometheus "$1"
 plant dashboards/grafana/rivulet-fleet.json 's/changes(rivulet_collective_view{/changes(rivulet_collective_views{/'
 must_fail 'annotation "Views" has no answer' --prometheus "$1"
+plant dashboards/grafana/rivulet-device.json 's/rivulet_temperature_celsius/rivulet_temperature_kelvin/'
+must_fail 'panel "Heat, by zone" has no answer' --prometheus "$1" --full rivulet-device
 plant dashboards/prometheus/alerts.yaml 's/{result="failed"}/{result="broken"}/'
 must_fail 'RivuletCommitFailing has no answer' --prometheus "$1"
 plant dashboards/prometheus/recording.yaml 's/instance:rivulet_backpressure:ratio_rate5m/instance:rivulet_backpressure:ratio_rate6m/'
