@@ -219,7 +219,7 @@ Status count_files(const Config& config, MemoryNeeds& needs) {
     if (!data) return data.error();
     needs.file_bytes = bytes_of_records(*data.value());
   }
-  if (config.evaluate.held_out_path.empty()) return ok();
+  if (!measures_held_out(config)) return ok();
   const auto data = stream::open_dataset(config.evaluate.held_out_path, stream::Split::test);
   if (!data) return data.error();
   needs.held_out_rows = std::clamp<std::size_t>(data.value()->size(), 1, held_out_most);

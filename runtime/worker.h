@@ -47,6 +47,7 @@ struct WorkerConfig {
   std::string group;               ///< hash of the group's configuration, for the decision log
   bool stop_on_nonfinite = false;  ///< train.on_nonfinite = "stop"
   std::uint32_t digest_every = 1;  ///< K
+  bool classification = true;      ///< there is an accuracy to measure
   std::uint64_t prequential_window = 1000;
   double age_at_start_s = 0;  ///< of the process when this object was made, for first_step_s
 };

@@ -146,8 +146,9 @@ Result<Evaluation> evaluate_state_file(const LoadedConfig& loaded, const std::st
   result.digest = read.value().digest;
   result.parameters = bench.value().trainer->layout().parameters;
   result.rows = report.value().rows;
-  if (result.rows > 0)
-    result.accuracy = static_cast<double>(report.value().correct) / static_cast<double>(result.rows);
+  const auto rows = static_cast<double>(result.rows);  // more than none, or they would not have been opened
+  result.loss = report.value().loss_sum / rows;
+  if (is_classification(loaded.config)) result.accuracy = static_cast<double>(report.value().correct) / rows;
   return result;
 }
 

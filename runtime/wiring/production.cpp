@@ -130,7 +130,7 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
                               .checkpoint_wake = options.dry_run ? nullptr : &p.checkpoint_thread,
                               .checkpoints = checkpoints_in(config.device.data_dir),
                               .own_log = log_is_own(config, options.dry_run),
-                              .snapshots = !config.evaluate.held_out_path.empty()});
+                              .snapshots = measures_held_out(config)});
   if (!node) return node.error();
   p.node = std::move(node).value();
   return ok();
@@ -138,7 +138,7 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
 
 Status add_evaluator(Process& p, const LoadedConfig& loaded, const Catalog& catalog) {
   const Config& config = loaded.config;
-  if (config.evaluate.held_out_path.empty()) return ok();
+  if (!measures_held_out(config)) return ok();
   auto data = HeldOut::open(config, catalog, config.evaluate.held_out_path, p.memory.held_out_rows);
   if (!data) return data.error();
   p.held_out = std::move(data).value();
@@ -260,8 +260,8 @@ RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& optio
   const double held_out = status.held_out_accuracy.load();
   if (held_out >= 0)
     s.accuracy = held_out;
-  else if (loaded.config.train.loss == "cross_entropy" && status.group_rows.load() > 0)
-    s.accuracy = status.accuracy.load();
+  else if (const double before_training = status.accuracy.load(); before_training >= 0)
+    s.accuracy = before_training;
   const double seconds = status.seconds_training.load();
   s.rows_per_s = seconds > 0 ? static_cast<double>(p.node->worker().rows_since_entry()) / seconds : 0;
   s.time_to_accuracy_s =
