@@ -270,9 +270,11 @@ RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& optio
   const auto& error = p.node->worker().ending().error;
   s.parameters_equal = !error || error->code != ErrorCode::diverged;
   s.devices.push_back(std::move(device));
-  // Nothing new must not replace the file of an earlier run.
-  const bool trained = status.first_step_s.load() >= 0;
-  if (!options.dry_run && trained && digest) {
+  // By state, not by process: who came back just before the end holds what the others hold, though it has
+  // trained nothing of it. But a checkpoint that no group has seen again must not replace the file of an
+  // earlier run.
+  const bool agreed = p.node->worker().entered_group() && p.node->state().stamp.step > 0;
+  if (!options.dry_run && agreed && digest) {
     const std::string path = loaded.config.device.data_dir + "/final.state";
     if (auto written = write_state_file(path, owner_of(loaded.config), p.node->state(), digest.value());
         written) {

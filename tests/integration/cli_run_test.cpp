@@ -137,6 +137,44 @@ TEST_CASE("Run: started again it goes on from its checkpoint, and limits count f
   CHECK(train() == 7);
 }
 
+TEST_CASE("Run: who comes back and has nothing to train leaves the agreed state all the same") {
+  const TempDir folder;
+  const auto port = std::to_string(free_port());
+  const std::vector<std::string> job = {"run",
+                                        "--config",
+                                        RIVULET_SOURCE_DIR "/examples/mnist/device.toml",
+                                        "--set",
+                                        "source.type=synthetic",
+                                        "--set",
+                                        "model.name=linear",
+                                        "--devices",
+                                        "1",
+                                        "--http",
+                                        "127.0.0.1:" + port,
+                                        "--data-dir",
+                                        folder.path().string(),
+                                        "--json"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    auto all = job;
+    all.insert(all.end(), more.begin(), more.end());
+    return rivulet_with(all);
+  };
+  const auto first = run(with({"--stop-after", "rounds=7"}), 30s);
+  REQUIRE(first.status.code == 0);
+  const auto state = folder.path() / "final.state";
+  REQUIRE(std::filesystem::remove(state));
+  const auto back = Process::start(with({"--set", "source.rate=0.001"}));
+  REQUIRE(back);
+  REQUIRE(wait_until([&] { return bool(runtime::http_get("127.0.0.1", std::stoi(port), "/readyz")); }, 30s));
+  back.value()->send_signal(SIGTERM);
+  REQUIRE(back.value()->wait(20s));
+  const auto summary = nlohmann::json::parse(last_line(back.value()->output()));
+  CHECK(summary["devices"][0]["rows_trained"] == 0);
+  CHECK(summary["devices"][0]["digest"] ==
+        nlohmann::json::parse(last_line(first.output))["devices"][0]["digest"]);
+  CHECK(std::filesystem::exists(state));
+}
+
 TEST_CASE(
     "Checkpoint: a device's saved states are listed, shown, verified and measured; a damaged one is named") {
   const TempDir folder;
