@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/printable.h"
 #include "runtime/cli/config_flags.h"
 #include "runtime/cli/text.h"
 
