@@ -34,6 +34,8 @@ Result<Bench> make_bench(const Config& config) {
   const auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
   Bench bench;
+  if (const auto needs = needs_of_model(config, catalog, decoder.value()->shape()); !needs)
+    return needs.error();
   bench.device = devices::make_host_device();
   auto trainer = build_trainer(config, catalog, decoder.value()->shape(), *bench.device);
   if (!trainer) return trainer.error();

@@ -77,8 +77,8 @@ Status start_over(const Config& config, Logger& log) {
 }
 
 /// Before anything large is allocated.
-Status plan_within_cap(Process& p, const Config& config, const Catalog& catalog) {
-  auto memory = plan_memory(config, catalog);
+Status plan_within_cap(Process& p, const Config& config, const Catalog& catalog, const StopRequest& stop) {
+  auto memory = plan_memory(config, catalog, &stop);
   if (!memory) return memory.error();
   p.memory = std::move(memory).value();
   if (auto fits = p.memory.check(); !fits) return fits;
@@ -88,13 +88,13 @@ Status plan_within_cap(Process& p, const Config& config, const Catalog& catalog)
 }
 
 Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog,
-             const StopRequest& stop) {
+             const StopRequest& leave, const StopRequest& stop) {
   const Config& config = loaded.config;
   auto log = make_logger(config.log.level, config.log.format, *p.metrics);
   if (!log) return log.error();
   p.log = std::move(log).value();
   if (auto taken = p.data_dir.take(config.device.data_dir); !taken) return taken;
-  if (auto fits = plan_within_cap(p, config, catalog); !fits) return fits;
+  if (auto fits = plan_within_cap(p, config, catalog, stop); !fits) return fits;
   if (options.new_run)
     if (auto prepared = start_over(config, *p.log); !prepared) return prepared;
   auto source = open_source(config, options.dry_run, p.memory, p.clock, *p.metrics);
@@ -123,7 +123,7 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
                               .metrics = *p.metrics,
                               .logger = *p.log,
                               .decisions = show_on_board(std::move(decisions).value(), p.board, *p.metrics),
-                              .stop = stop,
+                              .stop = leave,
                               .poll_wait = std::chrono::milliseconds(5),
                               .nonce_seed = fresh_nonce(config.device.id),
                               .age_at_start_s = process_age_seconds(),
@@ -349,7 +349,7 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
   leave_no_core();
   StopRequest leave{0};
   Process p;
-  if (auto built = build(p, loaded, options, catalog, leave); !built) return refuse(built.error());
+  if (auto built = build(p, loaded, options, catalog, leave, stop); !built) return refuse(built.error());
   if (auto added = add_evaluator(p, loaded, catalog); !added) return refuse(added.error());
   if (auto added = add_http(p, config); !added) return refuse(added.error());
   say_who_we_are(p, config);
@@ -372,7 +372,7 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
 std::vector<std::pair<std::string, std::string>> production_object_types(const LoadedConfig& loaded) {
   StopRequest stop{0};
   Process p;
-  if (auto built = build(p, loaded, {}, builtin_catalog(), stop); !built)
+  if (auto built = build(p, loaded, {}, builtin_catalog(), stop, stop); !built)
     return {{"error", built.error().message}};
   return p.node->object_types();
 }
