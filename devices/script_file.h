@@ -31,8 +31,9 @@ struct ScriptFacts {
   double backward_ms = 0;
 };
 
-/// `input`: shape of one row. The file's code is run. Errors: io (cannot be read, is no such file, forward()
-/// refuses such rows: in the library's words), unavailable (a build without LibTorch).
+/// `input`: shape of one row. The file's code is run, so it may never return: apart() can end it. Errors: io
+/// (cannot be read, is no such file, forward() refuses such rows: in the library's words), unavailable (a
+/// build without LibTorch).
 Result<ScriptFacts> inspect_script(const std::string& path, std::span<const std::int64_t> input);
 
 }  // namespace rivulet::devices

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 #include "core/gradient_view.h"
 #include "core/result.h"
 #include "core/row.h"
+#include "devices/apart.h"
 #include "devices/device.h"
 #include "devices/model_state.h"
 
@@ -94,6 +96,14 @@ struct ModelNeeds {
                           ///< parameters besides
 };
 
+/// How a model whose code is somebody else's is tried before it is trained.
+struct Trial {
+  std::size_t rows_min = 1;  ///< of a batch
+  std::size_t rows_max = 2;
+  double memory = std::numeric_limits<double>::infinity();  ///< bytes that it may take
+  Patience patience;
+};
+
 /// One entry of the catalog of models. To add a model, add a file devices/model/<name>.cpp (torch-free) or
 /// devices/model/torch/<name>.cpp that defines `const ModelEntry model_<name>`; the build finds it.
 struct ModelEntry {
@@ -104,6 +114,10 @@ struct ModelEntry {
   /// What it takes, without making it; of a configuration that make() refuses, any answer does. Null: nothing
   /// worth counting besides what its layout says.
   ModelNeeds (*needs)(const ModelConfig&) = nullptr;
+  /// In place of needs(), of a model whose code is not ours: runs it, where it can be ended, as training
+  /// will, and measures. make() is for what passed. Errors: invalid_config (what is wrong with it, that it
+  /// did not answer in time), cancelled.
+  Result<ModelNeeds> (*try_out)(const ModelConfig&, const Trial&) = nullptr;
 };
 std::span<const ModelEntry* const> builtin_models() noexcept;
 

@@ -219,7 +219,7 @@ Status count_files(const Config& config, MemoryNeeds& needs) {
     if (!data) return data.error();
     needs.file_bytes = bytes_of_records(*data.value());
   }
-  if (config.evaluate.held_out_path.empty()) return ok();
+  if (!measures_held_out(config)) return ok();
   const auto data = stream::open_dataset(config.evaluate.held_out_path, stream::Split::test);
   if (!data) return data.error();
   needs.held_out_rows = std::clamp<std::size_t>(data.value()->size(), 1, held_out_most);
@@ -283,15 +283,15 @@ MemoryPlan plan_memory(const Config& config, const MemoryNeeds& needs) {
   return Planner(config, needs).run();
 }
 
-Result<MemoryPlan> plan_memory(const Config& config, const Catalog& catalog) {
+Result<MemoryPlan> plan_memory(const Config& config, const Catalog& catalog, const StopRequest* stop) {
   const auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
   MemoryNeeds needs;
   needs.rows = decoder.value()->shape();
-  const auto model = model_config(config, needs.rows);
-  needs.layout.scalar = model.scalar;
-  for (const auto* entry : catalog.models)
-    if (entry->name == config.model.name && entry->needs != nullptr) needs.model = entry->needs(model);
+  needs.layout.scalar = model_config(config, needs.rows).scalar;
+  const auto model = needs_of_model(config, catalog, needs.rows, stop);
+  if (!model) return model.error();
+  needs.model = model.value();
   if (auto counted = count_files(config, needs); !counted) return counted.error();
   if (const auto plan = plan_memory(config, needs); !plan.fits()) return plan;  // too large to be made
   const auto device = devices::make_host_device();

@@ -12,6 +12,7 @@
 #include "devices/trainer.h"
 #include "runtime/catalog.h"
 #include "runtime/config/config.h"
+#include "runtime/run.h"
 
 namespace rivulet::runtime {
 
@@ -69,7 +70,9 @@ struct MemoryNeeds {
 MemoryPlan plan_memory(const Config& config, const MemoryNeeds& needs);
 
 /// Finds the needs out: makes the decoder, reads the files that are kept in memory, and makes the model, if
-/// it may fit at all, and lets them go. Errors: invalid_config, unavailable (LibTorch), io (those files).
-Result<MemoryPlan> plan_memory(const Config& config, const Catalog& catalog);
+/// it may fit at all, and lets them go. Above 0 `stop` ends it. Errors: invalid_config, unavailable
+/// (LibTorch), io (those files), cancelled.
+Result<MemoryPlan> plan_memory(const Config& config, const Catalog& catalog,
+                               const StopRequest* stop = nullptr);
 
 }  // namespace rivulet::runtime

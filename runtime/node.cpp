@@ -40,6 +40,22 @@ Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, co
   return entry.value()->make(model_config(config, rows), device);
 }
 
+Result<devices::ModelNeeds> needs_of_model(const Config& config, const Catalog& catalog, const RowShape& rows,
+                                           const StopRequest* stop) {
+  const auto entry = find_entry(catalog.models, "model.name", config.model.name);
+  if (!entry) return entry.error();
+  const auto model = model_config(config, rows);
+  if (entry.value()->try_out != nullptr) {
+    const auto& batch = config.batch;
+    return entry.value()->try_out(
+        model, {.rows_min = batch.policy == "fixed" ? batch.rows : batch.min,
+                .rows_max = std::min<std::size_t>(std::max(batch.max, batch.rows), config.buffer.rows),
+                .memory = static_cast<double>(config.device.memory),
+                .patience = {.stop = stop}});
+  }
+  return entry.value()->needs == nullptr ? devices::ModelNeeds{} : entry.value()->needs(model);
+}
+
 Status expect_synthetic_rows(Config& config, const Catalog& catalog) {
   const auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
@@ -56,6 +72,8 @@ Status expect_synthetic_rows(Config& config, const Catalog& catalog) {
 Status try_learner(const Config& config, const Catalog& catalog) {
   const auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
+  if (const auto needs = needs_of_model(config, catalog, decoder.value()->shape()); !needs)
+    return needs.error();
   const auto device = devices::make_host_device();
   const auto trainer = build_trainer(config, catalog, decoder.value()->shape(), *device);
   return trainer ? ok() : trainer.error();

@@ -115,6 +115,12 @@ Status try_learner(const Config& config, const Catalog& catalog);
 /// own stream is text: `config` is made to decode them. Errors: those of build_decoder().
 Status expect_synthetic_rows(Config& config, const Catalog& catalog);
 
+/// What the configured model takes: as its entry knows it, or, where its code is the user's own, as a trial
+/// in a process apart measures it. To be asked before build_trainer(), and before there are threads; `stop`
+/// above 0 ends it. Errors: invalid_config, cancelled.
+Result<devices::ModelNeeds> needs_of_model(const Config& config, const Catalog& catalog, const RowShape& rows,
+                                           const StopRequest* stop = nullptr);
+
 /// The decoder and the model that a configuration names. Errors: invalid_config (a name that is not in the
 /// catalog, with those that are; what the entry itself refuses), unavailable (memory, LibTorch).
 Result<std::unique_ptr<stream::Decoder>> build_decoder(const Config& config, const Catalog& catalog);

@@ -12,10 +12,6 @@
 namespace rivulet::runtime {
 namespace {
 
-bool is_classification(const Config& config) {
-  return config.train.loss == "cross_entropy";
-}
-
 std::string host_name() {
   char name[256] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
@@ -27,6 +23,14 @@ std::optional<sync::policy::Reduction> reduction_of(const std::string& name) {
 }
 
 }  // namespace
+
+bool is_classification(const Config& config) {
+  return config.train.loss == "cross_entropy";
+}
+
+bool measures_held_out(const Config& config) {
+  return is_classification(config) && !config.evaluate.held_out_path.empty();
+}
 
 stream::DecodeConfig decode_config(const Config& config) {
   const auto& d = config.decode;
@@ -98,6 +102,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   out.checkpoint_interval = config.checkpoint.every_interval;
   out.stop_on_nonfinite = config.train.on_nonfinite == "stop";
   out.digest_every = config.sync.digest_every;
+  out.classification = is_classification(config);
   out.prequential_window = config.evaluate.prequential_window;
   return out;
 }
@@ -157,7 +162,7 @@ stream::SyntheticSourceConfig synthetic_config(const Config& config, std::vector
   synthetic.partitions = std::move(partitions);
   synthetic.columns = 1;
   for (const auto d : config.decode.shape) synthetic.columns *= static_cast<std::size_t>(d);
-  synthetic.classes = config.train.loss == "cross_entropy" ? config.model.classes : 0;
+  synthetic.classes = is_classification(config) ? config.model.classes : 0;
   synthetic.seed = config.job.seed;
   return synthetic;
 }

@@ -15,6 +15,10 @@
 /// From the configuration's plain values to each part's own. Pure; the only place that knows both sides.
 namespace rivulet::runtime {
 
+/// Rows have classes, so that an accuracy can be measured; else numbers, and there is a loss alone.
+bool is_classification(const Config& config);
+/// There are held-out rows whose accuracy is to be measured.
+bool measures_held_out(const Config& config);
 stream::DecodeConfig decode_config(const Config& config);
 devices::ModelConfig model_config(const Config& config, const RowShape& rows);
 /// What the images of this job's state say they are of.

@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,9 +61,11 @@ struct NodeStatus {
   std::atomic<std::uint64_t> rows_trained{0};  ///< by this device
   std::atomic<std::uint64_t> group_rows{0};    ///< by the group
   std::atomic<std::uint32_t> batch_rows{0};    ///< of the last round
-  std::atomic<double> loss{0};                 ///< group mean over the last rounds' rows (moving average)
-  std::atomic<double> accuracy{0};             ///< prequential, over evaluate.prequential.window rows
-  std::atomic<double> held_out_accuracy{-1};   ///< -1 = not measured
+  /// Group mean over the last rounds' rows (moving average); no number before the first.
+  std::atomic<double> loss{std::numeric_limits<double>::quiet_NaN()};
+  /// Prequential, over evaluate.prequential.window rows; -1 = not measured, as that of a regression always.
+  std::atomic<double> accuracy{-1};
+  std::atomic<double> held_out_accuracy{-1};  ///< -1 = not measured
   std::atomic<double> compute_s{0};
   std::atomic<double> wait_s{0};
   std::atomic<double> sync_s{0};

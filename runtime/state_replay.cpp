@@ -39,6 +39,8 @@ Result<Learner> make_replay_learner(const Config& config, const Catalog& catalog
   out.device = devices::make_host_device();
   auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
+  if (const auto needs = needs_of_model(config, catalog, decoder.value()->shape()); !needs)
+    return needs.error();
   auto trainer = build_trainer(config, catalog, decoder.value()->shape(), *out.device);
   if (!trainer) return trainer.error();
   out.trainer = std::move(trainer).value();

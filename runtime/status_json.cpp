@@ -87,8 +87,8 @@ void add_group(Json& out, const NodeStatus& s) {
   out["batches"] = s.batches.load();
   out["group_rows"] = s.group_rows.load();
   out["batch_rows"] = s.batch_rows.load();
-  out["loss"] = s.loss.load();
-  out["accuracy"] = s.accuracy.load();
+  out["loss"] = s.loss.load();  // null while it is no number
+  out["accuracy"] = known(s.accuracy.load());
   out["held_out_accuracy"] = known(s.held_out_accuracy.load());
 }
 

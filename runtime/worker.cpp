@@ -18,7 +18,7 @@ constexpr Duration leave_patience = std::chrono::seconds(8);
 Worker::Worker(const WorkerConfig& config, const Parts& parts)
     : config_(config),
       parts_(parts),
-      meters_(std::make_unique<Meters>(parts.metrics)),
+      meters_(std::make_unique<Meters>(parts.metrics, config.classification)),
       codecs_(parts.catalog.codecs),
       books_(parts.metrics, parts.status, config.owner.topics),
       prequential_(config.prequential_window) {}

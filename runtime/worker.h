@@ -47,6 +47,7 @@ struct WorkerConfig {
   std::string group;               ///< hash of the group's configuration, for the decision log
   bool stop_on_nonfinite = false;  ///< train.on_nonfinite = "stop"
   std::uint32_t digest_every = 1;  ///< K
+  bool classification = true;      ///< there is an accuracy to measure
   std::uint64_t prequential_window = 1000;
   double age_at_start_s = 0;  ///< of the process when this object was made, for first_step_s
 };
@@ -98,6 +99,8 @@ class Worker final : public Agent {
   [[nodiscard]] bool ended() const noexcept { return phase_ == Phase::ended; }
   [[nodiscard]] const Ending& ending() const noexcept { return ending_; }
   /// Trained by the group since this process entered it.
+  /// The state is that of a group, or was: this process has been in a view.
+  [[nodiscard]] bool entered_group() const noexcept { return training_since_ != TimePoint::max(); }
   [[nodiscard]] std::uint64_t rows_since_entry() const noexcept { return parts_.state->rows - entry_.rows; }
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return time_to_accuracy_; }
 

@@ -81,8 +81,9 @@ void Worker::measure_state(TimePoint now) {
   meters_->loss_last.set(all.loss_sum / static_cast<double>(all.rows));
   meters_->loss_average.set(prequential_.loss());
   meters_->eval_loss.set(prequential_.loss());
-  meters_->eval_score.set(prequential_.accuracy());
   parts_.status.loss.store(prequential_.loss());
+  if (!config_.classification) return;
+  meters_->eval_score->set(prequential_.accuracy());
   parts_.status.accuracy.store(prequential_.accuracy());
   if (prequential_.full()) time_to_accuracy_.add(to_seconds(now - training_since_), prequential_.accuracy());
 }

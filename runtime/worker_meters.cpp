@@ -4,7 +4,7 @@ namespace rivulet::runtime {
 
 using sync::membership::Ignored;
 
-Worker::Meters::Meters(MetricsSink& sink)
+Worker::Meters::Meters(MetricsSink& sink, bool classification)
     : ready(sink.gauge("ready")),
       rows_trained(sink.counter("rows_trained_total")),
       batch_rows(sink.histogram("batch_rows")),
@@ -21,7 +21,7 @@ Worker::Meters::Meters(MetricsSink& sink)
       loss_last(sink.gauge("train_loss", {{"window", "last"}})),
       loss_average(sink.gauge("train_loss", {{"window", "average"}})),
       eval_loss(sink.gauge("eval_loss")),
-      eval_score(sink.gauge("eval_score", {{"metric", "prequential_accuracy"}})),
+      eval_score(classification ? &sink.gauge("eval_score", {{"metric", "prequential_accuracy"}}) : nullptr),
       grad_norm(sink.gauge("grad_norm")),
       learning_rate(sink.gauge("learning_rate")),
       dropped_nonfinite(

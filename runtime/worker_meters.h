@@ -8,7 +8,7 @@ namespace rivulet::runtime {
 
 /// The metric handles of the train thread, resolved once.
 struct Worker::Meters {
-  explicit Meters(MetricsSink& sink);
+  Meters(MetricsSink& sink, bool classification);
   void enter_view(const sync::ViewSpec& spec);
   void leave_view();
   void count_ignored(const sync::membership::IgnoredRecords& so_far);
@@ -29,7 +29,7 @@ struct Worker::Meters {
   Gauge& loss_last;
   Gauge& loss_average;
   Gauge& eval_loss;
-  Gauge& eval_score;
+  Gauge* eval_score;  ///< nullptr: a regression has no accuracy
   Gauge& grad_norm;
   Gauge& learning_rate;
   Counter& dropped_nonfinite;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/result.h"
+#include "devices/script_words.h"
 
 namespace rivulet::devices {
 
@@ -17,13 +18,13 @@ Result<T> guarded(const Body& body) {
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::unavailable, "LibTorch: out of memory"};
   } catch (const c10::OutOfMemoryError& e) {  // of a GPU
-    return Error{ErrorCode::unavailable, std::string("LibTorch: ") + e.what_without_backtrace()};
+    return Error{ErrorCode::unavailable, "LibTorch: " + readable(e.what_without_backtrace())};
   } catch (const c10::Error& e) {
     const std::string words = e.what_without_backtrace();
     const bool memory = words.find("allocate memory") != std::string::npos;
-    return Error{memory ? ErrorCode::unavailable : ErrorCode::io, "LibTorch: " + words};
+    return Error{memory ? ErrorCode::unavailable : ErrorCode::io, "LibTorch: " + readable(words)};
   } catch (const std::exception& e) {
-    return Error{ErrorCode::io, std::string("LibTorch: ") + e.what()};
+    return Error{ErrorCode::io, "LibTorch: " + readable(e.what())};
   }
 }
 

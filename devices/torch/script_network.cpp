@@ -1,15 +1,21 @@
 #include "devices/torch/script_network.h"
 
 #include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/runtime/print_handler.h>
 
+#include <atomic>
 #include <fstream>
 #include <ios>
+#include <iostream>
 #include <span>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
+#include "core/printable.h"
 #include "core/sha256.h"
 #include "devices/script_file.h"
+#include "devices/zip_size.h"
 
 namespace rivulet::devices {
 namespace {
@@ -31,6 +37,23 @@ void adopt(torch::nn::Module& to, const torch::jit::Module& script) {
     to.register_module(child.name, std::make_shared<Part>(child.value));
 }
 
+/// What scripts print goes to standard error, where it can harm no result, and not without end.
+void show_print(const std::string& text) {
+  constexpr int prints_max = 100;
+  constexpr std::size_t line_max = 500;
+  static std::atomic<int> prints{0};  // the library has one handler for all scripts
+  const int before = prints.fetch_add(1);
+  if (before > prints_max) {
+    prints.store(prints_max + 1);
+    return;
+  }
+  std::string_view rest = text;
+  while (rest.ends_with('\n')) rest.remove_suffix(1);
+  const std::string shown =
+      before == prints_max ? "(no more of this is shown)" : printable(rest.substr(0, line_max));
+  std::cerr << "model.file prints: " + shown + "\n";
+}
+
 }  // namespace
 
 Result<ScriptBytes> read_script(const std::string& path) {
@@ -43,11 +66,16 @@ Result<ScriptBytes> read_script(const std::string& path) {
   script.bytes.resize(static_cast<std::size_t>(size));
   file.seekg(0);
   if (!file.read(script.bytes.data(), size)) return Error{ErrorCode::io, path + ": cannot be read"};
+  const auto unpacked = unpacked_bytes(script.bytes);
+  if (!unpacked) return Error{ErrorCode::io, path + ": is no file that torch.jit saved"};
+  if (*unpacked > script_file_max_bytes) return Error{ErrorCode::io, path + ": unpacks to more than 1 GiB"};
+  script.unpacked = *unpacked;
   script.sha256 = hex_of(sha256_of(std::as_bytes(std::span(script.bytes))));
   return script;
 }
 
 ScriptNetwork::ScriptNetwork(const std::string& bytes) {
+  torch::jit::setPrintHandler(show_print);
   std::istringstream in(bytes);
   script_ = torch::jit::load(in, torch::kCPU);
   adopt(*this, script_);

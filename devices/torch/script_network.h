@@ -13,8 +13,10 @@ namespace rivulet::devices {
 struct ScriptBytes {
   std::string bytes;
   std::string sha256;
+  std::uint64_t unpacked = 0;  ///< bytes of all that is packed in it
 };
-/// The whole file. Errors: io (names it).
+/// The whole file, not unpacked. Errors: io (names it; also: no file that torch.jit saved, more than 1 GiB of
+/// it, packed or not).
 Result<ScriptBytes> read_script(const std::string& path);
 
 /// A module that a TorchScript file holds, as a Network: the same tensors under the same names, so that

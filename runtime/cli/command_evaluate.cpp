@@ -37,15 +37,19 @@ class EvaluateCommand final : public Command {
     if (!found) return complain(terminal, found.error());
     const auto& e = found.value();
     if (json_)
-      terminal.out << nlohmann::ordered_json{{"accuracy", e.accuracy},
+      terminal.out << nlohmann::ordered_json{{"accuracy", e.accuracy ? nlohmann::ordered_json(*e.accuracy)
+                                                                     : nlohmann::ordered_json(nullptr)},
+                                             {"loss", e.loss},
                                              {"rows", e.rows},
                                              {"parameters", e.parameters},
                                              {"digest", e.digest.hex()}}
                           .dump()
                    << '\n';
     else
-      terminal.out << fmt::format("{:.2f} % of {} rows, {} parameters, digest {}\n", 100 * e.accuracy, e.rows,
-                                  e.parameters, e.digest.hex());
+      terminal.out << fmt::format(
+          "{} of {} rows, {} parameters, digest {}\n",
+          e.accuracy ? fmt::format("{:.2f} %", 100 * *e.accuracy) : fmt::format("mean loss {:.4f}", e.loss),
+          e.rows, e.parameters, e.digest.hex());
     return ExitCode::ok;
   }
 

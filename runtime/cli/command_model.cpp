@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "devices/apart.h"
 #include "devices/script_file.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/text.h"
@@ -51,44 +52,60 @@ class ModelCommand final : public Command {
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 
   ExitCode execute(Terminal& terminal) override {
-    const auto facts = devices::inspect_script(file_, shape_);
-    if (!facts) return complain(terminal, facts.error());
-    if (json_)
-      print_json(facts.value(), terminal);
-    else
-      print_text(facts.value(), terminal);
-    return ExitCode::ok;
+    const devices::Patience patience;
+    auto said = devices::apart(
+        [this]() -> Result<std::string> {
+          const auto facts = devices::inspect_script(file_, shape_);
+          if (!facts) return facts.error();
+          return json_ ? json_of(facts.value()) : text_of(facts.value());
+        },
+        patience);
+    if (said) {
+      terminal.out << said.value();
+      return ExitCode::ok;
+    }
+    Error error = said.error();
+    if (error.code == ErrorCode::timed_out)
+      error = {ErrorCode::io, fmt::format("did not answer within {:.0f} s", to_seconds(patience.deadline))};
+    if (!error.message.starts_with(file_)) error.message = file_ + ": " + error.message;
+    return complain(terminal, error);
   }
 
  private:
-  static void print_json(const devices::ScriptFacts& f, Terminal& terminal) {
-    terminal.out << Json{{"sha256", f.sha256},
-                         {"bytes", f.bytes},
-                         {"signature", f.signature},
-                         {"parameters", tensors_json(f.parameters)},
-                         {"buffers", tensors_json(f.buffers)},
-                         {"parameter_numbers", f.parameter_numbers},
-                         {"buffer_numbers", f.buffer_numbers},
-                         {"output_shape", f.output},
-                         {"forward_ms", f.forward_ms},
-                         {"backward_ms", f.backward_ms}}
-                        .dump()
-                 << '\n';
+  static std::string json_of(const devices::ScriptFacts& f) {
+    return Json{{"sha256", f.sha256},
+                {"bytes", f.bytes},
+                {"signature", f.signature},
+                {"parameters", tensors_json(f.parameters)},
+                {"buffers", tensors_json(f.buffers)},
+                {"parameter_numbers", f.parameter_numbers},
+                {"buffer_numbers", f.buffer_numbers},
+                {"output_shape", f.output},
+                {"forward_ms", f.forward_ms},
+                {"backward_ms", f.backward_ms}}
+               .dump() +
+           '\n';
   }
 
-  void print_text(const devices::ScriptFacts& f, Terminal& terminal) const {
-    terminal.out << fmt::format("{}: {}, {}\n", file_, human_bytes(static_cast<double>(f.bytes)),
-                                f.signature);
+  [[nodiscard]] std::string text_of(const devices::ScriptFacts& f) const {
+    std::string out =
+        fmt::format("{}: {}, {}\n", file_, human_bytes(static_cast<double>(f.bytes)), f.signature);
     for (const auto& tensor : f.parameters)
-      terminal.out << fmt::format("  {:<32} {}\n", tensor.name, shape_text(tensor.shape));
+      out += fmt::format("  {:<32} {}\n", tensor.name, shape_text(tensor.shape));
     for (const auto& tensor : f.buffers)
-      terminal.out << fmt::format("  {:<32} {} (buffer)\n", tensor.name, shape_text(tensor.shape));
-    terminal.out << fmt::format(
+      out += fmt::format("  {:<32} {} (buffer)\n", tensor.name, shape_text(tensor.shape));
+    out += fmt::format(
         "{} parameters, {} buffers; a row of {} zeros gives {}, forward in {:.2f} ms, back in {:.2f} ms\n",
         grouped(f.parameter_numbers), grouped(f.buffer_numbers), shape_text(shape_), shape_text(f.output),
         f.forward_ms, f.backward_ms);
-    terminal.out << "[model]\nname = \"torchscript\"\nfile = " << toml_string(file_) << "\nsha256 = \""
-                 << f.sha256 << "\"\n";
+    return out + fmt::format("[model]\nname = \"torchscript\"\nfile = {}\nsha256 = \"{}\"\n{}",
+                             toml_string(file_), f.sha256, outputs_of(f));
+  }
+  /// How many numbers a row comes to; what they are is for train.loss to say.
+  static std::string outputs_of(const devices::ScriptFacts& f) {
+    if (f.output.size() != 1) return "";
+    if (f.output[0] == 1) return "outputs = 1  # of train.loss = \"mse\"\n";
+    return fmt::format("classes = {0}  # or, with train.loss = \"mse\", outputs = {0}\n", f.output[0]);
   }
 
   CLI::App* app_;

@@ -34,6 +34,8 @@ Result<Bench> make_bench(const Config& config) {
   const auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
   Bench bench;
+  if (const auto needs = needs_of_model(config, catalog, decoder.value()->shape()); !needs)
+    return needs.error();
   bench.device = devices::make_host_device();
   auto trainer = build_trainer(config, catalog, decoder.value()->shape(), *bench.device);
   if (!trainer) return trainer.error();
@@ -146,8 +148,9 @@ Result<Evaluation> evaluate_state_file(const LoadedConfig& loaded, const std::st
   result.digest = read.value().digest;
   result.parameters = bench.value().trainer->layout().parameters;
   result.rows = report.value().rows;
-  if (result.rows > 0)
-    result.accuracy = static_cast<double>(report.value().correct) / static_cast<double>(result.rows);
+  const auto rows = static_cast<double>(result.rows);  // more than none, or they would not have been opened
+  result.loss = report.value().loss_sum / rows;
+  if (is_classification(loaded.config)) result.accuracy = static_cast<double>(report.value().correct) / rows;
   return result;
 }
 

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,8 @@ struct Evaluation {
   Digest digest;  ///< of the state as read, computed here
   std::size_t parameters = 0;
   std::uint64_t rows = 0;
-  double accuracy = 0;
+  std::optional<double> accuracy;  ///< of a classification
+  double loss = 0;                 ///< mean of all rows
 };
 
 /// Checks that the model can be made at all, before anything is started. Errors: invalid_config, unavailable.

@@ -30,10 +30,14 @@ std::string words_of(const DeviceView& d) {
   return d.phrase.starts_with(d.state) ? d.phrase : d.state + ": " + d.phrase;
 }
 
+std::string loss_text(const DeviceView& d, int digits) {
+  return d.loss ? fmt::format("{:.{}f}", *d.loss, digits) : "-";
+}
+
 std::string device_line(const DeviceView& d, const ViewStyle& style) {
-  const auto numbers = fmt::format("  {:<10} {:>7} {:>8.0f} {:>5} {:>8} {:>7.0f} {:>7.4f}  ",
-                                   clipped(d.id, 10), d.pid > 0 ? std::to_string(d.pid) : "", d.stream_rate,
-                                   d.batch_rows, grouped(d.rows_waiting), d.rows_per_s, d.loss);
+  const auto numbers = fmt::format("  {:<10} {:>7} {:>8.0f} {:>5} {:>8} {:>7.0f} {:>7}  ", clipped(d.id, 10),
+                                   d.pid > 0 ? std::to_string(d.pid) : "", d.stream_rate, d.batch_rows,
+                                   grouped(d.rows_waiting), d.rows_per_s, loss_text(d, 4));
   const auto words = words_of(d);
   const int left = style.width - static_cast<int>(numbers.size());
   return left <= 0 ? clipped(numbers, style.width)
@@ -131,7 +135,8 @@ std::optional<DeviceView> device_view_from_json(const std::string& text) {
   read("batch_rows", view.batch_rows);
   read("rows_waiting", view.rows_waiting);
   read("rows_trained", view.rows_trained);
-  read("loss", view.loss);
+  if (const auto loss = page.find("loss"); loss != page.end() && loss->is_number())
+    view.loss = loss->get<double>();
   read("held_out_accuracy", view.held_out_accuracy);
   read("steps", view.rounds);
   read("seconds_training", view.seconds_training);
@@ -188,8 +193,8 @@ std::string render_line(const GroupView& group) {
   std::string line =
       fmt::format("{:5.1f} s  held-out {}", group.seconds, group.curve.empty() ? "-" : accuracy_text(group));
   for (const auto& d : group.devices) {
-    line += fmt::format("  | {} {}: {:.0f} rows/s, batch {}, waiting {}, loss {:.3f}", d.id, words_of(d),
-                        d.rows_per_s, d.batch_rows, d.rows_waiting, d.loss);
+    line += fmt::format("  | {} {}: {:.0f} rows/s, batch {}, waiting {}, loss {}", d.id, words_of(d),
+                        d.rows_per_s, d.batch_rows, d.rows_waiting, loss_text(d, 3));
   }
   const auto [sent, received] = bytes_of(group);
   return line + fmt::format("  | sent {}, received {}", human_bytes(static_cast<double>(sent)),

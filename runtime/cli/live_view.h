@@ -19,8 +19,8 @@ struct DeviceView {
   std::uint32_t batch_rows = 0;
   std::uint64_t rows_waiting = 0;
   std::uint64_t rows_trained = 0;
-  double rows_per_s = 0;  ///< trained, over the last seconds
-  double loss = 0;
+  double rows_per_s = 0;          ///< trained, over the last seconds
+  std::optional<double> loss;     ///< none before the first round
   double held_out_accuracy = -1;  ///< -1 = not measured
   std::uint64_t rounds = 0;
   double seconds_training = 0;

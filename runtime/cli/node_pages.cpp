@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/printable.h"
 #include "runtime/cli/config_flags.h"
 #include "runtime/cli/text.h"
 
@@ -29,6 +30,19 @@ std::string seconds(NodeReport::Number value) {
 
 std::string share(NodeReport::Number value) {
   return value ? fmt::format("{:.1f} %", 100 * *value) : "not measured";
+}
+
+std::string loss_of(const NodeReport& r) {
+  return r.loss ? fmt::format("{:.4f}", *r.loss) : "-";
+}
+
+/// A regression has no accuracy, and who trained nothing yet has not measured one.
+std::string learning(const NodeReport& r) {
+  std::string out = "  learning  loss " + loss_of(r);
+  if (r.accuracy || r.held_out_accuracy)
+    out += fmt::format(", accuracy before training {}, held out {}", share(r.accuracy),
+                       share(r.held_out_accuracy));
+  return out;
 }
 
 std::string transferred(NodeReport::Whole value) {
@@ -59,8 +73,7 @@ void add_own(const NodeReport& r, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("  trained   {} rows here, {} by the group, {} rounds applied, batch {}",
                               rows(r.rows_trained), rows(r.group_rows), rows(r.steps),
                               r.batch_rows.value_or(0)));
-  lines.push_back(fmt::format("  learning  loss {:.4f}, accuracy before training {}, held out {}",
-                              r.loss.value_or(0), share(r.accuracy), share(r.held_out_accuracy)));
+  lines.push_back(learning(r));
   lines.push_back(fmt::format("  time      {} computing, {} waiting for rows, {} agreeing",
                               seconds(r.compute_s), seconds(r.wait_s), seconds(r.sync_s)));
   lines.push_back(fmt::format("  peers     {} sent, {} received", transferred(r.bytes_sent),
@@ -156,9 +169,9 @@ std::vector<std::string> render_report(const NodeReport& report, int width) {
 
 std::string render_report_line(const NodeReport& r) {
   return printable(fmt::format(
-      "{}: {}  | {:.1f} rows/s, waiting {}, batch {}, trained {}, loss {:.4f}, rounds {}, refused {}", r.id,
+      "{}: {}  | {:.1f} rows/s, waiting {}, batch {}, trained {}, loss {}, rounds {}, refused {}", r.id,
       state_of(r), r.stream_rate.value_or(0), r.rows_waiting.value_or(0), r.batch_rows.value_or(0),
-      r.rows_trained.value_or(0), r.loss.value_or(0), r.steps.value_or(0), refused_rows(r)));
+      r.rows_trained.value_or(0), loss_of(r), r.steps.value_or(0), refused_rows(r)));
 }
 
 }  // namespace rivulet::runtime::cli

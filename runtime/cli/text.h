@@ -21,9 +21,6 @@ std::string human_bytes(double bytes);
 /// 35.2 -> "35 s", 0.0123 -> "12 ms", 150 -> "2 min 30 s".
 std::string human_seconds(double seconds);
 
-/// What a terminal may be sent of text from elsewhere: control characters, which could move its cursor, are
-/// '?' (those below blank, DEL, and the second set that UTF-8 has at U+0080). Other bytes stay.
-std::string printable(std::string_view text);
 /// The first `width` characters (not bytes) of UTF-8 text.
 std::string clipped(const std::string& text, int width);
 

@@ -202,6 +202,13 @@ class Checks {
       wrong({"model.classes"}, "'model.classes' has no effect with train.loss = 'mse' (model.outputs has)",
             true);
     }
+    if (!classes && !c_.evaluate.held_out_path.empty()) {
+      wrong({"evaluate.held_out.path"},
+            "'evaluate.held_out.path' has no effect with train.loss = 'mse': its rows' accuracy is measured, "
+            "and "
+            "numbers have none",
+            true);
+    }
     script();
     if (c_.model.name == "mlp" && c_.model.hidden.size() > 64)
       wrong({"model.mlp.hidden"}, "'model.mlp.hidden' has more than 64 layers");

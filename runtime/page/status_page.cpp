@@ -140,7 +140,7 @@ std::string tiles(const NodeReport& r) {
   if (r.held_out_accuracy)
     out.add_series("held_out_accuracy", "held-out accuracy", percent(r.held_out_accuracy),
                    r.held_out_accuracy);
-  else
+  else if (r.accuracy)  // a regression has none
     out.add_series("accuracy", "accuracy before training", percent(r.accuracy), r.accuracy);
   out.add("rows_trained", "rows trained here", count(r.rows_trained));
   out.add("group_rows", "rows trained by the group", count(r.group_rows));

@@ -77,8 +77,8 @@ Status start_over(const Config& config, Logger& log) {
 }
 
 /// Before anything large is allocated.
-Status plan_within_cap(Process& p, const Config& config, const Catalog& catalog) {
-  auto memory = plan_memory(config, catalog);
+Status plan_within_cap(Process& p, const Config& config, const Catalog& catalog, const StopRequest& stop) {
+  auto memory = plan_memory(config, catalog, &stop);
   if (!memory) return memory.error();
   p.memory = std::move(memory).value();
   if (auto fits = p.memory.check(); !fits) return fits;
@@ -88,13 +88,13 @@ Status plan_within_cap(Process& p, const Config& config, const Catalog& catalog)
 }
 
 Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog,
-             const StopRequest& stop) {
+             const StopRequest& leave, const StopRequest& stop) {
   const Config& config = loaded.config;
   auto log = make_logger(config.log.level, config.log.format, *p.metrics);
   if (!log) return log.error();
   p.log = std::move(log).value();
   if (auto taken = p.data_dir.take(config.device.data_dir); !taken) return taken;
-  if (auto fits = plan_within_cap(p, config, catalog); !fits) return fits;
+  if (auto fits = plan_within_cap(p, config, catalog, stop); !fits) return fits;
   if (options.new_run)
     if (auto prepared = start_over(config, *p.log); !prepared) return prepared;
   auto source = open_source(config, options.dry_run, p.memory, p.clock, *p.metrics);
@@ -123,14 +123,14 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
                               .metrics = *p.metrics,
                               .logger = *p.log,
                               .decisions = show_on_board(std::move(decisions).value(), p.board, *p.metrics),
-                              .stop = stop,
+                              .stop = leave,
                               .poll_wait = std::chrono::milliseconds(5),
                               .nonce_seed = fresh_nonce(config.device.id),
                               .age_at_start_s = process_age_seconds(),
                               .checkpoint_wake = options.dry_run ? nullptr : &p.checkpoint_thread,
                               .checkpoints = checkpoints_in(config.device.data_dir),
                               .own_log = log_is_own(config, options.dry_run),
-                              .snapshots = !config.evaluate.held_out_path.empty()});
+                              .snapshots = measures_held_out(config)});
   if (!node) return node.error();
   p.node = std::move(node).value();
   return ok();
@@ -138,7 +138,7 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
 
 Status add_evaluator(Process& p, const LoadedConfig& loaded, const Catalog& catalog) {
   const Config& config = loaded.config;
-  if (config.evaluate.held_out_path.empty()) return ok();
+  if (!measures_held_out(config)) return ok();
   auto data = HeldOut::open(config, catalog, config.evaluate.held_out_path, p.memory.held_out_rows);
   if (!data) return data.error();
   p.held_out = std::move(data).value();
@@ -260,8 +260,8 @@ RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& optio
   const double held_out = status.held_out_accuracy.load();
   if (held_out >= 0)
     s.accuracy = held_out;
-  else if (loaded.config.train.loss == "cross_entropy" && status.group_rows.load() > 0)
-    s.accuracy = status.accuracy.load();
+  else if (const double before_training = status.accuracy.load(); before_training >= 0)
+    s.accuracy = before_training;
   const double seconds = status.seconds_training.load();
   s.rows_per_s = seconds > 0 ? static_cast<double>(p.node->worker().rows_since_entry()) / seconds : 0;
   s.time_to_accuracy_s =
@@ -270,9 +270,11 @@ RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& optio
   const auto& error = p.node->worker().ending().error;
   s.parameters_equal = !error || error->code != ErrorCode::diverged;
   s.devices.push_back(std::move(device));
-  // Nothing new must not replace the file of an earlier run.
-  const bool trained = status.first_step_s.load() >= 0;
-  if (!options.dry_run && trained && digest) {
+  // By state, not by process: who came back just before the end holds what the others hold, though it has
+  // trained nothing of it. But a checkpoint that no group has seen again must not replace the file of an
+  // earlier run.
+  const bool agreed = p.node->worker().entered_group() && p.node->state().stamp.step > 0;
+  if (!options.dry_run && agreed && digest) {
     const std::string path = loaded.config.device.data_dir + "/final.state";
     if (auto written = write_state_file(path, owner_of(loaded.config), p.node->state(), digest.value());
         written) {
@@ -347,7 +349,7 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
   leave_no_core();
   StopRequest leave{0};
   Process p;
-  if (auto built = build(p, loaded, options, catalog, leave); !built) return refuse(built.error());
+  if (auto built = build(p, loaded, options, catalog, leave, stop); !built) return refuse(built.error());
   if (auto added = add_evaluator(p, loaded, catalog); !added) return refuse(added.error());
   if (auto added = add_http(p, config); !added) return refuse(added.error());
   say_who_we_are(p, config);
@@ -370,7 +372,7 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
 std::vector<std::pair<std::string, std::string>> production_object_types(const LoadedConfig& loaded) {
   StopRequest stop{0};
   Process p;
-  if (auto built = build(p, loaded, {}, builtin_catalog(), stop); !built)
+  if (auto built = build(p, loaded, {}, builtin_catalog(), stop, stop); !built)
     return {{"error", built.error().message}};
   return p.node->object_types();
 }

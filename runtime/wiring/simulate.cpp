@@ -100,7 +100,7 @@ Status check_options(const SimulateOptions& options, const Config& config) {
 void take_prequential(SimulatedGroup& group, Summary& s) {
   Node& node = group.node(group.witness());
   const auto& status = node.status();
-  if (status.group_rows.load() > 0) s.accuracy = status.accuracy.load();
+  if (const double accuracy = status.accuracy.load(); accuracy >= 0) s.accuracy = accuracy;
   s.time_to_accuracy_s = node.worker().time_to_accuracy().reached();
 }
 

@@ -149,6 +149,8 @@ Status SimulatedGroup::State::make_trainer() {
   if (parts.device && !options.timing_only) return ok();
   const auto decoder = build_decoder(loaded.config, parts.catalog);
   if (!decoder) return decoder.error();
+  if (const auto needs = needs_of_model(loaded.config, parts.catalog, decoder.value()->shape()); !needs)
+    return needs.error();
   auto made = build_trainer(loaded.config, parts.catalog, decoder.value()->shape(), *host);
   if (!made) return made.error();
   trainer = options.timing_only ? make_timing_trainer(made.value()->layout()) : std::move(made).value();

@@ -137,6 +137,44 @@ TEST_CASE("Run: started again it goes on from its checkpoint, and limits count f
   CHECK(train() == 7);
 }
 
+TEST_CASE("Run: who comes back and has nothing to train leaves the agreed state all the same") {
+  const TempDir folder;
+  const auto port = std::to_string(free_port());
+  const std::vector<std::string> job = {"run",
+                                        "--config",
+                                        RIVULET_SOURCE_DIR "/examples/mnist/device.toml",
+                                        "--set",
+                                        "source.type=synthetic",
+                                        "--set",
+                                        "model.name=linear",
+                                        "--devices",
+                                        "1",
+                                        "--http",
+                                        "127.0.0.1:" + port,
+                                        "--data-dir",
+                                        folder.path().string(),
+                                        "--json"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    auto all = job;
+    all.insert(all.end(), more.begin(), more.end());
+    return rivulet_with(all);
+  };
+  const auto first = run(with({"--stop-after", "rounds=7"}), 30s);
+  REQUIRE(first.status.code == 0);
+  const auto state = folder.path() / "final.state";
+  REQUIRE(std::filesystem::remove(state));
+  const auto back = Process::start(with({"--set", "source.rate=0.001"}));
+  REQUIRE(back);
+  REQUIRE(wait_until([&] { return bool(runtime::http_get("127.0.0.1", std::stoi(port), "/readyz")); }, 30s));
+  back.value()->send_signal(SIGTERM);
+  REQUIRE(back.value()->wait(20s));
+  const auto summary = nlohmann::json::parse(last_line(back.value()->output()));
+  CHECK(summary["devices"][0]["rows_trained"] == 0);
+  CHECK(summary["devices"][0]["digest"] ==
+        nlohmann::json::parse(last_line(first.output))["devices"][0]["digest"]);
+  CHECK(std::filesystem::exists(state));
+}
+
 TEST_CASE(
     "Checkpoint: a device's saved states are listed, shown, verified and measured; a damaged one is named") {
   const TempDir folder;
@@ -188,6 +226,44 @@ TEST_CASE("Run: a model that diverges is said to, once, not only counted") {
   const auto first = out.errors.find(words);
   REQUIRE(first != std::string::npos);
   CHECK(out.errors.find(words, first + 1) == std::string::npos);
+}
+
+TEST_CASE("Run: a regression tells its loss and no accuracy, on no page, in no metric and not in the end") {
+  const TempDir folder;
+  const auto run_with = [&](const std::string& loss) {
+    const int port = free_port();
+    const auto device = Process::start(rivulet_with(
+        {"run", "--config", RIVULET_SOURCE_DIR "/examples/sensors-json/device.toml", "--set",
+         "source.type=synthetic", "--set", "source.rate=500", "--set", "model.name=linear", "--set",
+         "train.loss=" + loss, "--set", "train.optimizer.lr=0.001", "--http",
+         "127.0.0.1:" + std::to_string(port), "--data-dir", (folder.path() / loss).string(), "--json"}));
+    REQUIRE(device);
+    const auto page = [&](const std::string& path) {
+      const auto answer = runtime::http_get("127.0.0.1", port, path);
+      return answer ? answer.value() : std::string();
+    };
+    REQUIRE(wait_until([&] { return contains(page("/api/v1/status"), "\"loss\":0."); }, 30s));
+    std::string pages = page("/api/v1/status") + page("/metrics") + page("/");
+    device.value()->send_signal(SIGTERM);
+    REQUIRE(device.value()->wait(20s));
+    return std::pair(pages, nlohmann::json::parse(last_line(device.value()->output())));
+  };
+  const auto [numbers, of_numbers] = run_with("mse");
+  CHECK(contains(numbers, "\"accuracy\":null,\"held_out_accuracy\":null"));
+  CHECK(contains(numbers, "rivulet_eval_loss"));
+  CHECK_FALSE(contains(numbers, "rivulet_eval_score{"));
+  CHECK_FALSE(contains(numbers, "id=\"accuracy\""));
+  CHECK(of_numbers["accuracy"].is_null());
+  const auto measured = rivulet_run(
+      {"evaluate", "--config", RIVULET_SOURCE_DIR "/examples/sensors-json/device.toml", "--set",
+       "model.name=linear", "--set", "train.loss=mse", (folder.path() / "mse" / "final.state").string(),
+       RIVULET_SOURCE_DIR "/examples/sensors-json/readings.jsonl"});
+  INFO(measured.errors);
+  CHECK(measured.output.starts_with("mean loss "));
+  const auto [classes, of_classes] = run_with("cross_entropy");
+  CHECK(contains(classes, "rivulet_eval_score{metric=\"prequential_accuracy\"}"));
+  CHECK(contains(classes, "id=\"accuracy\""));
+  CHECK(of_classes["accuracy"].is_number());
 }
 
 TEST_CASE("Run: a dry run ends at its limit and leaves nothing behind") {

@@ -1,13 +1,19 @@
 // A model of somebody's own, saved by torch.jit: a group trains it, all agree bit by bit, and what came of it
 // goes back to Python with equal outputs.
+#include <torch/script.h>
+// Before doctest: both define CHECK.
+#undef CHECK
 #include <doctest/doctest.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "runtime/state_file.h"
 #include "tests/support/device_group.h"
 #include "tests/support/model_fixture.h"
 #include "tests/support/model_outputs.h"
+#include "tests/support/process.h"
+#include "tests/support/wait.h"
 
 using namespace rivulet;
 using namespace rivulet::testing;
@@ -89,4 +95,78 @@ TEST_CASE("Script: a group trains a model of the user's, and Python gets it back
   const auto outputs = outputs_of(state, path("m.safetensors"), path("rows.f32"));
   REQUIRE(outputs.python.size() == 160);
   CHECK(relative_l2(outputs.python, outputs.ours) < 2e-6);  // the same numbers added in another order
+}
+
+namespace {
+
+/// 784 numbers to 10 classes, with something before it.
+std::string saved(const TempDir& folder, const std::string& body) {
+  torch::jit::Module net("net");
+  net.register_parameter("weight", torch::zeros({10, 784}).set_requires_grad(true), false);
+  net.register_attribute("training", c10::BoolType::get(), true);
+  net.define("def forward(self, x):\n" + body +
+             "  return torch.matmul(torch.flatten(x, 1), self.weight.t())\n");
+  const auto file = (folder.path() / "net.pt").string();
+  net.save(file);
+  return file;
+}
+
+std::vector<std::string> alone_with(const std::string& command, const std::string& file,
+                                    const TempDir& folder) {
+  auto config = config_of("torchscript");
+  pin_script(config, file);
+  return {command,
+          "--config",
+          RIVULET_SOURCE_DIR "/examples/mnist/device.toml",
+          "--set",
+          "model.name=torchscript",
+          "--set",
+          "model.file=" + file,
+          "--set",
+          "model.sha256=" + config.sha256,
+          "--set",
+          "source.type=synthetic",
+          "--devices",
+          "1",
+          "--http",
+          "off",
+          "--data-dir",
+          (folder.path() / "data").string()};
+}
+
+}  // namespace
+
+TEST_CASE("Script: SIGTERM ends a run at once whose script never answers, and inspect ends by itself") {
+  const TempDir folder;
+  const auto file = saved(folder, "  n = 1\n  while n > 0:\n    n = n + int(x.size(0))\n");
+  const auto device = start_rivulet(alone_with("run", file, folder));
+  const pid_t pid = device->pid();
+  REQUIRE(wait_until([&] { return !children_of(pid).empty(); }, 20s));
+  const pid_t apart = children_of(pid).front();
+  device->send_signal(SIGTERM);
+  const auto ended = device->wait(10s);
+  REQUIRE(ended);
+  CHECK(ended->code == 0);
+  CHECK_FALSE(read_process_stats(apart));
+  const auto inspected = run_rivulet({"model", "inspect", file, "--shape", "1,28,28"}, 60s);
+  CHECK(inspected.status.code == 1);
+  CHECK(inspected.errors == "error: " + file + ": did not answer within 30 s\n");
+}
+
+TEST_CASE("Script: validate refuses what would fail in training, and what it prints disturbs no result") {
+  const TempDir folder;
+  const auto file = saved(folder, "  print(\"here \\033[2J\")\n  assert x.size(0) <= 500, \"at most 500\"\n");
+  auto arguments = alone_with("validate", file, folder);
+  arguments.emplace_back("--json");
+  const auto refused = run_rivulet(arguments, 90s);
+  CHECK(refused.status.code == 78);
+  const std::string problem = Json::parse(refused.output)["problems"][0]["message"];
+  CHECK_MESSAGE(problem.starts_with("model.file = '" + file + "': LibTorch: "), problem);
+  CHECK_MESSAGE(problem.find("at most 500") != std::string::npos, problem);
+  CHECK(refused.errors.find("model.file prints: here ?[2J\n") != std::string::npos);
+  arguments.insert(arguments.end(), {"--set", "batch.max=500"});
+  CHECK(run_rivulet(arguments, 90s).status.code == 0);
+  const auto inspected = run_rivulet({"model", "inspect", file, "--shape", "1,28,28"}, 60s);
+  CHECK(inspected.output.find("\nclasses = 10  # or, ") != std::string::npos);
+  CHECK(inspected.output.find("here") == std::string::npos);
 }

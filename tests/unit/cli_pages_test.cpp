@@ -122,6 +122,17 @@ TEST_CASE("Status: what a device says, its group, and what is wrong") {
   for (const char* moves : {"\x1b", "\x7f", "\r", "\xc2\x9b"}) CHECK_FALSE(contains(said.out, moves));
 }
 
+TEST_CASE(
+    "Status and top: a regression has a loss and no accuracy; before the first round there is neither") {
+  NodeReport regression;
+  regression.loss = 0.25;
+  CHECK(render_report(regression, 200).at(3) == "  learning  loss 0.2500");
+  CHECK(contains(render_report_line(regression), ", loss 0.2500, "));
+  const NodeReport untrained;
+  CHECK(render_report(untrained, 200).at(3) == "  learning  loss -");
+  CHECK(contains(render_report_line(untrained), ", loss -, "));
+}
+
 TEST_CASE("Status: what another server answers is no readiness, whatever its words, and moves no cursor") {
   OneAnswer other("HTTP/1.1 500 Oh\r\nContent-Length: 22\r\n\r\nit answers 503: \x1b[2Jno");
   const Said said = say({"status", other.address(), "--ready"});

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "core/printable.h"
 #include "runtime/cli/progress_line.h"
 #include "runtime/cli/text.h"
 

@@ -138,6 +138,13 @@ TEST_CASE("Live view: it shows the process of each device, what one can do to it
   CHECK(forming_phrase(group).empty());  // the first time is no news
 }
 
+TEST_CASE("Live view: before the first round there is no loss") {
+  GroupView group = canned();
+  group.devices = {*device_view_from_json(status_json(NodeStatus(), {"device-1", "demo", "lenet5"}))};
+  CHECK(contains(render_line(group), "waiting 0, loss -  |"));
+  CHECK(contains(render_screen(group, {false, false, 100}).at(2), "       -  starting"));
+}
+
 TEST_CASE("Live view: it reads what the status page writes") {
   NodeStatus status;
   status.state = NodeState::training;
@@ -190,7 +197,7 @@ TEST_CASE("Live view: what is not a status page is not taken for one") {
   // A field of a wrong type is not known; the rest is.
   const auto odd = device_view_from_json(R"({"id": "a", "state": "training", "loss": "low", "steps": 4})");
   REQUIRE(odd);
-  CHECK(odd->loss == 0);
+  CHECK_FALSE(odd->loss);
   CHECK(odd->rounds == 4);
 }
 

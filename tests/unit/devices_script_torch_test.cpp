@@ -6,6 +6,7 @@
 #undef CHECK
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <fstream>
 #include <string>
 
@@ -55,10 +56,18 @@ struct Script {
     REQUIRE_MESSAGE(facts, facts.error().message);
     config.sha256 = facts.value().sha256;
   }
-  [[nodiscard]] Error refusal() const {
-    const auto made = model_entry("torchscript").make(config, *device);
-    REQUIRE(!made);
-    return made.error();
+  [[nodiscard]] Result<ModelNeeds> tried(const Trial& trial = {}) const {
+    return model_entry("torchscript").try_out(config, trial);
+  }
+  [[nodiscard]] Error refusal(const Trial& trial = {}) const {
+    const auto needs = tried(trial);
+    REQUIRE(!needs);
+    return needs.error();
+  }
+  /// The file holds `net` from now on.
+  void take(const torch::jit::Module& net) {
+    net.save(file);
+    pin_script(config, file);
   }
   TempDir folder;
   std::string file;
@@ -148,7 +157,9 @@ TEST_CASE("Script: twenty steps on one trainer and on another are the same bits"
 
 TEST_CASE("Script: what it takes is measured: parameters, and what a row costs") {
   const Script script;
-  const auto needs = model_entry("torchscript").needs(script.config);
+  const auto tried = script.tried();
+  REQUIRE_MESSAGE(tried, tried.error().message);
+  const auto& needs = tried.value();
   CHECK(needs.parameters == 378);
   CHECK(needs.per_row >= 16 + 10);  // the outputs of its layers, at least
   CHECK(needs.per_row < 100 * (16 + 10));
@@ -184,18 +195,70 @@ TEST_CASE("Script: what torch.jit did not save is refused") {
 }
 
 TEST_CASE("Script: a frozen parameter is refused, for the agreed state holds all of them") {
-  const TempDir folder;
   torch::jit::Module net("frozen");
   net.register_parameter("weight", torch::randn({10, 12}).set_requires_grad(false), false);
   net.define("def forward(self, x):\n  return torch.matmul(x, self.weight.t())\n");
   Script script;
-  script.config.file = (folder.path() / "frozen.pt").string();
-  net.save(script.config.file);
-  const auto refused = script.refusal();
-  CHECK(contains(refused.message, "its sha256 is "));
-  const auto at = refused.message.find("its sha256 is ") + 14;
-  script.config.sha256 = refused.message.substr(at, 64);
+  script.take(net);
   CHECK(contains(script.refusal().message, "parameter 'weight' is frozen"));
+}
+
+namespace {
+
+/// 12 -> 10, with something before it.
+torch::jit::Module with_body(const std::string& body) {
+  torch::jit::Module net("net");
+  net.register_parameter("weight", torch::randn({10, 12}).set_requires_grad(true), false);
+  net.register_attribute("training", c10::BoolType::get(), true);
+  net.define("def forward(self, x):\n" + body + "  return torch.matmul(x, self.weight.t())\n");
+  return net;
+}
+
+}  // namespace
+
+TEST_CASE("Script: one that never answers is ended at the deadline, and as soon as somebody asks to stop") {
+  Script script;
+  script.take(with_body("  n = 1\n  while n > 0:\n    n = n + int(x.size(0))\n"));
+  Trial trial;
+  trial.patience.deadline = std::chrono::seconds(1);
+  const auto late = script.refusal(trial);
+  CHECK(late.code == ErrorCode::invalid_config);
+  CHECK(late.message == "model.file = '" + script.file + "': did not answer within 1 s");
+  const std::atomic<int> stop{1};
+  trial.patience = {.deadline = std::chrono::minutes(10), .stop = &stop};
+  CHECK(script.refusal(trial).code == ErrorCode::cancelled);
+}
+
+TEST_CASE(
+    "Script: what fails with the rows of a whole batch, or in training alone, is refused with its reason") {
+  Script script;
+  const auto refuse = [&](const std::string& body, const Trial& trial) {
+    script.take(with_body(body));
+    const auto error = script.refusal(trial);
+    CHECK(error.code == ErrorCode::invalid_config);
+    CHECK_MESSAGE(error.message.starts_with("model.file = '" + script.file + "': LibTorch: "), error.message);
+    CHECK_FALSE(contains(error.message, "\n"));
+    return error.message;
+  };
+  const auto many = refuse("  assert x.size(0) <= 20, 'at most 20'\n", {1, 64});
+  CHECK_MESSAGE(contains(many, "at most 20 ("), many);
+  CHECK_MESSAGE(many.ends_with("; trained with 64 rows of zeros"), many);
+  const auto one = refuse("  assert x.size(0) > 1, 'two, please'\n", {1, 64});
+  CHECK_MESSAGE(contains(one, "two, please"), one);
+  CHECK_MESSAGE(one.ends_with("; trained with 1 row of zeros"), one);
+  const auto training = refuse("  assert not self.training, 'no \\033[2J'\n", {1, 64});
+  CHECK_MESSAGE(contains(training, "no ?[2J ("), training);
+  script.take(with_body("  assert x.size(0) > 1, 'two, please'\n"));
+  CHECK(script.tried({2, 64}));
+}
+
+TEST_CASE("Script: one that unpacks to more than the memory is refused before it is loaded") {
+  Script script;
+  torch::jit::Module net = with_body("");
+  net.register_buffer("large", torch::zeros({1'000'000}));
+  script.take(net);
+  CHECK(script.tried({1, 2, 8e6}));
+  CHECK(contains(script.refusal({1, 2, 3.9e6}).message, "unpacks to 4 MB, device.memory is 4 MB"));
 }
 
 TEST_CASE("Script: inspect says what is in a file and runs it once") {

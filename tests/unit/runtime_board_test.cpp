@@ -210,6 +210,19 @@ TEST_CASE("Page: it says the numbers of its JSON, and the group's") {
   CHECK_FALSE(contains(page.substr(0, page.find("</main>")), "nan"));
 }
 
+TEST_CASE("Page: an accuracy is shown where there is one, and a loss that was not measured is no 0") {
+  NodeStatus status;
+  const auto page = [&] { return status_page(status_json(status, {"b", "j", "m", {}}), "{}", "n"); };
+  CHECK(contains(page(), "<dd id=\"loss\" data-series=\"loss\" data-value=\"\">–</dd>"));
+  status.loss = 0.25;
+  CHECK(contains(page(), "data-series=\"loss\" data-value=\"0.25\">0.2500</dd>"));
+  CHECK_FALSE(contains(page(), "id=\"accuracy\""));
+  CHECK_FALSE(contains(page(), "id=\"held_out_accuracy\""));
+  status.accuracy = 0.5;
+  CHECK(contains(
+      page(), "<dd id=\"accuracy\" data-series=\"accuracy before training\" data-value=\"0.5\">50.0&nbsp;%"));
+}
+
 TEST_CASE("Page: ids and phrases are text, whatever is in them") {
   const std::string evil = "<script>alert(1)</script>{{live}}\"'&\xff";
   const auto page = status_page(status_of(evil, "forming: waiting for <img src=x onerror=y>"), "{}", "n");

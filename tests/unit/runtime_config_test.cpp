@@ -153,6 +153,10 @@ TEST_CASE("Config: contradictions between keys are found") {
   CHECK(one("[train]\nloss = \"mse\"\n[model]\nclasses = 10") ==
         Lines{"device.toml:11:11: warning: 'model.classes' has no effect with train.loss = 'mse' "
               "(model.outputs has)"});
+  CHECK(
+      one("[train]\nloss = \"mse\"\n[evaluate]\nheld_out.path = \"rows\"") ==
+      Lines{"device.toml:11:17: warning: 'evaluate.held_out.path' has no effect with train.loss = 'mse': its "
+            "rows' accuracy is measured, and numbers have none"});
   CHECK(one("[decode]\nformat = \"json\"") ==
         Lines{"device.toml:9:10: error: 'decode.json.features' is required for decode.format = 'json'",
               "device.toml:9:10: error: 'decode.json.target' is required for decode.format = 'json'"});

@@ -98,11 +98,19 @@ TEST_CASE(
   status.say("topic \"a\n\xff\"");
   const Json page = Json::parse(status_json(status, {"d", "j", "m"}));
   CHECK(page["held_out_accuracy"].is_null());
+  CHECK(page["accuracy"].is_null());
   CHECK(page["first_step_s"].is_null());
   CHECK(page["lag_records"].is_null());
   CHECK(page["loss"].is_null());
   CHECK(page["state"] == "starting");
   CHECK(page["phrase"].get<std::string>().find("topic \"a\n") == 0);
+}
+
+TEST_CASE("Status page: before the first round there is neither loss nor accuracy, not 0 of them") {
+  const NodeStatus status;
+  const Json page = Json::parse(status_json(status, {"d", "j", "m"}));
+  CHECK(page.at("loss").is_null());
+  CHECK(page.at("accuracy").is_null());
 }
 
 TEST_CASE("Status: a device's summary is made of its numbers and of what the process used") {

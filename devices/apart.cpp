@@ -1,0 +1,100 @@
+#include "devices/apart.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+#include <system_error>
+
+#include "core/clock.h"
+
+namespace rivulet::devices {
+namespace {
+
+constexpr int look_every_ms = 20;
+constexpr std::size_t said_max = std::size_t{16} << 20U;
+constexpr char good = '+';  // else the number of an ErrorCode
+
+void write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno != EINTR) _exit(1);
+    bytes.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  }
+}
+
+/// The other process, from its first step to its last.
+[[noreturn]] void be_apart(const std::function<Result<std::string>()>& body, int out, pid_t parent) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) std::signal(number, SIG_DFL);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it was gone already
+  const auto said = body();
+  write_all(out, said ? std::string(1, good) + said.value()
+                      : static_cast<char>(said.error().code) + said.error().message);
+  _exit(0);
+}
+
+/// Everything that comes until the other end closes.
+Result<std::string> hear(int fd, const Patience& patience) {
+  const RealClock clock;
+  const TimePoint end = clock.now() + patience.deadline;
+  std::string said;
+  while (said.size() < said_max) {
+    if (patience.stop != nullptr && patience.stop->load() > 0)
+      return Error{ErrorCode::cancelled, "asked to stop"};
+    if (clock.now() >= end) return Error{ErrorCode::timed_out, "no answer"};
+    pollfd ready{fd, POLLIN, 0};
+    if (poll(&ready, 1, look_every_ms) <= 0) continue;
+    char part[4096];
+    const ssize_t n = read(fd, part, sizeof part);
+    if (n == 0) return said;
+    if (n > 0) said.append(part, static_cast<std::size_t>(n));
+  }
+  return Error{ErrorCode::unavailable, "says more than can be"};
+}
+
+Result<std::string> taken_apart(std::string said, int status) {
+  if (WIFSIGNALED(status)) {
+    const char* name = sigdescr_np(WTERMSIG(status));
+    return Error{ErrorCode::unavailable,
+                 std::string("was ended by a signal: ") + (name != nullptr ? name : "one without a name")};
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || said.empty())
+    return Error{ErrorCode::unavailable, "ended its process"};
+  const char first = said.front();
+  said.erase(0, 1);
+  if (first == good) return said;
+  return Error{static_cast<ErrorCode>(first), std::move(said)};
+}
+
+}  // namespace
+
+Result<std::string> apart(const std::function<Result<std::string>()>& body, const Patience& patience) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return Error{ErrorCode::unavailable,
+                 std::string("no pipe to be had: ") + std::generic_category().message(errno)};
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) be_apart(body, ends[1], parent);
+  const int reason = errno;
+  close(ends[1]);
+  auto said = child > 0 ? hear(ends[0], patience)
+                        : Error{ErrorCode::unavailable, std::string("no process to be had: ") +
+                                                            std::generic_category().message(reason)};
+  close(ends[0]);
+  if (child < 0) return said;
+  if (!said) kill(child, SIGKILL);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return said ? taken_apart(std::move(said).value(), status) : said;
+}
+
+}  // namespace rivulet::devices

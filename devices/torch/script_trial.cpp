@@ -1,0 +1,194 @@
+#include "devices/torch/script_trial.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "devices/apart.h"
+#include "devices/model_support.h"
+#include "devices/torch/guarded.h"
+
+namespace rivulet::devices {
+namespace {
+
+/// Hears of every tensor that this thread allocates and frees.
+struct Meter final : c10::MemoryReportingInfoBase {
+  void reportMemoryUsage(void*, std::int64_t bytes, std::size_t, std::size_t, c10::Device) override {
+    now += bytes;
+    most = std::max(most, now);
+  }
+  [[nodiscard]] bool memoryProfilingEnabled() const override { return true; }
+  std::int64_t now = 0;
+  std::int64_t most = 0;
+};
+
+Error wrong_file(const ModelConfig& config, const std::string& why) {
+  return {ErrorCode::invalid_config, "model.file = '" + config.file + "': " + why};
+}
+
+Result<ScriptBytes> pinned(const ModelConfig& config) {
+  auto script = read_script(config.file);
+  if (!script) return Error{ErrorCode::invalid_config, "model.file: " + script.error().message};
+  if (script.value().sha256 != config.sha256)
+    return wrong_file(config,
+                      "its sha256 is " + script.value().sha256 + ", model.sha256 is " + config.sha256);
+  return script;
+}
+
+/// An agreed state holds all parameters, and every one of them gets a gradient.
+Status trainable(ScriptNetwork& network, const ModelConfig& config) {
+  if (network.parameters().empty()) return wrong_file(config, "has no parameter to train");
+  for (const auto& item : network.named_parameters())
+    if (!item.value().is_floating_point() || !item.value().requires_grad())
+      return wrong_file(config, "parameter '" + item.key() + "' is frozen: save it as a buffer");
+  return ok();
+}
+
+Result<std::shared_ptr<ScriptNetwork>> loaded(const ModelConfig& config, const ScriptBytes& script) {
+  auto made = guarded<std::shared_ptr<ScriptNetwork>>([&]() -> Result<std::shared_ptr<ScriptNetwork>> {
+    auto network = std::make_shared<ScriptNetwork>(script.bytes);
+    if (Status all = trainable(*network, config); !all) return all.error();
+    return network;
+  });
+  if (made || made.error().code == ErrorCode::invalid_config) return made;
+  return wrong_file(config, made.error().message);
+}
+
+torch::Tensor zeros(const ModelConfig& config, std::int64_t rows) {
+  std::vector<std::int64_t> shape{rows};
+  shape.insert(shape.end(), config.input.begin(), config.input.end());
+  return torch::zeros(shape);
+}
+
+/// Two rows of zeros must come out as two rows of `outputs` numbers.
+Status fits(ScriptNetwork& network, const ModelConfig& config, bool training) {
+  const torch::NoGradGuard no_grad;
+  network.train(training);
+  const auto output = network.forward(zeros(config, 2));
+  if (output.dim() != 2 || output.size(0) != 2 || output.size(1) != config.outputs)
+    return wrong_file(config, "forward() of two rows gives the shape " + c10::str(output.sizes()) +
+                                  ", must be [2, " + std::to_string(config.outputs) +
+                                  "] (model.classes, or model.outputs)");
+  return ok();
+}
+
+/// What the library took for a pass forward and back over `rows` rows of zeros, in bytes.
+double bytes_for(ScriptNetwork& network, const ModelConfig& config, std::int64_t rows) {
+  const auto meter = std::make_shared<Meter>();
+  const c10::DebugInfoGuard hearing(c10::DebugInfoKind::PROFILER_STATE, meter);
+  network.forward(zeros(config, rows)).sum().backward();
+  return static_cast<double>(meter->most);
+}
+
+/// Measured, for nothing but running it says what a script takes.
+ModelNeeds measured(ScriptNetwork& network, const ModelConfig& config, std::int64_t rows) {
+  double numbers = 0;
+  for (const auto& parameter : network.parameters()) numbers += static_cast<double>(parameter.numel());
+  network.train(true);
+  bytes_for(network, config, rows);  // gradients are made
+  const double few = bytes_for(network, config, rows);
+  const double many = bytes_for(network, config, rows + 8);
+  return {numbers, std::max(many - few, 0.0) / 8 / sizeof(float)};
+}
+
+/// One gradient, and one look without it, of `rows` rows of zeros, by the trainer itself: in the configured
+/// numbers, layout and loss.
+Status train_once(Trainer& trainer, const ModelConfig& config, std::size_t rows) {
+  const auto device = make_host_device();
+  auto state = ModelState::create(trainer.layout(), *device);
+  if (!state) return state.error();
+  auto out = device->allocate(trainer.layout().contribution() * bytes_of(trainer.layout().scalar));
+  if (!out) return out.error();
+  if (Status begun = trainer.initialize(state.value(), 1); !begun) return begun;
+  const auto wide = static_cast<std::size_t>(config.loss == Loss::cross_entropy ? 1 : config.outputs);
+  const std::vector<float> features(rows * columns_of(config));
+  const std::vector<float> targets(rows * wide);
+  const std::vector<RowTag> tags(rows);
+  const BatchView batch{features, targets, rows, tags};
+  const GradientView gradient = out.value()->view(trainer.layout().scalar, trainer.layout().contribution());
+  if (auto seen = trainer.evaluate(state.value(), batch); !seen) return seen.error();
+  if (auto trained = trainer.compute_gradients(state.value(), batch, gradient); !trained)
+    return trained.error();
+  return ok();
+}
+
+/// The trial of a number of rows that did not go well, with the script's reason first.
+Error with_rows(const ModelConfig& config, const Error& error, std::size_t rows) {
+  if (error.code == ErrorCode::invalid_config) return error;
+  return wrong_file(config, error.message + "; trained with " + std::to_string(rows) +
+                                (rows == 1 ? " row of zeros" : " rows of zeros"));
+}
+
+/// In the process apart: one thread, for a copy of a process has none of its pool's.
+Result<ModelNeeds> try_here(ModelConfig config, const ScriptBytes& script, const Trial& trial) {
+  config.threads = 1;
+  at::set_num_threads(1);
+  auto network = loaded(config, script);
+  if (!network) return network.error();
+  ScriptNetwork& net = *network.value();
+  const auto few = std::max<std::size_t>(trial.rows_min, 2);
+  const auto needs = guarded<ModelNeeds>([&]() -> Result<ModelNeeds> {
+    if (Status good = fits(net, config, false); !good) return good.error();
+    if (Status good = fits(net, config, true); !good) return good.error();
+    return measured(net, config, static_cast<std::int64_t>(few));
+  });
+  if (!needs) return with_rows(config, needs.error(), few);
+  auto trainer = make_torch_trainer(
+      config, {}, [&](const ModelConfig&) -> std::shared_ptr<Network> { return network.value(); });
+  if (!trainer) return trainer.error();
+  for (const std::size_t rows : {trial.rows_min, trial.rows_max}) {
+    const double takes =
+        (needs.value().parameters + needs.value().per_row * static_cast<double>(rows)) * sizeof(float);
+    if (takes > trial.memory) break;  // whoever asked makes the sum, and says what lowers it
+    if (Status good = train_once(*trainer.value(), config, rows); !good)
+      return with_rows(config, good.error(), rows);
+  }
+  return needs;
+}
+
+Result<std::string> as_bytes(const Result<ModelNeeds>& needs) {
+  if (!needs) return needs.error();
+  std::string bytes(sizeof(ModelNeeds), '\0');
+  std::memcpy(bytes.data(), &needs.value(), sizeof(ModelNeeds));
+  return bytes;
+}
+
+std::string megabytes(double bytes) {
+  return std::to_string(std::llround(bytes / 1e6)) + " MB";
+}
+
+}  // namespace
+
+Result<std::shared_ptr<ScriptNetwork>> load_script(const ModelConfig& config) {
+  const auto script = pinned(config);
+  if (!script) return script.error();
+  return loaded(config, script.value());
+}
+
+Result<ModelNeeds> try_script(const ModelConfig& config, const Trial& trial) {
+  if (Status good = check_model_config(config); !good) return good.error();
+  const auto script = pinned(config);
+  if (!script) return script.error();
+  if (const auto unpacked = static_cast<double>(script.value().unpacked); unpacked > trial.memory)
+    return wrong_file(config,
+                      "unpacks to " + megabytes(unpacked) + ", device.memory is " + megabytes(trial.memory));
+  const auto said = apart([&] { return as_bytes(try_here(config, script.value(), trial)); }, trial.patience);
+  if (said) {
+    ModelNeeds needs;
+    std::memcpy(&needs, said.value().data(), sizeof needs);
+    return needs;
+  }
+  if (said.error().code == ErrorCode::timed_out)
+    return wrong_file(config, "did not answer within " +
+                                  std::to_string(std::llround(to_seconds(trial.patience.deadline))) + " s");
+  if (said.error().code == ErrorCode::cancelled || said.error().code == ErrorCode::invalid_config)
+    return said.error();
+  return wrong_file(config, said.error().message);
+}
+
+}  // namespace rivulet::devices
