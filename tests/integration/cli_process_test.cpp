@@ -9,6 +9,7 @@
 #include "runtime/http/http_server.h"
 #include "tests/support/process.h"
 #include "tests/support/rivulet_program.h"
+#include "tests/support/scripted_server.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 #include "tests/support/wait.h"
@@ -227,4 +228,19 @@ TEST_CASE("Feed: no record is a failure that names the data") {
   const auto out = rivulet_run({"feed", empty, "--brokers", broker.address, "--topic", "t"}, 30s);
   CHECK(out.status.code == 1);
   CHECK(contains(out.errors, empty));
+}
+
+TEST_CASE("Program: top ends with a signal while a device's answer trickles") {
+  const std::string ok = "HTTP/1.1 200 OK\r\n\r\n";
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const ScriptedServer device({ok + R"({"id":"b"})", ok + "{}"});
+    const auto top = Process::start(rivulet_with({"top", device.address(), "--interval", "100ms"}));
+    REQUIRE(top);
+    REQUIRE(wait_until([&] { return device.trickles(); }, 20s));
+    top.value()->send_signal(signal);
+    const auto ended = top.value()->wait(3s);  // sooner than it would give up on the answer
+    REQUIRE(ended);
+    CHECK(ended->code == 0);
+    CHECK_FALSE(contains(top.value()->output(), "no answer"));
+  }
 }
