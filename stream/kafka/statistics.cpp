@@ -133,7 +133,7 @@ void StatisticsMeters::show_answers(const std::vector<Statistics::Answers>& answ
     silent.erase(broker);
   }
   for (const std::int32_t broker : silent) {
-    metrics_.remove_gauge("kafka_broker_rtt_seconds", {{"broker", std::to_string(broker)}});
+    metrics_.remove("kafka_broker_rtt_seconds", {{"broker", std::to_string(broker)}});
     brokers_.erase(broker);
   }
 }
