@@ -82,6 +82,24 @@ TEST_CASE("Status: what a device says, its group, and what is wrong") {
   for (const char* moves : {"\x1b", "\x7f", "\r", "\xc2\x9b"}) CHECK_FALSE(contains(said.out, moves));
 }
 
+TEST_CASE("Status: without brokers it says so, and knows no lag") {
+  const auto shown = [](const char* state, const char* rest) {
+    const auto report = read_node_report(
+        std::string(
+            R"({"id":"b","world":2,"lag_records":null,"source_trouble":"no broker of k:1 can be reached","state":")") +
+            state + R"(",)" + rest + "}",
+        "{}");
+    REQUIRE(report);
+    return render_report(*report, 200)[0] + render_report(*report, 200)[1] + render_report_line(*report);
+  };
+  const auto forming = shown("forming", R"("phrase":"forming: waiting for a, c")");
+  CHECK_MESSAGE(contains(forming, ": forming: no broker of k:1 can be reached; waiting for a, c  stream"),
+                forming);
+  CHECK(contains(forming, "unknown records behind"));
+  const auto training = shown("training", R"("phrase":"")");
+  CHECK_MESSAGE(contains(training, "b: training: no broker of k:1 can be reached  | "), training);
+}
+
 TEST_CASE("Status: what another server answers is no readiness, whatever its words, and moves no cursor") {
   ScriptedServer other({"HTTP/1.1 500 Oh\r\nContent-Length: 22\r\n\r\nit answers 503: \x1b[2Jno"});
   const Said said = say({"status", other.address(), "--ready"});
