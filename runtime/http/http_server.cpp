@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/clock.h"
 #include "runtime/http/address.h"
 #include "runtime/http/answer.h"
 #include "runtime/http/civetweb_library.h"
@@ -82,8 +83,9 @@ void Server::stop() {
 
 // civetweb gives up on who takes nothing for two seconds, but never on who takes a little: hence in pieces.
 void send_text(mg_connection* connection, std::string_view text) {
-  const auto end = std::chrono::steady_clock::now() + sending_most;
-  while (!text.empty() && std::chrono::steady_clock::now() < end) {
+  const RealClock clock;
+  const TimePoint end = clock.now() + sending_most;
+  while (!text.empty() && clock.now() < end) {
     const std::string_view piece = text.substr(0, piece_bytes);
     if (mg_write(connection, piece.data(), piece.size()) < static_cast<int>(piece.size())) return;
     text.remove_prefix(piece.size());

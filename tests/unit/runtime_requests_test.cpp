@@ -2,11 +2,8 @@
 // who comes next gets his.
 #include <doctest/doctest.h>
 
-#include <cerrno>
-#include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/clock.h"
@@ -74,7 +71,6 @@ class Strangers {
   }
   Strangers(const Strangers&) = delete;
   Strangers& operator=(const Strangers&) = delete;
-  [[nodiscard]] const std::vector<int>& connections() const { return connections_; }
 
  private:
   std::vector<int> connections_;
@@ -232,28 +228,6 @@ TEST_CASE("Requests: probes are answered while a hundred others are connected an
     CHECK(raw(server.value()->port(), get("/livez")).ends_with("\r\n\r\nok\n"));
     CHECK(to_seconds(clock.now() - begin) < 5);  // what a container's health check waits for
   }
-}
-
-TEST_CASE("Requests: who takes a page by the spoonful does not get all of it") {
-  HttpServer::Pages pages;
-  const std::string page(64 << 20, 'm');
-  pages.metrics = [&] { return page; };
-  const auto server = HttpServer::start("127.0.0.1:0", pages);
-  REQUIRE(server);
-  const Strangers slow(server.value()->port(), 1, get("/metrics", ""));
-  const RealClock clock;
-  const TimePoint begin = clock.now();
-  std::size_t taken = 0;
-  std::vector<char> spoon(64 << 10);  // 1.3 MB/s: all of it would take fifty seconds
-  for (ssize_t n = 1; n != 0 && to_seconds(clock.now() - begin) < 20;) {
-    n = recv(slow.connections().front(), spoon.data(), spoon.size(), MSG_DONTWAIT);
-    if (n < 0 && errno != EAGAIN) break;  // cut off
-    taken += n > 0 ? static_cast<std::size_t>(n) : 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  CHECK(to_seconds(clock.now() - begin) < 20);
-  CHECK(taken > 0);
-  CHECK(taken < page.size());
 }
 
 TEST_CASE("Requests: an id of any bytes stays inside the page's body") {
