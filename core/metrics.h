@@ -35,8 +35,8 @@ class MetricsSink {
   virtual Counter& counter(std::string_view name, Labels labels = {}) = 0;
   virtual Gauge& gauge(std::string_view name, Labels labels = {}) = 0;
   virtual Histogram& histogram(std::string_view name, Labels labels = {}) = 0;
-  /// The series ends; its handle must not be used any more. Nothing if there is none.
-  virtual void remove_gauge(std::string_view name, Labels labels = {}) = 0;
+  /// The series of a counter or gauge ends; its handle must not be used any more. Nothing if there is none.
+  virtual void remove(std::string_view name, Labels labels = {}) = 0;
 };
 
 /// Keeps nothing: for tests and for commands without metrics.
@@ -45,7 +45,7 @@ class NullMetrics final : public MetricsSink {
   Counter& counter(std::string_view, Labels) override { return counter_; }
   Gauge& gauge(std::string_view, Labels) override { return gauge_; }
   Histogram& histogram(std::string_view, Labels) override { return histogram_; }
-  void remove_gauge(std::string_view, Labels) override {}
+  void remove(std::string_view, Labels) override {}
 
  private:
   struct NullCounter final : Counter {

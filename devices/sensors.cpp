@@ -99,6 +99,18 @@ void Sensors::read_heat(SensorReadings& out) const {
   }
 }
 
+/// Does this chip measure currents, and not only voltages?
+bool has_currents(const fs::path& monitor) {
+  for (int channel = 1; channel <= rail_channels; ++channel)
+    if (is_there(monitor / ("curr" + std::to_string(channel) + "_input"))) return true;
+  return false;
+}
+
+/// A channel with a name that is not "not connected".
+bool is_rail(const std::optional<std::string>& label) {
+  return label && !label->empty() && *label != "NC";
+}
+
 /// INA3221: in{N}_label, in{N}_input in mV, curr{N}_input in mA.
 void Sensors::read_rails(SensorReadings& out) const {
   for (const auto& device : entries_of(root_ / "sys/bus/i2c/devices"))
@@ -106,8 +118,7 @@ void Sensors::read_rails(SensorReadings& out) const {
       for (int channel = 1; channel <= rail_channels && out.power.size() < most; ++channel) {
         const auto n = std::to_string(channel);
         const auto label = line_of(monitor / ("in" + n + "_label"));
-        if (!label || label->empty() || *label == "NC" || !is_there(monitor / ("curr" + n + "_input")))
-          continue;
+        if (!is_rail(label) || !has_currents(monitor)) continue;
         const auto millivolts = number_of(monitor / ("in" + n + "_input"));
         const auto milliamperes = number_of(monitor / ("curr" + n + "_input"));
         if (!millivolts || !milliamperes) {

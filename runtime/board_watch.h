@@ -14,7 +14,8 @@
 namespace rivulet::runtime {
 
 /// Measures the machine once a second and says it as metrics: heat, energy, load, frequency and memory. A
-/// sensor that is not there has no series, and one that stops answering loses its own. Runs on a thread of
+/// sensor that is not there has no series, and one that stops answering loses its own, a
+/// rail after a few looks. Runs on a thread of
 /// its own, which nobody waits for: a sensor may take as long as its chip likes.
 class BoardWatch final : public Agent {
  public:
@@ -34,8 +35,9 @@ class BoardWatch final : public Agent {
     std::string_view name;  ///< empty: it has none
   };
   void show(const Label& label, const std::string& value, double number);
-  void show_power(const devices::RailPower& rail, double seconds);
+  void show_power(const devices::RailPower& rail, double seconds, TimePoint now);
   void forget_the_silent();
+  void forget_silent_rails(TimePoint now);
 
   Parts parts_;
   Counter& heat_errors_;
@@ -45,7 +47,8 @@ class BoardWatch final : public Agent {
   std::set<Series> seen_;  ///< by this step
   struct Energy {
     Counter* joules;
-    double counted;  ///< at the last look, where the machine counts itself
+    double counted;   ///< at the last look, where the machine counts itself
+    TimePoint heard;  ///< when it said something last
   };
   std::map<std::string, Energy> energy_;  ///< by rail
   std::optional<TimePoint> looked_at_;

@@ -291,12 +291,6 @@ void Ingest::publish_status(TimePoint now) {
   parts_.status.rows_waiting.store(waiting, std::memory_order_relaxed);
   parts_.status.ingest_beat_ns.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   watch_.look(parts_.source, now);
-  std::int64_t lag = 0;
-  for (const auto& p : parts_.source.partitions()) {
-    if (p.high_watermark < 0 || p.next_offset < 0) return;
-    lag += std::max<std::int64_t>(p.high_watermark - p.next_offset, 0);  // stopped beyond the end: none
-  }
-  parts_.status.lag_records.store(lag, std::memory_order_relaxed);
 }
 
 }  // namespace rivulet::runtime

@@ -48,6 +48,14 @@ bool NodeStatus::settle() {
   return books_.settle() && digest && phrase;
 }
 
+void NodeStatus::set_source_trouble(std::string why) {
+  source_trouble_.post(std::move(why));
+}
+
+std::string NodeStatus::source_trouble() const {
+  return source_trouble_.read();
+}
+
 void NodeStatus::set_partitions(std::vector<PartitionStatus> partitions) {
   partitions_.post(std::move(partitions));
 }

@@ -89,7 +89,10 @@ struct NodeStatus {
   bool settle();                ///< shows what could not be shown; false: not everything yet
   // ingest thread, again and again
   void set_partitions(std::vector<PartitionStatus> partitions);
+  /// Why nothing comes in (stream::RecordSource::unreachable()); empty: nothing is in the way.
+  void set_source_trouble(std::string why);
   // any thread
+  [[nodiscard]] std::string source_trouble() const;
   [[nodiscard]] std::string phrase() const;
   [[nodiscard]] std::string digest() const;
   [[nodiscard]] Books books() const;
@@ -100,6 +103,7 @@ struct NodeStatus {
   Posted<std::string> digest_;
   Posted<Books> books_;
   Posted<std::vector<PartitionStatus>> partitions_;
+  Posted<std::string> source_trouble_;
 };
 
 }  // namespace rivulet::runtime

@@ -13,9 +13,21 @@ const char* state_name(const stream::PartitionState& state) {
   return state.paused ? "paused" : "reading";
 }
 
+/// -1: not known. What has come to a log that cannot be reached, nobody here knows.
+std::int64_t lag_of(const stream::RecordSource& source) {
+  if (!source.unreachable().empty()) return -1;
+  std::int64_t lag = 0;
+  for (const auto& p : source.partitions()) {
+    if (p.high_watermark < 0 || p.next_offset < 0) return -1;
+    lag += std::max<std::int64_t>(p.high_watermark - p.next_offset, 0);  // stopped beyond the end: none
+  }
+  return lag;
+}
+
 }  // namespace
 
 void PartitionWatch::look(const stream::RecordSource& source, TimePoint now) {
+  status_.lag_records.store(lag_of(source), std::memory_order_relaxed);
   if (now < next_) return;
   next_ = now + std::chrono::milliseconds(500);
   const auto states = source.partitions();
@@ -29,6 +41,7 @@ void PartitionWatch::look(const stream::RecordSource& source, TimePoint now) {
                     state.low_watermark, state.high_watermark, state.skipped, state.stopped});
   }
   status_.set_partitions(std::move(page));
+  status_.set_source_trouble(std::string(source.unreachable()));
   const bool all = !states.empty() && std::all_of(states.begin(), states.end(),
                                                   [](const auto& state) { return !state.stopped.empty(); });
   if (all && !said_all_stopped_)

@@ -55,6 +55,8 @@ void add_stream(Json& out, const NodeStatus& s) {
   out["rows_dropped"] = dropped_json(s);
   out["stream_rate"] = s.stream_rate.load();
   out["lag_records"] = known(s.lag_records.load());
+  const std::string trouble = s.source_trouble();
+  out["source_trouble"] = trouble.empty() ? Json(nullptr) : Json(trouble);
   out["partitions"] = partitions_json(s);
 }
 

@@ -55,6 +55,9 @@ class RecordSource {
   virtual Status seek(std::span<const NextOffset> positions) = 0;
   /// State of every partition of this source, as of the last poll().
   [[nodiscard]] virtual std::span<const PartitionState> partitions() const noexcept = 0;
+  /// Why nothing comes although it is asked for: "no broker of kafka:9092 can be reached (...)". How far the
+  /// log has grown since is not known then. Empty: whoever has the records is there.
+  [[nodiscard]] virtual std::string_view unreachable() const noexcept { return {}; }
   /// True when no record will ever come again (a finished file or script); never for a live stream.
   [[nodiscard]] virtual bool exhausted() const noexcept = 0;
   /// When the next record is known to be due, for sources that know it (a script); max() otherwise.

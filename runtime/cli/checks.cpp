@@ -87,6 +87,15 @@ Check control_topic_check(const Config& config) {
           "use another job.name, or delete this topic"};
 }
 
+/// Of `dir` and the folders that it is in, those that are not there; the innermost first.
+std::vector<std::filesystem::path> missing_folders(std::filesystem::path dir) {
+  std::vector<std::filesystem::path> missing;
+  std::error_code error;
+  for (; !dir.empty() && !std::filesystem::exists(dir, error); dir = dir.parent_path())
+    missing.push_back(dir);
+  return missing;
+}
+
 }  // namespace
 
 std::string render_check(const Check& check, bool colour) {
@@ -113,12 +122,14 @@ std::string checks_to_json(const std::vector<Check>& checks) {
 
 Check data_dir_check(const std::string& dir) {
   std::error_code error;
+  const auto made = missing_folders(dir);
   std::filesystem::create_directories(dir, error);
   const auto probe = std::filesystem::path(dir) / ".rivulet-can-write";
   std::ofstream file(probe);
   file << "x" << std::flush;
   const bool writable = !error && file.good();
   std::filesystem::remove(probe, error);
+  for (const auto& folder : made) std::filesystem::remove(folder, error);  // who only looks leaves nothing
   if (writable) return {"data directory", CheckLevel::ok, dir + " can be written", ""};
   return {"data directory", CheckLevel::fail, dir + " cannot be written",
           "make it for this user, or choose another with --data-dir"};

@@ -52,6 +52,7 @@ class TopCommand final : public Command {
     const RealClock clock;
     for (int look = 0; stop.load() == 0 && (count_ == 0 || look < count_); ++look) {
       if (look > 0) answer = ask_all(pages_);
+      if (stop.load() != 0) break;  // which may be why nothing was answered
       show(terminal, painter, answer, clock.now());
       if (count_ != 0 && look + 1 == count_) break;
       for (const auto next = clock.now() + interval.value(); stop.load() == 0 && clock.now() < next;)

@@ -50,12 +50,14 @@ class ValidateCommand final : public Command {
     }
     print(terminal, loaded, checks, right);
     if (!right) return ExitCode::configuration;
-    const bool all_there = std::none_of(checks.begin(), checks.end(),
-                                        [](const Check& c) { return c.level == CheckLevel::fail; });
-    return all_there ? ExitCode::ok : ExitCode::unavailable;
+    return count_failed(checks) == 0 ? ExitCode::ok : ExitCode::unavailable;
   }
 
  private:
+  static std::ptrdiff_t count_failed(const std::vector<Check>& checks) {
+    return std::ranges::count(checks, CheckLevel::fail, &Check::level);
+  }
+
   /// What only making them shows: rows of this shape do not fit this model.
   static void add_learner_problem(LoadedConfig& loaded) {
     if (count_errors(loaded.problems) > 0) return;
@@ -82,7 +84,11 @@ class ValidateCommand final : public Command {
     }
     print_problems(loaded.problems, terminal.err);
     for (const auto& check : checks) terminal.out << render_check(check, terminal.colour) << '\n';
-    if (right) terminal.out << (flags_.file().empty() ? "the configuration" : flags_.file()) << " is valid\n";
+    if (!right) return;
+    terminal.out << (flags_.file().empty() ? "the configuration" : flags_.file()) << " is valid";
+    if (const auto failed = count_failed(checks); failed > 0)
+      terminal.out << fmt::format(", but cannot run here: {} check{} failed", failed, failed == 1 ? "" : "s");
+    terminal.out << '\n';
   }
 
   static void print_json(Terminal& terminal, const LoadedConfig& loaded, const std::vector<Check>& checks,

@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "runtime/cli/text.h"
+#include "runtime/config/secrets.h"
 #include "stream/open.h"
 
 namespace rivulet::runtime::cli {
@@ -150,7 +151,7 @@ void add_property_problems(LoadedConfig& loaded) {
       return message.find(property.first) != std::string::npos;
     });
     Problem problem;
-    problem.message = message;
+    problem.message = masked(message, loaded.secrets);  // librdkafka repeats what it refuses
     if (named != properties.end()) {
       const auto origin = loaded.origin.find(property_prefix + named->first);
       if (origin != loaded.origin.end()) place(problem, origin->second);

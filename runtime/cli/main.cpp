@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include <iostream>
 #include <string>
 #include <vector>
@@ -7,7 +9,18 @@
 
 extern char** environ;
 
+namespace {
+
+/// A picture of this process's memory would hold passwords and rows: many commands read both.
+void leave_no_core() {
+  const rlimit none{0, 0};
+  static_cast<void>(setrlimit(RLIMIT_CORE, &none));  // lowering it is always allowed
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  leave_no_core();
   auto terminal = rivulet::runtime::cli::process_terminal(std::cout, std::cerr, environ);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const auto exit = rivulet::runtime::cli::run_command_line(arguments, terminal);

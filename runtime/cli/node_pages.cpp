@@ -59,7 +59,7 @@ std::string refusals(const NodeReport& r) {
 /// "training, 4 devices in view 3; the others wait for c", or what else it does.
 std::string state_of(const NodeReport& r) {
   const auto world = r.world.value_or(0);
-  if (!r.phrase.empty() || world == 0) return state_and_phrase(r);
+  if (!r.phrase.empty() || !r.source_trouble.empty() || world == 0) return state_and_phrase(r);
   return fmt::format("{}, {} device{} in view {}{}", trains(r) ? "training" : r.state, world,
                      world == 1 ? "" : "s", r.view.value_or(0),
                      r.ready_last.empty() ? "" : "; the others wait for " + r.ready_last);

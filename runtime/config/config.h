@@ -177,7 +177,8 @@ struct LoadedConfig {
   Config config;
   std::map<std::string, std::string> effective;  ///< every key -> value as TOML text (secrets masked)
   std::map<std::string, std::string>
-      origin;  ///< key -> default | file:line | environment NAME | --set | flag
+      origin;                        ///< key -> default | file:line | environment NAME | --set | flag
+  std::vector<std::string> secrets;  ///< values that must not be said, as masked() takes them
   std::map<std::string, KeyPlace>
       places;                     ///< of the keys that the file sets, each property of the client included
   std::vector<Problem> problems;  ///< errors first; usable only if none is an error

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <set>
 
@@ -6,7 +7,9 @@
 #include "runtime/config/check.h"
 #include "runtime/config/claims.h"
 #include "runtime/config/coerce.h"
+#include "runtime/config/key_rows.h"
 #include "runtime/config/layers.h"
+#include "runtime/config/secrets.h"
 #include "sync/facts.h"
 #include "sync/membership/records.h"
 
@@ -23,6 +26,13 @@ Variables variables_of(const ConfigInput& input) {
   };
 }
 
+/// Is the value of this property a secret itself, and not the place of one or something about one?
+bool is_password_property(const std::string& key) {
+  constexpr std::array ends{"password", "secret", "ssl.key.pem", "oauthbearer.config"};
+  return is_property(key) &&
+         std::any_of(ends.begin(), ends.end(), [&](const char* end) { return key.ends_with(end); });
+}
+
 /// The whole of one load; each step works on what the one before left.
 class Loader {
  public:
@@ -37,6 +47,7 @@ class Loader {
     const auto catalog = input_.catalog ? *input_.catalog : builtin_catalog_names();
     if (readable_) check_all({input_, out_.config, written_, failed_}, catalog, problems_);
     out_.problems = sorted();
+    for (Problem& problem : out_.problems) problem.message = masked(std::move(problem.message), out_.secrets);
     return std::move(out_);
   }
 
@@ -76,6 +87,19 @@ class Loader {
     const bool secret = setting.value.secret || is_secret_property(setting.key);
     out_.effective[setting.key] = secret ? "\"***\"" : shown;
     out_.origin[setting.key] = setting.origin;
+    if (secret && setting.value.text() != nullptr) out_.secrets.push_back(*setting.value.text());
+  }
+
+  /// A password in the file is read by whoever reads the file, and is in every copy of it.
+  void warn_of_password(const Setting& setting) {
+    const bool in_file = setting.place.line > 0 && !setting.value.interpolated && !setting.value.secret;
+    if (!in_file || !is_password_property(setting.key) || setting.value.text()->empty()) return;
+    problems_.push_back({.file = setting.source,
+                         .line = setting.place.line,
+                         .column = setting.place.column,
+                         .warning = true,
+                         .message = setting.key + " stands in the configuration in the clear",
+                         .hint = "write it into a file of its own and \"${file:/path/to/it}\" here"});
   }
 
   void properties() {
@@ -88,6 +112,7 @@ class Loader {
       out_.config.source.kafka_properties.emplace_back(key.substr(std::string(property_prefix).size()),
                                                        *value->text());
       note(setting, render(*value));
+      warn_of_password(setting);
       settings_[key] = setting;
     }
   }

@@ -34,8 +34,9 @@ struct HttpAnswer {
   std::string body;
 };
 
-/// GET http://host:port/path, within two seconds. `authorization`: Access::header(). Errors: unavailable
-/// (nobody answers, or not wholly; names the address).
+/// GET http://host:port/path, within four seconds from the first byte to the last, 4 MiB at most; a signal
+/// that the program handles ends it, too. `authorization`: Access::header(). Errors: unavailable (nobody
+/// answers, or not wholly; names the address).
 Result<HttpAnswer> http_ask(const std::string& host, int port, const std::string& path,
                             const std::string& authorization);
 

@@ -47,13 +47,16 @@ Buckets buckets_of(std::string_view name) {
   return {0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 10};  // of a step or an exchange
 }
 
-const Definition& find(std::string_view name, Kind kind) {
-  for (const Definition& d : definitions) {
-    if (d.name != name) continue;
-    RIVULET_CHECK(d.kind == kind, "this metric is of another kind in core/metrics.def");
-    return d;
-  }
+const Definition& find(std::string_view name) {
+  for (const Definition& d : definitions)
+    if (d.name == name) return d;
   check_failed(__FILE__, __LINE__, "name in core/metrics.def", name);
+}
+
+const Definition& find(std::string_view name, Kind kind) {
+  const Definition& d = find(name);
+  RIVULET_CHECK(d.kind == kind, "this metric is of another kind in core/metrics.def");
+  return d;
 }
 
 struct CounterHandle final : Counter {
@@ -139,20 +142,28 @@ class Sink final : public PrometheusSink {
     const std::lock_guard lock(mutex_);
     return histograms_.try_emplace({std::string(name), map}, d, map).first->second;
   }
-  void remove_gauge(std::string_view name, Labels labels) override {
-    const Definition& d = find(name, Kind::gauge);
+  void remove(std::string_view name, Labels labels) override {
+    const Definition& d = find(name);
+    RIVULET_CHECK(d.kind != Kind::histogram, "a histogram that ends");
     Key key{std::string(name), {}};
     for (const auto& [label, value] : labels) key.second.emplace(label, value);
     const std::lock_guard lock(mutex_);
-    const auto found = gauges_.find(key);
-    if (found == gauges_.end()) return;
-    family(prometheus::BuildGauge(), d, registry_).Remove(&found->second.to);
-    gauges_.erase(found);
+    if (d.kind == Kind::gauge)
+      end_series(gauges_, key, family(prometheus::BuildGauge(), d, registry_));
+    else
+      end_series(counters_, key, family(prometheus::BuildCounter(), d, registry_));
   }
   [[nodiscard]] std::string scrape() override;
 
  private:
   std::vector<prometheus::MetricFamily> histogram_families();
+  template <class Handle, class Family>
+  static void end_series(std::map<Key, Handle>& handles, const Key& key, Family& family) {
+    const auto found = handles.find(key);
+    if (found == handles.end()) return;
+    family.Remove(&found->second.to);
+    handles.erase(found);
+  }
   /// The handle of a name and its labels: made once, the same ever after.
   template <class Handle, class Make>
   Handle& resolve(std::map<Key, Handle>& handles, const Definition& definition, Labels labels, Make make) {

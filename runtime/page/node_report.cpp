@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 namespace rivulet::runtime {
 namespace {
@@ -62,6 +63,7 @@ void read_device(const ReadJson& s, NodeReport& out) {
   out.model = text_in(s, "model");
   out.state = text_in(s, "state");
   out.phrase = text_in(s, "phrase");
+  out.source_trouble = text_in(s, "source_trouble");
   out.digest = text_in(s, "digest");
   read_counts(s, out);
   out.stream_rate = number_in(s, "stream_rate");
@@ -125,12 +127,20 @@ std::optional<NodeReport> read_node_report(const std::string& status_json, const
 }
 
 bool trains(const NodeReport& r) {
-  return r.world.value_or(0) > 0 && r.phrase.empty() && (r.state == "training" || r.state == "waiting");
+  return r.world.value_or(0) > 0 && r.phrase.empty() && r.source_trouble.empty() &&
+         (r.state == "training" || r.state == "waiting");
 }
 
 std::string state_and_phrase(const NodeReport& r) {
-  if (r.phrase.empty()) return r.state;
-  return r.phrase.starts_with(r.state) ? r.phrase : r.state + ": " + r.phrase;
+  std::string_view phrase = r.phrase;
+  if (r.source_trouble.empty()) {
+    if (phrase.empty()) return r.state;
+    return phrase.starts_with(r.state) ? r.phrase : r.state + ": " + r.phrase;
+  }
+  if (phrase.starts_with(r.state + ": ")) phrase.remove_prefix(r.state.size() + 2);
+  std::string out = r.state + ": " + r.source_trouble;
+  if (!phrase.empty()) out.append("; ").append(phrase);
+  return out;
 }
 
 std::uint64_t refused_rows(const NodeReport& r) {

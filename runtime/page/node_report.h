@@ -33,8 +33,9 @@ struct NodeReport {
 
   // the device
   std::string id, job, model;
-  std::string state;   ///< of NodeState
-  std::string phrase;  ///< "forming: waiting for c"; empty while it trains
+  std::string state;           ///< of NodeState
+  std::string phrase;          ///< "forming: waiting for c"; empty while it trains
+  std::string source_trouble;  ///< "no broker of kafka:9092 can be reached (...)"; empty: none
   std::string digest;
   Whole view, world, steps, batch_rows, rows_waiting, lag_records, rows_trained, group_rows;
   Whole bytes_sent, bytes_received, digests_compared, digests_different;
@@ -56,7 +57,8 @@ std::optional<NodeReport> read_node_report(const std::string& status_json, const
 /// In a group, with nothing in its way. Between two rounds it waits for rows, which is a part of training.
 bool trains(const NodeReport& report);
 
-/// What it does, as it says it itself: "forming: waiting for c", or its state alone.
+/// What it does, as it says it itself: "forming: waiting for c", or its state alone; before its phrase, what
+/// is in the way of its rows.
 std::string state_and_phrase(const NodeReport& report);
 
 /// Of all reasons.

@@ -1,6 +1,5 @@
 // The wiring of a real device: real clock, real stream, real wires, one thread per agent.
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -322,12 +321,6 @@ void join_threads(Process& p, Watchdog& watchdog) {
   }
 }
 
-/// A picture of this process's memory would hold passwords and rows.
-void leave_no_core() {
-  const rlimit none{0, 0};
-  static_cast<void>(setrlimit(RLIMIT_CORE, &none));  // lowering it is always allowed
-}
-
 LoadedConfig as_dry_run(LoadedConfig loaded) {
   loaded.config.job.devices = 1;  // looks at its own stream only; a live group never sees it
   return loaded;
@@ -346,7 +339,6 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
     if (auto fits = expect_synthetic_rows(loaded.config, catalog); !fits) return refuse(fits.error());
   const Config& config = loaded.config;
   devices::prepare_process(config.device.threads);
-  leave_no_core();
   StopRequest leave{0};
   Process p;
   if (auto built = build(p, loaded, options, catalog, leave, stop); !built) return refuse(built.error());

@@ -46,8 +46,13 @@ void Notices::client_error(int code, std::string_view words) noexcept {
     pending_ = last_words_;
   } else {
     transport_.add(1);
-    if (all_down) pending_ = "no broker of " + brokers_ + " can be reached (" + last_words_ + ")";
+    if (all_down)
+      pending_ = unreachable_ = "no broker of " + brokers_ + " can be reached (" + last_words_ + ")";
   }
+}
+
+void Notices::statistics(std::string_view json) noexcept {
+  if (meters_.show(json) > 0) answered();
 }
 
 void Notices::committed(int code) noexcept {

@@ -20,7 +20,9 @@ class Notices final : public Listener {
   Notices(std::string brokers, MetricsSink& metrics);
   void client_error(int code, std::string_view words) noexcept override;
   void committed(int code) noexcept override;
-  void statistics(std::string_view json) noexcept override { meters_.show(json); }
+  void statistics(std::string_view json) noexcept override;
+  /// A broker was there just now.
+  void answered() noexcept { unreachable_.clear(); }
 
   /// A source_lost to hand out now: at once after a quiet time, then at most every 5 s.
   std::optional<Error> take(TimePoint now) noexcept;
@@ -30,6 +32,9 @@ class Notices final : public Listener {
   void say(std::string words) noexcept { pending_ = std::move(words); }
   /// The last words of the client; "no answer" if there were none.
   [[nodiscard]] const std::string& last_words() const noexcept { return last_words_; }
+  /// "no broker of kafka:9092 can be reached (...)", from when the last one is gone until one is there again;
+  /// empty: one is there, or was not missed yet.
+  [[nodiscard]] const std::string& unreachable() const noexcept { return unreachable_; }
   /// An answer that more trying will not change: credentials, permissions, a broken client. Empty: none.
   [[nodiscard]] const std::string& hopeless() const noexcept { return hopeless_; }
 
@@ -47,6 +52,7 @@ class Notices final : public Listener {
   StatisticsMeters meters_;
   std::string last_words_ = "no answer";
   std::string hopeless_;
+  std::string unreachable_;
   std::optional<std::string> pending_;
   TimePoint next_{};
 };

@@ -127,11 +127,13 @@ void Partitions::committed(std::string_view topic, std::int32_t partition, std::
   }
 }
 
-void Partitions::refresh(rd_kafka_s* client) {
+bool Partitions::refresh(rd_kafka_s* client) {
+  bool grown = false;
   for (std::size_t slot = 0; slot < size(); ++slot) {
     auto& state = states_[slot];
     if (state.stopped.empty()) {  // else as the broker had it then
       const auto marks = known_watermarks(client, name(slot).topic, state.id.partition);
+      grown = grown || marks.high > state.high_watermark;
       state.low_watermark = std::max(state.low_watermark, marks.low);
       state.high_watermark = std::max({state.high_watermark, marks.high, state.next_offset});
       slots_[slot].lag.set(static_cast<double>(state.high_watermark - state.next_offset));
@@ -139,6 +141,7 @@ void Partitions::refresh(rd_kafka_s* client) {
     if (Gauge* lag = slots_[slot].committed_lag)
       lag->set(static_cast<double>(std::max<std::int64_t>(state.high_watermark - slots_[slot].committed, 0)));
   }
+  return grown;
 }
 
 std::vector<Gap> Partitions::take_gaps() {

@@ -42,8 +42,9 @@ class Partitions {
   void set_paused(bool paused);
   /// The broker has accepted that the next record for the group is the one at `offset`.
   void committed(std::string_view topic, std::int32_t partition, std::int64_t offset);
-  /// Watermarks and lags as the client knows them from its fetches.
-  void refresh(rd_kafka_s* client);
+  /// Watermarks and lags as the client knows them from its fetches. True: a log has grown, so its broker is
+  /// there.
+  bool refresh(rd_kafka_s* client);
   std::vector<Gap> take_gaps();
 
  private:

@@ -49,6 +49,7 @@ class KafkaSource final : public RecordSource {
   [[nodiscard]] std::span<const PartitionState> partitions() const noexcept override {
     return partitions_.states();
   }
+  [[nodiscard]] std::string_view unreachable() const noexcept override { return notices_.unreachable(); }
   std::vector<Gap> take_gaps() override { return partitions_.take_gaps(); }
   [[nodiscard]] bool exhausted() const noexcept override { return false; }
   [[nodiscard]] TimePoint next_due() const noexcept override {
@@ -327,7 +328,7 @@ void KafkaSource::refresh(TimePoint now) {
   committer_.serve(now);
   for (const auto& [topic, partition, offset] : committer_.take_accepted())
     partitions_.committed(topic, partition, offset);
-  partitions_.refresh(client_->handle());
+  if (partitions_.refresh(client_->handle())) notices_.answered();
 }
 
 Status KafkaSource::commit(std::span<const NextOffset> positions) {

@@ -172,12 +172,14 @@ TEST_CASE(
   REQUIRE(opened.errors.size() == 1);  // librdkafka itself complains several times a second
   CHECK(opened.errors[0].code == ErrorCode::source_lost);
   CHECK(contains(opened.errors[0].message, "can be reached"));
+  CHECK(contains(std::string(opened.source->unreachable()), "no broker of " + broker->bootstrap_servers()));
   broker->set_down(false);
   REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(100, 20)));
   const auto rest = opened.read(20, 10s);
   REQUIRE(rest.size() == 20);
   CHECK(rest.front() == "100");
   CHECK(rest.back() == "119");
+  CHECK(opened.source->unreachable().empty());
 }
 
 TEST_CASE("Kafka source: an end with a commit on its way and no broker takes seconds, not a session") {
@@ -302,9 +304,11 @@ TEST_CASE(
   REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(10, 90)));
   broker->set_down(true);
   CHECK(shown(0, "kafka_brokers_up", 0));
+  CHECK_FALSE(opened.source->unreachable().empty());
   CHECK(opened.metrics["kafka_errors_total/transport"] > 0);
   broker->set_down(false);
   CHECK(shown(0, "kafka_brokers_up", 1));
+  CHECK(opened.source->unreachable().empty());
 }
 
 TEST_CASE("Kafka source: records that its client has fetched and nobody has taken are counted, once") {

@@ -1,14 +1,18 @@
 #include <doctest/doctest.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/clock.h"
 #include "runtime/http/http_server.h"
 #include "tests/support/process.h"
+#include "tests/support/raw_http.h"
 #include "tests/support/rivulet_program.h"
+#include "tests/support/scripted_server.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 #include "tests/support/wait.h"
@@ -104,6 +108,8 @@ TEST_CASE("Program: a broker that is not there is exit 69 within seconds, and na
   CHECK(said.status.code == 69);
   CHECK(contains(said.output, "fail"));
   CHECK(contains(said.output, address));
+  CHECK(last_line(said.output) == file + " is valid, but cannot run here: 1 check failed");
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "data"));  // it only looked
 }
 
 TEST_CASE("Program: the broker says its address first, its limits, and ends with a signal") {
@@ -227,4 +233,72 @@ TEST_CASE("Feed: no record is a failure that names the data") {
   const auto out = rivulet_run({"feed", empty, "--brokers", broker.address, "--topic", "t"}, 30s);
   CHECK(out.status.code == 1);
   CHECK(contains(out.errors, empty));
+}
+
+TEST_CASE("Program: top ends with a signal while a device's answer trickles") {
+  const std::string ok = "HTTP/1.1 200 OK\r\n\r\n";
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const ScriptedServer device({ok + R"({"id":"b"})", ok + "{}"});
+    const auto top = Process::start(rivulet_with({"top", device.address(), "--interval", "100ms"}));
+    REQUIRE(top);
+    REQUIRE(wait_until([&] { return device.trickles(); }, 20s));
+    top.value()->send_signal(signal);
+    const auto ended = top.value()->wait(3s);  // sooner than it would give up on the answer
+    REQUIRE(ended);
+    CHECK(ended->code == 0);
+    CHECK_FALSE(contains(top.value()->output(), "no answer"));
+  }
+}
+
+TEST_CASE("Program: a secret in the wrong property is not repeated, and no command leaves a core") {
+  const TempDir folder;
+  const auto secret = folder.write("secret", "pa55-of-the-broker\n").string();
+  const auto file = folder
+                        .write("device.toml",
+                               "version = 1\n[job]\nname = \"t\"\n[source]\ntopics = [\"t\"]\n"
+                               "[source.kafka.properties]\n\"bootstrap.servers\" = \"h:1\"\n"
+                               "\"security.protocol\" = \"${file:" +
+                                   secret + "}\"\n")
+                        .string();
+  for (const auto& command : {std::vector<std::string>{"validate"}, {"run"}, {"peek", "t"}}) {
+    auto arguments = command;
+    arguments.insert(arguments.end(), {"--config", file});
+    const auto said = rivulet_run(arguments);
+    CHECK(said.status.code == 78);
+    CHECK_MESSAGE(contains(said.errors, "Invalid value \"***\""), said.errors);
+    CHECK_FALSE(contains(said.errors + said.output, "pa55"));
+  }
+  const auto broker = start_broker("t", "rows:1");
+  std::ifstream limits("/proc/" + std::to_string(broker.process->pid()) + "/limits");
+  std::string core;
+  while (std::getline(limits, core) && !core.starts_with("Max core file size")) {
+  }
+  CHECK_MESSAGE(core.find(" 0 ") != std::string::npos, core);
+  CHECK(core.find("unlimited") == std::string::npos);
+}
+
+TEST_CASE("Program: who takes a page by the spoonful does not get all of it") {
+  runtime::HttpServer::Pages pages;
+  const std::string page(64 << 20, 'm');
+  pages.metrics = [&] { return page; };
+  const auto server = runtime::HttpServer::start("127.0.0.1:0", pages);
+  REQUIRE(server);
+  const int slow = connect_to(server.value()->port());
+  REQUIRE(slow >= 0);
+  const std::string request = "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+  send(slow, request.data(), request.size(), MSG_NOSIGNAL);
+  const RealClock clock;
+  const TimePoint begin = clock.now();
+  std::size_t taken = 0;
+  std::vector<char> spoon(64 << 10);  // 1.3 MB/s: all of it would take fifty seconds
+  for (ssize_t n = 1; n != 0 && to_seconds(clock.now() - begin) < 20;) {
+    n = recv(slow, spoon.data(), spoon.size(), MSG_DONTWAIT);
+    if (n < 0 && errno != EAGAIN) break;  // cut off
+    taken += n > 0 ? static_cast<std::size_t>(n) : 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  close(slow);
+  CHECK(to_seconds(clock.now() - begin) < 20);
+  CHECK(taken > 0);
+  CHECK(taken < page.size());
 }

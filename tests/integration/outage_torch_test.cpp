@@ -80,6 +80,26 @@ void wait_quietly(KillGroup& group, Duration outage) {
   check_untouched_view(group);
 }
 
+/// Without the broker every device says so on its page, by name, and knows no lag.
+void check_missed(KillGroup& group) {
+  for (int i = 0; i < members; ++i) {
+    const auto page = group.status(i);
+    CHECK_MESSAGE(contains(page.value("source_trouble", ""), "no broker of 127.0.0.1:"), page.dump());
+    CHECK(page["lag_records"].is_null());
+  }
+}
+
+/// It is back: nothing is in the way of the rows, and the lag is known.
+void check_found(KillGroup& group) {
+  for (int i = 0; i < members; ++i)
+    CHECK(wait_until(
+        [&] {
+          const auto page = group.status(i);
+          return page["source_trouble"].is_null() && page["lag_records"].is_number();
+        },
+        15s));
+}
+
 void finish(KillGroup& group) {
   group.produce_all();
   group.require_all_trained(90s);
@@ -96,10 +116,12 @@ TEST_CASE(
   BusyGroup group;
   group.kafka().kill();
   wait_quietly(group, std::chrono::seconds(repetitions(8, 20)));
+  check_missed(group);
   const Status again = group.kafka().restart();
   REQUIRE_MESSAGE(again, again.error().message);
   group.produce(300);
   group.require_caught_up(90s);
+  check_found(group);
   // It keeps its connections, longer than any patience of a device: its watchdog's, and those of the client.
   group.kafka().suspend();
   wait_quietly(group, std::chrono::seconds(repetitions(4, 70)));

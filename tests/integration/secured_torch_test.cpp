@@ -83,9 +83,12 @@ std::string all_files_below(const fs::path& folder) {
   return all;
 }
 
+bool is_silent(const std::string& text) {
+  return !contains(text, password) && !contains(text, token);
+}
+
 void check_silent(const std::string& text) {
-  CHECK_FALSE(contains(text, password));
-  CHECK_FALSE(contains(text, token));
+  CHECK(is_silent(text));
 }
 
 }  // namespace
@@ -120,6 +123,18 @@ TEST_CASE("Secured: a wrong password, and a right that is missing, are named wit
   CHECK(unread.status.code == 69);
   CHECK_MESSAGE(contains(unread.output, "readings"), unread.output);
   check_silent(unread.output + unread.errors);
+}
+
+TEST_CASE(
+    "Secured: the search for secrets finds one that is planted, in what is said and in what is written") {
+  CHECK(is_silent("all is well"));
+  CHECK_FALSE(is_silent("as header: Bearer " + token));
+  const TempDir folder;
+  fs::create_directories(folder.path() / "data" / "deep");
+  folder.write("data/deep/log", "fine\n");
+  CHECK(is_silent(all_files_below(folder.path() / "data")));
+  folder.write("data/deep/state", std::string("\0\1", 2) + password);
+  CHECK_FALSE(is_silent(all_files_below(folder.path() / "data")));
 }
 
 TEST_CASE("Secured: no secret in any output, page, log or file") {

@@ -13,7 +13,7 @@ class CountingMetrics final : public MetricsSink {
   Counter& counter(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
   Gauge& gauge(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
   Histogram& histogram(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
-  void remove_gauge(std::string_view name, Labels labels) override { cells_.erase(key(name, labels)); }
+  void remove(std::string_view name, Labels labels) override { cells_.erase(key(name, labels)); }
   double operator[](const std::string& name) { return cells_[name].value; }
   /// Somebody asked for that series, and it has not ended.
   [[nodiscard]] bool has(const std::string& name) const { return cells_.contains(name); }

@@ -43,7 +43,10 @@ TEST_CASE(
   const auto file = folder.write("file", "x");
   CHECK(data_dir_check((file / "below").string()).level == CheckLevel::fail);
   CHECK(data_dir_check((folder.path() / "new").string()).level == CheckLevel::ok);
-  CHECK(std::filesystem::is_empty(folder.path() / "new"));
+  CHECK(data_dir_check((folder.path() / "new/and/deep").string()).level == CheckLevel::ok);
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "new"));
+  CHECK(data_dir_check(folder.path().string()).level == CheckLevel::ok);
+  CHECK(std::filesystem::exists(file));
 }
 
 TEST_CASE("Doctor: every line has a level, and what is not well has a hint") {

@@ -1,17 +1,14 @@
 // What `rivulet status` and `rivulet top` make of a device's pages.
-#include <arpa/inet.h>
 #include <doctest/doctest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <sstream>
 #include <string>
-#include <thread>
 
+#include "core/clock.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/node_pages.h"
 #include "runtime/http/http_server.h"
+#include "tests/support/scripted_server.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 
@@ -67,43 +64,6 @@ struct Device {
   std::unique_ptr<HttpServer> server;
 };
 
-/// A server of something else: says the same to whoever comes first, and is gone.
-class OneAnswer {
- public:
-  explicit OneAnswer(std::string answer)
-      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), answer_(std::move(answer)) {
-    const timeval limit{10, 0};
-    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);  // of accept(), too
-    at_.sin_family = AF_INET;
-    at_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at_;
-    REQUIRE(bind(fd_, reinterpret_cast<sockaddr*>(&at_), size) == 0);
-    REQUIRE(getsockname(fd_, reinterpret_cast<sockaddr*>(&at_), &size) == 0);
-    REQUIRE(listen(fd_, 1) == 0);
-    thread_ = std::thread([this] { serve(); });
-  }
-  ~OneAnswer() {
-    thread_.join();
-    close(fd_);
-  }
-  OneAnswer(const OneAnswer&) = delete;
-  OneAnswer& operator=(const OneAnswer&) = delete;
-  [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(ntohs(at_.sin_port)); }
-
- private:
-  void serve() const {
-    const int client = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
-    char request[4096];
-    recv(client, request, sizeof request, 0);
-    send(client, answer_.data(), answer_.size(), MSG_NOSIGNAL);
-    close(client);
-  }
-  int fd_;
-  std::string answer_;
-  sockaddr_in at_{};
-  std::thread thread_;
-};
-
 }  // namespace
 
 TEST_CASE("Status: what a device says, its group, and what is wrong") {
@@ -133,13 +93,51 @@ TEST_CASE(
   CHECK(contains(render_report_line(untrained), ", loss -, "));
 }
 
+TEST_CASE("Status: without brokers it says so, and knows no lag") {
+  const auto shown = [](const char* state, const char* rest) {
+    const auto report = read_node_report(
+        std::string(
+            R"({"id":"b","world":2,"lag_records":null,"source_trouble":"no broker of k:1 can be reached","state":")") +
+            state + R"(",)" + rest + "}",
+        "{}");
+    REQUIRE(report);
+    return render_report(*report, 200)[0] + render_report(*report, 200)[1] + render_report_line(*report);
+  };
+  const auto forming = shown("forming", R"("phrase":"forming: waiting for a, c")");
+  CHECK_MESSAGE(contains(forming, ": forming: no broker of k:1 can be reached; waiting for a, c  stream"),
+                forming);
+  CHECK(contains(forming, "unknown records behind"));
+  const auto training = shown("training", R"("phrase":"")");
+  CHECK_MESSAGE(contains(training, "b: training: no broker of k:1 can be reached  | "), training);
+}
+
 TEST_CASE("Status: what another server answers is no readiness, whatever its words, and moves no cursor") {
-  OneAnswer other("HTTP/1.1 500 Oh\r\nContent-Length: 22\r\n\r\nit answers 503: \x1b[2Jno");
+  ScriptedServer other({"HTTP/1.1 500 Oh\r\nContent-Length: 22\r\n\r\nit answers 503: \x1b[2Jno"});
   const Said said = say({"status", other.address(), "--ready"});
   CHECK(said.exit == ExitCode::unavailable);
   CHECK(contains(said.err, "/readyz answers 500: it answers 503: ?[2Jno\n"));
-  OneAnswer page("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]");
+  ScriptedServer page({"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "HTTP/1.1 200 OK\r\n\r\n[]"});
   CHECK(contains(say({"status", page.address()}).err, "error: "));
+}
+
+TEST_CASE("Status: an answer that trickles, never ends or is cut off holds nobody") {
+  const ScriptedServer slow({});
+  const RealClock clock;
+  const TimePoint begin = clock.now();
+  const Said said = say({"status", slow.address(), "--ready"});
+  CHECK(said.exit == ExitCode::unavailable);
+  CHECK(said.err == "error: http://" + slow.address() + "/readyz: no whole answer in time\n");
+  CHECK(to_seconds(clock.now() - begin) < 20);
+  const std::string ok = "HTTP/1.1 200 OK\r\n";
+  const ScriptedServer others({ok + "Content-Length: 99999999999\r\n\r\n{",
+                               ok + "\r\n" + std::string(5 << 20, '['), ok + "X: " + std::string(20'000, 'y'),
+                               ok + "Content-Length: 3\r\n\r\nok", ok, ""});
+  for (const char* why :
+       {"longer than 4 MiB", "longer than 4 MiB", "not one of HTTP", "cut off", "cut off", ": "}) {
+    const auto answer = say({"status", others.address()});
+    CHECK(answer.exit == ExitCode::unavailable);
+    CHECK_MESSAGE(contains(answer.err, why), answer.err);
+  }
 }
 
 TEST_CASE("Status: as JSON it is both pages") {

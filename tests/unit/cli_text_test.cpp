@@ -97,3 +97,9 @@ TEST_CASE("Command line: a progress bar fills from the left and never overflows"
   CHECK(progress_bar(7, 4, false) == "[####]");
   CHECK(progress_bar(-1, 4, true) == "[░░░░]");
 }
+
+TEST_CASE("Text: what turns the order of letters round is not printed, its neighbours are") {
+  CHECK(printable("a\u202Eb\u202Ac\u2066d\u2069e") == "a?b?c?d?e");
+  CHECK(printable("\u2029\u202F\u2065\u206A\u20AC") == "\u2029\u202F\u2065\u206A\u20AC");
+  CHECK(printable("\u009B\u00A0\xE2\x80") == "?\u00A0\xE2\x80");
+}

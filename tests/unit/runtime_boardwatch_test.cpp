@@ -87,6 +87,35 @@ TEST_CASE("BoardWatch: a sensor that goes loses its series, and has it again whe
   CHECK(value_of(jetson.look(1s), "rivulet_gpu_utilization_ratio{gpu=\"gv11b\"}") == 1);
 }
 
+TEST_CASE("BoardWatch: a rail that falls silent has no power, and not one of 0 W, until it speaks again") {
+  Machine jetson("orin-jetpack6");
+  const auto current = "sys/bus/i2c/devices/1-0040/hwmon/hwmon1/curr1_input";
+  const auto series = "rivulet_energy_joules_total{rail=\"VDD_IN\"}";
+  jetson.look(0s);
+  const double before = value_of(jetson.look(1s), series);
+  CHECK(before > 4);
+  for (const bool gone : {false, true}) {  // it cannot be read; its file is missing
+    if (gone)
+      std::filesystem::remove(jetson.root.path() / current);
+    else
+      jetson.root.write(current, "no number\n");
+    std::string text;
+    for (int i = 0; i < 3; ++i) text = jetson.look(1s);
+    CHECK(contains(text, series));  // some looks may fail
+    const auto errors = "rivulet_sensor_read_errors_total{sensor=\"power\"}";
+    const double failed = value_of(text, errors);
+    CHECK(failed >= 3);
+    for (int i = 0; i < 4; ++i) text = jetson.look(1s);
+    CHECK_FALSE(contains(text, series));
+    CHECK(value_of(text, errors) == failed + 4);
+    CHECK(contains(text, "rivulet_energy_joules_total{rail=\"VDD_SOC\"}"));
+    jetson.root.write(current, "1000\n");
+    CHECK(value_of(jetson.look(1s), series) >= 0);
+    const double again = value_of(jetson.look(1s), series);
+    CHECK(value_of(jetson.look(1s), series) > again);
+  }
+}
+
 TEST_CASE("BoardWatch: of a machine that tells nothing there is no series") {
   Machine desktop("plain-x86");
   std::filesystem::remove_all(desktop.root.path() / "sys");

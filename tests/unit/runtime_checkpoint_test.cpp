@@ -229,7 +229,7 @@ struct CountedMetrics final : MetricsSink {
   Histogram& histogram(std::string_view name, Labels labels) override {
     return others.histogram(name, labels);
   }
-  void remove_gauge(std::string_view, Labels) override {}
+  void remove(std::string_view, Labels) override {}
 };
 
 struct KeptLog final : Logger {

@@ -40,7 +40,7 @@ struct CountingMetrics final : MetricsSink {
   }
   Gauge& gauge(std::string_view, Labels) override { return null.gauge("", {}); }
   Histogram& histogram(std::string_view, Labels) override { return null.histogram("", {}); }
-  void remove_gauge(std::string_view, Labels) override {}
+  void remove(std::string_view, Labels) override {}
   std::map<std::string, Count> counts;
   NullMetrics null;
 };

@@ -226,12 +226,20 @@ TEST_CASE("Metrics: threads may resolve, count and scrape at the same time") {
   CHECK(value_of(text, "rivulet_batch_rows_count") == 2000);
 }
 
-TEST_CASE("Metrics: a gauge that is removed is gone, and can come again") {
+TEST_CASE("Metrics: a counter or gauge that is removed is gone, and can come again") {
   const auto sink = make_prometheus_sink();
+  const auto of_rail = [&] { return value_of(sink->scrape(), "rivulet_energy_joules_total{rail=\"a\"}"); };
+  sink->counter("energy_joules_total", {{"rail", "a"}}).add(7);
+  sink->remove("energy_joules_total", {{"rail", "b"}});
+  CHECK(of_rail() == 7);
+  sink->remove("energy_joules_total", {{"rail", "a"}});
+  CHECK(of_rail() == -1);
+  sink->counter("energy_joules_total", {{"rail", "a"}}).add(1);
+  CHECK(of_rail() == 1);
   sink->gauge("temperature_celsius", {{"zone", "cpu"}}).set(40);
   sink->gauge("temperature_celsius", {{"zone", "gpu"}}).set(50);
-  sink->remove_gauge("temperature_celsius", {{"zone", "cpu"}});
-  sink->remove_gauge("temperature_celsius", {{"zone", "never"}});
+  sink->remove("temperature_celsius", {{"zone", "cpu"}});
+  sink->remove("temperature_celsius", {{"zone", "never"}});
   CHECK(value_of(sink->scrape(), "rivulet_temperature_celsius{zone=\"cpu\"}") == -1);
   CHECK(value_of(sink->scrape(), "rivulet_temperature_celsius{zone=\"gpu\"}") == 50);
   sink->gauge("temperature_celsius", {{"zone", "cpu"}}).set(41);

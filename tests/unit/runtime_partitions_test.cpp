@@ -19,7 +19,9 @@ struct Told final : testing::WrappedSource {
   [[nodiscard]] std::span<const stream::PartitionState> partitions() const noexcept override {
     return states;
   }
+  [[nodiscard]] std::string_view unreachable() const noexcept override { return trouble; }
   std::vector<stream::PartitionState> states;
+  std::string trouble;
 };
 
 struct Lines final : Logger {
@@ -78,4 +80,26 @@ TEST_CASE("Partitions: each is on the status page, and what happens to one is sa
   CHECK(look() ==
         std::vector<std::string>{"info: a stopped partition is read again topic=a partition=0 offset=7 "
                                  "low=8 high=9"});
+}
+
+TEST_CASE("Partitions: while nobody has the log, the page says so, and that the lag is not known") {
+  VirtualClock clock;
+  NodeStatus status;
+  Lines log;
+  Told source(clock);
+  PartitionWatch watch({"a", "b"}, status, log);
+  watch.look(source, TimePoint(1s));
+  CHECK(status.lag_records == 2);
+  CHECK(status.source_trouble().empty());
+  source.trouble = "no broker of kafka:9092 can be reached (refused)";
+  watch.look(source, TimePoint(2s));
+  CHECK(status.lag_records == -1);
+  CHECK(status.source_trouble() == source.trouble);
+  source.trouble.clear();
+  watch.look(source, TimePoint(3s));
+  CHECK(status.lag_records == 2);
+  CHECK(status.source_trouble().empty());
+  source.states[0].high_watermark = -1;
+  watch.look(source, TimePoint(4s));
+  CHECK(status.lag_records == -1);
 }

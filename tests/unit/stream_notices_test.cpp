@@ -49,3 +49,20 @@ TEST_CASE("Notices: commits are silent unless they fail") {
   notices.committed(16);
   CHECK(notices.take(TimePoint(1s))->message.find("a commit failed: ") == 0);
 }
+
+TEST_CASE("Notices: the brokers are out of reach from when the last is gone until one is there again") {
+  NullMetrics metrics;
+  Notices notices("kafka:9092", metrics);
+  notices.client_error(transport, "Disconnected");
+  CHECK(notices.unreachable().empty());
+  notices.client_error(all_brokers_down, "1/1 brokers are down");
+  CHECK(notices.unreachable() == "no broker of kafka:9092 can be reached (Disconnected)");
+  static_cast<void>(notices.take(TimePoint(1s)));
+  notices.statistics(R"({"brokers":{"k":{"nodeid":1,"state":"TRY_CONNECT"}}})");
+  CHECK_FALSE(notices.unreachable().empty());
+  notices.statistics(R"({"brokers":{"k":{"nodeid":1,"state":"UP"}}})");
+  CHECK(notices.unreachable().empty());
+  notices.client_error(all_brokers_down, "1/1 brokers are down");
+  notices.answered();
+  CHECK(notices.unreachable().empty());
+}
