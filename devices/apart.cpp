@@ -32,7 +32,8 @@ void write_all(int fd, std::string_view bytes) {
 
 /// The other process, from its first step to its last.
 [[noreturn]] void be_apart(const std::function<Result<std::string>()>& body, int out, pid_t parent) {
-  for (const int number : {SIGTERM, SIGINT, SIGHUP}) std::signal(number, SIG_DFL);
+  // A terminal and a service manager send them to both; what they mean is the other one's business.
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) std::signal(number, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it was gone already
   const auto said = body();
@@ -41,14 +42,17 @@ void write_all(int fd, std::string_view bytes) {
   _exit(0);
 }
 
+bool is_asked_to_stop(const Patience& patience) {
+  return patience.stop != nullptr && patience.stop->load() > 0;
+}
+
 /// Everything that comes until the other end closes.
 Result<std::string> hear(int fd, const Patience& patience) {
   const RealClock clock;
   const TimePoint end = clock.now() + patience.deadline;
   std::string said;
   while (said.size() < said_max) {
-    if (patience.stop != nullptr && patience.stop->load() > 0)
-      return Error{ErrorCode::cancelled, "asked to stop"};
+    if (is_asked_to_stop(patience)) return Error{ErrorCode::cancelled, "asked to stop"};
     if (clock.now() >= end) return Error{ErrorCode::timed_out, "no answer"};
     pollfd ready{fd, POLLIN, 0};
     if (poll(&ready, 1, look_every_ms) <= 0) continue;
@@ -57,17 +61,19 @@ Result<std::string> hear(int fd, const Patience& patience) {
     if (n == 0) return said;
     if (n > 0) said.append(part, static_cast<std::size_t>(n));
   }
-  return Error{ErrorCode::unavailable, "says more than can be"};
+  return Error{ErrorCode::protocol, "says more than can be"};
 }
 
 Result<std::string> taken_apart(std::string said, int status) {
   if (WIFSIGNALED(status)) {
     const char* name = sigdescr_np(WTERMSIG(status));
-    return Error{ErrorCode::unavailable,
+    // Whoever is short of memory kills; all other signals are the body's own.
+    const auto code = WTERMSIG(status) == SIGKILL ? ErrorCode::unavailable : ErrorCode::protocol;
+    return Error{code,
                  std::string("was ended by a signal: ") + (name != nullptr ? name : "one without a name")};
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0 || said.empty())
-    return Error{ErrorCode::unavailable, "ended its process"};
+    return Error{ErrorCode::protocol, "ended its process"};
   const char first = said.front();
   said.erase(0, 1);
   if (first == good) return said;

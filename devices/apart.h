@@ -17,7 +17,8 @@ struct Patience {
 /// Does `body` in a process of its own, which is a copy of this one with the calling thread alone, and hands
 /// back what it says: code that may never return, or end the process it runs in. Call it before there are
 /// threads that hold what body needs. The process is gone when this returns, and dies with the caller.
-/// Errors: those of body; timed_out, cancelled; unavailable (no process to be had, or what ended it).
+/// SIGTERM, SIGINT and SIGHUP do not reach it. Errors: those of body; timed_out, cancelled; unavailable (no
+/// process to be had, or the machine killed it); protocol (it ended in another way than by returning).
 Result<std::string> apart(const std::function<Result<std::string>()>& body, const Patience& patience);
 
 }  // namespace rivulet::devices

@@ -65,6 +65,18 @@ bool is_gpu(const std::string& name) {
   return std::ranges::find(known, name) != known.end();
 }
 
+/// Does this chip measure currents, and not only voltages?
+bool has_currents(const fs::path& monitor) {
+  for (int channel = 1; channel <= rail_channels; ++channel)
+    if (is_there(monitor / ("curr" + std::to_string(channel) + "_input"))) return true;
+  return false;
+}
+
+/// A channel with a name that is not "not connected".
+bool is_rail(const std::optional<std::string>& label) {
+  return label && !label->empty() && *label != "NC";
+}
+
 }  // namespace
 
 SensorReadings Sensors::read() const {
@@ -97,18 +109,6 @@ void Sensors::read_heat(SensorReadings& out) const {
     if (std::ranges::any_of(out.heat, same)) name += "-" + zone.filename().string().substr(12);
     out.heat.push_back({std::move(name), *milli / 1000});
   }
-}
-
-/// Does this chip measure currents, and not only voltages?
-bool has_currents(const fs::path& monitor) {
-  for (int channel = 1; channel <= rail_channels; ++channel)
-    if (is_there(monitor / ("curr" + std::to_string(channel) + "_input"))) return true;
-  return false;
-}
-
-/// A channel with a name that is not "not connected".
-bool is_rail(const std::optional<std::string>& label) {
-  return label && !label->empty() && *label != "NC";
 }
 
 /// INA3221: in{N}_label, in{N}_input in mV, curr{N}_input in mA.

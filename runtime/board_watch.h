@@ -14,9 +14,8 @@
 namespace rivulet::runtime {
 
 /// Measures the machine once a second and says it as metrics: heat, energy, load, frequency and memory. A
-/// sensor that is not there has no series, and one that stops answering loses its own, a
-/// rail after a few looks. Runs on a thread of
-/// its own, which nobody waits for: a sensor may take as long as its chip likes.
+/// sensor that is not there has no series, and one that stops answering loses its own, a rail after a few
+/// looks. Runs on a thread of its own, which nobody waits for: a sensor may take as long as its chip likes.
 class BoardWatch final : public Agent {
  public:
   struct Parts {

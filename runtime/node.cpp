@@ -40,18 +40,31 @@ Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, co
   return entry.value()->make(model_config(config, rows), device);
 }
 
+namespace {
+
+/// What a batch may have of rows: the least and the most.
+std::pair<std::size_t, std::size_t> rows_of_batches(const Config& config) {
+  const auto& batch = config.batch;
+  if (batch.policy == "fixed") return {batch.rows, batch.rows};
+  return {batch.min, std::max<std::size_t>(batch.min, std::min<std::size_t>(batch.max, config.buffer.rows))};
+}
+
+// A model that the slowest board computes for so long is none for a stream.
+constexpr Duration trial_deadline = std::chrono::minutes(2);
+
+}  // namespace
+
 Result<devices::ModelNeeds> needs_of_model(const Config& config, const Catalog& catalog, const RowShape& rows,
                                            const StopRequest* stop) {
   const auto entry = find_entry(catalog.models, "model.name", config.model.name);
   if (!entry) return entry.error();
   const auto model = model_config(config, rows);
   if (entry.value()->try_out != nullptr) {
-    const auto& batch = config.batch;
-    return entry.value()->try_out(
-        model, {.rows_min = batch.policy == "fixed" ? batch.rows : batch.min,
-                .rows_max = std::min<std::size_t>(std::max(batch.max, batch.rows), config.buffer.rows),
-                .memory = static_cast<double>(config.device.memory),
-                .patience = {.stop = stop}});
+    const auto [least, most] = rows_of_batches(config);
+    return entry.value()->try_out(model, {.rows_min = least,
+                                          .rows_max = most,
+                                          .memory = static_cast<double>(config.device.memory),
+                                          .patience = {.deadline = trial_deadline, .stop = stop}});
   }
   return entry.value()->needs == nullptr ? devices::ModelNeeds{} : entry.value()->needs(model);
 }

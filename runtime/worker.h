@@ -98,9 +98,9 @@ class Worker final : public Agent {
   Turn step() override;
   [[nodiscard]] bool ended() const noexcept { return phase_ == Phase::ended; }
   [[nodiscard]] const Ending& ending() const noexcept { return ending_; }
-  /// Trained by the group since this process entered it.
   /// The state is that of a group, or was: this process has been in a view.
   [[nodiscard]] bool entered_group() const noexcept { return training_since_ != TimePoint::max(); }
+  /// Trained by the group since this process entered it.
   [[nodiscard]] std::uint64_t rows_since_entry() const noexcept { return parts_.state->rows - entry_.rows; }
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return time_to_accuracy_; }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -131,17 +132,17 @@ Result<ModelNeeds> try_here(ModelConfig config, const ScriptBytes& script, const
   auto network = loaded(config, script);
   if (!network) return network.error();
   ScriptNetwork& net = *network.value();
-  const auto few = std::max<std::size_t>(trial.rows_min, 2);
+  constexpr std::size_t few = 2;
   const auto needs = guarded<ModelNeeds>([&]() -> Result<ModelNeeds> {
     if (Status good = fits(net, config, false); !good) return good.error();
     if (Status good = fits(net, config, true); !good) return good.error();
-    return measured(net, config, static_cast<std::int64_t>(few));
+    return measured(net, config, few);
   });
   if (!needs) return with_rows(config, needs.error(), few);
   auto trainer = make_torch_trainer(
       config, {}, [&](const ModelConfig&) -> std::shared_ptr<Network> { return network.value(); });
   if (!trainer) return trainer.error();
-  for (const std::size_t rows : {trial.rows_min, trial.rows_max}) {
+  for (const std::size_t rows : std::set{trial.rows_min, trial.rows_max}) {
     const double takes =
         (needs.value().parameters + needs.value().per_row * static_cast<double>(rows)) * sizeof(float);
     if (takes > trial.memory) break;  // whoever asked makes the sum, and says what lowers it
@@ -188,6 +189,9 @@ Result<ModelNeeds> try_script(const ModelConfig& config, const Trial& trial) {
                                   std::to_string(std::llround(to_seconds(trial.patience.deadline))) + " s");
   if (said.error().code == ErrorCode::cancelled || said.error().code == ErrorCode::invalid_config)
     return said.error();
+  // Of the machine, not of the file: it may go better next time.
+  if (said.error().code == ErrorCode::unavailable)
+    return Error{ErrorCode::unavailable, "model.file = '" + config.file + "': " + said.error().message};
   return wrong_file(config, said.error().message);
 }
 

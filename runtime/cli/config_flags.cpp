@@ -169,8 +169,8 @@ std::optional<LoadedConfig> load_or_complain(const ConfigFlags& flags, Terminal&
   print_problems(loaded.problems, terminal.err);
   if (loaded.usable()) return loaded;
   if (flags.file().empty())
-    terminal.err
-        << "no file was given: --config device.toml ('rivulet config init > device.toml' writes one)\n";
+    terminal.err << "no configuration was given: --config device.toml ('rivulet config init > device.toml' "
+                    "writes one)\n";
   return std::nullopt;
 }
 

@@ -18,10 +18,16 @@ double of_column(const std::vector<double>& values, std::size_t column) {
   return values.size() == 1 ? values.front() : values.at(column);
 }
 
+double rounded(double value, int digits) {
+  if (value == 0) return 0;
+  const double unit = std::pow(10, digits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value)))));
+  return std::round(value * unit) / unit;
+}
+
 /// As the file wants it: one number as such, several as a list.
 std::string toml_of(const std::vector<double>& values) {
-  if (values.size() == 1) return fmt::format("{:.4g}", values.front());
-  return fmt::format("[{:.4g}]", fmt::join(values, ", "));
+  if (values.size() == 1) return fmt::format("{:.9g}", values.front());
+  return fmt::format("[{:.9g}]", fmt::join(values, ", "));
 }
 
 }  // namespace
@@ -66,7 +72,8 @@ void FeatureRanges::add(std::span<const float> features) {
 }
 
 std::vector<FeatureRanges::Column> FeatureRanges::grouped(const Config::Decode& decode) const {
-  if (decode.format != "raw" && columns_.size() <= most_lines) return columns_;
+  const bool each = decode.scale.size() > 1 || decode.shift.size() > 1;
+  if (each || (decode.format != "raw" && columns_.size() <= most_lines)) return columns_;
   Column all;
   for (const auto& column : columns_) all.add(column);
   return {all};
@@ -95,8 +102,11 @@ std::string FeatureRanges::advice(const std::vector<Column>& columns, const Conf
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const double spread = columns[i].deviation();
     const double by = spread > 0 ? spread : 1;
-    scale.push_back(of_column(decode.scale, i) / by);
-    shift.push_back((of_column(decode.shift, i) - columns[i].mean) / by);
+    scale.push_back(rounded(of_column(decode.scale, i) / by, 3));
+    // x was (y - old shift) / old scale, so that the mean of the rounded scale's numbers comes to lie at 0.
+    const double had = of_column(decode.scale, i);
+    const double x = had == 0 ? 0 : (columns[i].mean - of_column(decode.shift, i)) / had;
+    shift.push_back(std::round(-x * scale.back() * 100) / 100);
   }
   return fmt::format(
       "models learn badly so far from 0 and 1; these bring mean and deviation there (more --rows know "

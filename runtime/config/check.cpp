@@ -205,8 +205,7 @@ class Checks {
     if (!classes && !c_.evaluate.held_out_path.empty()) {
       wrong({"evaluate.held_out.path"},
             "'evaluate.held_out.path' has no effect with train.loss = 'mse': its rows' accuracy is measured, "
-            "and "
-            "numbers have none",
+            "and numbers have none",
             true);
     }
     script();
@@ -251,14 +250,12 @@ class Checks {
       const auto end = text.data() + text.size();
       if (std::from_chars(text.data() + colon + 1, end, port).ptr != end) port = -1;
     }
-    const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
     const bool plain = !host.empty() && host.find_first_of(" []/") == std::string::npos &&
                        host.find(':') == std::string::npos;
-    if (port < 0 || port > 65535 || colon + 1 == text.size() || (!bracketed && !plain)) {
+    if (port < 0 || port > 65535 || colon + 1 == text.size() || !plain) {
       wrong({"http.listen"},
-            fmt::format("'http.listen' is '{}', must be HOST:PORT, [IPV6]:PORT or off", text));
-    } else if (host != "localhost" && host != "[::1]" && !host.starts_with("127.") &&
-               c_.http.token_file.empty()) {
+            fmt::format("'http.listen' is '{}', must be ADDRESS:PORT (an IPv4 address), or off", text));
+    } else if (host != "localhost" && !host.starts_with("127.") && c_.http.token_file.empty()) {
       wrong({"http.listen", "http.token_file"},
             fmt::format(
                 "'http.listen' is '{}', which other machines reach: 'http.token_file' must name a file with "

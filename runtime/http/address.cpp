@@ -15,17 +15,13 @@ bool parse_port(const std::string& text, int& port) {
 }
 
 bool is_loopback(const std::string& host) {
-  if (host == "[::1]") return true;
   in_addr address{};
   return inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
 }
 
 bool is_number(const std::string& host) {
   in_addr four{};
-  if (inet_pton(AF_INET, host.c_str(), &four) == 1) return true;
-  in6_addr six{};
-  return host.size() > 2 && host.front() == '[' && host.back() == ']' &&
-         inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &six) == 1;
+  return inet_pton(AF_INET, host.c_str(), &four) == 1;
 }
 
 }  // namespace

@@ -247,6 +247,23 @@ void commit_the_rest(Process& p) {
     p.log->write(Level::warn, "the last offsets were not committed", {{"error", committed.error().message}});
 }
 
+/// By state, not by process: who came back just before the end holds what the others hold, though it has
+/// trained nothing of it. But a checkpoint that no group has seen again must not replace the file of an
+/// earlier run.
+void leave_final_state(Process& p, const LoadedConfig& loaded, const Result<Digest>& digest,
+                       RunResult& result) {
+  const bool agreed = p.node->worker().entered_group() && p.node->state().stamp.step > 0;
+  if (!agreed || !digest) return;
+  const std::string path = loaded.config.device.data_dir + "/final.state";
+  auto written = write_state_file(path, owner_of(loaded.config), p.node->state(), digest.value());
+  if (written) {
+    result.state_file = path;
+    return;
+  }
+  result.exit = ExitCode::failure;
+  result.message = written.error().message;
+}
+
 RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& options) {
   RunResult result;
   NodeStatus& status = p.node->status();
@@ -269,20 +286,7 @@ RunResult sum_up(Process& p, const LoadedConfig& loaded, const RunOptions& optio
   const auto& error = p.node->worker().ending().error;
   s.parameters_equal = !error || error->code != ErrorCode::diverged;
   s.devices.push_back(std::move(device));
-  // By state, not by process: who came back just before the end holds what the others hold, though it has
-  // trained nothing of it. But a checkpoint that no group has seen again must not replace the file of an
-  // earlier run.
-  const bool agreed = p.node->worker().entered_group() && p.node->state().stamp.step > 0;
-  if (!options.dry_run && agreed && digest) {
-    const std::string path = loaded.config.device.data_dir + "/final.state";
-    if (auto written = write_state_file(path, owner_of(loaded.config), p.node->state(), digest.value());
-        written) {
-      result.state_file = path;
-    } else {
-      result.exit = ExitCode::failure;
-      result.message = written.error().message;
-    }
-  }
+  if (!options.dry_run) leave_final_state(p, loaded, digest, result);
   return result;
 }
 

@@ -76,9 +76,30 @@ TEST_CASE("Peek: features that lie well get no advice; those of a picture are ju
   const auto text = bytes.describe(decode);
   CAPTURE(text);
   CHECK(text.find("decode.raw.scale = 0.01\n  decode.raw.shift = -1\n") != std::string::npos);
+  FeatureRanges pressure(1);
+  pressure.add(std::vector<float>{101325});
+  pressure.add(std::vector<float>{101327});
+  decode.format = "csv";
+  CHECK(pressure.describe(decode).find("decode.csv.scale = 1\n  decode.csv.shift = -101326\n") !=
+        std::string::npos);
   FeatureRanges still(1);
   still.add(std::vector<float>{7});
   still.add(std::vector<float>{7});
-  decode.format = "csv";
   CHECK(still.describe(decode).find("decode.csv.scale = 1\n  decode.csv.shift = -7\n") != std::string::npos);
+}
+
+TEST_CASE("Peek: of many features that have a scale each, each is judged by itself") {
+  constexpr std::size_t columns = 30;
+  runtime::Config::Decode decode;
+  decode.format = "csv";
+  decode.shift = {0};
+  decode.scale.assign(columns, 1);
+  decode.scale[3] = 4;
+  FeatureRanges ranges(columns);
+  std::vector<float> row(columns, 1);
+  row[3] = 40;
+  ranges.add(row);
+  for (float& x : row) x = -x;
+  ranges.add(row);
+  CHECK(ranges.describe(decode).find("decode.csv.scale = [1, 1, 1, 0.1, 1, ") != std::string::npos);
 }

@@ -200,14 +200,14 @@ TEST_CASE("Http: the server ends with its object, and the port is free again") {
 TEST_CASE("Http: only ADDRESS:PORT, and from other machines only with a token") {
   for (const char* bad : {"", "off", "127.0.0.1", "127.0.0.1:", ":9464", "127.0.0.1:x", "127.0.0.1:70000",
                           "127.0.0.1:-1", "127.0.0.1:80x", "example.org:80", "127.0.0.1.example.org:80",
-                          "1127.0.0.1:80", "127.0.0.1,0.0.0.0:80", "[::1:80", "::1:80"}) {
+                          "1127.0.0.1:80", "127.0.0.1,0.0.0.0:80", "[::1:80", "::1:80", "[::1]:80"}) {
     CAPTURE(bad);
     const auto server = HttpServer::start(bad, simple_pages());
     REQUIRE(!server);
     CHECK(server.error().code == ErrorCode::invalid_config);
     CHECK(contains(server.error().message, "is not ADDRESS:PORT"));
   }
-  for (const char* open : {"0.0.0.0:9464", "192.168.1.4:9464", "[::]:9464"}) {
+  for (const char* open : {"0.0.0.0:9464", "192.168.1.4:9464"}) {
     CAPTURE(open);
     const auto server = HttpServer::start(open, simple_pages());
     REQUIRE(!server);
