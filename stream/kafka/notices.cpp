@@ -46,13 +46,23 @@ void Notices::client_error(int code, std::string_view words) noexcept {
     pending_ = last_words_;
   } else {
     transport_.add(1);
-    if (all_down)
-      pending_ = unreachable_ = "no broker of " + brokers_ + " can be reached (" + last_words_ + ")";
+    if (all_down) {
+      miss_brokers();
+      pending_ = unreachable_;
+    }
   }
 }
 
+void Notices::miss_brokers() noexcept {
+  unreachable_ = "no broker of " + brokers_ + " can be reached (" + last_words_ + ")";
+}
+
 void Notices::statistics(std::string_view json) noexcept {
-  if (meters_.show(json) > 0) answered();
+  const auto up = meters_.show(json);
+  if (!up) return;
+  if (*up > 0) answered();
+  // The client says only once that the last one went, and an answer of before may be read after that.
+  if (*up == 0 && unreachable_.empty()) miss_brokers();
 }
 
 void Notices::committed(int code) noexcept {

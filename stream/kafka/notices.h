@@ -39,6 +39,8 @@ class Notices final : public Listener {
   [[nodiscard]] const std::string& hopeless() const noexcept { return hopeless_; }
 
  private:
+  void miss_brokers() noexcept;
+
   static constexpr Duration quiet = std::chrono::seconds(5);
   std::string brokers_;
   Counter& transport_;

@@ -115,15 +115,15 @@ std::optional<Statistics> Statistics::parse(std::string_view json) {
   return std::move(reader.all);
 }
 
-int StatisticsMeters::show(std::string_view json) noexcept {
+std::optional<int> StatisticsMeters::show(std::string_view json) noexcept {
   const auto now = Statistics::parse(json);
-  if (!now) return 0;
+  if (!now) return std::nullopt;
   if (now->brokers_up) metrics_.gauge("kafka_brokers_up").set(*now->brokers_up);
   if (now->throttle_seconds) metrics_.gauge("kafka_throttle_seconds").set(*now->throttle_seconds);
   if (now->queue_records) metrics_.gauge("kafka_fetch_queue_records").set(*now->queue_records);
   if (now->queue_bytes) metrics_.gauge("kafka_fetch_queue_bytes").set(*now->queue_bytes);
   show_answers(now->answers);
-  return now->brokers_up.value_or(0);
+  return now->brokers_up;
 }
 
 void StatisticsMeters::show_answers(const std::vector<Statistics::Answers>& answers) {

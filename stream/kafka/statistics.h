@@ -36,8 +36,8 @@ class StatisticsMeters {
  public:
   explicit StatisticsMeters(MetricsSink& metrics) : metrics_(metrics) {}
   /// Cost: reads the text once, 0.1 ms for two brokers and three partitions, 15 ms for 1 MB. What cannot be
-  /// read changes nothing. How many brokers have a connection that stands; 0: none, or it is not said.
-  int show(std::string_view json) noexcept;
+  /// read changes nothing. How many brokers have a connection that stands, if it is said.
+  std::optional<int> show(std::string_view json) noexcept;
 
  private:
   void show_answers(const std::vector<Statistics::Answers>& answers);

@@ -133,6 +133,13 @@ TEST_CASE("Re-forming: again and again in one process leaves nothing behind") {
     before.rss_bytes = after.rss_bytes;
   }
   CHECK(group.status(0).value("view", 0) > times);
+  // A page that is being read has a descriptor of its own for a moment; what is left behind stays.
+  static_cast<void>(wait_until(
+      [&] {
+        after = group.process(0).stats().value_or(ProcessStats{});
+        return after.open_files <= before.open_files && after.threads <= before.threads;
+      },
+      5s));
   CHECK(after.open_files <= before.open_files);
   CHECK(after.threads <= before.threads);
   const double grown = static_cast<double>(after.rss_bytes) / static_cast<double>(before.rss_bytes) - 1;

@@ -81,9 +81,21 @@ TEST_CASE("Apart: what ends its process is an error that says how") {
       {});
   REQUIRE(!killed);
   CHECK(contains(killed.error().message, "Killed"));
+  CHECK(killed.error().code == ErrorCode::unavailable);  // the machine may have been short of memory
   const auto gone = apart([]() -> Result<std::string> { _exit(0); }, {});
   REQUIRE(!gone);
-  CHECK(gone.error().code == ErrorCode::unavailable);
+  CHECK(gone.error().code == ErrorCode::protocol);
+}
+
+TEST_CASE("Apart: a terminal's and a service manager's signals are for the caller alone") {
+  const auto said = apart(
+      []() -> Result<std::string> {
+        for (const int number : {SIGINT, SIGTERM, SIGHUP}) raise(number);
+        return std::string("still here");
+      },
+      {});
+  REQUIRE(said);
+  CHECK(said.value() == "still here");
 }
 
 TEST_CASE(

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <malloc.h>
 
+#include <array>
+
 #include "buffer/batch.h"
 #include "runtime/evaluator.h"
 #include "runtime/memory_plan.h"
@@ -54,6 +56,24 @@ MemoryPlan plan_of(const Config& config) {
   auto plan = plan_memory(config, builtin_catalog());
   REQUIRE(plan);
   return std::move(plan).value();
+}
+
+devices::Trial last_trial;
+
+/// A model whose code is somebody else's, which remembers how it is to be tried.
+const devices::ModelEntry foreign{
+    "linear", "", nullptr, nullptr,
+    [](const devices::ModelConfig&, const devices::Trial& trial) -> Result<devices::ModelNeeds> {
+      last_trial = trial;
+      return devices::ModelNeeds{};
+    }};
+
+std::pair<std::size_t, std::size_t> rows_tried(const Config& config) {
+  static const std::array entries{&foreign};
+  auto catalog = builtin_catalog();
+  catalog.models = entries;
+  REQUIRE(needs_of_model(config, catalog, {{4}, 1}));
+  return {last_trial.rows_min, last_trial.rows_max};
 }
 
 struct LinearBench {
@@ -203,4 +223,19 @@ TEST_CASE("Memory: properties that the user sets are counted, and win") {
   config.job.devices = 1;
   CHECK(plan_of(config).bytes_of("client_queue") == 0);
   CHECK(plan_of(config).bytes_of("control_log") == 0);
+}
+
+TEST_CASE(
+    "Memory: a model of somebody else's is tried with the fewest and the most rows that a batch may have") {
+  using Rows = std::pair<std::size_t, std::size_t>;
+  auto config = linear_config(4, 2);
+  config.batch.min = 3;
+  config.batch.max = 32;
+  config.batch.rows = 64;  // of another policy
+  CHECK(rows_tried(config) == Rows{3, 32});
+  config.buffer.rows = 16;
+  CHECK(rows_tried(config) == Rows{3, 16});
+  config.batch.policy = "fixed";
+  config.batch.rows = 8;
+  CHECK(rows_tried(config) == Rows{8, 8});
 }
