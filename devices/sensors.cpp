@@ -77,6 +77,23 @@ bool is_rail(const std::optional<std::string>& label) {
   return label && !label->empty() && *label != "NC";
 }
 
+/// INA3221: in{N}_label, in{N}_input in mV, curr{N}_input in mA.
+void read_channels(const fs::path& monitor, SensorReadings& out) {
+  for (int channel = 1; channel <= rail_channels && out.power.size() < Sensors::most; ++channel) {
+    const auto n = std::to_string(channel);
+    const auto label = line_of(monitor / ("in" + n + "_label"));
+    if (!is_rail(label)) continue;
+    const auto millivolts = number_of(monitor / ("in" + n + "_input"));
+    const auto milliamperes = number_of(monitor / ("curr" + n + "_input"));
+    if (!millivolts || !milliamperes) {
+      ++out.power_errors;
+      continue;
+    }
+    out.power.push_back({label_of(*label), *millivolts * *milliamperes / 1e6, std::nullopt, 0});
+    if (*label == "VDD_IN") out.total_rail = *label;
+  }
+}
+
 }  // namespace
 
 SensorReadings Sensors::read() const {
@@ -111,23 +128,10 @@ void Sensors::read_heat(SensorReadings& out) const {
   }
 }
 
-/// INA3221: in{N}_label, in{N}_input in mV, curr{N}_input in mA.
 void Sensors::read_rails(SensorReadings& out) const {
   for (const auto& device : entries_of(root_ / "sys/bus/i2c/devices"))
     for (const auto& monitor : entries_of(device / "hwmon", "hwmon"))
-      for (int channel = 1; channel <= rail_channels && out.power.size() < most; ++channel) {
-        const auto n = std::to_string(channel);
-        const auto label = line_of(monitor / ("in" + n + "_label"));
-        if (!is_rail(label) || !has_currents(monitor)) continue;
-        const auto millivolts = number_of(monitor / ("in" + n + "_input"));
-        const auto milliamperes = number_of(monitor / ("curr" + n + "_input"));
-        if (!millivolts || !milliamperes) {
-          ++out.power_errors;
-          continue;
-        }
-        out.power.push_back({label_of(*label), *millivolts * *milliamperes / 1e6, std::nullopt, 0});
-        if (*label == "VDD_IN") out.total_rail = *label;
-      }
+      if (has_currents(monitor)) read_channels(monitor, out);
 }
 
 /// RAPL: energy_uj counts up to max_energy_range_uj. Only root may read it.
