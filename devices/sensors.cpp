@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <fstream>
+#include <map>
 #include <string_view>
 #include <system_error>
 
@@ -103,6 +104,8 @@ SensorReadings Sensors::read() const {
   read_packages(out);
   read_gpus(out);
   read_cpu(out);
+  read_package_throttles(out);
+  read_current_throttles(out);
   read_memory(out);
   return out;
 }
@@ -172,6 +175,35 @@ void Sensors::read_cpu(SensorReadings& out) const {
   for (const auto& policy : entries_of(root_ / "sys/devices/system/cpu/cpufreq", "policy"))
     if (const auto kilohertz = number_of(policy / "scaling_cur_freq"))
       out.cpu_hertz = std::max(out.cpu_hertz.value_or(0), *kilohertz * 1000);
+}
+
+/// x86: every processor says the count of its whole package.
+void Sensors::read_package_throttles(SensorReadings& out) const {
+  std::map<std::string, double> packages;
+  for (const auto& cpu : entries_of(root_ / "sys/devices/system/cpu", "cpu")) {
+    const auto events = number_of(cpu / "thermal_throttle/package_throttle_count");
+    const auto package = line_of(cpu / "topology/physical_package_id");
+    if (!events || !package || package->empty()) continue;
+    double& most_said = packages[label_of("package-" + *package)];
+    most_said = std::max(most_said, *events);
+  }
+  for (const auto& [package, events] : packages)
+    if (out.throttles.size() < most) out.throttles.push_back({package, events});
+}
+
+/// Jetson: oc{N}_event_cnt of the monitors that throttle CPU and GPU when the supply cannot follow.
+void Sensors::read_current_throttles(SensorReadings& out) const {
+  constexpr std::string_view end = "_event_cnt";
+  for (const auto& monitor : entries_of(root_ / "sys/class/hwmon", "hwmon")) {
+    if (line_of(monitor / "name") != "soctherm_oc") continue;
+    for (const auto& file : entries_of(monitor, "oc")) {
+      std::string name = file.filename().string();
+      const auto events = name.ends_with(end) ? number_of(file) : std::nullopt;
+      if (!events || out.throttles.size() == most) continue;
+      name.resize(name.size() - end.size());
+      out.throttles.push_back({label_of(name), *events});
+    }
+  }
 }
 
 void Sensors::read_memory(SensorReadings& out) const {

@@ -27,6 +27,12 @@ struct GpuLoad {
   std::optional<double> hertz_max;
 };
 
+/// How often something had to slow down to stay within its limits, since the machine started.
+struct ThrottleCount {
+  std::string by;  ///< "package-0": heat of a processor package; "oc1": an over-current monitor of a Jetson
+  double events = 0;
+};
+
 struct BoardMemory {
   double total_bytes = 0;
   double available_bytes = 0;
@@ -39,6 +45,7 @@ struct SensorReadings {
   std::vector<RailPower> power;           ///< without rails that are the sum of others
   std::optional<std::string> total_rail;  ///< the one of `power` that all others hang on
   std::vector<GpuLoad> gpus;
+  std::vector<ThrottleCount> throttles;
   std::optional<double> cpu_hertz;  ///< of the fastest core now
   std::optional<BoardMemory> memory;
   std::uint64_t heat_errors = 0;  ///< there, but not readable at this moment
@@ -47,9 +54,9 @@ struct SensorReadings {
 };
 
 /// Power, heat, load and memory of a machine from the files of its kernel (sysfs, procfs): Jetson boards of
-/// JetPack 5 to 7 (INA3221 rails, devfreq), and any Linux with thermal zones, RAPL, cpufreq. Looks for
-/// everything anew with each read(), for parts of a board appear late. One read() opens some dozens of small
-/// files, about a millisecond. Owner: the thread that measures.
+/// JetPack 5 to 7 (INA3221 rails, devfreq, over-current monitors), and any Linux with thermal zones, RAPL,
+/// cpufreq. Looks for everything anew with each read(), for parts of a board appear late. One read() opens
+/// some dozens of small files, about a millisecond. Owner: the thread that measures.
 class Sensors {
  public:
   static constexpr std::size_t most = 64;  ///< of each kind; names are cut at 64 characters
@@ -67,6 +74,8 @@ class Sensors {
   void read_packages(SensorReadings& out) const;
   void read_gpus(SensorReadings& out) const;
   void read_cpu(SensorReadings& out) const;
+  void read_package_throttles(SensorReadings& out) const;
+  void read_current_throttles(SensorReadings& out) const;
   void read_memory(SensorReadings& out) const;
 
   const std::filesystem::path root_;

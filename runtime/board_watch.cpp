@@ -1,13 +1,14 @@
 #include "runtime/board_watch.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace rivulet::runtime {
 namespace {
 
 constexpr Duration look_every = std::chrono::seconds(1);
-// A rail may miss a look or two, and a counter that ends and begins again costs its rate a moment.
-constexpr Duration rail_silent = std::chrono::seconds(5);
+// A sensor may miss a look or two, and a counter that ends and begins again costs its rate a moment.
+constexpr Duration counter_silent = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -27,6 +28,7 @@ Turn BoardWatch::step() {
   const double seconds = looked_at_ ? to_seconds(now - *looked_at_) : 0;
   for (const auto& zone : r.heat) show({"temperature_celsius", "zone"}, zone.zone, zone.celsius);
   for (const auto& rail : r.power) show_power(rail, seconds, now);
+  for (const auto& throttle : r.throttles) show_throttle(throttle, now);
   for (const auto& gpu : r.gpus) {
     if (gpu.utilization) show({"gpu_utilization_ratio", "gpu"}, gpu.gpu, *gpu.utilization);
     if (gpu.hertz) show({"gpu_frequency_hertz", "gpu"}, gpu.gpu, *gpu.hertz);
@@ -40,7 +42,7 @@ Turn BoardWatch::step() {
   power_errors_.add(static_cast<double>(r.power_errors));
   gpu_errors_.add(static_cast<double>(r.gpu_errors));
   forget_the_silent();
-  forget_silent_rails(now);
+  forget_silent_counters(now);
   looked_at_ = now;
   next_ = now + look_every;
   return {.work = 1, .wake_at = next_};
@@ -58,31 +60,45 @@ void BoardWatch::show(const Label& label, const std::string& value, double numbe
   at->second.second->set(number);
 }
 
-/// Watts times the time since the last look, or what the machine has counted since then.
-void BoardWatch::show_power(const devices::RailPower& rail, double seconds, TimePoint now) {
-  auto at = energy_.find(rail.rail);
-  if (at == energy_.end()) {
-    Counter& joules = parts_.metrics.counter("energy_joules_total", {{"rail", rail.rail}});
-    at = energy_.emplace(rail.rail, Energy{&joules, rail.joules.value_or(0), now}).first;
+/// The counter of what the machine tells, made when it is heard of first.
+BoardWatch::Counted& BoardWatch::heard(const Label& label, const std::string& value, double so_far,
+                                       TimePoint now) {
+  const Series series{std::string(label.metric), value};
+  auto at = counted_.find(series);
+  if (at == counted_.end()) {
+    Counter& counter = parts_.metrics.counter(label.metric, {{label.name, value}});
+    at = counted_.emplace(series, Counted{label, &counter, so_far, now}).first;
   }
-  Energy& energy = at->second;
-  energy.heard = now;
-  if (rail.watts && *rail.watts > 0) energy.joules->add(*rail.watts * seconds);
-  if (!rail.joules) return;
-  const double more = *rail.joules - energy.counted;
-  const double wrapped = more + rail.joules_wrap;
-  if (more >= 0)
-    energy.joules->add(more);
-  else if (wrapped >= 0)
-    energy.joules->add(wrapped);
-  energy.counted = *rail.joules;
+  at->second.heard = now;
+  return at->second;
 }
 
-/// A counter that stands still reads as a power of 0 W, which nobody has measured.
-void BoardWatch::forget_silent_rails(TimePoint now) {
-  std::erase_if(energy_, [&](const auto& rail) {
-    if (now - rail.second.heard <= rail_silent) return false;
-    parts_.metrics.remove("energy_joules_total", {{"rail", rail.first}});
+/// Watts times the time since the last look, or what the machine has counted since then.
+void BoardWatch::show_power(const devices::RailPower& rail, double seconds, TimePoint now) {
+  Counted& energy = heard({"energy_joules_total", "rail"}, rail.rail, rail.joules.value_or(0), now);
+  if (rail.watts && *rail.watts > 0) energy.counter->add(*rail.watts * seconds);
+  if (!rail.joules) return;
+  const double more = *rail.joules - energy.so_far;
+  const double wrapped = more + rail.joules_wrap;
+  if (more >= 0)
+    energy.counter->add(more);
+  else if (wrapped >= 0)
+    energy.counter->add(wrapped);
+  energy.so_far = *rail.joules;
+}
+
+void BoardWatch::show_throttle(const devices::ThrottleCount& throttle, TimePoint now) {
+  Counted& events = heard({"throttle_events_total", "by"}, throttle.by, throttle.events, now);
+  events.counter->add(std::max(throttle.events - events.so_far, 0.0));
+  events.so_far = throttle.events;
+}
+
+/// A counter that stands still reads as 0 W or as no throttling, which nobody has measured.
+void BoardWatch::forget_silent_counters(TimePoint now) {
+  std::erase_if(counted_, [&](const auto& one) {
+    const auto& [series, counted] = one;
+    if (now - counted.heard <= counter_silent) return false;
+    parts_.metrics.remove(counted.label.metric, {{counted.label.name, series.second}});
     return true;
   });
 }

@@ -13,9 +13,10 @@
 
 namespace rivulet::runtime {
 
-/// Measures the machine once a second and says it as metrics: heat, energy, load, frequency and memory. A
-/// sensor that is not there has no series, and one that stops answering loses its own, a rail after a few
-/// looks. Runs on a thread of its own, which nobody waits for: a sensor may take as long as its chip likes.
+/// Measures the machine once a second and says it as metrics: heat, energy, load, frequency, memory, how
+/// often it was throttled. A sensor that is not there has no series, and one that stops answering loses its
+/// own, a counter after a few looks. Runs on a thread of its own, which nobody waits for: a sensor may take
+/// as long as its chip likes.
 class BoardWatch final : public Agent {
  public:
   struct Parts {
@@ -34,9 +35,17 @@ class BoardWatch final : public Agent {
     std::string_view name;  ///< empty: it has none
   };
   void show(const Label& label, const std::string& value, double number);
+  void show_throttle(const devices::ThrottleCount& throttle, TimePoint now);
   void show_power(const devices::RailPower& rail, double seconds, TimePoint now);
+  struct Counted {
+    Label label;
+    Counter* counter;
+    double so_far;    ///< at the last look, where the machine counts itself
+    TimePoint heard;  ///< when it said something last
+  };
+  Counted& heard(const Label& label, const std::string& value, double so_far, TimePoint now);
   void forget_the_silent();
-  void forget_silent_rails(TimePoint now);
+  void forget_silent_counters(TimePoint now);
 
   Parts parts_;
   Counter& heat_errors_;
@@ -44,12 +53,7 @@ class BoardWatch final : public Agent {
   Counter& gpu_errors_;
   std::map<Series, std::pair<Label, Gauge*>> shown_;
   std::set<Series> seen_;  ///< by this step
-  struct Energy {
-    Counter* joules;
-    double counted;   ///< at the last look, where the machine counts itself
-    TimePoint heard;  ///< when it said something last
-  };
-  std::map<std::string, Energy> energy_;  ///< by rail
+  std::map<Series, Counted> counted_;
   std::optional<TimePoint> looked_at_;
   TimePoint next_{};
 };

@@ -1,6 +1,7 @@
 #include "runtime/evaluator.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "runtime/node.h"
 #include "runtime/node_config.h"
@@ -74,7 +75,9 @@ Result<devices::StepReport> evaluate_all(devices::Trainer& trainer, const device
 Evaluator::Evaluator(const Parts& parts)
     : parts_(parts),
       score_(parts.metrics.gauge("eval_score", {{"metric", "held_out_accuracy"}})),
-      next_(parts.clock.now() + parts.every) {}
+      next_(parts.clock.now() + parts.every) {
+  score_.set(std::numeric_limits<double>::quiet_NaN());
+}
 
 Turn Evaluator::step() {
   const TimePoint now = parts_.clock.now();

@@ -80,7 +80,6 @@ void Worker::measure_state(TimePoint now) {
   prequential_.add(all.rows, all.loss_sum, all.correct);
   meters_->loss_last.set(all.loss_sum / static_cast<double>(all.rows));
   meters_->loss_average.set(prequential_.loss());
-  meters_->eval_loss.set(prequential_.loss());
   parts_.status.loss.store(prequential_.loss());
   if (!config_.classification) return;
   meters_->eval_score->set(prequential_.accuracy());

@@ -1,5 +1,7 @@
 #include "runtime/worker_meters.h"
 
+#include <limits>
+
 namespace rivulet::runtime {
 
 using sync::membership::Ignored;
@@ -20,7 +22,6 @@ Worker::Meters::Meters(MetricsSink& sink, bool classification)
       record_delay(sink.histogram("record_delay_seconds")),
       loss_last(sink.gauge("train_loss", {{"window", "last"}})),
       loss_average(sink.gauge("train_loss", {{"window", "average"}})),
-      eval_loss(sink.gauge("eval_loss")),
       eval_score(classification ? &sink.gauge("eval_score", {{"metric", "prequential_accuracy"}}) : nullptr),
       grad_norm(sink.gauge("grad_norm")),
       learning_rate(sink.gauge("learning_rate")),
@@ -45,6 +46,11 @@ Worker::Meters::Meters(MetricsSink& sink, bool classification)
       received(sink.counter("collective_received_bytes_total")) {
   ready.set(0);
   world.set(0);
+  // Nobody has measured them yet, and 0 would be perfect.
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  loss_last.set(unknown);
+  loss_average.set(unknown);
+  if (eval_score != nullptr) eval_score->set(unknown);
   for (std::size_t i = 0; i < ignored.size(); ++i)
     ignored[i] =
         &sink.counter("control_records_ignored_total", {{"reason", name_of(static_cast<Ignored>(i))}});

@@ -28,7 +28,6 @@ struct Worker::Meters {
   Histogram& record_delay;
   Gauge& loss_last;
   Gauge& loss_average;
-  Gauge& eval_loss;
   Gauge* eval_score;  ///< nullptr: a regression has no accuracy
   Gauge& grad_norm;
   Gauge& learning_rate;

@@ -65,6 +65,14 @@ const heat = {
       mayBeEmpty: untold,
     }),
     lines({
+      title: 'Slowed down, times per second',
+      description: `How often the machine took its clocks back to stay within its limits: heat of a processor package,
+        or a Jetson's monitors of over-current. More than 0 and falling clocks explain a slower device.`,
+      unit: units.CountsPerSecond,
+      queries: [[rate('throttle_events_total'), '{{instance}} {{by}}']],
+      mayBeEmpty: untold,
+    }),
+    lines({
       title: 'Energy for a thousand rows',
       description: 'Joules of the rail that takes most, by rows trained. It counts what else runs on the machine, too.',
       unit: units.Joule,

@@ -259,7 +259,6 @@ const learning = {
       unit: units.Short,
       queries: [
         [rivulet('train_loss'), '{{window}} {{instance}}'],
-        [rivulet('eval_loss'), 'before training {{instance}}'],
       ],
     }),
     lines({

@@ -36,6 +36,12 @@ Check port_check(const std::string& listen);
 Check token_check(const Config& config);
 /// Whether what device.type asks for is there.
 Check device_check(const Config& config);
+/// Whether the processor computes in the format that model.autocast asks for: without instructions for it a
+/// step takes several times as long (docs/LIMITS.md). Nothing for "off", or where a GPU computes.
+/// `processor`: its flags, as /proc/cpuinfo has them.
+std::vector<Check> autocast_checks(const Config& config, const std::string& processor);
+/// Of this machine; empty if it does not say.
+std::string processor_flags();
 /// device.memory and the sum of what this configuration needs. Makes the model, if it may fit.
 Check memory_check(const Config& config);
 /// The broker answers, topics and the claimed partitions exist. Waits for the broker, at most a few seconds.

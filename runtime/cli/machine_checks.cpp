@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "devices/device.h"
 #include "devices/trainer.h"
 #include "rivulet_version.h"
 #include "runtime/cli/checks.h"
@@ -36,9 +37,7 @@ std::string proc_field(const char* file, const std::string& key) {
 Check cpu_check() {
   static const std::vector<std::string> wanted = {"avx2",     "fma",   "avx512f", "avx512_bf16",
                                                   "amx_tile", "asimd", "sve"};
-  auto flags = proc_field("/proc/cpuinfo", "flags");
-  if (flags.empty()) flags = proc_field("/proc/cpuinfo", "Features");
-  std::istringstream words(flags);
+  std::istringstream words(processor_flags());
   std::vector<std::string> present;
   for (std::string word; words >> word;) {
     if (std::find(wanted.begin(), wanted.end(), word) != wanted.end()) present.push_back(word);
@@ -94,6 +93,23 @@ Check files_check() {
 
 }  // namespace
 
+std::string processor_flags() {
+  const auto flags = proc_field("/proc/cpuinfo", "flags");
+  return flags.empty() ? proc_field("/proc/cpuinfo", "Features") : flags;
+}
+
+std::vector<Check> autocast_checks(const Config& config, const std::string& processor) {
+  if (config.model.autocast != "bfloat16") return {};
+  const auto device = devices::make_device(config.device.type);
+  if (!device || device.value()->computes_on().gpu >= 0) return {};
+  std::istringstream words(processor);
+  for (std::string word; words >> word;)
+    if (word == "avx512_bf16" || word == "amx_bf16" || word == "avx_ne_convert" || word == "bf16")
+      return {{"model.autocast", CheckLevel::ok, "bfloat16, for which this processor has " + word, ""}};
+  return {{"model.autocast", CheckLevel::warn, "this processor has no instructions for bfloat16",
+           "a step takes several times as long with it; model.autocast = \"off\" if all devices are so"}};
+}
+
 std::vector<Check> version_checks() {
   std::vector<Check> checks = {
       {"rivulet", CheckLevel::ok, RIVULET_VERSION " (" RIVULET_REVISION ")", ""},
@@ -106,7 +122,8 @@ std::vector<Check> version_checks() {
 }
 
 Check gloo_check() {
-  const auto copies = loaded_objects_defining("_ZN4gloo");
+  // What carries the bytes: only a whole copy has it. Of the rest LibTorch keeps a part for GPUs elsewhere.
+  const auto copies = loaded_objects_defining("_ZN4gloo9transport");
   if (copies.size() == 1) return {"Gloo copies", CheckLevel::ok, "1: " + copies.front(), ""};
   if (copies.empty()) {
     return {"Gloo copies", CheckLevel::warn, "0: this build cannot reach other devices",

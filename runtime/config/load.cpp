@@ -33,6 +33,19 @@ bool is_password_property(const std::string& key) {
          std::any_of(ends.begin(), ends.end(), [&](const char* end) { return key.ends_with(end); });
 }
 
+/// A name that the client does not know can be a slip of one that holds a secret ("sasl.pasword"): what a
+/// variable put there is not shown either, unless it is a number or a yes or no.
+bool may_be_misspelt_secret(const Setting& setting) {
+  const std::string* text = setting.value.text();
+  if (!is_property(setting.key) || !setting.value.interpolated || text == nullptr) return false;
+  constexpr std::array plain{"bootstrap.servers", "client.id",       "group.id",      "security.protocol",
+                             "sasl.mechanism",    "sasl.mechanisms", "sasl.username", "location"};
+  const bool known =
+      std::any_of(plain.begin(), plain.end(), [&](const char* end) { return setting.key.ends_with(end); });
+  const bool number = text->find_first_not_of("0123456789.") == std::string::npos;
+  return !known && !number && *text != "true" && *text != "false";
+}
+
 /// The whole of one load; each step works on what the one before left.
 class Loader {
  public:
@@ -84,21 +97,27 @@ class Loader {
   }
 
   void note(const Setting& setting, const std::string& shown) {
-    const bool secret = setting.value.secret || is_secret_property(setting.key);
+    const bool secret =
+        setting.value.secret || is_secret_property(setting.key) || may_be_misspelt_secret(setting);
     out_.effective[setting.key] = secret ? "\"***\"" : shown;
     out_.origin[setting.key] = setting.origin;
     if (secret && setting.value.text() != nullptr) out_.secrets.push_back(*setting.value.text());
   }
 
-  /// A password in the file is read by whoever reads the file, and is in every copy of it.
+  /// A password in the file is read by whoever reads the file, and is in every copy of it; one on the
+  /// command line is in every list of processes.
   void warn_of_password(const Setting& setting) {
-    const bool in_file = setting.place.line > 0 && !setting.value.interpolated && !setting.value.secret;
-    if (!in_file || !is_password_property(setting.key) || setting.value.text()->empty()) return;
+    const bool in_file = setting.place.line > 0;
+    const bool typed = setting.origin == "--set";
+    if ((!in_file && !typed) || setting.value.interpolated || setting.value.secret) return;
+    if (!is_password_property(setting.key) || setting.value.text()->empty()) return;
+    const char* where = in_file ? " stands in the configuration in the clear"
+                                : " stands on the command line, which every process here can read";
     problems_.push_back({.file = setting.source,
                          .line = setting.place.line,
                          .column = setting.place.column,
                          .warning = true,
-                         .message = setting.key + " stands in the configuration in the clear",
+                         .message = setting.key + where,
                          .hint = "write it into a file of its own and \"${file:/path/to/it}\" here"});
   }
 

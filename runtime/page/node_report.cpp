@@ -1,5 +1,6 @@
 #include "runtime/page/node_report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -29,17 +30,17 @@ std::string text_in(const ReadJson& object, const char* name) {
   return value.is_string() ? value.get<std::string>() : "";
 }
 
+/// No device has numbers beyond: what answers so is printed all the same, and fits its column.
+constexpr double most = 1e15;
+
 NodeReport::Number number_in(const ReadJson& object, const char* name) {
   const ReadJson& value = member_of(object, name);
-  return value.is_number() ? NodeReport::Number(value.get<double>()) : std::nullopt;
+  return value.is_number() ? NodeReport::Number(std::clamp(value.get<double>(), -most, most)) : std::nullopt;
 }
 
 NodeReport::Whole whole_in(const ReadJson& object, const char* name) {
-  const ReadJson& value = member_of(object, name);
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  const auto number = number_in(object, name);
-  constexpr double exact = 9e15;  // every whole number below is a double
-  return number && std::abs(*number) < exact ? NodeReport::Whole(std::llround(*number)) : std::nullopt;
+  const auto number = number_in(object, name);  // exact: whole numbers below 9e15 are doubles
+  return number ? NodeReport::Whole(std::llround(*number)) : std::nullopt;
 }
 
 void read_counts(const ReadJson& s, NodeReport& out) {
@@ -80,7 +81,8 @@ void read_rows(const ReadJson& s, NodeReport& out) {
   if (dropped.is_object())
     for (const auto& [reason, rows] : dropped.items())
       if (rows.is_number_unsigned() && rows.get<std::uint64_t>() > 0)
-        out.refused.emplace_back(reason, rows.get<std::uint64_t>());
+        out.refused.emplace_back(reason,
+                                 std::min(rows.get<std::uint64_t>(), static_cast<std::uint64_t>(most)));
   for (const ReadJson& p : array_of(s, "partitions")) {
     out.partitions.push_back({text_in(p, "topic"), text_in(p, "state"), text_in(p, "reason"),
                               whole_in(p, "partition"), whole_in(p, "next_offset"),

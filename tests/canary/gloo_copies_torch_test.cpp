@@ -25,16 +25,16 @@ std::vector<std::string> objects_of(const std::string& program) {
   return objects;
 }
 
-/// Global functions of namespace gloo, weak ones (templates, inline functions) left out: users of a header
-/// have those too. A program's own are in its static table, a library's in its dynamic one.
-int gloo_functions(const std::string& object, bool dynamic) {
+/// Global functions of Gloo's transports, which only a whole copy has; weak ones (templates, inline
+/// functions) left out: users of a header have those too. A program's own are in its static table, a
+/// library's in its dynamic one.
+int transport_functions(const std::string& object, bool dynamic) {
   const RunOutput symbols = run({.command = {"nm", dynamic ? "-D" : "-g", "--defined-only", object}}, 60s);
   REQUIRE_MESSAGE(symbols.status.code == 0, symbols.errors);
   std::istringstream lines(symbols.output);
   int count = 0;
   for (std::string line; std::getline(lines, line);) {
-    if (line.find(" T _ZN4gloo") != std::string::npos || line.find(" T _ZNK4gloo") != std::string::npos)
-      ++count;
+    if (line.find(" T _ZN4gloo9transport") != std::string::npos) ++count;
   }
   return count;
 }
@@ -42,18 +42,23 @@ int gloo_functions(const std::string& object, bool dynamic) {
 std::vector<std::string> copies_of_gloo(const std::string& program) {
   std::vector<std::string> copies;
   for (const std::string& object : objects_of(program)) {
-    if (gloo_functions(object, object != program) > 0) copies.push_back(object);
+    if (transport_functions(object, object != program) > 0) copies.push_back(object);
   }
   return copies;
 }
 
 }  // namespace
 
-TEST_CASE("Canary: a second copy of Gloo is found") {
+TEST_CASE("Canary: a second copy of Gloo is found, and a part of it for GPUs is none") {
   const std::vector<std::string> copies = copies_of_gloo(RIVULET_TWO_GLOOS);
   REQUIRE(copies.size() == 2);
   CHECK(std::any_of(copies.begin(), copies.end(),
                     [](const std::string& path) { return path.find("planted_gloo") != std::string::npos; }));
+  const RunOutput doctor = run({.command = {RIVULET_TWO_GLOOS}}, 60s);
+  REQUIRE(doctor.status.code == 0);
+  CHECK_MESSAGE(doctor.output.starts_with("fail  Gloo copies          2: "), doctor.output);
+  CHECK_MESSAGE(doctor.output.find("planted_gloo") != std::string::npos, doctor.output);
+  CHECK_MESSAGE(doctor.output.find("planted_gpu_part") == std::string::npos, doctor.output);
 }
 
 TEST_CASE("Canary: rivulet loads exactly one Gloo, the one of LibTorch") {

@@ -250,7 +250,7 @@ TEST_CASE("Run: a regression tells its loss and no accuracy, on no page, in no m
   };
   const auto [numbers, of_numbers] = run_with("mse");
   CHECK(contains(numbers, "\"accuracy\":null,\"held_out_accuracy\":null"));
-  CHECK(contains(numbers, "rivulet_eval_loss"));
+  CHECK(contains(numbers, "rivulet_train_loss{window=\"average\"} 0."));
   CHECK_FALSE(contains(numbers, "rivulet_eval_score{"));
   CHECK_FALSE(contains(numbers, "id=\"accuracy\""));
   CHECK(of_numbers["accuracy"].is_null());
@@ -264,6 +264,29 @@ TEST_CASE("Run: a regression tells its loss and no accuracy, on no page, in no m
   CHECK(contains(classes, "rivulet_eval_score{metric=\"prequential_accuracy\"}"));
   CHECK(contains(classes, "id=\"accuracy\""));
   CHECK(of_classes["accuracy"].is_number());
+}
+
+TEST_CASE("Run: before the first batch nobody has measured a loss or a score, and no metric says 0") {
+  const TempDir folder;
+  const int port = free_port();
+  const auto device = Process::start(
+      rivulet_with({"run", "--config", RIVULET_SOURCE_DIR "/examples/mnist/device.toml", "--set",
+                    "source.type=synthetic", "--set", "source.rate=0.001", "--set", "model.name=linear",
+                    "--devices", "1", "--set", "evaluate.held_out.path=" + mnist_images, "--http",
+                    "127.0.0.1:" + std::to_string(port), "--data-dir", (folder.path() / "data").string()}));
+  REQUIRE(device);
+  std::string metrics;
+  REQUIRE(wait_until(
+      [&] {
+        const auto answer = runtime::http_get("127.0.0.1", port, "/metrics");
+        metrics = answer ? answer.value() : "";
+        return contains(metrics, "rivulet_ready 1");
+      },
+      30s));
+  for (const char* unknown :
+       {"train_loss{window=\"last\"}", "train_loss{window=\"average\"}",
+        "eval_score{metric=\"prequential_accuracy\"}", "eval_score{metric=\"held_out_accuracy\"}"})
+    CHECK_MESSAGE(contains(metrics, "rivulet_" + std::string(unknown) + " Nan\n"), metrics);
 }
 
 TEST_CASE("Run: a dry run ends at its limit and leaves nothing behind") {

@@ -1,8 +1,8 @@
 // The status page in a real browser, of a real group: numbers, looks, silence when the device dies.
 //   node status_page.mjs RIVULET CHROMIUM FOLDER     FOLDER takes the demo's files and the pictures
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -44,7 +44,6 @@ async function get(address, path) {
   return answer.text();
 }
 
-const metric = (text, name) => Number(text.match(new RegExp("^" + name + " (\\S+)$", "m"))?.[1] ?? NaN);
 const digits = text => Number(text.replace(/[^0-9.]/g, ""));
 
 /// A page on which anything that is wrong is remembered.
@@ -59,22 +58,137 @@ async function open(browser, address, options) {
   return page;
 }
 
+/// All numbers of a metric with these labels, added.
+function sumOf(text, name, labels = "") {
+  const lines = [...text.matchAll(new RegExp("^" + name + "(?:\\{([^}]*)\\})? (\\S+)$", "gm"))].filter(line => (line[1] ?? "").includes(labels));
+  assert.ok(lines.length > 0, name + " is nowhere in the metrics");
+  return lines.reduce((sum, line) => sum + Number(line[2]), 0);
+}
+
+const tile = async (page, id) => digits(await page.locator("#" + id).innerText());
+const stateNumber = async (page, what) => digits((await page.locator("#state").innerText()).match(what)[1]);
+
+/// What only grows, as the page shows it and as the metrics say it.
+const growing = {
+  "rows trained": [page => tile(page, "rows_trained"), text => sumOf(text, "rivulet_rows_trained_total")],
+  "rows refused": [page => tile(page, "rows_refused"), text => sumOf(text, "rivulet_rows_dropped_total")],
+};
+/// The same in the sentence that a page begins with while it trains.
+const growingInSentence = {
+  "rounds applied": [page => stateNumber(page, /, ([\d\s]+) rounds applied/), text => sumOf(text, "rivulet_train_steps_total", 'result="applied"')],
+};
+const standingInSentence = {
+  "devices in the view": [page => stateNumber(page, /(\d+) devices in view/), text => sumOf(text, "rivulet_collective_world_size")],
+  view: [page => stateNumber(page, /in view (\d+)/), text => sumOf(text, "rivulet_collective_view")],
+};
+/// What moves up and down while rows come. `precision`: digits behind the point that the page shows.
+const standing = {
+  loss: [page => tile(page, "loss"), text => sumOf(text, "rivulet_train_loss", 'window="average"'), 4],
+  "rows waiting": [page => tile(page, "rows_waiting"), text => sumOf(text, "rivulet_buffer_rows"), 0],
+  "records behind": [page => tile(page, "lag_records"), text => sumOf(text, "rivulet_kafka_processed_lag_records"), 0],
+};
+
 async function checkNumbers(page, address) {
   await eventually("a training page", async () => /^training: 3 devices/.test(await page.locator("#state").innerText()));
   // Between two scrapes: the page is one second old at most, so look until one lies between.
-  await eventually("numbers between two scrapes", async () => {
-    const before = metric(await get(address, "/metrics"), "rivulet_rows_trained_total");
-    await page.waitForFunction(() => document.querySelector("#rows_trained") !== null);
-    await sleep(1500);
-    const shown = digits(await page.locator("#rows_trained").innerText());
-    const after = metric(await get(address, "/metrics"), "rivulet_rows_trained_total");
-    return before > 0 && before <= shown && shown <= after;
-  });
+  for (const [name, [shownBy, saidBy]] of Object.entries({ ...growing, ...growingInSentence }))
+    await eventually(name + " between two scrapes", async () => {
+      const before = saidBy(await get(address, "/metrics"));
+      await sleep(1500);
+      const shown = await shownBy(page);
+      const after = saidBy(await get(address, "/metrics"));
+      return (before > 0 || name === "rows refused") && before <= shown && shown <= after;
+    });
   assert.equal(await page.locator("#members tbody tr").count(), devices);
   assert.ok(await page.locator("#story li").count() >= 3);
   assert.ok(await page.locator("#rounds tbody tr").count() >= 3);
   assert.ok(await page.locator("#partitions tbody tr").count() >= 1);
   await eventually("charts", async () => await page.locator("#charts polyline").count() >= 4);
+}
+
+/// Processes whose parent is this one and whose command has this word behind the program.
+function childOf(parent, word) {
+  return readdirSync("/proc").filter(name => /^\d+$/.test(name)).map(Number).find(pid => {
+    try {
+      const [, ppid] = readFileSync("/proc/" + pid + "/stat", "utf8").split(") ").at(-1).split(" ");
+      return Number(ppid) === parent && readFileSync("/proc/" + pid + "/cmdline", "utf8").split("\0")[1] === word;
+    } catch { return false; /* it has ended */ }
+  });
+}
+
+/// What does not move: page and metrics must say the very same.
+async function checkSame(pages, numbers) {
+  for (const [page, address] of pages)
+    for (const [name, [shownBy, saidBy, precision]] of Object.entries(numbers))
+      await eventually(name + " as in the metrics of " + address, async () => {
+        const said = saidBy(await get(address, "/metrics"));
+        const shown = await shownBy(page);
+        if (shown === Number(said.toFixed(precision ?? 0))) return true;
+        throw new Error("the page shows " + shown + ", the metrics say " + said);
+      }, 15_000);
+}
+
+/// From every device the same group, each with its own rank.
+async function checkGroup(pages) {
+  const columns = page => page.locator("#members tbody tr").evaluateAll(rows => rows.map(row => [row.cells[0].innerText, row.cells[1].innerText]));
+  const without = name => name.replace(" (this one)", "");
+  const groups = [];
+  for (const [page, address] of pages) {
+    const members = await columns(page);
+    const own = members.filter(([name]) => name !== without(name));
+    assert.equal(own.length, 1, address);
+    assert.equal(without(own[0][0]), await page.locator("#id").innerText());
+    assert.equal(Number(own[0][1]), sumOf(await get(address, "/metrics"), "rivulet_collective_rank"));
+    groups.push(members.map(([name, rank]) => without(name) + " " + rank));
+  }
+  assert.equal(new Set(groups.map(group => group.join())).size, 1, JSON.stringify(groups));
+  assert.equal(new Set(groups[0]).size, devices);
+}
+
+/// Records that are no rows, put into the topic as anybody could: refused, counted, and shown by reason.
+async function checkRefusals(kept, pages) {
+  const job = readFileSync(join(kept, "job.toml"), "utf8");
+  const rubbish = join(folder, "rubbish.csv");
+  writeFileSync(rubbish, "words\n" + Array.from({ length: 30 }, (_, i) => "no image " + i + "\n").join(""));
+  execFileSync(rivulet, ["feed", rubbish, "--brokers", job.match(/bootstrap\.servers = "([^"]+)"/)[1], "--topic", job.match(/topics = \["([^"]+)"/)[1],
+    "--rates", "100"], { stdio: "ignore", timeout: 30_000 });
+  const refused = async address => sumOf(await get(address, "/metrics"), "rivulet_rows_dropped_total");
+  await eventually("30 refused rows", async () => {
+    let all = 0;
+    for (const [, address] of pages) all += await refused(address);
+    return all === 30;
+  });
+  for (const [page, address] of pages) {
+    if (await refused(address) === 0) continue;
+    await eventually("the refusals of " + address, async () => {
+      const text = await get(address, "/metrics");
+      const rows = await page.locator("#refusals tbody tr").evaluateAll(all => all.map(row => [row.cells[0].innerText, row.cells[1].innerText]));
+      for (const [reason, count] of rows) assert.equal(digits(count), sumOf(text, "rivulet_rows_dropped_total", 'reason="' + reason + '"'));
+      return rows.length > 0 && rows.reduce((sum, [, count]) => sum + digits(count), 0) === await tile(page, "rows_refused");
+    }, 15_000);
+  }
+}
+
+/// Every device's page while the stream stands still.
+async function checkPages(browser, all, kept) {
+  const pages = [];
+  for (const address of all) pages.push([await open(browser, address, {}), address]);
+  await checkSame(pages, standingInSentence);
+  const feeder = await eventually("the demo's feeder", () => childOf(demo.pid, "feed"));
+  process.kill(feeder, "SIGSTOP");
+  try {
+    // While no row comes nothing moves.
+    await checkSame(pages, { ...standing, ...growing });
+    await checkGroup(pages);
+    await checkRefusals(kept, pages);
+    await checkSame(pages, { ...standing, ...growing });
+  } finally {
+    process.kill(feeder, "SIGCONT");
+  }
+  for (const [page] of pages) {
+    assert.deepEqual(page.wrong, []);
+    await page.context().close();
+  }
 }
 
 async function checkWithoutScript(browser, address) {
@@ -127,9 +241,6 @@ async function checkDeath(page, address) {
   await eventually("training again", async () => /^training/.test(await page.locator("#state").innerText()));
 }
 
-
-
-
 const kept = join(folder, "demo");
 mkdirSync(folder, { recursive: true });
 rmSync(kept, { recursive: true, force: true }); // of an earlier run
@@ -138,15 +249,17 @@ const demo = spawn(rivulet, ["demo", "--devices", String(devices), "--rates", "4
 const ended = new Promise(done => demo.on("exit", done));
 let browser;
 try {
-  const [first] = await eventually("every device's address", () => {
-    const all = addresses(kept);
-    return all.length === devices ? all : undefined;
+  const all = await eventually("every device's address", () => {
+    const found = addresses(kept);
+    return found.length === devices ? found : undefined;
   });
   browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox"] });
+  const [first] = all;
   const page = await open(browser, first, {});
   await checkNumbers(page, first);
   await checkWithoutScript(browser, first);
   await takePictures(browser, first);
+  await checkPages(browser, all, kept);
   await checkDeath(page, first);
   assert.deepEqual(page.wrong, []);
   console.log("status page: numbers, pictures, silence: as they should be");

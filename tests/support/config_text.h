@@ -2,6 +2,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/config/config.h"
@@ -21,10 +22,39 @@ inline runtime::ConfigInput input_of(const std::string& file = "") {
     if (name == "HOSTNAME") return "edge-7";
     if (name == "EMPTY") return "";
     if (name == "ROWS") return "77";
+    if (name == "SITE") return "plant";
     return std::nullopt;
   };
   return input;
 }
+
+using Lines = std::vector<std::string>;
+
+/// A configuration without a file, made of --set only.
+inline runtime::LoadedConfig with_sets(Lines sets) {
+  auto input = input_of();
+  sets.insert(sets.begin(), {"job.name=j", "source.kafka.properties.bootstrap.servers=h:1"});
+  if (sets.back().find("topics") == std::string::npos) sets.insert(sets.begin(), "source.topics=t");
+  input.sets = std::move(sets);
+  return runtime::load_config(input);
+}
+
+/// Every problem as one line.
+inline Lines texts(const runtime::LoadedConfig& loaded) {
+  Lines out;
+  for (const auto& problem : loaded.problems) out.push_back(problem.text());
+  return out;
+}
+
+/// Files in a folder of their own.
+struct Files {
+  TempDir dir;
+  std::string write(const std::string& name, const std::string& text) {
+    const auto path = (dir.path() / name).string();
+    std::ofstream(path) << text;
+    return path;
+  }
+};
 
 /// Loads a text as device.toml and gives every problem as one line.
 struct LoadedText {
@@ -65,6 +95,5 @@ bootstrap.servers = "localhost:9092"
 inline std::vector<std::string> problems_of(const std::string& text) {
   return LoadedText(text).problems();
 }
-using Lines = std::vector<std::string>;
 
 }  // namespace rivulet::testing

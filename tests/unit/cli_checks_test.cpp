@@ -67,6 +67,22 @@ TEST_CASE("Doctor: every line has a level, and what is not well has a hint") {
         "fail  a                    b\n      hint: c");
 }
 
+TEST_CASE("Checks: bfloat16 on a processor without instructions for it is warned of") {
+  Config config;
+  config.device.type = "cpu";
+  CHECK(autocast_checks(config, "avx2 fma").empty());
+  config.model.autocast = "bfloat16";
+  const auto slow = autocast_checks(config, "avx2 fma");
+  REQUIRE(slow.size() == 1);
+  CHECK(slow[0].level == CheckLevel::warn);
+  CHECK(slow[0].value == "this processor has no instructions for bfloat16");
+  for (const char* has : {"avx2 avx512_bf16", "asimd bf16 sve"}) {
+    const auto fast = autocast_checks(config, has);
+    REQUIRE(fast.size() == 1);
+    CHECK(fast[0].level == CheckLevel::ok);
+  }
+}
+
 TEST_CASE("Doctor: free ports are free and different") {
   const auto ports = free_ports(8);
   REQUIRE(ports);

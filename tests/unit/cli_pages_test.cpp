@@ -93,6 +93,20 @@ TEST_CASE(
   CHECK(contains(render_report_line(untrained), ", loss -, "));
 }
 
+TEST_CASE("Status: numbers that no device has are printed as the most there is, and add up") {
+  const auto report = read_node_report(
+      R"({"id":"b","loss":-1e300,"stream_rate":1e300,"rows_trained":18446744073709551615,"lag_records":-1e300,
+          "rows_dropped":{"malformed":18446744073709551615,"duplicate":18446744073709551615}})",
+      "{}");
+  REQUIRE(report);
+  CHECK(report->loss == -1e15);
+  CHECK(report->stream_rate == 1e15);
+  CHECK(report->rows_trained == 1'000'000'000'000'000);
+  CHECK(report->lag_records == -1'000'000'000'000'000);
+  CHECK(refused_rows(*report) == 2'000'000'000'000'000);
+  for (const auto& line : render_report(*report, 80)) CHECK_MESSAGE(line.size() < 200, line);
+}
+
 TEST_CASE("Status: without brokers it says so, and knows no lag") {
   const auto shown = [](const char* state, const char* rest) {
     const auto report = read_node_report(

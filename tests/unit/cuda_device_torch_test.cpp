@@ -20,8 +20,8 @@ bool gpu_is_here() {
 
 }  // namespace
 
-TEST_CASE("CUDA: without a GPU every way to one says why, and auto takes the CPU") {
-  if (gpu_is_here()) return;
+TEST_CASE("CUDA: without a GPU every way to one says why, and auto takes the CPU" *
+          doctest::skip(gpu_is_here())) {
   const auto gpu = make_cuda_device(0);
   REQUIRE(!gpu);
   CHECK(gpu.error().code == ErrorCode::unavailable);
@@ -42,8 +42,9 @@ TEST_CASE("CUDA: doctor names the version of the runtime, and what the driver ca
   CHECK(contains(facts[0].second, "driver"));
 }
 
-TEST_CASE("CUDA: memory is pinned, zeroed and the host's, and trainers compute on the GPU") {
-  if (!gpu_is_here()) return;  // the one thing a machine may lack
+// A GPU is the one thing that a machine may lack.
+TEST_CASE("CUDA: memory is pinned, zeroed and the host's, and trainers compute on the GPU" *
+          doctest::skip(!gpu_is_here())) {
   const auto gpu = std::move(make_cuda_device(0)).value();
   CHECK(gpu->name() == "cuda:0");
   CHECK(gpu->computes_on().gpu == 0);

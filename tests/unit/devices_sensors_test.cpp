@@ -61,6 +61,11 @@ TEST_CASE("Sensors: an Orin with JetPack 6") {
   REQUIRE(r.memory);
   CHECK(r.memory->total_bytes == 7802804.0 * 1024);
   CHECK(r.memory->available_bytes == 4100000.0 * 1024);
+  REQUIRE(r.throttles.size() == 2);  // what is switched on is no count
+  CHECK(r.throttles[0].by == "oc1");
+  CHECK(r.throttles[0].events == 2);
+  CHECK(r.throttles[1].by == "oc3");
+  CHECK(r.throttles[1].events == 17);
 }
 
 TEST_CASE("Sensors: an Orin with JetPack 7 whose load cannot be read") {
@@ -107,6 +112,9 @@ TEST_CASE("Sensors: a desktop has neither rails nor such a GPU, but counts its e
   CHECK_FALSE(r.power[0].watts);
   CHECK(r.power[0].joules == doctest::Approx(123.456789));
   CHECK(r.power[0].joules_wrap == doctest::Approx(262143.32885));
+  REQUIRE(r.throttles.size() == 1);  // both cores are of one package
+  CHECK(r.throttles[0].by == "package-0");
+  CHECK(r.throttles[0].events == 5);
 }
 
 TEST_CASE("Sensors: of nothing nothing is known, and nothing is wrong") {
@@ -120,6 +128,7 @@ TEST_CASE("Sensors: of nothing nothing is known, and nothing is wrong") {
   CHECK(r.heat_errors + r.power_errors + r.gpu_errors == 0);
   CHECK(Sensors(root.path()).board().empty());
   CHECK(Sensors("/nowhere/at/all").read().heat.empty());
+  CHECK(r.throttles.empty());
 }
 
 TEST_CASE("Sensors: a part that appears late is found, one that goes is not remembered") {

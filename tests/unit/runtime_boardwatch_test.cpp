@@ -116,10 +116,30 @@ TEST_CASE("BoardWatch: a rail that falls silent has no power, and not one of 0 W
   }
 }
 
+TEST_CASE(
+    "BoardWatch: throttling counts from the first look on; a monitor that goes takes its series along") {
+  Machine jetson("orin-jetpack6");
+  const auto monitor = "sys/class/hwmon/hwmon3/oc3_event_cnt";
+  const auto series = "rivulet_throttle_events_total{by=\"oc3\"}";
+  CHECK(value_of(jetson.look(0s), series) == 0);  // the 17 of before are not this process's
+  jetson.root.write(monitor, "20\n");
+  CHECK(value_of(jetson.look(1s), series) == 3);
+  jetson.root.write(monitor, "1\n");  // its driver was loaded again
+  CHECK(value_of(jetson.look(1s), series) == 3);
+  jetson.root.write(monitor, "2\n");
+  CHECK(value_of(jetson.look(1s), series) == 4);
+  std::filesystem::remove(jetson.root.path() / monitor);
+  CHECK(contains(jetson.look(1s), series));
+  const std::string text = jetson.look(5s);
+  CHECK_FALSE(contains(text, series));
+  CHECK(contains(text, "rivulet_throttle_events_total{by=\"oc1\"}"));
+}
+
 TEST_CASE("BoardWatch: of a machine that tells nothing there is no series") {
   Machine desktop("plain-x86");
   std::filesystem::remove_all(desktop.root.path() / "sys");
   const auto text = desktop.look(0s);
-  for (const char* name : {"temperature_celsius{", "energy_joules_total{", "gpu_", "cpu_frequency"})
+  for (const char* name :
+       {"temperature_celsius{", "energy_joules_total{", "throttle_events_total{", "gpu_", "cpu_frequency"})
     CHECK_MESSAGE(!contains(text, std::string("rivulet_") + name), name);
 }

@@ -1,58 +1,18 @@
 #include <doctest/doctest.h>
 
-#include <fstream>
-
 #include "runtime/config/config.h"
-#include "runtime/config/secrets.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/config_text.h"
 #include "tests/support/text.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;
+using namespace rivulet::testing;
 using namespace std::chrono_literals;
 
 namespace {
 
-using Lines = std::vector<std::string>;
 using Claims = std::vector<std::pair<std::string, int>>;
 using Properties = std::vector<std::pair<std::string, std::string>>;
-
-struct Files {
-  testing::TempDir dir;
-  std::string write(const std::string& name, const std::string& text) {
-    const auto path = (dir.path() / name).string();
-    std::ofstream(path) << text;
-    return path;
-  }
-};
-
-ConfigInput input_of(const std::string& file = "") {
-  ConfigInput input;
-  input.file = file;
-  input.catalog = CatalogNames{{"csv", "json", "raw"}, {"lenet5", "linear", "mlp"}, {"fixed", "stream"}};
-  input.variable = [](const std::string& name) -> std::optional<std::string> {
-    if (name == "EMPTY") return "";
-    if (name == "ROWS") return "77";
-    if (name == "SITE") return "plant";
-    return std::nullopt;
-  };
-  return input;
-}
-
-/// A configuration without a file, made of --set only.
-LoadedConfig with_sets(Lines sets) {
-  auto input = input_of();
-  sets.insert(sets.begin(), {"job.name=j", "source.kafka.properties.bootstrap.servers=h:1"});
-  if (sets.back().find("topics") == std::string::npos) sets.insert(sets.begin(), "source.topics=t");
-  input.sets = std::move(sets);
-  return load_config(input);
-}
-
-Lines texts(const LoadedConfig& loaded) {
-  Lines out;
-  for (const auto& problem : loaded.problems) out.push_back(problem.text());
-  return out;
-}
 
 }  // namespace
 
@@ -230,54 +190,6 @@ enable.idempotence = true
   CHECK(place.column == 3);
   CHECK(loaded.places.at("source.kafka.properties.max.in.flight").line == 7);
   CHECK(loaded.origin.at("source.kafka.properties.session.timeout.ms") == file + ":9");
-}
-
-TEST_CASE("Config secrets: never in the effective configuration, always in the properties") {
-  Files files;
-  const auto secret = files.write("secret", "hunter2\n");
-  const auto loaded =
-      with_sets({"source.kafka.properties.sasl.password=abc", "source.kafka.properties.ssl.key.pem=abc",
-                 "source.kafka.properties.sasl.username=${file:" + secret + "}"});
-  REQUIRE(texts(loaded) == Lines{});
-  CHECK(loaded.effective.at("source.kafka.properties.sasl.password") == "\"***\"");
-  CHECK(loaded.effective.at("source.kafka.properties.ssl.key.pem") == "\"***\"");
-  CHECK(loaded.effective.at("source.kafka.properties.sasl.username") == "\"***\"");
-  CHECK(loaded.effective.at("source.kafka.properties.bootstrap.servers") == "\"h:1\"");
-  CHECK(loaded.config.source.kafka_properties[1] ==
-        std::pair<std::string, std::string>{"sasl.password", "abc"});
-  CHECK(loaded.config.source.kafka_properties[2] ==
-        std::pair<std::string, std::string>{"sasl.username", "hunter2"});
-}
-
-TEST_CASE("Config secrets: masked in what others say of them, whole or cut off") {
-  const std::vector<std::string> secrets{"hunter2", "hunter2-long", "abc", ""};
-  CHECK(masked("\"hunter2-long\" and hunter2, abc", secrets) == "\"***\" and ***, abc");
-  CHECK(masked("Invalid value \"hunt", secrets) == "Invalid value \"***");
-  CHECK(masked("Invalid value \"hun", secrets) == "Invalid value \"hun");
-  CHECK(masked("nothing of it", secrets) == "nothing of it");
-}
-
-TEST_CASE("Config secrets: a password in the file is warned of, one from elsewhere is not") {
-  Files files;
-  const auto elsewhere = files.write("password", "hunter2\n");
-  const auto warnings = [&](const std::string& property) {
-    const auto file = files.write("device.toml",
-                                  "version = 1\n[job]\nname = \"t\"\n[source]\ntopics = [\"t\"]\n"
-                                  "[source.kafka.properties]\n\"bootstrap.servers\" = \"h:1\"\n" +
-                                      property);
-    Lines all;
-    for (const auto& problem : load_config(input_of(file)).problems) all.push_back(problem.text());
-    return all;
-  };
-  const auto plain = warnings("\"sasl.password\" = \"hunter2\"");
-  REQUIRE(plain.size() == 1);
-  CHECK(
-      plain[0].find(
-          ":8:1: warning: source.kafka.properties.sasl.password stands in the configuration in the clear") !=
-      std::string::npos);
-  CHECK(plain[0].find("hunter2") == std::string::npos);
-  CHECK(warnings("\"sasl.password\" = \"${file:" + elsewhere + "}\"").empty());
-  CHECK(warnings("\"ssl.key.location\" = \"/etc/key.pem\"").empty());
 }
 
 TEST_CASE("Config interpolation: variables, defaults, files, and what is missing") {

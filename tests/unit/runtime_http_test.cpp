@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,6 +20,9 @@ using namespace rivulet::runtime;
 using namespace rivulet::testing;
 
 namespace {
+
+// As large as what libraries of GPUs keep, twice: it comes out of every stack of this program.
+thread_local std::array<char, 512 * 1024> kept_for_each_thread;
 
 HttpServer::Pages simple_pages() {
   return {[] { return std::string("rivulet_ready 1\n"); },
@@ -76,6 +80,16 @@ TEST_CASE("Http: every page is there, and who asks for another is told which the
   CHECK(contains(raw(server->port(), request("GET", "/metrics")), "Content-Type: text/plain; version=0.0.4"));
   CHECK(
       contains(raw(server->port(), request("GET", "/api/v1/status")), "Content-Type: application/json\r\n"));
+}
+
+TEST_CASE("Http: it starts where libraries keep much for each thread") {
+  auto pages = simple_pages();
+  pages.metrics = [] {
+    kept_for_each_thread.fill('x');
+    return std::string(kept_for_each_thread.data(), 10);
+  };
+  const auto server = start(std::move(pages));
+  CHECK(contains(raw(server->port(), request("GET", "/metrics")), "xxxxxxxxxx"));
 }
 
 TEST_CASE("Http: probes answer 200 or 503 with the reason") {

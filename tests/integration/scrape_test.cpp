@@ -1,0 +1,92 @@
+// Who reads the pages costs the round nothing, not even when the thread that answers stands still in the
+// middle of its answer.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/http/http_server.h"
+#include "tests/support/held_thread.h"
+#include "tests/support/rivulet_program.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/wait.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+
+namespace {
+
+constexpr int holds_wanted = 150;
+constexpr std::uintmax_t some_rounds = 4096;  // bytes of decisions: dozens of rounds
+
+/// Reads every page of a device again and again, by several threads at once.
+class Readers {
+ public:
+  explicit Readers(int port) {
+    for (const char* page : {"/metrics", "/metrics", "/api/v1/status", "/api/v1/group", "/"})
+      threads_.emplace_back([this, port, path = std::string(page)] {
+        while (!ended_)
+          if (runtime::http_get("127.0.0.1", port, path)) ++answers_;
+      });
+  }
+  ~Readers() {
+    ended_ = true;
+    for (auto& thread : threads_) thread.join();
+  }
+  Readers(const Readers&) = delete;
+  Readers& operator=(const Readers&) = delete;
+  [[nodiscard]] int answers() const { return answers_; }
+
+ private:
+  std::atomic<bool> ended_{false};
+  std::atomic<int> answers_{0};
+  std::vector<std::thread> threads_;
+};
+
+/// A thread that was answering, held outside of the libraries that everything uses.
+std::unique_ptr<HeldThread> held_while_answering(pid_t device, const OwnCode& own) {
+  for (const pid_t thread : running_threads(device, "civetweb-worker"))
+    if (auto held = HeldThread::hold(thread); held && own.holds(held->at())) return held;
+  return nullptr;
+}
+
+std::uintmax_t size_of(const std::filesystem::path& file) {
+  std::error_code none;
+  const auto size = std::filesystem::file_size(file, none);
+  return none ? 0 : size;
+}
+
+}  // namespace
+
+TEST_CASE("Scrape: no round waits for one, wherever in its answer the thread that serves it stands still") {
+  const TempDir folder;
+  const int port = free_port();
+  const auto device = Process::start(
+      rivulet_with({"run", "--config", RIVULET_SOURCE_DIR "/examples/mnist/device.toml", "--set",
+                    "source.type=synthetic", "--set", "source.rate=20000", "--set", "model.name=linear",
+                    "--set", "batch.policy=fixed", "--set", "batch.rows=16", "--devices", "1", "--http",
+                    "127.0.0.1:" + std::to_string(port), "--data-dir", (folder.path() / "data").string()}));
+  REQUIRE(device);
+  const auto decisions = folder.path() / "data" / "decisions.jsonl";
+  REQUIRE(wait_until([&] { return size_of(decisions) > some_rounds; }, 30s));
+  const OwnCode own(device.value()->pid(), {rivulet_binary, "libprometheus-cpp", "libcivetweb"});
+  REQUIRE_FALSE(own.empty());
+
+  const Readers readers(port);
+  int holds = 0;
+  const auto until = std::chrono::steady_clock::now() + 120s;
+  while (holds < holds_wanted && std::chrono::steady_clock::now() < until) {
+    const auto held = held_while_answering(device.value()->pid(), own);
+    if (!held) continue;
+    ++holds;
+    const auto before = size_of(decisions);
+    REQUIRE_MESSAGE(wait_until([&] { return size_of(decisions) >= before + some_rounds; }, 20s),
+                    "no round while a reader's thread stood still, hold " << holds);
+  }
+  CHECK(holds == holds_wanted);
+  CHECK(readers.answers() > holds_wanted);
+  CHECK(device.value()->running());
+}
