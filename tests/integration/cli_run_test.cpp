@@ -266,27 +266,45 @@ TEST_CASE("Run: a regression tells its loss and no accuracy, on no page, in no m
   CHECK(of_classes["accuracy"].is_number());
 }
 
-TEST_CASE("Run: before the first batch nobody has measured a loss or a score, and no metric says 0") {
+TEST_CASE("Run: what nobody has measured yet is no number in the metrics, and not 0") {
   const TempDir folder;
-  const int port = free_port();
-  const auto device = Process::start(
-      rivulet_with({"run", "--config", RIVULET_SOURCE_DIR "/examples/mnist/device.toml", "--set",
-                    "source.type=synthetic", "--set", "source.rate=0.001", "--set", "model.name=linear",
-                    "--devices", "1", "--set", "evaluate.held_out.path=" + mnist_images, "--http",
-                    "127.0.0.1:" + std::to_string(port), "--data-dir", (folder.path() / "data").string()}));
-  REQUIRE(device);
-  std::string metrics;
-  REQUIRE(wait_until(
-      [&] {
-        const auto answer = runtime::http_get("127.0.0.1", port, "/metrics");
-        metrics = answer ? answer.value() : "";
-        return contains(metrics, "rivulet_ready 1");
-      },
-      30s));
-  for (const char* unknown :
-       {"train_loss{window=\"last\"}", "train_loss{window=\"average\"}",
-        "eval_score{metric=\"prequential_accuracy\"}", "eval_score{metric=\"held_out_accuracy\"}"})
-    CHECK_MESSAGE(contains(metrics, "rivulet_" + std::string(unknown) + " Nan\n"), metrics);
+  const auto metrics_with = [&](const std::string& source, const std::vector<std::string>& more) {
+    const int port = free_port();
+    auto arguments = std::vector<std::string>{"run",
+                                              "--config",
+                                              RIVULET_SOURCE_DIR "/examples/mnist/device.toml",
+                                              "--set",
+                                              "source.type=" + source,
+                                              "--set",
+                                              "source.rate=0.001",
+                                              "--set",
+                                              "model.name=linear",
+                                              "--devices",
+                                              "1",
+                                              "--http",
+                                              "127.0.0.1:" + std::to_string(port),
+                                              "--data-dir",
+                                              (folder.path() / source).string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto device = Process::start(rivulet_with(arguments));
+    REQUIRE(device);
+    std::string metrics;
+    const auto look = [&] {
+      const auto answer = runtime::http_get("127.0.0.1", port, "/metrics");
+      metrics = answer ? answer.value() : "";
+      return contains(metrics, "rivulet_ready 1");
+    };
+    REQUIRE(wait_until(look, 30s));
+    return metrics;
+  };
+  const auto before_rows = metrics_with("synthetic", {});
+  for (const char* series : {"train_loss{window=\"last\"}", "train_loss{window=\"average\"}",
+                             "eval_score{metric=\"prequential_accuracy\"}"})
+    CHECK_MESSAGE(contains(before_rows, "rivulet_" + std::string(series) + " Nan\n"), before_rows);
+  const auto before_look = metrics_with(
+      "file", {"--set", "source.path=" + mnist_images, "--set", "evaluate.held_out.path=" + mnist_images,
+               "--set", "evaluate.held_out.every=60s"});
+  CHECK_MESSAGE(contains(before_look, "rivulet_eval_score{metric=\"held_out_accuracy\"} Nan\n"), before_look);
 }
 
 TEST_CASE("Run: a dry run ends at its limit and leaves nothing behind") {
