@@ -82,16 +82,6 @@ Status expect_synthetic_rows(Config& config, const Catalog& catalog) {
   return ok();
 }
 
-Status try_learner(const Config& config, const Catalog& catalog) {
-  const auto decoder = build_decoder(config, catalog);
-  if (!decoder) return decoder.error();
-  if (const auto needs = needs_of_model(config, catalog, decoder.value()->shape()); !needs)
-    return needs.error();
-  const auto device = devices::make_host_device();
-  const auto trainer = build_trainer(config, catalog, decoder.value()->shape(), *device);
-  return trainer ? ok() : trainer.error();
-}
-
 Result<std::unique_ptr<Node>> Node::build(const LoadedConfig& loaded, const RunOptions& options,
                                           const Catalog& catalog, NodeOutside outside) {
   std::unique_ptr<Node> node(new Node(std::move(outside)));

@@ -107,10 +107,6 @@ class Node {
   std::unique_ptr<Worker> worker_;
 };
 
-/// Makes the decoder and the model of a configuration and lets them go: do they exist, do they fit each
-/// other? Errors: invalid_config.
-Status try_learner(const Config& config, const Catalog& catalog);
-
 /// Synthetic rows come as raw float32 of the shape that the configured decoder gives, also where the job's
 /// own stream is text: `config` is made to decode them. Errors: those of build_decoder().
 Status expect_synthetic_rows(Config& config, const Catalog& catalog);

@@ -34,12 +34,12 @@ struct Learner {
   WorkerConfig config;
 };
 
-Result<Learner> make_replay_learner(const Config& config, const Catalog& catalog) {
+Result<Learner> make_replay_learner(const Config& config, const Catalog& catalog, const StopRequest& stop) {
   Learner out;
   out.device = devices::make_host_device();
   auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
-  if (const auto needs = needs_of_model(config, catalog, decoder.value()->shape()); !needs)
+  if (const auto needs = needs_of_model(config, catalog, decoder.value()->shape(), &stop); !needs)
     return needs.error();
   auto trainer = build_trainer(config, catalog, decoder.value()->shape(), *out.device);
   if (!trainer) return trainer.error();
@@ -316,7 +316,7 @@ Result<StateReplayReport> replay_state(const LoadedConfig& loaded, const Catalog
   const Config& config = loaded.config;
   auto starts = starts_in(options.log, group_hash(group_keys(loaded)));
   if (!starts) return starts.error();
-  auto learner = make_replay_learner(config, catalog);
+  auto learner = make_replay_learner(config, catalog, stop);
   if (!learner) return learner.error();
   auto first = first_state(config, options.state, learner.value());
   if (!first) return first.error();

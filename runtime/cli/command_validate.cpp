@@ -36,9 +36,8 @@ class ValidateCommand final : public Command {
     if (!file_.empty()) flags_.set_file(file_);
     auto loaded = load_config(flags_.input(terminal));
     add_property_problems(loaded);
-    add_learner_problem(loaded);
     std::vector<Check> checks;
-    add_memory(loaded, checks);
+    add_learner_and_memory(loaded, checks);
     const bool right = count_errors(loaded.problems) == 0;
     if (right && environment_) {
       for (auto& check : broker_checks(loaded.config)) checks.push_back(std::move(check));
@@ -60,15 +59,9 @@ class ValidateCommand final : public Command {
     return std::ranges::count(checks, CheckLevel::fail, &Check::level);
   }
 
-  /// What only making them shows: rows of this shape do not fit this model.
-  static void add_learner_problem(LoadedConfig& loaded) {
-    if (count_errors(loaded.problems) > 0) return;
-    if (auto fits = try_learner(loaded.config, builtin_catalog()); !fits)
-      loaded.problems.push_back({.message = fits.error().message});
-  }
-
-  /// The sum when it fits, the table of it when it does not.
-  static void add_memory(LoadedConfig& loaded, std::vector<Check>& checks) {
+  /// What only making the learner shows: rows of this shape do not fit this model, or its memory: the sum
+  /// when it fits, the table of it when it does not.
+  static void add_learner_and_memory(LoadedConfig& loaded, std::vector<Check>& checks) {
     if (count_errors(loaded.problems) > 0) return;
     Check memory = memory_check(loaded.config);
     if (memory.level == CheckLevel::ok) {

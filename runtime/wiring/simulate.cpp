@@ -71,7 +71,10 @@ void end_with(SimulateResult& result, ExitCode exit, const std::string& message)
 
 SimulateResult refuse(const Error& error) {
   SimulateResult result;
-  end_with(result, exit_code_for(error.code), error.message);
+  if (error.code == ErrorCode::cancelled)
+    end_with(result, ExitCode::failure, "interrupted before its first second");
+  else
+    end_with(result, exit_code_for(error.code), error.message);
   return result;
 }
 
@@ -111,12 +114,13 @@ class Play {
   Play(const LoadedConfig& given, const SimulateOptions& options)
       : loaded_(given), options_(options), tables_([this] { return group_->seconds(); }) {}
 
-  Status prepare() {
+  Status prepare(const StopRequest& stop) {
     Config& config = loaded_.config;
     if (auto fits = check_options(options_, config); !fits) return fits;
     if (options_.data.empty())
       if (auto fits = expect_synthetic_rows(config, builtin_catalog()); !fits) return fits;
     SimulatedParts parts;
+    parts.stop = &stop;
     if (!options_.csv.empty()) {
       if (auto ready = ResultTables::prepare(options_.csv); !ready) return ready;
       parts.decisions = [this](std::size_t) { return tables_.log(); };
@@ -210,7 +214,7 @@ SimulateResult simulate(const LoadedConfig& loaded, const SimulateOptions& optio
   const TimePoint began = real.now();
   devices::prepare_process(loaded.config.device.threads);
   Play play(loaded, options);
-  if (auto prepared = play.prepare(); !prepared) return refuse(prepared.error());
+  if (auto prepared = play.prepare(stop); !prepared) return refuse(prepared.error());
   auto played = play.run(progress, stop);
   if (!played) return refuse(played.error());
   played.value().real_seconds = to_seconds(real.now() - began);

@@ -149,7 +149,8 @@ Status SimulatedGroup::State::make_trainer() {
   if (parts.device && !options.timing_only) return ok();
   const auto decoder = build_decoder(loaded.config, parts.catalog);
   if (!decoder) return decoder.error();
-  if (const auto needs = needs_of_model(loaded.config, parts.catalog, decoder.value()->shape()); !needs)
+  if (const auto needs = needs_of_model(loaded.config, parts.catalog, decoder.value()->shape(), parts.stop);
+      !needs)
     return needs.error();
   auto made = build_trainer(loaded.config, parts.catalog, decoder.value()->shape(), *host);
   if (!made) return made.error();

@@ -24,6 +24,8 @@ struct SimulatedParts {
   /// Every device tells each other by a message of its own and makes for itself what follows, as devices do
   /// that share nothing. Same results, at the cost of N messages for one.
   bool apart = false;
+  /// Above 0 it ends the trial of a model with code of the user's own; nullptr = nothing ends it.
+  const StopRequest* stop = nullptr;
   std::uint32_t check_every = 16'381;  ///< uses of what is shared, see ShareCheck
   /// Decision log of device i; null function = none.
   std::function<std::unique_ptr<DecisionLog>(std::size_t device)> decisions;

@@ -134,23 +134,41 @@ std::vector<std::string> alone_with(const std::string& command, const std::strin
           (folder.path() / "data").string()};
 }
 
+/// Ends a program that is trying a script out, and the process that tries it.
+void end_in_trial(Process& program, int code) {
+  const pid_t pid = program.pid();
+  REQUIRE(wait_until([&] { return !children_of(pid).empty(); }, 20s));
+  const pid_t apart = children_of(pid).front();
+  program.send_signal(SIGTERM);
+  const auto ended = program.wait(10s);
+  REQUIRE(ended);
+  CHECK(ended->code == code);
+  CHECK_FALSE(read_process_stats(apart));
+}
+
 }  // namespace
 
 TEST_CASE("Script: SIGTERM ends a run at once whose script never answers, and inspect ends by itself") {
   const TempDir folder;
   const auto file = saved(folder, "  n = 1\n  while n > 0:\n    n = n + int(x.size(0))\n");
   const auto device = start_rivulet(alone_with("run", file, folder));
-  const pid_t pid = device->pid();
-  REQUIRE(wait_until([&] { return !children_of(pid).empty(); }, 20s));
-  const pid_t apart = children_of(pid).front();
-  device->send_signal(SIGTERM);
-  const auto ended = device->wait(10s);
-  REQUIRE(ended);
-  CHECK(ended->code == 0);
-  CHECK_FALSE(read_process_stats(apart));
+  end_in_trial(*device, 0);
   const auto inspected = run_rivulet({"model", "inspect", file, "--shape", "1,28,28"}, 60s);
   CHECK(inspected.status.code == 1);
   CHECK(inspected.errors == "error: " + file + ": did not answer within 30 s\n");
+}
+
+TEST_CASE("Script: SIGTERM ends a simulation at once whose script never answers") {
+  const TempDir folder;
+  const auto file = saved(folder, "  n = 1\n  while n > 0:\n    n = n + int(x.size(0))\n");
+  auto config = config_of("torchscript");
+  pin_script(config, file);
+  const auto simulation =
+      start_rivulet({"simulate", "--config", RIVULET_SOURCE_DIR "/examples/mnist/device.toml", "--set",
+                     "model.name=torchscript", "--set", "model.file=" + file, "--set",
+                     "model.sha256=" + config.sha256, "--devices", "2"});
+  end_in_trial(*simulation, 1);
+  CHECK(simulation->errors() == "error: interrupted before its first second\n");
 }
 
 TEST_CASE("Script: validate refuses what would fail in training, and what it prints disturbs no result") {
