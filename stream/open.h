@@ -113,7 +113,10 @@ struct LogEnds {
 Result<std::vector<LogEnds>> log_ends(const Properties&, const std::vector<TopicPartition>& partitions,
                                       Duration deadline);
 
-/// Metadata of a topic. Errors: unavailable (broker or topic). For validate --environment and doctor.
+/// How many partitions a topic has; nullopt: there is no such topic. Asking does not make it. Errors:
+/// unavailable (no broker answers; the user may not see the topic).
+Result<std::optional<int>> find_topic(const Properties&, const std::string& topic, Duration deadline);
+/// The same where it must be there. Errors: unavailable, also if it is not.
 Result<int> partition_count(const Properties&, const std::string& topic, Duration deadline);
 
 }  // namespace rivulet::stream

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <system_error>
 
 #include "core/clock.h"
@@ -17,8 +16,6 @@
 #include "runtime/cli/text.h"
 #include "runtime/http/access.h"
 #include "runtime/memory_plan.h"
-#include "runtime/plain_brokers.h"
-#include "stream/open.h"
 #include "sync/collective/gloo_transport.h"
 
 namespace rivulet::runtime::cli {
@@ -45,46 +42,6 @@ std::string bind_trouble(const std::string& host, int port) {
   ::close(socket);
   ::freeaddrinfo(found);
   return bound ? "" : std::generic_category().message(error);
-}
-
-std::string brokers_in(const Config& config) {
-  for (const auto& [name, value] : config.source.kafka_properties)
-    if (name == "bootstrap.servers" || name == "metadata.broker.list") return value;
-  return "HOST:PORT";
-}
-
-Check topic_check(const Config& config, const std::string& topic) {
-  const auto count = stream::partition_count(config.source.kafka_properties, topic, std::chrono::seconds(5));
-  if (!count)
-    return {"topic " + topic, CheckLevel::fail, count.error().message,
-            "is the broker up, and the name right? A topic is made by: kafka-topics.sh --create --topic " +
-                topic + " --partitions N --bootstrap-server " + brokers_in(config) +
-                ", a partition for each device"};
-  for (const auto& [claimed, partition] : config.source.claims) {
-    if (claimed == topic && partition >= count.value()) {
-      return {"topic " + topic, CheckLevel::fail,
-              fmt::format("has partitions 0 to {}, this device wants {}", count.value() - 1, partition),
-              "change source.partitions, or add partitions to the topic"};
-    }
-  }
-  return {"topic " + topic, CheckLevel::ok, fmt::format("{} partitions", count.value()), ""};
-}
-
-Check control_topic_check(const Config& config) {
-  const auto topic = fmt::format("rivulet.{}.control", config.job.name);
-  const auto count = stream::partition_count(config.source.kafka_properties, topic, std::chrono::seconds(5));
-  if (!count) {
-    return {"topic " + topic, CheckLevel::warn, "not there yet",
-            "the first device makes it if the broker allows that; else: kafka-topics.sh --create --topic " +
-                topic +
-                " --partitions 1 --config message.timestamp.type=LogAppendTime --config retention.ms=-1 "
-                "--bootstrap-server " +
-                brokers_in(config)};
-  }
-  if (count.value() == 1) return {"topic " + topic, CheckLevel::ok, "1 partition", ""};
-  return {"topic " + topic, CheckLevel::fail,
-          fmt::format("has {} partitions, exactly one is allowed", count.value()),
-          "use another job.name, or delete this topic"};
 }
 
 /// Of `dir` and the folders that it is in, those that are not there; the innermost first.
@@ -157,7 +114,7 @@ Check device_check(const Config& config) {
   const auto device = devices::make_device(config.device.type);
   if (!device)
     return {"device.type", CheckLevel::fail, device.error().message,
-            "device.type = \"cpu\", or docs/CONTAINER.md for what a GPU needs"};
+            "device.type = \"cpu\", or docs/howto/size.md for what a GPU needs"};
   return {"device.type", CheckLevel::ok, "computes on " + std::string(device.value()->name()), ""};
 }
 
@@ -180,23 +137,6 @@ std::vector<Check> peer_checks(const Config& config) {
   if (wires) return {{"peer address", CheckLevel::ok, config.sync.bind, ""}};
   return {{"peer address", CheckLevel::fail, wires.error().message,
            "name an interface or an address with --peer-bind"}};
-}
-
-std::vector<Check> broker_checks(const Config& config) {
-  if (config.source.kafka_properties.empty()) return {};
-  std::vector<Check> checks;
-  if (const auto plain = plain_brokers(config.source.kafka_properties); !plain.empty())
-    checks.push_back({"encryption", CheckLevel::warn, "none on the way to " + plain,
-                      "set source.kafka.properties.security.protocol to sasl_ssl or ssl"});
-  std::set<std::string> topics;
-  for (const auto& [topic, partition] : config.source.claims) topics.insert(topic);
-  if (config.source.type == "kafka") topics.insert(config.source.topics.begin(), config.source.topics.end());
-  for (const auto& topic : topics) {
-    checks.push_back(topic_check(config, topic));
-    if (checks.back().level == CheckLevel::fail) return checks;  // the others would wait for the same broker
-  }
-  checks.push_back(control_topic_check(config));
-  return checks;
 }
 
 }  // namespace rivulet::runtime::cli

@@ -44,7 +44,9 @@ std::vector<Check> autocast_checks(const Config& config, const std::string& proc
 std::string processor_flags();
 /// device.memory and the sum of what this configuration needs. Makes the model, if it may fit.
 Check memory_check(const Config& config);
-/// The broker answers, topics and the claimed partitions exist. Waits for the broker, at most a few seconds.
+/// The broker answers, topics and the claimed partitions exist, and the user has the rights that a device
+/// needs: to read and commit, to read and write the control topic or, where it is not there, to create it.
+/// Nothing is changed. Waits for the broker, a few seconds for each question at most.
 std::vector<Check> broker_checks(const Config& config);
 /// Can peers be met at sync.bind? Nothing for a group of one.
 std::vector<Check> peer_checks(const Config& config);

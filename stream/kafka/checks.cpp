@@ -41,6 +41,22 @@ std::string check_together(const Properties& properties) {
   return {};
 }
 
+/// Why the list of topics lacks one: it leaves out what the user may not see. Who asks by name is told; that
+/// would make the topic on the embedded broker, which has no access lists.
+bool may_not_see(rd_kafka_t* client, const std::string& topic) {
+  if (kafka::is_embedded(client)) return false;
+  rd_kafka_topic_t* named = rd_kafka_topic_new(client, topic.c_str(), nullptr);
+  const rd_kafka_metadata_t* metadata = nullptr;
+  bool refused = false;
+  if (rd_kafka_metadata(client, 0, named, &metadata, 1000) == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    for (int i = 0; i < metadata->topic_cnt; ++i)
+      refused = refused || metadata->topics[i].err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    rd_kafka_metadata_destroy(metadata);
+  }
+  rd_kafka_topic_destroy(named);
+  return refused;
+}
+
 }  // namespace
 
 std::vector<std::string> check_kafka_properties(const Properties& properties) {
@@ -60,27 +76,36 @@ std::string kafka_client_version() {
   return rd_kafka_version_str();
 }
 
-Result<int> partition_count(const Properties& properties, const std::string& topic, Duration deadline) {
+Result<std::optional<int>> find_topic(const Properties& properties, const std::string& topic,
+                                      Duration deadline) {
   static constexpr kafka::Default defaults[] = {{"allow.auto.create.topics", "false"}};
   KeepRefusal listener;
   auto client = kafka::Client::open(kafka::ClientKind::consumer, properties, defaults, listener);
   if (!client) return client.error();
+  rd_kafka_t* handle = client.value()->handle();
   const RealClock clock;
   const TimePoint end = clock.now() + deadline;
   std::string last = "no answer";
   do {
     const Duration left = std::max<Duration>(end - clock.now(), std::chrono::milliseconds(1));
-    const auto count = kafka::partitions_of(client.value()->handle(), topic,
-                                            std::min<Duration>(left, std::chrono::seconds(1)));
-    if (count && count.value()) return *count.value();
-    if (count)
-      return Error{ErrorCode::unavailable,
-                   "topic \"" + topic + "\" does not exist on " + kafka::brokers_of(properties)};
-    rd_kafka_poll(client.value()->handle(), 0);  // a consumer without a group has its errors there
+    const auto count = kafka::partitions_of(handle, topic, std::min<Duration>(left, std::chrono::seconds(1)));
+    if (count && !count.value() && may_not_see(handle, topic))
+      return Error{ErrorCode::unavailable, "this user has no right to DESCRIBE the topic " + topic + " on " +
+                                               kafka::brokers_of(properties) + ", if it is there"};
+    if (count) return count.value();
+    rd_kafka_poll(handle, 0);  // a consumer without a group has its errors there
     last = count.error().message + listener.said;
   } while (clock.now() < end);
   return Error{ErrorCode::unavailable,
                "no broker answered at " + kafka::brokers_of(properties) + ": " + last};
+}
+
+Result<int> partition_count(const Properties& properties, const std::string& topic, Duration deadline) {
+  const auto found = find_topic(properties, topic, deadline);
+  if (!found) return found.error();
+  if (found.value()) return *found.value();
+  return Error{ErrorCode::unavailable,
+               "topic \"" + topic + "\" does not exist on " + kafka::brokers_of(properties)};
 }
 
 Result<std::vector<LogEnds>> log_ends(const Properties& properties,

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "stream/kafka/client.h"
+#include "stream/rights.h"
 
 namespace rivulet::stream {
 namespace {
@@ -67,8 +68,10 @@ Status create_topic(const Properties& properties, const std::string& topic, int 
   return create_topic(properties, topic, partitions, deadline, {});
 }
 
-Status create_topic(const Properties& properties, const std::string& topic, int partitions, Duration deadline,
-                    const Properties& settings) {
+namespace {
+
+Status ask_for_topic(const Properties& properties, const std::string& topic, int partitions,
+                     Duration deadline, const Properties& settings, bool check_only) {
   TextBuffer text{};
   auto client = make_client(properties);
   if (!client) return client.error();
@@ -80,6 +83,7 @@ Status create_topic(const Properties& properties, const std::string& topic, int 
   const auto ms = static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(deadline).count());
   rd_kafka_AdminOptions_set_request_timeout(options.get(), ms, nullptr, 0);
   rd_kafka_AdminOptions_set_operation_timeout(options.get(), ms, nullptr, 0);
+  rd_kafka_AdminOptions_set_validate_only(options.get(), check_only ? 1 : 0, nullptr, 0);
   const Queue queue(rd_kafka_queue_new(client.value().get()));
   rd_kafka_NewTopic_t* list[] = {wanted.get()};
   rd_kafka_CreateTopics(client.value().get(), list, 1, options.get(), queue.get());
@@ -87,6 +91,17 @@ Status create_topic(const Properties& properties, const std::string& topic, int 
   return judge(event, topic,
                fmt::format("{} did not answer that request within {:.0f} s", kafka::brokers_of(properties),
                            to_seconds(deadline)));
+}
+
+}  // namespace
+
+Status create_topic(const Properties& properties, const std::string& topic, int partitions, Duration deadline,
+                    const Properties& settings) {
+  return ask_for_topic(properties, topic, partitions, deadline, settings, false);
+}
+
+Status try_creating(const Properties& properties, const std::string& topic, Duration deadline) {
+  return ask_for_topic(properties, topic, 1, deadline, {}, true);
 }
 
 }  // namespace rivulet::stream

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "runtime/http/http_server.h"
+#include "stream/open.h"
 #include "tests/support/rivulet_program.h"
 #include "tests/support/secured_kafka.h"
 #include "tests/support/text.h"
@@ -109,7 +110,7 @@ TEST_CASE("Secured: the tutorial's way trains on a Kafka with passwords, certifi
   for (const auto* said : {&valid, &peeked, &trained, &books}) check_silent(said->output + said->errors);
 }
 
-TEST_CASE("Secured: a wrong password, and a right that is missing, are named within seconds") {
+TEST_CASE("Secured: a wrong password is named within seconds") {
   Job job;
   job.folder.write("wrong", "not-the-password-at-all\n");
   const auto refused =
@@ -118,11 +119,50 @@ TEST_CASE("Secured: a wrong password, and a right that is missing, are named wit
   CHECK(refused.status.code == 69);
   CHECK_MESSAGE(contains(refused.output, "uthentication"), refused.output);
   CHECK_FALSE(contains(refused.output + refused.errors, "not-the-password"));
+  const auto run = rivulet_run(job.with({"run", "--config", job.config("wrong"), "--http", "off"}), 60s);
+  CHECK_FALSE(run.timed_out);
+  CHECK(run.status.code == 69);
+  CHECK_MESSAGE(contains(run.errors, "uthentication"), run.errors);
+  CHECK_FALSE(contains(run.output + run.errors, "not-the-password"));
+}
+
+TEST_CASE("Secured: validate names the right that is missing, one after the other, and changes nothing") {
+  Job job;
   const auto config = job.config();
-  const auto unread = rivulet_run(job.with({"validate", config, "--environment", "--http", "off"}), 60s);
-  CHECK(unread.status.code == 69);
-  CHECK_MESSAGE(contains(unread.output, "readings"), unread.output);
-  check_silent(unread.output + unread.errors);
+  const auto& plain = job.kafka->server().brokers();
+  const std::string control = "rivulet.pumps.control";
+  const auto lacks = [&](const std::string& words) {
+    const auto said = rivulet_run(job.with({"validate", config, "--environment", "--http", "off"}), 60s);
+    CHECK_MESSAGE(said.status.code == (words.empty() ? 0 : 69), said.output << said.errors);
+    CHECK_MESSAGE(contains(said.output, words), "not \"" << words << "\" but " << said.output);
+    check_silent(said.output + said.errors);
+  };
+  const auto allow = [&](const char* operation, const char* kind, const std::string& name) {
+    REQUIRE(job.kafka->allow({"--operation", operation, kind, name}));
+  };
+  lacks("no right to DESCRIBE the topic readings");
+  allow("DESCRIBE", "--topic", "readings");
+  lacks("no right to READ the group rivulet.pumps");
+  allow("READ", "--group", "rivulet.pumps");
+  lacks("no right to READ the topic readings");
+  allow("READ", "--topic", "readings");
+  lacks("no right to DESCRIBE the topic " + control);
+  allow("DESCRIBE", "--topic", control);
+  lacks("not there yet, and cannot create topic " + control);
+  allow("CREATE", "--topic", control);
+  lacks("");
+  const stream::Properties as_tests{{"bootstrap.servers", plain}};
+  CHECK_FALSE(stream::find_topic(as_tests, control, 10s).value());
+  REQUIRE(create_topic(plain, control, 1));
+  // Who may read or write, may describe.
+  lacks("no right to READ the topic " + control);
+  allow("READ", "--topic", control);
+  lacks("no right to WRITE into the topic " + control);
+  allow("WRITE", "--topic", control);
+  lacks("");
+  const auto ends = stream::log_ends(as_tests, {{control, {0, 0}}}, 10s);
+  REQUIRE(ends);
+  CHECK(ends.value()[0].high == 0);
 }
 
 TEST_CASE(
