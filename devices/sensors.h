@@ -27,7 +27,7 @@ struct GpuLoad {
   std::optional<double> hertz_max;
 };
 
-/// How often something had to slow down to stay within its limits, since the machine started.
+/// How often something had to slow down to stay within its limits, since its driver was loaded.
 struct ThrottleCount {
   std::string by;  ///< "package-0": heat of a processor package; "oc1": an over-current monitor of a Jetson
   double events = 0;

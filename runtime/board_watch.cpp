@@ -69,7 +69,7 @@ BoardWatch::Counted& BoardWatch::heard(const Label& label, const std::string& va
     Counter& counter = parts_.metrics.counter(label.metric, {{label.name, value}});
     at = counted_.emplace(series, Counted{label, &counter, so_far, now}).first;
   }
-  at->second.heard = now;
+  at->second.heard_at = now;
   return at->second;
 }
 
@@ -97,7 +97,7 @@ void BoardWatch::show_throttle(const devices::ThrottleCount& throttle, TimePoint
 void BoardWatch::forget_silent_counters(TimePoint now) {
   std::erase_if(counted_, [&](const auto& one) {
     const auto& [series, counted] = one;
-    if (now - counted.heard <= counter_silent) return false;
+    if (now - counted.heard_at <= counter_silent) return false;
     parts_.metrics.remove(counted.label.metric, {{counted.label.name, series.second}});
     return true;
   });

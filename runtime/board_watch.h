@@ -34,15 +34,15 @@ class BoardWatch final : public Agent {
     std::string_view metric;
     std::string_view name;  ///< empty: it has none
   };
-  void show(const Label& label, const std::string& value, double number);
-  void show_throttle(const devices::ThrottleCount& throttle, TimePoint now);
-  void show_power(const devices::RailPower& rail, double seconds, TimePoint now);
   struct Counted {
     Label label;
     Counter* counter;
-    double so_far;    ///< at the last look, where the machine counts itself
-    TimePoint heard;  ///< when it said something last
+    double so_far;       ///< at the last look, where the machine counts itself
+    TimePoint heard_at;  ///< when it said something last
   };
+  void show(const Label& label, const std::string& value, double number);
+  void show_throttle(const devices::ThrottleCount& throttle, TimePoint now);
+  void show_power(const devices::RailPower& rail, double seconds, TimePoint now);
   Counted& heard(const Label& label, const std::string& value, double so_far, TimePoint now);
   void forget_the_silent();
   void forget_silent_counters(TimePoint now);

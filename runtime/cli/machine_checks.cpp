@@ -104,7 +104,7 @@ std::vector<Check> autocast_checks(const Config& config, const std::string& proc
   if (!device || device.value()->computes_on().gpu >= 0) return {};
   std::istringstream words(processor);
   for (std::string word; words >> word;)
-    if (word == "avx512_bf16" || word == "amx_bf16" || word == "avx_ne_convert" || word == "bf16")
+    if (word == "avx512_bf16" || word == "amx_bf16" || word == "bf16")
       return {{"model.autocast", CheckLevel::ok, "bfloat16, for which this processor has " + word, ""}};
   return {{"model.autocast", CheckLevel::warn, "this processor has no instructions for bfloat16",
            "a step takes several times as long with it; model.autocast = \"off\" if all devices are so"}};

@@ -125,6 +125,10 @@ ExitCode ReplayFlags::run(Terminal& terminal, const LoadedConfig& loaded, const 
           line.show(fmt::format("{} rounds, {} rows", grouped(r.rounds), grouped(r.rows)));
       },
       stop);
+  if (!replayed && replayed.error().code == ErrorCode::cancelled) {
+    terminal.err << "error: interrupted before the end of the log\n";
+    return ExitCode::failure;  // nothing was shown to come out again
+  }
   if (!replayed) return complain(terminal, replayed.error());
   auto& report = replayed.value();
   const auto at_the_end = expected_at_the_end(loaded, log_, expect_, report);

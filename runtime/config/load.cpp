@@ -33,7 +33,7 @@ bool is_password_property(const std::string& key) {
          std::any_of(ends.begin(), ends.end(), [&](const char* end) { return key.ends_with(end); });
 }
 
-/// A name that the client does not know can be a slip of one that holds a secret ("sasl.pasword"): what a
+/// A name that is none of the usual ones can be a slip of one that holds a secret ("sasl.pasword"): what a
 /// variable put there is not shown either, unless it is a number or a yes or no.
 bool may_be_misspelt_secret(const Setting& setting) {
   const std::string* text = setting.value.text();
@@ -97,9 +97,8 @@ class Loader {
   }
 
   void note(const Setting& setting, const std::string& shown) {
-    const bool secret =
-        setting.value.secret || is_secret_property(setting.key) || may_be_misspelt_secret(setting);
-    out_.effective[setting.key] = secret ? "\"***\"" : shown;
+    const bool secret = setting.value.secret || is_secret_property(setting.key);
+    out_.effective[setting.key] = secret || may_be_misspelt_secret(setting) ? "\"***\"" : shown;
     out_.origin[setting.key] = setting.origin;
     if (secret && setting.value.text() != nullptr) out_.secrets.push_back(*setting.value.text());
   }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 
 namespace {
@@ -18,7 +19,7 @@ constexpr std::size_t stack_least = std::size_t{1} << 20U;
 extern "C" int pthread_attr_setstacksize(pthread_attr_t* attributes, std::size_t bytes) noexcept {
   using SetStackSize = int (*)(pthread_attr_t*, std::size_t);
   static const auto of_libc = reinterpret_cast<SetStackSize>(dlsym(RTLD_NEXT, "pthread_attr_setstacksize"));
-  return of_libc(attributes, std::max(bytes, stack_least));
+  return of_libc == nullptr ? ENOSYS : of_libc(attributes, std::max(bytes, stack_least));
 }
 
 namespace rivulet::runtime {

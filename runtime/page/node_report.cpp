@@ -30,8 +30,8 @@ std::string text_in(const ReadJson& object, const char* name) {
   return value.is_string() ? value.get<std::string>() : "";
 }
 
-/// No device has numbers beyond: what answers so is printed all the same, and fits its column.
-constexpr double most = 1e15;
+/// Every whole number below is a double. What answers with more is printed all the same, and fits its column.
+constexpr double most = 9e15;
 
 NodeReport::Number number_in(const ReadJson& object, const char* name) {
   const ReadJson& value = member_of(object, name);
@@ -39,7 +39,7 @@ NodeReport::Number number_in(const ReadJson& object, const char* name) {
 }
 
 NodeReport::Whole whole_in(const ReadJson& object, const char* name) {
-  const auto number = number_in(object, name);  // exact: whole numbers below 9e15 are doubles
+  const auto number = number_in(object, name);
   return number ? NodeReport::Whole(std::llround(*number)) : std::nullopt;
 }
 

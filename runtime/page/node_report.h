@@ -9,7 +9,8 @@ namespace rivulet::runtime {
 
 /// What /api/v1/status and /api/v1/group of a device say, taken apart once for all who show it to people: the
 /// page for browsers, `rivulet status`, `rivulet top`. A text that is not there is empty, a number that is
-/// not there nullopt. Texts are as they came, whatever is in them: who shows them escapes them. Plain values.
+/// not there nullopt. Numbers lie between -9e15 and 9e15: one beyond is that. Texts are as they came,
+/// whatever is in them: who shows them escapes them. Plain values.
 struct NodeReport {
   using Whole = std::optional<std::int64_t>;
   using Number = std::optional<double>;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "devices/cuda_device.h"
 #include "devices/modeled_device.h"
 #include "tests/support/copying_device.h"
 #include "tests/support/model_fixture.h"
@@ -23,13 +24,18 @@ struct Candidate {
   const ModelEntry* linear;
 };
 
+/// A GPU, too, where there is one.
 std::vector<Candidate> candidates() {
-  return {
+  std::vector<Candidate> all = {
       {"host", [](VirtualClock&) { return make_host_device(); }, &model_entry("linear")},
       {"modeled", [](VirtualClock& clock) { return make_modeled_device({}, clock); }, &model_entry("linear")},
       {"copying", [](VirtualClock&) -> std::unique_ptr<Device> { return std::make_unique<CopyingDevice>(); },
        &copying_linear},
   };
+  if (make_cuda_device(0))
+    all.push_back({"cuda:0", [](VirtualClock&) { return std::move(make_cuda_device(0)).value(); },
+                   &model_entry("linear")});
+  return all;
 }
 
 void for_each_device(const std::function<void(Device&, const Candidate&)>& check) {
@@ -125,9 +131,8 @@ TEST_CASE("Device: the same model trained on each of them has the same bits") {
   for_each_device([&](Device& device, const Candidate& candidate) {
     digests.push_back(train_five_steps(device, *candidate.linear));
   });
-  REQUIRE(digests.size() == 3);
-  CHECK(digests[0] == digests[1]);
-  CHECK(digests[0] == digests[2]);
+  REQUIRE(digests.size() >= 3);
+  for (const Digest& digest : digests) CHECK(digest == digests[0]);
 }
 
 TEST_CASE("Device: only the copying one copies, and its memory is marked") {

@@ -2,6 +2,7 @@
 import re
 
 CODE = re.compile(r"`(rivulet(?: [^`]*)?)`")
+OTHER = re.compile(r"`((?:cmake|docker|pip|scripts|docker/|dashboards/|bench/|-D)[^`]*)`")
 
 
 def commands_known(reference):
@@ -21,4 +22,19 @@ def wrong_inline(text, known):
             continue
         wrong += [f"{code}: there is no {word}" for word in words
                   if word.startswith("--") and not re.search(rf"{re.escape(word)}(?![\w-])", known[name])]
+    return wrong
+
+
+def wrong_files(text, root):
+    """Of other commands in sentences: the files of the tree that they name, and the options of the build."""
+    said = "".join(path.read_text() for path in [root / "CMakeLists.txt", *root.glob("cmake/*.cmake")])
+    wrong = []
+    for code in OTHER.findall(re.sub(r"```.*?```", "", text, flags=re.S)):
+        for word in code.split():
+            option = re.match(r"-D(RIVULET_\w+)=", word)
+            path = re.match(r"(?:docker|scripts|dashboards|bench|examples)/[\w./-]+$", word)
+            if option and option[1] not in said:
+                wrong.append(f"{code}: the build has no {option[1]}")
+            if path and not (root / path[0]).exists():
+                wrong.append(f"{code}: there is no {path[0]}")
     return wrong

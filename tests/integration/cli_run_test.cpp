@@ -266,36 +266,46 @@ TEST_CASE("Run: a regression tells its loss and no accuracy, on no page, in no m
   CHECK(of_classes["accuracy"].is_number());
 }
 
+namespace {
+
+/// /metrics of a device of its own whose rows hardly come, once it is ready.
+std::string metrics_when_ready(const std::string& source, const std::string& data_dir,
+                               const std::vector<std::string>& more) {
+  const int port = free_port();
+  std::vector<std::string> arguments{"run",
+                                     "--config",
+                                     RIVULET_SOURCE_DIR "/examples/mnist/device.toml",
+                                     "--set",
+                                     "source.type=" + source,
+                                     "--set",
+                                     "source.rate=0.001",
+                                     "--set",
+                                     "model.name=linear",
+                                     "--devices",
+                                     "1",
+                                     "--http",
+                                     "127.0.0.1:" + std::to_string(port),
+                                     "--data-dir",
+                                     data_dir};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const auto device = Process::start(rivulet_with(arguments));
+  REQUIRE(device);
+  std::string metrics;
+  const auto look = [&] {
+    const auto answer = runtime::http_get("127.0.0.1", port, "/metrics");
+    metrics = answer ? answer.value() : "";
+    return contains(metrics, "rivulet_ready 1");
+  };
+  REQUIRE(wait_until(look, 30s));
+  return metrics;
+}
+
+}  // namespace
+
 TEST_CASE("Run: what nobody has measured yet is no number in the metrics, and not 0") {
   const TempDir folder;
   const auto metrics_with = [&](const std::string& source, const std::vector<std::string>& more) {
-    const int port = free_port();
-    auto arguments = std::vector<std::string>{"run",
-                                              "--config",
-                                              RIVULET_SOURCE_DIR "/examples/mnist/device.toml",
-                                              "--set",
-                                              "source.type=" + source,
-                                              "--set",
-                                              "source.rate=0.001",
-                                              "--set",
-                                              "model.name=linear",
-                                              "--devices",
-                                              "1",
-                                              "--http",
-                                              "127.0.0.1:" + std::to_string(port),
-                                              "--data-dir",
-                                              (folder.path() / source).string()};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const auto device = Process::start(rivulet_with(arguments));
-    REQUIRE(device);
-    std::string metrics;
-    const auto look = [&] {
-      const auto answer = runtime::http_get("127.0.0.1", port, "/metrics");
-      metrics = answer ? answer.value() : "";
-      return contains(metrics, "rivulet_ready 1");
-    };
-    REQUIRE(wait_until(look, 30s));
-    return metrics;
+    return metrics_when_ready(source, (folder.path() / source).string(), more);
   };
   const auto before_rows = metrics_with("synthetic", {});
   for (const char* series : {"train_loss{window=\"last\"}", "train_loss{window=\"average\"}",

@@ -19,8 +19,9 @@ using namespace rivulet::testing;
 
 namespace {
 
-constexpr int holds_wanted = 150;
-constexpr std::uintmax_t some_rounds = 4096;  // bytes of decisions: dozens of rounds
+constexpr int holds_most = 150;
+constexpr int holds_least = 30;                 // of a machine that is slow, or busy
+constexpr std::uintmax_t some_rounds = 16'384;  // bytes of decisions: about a dozen rounds
 
 /// Reads every page of a device again and again, by several threads at once.
 class Readers {
@@ -66,7 +67,7 @@ TEST_CASE("Scrape: no round waits for one, wherever in its answer the thread tha
   const int port = free_port();
   const auto device = Process::start(
       rivulet_with({"run", "--config", RIVULET_SOURCE_DIR "/examples/mnist/device.toml", "--set",
-                    "source.type=synthetic", "--set", "source.rate=20000", "--set", "model.name=linear",
+                    "source.type=synthetic", "--set", "source.rate=2000", "--set", "model.name=linear",
                     "--set", "batch.policy=fixed", "--set", "batch.rows=16", "--devices", "1", "--http",
                     "127.0.0.1:" + std::to_string(port), "--data-dir", (folder.path() / "data").string()}));
   REQUIRE(device);
@@ -75,18 +76,23 @@ TEST_CASE("Scrape: no round waits for one, wherever in its answer the thread tha
   const OwnCode own(device.value()->pid(), {rivulet_binary, "libprometheus-cpp", "libcivetweb"});
   REQUIRE_FALSE(own.empty());
 
+  REQUIRE_MESSAGE(HeldThread::hold(device.value()->pid()), "ptrace is refused on this machine");
+
   const Readers readers(port);
   int holds = 0;
   const auto until = std::chrono::steady_clock::now() + 120s;
-  while (holds < holds_wanted && std::chrono::steady_clock::now() < until) {
+  while (holds < holds_most && std::chrono::steady_clock::now() < until) {
     const auto held = held_while_answering(device.value()->pid(), own);
-    if (!held) continue;
+    if (!held) {
+      std::this_thread::sleep_for(1ms);
+      continue;
+    }
     ++holds;
     const auto before = size_of(decisions);
     REQUIRE_MESSAGE(wait_until([&] { return size_of(decisions) >= before + some_rounds; }, 20s),
                     "no round while a reader's thread stood still, hold " << holds);
   }
-  CHECK(holds == holds_wanted);
-  CHECK(readers.answers() > holds_wanted);
+  CHECK(holds >= holds_least);
+  CHECK(readers.answers() > holds_least);
   CHECK(device.value()->running());
 }

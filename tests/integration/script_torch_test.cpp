@@ -163,12 +163,23 @@ TEST_CASE("Script: SIGTERM ends a simulation at once whose script never answers"
   const auto file = saved(folder, "  n = 1\n  while n > 0:\n    n = n + int(x.size(0))\n");
   auto config = config_of("torchscript");
   pin_script(config, file);
-  const auto simulation =
-      start_rivulet({"simulate", "--config", RIVULET_SOURCE_DIR "/examples/mnist/device.toml", "--set",
-                     "model.name=torchscript", "--set", "model.file=" + file, "--set",
-                     "model.sha256=" + config.sha256, "--devices", "2"});
+  const std::vector<std::string> simulate{"simulate",
+                                          "--config",
+                                          RIVULET_SOURCE_DIR "/examples/mnist/device.toml",
+                                          "--set",
+                                          "model.name=torchscript",
+                                          "--set",
+                                          "model.file=" + file,
+                                          "--set",
+                                          "model.sha256=" + config.sha256};
+  const auto simulation = start_rivulet(simulate);
   end_in_trial(*simulation, 1);
   CHECK(simulation->errors() == "error: interrupted before its first second\n");
+  auto replay = simulate;
+  replay.insert(replay.end(), {"--replay", folder.write("decisions.jsonl", "").string()});
+  const auto replayed = start_rivulet(replay);
+  end_in_trial(*replayed, 1);
+  CHECK(replayed->errors() == "error: interrupted before the end of the log\n");
 }
 
 TEST_CASE("Script: validate refuses what would fail in training, and what it prints disturbs no result") {

@@ -106,7 +106,7 @@ async function checkNumbers(page, address) {
   await eventually("charts", async () => await page.locator("#charts polyline").count() >= 4);
 }
 
-/// Processes whose parent is this one and whose command has this word behind the program.
+/// The process whose parent is this one and whose command has this word behind the program.
 function childOf(parent, word) {
   return readdirSync("/proc").filter(name => /^\d+$/.test(name)).map(Number).find(pid => {
     try {
@@ -179,11 +179,11 @@ async function checkPages(browser, all, kept) {
   try {
     // While no row comes nothing moves.
     await checkSame(pages, { ...standing, ...growing });
-    await checkGroup(pages);
+    await eventually("the same group on all pages", async () => { await checkGroup(pages); return true; }, 15_000);
     await checkRefusals(kept, pages);
     await checkSame(pages, { ...standing, ...growing });
   } finally {
-    process.kill(feeder, "SIGCONT");
+    try { process.kill(feeder, "SIGCONT"); } catch { /* it has ended, which is not what went wrong first */ }
   }
   for (const [page] of pages) {
     assert.deepEqual(page.wrong, []);

@@ -7,26 +7,21 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 namespace rivulet::testing {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// True once the thread has stopped; it does so at once unless the kernel does something for it that nothing
-/// interrupts.
+/// Waits until the thread has stopped because it was asked to; signals that come before are its own. False:
+/// it has ended.
 bool has_stopped(pid_t thread) {
-  for (int i = 0; i < 2000; ++i) {
-    int status = 0;
-    const pid_t got = waitpid(thread, &status, __WALL | WNOHANG);
-    if (got == thread) return WIFSTOPPED(status);
-    if (got < 0) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int status = 0; waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status);) {
+    if (status >> 16 == PTRACE_EVENT_STOP) return true;
+    ptrace(PTRACE_CONT, thread, nullptr, WSTOPSIG(status));
   }
   return false;
 }
@@ -72,9 +67,8 @@ bool OwnCode::holds(std::uint64_t address) const {
 
 std::unique_ptr<HeldThread> HeldThread::hold(pid_t thread) {
   if (ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) != 0) return nullptr;
-  std::unique_ptr<HeldThread> held(new HeldThread(thread));  // detaches, whatever comes
   if (ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr) != 0 || !has_stopped(thread)) return nullptr;
-  return held;
+  return std::unique_ptr<HeldThread>(new HeldThread(thread));
 }
 
 HeldThread::~HeldThread() {

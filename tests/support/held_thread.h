@@ -32,7 +32,8 @@ class OwnCode {
 /// by the same thread of ours (ptrace).
 class HeldThread {
  public:
-  /// nullptr: it has ended, or waits in the kernel for something that does not come.
+  /// Blocks until it stands: at once, unless the kernel does something for it that nothing interrupts.
+  /// nullptr: it has ended, or this process may not hold it.
   static std::unique_ptr<HeldThread> hold(pid_t thread);
   ~HeldThread();  ///< it goes on
   HeldThread(const HeldThread&) = delete;

@@ -76,7 +76,7 @@ TEST_CASE("Checks: bfloat16 on a processor without instructions for it is warned
   REQUIRE(slow.size() == 1);
   CHECK(slow[0].level == CheckLevel::warn);
   CHECK(slow[0].value == "this processor has no instructions for bfloat16");
-  for (const char* has : {"avx2 avx512_bf16", "asimd bf16 sve"}) {
+  for (const char* has : {"avx2 avx512_bf16", "avx2 amx_bf16", "asimd bf16 sve"}) {
     const auto fast = autocast_checks(config, has);
     REQUIRE(fast.size() == 1);
     CHECK(fast[0].level == CheckLevel::ok);
