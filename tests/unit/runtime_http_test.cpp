@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <array>
@@ -159,6 +160,24 @@ TEST_CASE("Http: clients that send nothing do not lock the others out") {
   for (int i = 0; i < 4; ++i) silent.push_back(connect_to(server->port()));
   CHECK(contains(raw(server->port(), request("GET", "/livez")), "200 OK"));
   for (const int fd : silent) close(fd);
+}
+
+TEST_CASE("Http: of 800 clients that say nothing not all are let in, and when they leave nothing is left") {
+  const auto server = start();
+  std::vector<pollfd> silent;
+  for (int i = 0; i < 800; ++i) silent.push_back({start_connecting(server->port()), POLLOUT, 0});
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  poll(silent.data(), silent.size(), 0);
+  const auto let_in = std::ranges::count_if(silent, [](const pollfd& p) {
+    int error = 0;
+    socklen_t size = sizeof error;
+    getsockopt(p.fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    return (p.revents & POLLOUT) != 0 && error == 0;
+  });
+  CHECK(let_in > 100);
+  CHECK(let_in < 600);  // 64 that are served, 192 and 256 that wait
+  for (const auto& p : silent) close(p.fd);
+  CHECK(patient_get(server->port(), "/livez"));
 }
 
 TEST_CASE("Http: several clients at once get whole answers") {

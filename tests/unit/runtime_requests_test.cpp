@@ -129,6 +129,8 @@ std::vector<Hostile> headers() {
   return {
       {"no Host", "GET /livez HTTP/1.1\r\n\r\n", 200},
       {"100 kB in a header", get("/livez", "X: " + std::string(100'000, 'b') + "\r\n"), 400},
+      {"9 kB in a header", get("/livez", "X: " + std::string(9'000, 'b') + "\r\n"), 400},
+      {"7 kB in a header", get("/livez", "X: " + std::string(7'000, 'b') + "\r\n"), 200},
       {"1000 headers", get("/livez", many_headers(1000)), 400},
       {"a token behind more headers than are read", get("/metrics", many_headers(70, bearer)), 401},
       {"a wrong token before the right one",
