@@ -111,8 +111,8 @@ std::string saved(const TempDir& folder, const std::string& body) {
   return file;
 }
 
-std::vector<std::string> alone_with(const std::string& command, const std::string& file,
-                                    const TempDir& folder) {
+/// `rivulet COMMAND` of the example's job, with this script for a model.
+std::vector<std::string> with_script(const std::string& command, const std::string& file) {
   auto config = config_of("torchscript");
   pin_script(config, file);
   return {command,
@@ -123,15 +123,16 @@ std::vector<std::string> alone_with(const std::string& command, const std::strin
           "--set",
           "model.file=" + file,
           "--set",
-          "model.sha256=" + config.sha256,
-          "--set",
-          "source.type=synthetic",
-          "--devices",
-          "1",
-          "--http",
-          "off",
-          "--data-dir",
-          (folder.path() / "data").string()};
+          "model.sha256=" + config.sha256};
+}
+
+std::vector<std::string> alone_with(const std::string& command, const std::string& file,
+                                    const TempDir& folder) {
+  auto all = with_script(command, file);
+  for (const auto& more : {"--set", "source.type=synthetic", "--devices", "1", "--http", "off", "--data-dir"})
+    all.emplace_back(more);
+  all.push_back((folder.path() / "data").string());
+  return all;
 }
 
 /// Ends a program that is trying a script out, and the process that tries it.
@@ -161,17 +162,7 @@ TEST_CASE("Script: SIGTERM ends a run at once whose script never answers, and in
 TEST_CASE("Script: SIGTERM ends a simulation at once whose script never answers") {
   const TempDir folder;
   const auto file = saved(folder, "  n = 1\n  while n > 0:\n    n = n + int(x.size(0))\n");
-  auto config = config_of("torchscript");
-  pin_script(config, file);
-  const std::vector<std::string> simulate{"simulate",
-                                          "--config",
-                                          RIVULET_SOURCE_DIR "/examples/mnist/device.toml",
-                                          "--set",
-                                          "model.name=torchscript",
-                                          "--set",
-                                          "model.file=" + file,
-                                          "--set",
-                                          "model.sha256=" + config.sha256};
+  const auto simulate = with_script("simulate", file);
   const auto simulation = start_rivulet(simulate);
   end_in_trial(*simulation, 1);
   CHECK(simulation->errors() == "error: interrupted before its first second\n");
