@@ -94,11 +94,11 @@ class Group {
   explicit Group(const Stream& stream)
       : stream_(stream),
         state_{devices::ModelState::create(layout(), *device_).value(), {}, 0, {}},
-        metrics_(runtime::make_prometheus_sink()),
-        pages_(*metrics_, status_, topics_) {
+        metrics_(runtime::make_prometheus_sink()) {
     for (std::size_t rank = 0; rank < world; ++rank)
       all_.push_back(std::make_unique<Announcer>(rank, stream));
     commits_ = std::make_unique<runtime::CommitBoard>(all_[0]->partitions);
+    pages_ = std::make_unique<runtime::BookPages>(*metrics_, status_, *commits_, topics_);
     std::vector<std::string> members;
     for (std::size_t rank = 0; rank < world; ++rank) members.push_back("device-" + std::to_string(rank));
     view_.members = std::move(members);
@@ -114,7 +114,7 @@ class Group {
                     "the announcements are good");
       fold();
       RIVULET_CHECK(runtime::digest_of(state_, *device_), "a digest");
-      pages_.publish(state_, *commits_, now_);
+      pages_->publish(state_, now_);
     });
     for (auto& device : all_) settle(*device);
     now_ += std::chrono::milliseconds(100);
@@ -157,9 +157,9 @@ class Group {
   std::unique_ptr<runtime::PrometheusSink> metrics_;
   runtime::NodeStatus status_;
   const std::vector<std::string> topics_{"rows"};
-  runtime::BookPages pages_;
   std::vector<std::unique_ptr<Announcer>> all_;
   std::unique_ptr<runtime::CommitBoard> commits_;
+  std::unique_ptr<runtime::BookPages> pages_;
   sync::ViewSpec view_;
   sync::FactsTable table_;
   TimePoint now_{};

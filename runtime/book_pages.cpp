@@ -1,6 +1,7 @@
 #include "runtime/book_pages.h"
 
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "runtime/topic_name.h"
@@ -25,6 +26,8 @@ struct BookPages::Gauges {
         holes(rows(sink, topic, partition, "hole")) {
     for (std::size_t reason = 0; reason < drop_reasons; ++reason)
       dropped.at(reason) = &rows(sink, topic, partition, fate_name(reason));
+    start.set(std::numeric_limits<double>::quiet_NaN());  // until the group has agreed on it
+    next.set(std::numeric_limits<double>::quiet_NaN());
   }
   static Gauge& rows(MetricsSink& sink, const std::string& topic, const std::string& partition,
                      const std::string& fate) {
@@ -38,37 +41,32 @@ struct BookPages::Gauges {
   std::array<Gauge*, drop_reasons> dropped{};
 };
 
-BookPages::BookPages(MetricsSink& metrics, NodeStatus& status, std::vector<std::string> topics)
-    : metrics_(metrics), status_(status), topics_(std::move(topics)) {}
+BookPages::BookPages(MetricsSink& metrics, NodeStatus& status, const CommitBoard& own,
+                     const std::vector<std::string>& topics)
+    : status_(status) {
+  for (const PartitionId& id : own.partitions())
+    gauges_[id] = std::make_unique<Gauges>(metrics, topic_of(id, topics), std::to_string(id.partition));
+}
 
 BookPages::~BookPages() = default;
 
-BookPages::Gauges& BookPages::gauges_of(const PartitionId& id) {
-  auto& gauges = gauges_[id];
-  if (!gauges) {
-    gauges = std::make_unique<Gauges>(metrics_, topic_of(id, topics_), std::to_string(id.partition));
-  }
-  return *gauges;
-}
-
-void BookPages::publish(const AgreedState& state, const CommitBoard& own, TimePoint now) {
+void BookPages::publish(const AgreedState& state, TimePoint now) {
   if (now < next_) return;
   next_ = now + publish_every;
   NodeStatus::Books books;
-  for (const PartitionId& id : own.partitions()) {
+  for (auto& [id, gauges] : gauges_) {
     const auto known = state.partitions.find(id);
     if (known == state.partitions.end()) continue;
     const PartitionProgress& progress = known->second;
     books.emplace_back(id, progress);
     books.back().second.runs.clear();
-    Gauges& gauges = gauges_of(id);
-    gauges.start.set(static_cast<double>(progress.start.offset));
-    gauges.next.set(static_cast<double>(progress.next.offset));
-    gauges.trained.set(static_cast<double>(progress.trained));
-    gauges.shared.set(static_cast<double>(progress.shared));
-    gauges.holes.set(static_cast<double>(progress.holes));
+    gauges->start.set(static_cast<double>(progress.start.offset));
+    gauges->next.set(static_cast<double>(progress.next.offset));
+    gauges->trained.set(static_cast<double>(progress.trained));
+    gauges->shared.set(static_cast<double>(progress.shared));
+    gauges->holes.set(static_cast<double>(progress.holes));
     for (std::size_t reason = 0; reason < drop_reasons; ++reason)
-      gauges.dropped.at(reason)->set(static_cast<double>(progress.dropped.at(reason)));
+      gauges->dropped.at(reason)->set(static_cast<double>(progress.dropped.at(reason)));
   }
   status_.set_books(std::move(books));
 }

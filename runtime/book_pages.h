@@ -12,20 +12,19 @@
 
 namespace rivulet::runtime {
 
-/// Shows the books of this device's partitions: status page and metrics. Owner: the train thread.
+/// Shows the books of this device's partitions: status page and metrics, whose series it makes with itself,
+/// for who makes one may have to wait for a scrape. Owner: the train thread.
 class BookPages {
  public:
-  BookPages(MetricsSink& metrics, NodeStatus& status, std::vector<std::string> topics);
+  BookPages(MetricsSink& metrics, NodeStatus& status, const CommitBoard& own,
+            const std::vector<std::string>& topics);
   ~BookPages();
   /// At most every quarter of a second; else it does nothing.
-  void publish(const AgreedState& state, const CommitBoard& own, TimePoint now);
+  void publish(const AgreedState& state, TimePoint now);
 
  private:
   struct Gauges;
-  Gauges& gauges_of(const PartitionId& id);
-  MetricsSink& metrics_;
   NodeStatus& status_;
-  const std::vector<std::string> topics_;
   std::map<PartitionId, std::unique_ptr<Gauges>> gauges_;
   TimePoint next_{};
 };

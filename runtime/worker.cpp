@@ -20,7 +20,7 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts)
       parts_(parts),
       meters_(std::make_unique<Meters>(parts.metrics, config.classification)),
       codecs_(parts.catalog.codecs),
-      books_(parts.metrics, parts.status, config.owner.topics),
+      books_(parts.metrics, parts.status, parts.commits, config.owner.topics),
       prequential_(config.prequential_window) {}
 
 Worker::~Worker() = default;

@@ -33,7 +33,7 @@ void Worker::account_round() {
   count_early();
   count_bytes();
   measure_state(now);
-  books_.publish(*parts_.state, parts_.commits, now);
+  books_.publish(*parts_.state, now);
 }
 
 void Worker::count_mode() {

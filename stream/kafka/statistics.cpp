@@ -118,25 +118,34 @@ std::optional<Statistics> Statistics::parse(std::string_view json) {
 std::optional<int> StatisticsMeters::show(std::string_view json) noexcept {
   const auto now = Statistics::parse(json);
   if (!now) return std::nullopt;
-  if (now->brokers_up) metrics_.gauge("kafka_brokers_up").set(*now->brokers_up);
-  if (now->throttle_seconds) metrics_.gauge("kafka_throttle_seconds").set(*now->throttle_seconds);
-  if (now->queue_records) metrics_.gauge("kafka_fetch_queue_records").set(*now->queue_records);
-  if (now->queue_bytes) metrics_.gauge("kafka_fetch_queue_bytes").set(*now->queue_bytes);
+  show(brokers_up_, "kafka_brokers_up", now->brokers_up);
+  show(throttle_seconds_, "kafka_throttle_seconds", now->throttle_seconds);
+  show(queue_records_, "kafka_fetch_queue_records", now->queue_records);
+  show(queue_bytes_, "kafka_fetch_queue_bytes", now->queue_bytes);
   show_answers(now->answers);
   return now->brokers_up;
 }
 
+void StatisticsMeters::show(Gauge*& gauge, const char* name, const std::optional<double>& value) {
+  if (!value) return;
+  if (gauge == nullptr) gauge = &metrics_.gauge(name);
+  gauge->set(*value);
+}
+
 void StatisticsMeters::show_answers(const std::vector<Statistics::Answers>& answers) {
-  std::set<std::int32_t> silent = brokers_;
+  std::set<std::int32_t> heard;
   for (const auto& [broker, seconds] : answers) {
-    metrics_.gauge("kafka_broker_rtt_seconds", {{"broker", std::to_string(broker)}}).set(seconds);
-    brokers_.insert(broker);
-    silent.erase(broker);
+    auto& gauge = round_trips_[broker];
+    if (gauge == nullptr)
+      gauge = &metrics_.gauge("kafka_broker_rtt_seconds", {{"broker", std::to_string(broker)}});
+    gauge->set(seconds);
+    heard.insert(broker);
   }
-  for (const std::int32_t broker : silent) {
-    metrics_.remove("kafka_broker_rtt_seconds", {{"broker", std::to_string(broker)}});
-    brokers_.erase(broker);
-  }
+  std::erase_if(round_trips_, [&](const auto& one) {
+    if (heard.contains(one.first)) return false;
+    metrics_.remove("kafka_broker_rtt_seconds", {{"broker", std::to_string(one.first)}});
+    return true;
+  });
 }
 
 }  // namespace rivulet::stream::kafka

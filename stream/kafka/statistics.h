@@ -1,8 +1,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <vector>
 
@@ -40,10 +40,16 @@ class StatisticsMeters {
   std::optional<int> show(std::string_view json) noexcept;
 
  private:
+  void show(Gauge*& gauge, const char* name, const std::optional<double>& value);
   void show_answers(const std::vector<Statistics::Answers>& answers);
 
   MetricsSink& metrics_;
-  std::set<std::int32_t> brokers_;  ///< that have a series, by node id
+  // nullptr: nothing is known yet. Who asks the sink for a series again and again may wait for a scrape.
+  Gauge* brokers_up_ = nullptr;
+  Gauge* throttle_seconds_ = nullptr;
+  Gauge* queue_records_ = nullptr;
+  Gauge* queue_bytes_ = nullptr;
+  std::map<std::int32_t, Gauge*> round_trips_;  ///< by node id of the broker
 };
 
 }  // namespace rivulet::stream::kafka

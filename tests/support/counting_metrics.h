@@ -10,13 +10,15 @@ namespace rivulet::testing {
 /// Sums every counter and keeps the last of every gauge, by name and label values.
 class CountingMetrics final : public MetricsSink {
  public:
-  Counter& counter(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
-  Gauge& gauge(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
-  Histogram& histogram(std::string_view name, Labels labels) override { return cells_[key(name, labels)]; }
+  Counter& counter(std::string_view name, Labels labels) override { return cell(name, labels); }
+  Gauge& gauge(std::string_view name, Labels labels) override { return cell(name, labels); }
+  Histogram& histogram(std::string_view name, Labels labels) override { return cell(name, labels); }
   void remove(std::string_view name, Labels labels) override { cells_.erase(key(name, labels)); }
   double operator[](const std::string& name) { return cells_[name].value; }
   /// Somebody asked for that series, and it has not ended.
   [[nodiscard]] bool has(const std::string& name) const { return cells_.contains(name); }
+  /// How often somebody asked for a series: each time he may wait for a scrape.
+  [[nodiscard]] int asked() const { return asked_; }
 
  private:
   struct Cell final : Counter, Gauge, Histogram {
@@ -30,7 +32,12 @@ class CountingMetrics final : public MetricsSink {
     for (const auto& [label, value] : labels) text += "/" + std::string(value);
     return text;
   }
+  Cell& cell(std::string_view name, Labels labels) {
+    ++asked_;
+    return cells_[key(name, labels)];
+  }
   std::map<std::string, Cell> cells_;
+  int asked_ = 0;
 };
 
 }  // namespace rivulet::testing

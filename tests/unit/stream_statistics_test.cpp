@@ -124,7 +124,10 @@ TEST_CASE("Statistics: a series begins with what is known, and that of a broker 
   CHECK(metrics["kafka_fetch_queue_bytes"] == 19910);
   CHECK(metrics["kafka_broker_rtt_seconds/1"] == doctest::Approx(9e-6));
   CHECK(metrics["kafka_broker_rtt_seconds/2"] == doctest::Approx(0.125181));
+  const int at_first = metrics.asked();
   meters.show("not JSON");
+  meters.show(recorded());
+  CHECK(metrics.asked() == at_first);
   CHECK(metrics.has("kafka_broker_rtt_seconds/1"));
   meters.show(with(first_broker + "/rtt/cnt", 0));
   CHECK_FALSE(metrics.has("kafka_broker_rtt_seconds/1"));
