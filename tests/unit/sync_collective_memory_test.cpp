@@ -3,9 +3,8 @@
 #include <array>
 
 #include "core/clock.h"
-#include "sync/collective/aggregation.h"
 #include "sync/collective/memory_transport.h"
-#include "tests/support/quiet_rank.h"
+#include "tests/support/memory_ranks.h"
 
 namespace {
 
@@ -14,38 +13,8 @@ using namespace std::chrono_literals;
 using sync::Lane;
 using sync::Ticket;
 using testing::at;
-using testing::LastCall;
-using testing::NoAddresses;
-
-/// Ranks of one view on one thread, each with a clock that the test moves.
-struct Ranks {
-  explicit Ranks(std::uint32_t world, sync::MemoryNetwork::Link link = {}, sync::TransportConfig config = {})
-      : network(link, config), clocks(world), wakes(world), transports(world) {
-    for (std::uint32_t r = 0; r < world; ++r) connect(r, world, 1);
-  }
-  void connect(std::uint32_t r, std::uint32_t world, std::uint64_t token) {
-    std::vector<std::string> members(world);
-    for (std::uint32_t m = 0; m < world; ++m) members[m] = "device-" + std::to_string(m);
-    const sync::ViewSpec view{.number = 1, .token = token, .members = std::move(members), .rank = r};
-    auto made = network.connect_for(clocks[r])(view, book, wakes[r]);
-    REQUIRE(made);
-    transports[r] = std::move(made).value();
-  }
-  void all_to(Duration d) {
-    for (auto& clock : clocks) clock.advance_to(at(d));
-  }
-  sync::Transport& operator[](std::uint32_t r) { return *transports[r]; }
-
-  NoAddresses book;
-  sync::MemoryNetwork network;
-  std::vector<VirtualClock> clocks;
-  std::vector<LastCall> wakes;
-  std::vector<std::unique_ptr<sync::Transport>> transports;
-};
-
-void connect_all(Ranks& ranks) {
-  for (auto& t : ranks.transports) REQUIRE(t->connected() == Progress::done);
-}
+using testing::connect_all;
+using testing::Ranks;
 
 TEST_CASE("Memory network: the group stands when the last one has come, and not before") {
   Ranks ranks(2);
@@ -279,133 +248,6 @@ TEST_CASE("Memory network: a group of one stands at once") {
   Ranks ranks(1);
   CHECK(ranks[0].connected() == Progress::done);
   CHECK(ranks[0].healthy());
-}
-
-// ---- gather refuses what the plan does not allow
-// ------------------------------------------------------------------
-
-struct Gathering {
-  Ranks ranks{2};
-  std::vector<float> mine = std::vector<float>(4, 1.0F), agreed = std::vector<float>(4);
-  sync::policy::RoundPlan plan;
-  std::unique_ptr<sync::Codec> codec;
-  const sync::CodecEntry* codec_entry = nullptr;
-  std::unique_ptr<sync::Aggregation> gather;
-  sync::Exchange exchange;
-
-  Gathering() {
-    connect_all(ranks);
-    plan.weights = {0.5, 0.5};
-    plan.payload_max_bytes = 16;
-    for (const auto* e : sync::builtin_codecs()) codec_entry = e->name == "dense" ? e : codec_entry;
-    codec = codec_entry->make();
-    for (const auto* e : sync::builtin_aggregations()) {
-      if (e->name == "gather") gather = e->make();
-    }
-    exchange = {.view = 1,
-                .round = 5,
-                .plan = &plan,
-                .mine = {.data = reinterpret_cast<std::byte*>(mine.data()), .count = 4},
-                .agreed = {.data = reinterpret_cast<std::byte*>(agreed.data()), .count = 4},
-                .codec = codec.get(),
-                .codec_entry = codec_entry};
-  }
-  /// Rank 1 sends this header with a payload behind it; what rank 0 makes of it.
-  Progress meet(const sync::PayloadHeader& header) {
-    REQUIRE(gather->begin(ranks[0], exchange));
-    std::array<std::byte, sync::payload_header_bytes + 16> message{};
-    std::ranges::copy(sync::encode_header(header), message.begin());
-    ranks[1].send(0, Lane::payload, message);
-    return gather->poll();
-  }
-  /// The same of a codec whose payloads differ in length: two messages.
-  Progress meet_in_two(const sync::PayloadHeader& header, std::span<const std::byte> payload) {
-    REQUIRE(gather->begin(ranks[0], exchange));
-    const auto bytes = sync::encode_header(header);
-    ranks[1].send(0, Lane::header, bytes);
-    ranks[1].send(0, Lane::payload, payload);
-    return gather->poll();
-  }
-};
-
-/// dense, but it does not say so.
-class OfAnyLength final : public sync::Codec {
- public:
-  explicit OfAnyLength(sync::Codec& dense) : dense_(dense) {}
-  [[nodiscard]] bool accepts(MemoryKind kind) const noexcept override { return dense_.accepts(kind); }
-  [[nodiscard]] std::size_t bytes_max(std::size_t count, Scalar scalar) const noexcept override {
-    return dense_.bytes_max(count, scalar);
-  }
-  Result<std::size_t> encode(const GradientView& in, double weight, double keep_ratio,
-                             std::span<std::byte> out) override {
-    return dense_.encode(in, weight, keep_ratio, out);
-  }
-  Status decode_add(std::span<const std::byte> bytes, const GradientView& sum) override {
-    return dense_.decode_add(bytes, sum);
-  }
-  void commit() noexcept override {}
-  void drop() noexcept override {}
-
- private:
-  sync::Codec& dense_;
-};
-
-TEST_CASE("Gather: takes a header that fits the plan") {
-  Gathering g;
-  CHECK(g.meet({.view = 1, .round = 5, .codec = 1, .length = 16}) == Progress::done);
-  CHECK(g.agreed == std::vector<float>(4, 0.5F));
-}
-
-TEST_CASE(
-    "Gather: a header of another view, round, codec or above the bound is refused before its payload is "
-    "taken") {
-  const sync::PayloadHeader right{.view = 1, .round = 5, .codec = 1, .length = 16};
-  for (const char* field : {"view", "round", "codec", "length"}) {
-    Gathering g;
-    sync::PayloadHeader wrong = right;
-    const std::string name = field;
-    if (name == "view") wrong.view = 2;
-    if (name == "round") wrong.round = 4;
-    if (name == "codec") wrong.codec = 9;
-    if (name == "length") wrong.length = 17;
-    CHECK(g.meet(wrong) == Progress::failed);
-    CHECK(g.gather->error().code == ErrorCode::protocol);
-    CHECK(g.gather->error().message.find(name) != std::string::npos);
-    CHECK(g.gather->error().message.find("rank 1") != std::string::npos);
-  }
-}
-
-TEST_CASE(
-    "Gather: payloads of any length have their header in front, which is checked before they are taken") {
-  const std::array<std::byte, 17> payload{};
-  for (const std::uint64_t length : {16, 8, 17}) {
-    Gathering g;
-    OfAnyLength codec(*g.codec);
-    g.exchange.codec = &codec;
-    const Progress p = g.meet_in_two({.view = 1, .round = 5, .codec = 1, .length = length},
-                                     std::span(payload).first(static_cast<std::size_t>(length)));
-    CHECK((p == Progress::done) == (length == 16));
-    if (length == 16) continue;
-    // 8: the codec refuses what is too short for the model; 17: more than the plan allows, never received
-    CHECK(g.gather->error().message.find("rank 1") != std::string::npos);
-    CHECK((g.gather->error().message.find("length is 17") != std::string::npos) == (length == 17));
-  }
-}
-
-TEST_CASE("Gather: the plan's bound also holds for who sends nothing itself") {
-  Gathering g;
-  g.plan.weights = {0, 1};
-  g.plan.payload_max_bytes = 15;
-  CHECK(g.meet({.view = 1, .round = 5, .codec = 1, .length = 16}) == Progress::failed);
-  CHECK(g.gather->error().message.find("length is 16, expected 15") != std::string::npos);
-}
-
-TEST_CASE("Gather: an own payload above the plan's bound is an error of begin") {
-  Gathering g;
-  g.plan.payload_max_bytes = 15;
-  const auto begun = g.gather->begin(g.ranks[0], g.exchange);
-  REQUIRE_FALSE(begun);
-  CHECK(begun.error().code == ErrorCode::protocol);
 }
 
 }  // namespace
