@@ -1,0 +1,58 @@
+#pragma once
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "runtime/config/config.h"
+#include "runtime/config/key_rows.h"
+
+/// What the files that list keys share (private to config/): readers of values, bounds, and the lists themselves.
+namespace rivulet::runtime {
+
+// Read by setters: coerce() has made the alternative certain.
+inline const std::string& str(const Value& v) {
+  return std::get<std::string>(v.data);
+}
+inline double real(const Value& v) {
+  return std::get<double>(v.data);
+}
+template <class T>
+T whole(const Value& v) {
+  return static_cast<T>(std::get<std::int64_t>(v.data));
+}
+inline Duration time(const Value& v) {
+  return parse_duration(str(v)).value();
+}
+
+/// Equal on all devices, or they would not train one model (architecture: group keys).
+inline bool is_group_key(const std::string& key) {
+  if (key == "source.topics") return true;
+  if (key == "sync.bind" || key == "sync.advertise" || key == "model.file") return false;
+  constexpr std::array tables{"job.",   "decode.",      "batch.",      "model.",
+                              "train.", "compression.", "checkpoint.", "sync."};
+  return std::any_of(tables.begin(), tables.end(), [&](const char* table) { return key.starts_with(table); });
+}
+
+struct Extra {
+  std::vector<std::string> choices;
+  std::vector<std::string> later;
+  std::string since;
+  std::string sample;
+};
+inline KeySpec spec(const char* key, const char* type, const char* text, const char* help, const Extra& extra = {}) {
+  return {key,   type,        text,          help,        is_group_key(key),
+          false, extra.since, extra.choices, extra.later, extra.sample};
+}
+
+inline constexpr Bounds positive{0, 1e300, true};
+inline constexpr Bounds not_negative{0, 1e300, false};
+inline constexpr Bounds some_time{0, 86'400, true};
+inline constexpr Bounds rows{1, 1'000'000, false};
+
+std::vector<KeyRow> model_rows();
+std::vector<KeyRow> train_rows();
+std::vector<KeyRow> sync_and_checkpoint_rows();
+std::vector<KeyRow> operation_rows();
+
+}  // namespace rivulet::runtime
