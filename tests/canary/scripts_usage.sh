@@ -19,7 +19,7 @@ ends() {
   fi
 }
 
-for script in build figure format fuzz pictures setup test tidy; do
+for script in build figure format fuzz mutants pictures setup test tidy; do
   ends 0 out "$script" --help
   ends 2 err "$script" --bogus
 done
@@ -30,6 +30,7 @@ ends 2 err fuzz --executions none
 ends 2 err fuzz no-such-target
 ends 2 err fuzz fold --bogus
 ends 2 err format --check --bogus
+ends 2 err mutants no_such_mutation
 ends 2 err setup extra words
 ends 2 err setup --for build now
 ends 2 err test --lane
