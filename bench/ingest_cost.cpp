@@ -21,6 +21,7 @@
 #include "runtime/node_config.h"
 #include "runtime/wiring/outside.h"
 #include "tests/support/kafka_server.h"
+#include "tests/support/places.h"
 #include "tests/support/process.h"
 
 using namespace rivulet;
@@ -52,7 +53,7 @@ Status fill(const std::string& brokers, const std::vector<std::string>& values) 
 
 runtime::LoadedConfig configuration(const std::string& brokers, const std::string& data_dir) {
   runtime::ConfigInput input;
-  input.file = RIVULET_SOURCE_DIR "/bench/device.toml";
+  input.file = rivulet::testing::source_path("bench/device.toml");
   input.sets = {"job.devices=1", "source.topics=[\"" + topic + "\"]", "device.data_dir=" + data_dir,
                 "source.kafka.properties.bootstrap.servers=" + brokers};
   auto loaded = runtime::load_config(input);
@@ -138,8 +139,8 @@ double our_us(const std::string& brokers) {
 std::optional<double> rival_us(const char* python, const std::string& brokers) {
   if (python == nullptr) return std::nullopt;
   const auto ran = testing::run(
-      {.command = {python, RIVULET_SOURCE_DIR "/bench/rival/consume.py", "--brokers", brokers, "--topic",
-                   topic, "--rows", std::to_string(rows), "--batch", std::to_string(batch_rows)},
+      {.command = {python, rivulet::testing::source_path("bench/rival/consume.py"), "--brokers", brokers,
+                   "--topic", topic, "--rows", std::to_string(rows), "--batch", std::to_string(batch_rows)},
        .environment = {{"PYTHONDONTWRITEBYTECODE", "1"}}},
       std::chrono::seconds(120));
   if (ran.status.code != 0) fmt::print(stderr, "{}\n", ran.errors);

@@ -13,6 +13,7 @@
 #include "runtime/node.h"
 #include "runtime/runner.h"
 #include "runtime/wiring/outside.h"
+#include "tests/support/places.h"
 #include "tests/support/temp_dir.h"
 
 namespace rivulet::bench {
@@ -70,9 +71,9 @@ class OneDevice {
   static runtime::LoadedConfig configuration(const std::string& data_dir,
                                              const std::vector<std::string>& settings) {
     runtime::ConfigInput input;
-    input.file = RIVULET_SOURCE_DIR "/examples/mnist/device.toml";
+    input.file = rivulet::testing::source_path("examples/mnist/device.toml");
     input.sets = {"job.devices=1", "device.data_dir=" + data_dir, "source.type=file", "source.repeat=true",
-                  "source.path=" RIVULET_SOURCE_DIR "/examples/mnist/data"};
+                  "source.path=" + rivulet::testing::source_path("examples/mnist/data")};
     input.sets.insert(input.sets.end(), settings.begin(), settings.end());
     auto loaded = runtime::load_config(input);
     for (const auto& problem : loaded.problems) fmt::print(stderr, "{}\n", problem.text());

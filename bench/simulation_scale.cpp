@@ -20,6 +20,7 @@
 #include "runtime/catalog.h"
 #include "runtime/node.h"
 #include "runtime/wiring/simulation.h"
+#include "tests/support/places.h"
 
 using namespace rivulet;
 
@@ -129,7 +130,7 @@ void report_real(std::uint32_t devices, std::size_t rows) {
   job.config.decode.scale = {0.0127288};
   job.config.decode.shift = {-0.4242};
   runtime::SimulateOptions options;
-  options.data = RIVULET_SOURCE_DIR "/examples/mnist/data";
+  options.data = rivulet::testing::source_path("examples/mnist/data");
   options.rates = {{{0, static_cast<double>(rows) * 10.0}}};
   std::vector<double> share;
   double simulated = 0;

@@ -5,6 +5,11 @@ target_compile_options(rivulet_options INTERFACE -Wall -Wextra -Wpedantic -Wshad
   -Woverloaded-virtual -Wno-missing-field-initializers -fno-omit-frame-pointer
   $<$<AND:$<BOOL:${CMAKE_UNITY_BUILD}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage> -ffp-contract=off
   $<$<BOOL:${RIVULET_WERROR}>:-Werror>)
+# What a sanitizer looks at is built fast and runs fast enough: half the time of -O0 and of -O2 with all names.
+if(RIVULET_SANITIZE)
+  set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
+  set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1 -DNDEBUG")
+endif()
 if(RIVULET_SANITIZE STREQUAL "address")
   target_compile_options(rivulet_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all)
   target_link_options(rivulet_options INTERFACE -fsanitize=address,undefined)

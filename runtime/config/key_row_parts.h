@@ -7,7 +7,8 @@
 #include "runtime/config/config.h"
 #include "runtime/config/key_rows.h"
 
-/// What the files that list keys share (private to config/): readers of values, bounds, and the lists themselves.
+/// What the files that list keys share (private to config/): readers of values, bounds, and the lists
+/// themselves.
 namespace rivulet::runtime {
 
 // Read by setters: coerce() has made the alternative certain.
@@ -40,7 +41,8 @@ struct Extra {
   std::string since;
   std::string sample;
 };
-inline KeySpec spec(const char* key, const char* type, const char* text, const char* help, const Extra& extra = {}) {
+inline KeySpec spec(const char* key, const char* type, const char* text, const char* help,
+                    const Extra& extra = {}) {
   return {key,   type,        text,          help,        is_group_key(key),
           false, extra.since, extra.choices, extra.later, extra.sample};
 }

@@ -152,8 +152,7 @@ std::vector<KeyRow> buffer_and_batch() {
 
 std::vector<KeyRow> make_rows() {
   std::vector<KeyRow> all;
-  for (auto part :
-       {job_and_device, source, decode, buffer_and_batch, model_rows, train_rows,
+  for (auto part : {job_and_device, source, decode, buffer_and_batch, model_rows, train_rows,
                     sync_and_checkpoint_rows, operation_rows}) {
     for (auto& row : part()) {
       all.push_back(std::move(row));

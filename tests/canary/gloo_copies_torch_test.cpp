@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "tests/support/places.h"
 #include "tests/support/process.h"
 
 using namespace rivulet::testing;
@@ -62,7 +63,7 @@ TEST_CASE("Canary: a second copy of Gloo is found, and a part of it for GPUs is 
 }
 
 TEST_CASE("Canary: rivulet loads exactly one Gloo, the one of LibTorch") {
-  const std::vector<std::string> copies = copies_of_gloo(RIVULET_BINARY);
+  const std::vector<std::string> copies = copies_of_gloo(rivulet_binary());
   REQUIRE(copies.size() == 1);
   CHECK(copies.front().find("libtorch_cpu.so") != std::string::npos);
 }

@@ -2,6 +2,7 @@
 // over the real one.
 #include <doctest/doctest.h>
 
+#include "tests/support/places.h"
 #include "tests/support/source_text.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/tree.h"
@@ -47,7 +48,7 @@ void check_nothing(Check check, const std::string& path, const std::string& text
 }
 
 void check_real_tree(Check check) {
-  const Findings findings = check(RIVULET_SOURCE_DIR);
+  const Findings findings = check(source_path());
   for (const std::string& finding : findings) MESSAGE(finding);
   CHECK(findings.empty());
 }

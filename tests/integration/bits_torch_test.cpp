@@ -11,6 +11,7 @@
 #include "sync/collective/gloo_transport.h"
 #include "tests/support/effort.h"
 #include "tests/support/group_support.h"
+#include "tests/support/places.h"
 #include "tests/support/process.h"
 #include "tests/support/real_node.h"
 
@@ -58,8 +59,7 @@ std::unique_ptr<stream::RecordSource> rows_of(const runtime::Config& c, std::siz
           return row;
         },
         clock);
-  auto data =
-      stream::open_dataset(std::string(RIVULET_SOURCE_DIR "/examples/mnist/data"), stream::Split::train);
+  auto data = stream::open_dataset(source_path("examples/mnist/data"), stream::Split::train);
   REQUIRE(data);
   return prepared_source(
       device, records_per_device,
@@ -158,7 +158,7 @@ struct Forked {
 void same_bits(const std::string& model) {
   const auto loaded = job(model);
   auto broker = Process::start(
-      {.command = {RIVULET_BINARY, "broker", "--job", loaded.config.job.name, "--topic", "rows:4"}});
+      {.command = {rivulet_binary(), "broker", "--job", loaded.config.job.name, "--topic", "rows:4"}});
   REQUIRE(broker);
   REQUIRE(broker.value()->wait_for_output("runs until", std::chrono::seconds(20)));
   const std::string said = broker.value()->output();

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "tests/support/places.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
@@ -19,7 +20,7 @@ namespace {
 
 std::unique_ptr<Process> start_demo(const std::vector<std::string>& arguments) {
   ProcessOptions options;
-  options.command = {RIVULET_BINARY, "demo", "--model", "linear", "--devices", "2", "--rates", "400,100"};
+  options.command = {rivulet_binary(), "demo", "--model", "linear", "--devices", "2", "--rates", "400,100"};
   options.command.insert(options.command.end(), arguments.begin(), arguments.end());
   auto demo = Process::start(options);
   REQUIRE(demo);

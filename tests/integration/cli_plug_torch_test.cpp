@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/effort.h"
+#include "tests/support/places.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
@@ -35,12 +36,12 @@ class PluggedDemo {
  public:
   PluggedDemo(int devices, const std::string& rates, int seconds) {
     ProcessOptions options;
-    options.command = {RIVULET_BINARY, "demo",
-                       "--model",      "linear",
-                       "--devices",    std::to_string(devices),
-                       "--rates",      rates,
-                       "--seconds",    std::to_string(seconds),
-                       "--json",       "--keep",
+    options.command = {rivulet_binary(), "demo",
+                       "--model",        "linear",
+                       "--devices",      std::to_string(devices),
+                       "--rates",        rates,
+                       "--seconds",      std::to_string(seconds),
+                       "--json",         "--keep",
                        kept().string()};
     auto started = Process::start(options);
     REQUIRE(started);
@@ -63,10 +64,10 @@ class PluggedDemo {
   /// As the newest checkpoint of this device and the broker have it; {} if there is none yet.
   [[nodiscard]] Json ledger(const std::string& device, bool offline = false) const {
     ProcessOptions options;
-    options.command = {RIVULET_BINARY, "ledger",
-                       "show",         "--json",
-                       "--config",     (kept() / "job.toml").string(),
-                       "--data-dir",   (kept() / device).string()};
+    options.command = {rivulet_binary(), "ledger",
+                       "show",           "--json",
+                       "--config",       (kept() / "job.toml").string(),
+                       "--data-dir",     (kept() / device).string()};
     if (offline) options.command.emplace_back("--offline");
     const auto shown = run(options, 20s);
     return shown.status.code == 0 ? Json::parse(shown.output) : Json::object();
@@ -182,8 +183,8 @@ TEST_CASE("Plug: a device that fails by itself is named with its last words, and
   SUBCASE("with an exit code: another process has taken its place") {
     ProcessOptions twin;
     twin.command = {
-        RIVULET_BINARY, "run", "--config",   (demo.kept() / "job.toml").string(), "--id",   "device-2",
-        "--partitions", "1",   "--data-dir", (demo.kept() / "twin").string(),     "--http", "off"};
+        rivulet_binary(), "run", "--config",   (demo.kept() / "job.toml").string(), "--id",   "device-2",
+        "--partitions",   "1",   "--data-dir", (demo.kept() / "twin").string(),     "--http", "off"};
     auto started = Process::start(twin);
     REQUIRE(started);
     REQUIRE(demo.process().wait(30s));

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "runtime/http/http_server.h"
+#include "tests/support/places.h"
 #include "tests/support/process.h"
 #include "tests/support/rivulet_program.h"
 #include "tests/support/temp_dir.h"
@@ -89,7 +90,7 @@ TEST_CASE("Program: simulate looks at held-out rows as often as the configuratio
 }
 
 TEST_CASE("Program: made-up rows have the shape of the job's own, whatever their format") {
-  const auto sensors = std::string(RIVULET_SOURCE_DIR "/examples/sensors-json/device.toml");
+  const auto sensors = source_path("examples/sensors-json/device.toml");
   const auto simulated = rivulet_run({"simulate", "--config", sensors, "--devices", "2", "--rates", "50",
                                       "--stop-after", "rounds=5", "--json"});
   INFO(simulated.errors);
@@ -110,7 +111,7 @@ TEST_CASE("Program: made-up rows have the shape of the job's own, whatever their
 TEST_CASE("Run: a result that cannot be written is a failure that names it") {
   const TempDir folder;
   std::filesystem::create_directories(folder.path() / "final.state" / "in the way");
-  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto config = source_path("examples/mnist/device.toml");
   const auto out = rivulet_run(
       {"run", "--config", config, "--set", "source.type=synthetic", "--set", "model.name=linear", "--devices",
        "1", "--http", "off", "--data-dir", folder.path().string(), "--stop-after", "rounds=3"},
@@ -121,7 +122,7 @@ TEST_CASE("Run: a result that cannot be written is a failure that names it") {
 
 TEST_CASE("Run: started again it goes on from its checkpoint, and limits count from there") {
   const TempDir folder;
-  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto config = source_path("examples/mnist/device.toml");
   const auto train = [&] {
     const auto out = rivulet_run({"run", "--config", config, "--set", "source.type=synthetic", "--set",
                                   "model.name=linear", "--devices", "1", "--http", "off", "--data-dir",
@@ -142,7 +143,7 @@ TEST_CASE("Run: who comes back and has nothing to train leaves the agreed state 
   const auto port = std::to_string(free_port());
   const std::vector<std::string> job = {"run",
                                         "--config",
-                                        RIVULET_SOURCE_DIR "/examples/mnist/device.toml",
+                                        source_path("examples/mnist/device.toml"),
                                         "--set",
                                         "source.type=synthetic",
                                         "--set",
@@ -178,7 +179,7 @@ TEST_CASE("Run: who comes back and has nothing to train leaves the agreed state 
 TEST_CASE(
     "Checkpoint: a device's saved states are listed, shown, verified and measured; a damaged one is named") {
   const TempDir folder;
-  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto config = source_path("examples/mnist/device.toml");
   const auto rivulet_on = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"--config", config, "--set", "model.name=linear", "--data-dir",
                                        folder.path().string()});
@@ -216,7 +217,7 @@ TEST_CASE(
 
 TEST_CASE("Run: a model that diverges is said to, once, not only counted") {
   const TempDir folder;
-  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto config = source_path("examples/mnist/device.toml");
   const auto out =
       rivulet_run({"run", "--config", config, "--set", "source.type=synthetic", "--set", "model.name=linear",
                    "--set", "train.optimizer.lr=1e38", "--devices", "1", "--http", "off", "--data-dir",
@@ -233,7 +234,7 @@ TEST_CASE("Run: a regression tells its loss and no accuracy, on no page, in no m
   const auto run_with = [&](const std::string& loss) {
     const int port = free_port();
     const auto device = Process::start(rivulet_with(
-        {"run", "--config", RIVULET_SOURCE_DIR "/examples/sensors-json/device.toml", "--set",
+        {"run", "--config", source_path("examples/sensors-json/device.toml"), "--set",
          "source.type=synthetic", "--set", "source.rate=500", "--set", "model.name=linear", "--set",
          "train.loss=" + loss, "--set", "train.optimizer.lr=0.001", "--http",
          "127.0.0.1:" + std::to_string(port), "--data-dir", (folder.path() / loss).string(), "--json"}));
@@ -254,10 +255,10 @@ TEST_CASE("Run: a regression tells its loss and no accuracy, on no page, in no m
   CHECK_FALSE(contains(numbers, "rivulet_eval_score{"));
   CHECK_FALSE(contains(numbers, "id=\"accuracy\""));
   CHECK(of_numbers["accuracy"].is_null());
-  const auto measured = rivulet_run(
-      {"evaluate", "--config", RIVULET_SOURCE_DIR "/examples/sensors-json/device.toml", "--set",
-       "model.name=linear", "--set", "train.loss=mse", (folder.path() / "mse" / "final.state").string(),
-       RIVULET_SOURCE_DIR "/examples/sensors-json/readings.jsonl"});
+  const auto measured = rivulet_run({"evaluate", "--config", source_path("examples/sensors-json/device.toml"),
+                                     "--set", "model.name=linear", "--set", "train.loss=mse",
+                                     (folder.path() / "mse" / "final.state").string(),
+                                     source_path("examples/sensors-json/readings.jsonl")});
   INFO(measured.errors);
   CHECK(measured.output.starts_with("mean loss "));
   const auto [classes, of_classes] = run_with("cross_entropy");
@@ -274,7 +275,7 @@ std::string metrics_when_ready(const std::string& source, const std::string& dat
   const int port = free_port();
   std::vector<std::string> arguments{"run",
                                      "--config",
-                                     RIVULET_SOURCE_DIR "/examples/mnist/device.toml",
+                                     source_path("examples/mnist/device.toml"),
                                      "--set",
                                      "source.type=" + source,
                                      "--set",
@@ -319,7 +320,7 @@ TEST_CASE("Run: what nobody has measured yet is no number in the metrics, and no
 
 TEST_CASE("Run: a dry run ends at its limit and leaves nothing behind") {
   const TempDir folder;
-  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto config = source_path("examples/mnist/device.toml");
   for (const std::string limit : {"rows=300", "rounds=4"}) {
     INFO(limit);
     const auto data_dir = folder.path() / limit;
@@ -338,7 +339,7 @@ TEST_CASE("Run: a dry run ends at its limit and leaves nothing behind") {
 TEST_CASE(
     "Run: one data directory belongs to one process, and a failed start leaves the earlier state alone") {
   const TempDir folder;
-  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto config = source_path("examples/mnist/device.toml");
   const std::vector<std::string> job{"run",
                                      "--config",
                                      config,
@@ -380,7 +381,7 @@ TEST_CASE(
 
 TEST_CASE("Output that cannot be written is a failure") {
   ProcessOptions options;
-  options.command = {"sh", "-c", "exec \"$0\" version > /dev/full", rivulet_binary};
+  options.command = {"sh", "-c", "exec \"$0\" version > /dev/full", rivulet_binary()};
   const auto out = run(options, 10s);
   CHECK(out.status.code == 1);
   CHECK(contains(out.errors, "cannot write to standard output"));

@@ -5,6 +5,7 @@
 
 #include "stream/dataset.h"
 #include "tests/support/model_fixture.h"
+#include "tests/support/places.h"
 
 using namespace rivulet;
 using namespace rivulet::devices;
@@ -16,7 +17,7 @@ constexpr std::size_t pixels = 28 * 28;
 
 /// The first images of a split, normalised, in memory a device gave.
 Rows images(const ModelConfig& config, stream::Split split, std::size_t count) {
-  const auto data = stream::open_dataset(RIVULET_SOURCE_DIR "/examples/mnist/data", split);
+  const auto data = stream::open_dataset(source_path("examples/mnist/data"), split);
   REQUIRE_MESSAGE(data, (data ? "" : data.error().message));
   REQUIRE(data.value()->size() >= count);
   Rows rows(config, count, 0);

@@ -11,6 +11,7 @@
 
 #include "runtime/http/http_server.h"
 #include "tests/support/device_group.h"
+#include "tests/support/places.h"
 #include "tests/support/wait.h"
 
 using namespace rivulet;
@@ -64,7 +65,7 @@ TEST_CASE("Full disk: the device goes on, keeps what it has, says so, and saves 
   const auto checkpoints = folder.path() / "checkpoints";
   SmallDisk disk(checkpoints, "160k");  // two states of 64 KB, and no third
   const int port = free_port();
-  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto config = source_path("examples/mnist/device.toml");
   const auto device =
       start_rivulet({"run", "--config", config, "--set", "model.name=linear", "--set",
                      "source.type=synthetic", "--set", "checkpoint.every.rounds=1", "--devices", "1",

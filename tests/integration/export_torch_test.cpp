@@ -11,6 +11,7 @@
 #include "tests/support/effort.h"
 #include "tests/support/model_fixture.h"
 #include "tests/support/model_outputs.h"
+#include "tests/support/places.h"
 #include "tests/support/wait.h"
 
 using namespace rivulet;
@@ -155,7 +156,7 @@ TEST_CASE("Export: of a folder the newest usable checkpoint is taken; a damaged 
 
 TEST_CASE("Prune: keeps what can be used, and leaves a running device's folder alone") {
   const TempDir folder;
-  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto config = source_path("examples/mnist/device.toml");
   const auto on_device = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"--config", config, "--set", "model.name=linear", "--data-dir",
                                        folder.path().string()});

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "tests/support/device_group.h"
+#include "tests/support/places.h"
 #include "tests/support/wait.h"
 
 using namespace rivulet;
@@ -52,15 +53,9 @@ Refusal refused(const std::string& brokers, const std::vector<std::string>& more
                 const std::string& config = "") {
   const TempDir folder;
   std::vector<std::string> arguments = {
-      "run",
-      "--config",
-      config.empty() ? std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml") : config,
-      "--id",
-      "lonely",
-      "--brokers",
-      brokers,
-      "--set",
-      "model.name=linear"};
+      "run",   "--config", config.empty() ? source_path("examples/mnist/device.toml") : config,
+      "--id",  "lonely",   "--brokers",
+      brokers, "--set",    "model.name=linear"};
   const auto given = [&more](const char* flag) {
     return std::find(more.begin(), more.end(), flag) != more.end();
   };
@@ -158,11 +153,10 @@ TEST_CASE(
     REQUIRE_MESSAGE(group.device(0).wait_for_output(devices == 1 ? "group formed" : "1 more device", 30s),
                     group.story());
     const TempDir folder;
-    const auto newer =
-        start_rivulet({"run", "--config", std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml"),
-                       "--id", DeviceGroup::name(0), "--partitions", "0", "--devices",
-                       std::to_string(devices), "--brokers", group.brokers(), "--http", "off", "--data-dir",
-                       folder.path().string(), "--set", "model.name=linear"});
+    const auto newer = start_rivulet({"run", "--config", source_path("examples/mnist/device.toml"), "--id",
+                                      DeviceGroup::name(0), "--partitions", "0", "--devices",
+                                      std::to_string(devices), "--brokers", group.brokers(), "--http", "off",
+                                      "--data-dir", folder.path().string(), "--set", "model.name=linear"});
     const auto ended = group.device(0).wait(20s);
     INFO(group.story());
     INFO(newer->errors());

@@ -13,6 +13,7 @@
 #include "core/rng.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/kafka_server.h"
+#include "tests/support/places.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
@@ -88,7 +89,7 @@ struct Bench {
   }
   [[nodiscard]] const std::string& brokers() const { return kafka->brokers(); }
   [[nodiscard]] std::vector<std::string> command(std::vector<std::string> words) const {
-    words.insert(words.begin(), RIVULET_BINARY);
+    words.insert(words.begin(), rivulet_binary());
     words.insert(words.end(), {"--config", config, "--brokers", brokers(), "--data-dir",
                                (folder.path() / "data").string()});
     return words;

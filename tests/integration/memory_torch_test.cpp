@@ -10,6 +10,7 @@
 #include "tests/support/device_group.h"
 #include "tests/support/effort.h"
 #include "tests/support/model_fixture.h"
+#include "tests/support/places.h"
 #include "tests/support/wait.h"
 
 using namespace rivulet;
@@ -94,16 +95,16 @@ Measured measured(const std::vector<std::string>& settings) {
   const int port = free_port();
   std::vector<std::string> arguments{"run",
                                      "--config",
-                                     RIVULET_SOURCE_DIR "/examples/mnist/device.toml",
+                                     source_path("examples/mnist/device.toml"),
                                      "--devices",
                                      "1",
                                      "--data-dir",
                                      folder.path().string(),
                                      "--http",
                                      "127.0.0.1:" + std::to_string(port)};
-  for (const std::string set :
-       {"source.type=file", "source.path=" RIVULET_SOURCE_DIR "/examples/mnist/data", "source.repeat=true",
-        "batch.policy=fixed", "checkpoint.every.rounds=1", "model.name=lenet5"})
+  for (const auto& set : std::vector<std::string>{
+           "source.type=file", "source.path=" + source_path("examples/mnist/data"), "source.repeat=true",
+           "batch.policy=fixed", "checkpoint.every.rounds=1", "model.name=lenet5"})
     arguments.insert(arguments.end(), {"--set", set});
   for (const auto& set : settings) arguments.insert(arguments.end(), {"--set", set});
   const auto device = start_rivulet(arguments);
@@ -127,7 +128,7 @@ Measured measured(const std::vector<std::string>& settings) {
 TEST_CASE("Memory: a whole device stays within its plan, which is logged and measured") {
   const auto small = measured({"batch.rows=2", "batch.max=2", "buffer.rows=64"});
   const auto large = measured({"batch.rows=512", "batch.max=512", "buffer.rows=40000",
-                               "evaluate.held_out.path=" RIVULET_SOURCE_DIR "/examples/mnist/data",
+                               "evaluate.held_out.path=" + source_path("examples/mnist/data"),
                                "evaluate.held_out.every=200ms"});
   CHECK(large.cap == 1024.0 * 1024 * 1024);
   CHECK(contains(large.said, "memory planned"));
@@ -145,7 +146,7 @@ TEST_CASE("Memory: a whole device stays within its plan, which is logged and mea
 
 TEST_CASE("Memory: a device that does not fit is refused before it asks anybody for anything") {
   const TempDir folder;
-  const auto config = std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml");
+  const auto config = source_path("examples/mnist/device.toml");
   const auto with = [&](std::vector<std::string> arguments, const std::string& memory) {
     arguments.insert(arguments.end(), {"--config", config, "--set", "device.memory=" + memory, "--data-dir",
                                        (folder.path() / "data").string()});

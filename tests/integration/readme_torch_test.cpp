@@ -7,6 +7,7 @@
 #include "tests/support/device_group.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/kafka_server.h"
+#include "tests/support/places.h"
 
 using namespace rivulet;
 using namespace rivulet::testing;
@@ -14,13 +15,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-const std::string root = RIVULET_SOURCE_DIR;
+const std::string root = source_path();
 const std::string sensors = "examples/sensors-json/device.toml";
 
 /// A line as a reader would type it in the repository's root, with the binary in PATH; `localhost:9092` is
 /// where this test's broker is instead.
 RunOutput type(const std::string& line, const std::string& brokers, const TempDir& folder) {
-  const std::string binary = RIVULET_BINARY;
+  const std::string binary = rivulet_binary();
   ProcessOptions options;
   options.command = {"bash", "-euo", "pipefail", "-c", line};
   options.directory = root;

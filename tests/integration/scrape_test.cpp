@@ -10,6 +10,7 @@
 
 #include "runtime/http/http_server.h"
 #include "tests/support/held_thread.h"
+#include "tests/support/places.h"
 #include "tests/support/rivulet_program.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/wait.h"
@@ -66,14 +67,14 @@ TEST_CASE("Scrape: no round waits for one, wherever in its answer the thread tha
   const TempDir folder;
   const int port = free_port();
   const auto device = Process::start(
-      rivulet_with({"run", "--config", RIVULET_SOURCE_DIR "/examples/mnist/device.toml", "--set",
+      rivulet_with({"run", "--config", source_path("examples/mnist/device.toml"), "--set",
                     "source.type=synthetic", "--set", "source.rate=2000", "--set", "model.name=linear",
                     "--set", "batch.policy=fixed", "--set", "batch.rows=16", "--devices", "1", "--http",
                     "127.0.0.1:" + std::to_string(port), "--data-dir", (folder.path() / "data").string()}));
   REQUIRE(device);
   const auto decisions = folder.path() / "data" / "decisions.jsonl";
   REQUIRE(wait_until([&] { return size_of(decisions) > some_rounds; }, 30s));
-  const OwnCode own(device.value()->pid(), {rivulet_binary, "libprometheus-cpp", "libcivetweb"});
+  const OwnCode own(device.value()->pid(), {rivulet_binary(), "libprometheus-cpp", "libcivetweb"});
   REQUIRE_FALSE(own.empty());
 
   REQUIRE_MESSAGE(HeldThread::hold(device.value()->pid()), "ptrace is refused on this machine");

@@ -12,6 +12,7 @@
 #include "tests/support/device_group.h"
 #include "tests/support/model_fixture.h"
 #include "tests/support/model_outputs.h"
+#include "tests/support/places.h"
 #include "tests/support/process.h"
 #include "tests/support/wait.h"
 
@@ -22,7 +23,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-const std::string script = RIVULET_SOURCE_DIR "/tests/support/models/digits.pt";
+const std::string script = source_path("tests/support/models/digits.pt");
 
 /// What `rivulet model inspect` says belongs into the file.
 std::vector<std::string> as_inspected() {
@@ -86,7 +87,7 @@ TEST_CASE("Script: a group trains a model of the user's, and Python gets it back
   const auto path = [&](const std::string& name) { return (folder.path() / name).string(); };
   const std::string state = group.directory(0) + "/final.state";
   std::vector<std::string> exporting = {"checkpoint", "export", "--config",
-                                        RIVULET_SOURCE_DIR "/examples/mnist/device.toml"};
+                                        source_path("examples/mnist/device.toml")};
   exporting.insert(exporting.end(), model.begin(), model.end());
   exporting.insert(exporting.end(), {state, path("m.safetensors")});
   const auto done = run_rivulet(exporting, 60s);
@@ -117,7 +118,7 @@ std::vector<std::string> with_script(const std::string& command, const std::stri
   pin_script(config, file);
   return {command,
           "--config",
-          RIVULET_SOURCE_DIR "/examples/mnist/device.toml",
+          source_path("examples/mnist/device.toml"),
           "--set",
           "model.name=torchscript",
           "--set",

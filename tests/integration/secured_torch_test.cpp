@@ -11,6 +11,7 @@
 
 #include "runtime/http/http_server.h"
 #include "stream/open.h"
+#include "tests/support/places.h"
 #include "tests/support/rivulet_program.h"
 #include "tests/support/secured_kafka.h"
 #include "tests/support/text.h"
@@ -36,7 +37,7 @@ struct Job {
     kafka = std::move(started).value();
     const auto& plain = kafka->server().brokers();
     REQUIRE(create_topic(plain, "readings", 1));
-    std::ifstream lines(RIVULET_SOURCE_DIR "/examples/sensors-json/readings.jsonl");
+    std::ifstream lines(source_path("examples/sensors-json/readings.jsonl"));
     std::vector<TestRecord> records;
     for (std::string line; std::getline(lines, line);) records.push_back({line});
     REQUIRE(produce(plain, "readings", records));
@@ -51,7 +52,7 @@ struct Job {
         {"--operation", "READ", "--group", "rivulet.pumps", "--resource-pattern-type", "prefixed"}));
   }
   [[nodiscard]] std::string config(const std::string& password_file = "password") const {
-    std::ifstream example(RIVULET_SOURCE_DIR "/examples/sensors-json/device.toml");
+    std::ifstream example(source_path("examples/sensors-json/device.toml"));
     std::stringstream text;
     text << example.rdbuf();
     std::string all = text.str();

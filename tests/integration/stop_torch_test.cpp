@@ -15,6 +15,7 @@
 #include "tests/support/device_group.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/kafka_server.h"
+#include "tests/support/places.h"
 #include "tests/support/wait.h"
 
 using namespace rivulet;
@@ -285,7 +286,7 @@ TEST_CASE("Two processes with one id: the newer wins and is named; a third swap 
   for (int i = 0; i < 4; ++i) {
     lives.push_back(start_rivulet({"run",
                                    "--config",
-                                   std::string(RIVULET_SOURCE_DIR "/examples/mnist/device.toml"),
+                                   source_path("examples/mnist/device.toml"),
                                    "--id",
                                    "twin",
                                    "--partitions",

@@ -11,6 +11,7 @@
 #include "tests/support/kafka_log_world.h"
 #include "tests/support/kafka_server.h"
 #include "tests/support/kafka_source_world.h"
+#include "tests/support/places.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/wait.h"
 
@@ -183,8 +184,7 @@ void stopped_broker_holds_nobody(KafkaServer& kafka) {
 
 void feeder_keeps_rates(KafkaServer& kafka) {
   make_topic(kafka, "mnist", 3);
-  const auto data =
-      stream::open_dataset(std::string(RIVULET_SOURCE_DIR "/examples/mnist/data"), stream::Split::test);
+  const auto data = stream::open_dataset(source_path("examples/mnist/data"), stream::Split::test);
   REQUIRE_MESSAGE(data, data.error().message);
   stream::FeederConfig config;
   config.properties = {{"bootstrap.servers", kafka.brokers()}};

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/effort.h"
+#include "tests/support/places.h"
 #include "tests/support/sim_group.h"
 #include "tests/support/source_text.h"
 #include "tests/support/tree.h"
@@ -31,7 +32,7 @@ constexpr std::uint64_t guard_views = std::string_view(RIVULET_SANITIZE).empty()
 
 std::vector<fs::path> kept_schedules() {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(RIVULET_SOURCE_DIR "/tests/simulation/corpus"))
+  for (const auto& entry : fs::directory_iterator(source_path("tests/simulation/corpus")))
     files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
@@ -122,7 +123,7 @@ TEST_CASE("Mutations: what drawing needs to find each of them") {
 
 TEST_CASE("Mutations: nothing that is shipped can take a rule away") {
   for (const auto* folder : {"runtime/wiring", "runtime/cli", "runtime/config", "runtime/http"})
-    for (const auto& entry : fs::recursive_directory_iterator(fs::path(RIVULET_SOURCE_DIR) / folder))
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_path()) / folder))
       if (entry.is_regular_file())
         CHECK_MESSAGE(text_of_file(entry.path()).find("rules") == std::string::npos, entry.path().string());
 }

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "tests/support/effort.h"
+#include "tests/support/places.h"
 #include "tests/support/sim_group.h"
 
 using namespace rivulet;
@@ -189,7 +190,7 @@ TEST_CASE("Faults: who has learned half as much as a group without faults, or tw
 TEST_CASE("Faults: what drawing once found stays mended, also some milliseconds away") {
   constexpr int nearby = 20;
   int files = 0;
-  for (const auto& entry : fs::directory_iterator(RIVULET_SOURCE_DIR "/tests/simulation/found")) {
+  for (const auto& entry : fs::directory_iterator(source_path("tests/simulation/found"))) {
     CAPTURE(entry.path().filename().string());
     const SimSchedule kept = read_schedule(entry.path());
     for (int i = 0; i <= nearby; ++i) {

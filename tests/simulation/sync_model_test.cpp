@@ -10,6 +10,7 @@
 
 #include "sync/membership/fold.h"
 #include "tests/support/effort.h"
+#include "tests/support/places.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
@@ -94,7 +95,7 @@ std::string simulate(const Simulation& s, const TempDir& folder) {
     options.command.push_back(define(name, value));
   options.command.emplace_back("-DHISTORY=int");
   if (!s.mutation.empty()) options.command.push_back("-D" + s.mutation);
-  options.command.emplace_back(RIVULET_SOURCE_DIR "/tests/model/view_change.pml");
+  options.command.emplace_back(source_path("tests/model/view_change.pml"));
   options.directory = folder.path();
   const RunOutput ran = run(options, 60s);
   const bool broken = contains(ran.output, "assertion violated");

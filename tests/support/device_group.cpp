@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "runtime/http/http_server.h"
+#include "tests/support/places.h"
 #include "tests/support/text.h"
 #include "tests/support/wait.h"
 
@@ -14,11 +15,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::string mnist = std::string(RIVULET_SOURCE_DIR "/examples/mnist");
+const std::string mnist = source_path("examples/mnist");
 
 ProcessOptions rivulet_with(const std::vector<std::string>& arguments) {
   ProcessOptions options;
-  options.command = {RIVULET_BINARY};
+  options.command = {rivulet_binary()};
   options.command.insert(options.command.end(), arguments.begin(), arguments.end());
   return options;
 }

@@ -17,6 +17,7 @@
 #include "core/stamp.h"
 #include "runtime/http/http_server.h"
 #include "tests/support/kafka_client.h"
+#include "tests/support/places.h"
 #include "tests/support/wait.h"
 
 namespace rivulet::testing {
@@ -130,7 +131,7 @@ int KillGroup::rows_produced() const {
 ProcessOptions KillGroup::command_of(int device) const {
   const std::string number = std::to_string(device);
   ProcessOptions options;
-  options.command = {TALLY_DEVICE,
+  options.command = {tally_device(),
                      config_,
                      "job.devices=" + std::to_string(options_.devices),
                      R"(source.kafka.properties={"bootstrap.servers" = ")" + brokers() + "\"}",

@@ -23,7 +23,10 @@ bool spin_until(Done done, Duration deadline) {
   const RealClock clock;
   const TimePoint end = clock.now() + deadline;
   while (!done()) {
-    if (clock.now() >= end) return false;
+    if (clock.now() >= end) {
+      note_deadline_passed();
+      return false;
+    }
     std::this_thread::sleep_for(50us);
   }
   return true;

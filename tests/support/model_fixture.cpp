@@ -9,6 +9,7 @@
 #include "core/check.h"
 #include "core/rng.h"
 #include "core/sha256.h"
+#include "tests/support/places.h"
 
 namespace rivulet::testing {
 
@@ -40,8 +41,7 @@ ModelConfig config_of(std::string_view model, Scalar scalar) {
   config.outputs = 10;
   config.hidden = {16, 8};
   config.scalar = scalar;
-  if (model == "torchscript")
-    pin_script(config, std::string(RIVULET_SOURCE_DIR) + "/tests/support/models/net.pt");
+  if (model == "torchscript") pin_script(config, source_path("tests/support/models/net.pt"));
   return config;
 }
 

@@ -8,6 +8,7 @@
 
 #include "tests/support/kafka_server.h"
 #include "tests/support/model_fixture.h"
+#include "tests/support/places.h"
 #include "tests/support/process.h"
 
 namespace rivulet::testing {
@@ -24,7 +25,7 @@ inline nlohmann::json outputs_in_python(const std::string& model, const std::str
                                         const std::string& features, const std::string& shape) {
   ProcessOptions python;
   python.command = {"/usr/bin/python3",
-                    RIVULET_SOURCE_DIR "/tests/support/programs/model_outputs.py",
+                    source_path("tests/support/programs/model_outputs.py"),
                     model,
                     exported,
                     features,

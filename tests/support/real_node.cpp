@@ -7,6 +7,7 @@
 
 #include "core/rng.h"
 #include "stream/open.h"
+#include "tests/support/wait.h"
 
 namespace rivulet::testing {
 
@@ -52,7 +53,10 @@ void RealNode::start() {
 bool RealNode::wait(Duration deadline) {
   const TimePoint until = clock_.now() + deadline;
   while (!train_thread_.finished()) {
-    if (clock_.now() > until) return false;
+    if (clock_.now() > until) {
+      note_deadline_passed();
+      return false;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   train_thread_.join();

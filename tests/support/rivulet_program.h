@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/places.h"
 #include "tests/support/process.h"
 
 /// The program as a user starts it.
@@ -12,12 +13,11 @@ namespace rivulet::testing {
 
 using namespace std::chrono_literals;
 
-inline const std::string rivulet_binary = RIVULET_BINARY;
-inline const std::string mnist_images = std::string(RIVULET_SOURCE_DIR "/examples/mnist/data");
+inline const std::string mnist_images = source_path("examples/mnist/data");
 
 inline ProcessOptions rivulet_with(const std::vector<std::string>& arguments) {
   ProcessOptions options;
-  options.command = {rivulet_binary};
+  options.command = {rivulet_binary()};
   options.command.insert(options.command.end(), arguments.begin(), arguments.end());
   return options;
 }

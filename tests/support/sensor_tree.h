@@ -4,6 +4,7 @@
 #include <sstream>
 #include <string>
 
+#include "tests/support/places.h"
 #include "tests/support/temp_dir.h"
 
 namespace rivulet::testing {
@@ -11,7 +12,7 @@ namespace rivulet::testing {
 /// Makes the files of tests/support/sensor_trees/NAME.txt: "path = content" a line, "\n" in a content is a
 /// line end.
 inline void plant_sensors(const TempDir& root, const std::string& name) {
-  std::istringstream lines(read_file(RIVULET_SOURCE_DIR "/tests/support/sensor_trees/" + name + ".txt"));
+  std::istringstream lines(read_file(source_path("tests/support/sensor_trees/") + name + ".txt"));
   int files = 0;
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with('#')) continue;

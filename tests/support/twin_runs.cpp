@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/simulate.h"
+#include "tests/support/places.h"
 #include "tests/support/text.h"
 
 namespace rivulet::testing {
@@ -68,7 +69,7 @@ Result<std::unique_ptr<Process>> TwinRuns::start(const TwinScenario& scenario, i
   const devices::DeviceProfile& profile = of_device(scenario.profiles, device);
   ProcessOptions options;
   options.network_namespace = network_->namespace_of(device);
-  options.command = {PACED_DEVICE, std::to_string(to_seconds(profile.fixed)),
+  options.command = {paced_device(), std::to_string(to_seconds(profile.fixed)),
                      std::to_string(profile.rows_per_second), scenario.stop_after, config};
   auto& words = options.command;
   words.insert(words.end(), scenario.settings.begin(), scenario.settings.end());

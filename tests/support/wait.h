@@ -6,7 +6,16 @@
 namespace rivulet::testing {
 
 /// Asks `done` every 10 ms until it says yes (true) or `deadline` has passed (false). For processes and
-/// brokers only: a unit test has no reason to wait.
+/// threads; everything else moves a SimClock. A deadline above zero that passed is noted for main(): see
+/// below.
 bool wait_until(const std::function<bool()>& done, Duration deadline);
+
+/// A wait that ends without what it waited for says so here; the next assertion tells whether that matters. A
+/// program whose every failed assertion came right after such a note ends with `deadline_exit`, and only that
+/// is tried again (tests/support/try_again): a busy machine may have been too slow. Any thread.
+void note_deadline_passed() noexcept;
+/// Whether a note came since the last call.
+bool take_deadline_note() noexcept;
+inline constexpr int deadline_exit = 75;
 
 }  // namespace rivulet::testing

@@ -10,6 +10,7 @@
 #include "runtime/cli/demo_plan.h"
 #include "runtime/cli/text.h"
 #include "runtime/config/config.h"
+#include "tests/support/places.h"
 #include "tests/support/temp_dir.h"
 
 using namespace rivulet;
@@ -18,7 +19,7 @@ using namespace rivulet::runtime::cli;
 
 namespace {
 
-const std::string images = std::string(RIVULET_SOURCE_DIR "/examples/mnist/data");
+const std::string images = rivulet::testing::source_path("examples/mnist/data");
 
 DemoOptions options_in(const testing::TempDir& folder) {
   DemoOptions options;

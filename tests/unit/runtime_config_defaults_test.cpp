@@ -10,6 +10,7 @@
 #include "runtime/node_config.h"
 #include "sync/membership/records.h"
 #include "tests/support/config_text.h"
+#include "tests/support/places.h"
 #include "tests/support/temp_dir.h"
 
 using namespace rivulet;
@@ -18,7 +19,7 @@ using namespace rivulet::testing;
 using namespace std::chrono_literals;
 
 TEST_CASE("Config: the canonical device.toml loads without a problem and means what it says") {
-  auto input = input_of(RIVULET_SOURCE_DIR "/tests/support/device.toml");
+  auto input = input_of(source_path("tests/support/device.toml"));
   const auto loaded = load_config(input);
   for (const auto& problem : loaded.problems) MESSAGE(problem.text());
   REQUIRE(loaded.problems.empty());
@@ -63,7 +64,7 @@ TEST_CASE("Config: a thousand features still fit a HELLO, and a difference at th
 }
 
 TEST_CASE("Config: defaults of the struct, of the table and of the canonical file are the same") {
-  const auto file = load_config(input_of(RIVULET_SOURCE_DIR "/tests/support/device.toml"));
+  const auto file = load_config(input_of(source_path("tests/support/device.toml")));
   const auto none = load_config(input_of());
   for (const auto& [key, value] : none.effective) {
     if (key != "job.name" && key != "source.topics") CHECK_MESSAGE(file.effective.at(key) == value, key);
@@ -117,7 +118,7 @@ TEST_CASE("Config: the template loads without a problem, names every key that wo
 }
 
 TEST_CASE("Config: the template is the seed that the search for breaking configurations keeps") {
-  std::ifstream file(RIVULET_SOURCE_DIR "/tests/fuzz/corpus/config/seed-00");
+  std::ifstream file(source_path("tests/fuzz/corpus/config/seed-00"));
   const std::string kept{std::istreambuf_iterator<char>(file), {}};
   const bool same = kept == config_template();
   CHECK_MESSAGE(same, "write the seeds again: scripts/fuzz names the command");

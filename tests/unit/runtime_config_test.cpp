@@ -9,6 +9,7 @@
 #include "runtime/node_config.h"
 #include "sync/membership/records.h"
 #include "tests/support/config_text.h"
+#include "tests/support/places.h"
 #include "tests/support/temp_dir.h"
 
 using namespace rivulet;
@@ -95,7 +96,7 @@ TEST_CASE("Config: choices are listed, and names come from the catalogs") {
   CHECK(one("[batch]\npolicy = \"straem\"") ==
         Lines{"device.toml:9:10: error: 'batch.policy' is 'straem', must be one of: fixed, stream - did you "
               "mean 'stream'?"});
-  auto input = input_of(RIVULET_SOURCE_DIR "/tests/support/device.toml");
+  auto input = input_of(source_path("tests/support/device.toml"));
   input.catalog->models = {"linear"};
   const auto loaded = load_config(input);
   REQUIRE(loaded.problems.size() == 1);
@@ -227,7 +228,7 @@ TEST_CASE("Config: every problem is found in one run, errors before warnings, in
 }
 
 TEST_CASE("Config: damaged files give problems, never a crash, and a usable one can be used") {
-  const std::string good = testing::read_file(RIVULET_SOURCE_DIR "/tests/support/device.toml");
+  const std::string good = testing::read_file(source_path("tests/support/device.toml"));
   REQUIRE(good.size() > 1000);
   Rng rng(99);
   const std::string spice = "\"'[]{}=.,#\n$-_5ab\xff";

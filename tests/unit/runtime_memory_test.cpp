@@ -10,6 +10,7 @@
 #include "runtime/node.h"
 #include "runtime/state_image.h"
 #include "sync/session.h"
+#include "tests/support/places.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 
@@ -148,7 +149,7 @@ TEST_CASE("Memory: contributions leave early only where the plan is foreseen and
 TEST_CASE("Memory: held-out rows take what the plan says") {
   Config config = linear_config(784, 10);
   config.decode.shape = {1, 28, 28};
-  config.evaluate.held_out_path = RIVULET_SOURCE_DIR "/examples/mnist/data";
+  config.evaluate.held_out_path = source_path("examples/mnist/data");
   const auto plan = plan_of(config);
   CHECK(plan.held_out_rows == 10'000);
   check_takes(plan.bytes_of("held_out_rows"), 0.6, [&] {

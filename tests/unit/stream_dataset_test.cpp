@@ -5,6 +5,7 @@
 #include <map>
 
 #include "stream/dataset.h"
+#include "tests/support/places.h"
 
 using namespace rivulet;
 using namespace rivulet::stream;
@@ -55,7 +56,7 @@ Error refused(const std::string& path, Split split = Split::train) {
 }  // namespace
 
 TEST_CASE("Dataset: MNIST's four files, packed") {
-  const std::string folder = std::string(RIVULET_SOURCE_DIR "/examples/mnist/data");
+  const std::string folder = rivulet::testing::source_path("examples/mnist/data");
   for (const auto& [split, count] : {std::pair{Split::train, 60'000U}, std::pair{Split::test, 10'000U}}) {
     auto data = open_dataset(folder, split);
     REQUIRE(data);
@@ -107,7 +108,7 @@ TEST_CASE("Dataset: a broken IDX file is an error that names file and byte") {
 
 TEST_CASE("Dataset: a truncated gzip file is an error, not a shorter data set") {
   const Folder folder;
-  const std::filesystem::path mnist = std::string(RIVULET_SOURCE_DIR "/examples/mnist/data");
+  const std::filesystem::path mnist = rivulet::testing::source_path("examples/mnist/data");
   for (const auto* name : {"t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"})
     std::filesystem::copy_file(mnist / name, folder.path / name);
   const auto cut = folder.path / "t10k-images-idx3-ubyte.gz";

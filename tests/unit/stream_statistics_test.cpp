@@ -8,6 +8,7 @@
 
 #include "core/metrics.h"
 #include "tests/support/counting_metrics.h"
+#include "tests/support/places.h"
 #include "tests/support/temp_dir.h"
 
 using namespace rivulet;
@@ -18,7 +19,7 @@ namespace {
 
 /// Of librdkafka 2.0.2: two brokers, three partitions of which two are read, 1991 records in the queue.
 std::string recorded() {
-  return read_file(RIVULET_SOURCE_DIR "/tests/support/statistics/two_brokers.json");
+  return read_file(source_path("tests/support/statistics/two_brokers.json"));
 }
 
 /// The recorded ones with another value in one place.
