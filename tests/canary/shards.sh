@@ -1,18 +1,33 @@
 #!/usr/bin/env bash
-# shards.sh BUILD-FOLDER PROGRAM: the tests of ctest that run files of this program run all of its test cases.
+# shards.sh BUILD-FOLDER PROGRAM...: the tests of ctest that run parts of these programs run all of their cases, each once.
 set -euo pipefail
 exec /usr/bin/python3 - "$@" <<'END'
-import json, re, subprocess, sys
-folder, program = sys.argv[1:]
+import fnmatch, json, subprocess, sys
+import xml.etree.ElementTree as tree
+
+folder, *programs = sys.argv[1:]
 shown = json.loads(subprocess.check_output(["ctest", "--test-dir", folder, "--show-only=json-v1"]))
-def cases(*arguments):
-    listed = subprocess.check_output([program, "--list-test-cases", "--no-colors", *arguments], text=True).splitlines()
-    return {line for line in listed if not line.startswith(("[doctest]", "====="))}
-shards = [test["command"] for test in shown["tests"] if program in test.get("command", []) and "--list-test-cases" not in test["command"]]
-shards = [command[command.index(program) + 1:] for command in shards if any(word.startswith("--source-file") for word in command)]
-missing = cases() - set().union(*(cases(*arguments) for arguments in shards))
-empty = [arguments for arguments in shards if not cases(*arguments)]
-if missing or empty or len(shards) < 2:
-    sys.exit(f"{program}: {len(shards)} shards; not run: {sorted(missing)}; empty: {empty}")
-print(f"{len(shards)} shards run all {len(cases())} cases")
+
+
+def runs(arguments, file):
+    """Whether doctest runs the cases of that file with these arguments."""
+    [(option, _, patterns)] = [word.partition("=") for word in arguments]
+    matched = any(fnmatch.fnmatch(file, pattern) for pattern in patterns.split(","))
+    return matched if option == "--source-file" else not matched if option == "--source-file-exclude" else None
+
+
+wrong = []
+for program in programs:
+    shards = [test["command"][2:] for test in shown["tests"] if program in test.get("command", [])[:2]]
+    listed = tree.fromstring(subprocess.check_output([program, "--list-test-cases", "--reporters=xml"]))
+    files = {case.get("filename") for case in listed.iter("TestCase")}
+    for file in files:
+        times = sum(runs(arguments, file) for arguments in shards)
+        if times != 1:
+            wrong.append(f"{program} runs the cases of {file} {times} times")
+    wrong += [f"{program} runs nothing with {arguments}" for arguments in shards if not any(runs(arguments, file) for file in files)]
+    if not files or len(shards) < 2:
+        wrong.append(f"{program}: {len(files)} files, {len(shards)} tests")
+print("\n".join(wrong) or f"{len(programs)} programs: all cases, each once")
+sys.exit(1 if wrong else 0)
 END
