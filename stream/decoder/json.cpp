@@ -1,9 +1,9 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "stream/decoder/base.h"
+#include "stream/decoder/json_numbers.h"
 #include "stream/decoder/json_path.h"
 
 namespace rivulet::stream {
@@ -34,24 +34,6 @@ std::string_view take_line(std::string_view& rest) noexcept {
     if (!line.empty()) return line;
   }
   return {};
-}
-
-/// Does the text hold a number that is valid but too large for a double? simdjson gives it the same error as
-/// a number that is written wrongly.
-bool has_overflow(std::string_view text) noexcept {
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"') in_string = !in_string;
-    if (text[i] == '\\') ++i;
-    if (in_string || i >= text.size() ||
-        (text[i] != '-' && std::isdigit(static_cast<unsigned char>(text[i])) == 0))
-      continue;
-    const std::size_t stop = std::min(text.find_first_not_of("+-.eE0123456789", i), text.size());
-    const auto number = parse_number(text.substr(i, stop - i));
-    if (number && std::isinf(*number)) return true;
-    i = stop - 1;
-  }
-  return false;
 }
 
 /// An object, an array of objects, or lines of objects. A document (the first two) is parsed once; of lines
@@ -110,7 +92,8 @@ class JsonDecoder final : public DecoderBase {
 
   /// Parses into root_. `text` lies in buffer_, which has room behind it.
   std::optional<DropReason> parse(std::string_view text) noexcept {
-    const auto error = parser_.parse(text.data(), text.size(), false).get(root_);
+    auto error = parser_.parse(text.data(), text.size(), false).get(root_);
+    if (error == simdjson::NUMBER_ERROR) error = parser_.parse(with_fractions(text)).get(root_);
     if (error == simdjson::SUCCESS) return std::nullopt;
     if (error == simdjson::NUMBER_ERROR && has_overflow(text)) {
       describe("a number is too large for a double");
@@ -168,12 +151,56 @@ class JsonDecoder final : public DecoderBase {
   }
 
   /// Follows the steps of the current path from `step` on; a slice fans out. Appends every number it reaches.
-  std::optional<DropReason> walk(dom::element at, std::size_t step, std::span<float> out) noexcept {
+  std::optional<DropReason> walk(dom::element at, std::size_t step, std::span<float> out,
+                                 bool sliced = false) noexcept {
     for (; step < current_->steps.size(); ++step) {
       if (current_->steps[step].kind == JsonStep::Kind::slice) return fan_out(at, step, out);
       if (const auto wrong = enter(at, current_->steps[step])) return wrong;
     }
+    if (!nested_as_shape(at, sliced)) return wrong_nesting();
     return append(at, out);
+  }
+
+  /// A list of numbers is as it is; lists in lists, and a list where a slice promised numbers, must have the
+  /// lengths of the shape's last dimensions: [[1], [2], [3]] is not three numbers. Lists of one around the
+  /// whole do not matter.
+  [[nodiscard]] bool nested_as_shape(dom::element at, bool sliced) const noexcept {
+    dom::array array;
+    if (at.get(array) != simdjson::SUCCESS) return true;
+    std::size_t rank = rank_of(at);
+    for (; !sliced && rank > 1 && array.size() == 1; --rank) {
+      at = *array.begin();
+      if (at.get(array) != simdjson::SUCCESS) return false;
+    }
+    if (!sliced && rank == 1) return has_lengths(at, {});
+    const auto& shape = this->shape().shape;
+    return rank <= shape.size() && has_lengths(at, std::span(shape).last(rank));
+  }
+
+  /// How many lists the first number lies in.
+  static std::size_t rank_of(dom::element at) noexcept {
+    std::size_t rank = 0;
+    for (dom::array array; at.get(array) == simdjson::SUCCESS; at = *array.begin()) {
+      ++rank;
+      if (array.size() == 0) break;
+    }
+    return rank;
+  }
+
+  /// Lists of these lengths, and no list below the last; of any length if there are none.
+  static bool has_lengths(dom::element at, std::span<const std::int64_t> lengths) noexcept {
+    dom::array array;
+    if (at.get(array) != simdjson::SUCCESS) return false;
+    if (!lengths.empty() && array.size() != static_cast<std::size_t>(lengths.front())) return false;
+    for (const auto element : array) {
+      if (lengths.size() > 1 ? !has_lengths(element, lengths.subspan(1)) : element.is_array()) return false;
+    }
+    return true;
+  }
+
+  std::optional<DropReason> wrong_nesting() noexcept {
+    describe("lists in a list of other lengths than decode.json.shape", current_->text);
+    return DropReason::wrong_shape;
   }
 
   std::optional<DropReason> fan_out(dom::element at, std::size_t step, std::span<float> out) noexcept {
@@ -184,7 +211,7 @@ class JsonDecoder final : public DecoderBase {
     for (const auto element : array) {
       if (index >= last) break;
       if (index >= first)
-        if (const auto wrong = walk(element, step + 1, out)) return wrong;
+        if (const auto wrong = walk(element, step + 1, out, true)) return wrong;
       ++index;
     }
     if (last == open_end || index >= last) return std::nullopt;

