@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/printable.h"
 #include "runtime/topic_name.h"
 
 namespace rivulet::runtime {
@@ -249,7 +250,7 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
   decoded_dropped_.add(1);
   parts_.status.rows_dropped[reason].fetch_add(step.rows, std::memory_order_relaxed);
   const std::string where = text_of(record.partition, config_.topics) + ", offset " +
-                            std::to_string(record.offset) + ": " + std::string(parts_.decoder.detail());
+                            std::to_string(record.offset) + ": " + printable(parts_.decoder.detail());
   if (config_.stop_on_bad_row)
     failure_ = Error{ErrorCode::bad_record, "bad row (" + std::string(name_of(step.reason)) + ") at " +
                                                 where + "; decode.on_error = \"stop\""};

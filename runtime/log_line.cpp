@@ -6,6 +6,8 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "core/printable.h"
+
 namespace rivulet::runtime {
 namespace {
 
@@ -22,44 +24,22 @@ std::string time_text(long long time_ms, const char* pattern) {
   return fmt::format("{}.{:03}", std::string_view(text, size), time_ms % 1000);
 }
 
-bool is_control(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-}
-
-/// No control character survives: neither a second line nor an escape sequence can be smuggled in.
-void append_escaped(std::string& out, std::string_view text, bool quotes) {
+/// Neither a second line nor an escape sequence can be smuggled in.
+std::string in_quotes(std::string_view text) {
+  std::string out;
   for (const char c : text) {
-    if (quotes && (c == '"' || c == '\\')) {
-      out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (is_control(c)) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-    } else {
-      out += c;
-    }
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
   }
+  return '"' + printable(out) + '"';
 }
 
 bool plain(std::string_view text) {
-  return !text.empty() && std::none_of(text.begin(), text.end(), [](char c) {
-    return c == ' ' || c == '"' || c == '=' || c == '\\' || is_control(c);
-  });
+  return !text.empty() && text.find_first_of(" \"=\\") == std::string_view::npos && printable(text) == text;
 }
 
 void append_pair(std::string& out, std::string_view name, std::string_view value) {
-  append_escaped(out, name, false);
-  out += '=';
-  if (plain(value)) {
-    out += value;
-    return;
-  }
-  out += '"';
-  append_escaped(out, value, true);
-  out += '"';
+  out.append(printable(name)).append("=").append(plain(value) ? value : in_quotes(value));
 }
 
 std::string logfmt(long long time_ms, Level level, std::string_view message, const Fields& fields) {
@@ -79,7 +59,7 @@ std::string json(long long time_ms, Level level, std::string_view message, const
   out["level"] = name_of(level);
   out["msg"] = message;
   for (const auto& [name, value] : fields) out[std::string(name)] = value;
-  return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return printable(out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
 std::string pretty(bool color, long long time_ms, Level level, std::string_view message,
@@ -87,7 +67,7 @@ std::string pretty(bool color, long long time_ms, Level level, std::string_view 
   const auto index = static_cast<std::size_t>(level);
   std::string out = fmt::format("{} {}{:5}{} ", time_text(time_ms, "%H:%M:%S"), color ? colors[index] : "",
                                 levels[index], color ? color_end : "");
-  append_escaped(out, message, false);
+  out += printable(message);
   for (const auto& [name, value] : fields) {
     out += "  ";
     append_pair(out, name, value);

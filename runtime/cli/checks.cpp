@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "core/clock.h"
+#include "core/printable.h"
 #include "devices/device.h"
 #include "runtime/cli/text.h"
 #include "runtime/http/access.h"
@@ -61,8 +62,8 @@ std::string render_check(const Check& check, bool colour) {
   const auto word = fmt::format("{:<5}", level_names[level]);
   auto text =
       fmt::format("{} {:<20} {}", colour ? fmt::format("\x1b[{}m{}\x1b[0m", colours[level], word) : word,
-                  check.name, check.value);
-  if (!check.hint.empty()) text += fmt::format("\n      hint: {}", check.hint);
+                  check.name, printable_lines(check.value));
+  if (!check.hint.empty()) text += fmt::format("\n      hint: {}", printable_lines(check.hint));
   return text;
 }
 

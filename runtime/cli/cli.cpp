@@ -9,6 +9,7 @@
 
 #include "rivulet_version.h"
 #include "runtime/cli/command.h"
+#include "runtime/cli/output.h"
 #include "runtime/cli/text.h"
 
 namespace rivulet::runtime::cli {
@@ -138,8 +139,18 @@ ExitCode complain(Terminal& terminal, const Error& error) {
   return exit_code_for(error.code);
 }
 
-Terminal process_terminal(std::ostream& out, std::ostream& err, const char* const* environment) {
-  Terminal terminal{out, err};
+std::ostream& Terminal::out_screen() const {
+  return out_output != nullptr ? out_output->screen() : out;
+}
+
+std::ostream& Terminal::err_screen() const {
+  return err_output != nullptr ? err_output->screen() : err;
+}
+
+Terminal process_terminal(Output& out, Output& err, const char* const* environment) {
+  Terminal terminal{out.text(), err.text()};
+  terminal.out_output = &out;
+  terminal.err_output = &err;
   std::string locale;
   for (auto entry = environment; *entry != nullptr; ++entry) {
     const std::string text = *entry;

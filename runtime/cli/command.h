@@ -17,6 +17,8 @@ class App;
 /// headers.
 namespace rivulet::runtime::cli {
 
+class Output;
+
 /// Where a command speaks. Owner: run_command_line's caller.
 struct Terminal {
   std::ostream& out;
@@ -26,6 +28,12 @@ struct Terminal {
   bool unicode = false;      ///< the locale says UTF-8: blocks instead of letters in curves
   int width = 100;           ///< columns
   std::map<std::string, std::string> environment;  ///< RIVULET_* only
+  Output* out_output = nullptr;                    ///< what out and err lead to in the program
+  Output* err_output = nullptr;
+
+  /// Of out and err, what control sequences of this program's own go to (see Output).
+  [[nodiscard]] std::ostream& out_screen() const;
+  [[nodiscard]] std::ostream& err_screen() const;
 };
 
 /// One subcommand with the values of its flags.
@@ -64,6 +72,6 @@ ExitCode run_command_line(const std::vector<std::string>& arguments, Terminal& t
 ExitCode complain(Terminal& terminal, const Error& error);
 
 /// The Terminal of this process: what stdout is, NO_COLOR, locale, width, RIVULET_* variables.
-Terminal process_terminal(std::ostream& out, std::ostream& err, const char* const* environment);
+Terminal process_terminal(Output& out, Output& err, const char* const* environment);
 
 }  // namespace rivulet::runtime::cli

@@ -71,6 +71,7 @@ class BrokerCommand final : public Command {
         ->required()
         ->type_name("NAME:PARTITIONS")
         ->expected(1)
+        ->allow_extra_args(false)
         ->take_all();
     app_->add_flag("--until-eof", until_eof_, "also end when stdin is closed");
     app_->footer(broker_footer);

@@ -74,11 +74,12 @@ class DemoCommand final : public Command {
       return complain(terminal, possible.error());
     }
     // With --json stdout is for the result alone; a screen is for people, so it needs a terminal.
-    auto& show = json_ ? terminal.err : terminal.out;
+    const bool draws = terminal.interactive && !json_;
+    auto& show = json_ ? terminal.err : draws ? terminal.out_screen() : terminal.out;
     show << fmt::format("{} devices, streams of {} rows/s, {:g} s; Ctrl-C ends it\n", plan.devices(),
                         text_of(plan.rates), plan.seconds)
          << std::flush;
-    Demo demo(plan, terminal, show, terminal.interactive && !json_, stop);
+    Demo demo(plan, terminal, show, draws, stop);
     const auto outcome = demo.play();
     return report(terminal, show, plan, outcome);
   }

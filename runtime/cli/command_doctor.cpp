@@ -50,7 +50,7 @@ class DoctorCommand final : public Command {
       terminal.out << checks_to_json(checks) << '\n';
       return;
     }
-    for (const auto& check : checks) terminal.out << render_check(check, terminal.colour) << '\n';
+    for (const auto& check : checks) terminal.out_screen() << render_check(check, terminal.colour) << '\n';
   }
 
   CLI::App* app_;

@@ -186,6 +186,7 @@ class FeedCommand final : public Command {
     app_->add_option("--property", flags_.properties, "a property for librdkafka; may be repeated")
         ->type_name("NAME=VALUE")
         ->expected(1)
+        ->allow_extra_args(false)
         ->take_all();
     app_->add_option("--split", flags_.split, "part of an IDX folder")
         ->check(CLI::IsMember({"train", "test"}));
@@ -211,7 +212,8 @@ class FeedCommand final : public Command {
   Result<stream::FeedProgress> play(Terminal& terminal, const stream::Dataset& data,
                                     const stream::FeederConfig& config, StopRequest& stop) {
     // With --json stdout is for the result alone.
-    ProgressLine line(flags_.json ? terminal.err : terminal.out, terminal.interactive && !flags_.json);
+    ProgressLine line(flags_.json ? terminal.err_screen() : terminal.out_screen(),
+                      terminal.interactive && !flags_.json);
     const RealClock clock;
     return stream::feed(
         data, config, clock, [&](const stream::FeedProgress& p) { line.show(progress_text(p, terminal)); },

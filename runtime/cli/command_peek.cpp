@@ -112,7 +112,8 @@ class Peeker {
   [[nodiscard]] const FeatureRanges& ranges() const noexcept { return ranges_; }
 
  private:
-  [[nodiscard]] bool enough() const noexcept { return shown_ + dropped_ >= flags_.rows; }
+  /// Also when nobody reads on, as behind `| head`.
+  [[nodiscard]] bool enough() const { return shown_ + dropped_ >= flags_.rows || !out_.good(); }
   /// From the end back by as many records as rows are wanted, so that "latest" shows what there is.
   Status rewind() {
     const auto states = source_.partitions();

@@ -285,7 +285,7 @@ class SimulateCommand final : public Command {
 
   SimulateResult play(Terminal& terminal, const LoadedConfig& loaded, const SimulateOptions& options,
                       StopRequest& stop) {
-    ProgressLine line(terminal.err, terminal.interactive);
+    ProgressLine line(terminal.err_screen(), terminal.interactive);
     return simulate(
         loaded, options,
         [&](double seconds, const Summary& so_far) {

@@ -48,9 +48,10 @@ class TopCommand final : public Command {
     if (!answer) return complain(terminal, answer.error());
     StopRequest stop{0};
     const SignalHandlers handlers(stop);
-    ScreenPainter painter(terminal.out);
+    ScreenPainter painter(terminal.out_screen());
     const RealClock clock;
-    for (int look = 0; stop.load() == 0 && (count_ == 0 || look < count_); ++look) {
+    // Without a reader of its lines it has nothing to do.
+    for (int look = 0; stop.load() == 0 && terminal.out.good() && (count_ == 0 || look < count_); ++look) {
       if (look > 0) answer = ask_all(pages_);
       if (stop.load() != 0) break;  // which may be why nothing was answered
       show(terminal, painter, answer, clock.now());

@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "core/printable.h"
 #include "runtime/cli/text.h"
 
 namespace rivulet::runtime::cli {
@@ -19,15 +20,16 @@ std::string painted(const std::string& text, const char* code, const ViewStyle& 
 }
 
 const char* colour_of(const std::string& state) {
-  if (state == "training") return "32";
+  // Between two rounds a device waits for rows, and without a stream it rests: all is well with it.
+  if (state == "training" || state == "waiting" || state == "idle") return "32";
   if (state == "failed" || state == "killed") return "31";
   return "33";
 }
 
 /// The state, and what else the device says of it.
 std::string words_of(const DeviceView& d) {
-  if (d.phrase.empty() || d.state == "training") return d.state;
-  return d.phrase.starts_with(d.state) ? d.phrase : d.state + ": " + d.phrase;
+  if (d.phrase.empty() || d.state == "training") return printable(d.state);
+  return printable(d.phrase.starts_with(d.state) ? d.phrase : d.state + ": " + d.phrase);
 }
 
 std::string loss_text(const DeviceView& d, int digits) {
@@ -35,9 +37,10 @@ std::string loss_text(const DeviceView& d, int digits) {
 }
 
 std::string device_line(const DeviceView& d, const ViewStyle& style) {
-  const auto numbers = fmt::format("  {:<10} {:>7} {:>8.0f} {:>5} {:>8} {:>7.0f} {:>7}  ", clipped(d.id, 10),
-                                   d.pid > 0 ? std::to_string(d.pid) : "", d.stream_rate, d.batch_rows,
-                                   grouped(d.rows_waiting), d.rows_per_s, loss_text(d, 4));
+  const auto numbers =
+      fmt::format("  {:<10} {:>7} {:>8.0f} {:>5} {:>8} {:>7.0f} {:>7}  ", clipped(printable(d.id), 10),
+                  d.pid > 0 ? std::to_string(d.pid) : "", d.stream_rate, d.batch_rows,
+                  grouped(d.rows_waiting), d.rows_per_s, loss_text(d, 4));
   const auto words = words_of(d);
   const int left = style.width - static_cast<int>(numbers.size());
   return left <= 0 ? clipped(numbers, style.width)

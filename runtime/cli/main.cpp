@@ -1,10 +1,11 @@
 #include <sys/resource.h>
+#include <unistd.h>
 
-#include <iostream>
 #include <string>
 #include <vector>
 
 #include "runtime/cli/command.h"
+#include "runtime/cli/output.h"
 #include "runtime/exit_code.h"
 
 extern char** environ;
@@ -20,13 +21,15 @@ void leave_no_core() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  using namespace rivulet::runtime;
   leave_no_core();
-  auto terminal = rivulet::runtime::cli::process_terminal(std::cout, std::cerr, environ);
+  cli::Output out(STDOUT_FILENO);
+  cli::Output err(STDERR_FILENO, true);
+  auto terminal = cli::process_terminal(out, err, environ);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  const auto exit = rivulet::runtime::cli::run_command_line(arguments, terminal);
-  if (!std::cout.flush()) {  // a full disk behind a redirection
-    std::cerr << "error: cannot write to standard output\n";
-    return static_cast<int>(rivulet::runtime::ExitCode::failure);
-  }
-  return static_cast<int>(exit);
+  const auto exit = cli::run_command_line(arguments, terminal);
+  // Who closes the pipe, as `head` does, has read all it wants; anything else, such as a full disk, is said.
+  if (out.flush() || out.reader_is_gone()) return static_cast<int>(exit);
+  err.text() << "error: cannot write to standard output\n";
+  return static_cast<int>(ExitCode::failure);
 }

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <vector>
 
+#include "core/printable.h"
+
 namespace rivulet::runtime::cli {
 namespace {
 
@@ -87,7 +89,7 @@ std::string row_to_json(const PeekedRow& row, const RowShape& shape) {
 std::string describe_drop(std::string_view topic, const RowPosition& position, DropReason reason,
                           std::string_view detail) {
   return fmt::format("{}  dropped: {}{}{}\n", place(topic, position), name_of(reason),
-                     detail.empty() ? "" : ", ", detail);
+                     detail.empty() ? "" : ", ", printable(detail));
 }
 
 std::string drop_to_json(std::string_view topic, const RowPosition& position, DropReason reason,

@@ -114,7 +114,7 @@ ExitCode ReplayFlags::run(Terminal& terminal, const LoadedConfig& loaded, const 
   const SignalHandlers handlers(stop);
   auto streams = ReplayStreams::create(loaded.config, data);
   if (!streams) return complain(terminal, streams.error());
-  ProgressLine line(terminal.err, terminal.interactive);
+  ProgressLine line(terminal.err_screen(), terminal.interactive);
   auto replayed = replay_state(
       loaded, builtin_catalog(), {log_, state_},
       [&](const PartitionId& partition, std::int64_t offset) {

@@ -9,10 +9,10 @@ using namespace rivulet::runtime::cli;
 
 TEST_CASE("Text: a terminal is sent no control character of others") {
   CHECK(printable("plain, ä, 日本, 🙂") == "plain, ä, 日本, 🙂");
-  CHECK(printable("a\nb\tc\x1b[2J\x7f") == "a?b?c?[2J?");
-  CHECK(printable(std::string_view("\0x", 2)) == "?x");
+  CHECK(printable("a\nb\tc\x1b[2J\x7f") == "a\\nb\\tc\\u001b[2J\\u007f");
+  CHECK(printable(std::string_view("\0x", 2)) == "\\u0000x");
   CHECK(printable("\xc2\x9b"
-                  "31m\xc2\xa0|\xc2\x80\xc2\x9f") == "?31m\xc2\xa0|??");
+                  "31m\xc2\xa0|\xc2\x80\xc2\x9f") == "\\u009b31m\xc2\xa0|\\u0080\\u009f");
 }
 
 TEST_CASE("Command line: a slip finds the word that was meant, another word finds nothing") {
@@ -99,7 +99,30 @@ TEST_CASE("Command line: a progress bar fills from the left and never overflows"
 }
 
 TEST_CASE("Text: what turns the order of letters round is not printed, its neighbours are") {
-  CHECK(printable("a\u202Eb\u202Ac\u2066d\u2069e") == "a?b?c?d?e");
+  CHECK(printable("a\u202Eb\u202Ac\u2066d\u2069e") == "a\\u202eb\\u202ac\\u2066d\\u2069e");
   CHECK(printable("\u2029\u202F\u2065\u206A\u20AC") == "\u2029\u202F\u2065\u206A\u20AC");
-  CHECK(printable("\u009B\u00A0\xE2\x80") == "?\u00A0\xE2\x80");
+  CHECK(printable("\u009B\u00A0\xE2\x80") == "\\u009b\u00A0\\xe2\\x80");
+}
+
+TEST_CASE(
+    "Text: bytes that are no UTF-8 are shown as numbers, as a terminal of one byte a letter obeys them") {
+  CHECK(printable("a\x9b[31m") == "a\\x9b[31m");
+  CHECK(printable("\xc0\x9b\xff") == "\\xc0\\x9b\\xff");  // an overlong ESC is none
+  CHECK(printable("\xed\xa0\x80") == "\\xed\\xa0\\x80");  // half a surrogate
+  CHECK(printable("\xf0\x9f\x99\x82\xf4\x90\x80\x80") == "🙂\\xf4\\x90\\x80\\x80");  // above U+10FFFF
+}
+
+TEST_CASE("Text: of several lines the ends of lines and tabs stay, a carriage return does not") {
+  CHECK(printable_lines("a\n\tb\r\x1b[2J\n") == "a\n\tb\\r\\u001b[2J\n");
+}
+
+TEST_CASE("Text: what is not complete yet at the end of a piece is found") {
+  CHECK(unfinished_tail("") == 0);
+  CHECK(unfinished_tail("ab") == 0);
+  CHECK(unfinished_tail("ä") == 0);
+  CHECK(unfinished_tail("a\xc3") == 1);
+  CHECK(unfinished_tail("a\xe2\x80") == 2);
+  CHECK(unfinished_tail("a\xf0\x9f\x99") == 3);
+  CHECK(unfinished_tail("🙂") == 0);
+  CHECK(unfinished_tail("\x80\x80\x80\x80") == 0);
 }

@@ -214,3 +214,24 @@ TEST_CASE("Live view: a second picture is drawn over the first, and the cursor c
   }
   CHECK(contains(out.str(), "\x1b[?25h"));
 }
+
+TEST_CASE("Live view: a device that waits for rows or rests is as green as one that trains") {
+  GroupView group = canned();
+  const auto colour_in = [&](const std::string& state) {
+    group.devices[0].state = state;
+    const auto text = joined(render_screen(group, {true, true, 100}));
+    const auto end = text.find("m" + state + "\x1b");
+    REQUIRE(end != std::string::npos);
+    return text.substr(end - 2, 2);
+  };
+  for (const char* well : {"training", "waiting", "idle"}) CHECK(colour_in(well) == "32");
+  for (const char* changing : {"forming", "connecting", "stopping"}) CHECK(colour_in(changing) == "33");
+  for (const char* bad : {"failed", "killed"}) CHECK(colour_in(bad) == "31");
+}
+
+TEST_CASE("Live view: what a device says moves no cursor") {
+  GroupView group = canned();
+  group.devices[1].phrase = "waiting for \x1b[2J\r\n";
+  for (const auto& line : render_screen(group, {false, true, 200}))
+    CHECK_MESSAGE(line.find_first_of("\x1b\r\n") == std::string::npos, line);
+}

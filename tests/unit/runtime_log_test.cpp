@@ -99,7 +99,7 @@ TEST_CASE("Log: logfmt quotes what needs it and nothing else") {
         "time=2026-01-02T03:04:05.006Z level=info msg=\"group formed\" view=2 members=\"a, b\" empty=\"\"");
   CHECK(
       format_line(LogFormat::logfmt, some_time_ms, Level::error, "x", {{"v", nasty}}) ==
-      "time=2026-01-02T03:04:05.006Z level=error msg=x v=\"a \\\"b\\\"\\\\\\n\\tc=\\u001b[31m\\u0001\xff\"");
+      "time=2026-01-02T03:04:05.006Z level=error msg=x v=\"a \\\"b\\\"\\\\\\n\\tc=\\u001b[31m\\u0001\\xff\"");
 }
 
 TEST_CASE("Log: JSON gives back what went in, whatever it was") {
