@@ -7,13 +7,15 @@
 
 #include "runtime/cli/checks.h"
 #include "runtime/cli/config_flags.h"
+#include "runtime/config/secrets.h"
+#include "runtime/http/access.h"
 #include "runtime/node.h"
 
 namespace rivulet::runtime::cli {
 namespace {
 
 constexpr const char* validate_footer = R"(Examples:
-  rivulet validate device.toml                    syntax, keys, values, and every librdkafka property
+  rivulet validate device.toml                    syntax, keys, values, files, and every librdkafka property
   rivulet validate device.toml --environment      and the broker, topics, device, data directory, port
   rivulet validate device.toml --json             for CI: one object with problems and checks
 
@@ -36,6 +38,7 @@ class ValidateCommand final : public Command {
     if (!file_.empty()) flags_.set_file(file_);
     auto loaded = load_config(flags_.input(terminal));
     add_property_problems(loaded);
+    add_token(loaded);
     std::vector<Check> checks;
     add_learner_and_memory(loaded, checks);
     const bool right = count_errors(loaded.problems) == 0;
@@ -49,6 +52,10 @@ class ValidateCommand final : public Command {
       checks.push_back(port_check(loaded.config.http.listen));
       checks.push_back(token_check(loaded.config));
     }
+    for (Check& check : checks) {
+      check.value = masked(std::move(check.value), loaded.secrets);
+      check.hint = masked(std::move(check.hint), loaded.secrets);
+    }
     print(terminal, loaded, checks, right);
     if (!right) return ExitCode::configuration;
     return count_failed(checks) == 0 ? ExitCode::ok : ExitCode::unavailable;
@@ -57,6 +64,14 @@ class ValidateCommand final : public Command {
  private:
   static std::ptrdiff_t count_failed(const std::vector<Check>& checks) {
     return std::ranges::count(checks, CheckLevel::fail, &Check::level);
+  }
+
+  /// A device that cannot read its token ends at once.
+  static void add_token(LoadedConfig& loaded) {
+    const auto& http = loaded.config.http;
+    if (http.listen == "off" || http.token_file.empty()) return;
+    if (const auto access = Access::from_file(http.token_file); !access)
+      add_problem_at(loaded, "http.token_file", access.error().message);
   }
 
   /// What only making the learner shows: rows of this shape do not fit this model, or its memory: the sum
@@ -78,7 +93,7 @@ class ValidateCommand final : public Command {
       return;
     }
     print_problems(loaded.problems, terminal.err);
-    for (const auto& check : checks) terminal.out << render_check(check, terminal.colour) << '\n';
+    for (const auto& check : checks) terminal.out_screen() << render_check(check, terminal.colour) << '\n';
     if (!right) return;
     terminal.out << (flags_.file().empty() ? "the configuration" : flags_.file()) << " is valid";
     if (const auto failed = count_failed(checks); failed > 0)

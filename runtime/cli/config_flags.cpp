@@ -106,6 +106,7 @@ void ConfigFlags::add_to(CLI::App& app, const std::vector<std::string_view>& fla
   app.add_option("--set", sets_, "any key of the configuration; may be repeated")
       ->type_name("KEY=VALUE")
       ->expected(1)
+      ->allow_extra_args(false)  // what stands behind its value is not its own
       ->take_all();
 }
 
@@ -141,6 +142,14 @@ void print_problems(const std::vector<Problem>& problems, std::ostream& out) {
   const auto warnings = problems.size() - errors;
   out << fmt::format("{} error{}, {} warning{}\n", errors, errors == 1 ? "" : "s", warnings,
                      warnings == 1 ? "" : "s");
+}
+
+void add_problem_at(LoadedConfig& loaded, const std::string& key, const std::string& message) {
+  Problem problem;
+  problem.message = masked(message, loaded.secrets);
+  if (const auto origin = loaded.origin.find(key); origin != loaded.origin.end())
+    place(problem, origin->second);
+  loaded.problems.push_back(std::move(problem));
 }
 
 void add_property_problems(LoadedConfig& loaded) {

@@ -52,6 +52,8 @@ std::string toml_of_flag(std::string_view key, const std::string& text);
 
 /// What librdkafka says against the properties, each complaint at the line of the one that it names.
 void add_property_problems(LoadedConfig& loaded);
+/// An error at the place of `key`, without the secrets that `message` quotes.
+void add_problem_at(LoadedConfig& loaded, const std::string& key, const std::string& message);
 /// Loads and asks librdkafka about its properties; says every problem on terminal.err. nullopt: not usable,
 /// exit with ExitCode::configuration.
 std::optional<LoadedConfig> load_or_complain(const ConfigFlags& flags, Terminal& terminal);

@@ -104,6 +104,7 @@ class Checks {
                         c_.source.claims.size(), sync::facts_partitions_max));
     }
     brokers();
+    isolation();
   }
 
   void start_offset() {
@@ -116,6 +117,17 @@ class Checks {
     wrong({"source.start"},
           fmt::format("'source.start' is '{}', must be checkpoint, earliest, latest or an offset{}", start,
                       did_you_mean(start, words)));
+  }
+
+  /// Rows of a transaction that is aborted are rows that nobody ever wrote.
+  void isolation() {
+    const std::string name = "isolation.level";
+    for (const auto& [key, value] : c_.source.kafka_properties)
+      if (key == name && value != "read_committed")
+        wrong({"source.kafka.properties." + name},
+              "'isolation.level' is '" + value +
+                  "': rows of transactions that are aborted later are trained, too (default: read_committed)",
+              true);
   }
 
   void brokers() {

@@ -51,10 +51,10 @@ class Resolver {
       const std::string name = text.substr(0, text.find(':'));
       if (!is_topic(name)) {
         problem(setting, item,
-                "'source.topics': '" + name +
+                "'source.topics': '" + shown_text(item, name) +
                     "' is not a name of a topic (letters, digits, '.', '_', '-', at most 249)");
       } else if (!names_.insert(name).second) {
-        problem(setting, item, "'source.topics' names " + name + " twice");
+        problem(setting, item, "'source.topics' names " + shown_text(item, name) + " twice");
       } else {
         source_.topics.push_back(name);
         if (text.size() > name.size()) claim(setting, item, name, text.substr(name.size() + 1));
@@ -71,7 +71,8 @@ class Resolver {
       const std::string topic = colon == std::string::npos ? first : text.substr(0, colon);
       if (colon != std::string::npos && !names_.contains(topic)) {
         problem(setting, item,
-                fmt::format("'source.partitions' claims {} but {} is not in source.topics", text, topic));
+                fmt::format("'source.partitions' claims {} but {} is not in source.topics",
+                            shown_text(item, text), shown_text(item, topic)));
       } else {
         claim(setting, item, topic, colon == std::string::npos ? text : text.substr(colon + 1));
       }
@@ -99,7 +100,7 @@ class Resolver {
     std::vector<int> numbers;
     if (!parse_partitions(ranges, numbers)) {
       problem(setting, item,
-              "'" + setting.key + "': '" + ranges +
+              "'" + setting.key + "': '" + shown_text(item, ranges) +
                   "' is not a partition, a range such as 0-3 or a list such as 1,2");
       return;
     }

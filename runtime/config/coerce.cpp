@@ -77,6 +77,7 @@ bool interpolate_text(Value& value, const Setting& setting, const Variables& var
     complain(problems, at_value, done.error().message);
     return false;
   }
+  if (done.value().changed) value.written = *text;
   value.data = done.value().text;
   value.interpolated = done.value().changed;
   value.secret = done.value().secret;
@@ -152,15 +153,15 @@ std::string out_of_bounds(const Bounds& bounds, double v, const std::string& sho
 }
 
 std::string out_of_bounds(const KeyRow& row, const Value& value) {
-  const auto shown = render(value);
+  const auto number = shown_text(value, render(value));
   if (const auto* integer = std::get_if<std::int64_t>(&value.data)) {
-    return out_of_bounds(row.bounds, static_cast<double>(*integer), shown, false);
+    return out_of_bounds(row.bounds, static_cast<double>(*integer), number, false);
   }
   if (const auto* real = std::get_if<double>(&value.data))
-    return out_of_bounds(row.bounds, *real, shown, false);
+    return out_of_bounds(row.bounds, *real, number, false);
   if (row.spec.type == kind::duration) {
     const double seconds = to_seconds(parse_duration(*value.text()).value());
-    return out_of_bounds(row.bounds, seconds, *value.text(), true);
+    return out_of_bounds(row.bounds, seconds, shown_text(value, *value.text()), true);
   }
   const auto* list = std::get_if<Value::List>(&value.data);
   if (list == nullptr || (row.spec.type != kind::integers && row.spec.type != kind::numbers)) return {};
@@ -178,19 +179,20 @@ std::string not_a_choice(const KeySpec& spec, const Value& value) {
   };
   if (spec.choices.empty() || among(spec.choices)) return {};
   if (among(spec.later)) return {};  // said by not_in_this_version()
-  return "is '" + *text + "', must be one of: " + joined(spec.choices) + did_you_mean(*text, spec.choices);
+  const std::string meant = value.interpolated ? "" : did_you_mean(*text, spec.choices);
+  return "is '" + shown_text(value, *text) + "', must be one of: " + joined(spec.choices) + meant;
 }
 
 std::string not_in_this_version(const KeySpec& spec, const Value& value) {
   const std::string* text = value.text();
   const bool later =
       text != nullptr && std::find(spec.later.begin(), spec.later.end(), *text) != spec.later.end();
-  if (later) return "= '" + *text + "' is not in this version";
+  if (later) return "= '" + shown_text(value, *text) + "' is not in this version";
   if (spec.since.empty()) return {};
   const auto standard = as_type(spec.type, value_of_text(spec.type, spec.text));
   if (standard && *standard == value) return {};
   if (spec.text == "\"\"") return "is not in this version";
-  return "= " + render(value) + " is not in this version, only " + spec.text + " is";
+  return "= " + shown(value) + " is not in this version, only " + spec.text + " is";
 }
 
 }  // namespace
@@ -222,14 +224,10 @@ bool interpolate_value(Setting& setting, const Variables& variables, Problems& p
                      [&](Value& item) { return interpolate_text(item, setting, variables, problems); });
 }
 
-std::optional<Value> coerce(const KeyRow& row, Setting setting, const Variables& variables,
-                            Problems& problems) {
-  if (!interpolate_value(setting, variables, problems)) return std::nullopt;
+std::optional<Value> coerce(const KeyRow& row, Setting setting, Problems& problems) {
   Value given = setting.value;
   if (given.interpolated && !is_string_like(row.spec.type)) {
-    const KeyPlace place = given.place;
-    given = value_of_text(row.spec.type, *given.text());
-    given.place = place;
+    given.data = value_of_text(row.spec.type, *given.text()).data;
   }
   if (given.place.line > 0) setting.place = given.place;
   const std::string name = "'" + row.spec.key + "' ";
@@ -247,8 +245,7 @@ std::optional<Value> coerce(const KeyRow& row, Setting setting, const Variables&
   return value;
 }
 
-std::optional<Value> coerce_property(Setting setting, const Variables& variables, Problems& problems) {
-  if (!interpolate_value(setting, variables, problems)) return std::nullopt;
+std::optional<Value> coerce_property(Setting setting, Problems& problems) {
   Value value = setting.value;
   const bool scalar =
       !std::holds_alternative<Value::List>(value.data) && !std::holds_alternative<Value::Other>(value.data);

@@ -20,13 +20,12 @@ std::string with_article(const std::string& type);
 /// Replaces ${...} in the value's strings. False after a complaint.
 bool interpolate_value(Setting& setting, const Variables& variables, Problems& problems);
 
-/// Interpolates, checks type, bounds and choices; returns the value in the one form that setters read: a
-/// duration as its shortest text, a size as an integer, a number as a real. Complains and returns nothing if
-/// it does not fit.
-std::optional<Value> coerce(const KeyRow& row, Setting setting, const Variables& variables,
-                            Problems& problems);
+/// Checks type, bounds and choices of a value that is interpolated; returns it in the one form that setters
+/// read: a duration as its shortest text, a size as an integer, a number as a real. Complains and returns
+/// nothing if it does not fit.
+std::optional<Value> coerce(const KeyRow& row, Setting setting, Problems& problems);
 
-/// A client property: any scalar, passed on as text. Complains about lists and tables.
-std::optional<Value> coerce_property(Setting setting, const Variables& variables, Problems& problems);
+/// A client property, interpolated: any scalar, passed on as text. Complains about lists and tables.
+std::optional<Value> coerce_property(Setting setting, Problems& problems);
 
 }  // namespace rivulet::runtime

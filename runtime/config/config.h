@@ -173,12 +173,21 @@ struct KeyPlace {
   int column = 0;
 };
 
+/// A value that must not be shown, and what is shown instead of it.
+struct Secret {
+  std::string value;
+  std::string shown = "***";
+};
+
 struct LoadedConfig {
   Config config;
-  std::map<std::string, std::string> effective;  ///< every key -> value as TOML text (secrets masked)
+  /// Every key -> value as TOML text for people: secrets masked, ${...} as it was written.
+  std::map<std::string, std::string> effective;
+  /// Keys that must be equal on all devices -> value as TOML text; what came out of a file as its digest.
+  std::map<std::string, std::string> group_values;
   std::map<std::string, std::string>
-      origin;                        ///< key -> default | file:line | environment NAME | --set | flag
-  std::vector<std::string> secrets;  ///< values that must not be said, as masked() takes them
+      origin;                   ///< key -> default | file:line | environment NAME | --set | flag
+  std::vector<Secret> secrets;  ///< as masked() takes them
   std::map<std::string, KeyPlace>
       places;                     ///< of the keys that the file sets, each property of the client included
   std::vector<Problem> problems;  ///< errors first; usable only if none is an error

@@ -2,6 +2,8 @@
 #include <array>
 #include <cstdlib>
 #include <set>
+#include <span>
+#include <vector>
 
 #include "core/digest.h"
 #include "runtime/config/check.h"
@@ -33,17 +35,21 @@ bool is_password_property(const std::string& key) {
          std::any_of(ends.begin(), ends.end(), [&](const char* end) { return key.ends_with(end); });
 }
 
-/// A name that is none of the usual ones can be a slip of one that holds a secret ("sasl.pasword"): what a
-/// variable put there is not shown either, unless it is a number or a yes or no.
-bool may_be_misspelt_secret(const Setting& setting) {
-  const std::string* text = setting.value.text();
-  if (!is_property(setting.key) || !setting.value.interpolated || text == nullptr) return false;
-  constexpr std::array plain{"bootstrap.servers", "client.id",       "group.id",      "security.protocol",
-                             "sasl.mechanism",    "sasl.mechanisms", "sasl.username", "location"};
-  const bool known =
-      std::any_of(plain.begin(), plain.end(), [&](const char* end) { return setting.key.ends_with(end); });
-  const bool number = text->find_first_not_of("0123456789.") == std::string::npos;
-  return !known && !number && *text != "true" && *text != "false";
+/// A slip of a name that holds a secret ("sasl.pasword").
+bool is_misspelt_secret(const std::string& key) {
+  if (!is_property(key)) return false;
+  static const std::vector<std::string> names{
+      "sasl.password",          "ssl.key.password", "ssl.key.pem",
+      "ssl.keystore.password",  "sasl.jaas.config", "sasl.oauthbearer.client.secret",
+      "sasl.oauthbearer.config"};
+  return !nearest(key.substr(std::string(property_prefix).size()), names).empty();
+}
+
+/// One ${...} and nothing else: what is written there holds no part of a secret itself.
+bool is_reference(const Value& value) {
+  const std::string& text = value.written;
+  return value.interpolated && text.starts_with("${") && text.find('}') + 1 == text.size() &&
+         text.find(":-") == std::string::npos;
 }
 
 /// The whole of one load; each step works on what the one before left.
@@ -80,27 +86,53 @@ class Loader {
       const Setting standard{key, value_of_text(row.spec.type, row.spec.text), {}, input_.file, "default"};
       const auto it = written_.find(key);
       Setting setting = it == written_.end() ? standard : it->second;
-      auto value = coerce(row, setting, variables_, problems_);
+      auto value = value_of(row, setting, problems_);
       if (!value) {
         failed_.insert(key);
         Problems ignored;
         setting = standard;
-        value = coerce(row, setting, variables_, ignored);
+        value = value_of(row, setting, ignored);
       }
       if (!value) continue;
       setting.value = *value;
       if (row.set != nullptr) row.set(out_.config, *value);
       // What only later versions listen to is shown when somebody wrote it.
-      if (row.spec.since.empty() || it != written_.end()) note(setting, render(*value));
+      if (row.spec.since.empty() || it != written_.end()) note(setting);
+      if (row.spec.group && out_.effective.contains(key)) out_.group_values[key] = group_text(*value);
       settings_[key] = setting;
     }
   }
 
-  void note(const Setting& setting, const std::string& shown) {
-    const bool secret = setting.value.secret || is_secret_property(setting.key);
-    out_.effective[setting.key] = secret || may_be_misspelt_secret(setting) ? "\"***\"" : shown;
+  void note(const Setting& setting) {
+    const Value& value = setting.value;
+    const bool secret = is_secret_property(setting.key) || is_misspelt_secret(setting.key);
+    const bool hidden = secret && !is_reference(value);
+    out_.effective[setting.key] = hidden ? "\"***\"" : shown(value);
     out_.origin[setting.key] = setting.origin;
-    if (secret && setting.value.text() != nullptr) out_.secrets.push_back(*setting.value.text());
+    if (secret && value.text() != nullptr)
+      out_.secrets.push_back({*value.text(), hidden ? "***" : value.written});
+  }
+
+  std::optional<Value> value_of(const KeyRow& row, Setting setting, Problems& problems) {
+    return interpolated(setting, problems) ? coerce(row, setting, problems) : std::nullopt;
+  }
+
+  /// What a ${file:...} stands for is shown nowhere, also of a key that is then refused.
+  bool interpolated(Setting& setting, Problems& problems) {
+    if (!interpolate_value(setting, variables_, problems)) return false;
+    const auto keep = [this](const Value& v) {
+      if (v.secret && v.text() != nullptr) out_.secrets.push_back({*v.text(), v.written});
+    };
+    keep(setting.value);
+    if (const auto* list = std::get_if<Value::List>(&setting.value.data))
+      for (const Value& item : *list) keep(item);
+    return true;
+  }
+
+  /// Devices compare these texts, and show one that differs.
+  static std::string group_text(const Value& value) {
+    const std::string text = render(value);
+    return value.secret ? "\"digest " + digest_of(std::as_bytes(std::span(text))).hex() + "\"" : text;
   }
 
   /// A password in the file is read by whoever reads the file, and is in every copy of it; one on the
@@ -123,13 +155,14 @@ class Loader {
   void properties() {
     for (const auto& [key, written] : written_) {
       if (!is_property(key)) continue;
-      const auto value = coerce_property(written, variables_, problems_);
-      if (!value) continue;
       Setting setting = written;
+      if (!interpolated(setting, problems_)) continue;
+      const auto value = coerce_property(setting, problems_);
+      if (!value) continue;
       setting.value = *value;
       out_.config.source.kafka_properties.emplace_back(key.substr(std::string(property_prefix).size()),
                                                        *value->text());
-      note(setting, render(*value));
+      note(setting);
       warn_of_password(setting);
       settings_[key] = setting;
     }
@@ -217,8 +250,8 @@ bool LoadedConfig::usable() const {
 std::map<std::string, std::string> group_keys(const LoadedConfig& loaded) {
   std::map<std::string, std::string> keys;
   for (const auto& spec : key_table()) {
-    const auto it = loaded.effective.find(spec.key);
-    if (!spec.group || it == loaded.effective.end()) continue;
+    const auto it = loaded.group_values.find(spec.key);
+    if (it == loaded.group_values.end()) continue;
     const std::string& text = it->second;
     const bool quoted = text.size() >= 2 && text.front() == '"' && text.find('\\') == std::string::npos;
     keys[spec.key] = quoted ? text.substr(1, text.size() - 2) : text;

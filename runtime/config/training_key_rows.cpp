@@ -154,8 +154,9 @@ std::vector<KeyRow> operation_rows() {
        {},
        [](Config& c, const Value& v) { c.log.format = str(v); }},
       {spec("watchdog.deadline", kind::duration, "\"30s\"",
-            "a thread that stands still for so long ends the process with 70"),
-       some_time, [](Config& c, const Value& v) { c.watchdog.deadline = time(v); }},
+            "a thread that stands still for so long ends the process with 70; at least 1s"),
+       {1, 86'400},
+       [](Config& c, const Value& v) { c.watchdog.deadline = time(v); }},
   };
 }
 

@@ -30,17 +30,21 @@ std::string number(double v) {
   return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
 }
 
+/// Of the items of a list, each by `item`.
+template <class Item>
+std::string listed(const Value::List& list, Item item) {
+  std::string text = "[";
+  for (const auto& v : list) text += (text.size() > 1 ? ", " : "") + item(v);
+  return text + "]";
+}
+
 struct Render {
   std::string operator()(const std::string& v) const { return quoted(v); }
   std::string operator()(std::int64_t v) const { return std::to_string(v); }
   std::string operator()(double v) const { return number(v); }
   std::string operator()(bool v) const { return v ? "true" : "false"; }
   std::string operator()(const Value::Other& v) const { return v.what; }
-  std::string operator()(const Value::List& v) const {
-    std::string text = "[";
-    for (const auto& item : v) text += (text.size() > 1 ? ", " : "") + render(item);
-    return text + "]";
-  }
+  std::string operator()(const Value::List& v) const { return listed(v, render); }
 };
 
 struct Describe {
@@ -49,7 +53,7 @@ struct Describe {
   std::string operator()(double v) const { return "the number " + number(v); }
   std::string operator()(bool v) const { return v ? "true" : "false"; }
   std::string operator()(const Value::Other& v) const { return v.what; }
-  std::string operator()(const Value::List& v) const { return "the list " + Render()(v); }
+  std::string operator()(const Value::List& v) const { return "the list " + listed(v, shown); }
 };
 
 }  // namespace
@@ -57,7 +61,16 @@ struct Describe {
 std::string render(const Value& value) {
   return std::visit(Render(), value.data);
 }
+std::string shown(const Value& value) {
+  if (value.interpolated) return quoted(value.written);
+  const auto* list = std::get_if<Value::List>(&value.data);
+  return list != nullptr ? listed(*list, shown) : render(value);
+}
+std::string shown_text(const Value& value, const std::string& resolved) {
+  return value.interpolated ? value.written : resolved;
+}
 std::string describe(const Value& value) {
+  if (value.interpolated) return "what " + quoted(value.written) + " stands for";
   return std::visit(Describe(), value.data);
 }
 

@@ -20,15 +20,20 @@ struct Value {
   KeyPlace place;
   bool secret = false;        ///< read from a ${file:...}
   bool interpolated = false;  ///< a string that had a ${...}: may stand for a number
+  std::string written;        ///< of an interpolated one: with the ${...}, which is what people are shown
 
   [[nodiscard]] const std::string* text() const { return std::get_if<std::string>(&data); }
   bool operator==(const Value& other) const { return data == other.data; }
 };
 
-/// As TOML: strings quoted and escaped.
+/// As TOML: strings quoted and escaped. The value itself, also of a secret.
 std::string render(const Value& value);
-/// For messages: the integer 5, the string "a".
+/// As TOML, for people: what was interpolated, in a list too, stands there as it was written.
+std::string shown(const Value& value);
+/// For messages: the integer 5, the string "a"; as shown().
 std::string describe(const Value& value);
+/// shown() of a text without quotes. `resolved`: the text, or the part of it that the message is about.
+std::string shown_text(const Value& value, const std::string& resolved);
 
 /// One key with its value and where both came from.
 struct Setting {

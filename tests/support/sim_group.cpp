@@ -61,7 +61,7 @@ runtime::LoadedConfig job_of(const SimSchedule& schedule) {
   c.checkpoint.every_rounds = 3;
   c.checkpoint.every_interval = 150ms;
   c.checkpoint.quorum = schedule.quorum;
-  loaded.effective["checkpoint.quorum"] = std::to_string(schedule.quorum);
+  loaded.group_values["checkpoint.quorum"] = std::to_string(schedule.quorum);
   return loaded;
 }
 

@@ -17,7 +17,7 @@ TEST_CASE("Config secrets: never in the effective configuration, always in the p
   REQUIRE(loaded.usable());
   CHECK(loaded.effective.at("source.kafka.properties.sasl.password") == "\"***\"");
   CHECK(loaded.effective.at("source.kafka.properties.ssl.key.pem") == "\"***\"");
-  CHECK(loaded.effective.at("source.kafka.properties.sasl.username") == "\"***\"");
+  CHECK(loaded.effective.at("source.kafka.properties.sasl.username") == "\"${file:" + secret + "}\"");
   CHECK(loaded.effective.at("source.kafka.properties.bootstrap.servers") == "\"h:1\"");
   CHECK(loaded.config.source.kafka_properties[1] ==
         std::pair<std::string, std::string>{"sasl.password", "abc"});
@@ -26,7 +26,7 @@ TEST_CASE("Config secrets: never in the effective configuration, always in the p
 }
 
 TEST_CASE("Config secrets: masked in what others say of them, whole or cut off") {
-  const std::vector<std::string> secrets{"hunter2", "hunter2-long", "abc", ""};
+  const std::vector<Secret> secrets{{"hunter2"}, {"hunter2-long"}, {"abc"}, {""}};
   CHECK(masked("\"hunter2-long\" and hunter2, abc", secrets) == "\"***\" and ***, abc");
   CHECK(masked("Invalid value \"hunt", secrets) == "Invalid value \"***");
   CHECK(masked("Invalid value \"hun", secrets) == "Invalid value \"hun");
@@ -67,18 +67,66 @@ TEST_CASE("Config secrets: a password that was typed into the command line is wa
   CHECK(texts(with_sets({"source.kafka.properties.ssl.key.location=/etc/key.pem"})).empty());
 }
 
-TEST_CASE("Config secrets: what a variable put into a property of no usual name is not shown") {
+TEST_CASE("Config secrets: what ${...} stands for is shown as it was written, whatever the key") {
+  Files files;
+  const auto file = files.write("secret", "hunter2\n");
   const std::string prefix = "source.kafka.properties.";
-  const auto shown = [&](const std::string& property, const std::string& value) {
-    return with_sets({prefix + property + "=" + value}).effective.at(prefix + property);
+  const auto shown = [&](const std::string& key, const std::string& value) {
+    return with_sets({key + "=" + value}).effective.at(key);
   };
-  CHECK(shown("sasl.pasword", "${SITE}") == "\"***\"");
-  CHECK(shown("sasl.pasword", "${SITE}-x") == "\"***\"");
-  CHECK(shown("sasl.pasword", "typed") == "\"typed\"");  // it stands in the file, and in no other place
+  for (const std::string reference : {"${SITE}", "${SITE}-x", "/etc/${SITE}.pem"})
+    for (const std::string key : {"sasl.pasword", "client.id", "ssl.ca.location"})
+      if (key != "sasl.pasword" || reference == "${SITE}")
+        CHECK(shown(prefix + key, reference) == "\"" + reference + "\"");
+  CHECK(shown(prefix + "fetch.wait.max.ms", "${ROWS}") == "\"${ROWS}\"");
+  CHECK(shown("batch.rows", "${ROWS}") == "\"${ROWS}\"");
+  CHECK(shown("device.id", "${file:" + file + "}") == "\"${file:" + file + "}\"");
+  CHECK(shown("source.topics", "[\"a\", \"${SITE}\"]") == "[\"a\", \"${SITE}\"]");
+  // What is written in the place of a secret may hold one, or a part of one.
+  CHECK(shown(prefix + "sasl.pasword", "typed") == "\"***\"");
+  CHECK(shown(prefix + "sasl.password", "${NOPE:-hunter2}") == "\"***\"");
+  CHECK(shown(prefix + "sasl.password", "hunter${ROWS}") == "\"***\"");
+  CHECK(shown(prefix + "sasl.password", "${SITE}") == "\"${SITE}\"");
   // Words of settings are in many messages: these are not searched for it.
   CHECK(with_sets({prefix + "compression.codec=${SITE}"}).secrets.empty());
-  CHECK(shown("client.id", "${SITE}") == "\"plant\"");
-  CHECK(shown("ssl.ca.location", "/etc/${SITE}.pem") == "\"/etc/plant.pem\"");
-  CHECK(shown("fetch.wait.max.ms", "${ROWS}") == "\"77\"");
-  CHECK(shown("enable.ssl.certificate.verification", "${NOPE:-false}") == "\"false\"");
+}
+
+TEST_CASE("Config secrets: an error of any key shows what it refuses as it was written") {
+  Files files;
+  const auto file = files.write("secret", "hunter2\n");
+  const auto refused = [&](const std::string& key, const std::string& value) {
+    const auto all = texts(with_sets({key + "=" + value}));
+    REQUIRE_MESSAGE(!all.empty(), key);
+    for (const auto& line : all) CHECK_MESSAGE(line.find("hunter2") == std::string::npos, line);
+    return all.front();
+  };
+  const std::string reference = "${file:" + file + "}";
+  CHECK(refused("job.seed", reference) ==
+        "--set job.seed: error: 'job.seed' must be an integer, not what \"" + reference + "\" stands for");
+  for (const std::string key : {"batch.tick", "buffer.rows", "train.loss", "train.optimizer.lr", "model.name",
+                                "decode.format", "source.start", "sync.reduction", "job.devices",
+                                "http.listen", "decode.raw.shape", "source.partitions"})
+    CHECK_MESSAGE(refused(key, reference).find(reference) != std::string::npos, key);
+  CHECK(refused("source.topics", "[\"t\", \"a b:" + reference + "\"]").find(reference) != std::string::npos);
+  const auto number = files.write("number", "123456789\n");
+  const auto bounds = texts(with_sets({"job.devices=${file:" + number + "}"}));
+  REQUIRE(bounds.size() == 1);
+  CHECK(bounds[0].find("'job.devices' is ${file:" + number + "}, must be at most") != std::string::npos);
+  // A key in a file of several lines, as others quote it.
+  const std::vector<Secret> pem{{"-----BEGIN\nabc", "${file:/key}"}};
+  CHECK(masked("bad \"-----BEGIN\\nabc\"", pem) == "bad \"${file:/key}\"");
+}
+
+TEST_CASE("Config secrets: devices compare what a reference stands for, not how it was written") {
+  Files files;
+  const auto one = "${file:" + files.write("one", "0.05\n") + "}";
+  const auto same = "${file:" + files.write("same", "0.05\n") + "}";
+  const auto other = "${file:" + files.write("other", "0.07\n") + "}";
+  const auto lr = [](const std::string& value) {
+    return group_keys(with_sets({"train.optimizer.lr=" + value})).at("train.optimizer.lr");
+  };
+  CHECK(lr("${NOPE:-0.05}") == lr("0.05"));
+  CHECK(lr(one) == lr(same));
+  CHECK(lr(one) != lr(other));
+  CHECK(lr(one).find("0.05") == std::string::npos);
 }

@@ -256,3 +256,21 @@ TEST_CASE("Config: damaged files give problems, never a crash, and a usable one 
   CHECK(usable > 30);  // many edits hit comments
   CHECK(usable < 470);
 }
+
+TEST_CASE("Config: a watchdog that no thread could satisfy is refused") {
+  CHECK(texts(with_sets({"watchdog.deadline=1ns"})) ==
+        Lines{"--set watchdog.deadline: error: 'watchdog.deadline' is 1ns, must be at least 1s"});
+  CHECK(with_sets({"watchdog.deadline=1s"}).usable());
+}
+
+TEST_CASE("Config: reading transactions that may be aborted is warned of") {
+  const std::string key = "source.kafka.properties.isolation.level";
+  const auto warned = with_sets({key + "=read_uncommitted"});
+  REQUIRE(warned.problems.size() == 1);
+  CHECK(warned.usable());
+  CHECK(warned.problems[0].text() ==
+        "--set " + key +
+            ": warning: 'isolation.level' is 'read_uncommitted': rows of transactions that are aborted later "
+            "are trained, too (default: read_committed)");
+  CHECK(with_sets({key + "=read_committed"}).problems.empty());
+}
