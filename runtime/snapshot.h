@@ -8,8 +8,10 @@
 namespace rivulet::runtime {
 
 /// One copy of the model, handed from the train thread to whoever evaluates it. Single slot: a reader asks,
-/// the train thread copies at the end of a round, the reader uses it and asks again. Costs the train thread
-/// one atomic load per round, and a copy of the parameters when asked.
+/// the train thread copies at the end of a round, also of one without rows, the reader uses it and asks
+/// again. A model that has made no step since it was last copied is not copied again, nor is one that has
+/// made none at all. Costs the train thread one atomic load per round, and a copy of the parameters when
+/// asked.
 class SnapshotDesk {
  public:
   /// `space` has the layout of the model; nullopt: nobody will ever ask.
@@ -23,9 +25,10 @@ class SnapshotDesk {
   [[nodiscard]] double seconds() const noexcept { return seconds_; }  ///< since training began
 
   // train thread
-  void offer(const devices::ModelState& model, double seconds) {
-    if (!space_ || state_.load(std::memory_order_acquire) != State::wanted) return;
+  void offer(const devices::ModelState& model, std::uint64_t step, double seconds) {
+    if (!space_ || state_.load(std::memory_order_acquire) != State::wanted || step == copied_step_) return;
     space_->copy_from(model);
+    copied_step_ = step;
     seconds_ = seconds;
     state_.store(State::ready, std::memory_order_release);
   }
@@ -34,6 +37,7 @@ class SnapshotDesk {
   enum class State : std::uint8_t { resting, wanted, ready };
   std::optional<devices::ModelState> space_;  // train thread while wanted, reader while ready
   double seconds_ = 0;                        // same
+  std::uint64_t copied_step_ = 0;             // train thread
   std::atomic<State> state_{State::resting};
 };
 

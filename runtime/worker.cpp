@@ -260,6 +260,10 @@ Turn Worker::after_round() {
   account_round();
   if (view_->session->plan().checkpoint) save_state();
   round_ended_ = parts_.clock.now();
+  // After every round: while a stream pauses no round makes a step, and the last step is still to be
+  // measured.
+  parts_.snapshots.offer(parts_.state->model, parts_.state->stamp.step,
+                         to_seconds(round_ended_ - training_since_));
   const auto& plan = view_->session->plan();
   if (!plan.stop && plan.leaving.empty()) {
     phase_ = Phase::collecting;

@@ -221,7 +221,6 @@ Result<bool> Worker::apply_agreed() {
     parts_.status.first_step_s.store(config_.age_at_start_s + to_seconds(parts_.clock.now() - created_));
   meters_->steps_applied.add(1);
   meters_->last_step.set(static_cast<double>(unix_time_ms()) / 1000.0);
-  parts_.snapshots.offer(parts_.state->model, to_seconds(parts_.clock.now() - training_since_));
   return true;
 }
 

@@ -30,7 +30,8 @@ RealNode::RealNode(const runtime::LoadedConfig& loaded, const runtime::RunOption
           .decisions = outside.decisions ? std::move(outside.decisions) : runtime::make_null_decision_log(),
           .stop = stop_,
           .poll_wait = std::chrono::milliseconds(1),
-          .nonce_seed = derive_seed(loaded.config.job.seed, loaded.config.device.id)});
+          .nonce_seed = derive_seed(loaded.config.job.seed, loaded.config.device.id),
+          .snapshots = outside.snapshots});
   if (!built) {
     std::fprintf(stderr, "could not build the node: %s\n", built.error().message.c_str());
     std::abort();

@@ -22,6 +22,7 @@ class RealNode {
     std::unique_ptr<OrderedLog> log;
     sync::Connect connect;
     std::unique_ptr<runtime::DecisionLog> decisions;  ///< null = none
+    bool snapshots = false;                           ///< somebody will ask for the model
   };
   /// Builds it or fails the test with the reason.
   RealNode(const runtime::LoadedConfig& loaded, const runtime::RunOptions& options,
