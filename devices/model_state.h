@@ -26,6 +26,8 @@ struct ModelLayout {
   std::size_t buffers = 0;     ///< B, e.g. batch-norm running statistics
   std::vector<TensorSlot> parameter_slots;
   std::vector<TensorSlot> buffer_slots;
+  /// Batch norm's counts of batches: whole numbers that no device averages, all equal to the steps made.
+  std::vector<std::string> batch_counts = {};
   [[nodiscard]] std::size_t contribution() const noexcept { return parameters + buffers; }  ///< P + B
 };
 

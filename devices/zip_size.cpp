@@ -61,6 +61,7 @@ std::optional<std::uint64_t> large_size(std::string_view extra) {
 }
 
 struct Entry {
+  std::string_view name;
   std::uint64_t unpacked = 0;
   std::uint64_t next = 0;  ///< where the one behind it begins
 };
@@ -75,27 +76,44 @@ std::optional<Entry> entry_at(std::string_view zip, std::uint64_t at) {
   if (!unpacked || !name || !extra || !comment) return std::nullopt;
   const std::uint64_t next = at + head + *name + *extra + *comment;
   if (next > zip.size()) return std::nullopt;
-  if (*unpacked != all_ones_32) return Entry{*unpacked, next};
+  const auto named = zip.substr(static_cast<std::size_t>(at + head), static_cast<std::size_t>(*name));
+  if (*unpacked != all_ones_32) return Entry{named, *unpacked, next};
   const auto large =
       large_size(zip.substr(static_cast<std::size_t>(at + head + *name), static_cast<std::size_t>(*extra)));
   if (!large) return std::nullopt;
-  return Entry{*large, next};
+  return Entry{named, *large, next};
+}
+
+/// False: no zip file, or one whose directory is not whole.
+template <class Visit>
+bool each_entry(std::string_view zip, const Visit& visit) {
+  const auto directory = find_directory(zip);
+  if (!directory) return false;
+  std::uint64_t at = directory->begin;
+  for (std::uint64_t i = 0; i < directory->entries; ++i) {
+    const auto entry = entry_at(zip, at);
+    if (!entry) return false;
+    visit(*entry);
+    at = entry->next;
+  }
+  return true;
 }
 
 }  // namespace
 
 std::optional<std::uint64_t> unpacked_bytes(std::string_view zip) {
-  const auto directory = find_directory(zip);
-  if (!directory) return std::nullopt;
   std::uint64_t sum = 0;
-  std::uint64_t at = directory->begin;
-  for (std::uint64_t i = 0; i < directory->entries; ++i) {
-    const auto entry = entry_at(zip, at);
-    if (!entry) return std::nullopt;
-    sum += std::min(entry->unpacked, std::numeric_limits<std::uint64_t>::max() - sum);
-    at = entry->next;
-  }
-  return sum;
+  const bool whole = each_entry(zip, [&](const Entry& entry) {
+    sum += std::min(entry.unpacked, std::numeric_limits<std::uint64_t>::max() - sum);
+  });
+  return whole ? std::optional(sum) : std::nullopt;
+}
+
+bool has_entry(std::string_view zip, std::string_view end_of_name) {
+  bool found = false;
+  const bool whole =
+      each_entry(zip, [&](const Entry& entry) { found = found || entry.name.ends_with(end_of_name); });
+  return whole && found;
 }
 
 }  // namespace rivulet::devices

@@ -10,4 +10,7 @@ namespace rivulet::devices {
 /// anywhere.
 std::optional<std::uint64_t> unpacked_bytes(std::string_view zip);
 
+/// Whether the directory of a zip file has an entry whose name ends so. False of what is no zip file. Pure.
+bool has_entry(std::string_view zip, std::string_view end_of_name);
+
 }  // namespace rivulet::devices

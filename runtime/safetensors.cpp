@@ -29,6 +29,18 @@ std::size_t add_tensors(SafeHeader& header, const std::vector<devices::TensorSlo
   return begin;
 }
 
+/// Whole numbers of eight bytes. They come first, so that they lie on multiples of it.
+std::size_t add_counts(SafeHeader& header, const std::vector<std::string>& names) {
+  std::size_t begin = 0;
+  for (const std::string& name : names) {
+    header[name] = {{"dtype", "I64"},
+                    {"shape", SafeHeader::array()},
+                    {"data_offsets", {begin, begin + sizeof(std::int64_t)}}};
+    begin += sizeof(std::int64_t);
+  }
+  return begin;
+}
+
 /// Copies to the front of `rest` and takes it off.
 void put(std::span<std::byte>& rest, std::span<const std::byte> bytes) {
   std::ranges::copy(bytes, rest.begin());
@@ -51,7 +63,8 @@ std::vector<std::byte> encode_safetensors(const std::string& model, const Agreed
                             {"stamp", text_of(state.stamp)},
                             {"digest", digest.hex()},
                             {"rows", std::to_string(state.rows)}};
-  const std::size_t buffers = add_tensors(header, layout.parameter_slots, layout.scalar, 0);
+  const std::size_t counts = add_counts(header, layout.batch_counts);
+  const std::size_t buffers = add_tensors(header, layout.parameter_slots, layout.scalar, counts);
   const std::size_t data = add_tensors(header, layout.buffer_slots, layout.scalar, buffers);
   std::string text = header.dump();
   text.resize((text.size() + header_multiple - 1) / header_multiple * header_multiple, ' ');
@@ -61,6 +74,9 @@ std::vector<std::byte> encode_safetensors(const std::string& model, const Agreed
   std::span<std::byte> rest(out);
   put(rest, std::as_bytes(std::span<const std::uint64_t, 1>(&length, 1)));
   put(rest, std::as_bytes(std::span(text)));
+  const auto steps = static_cast<std::int64_t>(state.stamp.step);
+  for (std::size_t i = 0; i < layout.batch_counts.size(); ++i)
+    put(rest, std::as_bytes(std::span<const std::int64_t, 1>(&steps, 1)));
   put_tensors(rest, layout.parameter_slots, state.model.parameters());
   put_tensors(rest, layout.buffer_slots, state.model.buffers());
   RIVULET_CHECK(rest.empty(), "every tensor lies where the header says");

@@ -157,7 +157,10 @@ NetworkNumbers::NetworkNumbers(Network& network, Scalar scalar) {
            network.begins_as_made() ? 0 : fan_in_of(item.key(), named));
   }
   for (const auto& item : network.named_buffers()) {
-    if (!item.value().is_floating_point()) continue;  // batch norm's count of batches: its momentum is fixed
+    if (!item.value().is_floating_point()) {  // of batch norm nothing depends on it: its momentum is fixed
+      if (item.key().ends_with("num_batches_tracked")) layout_.batch_counts.push_back(item.key());
+      continue;
+    }
     append(buffers_, layout_.buffer_slots, layout_.buffers, item.key(), item.value(), 0);
   }
 }

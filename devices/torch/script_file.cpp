@@ -25,28 +25,55 @@ void list_tensors(ScriptNetwork& network, ScriptFacts& facts) {
   }
 }
 
+torch::Tensor zeros(std::span<const std::int64_t> input, std::int64_t rows) {
+  std::vector<std::int64_t> shape{rows};
+  shape.insert(shape.end(), input.begin(), input.end());
+  return torch::zeros(shape);
+}
+
 /// Forward and backward of one row of zeros, twice: the first time the library sets itself up. In evaluation
 /// mode, where batch norm takes a single row.
-Status try_once(ScriptNetwork& network, std::span<const std::int64_t> input, ScriptFacts& facts) {
-  std::vector<std::int64_t> shape{1};
-  shape.insert(shape.end(), input.begin(), input.end());
+Status measure(ScriptNetwork& network, std::span<const std::int64_t> input, ScriptFacts& facts) {
   network.train(false);
   const RealClock clock;
   for (int i = 0; i < 2; ++i) {
     TimePoint began = clock.now();
-    const torch::Tensor output = network.forward(torch::zeros(shape));
+    const torch::Tensor output = network.forward(zeros(input, 1));
     facts.forward_ms = milliseconds(clock.now() - began);
-    facts.output = output.sizes().vec();
-    if (facts.output.empty() || facts.output.front() != 1)
-      return Error{ErrorCode::io, "forward() of [1, ...] gives no row: its result has the shape " +
-                                      std::string(c10::str(output.sizes()))};
-    facts.output.erase(facts.output.begin());
     if (!output.requires_grad()) return Error{ErrorCode::io, "none of its parameters wants a gradient"};
     began = clock.now();
     output.sum().backward();
     facts.backward_ms = milliseconds(clock.now() - began);
   }
   return ok();
+}
+
+/// As a device will: two rows must come out as two lists of numbers.
+Status train_rows(ScriptNetwork& network, std::span<const std::int64_t> input, std::int64_t rows,
+                  std::int64_t& outputs) {
+  for (const bool training : {false, true}) {
+    network.train(training);
+    const torch::Tensor output = network.forward(zeros(input, rows));
+    if (output.dim() != 2 || output.size(0) != rows)
+      return Error{ErrorCode::io, "forward() of " + std::to_string(rows) + " rows gives the shape " +
+                                      std::string(c10::str(output.sizes())) + ", must be [" +
+                                      std::to_string(rows) + ", OUTPUTS]"};
+    outputs = output.size(1);
+    if (training) output.sum().backward();
+  }
+  return ok();
+}
+
+Status try_rows(ScriptNetwork& network, std::span<const std::int64_t> input, ScriptFacts& facts) {
+  if (const std::string why = network.untrainable(); !why.empty()) return Error{ErrorCode::io, why};
+  if (Status two = train_rows(network, input, 2, facts.outputs); !two) return two;
+  std::int64_t outputs = 0;
+  const auto one = guarded<bool>([&]() -> Result<bool> {
+    if (Status trained = train_rows(network, input, 1, outputs); !trained) return trained.error();
+    return true;
+  });
+  if (!one) facts.one_row = one.error().message;
+  return measure(network, input, facts);
 }
 
 }  // namespace
@@ -61,7 +88,7 @@ Result<ScriptFacts> inspect_script(const std::string& path, std::span<const std:
     found.bytes = script.value().bytes.size();
     found.signature = network.signature();
     list_tensors(network, found);
-    if (auto tried = try_once(network, input, found); !tried) return tried.error();
+    if (auto tried = try_rows(network, input, found); !tried) return tried.error();
     return found;
   });
   if (!facts) return Error{facts.error().code, path + ": " + facts.error().message};

@@ -69,6 +69,12 @@ Result<ScriptBytes> read_script(const std::string& path) {
   const auto unpacked = unpacked_bytes(script.bytes);
   if (!unpacked) return Error{ErrorCode::io, path + ": is no file that torch.jit saved"};
   if (*unpacked > script_file_max_bytes) return Error{ErrorCode::io, path + ": unpacks to more than 1 GiB"};
+  // Every module that torch.jit saved has its constants; torch.save writes tensors alone.
+  if (has_entry(script.bytes, "data.pkl") && !has_entry(script.bytes, "constants.pkl"))
+    return Error{ErrorCode::io,
+                 path +
+                     ": holds tensors without a module, as torch.save(model.state_dict()) writes "
+                     "them: save torch.jit.script(model) instead"};
   script.unpacked = *unpacked;
   script.sha256 = hex_of(sha256_of(std::as_bytes(std::span(script.bytes))));
   return script;
@@ -91,6 +97,14 @@ torch::Tensor ScriptNetwork::forward(torch::Tensor rows) {
 void ScriptNetwork::train(bool on) {
   Network::train(on);
   script_.train(on);
+}
+
+std::string ScriptNetwork::untrainable() const {
+  if (parameters().empty()) return "has no parameter to train";
+  for (const auto& item : named_parameters())
+    if (!item.value().is_floating_point() || !item.value().requires_grad())
+      return "parameter '" + item.key() + "' is frozen: save it as a buffer";
+  return "";
 }
 
 std::string ScriptNetwork::signature() const {

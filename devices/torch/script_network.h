@@ -29,6 +29,9 @@ class ScriptNetwork final : public Network {
   void train(bool on = true) override;
   [[nodiscard]] bool begins_as_made() const override { return true; }
   [[nodiscard]] std::string signature() const;
+  /// Why a group cannot train it, or empty: an agreed state holds all parameters, and every one of them gets
+  /// a gradient.
+  [[nodiscard]] std::string untrainable() const;
 
  private:
   torch::jit::Module script_;

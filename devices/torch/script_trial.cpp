@@ -41,19 +41,10 @@ Result<ScriptBytes> pinned(const ModelConfig& config) {
   return script;
 }
 
-/// An agreed state holds all parameters, and every one of them gets a gradient.
-Status trainable(ScriptNetwork& network, const ModelConfig& config) {
-  if (network.parameters().empty()) return wrong_file(config, "has no parameter to train");
-  for (const auto& item : network.named_parameters())
-    if (!item.value().is_floating_point() || !item.value().requires_grad())
-      return wrong_file(config, "parameter '" + item.key() + "' is frozen: save it as a buffer");
-  return ok();
-}
-
 Result<std::shared_ptr<ScriptNetwork>> loaded(const ModelConfig& config, const ScriptBytes& script) {
   auto made = guarded<std::shared_ptr<ScriptNetwork>>([&]() -> Result<std::shared_ptr<ScriptNetwork>> {
     auto network = std::make_shared<ScriptNetwork>(script.bytes);
-    if (Status all = trainable(*network, config); !all) return all.error();
+    if (const std::string why = network->untrainable(); !why.empty()) return wrong_file(config, why);
     return network;
   });
   if (made || made.error().code == ErrorCode::invalid_config) return made;

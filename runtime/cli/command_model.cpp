@@ -80,7 +80,8 @@ class ModelCommand final : public Command {
                 {"buffers", tensors_json(f.buffers)},
                 {"parameter_numbers", f.parameter_numbers},
                 {"buffer_numbers", f.buffer_numbers},
-                {"output_shape", f.output},
+                {"output_shape", {f.outputs}},
+                {"one_row", f.one_row.empty() ? Json(nullptr) : Json(f.one_row)},
                 {"forward_ms", f.forward_ms},
                 {"backward_ms", f.backward_ms}}
                .dump() +
@@ -96,16 +97,18 @@ class ModelCommand final : public Command {
       out += fmt::format("  {:<32} {} (buffer)\n", tensor.name, shape_text(tensor.shape));
     out += fmt::format(
         "{} parameters, {} buffers; a row of {} zeros gives {}, forward in {:.2f} ms, back in {:.2f} ms\n",
-        grouped(f.parameter_numbers), grouped(f.buffer_numbers), shape_text(shape_), shape_text(f.output),
+        grouped(f.parameter_numbers), grouped(f.buffer_numbers), shape_text(shape_), shape_text({f.outputs}),
         f.forward_ms, f.backward_ms);
-    return out + fmt::format("[model]\nname = \"torchscript\"\nfile = {}\nsha256 = \"{}\"\n{}",
-                             toml_string(file_), f.sha256, outputs_of(f));
+    out += fmt::format("[model]\nname = \"torchscript\"\nfile = {}\nsha256 = \"{}\"\n{}", toml_string(file_),
+                       f.sha256, outputs_of(f));
+    if (!f.one_row.empty()) out += "[batch]\nmin = 2  # with a single row it fails: " + f.one_row + "\n";
+    return out;
   }
   /// How many numbers a row comes to; what they are is for train.loss to say.
   static std::string outputs_of(const devices::ScriptFacts& f) {
-    if (f.output.size() != 1) return "";
-    if (f.output[0] == 1) return "outputs = 1  # of train.loss = \"mse\"\n";
-    return fmt::format("classes = {0}  # or, with train.loss = \"mse\", outputs = {0}\n", f.output[0]);
+    if (f.outputs == 1) return "outputs = 1  # of train.loss = \"mse\"\n";
+    return fmt::format("classes = {}\n",
+                       f.outputs);  // a row has one target, which mse compares with one output
   }
 
   CLI::App* app_;

@@ -83,7 +83,11 @@ struct Exported {
 void check_tensors(const Json& said, const devices::ModelLayout& layout) {
   auto slots = layout.parameter_slots;
   slots.insert(slots.end(), layout.buffer_slots.begin(), layout.buffer_slots.end());
-  CHECK(said["tensors"].size() == slots.size());
+  CHECK(said["tensors"].size() == slots.size() + layout.batch_counts.size());
+  for (const auto& name : layout.batch_counts) {
+    REQUIRE_MESSAGE(said["tensors"].contains(name), name);
+    CHECK(said["tensors"][name] == Json{"int64", Json::array()});
+  }
   const std::string type = layout.scalar == Scalar::f32 ? "float32" : "float64";
   for (const auto& slot : slots) {
     INFO(slot.name);

@@ -121,6 +121,14 @@ TEST_CASE("Zip: the sizes of all entries are added, also those of 64 bits") {
   CHECK(unpacked_bytes(zip_of(most + most, 2)) == ~0ULL);
 }
 
+TEST_CASE("Zip: an entry is found by the end of its name, in a whole directory only") {
+  CHECK(has_entry(zip_of(entry(5), 1), "ame"));
+  CHECK(has_entry(zip_of(entry(5) + entry(6), 2), "name"));
+  CHECK_FALSE(has_entry(zip_of(entry(5), 1), "names"));
+  CHECK_FALSE(has_entry(zip_of(entry(5), 2), "name"));
+  CHECK_FALSE(has_entry("no zip file, but longer than the record at the end of one", "one"));
+}
+
 TEST_CASE("Zip: what is no zip file, or not whole, has no size, and nothing is read beyond its end") {
   CHECK_FALSE(unpacked_bytes(""));
   CHECK_FALSE(unpacked_bytes("no zip file, but longer than the record at the end of one"));
@@ -150,7 +158,7 @@ TEST_CASE("Script's words: the reason comes first, then the last place, in one s
       "  File \"net.py\", line 3, in forward\n    x = f(x)\n        ~ <--- HERE\n"
       "RuntimeError: shapes \x1b[2J cannot\n  be multiplied\n";
   CHECK(readable(said) ==
-        "RuntimeError: shapes ?[2J cannot be multiplied (File \"net.py\", line 3, in forward)");
+        "RuntimeError: shapes \\u001b[2J cannot be multiplied (File \"net.py\", line 3, in forward)");
   CHECK(readable("  plain\nwords ") == "plain words");
   CHECK(readable("").empty());
   CHECK(readable(said + std::string(9000, 'x')).size() <= 500);

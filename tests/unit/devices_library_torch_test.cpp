@@ -232,8 +232,10 @@ TEST_CASE("Models: bfloat16 is refused where there is none") {
 TEST_CASE("Models: sizes are those their comments say; the count of batches is no number to average") {
   CHECK(Bench(config_of("lenet5")).layout.parameters == 61706);
   CHECK(Bench(config_of("lenet5")).layout.buffers == 0);
+  CHECK(Bench(config_of("lenet5")).layout.batch_counts.empty());
   CHECK(Bench(config_of("cnn")).layout.parameters == 291370);
   CHECK(Bench(config_of("cnn")).layout.buffers == 448);
+  CHECK(Bench(config_of("cnn")).layout.batch_counts.size() == 3);
 }
 
 TEST_CASE("Models: weights begin within PyTorch's default bounds, batch norm at one and zero") {

@@ -247,7 +247,7 @@ TEST_CASE(
   CHECK_MESSAGE(contains(one, "two, please"), one);
   CHECK_MESSAGE(one.ends_with("; trained with 1 row of zeros"), one);
   const auto training = refuse("  assert not self.training, 'no \\033[2J'\n", {1, 64});
-  CHECK_MESSAGE(contains(training, "no ?[2J ("), training);
+  CHECK_MESSAGE(contains(training, "no \\u001b[2J ("), training);
   script.take(with_body("  assert x.size(0) > 1, 'two, please'\n"));
   CHECK(script.tried({2, 64}));
 }
@@ -271,7 +271,62 @@ TEST_CASE("Script: inspect says what is in a file and runs it once") {
   CHECK(facts.value().parameters.size() == 4);
   CHECK(facts.value().parameter_numbers == 378);
   CHECK(facts.value().buffer_numbers == 3);
-  CHECK(facts.value().output == std::vector<std::int64_t>{10});
+  CHECK(facts.value().outputs == 10);
+  CHECK(facts.value().one_row.empty());
   CHECK(facts.value().forward_ms > 0);
   CHECK_FALSE(inspect_script(script.file, std::vector<std::int64_t>{13}));
+}
+
+namespace {
+
+const std::vector<std::int64_t> twelve{12};
+
+/// What inspect says against a file; empty: nothing.
+std::string objection(const std::string& file) {
+  const auto facts = inspect_script(file, twelve);
+  return facts ? "" : facts.error().message;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "Script: inspect refuses what a device refuses: a frozen parameter, other than one list of outputs") {
+  Script script;
+  torch::jit::Module frozen("frozen");
+  frozen.register_parameter("weight", torch::randn({10, 12}).set_requires_grad(true), false);
+  frozen.register_parameter("bias", torch::randn({10}).set_requires_grad(false), false);
+  frozen.define("def forward(self, x):\n  return torch.matmul(x, self.weight.t()) + self.bias\n");
+  script.take(frozen);
+  CHECK(contains(objection(script.file), "parameter 'bias' is frozen: save it as a buffer"));
+  torch::jit::Module twice("twice");
+  twice.register_parameter("weight", torch::randn({10, 12}).set_requires_grad(true), false);
+  twice.define(
+      "def forward(self, x):\n  y = torch.matmul(x, self.weight.t())\n  return torch.stack([y, y], 1)\n");
+  script.take(twice);
+  CHECK(contains(objection(script.file),
+                 "forward() of 2 rows gives the shape [2, 2, 10], must be [2, OUTPUTS]"));
+  script.take(with_body("  assert not self.training, 'never trained'\n"));
+  CHECK(contains(objection(script.file), "never trained"));
+}
+
+TEST_CASE("Script: inspect says when a single row is too few to train with, and why") {
+  Script script;
+  script.take(with_body("  assert x.size(0) > 1 or not self.training, 'two, please'\n"));
+  const auto facts = inspect_script(script.file, twelve);
+  REQUIRE_MESSAGE(facts, facts.error().message);
+  CHECK(contains(facts.value().one_row, "two, please"));
+  CHECK(script.tried({2, 64}));
+  CHECK_FALSE(script.tried({1, 64}));
+}
+
+TEST_CASE(
+    "Script: tensors without a module, as torch.save writes a state_dict, are told from a damaged file") {
+  c10::Dict<std::string, torch::Tensor> tensors;
+  tensors.insert("weight", torch::ones({10, 12}));
+  const auto bytes = torch::pickle_save(tensors);
+  const TempDir folder;
+  const auto file = folder.write("weights.pt", std::string(bytes.begin(), bytes.end())).string();
+  const auto said = objection(file);
+  CHECK_MESSAGE(contains(said, "torch.save(model.state_dict()) writes them: save torch.jit.script(model)"),
+                said);
 }
