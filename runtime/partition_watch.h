@@ -10,8 +10,8 @@
 namespace rivulet::runtime {
 
 /// Tells people where each partition of this device stands: on the status page, and in the log when one
-/// stops, goes on, or has gone over a gap. Owner: the ingest thread. Cost: a copy of a few numbers twice a
-/// second.
+/// stops, goes on, has gone over a gap, or is held back by a transaction that nobody ends. Owner: the ingest
+/// thread. Cost: a copy of a few numbers twice a second.
 class PartitionWatch {
  public:
   /// `topics`: names of the job's topics, in the order of PartitionId::topic; may be empty.
@@ -23,8 +23,12 @@ class PartitionWatch {
   struct Said {
     std::string stopped;
     std::int64_t skipped = 0;
+    std::int64_t held_from = -1;
+    TimePoint held_since{};
+    bool held = false;  ///< and said to be so
   };
-  void tell(const stream::PartitionState& state, Said& said);
+  void tell(const stream::PartitionState& state, Said& said, TimePoint now);
+  void tell_of_transaction(const stream::PartitionState& state, Said& said, TimePoint now);
   [[nodiscard]] Fields place_of(const stream::PartitionState& state) const;
 
   const std::vector<std::string> topics_;

@@ -16,7 +16,10 @@ struct PartitionState {
   PartitionId id;
   std::int64_t next_offset = -1;  ///< next record poll() will hand out
   std::int64_t low_watermark = -1;
-  std::int64_t high_watermark = -1;  ///< lag = high_watermark - next_offset
+  std::int64_t high_watermark = -1;  ///< where the log ends
+  /// From this offset on an open transaction holds the records back, as of the last look every few seconds;
+  /// -1: nothing is held back.
+  std::int64_t held_from = -1;
   bool paused = false;
   std::int64_t skipped = 0;  ///< offsets gone over because they were deleted unread (take_gaps())
   /// Why nothing more is read here, with topic, partition, offset and watermarks; empty: it is read.

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/metrics.h"
 #include "core/result.h"
@@ -35,6 +36,8 @@ class Notices final : public Listener {
   /// "no broker of kafka:9092 can be reached (...)", from when the last one is gone until one is there again;
   /// empty: one is there, or was not missed yet.
   [[nodiscard]] const std::string& unreachable() const noexcept { return unreachable_; }
+  /// Partitions that open transactions hold back, by the last statistics.
+  [[nodiscard]] const std::vector<Statistics::Held>& held() const noexcept { return meters_.held(); }
   /// An answer that more trying will not change: credentials, permissions, a broken client. Empty: none.
   [[nodiscard]] const std::string& hopeless() const noexcept { return hopeless_; }
 

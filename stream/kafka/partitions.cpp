@@ -108,7 +108,10 @@ void Partitions::move_to(std::size_t slot, std::int64_t offset) {
 }
 
 void Partitions::passed(std::size_t slot, const rd_kafka_message_s& message) {
-  states_[slot].next_offset = message.offset + 1;
+  PartitionState& state = states_[slot];
+  state.next_offset = message.offset + 1;
+  // What was read is in the log, whatever the last look at its end said.
+  state.high_watermark = std::max(state.high_watermark, state.next_offset);
   slots_[slot].records.add(1);
   slots_[slot].bytes.add(static_cast<double>(message.len));
 }
@@ -116,6 +119,16 @@ void Partitions::passed(std::size_t slot, const rd_kafka_message_s& message) {
 void Partitions::set_paused(bool paused) {
   for (auto& state : states_) state.paused = paused;
   paused_gauge_.set(paused ? static_cast<double>(size()) : 0);
+}
+
+void Partitions::hold(std::span<const Statistics::Held> held) {
+  for (std::size_t slot = 0; slot < size(); ++slot) {
+    PartitionState& state = states_[slot];
+    const auto found = std::ranges::find_if(held, [&](const Statistics::Held& one) {
+      return one.partition == state.id.partition && one.topic == name(slot).topic;
+    });
+    state.held_from = found != held.end() && state.next_offset <= found->from ? found->from : -1;
+  }
 }
 
 void Partitions::committed(std::string_view topic, std::int32_t partition, std::int64_t offset) {

@@ -6,6 +6,7 @@
 
 #include "core/metrics.h"
 #include "stream/kafka/client.h"
+#include "stream/kafka/statistics.h"
 #include "stream/source.h"
 
 namespace rivulet::stream::kafka {
@@ -40,6 +41,9 @@ class Partitions {
   /// A record was handed out.
   void passed(std::size_t slot, const rd_kafka_message_s& message);
   void set_paused(bool paused);
+  /// What open transactions hold back, by statistics that may be some seconds old: one that this reader has
+  /// passed since is none.
+  void hold(std::span<const Statistics::Held> held);
   /// The broker has accepted that the next record for the group is the one at `offset`.
   void committed(std::string_view topic, std::int32_t partition, std::int64_t offset);
   /// Watermarks and lags as the client knows them from its fetches. True: a log has grown, so its broker is

@@ -68,7 +68,8 @@ void SameLog::begin_look(TimePoint now) {
   for (std::size_t slot = 0; slot < memories_.size(); ++slot) {
     Memory& memory = memories_[slot];
     if (!memory.good || memory.other) continue;
-    const bool due = memory.newest != memory.good && memory.newest && now >= memory.looked + setup_.every;
+    const bool moved = memory.newest && memory.newest != memory.good;
+    const bool due = now >= memory.looked + (moved ? setup_.every : 2 * setup_.every);
     if (!due && !memory.held_since) continue;
     memory.next = memory.newest;
     questions.push_back({slot, setup_.partitions[slot], *memory.good});

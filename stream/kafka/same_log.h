@@ -14,8 +14,9 @@ namespace rivulet::stream::kafka {
 /// deleted and made anew gives other records under the same numbers, without a word from the broker or the
 /// client (librdkafka 2.0 knows neither topic ids nor leader epochs). So a record of each partition is
 /// remembered, in memory and in a file, and looked up again every now and then. A partition is trusted for a
-/// while after each look; when that is over, its next record waits for the next look. Owner: the ingest
-/// thread. Cost: see LogProbe, once in `every` while records come.
+/// while after each look; when that is over, its next record waits for the next look. One to which nothing
+/// comes is looked at, too, half as often: what it waits for may come to a log that is not its own. Owner:
+/// the ingest thread. Cost: see LogProbe, once in `every` while records come.
 class SameLog {
  public:
   struct Setup {

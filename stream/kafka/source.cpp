@@ -329,6 +329,7 @@ void KafkaSource::refresh(TimePoint now) {
   for (const auto& [topic, partition, offset] : committer_.take_accepted())
     partitions_.committed(topic, partition, offset);
   if (partitions_.refresh(client_->handle())) notices_.answered();
+  partitions_.hold(notices_.held());
 }
 
 Status KafkaSource::commit(std::span<const NextOffset> positions) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -19,7 +20,8 @@ void raise(std::optional<double>& most, std::optional<double> value) {
 }
 
 /// Takes what is used out of the text while it is read, for most of it is about other things: brokers / NAME
-/// / nodeid, state, source, rtt, throttle, and topics / NAME / partitions / NUMBER / fetchq_cnt, fetchq_size.
+/// / nodeid, state, source, rtt, throttle, and topics / NAME / partitions / NUMBER / fetchq_cnt, fetchq_size,
+/// ls_offset, hi_offset.
 class Reader {
  public:
   Statistics all;
@@ -65,6 +67,7 @@ class Reader {
     if (depth_ == 0) is_object = object;
     if (is_at("brokers", 1) && object) all.brokers_up = 0;
     if (is_at("brokers", 2)) broker_ = {};
+    if (is_at("topics", 4)) partition_ = {};
     ++depth_;
     if (depth_ <= names_.size()) names_[depth_ - 1].clear();
     return true;
@@ -72,6 +75,7 @@ class Reader {
   bool close() {
     --depth_;
     if (is_at("brokers", 2)) take_broker();
+    if (is_at("topics", 4) && names_[2] == "partitions") take_partition();
     return true;
   }
   bool number(double value) {
@@ -90,6 +94,21 @@ class Reader {
   void number_of_partition(double value) {
     if (names_[4] == "fetchq_cnt") raise(all.queue_records, value);
     if (names_[4] == "fetchq_size") raise(all.queue_bytes, value);
+    if (names_[4] == "ls_offset") partition_.stable = offset_of(value);
+    if (names_[4] == "hi_offset") partition_.end = offset_of(value);
+  }
+  static std::optional<std::int64_t> offset_of(double value) {
+    constexpr double most = 9e15;  // every whole number below is a double
+    return value <= most ? std::optional(static_cast<std::int64_t>(value)) : std::nullopt;
+  }
+  /// The client numbers partitions that it does not know with -1.
+  void take_partition() {
+    std::int32_t number = -1;
+    const std::string& name = names_[3];
+    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (parsed.ec != std::errc() || number < 0 || !partition_.stable || !partition_.end) return;
+    if (*partition_.stable < *partition_.end)
+      all.held.push_back({names_[1], number, *partition_.stable, *partition_.end});
   }
   /// Addresses that have not said which broker they are have no node id.
   void take_broker() {
@@ -104,6 +123,10 @@ class Reader {
   std::size_t depth_ = 0;             ///< objects and arrays that are open
   std::array<std::string, 5> names_;  ///< the member that each of them is in
   Broker broker_;
+  struct Offsets {
+    std::optional<std::int64_t> stable;
+    std::optional<std::int64_t> end;
+  } partition_;
 };
 
 }  // namespace
@@ -116,8 +139,9 @@ std::optional<Statistics> Statistics::parse(std::string_view json) {
 }
 
 std::optional<int> StatisticsMeters::show(std::string_view json) noexcept {
-  const auto now = Statistics::parse(json);
+  auto now = Statistics::parse(json);
   if (!now) return std::nullopt;
+  held_ = std::move(now->held);
   show(brokers_up_, "kafka_brokers_up", now->brokers_up);
   show(throttle_seconds_, "kafka_throttle_seconds", now->throttle_seconds);
   show(queue_records_, "kafka_fetch_queue_records", now->queue_records);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,11 +18,19 @@ struct Statistics {
     std::int32_t broker = 0;  ///< its node id
     double mean_seconds = 0;  ///< from a request to its answer
   };
+  /// A partition whose readers of committed records an open transaction holds back.
+  struct Held {
+    std::string topic;
+    std::int32_t partition = 0;
+    std::int64_t from = 0;  ///< its last stable offset
+    std::int64_t end = 0;   ///< of its log
+  };
   std::optional<int> brokers_up;  ///< those with a connection that stands
   std::vector<Answers> answers;   ///< of brokers that answered within the interval, brokers_shown at most
   std::optional<double> throttle_seconds;  ///< mean wait that the strictest broker asked for
   std::optional<double> queue_records;     ///< fetched and not handed out yet
   std::optional<double> queue_bytes;
+  std::vector<Held> held;
 
   static constexpr std::size_t brokers_shown = 64;
   /// Longer texts are not read: about a thousand partitions in the topics of a client.
@@ -38,6 +47,8 @@ class StatisticsMeters {
   /// Cost: reads the text once, 0.1 ms for two brokers and three partitions, 15 ms for 1 MB. What cannot be
   /// read changes nothing. How many brokers have a connection that stands, if it is said.
   std::optional<int> show(std::string_view json) noexcept;
+  /// Of the last text that could be read.
+  [[nodiscard]] const std::vector<Statistics::Held>& held() const noexcept { return held_; }
 
  private:
   void show(Gauge*& gauge, const char* name, const std::optional<double>& value);
@@ -49,6 +60,7 @@ class StatisticsMeters {
   Gauge* throttle_seconds_ = nullptr;
   Gauge* queue_records_ = nullptr;
   Gauge* queue_bytes_ = nullptr;
+  std::vector<Statistics::Held> held_;
   std::map<std::int32_t, Gauge*> round_trips_;  ///< by node id of the broker
 };
 

@@ -236,6 +236,39 @@ TEST_CASE("Real Kafka: a topic made anew while it is read stops, shorter or long
   CHECK(reader.gaps.empty());
 }
 
+TEST_CASE("Real Kafka: a topic made anew under a partition to which nothing comes is found out, too") {
+  make("idle-anew");
+  fill("idle-anew", "old", 20);
+  Reader reader(reader_of("idle-anew"));
+  REQUIRE(reader.until([&] { return reader.count(0) == 20 && reader.count(1) == 20; }));
+  make_anew("idle-anew");
+  fill("idle-anew", "new", 20);  // the next offset is the end of this log as well: no broker complains
+  REQUIRE(reader.until([&] { return !reader.state(0).stopped.empty() && !reader.state(1).stopped.empty(); }));
+  CHECK(contains(reader.state(0).stopped, "this is another log than the one read"));
+  CHECK(reader.count(0) == 20);
+}
+
+TEST_CASE("Real Kafka: records behind an open transaction are held back, and the source says so") {
+  make("held");
+  fill("held", "free", 10);
+  auto config = reader_of("held");
+  config.properties.emplace_back("statistics.interval.ms", "200");
+  Reader reader(config);
+  REQUIRE(reader.until([&] { return reader.count(0) == 10 && reader.count(1) == 10; }));
+  CHECK(reader.state(0).held_from == -1);
+  {
+    auto open = OpenTransaction::begin(shared_kafka().brokers(), "held", {{"inside"}});
+    REQUIRE_MESSAGE(open, open.error().message);
+    fill("held", "behind", 5);
+    REQUIRE(reader.until([&] { return reader.state(0).held_from == 10; }));
+    CHECK(reader.state(0).high_watermark >= 11);
+    CHECK(reader.state(1).held_from == -1);
+    CHECK(reader.count(0) == 10);
+    must(open.value()->commit());
+  }
+  REQUIRE(reader.until([&] { return reader.count(0) == 16 && reader.state(0).held_from == -1; }));
+}
+
 TEST_CASE("Real Kafka: a topic made anew while nobody reads is found out at the next start") {
   const TempDir folder;
   make("away");

@@ -258,18 +258,16 @@ Status produce(const std::string& brokers, const std::string& topic, const std::
   return failure(deliveries.first_error, "a record for " + topic + " was not written");
 }
 
-Status produce_and_abort(const std::string& brokers, const std::string& topic,
-                         const std::vector<TestRecord>& records) {
-  Result<Client> client = open_client(
-      RD_KAFKA_PRODUCER,
-      {{"bootstrap.servers", brokers}, {"log_level", "0"}, {"transactional.id", "test-" + topic}});
-  if (!client) return client.error();
-  rd_kafka_t* handle = client.value().get();
-  const auto done = [](rd_kafka_error_t* error) -> Status {
-    if (error == nullptr) return ok();
-    const Owned<rd_kafka_error_t, rd_kafka_error_destroy> owned(error);
-    return Error{ErrorCode::io, rd_kafka_error_string(error)};
-  };
+namespace {
+
+Status done(rd_kafka_error_t* error) {
+  if (error == nullptr) return ok();
+  const Owned<rd_kafka_error_t, rd_kafka_error_destroy> owned(error);
+  return Error{ErrorCode::io, rd_kafka_error_string(error)};
+}
+
+/// A transaction is open, and the broker has these records of it.
+Status begin_with(rd_kafka_t* handle, const std::string& topic, const std::vector<TestRecord>& records) {
   if (auto ready = done(rd_kafka_init_transactions(handle, 3 * call_timeout_ms)); !ready) return ready;
   if (auto begun = done(rd_kafka_begin_transaction(handle)); !begun) return begun;
   for (const TestRecord& record : records) {
@@ -278,7 +276,38 @@ Status produce_and_abort(const std::string& brokers, const std::string& topic,
   }
   if (rd_kafka_flush(handle, 2 * call_timeout_ms) != RD_KAFKA_RESP_ERR_NO_ERROR)
     return Error{ErrorCode::unavailable, "records for " + topic + " were not acknowledged"};
-  return done(rd_kafka_abort_transaction(handle, 2 * call_timeout_ms));
+  return ok();
+}
+
+Result<Client> open_transactional(const std::string& brokers, const std::string& topic) {
+  return open_client(
+      RD_KAFKA_PRODUCER,
+      {{"bootstrap.servers", brokers}, {"log_level", "0"}, {"transactional.id", "test-" + topic}});
+}
+
+struct Transaction final : OpenTransaction {
+  explicit Transaction(Client opened) : client(std::move(opened)) {}
+  Status commit() override { return done(rd_kafka_commit_transaction(client.get(), 2 * call_timeout_ms)); }
+  Client client;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<OpenTransaction>> OpenTransaction::begin(const std::string& brokers,
+                                                                const std::string& topic,
+                                                                const std::vector<TestRecord>& records) {
+  Result<Client> client = open_transactional(brokers, topic);
+  if (!client) return client.error();
+  if (auto begun = begin_with(client.value().get(), topic, records); !begun) return begun.error();
+  return std::unique_ptr<OpenTransaction>(std::make_unique<Transaction>(std::move(client).value()));
+}
+
+Status produce_and_abort(const std::string& brokers, const std::string& topic,
+                         const std::vector<TestRecord>& records) {
+  Result<Client> client = open_transactional(brokers, topic);
+  if (!client) return client.error();
+  if (auto begun = begin_with(client.value().get(), topic, records); !begun) return begun;
+  return done(rd_kafka_abort_transaction(client.value().get(), 2 * call_timeout_ms));
 }
 
 Result<std::vector<TestRecord>> consume(const std::string& brokers, const std::string& topic, int partition,

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,14 @@ Status produce(const std::string& brokers, const std::string& topic, const std::
 /// sees.
 Status produce_and_abort(const std::string& brokers, const std::string& topic,
                          const std::vector<TestRecord>& records);
+/// Records in a transaction that stays open until it is committed, or this object ends.
+class OpenTransaction {
+ public:
+  static Result<std::unique_ptr<OpenTransaction>> begin(const std::string& brokers, const std::string& topic,
+                                                        const std::vector<TestRecord>& records);
+  virtual ~OpenTransaction() = default;
+  virtual Status commit() = 0;
+};
 /// `count` records of one partition from `offset` on; an error when they do not come before the deadline.
 Result<std::vector<TestRecord>> consume(const std::string& brokers, const std::string& topic, int partition,
                                         std::int64_t offset, std::size_t count, Duration deadline);

@@ -103,3 +103,35 @@ TEST_CASE("Partitions: while nobody has the log, the page says so, and that the 
   watch.look(source, TimePoint(4s));
   CHECK(status.lag_records == -1);
 }
+
+TEST_CASE(
+    "Partitions: what an open transaction holds back is no lag, is shown, and said when nobody ends it") {
+  VirtualClock clock;
+  NodeStatus status;
+  Lines log;
+  Told source(clock);
+  PartitionWatch watch({"a", "b"}, status, log);
+  source.states[0].high_watermark = 40;
+  source.states[0].held_from = 9;
+  TimePoint now(1s);
+  watch.look(source, now);
+  CHECK(status.lag_records == 2);
+  const std::string words = "an open transaction holds back 31 records from offset 9 on";
+  CHECK(status.partitions()[0].reason == words);
+  CHECK(status.partitions()[0].state == "reading");
+  CHECK(status.partitions()[1].reason.empty());
+  watch.look(source, now += 19s);
+  CHECK(log.all.empty());  // transactions take a moment
+  watch.look(source, now += 1s);
+  watch.look(source, now += 60s);
+  CHECK(log.all == std::vector<std::string>{"warn: " + words +
+                                            ": the producer that began it must commit or abort it topic=a "
+                                            "partition=0 offset=7 low=0 high=40"});
+  log.all.clear();
+  source.states[0].held_from = -1;
+  watch.look(source, now += 1s);
+  CHECK(status.lag_records == 33);
+  CHECK(status.partitions()[0].reason.empty());
+  CHECK(log.all == std::vector<std::string>{"info: the transaction has ended: records come again topic=a "
+                                            "partition=0 offset=7 low=0 high=40"});
+}
