@@ -53,7 +53,7 @@ std::string logfmt(long long time_ms, Level level, std::string_view message, con
   return out;
 }
 
-std::string json(long long time_ms, Level level, std::string_view message, const Fields& fields) {
+std::string json_line(long long time_ms, Level level, std::string_view message, const Fields& fields) {
   nlohmann::ordered_json out;
   out["time"] = time_text(time_ms, "%Y-%m-%dT%H:%M:%S") + "Z";
   out["level"] = name_of(level);
@@ -90,7 +90,7 @@ std::string_view name_of(Level level) noexcept {
 std::string format_line(LogFormat format, long long time_ms, Level level, std::string_view message,
                         const Fields& fields) {
   switch (format) {
-    case LogFormat::json: return json(time_ms, level, message, fields);
+    case LogFormat::json: return json_line(time_ms, level, message, fields);
     case LogFormat::logfmt: return logfmt(time_ms, level, message, fields);
     case LogFormat::pretty: return pretty(false, time_ms, level, message, fields);
     case LogFormat::pretty_color: return pretty(true, time_ms, level, message, fields);

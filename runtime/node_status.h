@@ -3,12 +3,14 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/posted.h"
 #include "core/record.h"
+#include "runtime/history.h"
 #include "runtime/partition_progress.h"
 
 namespace rivulet::runtime {
@@ -34,7 +36,7 @@ struct PartitionStatus {
   std::int64_t low_watermark = -1;
   std::int64_t high_watermark = -1;
   std::int64_t skipped = 0;  ///< offsets deleted unread and gone over
-  std::string reason;        ///< why it is stopped
+  std::string reason;        ///< why it is stopped, or what holds records back
 };
 
 /// What a device says about itself to people, probes and the demo: written by the agents, read by the http
@@ -91,7 +93,14 @@ struct NodeStatus {
   void set_partitions(std::vector<PartitionStatus> partitions);
   /// Why nothing comes in (stream::RecordSource::unreachable()); empty: nothing is in the way.
   void set_source_trouble(std::string why);
+  /// Before the threads start: what is shown from now on is remembered for the page. Without it nothing is.
+  void keep_history() { history_ = std::make_unique<History>(); }
+  /// Ingest thread.
+  void look_back(TimePoint now) {
+    if (history_) history_->look(*this, now);
+  }
   // any thread
+  [[nodiscard]] const History* history() const noexcept { return history_.get(); }
   [[nodiscard]] std::string source_trouble() const;
   [[nodiscard]] std::string phrase() const;
   [[nodiscard]] std::string digest() const;
@@ -104,6 +113,7 @@ struct NodeStatus {
   Posted<Books> books_;
   Posted<std::vector<PartitionStatus>> partitions_;
   Posted<std::string> source_trouble_;
+  std::unique_ptr<History> history_;
 };
 
 }  // namespace rivulet::runtime

@@ -16,7 +16,7 @@ const char* state_name(const stream::PartitionState& state) {
 /// Transactions are short, but for those whose producer has died or forgotten them.
 constexpr Duration transaction_patience = std::chrono::seconds(20);
 
-std::string why(const stream::PartitionState& state) {
+std::string why_nothing_comes(const stream::PartitionState& state) {
   if (!state.stopped.empty() || state.held_from < 0) return state.stopped;
   return "an open transaction holds back " + std::to_string(state.high_watermark - state.held_from) +
          " records from offset " + std::to_string(state.held_from) + " on";
@@ -50,7 +50,7 @@ void PartitionWatch::look(const stream::RecordSource& source, TimePoint now) {
     const auto& state = states[i];
     tell(state, said_[i], now);
     page.push_back({topic_of(state.id, topics_), state.id.partition, state_name(state), state.next_offset,
-                    state.low_watermark, state.high_watermark, state.skipped, why(state)});
+                    state.low_watermark, state.high_watermark, state.skipped, why_nothing_comes(state)});
   }
   status_.set_partitions(std::move(page));
   status_.set_source_trouble(std::string(source.unreachable()));
@@ -88,7 +88,7 @@ void PartitionWatch::tell_of_transaction(const stream::PartitionState& state, Sa
   }
   if (said.held_from < 0 || said.held || now - said.held_since < transaction_patience) return;
   said.held = true;
-  log_.write(Level::warn, why(state) + ": the producer that began it must commit or abort it",
+  log_.write(Level::warn, why_nothing_comes(state) + ": the producer that began it must commit or abort it",
              place_of(state));
 }
 

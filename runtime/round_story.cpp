@@ -106,7 +106,7 @@ std::string what_it_cost(const RoundStory& story) {
     if (d.agree_s) agree = std::min(*d.agree_s, agree.value_or(*d.agree_s));
   }
   return fmt::format(
-      "It cost {} of waiting for rows and {} of computing on the slowest device, and {} of agreeing.",
+      "It cost {} of waiting for rows and {} of computing on the slowest device, and {} of exchanging.",
       milliseconds(wait), milliseconds(compute),
       agree ? milliseconds(*agree) : "an unknown time (the next round is not in the log)");
 }
@@ -179,8 +179,10 @@ RoundStory story_of(const ViewRecord& view, const RoundRecord* before, const Rou
   for (const auto& d : story.devices) story.rows += d.rows;
   const auto last = std::ranges::min_element(
       story.devices, [](const DevicePart& a, const DevicePart& b) { return a.spare_s < b.spare_s; });
-  if (std::ranges::any_of(story.devices, [](const DevicePart& d) { return d.spare_s > 0; }))
-    story.last = last->id;
+  // In a round without rows nobody waits for anybody: all rest until one has rows, or the time is over.
+  const bool waited = round.plan.mode != Mode::idle &&
+                      std::ranges::any_of(story.devices, [](const DevicePart& d) { return d.spare_s > 0; });
+  if (waited) story.last = last->id;
   const auto say = [&](std::string sentence) {
     if (!sentence.empty()) story.sentences.push_back(std::move(sentence));
   };
@@ -190,7 +192,7 @@ RoundStory story_of(const ViewRecord& view, const RoundRecord* before, const Rou
   else
     for (std::size_t rank = 0; rank < view.members.size(); ++rank) say(why_so_many(view, *before, rank));
   say(who_brought_less(story, view));
-  say(who_was_waited_for(story));
+  if (round.plan.mode != Mode::idle) say(who_was_waited_for(story));
   say(what_it_cost(story));
   for (auto& sentence : what_else(view, round)) say(std::move(sentence));
   say(what_comes_next(view, round));

@@ -32,7 +32,7 @@ struct RoundStory {
   std::string mode;
   std::string law;
   std::string why;   ///< the plan's own phrase
-  std::string last;  ///< device that was ready last; empty: all at once
+  std::string last;  ///< device that was ready last; empty: all at once, or nobody had rows
   std::vector<DevicePart> devices;
   std::vector<std::string> sentences;
 };

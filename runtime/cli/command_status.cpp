@@ -13,14 +13,15 @@ constexpr const char* status_footer = R"(Examples:
   rivulet status --ready                          for a health check: says nothing when all is well
 
 What a device says about itself and, from its last round, about everybody in its group.
-Exit codes: 0 when its group is formed, 1 when it is not, 69 when nobody answers, or not to this token.)";
+Exit codes: 0 when its group is formed and Kafka answers it, 1 when not, 69 when nobody answers, or not to
+this token.)";
 
 class StatusCommand final : public Command {
  public:
   explicit StatusCommand(CLI::App& root)
       : app_(root.add_subcommand("status", "what a running device says about itself and its group")) {
     pages_.add_to(*app_);
-    auto* ready = app_->add_flag("--ready", ready_, "only whether its group is formed");
+    auto* ready = app_->add_flag("--ready", ready_, "only whether its group is formed and Kafka answers it");
     app_->add_flag("--json", json_, "one JSON object: status, group")->excludes(ready);
     app_->footer(status_footer);
   }

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/printable.h"
 #include "runtime/cli/config_flags.h"
 #include "runtime/cli/text.h"
+#include "runtime/config/secrets.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -40,7 +42,7 @@ std::string loss_of(const NodeReport& r) {
 std::string learning(const NodeReport& r) {
   std::string out = "  learning  loss " + loss_of(r);
   if (r.accuracy || r.held_out_accuracy)
-    out += fmt::format(", accuracy before training {}, held out {}", share(r.accuracy),
+    out += fmt::format(", accuracy (prequential) {}, held out {}", share(r.accuracy),
                        share(r.held_out_accuracy));
   return out;
 }
@@ -74,15 +76,17 @@ void add_own(const NodeReport& r, std::vector<std::string>& lines) {
                               rows(r.rows_trained), rows(r.group_rows), rows(r.steps),
                               r.batch_rows.value_or(0)));
   lines.push_back(learning(r));
-  lines.push_back(fmt::format("  time      {} computing, {} waiting for rows, {} agreeing",
-                              seconds(r.compute_s), seconds(r.wait_s), seconds(r.sync_s)));
+  lines.push_back(
+      fmt::format("  time      {} computing, {} waiting for rows, {} waiting for peers and exchanging",
+                  seconds(r.compute_s), seconds(r.wait_s), seconds(r.sync_s)));
   lines.push_back(fmt::format("  peers     {} sent, {} received", transferred(r.bytes_sent),
                               transferred(r.bytes_received)));
   if (!r.refused.empty()) lines.push_back("  refused   " + refusals(r));
   for (const auto& p : r.partitions)
-    if (p.state == "stopped")
-      lines.push_back(
-          fmt::format("  STOPPED   {} partition {}: {}", p.topic, p.partition.value_or(0), p.reason));
+    if (p.state == "stopped" || !p.reason.empty())
+      lines.push_back(fmt::format("  {:<9} {} partition {}: {}",
+                                  p.state == "stopped" ? "STOPPED" : "held back", p.topic,
+                                  p.partition.value_or(0), p.reason));
 }
 
 void add_members(const NodeReport& r, std::vector<std::string>& lines) {
@@ -118,11 +122,13 @@ void NodePages::add_to(CLI::App& app) {
 }
 
 Status NodePages::resolve(const Terminal& terminal) {
+  std::vector<Secret> secrets;
   if (said_.empty()) {  // the device's own: whatever else is wrong there
     const ConfigFlags flags;
-    const auto http = load_config(flags.input(terminal)).config.http;
-    said_ = http.listen;
-    if (token_file_.empty()) token_file_ = http.token_file;
+    auto loaded = load_config(flags.input(terminal));
+    secrets = std::move(loaded.secrets);
+    said_ = loaded.config.http.listen;
+    if (token_file_.empty()) token_file_ = loaded.config.http.token_file;
   }
   const auto address = parse_address(said_);
   if (!address) return address.error();
@@ -130,7 +136,7 @@ Status NodePages::resolve(const Terminal& terminal) {
   port_ = address.value().second;
   if (token_file_.empty()) return ok();
   auto access = Access::from_file(token_file_);
-  if (!access) return access.error();
+  if (!access) return Error{access.error().code, masked(access.error().message, secrets)};
   access_ = std::move(access).value();
   return ok();
 }

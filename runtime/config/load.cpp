@@ -132,7 +132,7 @@ class Loader {
   /// Devices compare these texts, and show one that differs.
   static std::string group_text(const Value& value) {
     const std::string text = render(value);
-    return value.secret ? "\"digest " + digest_of(std::as_bytes(std::span(text))).hex() + "\"" : text;
+    return value.secret ? "\"digest " + rivulet::digest_of(std::as_bytes(std::span(text))).hex() + "\"" : text;
   }
 
   /// A password in the file is read by whoever reads the file, and is in every copy of it; one on the
@@ -266,7 +266,7 @@ std::string group_hash(const std::map<std::string, std::string>& keys) {
   std::string text =
       std::to_string(sync::membership::protocol_version) + "." + std::to_string(sync::facts_version);
   for (const auto& [key, value] : keys) text.append("\n").append(key).append("=").append(value);
-  return digest_of(std::as_bytes(std::span(text))).hex();
+  return rivulet::digest_of(std::as_bytes(std::span(text))).hex();
 }
 
 }  // namespace rivulet::runtime

@@ -15,7 +15,7 @@ class HttpServer {
   struct Pages {
     std::function<std::string()> metrics;
     std::function<bool(std::string& why)> live;   ///< threads beat; never the broker
-    std::function<bool(std::string& why)> ready;  ///< group formed
+    std::function<bool(std::string& why)> ready;  ///< group formed, broker there
     std::function<std::string()> status_json;
     std::function<std::string()> group_json;
     std::function<std::string(const std::string& nonce)> page;  ///< what a browser is shown at /

@@ -31,11 +31,12 @@ std::string text_in(const ReadJson& object, const char* name) {
 }
 
 /// Every whole number below is a double. What answers with more is printed all the same, and fits its column.
-constexpr double most = 9e15;
+constexpr double most_shown = 9e15;
 
 NodeReport::Number number_in(const ReadJson& object, const char* name) {
   const ReadJson& value = member_of(object, name);
-  return value.is_number() ? NodeReport::Number(std::clamp(value.get<double>(), -most, most)) : std::nullopt;
+  return value.is_number() ? NodeReport::Number(std::clamp(value.get<double>(), -most_shown, most_shown))
+                           : std::nullopt;
 }
 
 NodeReport::Whole whole_in(const ReadJson& object, const char* name) {
@@ -82,7 +83,7 @@ void read_rows(const ReadJson& s, NodeReport& out) {
     for (const auto& [reason, rows] : dropped.items())
       if (rows.is_number_unsigned() && rows.get<std::uint64_t>() > 0)
         out.refused.emplace_back(reason,
-                                 std::min(rows.get<std::uint64_t>(), static_cast<std::uint64_t>(most)));
+                                 std::min(rows.get<std::uint64_t>(), static_cast<std::uint64_t>(most_shown)));
   for (const ReadJson& p : array_of(s, "partitions")) {
     out.partitions.push_back({text_in(p, "topic"), text_in(p, "state"), text_in(p, "reason"),
                               whole_in(p, "partition"), whole_in(p, "next_offset"),

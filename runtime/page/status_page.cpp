@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -113,6 +114,14 @@ std::string header(const NodeReport& r) {
                      escaped(r.id), escaped(r.job), escaped(r.model));
 }
 
+// What is drawn is found again by its name.
+constexpr const char* name_rate = "rows/s arriving";
+constexpr const char* name_waiting = "rows waiting";
+constexpr const char* name_batch = "rows in the last batch";
+constexpr const char* name_loss = "loss";
+constexpr const char* name_accuracy = "accuracy (prequential)";  // each row before it is trained
+constexpr const char* name_held_out = "held-out accuracy";
+
 /// Does it work? In one sentence.
 std::string state_line(const NodeReport& r) {
   const bool good = trains(r);
@@ -122,7 +131,9 @@ std::string state_line(const NodeReport& r) {
                         *r.world == 1 ? "" : "s", r.view.value_or(0), count(r.steps));
     if (!r.ready_last.empty()) words += fmt::format("; the others wait for {}", escaped(r.ready_last));
   }
-  const char* look = r.state == "failed" ? " bad" : good ? " good" : "";
+  // Without a broker nothing can come; without rows nothing has to.
+  const bool bad = r.state == "failed" || !r.source_trouble.empty();
+  const char* look = bad ? " bad" : good ? " good" : "";
   return fmt::format("<p id=\"state\" class=\"state{}\">{}</p>\n", look, words);
 }
 
@@ -132,16 +143,15 @@ Number as_number(Whole value) {
 
 std::string tiles(const NodeReport& r) {
   Tiles out;
-  out.add_series("stream_rate", "rows/s arriving", decimal(r.stream_rate, 1), r.stream_rate);
-  out.add_series("rows_waiting", "rows waiting", count(r.rows_waiting), as_number(r.rows_waiting));
+  out.add_series("stream_rate", name_rate, decimal(r.stream_rate, 1), r.stream_rate);
+  out.add_series("rows_waiting", name_waiting, count(r.rows_waiting), as_number(r.rows_waiting));
   out.add("lag_records", "records behind", count(r.lag_records));
-  out.add_series("batch_rows", "rows in the last batch", count(r.batch_rows), as_number(r.batch_rows));
-  out.add_series("loss", "loss", decimal(r.loss, 4), r.loss);
+  out.add_series("batch_rows", name_batch, count(r.batch_rows), as_number(r.batch_rows));
+  out.add_series("loss", name_loss, decimal(r.loss, 4), r.loss);
   if (r.held_out_accuracy)
-    out.add_series("held_out_accuracy", "held-out accuracy", percent(r.held_out_accuracy),
-                   r.held_out_accuracy);
+    out.add_series("held_out_accuracy", name_held_out, percent(r.held_out_accuracy), r.held_out_accuracy);
   else if (r.accuracy)  // a regression has none
-    out.add_series("accuracy", "accuracy before training", percent(r.accuracy), r.accuracy);
+    out.add_series("accuracy", name_accuracy, percent(r.accuracy), r.accuracy);
   out.add("rows_trained", "rows trained here", count(r.rows_trained));
   out.add("group_rows", "rows trained by the group", count(r.group_rows));
   out.add("rows_refused", "rows refused", grouped(std::to_string(refused_rows(r))));
@@ -220,7 +230,7 @@ std::string refusals(const NodeReport& r) {
 std::string costs(const NodeReport& r) {
   Table table("costs", {{"computing", false},
                         {"waiting for rows", false},
-                        {"agreeing", false},
+                        {"waiting for peers, exchanging", false},
                         {"states compared", false},
                         {"of them different", false},
                         {"agreed state", true}});
@@ -243,6 +253,23 @@ std::string tables_part(const std::optional<NodeReport>& said) {
   return members(r) + story(r) + refusals(r) + partitions(r) + rounds(r) + costs(r);
 }
 
+/// What the charts begin with: the same names as the tiles' series.
+std::string past_part(const History& history) {
+  using Series = History::Series;
+  constexpr std::pair<Series, std::string_view> all[] = {
+      {Series::stream_rate, name_rate},  {Series::rows_waiting, name_waiting},
+      {Series::batch_rows, name_batch},  {Series::loss, name_loss},
+      {Series::accuracy, name_accuracy}, {Series::held_out, name_held_out}};
+  std::string out;
+  for (const auto& [series, name] : all) {
+    std::string numbers;
+    for (const float value : history.read(series))
+      if (std::isfinite(value)) numbers += fmt::format("{}{:.5g}", numbers.empty() ? "" : " ", value);
+    out += fmt::format("<data data-series=\"{}\" value=\"{}\"></data>", name, numbers);
+  }
+  return out;
+}
+
 /// `text` with what stands in doubled braces put in. What is put in is not looked at again.
 std::string filled(std::string_view text,
                    const std::vector<std::pair<std::string_view, std::string>>& values) {
@@ -263,12 +290,13 @@ std::string filled(std::string_view text,
 }  // namespace
 
 std::string status_page(const std::string& status_json, const std::string& group_json,
-                        const std::string& nonce) {
+                        const std::string& nonce, const History* history) {
   const auto said = read_node_report(status_json, group_json);
   return filled(rivulet_status_page, {{"title", escaped(said ? said->id : "") + " · rivulet"},
                                       {"nonce", escaped(nonce)},
                                       {"live", live_part(said)},
-                                      {"tables", tables_part(said)}});
+                                      {"tables", tables_part(said)},
+                                      {"past", history == nullptr ? "" : past_part(*history)}});
 }
 
 }  // namespace rivulet::runtime

@@ -7,6 +7,7 @@
 #include "core/rng.h"
 #include "devices/sensors.h"
 #include "runtime/board_watch.h"
+#include "runtime/config/secrets.h"
 #include "runtime/data_dir.h"
 #include "runtime/evaluator.h"
 #include "runtime/group_json.h"
@@ -166,18 +167,22 @@ bool all_alive(const Process& p, Duration limit, std::string& why) {
 
 Status add_http(Process& p, const Config& config) {
   if (config.http.listen == "off" || config.http.listen.empty()) return ok();
+  p.node->status().keep_history();
   const NodeStatusText text{config.device.id, config.job.name, config.model.name, config.source.topics};
   HttpServer::Pages pages;
   pages.metrics = [&p] { return p.metrics->scrape(); };
   pages.live = [&p, limit = config.watchdog.deadline](std::string& why) { return all_alive(p, limit, why); };
   pages.ready = [&p](std::string& why) {
+    why = p.node->status().source_trouble();
+    if (!why.empty()) return false;
     why = p.node->status().phrase();
     return p.node->status().world.load() > 0;
   };
   pages.status_json = [&p, text] { return status_json(p.node->status(), text); };
   pages.group_json = [&p] { return group_json(p.board.read()); };
   pages.page = [&p, text](const std::string& nonce) {
-    return status_page(status_json(p.node->status(), text), group_json(p.board.read()), nonce);
+    return status_page(status_json(p.node->status(), text), group_json(p.board.read()), nonce,
+                       p.node->status().history());
   };
   const auto access =
       config.http.token_file.empty() ? Result<Access>(Access()) : Access::from_file(config.http.token_file);
@@ -336,8 +341,11 @@ RunResult run_device(const LoadedConfig& loaded, const RunOptions& options, Stop
   return run_device_with(loaded, options, builtin_catalog(), stop);
 }
 
-RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, const Catalog& catalog,
-                          StopRequest& stop) {
+namespace {
+
+/// Its message may quote a value out of a file.
+RunResult run_unmasked(const LoadedConfig& given, const RunOptions& options, const Catalog& catalog,
+                       StopRequest& stop) {
   LoadedConfig loaded = options.dry_run ? as_dry_run(given) : given;
   if (loaded.config.source.type == "synthetic")
     if (auto fits = expect_synthetic_rows(loaded.config, catalog); !fits) return refuse(fits.error());
@@ -362,6 +370,15 @@ RunResult run_device_with(const LoadedConfig& given, const RunOptions& options, 
     result.exit = exit_code_for(error->code);
     result.message = error->message;
   }
+  return result;
+}
+
+}  // namespace
+
+RunResult run_device_with(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog,
+                          StopRequest& stop) {
+  RunResult result = run_unmasked(loaded, options, catalog, stop);
+  result.message = masked(std::move(result.message), loaded.secrets);
   return result;
 }
 

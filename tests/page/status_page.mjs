@@ -172,6 +172,16 @@ async function checkRefusals(kept, pages) {
   }
 }
 
+/// Who opens a page of a device that has run for a while sees its course at once.
+async function checkPast(browser, address) {
+  const page = await open(browser, address, {});
+  for (const name of ["loss", "rows-s-arriving"]) {
+    const points = await page.locator("#chart-" + name + " polyline").getAttribute("points", { timeout: 500 });
+    assert.ok(points.split(" ").length >= 5, name + " begins with " + points);
+  }
+  await page.context().close();
+}
+
 /// Every device's page while the stream stands still.
 async function checkPages(browser, all, kept) {
   const pages = [];
@@ -261,6 +271,7 @@ try {
   const page = await open(browser, first, {});
   await checkNumbers(page, first);
   await checkWithoutScript(browser, first);
+  await checkPast(browser, first);
   await takePictures(browser, first);
   await checkPages(browser, all, kept);
   await checkDeath(page, first);

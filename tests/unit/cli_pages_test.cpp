@@ -1,6 +1,7 @@
 // What `rivulet status` and `rivulet top` make of a device's pages.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 
@@ -74,11 +75,11 @@ TEST_CASE("Status: what a device says, its group, and what is wrong") {
   for (const char* words :
        {"b (job mnist, model lenet5): training, 3 devices in view 2; the others wait for a\n",
         "99.5 rows/s arrive, 4 rows wait, unknown records behind\n", "5 000 rows here, 15 000 by the group",
-        "loss 0.2500, accuracy before training 91.0 %, held out not measured", "3 malformed",
+        "loss 0.2500, accuracy (prequential) 91.0 %, held out not measured", "3 malformed",
         "STOPPED   images partition 1: offset 5 is gone", "<- last", "It is so."})
     CHECK_MESSAGE(contains(said.out, words), said.out);
-  CHECK(contains(said.out, "b?[2J"));
-  CHECK(contains(said.out, "\n  It is?[2J ?31m so??to?o, übrigens.\n"));
+  CHECK(contains(said.out, "b\\u001b[2J"));
+  CHECK(contains(said.out, "\n  It is\\u001b[2J \\u009b31m so\\r\\nto\\u007fo, übrigens.\n"));
   for (const char* moves : {"\x1b", "\x7f", "\r", "\xc2\x9b"}) CHECK_FALSE(contains(said.out, moves));
 }
 
@@ -129,7 +130,7 @@ TEST_CASE("Status: what another server answers is no readiness, whatever its wor
   ScriptedServer other({"HTTP/1.1 500 Oh\r\nContent-Length: 22\r\n\r\nit answers 503: \x1b[2Jno"});
   const Said said = say({"status", other.address(), "--ready"});
   CHECK(said.exit == ExitCode::unavailable);
-  CHECK(contains(said.err, "/readyz answers 500: it answers 503: ?[2Jno\n"));
+  CHECK(contains(said.err, "/readyz answers 500: it answers 503: \\u001b[2Jno\n"));
   ScriptedServer page({"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "HTTP/1.1 200 OK\r\n\r\n[]"});
   CHECK(contains(say({"status", page.address()}).err, "error: "));
 }
@@ -203,4 +204,13 @@ TEST_CASE("Top: in a pipe a line per look, and an error if nobody is there") {
   CHECK(say({"top", "127.0.0.1:1", "--count", "1"}).exit == ExitCode::unavailable);
   CHECK(say({"top", device.address(), "--interval", "1"}).exit == ExitCode::usage);
   CHECK(say({"top", "nowhere"}).exit == ExitCode::usage);
+}
+
+TEST_CASE("Status: what a transaction holds back is said, and no word has two meanings") {
+  NodeReport report;
+  report.partitions.push_back({"images", "reading", "an open transaction holds back 3 records", 1, 5, 8, 0});
+  const auto lines = render_report(report, 200);
+  CHECK(std::ranges::count(lines,
+                           "  held back images partition 1: an open transaction holds back 3 records") == 1);
+  for (const auto& line : lines) CHECK_FALSE(contains(line, "agreeing"));
 }

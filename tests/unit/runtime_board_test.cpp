@@ -220,7 +220,7 @@ TEST_CASE("Page: an accuracy is shown where there is one, and a loss that was no
   CHECK_FALSE(contains(page(), "id=\"held_out_accuracy\""));
   status.accuracy = 0.5;
   CHECK(contains(
-      page(), "<dd id=\"accuracy\" data-series=\"accuracy before training\" data-value=\"0.5\">50.0&nbsp;%"));
+      page(), "<dd id=\"accuracy\" data-series=\"accuracy (prequential)\" data-value=\"0.5\">50.0&nbsp;%"));
 }
 
 TEST_CASE("Page: ids and phrases are text, whatever is in them") {
@@ -238,4 +238,43 @@ TEST_CASE("Page: what is no JSON, or of other types, gives a page that says so")
     CHECK(contains(status_page(bad, bad, "n"), "</html>"));
   }
   CHECK(contains(status_page("", "", "n"), "nothing readable"));
+}
+
+TEST_CASE("Page: a broker that is away is red, a device without rows is not") {
+  NodeStatus status;
+  status.world = 2;
+  status.state = NodeState::idle;
+  const auto page = [&] { return status_page(status_json(status, {"b", "j", "m", {}}), "{}", "n"); };
+  CHECK(contains(page(), "<p id=\"state\" class=\"state\">idle</p>"));
+  status.set_source_trouble("no broker of kafka:9092 can be reached (refused)");
+  CHECK(contains(page(), "<p id=\"state\" class=\"state bad\">idle: no broker of kafka:9092"));
+}
+
+TEST_CASE("Page: charts begin with what the device remembers, oldest first, without what was not measured") {
+  NodeStatus status;
+  const auto page = [&] {
+    return status_page(status_json(status, {"b", "j", "m", {}}), "{}", "n", status.history());
+  };
+  CHECK(contains(page(), "<div id=\"past\" hidden></div>"));
+  status.keep_history();
+  TimePoint now(std::chrono::seconds(1));
+  for (int second = 0; second < 3; ++second) {
+    status.stream_rate = 100 + second;
+    if (second > 0) status.loss = 0.5 / second;
+    status.look_back(now);
+    status.look_back(now + std::chrono::milliseconds(900));  // too early
+    now += std::chrono::seconds(1);
+  }
+  CHECK(contains(page(), "<data data-series=\"rows/s arriving\" value=\"100 101 102\"></data>"));
+  CHECK(contains(page(), "<data data-series=\"loss\" value=\"0.5 0.25\"></data>"));
+  CHECK(contains(page(), "<data data-series=\"accuracy (prequential)\" value=\"\"></data>"));
+  for (std::size_t second = 0; second < History::kept; ++second) {
+    status.stream_rate = static_cast<double>(second);
+    status.look_back(now);
+    now += std::chrono::seconds(1);
+  }
+  const auto all = status.history()->read(History::Series::stream_rate);
+  REQUIRE(all.size() == History::kept);
+  CHECK(all.front() == 0);
+  CHECK(all.back() == History::kept - 1);
 }

@@ -246,9 +246,23 @@ TEST_CASE("Decision log: in words, who brought how many rows, who was waited for
   const auto first = story_of(view, nullptr, rounds[0], &rounds[1]);
   CHECK(first.devices[1].agree_s == 0.003);
   CHECK(contains(first.sentences[1], "first round of its view"));
-  CHECK(contains(first.sentences[3], "3.0 ms of agreeing"));
+  CHECK(contains(first.sentences[3], "3.0 ms of exchanging"));
   CHECK(contains(first.sentences.back(),
                  "Next: rows of a 40, b 64 and c 0; every device comes after 200 ms at the latest."));
+}
+
+TEST_CASE("Story: in a round without rows nobody waits for anybody") {
+  ViewRecord view = view_of_three(2);
+  RoundRecord idle;
+  idle.view = 2;
+  idle.table.facts.resize(3);
+  idle.table.facts[0].wait_seconds = 2.0;
+  idle.table.facts[1].wait_seconds = 0.1;
+  idle.plan.mode = sync::policy::Mode::idle;
+  idle.plan.next_rows = {0, 0, 0};
+  const auto story = story_of(view, nullptr, idle, nullptr);
+  CHECK(story.last.empty());
+  for (const auto& sentence : story.sentences) CHECK_MESSAGE(!contains(sentence, "waited"), sentence);
 }
 
 TEST_CASE("Decision log: a line that a killed process did not finish does not spoil the next one") {
