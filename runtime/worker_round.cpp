@@ -62,7 +62,7 @@ sync::Facts Worker::my_facts(TimePoint now) {
   f.wait_seconds = wait_seconds_;
   f.sync_seconds = sync_seconds_;
   f.loss_sum = batch_finite_ ? report_.loss_sum : 0;
-  f.correct = report_.correct;
+  f.correct = batch_finite_ ? report_.correct : 0;
   f.gradient_norm2 = report_.gradient_norm2;
   f.rows_dropped = dropped_so_far(parts_.status);
   f.rows_max = std::min(batch_->rows_max(), parts_.rows.capacity());

@@ -46,4 +46,9 @@ void publish_build_info(MetricsSink& metrics, const BuildInfo& info) {
       .set(1);
 }
 
+void publish_device_info(MetricsSink& metrics, const std::string& device, const std::string& model,
+                         const std::string& job) {
+  metrics.gauge("device_info", {{"device", device}, {"model", model}, {"rivulet_job", job}}).set(1);
+}
+
 }  // namespace rivulet::runtime

@@ -19,5 +19,7 @@ struct BuildInfo {
 /// `facts`: of devices::numeric_library_facts().
 BuildInfo build_info(std::span<const std::pair<std::string, std::string>> facts);
 void publish_build_info(MetricsSink& metrics, const BuildInfo& info);
+void publish_device_info(MetricsSink& metrics, const std::string& device, const std::string& model,
+                         const std::string& job);
 
 }  // namespace rivulet::runtime

@@ -200,10 +200,7 @@ std::string host_of(const std::string& listen) {
 
 void say_who_we_are(Process& p, const Config& config) {
   publish_build_info(*p.metrics, build_info(devices::numeric_library_facts()));
-  p.metrics
-      ->gauge("device_info",
-              {{"device", config.device.id}, {"model", config.model.name}, {"rivulet_job", config.job.name}})
-      .set(1);
+  publish_device_info(*p.metrics, config.device.id, config.model.name, config.job.name);
   p.log->write(Level::info, "starting",
                {{"job", config.job.name},
                 {"device", config.device.id},

@@ -219,7 +219,7 @@ Result<std::unique_ptr<SimulatedNode>> SimulatedGroup::State::start(std::size_t 
                   .lent_trainer = trainer.get(),
                   .log = log.open(),
                   .connect = parts.wires ? parts.wires(device, std::move(wires)) : std::move(wires),
-                  .metrics = metrics,
+                  .metrics = parts.metrics ? parts.metrics(device) : metrics,
                   .logger = *logger,
                   .decisions = parts.decisions ? parts.decisions(device) : make_null_decision_log(),
                   .stop = simulated->stop,

@@ -29,6 +29,8 @@ struct SimulatedParts {
   std::uint32_t check_every = 16'381;  ///< uses of what is shared, see ShareCheck
   /// Decision log of device i; null function = none.
   std::function<std::unique_ptr<DecisionLog>(std::size_t device)> decisions;
+  /// Where device i measures; null function = nowhere.
+  std::function<MetricsSink&(std::size_t device)> metrics;
 };
 
 /// N nodes of one configuration under virtual clocks in one process. Owner: one thread.
