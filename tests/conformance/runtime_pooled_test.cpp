@@ -88,7 +88,7 @@ double gap(const std::string& dtype, const std::string& reduction, std::uint32_t
   runtime::SimulateOptions options;
   options.stop_after = run.stop_after;
   auto group = build_group(run.loaded, options, std::move(parts));
-  group->run_until([] { return false; });
+  run_to_end(*group);
   CHECK(group->node(0).state().stamp.step == 25);
   bool zero_rows = false;
   for (const auto& r : rounds)

@@ -47,6 +47,10 @@ using RunGroup = std::function<GroupOutcome(const WallsRun&)>;
 GroupOutcome run_simulated(const WallsRun& run);
 GroupOutcome run_on_threads(const WallsRun& run, const std::function<sync::Connect(std::size_t)>& connect_of);
 
+/// The parameters after `rounds` in which every device makes `steps` steps of `rows` rows alone, from what
+/// all have agreed on, and the mean of their movements is added to it: without worker, session or wires.
+std::vector<float> local_sgd(const WallsRun& run, std::size_t rounds, std::size_t steps, std::size_t rows);
+
 inline WallsRun walls_run(const std::string& policy, std::uint32_t devices = 3, std::uint64_t rounds = 30) {
   WallsRun run;
   run.loaded = linear_job(devices);
@@ -73,16 +77,19 @@ inline void check_agreed(const GroupOutcome& out) {
 }
 
 /// Relative L2 distance of the parameters that two groups ended with.
-inline double distance(const GroupOutcome& a, const GroupOutcome& b) {
-  REQUIRE(a.parameters.size() == b.parameters.size());
+inline double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
   double difference = 0;
   double size = 0;
-  for (std::size_t i = 0; i < a.parameters.size(); ++i) {
-    difference += std::pow(static_cast<double>(a.parameters[i]) - static_cast<double>(b.parameters[i]), 2);
-    size += std::pow(static_cast<double>(b.parameters[i]), 2);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+    size += std::pow(static_cast<double>(b[i]), 2);
   }
   REQUIRE(size > 0);
   return std::sqrt(difference / size);
+}
+inline double distance(const GroupOutcome& a, const GroupOutcome& b) {
+  return distance(a.parameters, b.parameters);
 }
 
 inline void walls_suite(const RunGroup& run_group) {
@@ -128,9 +135,11 @@ inline void walls_suite(const RunGroup& run_group) {
     CHECK(out.digests[0] == run_simulated(even_run(8, 40)).digests[0]);
   }
   SUBCASE("local, local, parameters: intervals stay pending, then are announced") {
-    const auto out = run_group(walls_run("local_local_parameters", 3, 10));
+    const auto run = walls_run("local_local_parameters", 3, 10);
+    const auto out = run_group(run);
     check_agreed(out);
     CHECK(out.steps[0] == 10);
+    CHECK(distance(out.parameters, local_sgd(run, 10, 3, 8)) <= 1e-5);
     std::size_t local_rounds = 0;
     for (const auto& r : out.rounds) {
       const auto& f = r.table.facts[0];

@@ -122,7 +122,7 @@ Outcome simulated(const runtime::LoadedConfig& loaded) {
   options.stop_after.rounds = rounds;
   options.link = {std::chrono::milliseconds(1), 1e8};
   auto group = build_group(loaded, options, std::move(outside));
-  group->run_until([] { return false; });
+  run_to_end(*group);
   return outcome_of(group->node(2));
 }
 

@@ -45,9 +45,9 @@ std::unique_ptr<runtime::SimulatedGroup> flip_a_bit(std::uint32_t devices, std::
   job.config.sync.digest_every = every;
   auto group = build_group(job, even(devices));
   auto& node = group->node(victim);
-  group->run_until([&] { return node.state().stamp.step >= step; });
+  run_to_end(*group, [&] { return node.state().stamp.step >= step; });
   flip(node.own_state(), where, bit);
-  group->run_until([] { return false; });
+  run_to_end(*group);
   return group;
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("Digest: a bit that flips while nobody has rows is caught before the n
   const std::uint64_t step = state.stamp.step;
   REQUIRE(step > 5);
   state.model.parameters().host_bytes()[3] ^= std::byte{4};
-  group->run_until([] { return false; });
+  run_to_end(*group);
   check_caught(*group, 1, 1, step);
   CHECK(group->seconds() < 10);  // an idle round is a round
 }
@@ -126,10 +126,10 @@ TEST_CASE("Digest: two devices cannot say who is wrong, but they stop") {
 
 TEST_CASE("Digest: devices that are leaving anyway still say that they differ") {
   auto group = build_group(linear_job(3), even(3));
-  group->run_until([&] { return group->node(0).state().stamp.step >= 5; });
+  run_to_end(*group, [&] { return group->node(0).state().stamp.step >= 5; });
   flip(group->node(1).own_state(), Where::parameters, 9);
   for (std::size_t i = 0; i < 3; ++i) group->ask_to_leave(i);
-  group->run_until([] { return false; });
+  run_to_end(*group);
   for (std::size_t i = 0; i < 3; ++i) {
     const auto& error = group->node(i).worker().ending().error;
     REQUIRE(error);
@@ -142,7 +142,7 @@ TEST_CASE("Digest: without a flip nothing is caught, with K = 1 and K = 10") {
     auto job = linear_job(3);
     job.config.sync.digest_every = every;
     auto group = build_group(job, even(3));
-    group->run_until([] { return false; });
+    run_to_end(*group);
     const auto s = group->summary();
     CHECK(s.parameters_equal);
     CHECK(s.rounds == 200);

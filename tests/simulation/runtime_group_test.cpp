@@ -38,7 +38,7 @@ std::vector<double> round_seconds(const std::vector<RecordedRound>& rounds) {
 
 TEST_CASE("Group: uneven streams train one state, use every row that arrives, and learn") {
   auto group = build_group(linear_job(4), uneven(20));
-  group->run_until([] { return false; });
+  run_to_end(*group);
   const auto s = group->summary();
   CHECK(s.parameters_equal);
   CHECK(s.rounds > 150);
@@ -63,7 +63,7 @@ TEST_CASE("Group: the same seed gives the same bytes, another seed does not") {
     auto job = linear_job(3);
     job.config.job.seed = seed;
     auto group = build_group(job, uneven(5));
-    group->run_until([] { return false; });
+    run_to_end(*group);
     return runtime::to_json(group->summary());
   };
   CHECK(digest(7) == digest(7));
@@ -82,7 +82,7 @@ struct Bets {
 Bets run_with(bool foresee, runtime::LoadedConfig job, runtime::SimulateOptions options) {
   job.config.sync.foresee = foresee;
   auto group = build_group(job, options);
-  group->run_until([] { return false; });
+  run_to_end(*group);
   const auto s = group->summary();
   CHECK(s.parameters_equal);
   const auto& status = group->node(0).status();
@@ -124,7 +124,7 @@ TEST_CASE("Group: a stream that falls silent costs the others nothing") {
     std::vector<std::uint64_t> before;
     for (std::size_t i = 0; i < 4; ++i) before.push_back(group->node(i).status().rows_trained.load());
     const std::size_t first = rounds.size();
-    group->run_until([] { return false; });
+    run_to_end(*group);
     for (const std::size_t i : {0UL, 2UL, 3UL}) {
       const double rate = options.rates[i][0].second;
       const double trained = static_cast<double>(group->node(i).status().rows_trained.load() - before[i]);
@@ -160,8 +160,29 @@ TEST_CASE(
   CHECK(still.devices[0].digest == quiet.devices[0].digest);
   CHECK(rounds.size() - rounds_at_12 <= 20);  // one per second
   CHECK(rounds.size() - rounds_at_12 >= 16);  // but the group is alive
-  group->run_until([&] { return group->node(0).state().stamp.step > still.rounds; });
+  run_to_end(*group, [&] { return group->node(0).state().stamp.step > still.rounds; });
   CHECK(group->seconds() <= 30.05 + 0.2 + 0.02);
+}
+
+TEST_CASE("Group: at rest, who has no rows enters when a peer does, not when its own time is over") {
+  for (const bool apart : {false, true}) {
+    for (const double wakes_at : {30.05, 30.35, 30.65, 30.95}) {  // wherever in the second between two rounds
+      CAPTURE(apart);
+      CAPTURE(wakes_at);
+      auto options = uneven(40);
+      for (auto& trace : options.rates) trace = {{0, 100}, {5, 0}};
+      options.rates[0] = {{0, 100}, {5, 0}, {wakes_at, 100}};
+      runtime::SimulatedParts parts;
+      parts.apart = apart;
+      auto group = build_group(linear_job(4), options, std::move(parts));
+      run_to_end(*group, [&] { return group->seconds() >= 30; });
+      const std::uint64_t step = group->node(0).state().stamp.step;
+      run_to_end(*group, [&] { return group->node(0).state().stamp.step > step; });
+      CHECK(group->seconds() > wakes_at);
+      // The first row after 10 ms, a few messages of 1 ms and computing of 2 ms.
+      CHECK(group->seconds() < wakes_at + 0.05);
+    }
+  }
 }
 
 TEST_CASE("Group: policy fixed waits for full batches of the slowest stream and loses nobody") {
@@ -177,7 +198,7 @@ TEST_CASE("Group: policy fixed waits for full batches of the slowest stream and 
   auto job = linear_job(4);
   job.config.batch.policy = "fixed";
   auto group = build_group(job, options, parts);
-  group->run_until([] { return false; });
+  run_to_end(*group);
   const auto s = group->summary();
   CHECK(s.parameters_equal);
   CHECK(s.rounds == 4);

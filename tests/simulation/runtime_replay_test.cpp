@@ -58,7 +58,7 @@ void record(Recorded& run, const SimulateOptions& options, std::uint64_t log_byt
 }
 
 void to_the_end(SimulatedGroup& group) {
-  group.run_until([] { return false; });
+  run_to_end(group);
 }
 
 Result<StateReplayReport> again(const Recorded& run, const std::string& log, const std::string& state = "") {

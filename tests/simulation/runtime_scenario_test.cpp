@@ -76,7 +76,7 @@ TEST_CASE(
   CHECK(group->killed(0));
   CHECK(group->witness() == 1);
   const auto before = rows_trained(*group);
-  group->run_until([] { return false; });
+  run_to_end(*group);
   CHECK_FALSE(group->killed(0));
   CHECK(rows_trained(*group) > before);
   const auto s = group->summary();
@@ -94,7 +94,7 @@ TEST_CASE("Scenario: who is stopped leaves, and the others wait for it as produc
   auto options = four_streams(10);
   options.faults = runtime::parse_faults("at 4 stop d\n", "s", 4).value();
   auto group = build_group(linear_job(4), options);  // exit: the group ends with it
-  group->run_until([] { return false; });
+  run_to_end(*group);
   CHECK(group->seconds() < 6);
   CHECK_FALSE(group->node(3).worker().ending().error);
   CHECK(group->node(0).worker().ending().leaver_lost);
@@ -155,7 +155,7 @@ TEST_CASE("Scenario: a slower link of one device slows every round of the group"
     options.link = {};
     options.faults = runtime::parse_faults(script, "s", 4).value();
     auto group = build_group(linear_job(4), options);
-    group->run_until([] { return false; });
+    run_to_end(*group);
     CHECK(group->summary().parameters_equal);
     return group->summary().rounds;
   };

@@ -47,7 +47,7 @@ Story story_of(const Scenario& s, bool apart) {
     return std::make_unique<RecordingDecisions>(story.decisions[device]);
   };
   auto group = build_group(s.job, s.options, std::move(parts));
-  group->run_until([] { return false; });
+  run_to_end(*group);
   story.seconds = group->seconds();
   const auto summary = group->summary();  // which puts digests into the status
   CHECK(summary.devices.size() == group->size());

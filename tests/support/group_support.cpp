@@ -1,5 +1,7 @@
 #include "tests/support/group_support.h"
 
+#include <doctest/doctest.h>
+
 #include <cstdio>
 #include <cstdlib>
 
@@ -36,6 +38,20 @@ std::unique_ptr<runtime::SimulatedGroup> build_group(const runtime::LoadedConfig
     std::abort();
   }
   return std::move(built).value();
+}
+
+void run_to_end(runtime::SimulatedGroup& group, const std::function<bool()>& done, double seconds) {
+  constexpr std::uint64_t steps_most = 30'000'000;  // also if the clock stands still
+  std::uint64_t steps = 0;
+  bool is_done = false;
+  group.run_until([&] {
+    is_done = done();
+    return is_done || ++steps > steps_most || group.seconds() > seconds;
+  });
+  if (is_done || group.all_ended()) return;
+  FAIL("the group has not come to its end in ", group.seconds(), " simulated seconds and ", steps,
+       " steps; device 0 is at step ", group.node(0).state().stamp.step, ": ",
+       group.node(0).status().phrase());
 }
 
 }  // namespace rivulet::testing

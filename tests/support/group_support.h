@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,12 @@ runtime::LoadedConfig linear_job(std::uint32_t devices);
 std::unique_ptr<runtime::SimulatedGroup> build_group(const runtime::LoadedConfig& loaded,
                                                      const runtime::SimulateOptions& options,
                                                      runtime::SimulatedParts parts = {});
+
+/// Until all have ended, or done() says so. If neither comes within `seconds` of the simulation, the test
+/// fails with a sentence: a group whose limit is broken goes on for ever.
+void run_to_end(
+    runtime::SimulatedGroup& group, const std::function<bool()>& done = [] { return false; },
+    double seconds = 1000);
 
 /// Keeps every decision of one device in memory.
 struct RecordedRound {

@@ -1,11 +1,15 @@
 #include <cstdio>
+#include <cstring>
 #include <thread>
 
+#include "core/check.h"
+#include "core/rng.h"
 #include "stream/open.h"
 #include "sync/membership/membership.h"
 #include "tests/conformance/walls_suite.h"
 #include "tests/support/copying_device.h"
 #include "tests/support/cut_wires.h"
+#include "tests/support/model_fixture.h"
 
 namespace rivulet::testing {
 namespace {
@@ -71,6 +75,47 @@ GroupOutcome run_simulated(const WallsRun& run) {
   group->run_until([&] { return group->seconds() > 600; });
   for (std::size_t i = 0; i < group->size(); ++i) take(out, group->node(i));
   return out;
+}
+
+std::vector<float> local_sgd(const WallsRun& run, std::size_t rounds, std::size_t steps, std::size_t rows) {
+  const auto& c = run.loaded.config;
+  const auto device = devices::make_host_device();
+  devices::ModelConfig config;
+  config.name = c.model.name;
+  config.input = c.decode.shape;
+  config.outputs = c.model.classes;
+  const auto trainer = make_trainer(config, *device);
+  auto agreed = make_state(*trainer, *device, derive_seed(c.job.seed, "model"));
+  auto own = make_state(*trainer, *device, 0);
+  const auto memory = make_contribution(trainer->layout(), *device);
+  const auto gradient = view_of(*memory, trainer->layout());
+  const auto numbers = agreed.parameters().as<float>();
+  const auto columns = static_cast<std::size_t>(c.decode.shape[0]);
+  for (std::size_t round = 0; round < rounds; ++round) {
+    std::vector<double> moved(numbers.size());
+    for (std::size_t d = 0; d < c.job.devices; ++d) {
+      own.copy_from(agreed);
+      for (std::size_t step = 0; step < steps; ++step) {
+        std::vector<float> features(rows * columns);
+        std::vector<float> targets(rows);
+        for (std::size_t i = 0; i < rows; ++i) {
+          const auto bytes =
+              linear_row(c.job.seed, d, (round * steps + step) * rows + i, columns, c.model.classes);
+          std::memcpy(&targets[i], bytes.data(), sizeof(float));
+          std::memcpy(&features[i * columns], bytes.data() + sizeof(float), columns * sizeof(float));
+        }
+        const std::vector<RowTag> tags(rows);
+        RIVULET_CHECK(trainer->compute_gradients(own, {features, targets, rows, tags}, gradient), "computes");
+        RIVULET_CHECK(trainer->apply(own, gradient, {c.train.lr, c.train.momentum, 0, 0}, 1.0), "applies");
+      }
+      const auto there = own.parameters().as<float>();
+      for (std::size_t i = 0; i < moved.size(); ++i)
+        moved[i] += (double{there[i]} - double{numbers[i]}) / static_cast<double>(c.job.devices);
+    }
+    for (std::size_t i = 0; i < moved.size(); ++i)
+      numbers[i] = static_cast<float>(double{numbers[i]} + moved[i]);
+  }
+  return {numbers.begin(), numbers.end()};
 }
 
 GroupOutcome run_on_threads(const WallsRun& run,
