@@ -2,6 +2,10 @@
 // over the real one.
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
 #include "tests/support/places.h"
 #include "tests/support/source_text.h"
 #include "tests/support/temp_dir.h"
@@ -12,6 +16,10 @@ using namespace rivulet::testing;
 namespace {
 
 using Check = Findings (*)(const std::filesystem::path&);
+
+constexpr Check all_checks[] = {
+    check_include_arrows, check_third_party_doors, check_banned_calls, check_simulation_words,
+    check_metric_names,   check_file_lengths,      check_catalogs,     check_tests};
 
 /// A tree of a few files that every check is content with.
 TempDir& plant_clean_tree(TempDir& tree) {
@@ -24,6 +32,8 @@ TempDir& plant_clean_tree(TempDir& tree) {
   tree.write("runtime/worker.cpp",
              "#include \"core/row.h\"\nvoid f(Sink& s) { s.counter(\"rows_total\"); }\n");
   tree.write("tests/unit/a_test.cpp", "#include <torch/torch.h>\n#include <doctest/doctest.h>\n");
+  for (const char* folder : {"buffer", "devices", "sync", "bench", "examples"})
+    tree.write(std::string(folder) + "/empty.h", "#pragma once\n");
   return tree;
 }
 
@@ -75,11 +85,19 @@ TEST_CASE("Tree: code, comments and literals are told apart") {
 TEST_CASE("Tree: a tree that keeps its promises has no findings") {
   TempDir tree;
   plant_clean_tree(tree);
-  for (const Check check :
-       {check_include_arrows, check_third_party_doors, check_banned_calls, check_simulation_words,
-        check_metric_names, check_file_lengths, check_catalogs, check_tests}) {
+  for (const Check check : all_checks) {
     const Findings findings = check(tree.path());
     CHECK_MESSAGE(findings.empty(), findings.front());
+  }
+}
+
+TEST_CASE("Tree: a folder that is not there is an error, not a folder without findings") {
+  for (const Check check : all_checks) {
+    TempDir tree;
+    plant_clean_tree(tree);
+    std::filesystem::rename(tree.path() / "sync", tree.path() / "synch");
+    std::filesystem::rename(tree.path() / "tests", tree.path() / "test");
+    CHECK_THROWS_AS(check(tree.path()), std::runtime_error);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <stdexcept>
 
 #include "tests/support/temp_dir.h"
 
@@ -101,7 +102,9 @@ SourceText read_source(const fs::path& root, const fs::path& relative) {
 std::vector<SourceText> read_sources(const fs::path& root, const std::vector<std::string>& folders) {
   std::vector<fs::path> paths;
   for (const std::string& folder : folders) {
-    if (!fs::is_directory(root / folder)) continue;
+    // Passed over, a folder that was renamed would be a promise that nobody keeps any more.
+    if (!fs::is_directory(root / folder))
+      throw std::runtime_error("no folder " + folder + " in " + root.string());
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / folder)) {
       const std::string extension = entry.path().extension().string();
       if (extension == ".h" || extension == ".cpp") paths.push_back(fs::relative(entry.path(), root));

@@ -17,8 +17,8 @@ struct SourceText {
 
 SourceText read_source(const std::filesystem::path& root, const std::filesystem::path& relative);
 
-/// All .h and .cpp files under these folders of `root`, in the order of their names. A missing folder is
-/// empty.
+/// All .h and .cpp files under these folders of `root`, in the order of their names. Throws
+/// std::runtime_error if one of the folders is not there.
 std::vector<SourceText> read_sources(const std::filesystem::path& root,
                                      const std::vector<std::string>& folders);
 

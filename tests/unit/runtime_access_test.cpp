@@ -73,6 +73,23 @@ TEST_CASE("Access: nothing but the whole token will do") {
   }
 }
 
+TEST_CASE("Access: a header that no client needs is not decoded, whatever stands at its end") {
+  const TempDir folder;
+  const Access access = access_with(folder);
+  const auto behind = [&](std::size_t user) {  // USER:<token>; three signs are four letters of base64
+    std::string header = "Basic ";
+    for (std::size_t i = 0; i < user / 3; ++i) header += "YWFh";  // aaa
+    return header + "OnMzY3JldC10b2tlbi1vZi10ZXN0cw==";           // :<token>
+  };
+  CHECK(behind(735).size() == 1018);
+  CHECK(access.allows(behind(735)));
+  CHECK(behind(738).size() == 1022);
+  CHECK(access.allows(behind(738)));
+  CHECK(behind(741).size() == 1026);
+  CHECK_FALSE(access.allows(behind(741)));
+  CHECK_FALSE(access.allows(behind(30'000)));
+}
+
 TEST_CASE("Access: a file that holds no token is refused with its name, and what is in it is not said") {
   const TempDir folder;
   const auto missing = Access::from_file((folder.path() / "nothing").string());

@@ -240,6 +240,14 @@ TEST_CASE("Config group: the hash follows the group keys only, in one form of wr
   CHECK_FALSE(keys.contains("device.id"));
 }
 
+TEST_CASE("Config group: the hash tells one key from another, and where a value ends") {
+  CHECK(group_hash({{"batch.tick", "1"}}) != group_hash({{"batch.rows", "1"}}));
+  CHECK(group_hash({{"a", "1"}, {"b", "2"}}) != group_hash({{"a", "2"}, {"b", "1"}}));
+  CHECK(group_hash({{"a", "1"}, {"b", "2"}}) != group_hash({{"a", "1"}}));
+  CHECK(group_hash({{"a", "12"}}) != group_hash({{"a", "1"}}));
+  CHECK(group_hash({{"a", "1"}, {"b", "2"}}) == group_hash({{"b", "2"}, {"a", "1"}}));
+}
+
 TEST_CASE("Config formats: decode.json and decode.csv replace what only raw pixels need") {
   const auto json = with_sets({"decode.format=json", "decode.json.features=temp,vibration.rms,current[0:3]",
                                "decode.json.target=label"});
