@@ -20,6 +20,7 @@
 #include "runtime/http/address.h"
 #include "runtime/http/answer.h"
 #include "runtime/http/civetweb_library.h"
+#include "runtime/http/front.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -46,7 +47,7 @@ class Server final : public HttpServer {
     if (context_ != nullptr) stop();
   }
   Status open(const std::string& listen, const Address& address);
-  [[nodiscard]] int port() const noexcept override { return port_; }
+  [[nodiscard]] int port() const noexcept override { return front_->port(); }
   [[nodiscard]] PageAnswer answer(const HttpRequest& request) const {
     return answer_to(request, pages_, access_);
   }
@@ -59,7 +60,8 @@ class Server final : public HttpServer {
   Pages pages_;
   const Access access_;
   mg_context* context_ = nullptr;
-  int port_ = 0;
+  int behind_ = 0;  ///< civetweb's port, on loopback
+  std::unique_ptr<Front> front_;
   // shared, under mutex_: what civetweb complained about while it started
   std::mutex mutex_;
   std::string notes_;
@@ -77,8 +79,9 @@ std::string Server::take_notes() {
 
 // civetweb's listener looks up every two seconds, or when somebody knocks: so we knock until it is gone.
 void Server::stop() {
+  front_.reset();
   const auto stopped = std::async(std::launch::async, mg_stop, context_);
-  while (stopped.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready) knock(port_);
+  while (stopped.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready) knock(behind_);
 }
 
 // civetweb gives up on who takes nothing for two seconds, but never on who takes a little: hence in pieces.
@@ -129,22 +132,24 @@ Error cannot_listen(const std::string& listen, const std::string& notes) {
 }
 
 Status Server::open(const std::string& listen, const Address& address) {
+  auto front = Front::open(address);
+  if (!front) return cannot_listen(listen, front.error().message);
+  front_ = std::move(front).value();
   use_civetweb();
   mg_callbacks callbacks{};
   callbacks.begin_request = on_request;
   callbacks.http_error = on_unreadable;
   callbacks.log_message = on_log;
-  const std::string ports = fmt::format("{}:{}", address.host, address.port);
-  // Who says nothing has a thread for as long as a request may take to arrive: with 64 of them a probe waits
-  // for two seconds behind 127 silent clients. They take 4 MiB. Those that wait for one take next to nothing.
+  // Behind the front, which hands on so many whole requests at once.
+  const std::string threads = std::to_string(Front::handed_on_most);
   const char* options[] = {"listening_ports",
-                           ports.c_str(),
+                           "127.0.0.1:0",
                            "num_threads",
-                           "64",
+                           threads.c_str(),
                            "connection_queue",
-                           "192",
+                           "64",
                            "listen_backlog",
-                           "256",
+                           "64",
                            "request_timeout_ms",
                            "2000",
                            "max_request_size",
@@ -161,7 +166,8 @@ Status Server::open(const std::string& listen, const Address& address) {
   if (context_ == nullptr) return cannot_listen(listen, notes);
   mg_server_port bound{};
   if (mg_get_server_ports(context_, 1, &bound) != 1) return cannot_listen(listen, notes);
-  port_ = bound.port;
+  behind_ = bound.port;
+  front_->serve(behind_, [this](const HttpRequest& request) { return answer(request); });
   return ok();
 }
 
