@@ -45,7 +45,16 @@ NodeStatus::Books NodeStatus::books() const {
 bool NodeStatus::settle() {
   const bool phrase = phrase_.settle();
   const bool digest = digest_.settle();
-  return books_.settle() && digest && phrase;
+  const bool control = control_trouble_.settle();
+  return books_.settle() && digest && phrase && control;
+}
+
+void NodeStatus::set_control_trouble(std::string why) {
+  control_trouble_.post(std::move(why));
+}
+
+std::string NodeStatus::control_trouble() const {
+  return control_trouble_.read();
 }
 
 void NodeStatus::set_source_trouble(std::string why) {

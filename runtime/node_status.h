@@ -88,7 +88,9 @@ struct NodeStatus {
   void set_digest(std::string hex);  ///< of the last agreed state
   using Books = std::vector<std::pair<PartitionId, PartitionProgress>>;
   void set_books(Books books);  ///< of this device's partitions, without their runs
-  bool settle();                ///< shows what could not be shown; false: not everything yet
+  /// Why saved states do not get into the control topic; empty: they do.
+  void set_control_trouble(std::string why);
+  bool settle();  ///< shows what could not be shown; false: not everything yet
   // ingest thread, again and again
   void set_partitions(std::vector<PartitionStatus> partitions);
   /// Why nothing comes in (stream::RecordSource::unreachable()); empty: nothing is in the way.
@@ -102,6 +104,7 @@ struct NodeStatus {
   // any thread
   [[nodiscard]] const History* history() const noexcept { return history_.get(); }
   [[nodiscard]] std::string source_trouble() const;
+  [[nodiscard]] std::string control_trouble() const;
   [[nodiscard]] std::string phrase() const;
   [[nodiscard]] std::string digest() const;
   [[nodiscard]] Books books() const;
@@ -113,6 +116,7 @@ struct NodeStatus {
   Posted<Books> books_;
   Posted<std::vector<PartitionStatus>> partitions_;
   Posted<std::string> source_trouble_;
+  Posted<std::string> control_trouble_;
   std::unique_ptr<History> history_;
 };
 

@@ -57,6 +57,8 @@ void add_stream(Json& out, const NodeStatus& s) {
   out["lag_records"] = known(s.lag_records.load());
   const std::string trouble = s.source_trouble();
   out["source_trouble"] = trouble.empty() ? Json(nullptr) : Json(trouble);
+  const std::string control = s.control_trouble();
+  out["control_trouble"] = control.empty() ? Json(nullptr) : Json(control);
   out["partitions"] = partitions_json(s);
 }
 

@@ -108,6 +108,7 @@ bool Worker::watch_membership(TimePoint now) {
   next_membership_look_ = now + (phase_ == Phase::parting ? parting_step : look_at_log_every);
   auto polled = parts_.membership.poll(now);
   meters_->count_ignored(parts_.membership.fold().ignored);
+  if (!polled) control_words_ = polled.error().message;
   if (!polled && polled.error().code != ErrorCode::source_lost &&
       polled.error().code != ErrorCode::unavailable) {
     end(polled.error());

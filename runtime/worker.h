@@ -163,6 +163,7 @@ class Worker final : public Agent {
   [[nodiscard]] bool checkpoint_is_due(TimePoint now) const;
   void save_state();
   void watch_saved();
+  void watch_announcing(TimePoint now);
   bool last_is_committed();
 
   // worker_round.cpp: what a plan means for state and rows
@@ -216,6 +217,9 @@ class Worker final : public Agent {
   Stamp committed_;  ///< last told to the checkpointer
   Stamp saved_;      ///< last state given to the checkpointer
   TimePoint saved_at_{};
+  std::optional<TimePoint> announcing_since_;  ///< a saved state was said and has not come back
+  bool unannounced_ = false;                   ///< for so long that people were told
+  std::string control_words_;                  ///< what the control topic complained about last
   buffer::Cursors stands_;           ///< of each own partition: what is below was used, pending_ included
   std::uint32_t generation_ = 0;     ///< of the rows that count, since the reader was sent elsewhere last
   std::uint64_t looked_rows_ = 0;    ///< of a dry run, whose state counts nothing

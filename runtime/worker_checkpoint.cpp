@@ -1,9 +1,16 @@
 #include <algorithm>
+#include <utility>
 
 #include "runtime/worker.h"
 
 // Saving the agreed state and what follows from it: SAVED, the commit rule, offsets that may be published.
 namespace rivulet::runtime {
+namespace {
+
+/// A record of the control topic is read back within milliseconds, and said again after five seconds.
+constexpr Duration announce_patience = std::chrono::seconds(10);
+
+}  // namespace
 
 /// Also without a step since the last one: a state that a later view has adopted is another stamp, and what
 /// was not committed in its own view can be committed only as that.
@@ -22,8 +29,26 @@ void Worker::save_state() {
   uncommitted_.saved(*parts_.state, parts_.commits);
 }
 
+/// A state that is not announced never counts: nothing is committed while the training goes on.
+void Worker::watch_announcing(TimePoint now) {
+  if (!parts_.membership.announcing()) {
+    if (!std::exchange(announcing_since_, std::nullopt) || !std::exchange(unannounced_, false)) return;
+    parts_.status.set_control_trouble("");
+    parts_.log.write(Level::info, "saved states are announced again");
+    return;
+  }
+  if (!announcing_since_) announcing_since_ = now;
+  if (unannounced_ || now - *announcing_since_ < announce_patience) return;
+  unannounced_ = true;
+  const std::string why = "saved states do not get into the control topic" +
+                          (control_words_.empty() ? std::string() : ": " + control_words_);
+  parts_.status.set_control_trouble(why);
+  parts_.log.write(Level::warn, why);
+}
+
 void Worker::watch_saved() {
   if (parts_.checkpoints == nullptr) return;
+  watch_announcing(parts_.clock.now());
   if (const auto saved = parts_.checkpoints->take_saved())
     if (auto said = parts_.membership.say_saved(saved->stamp, saved->digest, saved->file_hash); !said)
       parts_.log.write(Level::warn, "a saved state could not be announced",

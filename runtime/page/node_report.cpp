@@ -66,6 +66,8 @@ void read_device(const ReadJson& s, NodeReport& out) {
   out.state = text_in(s, "state");
   out.phrase = text_in(s, "phrase");
   out.source_trouble = text_in(s, "source_trouble");
+  if (const auto control = text_in(s, "control_trouble"); !control.empty())
+    out.source_trouble += (out.source_trouble.empty() ? "" : "; ") + control;
   out.digest = text_in(s, "digest");
   read_counts(s, out);
   out.stream_rate = number_in(s, "stream_rate");

@@ -36,7 +36,8 @@ struct NodeReport {
   std::string id, job, model;
   std::string state;           ///< of NodeState
   std::string phrase;          ///< "forming: waiting for c"; empty while it trains
-  std::string source_trouble;  ///< "no broker of kafka:9092 can be reached (...)"; empty: none
+  std::string source_trouble;  ///< "no broker of kafka:9092 can be reached (...)", and what is wrong with the
+                               ///< control topic; empty: none
   std::string digest;
   Whole view, world, steps, batch_rows, rows_waiting, lag_records, rows_trained, group_rows;
   Whole bytes_sent, bytes_received, digests_compared, digests_different;

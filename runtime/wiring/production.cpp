@@ -174,6 +174,7 @@ Status add_http(Process& p, const Config& config) {
   pages.live = [&p, limit = config.watchdog.deadline](std::string& why) { return all_alive(p, limit, why); };
   pages.ready = [&p](std::string& why) {
     why = p.node->status().source_trouble();
+    if (why.empty()) why = p.node->status().control_trouble();
     if (!why.empty()) return false;
     why = p.node->status().phrase();
     return p.node->status().world.load() > 0;

@@ -40,8 +40,9 @@ class Listener {
 /// A setting of ours that a setting of the user replaces.
 using Default = std::pair<std::string_view, std::string_view>;
 
-/// One librdkafka handle, destroyed with this object. Destruction waits only for commits: at most about 3 s,
-/// when their coordinator is gone.
+/// One librdkafka handle, destroyed with this object, in some 4 s at most: 1 s for commits whose coordinator
+/// is gone, and 3 s for what librdkafka waits for itself. A producer's records that are not written yet are
+/// dropped.
 class Client {
  public:
   /// Errors: invalid_config (every property that librdkafka refuses, in its words; no bootstrap.servers).

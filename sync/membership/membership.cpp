@@ -44,6 +44,7 @@ class LogMembership final : public Membership {
   void hold_state(const Stamp& stamp, const std::string& digest) override;
   void leave_view(const std::string& reason) override;
   Status say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) override;
+  [[nodiscard]] bool announcing() const override { return saved_.has_value(); }
   void leave_group(const std::string& reason) override;
   [[nodiscard]] bool stop_asked() const override { return session_ >= 0 && stopped_at_ > session_; }
   [[nodiscard]] bool view_broken() const override;

@@ -49,6 +49,8 @@ class Membership : public AddressBook {
   virtual void leave_view(const std::string& reason) = 0;
   /// A state of the current view is on the disk of this device. Outside a view it is not worth saying.
   virtual Status say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) = 0;
+  /// A saved state was said and has not been read back yet.
+  [[nodiscard]] virtual bool announcing() const = 0;
   /// This session wants no other view (LEAVE). Once; what was said in the current view still counts. Without
   /// a session nobody knows of this device, and nothing is said.
   virtual void leave_group(const std::string& reason) = 0;

@@ -48,6 +48,9 @@ class DeviceGroup {
   bool trained(int steps, Duration deadline);
   /// Waits until no device has applied a round for a second.
   bool idle(Duration deadline);
+  [[nodiscard]] int http_port(int device) const {
+    return devices_.at(static_cast<std::size_t>(device)).http_port;
+  }
   /// What /api/v1/status says; null if it does not answer.
   [[nodiscard]] nlohmann::json status(int device) const;
   /// What /metrics says; empty if it does not answer.

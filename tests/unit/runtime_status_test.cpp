@@ -56,6 +56,7 @@ void fill(NodeStatus& s) {
   s.early_wasted = 2;
   s.digests_different = 1;
   s.set_source_trouble("no broker of k:1 can be reached");
+  s.set_control_trouble("gone");
   s.set_books(
       {{{0, 3}, {{10, 0}, {100, 0}, 80, 1, 8, {0, 0, 3}, {}}}, {{9, 0}, {{0, 0}, {1, 0}, 3, 0, 0, {}, {}}}});
   s.set_partitions({{"a", 3, "reading", 7, -1, 9, 0, ""}, {"b", 0, "stopped", 5, 8, 20, 2, "cut"}});
@@ -80,7 +81,7 @@ TEST_CASE("Status page: everything a device knows about itself is there under it
     "loss":0.25,"accuracy":0.9,"held_out_accuracy":0.75,"records_consumed":90,"bytes_consumed":70650,
     "rows_consumed":89,"rows_waiting":9,"rows_trained":80,"rows_dropped":{"tombstone":0,"oversize":0,"malformed":1,
     "missing_field":0,"wrong_shape":0,"wrong_type":0,"nonfinite_value":0,"bad_label":0,"nonfinite_batch":0},
-    "stream_rate":812.5,"lag_records":12,"source_trouble":"no broker of k:1 can be reached",
+    "stream_rate":812.5,"lag_records":12,"source_trouble":"no broker of k:1 can be reached","control_trouble":"gone",
     "partitions":[{"topic":"a","partition":3,"state":"reading","next_offset":7,"low_watermark":null,"high_watermark":9,
     "skipped":0,"reason":null},{"topic":"b","partition":0,"state":"stopped","next_offset":5,"low_watermark":8,
     "high_watermark":20,"skipped":2,"reason":"cut"}],"compute_s":1.5,"wait_s":2.5,"sync_s":3.5,"first_step_s":0.5,
@@ -103,6 +104,7 @@ TEST_CASE(
   CHECK(page["first_step_s"].is_null());
   CHECK(page["lag_records"].is_null());
   CHECK(page["source_trouble"].is_null());
+  CHECK(page["control_trouble"].is_null());
   CHECK(page["loss"].is_null());
   CHECK(page["state"] == "starting");
   CHECK(page["phrase"].get<std::string>().find("topic \"a\n") == 0);
