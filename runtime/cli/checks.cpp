@@ -133,6 +133,7 @@ std::vector<Check> peer_checks(const Config& config) {
   sync::GlooConfig gloo;
   gloo.bind = config.sync.bind;
   gloo.advertise = config.sync.advertise;
+  gloo.port = config.sync.port;
   const RealClock clock;
   const auto wires = sync::make_gloo_connect(gloo, clock);
   if (wires) return {{"peer address", CheckLevel::ok, config.sync.bind, ""}};

@@ -122,8 +122,9 @@ std::vector<Check> version_checks() {
 }
 
 Check gloo_check() {
-  // What carries the bytes: only a whole copy has it. Of the rest LibTorch keeps a part for GPUs elsewhere.
-  const auto copies = loaded_objects_defining("_ZN4gloo9transport");
+  // Its devices: only a whole copy has them. Of the rest LibTorch keeps a part for GPUs elsewhere, and three
+  // functions of its sockets are this program's own.
+  const auto copies = loaded_objects_defining("_ZN4gloo9transport3tcp6Device");
   if (copies.size() == 1) return {"Gloo copies", CheckLevel::ok, "1: " + copies.front(), ""};
   if (copies.empty()) {
     return {"Gloo copies", CheckLevel::warn, "0: this build cannot reach other devices",

@@ -91,6 +91,7 @@ struct Config {
     bool foresee = true;               ///< contributions may leave with the facts; group key
     std::string bind = "127.0.0.1";
     std::string advertise;
+    int port = 0;                         ///< of the peer traffic; 0 = any free one
     std::string on_peer_loss = "reform";  ///< reform | exit
     std::uint32_t digest_every = 1;       ///< K: rounds between digests; group key
   } sync;

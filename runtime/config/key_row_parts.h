@@ -29,7 +29,8 @@ inline Duration time(const Value& v) {
 /// Equal on all devices, or they would not train one model (architecture: group keys).
 inline bool is_group_key(const std::string& key) {
   if (key == "source.topics") return true;
-  if (key == "sync.bind" || key == "sync.advertise" || key == "model.file") return false;
+  if (key == "sync.bind" || key == "sync.advertise" || key == "sync.port" || key == "model.file")
+    return false;
   constexpr std::array tables{"job.",   "decode.",      "batch.",      "model.",
                               "train.", "compression.", "checkpoint.", "sync."};
   return std::any_of(tables.begin(), tables.end(), [&](const char* table) { return key.starts_with(table); });

@@ -81,6 +81,7 @@ Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alon
   gloo.transport.progress_deadline = config.sync.deadline;
   gloo.bind = config.sync.bind;
   gloo.advertise = config.sync.advertise;
+  gloo.port = config.sync.port;
   gloo.comm_beat_ns = &comm_beat_ns;
   return sync::make_gloo_connect(gloo, clock);
 }

@@ -12,6 +12,7 @@ struct GlooConfig {
   TransportConfig transport;
   std::string bind = "127.0.0.1";  ///< interface name or local address; never a wildcard
   std::string advertise;           ///< address peers should dial, if it differs (NAT); empty = bind
+  int port = 0;                    ///< where peers dial; 0: another free one in each view
   Duration connect_deadline = std::chrono::seconds(5);
   /// For the watchdog: the comm thread writes the clock's nanoseconds here at least every 20 ms; 0 while no
   /// group stands. Must outlive the transports.
@@ -23,7 +24,7 @@ struct GlooConfig {
 /// Point-to-point over the Gloo inside LibTorch (c10d::ProcessGroupGloo), by the rules of toolchain.md §2: a
 /// comm thread waits, a timer thread wakes it every 20 ms by abort(), sentinels notice dead peers, our own
 /// clock is the progress deadline. Errors of the factory: invalid_config (bind is not a local interface or
-/// address; wildcard), unavailable (built without LibTorch).
+/// address; wildcard), unavailable (built without LibTorch; the port is taken).
 Result<Connect> make_gloo_connect(const GlooConfig&, const Clock&);
 
 }  // namespace rivulet::sync

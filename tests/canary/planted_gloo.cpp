@@ -1,9 +1,11 @@
 // A second "Gloo", for a program that only tests look at.
-namespace gloo::transport {
+namespace gloo::transport::tcp {
 
-int planted();
-int planted() {
+struct Device {
+  static int planted();
+};
+int Device::planted() {
   return 1;
 }
 
-}  // namespace gloo::transport
+}  // namespace gloo::transport::tcp

@@ -6,13 +6,15 @@
 namespace gloo {
 
 int planted_for_gpus();
-namespace transport {
-int planted();
-}
+namespace transport::tcp {
+struct Device {
+  static int planted();
+};
+}  // namespace transport::tcp
 
 }  // namespace gloo
 
 int main() {
   std::cout << rivulet::runtime::cli::render_check(rivulet::runtime::cli::gloo_check(), false) << '\n';
-  return gloo::planted_for_gpus() + gloo::transport::planted() == 2 ? 0 : 1;
+  return gloo::planted_for_gpus() + gloo::transport::tcp::Device::planted() == 2 ? 0 : 1;
 }

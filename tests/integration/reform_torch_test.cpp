@@ -184,10 +184,10 @@ TEST_CASE(
     CHECK(back < 3s + 5s);  // the deadline of connecting
     report_figure("back among strangers after", to_seconds(back), "s");
   }
-  CHECK(strangers.connected() > 600);
+  CHECK(strangers.called() > 600);
   group.check_alive_but(-1);
   group.produce_all();
   group.require_all_trained(20s);
   group.check_exact();
-  report_figure("connections of strangers", strangers.connected(), "connections");
+  report_figure("connections that strangers tried", strangers.called(), "connections");
 }

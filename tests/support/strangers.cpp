@@ -94,13 +94,14 @@ void Strangers::call_on(int port, int connections) {
   to.sin_port = htons(static_cast<std::uint16_t>(port));
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   for (int i = 0; i < connections && guests_.size() < guests_max; ++i) {
-    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return;
-    if (::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
+    // A door that is shut does not answer: nobody waits for it.
+    if (::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 && errno != EINPROGRESS) {
       ::close(fd);
       return;
     }
-    ++connected_;
+    ++called_;
     guests_.push_back({fd, port, rng_.below(manners)});
   }
 }
@@ -113,7 +114,7 @@ bool Strangers::misbehave(Guest& guest) {
   if (n > 0 && ::send(guest.fd, bytes.data(), n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN)
     return false;
   const auto came = ::recv(guest.fd, bytes.data(), sizeof bytes, MSG_DONTWAIT);
-  return came != 0 && rng_.below(100) != 0;
+  return (came > 0 || (came < 0 && errno == EAGAIN)) && rng_.below(100) != 0;
 }
 
 }  // namespace rivulet::testing

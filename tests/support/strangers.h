@@ -27,7 +27,7 @@ class Strangers {
   void visit(std::vector<pid_t> pids);  ///< these, and no others any more
   /// So many connections to each port at once, at the next look.
   void crowd(int connections) { crowd_ = connections; }
-  [[nodiscard]] int connected() const { return connected_; }  ///< so far
+  [[nodiscard]] int called() const { return called_; }  ///< so far, let in or not
 
  private:
   struct Guest {
@@ -45,7 +45,7 @@ class Strangers {
   std::mutex mutex_;
   std::vector<pid_t> pids_;
   std::atomic<int> crowd_{0};
-  std::atomic<int> connected_{0};
+  std::atomic<int> called_{0};
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

@@ -187,16 +187,18 @@ const std::vector<Ban>& bans() {
       {"asks the system for the time", std::regex(R"(\btime\s*\(\s*(nullptr|NULL|0|&))"), {"core/clock.cpp"}},
       {"uses randomness without a seed (take a rivulet::Rng)",
        std::regex(R"(\b(random_device|s?rand(om)?\s*\(|mt19937\w*|default_random_engine|getrandom))"),
-       {"core/rng.", "runtime/http/answer.cpp"}},  // a page's nonce is what nobody may guess
+       // What nobody may guess: a page's nonce, the numbers that let a member into a view.
+       {"core/rng.", "runtime/http/answer.cpp", "sync/collective/gloo/peer_door.cpp"}},
       {"sleeps", std::regex(R"(\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\s*\()"), waiting},
       // Types of LibTorch and spdlog need it; what memory stands for (a network, a log) belongs to no one
-      // device, nor does what devices that share memory hold alike (docs/adr/0015).
+      // device, nor does what devices that share memory hold alike (docs/adr/0015), nor the end of a thread
+      // that may be left behind.
       {"shares ownership (ownership is a tree)",
        std::regex(R"(\b(shared_ptr|make_shared|weak_ptr)\b)"),
        {"devices/torch/", "devices/model/torch/", "sync/collective/gloo/", "runtime/log.cpp",
         "sync/collective/memory_", "sync/membership/memory_", "sync/membership/membership.h", "core/shared_",
         "sync/round.", "sync/facts_exchange.", "sync/gathered_facts.cpp", "sync/session.",
-        "sync/collective/gather", "runtime/held_state.", "runtime/announced.cpp"}},
+        "sync/collective/gather", "runtime/held_state.", "runtime/announced.cpp", "stream/kafka/client.cpp"}},
   };
   return all;
 }

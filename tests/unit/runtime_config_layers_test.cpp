@@ -222,9 +222,9 @@ TEST_CASE("Config group: the hash follows the group keys only, in one form of wr
   const auto hash = [](Lines sets) { return group_hash(group_keys(with_sets(std::move(sets)))); };
   const auto standard = hash({});
   CHECK(standard.size() == 32);
-  for (const char* own :
-       {"device.id=x", "device.threads=2", "source.partitions=3", "buffer.rows=4096", "sync.bind=wg0",
-        "sync.advertise=h", "http.listen=off", "log.level=warn", "source.kafka.properties.client.id=x"}) {
+  for (const char* own : {"device.id=x", "device.threads=2", "source.partitions=3", "buffer.rows=4096",
+                          "sync.bind=wg0", "sync.advertise=h", "sync.port=7400", "http.listen=off",
+                          "log.level=warn", "source.kafka.properties.client.id=x"}) {
     CHECK_MESSAGE(hash({own}) == standard, own);
   }
   for (const char* group :

@@ -4,6 +4,7 @@
 
 #include "sync/collective/gloo/bind_address.h"
 #include "sync/collective/gloo/endpoint.h"
+#include "sync/collective/gloo/peer_door.h"
 #include "sync/collective/gloo/quiet_stdout.h"
 
 namespace rivulet::sync {
@@ -38,7 +39,9 @@ class LoneTransport final : public Transport {
 }  // namespace gloo_door
 
 Result<Connect> make_gloo_connect(const GlooConfig& config, const Clock& clock) {
-  if (auto address = gloo_door::local_address(config.bind); !address) return address.error();
+  const auto local = gloo_door::local_address(config.bind);
+  if (!local) return local.error();
+  if (auto door = gloo_door::PeerDoor::open(local.value(), config.port); !door) return door.error();
   if (!config.advertise.empty()) {
     if (auto checked = gloo_door::check_advertised(config.advertise); !checked) return checked.error();
   }
@@ -52,8 +55,14 @@ Result<Connect> make_gloo_connect(const GlooConfig& config, const Clock& clock) 
     // Looked up again for each view: an interface may have got another address.
     auto address = gloo_door::local_address(config.bind);
     if (!address) return address.error();
-    gloo_door::ConnectRequest request{
-        std::move(address).value(), config.advertise, config.connect_deadline, &clock, view, &book, nullptr};
+    gloo_door::ConnectRequest request{std::move(address).value(),
+                                      config.advertise,
+                                      config.port,
+                                      config.connect_deadline,
+                                      &clock,
+                                      view,
+                                      &book,
+                                      nullptr};
     return std::unique_ptr<Transport>(
         std::make_unique<gloo_door::GlooEndpoint>(config, clock, std::move(request), wake));
   });

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include "sync/collective/gloo/gloo_socket.h"
 #include "sync/collective/gloo/quiet_stdout.h"
 #include "sync/collective/gloo/rendezvous.h"
 
@@ -121,8 +122,9 @@ class BatchScheduling {
 
 class GlooGroup final : public Group {
  public:
-  GlooGroup(c10::intrusive_ptr<ProcessGroup> group, std::uint32_t rank, std::uint32_t world)
-      : last_words_(world), group_(std::move(group)), rank_(rank), sentinels_(world) {
+  GlooGroup(std::unique_ptr<DoorKept> door, c10::intrusive_ptr<ProcessGroup> group, std::uint32_t rank,
+            std::uint32_t world)
+      : door_(std::move(door)), last_words_(world), group_(std::move(group)), rank_(rank), sentinels_(world) {
     for (std::uint32_t peer = 0; peer < world; ++peer) {
       if (peer != rank)
         sentinels_[peer] = post(false, peer, sentinel_tag, &last_words_[peer], sizeof(LastWords));
@@ -159,6 +161,7 @@ class GlooGroup final : public Group {
 
   // Declared so that works go before the group, and what its loop thread reads and writes after it: that
   // thread is joined when the group goes, also when the constructor gives up half-way.
+  std::unique_ptr<DoorKept> door_;
   std::vector<LastWords> said_;
   std::vector<LastWords> last_words_;
   c10::intrusive_ptr<ProcessGroup> group_;
@@ -218,7 +221,13 @@ bool Cancel::wait_for(Duration d) {
 }
 
 std::unique_ptr<Group> connect_group(const ConnectRequest& request, ConnectFailure& failure) {
-  Rendezvous rendezvous(request);
+  auto opened = PeerDoor::open(request.address, request.port);
+  if (!opened) {
+    failure = {opened.error(), -1};
+    return nullptr;
+  }
+  auto door = std::make_unique<DoorKept>(opened.value());
+  Rendezvous rendezvous(request, door->door());
   try {
     const QuietStdout quiet;
     auto options = ProcessGroup::Options::create(
@@ -226,12 +235,16 @@ std::unique_ptr<Group> connect_group(const ConnectRequest& request, ConnectFailu
     options->threads = 1;  // point to point uses none of them
     {
       const BatchScheduling batch;
+      const BehindDoor behind(opened.value());
       options->devices.assign(meshes, ProcessGroup::createDeviceForHostname(request.address, false));
+      if (!behind.stands()) throw std::runtime_error("this LibTorch's Gloo lets in whoever comes");
     }
     const auto world = static_cast<int>(request.view.world());
     auto group = c10::make_intrusive<ProcessGroup>(c10::make_intrusive<BookStore>(rendezvous),
                                                    static_cast<int>(request.view.rank), world, options);
-    return std::make_unique<GlooGroup>(std::move(group), request.view.rank, request.view.world());
+    door->door().shut();
+    return std::make_unique<GlooGroup>(std::move(door), std::move(group), request.view.rank,
+                                       request.view.world());
   } catch (const std::exception& e) {
     failure = rendezvous.explain(plain(e.what()));
   }

@@ -73,6 +73,7 @@ class Group {
 struct ConnectRequest {
   std::string address;    ///< numeric, local
   std::string advertise;  ///< numeric, what peers dial; empty = address
+  int port = 0;           ///< to listen on; 0: any that is free
   Duration deadline{};
   const Clock* clock = nullptr;
   ViewSpec view;

@@ -9,6 +9,8 @@ namespace rivulet::sync::gloo_door {
 namespace {
 
 constexpr std::uint8_t seal_mark = 0xad;
+/// Of an address: before the numbers.
+constexpr std::size_t fixed = sizeof(sockaddr_storage) + sizeof(std::uint64_t);
 
 std::optional<std::size_t> address_offset(const Blob& blob) {
   std::uint64_t host = 0;
@@ -63,9 +65,19 @@ std::optional<sockaddr_storage> address_in(const Blob& blob) {
 
 bool complete(const Blob& blob, std::uint32_t world) {
   const auto offset = address_offset(blob);
-  constexpr std::size_t fixed = sizeof(sockaddr_storage) + sizeof(std::uint64_t);
   return offset && address_in(blob) &&
          blob.size() >= *offset + fixed + std::size_t{world} * sizeof(std::uint64_t);
+}
+
+Blob with_numbers(Blob blob, std::uint32_t world, const std::function<std::int64_t(std::int64_t)>& instead) {
+  std::uint8_t* at = blob.data() + *address_offset(blob) + fixed;
+  for (std::uint32_t rank = 0; rank < world; ++rank, at += sizeof(std::int64_t)) {
+    std::int64_t number = 0;
+    std::memcpy(&number, at, sizeof number);
+    number = instead(number);
+    std::memcpy(at, &number, sizeof number);
+  }
+  return blob;
 }
 
 std::vector<std::string> printed(const sockaddr_storage& address) {

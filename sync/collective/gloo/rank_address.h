@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,10 @@ std::optional<sockaddr_storage> address_in(const Blob& blob);
 
 /// Is everything there that Gloo, which checks nothing, will read of it in a group of `world`?
 bool complete(const Blob& blob, std::uint32_t world);
+
+/// What connections to the rank begin with, one number for each rank of `world`: replaced by what `instead`
+/// makes of it. The blob is complete().
+Blob with_numbers(Blob blob, std::uint32_t world, const std::function<std::int64_t(std::int64_t)>& instead);
 
 /// Ways in which Gloo prints an address in messages ("[ip]:port", port in either byte order).
 std::vector<std::string> printed(const sockaddr_storage& address);

@@ -22,8 +22,9 @@ std::uint32_t rank_of(const std::string& key) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(const ConnectRequest& request)
+Rendezvous::Rendezvous(const ConnectRequest& request, PeerDoor& door)
     : request_(request),
+      door_(door),
       deadline_(request.clock->now() + request.deadline),
       addresses_(request.view.world()) {}
 
@@ -38,8 +39,13 @@ bool Rendezvous::fail(ErrorCode code, const std::string& message, int rank) {
 }
 
 bool Rendezvous::publish(const std::string& key, const Blob& value) {
-  mine_ = {value, request_.advertise};
-  const Blob sealed = seal(value, request_.advertise);
+  if (!complete(value, request_.view.world()))
+    return fail(ErrorCode::protocol, "this LibTorch's Gloo publishes addresses of another layout", -1);
+  // Peers are told numbers that nobody can guess, for those that Gloo counts.
+  mine_ = {
+      with_numbers(value, request_.view.world(), [this](std::int64_t own) { return door_.announce(own); }),
+      request_.advertise};
+  const Blob sealed = seal(mine_.blob, request_.advertise);
   auto set = request_.book->set(request_.view.token, key, std::as_bytes(std::span(sealed)));
   return set ? true : fail(set.error().code, set.error().message, -1);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sync/collective/gloo/group.h"
+#include "sync/collective/gloo/peer_door.h"
 #include "sync/collective/gloo/rank_address.h"
 
 namespace rivulet::sync::gloo_door {
@@ -13,7 +14,8 @@ namespace rivulet::sync::gloo_door {
 /// Remembers enough to say who was missing. Used by one thread.
 class Rendezvous {
  public:
-  explicit Rendezvous(const ConnectRequest& request);
+  /// Both must outlive it.
+  Rendezvous(const ConnectRequest& request, PeerDoor& door);
 
   /// False: see failure(). Keys end in the number of the rank they belong to.
   bool publish(const std::string& key, const Blob& value);
@@ -31,6 +33,7 @@ class Rendezvous {
   [[nodiscard]] std::string name_of(std::uint32_t rank) const;
 
   const ConnectRequest& request_;
+  PeerDoor& door_;
   TimePoint deadline_;
   Sealed mine_;
   std::vector<std::optional<sockaddr_storage>> addresses_;  ///< by rank, of the peers that were found
