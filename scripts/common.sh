@@ -12,6 +12,8 @@ sysroot="$cache/sysroot-aarch64"
 export CCACHE_SLOPPINESS=pch_defines,time_macros # without it ccache does not keep what uses a precompiled header
 # Without these a fresh clone, in another folder, never hits what another one compiled.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+# ccache compares the compiler's language, too, and a container has none.
+export LANG=${LANG:-C.UTF-8}
 export PATH="$tools/bin:$PATH:/usr/sbin:/sbin"
 
 # The comment that a script begins with.
