@@ -15,7 +15,7 @@ TEXTS = {
     "etc/passwd": f"root:x:0:0:root:/:/sbin/nologin\nrivulet:x:{UID}:{UID}:rivulet:/var/lib/rivulet:/sbin/nologin\n",
     "etc/group": f"root:x:0:\nrivulet:x:{UID}:\n",
     "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
-    # Docker and bubblewrap mount their own over these two; they must be there in a root that is read-only.
+    # Container engines mount their own over these two; they must be there in a root that is read-only.
     "etc/hosts": "127.0.0.1 localhost\n",
     "etc/resolv.conf": "",
 }

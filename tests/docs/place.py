@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "docker"))
-from support import cache, kafka, processes  # noqa: E402
+sys.path.insert(0, str(ROOT / "tests/support"))
+import processes  # noqa: E402
 
 HOST = "kafka-1.example.org"
 PASSWORD = "pa55-of-the-pages-3Wq"
@@ -42,6 +42,11 @@ offsets.topic.num.partitions=1
 offsets.topic.replication.factor=1
 group.initial.rebalance.delay.ms=0
 """
+LOG_SETTINGS = """log4j.rootLogger=WARN, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
 CERTIFICATES = f"""openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.pem
 openssl req -newkey rsa:2048 -nodes -subj /CN={HOST} -keyout server.key -out server.csr
 openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile san.cnf -out server.crt
@@ -62,6 +67,17 @@ def enter(command, folder, **more):
     return subprocess.run([*words, "--", *map(str, command)], **more)
 
 
+def java(folder, main_class, heap="-Xmx384m"):
+    """Of Kafka's jars. One compiler tier and one collector thread: what starts fastest."""
+    jars = processes.cache() / "kafka-3.9.1"
+    if not (jars / "kafka_2.13-3.9.1.jar").exists():
+        sys.exit(f"no Kafka jars in {jars}: run scripts/setup --for tests")
+    settings = Path(folder) / "log4j.properties"
+    settings.write_text(LOG_SETTINGS)
+    return ["java", heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true",
+            f"-Dlog4j.configuration=file:{settings}", "-cp", f"{jars}/*", main_class]
+
+
 def start_kafka(folder):
     """The broker, once it answers. Needs to be in there."""
     folder.mkdir()
@@ -69,10 +85,10 @@ def start_kafka(folder):
     subprocess.run(["bash", "-euc", CERTIFICATES], cwd=folder, check=True, capture_output=True)
     file = folder / "server.properties"
     file.write_text(PROPERTIES.replace("FOLDER", str(folder)))
-    subprocess.run([*kafka.java(folder, "kafka.tools.StorageTool"), "format", "--cluster-id", "cml2dWxldC10ZXN0LTAwMQ",
+    subprocess.run([*java(folder, "kafka.tools.StorageTool"), "format", "--cluster-id", "cml2dWxldC10ZXN0LTAwMQ",
                     "--config", file, "--add-scram", f"SCRAM-SHA-512=[name=rivulet,password={PASSWORD}]"],
                    check=True, capture_output=True, timeout=120)
-    broker = processes.Running("kafka", [*kafka.java(folder, "kafka.Kafka"), file], os.environ.copy(), folder / "kafka.log")
+    broker = processes.Running("kafka", [*java(folder, "kafka.Kafka"), file], os.environ.copy(), folder / "kafka.log")
 
     def answers():
         if broker.code is not None:
@@ -89,7 +105,7 @@ def write_tools(folder):
     """Kafka's own tools, which are not on this machine, for the jars that are."""
     folder.mkdir()
     for name, main in TOOLS.items():
-        command = kafka.java(folder, main, "-Xmx96m")
+        command = java(folder, main, "-Xmx96m")
         (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(map(str, command))} "$@"\n')
         (folder / name).chmod(0o755)
     return folder
@@ -104,6 +120,6 @@ def make_desk(folder):
 
 
 def missing_programs():
-    cache.use_tools()
+    processes.use_tools()
     needed = ("bwrap", "curl", "java", "kcat", "openssl", "promtool")
     return [name for name in needed if shutil.which(name) is None]

@@ -6,8 +6,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from place import make_desk
-from support import processes
+from place import make_desk, processes
 
 LIMIT_S = 60
 ASSIGNS = re.compile(r"^(?:export )?(\w+)=")

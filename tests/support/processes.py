@@ -1,10 +1,22 @@
-"""Processes that are waited for and ended together."""
+"""For tests in Python: where scripts/setup keeps what it brought, processes that are waited for and ended together, pages."""
 import os
 import signal
 import subprocess
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
+
+
+def cache():
+    """scripts/common.sh says the same."""
+    named = os.environ.get("RIVULET_CACHE")
+    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rivulet"
+
+
+def use_tools():
+    """Programs that are no packages here, as Prometheus, are found like all others; those of sbin, too."""
+    os.environ["PATH"] = f"{cache()}/tools/bin:{os.environ['PATH']}:/usr/sbin:/sbin"
 
 
 class Running:
