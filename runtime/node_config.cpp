@@ -125,6 +125,7 @@ sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded,
   sync::membership::MembershipConfig out;
   out.job = config.job.name;
   out.nonce_seed = nonce_seed;
+  out.takeover_wait = std::max(out.takeover_wait, config.sync.deadline);  // as its peers take it for dead
   auto& hello = out.hello;
   hello.device = config.device.id;
   hello.host = host_name();
@@ -132,7 +133,8 @@ sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded,
   hello.devices = config.job.devices;
   const auto keys = group_keys(loaded);
   hello.config = shortened(keys);
-  hello.config_hash = group_hash(keys);
+  // Builds that fold the control log otherwise are no group.
+  hello.config_hash = group_hash(keys) + "." + std::to_string(sync::membership::fold_version);
   for (const auto& [topic, partition] : config.source.claims)
     hello.partitions.push_back(topic + ":" + std::to_string(partition));
   std::sort(hello.partitions.begin(), hello.partitions.end());

@@ -1,44 +1,25 @@
 #pragma once
-#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "sync/membership/fold.h"
+#include "sync/membership/next_view.h"
 
-/// Private to membership/: who wants to be in the next view, what stands against it, and how to say that.
+/// Private to membership/: what is said to people.
 namespace rivulet::sync::membership {
 
-using Devices = std::vector<const DeviceEntry*>;
-
-/// Ready devices (`only_live`: live ones), sorted by id. Valid while the fold is not changed.
-Devices devices_of_next_view(const Fold& fold, bool only_live);
-
-/// The first thing that keeps these devices from being one group of `wanted`: configuration, partitions,
-/// number. Fewer than wanted is no conflict. Empty = none.
-std::string first_conflict(const Devices& devices, std::uint32_t wanted);
-
-/// Enough devices for a view, but none holds the state that the group has saved: what to do. Empty = not so.
-std::string lost_state(const Fold& fold, const Devices& devices, std::uint32_t wanted);
-
-/// Who wants to be in the next view of a group of `wanted`, and what stands against it: the same for all who
-/// have folded equally far.
-struct NextView {
-  Devices devices;
-  std::string conflict;  ///< of these devices
-  std::string lost;      ///< the state that none of them holds
-  [[nodiscard]] std::string why_not_closable(std::uint32_t wanted) const;
-};
-NextView next_view(const Fold& fold, bool only_live, std::uint32_t wanted);
-/// conflict() of fold.h where `next` is known.
-std::string conflict(const Fold& fold, const std::string& self, const NextView& next);
-
+/// "a (host h, pid 1)".
+std::string place_of(const Hello& hello);
 /// Two processes with one id have replaced each other too often.
 std::string contested_device(const DeviceEntry& device);
-
-/// Ids that the next view still misses, as far as the log knows them, then "2 more devices".
-std::vector<std::string> missing_devices(const Fold& fold, std::uint32_t wanted);
-
-/// The other side of a conflict has found it first and is gone: it does not end by that.
-bool somebody_left_for(const Fold& fold, const std::string& conflict);
+/// A newer session of this id goes on in the place of this one.
+std::string superseded_by(const Hello& newer);
+/// `present` lives, and a process of the same id that cannot serve has come.
+std::string keeps_its_place(const Hello& present, const Obstacle& why);
+/// To a device that is not let into a group: why, and what to do.
+std::string not_let_in(const Fold& fold, const Obstacle& why, const std::string& self);
+/// The beginning of the control log is gone.
+std::string beheaded_log(const std::string& job, std::int64_t first_offset);
+/// What the others of `next` wait for beside devices that are not here: that somebody goes, or is corrected.
+std::vector<std::string> other_hopes(const NextView& next);
 
 }  // namespace rivulet::sync::membership

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "sync/membership/describe.h"
+#include "sync/membership/next_view.h"
 #include "sync/membership/snapshot.h"
 
 namespace rivulet::sync::membership {
@@ -57,9 +57,19 @@ void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, c
   }
   device.session = offset;
   device.hello = hello;
+  device.hello.holds.reset();  // both were for this moment
+  device.hello.unheard_since = -1;
+  device.heard = offset;
   device.ready.reset();
   device.ready_at = -1;
   device.left.reset();
+  device.left_for = WhyNot::none;
+}
+
+/// A session that can serve takes the place of the one before it at once. One that cannot gets it when that
+/// one is heard no more: a dead process cannot be told from a silent one sooner, and one that lives answers.
+bool displaces(const Fold& fold, const DeviceEntry& present, const Hello& hello) {
+  return present.heard < hello.unheard_since || !cannot_replace(fold, hello);
 }
 
 bool was_said(const DeviceEntry& device, const Hello& hello) {
@@ -77,6 +87,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Hello& hello) {
     begin_run(fold, at.offset);
     it = fold.devices.end();
   }
+  if (it != fold.devices.end() && !displaces(fold, it->second, hello)) return Ignored::refused;
   if (it == fold.devices.end()) {
     make_room(fold);
     if (fold.devices.size() >= devices_max) return Ignored::full;
@@ -122,6 +133,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Leave& leave) {
   }
   if (device.session != leave.session || device.left) return Ignored::stale_session;
   device.left = leave.reason;
+  device.left_for = leave.cause;
   device.ready.reset();
   device.ready_at = -1;
   return counts;
@@ -153,16 +165,18 @@ void choose_target(ClosedView& view, const Fold& fold) {
   view.holder_ranks = ranks_of(view.holders, view.members);
 }
 
-void seal(Fold& fold, std::int64_t offset) {
+void seal(Fold& fold, std::int64_t offset, const Devices& devices) {
   ClosedView view;
   view.number = fold.view.number + 1;
   view.token = static_cast<std::uint64_t>(offset);
   std::vector<std::string> members;
-  for (const auto& [id, device] : fold.devices) {
-    if (!is_live(fold, device)) continue;
+  for (const auto* device : devices) {
+    const std::string& id = device->hello.device;
     members.push_back(id);
-    view.sessions.emplace(id, device.session);
+    view.sessions.emplace(id, device->session);
+    view.claims.emplace(id, device->hello.partitions);
   }
+  view.config_hash = devices.front()->hello.config_hash;
   view.members = std::move(members);
   choose_target(view, fold);
   fold.saved.clear();  // what was not committed in its view never will be by that
@@ -187,9 +201,12 @@ Outcome apply_record(Fold& fold, const Place& at, const Close& close) {
     return counts;
   }
   if (close.view != fold.view.number + 1) return Ignored::wrong_view;
-  if (!is_live(fold, *device) || !why_not_closable(fold, device->hello.devices).empty())
-    return Ignored::refused;
-  seal(fold, at.offset);
+  const NextView next = next_view(fold, true, device->hello.devices);
+  // A CLOSE of an earlier build counted only if nobody else was ready, and still does.
+  const bool all = next.rejected.empty() || close.leaves_out;
+  const bool member = std::find(next.devices.begin(), next.devices.end(), device) != next.devices.end();
+  if (next.obstacle || !all || !member) return Ignored::refused;
+  seal(fold, at.offset, next.devices);
   return counts;
 }
 
@@ -236,11 +253,21 @@ Outcome apply_record(Fold& fold, const Place& at, const Snap& snap) {
   if (device_in_session(fold, snap.device, snap.session) == nullptr) return Ignored::stale_session;
   if (snap.covers != at.folded) return Ignored::refused;
   fold.next_offset = at.folded;  // as it was when the snapshot was taken
-  const std::string text = snapshot_of(fold);
+  const bool same = is_snapshot_of(snap, fold);
   fold.next_offset = at.offset + 1;
-  if (snapshot_hash(text) != snap.hash || text != snap.fold) return Ignored::impossible;
+  if (!same) return Ignored::impossible;
   fold.snapped_at = at.offset;
   return counts;
+}
+
+/// Any record that counts shows that the process behind its session lives.
+void note_heard(Fold& fold, std::int64_t offset, const ControlRecord& record) {
+  std::visit(
+      [&](const auto& r) {
+        if constexpr (requires { r.session; })
+          if (DeviceEntry* device = device_in_session(fold, r.device, r.session)) device->heard = offset;
+      },
+      record);
 }
 
 }  // namespace
@@ -303,7 +330,10 @@ void apply(Fold& fold, std::int64_t offset, const ControlRecord& record, std::in
   const Place at{fold.next_offset, offset, time_ms};
   fold.next_offset = offset + 1;
   const Outcome outcome = std::visit([&](const auto& r) { return apply_record(fold, at, r); }, record);
-  if (outcome) fold.ignored.add(*outcome);
+  if (outcome)
+    fold.ignored.add(*outcome);
+  else
+    note_heard(fold, offset, record);
 }
 
 std::optional<ControlRecord> apply(Fold& fold, const LogEntry& entry, const std::string& job) {
@@ -318,8 +348,8 @@ std::optional<ControlRecord> apply(Fold& fold, const LogEntry& entry, const std:
   return std::nullopt;
 }
 
-std::string why_not_closable(const Fold& fold, std::uint32_t devices) {
-  return next_view(fold, true, devices).why_not_closable(devices);
+Obstacle why_not_closable(const Fold& fold, std::uint32_t devices) {
+  return next_view(fold, true, devices).obstacle;
 }
 
 bool view_intact(const Fold& fold) {

@@ -12,6 +12,10 @@
 
 namespace rivulet::sync::membership {
 
+/// Goes up when the fold comes to something else with the same records, or devices say what earlier builds
+/// fold otherwise: such builds are no group, so it is in the hash that HELLO says.
+inline constexpr int fold_version = 2;
+
 /// The session of a device before its present one.
 struct Predecessor {
   std::int64_t session = -1;
@@ -28,6 +32,8 @@ struct DeviceEntry {
   std::optional<Ready> ready;       ///< of this session, for view = closed view + 1
   std::int64_t ready_at = -1;       ///< offset of that READY
   std::optional<std::string> left;  ///< of this session: why
+  WhyNot left_for = WhyNot::none;   ///< same, for the others to decide by
+  std::int64_t heard = -1;          ///< offset of the last record of this session that counted
   Predecessor before;
   std::vector<std::string> past_nonces;  ///< of its last sessions: their HELLOs are not taken again
   std::vector<std::int64_t> swaps;  ///< log times (ms) at which two living sessions were found, newest last
@@ -57,7 +63,9 @@ struct ClosedView {
   SharedList<std::string> holders;  ///< members that hold it, sorted; the others get it from them
   SharedList<std::uint32_t> holder_ranks;  ///< the same by rank
   std::int64_t confirmed =
-      -1;  ///< offset of the last CLOSE that a member repeated to show that the view lives
+      -1;                   ///< offset of the last CLOSE that a member repeated to show that the view lives
+  std::string config_hash;  ///< of all members: the configuration that stands. Empty: not known
+  std::map<std::string, std::vector<std::string>> claims;  ///< of the members: partitions
   bool operator==(const ClosedView&) const = default;
 };
 
@@ -123,17 +131,9 @@ bool is_ready(const Fold& fold, const DeviceEntry& device);
 /// before the last start of a device.
 bool is_live(const Fold& fold, const DeviceEntry& device);
 
-/// Two devices that cannot be in one group, in one sentence for people: configuration (first differing key,
-/// both values, both devices), a partition claimed twice, or too many devices. Considers devices that are
-/// ready
-/// (`only_live`: live) and, for a `self` outside a view that has confirmed itself after self's HELLO, its
-/// members.
-std::string conflict(const Fold& fold, const std::string& self, bool only_live);
-
-/// What must hold for a CLOSE of fold.view.number + 1: exactly `devices` live READYs for it, equal
-/// configuration hashes, no partition claimed twice. Empty = it may close; otherwise for whom or what it
-/// waits. `devices` of a CLOSE read from the log is what the closer said in its HELLO.
-std::string why_not_closable(const Fold& fold, std::uint32_t devices);
+/// Why no view of `devices` (job.devices, as the closer said in its HELLO) can be closed now; WhyNot::none:
+/// it can. Devices that are rejected by a group which has formed are not counted.
+Obstacle why_not_closable(const Fold& fold, std::uint32_t devices);
 
 /// Its session has neither left nor been stopped. A killed process leaves an open one behind.
 bool is_open(const Fold& fold, const DeviceEntry& device);

@@ -17,13 +17,15 @@ class SharedFold;
 
 struct MembershipConfig {
   std::string job;
-  Hello hello;  ///< without nonce
+  Hello hello;  ///< without nonce and state
   Rules rules = {};
   std::uint64_t nonce_seed = 0;
   Duration close_wait =
       std::chrono::seconds(1);  ///< others than the first member wait this long before they close
   Duration mismatch_grace =
-      std::chrono::seconds(3);                     ///< a conflict must last this long before it is an error
+      std::chrono::seconds(3);  ///< a conflict must last this long before it is an error
+  Duration takeover_wait =
+      std::chrono::seconds(5);  ///< a session that says nothing for so long when it is asked is dead
   Duration retry_after = std::chrono::seconds(5);  ///< a record not read back by then is appended again
   SharedFold* shared_fold = nullptr;  ///< of this log, of all its devices in this process; null: one's own
 };
@@ -36,11 +38,12 @@ class Membership : public AddressBook {
   ~Membership() override = default;
   /// Reads the log and moves the protocol on: HELLO, READY, CLOSE. Returns a view this device is a member of
   /// when one newer than the last returned has been closed. Never waits.
-  /// Errors: unavailable (control topic), invalid_config (key and both values and both devices named; or
-  /// partition claimed twice, both devices named; or more devices than job.devices; or a state of another or
-  /// an earlier run; or a new run over one that has not ended; or nobody holds the state that was saved),
-  /// superseded (a newer session of this id: host and pid named; or two processes that replace each other).
-  /// source_lost is not final: poll again.
+  /// Errors: unavailable (control topic), invalid_config (this device does not fit into a group that has
+  /// formed: key and both values and both devices named; or partition claimed twice, both devices named; or
+  /// more devices than job.devices; or a state of another or an earlier run; or a new run over one that has
+  /// not ended; or a session of this id lives and this one cannot serve in its place; or nobody holds the
+  /// state that was saved, which alone ends all), superseded (a newer session of this id: host and pid named;
+  /// or two processes that replace each other). source_lost is not final: poll again.
   virtual Result<std::optional<ViewSpec>> poll(TimePoint now) = 0;
   /// What this device holds; said in every READY from now on. Before the first poll(), and before
   /// leave_view() when it has changed.

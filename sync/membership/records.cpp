@@ -85,6 +85,17 @@ class Fields {
     return field->get<bool>();
   }
   std::int64_t offset(const char* name) { return static_cast<std::int64_t>(number(name)); }
+  [[nodiscard]] bool has(const char* name) const { return find(name) != nullptr; }
+  /// A state within a record.
+  Stamp stamp(const char* name) {
+    const json* field = find(name);
+    if (field == nullptr || !field->is_object()) return fail(name), Stamp{};
+    Fields fields(*field);
+    const std::uint64_t lineage = fields.number("lineage");
+    const Stamp stamp{lineage, fields.number("step")};
+    if (fields.bad()) fail(name);
+    return stamp;
+  }
   void fail(const char* name) {
     if (wrong_.empty()) wrong_ = name;
   }
@@ -111,6 +122,8 @@ json to_json(const Hello& r) {
                  {"config", r.config},
                  {"partitions", r.partitions}};
   if (r.new_run) object["new_run"] = true;
+  if (r.holds) object["holds"] = {{"lineage", r.holds->lineage}, {"step", r.holds->step}};
+  if (r.unheard_since >= 0) object["unheard_since"] = r.unheard_since;
   return object;
 }
 json to_json(const Ready& r) {
@@ -124,14 +137,18 @@ json to_json(const Saved& r) {
           {"digest", r.digest}, {"file_hash", r.file_hash}};
 }
 json to_json(const Close& r) {
-  return {{"type", "close"}, {"device", r.device}, {"session", r.session}, {"view", r.view}};
+  json object = {{"type", "close"}, {"device", r.device}, {"session", r.session}, {"view", r.view}};
+  if (r.leaves_out) object["leaves_out"] = true;
+  return object;
 }
 json to_json(const Addr& r) {
   return {{"type", "addr"},   {"device", r.device}, {"session", r.session},
           {"token", r.token}, {"key", r.key},       {"value", to_base64(r.value)}};
 }
 json to_json(const Leave& r) {
-  return {{"type", "leave"}, {"device", r.device}, {"session", r.session}, {"reason", r.reason}};
+  json object = {{"type", "leave"}, {"device", r.device}, {"session", r.session}, {"reason", r.reason}};
+  if (r.cause != WhyNot::none) object["cause"] = name_of(r.cause);
+  return object;
 }
 json to_json(const Stop& r) {
   return {{"type", "stop"}, {"nonce", r.nonce}, {"host", r.host}, {"pid", r.pid}};
@@ -157,6 +174,8 @@ ControlRecord read_hello(Fields& f) {
   r.config = f.map("config");
   r.partitions = f.texts("partitions");
   r.new_run = f.flag("new_run");
+  if (f.has("holds")) r.holds = f.stamp("holds");
+  if (f.has("unheard_since")) r.unheard_since = f.offset("unheard_since");
   return r;
 }
 ControlRecord read_ready(Fields& f) {
@@ -184,6 +203,7 @@ ControlRecord read_close(Fields& f) {
   r.device = f.id("device");
   r.session = static_cast<std::int64_t>(f.number("session"));
   r.view = f.number("view");
+  r.leaves_out = f.flag("leaves_out");
   return r;
 }
 ControlRecord read_addr(Fields& f) {
@@ -202,6 +222,7 @@ ControlRecord read_leave(Fields& f) {
   r.device = f.id("device");
   r.session = f.offset("session");
   r.reason = f.text("reason", text_max);
+  if (f.has("cause")) r.cause = why_not_of(f.text("cause", text_max));
   return r;
 }
 ControlRecord read_stop(Fields& f) {

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "core/result.h"
 #include "core/stamp.h"
+#include "sync/membership/obstacle.h"
 
 /// Records of the control topic. JSON, versioned, at most 64 KiB; unknown types and
 /// versions are counted and ignored, so that later versions can add records.
@@ -30,6 +32,9 @@ struct Hello {
   std::map<std::string, std::string> config;  ///< the group keys and values, so that a mismatch can be named
   std::vector<std::string> partitions;        ///< claimed, as "topic:partition", sorted
   bool new_run = false;                       ///< wants to start over (see new_run_by() in fold.h)
+  std::optional<Stamp> holds = {};            ///< the state it brings; earlier builds do not say
+  std::int64_t unheard_since = -1;  ///< said again: at this offset it was refused, and the session that has
+                                    ///< its place has not been heard since (see displaces() in fold.cpp)
   bool operator==(const Hello&) const = default;
 };
 /// "I have stopped in every view <= view - 1 and want to be in `view`."
@@ -47,6 +52,7 @@ struct Close {
   std::string device;
   std::int64_t session = -1;
   std::uint64_t view = 0;
+  bool leaves_out = false;  ///< knows of ready devices that are rejected; earlier builds know no such thing
   bool operator==(const Close&) const = default;
 };
 /// "This state is on my disk, synced": counts towards committing it, in the view it was said in.
@@ -74,7 +80,8 @@ struct Addr {
 struct Leave {
   std::string device;
   std::int64_t session = -1;
-  std::string reason;
+  std::string reason;           ///< for people
+  WhyNot cause = WhyNot::none;  ///< what the others end by, too
   bool operator==(const Leave&) const = default;
 };
 /// Ends every session that began before it: somebody has stopped the whole job. No device says this.

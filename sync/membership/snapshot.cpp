@@ -46,13 +46,15 @@ Hello hello_of(const Snapshot& j, const Snapshot& configs) {
   return h;
 }
 
-Snapshot json_of(const DeviceEntry& d) {
+Snapshot json_of(const DeviceEntry& d, SnapshotForm form) {
   Snapshot j = {{"session", d.session},
                 {"hello", json_of(d.hello)},
                 {"before", {d.before.session, d.before.host, d.before.pid, d.before.over}},
                 {"past_nonces", d.past_nonces},
                 {"swaps", d.swaps},
                 {"contested", d.contested}};
+  if (form == SnapshotForm::second) j["heard"] = d.heard;
+  if (form == SnapshotForm::second && d.left_for != WhyNot::none) j["left_for"] = name_of(d.left_for);
   if (d.left) j["left"] = *d.left;
   if (d.ready)
     j["ready"] = {d.ready_at, d.ready->view, json_of(d.ready->stamp), d.ready->digest, d.ready->reason};
@@ -68,7 +70,11 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
   d.past_nonces = j.at("past_nonces").get<std::vector<std::string>>();
   d.swaps = j.at("swaps").get<std::vector<std::int64_t>>();
   d.contested = j.at("contested").get<std::int64_t>();
+  const auto heard = j.find("heard");
+  d.heard = heard != j.end() ? heard->get<std::int64_t>() : d.session;
   if (const auto left = j.find("left"); left != j.end()) d.left = left->get<std::string>();
+  if (const auto cause = j.find("left_for"); cause != j.end())
+    d.left_for = why_not_of(cause->get<std::string>());
   if (const auto ready = j.find("ready"); ready != j.end()) {
     d.ready_at = ready->at(0).get<std::int64_t>();
     d.ready = Ready{d.hello.device,
@@ -81,10 +87,20 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
   return d;
 }
 
-Snapshot json_of(const ClosedView& v) {
-  return {{"number", v.number},          {"token", v.token},        {"members", v.members.list()},
-          {"sessions", v.sessions},      {"digest", v.digest},      {"target", json_of(v.target)},
-          {"holders", v.holders.list()}, {"confirmed", v.confirmed}};
+/// The configuration is left out, a device has it. So are claims that are the device's.
+Snapshot json_of(const ClosedView& v, const Fold& fold, SnapshotForm form) {
+  Snapshot j = {{"number", v.number},          {"token", v.token},        {"members", v.members.list()},
+                {"sessions", v.sessions},      {"digest", v.digest},      {"target", json_of(v.target)},
+                {"holders", v.holders.list()}, {"confirmed", v.confirmed}};
+  if (form == SnapshotForm::first) return j;
+  j["config_hash"] = v.config_hash;
+  j["claims"] = Snapshot::object();
+  for (const auto& [id, partitions] : v.claims) {
+    const auto device = fold.devices.find(id);
+    if (device == fold.devices.end() || device->second.hello.partitions != partitions)
+      j["claims"][id] = partitions;
+  }
+  return j;
 }
 ClosedView view_of(const Snapshot& j) {
   ClosedView v;
@@ -97,7 +113,26 @@ ClosedView view_of(const Snapshot& j) {
   v.holders = j.at("holders").get<std::vector<std::string>>();
   v.holder_ranks = ranks_of(v.holders, v.members);
   v.confirmed = j.at("confirmed").get<std::int64_t>();
+  if (const auto hash = j.find("config_hash"); hash != j.end()) v.config_hash = hash->get<std::string>();
   return v;
+}
+
+/// The configuration and the claims that stand: those that were said, else those of the members' devices.
+void add_standing(Fold& fold, const Snapshot& view) {
+  const auto said = view.find("claims");
+  ClosedView& v = fold.view;
+  for (const auto& [id, session] : v.sessions) {
+    const auto device = fold.devices.find(id);
+    if (device == fold.devices.end()) continue;
+    const Hello& hello = device->second.hello;
+    if (said != view.end()) {
+      const auto own = said->find(id);
+      v.claims.emplace(id, own != said->end() ? own->get<std::vector<std::string>>() : hello.partitions);
+    } else {
+      if (device->second.session == session) v.config_hash = hello.config_hash;
+      v.claims.emplace(id, hello.partitions);
+    }
+  }
 }
 
 Fold read_fold(const Snapshot& j) {
@@ -105,6 +140,7 @@ Fold read_fold(const Snapshot& j) {
   for (const auto& [id, device] : j.at("devices").items())
     fold.devices.emplace(id, device_of(device, j.at("configs")));
   fold.view = view_of(j.at("view"));
+  add_standing(fold, j.at("view"));
   fold.committed = {stamp_of(j.at("committed").at(0)), j.at("committed").at(1).get<std::string>()};
   for (const auto& state : j.at("saved"))
     fold.saved.emplace(Committed{stamp_of(state.at(0)), state.at(1).get<std::string>()},
@@ -143,19 +179,23 @@ Snapshot parse_whole_numbers(const std::string& text) {
 
 }  // namespace
 
-std::string snapshot_of(const Fold& fold) {
-  Snapshot j = {
-      {"view", json_of(fold.view)},    {"committed", {json_of(fold.committed.stamp), fold.committed.digest}},
-      {"saved", Snapshot::array()},    {"run", {fold.run.number, fold.run.began, fold.run.views_before}},
-      {"stopped_at", fold.stopped_at}, {"last_hello", fold.last_hello},
-      {"snapped_at", fold.snapped_at}, {"next_offset", fold.next_offset},
-      {"devices", Snapshot::object()}, {"configs", Snapshot::object()}};
+std::string snapshot_of(const Fold& fold, SnapshotForm form) {
+  Snapshot j = {{"view", json_of(fold.view, fold, form)},
+                {"committed", {json_of(fold.committed.stamp), fold.committed.digest}},
+                {"saved", Snapshot::array()},
+                {"run", {fold.run.number, fold.run.began, fold.run.views_before}},
+                {"stopped_at", fold.stopped_at},
+                {"last_hello", fold.last_hello},
+                {"snapped_at", fold.snapped_at},
+                {"next_offset", fold.next_offset},
+                {"devices", Snapshot::object()},
+                {"configs", Snapshot::object()}};
   for (const auto& [state, disks] : fold.saved)
     j["saved"].push_back({json_of(state.stamp), state.digest, disks});
   for (const auto& [id, device] : fold.devices) {
     const Snapshot config = device.hello.config;
     const Snapshot& shared = j["configs"].emplace(device.hello.config_hash, config).first.value();
-    j["devices"][id] = json_of(device);
+    j["devices"][id] = json_of(device, form);
     if (config != shared) j["devices"][id]["hello"]["config"] = config;
   }
   return j.dump(-1, ' ', false, Snapshot::error_handler_t::replace);
@@ -165,13 +205,20 @@ std::string snapshot_hash(const std::string& text) {
   return rivulet::digest_of(std::as_bytes(std::span(text))).hex();
 }
 
+bool is_snapshot_of(const Snap& snap, const Fold& fold) {
+  return snapshot_hash(snap.fold) == snap.hash &&
+         (snapshot_of(fold) == snap.fold || snapshot_of(fold, SnapshotForm::first) == snap.fold);
+}
+
 std::optional<Fold> fold_of(const Snap& snap) {
   if (snapshot_hash(snap.fold) != snap.hash) return std::nullopt;
   try {  // the library throws at a field that is missing or of another kind
     const Snapshot j = parse_whole_numbers(snap.fold);
     Fold fold = read_fold(j);
     // Written again it is the same text: nothing was cut, doubled or read as something else.
-    if (!hangs_together(fold) || snapshot_of(fold) != snap.fold) return std::nullopt;
+    const bool second = j.at("view").contains("config_hash");
+    const auto form = second ? SnapshotForm::second : SnapshotForm::first;
+    if (!hangs_together(fold) || snapshot_of(fold, form) != snap.fold) return std::nullopt;
     return fold;
   } catch (const Snapshot::exception&) {
     return std::nullopt;

@@ -13,12 +13,18 @@ namespace rivulet::sync::membership {
 /// A SNAP is due once so many offsets lie behind the last.
 inline constexpr std::int64_t snap_every = 1000;
 
+/// Earlier builds left out what configuration and claims stand, when a session was heard last and what it
+/// left for.
+enum class SnapshotForm : std::uint8_t { first, second };
 /// Equal folds give equal texts.
-std::string snapshot_of(const Fold& fold);
+std::string snapshot_of(const Fold& fold, SnapshotForm form = SnapshotForm::second);
+/// It says what this fold comes to, in its own form.
+bool is_snapshot_of(const Snap& snap, const Fold& fold);
 std::string snapshot_hash(const std::string& text);
 
 /// The fold that a SNAP carries, if its hash and every field are right. It may be believed only by who cannot
-/// know better: its log begins behind the records that it stands for.
+/// know better: its log begins behind the records that it stands for. What the first form leaves out is
+/// made up from what its members say.
 std::optional<Fold> fold_of(const Snap& snap);
 
 }  // namespace rivulet::sync::membership

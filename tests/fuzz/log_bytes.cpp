@@ -1,6 +1,7 @@
 #include "tests/fuzz/log_bytes.h"
 
 #include "core/check.h"
+#include "sync/membership/next_view.h"
 #include "sync/membership/snapshot.h"
 
 namespace rivulet::fuzz {
@@ -13,6 +14,7 @@ Hello hello_of(const std::string& device, const std::string& nonce) {
   Hello hello{device, nonce, "host-" + device, 100, 2, "h"};
   hello.config = {{"checkpoint.quorum", "2"}, {"job.devices", "2"}};
   hello.partitions = {"t:" + device};
+  hello.holds = Stamp{};
   return hello;
 }
 
@@ -77,8 +79,9 @@ void check_fold(const Fold& fold) {
   for (const auto& [state, disks] : fold.saved)
     RIVULET_CHECK(state.stamp > fold.committed.stamp && !disks.empty(), "only what is newer waits");
   RIVULET_CHECK(fold.ignored.total() >= fold.ignored.of(Ignored::unreadable), "reasons add up");
-  static_cast<void>(conflict(fold, "a", false));
+  static_cast<void>(outside(fold, "a"));
   static_cast<void>(why_not_closable(fold, 2));
+  static_cast<void>(missing_devices(fold, next_view(fold, false, 2), 2));
 }
 
 void check_goes_on(const Fold& before, const Fold& after) {

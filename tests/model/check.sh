@@ -34,9 +34,12 @@ variant fails "a view starts from less than is committed" -DVIEWS=3 -DSTEPS=1 -D
 variant fails "an adopted state keeps its lineage" -DVIEWS=4 -DSTEPS=1 -DCRASHES=0 -DNO_RESTAMP
 variant fails "SAVED of what was not adopted counts" -DVIEWS=3 -DSTEPS=1 -DNO_LINEAGE
 variant holds "a disk is lost, 3 views, 1 step, 1 crash" -DVIEWS=3 -DSTEPS=1 -DCRASHES=1 -DDISKS=1
+variant holds "views leave some out, 2 views, 2 steps" -DVIEWS=2 -DSTEPS=2 -DLEAVES_OUT
+variant fails "... and start from less than is committed" -DVIEWS=3 -DSTEPS=1 -DLEAVES_OUT -DNO_GUARD
 variant holds "views of all devices, 3 views, 1 step" -DVIEWS=3 -DSTEPS=1 -DLEAST=3
 if [[ ${RIVULET_FULL-} == 1 ]]; then
   variant holds "views of all devices, 3 views, 2 steps, 1 crash" -DVIEWS=3 -DSTEPS=2 -DLEAST=3 -DCRASHES=1
+  variant holds "views leave some out, 3 views, 1 step" -DVIEWS=3 -DSTEPS=1 -DLEAVES_OUT
   variant holds "4 views, 1 step, no crash" -DVIEWS=4 -DSTEPS=1 -DCRASHES=0
   variant holds "3 views, 2 steps, no crash" -DVIEWS=3 -DSTEPS=2 -DCRASHES=0
   variant holds "a disk is lost, 3 views, 1 step, 2 crashes" -DVIEWS=3 -DSTEPS=1 -DCRASHES=2 -DDISKS=1

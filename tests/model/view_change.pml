@@ -9,6 +9,7 @@
  *   NO_GUARD    a view may start from less than what is committed
  *   NO_RESTAMP  an adopted state keeps its old lineage
  *   NO_LINEAGE  SAVED counts although its state was neither applied nor adopted in its view
+ * LEAVES_OUT lets a view close without some who are ready: devices that are rejected, by whatever rule.
  * Simulated, it prints every record and what the fold comes to with it: tests/simulation/sync_model_test.cpp folds the
  * same records with the product's fold and compares. SIMULATION adds records that come too late or from a session that
  * is over, and calm times, without which few rounds would ever end. DISKS says how many disks may be lost.
@@ -86,7 +87,7 @@ byte crashes = 0;
 byte disks_lost = 0;
 #endif
 
-hidden byte i, count; hidden HISTORY prefix;
+hidden byte i, count, fit; hidden HISTORY prefix;
 hidden byte best_lineage, best_step; hidden HISTORY best_history;
 hidden byte any, holder, counts;
 
@@ -160,16 +161,16 @@ inline fold_saved(d, present, v, l, s, h) {
   printf("SAVED %d %d %d %d %d %d\n", d, present, v, l, s, h); conclude()
 }
 
-/* the best of the READYs, and who holds it */
+/* the best of the READYs that count for this view, and who holds it */
 inline find_best() {
   any = false; i = 0; holder = 0;
   do
   :: i < N ->
      if
-     :: (ready & BIT(i)) && (!any || NEWER(ready_lineage[i], ready_step[i], best_lineage, best_step)) ->
+     :: (fit & BIT(i)) && (!any || NEWER(ready_lineage[i], ready_step[i], best_lineage, best_step)) ->
         best_lineage = ready_lineage[i]; best_step = ready_step[i]; best_history = ready_history[i]; any = true;
         holder = BIT(i)
-     :: (ready & BIT(i)) && any && ready_lineage[i] == best_lineage && ready_step[i] == best_step ->
+     :: (fit & BIT(i)) && any && ready_lineage[i] == best_lineage && ready_step[i] == best_step ->
         holder = holder | BIT(i)
      :: else
      fi;
@@ -179,8 +180,17 @@ inline find_best() {
 }
 
 inline fold_close(d, present, v) {
-  count_bits(ready);
-  counts = (present && (v) == view + 1 && (ready & BIT(d)) && count >= LEAST);
+  fit = ready;
+#ifdef LEAVES_OUT
+  for (i : 0 .. (N - 1)) {
+    if
+    :: i != (d) -> fit = fit & ~BIT(i)
+    :: true
+    fi
+  }
+#endif
+  count_bits(fit);
+  counts = (present && (v) == view + 1 && (fit & BIT(d)) && count >= LEAST);
   if
   :: counts ->
      find_best();
@@ -192,7 +202,7 @@ inline fold_close(d, present, v) {
   printf("CLOSE %d %d %d\n", d, present, v);
   if
   :: counts ->
-     view++; members[view] = ready; ready = 0;
+     view++; members[view] = fit; ready = 0;
      target_lineage = best_lineage; target_step = best_step; target_history = best_history; holders = holder;
      for (i : 0 .. (N - 1)) { ready_lineage[i] = 0; ready_step[i] = 0; ready_history[i] = 0 }
      for (i : 0 .. (PLACES - 1)) { saved[i] = 0 }

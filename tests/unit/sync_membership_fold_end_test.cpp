@@ -49,7 +49,7 @@ TEST_CASE("Fold: a LEAVE takes back the READY said before it, so that no view cl
   s.ready("a", a);
   s.ready("b", b);
   s.leave("b", b);
-  CHECK(why_not_closable(s.fold, 2) == "1 of 2 devices are ready");
+  CHECK(text_of(why_not_closable(s.fold, 2)) == "1 of 2 devices are ready");
   s.close("a", a);
   CHECK(s.fold.view.number == 0);
   CHECK(ignored(s, Ignored::refused) == 1);
@@ -146,7 +146,7 @@ TEST_CASE("Fold: a new run begins when all have ended, with the first HELLO that
   s.ready("b", began, 2);
   s.ready("a", a, 2, {1, 40}, "old");  // a state of the run that is over
   CHECK(ignored(s, Ignored::impossible) == 1);
-  CHECK(why_not_closable(s.fold, 2) == "1 of 2 devices are ready");
+  CHECK(text_of(why_not_closable(s.fold, 2)) == "1 of 2 devices are ready");
   s.ready("a", a, 2);
   s.close("a", a, 2);
   CHECK(s.fold.view.number == 2);  // numbers go on, so that stamps of both runs never meet
