@@ -42,11 +42,20 @@ NodeStatus::Books NodeStatus::books() const {
   return books_.read();
 }
 
+void NodeStatus::set_unclaimed(std::vector<std::string> partitions) {
+  unclaimed_.post(std::move(partitions));
+}
+
+std::vector<std::string> NodeStatus::unclaimed() const {
+  return unclaimed_.read();
+}
+
 bool NodeStatus::settle() {
   const bool phrase = phrase_.settle();
   const bool digest = digest_.settle();
   const bool control = control_trouble_.settle();
-  return books_.settle() && digest && phrase && control;
+  const bool unclaimed = unclaimed_.settle();
+  return books_.settle() && digest && phrase && control && unclaimed;
 }
 
 void NodeStatus::set_control_trouble(std::string why) {

@@ -90,6 +90,8 @@ struct NodeStatus {
   void set_books(Books books);  ///< of this device's partitions, without their runs
   /// Why saved states do not get into the control topic; empty: they do.
   void set_control_trouble(std::string why);
+  /// Partitions that the agreed state knows and no device of the group claims, as "mnist:1".
+  void set_unclaimed(std::vector<std::string> partitions);
   bool settle();  ///< shows what could not be shown; false: not everything yet
   // ingest thread, again and again
   void set_partitions(std::vector<PartitionStatus> partitions);
@@ -108,12 +110,14 @@ struct NodeStatus {
   [[nodiscard]] std::string phrase() const;
   [[nodiscard]] std::string digest() const;
   [[nodiscard]] Books books() const;
+  [[nodiscard]] std::vector<std::string> unclaimed() const;
   [[nodiscard]] std::vector<PartitionStatus> partitions() const;
 
  private:
   Posted<std::string> phrase_;
   Posted<std::string> digest_;
   Posted<Books> books_;
+  Posted<std::vector<std::string>> unclaimed_;
   Posted<std::vector<PartitionStatus>> partitions_;
   Posted<std::string> source_trouble_;
   Posted<std::string> control_trouble_;

@@ -94,6 +94,7 @@ void add_group(Json& out, const NodeStatus& s) {
   out["loss"] = s.loss.load();  // null while it is no number
   out["accuracy"] = known(s.accuracy.load());
   out["held_out_accuracy"] = known(s.held_out_accuracy.load());
+  out["unclaimed_partitions"] = s.unclaimed();
 }
 
 void add_cost(Json& out, const NodeStatus& s) {

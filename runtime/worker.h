@@ -134,6 +134,7 @@ class Worker final : public Agent {
   Status hold_state();
   Turn enter_view();
   Status begin_lineage();
+  void look_for_unclaimed();
   Turn part();
   void put_batch_back();
   Turn lost(Error error);

@@ -34,6 +34,7 @@ Worker::Meters::Meters(MetricsSink& sink, bool classification)
       world(sink.gauge("collective_world_size")),
       rank(sink.gauge("collective_rank")),
       view(sink.gauge("collective_view")),
+      unclaimed(sink.gauge("unclaimed_partitions")),
       rounds_done(sink.counter("collective_operations_total", {{"op", "round"}, {"result", "ok"}})),
       rounds_failed(sink.counter("collective_operations_total", {{"op", "round"}, {"result", "failed"}})),
       states_taken(sink.counter("collective_operations_total", {{"op", "state"}, {"result", "ok"}})),

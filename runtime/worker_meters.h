@@ -39,6 +39,7 @@ struct Worker::Meters {
   Gauge& world;
   Gauge& rank;
   Gauge& view;
+  Gauge& unclaimed;
   Counter& rounds_done;
   Counter& rounds_failed;
   Counter& states_taken;

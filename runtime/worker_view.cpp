@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "runtime/state_image.h"
+#include "runtime/unclaimed.h"
 #include "runtime/worker.h"
 #include "runtime/worker_meters.h"
 
@@ -216,8 +217,21 @@ Turn Worker::enter_view() {
                    {{"view", std::to_string(view_->spec.number)},
                     {"members", join(view_->spec.members)},
                     {"rank", std::to_string(view_->spec.rank)}});
+  look_for_unclaimed();
   phase_ = Phase::collecting;
   return again();
+}
+
+/// Members and what they claim are the same for a whole view, and only they bring partitions into its state.
+void Worker::look_for_unclaimed() {
+  const auto& closed = parts_.membership.fold().view;
+  if (closed.token != view_->spec.token) return;  // there is another view already
+  auto unclaimed = unclaimed_partitions(parts_.state->partitions, closed.claims, config_.owner.topics);
+  meters_->unclaimed.set(static_cast<double>(unclaimed.size()));
+  if (!unclaimed.empty())
+    parts_.log.write(Level::warn, "partitions that the group has trained are claimed by no device",
+                     {{"partitions", join(unclaimed)}, {"do", "give them to one, source.partitions"}});
+  parts_.status.set_unclaimed(std::move(unclaimed));
 }
 
 /// From here on the state is one of this view; devices that share memory share it.

@@ -40,6 +40,14 @@ const there = {
       steps: [[null, 'green'], [1, 'red']],
     }),
     number({
+      title: 'Partitions that nobody reads',
+      description: `The agreed state knows them, and no device of the group claims them: after a newcomer took
+        another one's place, or the group became smaller. Their rows wait until retention takes them.`,
+      unit: units.Short,
+      queries: [[`sum(max by (job) (${rivulet('unclaimed_partitions')}))`, 'partitions']],
+      steps: [[null, 'green'], [1, 'orange']],
+    }),
+    number({
       title: 'Partitions read',
       description: 'Partitions bound to the devices that answer.',
       unit: units.Short,

@@ -89,6 +89,11 @@ void add_own(const NodeReport& r, std::vector<std::string>& lines) {
                                   p.partition.value_or(0), p.reason));
 }
 
+void add_unclaimed(const NodeReport& r, std::vector<std::string>& lines) {
+  for (const auto& name : r.unclaimed)
+    lines.push_back("  UNREAD    " + name + ": the group has trained it, and no device claims it");
+}
+
 void add_members(const NodeReport& r, std::vector<std::string>& lines) {
   if (r.members.empty()) return;
   lines.push_back(fmt::format("  {:<16} {:>8} {:>8} {:>6} {:>7} {:>9} {:>9} {:>9}", "device", "rows/s",
@@ -166,6 +171,7 @@ Result<NodeAnswer> ask_all(const NodePages& pages) {
 std::vector<std::string> render_report(const NodeReport& report, int width) {
   std::vector<std::string> lines;
   add_own(report, lines);
+  add_unclaimed(report, lines);
   add_members(report, lines);
   for (const auto& sentence : report.said) lines.push_back("  " + sentence);
   // The whole line: an id, a phrase, a reason, a sentence may hold any bytes, also those that move a cursor.

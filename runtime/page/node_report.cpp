@@ -86,6 +86,8 @@ void read_rows(const ReadJson& s, NodeReport& out) {
       if (rows.is_number_unsigned() && rows.get<std::uint64_t>() > 0)
         out.refused.emplace_back(reason,
                                  std::min(rows.get<std::uint64_t>(), static_cast<std::uint64_t>(most_shown)));
+  for (const ReadJson& p : array_of(s, "unclaimed_partitions"))
+    if (p.is_string()) out.unclaimed.push_back(p.get<std::string>());
   for (const ReadJson& p : array_of(s, "partitions")) {
     out.partitions.push_back({text_in(p, "topic"), text_in(p, "state"), text_in(p, "reason"),
                               whole_in(p, "partition"), whole_in(p, "next_offset"),

@@ -44,6 +44,7 @@ struct NodeReport {
   Number stream_rate, loss, accuracy, held_out_accuracy, compute_s, wait_s, sync_s;
   std::vector<std::pair<std::string, std::uint64_t>> refused;  ///< rows by reason, without those of none
   std::vector<Partition> partitions;
+  std::vector<std::string> unclaimed;  ///< "mnist:1": trained once, and no device of the group claims it
 
   // its group
   Whole group_view, told_round;   ///< which round the members and sentences are of

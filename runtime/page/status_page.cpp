@@ -137,6 +137,18 @@ std::string state_line(const NodeReport& r) {
   return fmt::format("<p id=\"state\" class=\"state{}\">{}</p>\n", look, words);
 }
 
+/// Its rows wait until retention takes them, and nothing else on the page would show it.
+std::string unclaimed_line(const NodeReport& r) {
+  if (r.unclaimed.empty()) return "";
+  std::string names;
+  for (const auto& name : r.unclaimed) names += (names.empty() ? "" : ", ") + escaped(name);
+  return fmt::format(
+      "<p id=\"unclaimed\" class=\"state\">no device of the group claims {}, which it has trained before: "
+      "give it "
+      "to one (source.partitions)</p>\n",
+      names);
+}
+
 Number as_number(Whole value) {
   return value ? Number(static_cast<double>(*value)) : std::nullopt;
 }
@@ -243,7 +255,7 @@ std::string costs(const NodeReport& r) {
 /// Whether it works: above the pictures of its course.
 std::string live_part(const std::optional<NodeReport>& said) {
   if (!said) return "<p class=\"state bad\">this device says nothing readable</p>";
-  return header(*said) + state_line(*said) + tiles(*said);
+  return header(*said) + state_line(*said) + unclaimed_line(*said) + tiles(*said);
 }
 
 /// Why, and what of: below them.

@@ -105,3 +105,27 @@ TEST_CASE("Misfit: a second process of a device that cannot take its place ends,
   const auto steps = group.status(0).value("steps", 0);
   CHECK_MESSAGE(group.trained(steps + 5, 60s), group.story());
 }
+
+TEST_CASE("Misfit: a partition that a smaller group leaves behind is said in log, status and metrics") {
+  DeviceGroup group(group_of(2));
+  form_and_train(group);
+  for (const int i : {0, 1}) CHECK(group.status(i)["unclaimed_partitions"].empty());
+  CHECK(run_rivulet({"stop", "--job", "mnist", "--brokers", group.brokers()}, 60s).status.code == 0);
+  for (const int i : {0, 1}) REQUIRE(group.device(i).wait(30s));
+  group.start(0, {"--devices", "1"});
+  REQUIRE_MESSAGE(group.device(0).wait_for_output("claimed by no device", 30s), group.story());
+  CHECK(contains(group.device(0).errors(), "partitions=mnist:1"));
+  const auto says = [&](const std::vector<std::string>& names, const std::string& count) {
+    return wait_until(
+        [&] {
+          return group.status(0).value("unclaimed_partitions", std::vector<std::string>{"?"}) == names &&
+                 contains(group.metrics(0), "rivulet_unclaimed_partitions " + count + "\n");
+        },
+        30s);
+  };
+  CHECK_MESSAGE(says({"mnist:1"}, "1"), group.metrics(0));
+  group.device(0).send_signal(SIGTERM);
+  REQUIRE(group.device(0).wait(30s));
+  group.start(0, {"--devices", "1", "--partitions", "0-1"});
+  CHECK_MESSAGE(says({}, "0"), group.metrics(0));
+}

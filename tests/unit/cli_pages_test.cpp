@@ -94,6 +94,15 @@ TEST_CASE(
   CHECK(contains(render_report_line(untrained), ", loss -, "));
 }
 
+TEST_CASE("Status: a partition that nobody claims any more is named") {
+  NodeReport report;
+  report.unclaimed = {"pumps:2"};
+  CHECK(render_report(report, 200).at(6) ==
+        "  UNREAD    pumps:2: the group has trained it, and no device claims it");
+  report.unclaimed.clear();
+  CHECK(render_report(report, 200).size() == 6);
+}
+
 TEST_CASE("Status: numbers that no device has are printed as the most there is, and add up") {
   const auto report = read_node_report(
       R"({"id":"b","loss":-1e300,"stream_rate":1e300,"rows_trained":18446744073709551615,"lag_records":-1e300,
