@@ -27,6 +27,7 @@ struct DecodeConfig {
   // json: dotted paths with slices ("current[0:3]"); csv: column names or numbers
   std::vector<std::string> features;
   std::string target;
+  std::vector<std::string> class_names;  ///< json and csv: a label's class is its place; empty: whole numbers
   char delimiter = ',';                  ///< csv
   std::vector<std::string> csv_columns;  ///< csv: names of the columns, if `features` uses names
 };
@@ -52,6 +53,11 @@ class Decoder {
   virtual Decoded next(RowSlot out) noexcept = 0;
   /// Human words for the last dropped row (field, value), valid until the next call. For logs, not labels.
   [[nodiscard]] virtual std::string_view detail() const noexcept = 0;
+  /// The label of the last row, or of one dropped after its label was read, as its record has it; empty: none
+  /// was read. For people: makes a copy.
+  [[nodiscard]] virtual std::string label() const { return {}; }
+  /// What the configuration calls a feature, in the order of columns; empty: it has no name.
+  [[nodiscard]] virtual std::string feature(std::size_t /*column*/) const { return {}; }
 };
 
 /// One entry of the catalog of formats. To add a format, add a file stream/decoder/<name>.cpp that defines

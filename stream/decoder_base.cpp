@@ -10,6 +10,7 @@ DecoderBase::DecoderBase(const DecodeConfig& config, RowShape shape)
       columns_(shape_.columns()),
       max_record_bytes_(config.max_record_bytes),
       classes_(config.classes),
+      class_names_(config.classes > 0 ? config.class_names : std::vector<std::string>{}),
       scale_(config.scale),
       shift_(config.shift) {}
 
@@ -29,6 +30,8 @@ void DecoderBase::describe(std::string_view text, std::string_view value) noexce
 void DecoderBase::begin(const Record& record) noexcept {
   done_ = false;
   detail_size_ = 0;
+  number_label_.reset();
+  text_label_ = {};
   whole_.reset();
   if (record.tombstone) {
     describe("the record has no value");
@@ -49,27 +52,57 @@ Decoded DecoderBase::next(RowSlot out) noexcept {
   }
   RIVULET_CHECK(out.features.size() == columns_ && out.targets.size() == shape_.targets,
                 "a slot of another shape");
+  number_label_.reset();
+  text_label_ = {};
   const Decoded step = next_row(out);
   done_ = step.kind == Decoded::Kind::end;
   return step;
 }
 
+std::string DecoderBase::label() const {
+  if (!number_label_) return std::string(text_label_);
+  std::array<char, 32> room{};
+  return std::string(text_of(*number_label_, room));
+}
+
 std::optional<DropReason> DecoderBase::target_into(float& out, double x) noexcept {
+  number_label_ = x;
   if (!std::isfinite(x)) {
     describe("the target is not a finite number");
     return DropReason::nonfinite_value;
   }
   if (classes_ > 0 && (x < 0 || x >= classes_ || x != std::floor(x))) {
-    std::array<char, 32> text{};
-    const auto end = std::to_chars(text.data(), text.data() + text.size(), x).ptr;
-    describe("the label is not one of the classes",
-             {text.data(), static_cast<std::size_t>(end - text.data())});
+    std::array<char, 32> room{};
+    describe("the label is not one of the classes", text_of(x, room));
     return DropReason::bad_label;
   }
   out = static_cast<float>(x);
   if (std::isfinite(out)) return std::nullopt;
   describe("the target is too large for a 32-bit float");
   return DropReason::nonfinite_value;
+}
+
+std::optional<DropReason> DecoderBase::class_into(float& out, std::string_view label) noexcept {
+  text_label_ = label;
+  if (const auto found = class_names_.find(label)) {
+    out = static_cast<float>(*found);
+    return std::nullopt;
+  }
+  describe("the label is not one of the configured classes", label);
+  return DropReason::bad_label;
+}
+
+std::optional<DropReason> DecoderBase::unnamed_label(std::string_view label) noexcept {
+  text_label_ = label;
+  describe(classes_ > 0 ? "the label is not a number, and no list of classes is configured"
+                        : "the target is not a number",
+           label);
+  return DropReason::wrong_type;
+}
+
+std::string_view text_of(double x, std::span<char, 32> room) noexcept {
+  const auto end = std::to_chars(room.data(), room.data() + room.size(), x).ptr;
+  return {room.data(), static_cast<std::size_t>(end - room.data())};
 }
 
 namespace {
@@ -107,6 +140,10 @@ Result<RowShape> row_shape_of(const DecodeConfig& config, std::size_t needs_colu
   if (config.classes > 0 && !labelled)
     return wrong(table + (config.format == "raw" ? ".label is \"none\"" : ".target is missing") +
                  ", but a model with classes needs labels");
+  const std::size_t named = config.class_names.size();
+  if (config.classes > 0 && named > 0 && named != config.classes)
+    return wrong(table + ".classes has " + std::to_string(named) + " names, but model.classes is " +
+                 std::to_string(config.classes));
   return shape;
 }
 

@@ -1,4 +1,5 @@
 #include <charconv>
+#include <iterator>
 
 #include "stream/decoder/json_path.h"
 
@@ -72,6 +73,16 @@ class PathReader {
   std::size_t at_ = 0;
 };
 
+/// A key as a path writes it.
+std::string escaped(const std::string& key) {
+  std::string out;
+  for (const char c : key) {
+    if (c == '.' || c == '[' || c == ']' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::optional<std::size_t> JsonPath::width() const {
@@ -83,6 +94,24 @@ std::optional<std::size_t> JsonPath::width() const {
     if (product > (std::size_t{1} << 28)) return std::nullopt;
   }
   return product;
+}
+
+std::string JsonPath::name_of(std::size_t n) const {
+  std::string name;
+  // From the last step, whose index runs fastest.
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    if (step->kind == JsonStep::Kind::key) {
+      name.insert(0, (std::next(step) == steps.rend() ? "" : ".") + escaped(step->key));
+      continue;
+    }
+    std::size_t index = step->first;
+    if (step->kind == JsonStep::Kind::slice) {
+      index += n % (step->last - step->first);
+      n /= step->last - step->first;
+    }
+    name.insert(0, "[" + std::to_string(index) + "]");
+  }
+  return name;
 }
 
 Result<JsonPath> parse_json_path(std::string_view text) {

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/check.h"
 #include "stream/decoder.h"
+#include "stream/decoder/class_names.h"
 
 namespace rivulet::stream {
 
@@ -20,6 +22,7 @@ class DecoderBase : public Decoder {
   DecoderBase(const DecodeConfig& config, RowShape shape);
   [[nodiscard]] const RowShape& shape() const noexcept final { return shape_; }
   [[nodiscard]] std::string_view detail() const noexcept final { return {detail_.data(), detail_size_}; }
+  [[nodiscard]] std::string label() const final;
   void begin(const Record& record) noexcept final;
   Decoded next(RowSlot out) noexcept final;
 
@@ -42,6 +45,12 @@ class DecoderBase : public Decoder {
   }
   /// A target: a class index if there are classes, else a finite number. Describes what is wrong.
   std::optional<DropReason> target_into(float& out, double x) noexcept;
+  /// A label of the configured list, whose bytes live until the next row is read. Describes what is wrong.
+  std::optional<DropReason> class_into(float& out, std::string_view label) noexcept;
+  /// A label that is no number where there is no list: why its row is dropped. Bytes as above.
+  std::optional<DropReason> unnamed_label(std::string_view label) noexcept;
+  /// Labels are looked up in a list: class_into(), not target_into().
+  [[nodiscard]] bool has_class_names() const noexcept { return !class_names_.empty(); }
 
   /// Of formats that have one for all features.
   [[nodiscard]] float scale() const noexcept { return scale_.front(); }
@@ -59,11 +68,14 @@ class DecoderBase : public Decoder {
   std::size_t columns_;
   std::size_t max_record_bytes_;
   std::uint32_t classes_;
+  ClassNames class_names_;
   std::vector<float> scale_;
   std::vector<float> shift_;
   // of the current record
   std::optional<DropReason> whole_;  ///< the record drops as one row
   bool done_ = true;
+  std::optional<double> number_label_;
+  std::string_view text_label_;
   std::array<char, 160> detail_{};
   std::size_t detail_size_ = 0;
 };
@@ -71,6 +83,9 @@ class DecoderBase : public Decoder {
 /// Checks the part of the configuration that all formats share; `needs_columns` = count of configured
 /// features (0 if the format has no list). Fills an empty shape with {needs_columns}. Errors: invalid_config.
 Result<RowShape> row_shape_of(const DecodeConfig& config, std::size_t needs_columns, bool labelled);
+
+/// The shortest text of a number, in `room`: 1, 0.5, 1e+30.
+std::string_view text_of(double x, std::span<char, 32> room) noexcept;
 
 /// A number as text: optional sign, decimals, exponent, nan, inf; the whole of `text`. An overflow reads as
 /// infinity, an underflow as zero, so that both are judged like any other number. nullopt: not a number.

@@ -30,6 +30,8 @@ class CsvDecoder final : public DecoderBase {
     fields_.reserve(std::max<std::size_t>(wanted_.expected, 64));
   }
 
+  [[nodiscard]] std::string feature(std::size_t column) const override { return wanted_.names[column]; }
+
  private:
   std::optional<DropReason> open_record(std::span<const std::byte> value) noexcept override {
     rest_ = {reinterpret_cast<const char*>(value.data()), value.size()};
@@ -67,19 +69,41 @@ class CsvDecoder final : public DecoderBase {
       return DropReason::nonfinite_value;
     }
     if (wanted_.target) {
-      if (const auto wrong = number_at(*wanted_.target, wanted_.features.size(), x)) return wrong;
-      if (const auto wrong = target_into(out.targets[0], x)) return wrong;
+      if (const auto wrong = read_target(out.targets[0])) return wrong;
     }
     if (wanted_.expected == 0 || fields_.size() == wanted_.expected) return std::nullopt;
     describe("the line does not have the configured number of columns");
     return DropReason::wrong_shape;
   }
 
-  std::optional<DropReason> number_at(std::size_t column, std::size_t name, double& x) noexcept {
-    if (column >= fields_.size() || fields_[column].empty()) {
-      describe("the line has no value for column", wanted_.names[name]);
-      return DropReason::missing_field;
+  std::optional<DropReason> read_target(float& out) noexcept {
+    const std::size_t column = *wanted_.target;
+    if (const auto wrong = missing(column, wanted_.features.size())) return wrong;
+    const std::string_view text = fields_[column];
+    if (has_class_names()) return class_into(out, one_quote_for_two(text));
+    if (const auto x = parse_number(text)) return target_into(out, *x);
+    return unnamed_label(one_quote_for_two(text));
+  }
+
+  /// Text as it was before it was put in quotes. Allocates only for the longest label so far.
+  std::string_view one_quote_for_two(std::string_view text) noexcept {
+    if (text.find("\"\"") == std::string_view::npos) return text;
+    label_.clear();
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      label_ += text[i];
+      if (text.substr(i, 2) == "\"\"") ++i;
     }
+    return label_;
+  }
+
+  std::optional<DropReason> missing(std::size_t column, std::size_t name) noexcept {
+    if (column < fields_.size() && !fields_[column].empty()) return std::nullopt;
+    describe("the line has no value for column", wanted_.names[name]);
+    return DropReason::missing_field;
+  }
+
+  std::optional<DropReason> number_at(std::size_t column, std::size_t name, double& x) noexcept {
+    if (const auto wrong = missing(column, name)) return wrong;
     const auto number = parse_number(fields_[column]);
     if (!number) {
       describe("not a number", fields_[column]);
@@ -103,7 +127,8 @@ class CsvDecoder final : public DecoderBase {
     }
   }
 
-  /// A field that begins with a quote: a doubled quote inside stays as it is, since no number contains one.
+  /// A field that begins with a quote: a doubled quote inside stays as it is, since no number contains one;
+  /// read_target() sees to those of labels.
   bool quoted(std::string_view line, std::string_view& field, std::size_t& field_end) noexcept {
     const std::size_t open = line.find('"');
     std::size_t close = line.find('"', open + 1);
@@ -126,6 +151,7 @@ class CsvDecoder final : public DecoderBase {
   // of the current record
   std::string_view rest_;
   std::vector<std::string_view> fields_;
+  std::string label_;
 };
 
 Error wrong_column(std::string_view key, const std::string& column, std::string_view why) {
@@ -170,7 +196,9 @@ Result<Columns> columns_of(const DecodeConfig& config) {
     if (!range) return range.error();
     for (std::size_t i = range.value().first; i < range.value().second; ++i) {
       columns.features.push_back(i);
-      columns.names.push_back(range.value().second - range.value().first == 1 ? feature : std::to_string(i));
+      const bool alone = range.value().second - range.value().first == 1;
+      const std::string name = config.csv_columns.empty() ? std::to_string(i) : config.csv_columns[i];
+      columns.names.push_back(alone ? feature : name);
     }
   }
   if (columns.features.empty())

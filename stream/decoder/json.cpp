@@ -1,6 +1,8 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 
 #include "stream/decoder/base.h"
 #include "stream/decoder/json_numbers.h"
@@ -36,6 +38,17 @@ std::string_view take_line(std::string_view& rest) noexcept {
   return {};
 }
 
+/// Count of numbers the list yields; 0 if a path leaves it open.
+std::size_t total_width(const std::vector<JsonPath>& paths) {
+  std::size_t total = 0;
+  for (const auto& path : paths) {
+    const auto width = path.width();
+    if (!width) return 0;
+    total += *width;
+  }
+  return total;
+}
+
 /// An object, an array of objects, or lines of objects. A document (the first two) is parsed once; of lines
 /// each is parsed when its turn comes, so that a bad line spoils only itself.
 class JsonDecoder final : public DecoderBase {
@@ -43,6 +56,14 @@ class JsonDecoder final : public DecoderBase {
   JsonDecoder(const DecodeConfig& config, RowShape shape, std::vector<JsonPath> features,
               std::optional<JsonPath> target)
       : DecoderBase(config, std::move(shape)), features_(std::move(features)), target_(std::move(target)) {}
+
+  [[nodiscard]] std::string feature(std::size_t column) const override {
+    // A path to a list does not say how many numbers it yields: then no column is known by name.
+    if (total_width(features_) != columns()) return {};
+    auto path = features_.begin();
+    for (; *path->width() <= column; ++path) column -= *path->width();
+    return path->name_of(column);
+  }
 
  private:
   enum class Mode : std::uint8_t { one_object, array, lines };
@@ -146,8 +167,28 @@ class JsonDecoder final : public DecoderBase {
     for (const auto& step : target_->steps)
       if (const auto wrong = enter(at, step)) return wrong;
     double x = 0;
-    if (at.get(x) != simdjson::SUCCESS) return not_a_number();
-    return target_into(out.targets[0], x);
+    const bool number = at.get(x) == simdjson::SUCCESS;
+    if (number && !has_class_names()) return target_into(out.targets[0], x);
+    const auto label = label_text(at);
+    if (!label) return not_a_number();
+    return has_class_names() ? class_into(out.targets[0], *label) : unnamed_label(*label);
+  }
+
+  template <class Whole>
+  std::string_view text_of_whole(Whole number) noexcept {
+    const auto end = std::to_chars(label_.data(), label_.data() + label_.size(), number).ptr;
+    return {label_.data(), static_cast<std::size_t>(end - label_.data())};
+  }
+
+  /// Text, true and false as they are, a number in its shortest form (1.0 is 1); nullopt: none of them.
+  std::optional<std::string_view> label_text(dom::element at) noexcept {
+    std::string_view text;
+    if (at.get(text) == simdjson::SUCCESS) return text;
+    if (bool yes = false; at.get(yes) == simdjson::SUCCESS) return yes ? "true" : "false";
+    if (std::int64_t whole = 0; at.get(whole) == simdjson::SUCCESS) return text_of_whole(whole);
+    if (std::uint64_t large = 0; at.get(large) == simdjson::SUCCESS) return text_of_whole(large);
+    if (double x = 0; at.get(x) == simdjson::SUCCESS) return text_of(x, label_);
+    return std::nullopt;
   }
 
   /// Follows the steps of the current path from `step` on; a slice fans out. Appends every number it reaches.
@@ -279,21 +320,11 @@ class JsonDecoder final : public DecoderBase {
   std::string_view rest_;
   const JsonPath* current_ = nullptr;
   std::size_t filled_ = 0;
+  std::array<char, 32> label_{};
 };
 
 Error with_key(std::string_view key, const Error& error) {
   return {error.code, "decode.json." + std::string(key) + ": " + error.message};
-}
-
-/// Count of numbers the list yields; 0 if a path leaves it open.
-std::size_t total_width(const std::vector<JsonPath>& paths) {
-  std::size_t total = 0;
-  for (const auto& path : paths) {
-    const auto width = path.width();
-    if (!width) return 0;
-    total += *width;
-  }
-  return total;
 }
 
 Result<std::optional<JsonPath>> target_of(const DecodeConfig& config) {

@@ -25,6 +25,8 @@ struct JsonPath {
   std::vector<JsonStep> steps;
   /// How many numbers it yields if the path alone says so: 1 without slices; nullopt with an open slice.
   [[nodiscard]] std::optional<std::size_t> width() const;
+  /// The path of the n-th of these numbers alone: "current[2]" of "current[1:3]", n = 1. n < width().
+  [[nodiscard]] std::string name_of(std::size_t n) const;
 };
 
 /// Errors: invalid_config ("position 7: expected ']'"); the caller puts the key before it.
