@@ -46,6 +46,8 @@ Result<std::unique_ptr<HeldOut>> HeldOut::open(const Config& config, const Catal
           decode.next({std::span(out->features_).last(columns), std::span(out->targets_).last(targets)});
       if (step.kind == stream::Decoded::Kind::end) break;
       if (step.kind == stream::Decoded::Kind::row) out->tags_.emplace_back();
+      if (step.kind == stream::Decoded::Kind::dropped)
+        ++out->dropped_.at(static_cast<std::size_t>(step.reason));
     }
   }
   if (out->rows() == 0)

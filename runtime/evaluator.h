@@ -6,6 +6,7 @@
 
 #include "core/clock.h"
 #include "core/metrics.h"
+#include "core/record.h"
 #include "devices/device.h"
 #include "devices/trainer.h"
 #include "runtime/agent.h"
@@ -26,6 +27,8 @@ class HeldOut {
                                                const std::string& path, std::size_t rows_max);
   [[nodiscard]] std::size_t rows() const noexcept { return tags_.size(); }
   [[nodiscard]] const RowShape& shape() const noexcept { return shape_; }
+  /// Rows that the decoder refused.
+  [[nodiscard]] const DropCounts& dropped() const noexcept { return dropped_; }
   /// Rows [begin, begin + n).
   [[nodiscard]] BatchView slice(std::size_t begin, std::size_t n) const;
 
@@ -34,6 +37,7 @@ class HeldOut {
   std::vector<float> features_;
   std::vector<float> targets_;
   std::vector<RowTag> tags_;
+  DropCounts dropped_{};
 };
 
 /// Accuracy and mean loss of a whole held-out set, in batches of 250.

@@ -45,6 +45,7 @@ stream::DecodeConfig decode_config(const Config& config) {
   out.shift.assign(d.shift.begin(), d.shift.end());
   out.features = d.features;
   out.target = d.target;
+  out.class_names = d.classes;
   out.csv_columns = d.csv_columns;
   if (!d.csv_delimiter.empty()) out.delimiter = d.csv_delimiter.front();
   return out;

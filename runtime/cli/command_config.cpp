@@ -7,6 +7,8 @@
 #include <ostream>
 
 #include "runtime/cli/config_flags.h"
+#include "runtime/cli/config_from_topic.h"
+#include "runtime/signals.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -20,7 +22,13 @@ constexpr const char* keys_footer = R"(Examples:
   rivulet config keys --json | jq '.[] | select(.group) | .key'     what must be equal on all devices)";
 constexpr const char* init_footer = R"(Examples:
   rivulet config init > device.toml
-  rivulet config init --output device.toml          refuses to overwrite a file)";
+  rivulet config init --output device.toml          refuses to overwrite a file
+  rivulet config init --from-topic sensors --brokers localhost:9092 > device.toml
+  rivulet config init --from-topic sensors --brokers localhost:9092 --target state --set model.mlp.hidden=[32]
+
+--from-topic reads the newest records, guesses format, features, what to predict, classes and scale, and says on
+stderr what it guessed from what and what it could not. What --set says is written instead of the guess. Joins no
+group, commits nothing.)";
 constexpr const char* show_footer = R"(Examples:
   rivulet config show --config device.toml
   rivulet config show --config device.toml --origin --set batch.tick=200ms
@@ -38,6 +46,14 @@ class ConfigCommand final : public Command {
     app_->require_subcommand(1);
     app_->footer(config_footer);
     init_->add_option("-o,--output", output_, "write to this new file instead of stdout")->type_name("FILE");
+    init_->add_option("--from-topic", topic_, "write one for the records of this topic")->type_name("TOPIC");
+    init_->add_option("--target", target_, "with --from-topic: the field or column to predict")
+        ->type_name("NAME");
+    init_->add_option("--rows", rows_, "with --from-topic: look at so many of the newest records")
+        ->type_name("N")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 100'000));
+    init_flags_.add_to(*init_, {"--brokers"});
     init_->footer(init_footer);
     flags_.add_to(*show_);
     show_->add_flag("--origin", origin_, "say behind each value where it comes from");
@@ -54,16 +70,26 @@ class ConfigCommand final : public Command {
 
  private:
   ExitCode init(Terminal& terminal) {
-    if (output_.empty()) {
-      terminal.out << config_template();
-      return ExitCode::ok;
-    }
-    if (std::filesystem::exists(output_)) {
+    if (!output_.empty() && std::filesystem::exists(output_)) {
       terminal.err << "error: " << output_ << " exists already; nothing was written\n";
       return ExitCode::failure;
     }
+    if (topic_.empty()) return write(terminal, config_template());
+    StopRequest stop{0};
+    const SignalHandlers handlers(stop);
+    const auto made = config_from_topic(init_flags_.input(terminal), topic_, target_, rows_, stop);
+    if (!made) return complain(terminal, made.error());
+    for (const auto& note : made.value().notes) terminal.err << note << '\n';
+    return write(terminal, made.value().text);
+  }
+
+  ExitCode write(Terminal& terminal, const std::string& text) const {
+    if (output_.empty()) {
+      terminal.out << text;
+      return ExitCode::ok;
+    }
     std::ofstream file(output_);
-    file << config_template();
+    file << text;
     if (!file.flush()) {
       terminal.err << "error: cannot write " << output_ << '\n';
       return ExitCode::failure;
@@ -116,7 +142,11 @@ class ConfigCommand final : public Command {
   CLI::App* show_;
   CLI::App* keys_;
   ConfigFlags flags_;
+  ConfigFlags init_flags_;
   std::string output_;
+  std::string topic_;
+  std::string target_;
+  std::uint64_t rows_ = 500;
   bool origin_ = false;
   bool json_ = false;
 };

@@ -2,7 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include "runtime/cli/command.h"
 #include "runtime/cli/config_flags.h"
@@ -15,7 +18,74 @@ constexpr const char* evaluate_footer = R"(Examples:
   rivulet evaluate --config device.toml /var/lib/rivulet/checkpoints/3.4500.ckpt examples/mnist/data
   rivulet evaluate --config device.toml final.state held-out.jsonl --json
 
+Says the accuracy, precision and recall of each class, and which classes are taken for which; of a regression
+the mean absolute error and R2; and beside both what a model is worth that always says the same.
 Forward passes only, in a process that did not train the state. A folder is read as its test split.)";
+
+std::string describe(const Evaluation& e) {
+  const auto* classes = std::get_if<ClassScores>(&e.scores);
+  const auto loss = fmt::format("mean loss {:.4f}", e.loss);
+  auto text = fmt::format("{} of {} rows, {} parameters, digest {}\n",
+                          classes ? fmt::format("{:.2f} %", 100 * classes->accuracy()) : loss, e.rows,
+                          e.parameters, e.digest.hex());
+  for (std::size_t i = 0; i < e.dropped.size(); ++i)
+    if (e.dropped[i] > 0)
+      text += fmt::format("{} rows more could not be decoded: {}\n", e.dropped[i],
+                          name_of(static_cast<DropReason>(i)));
+  if (classes) text += loss + "; ";
+  return text + std::visit([](const auto& scores) { return cli::describe(scores); }, e.scores);
+}
+
+/// A share that nothing stands for is null.
+nlohmann::ordered_json json_of(std::optional<double> value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+void add_scores(nlohmann::ordered_json& json, const ClassScores& scores) {
+  constexpr std::size_t most_in_matrix = 256;
+  auto classes = nlohmann::ordered_json::array();
+  auto confusion = nlohmann::ordered_json::array();
+  for (std::size_t c = 0; c < scores.classes(); ++c) {
+    const auto& one = scores.of(c);
+    classes.push_back({{"class", scores.name(c)},
+                       {"rows", one.rows},
+                       {"predicted", one.predicted},
+                       {"precision", json_of(one.precision())},
+                       {"recall", json_of(one.recall())}});
+    if (scores.classes() > most_in_matrix) continue;
+    std::vector<std::uint64_t> line;
+    for (std::size_t p = 0; p < scores.classes(); ++p) line.push_back(scores.confused(c, p));
+    confusion.push_back(line);
+  }
+  const auto majority = scores.majority();
+  json["classes"] = classes;
+  json["confusion"] = confusion.empty() ? nlohmann::ordered_json(nullptr) : confusion;
+  json["baseline"] = {
+      {"class", scores.name(majority)},
+      {"accuracy", static_cast<double>(scores.of(majority).rows) / static_cast<double>(scores.rows())}};
+}
+
+void add_scores(nlohmann::ordered_json& json, const RegressionScores& scores) {
+  json["mae"] = scores.mean_absolute_error();
+  json["r2"] = json_of(scores.r2());
+  json["baseline"] = {{"mean", scores.mean()}, {"mae", scores.mean_absolute_error_of_mean()}};
+}
+
+nlohmann::ordered_json to_json(const Evaluation& e) {
+  const auto* classes = std::get_if<ClassScores>(&e.scores);
+  nlohmann::ordered_json json{
+      {"accuracy", classes ? nlohmann::ordered_json(classes->accuracy()) : nlohmann::ordered_json(nullptr)},
+      {"loss", e.loss},
+      {"rows", e.rows},
+      {"parameters", e.parameters},
+      {"digest", e.digest.hex()}};
+  auto dropped = nlohmann::ordered_json::object();
+  for (std::size_t i = 0; i < e.dropped.size(); ++i)
+    if (e.dropped[i] > 0) dropped[std::string(name_of(static_cast<DropReason>(i)))] = e.dropped[i];
+  json["dropped"] = dropped;
+  std::visit([&](const auto& scores) { add_scores(json, scores); }, e.scores);
+  return json;
+}
 
 class EvaluateCommand final : public Command {
  public:
@@ -35,21 +105,10 @@ class EvaluateCommand final : public Command {
     if (!loaded) return ExitCode::configuration;
     const auto found = evaluate_state_file(*loaded, state_, data_);
     if (!found) return complain(terminal, found.error());
-    const auto& e = found.value();
     if (json_)
-      terminal.out << nlohmann::ordered_json{{"accuracy", e.accuracy ? nlohmann::ordered_json(*e.accuracy)
-                                                                     : nlohmann::ordered_json(nullptr)},
-                                             {"loss", e.loss},
-                                             {"rows", e.rows},
-                                             {"parameters", e.parameters},
-                                             {"digest", e.digest.hex()}}
-                          .dump()
-                   << '\n';
+      terminal.out << to_json(found.value()).dump() << '\n';
     else
-      terminal.out << fmt::format(
-          "{} of {} rows, {} parameters, digest {}\n",
-          e.accuracy ? fmt::format("{:.2f} %", 100 * *e.accuracy) : fmt::format("mean loss {:.4f}", e.loss),
-          e.rows, e.parameters, e.digest.hex());
+      terminal.out << describe(found.value());
     return ExitCode::ok;
   }
 

@@ -43,7 +43,7 @@ class ValidateCommand final : public Command {
     add_learner_and_memory(loaded, checks);
     const bool right = count_errors(loaded.problems) == 0;
     if (right && environment_) {
-      for (auto& check : broker_checks(loaded.config)) checks.push_back(std::move(check));
+      add_broker_and_rows(loaded.config, checks);
       for (auto& check : peer_checks(loaded.config)) checks.push_back(std::move(check));
       checks.push_back(device_check(loaded.config));
       for (auto& check : autocast_checks(loaded.config, processor_flags()))
@@ -84,6 +84,14 @@ class ValidateCommand final : public Command {
       return;
     }
     loaded.problems.push_back({.message = memory.value});
+  }
+
+  /// Rows are looked at only where the broker is there and has them.
+  static void add_broker_and_rows(const Config& config, std::vector<Check>& checks) {
+    const auto failed = count_failed(checks);
+    for (auto& check : broker_checks(config)) checks.push_back(std::move(check));
+    if (count_failed(checks) > failed) return;
+    for (auto& check : row_checks(config)) checks.push_back(std::move(check));
   }
 
   void print(Terminal& terminal, const LoadedConfig& loaded, const std::vector<Check>& checks,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "devices/trainer.h"
@@ -73,6 +74,28 @@ Result<DecodedState> read_any(const Config& config, const Bench& bench, const st
   std::string why;
   for (const auto& complaint : complaints) why += "; " + complaint;
   return Error{ErrorCode::io, fmt::format("{}: no checkpoint that can be used{}", from, why)};
+}
+
+using Scores = std::variant<RegressionScores, ClassScores>;
+
+Scores empty_scores(const Config& config) {
+  if (!is_classification(config)) return RegressionScores();
+  auto names = config.decode.classes;
+  for (std::size_t i = names.size(); i < config.model.classes; ++i) names.push_back(std::to_string(i));
+  return ClassScores(std::move(names));
+}
+
+/// A second pass over the rows: what the model says of each.
+Status score_all(devices::Trainer& trainer, const devices::ModelState& model, const HeldOut& data,
+                 Scores& scores) {
+  constexpr std::size_t rows_at_once = 250;
+  for (std::size_t at = 0; at < data.rows(); at += rows_at_once) {
+    const auto part = data.slice(at, std::min(rows_at_once, data.rows() - at));
+    const auto outputs = trainer.predict(model, part);
+    if (!outputs) return outputs.error();
+    std::visit([&](auto& s) { s.add(outputs.value(), part.targets); }, scores);
+  }
+  return ok();
 }
 
 }  // namespace
@@ -150,7 +173,12 @@ Result<Evaluation> evaluate_state_file(const LoadedConfig& loaded, const std::st
   result.rows = report.value().rows;
   const auto rows = static_cast<double>(result.rows);  // more than none, or they would not have been opened
   result.loss = report.value().loss_sum / rows;
-  if (is_classification(loaded.config)) result.accuracy = static_cast<double>(report.value().correct) / rows;
+  result.dropped = held_out.value()->dropped();
+  result.scores = empty_scores(loaded.config);
+  if (const auto scored =
+          score_all(*bench.value().trainer, read.value().state.model, *held_out.value(), result.scores);
+      !scored)
+    return scored.error();
   return result;
 }
 

@@ -4,12 +4,15 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "core/digest.h"
+#include "core/record.h"
 #include "core/result.h"
 #include "runtime/agreed_state.h"
 #include "runtime/checkpoint_folder.h"
+#include "runtime/cli/scores.h"
 #include "runtime/config/config.h"
 
 namespace rivulet::runtime::cli {
@@ -19,8 +22,9 @@ struct Evaluation {
   Digest digest;  ///< of the state as read, computed here
   std::size_t parameters = 0;
   std::uint64_t rows = 0;
-  std::optional<double> accuracy;  ///< of a classification
-  double loss = 0;                 ///< mean of all rows
+  double loss = 0;       ///< mean of all rows
+  DropCounts dropped{};  ///< rows that could not be decoded
+  std::variant<RegressionScores, ClassScores> scores;
 };
 
 /// Checks that the model can be made at all, before anything is started. Errors: invalid_config, unavailable.

@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "runtime/cli/text.h"
 
 namespace rivulet::runtime::cli {
 namespace {
 
 constexpr std::size_t most_lines = 24;
+constexpr std::size_t most_letters = 40;
 // Further off than this, the first layer's steps overshoot or creep at the default learning rate.
 constexpr double far = 5;
 constexpr double narrow = 0.05;
@@ -24,15 +28,15 @@ double rounded(double value, int digits) {
   return std::round(value * unit) / unit;
 }
 
-/// As the file wants it: one number as such, several as a list.
+}  // namespace
+
 std::string toml_of(const std::vector<double>& values) {
   if (values.size() == 1) return fmt::format("{:.9g}", values.front());
   return fmt::format("[{:.9g}]", fmt::join(values, ", "));
 }
 
-}  // namespace
-
-FeatureRanges::FeatureRanges(std::size_t columns) : columns_(columns) {}
+FeatureRanges::FeatureRanges(std::vector<std::string> names)
+    : names_(std::move(names)), columns_(names_.size()) {}
 
 void FeatureRanges::Column::add(double value) {
   ++count;
@@ -79,39 +83,58 @@ std::vector<FeatureRanges::Column> FeatureRanges::grouped(const Config::Decode& 
   return {all};
 }
 
-std::string FeatureRanges::line_of(const std::string& name, const Column& column) {
-  return fmt::format("  {:<9}{:>11.4g}{:>11.4g}{:>11.4g}{:>11.4g}\n", name, column.least, column.mean,
-                     column.deviation(), column.greatest);
+std::string FeatureRanges::table(const char* heading, const char* what, const std::vector<std::string>& names,
+                                 const std::vector<Column>& columns) const {
+  std::size_t width = 9;
+  for (const auto& name : names) width = std::max(width, std::min(name.size() + 1, most_letters));
+  auto text = fmt::format("{}, of {} rows:\n  {:<{}}{:>11}{:>11}{:>11}{:>11}\n", heading,
+                          columns_.front().count, what, width, "least", "mean", "deviation", "greatest");
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    text += fmt::format("  {:<{}}{:>11.4g}{:>11.4g}{:>11.4g}{:>11.4g}\n",
+                        clipped(names[i], static_cast<int>(most_letters)), width, columns[i].least,
+                        columns[i].mean, columns[i].deviation(), columns[i].greatest);
+  return text;
 }
 
 std::string FeatureRanges::describe(const Config::Decode& decode) const {
   if (columns_.empty() || columns_.front().count < 2) return {};
   const auto columns = grouped(decode);
-  auto text = fmt::format("what the model gets, of {} rows:\n  {:<9}{:>11}{:>11}{:>11}{:>11}\n",
-                          columns_.front().count, "feature", "least", "mean", "deviation", "greatest");
   const bool alike = columns.size() == 1 && columns_.size() > 1;
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    text += line_of(alike ? "all" : std::to_string(i), columns[i]);
-  const bool well = std::none_of(columns.begin(), columns.end(), [](const auto& c) { return c.far_off(); });
-  return well ? text : text + advice(columns, decode);
+  const auto text =
+      table("what the model gets", "feature", alike ? std::vector<std::string>{"all"} : names_, columns);
+  const auto better = advice(decode);
+  if (!better) return text;
+  return text + fmt::format(
+                    "models learn badly so far from 0 and 1; these bring mean and deviation there (more "
+                    "--rows know better):\n  decode.{0}.scale = {1}\n  decode.{0}.shift = {2}\n",
+                    decode.format, toml_of(better->scale), toml_of(better->shift));
 }
 
-std::string FeatureRanges::advice(const std::vector<Column>& columns, const Config::Decode& decode) {
-  std::vector<double> scale;
-  std::vector<double> shift;
+std::string FeatureRanges::describe_target() const {
+  if (columns_.front().count < 2) return {};
+  return table("what it shall predict", "target", names_, columns_);
+}
+
+std::optional<FeatureRanges::Advice> FeatureRanges::advice(const Config::Decode& decode) const {
+  if (columns_.empty() || columns_.front().count < 2) return std::nullopt;
+  const auto columns = grouped(decode);
+  const bool well = std::none_of(columns.begin(), columns.end(), [](const auto& c) { return c.far_off(); });
+  return well ? std::nullopt : std::optional(advice_of(columns, decode));
+}
+
+FeatureRanges::Advice FeatureRanges::advice_of(const std::vector<Column>& columns,
+                                               const Config::Decode& decode) {
+  Advice out;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const double spread = columns[i].deviation();
     const double by = spread > 0 ? spread : 1;
-    scale.push_back(rounded(of_column(decode.scale, i) / by, 3));
+    out.scale.push_back(rounded(of_column(decode.scale, i) / by, 3));
     // x was (y - old shift) / old scale, so that the mean of the rounded scale's numbers comes to lie at 0.
     const double had = of_column(decode.scale, i);
     const double x = had == 0 ? 0 : (columns[i].mean - of_column(decode.shift, i)) / had;
-    shift.push_back(std::round(-x * scale.back() * 100) / 100);
+    out.shift.push_back(std::round(-x * out.scale.back() * 100) / 100);
   }
-  return fmt::format(
-      "models learn badly so far from 0 and 1; these bring mean and deviation there (more --rows know "
-      "better):\n  decode.{0}.scale = {1}\n  decode.{0}.shift = {2}\n",
-      decode.format, toml_of(scale), toml_of(shift));
+  return out;
 }
 
 }  // namespace rivulet::runtime::cli

@@ -30,6 +30,17 @@ std::string place(std::string_view topic, const RowPosition& position) {
                      position.at.row);
 }
 
+/// The first values, each with its name if it has one.
+std::string first_of(const PeekedRow& row) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(first_values, row.features.size()); ++i) {
+    if (i > 0) text += ", ";
+    if (i < row.names.size() && !row.names[i].empty()) text += row.names[i] + " ";
+    text += fmt::format("{:.4g}", row.features[i]);
+  }
+  return text;
+}
+
 nlohmann::ordered_json place_json(std::string_view topic, const RowPosition& position) {
   return {{"topic", topic},
           {"partition", position.partition.partition},
@@ -63,13 +74,13 @@ std::string ascii_image(std::span<const float> values, std::size_t height, std::
 std::string describe_row(const PeekedRow& row, const RowShape& shape, bool picture) {
   auto text = place(row.topic, row.position);
   if (!row.targets.empty()) text += fmt::format("  target {:g}", fmt::join(row.targets, ", "));
+  if (!row.label.empty()) text += fmt::format(" = {}", printable(row.label));
   const auto [low, high] = std::minmax_element(row.features.begin(), row.features.end());
   const double sum = std::accumulate(row.features.begin(), row.features.end(), 0.0);
   text +=
-      fmt::format("\n  features [{}] from {:g} to {:g}, mean {:.4g}\n  first {:.4g}{}\n",
+      fmt::format("\n  features [{}] from {:g} to {:g}, mean {:.4g}\n  first {}{}\n",
                   fmt::join(shape.shape, ", "), *low, *high, sum / static_cast<double>(row.features.size()),
-                  fmt::join(row.features.first(std::min(first_values, row.features.size())), ", "),
-                  row.features.size() > first_values ? ", ..." : "");
+                  first_of(row), row.features.size() > first_values ? ", ..." : "");
   std::size_t height = 0;
   std::size_t width = 0;
   if (picture && is_picture(shape, height, width))
@@ -82,8 +93,9 @@ std::string row_to_json(const PeekedRow& row, const RowShape& shape) {
   json["timestamp_ms"] = row.timestamp_ms;
   json["shape"] = shape.shape;
   json["targets"] = std::vector<float>(row.targets.begin(), row.targets.end());
+  if (!row.label.empty()) json["label"] = row.label;
   json["features"] = std::vector<float>(row.features.begin(), row.features.end());
-  return json.dump();
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);  // labels: any bytes
 }
 
 std::string describe_drop(std::string_view topic, const RowPosition& position, DropReason reason,

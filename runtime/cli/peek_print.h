@@ -15,9 +15,12 @@ struct PeekedRow {
   std::int64_t timestamp_ms = 0;
   std::span<const float> features;
   std::span<const float> targets;
+  std::string_view label = {};              ///< as the record has it; empty: as the target
+  std::span<const std::string> names = {};  ///< of the first features; empty: they have none
 };
 
-/// Position, targets, shape, least, greatest and mean value, the first values; a picture if the shape is one.
+/// Position, label, targets, shape, least, greatest and mean value, the first values with their names; a
+/// picture if the shape is one.
 std::string describe_row(const PeekedRow& row, const RowShape& shape, bool picture);
 /// The same as one JSON object, all features included.
 std::string row_to_json(const PeekedRow& row, const RowShape& shape);

@@ -169,6 +169,27 @@ class Checks {
     if (d.format == "csv" && d.csv_delimiter.size() != 1) {
       wrong({"decode.csv.delimiter"}, "'decode.csv.delimiter' must be one character");
     }
+    class_list();
+  }
+
+  void class_list() {
+    const auto& names = c_.decode.classes;
+    if (names.empty()) return;
+    const std::string key = "decode." + c_.decode.format + ".classes";
+    if (c_.train.loss != "cross_entropy") {
+      wrong({key}, fmt::format("'{}' has no effect with train.loss = '{}'", key, c_.train.loss), true);
+      return;
+    }
+    if (names.size() < 2)
+      wrong({key}, fmt::format("'{}' names one class, must name at least 2", key));
+    else if (names.size() != c_.model.classes)
+      wrong({"model.classes", key},
+            fmt::format("'model.classes' is {}, but '{}' names {}: make them equal, or leave out "
+                        "'model.classes'",
+                        c_.model.classes, key, names.size()));
+    std::set<std::string> seen;
+    for (const auto& name : names)
+      if (!seen.insert(name).second) wrong({key}, fmt::format("'{}' names '{}' twice", key, name));
   }
 
   void batch() {
@@ -204,7 +225,7 @@ class Checks {
 
   void model() {
     const bool classes = c_.train.loss == "cross_entropy";
-    if (classes && c_.model.classes < 2)
+    if (classes && c_.model.classes < 2 && c_.decode.classes.empty())
       wrong({"model.classes"}, "'model.classes' is 1, must be at least 2 for train.loss = 'cross_entropy'");
     if (classes && written_.contains("model.outputs")) {
       wrong({"model.outputs"},

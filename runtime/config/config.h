@@ -49,6 +49,7 @@ struct Config {
     std::vector<double> shift = {-0.4242};
     std::vector<std::string> features;  ///< json and csv
     std::string target;
+    std::vector<std::string> classes;  ///< json and csv: labels in the order of their class
     std::vector<std::string> csv_columns;
     std::string csv_delimiter = ",";
     std::string on_error = "drop";  ///< drop | stop

@@ -186,6 +186,21 @@ class Loader {
     if (d.format != "json" && d.format != "csv") return;
     d.features = texts(of_format("features"));
     d.target = *of_format("target").text();
+    d.classes = texts(of_format("classes"));
+    classes_of_list();
+  }
+
+  /// A list of labels says how many classes there are, unless somebody else does (check_all() compares).
+  void classes_of_list() {
+    const auto& d = out_.config.decode;
+    const std::string by = "decode." + d.format + ".classes";
+    if (d.classes.empty() || written_.contains("model.classes")) return;
+    if (out_.config.train.loss != "cross_entropy") return;
+    Setting& count = settings_.at("model.classes");
+    count.value = {static_cast<std::int64_t>(d.classes.size()), {}, false, false};
+    count.origin = by;
+    out_.config.model.classes = static_cast<std::uint32_t>(d.classes.size());
+    note(count, render(count.value));
   }
 
   static std::vector<std::int64_t> integers(const Value& value) {

@@ -33,6 +33,18 @@ TEST_CASE("Peek: a row says where it lies, what is to be predicted, and what its
   CHECK(json["offset"] == 41);
   CHECK(json["features"].size() == 4);
   CHECK(json["targets"][0] == 7);
+  CHECK_FALSE(json.contains("label"));
+}
+
+TEST_CASE("Peek: a row says what its label was and what its features are called") {
+  const std::vector<float> features = {0.5F, -2};
+  const std::vector<float> targets = {1};
+  const std::vector<std::string> names = {"temp", "vibration.rms"};
+  const PeekedRow row{"fans", {{0, 0}, {3, 0}}, 0, features, targets, "fa\x1bult", names};
+  const auto text = describe_row(row, {{2}, 1}, true);
+  CHECK(text.find("target 1 = fa?ult\n") != std::string::npos);
+  CHECK(text.find("  first temp 0.5, vibration.rms -2\n") != std::string::npos);
+  CHECK(nlohmann::json::parse(row_to_json(row, {{2}, 1}))["label"] == "fa\x1bult");
 }
 
 TEST_CASE("Peek: a dropped row says why, in JSON too, whatever bytes the reason quotes") {
@@ -48,41 +60,41 @@ TEST_CASE("Peek: ranges of each feature, and the scale and shift that bring far 
   decode.format = "json";
   decode.scale = {2};
   decode.shift = {0, 1};
-  FeatureRanges ranges(2);
+  FeatureRanges ranges({"temp", "current[0]"});
   ranges.add(std::vector<float>{90, -1});
   CHECK(ranges.describe(decode).empty());  // a single row has no deviation
   ranges.add(std::vector<float>{110, 1});
   const auto text = ranges.describe(decode);
   CAPTURE(text);
   CHECK(text.find("of 2 rows") != std::string::npos);
-  CHECK(text.find("  0                 90        100         10        110\n") != std::string::npos);
-  CHECK(text.find("  1                 -1          0          1          1\n") != std::string::npos);
+  CHECK(text.find("  temp               90        100         10        110\n") != std::string::npos);
+  CHECK(text.find("  current[0]         -1          0          1          1\n") != std::string::npos);
   // 90 was 45 * 2 + 0: 45 * 0.2 - 10 = -1
   CHECK(text.find("decode.json.scale = [0.2, 2]\n  decode.json.shift = [-10, 1]\n") != std::string::npos);
 }
 
 TEST_CASE("Peek: features that lie well get no advice; those of a picture are judged together") {
   runtime::Config::Decode decode;
-  FeatureRanges well(2);
+  FeatureRanges well({"0", "1"});
   well.add(std::vector<float>{-1, 0.5F});
   well.add(std::vector<float>{1, -0.5F});
   CHECK(well.describe(decode).find("decode.") == std::string::npos);
   CHECK(well.describe(decode).find("  all ") != std::string::npos);
   decode.scale = {1};
   decode.shift = {0};
-  FeatureRanges bytes(4);
+  FeatureRanges bytes({"0", "1", "2", "3"});
   bytes.add(std::vector<float>{0, 0, 200, 200});
   bytes.add(std::vector<float>{200, 200, 0, 0});
   const auto text = bytes.describe(decode);
   CAPTURE(text);
   CHECK(text.find("decode.raw.scale = 0.01\n  decode.raw.shift = -1\n") != std::string::npos);
-  FeatureRanges pressure(1);
+  FeatureRanges pressure({"p"});
   pressure.add(std::vector<float>{101325});
   pressure.add(std::vector<float>{101327});
   decode.format = "csv";
   CHECK(pressure.describe(decode).find("decode.csv.scale = 1\n  decode.csv.shift = -101326\n") !=
         std::string::npos);
-  FeatureRanges still(1);
+  FeatureRanges still({"p"});
   still.add(std::vector<float>{7});
   still.add(std::vector<float>{7});
   CHECK(still.describe(decode).find("decode.csv.scale = 1\n  decode.csv.shift = -7\n") != std::string::npos);
@@ -95,7 +107,7 @@ TEST_CASE("Peek: of many features that have a scale each, each is judged by itse
   decode.shift = {0};
   decode.scale.assign(columns, 1);
   decode.scale[3] = 4;
-  FeatureRanges ranges(columns);
+  FeatureRanges ranges(std::vector<std::string>(columns, "x"));
   std::vector<float> row(columns, 1);
   row[3] = 40;
   ranges.add(row);

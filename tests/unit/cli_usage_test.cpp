@@ -63,7 +63,7 @@ TEST_CASE("Usage: every command teaches with examples and names its flags") {
       {{"decisions", "replay"}, {"LOG", "--json"}},
       {{"decisions", "explain"}, {"LOG", "--round", "--view", "--last", "--json"}},
       {{"config"}, {"init", "show"}},
-      {{"config", "init"}, {"--output"}},
+      {{"config", "init"}, {"--output", "--from-topic", "--target", "--rows", "--brokers", "--set"}},
       {{"config", "show"}, {"--origin", "--set"}},
       {{"validate"}, {"--environment", "--json"}},
       {{"doctor"}, {"--json"}},

@@ -1,4 +1,6 @@
 // Records of lines.
+#include <array>
+
 #include "tests/fuzz/bytes.h"
 #include "tests/fuzz/decoding.h"
 
@@ -17,16 +19,36 @@ void run(Input input) {
   });
 }
 
+/// With labels as text.
+void run_named(Input input) {
+  static const std::vector<std::string> names{"ok", "6\" pipe", "2"};
+  static const auto decoder = make_decoder(
+      {.format = "csv", .classes = classes, .features = {"0", "2:4"}, .target = "1", .class_names = names});
+  const auto steps = read_record(*decoder, classes, input);
+  check_rows_survive(*decoder, classes, steps, [](const std::vector<float>& row) {
+    const std::array quoted{"ok", "\"6\"\" pipe\"", " 2 "};
+    return text_of_number(row[0]) + "," + quoted.at(static_cast<std::size_t>(row[3])) + "," +
+           text_of_number(row[1]) + "," + text_of_number(row[2]) + "\n";
+  });
+}
+
+void run_both(Input input) {
+  run(input);
+  run_named(input);
+}
+
 std::vector<Bytes> seeds() {
-  return {bytes_of("1.5,2,3,4\n"), bytes_of("1,0,-3e-4,0.25\r\n\r\n7,1,8,9,10\n"),
+  return {bytes_of("1.5,2,3,4\n"),
+          bytes_of("1,0,-3e-4,0.25\r\n\r\n7,1,8,9,10\n"),
           bytes_of("\"1\", \"2\" ,\"3\",4\n1,\"a \"\"quoted\"\" text\",3,4\n"),
           bytes_of("nan,0,1,2\ninf,0,1,2\n1e999,0,1,2\n1,3,1,2\n1,,1,2\n"),
+          bytes_of("1,ok,2,3\n1,\"6\"\" pipe\",2,3\n1,\"ok\"\"\",2,3\n"),
           bytes_of("1,2\n\"1,2,3,4\n1,\"2\"x,3,4\n\n")};
 }
 
 }  // namespace
 
 extern const Target target_csv;
-const Target target_csv{"csv", run, seeds};
+const Target target_csv{"csv", run_both, seeds};
 
 }  // namespace rivulet::fuzz

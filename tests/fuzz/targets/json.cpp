@@ -1,4 +1,6 @@
 // Records of one object, an array of objects, or lines of objects.
+#include <array>
+
 #include "tests/fuzz/bytes.h"
 #include "tests/fuzz/decoding.h"
 
@@ -7,10 +9,18 @@ namespace {
 
 constexpr std::uint32_t classes = 3;
 
+constexpr std::array names{"ok", "2", "true"};
+
 std::string object_of(const std::vector<float>& row) {
   return R"({"temp":)" + text_of_number(row[0]) + R"(,"current":[)" + text_of_number(row[1]) + "," +
          text_of_number(row[2]) + R"(],"a":{"b":[0,)" + text_of_number(row[3]) + R"(]},"label":)" +
          text_of_number(row[4]) + "}\n";
+}
+
+/// The same with the label as text.
+std::string named_object_of(const std::vector<float>& row) {
+  const std::string object = object_of(row);
+  return object.substr(0, object.rfind(':') + 1) + '"' + names.at(static_cast<std::size_t>(row[4])) + "\"}\n";
 }
 
 void run(Input input) {
@@ -20,6 +30,12 @@ void run(Input input) {
                                             .target = "label"});
   const auto steps = read_record(*decoder, classes, input);
   check_rows_survive(*decoder, classes, steps, object_of);
+  static const auto naming = make_decoder({.format = "json",
+                                           .classes = classes,
+                                           .features = {"temp", "current[0:2]", "a.b[1]"},
+                                           .target = "label",
+                                           .class_names = {names.begin(), names.end()}});
+  check_rows_survive(*naming, classes, read_record(*naming, classes, input), named_object_of);
 }
 
 std::vector<Bytes> seeds() {
@@ -31,6 +47,8 @@ std::vector<Bytes> seeds() {
           bytes_of("[" + one + "," + two + "," + bad + "]"),
           bytes_of(one + "{ broken\n\n" + bad + "\n" + two),
           bytes_of(R"({"temp":1e999,"current":[1,2,3],"a":{"b":[7,8]},"label":true})"),
+          bytes_of(named_object_of({1, 2, 3, 4, 0}) + named_object_of({1, 2, 3, 4, 2}) +
+                   R"({"temp":1,"current":[1,2],"a":{"b":[7,8]},"label":"\u006fk"})"),
           bytes_of(R"(["\u00e9\ud83d\ude00", [], {}, 1])")};
 }
 

@@ -1,0 +1,71 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// How good predictions are, from what a model gave for rows whose answer is known. Pure; one thread.
+namespace rivulet::runtime::cli {
+
+/// Of a classification: who was taken for whom.
+class ClassScores {
+ public:
+  /// One name for each class.
+  explicit ClassScores(std::vector<std::string> names) : names_(std::move(names)), classes_(names_.size()) {}
+  /// `outputs` [rows, classes], of which the greatest is what the model says; `targets` [rows], class
+  /// numbers.
+  void add(std::span<const float> outputs, std::span<const float> targets);
+
+  [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
+  [[nodiscard]] double accuracy() const;
+  [[nodiscard]] std::size_t classes() const noexcept { return classes_.size(); }
+  [[nodiscard]] const std::string& name(std::size_t c) const { return names_.at(c); }
+  struct Class {
+    std::uint64_t rows = 0;       ///< that are of it
+    std::uint64_t predicted = 0;  ///< that the model takes for it
+    std::uint64_t right = 0;      ///< both
+    /// right / predicted; nullopt: it is never predicted.
+    [[nodiscard]] std::optional<double> precision() const;
+    /// right / rows; nullopt: no row is of it.
+    [[nodiscard]] std::optional<double> recall() const;
+  };
+  [[nodiscard]] const Class& of(std::size_t c) const { return classes_.at(c); }
+  /// Rows of class `actual` that the model takes for `predicted`.
+  [[nodiscard]] std::uint64_t confused(std::size_t actual, std::size_t predicted) const;
+  /// The class of most rows, the first of several: who always says it is right in of(majority()).rows.
+  [[nodiscard]] std::size_t majority() const;
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<Class> classes_;
+  std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> confusion_;  ///< only what occurs
+  std::uint64_t rows_ = 0;
+};
+
+/// Of a regression: how far off, beside who always says the mean of the answers.
+class RegressionScores {
+ public:
+  /// One number a row each.
+  void add(std::span<const float> outputs, std::span<const float> targets);
+  [[nodiscard]] double mean_absolute_error() const;
+  /// 1 - squares off / squares from the mean: 1 is right, 0 no better than the mean. nullopt: all answers are
+  /// equal.
+  [[nodiscard]] std::optional<double> r2() const;
+  [[nodiscard]] double mean() const;
+  [[nodiscard]] double mean_absolute_error_of_mean() const;
+
+ private:
+  std::vector<double> targets_;
+  double absolute_ = 0;
+  double squares_ = 0;
+};
+
+/// Lines for a person below the first of `evaluate`.
+std::string describe(const ClassScores& scores);
+std::string describe(const RegressionScores& scores);
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,210 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/rng.h"
+#include "runtime/cli/config_from_topic.h"
+#include "runtime/cli/topic_guess.h"
+#include "tests/support/decoding.h"
+#include "tests/support/temp_dir.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace rivulet::runtime::cli;
+using namespace rivulet::testing;
+
+namespace {
+
+using Records = std::vector<std::string>;
+
+/// The value that was guessed for a key, "" if there is none; the error if nothing was guessed.
+std::string guessed(const Records& records, const std::string& key, const std::string& target = "") {
+  const auto guess = guess_rows(records, target);
+  if (!guess) return guess.error().message;
+  for (const auto& [name, value] : guess.value().keys)
+    if (name == key) return value;
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Records machines(std::size_t rows, const std::vector<std::string>& states) {
+  Records out;
+  for (std::size_t i = 0; i < rows; ++i)
+    out.push_back(R"({"id":)" + std::to_string(i) + R"(,"temp":)" + std::to_string(60 + i % 7) +
+                  R"(.5,"vibration":{"rms":0.5},"current":[1,2,3],"site":"north","note":null,"state":)" +
+                  states[i % states.size()] + "}");
+  return out;
+}
+
+/// What a file with this text says is wrong, and its configuration.
+LoadedConfig load_text(const std::string& text) {
+  const TempDir folder;
+  ConfigInput input;
+  input.file = (folder.path() / "device.toml").string();
+  std::ofstream(input.file) << text;
+  return load_config(input);
+}
+
+ConfigInput brokers_of(std::vector<std::string> sets = {}) {
+  ConfigInput input;
+  input.flags = {{"source.kafka.properties.bootstrap.servers", "\"h:1\""}};
+  input.sets = std::move(sets);
+  return input;
+}
+
+}  // namespace
+
+TEST_CASE("Guess: JSON with text labels: numbers are features, lists have their length, ids are left out") {
+  const auto records = machines(30, {"\"ok\"", "\"ok\"", "\"fault\""});
+  CHECK(guessed(records, "decode.format") == "\"json\"");
+  CHECK(guessed(records, "decode.json.target") == "\"state\"");
+  CHECK(guessed(records, "decode.json.features") == R"(["temp", "vibration.rms", "current[0:3]"])");
+  CHECK(guessed(records, "decode.json.classes") == R"(["fault", "ok"])");
+  CHECK(guessed(records, "train.loss") == "\"cross_entropy\"");
+  CHECK(guessed(records, "model.classes").empty());
+  const auto notes = guess_rows(records, "").value().notes;
+  CHECK(std::count(notes.begin(), notes.end(), "left out, for their names are of a time or a number: id") ==
+        1);
+  CHECK(std::count(notes.begin(), notes.end(), "left out, not a number in every row: site, note") == 1);
+}
+
+TEST_CASE("Guess: labels that are numbers from 0 need no list, others do; true and false do") {
+  CHECK(guessed(machines(30, {"0", "1", "2"}), "model.classes") == "3");
+  CHECK(guessed(machines(30, {"0", "1", "2"}), "decode.json.classes").empty());
+  CHECK(guessed(machines(30, {"10", "-1", "20"}), "decode.json.classes") == R"(["-1", "10", "20"])");
+  CHECK(guessed(machines(30, {"true", "false"}), "decode.json.classes") == R"(["false", "true"])");
+  CHECK(guessed(machines(30, {"\"0\"", "\"1\""}), "decode.json.classes") == R"(["0", "1"])");
+}
+
+TEST_CASE("Guess: a target with many values or a fraction is a regression") {
+  const auto of_temp = machines(30, {"\"ok\"", "\"fault\""});
+  CHECK(guessed(of_temp, "train.loss", "temp") == "\"mse\"");
+  CHECK(guessed(of_temp, "decode.json.target", "temp") == "\"temp\"");
+  CHECK(guessed(of_temp, "decode.json.features", "temp") == R"(["vibration.rms", "current[0:3]"])");
+  CHECK(guessed(machines(30, {"0.5", "1.5"}), "train.loss") == "\"mse\"");
+}
+
+TEST_CASE("Guess: what cannot be guessed is said with what there is") {
+  Records unclear;
+  for (int i = 0; i < 30; ++i) unclear.push_back(R"({"a":1,"b":2.5})");
+  CHECK(contains(guessed(unclear, "decode.json.target"), "--target NAME says it, of the fields: a, b"));
+  CHECK(contains(guessed(unclear, "", "c"), "--target 'c' is none of the fields with one value: a, b"));
+  CHECK(contains(guessed(machines(9, {"\"ok\""}), ""), "'state' is 'ok' in every row"));
+  Records texts;
+  for (int i = 0; i < 200; ++i) texts.push_back(R"({"a":1,"label":"serial )" + std::to_string(i) + "\"}");
+  CHECK(contains(guessed(texts, ""), "'label' has 200 different texts in 200 rows"));
+  CHECK(contains(guessed({R"({"label":"x"})", R"({"label":"y"})"}, ""), "nothing to learn from"));
+  CHECK(contains(guessed({}, ""), "no record"));
+  CHECK(contains(guessed({"\x01\x02\x03", "\x04"}, ""),
+                 "records of 1 to 3 bytes that are neither JSON nor CSV"));
+}
+
+TEST_CASE("Guess: rows in arrays and in lines are rows; broken lines are said") {
+  const std::string row = R"({"x":1,"label":"a"})";
+  const std::string other = R"({"x":2,"label":"b"})";
+  const auto guess = guess_rows({"[" + row + "," + other + "]", row + "\n{oops\n" + other, other}, "");
+  REQUIRE(guess);
+  const auto& notes = guess.value().notes;
+  CHECK(std::count(notes.begin(), notes.end(), "1 records or lines are no json: they are dropped") == 1);
+  CHECK(guessed({"[" + row + "," + other + "]"}, "decode.json.classes") == R"(["a", "b"])");
+}
+
+TEST_CASE("Guess: CSV by its delimiter, with a heading or without, the last column last") {
+  Records rows;
+  for (int i = 0; i < 30; ++i)
+    rows.push_back(std::to_string(i) + ".5;\"a; b\";" + std::to_string(i % 4) + ";" +
+                   (i % 3 ? "ok" : "fault"));
+  CHECK(guessed(rows, "decode.csv.delimiter") == "\";\"");
+  CHECK(guessed(rows, "decode.csv.features") == R"(["0", "2"])");
+  CHECK(guessed(rows, "decode.csv.target") == "\"3\"");
+  CHECK(guessed(rows, "decode.csv.classes") == R"(["fault", "ok"])");
+  rows.insert(rows.begin(), "temp;site;rms;fault");
+  CHECK(guessed(rows, "decode.csv.columns") == R"(["temp", "site", "rms", "fault"])");
+  CHECK(guessed(rows, "decode.csv.features") == R"(["temp", "rms"])");
+  CHECK(guessed(rows, "decode.csv.target") == "\"fault\"");
+  Records numbers;
+  for (int i = 0; i < 30; ++i)
+    numbers.push_back(std::to_string(i) + ".5," + std::to_string(i * i) + ".25," + std::to_string(7 * i) +
+                      ".125");
+  CHECK(guessed(numbers, "decode.csv.target") == "\"2\"");
+  CHECK(guessed(numbers, "train.loss") == "\"mse\"");
+}
+
+TEST_CASE("Guess: bytes of one size: pictures, floats behind a label, or nothing") {
+  Records pictures;
+  for (int i = 0; i < 10; ++i)
+    pictures.push_back(std::string(1, static_cast<char>(i)) + std::string(784, '\x80'));
+  CHECK(guessed(pictures, "decode.raw.shape") == "[1, 28, 28]");
+  CHECK(guessed(pictures, "decode.raw.label") == "\"u8\"");
+  CHECK(guessed(pictures, "model.classes") == "10");
+  Records floats;
+  for (int i = 0; i < 10; ++i)
+    floats.push_back(le<float>({static_cast<float>(i % 3), 0.5F + static_cast<float>(i), 1e3F}));
+  CHECK(guessed(floats, "decode.raw.label") == "\"f32\"");
+  CHECK(guessed(floats, "decode.raw.shape") == "[2]");
+  CHECK(guessed(floats, "model.classes") == "3");
+  Records whole;
+  for (int i = 0; i < 10; ++i) whole.push_back(le<std::int32_t>({i % 2}) + le<float>({1.5F, 2, 3}));
+  CHECK(guessed(whole, "decode.raw.label") == "\"i32\"");
+  CHECK(guessed(whole, "model.classes") == "2");
+}
+
+TEST_CASE("Guess: any bytes are guessed at without harm") {
+  Rng rng(7);
+  const std::string seeds[] = {machines(1, {"\"ok\""}).front(), "1,2,3\n4,5,6", "[[[[[[",
+                               "{\"a\":{\"b\":[1,[2]]}}"};
+  for (int i = 0; i < 3000; ++i) {
+    Records records;
+    for (int r = 0; r < 3; ++r) {
+      std::string text = seeds[rng.below(4)];
+      for (int n = 0; n < 3; ++n) text[rng.below(text.size())] = static_cast<char>(rng.below(256));
+      records.push_back(text.substr(0, rng.below(text.size() + 1)));
+    }
+    const auto guess = guess_rows(records, "");
+    CHECK((guess || !guess.error().message.empty()));
+  }
+}
+
+TEST_CASE("Config from records: the file is valid, trains on what it saw, and says how it was made") {
+  const auto records = machines(60, {"\"ok\"", "\"ok\"", "\"fault\""});
+  const auto made = config_from_records(brokers_of(), "press line/7", "", 2, records);
+  REQUIRE_MESSAGE(made, made.error().message);
+  const auto loaded = load_text(made.value().text);
+  for (const auto& problem : loaded.problems) MESSAGE(problem.text());
+  CHECK(loaded.problems.empty());
+  const auto& c = loaded.config;
+  CHECK(c.job.name == "press-line-7");
+  CHECK(c.job.devices == 1);
+  CHECK(c.source.topics == std::vector<std::string>{"press line/7"});
+  CHECK(c.source.partitions == std::vector<int>{0, 1});
+  CHECK(c.source.kafka_properties.at(0).second == "h:1");
+  CHECK(c.decode.classes == std::vector<std::string>{"fault", "ok"});
+  CHECK(c.model.classes == 2);
+  REQUIRE(c.decode.scale.size() == 5);
+  // temp lies around 63.5 with a deviation of 2.
+  CHECK(c.decode.scale[0] == doctest::Approx(0.5).epsilon(0.05));
+  CHECK(63.4 * c.decode.scale[0] + c.decode.shift[0] == doctest::Approx(0).epsilon(0.2));
+  CHECK(contains(made.value().text, "# of the classes ok has 66.7 % of 60 labels"));
+  CHECK_FALSE(contains(made.value().text, "model.classes"));
+}
+
+TEST_CASE("Config from records: what was said wins over what is guessed, and no password is written") {
+  const auto records = machines(30, {"0", "1"});
+  const auto made =
+      config_from_records(brokers_of({"model.name=linear", "train.optimizer.lr=0.02",
+                                      "source.kafka.properties.sasl.password=${file:/etc/hostname}"}),
+                          "t", "", 1, records);
+  REQUIRE_MESSAGE(made, made.error().message);
+  CHECK(contains(made.value().text, "[model]\nname = \"linear\"\nclasses = 2\n"));
+  CHECK(contains(made.value().text, "optimizer.lr = 0.02\n"));
+  std::ifstream file("/etc/hostname");
+  std::string secret;
+  std::getline(file, secret);
+  REQUIRE_FALSE(secret.empty());
+  CHECK_FALSE(contains(made.value().text, "password = \"" + secret));
+}

@@ -1,0 +1,65 @@
+#include <doctest/doctest.h>
+
+#include "runtime/config/config.h"
+#include "runtime/node_config.h"
+#include "tests/support/config_text.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace rivulet::testing;
+
+namespace {
+
+/// Of rows with labels as text; the last lines may be the [model]'s.
+std::string text_of(const std::string& classes, const std::string& more = "") {
+  return config_base +
+         "[decode]\nformat = \"json\"\njson = { features = [\"x\"], target = \"y\", classes = " + classes +
+         " }\n" + more;
+}
+
+}  // namespace
+
+TEST_CASE("Config: a list of labels says how many classes there are, and whose count it is") {
+  const auto loaded = LoadedText(text_of(R"(["ok", "fault", "true"])")).config;
+  CHECK(texts(loaded) == Lines{});
+  CHECK(loaded.config.model.classes == 3);
+  CHECK(loaded.effective.at("model.classes") == "3");
+  CHECK(loaded.origin.at("model.classes") == "decode.json.classes");
+  const auto decode = decode_config(loaded.config);
+  CHECK(decode.class_names == std::vector<std::string>{"ok", "fault", "true"});
+  CHECK(decode.classes == 3);
+}
+
+TEST_CASE("Config: devices with the same labels in another order are no group") {
+  const auto hash = [](const char* classes) {
+    return group_hash(group_keys(LoadedText(text_of(classes)).config));
+  };
+  CHECK(hash(R"(["ok", "fault"])") == hash(R"(["ok","fault"])"));
+  CHECK(hash(R"(["ok", "fault"])") != hash(R"(["fault", "ok"])"));
+}
+
+TEST_CASE("Config: labels and classes that do not fit are refused with both keys") {
+  CHECK(problems_of(text_of(R"(["ok", "fault"])", "[model]\nname = \"mlp\"\nclasses = 2\n")) == Lines{});
+  CHECK(problems_of(text_of(R"(["ok", "fault"])", "[model]\nclasses = 10\n")) ==
+        Lines{"device.toml:12:11: error: 'model.classes' is 10, but 'decode.json.classes' names 2: make them "
+              "equal, or leave out 'model.classes'"});
+  CHECK(problems_of(text_of(R"(["ok"])")) ==
+        Lines{"device.toml:10:52: error: 'decode.json.classes' names one class, must name at least 2"});
+  CHECK(problems_of(text_of(R"(["ok", "no", "ok"])")) ==
+        Lines{"device.toml:10:52: error: 'decode.json.classes' names 'ok' twice"});
+  CHECK(
+      problems_of(text_of("[true, false]")) ==
+      Lines{"device.toml:10:52: error: 'decode.json.classes' must be a list of strings, not the list [true, "
+            "false]"});
+  CHECK(problems_of(text_of(R"(["ok", "no"])", "[train]\nloss = \"mse\"\n")) ==
+        Lines{"device.toml:10:52: warning: 'decode.json.classes' has no effect with train.loss = 'mse'"});
+}
+
+TEST_CASE("Config: each format has its own list of labels") {
+  const auto loaded = with_sets({"decode.format=csv", "decode.csv.features=['0']", "decode.csv.target='1'",
+                                 "decode.csv.classes=['a','b']", "decode.json.classes=['c','d','e']"});
+  CHECK(texts(loaded) == Lines{});
+  CHECK(loaded.config.decode.classes == std::vector<std::string>{"a", "b"});
+  CHECK(loaded.config.model.classes == 2);
+  CHECK(with_sets({"decode.json.classes=['c','d','e']"}).config.model.classes == 10);  // rows are raw
+}
