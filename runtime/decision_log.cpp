@@ -6,6 +6,8 @@
 #include <fstream>
 #include <system_error>
 
+#include "runtime/decision_files.h"
+
 namespace rivulet::runtime {
 namespace {
 
@@ -36,25 +38,27 @@ std::error_code cut_torn_line(const std::string& path) {
 
 class FileLog final : public DecisionLog {
  public:
-  FileLog(std::string path, std::uint64_t bytes_max) : path_(std::move(path)), bytes_max_(bytes_max) {}
+  FileLog(std::string path, std::uint64_t bytes_max, Recorded recorded)
+      : path_(std::move(path)), bytes_max_(bytes_max), recorded_(recorded) {}
   bool open() {
     if (cut_torn_line(path_)) return false;
     out_.open(path_, std::ios::app);
     std::error_code ignored;
     bytes_ = std::filesystem::exists(path_, ignored) ? std::filesystem::file_size(path_, ignored) : 0;
+    drop_oldest();  // the bound may be another than it was
     return out_.is_open();
   }
   void enter_view(const ViewRecord& view) override {
-    if (bytes_ > bytes_max_) rotate();
+    if (is_full()) rotate();
     view_ = view;
     append(decision_line(view_));
   }
   void write(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table,
              const sync::policy::RoundPlan& plan) override {
-    append(decision_line(view, round, table, plan));
+    if (recorded_ == Recorded::rounds) append(decision_line(view, round, table, plan));
   }
   void finish_round(const sync::policy::PolicyState& next) override {
-    if (bytes_ <= bytes_max_) return;
+    if (recorded_ != Recorded::rounds || !is_full()) return;
     rotate();
     view_.state = next;
     append(decision_line(view_));
@@ -64,20 +68,45 @@ class FileLog final : public DecisionLog {
   void append(std::string line) {
     line += '\n';
     out_ << line << std::flush;  // it must outlive a process that is killed
-    if (out_.fail() && !failed_)
-      std::fprintf(stderr, "rivulet: cannot write %s: decisions are no longer logged\n", path_.c_str());
-    failed_ = failed_ || out_.fail();
+    if (out_.fail()) give_up();
     bytes_ += line.size();
   }
+  void give_up() {
+    if (!failed_)
+      std::fprintf(stderr, "rivulet: cannot write %s: decisions are no longer logged\n", path_.c_str());
+    failed_ = true;
+    out_.setstate(std::ios::badbit);
+  }
+  [[nodiscard]] bool is_full() const { return !failed_ && bytes_ >= file_bytes(); }
+  [[nodiscard]] std::uint64_t file_bytes() const { return bytes_max_ / files_max; }
   void rotate() {
     out_.close();
-    std::error_code ignored;
-    std::filesystem::rename(path_, path_ + ".1", ignored);
+    const auto files = decision_files(path_);
+    const std::uint64_t number = files.empty() ? 1 : files.back().number;
+    std::error_code error;
+    std::filesystem::rename(path_, path_ + "." + std::to_string(number), error);
+    if (error) return give_up();  // what is there stays, and does not grow
+    drop_oldest();
     out_.open(path_, std::ios::trunc);
     bytes_ = 0;
   }
+  /// There is room for one more full file afterwards.
+  void drop_oldest() {
+    auto files = decision_files(path_);
+    std::erase_if(files, [this](const DecisionFile& file) { return file.path == path_; });
+    std::uint64_t all = 0;
+    for (const auto& file : files) all += file.bytes;
+    for (const auto& file : files) {
+      if (all + file_bytes() <= bytes_max_) return;
+      std::error_code error;
+      if (std::filesystem::remove(file.path, error)) all -= file.bytes;
+    }
+  }
+  static constexpr std::uint64_t files_max = 8;
+
   const std::string path_;
   const std::uint64_t bytes_max_;
+  const Recorded recorded_;
   std::ofstream out_;
   std::uint64_t bytes_ = 0;
   bool failed_ = false;
@@ -92,8 +121,9 @@ class NullLog final : public DecisionLog {
 
 }  // namespace
 
-Result<std::unique_ptr<DecisionLog>> open_decision_log(const std::string& path, std::uint64_t bytes_max) {
-  auto log = std::make_unique<FileLog>(path, bytes_max);
+Result<std::unique_ptr<DecisionLog>> open_decision_log(const std::string& path, std::uint64_t bytes_max,
+                                                       Recorded recorded) {
+  auto log = std::make_unique<FileLog>(path, bytes_max, recorded);
   if (!log->open()) return Error{ErrorCode::io, "cannot write the decision log " + path};
   return std::unique_ptr<DecisionLog>(std::move(log));
 }

@@ -8,9 +8,14 @@
 
 namespace rivulet::runtime {
 
-/// Every plan with all it was made from (runtime/decision.h says how it is written), bounded: at `bytes_max`
-/// the file becomes NAME.1 (the older NAME.1 is dropped) and a new one begins, from which alone its plans can
-/// be made again, too. Owner: the train thread. A write error is said once.
+/// How much of a run is written: every plan with all it was made from, or the lines of views alone.
+enum class Recorded : std::uint8_t { rounds, views };
+
+/// Decisions as runtime/decision.h writes them, bounded: a file that holds an eighth of `bytes_max` gets the
+/// next number (runtime/decision_files.h) in one rename, so that whoever is killed in it loses no line, and a
+/// new one begins, from which alone its plans can be made again, too. The oldest files go, so that all
+/// together never take more than `bytes_max` and one line. Owner: the train thread. A write error is said
+/// once, and nothing is written from there on.
 class DecisionLog {
  public:
   virtual ~DecisionLog() = default;
@@ -22,7 +27,8 @@ class DecisionLog {
   virtual void finish_round(const sync::policy::PolicyState&) {}
 };
 /// A line that a killed process did not finish is cut off. Errors: io (names the file).
-Result<std::unique_ptr<DecisionLog>> open_decision_log(const std::string& path, std::uint64_t bytes_max);
+Result<std::unique_ptr<DecisionLog>> open_decision_log(const std::string& path, std::uint64_t bytes_max,
+                                                       Recorded recorded = Recorded::rounds);
 std::unique_ptr<DecisionLog> make_null_decision_log();
 
 }  // namespace rivulet::runtime

@@ -1,6 +1,6 @@
 #include "runtime/decision_reader.h"
 
-#include <filesystem>
+#include "runtime/decision_files.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -10,20 +10,23 @@ constexpr std::size_t read_block_bytes = std::size_t{64} << 10;
 }  // namespace
 
 Result<DecisionReader> DecisionReader::open(const std::string& path) {
-  std::vector<std::string> files;
-  std::error_code ignored;
-  for (const std::string& file : {path + ".1", path})
-    if (std::filesystem::is_regular_file(file, ignored)) files.push_back(file);
-  if (files.empty() || files.back() != path)
-    return Error{ErrorCode::io, "there is no decision log " + path +
-                                    " (a device writes it to decisions.jsonl in its device.data_dir)"};
-  return DecisionReader(std::move(files));
+  const auto found = decision_files(path);
+  if (found.empty())
+    return Error{
+        ErrorCode::io,
+        "there is no decision log " + path +
+            " (a device writes it to decisions.jsonl in its device.data_dir, unless log.decisions is off)"};
+  std::vector<File> files;
+  for (const auto& file : found)
+    files.push_back({file.number, file.path, std::ifstream(file.path, std::ios::binary)});
+  return DecisionReader(std::move(files), missing_decision_files(path, found));
 }
 
 bool DecisionReader::open_next_file() {
   if (opened_ == files_.size()) return false;
-  path_ = files_[opened_++];
-  in_ = std::ifstream(path_, std::ios::binary);
+  if (opened_ > 0 && files_[opened_].number != files_[opened_ - 1].number + 1) behind_gap_ = true;
+  if (opened_ > 0) files_[opened_ - 1].in.close();
+  ++opened_;
   block_.clear();
   at_ = 0;
   number_ = 0;
@@ -35,8 +38,9 @@ DecisionReader::Line DecisionReader::read_line() {
   while (true) {
     if (at_ == block_.size()) {
       block_.resize(read_block_bytes);
-      in_.read(block_.data(), static_cast<std::streamsize>(block_.size()));
-      block_.resize(static_cast<std::size_t>(in_.gcount()));
+      auto& in = files_[opened_ - 1].in;
+      in.read(block_.data(), static_cast<std::streamsize>(block_.size()));
+      block_.resize(static_cast<std::size_t>(in.gcount()));
       at_ = 0;
       if (block_.empty()) return Line::none;
     }
@@ -52,12 +56,14 @@ DecisionReader::Line DecisionReader::read_line() {
 }
 
 Result<std::optional<DecisionRecord>> DecisionReader::next() {
+  behind_gap_ = false;
   while (opened_ > 0 || open_next_file()) {
-    if (!in_.is_open()) return Error{ErrorCode::io, "cannot read " + path_};
+    const File& file = files_[opened_ - 1];
+    if (!file.in.is_open()) return Error{ErrorCode::io, "cannot read " + file.path};
     const Line found = read_line();
     ++number_;
     if (found == Line::none) {
-      if (in_.bad()) return Error{ErrorCode::io, "cannot read " + path_};
+      if (file.in.bad()) return Error{ErrorCode::io, "cannot read " + file.path};
       if (!line_.empty()) torn_ = place();
       if (!open_next_file()) break;
       continue;
@@ -73,7 +79,7 @@ Result<std::optional<DecisionRecord>> DecisionReader::next() {
 }
 
 std::string DecisionReader::place() const {
-  return path_ + ": line " + std::to_string(number_);
+  return files_[opened_ - 1].path + ": line " + std::to_string(number_);
 }
 
 }  // namespace rivulet::runtime

@@ -10,8 +10,8 @@
 
 namespace rivulet::runtime {
 
-/// Reads a decision log from its oldest line: PATH.1 first, if it is there. One line is in memory at a time.
-/// Owner: one thread.
+/// Reads a decision log from its oldest line: all its files (runtime/decision_files.h), also while a device
+/// goes on writing it. One line is in memory at a time. Owner: one thread.
 class DecisionReader {
  public:
   /// Errors: io (there is no such file).
@@ -23,17 +23,27 @@ class DecisionReader {
   [[nodiscard]] std::string place() const;
   /// Where a line was cut short; empty if none was.
   [[nodiscard]] const std::string& torn() const noexcept { return torn_; }
+  /// Files that are not there, in sentences.
+  [[nodiscard]] const std::vector<std::string>& missing() const noexcept { return missing_; }
+  /// Between the record that came last and the one before it a file is missing.
+  [[nodiscard]] bool behind_gap() const noexcept { return behind_gap_; }
 
  private:
   enum class Line : std::uint8_t { whole, none, too_long };
-  explicit DecisionReader(std::vector<std::string> files) : files_(std::move(files)) {}
+  struct File {
+    std::uint64_t number;
+    std::string path;
+    std::ifstream in;  ///< open from the start: the device may give it another name, or drop it
+  };
+  DecisionReader(std::vector<File> files, std::vector<std::string> missing)
+      : files_(std::move(files)), missing_(std::move(missing)) {}
   bool open_next_file();
   Line read_line();
 
-  std::vector<std::string> files_;
+  std::vector<File> files_;
+  std::vector<std::string> missing_;
   std::size_t opened_ = 0;
-  std::ifstream in_;
-  std::string path_;
+  bool behind_gap_ = false;
   std::string block_;
   std::size_t at_ = 0;  ///< in block_
   std::string line_;

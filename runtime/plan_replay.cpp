@@ -18,6 +18,10 @@ Result<std::optional<Difference>> PlanReplay::take(const DecisionRecord& record)
   return view != nullptr ? enter(*view) : check(std::get<RoundRecord>(record));
 }
 
+void PlanReplay::skip() {
+  view_.reset();
+}
+
 Result<std::optional<Difference>> PlanReplay::enter(const ViewRecord& view) {
   law_ = nullptr;
   for (const auto* entry : laws_)
@@ -89,6 +93,7 @@ Result<PlanReplayReport> replay_plans(const std::string& path,
     auto record = reader.value().next();
     if (!record) return record.error();
     if (!record.value()) break;
+    if (reader.value().behind_gap()) replay.skip();
     auto differs = replay.take(*record.value());
     if (!differs)
       return Error{ErrorCode::bad_record, reader.value().place() + ": " + differs.error().message};
@@ -100,6 +105,7 @@ Result<PlanReplayReport> replay_plans(const std::string& path,
   report.views = replay.views();
   report.rounds = replay.rounds();
   report.unchecked = replay.unchecked();
+  report.notes = reader.value().missing();
   if (const auto& middle = replay.begins_in())
     report.notes.push_back(
         "the log begins in the middle of view " + std::to_string(middle->view) + ", at its round " +

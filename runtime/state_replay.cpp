@@ -297,6 +297,7 @@ Status play_all(DecisionReader& reader, Replayer& replayer,
                                     *found.value()};
     break;
   }
+  for (const auto& sentence : reader.missing()) replayer.report().notes.push_back(sentence);
   if (!reader.torn().empty())
     replayer.report().notes.push_back(reader.torn() + " was cut short and is left out");
   if (!replayer.report().difference && !replayer.began())

@@ -9,6 +9,7 @@
 #include "runtime/catalog.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/text.h"
+#include "runtime/decision_files.h"
 #include "runtime/decision_reader.h"
 #include "runtime/group_json.h"
 #include "runtime/plan_replay.h"
@@ -25,7 +26,8 @@ constexpr const char* decisions_footer = R"(Examples:
   rivulet decisions explain data/decisions.jsonl --view 3 --round 120 --json
 
 A device writes every round into decisions.jsonl of its data directory: what each device of the group measured, and
-the plan that all made of it. The file before it, decisions.jsonl.1, is read first if it is there.
+the plan that all made of it. A full file gets a number, decisions.jsonl.1, .2, ...; all that are there are read,
+oldest first. How much is written, and how much is kept: log.decisions and log.decisions_max.
 `replay` ends with 0 only if every plan came out again, to a bit. `rivulet simulate --replay` trains the rows again, too.)";
 
 std::string whole_number(const std::string& text) {
@@ -135,7 +137,8 @@ class DecisionsCommand final : public Command {
   }
   static std::string verdict(const PlanReplayReport& r) {
     if (r.difference) return "NOT the recorded plans";
-    if (r.rounds == 0) return "there is nothing to check";
+    if (r.rounds == 0)
+      return r.views > 0 ? "no round is recorded (log.decisions = \"views\")" : "there is nothing to check";
     return r.unchecked > 0 ? "the others are not proven" : "every plan came out as recorded, to a bit";
   }
   static void print_json(const PlanReplayReport& r, Terminal& terminal) {
@@ -155,7 +158,8 @@ class DecisionsCommand final : public Command {
     auto stories = read_stories();
     if (!stories) return complain(terminal, stories.error());
     if (stories.value().empty())
-      return complain(terminal, round_ || view_ ? Error{ErrorCode::usage, log_ + " holds no such round"}
+      return complain(terminal, round_ || view_ ? Error{ErrorCode::usage,
+                                                        log_ + " holds no such round" + what_is_missing()}
                                                 : Error{ErrorCode::bad_record, log_ + " holds no round"});
     for (const auto& story : stories.value()) {
       if (json_)
@@ -164,6 +168,11 @@ class DecisionsCommand final : public Command {
         print_story(story, terminal.out);
     }
     return ExitCode::ok;
+  }
+  [[nodiscard]] std::string what_is_missing() const {
+    std::string text;
+    for (const auto& sentence : missing_decision_files(log_, decision_files(log_))) text += "; " + sentence;
+    return text;
   }
   /// Rounds are made again on the way: what is explained is what the facts come to.
   [[nodiscard]] Result<std::deque<RoundStory>> read_stories() const {
@@ -175,6 +184,7 @@ class DecisionsCommand final : public Command {
       auto record = reader.value().next();
       if (!record) return record.error();
       if (!record.value()) return teller.finish();
+      if (reader.value().behind_gap()) plans.skip();
       const auto differs = plans.take(*record.value());
       const std::string place = reader.value().place();
       if (!differs) return Error{ErrorCode::bad_record, place + ": " + differs.error().message};

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "runtime/decision_files.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -63,11 +64,8 @@ Status read_log(const std::string& path, std::vector<RoundRows>& rounds) {
 Result<std::vector<RoundRows>> rounds_in(const std::string& data_dir, std::uint64_t step) {
   std::vector<RoundRows> rounds;
   const std::string log = data_dir + "/decisions.jsonl";
-  for (const std::string& path : {log + ".1", log}) {
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) continue;
-    if (auto read = read_log(path, rounds); !read) return read.error();
-  }
+  for (const auto& file : decision_files(log))
+    if (auto read = read_log(file.path, rounds); !read) return read.error();
   std::erase_if(rounds, [&](const RoundRows& r) { return r.step > step; });
   return rounds;
 }

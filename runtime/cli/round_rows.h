@@ -17,7 +17,7 @@ struct RoundRows {
 };
 
 /// Which rows were trained in which round, of all partitions, in the history that ends with `step`: read from
-/// the decision logs of a device (decisions.jsonl and the file before it). Rounds that a later view replaced
+/// the decision logs of a device (decisions.jsonl and the files before it). Rounds that a later view replaced
 /// are left out; so are those that this device did not take part in. Errors: io, bad_record (names the line).
 Result<std::vector<RoundRows>> rounds_in(const std::string& data_dir, std::uint64_t step);
 

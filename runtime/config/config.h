@@ -62,7 +62,7 @@ struct Config {
     std::string policy = "stream";
     std::uint32_t rows = 64;
     std::uint32_t min = 1;
-    std::uint32_t max = 1024;
+    std::uint32_t max = 128;
     Duration tick = std::chrono::milliseconds(100);
     Duration max_wait = std::chrono::milliseconds(200);
   } batch;
@@ -113,7 +113,9 @@ struct Config {
   } http;
   struct Log {
     std::string level = "info";
-    std::string format = "auto";  ///< auto | pretty | logfmt | json
+    std::string format = "auto";                             ///< auto | pretty | logfmt | json
+    std::string decisions = "full";                          ///< full | views | off
+    std::uint64_t decisions_max = std::uint64_t{64} << 20U;  ///< bytes
   } log;
   struct Watchdog {
     Duration deadline =

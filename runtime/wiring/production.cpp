@@ -37,8 +37,6 @@
 namespace rivulet::runtime {
 namespace {
 
-constexpr std::uint64_t decision_log_bytes = 32ULL << 20;
-
 std::uint64_t fresh_nonce(const std::string& id) {
   return derive_seed(static_cast<std::uint64_t>(unix_time_ms()), id, static_cast<std::uint64_t>(getpid()));
 }
@@ -76,6 +74,12 @@ Status start_over(const Config& config, Logger& log) {
   return aside ? ok() : aside.error();
 }
 
+Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool dry_run) {
+  if (dry_run || config.log.decisions == "off") return make_null_decision_log();
+  return open_decision_log(config.device.data_dir + "/decisions.jsonl", config.log.decisions_max,
+                           config.log.decisions == "views" ? Recorded::views : Recorded::rounds);
+}
+
 /// Before anything large is allocated.
 Status plan_within_cap(Process& p, const Config& config, const Catalog& catalog, const StopRequest& stop) {
   auto memory = plan_memory(config, catalog, &stop);
@@ -103,9 +107,7 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
   if (!ordered) return ordered.error();
   auto wires = open_wires(config, p.alone, p.clock, p.comm_beat_ns);
   if (!wires) return wires.error();
-  auto decisions = options.dry_run
-                       ? Result<std::unique_ptr<DecisionLog>>(make_null_decision_log())
-                       : open_decision_log(config.device.data_dir + "/decisions.jsonl", decision_log_bytes);
+  auto decisions = open_decisions(config, options.dry_run);
   if (!decisions) return decisions.error();
   auto device = devices::make_device(config.device.type);
   if (!device) return device.error();

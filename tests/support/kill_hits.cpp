@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "runtime/decision_files.h"
 #include "tests/support/kill_harness.h"
 #include "tests/support/wait.h"
 
@@ -138,10 +139,8 @@ void KillGroup::mend(int device, Blow blow) {
 void KillGroup::wipe(int device) {
   const fs::path kept = folder_.path() / ("wiped-" + std::to_string(kept_of_wiped_.size()));
   fs::create_directories(kept);
-  for (const char* file : {"decisions.jsonl", "decisions.jsonl.1"}) {
-    std::error_code not_there;
-    fs::copy_file(fs::path(directory(device)) / file, kept / file, not_there);
-  }
+  for (const auto& file : runtime::decision_files(directory(device) + "/decisions.jsonl"))
+    fs::copy_file(file.path, kept / fs::path(file.path).filename());
   kept_of_wiped_.push_back(kept.string());
   fs::remove_all(directory(device));
 }

@@ -1,4 +1,5 @@
 #include "tests/support/run_history.h"
+#include "runtime/decision_files.h"
 
 #include <algorithm>
 #include <fstream>
@@ -121,8 +122,8 @@ RunHistory read_history(const std::vector<std::string>& directories, std::uint64
   RunHistory history;
   Rounds rounds;
   for (const auto& directory : directories)
-    for (const char* file : {"/decisions.jsonl.1", "/decisions.jsonl"})
-      read_file(directory + file, rounds, history);
+    for (const auto& file : runtime::decision_files(directory + "/decisions.jsonl"))
+      read_file(file.path, rounds, history);
   for (const auto& [key, round] : rounds) history.begins.emplace(key.first, round.step);
   for (const auto& at : surviving(rounds, final_step, history)) {
     const auto& [key, round] = *at;

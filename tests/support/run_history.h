@@ -19,9 +19,9 @@ struct RunHistory {
   std::vector<std::string> wrong;                    ///< what does not fit, in words; empty = all fits
 };
 
-/// Reads DIRECTORY/decisions.jsonl (and .1) of every device; `final_step` is that of the state they ended
-/// with. Wrong is: two devices that decided differently in one round; a step that no round led to, or two;
-/// rows that do not begin where the last ones of their partition ended.
+/// Reads DIRECTORY/decisions.jsonl (and the files before it) of every device; `final_step` is that of the
+/// state they ended with. Wrong is: two devices that decided differently in one round; a step that no round
+/// led to, or two; rows that do not begin where the last ones of their partition ended.
 RunHistory read_history(const std::vector<std::string>& directories, std::uint64_t final_step);
 
 }  // namespace rivulet::testing

@@ -138,10 +138,10 @@ TEST_CASE("Config: contradictions between keys are found") {
   CHECK(
       one("[batch]\npolicy = \"fixed\"\nrows = 2000") ==
       Lines{
-          "device.toml:10:8: error: 'batch.rows' is 2000, outside of 'batch.min' = 1 to 'batch.max' = 1024"});
+          "device.toml:10:8: error: 'batch.rows' is 2000, outside of 'batch.min' = 1 to 'batch.max' = 128"});
   CHECK(
-      one("[buffer]\nrows = 512") ==
-      Lines{"device.toml:9:8: error: 'buffer.rows' is 512, but a batch of 'batch.max' = 1024 rows must fit"});
+      one("[buffer]\nrows = 100") ==
+      Lines{"device.toml:9:8: error: 'buffer.rows' is 100, but a batch of 'batch.max' = 128 rows must fit"});
   CHECK(
       one("[batch]\ntick = \"1s\"") ==
       Lines{"device.toml:9:8: warning: 'batch.max_wait' is 200ms, below 'batch.tick' = 1s: every round ends "

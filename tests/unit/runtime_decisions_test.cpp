@@ -73,31 +73,6 @@ TEST_CASE("Decision log: the plans come out of the recorded facts again, to the 
   CHECK(round_in(lines_of(path)[30]).plan.stop);
 }
 
-TEST_CASE("Decision log: it is bounded, and what is left of it can still be made again") {
-  const TempDir folder;
-  const std::string path = (folder.path() / "decisions.jsonl").string();
-  Rng rng(1);
-  {
-    const auto log = open_decision_log(path, 20'000);
-    REQUIRE(log);
-    for (std::uint64_t view = 1; view <= 10; ++view) {
-      write_view(*log.value(), view_of_three(view), 10, rng);
-      CHECK(read_file(path).ends_with("}\n"));  // whole, whenever the process is killed
-      CHECK(std::filesystem::file_size(path) < 25'000);
-    }
-  }
-  CHECK(std::filesystem::exists(path + ".1"));
-  CHECK(std::filesystem::file_size(path + ".1") < 25'000);
-  CHECK_FALSE(std::filesystem::exists(path + ".2"));
-  const auto report = replayed(path);
-  REQUIRE_MESSAGE(report, report.error().message);
-  CHECK(report.value().proven());
-  CHECK(report.value().rounds > 10);
-  REQUIRE(report.value().notes.size() == 1);
-  CHECK(contains(report.value().notes[0], "begins in the middle of view "));
-  CHECK(open_decision_log("/nowhere/decisions.jsonl", 1).error().code == ErrorCode::io);
-}
-
 TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said with its line") {
   const TempDir folder;
   const std::string path = (folder.path() / "decisions.jsonl").string();
