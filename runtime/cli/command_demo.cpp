@@ -108,7 +108,7 @@ class DemoCommand final : public Command {
     const bool interrupted = !played && outcome.played.error().code == ErrorCode::cancelled;
     const auto measured = played ? measure_all(plan, summary) : measure_what_is_left(plan);
     // What counts is measured here, by a process that did not train.
-    summary.accuracy = measured ? measured.value().accuracy : std::nullopt;
+    summary.accuracy = measured ? measured.value().accuracy() : std::nullopt;
     show << '\n' << headline(outcome, interrupted) << '\n';
     if (!played && !interrupted) complain(terminal, outcome.played.error());
     if (!summary.devices.empty()) print_summary(summary, show);

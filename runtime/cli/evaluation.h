@@ -25,6 +25,12 @@ struct Evaluation {
   double loss = 0;       ///< mean of all rows
   DropCounts dropped{};  ///< rows that could not be decoded
   std::variant<RegressionScores, ClassScores> scores;
+
+  /// nullopt: a regression has none.
+  [[nodiscard]] std::optional<double> accuracy() const {
+    const auto* classes = std::get_if<ClassScores>(&scores);
+    return classes == nullptr ? std::nullopt : std::optional(classes->accuracy());
+  }
 };
 
 /// Checks that the model can be made at all, before anything is started. Errors: invalid_config, unavailable.

@@ -132,7 +132,8 @@ class Loader {
   /// Devices compare these texts, and show one that differs.
   static std::string group_text(const Value& value) {
     const std::string text = render(value);
-    return value.secret ? "\"digest " + rivulet::digest_of(std::as_bytes(std::span(text))).hex() + "\"" : text;
+    return value.secret ? "\"digest " + rivulet::digest_of(std::as_bytes(std::span(text))).hex() + "\""
+                        : text;
   }
 
   /// A password in the file is read by whoever reads the file, and is in every copy of it; one on the
@@ -200,7 +201,7 @@ class Loader {
     count.value = {static_cast<std::int64_t>(d.classes.size()), {}, false, false};
     count.origin = by;
     out_.config.model.classes = static_cast<std::uint32_t>(d.classes.size());
-    note(count, render(count.value));
+    note(count);
   }
 
   static std::vector<std::int64_t> integers(const Value& value) {

@@ -31,9 +31,9 @@ struct Obstacle {
   WhyNot why = WhyNot::none;
   std::string subject = {};  ///< configuration: the first key that differs, empty if none does though the
                              ///< hashes do; partition: "topic:partition"; foreign and earlier state: the job
-  std::string device = {};       ///< configuration, partition: whose stands; outside, states: who is meant
-  std::string other = {};        ///< configuration, partition: who differs from it
-  std::string value = {};        ///< configuration: on `device`
+  std::string device = {};   ///< configuration, partition: whose stands; outside, states: who is meant
+  std::string other = {};    ///< configuration, partition: who differs from it
+  std::string value = {};    ///< configuration: on `device`
   std::string other_value = {};  ///< on `other`
   std::vector<std::string> devices =
       {};                    ///< number: who wants to; outside: the group; lost_state: who is here

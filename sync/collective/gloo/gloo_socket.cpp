@@ -1,4 +1,4 @@
-// Three functions of Gloo's sockets, in the place of LibTorch's (docs/adr/0027).
+// Three functions of Gloo's sockets, in the place of LibTorch's (docs/adr/0023).
 #include "sync/collective/gloo/gloo_socket.h"
 
 #include <unistd.h>
