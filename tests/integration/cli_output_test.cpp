@@ -9,6 +9,7 @@
 
 #include "runtime/http/http_server.h"
 #include "tests/support/kafka_client.h"
+#include "tests/support/places.h"
 #include "tests/support/rivulet_program.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
@@ -94,7 +95,7 @@ TEST_CASE("Program: a reader that has seen enough ends top quietly") {
   options.command = {"bash", "-c",
                      "set -o pipefail; \"$0\" top 127.0.0.1:" + std::to_string(server.value()->port()) +
                          " --interval 100ms | head -n 1",
-                     rivulet_binary};
+                     rivulet_binary()};
   const auto ended = run(options, 30s);
   CHECK_FALSE(ended.timed_out);
   CHECK(ended.status.code == 0);

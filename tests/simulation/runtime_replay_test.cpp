@@ -22,7 +22,7 @@ using namespace rivulet::runtime;
 namespace {
 
 /// A run of uneven streams whose rates change, and the log of its first device.
-struct Recorded {
+struct RecordedRun {
   TempDir folder;
   LoadedConfig job;
   std::string log;
@@ -40,7 +40,7 @@ SimulateOptions changing(double seconds) {
   return options;
 }
 
-void record(Recorded& run, const SimulateOptions& options, std::uint64_t log_bytes,
+void record(RecordedRun& run, const SimulateOptions& options, std::uint64_t log_bytes,
             const std::function<void(SimulatedGroup&)>& play) {
   run.log = (run.folder.path() / "decisions.jsonl").string();
   SimulatedParts parts;
@@ -61,7 +61,7 @@ void to_the_end(SimulatedGroup& group) {
   run_to_end(group);
 }
 
-Result<StateReplayReport> again(const Recorded& run, const std::string& log, const std::string& state = "") {
+Result<StateReplayReport> again(const RecordedRun& run, const std::string& log, const std::string& state = "") {
   Config config = run.job.config;
   config.source.type = "synthetic";  // what a simulated device reads
   auto streams = ReplayStreams::create(config, "");
@@ -78,7 +78,7 @@ Result<StateReplayReport> again(const Recorded& run, const std::string& log, con
 enum class Forger : std::uint8_t { careful, thorough };
 
 /// A log in which one round was changed.
-void forge(const Recorded& run, std::uint64_t wanted, const std::function<void(RoundRecord&)>& change,
+void forge(const RecordedRun& run, std::uint64_t wanted, const std::function<void(RoundRecord&)>& change,
            Forger forger = Forger::thorough) {
   std::istringstream lines(read_file(run.log));
   std::string text;
@@ -97,7 +97,7 @@ void forge(const Recorded& run, std::uint64_t wanted, const std::function<void(R
 }
 
 /// What both replays say of the forged log: what differs, or what is wrong with it.
-std::string said_of_forged(const Recorded& run) {
+std::string said_of_forged(const RecordedRun& run) {
   const std::string log = (run.folder.path() / "forged.jsonl").string();
   const auto report = again(run, log);
   if (!report) return report.error().message;
@@ -107,7 +107,7 @@ std::string said_of_forged(const Recorded& run) {
 }  // namespace
 
 TEST_CASE("Replay: a group's log gives its plans again, and its rows give its state again, to the last bit") {
-  Recorded run;
+  RecordedRun run;
   run.job = linear_job(4);
   SUBCASE("policy stream") {}
   SUBCASE("policy fixed, whose rounds wait for the slowest") {
@@ -134,7 +134,7 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
 }
 
 TEST_CASE("Replay: one changed fact makes it fail, also where no plan depends on it") {
-  Recorded run;
+  RecordedRun run;
   run.job = linear_job(4);
   record(run, changing(4), 1 << 30, to_the_end);
   constexpr std::uint64_t round = 20;
@@ -184,7 +184,7 @@ TEST_CASE("Replay: one changed fact makes it fail, also where no plan depends on
 }
 
 TEST_CASE("Replay: each fact has the next round for a witness, also those that nothing is made of") {
-  Recorded run;
+  RecordedRun run;
   run.job = linear_job(4);
   SUBCASE("policy stream") {}
   SUBCASE("policy fixed") {
@@ -228,7 +228,7 @@ TEST_CASE("Replay: each fact has the next round for a witness, also those that n
 }
 
 TEST_CASE("Replay: a log without a round proves nothing") {
-  Recorded run;
+  RecordedRun run;
   run.job = linear_job(4);
   record(run, changing(3), 1 << 30, to_the_end);
   const std::string text = read_file(run.log);
@@ -239,7 +239,7 @@ TEST_CASE("Replay: a log without a round proves nothing") {
 }
 
 TEST_CASE("Replay: a view is lost with a payload, another goes on, and so does the replay") {
-  Recorded run;
+  RecordedRun run;
   run.job = linear_job(4);
   run.job.config.sync.on_peer_loss = "reform";
   run.gathers = false;
@@ -263,7 +263,7 @@ TEST_CASE("Replay: a view is lost with a payload, another goes on, and so does t
 }
 
 TEST_CASE("Replay: a view that begins with an older state than the log has come to begins with that again") {
-  Recorded run;
+  RecordedRun run;
   run.job = linear_job(4);
   record(run, changing(3), 1 << 30, to_the_end);
   // As if the whole group had started again from its first state and done the same: what a restart leaves.
@@ -286,7 +286,7 @@ TEST_CASE("Replay: a view that begins with an older state than the log has come 
 
 TEST_CASE(
     "Replay: a log of which the beginning is gone gives its plans again, and says what its state lacks") {
-  Recorded run;
+  RecordedRun run;
   run.job = linear_job(4);
   record(run, changing(5), 30'000, to_the_end);
   const auto plans = replay_plans(run.log, sync::policy::builtin_policies());
