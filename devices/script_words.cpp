@@ -42,9 +42,9 @@ std::string readable(std::string_view words) {
   const auto behind = mark == std::string_view::npos ? mark : words.find('\n', mark);
   std::string reason = behind == std::string_view::npos ? "" : in_one_line(words.substr(behind));
   if (reason.empty()) return printable(in_one_line(words)).substr(0, words_max);
-  const std::string place = place_before(words, mark);
-  reason = reason.substr(0, words_max - std::min(words_max, place.size() + 3));
-  return printable(place.empty() ? reason : reason + " (" + place + ")").substr(0, words_max);
+  const std::string place = printable(place_before(words, mark));
+  reason = printable(reason).substr(0, words_max - std::min(words_max, place.size() + 3));
+  return (place.empty() ? reason : reason + " (" + place + ")").substr(0, words_max);
 }
 
 }  // namespace rivulet::devices

@@ -1,5 +1,7 @@
 #include "runtime/decision_reader.h"
 
+#include <algorithm>
+
 #include "runtime/decision_files.h"
 
 namespace rivulet::runtime {
@@ -18,7 +20,7 @@ Result<DecisionReader> DecisionReader::open(const std::string& path) {
             " (a device writes it to decisions.jsonl in its device.data_dir, unless log.decisions is off)"};
   std::vector<File> files;
   for (const auto& file : found)
-    files.push_back({file.number, file.path, std::ifstream(file.path, std::ios::binary)});
+    files.push_back({file.number, file.path, std::ifstream(file.path, std::ios::binary), file.bytes});
   return DecisionReader(std::move(files), missing_decision_files(path, found));
 }
 
@@ -37,10 +39,11 @@ DecisionReader::Line DecisionReader::read_line() {
   line_.clear();
   while (true) {
     if (at_ == block_.size()) {
-      block_.resize(read_block_bytes);
-      auto& in = files_[opened_ - 1].in;
+      auto& [number, path, in, left] = files_[opened_ - 1];
+      block_.resize(std::min<std::uint64_t>(read_block_bytes, left));
       in.read(block_.data(), static_cast<std::streamsize>(block_.size()));
       block_.resize(static_cast<std::size_t>(in.gcount()));
+      left -= block_.size();
       at_ = 0;
       if (block_.empty()) return Line::none;
     }

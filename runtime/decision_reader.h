@@ -34,6 +34,7 @@ class DecisionReader {
     std::uint64_t number;
     std::string path;
     std::ifstream in;  ///< open from the start: the device may give it another name, or drop it
+    std::uint64_t left;  ///< bytes that were in it then and are not read yet
   };
   DecisionReader(std::vector<File> files, std::vector<std::string> missing)
       : files_(std::move(files)), missing_(std::move(missing)) {}

@@ -30,6 +30,6 @@ ends 1 1 "words*"
 # What passes the second time passes.
 printf '#!/bin/sh\n[ -e %s/once ] && exit 0\ntouch %s/once\nexit 75\n' "$folder" "$folder" >"$folder/second"
 chmod +x "$folder/second"
-RIVULET_TRIED_AGAIN=$folder/list "$(dirname "$0")/../support/try_again" "$folder/second" 2>/dev/null || { echo "the second try did not count"; failed=1; }
+TRIED_AGAIN=$folder/list "$(dirname "$0")/../support/try_again" "$folder/second" 2>/dev/null || { echo "the second try did not count"; failed=1; }
 grep --quiet --line-regexp second "$folder/list" || { echo "a second try was not written down"; failed=1; }
 exit "$failed"

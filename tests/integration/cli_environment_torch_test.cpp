@@ -54,14 +54,17 @@ TEST_CASE("Environment: what is not there is named, and the exit says so") {
       {{"--set", "device.type=cuda"}, "fail  device.type          "},
       {{"--peer-bind", "nosuch0"}, "fail  peer address         "},
       {{"--data-dir", "/proc/nowhere"}, "fail  data directory       /proc/nowhere cannot be written\n"},
-      {{"--http", "192.0.2.1:9464", "--set", "http.token_file=" + (place.folder.path() / "none").string()},
-       "fail  http token           "},
       {{"--set", "job.name=u"}, "fail  topic rivulet.u.control "}};
   for (const auto& [arguments, said] : wrongs) {
     const auto wrong = place.validate(arguments);
     CHECK_MESSAGE(wrong.status.code == 69, arguments.back());
     CHECK_MESSAGE(contains(wrong.output, said), said << "is not in\n" << wrong.output << wrong.errors);
   }
+  // Said already of the configuration itself.
+  const auto token = place.validate(
+      {"--http", "192.0.2.1:9464", "--set", "http.token_file=" + (place.folder.path() / "none").string()});
+  CHECK(token.status.code == 78);
+  CHECK_MESSAGE(contains(token.errors, "cannot be read"), token.output << token.errors);
   const auto three = start_broker("other", "rivulet.v.control:3");
   const auto many = place.validate({"--brokers", three.address, "--set", "job.name=v", "--set",
                                     "source.topics=rivulet.v.control", "--devices", "1"});

@@ -172,15 +172,15 @@ TEST_CASE("Guess: any bytes are guessed at without harm") {
 
 TEST_CASE("Config from records: the file is valid, trains on what it saw, and says how it was made") {
   const auto records = machines(60, {"\"ok\"", "\"ok\"", "\"fault\""});
-  const auto made = config_from_records(brokers_of(), "press line/7", "", 2, records);
+  const auto made = config_from_records(brokers_of(), "press.line_7", "", 2, records);
   REQUIRE_MESSAGE(made, made.error().message);
   const auto loaded = load_text(made.value().text);
   for (const auto& problem : loaded.problems) MESSAGE(problem.text());
   CHECK(loaded.problems.empty());
   const auto& c = loaded.config;
-  CHECK(c.job.name == "press-line-7");
+  CHECK(c.job.name == "press.line_7");
   CHECK(c.job.devices == 1);
-  CHECK(c.source.topics == std::vector<std::string>{"press line/7"});
+  CHECK(c.source.topics == std::vector<std::string>{"press.line_7"});
   CHECK(c.source.partitions == std::vector<int>{0, 1});
   CHECK(c.source.kafka_properties.at(0).second == "h:1");
   CHECK(c.decode.classes == std::vector<std::string>{"fault", "ok"});
