@@ -33,7 +33,7 @@ class DecisionReader {
   struct File {
     std::uint64_t number;
     std::string path;
-    std::ifstream in;  ///< open from the start: the device may give it another name, or drop it
+    std::ifstream in;    ///< open from the start: the device may give it another name, or drop it
     std::uint64_t left;  ///< bytes that were in it then and are not read yet
   };
   DecisionReader(std::vector<File> files, std::vector<std::string> missing)

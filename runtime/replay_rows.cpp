@@ -34,13 +34,14 @@ Result<ReplayBatch> ReplayBatch::create(const RowShape& shape, std::size_t rows_
   ReplayBatch batch;
   batch.columns_ = shape.columns();
   batch.targets_per_row_ = shape.targets;
-  const std::size_t numbers = rows_max * (batch.columns_ + batch.targets_per_row_);
+  const std::size_t slots = rows_max + 1;  // a decoder may want one to find that there is no further row
+  const std::size_t numbers = slots * (batch.columns_ + batch.targets_per_row_);
   auto memory = device.allocate_shared(numbers * sizeof(float));
   if (!memory) return memory.error();
   batch.memory_ = std::move(memory).value();
   const std::span<float> all = batch.memory_->view(Scalar::f32, numbers).as<float>();
-  batch.features_ = all.first(rows_max * batch.columns_);
-  batch.targets_ = all.subspan(rows_max * batch.columns_);
+  batch.features_ = all.first(slots * batch.columns_);
+  batch.targets_ = all.subspan(slots * batch.columns_);
   batch.tags_.resize(rows_max);
   return batch;
 }
@@ -120,8 +121,6 @@ Status ReplayRows::take(const RowInterval& rows, std::span<const PassedRun> runs
       reader.row = 0;
       reader.begun = true;
     }
-    if (batch.full())
-      return Error{ErrorCode::bad_record, "a batch of more rows than this configuration has room for"};
     const stream::Decoded step = reader.decoder->next(batch.slot());
     const RowPosition row{rows.partition, {reader.record->offset, reader.row}};
     if (step.kind == stream::Decoded::Kind::end) {
@@ -131,8 +130,10 @@ Status ReplayRows::take(const RowInterval& rows, std::span<const PassedRun> runs
     }
     reader.row += step.rows;
     reader.at = {row.at.offset, reader.row};
-    if (step.kind == stream::Decoded::Kind::row && row.at >= rows.first && !was_dropped(row, runs))
-      batch.keep();
+    if (step.kind != stream::Decoded::Kind::row || row.at < rows.first || was_dropped(row, runs)) continue;
+    if (batch.full())
+      return Error{ErrorCode::bad_record, "a batch of more rows than this configuration has room for"};
+    batch.keep();
   }
   reader.at = rows.next;  // a record in hand may lie behind holes that are not announced yet
   return ok();

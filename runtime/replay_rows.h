@@ -30,7 +30,7 @@ class ReplayBatch {
   static Result<ReplayBatch> create(const RowShape& shape, std::size_t rows_max, devices::Device& device);
   void clear() noexcept { rows_ = 0; }
   [[nodiscard]] bool full() const noexcept { return rows_ == tags_.size(); }
-  /// Where the next row goes; only if it is not full.
+  /// Where the next row goes; one that is full still has a place to decode into, not to keep.
   [[nodiscard]] RowSlot slot() const noexcept;
   void keep() noexcept { ++rows_; }
   [[nodiscard]] BatchView view() const noexcept;

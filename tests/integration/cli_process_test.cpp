@@ -265,7 +265,7 @@ TEST_CASE("Program: a secret in the wrong property is not repeated, and no comma
     arguments.insert(arguments.end(), {"--config", file});
     const auto said = rivulet_run(arguments);
     CHECK(said.status.code == 78);
-    CHECK_MESSAGE(contains(said.errors, "Invalid value \"***\""), said.errors);
+    CHECK_MESSAGE(contains(said.errors, "Invalid value \"${file:" + secret + "}\""), said.errors);
     CHECK_FALSE(contains(said.errors + said.output, "pa55"));
   }
   const auto broker = start_broker("t", "rows:1");

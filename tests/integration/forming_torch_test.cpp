@@ -84,7 +84,8 @@ Broker start_broker(const std::vector<std::string>& more = {}) {
   return broker;
 }
 
-/// A group that never formed has nobody to side with: both wait and name the difference, and end when they are asked to.
+/// A group that never formed has nobody to side with: both wait and name the difference, and end when they
+/// are asked to.
 void check_both_wait(DeviceGroup& group, const std::vector<std::string>& words) {
   for (int i = 0; i < 2; ++i)
     for (const std::string& word : words)
@@ -157,7 +158,8 @@ TEST_CASE(
     const auto newer = start_rivulet({"run", "--config", source_path("examples/mnist/device.toml"), "--id",
                                       DeviceGroup::name(0), "--partitions", "0", "--devices",
                                       std::to_string(devices), "--brokers", group.brokers(), "--http", "off",
-                                      "--data-dir", folder.path().string(), "--set", "model.name=linear"});
+                                      "--data-dir", folder.path().string(), "--set", "model.name=linear",
+                                      "--set", "sync.on_peer_loss=" + group_of(devices).on_peer_loss});
     const auto ended = group.device(0).wait(20s);
     INFO(group.story());
     INFO(newer->errors());

@@ -61,7 +61,8 @@ void to_the_end(SimulatedGroup& group) {
   run_to_end(group);
 }
 
-Result<StateReplayReport> again(const RecordedRun& run, const std::string& log, const std::string& state = "") {
+Result<StateReplayReport> again(const RecordedRun& run, const std::string& log,
+                                const std::string& state = "") {
   Config config = run.job.config;
   config.source.type = "synthetic";  // what a simulated device reads
   auto streams = ReplayStreams::create(config, "");

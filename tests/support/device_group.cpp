@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/clock.h"
@@ -51,28 +52,20 @@ DeviceGroup::DeviceGroup(DeviceGroupOptions options)
 
 void DeviceGroup::start_on(int partition, int device, const std::vector<std::string>& more) {
   Member& member = devices_.at(static_cast<std::size_t>(device));
-  std::vector<std::string> arguments = {"run",
-                                        "--config",
-                                        mnist + "/device.toml",
-                                        "--id",
-                                        name(device),
-                                        "--partitions",
-                                        std::to_string(partition),
-                                        "--devices",
-                                        std::to_string(options_.devices),
-                                        "--topic",
-                                        options_.topic,
-                                        "--brokers",
-                                        brokers_,
-                                        "--data-dir",
-                                        directory(device),
-                                        "--http",
-                                        "127.0.0.1:" + std::to_string(member.http_port),
-                                        "--set",
-                                        "log.format=logfmt",
-                                        "--set",
-                                        "sync.on_peer_loss=" + options_.on_peer_loss,
-                                        "--json"};
+  std::vector<std::string> arguments = {"run", "--config", mnist + "/device.toml", "--json"};
+  const std::vector<std::pair<std::string, std::string>> usual = {
+      {"--id", name(device)},
+      {"--partitions", std::to_string(partition)},
+      {"--devices", std::to_string(options_.devices)},
+      {"--topic", options_.topic},
+      {"--brokers", brokers_},
+      {"--data-dir", directory(device)},
+      {"--http", "127.0.0.1:" + std::to_string(member.http_port)}};
+  for (const auto& [flag, value] : usual)
+    if (std::find(more.begin(), more.end(), flag) == more.end())
+      arguments.insert(arguments.end(), {flag, value});
+  arguments.insert(arguments.end(),
+                   {"--set", "log.format=logfmt", "--set", "sync.on_peer_loss=" + options_.on_peer_loss});
   arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
   arguments.insert(arguments.end(), more.begin(), more.end());
   member.process.reset();  // the old one is gone before the new one takes its port
