@@ -176,16 +176,16 @@ TEST_CASE("Script: SIGTERM ends a simulation at once whose script never answers"
 
 TEST_CASE("Script: validate refuses what would fail in training, and what it prints disturbs no result") {
   const TempDir folder;
-  const auto file = saved(folder, "  print(\"here \\033[2J\")\n  assert x.size(0) <= 500, \"at most 500\"\n");
+  const auto file = saved(folder, "  print(\"here \\033[2J\")\n  assert x.size(0) <= 100, \"at most 100\"\n");
   auto arguments = alone_with("validate", file, folder);
   arguments.emplace_back("--json");
   const auto refused = run_rivulet(arguments, 90s);
   CHECK(refused.status.code == 78);
   const std::string problem = Json::parse(refused.output)["problems"][0]["message"];
   CHECK_MESSAGE(problem.starts_with("model.file = '" + file + "': LibTorch: "), problem);
-  CHECK_MESSAGE(problem.find("at most 500") != std::string::npos, problem);
+  CHECK_MESSAGE(problem.find("at most 100") != std::string::npos, problem);
   CHECK(refused.errors.find("model.file prints: here \\u001b[2J\n") != std::string::npos);
-  arguments.insert(arguments.end(), {"--set", "batch.max=500"});
+  arguments.insert(arguments.end(), {"--set", "batch.max=100"});
   CHECK(run_rivulet(arguments, 90s).status.code == 0);
   const auto inspected = run_rivulet({"model", "inspect", file, "--shape", "1,28,28"}, 60s);
   CHECK(inspected.output.find("\nclasses = 10\n") != std::string::npos);
