@@ -16,7 +16,7 @@ bool same_name(std::string_view a, std::string_view b) {
                     [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-bool printable(std::string_view text) {
+bool all_printable(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
 
@@ -48,7 +48,7 @@ std::optional<HttpRequest> plain_probe(std::string_view head) {
     const auto line = take_line(head);
     if (line.empty()) break;
     const auto colon = line.find(':');
-    if (headers == headers_most || !printable(line) || colon == std::string_view::npos || colon == 0 ||
+    if (headers == headers_most || !all_printable(line) || colon == std::string_view::npos || colon == 0 ||
         line.substr(0, colon).find(' ') != std::string_view::npos)
       return std::nullopt;
     const auto name = line.substr(0, colon);
