@@ -41,19 +41,23 @@ jobs() {
   echo $((processors < memory ? processors : memory))
 }
 
-# build PRESET TARGET...: configures when needed, then builds. CMake's own lines are shown only when it fails.
-build() {
-  local preset=$1 log
-  shift
+# configure PRESET: CMake's own lines are shown only when it fails.
+configure() {
+  local log
   log=$(mktemp)
-  if ! cmake --preset "$preset" >"$log" 2>&1; then
+  if ! cmake --preset "$1" >"$log" 2>&1; then
     cat "$log" >&2
     rm -f "$log"
-    fail "CMake could not configure the preset $preset"
+    fail "CMake could not configure the preset $1"
   fi
   rm -f "$log"
-  cmake --build --preset "$preset" --parallel "$(jobs)" --target "$@"
 }
+
+# compile_targets PRESET TARGET...: of a preset that is configured.
+compile_targets() { cmake --build --preset "$1" --parallel "$(jobs)" --target "${@:2}"; }
+
+# build PRESET TARGET...: configures when needed, then builds.
+build() { configure "$1" && compile_targets "$@"; }
 
 need_node_modules() {
   cmp --silent dashboards/package-lock.json dashboards/node_modules/.lock ||
