@@ -73,8 +73,9 @@ class PathReader {
   std::size_t at_ = 0;
 };
 
-/// A key as a path writes it.
-std::string escaped(const std::string& key) {
+}  // namespace
+
+std::string key_in_path(const std::string& key) {
   std::string out;
   for (const char c : key) {
     if (c == '.' || c == '[' || c == ']' || c == '\\') out += '\\';
@@ -82,8 +83,6 @@ std::string escaped(const std::string& key) {
   }
   return out;
 }
-
-}  // namespace
 
 std::optional<std::size_t> JsonPath::width() const {
   std::size_t product = 1;
@@ -101,7 +100,7 @@ std::string JsonPath::name_of(std::size_t n) const {
   // From the last step, whose index runs fastest.
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (step->kind == JsonStep::Kind::key) {
-      name.insert(0, (std::next(step) == steps.rend() ? "" : ".") + escaped(step->key));
+      name.insert(0, (std::next(step) == steps.rend() ? "" : ".") + key_in_path(step->key));
       continue;
     }
     std::size_t index = step->first;

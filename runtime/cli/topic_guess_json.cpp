@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/cli/topic_guess.h"
+#include "stream/decoder/json_path.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -13,16 +14,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int deepest = 16;
 constexpr std::size_t most_fields = 1000;
-
-/// A key as a path writes it.
-std::string escaped(const std::string& key) {
-  std::string out;
-  for (const char c : key) {
-    if (c == '.' || c == '[' || c == ']' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out;
-}
 
 /// As decoders see a label: text and true or false as they are, a number in its shortest form.
 std::string label_of(const Json& value) {
@@ -73,7 +64,7 @@ class Reader {
   void object(const Json& value, const std::string& path, int depth) {
     for (const auto& [key, inner] : value.items()) {
       if (key.empty()) continue;
-      const std::string name = (path.empty() ? "" : path + ".") + escaped(key);
+      const std::string name = (path.empty() ? "" : path + ".") + stream::key_in_path(key);
       if (inner.is_object() && depth < deepest)
         object(inner, name, depth + 1);
       else if (auto* field = find(name))

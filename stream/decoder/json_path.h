@@ -32,4 +32,7 @@ struct JsonPath {
 /// Errors: invalid_config ("position 7: expected ']'"); the caller puts the key before it.
 Result<JsonPath> parse_json_path(std::string_view text);
 
+/// A key of an object as a path writes it: "a.b" is "a\.b".
+std::string key_in_path(const std::string& key);
+
 }  // namespace rivulet::stream
