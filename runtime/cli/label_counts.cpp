@@ -15,7 +15,7 @@ namespace rivulet::runtime::cli {
 namespace {
 
 constexpr std::size_t most_remembered = 10'000;
-constexpr std::size_t most_lines = 20;
+constexpr std::size_t most_labels = 20;
 constexpr std::size_t most_in_a_list = 1000;
 
 double percent(std::uint64_t part, std::uint64_t whole) {
@@ -91,11 +91,11 @@ std::string LabelCounts::describe(const Config& config) const {
   if (rows_ == 0) return {};
   const auto all = shares();
   std::size_t width = 9;
-  for (std::size_t i = 0; i < std::min(all.size(), most_lines); ++i)
+  for (std::size_t i = 0; i < std::min(all.size(), most_labels); ++i)
     width = std::max(width, std::min<std::size_t>(all[i].label.size(), 40));
   auto text = fmt::format("labels:\n  {:<{}}{:>10}{:>9}\n", "label", width, "rows", "share");
   std::uint64_t listed = 0;
-  for (std::size_t i = 0; i < std::min(all.size(), most_lines); ++i) {
+  for (std::size_t i = 0; i < std::min(all.size(), most_labels); ++i) {
     listed += all[i].rows;
     text += fmt::format("  {:<{}}{:>10}{:>7.1f} %\n", clipped(printable(all[i].label), 40), width,
                         all[i].rows, percent(all[i].rows, rows_));
