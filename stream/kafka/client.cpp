@@ -78,24 +78,6 @@ Result<rd_kafka_t*> create(ClientKind kind, Conf conf) {
   return handle;
 }
 
-constexpr auto end_most = std::chrono::seconds(3);
-
-/// librdkafka's end waits for all of its threads, and those for what they have under way: for a record of a
-/// topic that was deleted, for ever. So it ends on a thread of its own, which is left behind if it takes
-/// longer.
-void destroy(rd_kafka_t* handle, int flags) noexcept {
-  try {
-    const auto ended = std::make_shared<std::binary_semaphore>(0);
-    std::thread([=] {
-      rd_kafka_destroy_flags(handle, flags);
-      ended->release();
-    }).detach();
-    static_cast<void>(ended->try_acquire_for(end_most));
-  } catch (const std::system_error&) {
-    rd_kafka_destroy_flags(handle, flags);  // no thread to be had
-  }
-}
-
 /// A consumer's close waits for the answers to its commits. With a deadline of our own: the brokers may be
 /// gone.
 void wait_for_commits(rd_kafka_t* consumer) {
@@ -132,16 +114,32 @@ Result<std::unique_ptr<Client>> Client::open(ClientKind kind, const Properties& 
   return std::unique_ptr<Client>(new Client(kind, handle.value()));
 }
 
+// librdkafka's end waits for all of its threads, and those for what they have under way: for a record of a
+// topic that was deleted, for ever. So it ends on a thread of its own.
+void end(rd_kafka_s* handle, int flags) noexcept {
+  constexpr auto end_most = std::chrono::seconds(3);
+  try {
+    const auto ended = std::make_shared<std::binary_semaphore>(0);
+    std::thread([=] {
+      rd_kafka_destroy_flags(handle, flags);
+      ended->release();
+    }).detach();
+    static_cast<void>(ended->try_acquire_for(end_most));
+  } catch (const std::system_error&) {
+    rd_kafka_destroy_flags(handle, flags);  // no thread to be had
+  }
+}
+
 Client::~Client() {
   if (kind_ == ClientKind::producer) {
     // What has not gone out until now will not: who wants it to calls flush() before.
     rd_kafka_purge(handle_,
                    RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
-    destroy(handle_, 0);
+    end(handle_, 0);
     return;
   }
   if (commits_) wait_for_commits(handle_);
-  destroy(handle_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+  end(handle_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 
 void Client::serve_callbacks(Duration wait) noexcept {

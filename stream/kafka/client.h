@@ -65,6 +65,9 @@ class Client {
   bool commits_ = false;
 };
 
+/// Ends a handle with librdkafka's `flags`, in 3 s at most: what takes longer is left behind on a thread.
+void end(rd_kafka_s* handle, int flags) noexcept;
+
 /// Value of a property as the user wrote it; empty if it is not set.
 std::string property(const Properties& properties, std::string_view name);
 /// "localhost:9092", for messages.

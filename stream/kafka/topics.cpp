@@ -19,7 +19,10 @@ struct With {
     destroy(pointer);
   }
 };
-using Client = std::unique_ptr<rd_kafka_t, With<rd_kafka_destroy>>;
+void end_producer(rd_kafka_t* handle) {
+  kafka::end(handle, 0);
+}
+using Client = std::unique_ptr<rd_kafka_t, With<end_producer>>;
 using Queue = std::unique_ptr<rd_kafka_queue_t, With<rd_kafka_queue_destroy>>;
 using NewTopic = std::unique_ptr<rd_kafka_NewTopic_t, With<rd_kafka_NewTopic_destroy>>;
 using Options = std::unique_ptr<rd_kafka_AdminOptions_t, With<rd_kafka_AdminOptions_destroy>>;
