@@ -17,18 +17,15 @@ if(RIVULET_SANITIZE)
   set(rivulet_vectorize "")
 endif()
 if(RIVULET_SANITIZE STREQUAL "address")
-  target_compile_options(rivulet_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all)
-  target_link_options(rivulet_options INTERFACE -fsanitize=address,undefined)
-elseif(RIVULET_SANITIZE STREQUAL "thread")
-  target_compile_options(rivulet_options INTERFACE -fsanitize=thread -Wno-tsan)
-  target_link_options(rivulet_options INTERFACE -fsanitize=thread)
-elseif(RIVULET_SANITIZE STREQUAL "fuzzer")
-  # Programs that libFuzzer drives link its main themselves (tests/fuzz). ccache keeps what uses a precompiled header
-  # only if that has no time in it.
+  # One build for the tests and for the programs that libFuzzer drives, which link its main themselves (tests/fuzz). ccache
+  # keeps what uses a precompiled header only if that has no time in it.
   target_compile_options(rivulet_options INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
   target_compile_options(rivulet_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined
     -fno-sanitize-recover=all -D_GLIBCXX_ASSERTIONS)
   target_link_options(rivulet_options INTERFACE -fsanitize=address,undefined)
+elseif(RIVULET_SANITIZE STREQUAL "thread")
+  target_compile_options(rivulet_options INTERFACE -fsanitize=thread -Wno-tsan)
+  target_link_options(rivulet_options INTERFACE -fsanitize=thread)
 else()
   target_compile_options(rivulet_options INTERFACE -D_GLIBCXX_ASSERTIONS)
 endif()
