@@ -60,7 +60,7 @@ Descriptor tcp_socket() {
   return Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-bool would_wait(ssize_t n) {
+bool not_yet(ssize_t n) {
   return n < 0 && (errno == EAGAIN || errno == EINTR || errno == EINPROGRESS);
 }
 
@@ -217,7 +217,7 @@ bool FrontDoor::make_room() {
 void FrontDoor::hear(Visit& visit) {
   std::array<char, 4096> bytes;
   const ssize_t n = ::recv(visit.client.get(), bytes.data(), bytes.size(), 0);
-  if (would_wait(n)) return;
+  if (not_yet(n)) return;
   if (n > 0) visit.said.append(bytes.data(), static_cast<std::size_t>(n));
   heard(visit, n <= 0);
 }
@@ -252,7 +252,7 @@ void FrontDoor::hand_on() {
     visit.pages = tcp_socket();
     const sockaddr_in to = address_of("127.0.0.1", pages_);
     const int done = ::connect(visit.pages.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to);
-    visit.over = done != 0 && !would_wait(done);
+    visit.over = done != 0 && !not_yet(done);
     visit.stage = Stage::answering;
     ++handed;
   }
@@ -262,7 +262,7 @@ void FrontDoor::talk(Visit& visit) {
   if (!visit.said.empty()) {
     const ssize_t n = ::send(visit.pages.get(), visit.said.data(), visit.said.size(), MSG_NOSIGNAL);
     if (n > 0) visit.said.erase(0, static_cast<std::size_t>(n));
-    if (n < 0 && !would_wait(n)) visit.said.clear();  // it has heard enough
+    if (n < 0 && !not_yet(n)) visit.said.clear();  // it has heard enough
     // No page depends on what comes behind a head.
     if (visit.said.empty()) ::shutdown(visit.pages.get(), SHUT_WR);
   }
@@ -270,7 +270,7 @@ void FrontDoor::talk(Visit& visit) {
     std::array<char, 16384> bytes;
     const ssize_t n = ::recv(visit.pages.get(), bytes.data(), bytes.size(), 0);
     if (n > 0) visit.answer.append(bytes.data(), static_cast<std::size_t>(n));
-    if (n == 0 || (n < 0 && !would_wait(n))) visit.pages = Descriptor();
+    if (n == 0 || (n < 0 && !not_yet(n))) visit.pages = Descriptor();
   }
   send_answer(visit);
 }
@@ -279,7 +279,7 @@ void FrontDoor::send_answer(Visit& visit) {
   if (!visit.answer.empty()) {
     const ssize_t n = ::send(visit.client.get(), visit.answer.data(), visit.answer.size(), MSG_NOSIGNAL);
     if (n > 0) visit.answer.erase(0, static_cast<std::size_t>(n));
-    if (n < 0 && !would_wait(n)) visit.over = true;
+    if (n < 0 && !not_yet(n)) visit.over = true;
   }
   if (!visit.answer.empty() || visit.pages.get() >= 0) return;
   // What the client may still send is read before the connection is closed: it would take the answer with it.
@@ -291,7 +291,7 @@ void FrontDoor::send_answer(Visit& visit) {
 void FrontDoor::leave(Visit& visit) {
   std::array<char, 16384> bytes;
   const ssize_t n = ::recv(visit.client.get(), bytes.data(), bytes.size(), 0);
-  visit.over = n == 0 || (n < 0 && !would_wait(n));
+  visit.over = n == 0 || (n < 0 && !not_yet(n));
 }
 
 void FrontDoor::overdue(Visit& visit) {
