@@ -16,6 +16,7 @@
 #include "devices/trainer.h"
 #include "runtime/agent.h"
 #include "runtime/agreed_state.h"
+#include "runtime/announce_watch.h"
 #include "runtime/book_pages.h"
 #include "runtime/checkpointer.h"
 #include "runtime/commit_board.h"
@@ -218,9 +219,8 @@ class Worker final : public Agent {
   Stamp committed_;  ///< last told to the checkpointer
   Stamp saved_;      ///< last state given to the checkpointer
   TimePoint saved_at_{};
-  std::optional<TimePoint> announcing_since_;  ///< a saved state was said and has not come back
-  bool unannounced_ = false;                   ///< for so long that people were told
-  std::string control_words_;                  ///< what the control topic complained about last
+  AnnounceWatch announcing_;
+  std::string control_words_;        ///< what the control topic complained about last
   buffer::Cursors stands_;           ///< of each own partition: what is below was used, pending_ included
   std::uint32_t generation_ = 0;     ///< of the rows that count, since the reader was sent elsewhere last
   std::uint64_t looked_rows_ = 0;    ///< of a dry run, whose state counts nothing

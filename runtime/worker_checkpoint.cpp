@@ -5,12 +5,6 @@
 
 // Saving the agreed state and what follows from it: SAVED, the commit rule, offsets that may be published.
 namespace rivulet::runtime {
-namespace {
-
-/// A record of the control topic is read back within milliseconds, and said again after five seconds.
-constexpr Duration announce_patience = std::chrono::seconds(10);
-
-}  // namespace
 
 /// Also without a step since the last one: a state that a later view has adopted is another stamp, and what
 /// was not committed in its own view can be committed only as that.
@@ -29,17 +23,14 @@ void Worker::save_state() {
   uncommitted_.saved(*parts_.state, parts_.commits);
 }
 
-/// A state that is not announced never counts: nothing is committed while the training goes on.
 void Worker::watch_announcing(TimePoint now) {
-  if (!parts_.membership.announcing()) {
-    if (!std::exchange(announcing_since_, std::nullopt) || !std::exchange(unannounced_, false)) return;
+  const auto& membership = parts_.membership;
+  const auto news = announcing_.look(now, membership.announcing(), membership.announced());
+  if (news == AnnounceWatch::News::again) {
     parts_.status.set_control_trouble("");
     parts_.log.write(Level::info, "saved states are announced again");
-    return;
   }
-  if (!announcing_since_) announcing_since_ = now;
-  if (unannounced_ || now - *announcing_since_ < announce_patience) return;
-  unannounced_ = true;
+  if (news != AnnounceWatch::News::silent) return;
   const std::string why = "saved states do not get into the control topic" +
                           (control_words_.empty() ? std::string() : ": " + control_words_);
   parts_.status.set_control_trouble(why);

@@ -7,9 +7,9 @@
 
 /// What a device does on a Kafka with access lists, tried without doing it: brokers look at rights before
 /// they look at anything else, and each question here is one that they then refuse. Every call makes a client
-/// of its own and blocks until the broker has answered, at most about `deadline`. The embedded broker has no
-/// lists: there everything is allowed. Errors: unavailable (the right that is missing, or why nobody
-/// answered).
+/// of its own and blocks until the broker has answered, at most about twice `deadline` and 4 s more. The
+/// embedded broker has no lists: there everything is allowed. Errors: unavailable (the right that is missing,
+/// or why nobody answered).
 namespace rivulet::stream {
 
 /// May the user read `topic` and commit offsets as `group`? Asks to commit one of partition `beyond`, which

@@ -191,10 +191,10 @@ class PeekCommand final : public Command {
     if (!count) return count.error();
     const auto partitions = partitions_of(flags_.partitions, own, count.value(), flags_.topic);
     if (!partitions) return partitions.error();
-    TopicReading reading{properties, flags_.topic, {}, partitions.value(), start, flags_.rows};
     // Nothing is committed, but the client asks for the group's coordinator, and access lists may want a
     // name.
-    if (!config.job.name.empty()) reading.group = "rivulet." + config.job.name + ".peek";
+    const TopicReading reading{properties,         flags_.topic, peek_group(config.job.name),
+                               partitions.value(), start,        flags_.rows};
     Peeker peeker(flags_, config, *decoder.value(), terminal.out);
     const auto show = [&](const Record& record) { return peeker.show(record); };
     if (auto status = read_topic(reading, stop, show); !status) return status;

@@ -131,7 +131,8 @@ std::string render_file(const LoadedConfig& loaded, const std::vector<std::strin
     if (key.starts_with(property_table)) add(key);
   std::string text =
       "# Guessed from the newest records of a topic. Every key there is: rivulet config init\n";
-  for (const auto& note : notes) text += "# " + note + "\n";
+  // Names of fields are a stranger's words.
+  for (const auto& note : notes) text += "# " + printable(note) + "\n";
   text += "version = 1\n";
   for (const auto& [table, lines] : tables) text += "\n[" + table + "]\n" + lines;
   return text;

@@ -42,9 +42,12 @@ Check topic_rows_check(const Config& config, const std::string& topic, std::vect
   if (!decoder) return {name, CheckLevel::fail, decoder.error().message, "see rivulet validate"};
   RowSurvey survey(config, *decoder.value());
   const StopRequest never{0};
-  const TopicReading reading{config.source.kafka_properties,         topic,
-                             "rivulet." + config.job.name + ".peek", std::move(partitions),
-                             {stream::StartOffset::Kind::latest, 0}, rows_looked_at};
+  const TopicReading reading{config.source.kafka_properties,
+                             topic,
+                             peek_group(config.job.name),
+                             std::move(partitions),
+                             {stream::StartOffset::Kind::latest, 0},
+                             rows_looked_at};
   const auto read = read_topic(reading, never, [&](const Record& record) {
     survey_record(*decoder.value(), record, survey);
     return survey.rows() + survey.dropped() < rows_looked_at;

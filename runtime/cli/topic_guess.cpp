@@ -129,20 +129,20 @@ Status add_classes(Guess& guess, const GuessedFields& fields, const GuessedField
         ErrorCode::unavailable,
         fmt::format("'{}' is '{}' in every row: a model needs rows of another class too; look at more "
                     "(--rows), or name another field (--target)",
-                    target.name, printable(labels.front()))};
+                    printable(target.name), printable(labels.front()))};
   if (labels.size() > most_classes)
     return Error{
         ErrorCode::unavailable,
         fmt::format("'{}' has {} different texts in {} rows, too many for classes; name another field "
                     "(--target)",
-                    target.name, labels.size(), target.rows)};
+                    printable(target.name), labels.size(), target.rows)};
   say(guess, "train.loss", "\"cross_entropy\"");
   const auto numbers = target.texts == 0 ? class_numbers(target) : std::nullopt;
   if (numbers)
     say(guess, "model.classes", std::to_string(*numbers));
   else
     say(guess, "decode." + fields.format + ".classes", toml_list(labels));
-  guess.notes.push_back(fmt::format("to predict: '{}', one of {} classes: {}", target.name,
+  guess.notes.push_back(fmt::format("to predict: '{}', one of {} classes: {}", printable(target.name),
                                     numbers.value_or(labels.size()), joined(labels)));
   return ok();
 }
@@ -151,7 +151,7 @@ void add_regression(Guess& guess, const GuessedField& target) {
   say(guess, "train.loss", "\"mse\"");
   say(guess, "train.optimizer.lr", "0.01");
   say(guess, "train.clip_grad_norm", "1.0");
-  guess.notes.push_back(fmt::format("to predict: '{}', a number", target.name));
+  guess.notes.push_back(fmt::format("to predict: '{}', a number", printable(target.name)));
 }
 
 /// Fields beside the target that are numbers in every row; the others are named with why.
@@ -185,7 +185,7 @@ Result<Guess> guess_of(const GuessedFields& fields, const std::string& wanted) {
   if (features.empty())
     return Error{ErrorCode::unavailable,
                  fmt::format("no field beside '{}' is a number in every row: there is nothing to learn from",
-                             target.name)};
+                             printable(target.name))};
   const std::string table = "decode." + fields.format;
   say(guess, table + ".features", toml_list(features));
   say(guess, table + ".target", toml_string(target.name));
@@ -195,7 +195,7 @@ Result<Guess> guess_of(const GuessedFields& fields, const std::string& wanted) {
     return added.error();
   if (target.rows < fields.rows)
     guess.notes.push_back(fmt::format("{} of {} rows have no '{}': they are dropped",
-                                      fields.rows - target.rows, fields.rows, target.name));
+                                      fields.rows - target.rows, fields.rows, printable(target.name)));
   if (fields.broken > 0)
     guess.notes.push_back(
         fmt::format("{} records or lines are no {}: they are dropped", fields.broken, fields.format));

@@ -13,6 +13,7 @@ namespace rivulet::runtime::cli {
 namespace {
 
 constexpr auto broker_deadline = std::chrono::seconds(10);
+constexpr auto quiet_most = std::chrono::seconds(5);
 
 stream::KafkaSourceConfig source_of(const TopicReading& reading) {
   stream::KafkaSourceConfig source;
@@ -30,7 +31,8 @@ bool seen_ends(std::span<const stream::PartitionState> states) {
 
 bool at_end(std::span<const stream::PartitionState> states) {
   return std::all_of(states.begin(), states.end(), [](const auto& p) {
-    return p.high_watermark >= 0 && p.next_offset >= p.high_watermark;
+    return p.high_watermark >= 0 &&
+           (p.next_offset >= p.high_watermark || p.held_from >= 0 || !p.stopped.empty());
   });
 }
 
@@ -54,6 +56,8 @@ Status read_topic(const TopicReading& reading, const StopRequest& stop,
   if (!opened) return opened.error();
   stream::RecordSource& source = *opened.value();
   const auto deadline = clock.now() + broker_deadline;
+  // The last offsets of a log may be no records: the marks that transactions end with.
+  auto quiet_since = clock.now();
   bool rewound = reading.start.kind != stream::StartOffset::Kind::latest;
   while (stop.load() == 0) {
     const auto records = source.poll(64, std::chrono::milliseconds(100));
@@ -66,13 +70,19 @@ Status read_topic(const TopicReading& reading, const StopRequest& stop,
       if (!seen_ends(states)) continue;
       if (auto status = rewind(source, reading.records); !status) return status;
       rewound = true;
+      quiet_since = clock.now();
       continue;
     }
     for (const auto& record : records.value())
       if (!use(record)) return ok();
-    if (records.value().empty() && at_end(states)) break;
+    if (!records.value().empty() || !seen_ends(states)) quiet_since = clock.now();
+    if (records.value().empty() && (at_end(states) || clock.now() - quiet_since > quiet_most)) break;
   }
   return ok();
+}
+
+std::string peek_group(const std::string& job) {
+  return job.empty() ? "" : "rivulet." + job + ".peek";
 }
 
 Result<int> partitions_in(const stream::Properties& properties, const std::string& topic) {

@@ -98,7 +98,7 @@ class Loader {
       if (row.set != nullptr) row.set(out_.config, *value);
       // What only later versions listen to is shown when somebody wrote it.
       if (row.spec.since.empty() || it != written_.end()) note(setting);
-      if (row.spec.group && out_.effective.contains(key)) out_.group_values[key] = group_text(*value);
+      if (row.spec.group && out_.effective.contains(key)) out_.group_values[key] = group_text(key, *value);
       settings_[key] = setting;
     }
   }
@@ -129,11 +129,16 @@ class Loader {
     return true;
   }
 
-  /// Devices compare these texts, and show one that differs.
-  static std::string group_text(const Value& value) {
+  static bool holds_secret(const Value& value) {
+    const auto* list = std::get_if<Value::List>(&value.data);
+    return value.secret || (list != nullptr && std::ranges::any_of(*list, &Value::secret));
+  }
+
+  /// Devices compare these texts, and show one that differs; with the quorum they count.
+  static std::string group_text(const std::string& key, const Value& value) {
     const std::string text = render(value);
-    return value.secret ? "\"digest " + rivulet::digest_of(std::as_bytes(std::span(text))).hex() + "\""
-                        : text;
+    if (!holds_secret(value) || key == "checkpoint.quorum") return text;
+    return "\"digest " + rivulet::digest_of(std::as_bytes(std::span(text))).hex() + "\"";
   }
 
   /// A password in the file is read by whoever reads the file, and is in every copy of it; one on the
@@ -202,6 +207,8 @@ class Loader {
     count.origin = by;
     out_.config.model.classes = static_cast<std::uint32_t>(d.classes.size());
     note(count);
+    // The same group, whether it is written as well or not.
+    out_.group_values[count.key] = group_text(count.key, count.value);
   }
 
   static std::vector<std::int64_t> integers(const Value& value) {

@@ -37,6 +37,7 @@ class LogMembership final : public Membership {
   void leave_view(const std::string& reason) override;
   Status say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) override;
   [[nodiscard]] bool announcing() const override { return saved_.has_value(); }
+  [[nodiscard]] std::uint64_t announced() const override { return announced_; }
   void leave_group(const std::string& reason) override;
   [[nodiscard]] bool stop_asked() const override {
     const std::int64_t began = session_ >= 0 ? session_ : refused_at_;
@@ -104,6 +105,7 @@ class LogMembership final : public Membership {
   std::string reason_;  // why the last view was left
   InFlight hello_, ready_, snap_, saved_sent_;
   std::optional<Saved> saved_;  // said last in this view and not read back
+  std::uint64_t announced_ = 0;
   TimePoint closable_since_{};
   bool closable_ = false;
   InFlight close_;

@@ -39,8 +39,10 @@ void LogMembership::notice_own(std::int64_t offset, const ControlRecord& record)
   } else if (const auto* ready = std::get_if<Ready>(&record)) {
     // Read back, counted or not: say_ready() decides anew.
     if (ready->device == config_.hello.device && ready->session == session_) ready_.active = false;
-  } else if (const auto* saved = std::get_if<Saved>(&record); saved != nullptr && saved_) {
-    if (saved->session == session_ && saved->stamp == saved_->stamp) saved_.reset();
+  } else if (const auto* saved = std::get_if<Saved>(&record);
+             saved != nullptr && saved->session == session_) {
+    ++announced_;
+    if (saved_ && saved->stamp == saved_->stamp) saved_.reset();
   }
 }
 

@@ -54,6 +54,8 @@ class Membership : public AddressBook {
   virtual Status say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) = 0;
   /// A saved state was said and has not been read back yet.
   [[nodiscard]] virtual bool announcing() const = 0;
+  /// How many saved states of this session were read back.
+  [[nodiscard]] virtual std::uint64_t announced() const = 0;
   /// This session wants no other view (LEAVE). Once; what was said in the current view still counts. Without
   /// a session nobody knows of this device, and nothing is said.
   virtual void leave_group(const std::string& reason) = 0;

@@ -7,6 +7,7 @@
 #include "tests/support/wait.h"
 
 using namespace std::chrono_literals;
+using rivulet::testing::wait_for_count;
 using rivulet::testing::wait_until;
 
 namespace {
@@ -41,6 +42,19 @@ TEST_CASE("a look, no wait") {
 
 TEST_CASE("a note of the case before") {
   CHECK(1 == 2);
+}
+
+TEST_CASE("rows that do not come") {
+  CHECK(wait_for_count([] { return 1U; }, 2, 1ms));
+}
+
+TEST_CASE("rows too many") {
+  CHECK(wait_for_count([] { return 3U; }, 2, 1ms));
+}
+
+TEST_CASE("rows that come late") {
+  std::uint64_t rows = 0;
+  CHECK(wait_for_count([&] { return ++rows / 2; }, 20, 20ms));
 }
 
 TEST_CASE("an exception after a deadline") {

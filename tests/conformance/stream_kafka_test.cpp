@@ -163,14 +163,14 @@ TEST_CASE("Kafka source: tombstones and empty values are told apart") {
   REQUIRE(producer.value()->flush(5s));
   Opened opened(config_for(broker->bootstrap_servers(), "t"));
   std::vector<bool> tombstones;
-  wait_until(
+  wait_for_count(
       [&] {
         const auto records = opened.source->poll(8, 20ms);
         REQUIRE(records);
         for (const auto& record : records.value()) tombstones.push_back(record.tombstone);
-        return tombstones.size() == 2;
+        return tombstones.size();
       },
-      5s);
+      2, 5s);
   CHECK(tombstones == std::vector<bool>{true, false});
 }
 

@@ -5,6 +5,7 @@
 #include "core/clock.h"
 #include "stream/open.h"
 #include "tests/support/counting_metrics.h"
+#include "tests/support/device_group.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/kafka_log_world.h"
 #include "tests/support/shared_kafka.h"
@@ -267,6 +268,26 @@ TEST_CASE("Real Kafka: records behind an open transaction are held back, and the
     must(open.value()->commit());
   }
   REQUIRE(reader.until([&] { return reader.count(0) == 16 && reader.state(0).held_from == -1; }));
+}
+
+TEST_CASE("Real Kafka: peek ends at the last record, whatever transactions left behind it") {
+  const std::string brokers = shared_kafka().brokers();
+  const auto peek = [&](const std::string& topic) {
+    return run_rivulet({"peek", topic, "--brokers", brokers, "--partitions", "all"}, 30s);
+  };
+  make("marks");
+  fill("marks", "1,2,3", 4);
+  must(produce_and_abort(brokers, "marks", {{"never"}}));
+  const auto behind_mark = peek("marks");
+  CHECK(behind_mark.status.code == 0);
+  CHECK_MESSAGE(contains(behind_mark.output, "8 dropped"), behind_mark.output);
+  make("open");
+  fill("open", "1,2,3", 4);
+  auto open = OpenTransaction::begin(brokers, "open", {{"inside"}});
+  REQUIRE_MESSAGE(open, open.error().message);
+  const auto before_open = peek("open");
+  CHECK(before_open.status.code == 0);
+  CHECK_MESSAGE(contains(before_open.output, "8 dropped"), before_open.output);
 }
 
 TEST_CASE("Real Kafka: a topic made anew while nobody reads is found out at the next start") {

@@ -37,24 +37,24 @@ struct Opened {
     REQUIRE_MESSAGE(opened, opened.error().message);
     source = std::move(opened).value();
   }
-  /// Polls until `count` records came or `deadline` passed; their values. Errors other than source_lost end
-  /// it.
-  std::vector<std::string> read(std::size_t count, Duration deadline) {
+  /// Polls until `count` records came or none did for twice `patience`; their values. Errors other than
+  /// source_lost end it.
+  std::vector<std::string> read(std::size_t count, Duration patience) {
     std::vector<std::string> values;
-    wait_until(
-        [&] {
+    wait_for_count(
+        [&]() -> std::uint64_t {
           const auto records = source->poll(count - values.size(), 20ms);
           if (!records) {
             errors.push_back(records.error());
-            return records.error().code != ErrorCode::source_lost;
+            return records.error().code != ErrorCode::source_lost ? count : values.size();
           }
           for (const auto& record : records.value()) {
             values.emplace_back(reinterpret_cast<const char*>(record.value.data()), record.value.size());
             timestamps.push_back(record.timestamp_ms);
           }
-          return values.size() >= count;
+          return values.size();
         },
-        deadline);
+        count, patience);
     return values;
   }
   std::vector<Error> errors;

@@ -70,6 +70,7 @@ class KillGroup {
   /// Of the scrape of a device the value of a series with its labels; -1 when it does not answer.
   [[nodiscard]] double metric(int device, const std::string& series) const;
   [[nodiscard]] std::int64_t group_rows(int device) const;
+  [[nodiscard]] std::int64_t least_group_rows() const;
   [[nodiscard]] std::int64_t newest_rows() const;
   [[nodiscard]] std::uint64_t applied_in_all() const;  ///< rounds, by the processes that are there now
   [[nodiscard]] bool formed() const;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <thread>
+#include <utility>
 
 #include "core/clock.h"
 
@@ -31,6 +32,18 @@ bool wait_until(const std::function<bool()>& done, Duration deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   return true;
+}
+
+bool wait_for_count(const std::function<std::uint64_t()>& count, std::uint64_t wanted, Duration patience) {
+  const RealClock clock;
+  std::uint64_t last = count();
+  TimePoint moved = clock.now();
+  while (last < wanted && clock.now() < moved + 2 * patience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    const std::uint64_t now = count();
+    if (now != std::exchange(last, now)) moved = clock.now();
+  }
+  return last == wanted;
 }
 
 }  // namespace rivulet::testing

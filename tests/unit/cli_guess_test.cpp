@@ -193,6 +193,18 @@ TEST_CASE("Config from records: the file is valid, trains on what it saw, and sa
   CHECK_FALSE(contains(made.value().text, "model.classes"));
 }
 
+TEST_CASE("Config from records: the name of a field writes no line of the file") {
+  Records records;
+  for (int i = 0; i < 30; ++i)
+    records.push_back(R"({"x":)" + std::to_string(i % 9) +
+                      R"(.5,"\ncheckpoint = { quorum = 1 }\n#.label":")" + (i % 2 ? "a" : "b") + R"("})");
+  const auto made = config_from_records(brokers_of(), "rows", "", 1, records);
+  REQUIRE_MESSAGE(made, made.error().message);
+  CHECK(contains(made.value().text, R"(# to predict: '\ncheckpoint = { quorum = 1 }\n#)"));
+  CHECK_FALSE(contains(made.value().text, "\ncheckpoint = { quorum"));
+  CHECK(load_text(made.value().text).config.checkpoint.quorum == 2);
+}
+
 TEST_CASE("Config from records: what was said wins over what is guessed, and no password is written") {
   const auto records = machines(30, {"0", "1"});
   const auto made =

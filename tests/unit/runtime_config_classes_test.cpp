@@ -30,10 +30,12 @@ TEST_CASE("Config: a list of labels says how many classes there are, and whose c
   CHECK(decode.classes == 3);
 }
 
-TEST_CASE("Config: devices with the same labels in another order are no group") {
-  const auto hash = [](const char* classes) {
-    return group_hash(group_keys(LoadedText(text_of(classes)).config));
+TEST_CASE(
+    "Config: devices with the same labels are a group, however they are written; in another order not") {
+  const auto hash = [](const char* classes, const char* more = "") {
+    return group_hash(group_keys(LoadedText(text_of(classes, more)).config));
   };
+  CHECK(hash(R"(["ok", "fault"])") == hash(R"(["ok", "fault"])", "[model]\nclasses = 2\n"));
   CHECK(hash(R"(["ok", "fault"])") == hash(R"(["ok","fault"])"));
   CHECK(hash(R"(["ok", "fault"])") != hash(R"(["fault", "ok"])"));
 }

@@ -129,6 +129,12 @@ TEST_CASE("Decoder: a JSON integer of any length is a number, and spoils no row 
                                                         {500, 5}});
   const auto endless = read_text(config, R"({"x":1)" + std::string(400, '0') + R"(,"y":1})");
   CHECK(endless.drops == std::vector{DropReason::nonfinite_value});
+  // The first below what 64 bits hold has as many digits as the last that they hold.
+  const auto lowest =
+      read_text(config, R"([{"x":-9223372036854775808,"y":1},{"x":-9223372036854775809,"y":2},)"
+                        R"({"x":-9999999999999999999,"y":3}])");
+  CHECK(lowest.drops.empty());
+  CHECK(lowest.rows.size() == 3);
   CHECK(read_text(config, R"({"x":0123456789012345678901,"y":1})").drops ==
         std::vector{DropReason::malformed});
 }
