@@ -101,6 +101,7 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   commits_ = std::make_unique<CommitBoard>(ids_of(claimed_partitions(config)));
   auto joining = membership_config(loaded, outside_.nonce_seed);
   joining.hello.new_run = options.new_run;
+  joining.limited = !options.dry_run && options.stop_after.rows + options.stop_after.rounds > 0;
   joining.rules = outside_.rules;
   joining.shared_fold = outside_.shared_fold;
   membership_ = sync::membership::make_membership(joining, *outside_.log);

@@ -95,7 +95,8 @@ Duration Worker::leaving_for(TimePoint now) {
     asked_to_leave_ = now;
     // Whoever forms a view from now on does it without this device. After a STOP nobody forms one: LEAVE then
     // says that this device has ended.
-    if (!parts_.membership.stop_asked()) parts_.membership.leave_group("asked to end");
+    if (!parts_.membership.stop_asked())
+      parts_.membership.leave_group("asked to end", sync::membership::Ends::device);
   }
   return now - *asked_to_leave_;
 }

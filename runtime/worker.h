@@ -134,6 +134,7 @@ class Worker final : public Agent {
   void stand_at_state();
   Status hold_state();
   Turn enter_view();
+  void settle_limits();
   Status begin_lineage();
   void look_for_unclaimed();
   Turn part();
@@ -237,10 +238,8 @@ class Worker final : public Agent {
   TimePoint round_ended_{};
   TimePoint entered_{};
   TimePoint training_since_ = TimePoint::max();
-  struct Entry {
-    std::uint64_t step = 0;
-    std::uint64_t rows = 0;
-  } entry_;  ///< clocks of the state when this process entered its first view: limits count from there
+  sync::ViewSpec::Clocks entry_;        ///< of the state when this process entered its first view
+  sync::ViewSpec::Clocks counts_from_;  ///< of the state when the group began to count: limits are from there
   TimePoint next_membership_look_{};
   std::optional<TimePoint> asked_to_leave_;
   TimePoint form_again_at_{};

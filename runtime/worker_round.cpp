@@ -52,8 +52,8 @@ sync::Facts Worker::my_facts(TimePoint now) {
   f.step = parts_.state->stamp.step;
   f.agreed_rows = parts_.state->rows;
   const auto& limit = config_.stop_after;
-  f.stop_at_step = limit.rounds > 0 ? entry_.step + limit.rounds : 0;
-  f.stop_at_rows = limit.rows > 0 ? entry_.rows + limit.rows : 0;
+  f.stop_at_step = limit.rounds > 0 ? counts_from_.step + limit.rounds : 0;
+  f.stop_at_rows = limit.rows > 0 ? counts_from_.rows + limit.rows : 0;
   f.rows = batch_finite_ ? static_cast<std::uint32_t>(batch_->rows()) : 0;
   f.rows_since_sync = rows_since_sync_;
   f.queue_rows = parts_.rows.waiting();

@@ -187,7 +187,7 @@ void Worker::stand_at_state() {
 Status Worker::hold_state() {
   const auto digest = digest_of(*parts_.state, parts_.device);
   if (!digest) return digest.error();
-  parts_.membership.hold_state(parts_.state->stamp, digest.value().hex());
+  parts_.membership.hold_state(parts_.state->stamp, digest.value().hex(), parts_.state->rows);
   return ok();
 }
 
@@ -207,6 +207,7 @@ Turn Worker::enter_view() {
     training_since_ = round_ended_;
     entry_ = {parts_.state->stamp.step, parts_.state->rows};
   }
+  settle_limits();
   round_in_view_ = 0;
   meters_->enter_view(view_->spec);
   parts_.status.view.store(view_->spec.number);
@@ -232,6 +233,17 @@ void Worker::look_for_unclaimed() {
     parts_.log.write(Level::warn, "partitions that the group has trained are claimed by no device",
                      {{"partitions", join(unclaimed)}, {"do", "give them to one, source.partitions"}});
   parts_.status.set_unclaimed(std::move(unclaimed));
+}
+
+/// Limits count on the group's clock, so that lives of processes do not matter. Where that is not known (a
+/// member is of an older build) they count from this process's own entry.
+void Worker::settle_limits() {
+  counts_from_ = view_->spec.counts_from.value_or(entry_);
+  const auto& limit = config_.stop_after;
+  if (limit.rows + limit.rounds == 0 || counts_from_.step == parts_.state->stamp.step) return;
+  parts_.log.write(Level::info, "--stop-after counts on from where this run of the group began",
+                   {{"rounds_so_far", std::to_string(parts_.state->stamp.step - counts_from_.step)},
+                    {"rows_so_far", std::to_string(parts_.state->rows - counts_from_.rows)}});
 }
 
 /// From here on the state is one of this view; devices that share memory share it.
@@ -344,7 +356,10 @@ Turn Worker::form_again(const std::string& why) {
 }
 
 Turn Worker::end(std::optional<Error> error, bool leaver_lost) {
-  parts_.membership.leave_group(error ? error->message : "ended");
+  using sync::membership::Ends;
+  const bool together = view_ && view_->session && view_->session->plan().stop;
+  const Ends ends = error ? Ends::nothing : together ? Ends::group : Ends::device;
+  parts_.membership.leave_group(error ? error->message : "ended", ends);
   if (view_ && batch_ && batch_->own_rows() > 0) batch_->put_back(parts_.rows);
   view_.reset();
   meters_->leave_view();

@@ -20,7 +20,11 @@ constexpr const char* run_footer = R"(Examples:
   RIVULET_BROKERS=kafka:9092 RIVULET_ID=$HOSTNAME RIVULET_CONFIG=/etc/rivulet/job.toml rivulet run
 
 SIGTERM or Ctrl-C: finishes the round and leaves with 0, the others wait for it; a second one: leaves now.
-All devices at once: rivulet stop.)";
+All devices at once: rivulet stop.
+
+--stop-after rows and rounds count on the clock of the group, from the first view after it ended in good order (limit
+reached, rivulet stop, or all members asked to go). Processes that are killed and started again count on; a later run
+on the same state counts from there. A device without a control topic counts from its own start, and so do seconds.)";
 
 class RunCommand final : public Command {
  public:

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,13 @@ struct ViewSpec {
   Stamp target;                       ///< the state that everybody starts from
   std::string digest;                 ///< of the target
   SharedList<std::uint32_t> holders;  ///< ranks that hold it, ascending; the others get it from them
+  /// Of an agreed state: applied rounds, and rows trained by the group.
+  struct Clocks {
+    std::uint64_t step = 0;
+    std::uint64_t rows = 0;
+    bool operator==(const Clocks&) const = default;
+  };
+  std::optional<Clocks> counts_from = {};  ///< what --stop-after counts from; none: not known
   [[nodiscard]] std::uint32_t world() const noexcept { return static_cast<std::uint32_t>(members.size()); }
 };
 

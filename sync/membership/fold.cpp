@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "sync/membership/counting.h"
 #include "sync/membership/next_view.h"
 #include "sync/membership/snapshot.h"
 
@@ -64,6 +65,7 @@ void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, c
   device.ready_at = -1;
   device.left.reset();
   device.left_for = WhyNot::none;
+  device.left_in_order = false;
 }
 
 /// A session that can serve takes the place of the one before it at once. One that cannot gets it when that
@@ -134,13 +136,16 @@ Outcome apply_record(Fold& fold, const Place& at, const Leave& leave) {
   if (device.session != leave.session || device.left) return Ignored::stale_session;
   device.left = leave.reason;
   device.left_for = leave.cause;
+  device.left_in_order = leave.ends != Ends::nothing;
   device.ready.reset();
   device.ready_at = -1;
+  note_end(fold, leave);
   return counts;
 }
 
 Outcome apply_record(Fold& fold, const Place& at, const Stop&) {
   fold.stopped_at = at.offset;
+  fold.view.ended = true;
   for (auto& entry : fold.devices) {
     entry.second.ready.reset();
     entry.second.ready_at = -1;
@@ -179,6 +184,7 @@ void seal(Fold& fold, std::int64_t offset, const Devices& devices) {
   view.config_hash = devices.front()->hello.config_hash;
   view.members = std::move(members);
   choose_target(view, fold);
+  view.counts_from = counts_from(view, fold);
   fold.saved.clear();  // what was not committed in its view never will be by that
   for (auto& entry : fold.devices) {
     entry.second.ready.reset();

@@ -8,13 +8,14 @@
 
 #include "core/log.h"
 #include "core/shared_list.h"
+#include "sync/collective/transport.h"
 #include "sync/membership/records.h"
 
 namespace rivulet::sync::membership {
 
 /// Goes up when the fold comes to something else with the same records, or devices say what earlier builds
 /// fold otherwise: such builds are no group, so it is in the hash that HELLO says.
-inline constexpr int fold_version = 2;
+inline constexpr int fold_version = 3;
 
 /// The session of a device before its present one.
 struct Predecessor {
@@ -33,6 +34,7 @@ struct DeviceEntry {
   std::int64_t ready_at = -1;       ///< offset of that READY
   std::optional<std::string> left;  ///< of this session: why
   WhyNot left_for = WhyNot::none;   ///< same, for the others to decide by
+  bool left_in_order = false;       ///< same: it was asked to, and did not end by an error
   std::int64_t heard = -1;          ///< offset of the last record of this session that counted
   Predecessor before;
   std::vector<std::string> past_nonces;  ///< of its last sessions: their HELLOs are not taken again
@@ -52,6 +54,9 @@ struct Run {
   bool operator==(const Run&) const = default;
 };
 
+/// Clocks of an agreed state.
+using Clocks = ViewSpec::Clocks;
+
 /// The view the log has closed last.
 struct ClosedView {
   std::uint64_t number = 0;                      ///< 0 = none yet
@@ -66,6 +71,10 @@ struct ClosedView {
       -1;                   ///< offset of the last CLOSE that a member repeated to show that the view lives
   std::string config_hash;  ///< of all members: the configuration that stands. Empty: not known
   std::map<std::string, std::vector<std::string>> claims;  ///< of the members: partitions
+  /// Where --stop-after rows and rounds count from; none: nobody was started with one, or the row clock of
+  /// the target is not known (READY of an older build).
+  std::optional<Clocks> counts_from;
+  bool ended = false;  ///< in good order: whoever goes on from its state counts anew
   bool operator==(const ClosedView&) const = default;
 };
 

@@ -33,12 +33,12 @@ class LogMembership final : public Membership {
   }
 
   Result<std::optional<ViewSpec>> poll(TimePoint now) override;
-  void hold_state(const Stamp& stamp, const std::string& digest) override;
+  void hold_state(const Stamp& stamp, const std::string& digest, std::uint64_t rows) override;
   void leave_view(const std::string& reason) override;
   Status say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) override;
   [[nodiscard]] bool announcing() const override { return saved_.has_value(); }
   [[nodiscard]] std::uint64_t announced() const override { return announced_; }
-  void leave_group(const std::string& reason) override;
+  void leave_group(const std::string& reason, Ends ends) override;
   [[nodiscard]] bool stop_asked() const override {
     const std::int64_t began = session_ >= 0 ? session_ : refused_at_;
     return began >= 0 && stopped_at_ > began;
@@ -100,9 +100,10 @@ class LogMembership final : public Membership {
   std::uint64_t token_ = 0;       // of the view handed out last
   bool in_view_ = false;
   bool left_ = false;
-  Stamp stamp_;         // of the state held
-  std::string digest_;  // same
-  std::string reason_;  // why the last view was left
+  Stamp stamp_;             // of the state held
+  std::string digest_;      // same
+  std::uint64_t rows_ = 0;  // same
+  std::string reason_;      // why the last view was left
   InFlight hello_, ready_, snap_, saved_sent_;
   std::optional<Saved> saved_;  // said last in this view and not read back
   std::uint64_t announced_ = 0;

@@ -110,14 +110,8 @@ Status LogMembership::say_ready(TimePoint now) {
 
 Status LogMembership::append_ready(TimePoint now) {
   ready_ = {true, now};
-  Ready ready;
-  ready.device = config_.hello.device;
-  ready.session = session_;
-  ready.view = fold_.view.number + 1;
-  ready.stamp = stamp_;
-  ready.digest = digest_;
-  ready.reason = reason_;
-  return append(ready);
+  return append(Ready{config_.hello.device, session_, fold_.view.number + 1, stamp_, digest_, reason_, rows_,
+                      config_.limited, config_.goes_back_to == stamp_});
 }
 
 Status LogMembership::say_close(TimePoint now) {
@@ -173,8 +167,8 @@ std::optional<ViewSpec> LogMembership::new_view() {
   reason_ = in_view_ ? "" : "the view was broken before it began";
   if (!in_view_) return std::nullopt;
   const auto& closed = fold_.view;
-  return ViewSpec{closed.number, closed.token,  closed.members,     ranks_of({it->first}, closed.members)[0],
-                  closed.target, closed.digest, closed.holder_ranks};
+  return ViewSpec{closed.number, closed.token,  closed.members,      ranks_of({it->first}, closed.members)[0],
+                  closed.target, closed.digest, closed.holder_ranks, closed.counts_from};
 }
 
 Status LogMembership::act(TimePoint now) {
@@ -203,8 +197,9 @@ Result<std::optional<ViewSpec>> LogMembership::poll(TimePoint now) {
   return view;
 }
 
-void LogMembership::hold_state(const Stamp& stamp, const std::string& digest) {
+void LogMembership::hold_state(const Stamp& stamp, const std::string& digest, std::uint64_t rows) {
   stamp_ = stamp;
+  rows_ = rows;
   digest_ = digest;
 }
 
@@ -231,12 +226,12 @@ void LogMembership::leave_view(const std::string& reason) {
   reason_ = reason.substr(0, reason_max);
 }
 
-void LogMembership::leave_group(const std::string& reason) {
+void LogMembership::leave_group(const std::string& reason, Ends ends) {
   if (left_ || session_ < 0) return;
   left_ = true;
   // Lost on its way, it is as if this device had been killed.
   static_cast<void>(
-      append(Leave{config_.hello.device, session_, reason.substr(0, reason_max), final_cause_}));
+      append(Leave{config_.hello.device, session_, reason.substr(0, reason_max), final_cause_, ends}));
 }
 
 bool LogMembership::view_broken() const {

@@ -17,7 +17,11 @@ class SharedFold;
 
 struct MembershipConfig {
   std::string job;
-  Hello hello;  ///< without nonce and state
+  Hello hello;           ///< without nonce and state
+  bool limited = false;  ///< this process was started with --stop-after rows or rounds
+  /// A state older than what was saved, from which this device may go on all the same (said while it holds
+  /// that one); none: it may not.
+  std::optional<Stamp> goes_back_to = {};
   Rules rules = {};
   std::uint64_t nonce_seed = 0;
   Duration close_wait =
@@ -45,9 +49,9 @@ class Membership : public AddressBook {
   /// state that was saved, which alone ends all), superseded (a newer session of this id: host and pid named;
   /// or two processes that replace each other). source_lost is not final: poll again.
   virtual Result<std::optional<ViewSpec>> poll(TimePoint now) = 0;
-  /// What this device holds; said in every READY from now on. Before the first poll(), and before
-  /// leave_view() when it has changed.
-  virtual void hold_state(const Stamp& stamp, const std::string& digest) = 0;
+  /// What this device holds, with its row clock; said in every READY from now on. Before the first poll(),
+  /// and before leave_view() when it has changed.
+  virtual void hold_state(const Stamp& stamp, const std::string& digest, std::uint64_t rows) = 0;
   /// This view is over for me; READY for the next one follows.
   virtual void leave_view(const std::string& reason) = 0;
   /// A state of the current view is on the disk of this device. Outside a view it is not worth saying.
@@ -58,7 +62,7 @@ class Membership : public AddressBook {
   [[nodiscard]] virtual std::uint64_t announced() const = 0;
   /// This session wants no other view (LEAVE). Once; what was said in the current view still counts. Without
   /// a session nobody knows of this device, and nothing is said.
-  virtual void leave_group(const std::string& reason) = 0;
+  virtual void leave_group(const std::string& reason, Ends ends) = 0;
   /// True once the log says that the whole job was stopped after this session began: end in the same round as
   /// the others.
   [[nodiscard]] virtual bool stop_asked() const = 0;

@@ -21,7 +21,7 @@ Status LogMembership::check_session(TimePoint now) {
     return refuse(ErrorCode::superseded, contested_device(it->second));
   }
   if (known && it->second.session > session_) {
-    leave_group("superseded");  // shows the log that both lived
+    leave_group("superseded", Ends::nothing);  // shows the log that both lived
     return refuse(ErrorCode::superseded, superseded_by(it->second.hello));
   }
   if (stop_asked()) return ok();

@@ -100,6 +100,11 @@ bool holds_saved(const Fold& fold, const DeviceEntry& device) {
   return device.ready->stamp >= fold.committed.stamp;
 }
 
+/// A view may start from what it holds: what was saved, or less because that is to be.
+bool serves(const Fold& fold, const DeviceEntry& device) {
+  return holds_saved(fold, device) || device.ready->goes_back;
+}
+
 Obstacle lost_state(const Fold& fold, const Devices& devices) {
   return {.why = WhyNot::lost_state, .devices = ids_of(devices), .state = fold.committed.stamp};
 }
@@ -168,7 +173,7 @@ class Places {
   void reject_stateless() {
     const auto newcomer = [&](const auto* device) { return !was_member(fold_, *device); };
     const bool held = std::any_of(next_.devices.begin(), next_.devices.end(),
-                                  [&](const auto* device) { return holds_saved(fold_, *device); });
+                                  [&](const auto* device) { return serves(fold_, *device); });
     const bool all_new = std::all_of(next_.devices.begin(), next_.devices.end(), newcomer);
     if (held || all_new || !fold_.rules.guard) return;
     const Obstacle why = lost_state(fold_, next_.devices);
@@ -186,8 +191,8 @@ class Places {
 /// Of those that are left: too few, or none with the state that was saved.
 Obstacle shortage(const Fold& fold, const Devices& devices, std::uint64_t wanted) {
   if (devices.size() < wanted) return {.why = WhyNot::missing, .count = devices.size(), .wanted = wanted};
-  const bool held = std::any_of(devices.begin(), devices.end(),
-                                [&](const auto* device) { return holds_saved(fold, *device); });
+  const bool held =
+      std::any_of(devices.begin(), devices.end(), [&](const auto* device) { return serves(fold, *device); });
   return held || !fold.rules.guard ? Obstacle() : lost_state(fold, devices);
 }
 

@@ -111,6 +111,10 @@ class Fields {
   std::string wrong_;
 };
 
+// A word that a later build may add to these ends nothing here.
+constexpr const char* ends_device = "device";
+constexpr const char* ends_group = "group";
+
 json to_json(const Hello& r) {
   json object = {{"type", "hello"},
                  {"device", r.device},
@@ -127,9 +131,13 @@ json to_json(const Hello& r) {
   return object;
 }
 json to_json(const Ready& r) {
-  return {{"type", "ready"},    {"device", r.device},         {"session", r.session},
-          {"view", r.view},     {"lineage", r.stamp.lineage}, {"step", r.stamp.step},
-          {"digest", r.digest}, {"reason", r.reason}};
+  json object = {{"type", "ready"},    {"device", r.device},         {"session", r.session},
+                 {"view", r.view},     {"lineage", r.stamp.lineage}, {"step", r.stamp.step},
+                 {"digest", r.digest}, {"reason", r.reason}};
+  if (r.rows) object["rows"] = *r.rows;
+  if (r.limited) object["limited"] = true;
+  if (r.goes_back) object["goes_back"] = true;
+  return object;
 }
 json to_json(const Saved& r) {
   return {{"type", "saved"},    {"device", r.device},         {"session", r.session},
@@ -148,6 +156,8 @@ json to_json(const Addr& r) {
 json to_json(const Leave& r) {
   json object = {{"type", "leave"}, {"device", r.device}, {"session", r.session}, {"reason", r.reason}};
   if (r.cause != WhyNot::none) object["cause"] = name_of(r.cause);
+  if (r.ends == Ends::device) object["ends"] = ends_device;
+  if (r.ends == Ends::group) object["ends"] = ends_group;
   return object;
 }
 json to_json(const Stop& r) {
@@ -186,6 +196,9 @@ ControlRecord read_ready(Fields& f) {
   r.stamp = read_stamp(f);
   r.digest = f.text("digest", text_max);
   r.reason = f.text("reason", text_max);
+  if (f.has("rows")) r.rows = f.number("rows");
+  r.limited = f.flag("limited");
+  r.goes_back = f.flag("goes_back");
   return r;
 }
 ControlRecord read_saved(Fields& f) {
@@ -223,6 +236,9 @@ ControlRecord read_leave(Fields& f) {
   r.session = f.offset("session");
   r.reason = f.text("reason", text_max);
   if (f.has("cause")) r.cause = why_not_of(f.text("cause", text_max));
+  const std::string ends = f.has("ends") ? f.text("ends", text_max) : std::string();
+  if (ends == ends_device) r.ends = Ends::device;
+  if (ends == ends_group) r.ends = Ends::group;
   return r;
 }
 ControlRecord read_stop(Fields& f) {

@@ -42,9 +42,13 @@ struct Ready {
   std::string device;
   std::int64_t session = -1;
   std::uint64_t view = 0;
-  Stamp stamp;         ///< of the state it holds
-  std::string digest;  ///< of that state
-  std::string reason;  ///< why it left the last view; empty at start
+  Stamp stamp;                             ///< of the state it holds
+  std::string digest;                      ///< of that state
+  std::string reason;                      ///< why it left the last view; empty at start
+  std::optional<std::uint64_t> rows = {};  ///< row clock of that state; none: an older build said this
+  bool limited = false;                    ///< it was started with --stop-after rows or rounds
+  bool goes_back =
+      false;  ///< it holds less than it once saved, and that is to be: see serves() in next_view.cpp
   bool operator==(const Ready&) const = default;
 };
 /// Tries to close `view`: the first valid one wins, its log offset is the view's token.
@@ -75,6 +79,13 @@ struct Addr {
   bool operator==(const Addr&) const = default;
 };
 
+/// What a LEAVE ends in good order, and not by an error.
+enum class Ends : std::uint8_t {
+  nothing,  ///< an error, or an older build said this
+  device,   ///< this device was asked to go
+  group,    ///< all end in the same round: --stop-after, or STOP
+};
+
 /// "This session wants no other view": at the next boundary of rounds it ends. From a session that a newer
 /// one of the same device has replaced it is the proof that both lived at once.
 struct Leave {
@@ -82,6 +93,7 @@ struct Leave {
   std::int64_t session = -1;
   std::string reason;           ///< for people
   WhyNot cause = WhyNot::none;  ///< what the others end by, too
+  Ends ends = Ends::nothing;
   bool operator==(const Leave&) const = default;
 };
 /// Ends every session that began before it: somebody has stopped the whole job. No device says this.

@@ -12,6 +12,8 @@ namespace {
 
 using Snapshot = nlohmann::json;
 
+constexpr SnapshotForm all_forms[] = {SnapshotForm::third, SnapshotForm::second, SnapshotForm::first};
+
 Snapshot json_of(const Stamp& stamp) {
   return Snapshot::array({stamp.lineage, stamp.step});
 }
@@ -53,11 +55,18 @@ Snapshot json_of(const DeviceEntry& d, SnapshotForm form) {
                 {"past_nonces", d.past_nonces},
                 {"swaps", d.swaps},
                 {"contested", d.contested}};
-  if (form == SnapshotForm::second) j["heard"] = d.heard;
-  if (form == SnapshotForm::second && d.left_for != WhyNot::none) j["left_for"] = name_of(d.left_for);
   if (d.left) j["left"] = *d.left;
   if (d.ready)
     j["ready"] = {d.ready_at, d.ready->view, json_of(d.ready->stamp), d.ready->digest, d.ready->reason};
+  if (form == SnapshotForm::first) return j;
+  j["heard"] = d.heard;
+  if (d.left_for != WhyNot::none) j["left_for"] = name_of(d.left_for);
+  if (form == SnapshotForm::second) return j;
+  if (d.left_in_order) j["in_order"] = true;
+  if (!d.ready) return j;
+  if (d.ready->rows) j["ready_rows"] = *d.ready->rows;
+  if (d.ready->limited) j["ready_limited"] = true;
+  if (d.ready->goes_back) j["ready_goes_back"] = true;
   return j;
 }
 DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
@@ -75,6 +84,7 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
   if (const auto left = j.find("left"); left != j.end()) d.left = left->get<std::string>();
   if (const auto cause = j.find("left_for"); cause != j.end())
     d.left_for = why_not_of(cause->get<std::string>());
+  d.left_in_order = j.value("in_order", false);
   if (const auto ready = j.find("ready"); ready != j.end()) {
     d.ready_at = ready->at(0).get<std::int64_t>();
     d.ready = Ready{d.hello.device,
@@ -83,6 +93,9 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
                     stamp_of(ready->at(2)),
                     ready->at(3).get<std::string>(),
                     ready->at(4).get<std::string>()};
+    if (const auto rows = j.find("ready_rows"); rows != j.end()) d.ready->rows = rows->get<std::uint64_t>();
+    d.ready->limited = j.value("ready_limited", false);
+    d.ready->goes_back = j.value("ready_goes_back", false);
   }
   return d;
 }
@@ -100,6 +113,9 @@ Snapshot json_of(const ClosedView& v, const Fold& fold, SnapshotForm form) {
     if (device == fold.devices.end() || device->second.hello.partitions != partitions)
       j["claims"][id] = partitions;
   }
+  if (form == SnapshotForm::second) return j;
+  if (v.counts_from) j["counts_from"] = {v.counts_from->step, v.counts_from->rows};
+  if (v.ended) j["ended"] = true;
   return j;
 }
 ClosedView view_of(const Snapshot& j) {
@@ -114,6 +130,9 @@ ClosedView view_of(const Snapshot& j) {
   v.holder_ranks = ranks_of(v.holders, v.members);
   v.confirmed = j.at("confirmed").get<std::int64_t>();
   if (const auto hash = j.find("config_hash"); hash != j.end()) v.config_hash = hash->get<std::string>();
+  if (const auto from = j.find("counts_from"); from != j.end())
+    v.counts_from = Clocks{from->at(0).get<std::uint64_t>(), from->at(1).get<std::uint64_t>()};
+  v.ended = j.value("ended", false);
   return v;
 }
 
@@ -207,7 +226,8 @@ std::string snapshot_hash(const std::string& text) {
 
 bool is_snapshot_of(const Snap& snap, const Fold& fold) {
   return snapshot_hash(snap.fold) == snap.hash &&
-         (snapshot_of(fold) == snap.fold || snapshot_of(fold, SnapshotForm::first) == snap.fold);
+         std::any_of(std::begin(all_forms), std::end(all_forms),
+                     [&](SnapshotForm form) { return snapshot_of(fold, form) == snap.fold; });
 }
 
 std::optional<Fold> fold_of(const Snap& snap) {
@@ -215,9 +235,10 @@ std::optional<Fold> fold_of(const Snap& snap) {
   try {  // the library throws at a field that is missing or of another kind
     const Snapshot j = parse_whole_numbers(snap.fold);
     Fold fold = read_fold(j);
-    // Written again it is the same text: nothing was cut, doubled or read as something else.
-    const bool second = j.at("view").contains("config_hash");
-    const auto form = second ? SnapshotForm::second : SnapshotForm::first;
+    // Written again it is the same text: nothing was cut, doubled or read as something else. What the third
+    // form has more is left out where it is not so, and then it is the second.
+    const bool first = !j.at("view").contains("config_hash");
+    const auto form = first ? SnapshotForm::first : SnapshotForm::third;
     if (!hangs_together(fold) || snapshot_of(fold, form) != snap.fold) return std::nullopt;
     return fold;
   } catch (const Snapshot::exception&) {

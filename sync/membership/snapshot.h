@@ -14,10 +14,11 @@ namespace rivulet::sync::membership {
 inline constexpr std::int64_t snap_every = 1000;
 
 /// Earlier builds left out what configuration and claims stand, when a session was heard last and what it
-/// left for.
-enum class SnapshotForm : std::uint8_t { first, second };
+/// left for (first form); those after them what --stop-after counts from, who left in good order, and what
+/// else belongs to that (second form).
+enum class SnapshotForm : std::uint8_t { first, second, third };
 /// Equal folds give equal texts.
-std::string snapshot_of(const Fold& fold, SnapshotForm form = SnapshotForm::second);
+std::string snapshot_of(const Fold& fold, SnapshotForm form = SnapshotForm::third);
 /// It says what this fold comes to, in its own form.
 bool is_snapshot_of(const Snap& snap, const Fold& fold);
 std::string snapshot_hash(const std::string& text);

@@ -31,7 +31,7 @@ class Life {
   }
   void close(std::int64_t a, std::int64_t b, std::uint64_t view, const Stamp& stamp,
              const std::string& digest) {
-    put(Ready{"a", a, view, stamp, digest, ""});
+    put(Ready{"a", a, view, stamp, digest, "", 10 * stamp.step, true});
     put(Ready{"b", b, view, stamp, digest, "peer b was lost"});
     put(Close{"b", b, view});
   }
@@ -57,7 +57,9 @@ std::vector<ControlRecord> records_of_a_life() {
   life.put(Saved{"a", a, 2, {2, 9}, "d9", "g"});
   const std::string text = snapshot_of(life.fold);
   life.put(Snap{"a", a, life.fold.next_offset, snapshot_hash(text), text});
-  life.put(Leave{"a", a, "asked"});
+  life.put(Ready{"b", b, 3, {1, 5}, "d5", "", 50, false, true});
+  life.put(Leave{"a", a, "asked", WhyNot::none, Ends::device});
+  life.put(Leave{"b", b, "ended", WhyNot::none, Ends::group});
   life.put(Stop{"s1", "host-c", 7});
   Hello again = hello_of("a", "a2");
   again.new_run = true;

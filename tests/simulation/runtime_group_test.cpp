@@ -215,3 +215,25 @@ TEST_CASE("Group: policy fixed waits for full batches of the slowest stream and 
   CHECK(held > 4);
   for (std::size_t i = 0; i < group->size(); ++i) CHECK_FALSE(group->node(i).worker().ending().error);
 }
+
+TEST_CASE(
+    "Group: --stop-after counts on while all members are started again, one after the other and again") {
+  auto options = uneven(1000);
+  options.stop_after = {.rounds = 200};
+  // Each is there again before the next goes; in none of its lives does any of them see 200 rounds.
+  for (std::size_t i = 0; i < 12; ++i) {
+    const double at = 2 + 2.5 * static_cast<double>(i);
+    options.faults.push_back({at, runtime::Fault::Kind::kill, i % 4, {}});
+    options.faults.push_back({at + 0.5, runtime::Fault::Kind::start, i % 4, {}});
+  }
+  auto job = linear_job(4);
+  job.config.sync.on_peer_loss = "reform";
+  auto group = build_group(job, options);
+  run_to_end(*group, [] { return false; }, 60);
+  REQUIRE(group->all_ended());
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK_FALSE(group->node(i).worker().ending().error);
+    CHECK(group->node(i).state().stamp.step == 200);
+    CHECK(group->node(i).worker().rows_since_entry() < group->node(i).state().rows);
+  }
+}

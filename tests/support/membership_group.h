@@ -29,7 +29,7 @@ struct MembershipNode {
     auto polled = membership->poll(now);
     if (!polled) {
       error = polled.error();
-      membership->leave_group(error->message);  // as a device that ends does
+      membership->leave_group(error->message, sync::membership::Ends::nothing);  // as a device that ends does
       view.reset();
     } else if (polled.value()) {
       view = polled.value();

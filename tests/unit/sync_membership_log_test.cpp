@@ -195,7 +195,7 @@ TEST_CASE(
   Group group;
   CutLog log(group.log.open());
   const auto membership = make_membership(group.config("a", 1), log);
-  membership->hold_state({3, 500}, "d");
+  membership->hold_state({3, 500}, "d", 5000);
   std::optional<Error> error;
   for (TimePoint now{}; !error && now < TimePoint(5s); now += 10ms)
     if (auto polled = membership->poll(now); !polled) error = polled.error();

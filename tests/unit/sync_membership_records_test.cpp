@@ -42,7 +42,11 @@ TEST_CASE("Control records: every kind comes back as it was written") {
                                      Saved{"edge-1", 3, 2, {2, 500}, "ab", "cd"},
                                      addr,
                                      new_run,
+                                     Ready{"edge-1", 3, 2, 1, 77, "ab", "", 9000, true},
+                                     Ready{"edge-1", 3, 2, 1, 77, "ab", "", 0, false, true},
                                      Leave{"edge-1", 3, "asked to end"},
+                                     Leave{"edge-1", 3, "asked to end", WhyNot::none, Ends::device},
+                                     Leave{"edge-1", 3, "ended", WhyNot::none, Ends::group},
                                      Stop{"0123abcd", "host.local", 4711},
                                      Snap{"edge-1", 3, 1000, "ab", "{\"view\":{}}"}};
     for (const auto& record : records) {
@@ -66,6 +70,23 @@ TEST_CASE("Control records: the bytes of a HELLO, which later versions must stil
   CHECK(
       text_of(addr.value()) ==
       R"({"device":"a","job":"m","key":"k","session":3,"token":9,"type":"addr","value":"aGVsbG8=","version":1})");
+}
+
+TEST_CASE(
+    "Control records: what later builds say besides is left out where it is not so, and is not required") {
+  const auto text = [](const ControlRecord& record) { return text_of(encode(record, "m").value()); };
+  const std::string ready =
+      R"({"device":"a","digest":"d","job":"m","lineage":1,"reason":"","session":3,"step":7,"type":"ready",)";
+  CHECK(text(Ready{"a", 3, 2, {1, 7}, "d", ""}) == ready + R"("version":1,"view":2})");
+  CHECK(text(Leave{"a", 3, "why"}) ==
+        R"({"device":"a","job":"m","reason":"why","session":3,"type":"leave","version":1})");
+  const auto leave = decode(bytes_of_text(R"({"version":1,"job":"m","type":"leave","device":"a","session":3,)"
+                                          R"("reason":"why","ends":"a word of a later build"})"),
+                            "m");
+  REQUIRE(leave);
+  CHECK(std::get<Leave>(leave.value()).ends == Ends::nothing);
+  CHECK_FALSE(decode(bytes_of_text(ready + R"("version":1,"view":2,"rows":-1})"), "m"));
+  CHECK_FALSE(decode(bytes_of_text(ready + R"("version":1,"view":2,"limited":"yes"})"), "m"));
 }
 
 TEST_CASE("Control records: what is not ours is refused and the message says why") {

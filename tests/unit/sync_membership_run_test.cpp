@@ -28,7 +28,7 @@ TEST_CASE("Membership: a state of another run is refused at once, with what to d
   Group group;
   group.start("a", 2);
   group.start("b", 2);
-  group.nodes.at("a").membership->hold_state({3, 500}, "d");
+  group.nodes.at("a").membership->hold_state({3, 500}, "d", 5000);
   group.run(1s);
   const auto& error = group.nodes.at("a").error;
   REQUIRE(error);
@@ -76,7 +76,7 @@ TEST_CASE("Membership: whoever leaves while the group forms is not waited for in
   g.start("b", 2);
   for (auto& entry : g.nodes) entry.second.step(g.now);
   g.run(10ms);
-  g.nodes.at("b").membership->leave_group("asked to end");
+  g.nodes.at("b").membership->leave_group("asked to end", Ends::device);
   g.nodes.erase("b");
   g.run(3s);
   CHECK_FALSE(g.nodes.at("a").view);
@@ -139,7 +139,7 @@ TEST_CASE(
   g.run(50ms);
   anew("b");
   g.start("c", 3);
-  g.nodes.at("c").membership->hold_state({1, 40}, "d40");
+  g.nodes.at("c").membership->hold_state({1, 40}, "d40", 400);
   g.run(500ms);
   CHECK(g.error("c") ==
         "invalid_config: the saved state 1.40 of c is of an earlier run: run 2 of job mnist began after view "

@@ -220,7 +220,7 @@ TEST_CASE("Membership: a newcomer without the state that only an absent member h
   g.run(100ms);
   g.nodes.erase("c");
   for (auto& entry : g.nodes) {
-    entry.second.membership->hold_state({1, 39}, "d39");
+    entry.second.membership->hold_state({1, 39}, "d39", 390);
     entry.second.membership->leave_view("peer c is lost");
   }
   g.run(100ms);
@@ -230,7 +230,7 @@ TEST_CASE("Membership: a newcomer without the state that only an absent member h
       "invalid_config: the state that the group has saved (1.40) is on none of a, b, x"));
   for (const auto* id : {"a", "b"}) CHECK(g.error(id) == "none");
   g.start("c", 3);
-  g.nodes.at("c").membership->hold_state({1, 40}, "d40");
+  g.nodes.at("c").membership->hold_state({1, 40}, "d40", 400);
   g.run(500ms);
   CHECK(g.formed(abc));
 }

@@ -1,0 +1,30 @@
+#include "sync/membership/counting.h"
+
+#include <algorithm>
+
+namespace rivulet::sync::membership {
+
+void note_end(Fold& fold, const Leave& leave) {
+  if (!fold.view.sessions.contains(leave.device)) return;
+  const bool all_left = std::all_of(fold.view.members.begin(), fold.view.members.end(), [&](const auto& id) {
+    const auto member = fold.devices.find(id);
+    return member != fold.devices.end() && member->second.left_in_order;
+  });
+  if (leave.ends == Ends::group || all_left) fold.view.ended = true;
+}
+
+std::optional<Clocks> counts_from(const ClosedView& view, const Fold& fold) {
+  const auto ready_of = [&](const std::string& id) -> const Ready& { return *fold.devices.at(id).ready; };
+  const bool limited = std::any_of(view.members.begin(), view.members.end(),
+                                   [&](const std::string& id) { return ready_of(id).limited; });
+  if (!limited) return std::nullopt;
+  const auto knows = std::find_if(view.holders.begin(), view.holders.end(),
+                                  [&](const std::string& id) { return ready_of(id).rows.has_value(); });
+  std::optional<Clocks> here;
+  if (knows != view.holders.end()) here = {view.target.step, *ready_of(*knows).rows};
+  const auto& began = fold.view.counts_from;
+  const bool behind = began && here && (here->step < began->step || here->rows < began->rows);
+  return began && !behind && !fold.view.ended ? began : here;
+}
+
+}  // namespace rivulet::sync::membership
