@@ -6,15 +6,33 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <system_error>
 
+#include "runtime/damaged_image.h"
 #include "runtime/whole_file.h"
 
 namespace rivulet::runtime {
 namespace {
 
 constexpr const char* suffix = ".ckpt";
+
+/// "3.500" and then `end`, and nothing else.
+std::optional<Stamp> stamp_of(std::string_view text, std::string_view end) {
+  Stamp stamp;
+  const char* last = text.data() + text.size();
+  const auto [dot, no_lineage] = std::from_chars(text.data(), last, stamp.lineage);
+  if (no_lineage != std::errc{} || dot == last || *dot != '.') return std::nullopt;
+  const auto [rest, no_step] = std::from_chars(dot + 1, last, stamp.step);
+  if (no_step != std::errc{} || std::string_view(rest, static_cast<std::size_t>(last - rest)) != end)
+    return std::nullopt;
+  return stamp;
+}
+
+std::optional<Stamp> stamp_in_name(const std::string& path) {
+  return stamp_of(std::string_view(path).substr(path.rfind('/') + 1), suffix);
+}
 
 /// Of a file that is as long as it says.
 Result<StateHead> head_of(const FileOperations& files, const std::string& path) {
@@ -44,6 +62,14 @@ std::optional<DecodedState> load(const FileOperations& files, const std::string&
 
 }  // namespace
 
+std::string free_folder(const std::string& folder, const std::string& prefix, const FileOperations& files) {
+  const auto taken = files.files_in(folder);
+  for (int n = 1;; ++n) {
+    std::string path = fmt::format("{}/{}-{}", folder, prefix, n);
+    if (std::ranges::find(taken, path) == taken.end() && files.files_in(path).empty()) return path;
+  }
+}
+
 void CheckpointFolder::sweep() {
   for (const auto& path : files_->files_in(path_))
     if (path.ends_with(".tmp")) files_->remove(path);
@@ -62,11 +88,73 @@ std::vector<CheckpointEntry> CheckpointFolder::list(std::vector<std::string>& co
   return all;
 }
 
-std::optional<DecodedState> CheckpointFolder::newest(const Expected& expected,
-                                                     std::vector<std::string>& complaints) const {
-  for (const auto& entry : list(complaints))
-    if (auto usable = load(*files_, entry.path, expected, complaints)) return usable;
+std::optional<CheckpointFolder::Found> CheckpointFolder::newest(const Expected& expected,
+                                                                std::vector<std::string>& complaints) const {
+  for (const auto& entry : list(complaints)) {
+    auto usable = load(*files_, entry.path, expected, complaints);
+    if (!usable) continue;
+    const Stamp stamp = usable->state.stamp;
+    return Found{std::move(*usable), entry.path, newest_damaged(stamp, expected)};
+  }
   return std::nullopt;
+}
+
+/// By their names, the newest first: a head may be damaged, too.
+std::vector<std::pair<Stamp, std::string>> CheckpointFolder::newer_than(const Stamp& stamp) const {
+  std::vector<std::pair<Stamp, std::string>> newer;
+  for (const auto& path : files_->files_in(path_))
+    if (const auto of = stamp_in_name(path); of && *of > stamp) newer.emplace_back(*of, path);
+  std::sort(newer.rbegin(), newer.rend());
+  return newer;
+}
+
+/// Only what has changed since it was written: a file that another program, model or job wrote, or that the
+/// disk does not give, may be good.
+std::optional<DamagedCheckpoint> CheckpointFolder::newest_damaged(const Stamp& above,
+                                                                  const Expected& expected) const {
+  for (const auto& [stamp, path] : newer_than(above)) {
+    const auto file = read_whole_file(path, state_image_max(expected.layout), *files_);
+    if (file && !is_whole(file.value())) return DamagedCheckpoint{path, stamp, rows_in_damaged(file.value())};
+  }
+  return std::nullopt;
+}
+
+Result<CheckpointFolder::GoneBack> CheckpointFolder::go_back(const Stamp& to) {
+  const std::string text = text_of(to) + "\n";
+  if (auto noted = write_whole_file(note(), std::as_bytes(std::span(text)), *files_); !noted)
+    return noted.error();
+  auto newer = newer_than(to);
+  std::reverse(newer.begin(), newer.end());
+  GoneBack gone;
+  if (newer.empty()) return gone;
+  const auto failed = [](const char* what, const std::string& path) {
+    return Error{ErrorCode::io,
+                 fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(errno))};
+  };
+  gone.folder = free_folder(path_, "newer", *files_);
+  if (files_->make_folders(gone.folder) != 0) return failed("make", gone.folder);
+  const auto synced = [&] {
+    return sync_folder(gone.folder, *files_) == 0 && sync_folder(path_, *files_) == 0;
+  };
+  for (const auto& [stamp, path] : newer) {
+    // The newest goes last, and only when the others are gone for good: it is what a device would load.
+    if (stamp == newer.back().first && !synced()) return failed("sync", gone.folder);
+    gone.aside.push_back(gone.folder + path.substr(path.rfind('/')));
+    if (files_->rename(path, gone.aside.back()) != 0) return failed("move", path);
+  }
+  if (!synced()) return failed("sync", gone.folder);
+  return gone;
+}
+
+std::optional<Stamp> CheckpointFolder::told_to_go_back() const {
+  constexpr std::size_t note_bytes_max = 64;
+  const auto text = read_whole_file(note(), note_bytes_max, *files_);
+  if (!text) return std::nullopt;
+  return stamp_of({reinterpret_cast<const char*>(text.value().data()), text.value().size()}, "\n");
+}
+
+void CheckpointFolder::forget_going_back() {
+  files_->remove(note());
 }
 
 Result<CheckpointFolder::Written> CheckpointFolder::write(const StateOwner& owner, const AgreedState& state,

@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/result.h"
@@ -14,12 +15,22 @@ inline std::string checkpoints_in(const std::string& data_dir) {
   return data_dir + "/checkpoints";
 }
 
+/// The first PREFIX-N in `folder` that neither a file nor a folder with files is.
+std::string free_folder(const std::string& folder, const std::string& prefix, const FileOperations& files);
+
 /// A file that says it is a checkpoint.
 struct CheckpointEntry {
   std::string path;
   Stamp stamp;
   Digest digest;
   std::uint64_t bytes = 0;
+};
+
+/// One that is not what was written any more.
+struct DamagedCheckpoint {
+  std::string path;
+  Stamp stamp;                        ///< by its name
+  std::optional<std::uint64_t> rows;  ///< row clock, if that is still whole in it
 };
 
 /// The checkpoints of one device: images of agreed states in one folder, named by stamp. Any single one
@@ -35,10 +46,26 @@ class CheckpointFolder {
   void sweep();
   /// Newest first. Files whose head cannot be read are left out and described in `complaints`.
   [[nodiscard]] std::vector<CheckpointEntry> list(std::vector<std::string>& complaints) const;
+  struct Found : DecodedState {
+    std::string path;
+    std::optional<DamagedCheckpoint> damaged;  ///< the newest of those that are newer than this one
+  };
   /// The newest that is whole and of this job and model; its numbers must have the digest that it claims.
   /// Those that are not are described in `complaints` and passed over.
-  [[nodiscard]] std::optional<DecodedState> newest(const Expected& expected,
-                                                   std::vector<std::string>& complaints) const;
+  [[nodiscard]] std::optional<Found> newest(const Expected& expected,
+                                            std::vector<std::string>& complaints) const;
+
+  struct GoneBack {
+    std::vector<std::string> aside;  ///< files that were newer, oldest first; where they are now
+    std::string folder;              ///< newer-N, in which they are; empty: there were none
+  };
+  /// For a device that is not running: `to` becomes the newest. What is newer, damaged or not, moves to
+  /// newer-N, and a note says that the device may go on from there (told_to_go_back()). Interrupted at any
+  /// point, the newest is still where it was, or all is done. Errors: io (says what could not be moved).
+  Result<GoneBack> go_back(const Stamp& to);
+  /// The state that a note names, until forget_going_back().
+  [[nodiscard]] std::optional<Stamp> told_to_go_back() const;
+  void forget_going_back();
   struct Written {
     std::string hash;  ///< the SHA-256 at its end, as text
     std::size_t bytes = 0;
@@ -60,6 +87,11 @@ class CheckpointFolder {
                                      std::vector<std::string>& complaints) const;
 
  private:
+  [[nodiscard]] std::string note() const { return path_ + "/goes-back"; }
+  [[nodiscard]] std::vector<std::pair<Stamp, std::string>> newer_than(const Stamp& stamp) const;
+  [[nodiscard]] std::optional<DamagedCheckpoint> newest_damaged(const Stamp& above,
+                                                                const Expected& expected) const;
+
   std::string path_;
   const FileOperations* files_;
 };

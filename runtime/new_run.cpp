@@ -30,20 +30,11 @@ Error cannot(const std::string& what, const std::string& path) {
   return {ErrorCode::io, fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(errno))};
 }
 
-/// The first before-N that neither a file nor a folder with files is.
-std::string free_place_in(const std::string& folder, const FileOperations& files) {
-  const auto taken = files.files_in(folder);
-  for (int n = 1;; ++n) {
-    std::string path = fmt::format("{}/before-{}", folder, n);
-    if (std::ranges::find(taken, path) == taken.end() && files.files_in(path).empty()) return path;
-  }
-}
-
 /// Where they are now; nothing if there are none.
 Result<std::string> move_aside(const std::vector<CheckpointEntry>& entries, const std::string& folder,
                                const FileOperations& files) {
   if (entries.empty()) return std::string();
-  const std::string aside = free_place_in(folder, files);
+  const std::string aside = free_folder(folder, "before", files);
   if (files.make_folders(aside) != 0) return cannot("make", aside);
   for (const auto& entry : entries)
     if (files.rename(entry.path, aside + entry.path.substr(entry.path.rfind('/'))) != 0)

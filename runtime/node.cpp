@@ -102,6 +102,7 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   auto joining = membership_config(loaded, outside_.nonce_seed);
   joining.hello.new_run = options.new_run;
   joining.limited = !options.dry_run && options.stop_after.rows + options.stop_after.rounds > 0;
+  joining.goes_back_to = goes_back_to_;
   joining.rules = outside_.rules;
   joining.shared_fold = outside_.shared_fold;
   membership_ = sync::membership::make_membership(joining, *outside_.log);
@@ -145,11 +146,34 @@ Status Node::load_checkpoint(const Config& config) {
   auto newest = folder.newest({owner_of(config), trainer_->layout(), *outside_.device}, complaints);
   for (const auto& complaint : complaints)
     outside_.logger.write(Level::warn, "a checkpoint cannot be used", {{"why", complaint}});
+  const auto told = folder.told_to_go_back();
+  const Stamp stamp = newest ? newest->state.stamp : Stamp{};
+  if (told && *told != stamp) folder.forget_going_back();  // it has gone on since
   if (!newest) return ok();
+  const bool alone = config.job.devices == 1;
+  if (told == stamp || (alone && newest->damaged)) goes_back_to_ = stamp;
+  if (newest->damaged && alone) say_what_is_done_again(*newest);
   if (outside_.own_log) newest->state.stamp.lineage = 0;
   state_->replace(std::move(newest->state));
-  outside_.logger.write(Level::info, "checkpoint loaded", {{"state", text_of((*state_)->stamp)}});
+  outside_.logger.write(Level::info, "checkpoint loaded",
+                        {{"state", text_of((*state_)->stamp)}, {"file", newest->path}});
   return ok();
+}
+
+/// A device that is alone has nobody to get the newer state from, and what it saved it has committed: every
+/// older file of its own is of the same history.
+void Node::say_what_is_done_again(const CheckpointFolder::Found& found) {
+  const DamagedCheckpoint& damaged = *found.damaged;
+  const AgreedState& state = found.state;
+  const bool later = damaged.stamp.step >= state.stamp.step;
+  const auto rows = damaged.rows && *damaged.rows >= state.rows ? std::to_string(*damaged.rows - state.rows)
+                                                                : std::string("not known");
+  outside_.logger.write(
+      Level::warn, "the newest checkpoint is damaged: what it has more than an older one is trained again",
+      {{"damaged", damaged.path},
+       {"going_on_from", found.path},
+       {"rounds_again", later ? std::to_string(damaged.stamp.step - state.stamp.step) : "not known"},
+       {"rows_again", rows}});
 }
 
 Status Node::make_checkpointer(const Config& config) {

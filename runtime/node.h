@@ -86,6 +86,7 @@ class Node {
   explicit Node(NodeOutside outside) : outside_(std::move(outside)) {}
   Status make(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
   Status load_checkpoint(const Config& config);
+  void say_what_is_done_again(const CheckpointFolder::Found& found);
   Status make_checkpointer(const Config& config);
   Status make_learner(const Config& config, const Catalog& catalog);
   Status make_agents(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
@@ -96,6 +97,7 @@ class Node {
   std::unique_ptr<devices::Trainer> own_trainer_;
   devices::Trainer* trainer_ = nullptr;
   std::unique_ptr<HeldState> state_;
+  std::optional<Stamp> goes_back_to_;  ///< see MembershipConfig
   std::unique_ptr<buffer::RowBuffer> rows_;
   buffer::Ledger ledger_;
   std::unique_ptr<CommitBoard> commits_;

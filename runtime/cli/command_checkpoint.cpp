@@ -21,19 +21,23 @@ constexpr const char* checkpoint_footer = R"(Examples:
   rivulet checkpoint verify --config device.toml          every byte of each; exit code 1 if one cannot be used
   rivulet checkpoint show --config device.toml FILE       how far the group had come, in every partition
   rivulet checkpoint prune --config device.toml --keep 1  deletes the older ones; the device must not run
+  rivulet checkpoint restore --config device.toml FILE    goes back to an older one; the device must not run
   rivulet checkpoint export --config device.toml DATA_DIR model.safetensors
                                                           the newest model for Python, by LibTorch's names
 
-Any device's checkpoint holds the state of the whole group.)";
+Any device's checkpoint holds the state of the whole group. A group goes on from the best state that one of its devices
+has: to go back, stop all, restore on every device, then start them. Newer files are kept in checkpoints/newer-N.)";
 
 class CheckpointCommand final : public Command {
  public:
   explicit CheckpointCommand(CLI::App& root)
-      : app_(root.add_subcommand("checkpoint", "saved states: ls, show, verify, prune, export")),
+      : app_(root.add_subcommand("checkpoint", "saved states: ls, show, verify, prune, restore, export")),
         ls_(app_->add_subcommand("ls", "the checkpoints of this device, newest first")),
         show_(app_->add_subcommand("show", "one state: stamp, digest, partitions")),
         verify_(app_->add_subcommand("verify", "read every byte; all of this device's without FILE")),
         prune_(app_->add_subcommand("prune", "delete all but the newest usable ones; not while it runs")),
+        restore_(app_->add_subcommand(
+            "restore", "go back to an older one; what came after it is trained again; not while it runs")),
         export_(app_->add_subcommand("export", "the model as a safetensors file")) {
     app_->require_subcommand(1);
     app_->footer(checkpoint_footer);
@@ -51,6 +55,9 @@ class CheckpointCommand final : public Command {
     export_->add_option("out", out_, "the file to write, .safetensors")->type_name("OUT")->required();
     show_->add_option("file", files_, "the checkpoint")->type_name("FILE")->required()->expected(1);
     verify_->add_option("file", files_, "checkpoints")->type_name("FILE");
+    restore_->add_option("file", from_, "the checkpoint, one of this device's own (ls)")
+        ->type_name("FILE")
+        ->required();
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 
@@ -66,11 +73,12 @@ class CheckpointCommand final : public Command {
   }
 
  private:
-  std::array<std::pair<CLI::App*, ConfigFlags*>, 5> subcommands() {
+  std::array<std::pair<CLI::App*, ConfigFlags*>, 6> subcommands() {
     return {{{ls_, &ls_flags_},
              {show_, &show_flags_},
              {verify_, &verify_flags_},
              {prune_, &prune_flags_},
+             {restore_, &restore_flags_},
              {export_, &export_flags_}}};
   }
 
@@ -78,6 +86,7 @@ class CheckpointCommand final : public Command {
     if (sub == ls_) return list(loaded, terminal);
     if (sub == show_) return show(loaded, terminal);
     if (sub == verify_) return verify(loaded, terminal);
+    if (sub == restore_) return restore(loaded, terminal);
     return sub == prune_ ? prune(loaded, terminal) : write_model(loaded, terminal);
   }
 
@@ -174,6 +183,43 @@ class CheckpointCommand final : public Command {
     return complaints.empty() ? ExitCode::ok : ExitCode::failure;
   }
 
+  ExitCode restore(const LoadedConfig& loaded, Terminal& terminal) const {
+    const auto restored = restore_checkpoint(loaded, from_);
+    if (!restored) return complain(terminal, restored.error());
+    const Restored& r = restored.value();
+    const std::uint64_t rounds = r.newest.step > r.to.stamp.step ? r.newest.step - r.to.stamp.step : 0;
+    auto offsets = Json::object();
+    if (r.from)
+      for (const auto& [id, p] : r.from->partitions) {
+        const auto at = r.to.partitions.find(id);
+        const auto& begins = at == r.to.partitions.end() ? p.start : at->second.next;
+        offsets[fmt::format("{}:{}", topic_of(id, loaded.config.source.topics), id.partition)] = {
+            begins.offset, p.next.offset};
+      }
+    const auto rows = r.from ? Json(r.from->rows - r.to.rows) : Json(r.gone.aside.empty() ? Json(0) : Json());
+    if (json_)
+      terminal.out << Json{{"file", r.file},     {"lineage", r.to.stamp.lineage}, {"step", r.to.stamp.step},
+                           {"rows", r.to.rows},  {"aside", r.gone.aside},         {"rounds_again", rounds},
+                           {"rows_again", rows}, {"offsets_again", offsets}}
+                          .dump()
+                   << '\n';
+    else
+      print_restored(r, rounds, rows, offsets, terminal);
+    return ExitCode::ok;
+  }
+  static void print_restored(const Restored& r, std::uint64_t rounds, const Json& rows, const Json& offsets,
+                             Terminal& terminal) {
+    terminal.out << fmt::format("going on from {}: step {} (view {}), {} rows\n", r.file, r.to.stamp.step,
+                                r.to.stamp.lineage, r.to.rows);
+    for (const auto& path : r.gone.aside) terminal.out << fmt::format("kept aside  {}\n", path);
+    terminal.out << fmt::format(
+        "trained again: {} rounds, {}\n", rounds,
+        rows.is_null() ? "rows not known (the newer files are damaged)" : rows.dump() + " rows");
+    for (const auto& [partition, range] : offsets.items())
+      terminal.out << fmt::format("  {}  offsets {} to {}\n", partition, range[0].dump(), range[1].dump());
+    terminal.out << "In a group: restore on every device before one is started; the best state wins.\n";
+  }
+
   ExitCode write_model(const LoadedConfig& loaded, Terminal& terminal) const {
     const auto exported = export_state_file(loaded, from_, out_);
     if (!exported) return complain(terminal, exported.error());
@@ -197,11 +243,13 @@ class CheckpointCommand final : public Command {
   CLI::App* show_;
   CLI::App* verify_;
   CLI::App* prune_;
+  CLI::App* restore_;
   CLI::App* export_;
   ConfigFlags ls_flags_;
   ConfigFlags show_flags_;
   ConfigFlags verify_flags_;
   ConfigFlags prune_flags_;
+  ConfigFlags restore_flags_;
   ConfigFlags export_flags_;
   std::vector<std::string> files_;
   std::string from_;

@@ -63,6 +63,11 @@ std::string checkpoint_folder_of(const std::string& path) {
   return std::filesystem::is_directory(checkpoints_in(path), error) ? checkpoints_in(path) : path;
 }
 
+StateFacts facts_of(DecodedState read) {
+  auto& [state, digest, hash] = read;
+  return {state.stamp, digest, state.rows, std::move(state.partitions)};
+}
+
 /// A file as it is, or the newest usable one of a folder.
 Result<DecodedState> read_any(const Config& config, const Bench& bench, const std::string& from) {
   const StateOwner owner = any_job_with(config);
@@ -121,8 +126,7 @@ Result<StateFacts> inspect_state_file(const LoadedConfig& loaded, const std::str
   const StateOwner owner = owner_of(loaded.config);
   auto read = read_checked(bench.value().expects(owner), state_file);
   if (!read) return read.error();
-  auto& [state, digest, hash] = read.value();
-  return StateFacts{state.stamp, digest, state.rows, std::move(state.partitions)};
+  return facts_of(std::move(read).value());
 }
 
 Result<StateFacts> export_state_file(const LoadedConfig& loaded, const std::string& from,
@@ -131,27 +135,71 @@ Result<StateFacts> export_state_file(const LoadedConfig& loaded, const std::stri
   if (!bench) return bench.error();
   auto read = read_any(loaded.config, bench.value(), from);
   if (!read) return read.error();
-  auto& [state, digest, hash] = read.value();
+  const auto& [state, digest, hash] = read.value();
   const auto bytes = encode_safetensors(loaded.config.model.name, state, digest);
   if (auto written = write_whole_file(out, bytes); !written) return written.error();
-  return StateFacts{state.stamp, digest, state.rows, std::move(state.partitions)};
+  return facts_of(std::move(read).value());
 }
 
-Result<PruneReport> prune_checkpoints(const LoadedConfig& loaded, std::size_t keep) {
-  const std::string& data_dir = loaded.config.device.data_dir;
-  const std::string folder = checkpoints_in(data_dir);
+namespace {
+
+/// The folder of checkpoints of a device that does not run while `held` lives.
+Result<std::string> take_checkpoints(const Config& config, DataDir& held) {
+  std::string folder = checkpoints_in(config.device.data_dir);
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error))
     return Error{ErrorCode::io,
                  folder + " is not there: nothing was saved by a device with this data directory"};
+  if (auto taken = held.take(config.device.data_dir); !taken) return taken.error();
+  return folder;
+}
+
+Status check_is_in(const std::string& folder, const std::string& file) {
+  std::error_code error;
+  const auto parent = std::filesystem::absolute(file, error).parent_path();
+  if (std::filesystem::equivalent(parent, folder, error)) return ok();
+  return Error{ErrorCode::usage, fmt::format("{} is not in {}: copy it there first", file, folder)};
+}
+
+}  // namespace
+
+Result<Restored> restore_checkpoint(const LoadedConfig& loaded, const std::string& file) {
   DataDir held;
-  if (auto taken = held.take(data_dir); !taken) return taken.error();
+  const auto path = take_checkpoints(loaded.config, held);
+  if (!path) return path.error();
+  if (auto fits = check_is_in(path.value(), file); !fits) return fits.error();
+  auto bench = make_bench(loaded.config);
+  if (!bench) return bench.error();
+  const StateOwner owner = owner_of(loaded.config);
+  const Expected expected = bench.value().expects(owner);
+  auto to = read_checked(expected, file);
+  if (!to) return to.error();
+  CheckpointFolder folder(path.value());
+  Restored done{facts_of(std::move(to).value()), file, {}, {}, {}};
+  done.newest = done.to.stamp;
+  std::vector<std::string> complaints;
+  if (auto newest = folder.newest(expected, complaints); newest && newest->state.stamp > done.to.stamp) {
+    done.newest = newest->damaged ? newest->damaged->stamp : newest->state.stamp;
+    done.from = facts_of(std::move(*newest));
+  } else if (newest && newest->damaged) {
+    done.newest = newest->damaged->stamp;
+  }
+  auto gone = folder.go_back(done.to.stamp);
+  if (!gone) return gone.error();
+  done.gone = std::move(gone).value();
+  return done;
+}
+
+Result<PruneReport> prune_checkpoints(const LoadedConfig& loaded, std::size_t keep) {
+  DataDir held;
+  const auto folder = take_checkpoints(loaded.config, held);
+  if (!folder) return folder.error();
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
   const StateOwner owner = owner_of(loaded.config);
   PruneReport report;
   report.files =
-      CheckpointFolder(folder).prune_checked(keep, bench.value().expects(owner), report.complaints);
+      CheckpointFolder(folder.value()).prune_checked(keep, bench.value().expects(owner), report.complaints);
   return report;
 }
 

@@ -65,6 +65,20 @@ struct PruneReport {
 /// runs there; the folder cannot be written), io (there is no such folder).
 Result<PruneReport> prune_checkpoints(const LoadedConfig& loaded, std::size_t keep);
 
+/// What `rivulet checkpoint restore` did.
+struct Restored {
+  StateFacts to;
+  std::string file;
+  CheckpointFolder::GoneBack gone;
+  /// The newest before it that could be used; none: `file` itself.
+  std::optional<StateFacts> from;
+  Stamp newest;  ///< of all before it, by their names
+};
+/// Makes `file`, a checkpoint in the folder of this device, the one that it goes on from. Errors:
+/// invalid_config (a device runs there; the folder cannot be written), usage (the file is not in the folder),
+/// io, bad_record (the file cannot be used; nothing was changed).
+Result<Restored> restore_checkpoint(const LoadedConfig& loaded, const std::string& file);
+
 /// Measures a final.state on the test split of a data set: forward passes in a process that did not train it.
 /// Errors: as above, io (data).
 Result<Evaluation> evaluate_state_file(const LoadedConfig& loaded, const std::string& state_file,

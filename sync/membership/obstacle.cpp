@@ -29,7 +29,8 @@ std::string lost_state(const Obstacle& o) {
   const std::string lost = "the state that the group has saved (" + text_of(o.state) + ") is on ";
   if (o.devices.empty()) return lost + "no other device";
   return lost + "none of " + list_of(o.devices) +
-         ": start a device that has it in its folder checkpoints, or start all with --new-run to start over";
+         ": start a device that has it in its folder checkpoints, or go back to an older one on every device "
+         "(rivulet checkpoint restore), or start all with --new-run to start over";
 }
 
 std::string other_run(const Obstacle& o) {

@@ -287,7 +287,8 @@ TEST_CASE("Fold: no view forms without the state that was committed") {
   CHECK(text_of(why_not_closable(s.fold, 2)) ==
         "the state that the group has saved (1.40) is on none of a, b: start a device that has it in its "
         "folder "
-        "checkpoints, or start all with --new-run to start over");
+        "checkpoints, or go back to an older one on every device (rivulet checkpoint restore), or start all "
+        "with --new-run to start over");
   const auto ignored = s.fold.ignored.total();
   s.close("a", a, 2);
   CHECK(s.fold.ignored.total() == ignored + 1);

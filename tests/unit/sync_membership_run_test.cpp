@@ -119,7 +119,8 @@ TEST_CASE("Membership: a group that has lost the state it saved does not start o
   const std::string expected =
       "invalid_config: the state that the group has saved (1.40) is on none of a, b: start a device that has "
       "it "
-      "in its folder checkpoints, or start all with --new-run to start over";
+      "in its folder checkpoints, or go back to an older one on every device (rivulet checkpoint restore), "
+      "or start all with --new-run to start over";
   CHECK(g.error("a") == expected);
   CHECK(g.error("b") == expected);
 }
