@@ -27,7 +27,7 @@ TEST_CASE(
   const auto& to = files[3];
   const std::string name = std::filesystem::path(to.path).filename();
   const auto restore = [&](int device) {
-    return command(
+    return on_folder(
         group, device,
         {"checkpoint", "restore", runtime::checkpoints_in(group.directory(device)) + "/" + name, "--json"});
   };
