@@ -54,7 +54,7 @@ TEST_CASE(
   }
   group.start_all();
   REQUIRE_MESSAGE(group.formed(60s), group.story());
-  CHECK(contains(group.device(1).errors(), "checkpoint loaded state=" + text_of(to.stamp)));
+  CHECK(contains(group.device(1).errors(), "msg=\"checkpoint loaded\" state=" + text_of(to.stamp)));
   CHECK_FALSE(contains(group.device(0).errors(), "state adopted"));
   REQUIRE_MESSAGE(group.trained(static_cast<int>(to.stamp.step) + 12, 60s), group.story());
   stop_all(group, 2);
