@@ -3,7 +3,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "core/check.h"
 
@@ -32,7 +34,9 @@ std::filesystem::path TempDir::write(const std::filesystem::path& relative, std:
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::ostringstream text;
+  text << file.rdbuf();  // which ends where reading fails: a process of /proc may go while it is read
+  return std::move(text).str();
 }
 
 }  // namespace rivulet::testing
