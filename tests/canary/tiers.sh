@@ -4,12 +4,20 @@ set -uo pipefail
 here=$(dirname "$0")
 file=$(mktemp)
 trap 'rm -f "$file"' EXIT
-times() { printf '<testsuite><testcase name="unit_x" time="%s"/><testcase name="integration_y" time="%s"/></testsuite>' "$1" "$2" >"$file"; }
+# times UNIT'S-SECONDS UNIT'S-PROCESSOR-SECONDS OTHER'S-SECONDS TRIES
+times() {
+  printf '<testsuite><testcase name="unit_x" time="%s"><system-out>try_again: tries %s, processor time 0m%ss 0m0.100s
+</system-out></testcase><testcase name="integration_y" time="%s"/></testsuite>' "$1" "$4" "$2" "$3" >"$file"
+}
 failed=0
-times 4.9 59
-TIERS_WITHOUT_EXCEPTIONS=1 "$here/../tiers" "$file" || failed=1
-times 5.1 59
-TIERS_WITHOUT_EXCEPTIONS=1 "$here/expect_failure.sh" "unit_x took 5.1 s of 5" "$here/../tiers" "$file" || failed=1
-times 4.9 60.1
-TIERS_WITHOUT_EXCEPTIONS=1 "$here/expect_failure.sh" "integration_y took 60.1 s of 60" "$here/../tiers" "$file" || failed=1
+export TIERS_WITHOUT_EXCEPTIONS=1
+within() { times "$@" && "$here/../tiers" "$file" || failed=1; }
+# beyond WORDS TIMES...
+beyond() { times "${@:2}" && "$here/expect_failure.sh" "$1" "$here/../tiers" "$file" || failed=1; }
+within 59 4.8 59 1
+within 119 9.8 59 2
+beyond "unit_x took 5.1 s of processor time, of 5:" 6 5.0 59 1
+beyond "unit_x took 60.1 s of 60:" 60.1 1.0 59 1
+beyond "unit_x took 120.1 s of 120:" 120.1 1.0 59 2
+beyond "integration_y took 60.1 s of 60:" 4 3.0 60.1 1
 exit "$failed"
