@@ -21,8 +21,9 @@ constexpr const char* suffix = ".ckpt";
 /// "3.500" and then `end`, and nothing else.
 std::optional<Stamp> stamp_of(std::string_view text, std::string_view end) {
   Stamp stamp;
-  const char* last = text.data() + text.size();
-  const auto [dot, no_lineage] = std::from_chars(text.data(), last, stamp.lineage);
+  const char* const first = text.data();
+  const char* const last = first + text.size();
+  const auto [dot, no_lineage] = std::from_chars(first, last, stamp.lineage);
   if (no_lineage != std::errc{} || dot == last || *dot != '.') return std::nullopt;
   const auto [rest, no_step] = std::from_chars(dot + 1, last, stamp.step);
   if (no_step != std::errc{} || std::string_view(rest, static_cast<std::size_t>(last - rest)) != end)
