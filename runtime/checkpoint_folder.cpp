@@ -128,22 +128,18 @@ Result<CheckpointFolder::GoneBack> CheckpointFolder::go_back(const Stamp& to) {
   std::reverse(newer.begin(), newer.end());
   GoneBack gone;
   if (newer.empty()) return gone;
-  const auto failed = [](const char* what, const std::string& path) {
-    return Error{ErrorCode::io,
-                 fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(errno))};
-  };
   gone.folder = free_folder(path_, "newer", *files_);
-  if (files_->make_folders(gone.folder) != 0) return failed("make", gone.folder);
+  if (files_->make_folders(gone.folder) != 0) return file_trouble("make", gone.folder);
   const auto synced = [&] {
     return sync_folder(gone.folder, *files_) == 0 && sync_folder(path_, *files_) == 0;
   };
   for (const auto& [stamp, path] : newer) {
     // The newest goes last, and only when the others are gone for good: it is what a device would load.
-    if (stamp == newer.back().first && !synced()) return failed("sync", gone.folder);
+    if (stamp == newer.back().first && !synced()) return file_trouble("sync", gone.folder);
     gone.aside.push_back(gone.folder + path.substr(path.rfind('/')));
-    if (files_->rename(path, gone.aside.back()) != 0) return failed("move", path);
+    if (files_->rename(path, gone.aside.back()) != 0) return file_trouble("move", path);
   }
-  if (!synced()) return failed("sync", gone.folder);
+  if (!synced()) return file_trouble("sync", gone.folder);
   return gone;
 }
 

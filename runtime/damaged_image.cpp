@@ -1,6 +1,5 @@
 #include "runtime/damaged_image.h"
 
-#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -27,9 +26,8 @@ std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t at) {
 }  // namespace
 
 bool is_whole(std::span<const std::byte> image) {
-  constexpr std::size_t hash_bytes = sizeof(Sha256);
-  if (image.size() < state_head_bytes + hash_bytes) return false;
-  return std::ranges::equal(sha256_of(image.first(image.size() - hash_bytes)), image.last(hash_bytes));
+  if (image.size() < state_head_bytes + sizeof(Sha256)) return false;
+  return sha256_of(image.first(image.size() - sizeof(Sha256))) == hash_in(image);
 }
 
 std::optional<std::uint64_t> rows_in_damaged(std::span<const std::byte> image) {

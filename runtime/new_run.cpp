@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <system_error>
-
 #include "runtime/checkpoint_folder.h"
+#include "runtime/whole_file.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -26,22 +23,18 @@ Stamp newest_in(const std::string& folder, const FileOperations& files) {
   return all.empty() ? Stamp{} : all.front().stamp;
 }
 
-Error cannot(const std::string& what, const std::string& path) {
-  return {ErrorCode::io, fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(errno))};
-}
-
 /// Where they are now; nothing if there are none.
 Result<std::string> move_aside(const std::vector<CheckpointEntry>& entries, const std::string& folder,
                                const FileOperations& files) {
   if (entries.empty()) return std::string();
   const std::string aside = free_folder(folder, "before", files);
-  if (files.make_folders(aside) != 0) return cannot("make", aside);
+  if (files.make_folders(aside) != 0) return file_trouble("make", aside);
   for (const auto& entry : entries)
     if (files.rename(entry.path, aside + entry.path.substr(entry.path.rfind('/'))) != 0)
-      return cannot("move", entry.path);
+      return file_trouble("move", entry.path);
   // Else a loss of power could bring them back into a run that is not theirs.
   for (const std::string& changed : {aside, folder})
-    if (sync_folder(changed, files) != 0) return cannot("sync", changed);
+    if (sync_folder(changed, files) != 0) return file_trouble("sync", changed);
   return aside;
 }
 

@@ -11,16 +11,17 @@
 #include <system_error>
 
 namespace rivulet::runtime {
-namespace {
 
-Error trouble(const char* what, const std::string& path) {
+Error file_trouble(const char* what, const std::string& path) {
   return {ErrorCode::io, fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(errno))};
 }
+
+namespace {
 
 /// A full disk has room again one day, a broken one has not: who writes must be able to tell them apart.
 Error write_trouble(const char* what, const std::string& path) {
   const ErrorCode code = errno == EIO ? ErrorCode::io : ErrorCode::unavailable;
-  return {code, trouble(what, path).message};
+  return {code, file_trouble(what, path).message};
 }
 
 /// An open file that closes itself.
@@ -153,7 +154,7 @@ Status write_whole_file(const std::string& path, std::span<const std::byte> byte
 Result<std::vector<std::byte>> read_whole_file(const std::string& path, std::size_t bytes_max,
                                                const FileOperations& files) {
   const File file(files, path, O_RDONLY | O_NONBLOCK);  // a pipe in its place must not hold us
-  if (file.fd() < 0) return trouble("read", path);
+  if (file.fd() < 0) return file_trouble("read", path);
   const auto size = files.size(file.fd());
   if (!size) return Error{ErrorCode::io, path + " is not a file"};
   if (*size > bytes_max) {
@@ -161,7 +162,7 @@ Result<std::vector<std::byte>> read_whole_file(const std::string& path, std::siz
                  fmt::format("{} has {} bytes, at most {} were expected", path, *size, bytes_max)};
   }
   std::vector<std::byte> bytes(*size);
-  if (!read_all(files, file.fd(), bytes)) return trouble("read", path);
+  if (!read_all(files, file.fd(), bytes)) return file_trouble("read", path);
   return bytes;
 }
 

@@ -35,6 +35,9 @@ class FileOperations {
 /// The system itself.
 const FileOperations& system_files() noexcept;
 
+/// "cannot WHAT PATH: why", with the why of errno, as io.
+Error file_trouble(const char* what, const std::string& path);
+
 /// Without it renames in the folder may be lost with the power. 0, or -1 and errno.
 int sync_folder(const std::string& folder, const FileOperations& files = system_files());
 

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <utility>
-
 #include "runtime/worker.h"
 
 // Saving the agreed state and what follows from it: SAVED, the commit rule, offsets that may be published.

@@ -178,11 +178,9 @@ Result<Restored> restore_checkpoint(const LoadedConfig& loaded, const std::strin
   Restored done{facts_of(std::move(to).value()), file, {}, {}, {}};
   done.newest = done.to.stamp;
   std::vector<std::string> complaints;
-  if (auto newest = folder.newest(expected, complaints); newest && newest->state.stamp > done.to.stamp) {
+  if (auto newest = folder.newest(expected, complaints)) {
     done.newest = newest->damaged ? newest->damaged->stamp : newest->state.stamp;
-    done.from = facts_of(std::move(*newest));
-  } else if (newest && newest->damaged) {
-    done.newest = newest->damaged->stamp;
+    if (newest->state.stamp > done.to.stamp) done.from = facts_of(std::move(*newest));
   }
   auto gone = folder.go_back(done.to.stamp);
   if (!gone) return gone.error();

@@ -44,7 +44,7 @@ bool tells_order(const GuessedField& field) {
 std::string joined(const std::vector<std::string>& names) {
   const bool cut = names.size() > most_shown;
   const auto shown = std::vector(names.begin(), cut ? names.begin() + most_shown : names.end());
-  return printable(fmt::format("{}", fmt::join(shown, ", "))) +
+  return fmt::format("{}", fmt::join(shown, ", ")) +
          (cut ? fmt::format(" and {} more", names.size() - most_shown) : "");
 }
 
@@ -129,20 +129,20 @@ Status add_classes(Guess& guess, const GuessedFields& fields, const GuessedField
         ErrorCode::unavailable,
         fmt::format("'{}' is '{}' in every row: a model needs rows of another class too; look at more "
                     "(--rows), or name another field (--target)",
-                    printable(target.name), printable(labels.front()))};
+                    target.name, labels.front())};
   if (labels.size() > most_classes)
     return Error{
         ErrorCode::unavailable,
         fmt::format("'{}' has {} different texts in {} rows, too many for classes; name another field "
                     "(--target)",
-                    printable(target.name), labels.size(), target.rows)};
+                    target.name, labels.size(), target.rows)};
   say(guess, "train.loss", "\"cross_entropy\"");
   const auto numbers = target.texts == 0 ? class_numbers(target) : std::nullopt;
   if (numbers)
     say(guess, "model.classes", std::to_string(*numbers));
   else
     say(guess, "decode." + fields.format + ".classes", toml_list(labels));
-  guess.notes.push_back(fmt::format("to predict: '{}', one of {} classes: {}", printable(target.name),
+  guess.notes.push_back(fmt::format("to predict: '{}', one of {} classes: {}", target.name,
                                     numbers.value_or(labels.size()), joined(labels)));
   return ok();
 }
@@ -151,7 +151,7 @@ void add_regression(Guess& guess, const GuessedField& target) {
   say(guess, "train.loss", "\"mse\"");
   say(guess, "train.optimizer.lr", "0.01");
   say(guess, "train.clip_grad_norm", "1.0");
-  guess.notes.push_back(fmt::format("to predict: '{}', a number", printable(target.name)));
+  guess.notes.push_back(fmt::format("to predict: '{}', a number", target.name));
 }
 
 /// Fields beside the target that are numbers in every row; the others are named with why.
@@ -185,7 +185,7 @@ Result<Guess> guess_of(const GuessedFields& fields, const std::string& wanted) {
   if (features.empty())
     return Error{ErrorCode::unavailable,
                  fmt::format("no field beside '{}' is a number in every row: there is nothing to learn from",
-                             printable(target.name))};
+                             target.name)};
   const std::string table = "decode." + fields.format;
   say(guess, table + ".features", toml_list(features));
   say(guess, table + ".target", toml_string(target.name));
@@ -195,7 +195,7 @@ Result<Guess> guess_of(const GuessedFields& fields, const std::string& wanted) {
     return added.error();
   if (target.rows < fields.rows)
     guess.notes.push_back(fmt::format("{} of {} rows have no '{}': they are dropped",
-                                      fields.rows - target.rows, fields.rows, printable(target.name)));
+                                      fields.rows - target.rows, fields.rows, target.name));
   if (fields.broken > 0)
     guess.notes.push_back(
         fmt::format("{} records or lines are no {}: they are dropped", fields.broken, fields.format));
@@ -209,12 +209,19 @@ std::string sizes_of(const std::vector<std::string>& records) {
                                        : fmt::format("{} to {} bytes", least->size(), most->size());
 }
 
+/// Names and labels are a stranger's words, wherever they are said.
+Result<Guess> for_people(Result<Guess> guess) {
+  if (!guess) return Error{guess.error().code, printable(guess.error().message)};
+  for (auto& note : guess.value().notes) note = printable(note);
+  return guess;
+}
+
 }  // namespace
 
 Result<Guess> guess_rows(const std::vector<std::string>& records, const std::string& target) {
   if (records.empty()) return Error{ErrorCode::unavailable, "there is no record to look at yet"};
-  if (const auto fields = json_fields(records)) return guess_of(*fields, target);
-  if (const auto fields = csv_fields(records)) return guess_of(*fields, target);
+  if (const auto fields = json_fields(records)) return for_people(guess_of(*fields, target));
+  if (const auto fields = csv_fields(records)) return for_people(guess_of(*fields, target));
   if (auto guess = raw_guess(records)) return std::move(*guess);
   return Error{ErrorCode::unavailable,
                fmt::format("records of {} that are neither JSON nor CSV: which numbers lie in them cannot be "
