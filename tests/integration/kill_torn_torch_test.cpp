@@ -4,11 +4,11 @@
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "tests/support/kill_harness.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 
 using namespace rivulet;
@@ -31,11 +31,7 @@ void tear(const fs::path& file, double share) {
 
 /// In the middle of the parameters.
 void flip_a_bit(const fs::path& file) {
-  std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
-  const auto at = static_cast<std::streamoff>(fs::file_size(file) / 2);
-  const int byte = bytes.seekg(at).get();
-  bytes.seekp(at).put(static_cast<char>(byte ^ 0x10));
-  REQUIRE(bytes.good());
+  flip(file, fs::file_size(file) / 2);
 }
 
 /// Long enough for several checkpoints.

@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "runtime/checkpoint_folder.h"
 #include "tests/support/device_group.h"
 #include "tests/support/places.h"
+#include "tests/support/temp_dir.h"
 
 /// Groups that save often, and what their folders hold.
 namespace rivulet::testing {
@@ -43,12 +43,7 @@ inline std::vector<runtime::CheckpointEntry> saved_by(const DeviceGroup& group, 
 
 /// Its bytes are not those that were written any more.
 inline void damage(const runtime::CheckpointEntry& entry) {
-  std::fstream file(entry.path, std::ios::in | std::ios::out | std::ios::binary);
-  const auto middle = static_cast<std::streamoff>(entry.bytes / 2);
-  file.seekg(middle);
-  const char byte = static_cast<char>(file.get() ^ 0x55);
-  file.seekp(middle);
-  file.put(byte);
+  flip(entry.path, entry.bytes / 2);
 }
 
 inline void train_to(DeviceGroup& group, int steps) {

@@ -39,4 +39,13 @@ std::string read_file(const std::filesystem::path& path) {
   return std::move(text).str();
 }
 
+void flip(const std::filesystem::path& path, std::uint64_t at) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(at));
+  const char byte = static_cast<char>(file.get() ^ 4);
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put(byte);
+  RIVULET_CHECK(file.good(), "cannot change a byte of a file");
+}
+
 }  // namespace rivulet::testing

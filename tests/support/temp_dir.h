@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -22,5 +23,8 @@ class TempDir {
 
 /// The whole file, or empty when it is not there.
 std::string read_file(const std::filesystem::path& path);
+
+/// Changes one bit of the byte at `at`; done twice, the file is as it was.
+void flip(const std::filesystem::path& path, std::uint64_t at);
 
 }  // namespace rivulet::testing

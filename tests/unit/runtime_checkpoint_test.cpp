@@ -59,14 +59,6 @@ struct Bench {
   }
 };
 
-void flip(const std::string& path, std::streamoff at) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(at);
-  const char byte = static_cast<char>(file.get() ^ 4);
-  file.seekp(at);
-  file.put(byte);
-}
-
 }  // namespace
 
 TEST_CASE("Checkpoints: the hash that is told of a file is the one that whoever loads it finds") {

@@ -43,14 +43,6 @@ struct Bench {
   }
 };
 
-void flip(const std::string& path, std::size_t at) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(at));
-  const char byte = static_cast<char>(file.get() ^ 4);
-  file.seekp(static_cast<std::streamoff>(at));
-  file.put(byte);
-}
-
 /// Lets so many changes of the disk happen, and no more.
 struct BreakingDisk final : FileOperations {
   mutable int left = 0;

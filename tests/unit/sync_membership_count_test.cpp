@@ -204,33 +204,24 @@ TEST_CASE("Count: a snapshot of the build before, which knows nothing of it, fit
 
 TEST_CASE("Count: members are told with the view, the same as a device that reads the log later") {
   Group g;
-  for (const char* id : {"a", "b"}) {
-    auto config = g.config(id, 2);
-    config.limited = true;
-    g.start(config);
-    g.nodes.at(id).membership->hold_state({0, 70}, "d70", 711);
-  }
-  g.run(300ms);
-  REQUIRE(g.formed({"a", "b"}));
+  const auto start_all = [&](Stamp held, std::uint64_t rows, bool limited) {
+    for (const char* id : {"a", "b"}) {
+      auto config = g.config(id, 2);
+      config.limited = limited;
+      g.start(config);
+      g.nodes.at(id).membership->hold_state(held, "d" + std::to_string(held.step), rows);
+    }
+    g.run(300ms);
+    REQUIRE(g.formed({"a", "b"}));
+  };
+  start_all({0, 70}, 711, true);
   CHECK(g.nodes.at("a").view->counts_from == Clocks{70, 711});
   CHECK(g.nodes.at("b").view->counts_from == Clocks{70, 711});
   g.kill_all();
-  for (const char* id : {"a", "b"}) {
-    auto config = g.config(id, 2);
-    config.limited = true;
-    g.start(config);
-    g.nodes.at(id).membership->hold_state({1, 95}, "d95", 990);
-  }
-  g.run(300ms);
-  REQUIRE(g.formed({"a", "b"}));
+  start_all({1, 95}, 990, true);
   CHECK(g.nodes.at("a").view->number == 2);
   CHECK(g.nodes.at("a").view->counts_from == Clocks{70, 711});
-  for (const char* id : {"a", "b"}) {
-    g.nodes.at(id).membership->leave_group("ended", Ends::group);
-    g.start(id, 2);  // with no limit
-    g.nodes.at(id).membership->hold_state({2, 120}, "d120", 1200);
-  }
-  g.run(300ms);
-  REQUIRE(g.formed({"a", "b"}));
+  for (const char* id : {"a", "b"}) g.nodes.at(id).membership->leave_group("ended", Ends::group);
+  start_all({2, 120}, 1200, false);
   CHECK_FALSE(g.nodes.at("a").view->counts_from);
 }
