@@ -19,8 +19,8 @@
 #include "core/check.h"
 #include "core/clock.h"
 #include "sync/collective/gloo_transport.h"
-#include "sync/foresight.h"
-#include "sync/session.h"
+#include "sync/round/foresight.h"
+#include "sync/round/session.h"
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/network.h"
 

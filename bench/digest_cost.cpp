@@ -12,9 +12,9 @@
 #include "core/rng.h"
 #include "devices/device.h"
 #include "devices/trainer.h"
-#include "runtime/agreed_state.h"
-#include "runtime/catalog.h"
-#include "runtime/node.h"
+#include "runtime/node/catalog.h"
+#include "runtime/node/node.h"
+#include "runtime/state/agreed_state.h"
 
 using namespace rivulet;
 using rivulet::bench::percentile;

@@ -14,11 +14,11 @@
 #include "core/check.h"
 #include "core/clock.h"
 #include "devices/device.h"
-#include "runtime/agreed_state.h"
-#include "runtime/announced.h"
-#include "runtime/book_pages.h"
-#include "runtime/metrics/prometheus_sink.h"
-#include "sync/facts.h"
+#include "runtime/state/agreed_state.h"
+#include "runtime/state/announced.h"
+#include "runtime/status/book_pages.h"
+#include "runtime/status/metrics/prometheus_sink.h"
+#include "sync/round/facts.h"
 
 using namespace rivulet;
 using namespace rivulet::bench;
@@ -110,7 +110,7 @@ class Group {
     const double us = cpu_us([&] {
       all_[0]->announce(0, all_[0]->read(stream_));
       take_table();
-      RIVULET_CHECK(runtime::check_announced(table_, view_, state_, *commits_, topics_),
+      RIVULET_CHECK(runtime::check_announced(table_, view_, state_, commits_->partitions(), topics_),
                     "the announcements are good");
       fold();
       RIVULET_CHECK(runtime::digest_of(state_, *device_), "a digest");

@@ -7,8 +7,8 @@
 #include "core/rng.h"
 #include "devices/device.h"
 #include "devices/trainer.h"
-#include "runtime/catalog.h"
-#include "runtime/node.h"
+#include "runtime/node/catalog.h"
+#include "runtime/node/node.h"
 
 namespace rivulet::bench {
 

@@ -9,9 +9,9 @@
 
 #include "core/check.h"
 #include "core/clock.h"
-#include "runtime/memory_plan.h"
-#include "runtime/node.h"
-#include "runtime/runner.h"
+#include "runtime/node/memory_plan.h"
+#include "runtime/node/node.h"
+#include "runtime/process/runner.h"
 #include "runtime/wiring/outside.h"
 #include "tests/support/places.h"
 #include "tests/support/temp_dir.h"

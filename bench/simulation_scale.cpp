@@ -17,8 +17,8 @@
 #include "core/clock.h"
 #include "core/rng.h"
 #include "devices/trainer.h"
-#include "runtime/catalog.h"
-#include "runtime/node.h"
+#include "runtime/node/catalog.h"
+#include "runtime/node/node.h"
 #include "runtime/wiring/simulation.h"
 #include "tests/support/places.h"
 

@@ -13,7 +13,7 @@
 #include "core/clock.h"
 #include "core/rng.h"
 #include "devices/device.h"
-#include "runtime/state_image.h"
+#include "runtime/state/state_image.h"
 #include "sync/collective/gloo_transport.h"
 #include "sync/collective/state_exchange.h"
 #include "tests/conformance/transport_harness.h"

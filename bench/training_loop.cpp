@@ -13,7 +13,7 @@
 #include "bench/model_step.h"
 #include "bench/one_device.h"
 #include "core/clock.h"
-#include "runtime/node.h"
+#include "runtime/node/node.h"
 
 using namespace rivulet;
 using namespace rivulet::bench;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/cli/text.h"
-#include "runtime/topic_name.h"
+#include "runtime/process/topic_name.h"
 
 namespace rivulet::runtime::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/record.h"
 #include "runtime/cli/evaluation.h"
-#include "runtime/partition_progress.h"
+#include "runtime/state/partition_progress.h"
 #include "stream/open.h"
 
 namespace rivulet::runtime::cli {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "runtime/exit_code.h"
+#include "runtime/process/exit_code.h"
 
 namespace CLI {
 class App;

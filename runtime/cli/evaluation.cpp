@@ -6,16 +6,16 @@
 #include <filesystem>
 
 #include "devices/trainer.h"
-#include "runtime/agreed_state.h"
-#include "runtime/catalog.h"
-#include "runtime/checkpoint_folder.h"
-#include "runtime/data_dir.h"
-#include "runtime/evaluator.h"
-#include "runtime/node.h"
-#include "runtime/node_config.h"
-#include "runtime/safetensors.h"
-#include "runtime/state_file.h"
-#include "runtime/whole_file.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/node/catalog.h"
+#include "runtime/node/evaluator.h"
+#include "runtime/node/node.h"
+#include "runtime/node/node_config.h"
+#include "runtime/process/data_dir.h"
+#include "runtime/process/whole_file.h"
+#include "runtime/state/agreed_state.h"
+#include "runtime/state/safetensors.h"
+#include "runtime/state/state_file.h"
 
 namespace rivulet::runtime::cli {
 namespace {

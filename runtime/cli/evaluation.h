@@ -10,10 +10,10 @@
 #include "core/digest.h"
 #include "core/record.h"
 #include "core/result.h"
-#include "runtime/agreed_state.h"
-#include "runtime/checkpoint_folder.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/cli/scores.h"
 #include "runtime/config/config.h"
+#include "runtime/state/agreed_state.h"
 
 namespace rivulet::runtime::cli {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/summary.h"
+#include "runtime/status/summary.h"
 
 namespace rivulet::runtime::cli {
 

@@ -6,7 +6,7 @@
 
 #include "runtime/cli/command.h"
 #include "runtime/cli/output.h"
-#include "runtime/exit_code.h"
+#include "runtime/process/exit_code.h"
 
 extern char** environ;
 

@@ -4,9 +4,9 @@
 
 #include "core/result.h"
 #include "runtime/cli/command.h"
-#include "runtime/http/access.h"
-#include "runtime/http/http_server.h"
-#include "runtime/page/node_report.h"
+#include "runtime/status/http/access.h"
+#include "runtime/status/http/http_server.h"
+#include "runtime/status/page/node_report.h"
 
 namespace rivulet::runtime::cli {
 

@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "runtime/catalog.h"
 #include "runtime/cli/evaluation.h"
 #include "runtime/cli/progress_line.h"
 #include "runtime/cli/text.h"
-#include "runtime/signals.h"
-#include "runtime/state_replay.h"
+#include "runtime/node/catalog.h"
+#include "runtime/process/signals.h"
+#include "runtime/replay/state_replay.h"
 #include "runtime/wiring/replay_streams.h"
 
 namespace rivulet::runtime::cli {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "runtime/cli/command.h"
-#include "runtime/summary.h"
+#include "runtime/status/summary.h"
 
 namespace rivulet::runtime::cli {
 

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "runtime/decision_files.h"
+#include "runtime/decisions/decision_files.h"
 
 namespace rivulet::runtime::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/result.h"
 #include "core/row.h"
-#include "runtime/partition_progress.h"
+#include "runtime/state/partition_progress.h"
 
 namespace rivulet::runtime::cli {
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/control_topic.h"
-#include "runtime/run.h"
+#include "runtime/node/control_topic.h"
+#include "runtime/process/stop.h"
 
 namespace rivulet::runtime::cli {
 

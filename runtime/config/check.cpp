@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "runtime/config/coerce.h"
-#include "sync/facts.h"
+#include "sync/round/facts.h"
 
 namespace rivulet::runtime {
 

@@ -12,8 +12,8 @@
 #include "runtime/config/key_rows.h"
 #include "runtime/config/layers.h"
 #include "runtime/config/secrets.h"
-#include "sync/facts.h"
 #include "sync/membership/records.h"
+#include "sync/round/facts.h"
 
 namespace rivulet::runtime {
 

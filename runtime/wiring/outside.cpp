@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "runtime/control_topic.h"
-#include "runtime/node_config.h"
+#include "runtime/node/control_topic.h"
+#include "runtime/node/node_config.h"
 #include "stream/open.h"
 #include "sync/collective/gloo_transport.h"
 

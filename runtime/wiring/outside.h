@@ -8,7 +8,7 @@
 #include "core/metrics.h"
 #include "core/result.h"
 #include "runtime/config/config.h"
-#include "runtime/memory_plan.h"
+#include "runtime/node/memory_plan.h"
 #include "stream/source.h"
 #include "sync/collective/memory_transport.h"
 #include "sync/collective/transport.h"

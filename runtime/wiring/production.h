@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/catalog.h"
 #include "runtime/config/config.h"
-#include "runtime/run.h"
+#include "runtime/node/catalog.h"
+#include "runtime/node/run.h"
 
 namespace rivulet::runtime {
 

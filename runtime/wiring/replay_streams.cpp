@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/node_config.h"
+#include "runtime/node/node_config.h"
 #include "runtime/wiring/simulation_source.h"
 #include "stream/open.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/clock.h"
 #include "core/wake.h"
-#include "runtime/agent.h"
+#include "runtime/process/agent.h"
 
 namespace rivulet::runtime {
 

@@ -1,11 +1,11 @@
-#include "runtime/simulate.h"
+#include "runtime/wiring/simulate.h"
 
 #include <fmt/format.h>
 
 #include <filesystem>
 
-#include "runtime/evaluator.h"
-#include "runtime/node_config.h"
+#include "runtime/node/evaluator.h"
+#include "runtime/node/node_config.h"
 #include "runtime/wiring/simulation.h"
 #include "runtime/wiring/simulation_limits.h"
 #include "runtime/wiring/simulation_results.h"

@@ -8,9 +8,9 @@
 
 #include "core/rng.h"
 #include "devices/modeled_device.h"
-#include "runtime/evaluator.h"
-#include "runtime/node_config.h"
-#include "runtime/status_json.h"
+#include "runtime/node/evaluator.h"
+#include "runtime/node/node_config.h"
+#include "runtime/status/status_json.h"
 #include "runtime/wiring/simulation_learner.h"
 #include "runtime/wiring/simulation_source.h"
 #include "stream/open.h"

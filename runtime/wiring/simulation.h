@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/catalog.h"
-#include "runtime/node.h"
-#include "runtime/simulate.h"
+#include "runtime/node/catalog.h"
+#include "runtime/node/node.h"
 #include "runtime/wiring/sim_runner.h"
+#include "runtime/wiring/simulate.h"
 
 namespace rivulet::runtime {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <sstream>
 
-#include "runtime/whole_file.h"
+#include "runtime/process/whole_file.h"
 
 namespace rivulet::runtime {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "runtime/simulate.h"
+#include "runtime/wiring/simulate.h"
 
 namespace rivulet::runtime {
 

@@ -2,7 +2,7 @@
 #include <cstddef>
 
 #include "core/result.h"
-#include "runtime/simulate.h"
+#include "runtime/wiring/simulate.h"
 
 namespace rivulet::runtime {
 

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <span>
 
-#include "runtime/whole_file.h"
+#include "runtime/process/whole_file.h"
 
 namespace rivulet::runtime {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/result.h"
-#include "runtime/decision_log.h"
-#include "runtime/summary.h"
+#include "runtime/decisions/decision_log.h"
+#include "runtime/status/summary.h"
 
 namespace rivulet::runtime {
 

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "core/clock.h"
-#include "runtime/simulate.h"
+#include "runtime/wiring/simulate.h"
 #include "stream/dataset.h"
 #include "stream/source.h"
 

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "core/rng.h"
-#include "runtime/whole_file.h"
+#include "runtime/process/whole_file.h"
 
 namespace rivulet::runtime {
 namespace {

@@ -2,7 +2,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/simulate.h"
+#include "runtime/wiring/simulate.h"
 #include "runtime/wiring/simulation.h"
 
 namespace rivulet::runtime {

@@ -1,5 +1,5 @@
 #include "sync/codec/codec.h"
-#include "sync/weighted_numbers.h"
+#include "sync/round/weighted_numbers.h"
 
 namespace rivulet::sync {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/record.h"
 #include "core/time.h"
-#include "sync/facts.h"
+#include "sync/round/facts.h"
 
 /// Pure laws: numbers in, numbers out. No clock, socket, tensor or own rank here, so every device computes
 /// the same plan from the same table, and a recorded table gives the same plan again.

@@ -29,7 +29,7 @@ TempDir& plant_clean_tree(TempDir& tree) {
   tree.write("core/metrics.def", "RIVULET_METRIC(counter, rows_total, \"Rows.\")\n");
   tree.write("stream/kafka/source.cpp", "#include <librdkafka/rdkafka.h>\n#include \"core/row.h\"\n");
   tree.write("stream/decoder/raw.cpp", "#include \"core/row.h\"\nextern const DecoderEntry decoder_raw;\n");
-  tree.write("runtime/worker.cpp",
+  tree.write("runtime/train/worker.cpp",
              "#include \"core/row.h\"\nvoid f(Sink& s) { s.counter(\"rows_total\"); }\n");
   tree.write("tests/unit/a_test.cpp", "#include <torch/torch.h>\n#include <doctest/doctest.h>\n");
   for (const char* folder : {"buffer", "devices", "sync", "bench", "examples"})
@@ -102,13 +102,18 @@ TEST_CASE("Tree: a folder that is not there is an error, not a folder without fi
 }
 
 TEST_CASE("Tree: a forbidden include arrow is found") {
-  check_found(check_include_arrows, "sync/a.h", "\n#include \"runtime/worker.cpp\"\n", "sync/a.h:2: ");
+  check_found(check_include_arrows, "sync/a.h", "\n#include \"runtime/train/worker.cpp\"\n", "sync/a.h:2: ");
   check_found(check_include_arrows, "stream/a.cpp", "#include \"stream/missing.h\"\n", "stream/a.cpp:1: ");
   check_found(check_include_arrows, "core/a.h", "#include \"stream/kafka/source.cpp\"\n", "core/a.h:1: ");
   check_found(check_include_arrows, "runtime/a.cpp", "#include \"tests/unit/a_test.cpp\"\n",
               "runtime/a.cpp:1: ");
   check_nothing(check_include_arrows, "runtime/a.cpp", "#include \"stream/kafka/source.cpp\"\n");
-  check_nothing(check_include_arrows, "sync/a.cpp", "// #include \"runtime/worker.cpp\"\n");
+  check_found(check_include_arrows, "runtime/status/a.cpp", "#include \"runtime/train/worker.cpp\"\n",
+              "runtime/status/a.cpp:1: ");
+  check_found(check_include_arrows, "runtime/other/a.cpp", "#include \"runtime/train/worker.cpp\"\n",
+              "runtime/other/a.cpp:1: ");
+  check_nothing(check_include_arrows, "runtime/node/a.cpp", "#include \"runtime/train/worker.cpp\"\n");
+  check_nothing(check_include_arrows, "sync/a.cpp", "// #include \"runtime/train/worker.cpp\"\n");
 }
 
 TEST_CASE("Tree: a third-party header outside its door is found") {
@@ -136,7 +141,7 @@ TEST_CASE("Tree: clocks, randomness, sleeping and shared ownership are found") {
   check_found(check_banned_calls, "sync/a.cpp", "auto now = time(nullptr);\n", "sync/a.cpp:1: ");
   check_nothing(check_banned_calls, "sync/a.cpp",
                 "// steady_clock\nauto s = \"rand()\"; int operand(int);\n");
-  check_nothing(check_banned_calls, "runtime/runner.cpp", "std::this_thread::sleep_for(d);\n");
+  check_nothing(check_banned_calls, "runtime/process/runner.cpp", "std::this_thread::sleep_for(d);\n");
 }
 
 TEST_CASE("Tree: production code that knows about simulation is found") {

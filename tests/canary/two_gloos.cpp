@@ -1,7 +1,7 @@
 // Linked with LibTorch and with both planted libraries: what doctor says of that.
 #include <iostream>
 
-#include "runtime/cli/checks.h"
+#include "runtime/cli/checks/checks.h"
 
 namespace gloo {
 

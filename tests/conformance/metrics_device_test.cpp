@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/clock.h"
-#include "runtime/board_watch.h"
-#include "runtime/log.h"
-#include "runtime/memory_plan.h"
-#include "runtime/metrics/build_info.h"
-#include "runtime/metrics/prometheus_sink.h"
+#include "runtime/node/memory_plan.h"
+#include "runtime/process/log.h"
+#include "runtime/status/board_watch.h"
+#include "runtime/status/metrics/build_info.h"
+#include "runtime/status/metrics/prometheus_sink.h"
 #include "stream/kafka/notices.h"
 #include "tests/conformance/metrics_typed.h"
 #include "tests/support/kafka_source_fixture.h"

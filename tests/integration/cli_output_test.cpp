@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/http/http_server.h"
+#include "runtime/status/http/http_server.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/places.h"
 #include "tests/support/rivulet_program.h"

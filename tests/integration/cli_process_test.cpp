@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/clock.h"
-#include "runtime/http/http_server.h"
+#include "runtime/status/http/http_server.h"
 #include "tests/support/process.h"
 #include "tests/support/raw_http.h"
 #include "tests/support/rivulet_program.h"

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <system_error>
 
-#include "runtime/http/http_server.h"
+#include "runtime/status/http/http_server.h"
 #include "tests/support/device_group.h"
 #include "tests/support/places.h"
 #include "tests/support/wait.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "runtime/state_file.h"
+#include "runtime/state/state_file.h"
 #include "tests/support/device_group.h"
 #include "tests/support/effort.h"
 #include "tests/support/model_fixture.h"

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "runtime/http/http_server.h"
+#include "runtime/status/http/http_server.h"
 #include "tests/support/device_group.h"
 #include "tests/support/effort.h"
 #include "tests/support/model_fixture.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "runtime/decision.h"
+#include "runtime/decisions/decision.h"
 #include "tests/support/device_group.h"
 #include "tests/support/drawn_decisions.h"
 #include "tests/support/effort.h"

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/http/http_server.h"
+#include "runtime/status/http/http_server.h"
 #include "tests/support/held_thread.h"
 #include "tests/support/places.h"
 #include "tests/support/rivulet_program.h"

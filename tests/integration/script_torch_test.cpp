@@ -8,7 +8,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "runtime/state_file.h"
+#include "runtime/state/state_file.h"
 #include "tests/support/device_group.h"
 #include "tests/support/model_fixture.h"
 #include "tests/support/model_outputs.h"

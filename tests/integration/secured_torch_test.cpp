@@ -9,7 +9,7 @@
 #include <sstream>
 #include <thread>
 
-#include "runtime/http/http_server.h"
+#include "runtime/status/http/http_server.h"
 #include "stream/open.h"
 #include "tests/support/places.h"
 #include "tests/support/rivulet_program.h"

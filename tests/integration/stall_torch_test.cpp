@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "core/clock.h"
-#include "runtime/watchdog.h"
+#include "runtime/process/watchdog.h"
 #include "runtime/wiring/production.h"
 #include "sync/collective/gloo_transport.h"
 #include "tests/support/group_support.h"

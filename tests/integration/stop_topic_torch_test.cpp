@@ -5,8 +5,8 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "runtime/checkpoint_folder.h"
-#include "runtime/http/http_server.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/status/http/http_server.h"
 #include "tests/support/device_group.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/shared_kafka.h"

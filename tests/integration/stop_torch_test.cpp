@@ -11,7 +11,7 @@
 #include <set>
 
 #include "core/clock.h"
-#include "runtime/checkpoint_folder.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
 #include "tests/support/device_group.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/kafka_server.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "runtime/control_topic.h"
+#include "runtime/node/control_topic.h"
 #include "sync/membership/log_reader.h"
 #include "sync/membership/snapshot.h"
 #include "tests/support/effort.h"

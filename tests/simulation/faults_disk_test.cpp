@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "runtime/checkpoint_folder.h"
-#include "runtime/new_run.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/node/new_run.h"
 #include "tests/support/sim_disk.h"
 #include "tests/support/sim_log.h"
 

@@ -6,9 +6,9 @@
 #include <functional>
 #include <sstream>
 
-#include "runtime/decision_log.h"
-#include "runtime/plan_replay.h"
-#include "runtime/state_replay.h"
+#include "runtime/decisions/decision_log.h"
+#include "runtime/decisions/plan_replay.h"
+#include "runtime/replay/state_replay.h"
 #include "runtime/wiring/replay_streams.h"
 #include "tests/support/drawn_decisions.h"
 #include "tests/support/group_support.h"

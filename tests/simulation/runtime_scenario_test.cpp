@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "runtime/whole_file.h"
+#include "runtime/process/whole_file.h"
 #include "runtime/wiring/simulation_faults.h"
 #include "runtime/wiring/simulation_traces.h"
 #include "tests/support/group_support.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "runtime/decision.h"
+#include "runtime/decisions/decision.h"
 #include "runtime/wiring/simulation_faults.h"
 #include "runtime/wiring/simulation_traces.h"
 #include "tests/support/aborts.h"

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/clock.h"
-#include "runtime/http/http_server.h"
+#include "runtime/status/http/http_server.h"
 #include "tests/support/places.h"
 #include "tests/support/text.h"
 #include "tests/support/wait.h"

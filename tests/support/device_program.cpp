@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include "runtime/signals.h"
+#include "runtime/process/signals.h"
 #include "runtime/wiring/production.h"
 
 namespace rivulet::testing {

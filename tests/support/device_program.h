@@ -1,8 +1,8 @@
 #pragma once
 #include <span>
 
-#include "runtime/catalog.h"
-#include "runtime/run.h"
+#include "runtime/node/catalog.h"
+#include "runtime/node/run.h"
 
 namespace rivulet::testing {
 

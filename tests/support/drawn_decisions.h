@@ -10,7 +10,7 @@
 
 #include "core/digest.h"
 #include "core/rng.h"
-#include "runtime/decision_log.h"
+#include "runtime/decisions/decision_log.h"
 #include "sync/policy/plan.h"
 
 /// Decisions of three devices for tests that write and read them.

@@ -5,7 +5,7 @@
 
 #include "core/rng.h"
 #include "devices/device.h"
-#include "runtime/agreed_state.h"
+#include "runtime/state/agreed_state.h"
 
 /// A state with something in every field.
 namespace rivulet::testing {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "devices/device.h"
-#include "runtime/state_file.h"
+#include "runtime/state/state_file.h"
 #include "tests/support/device_group.h"
 #include "tests/support/kill_harness.h"
 #include "tests/support/ledger_output.h"

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "core/stamp.h"
-#include "runtime/http/http_server.h"
+#include "runtime/status/http/http_server.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/places.h"
 #include "tests/support/wait.h"

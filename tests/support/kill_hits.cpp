@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "runtime/decision_files.h"
+#include "runtime/decisions/decision_files.h"
 #include "tests/support/kill_harness.h"
 #include "tests/support/wait.h"
 

@@ -8,11 +8,11 @@
 #include <filesystem>
 
 #include "core/rng.h"
-#include "runtime/group_json.h"
-#include "runtime/metrics/prometheus_sink.h"
-#include "runtime/page/status_page.h"
-#include "runtime/round_board.h"
-#include "runtime/status_json.h"
+#include "runtime/status/group_json.h"
+#include "runtime/status/metrics/prometheus_sink.h"
+#include "runtime/status/page/status_page.h"
+#include "runtime/status/round_board.h"
+#include "runtime/status/status_json.h"
 #include "runtime/wiring/sim_runner.h"
 #include "stream/open.h"
 #include "sync/collective/memory_transport.h"

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "devices/modeled_device.h"
-#include "runtime/catalog.h"
 #include "runtime/config/config.h"
-#include "runtime/node.h"
-#include "runtime/run.h"
+#include "runtime/node/catalog.h"
+#include "runtime/node/node.h"
+#include "runtime/node/run.h"
 #include "tests/support/metric_sheet.h"
 
 namespace rivulet::testing {

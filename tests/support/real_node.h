@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "runtime/node.h"
-#include "runtime/runner.h"
+#include "runtime/node/node.h"
+#include "runtime/process/runner.h"
 #include "stream/source.h"
 #include "sync/collective/transport.h"
 #include "tests/support/parts/parts.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint_folder.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
 #include "tests/support/device_group.h"
 #include "tests/support/places.h"
 #include "tests/support/temp_dir.h"

@@ -1,5 +1,5 @@
 #include "tests/support/run_history.h"
-#include "runtime/decision_files.h"
+#include "runtime/decisions/decision_files.h"
 
 #include <algorithm>
 #include <fstream>

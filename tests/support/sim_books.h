@@ -3,7 +3,7 @@
 #include <map>
 #include <vector>
 
-#include "runtime/agreed_state.h"
+#include "runtime/state/agreed_state.h"
 #include "tests/support/sim_checkers.h"
 #include "tests/support/sim_rows.h"
 

@@ -8,7 +8,7 @@
 
 #include "core/stamp.h"
 #include "core/time.h"
-#include "runtime/agreed_state.h"
+#include "runtime/state/agreed_state.h"
 #include "tests/support/sim_rows.h"
 
 /// What must be true of a group whatever happens to it, each a small function that says what is wrong, or

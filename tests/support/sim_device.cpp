@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "core/rng.h"
-#include "runtime/new_run.h"
-#include "runtime/node_config.h"
+#include "runtime/node/new_run.h"
+#include "runtime/node/node_config.h"
 #include "tests/support/sim_rows.h"
 
 namespace rivulet::testing {

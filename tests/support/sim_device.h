@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "runtime/node.h"
+#include "runtime/node/node.h"
 #include "runtime/wiring/sim_runner.h"
 #include "tests/support/sim_disk.h"
 #include "tests/support/sim_log.h"

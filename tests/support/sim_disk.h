@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "runtime/whole_file.h"
+#include "runtime/process/whole_file.h"
 #include "tests/support/sim_faults.h"
 #include "tests/support/sim_power.h"
 

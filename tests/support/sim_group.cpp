@@ -19,7 +19,7 @@ constexpr Duration wire_deadline = 400ms;
 constexpr Duration calm_before_check = 1s;
 constexpr Duration least_behind = 300ms;
 constexpr Duration time_to_start = 2s;
-constexpr Duration forming_pause = 2s;  ///< the longest of runtime/worker_view.cpp
+constexpr Duration forming_pause = 2s;  ///< the longest of runtime/train/worker_view.cpp
 constexpr int views_that_fail = 3;
 
 /// In calm the group stands again: a record that was lost is said again, and a few views that were closed

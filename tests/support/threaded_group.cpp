@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/rng.h"
-#include "runtime/runner.h"
+#include "runtime/process/runner.h"
 #include "stream/open.h"
 #include "sync/collective/gloo_transport.h"
 #include "sync/collective/memory_transport.h"

@@ -3,9 +3,9 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/catalog.h"
-#include "runtime/decision_log.h"
-#include "runtime/node.h"
+#include "runtime/decisions/decision_log.h"
+#include "runtime/node/catalog.h"
+#include "runtime/node/node.h"
 
 namespace rivulet::testing {
 

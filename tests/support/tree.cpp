@@ -58,6 +58,34 @@ bool may_include(const std::string& from, const std::string& to) {
   return from == "runtime" && to != "tests";
 }
 
+/// The directories of runtime/, from the lowest floor to the highest: each may include those named behind it,
+/// and what these may. runtime/CMakeLists.txt links them in the same order.
+const std::map<std::string, Paths>& runtime_floors() {
+  static const std::map<std::string, Paths> below{
+      {"process", {}},           {"config", {}},         {"state", {"process"}},
+      {"checkpoint", {"state"}}, {"decisions", {}},      {"status", {"checkpoint", "decisions"}},
+      {"ingest", {"status"}},    {"train", {"ingest"}},  {"node", {"config", "train"}},
+      {"replay", {"node"}},      {"wiring", {"replay"}}, {"cli", {"wiring"}}};
+  return below;
+}
+
+/// `from` and `to` are directories of runtime/.
+bool may_include_in_runtime(const std::string& from, const std::string& to) {
+  if (from == to) return true;
+  const auto found = runtime_floors().find(from);
+  return found != runtime_floors().end() &&
+         std::any_of(found->second.begin(), found->second.end(),
+                     [&](const std::string& below) { return may_include_in_runtime(below, to); });
+}
+
+/// "train" of runtime/train/worker.h; nothing for a path that is not in a directory of runtime/.
+std::string runtime_directory(const fs::path& path) {
+  auto part = path.begin();
+  if (part == path.end() || *part != "runtime" || ++part == path.end()) return {};
+  const std::string directory = part->string();
+  return ++part == path.end() ? std::string() : directory;
+}
+
 const Paths& torch_doors() {
   static const Paths folders{"devices/torch/", "devices/model/torch/", "sync/collective/gloo/"};
   return folders;
@@ -84,9 +112,9 @@ const std::vector<Door>& doors() {
       {"cuda_runtime_api.h", {"devices/cuda/"}},
       {"toml++/", {"runtime/config/"}},
       {"CLI/", {"runtime/cli/"}},
-      {"civetweb.h", {"runtime/http/"}},
-      {"prometheus/", {"runtime/metrics/"}},
-      {"spdlog/", {"runtime/log.cpp"}},
+      {"civetweb.h", {"runtime/status/http/"}},
+      {"prometheus/", {"runtime/status/metrics/"}},
+      {"spdlog/", {"runtime/process/log.cpp"}},
       {"nlohmann/",
        {"stream/dataset", "stream/kafka/statistics.cpp", "stream/text_records.cpp", "sync/membership/",
         "runtime/"}},
@@ -140,8 +168,13 @@ Findings check_include_arrows(const fs::path& root) {
       if (!include.quoted || include.path == "rivulet_version.h" || include.path == "rivulet_status_page.h")
         continue;  // written by the build
       const std::string to = top_folder(include.path);
+      const std::string inner_from = runtime_directory(source.path);
+      const std::string inner_to = runtime_directory(include.path);
       if (!may_include(from, to)) {
         findings.push_back(at(source, include.line) + from + " may not include " + include.path);
+      } else if (!inner_from.empty() && !inner_to.empty() && !may_include_in_runtime(inner_from, inner_to)) {
+        findings.push_back(at(source, include.line) + "runtime/" + inner_from + " may not include " +
+                           include.path);
       } else if (!fs::exists(root / include.path)) {
         findings.push_back(at(source, include.line) + include.path + " is not a path from the root");
       }
@@ -177,8 +210,8 @@ const std::vector<Ban>& bans() {
   // Waiting belongs to runners, to doors whose library leaves no other way, and to programs that watch
   // others.
   static const Paths waiting{
-      "core/clock.cpp", "runtime/runner", "runtime/watchdog",     "runtime/wiring/production.cpp",
-      "runtime/cli/",   "stream/kafka/",  "sync/collective/gloo/"};
+      "core/clock.cpp", "runtime/process/runner", "runtime/process/watchdog", "runtime/wiring/production.cpp",
+      "runtime/cli/",   "stream/kafka/",          "sync/collective/gloo/"};
   static const std::vector<Ban> all{
       {"reads a clock (take a rivulet::Clock)",
        std::regex(
@@ -188,17 +221,17 @@ const std::vector<Ban>& bans() {
       {"uses randomness without a seed (take a rivulet::Rng)",
        std::regex(R"(\b(random_device|s?rand(om)?\s*\(|mt19937\w*|default_random_engine|getrandom))"),
        // What nobody may guess: a page's nonce, the numbers that let a member into a view.
-       {"core/rng.", "runtime/http/answer.cpp", "sync/collective/gloo/peer_door.cpp"}},
+       {"core/rng.", "runtime/status/http/answer.cpp", "sync/collective/gloo/peer_door.cpp"}},
       {"sleeps", std::regex(R"(\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\s*\()"), waiting},
       // Types of LibTorch and spdlog need it; what memory stands for (a network, a log) belongs to no one
       // device, nor does what devices that share memory hold alike (docs/adr/0015), nor the end of a thread
       // that may be left behind.
       {"shares ownership (ownership is a tree)",
        std::regex(R"(\b(shared_ptr|make_shared|weak_ptr)\b)"),
-       {"devices/torch/", "devices/model/torch/", "sync/collective/gloo/", "runtime/log.cpp",
+       {"devices/torch/", "devices/model/torch/", "sync/collective/gloo/", "runtime/process/log.cpp",
         "sync/collective/memory_", "sync/membership/memory_", "sync/membership/membership.h", "core/shared_",
-        "sync/round.", "sync/facts_exchange.", "sync/gathered_facts.cpp", "sync/session.",
-        "sync/collective/gather", "runtime/held_state.", "runtime/announced.cpp", "stream/kafka/client.cpp"}},
+        "sync/round/", "sync/collective/gather", "runtime/state/held_state.", "runtime/state/announced.cpp",
+        "stream/kafka/client.cpp"}},
   };
   return all;
 }
@@ -243,9 +276,8 @@ Findings check_banned_calls(const fs::path& root) {
 Findings check_simulation_words(const fs::path& root) {
   static const Paths allowed{"runtime/wiring/simulation",
                              "runtime/wiring/sim_runner",
-                             "runtime/simulate",
                              "runtime/wiring/simulate",
-                             "runtime/replay_",
+                             "runtime/replay/",
                              "runtime/wiring/replay_",
                              "runtime/cli/",
                              "core/clock.",

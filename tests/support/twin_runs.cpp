@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "runtime/simulate.h"
+#include "runtime/wiring/simulate.h"
 #include "tests/support/places.h"
 #include "tests/support/text.h"
 

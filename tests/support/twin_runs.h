@@ -6,7 +6,7 @@
 
 #include "core/result.h"
 #include "devices/modeled_device.h"
-#include "runtime/summary.h"
+#include "runtime/status/summary.h"
 #include "tests/support/kafka_server.h"
 #include "tests/support/network.h"
 #include "tests/support/temp_dir.h"

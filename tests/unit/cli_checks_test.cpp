@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "runtime/cli/checks.h"
-#include "runtime/cli/demo_plan.h"
-#include "runtime/cli/loaded_objects.h"
-#include "runtime/http/http_server.h"
+#include "runtime/cli/checks/checks.h"
+#include "runtime/cli/checks/loaded_objects.h"
+#include "runtime/cli/demo/demo_plan.h"
+#include "runtime/status/http/http_server.h"
 #include "tests/support/temp_dir.h"
 
 using namespace rivulet;

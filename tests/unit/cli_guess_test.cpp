@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "runtime/cli/config_from_topic.h"
-#include "runtime/cli/topic_guess.h"
+#include "runtime/cli/rows/config_from_topic.h"
+#include "runtime/cli/rows/topic_guess.h"
 #include "tests/support/decoding.h"
 #include "tests/support/temp_dir.h"
 

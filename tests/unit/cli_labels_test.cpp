@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cli/label_counts.h"
-#include "runtime/cli/row_survey.h"
+#include "runtime/cli/rows/label_counts.h"
+#include "runtime/cli/rows/row_survey.h"
 #include "tests/support/decoding.h"
 
 using namespace rivulet;

@@ -8,7 +8,7 @@
 #include "core/clock.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/node_pages.h"
-#include "runtime/http/http_server.h"
+#include "runtime/status/http/http_server.h"
 #include "tests/support/scripted_server.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"

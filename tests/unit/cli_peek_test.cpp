@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "runtime/cli/feature_ranges.h"
-#include "runtime/cli/peek_print.h"
+#include "runtime/cli/rows/feature_ranges.h"
+#include "runtime/cli/rows/peek_print.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime::cli;

@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "runtime/cli/live_view.h"
-#include "runtime/node_status.h"
-#include "runtime/status_json.h"
+#include "runtime/status/node_status.h"
+#include "runtime/status/status_json.h"
 #include "tests/support/text.h"
 
 using namespace rivulet::runtime;

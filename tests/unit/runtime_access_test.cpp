@@ -1,12 +1,12 @@
 // Who may read a device's pages: everybody, or who says the token.
-#include "runtime/http/access.h"
+#include "runtime/status/http/access.h"
 
 #include <doctest/doctest.h>
 
 #include <fstream>
 #include <string>
 
-#include "runtime/http/http_server.h"
+#include "runtime/status/http/http_server.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 

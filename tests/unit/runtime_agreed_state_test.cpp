@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/digest.h"
-#include "runtime/agreed_state.h"
+#include "runtime/state/agreed_state.h"
 #include "tests/support/aborts.h"
 #include "tests/support/example_state.h"
 

@@ -1,6 +1,6 @@
 // What devices say they used is believed only when it fits the state, the offsets and their own list of
 // drops.
-#include "runtime/announced.h"
+#include "runtime/state/announced.h"
 
 #include <doctest/doctest.h>
 
@@ -31,8 +31,7 @@ struct Round {
   AgreedState state{devices::ModelState::create({.parameters = 1}, *device).value(), {}, 0, {}};
   sync::FactsTable table;
   sync::ViewSpec view;
-  std::vector<PartitionId> partitions{{0, 1}};
-  CommitBoard own{partitions};
+  std::vector<PartitionId> own{{0, 1}};
   std::vector<std::string> topics{"mnist"};
 };
 

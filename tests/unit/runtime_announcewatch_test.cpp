@@ -1,5 +1,5 @@
 // When people are told that saved states do not get into the control topic, and that they do again.
-#include "runtime/announce_watch.h"
+#include "runtime/train/announce_watch.h"
 
 #include <doctest/doctest.h>
 

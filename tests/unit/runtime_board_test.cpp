@@ -1,5 +1,5 @@
 // The last rounds for pages: what is kept, that the writer never waits, and what JSON and page say of it.
-#include "runtime/round_board.h"
+#include "runtime/status/round_board.h"
 
 #include <doctest/doctest.h>
 
@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "core/clock.h"
-#include "runtime/group_json.h"
-#include "runtime/page/status_page.h"
-#include "runtime/status_json.h"
+#include "runtime/status/group_json.h"
+#include "runtime/status/page/status_page.h"
+#include "runtime/status/status_json.h"
 #include "tests/support/counting_metrics.h"
 #include "tests/support/drawn_decisions.h"
 #include "tests/support/text.h"

@@ -1,5 +1,5 @@
 // The machine as metrics: once a second, without series of what is not there.
-#include "runtime/board_watch.h"
+#include "runtime/status/board_watch.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-#include "runtime/metrics/prometheus_sink.h"
+#include "runtime/status/metrics/prometheus_sink.h"
 #include "tests/support/sensor_tree.h"
 #include "tests/support/text.h"
 

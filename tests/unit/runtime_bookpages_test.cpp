@@ -1,5 +1,5 @@
 // A device's books as metrics: known from the beginning, so that no round asks for a series.
-#include "runtime/book_pages.h"
+#include "runtime/status/book_pages.h"
 
 #include <doctest/doctest.h>
 

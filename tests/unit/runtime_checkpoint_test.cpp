@@ -8,8 +8,8 @@
 #include <system_error>
 
 #include "core/clock.h"
-#include "runtime/checkpointer.h"
-#include "runtime/saved_offsets.h"
+#include "runtime/checkpoint/checkpointer.h"
+#include "runtime/checkpoint/saved_offsets.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 

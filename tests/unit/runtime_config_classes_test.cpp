@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "runtime/config/config.h"
-#include "runtime/node_config.h"
+#include "runtime/node/node_config.h"
 #include "tests/support/config_text.h"
 
 using namespace rivulet;

@@ -7,7 +7,7 @@
 
 #include "core/rng.h"
 #include "runtime/config/config.h"
-#include "runtime/node_config.h"
+#include "runtime/node/node_config.h"
 #include "sync/membership/records.h"
 #include "tests/support/config_text.h"
 #include "tests/support/places.h"

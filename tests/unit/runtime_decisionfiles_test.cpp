@@ -6,10 +6,10 @@
 #include <fstream>
 
 #include "core/rng.h"
-#include "runtime/decision_files.h"
-#include "runtime/decision_log.h"
-#include "runtime/decision_reader.h"
-#include "runtime/plan_replay.h"
+#include "runtime/decisions/decision_files.h"
+#include "runtime/decisions/decision_log.h"
+#include "runtime/decisions/decision_reader.h"
+#include "runtime/decisions/plan_replay.h"
 #include "tests/support/drawn_decisions.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"

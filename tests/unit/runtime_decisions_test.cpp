@@ -8,9 +8,9 @@
 
 #include "core/digest.h"
 #include "core/rng.h"
-#include "runtime/decision_log.h"
-#include "runtime/plan_replay.h"
-#include "runtime/round_story.h"
+#include "runtime/decisions/decision_log.h"
+#include "runtime/decisions/plan_replay.h"
+#include "runtime/decisions/round_story.h"
 #include "tests/support/drawn_decisions.h"
 #include "tests/support/effort.h"
 #include "tests/support/temp_dir.h"

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "core/rng.h"
-#include "runtime/checkpoint_folder.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
 #include "tests/support/effort.h"
 #include "tests/support/temp_dir.h"
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/checkpoint_folder.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
 #include "tests/support/example_state.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "runtime/http/http_server.h"
-#include "runtime/metrics/prometheus_sink.h"
-#include "runtime/status_json.h"
+#include "runtime/status/http/http_server.h"
+#include "runtime/status/metrics/prometheus_sink.h"
+#include "runtime/status/status_json.h"
 #include "tests/support/raw_http.h"
 #include "tests/support/text.h"
 

@@ -1,5 +1,5 @@
 // Bad rows of every kind go through Ingest: dropped, counted by reason, and the loop goes on.
-#include "runtime/ingest.h"
+#include "runtime/ingest/ingest.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 
 #include "buffer/batch.h"
 #include "buffer/ledger.h"
-#include "runtime/metrics/prometheus_sink.h"
+#include "runtime/status/metrics/prometheus_sink.h"
 #include "stream/open.h"
 #include "tests/support/wrapped_source.h"
 

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/log.h"
-#include "runtime/log_line.h"
+#include "runtime/process/log.h"
+#include "runtime/process/log_line.h"
 #include "tests/support/text.h"
 
 using namespace rivulet;

@@ -5,11 +5,11 @@
 #include <array>
 
 #include "buffer/batch.h"
-#include "runtime/evaluator.h"
-#include "runtime/memory_plan.h"
-#include "runtime/node.h"
-#include "runtime/state_image.h"
-#include "sync/session.h"
+#include "runtime/node/evaluator.h"
+#include "runtime/node/memory_plan.h"
+#include "runtime/node/node.h"
+#include "runtime/state/state_image.h"
+#include "sync/round/session.h"
 #include "tests/support/places.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "runtime/metrics/build_info.h"
-#include "runtime/metrics/prometheus_sink.h"
+#include "runtime/status/metrics/build_info.h"
+#include "runtime/status/metrics/prometheus_sink.h"
 #include "tests/support/aborts.h"
 
 using namespace rivulet;

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runtime/checkpoint_folder.h"
-#include "runtime/new_run.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/node/new_run.h"
 #include "tests/support/fold_script.h"
 #include "tests/support/temp_dir.h"
 

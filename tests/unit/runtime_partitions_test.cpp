@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "runtime/partition_watch.h"
+#include "runtime/ingest/partition_watch.h"
 #include "stream/open.h"
 #include "tests/support/wrapped_source.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/plain_brokers.h"
+#include "runtime/node/plain_brokers.h"
 
 using rivulet::runtime::plain_brokers;
 

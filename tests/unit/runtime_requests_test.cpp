@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "runtime/http/http_server.h"
+#include "runtime/status/http/http_server.h"
 #include "tests/support/raw_http.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/round_update.h"
+#include "runtime/state/round_update.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "runtime/runner.h"
+#include "runtime/process/runner.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "devices/device.h"
-#include "runtime/safetensors.h"
+#include "runtime/state/safetensors.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;

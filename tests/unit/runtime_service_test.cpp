@@ -1,5 +1,5 @@
 // What a service manager hears, over a real socket of its kind.
-#include "runtime/service_manager.h"
+#include "runtime/process/service_manager.h"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>

@@ -9,11 +9,11 @@
 #include <set>
 #include <thread>
 
-#include "runtime/exit_code.h"
-#include "runtime/node_status.h"
-#include "runtime/run.h"
-#include "runtime/signals.h"
-#include "runtime/status_json.h"
+#include "runtime/node/run.h"
+#include "runtime/process/exit_code.h"
+#include "runtime/process/signals.h"
+#include "runtime/status/node_status.h"
+#include "runtime/status/status_json.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "runtime/summary.h"
+#include "runtime/status/summary.h"
 
 using namespace rivulet::runtime;
 using Json = nlohmann::ordered_json;

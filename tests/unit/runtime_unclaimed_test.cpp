@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
-#include "runtime/page/node_report.h"
-#include "runtime/page/status_page.h"
-#include "runtime/status_json.h"
-#include "runtime/unclaimed.h"
+#include "runtime/state/unclaimed.h"
+#include "runtime/status/page/node_report.h"
+#include "runtime/status/page/status_page.h"
+#include "runtime/status/status_json.h"
 #include "tests/support/text.h"
 
 using namespace rivulet;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "runtime/watchdog.h"
+#include "runtime/process/watchdog.h"
 #include "tests/support/text.h"
 
 using namespace rivulet;

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "sync/facts_exchange.h"
+#include "sync/round/facts_exchange.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;

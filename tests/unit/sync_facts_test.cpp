@@ -1,4 +1,4 @@
-#include "sync/facts.h"
+#include "sync/round/facts.h"
 
 #include <doctest/doctest.h>
 

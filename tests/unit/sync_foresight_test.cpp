@@ -2,7 +2,7 @@
 
 #include "sync/collective/early_gather.h"
 #include "sync/collective/memory_transport.h"
-#include "sync/foresight.h"
+#include "sync/round/foresight.h"
 #include "tests/conformance/transport_harness.h"
 
 using namespace rivulet;

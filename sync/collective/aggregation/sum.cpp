@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "sync/collective/aggregation.h"
-#include "sync/weighted_numbers.h"
+#include "sync/round/weighted_numbers.h"
 
 namespace rivulet::sync {
 namespace {

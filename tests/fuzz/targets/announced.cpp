@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "core/check.h"
-#include "runtime/announced.h"
-#include "runtime/state_image.h"
+#include "runtime/state/announced.h"
+#include "runtime/state/state_image.h"
 #include "tests/fuzz/bytes.h"
 #include "tests/fuzz/facts_bytes.h"
 
@@ -81,9 +81,8 @@ void run(Input input) {
   view.members = {"a", "b", "c"};
   view.rank = 1;
   static const std::vector<PartitionId> own{{0, 1}};
-  const CommitBoard board{own};
   static const std::vector<std::string> topics{"a"};
-  const Status fits = check_announced(table, view, state, board, topics);
+  const Status fits = check_announced(table, view, state, own, topics);
   if (!fits) return;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const Announced announced(table, rank);

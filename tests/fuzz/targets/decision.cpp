@@ -4,8 +4,8 @@
 
 #include "core/check.h"
 #include "core/digest.h"
-#include "runtime/decision.h"
-#include "runtime/plan_replay.h"
+#include "runtime/decisions/decision.h"
+#include "runtime/decisions/plan_replay.h"
 #include "tests/fuzz/bytes.h"
 
 namespace rivulet::fuzz {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/check.h"
-#include "runtime/http/answer.h"
+#include "runtime/status/http/answer.h"
 #include "sync/membership/base64.h"
 #include "tests/fuzz/bytes.h"
 

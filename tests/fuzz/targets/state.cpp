@@ -3,7 +3,7 @@
 // asked of memory than the model has numbers.
 #include "core/check.h"
 #include "core/sha256.h"
-#include "runtime/state_image.h"
+#include "runtime/state/state_image.h"
 #include "tests/fuzz/bytes.h"
 
 namespace rivulet::fuzz {

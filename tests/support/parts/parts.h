@@ -1,5 +1,5 @@
 #pragma once
-#include "runtime/catalog.h"
+#include "runtime/node/catalog.h"
 
 /// The test-only parts of this folder: each is one file, found by the build as the product's own are.
 namespace rivulet::stream {

@@ -1,0 +1,199 @@
+#include "runtime/checkpoint/checkpoint_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+
+#include "runtime/checkpoint/damaged_image.h"
+#include "runtime/process/whole_file.h"
+
+namespace rivulet::runtime {
+namespace {
+
+constexpr const char* suffix = ".ckpt";
+
+/// "3.500" and then `end`, and nothing else.
+std::optional<Stamp> stamp_of(std::string_view text, std::string_view end) {
+  Stamp stamp;
+  const char* const first = text.data();
+  const char* const last = first + text.size();
+  const auto [dot, no_lineage] = std::from_chars(first, last, stamp.lineage);
+  if (no_lineage != std::errc{} || dot == last || *dot != '.') return std::nullopt;
+  const auto [rest, no_step] = std::from_chars(dot + 1, last, stamp.step);
+  if (no_step != std::errc{} || std::string_view(rest, static_cast<std::size_t>(last - rest)) != end)
+    return std::nullopt;
+  return stamp;
+}
+
+std::optional<Stamp> stamp_in_name(const std::string& path) {
+  return stamp_of(std::string_view(path).substr(path.rfind('/') + 1), suffix);
+}
+
+/// Of a file that is as long as it says.
+Result<StateHead> head_of(const FileOperations& files, const std::string& path) {
+  const int fd = files.open(path, O_RDONLY | O_NONBLOCK);  // a pipe in its place must not hold us
+  if (fd < 0) return decode_state_head({}, 0);
+  std::array<std::byte, state_head_bytes> bytes{};
+  const std::uint64_t length = files.size(fd).value_or(0);
+  const auto got = static_cast<std::size_t>(std::max<ssize_t>(files.read(fd, bytes), 0));
+  files.close(fd);
+  return decode_state_head(std::span(bytes).first(got), length);
+}
+
+/// A file that is whole, of this job and model, and whose numbers have the digest that it claims.
+std::optional<DecodedState> load(const FileOperations& files, const std::string& path,
+                                 const Expected& expected, std::vector<std::string>& complaints) {
+  const auto file = read_whole_file(path, state_image_max(expected.layout), files);
+  if (!file) {
+    complaints.push_back(file.error().message);
+    return std::nullopt;
+  }
+  auto decoded = decode_state(file.value(), expected);
+  const Status good = decoded ? check_digest(decoded.value(), expected.device) : Status(decoded.error());
+  if (good) return std::move(decoded).value();
+  complaints.push_back(fmt::format("{}: {}", path, good.error().message));
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string free_folder(const std::string& folder, const std::string& prefix, const FileOperations& files) {
+  const auto taken = files.files_in(folder);
+  for (int n = 1;; ++n) {
+    std::string path = fmt::format("{}/{}-{}", folder, prefix, n);
+    if (std::ranges::find(taken, path) == taken.end() && files.files_in(path).empty()) return path;
+  }
+}
+
+void CheckpointFolder::sweep() {
+  for (const auto& path : files_->files_in(path_))
+    if (path.ends_with(".tmp")) files_->remove(path);
+}
+
+std::vector<CheckpointEntry> CheckpointFolder::list(std::vector<std::string>& complaints) const {
+  std::vector<CheckpointEntry> all;
+  for (const auto& path : files_->files_in(path_)) {
+    if (!path.ends_with(suffix)) continue;
+    if (const auto head = head_of(*files_, path); head)
+      all.push_back({path, head.value().stamp, head.value().digest, head.value().bytes});
+    else
+      complaints.push_back(fmt::format("{}: {}", path, head.error().message));
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.stamp > b.stamp; });
+  return all;
+}
+
+std::optional<CheckpointFolder::Found> CheckpointFolder::newest(const Expected& expected,
+                                                                std::vector<std::string>& complaints) const {
+  for (const auto& entry : list(complaints)) {
+    auto usable = load(*files_, entry.path, expected, complaints);
+    if (!usable) continue;
+    const Stamp stamp = usable->state.stamp;
+    return Found{std::move(*usable), entry.path, newest_damaged(stamp, expected)};
+  }
+  return std::nullopt;
+}
+
+/// By their names, the newest first: a head may be damaged, too.
+std::vector<std::pair<Stamp, std::string>> CheckpointFolder::newer_than(const Stamp& stamp) const {
+  std::vector<std::pair<Stamp, std::string>> newer;
+  for (const auto& path : files_->files_in(path_))
+    if (const auto of = stamp_in_name(path); of && *of > stamp) newer.emplace_back(*of, path);
+  std::sort(newer.rbegin(), newer.rend());
+  return newer;
+}
+
+/// Only what has changed since it was written: a file that another program, model or job wrote, or that the
+/// disk does not give, may be good.
+std::optional<DamagedCheckpoint> CheckpointFolder::newest_damaged(const Stamp& above,
+                                                                  const Expected& expected) const {
+  for (const auto& [stamp, path] : newer_than(above)) {
+    const auto file = read_whole_file(path, state_image_max(expected.layout), *files_);
+    if (file && !is_whole(file.value())) return DamagedCheckpoint{path, stamp, rows_in_damaged(file.value())};
+  }
+  return std::nullopt;
+}
+
+Result<CheckpointFolder::GoneBack> CheckpointFolder::go_back(const Stamp& to) {
+  const std::string text = text_of(to) + "\n";
+  if (auto noted = write_whole_file(note(), std::as_bytes(std::span(text)), *files_); !noted)
+    return noted.error();
+  auto newer = newer_than(to);
+  std::reverse(newer.begin(), newer.end());
+  GoneBack gone;
+  if (newer.empty()) return gone;
+  gone.folder = free_folder(path_, "newer", *files_);
+  if (files_->make_folders(gone.folder) != 0) return file_trouble("make", gone.folder);
+  const auto synced = [&] {
+    return sync_folder(gone.folder, *files_) == 0 && sync_folder(path_, *files_) == 0;
+  };
+  for (const auto& [stamp, path] : newer) {
+    // The newest goes last, and only when the others are gone for good: it is what a device would load.
+    if (stamp == newer.back().first && !synced()) return file_trouble("sync", gone.folder);
+    gone.aside.push_back(gone.folder + path.substr(path.rfind('/')));
+    if (files_->rename(path, gone.aside.back()) != 0) return file_trouble("move", path);
+  }
+  if (!synced()) return file_trouble("sync", gone.folder);
+  return gone;
+}
+
+std::optional<Stamp> CheckpointFolder::told_to_go_back() const {
+  constexpr std::size_t note_bytes_max = 64;
+  const auto text = read_whole_file(note(), note_bytes_max, *files_);
+  if (!text) return std::nullopt;
+  return stamp_of({reinterpret_cast<const char*>(text.value().data()), text.value().size()}, "\n");
+}
+
+void CheckpointFolder::forget_going_back() {
+  files_->remove(note());
+}
+
+Result<CheckpointFolder::Written> CheckpointFolder::write(const StateOwner& owner, const AgreedState& state,
+                                                          const Digest& digest) {
+  if (files_->make_folders(path_) != 0) {
+    const bool broken = errno == EIO;
+    return Error{broken ? ErrorCode::io : ErrorCode::unavailable,
+                 fmt::format("cannot make {}: {}", path_, std::generic_category().message(errno))};
+  }
+  const auto image = encode_state(owner, state, digest);
+  const auto path = (std::filesystem::path(path_) / (text_of(state.stamp) + suffix)).string();
+  if (auto written = write_whole_file(path, image, *files_); !written) return written.error();
+  return Written{hex_of(hash_in(image)), image.size()};
+}
+
+void CheckpointFolder::prune(std::size_t keep, const Stamp& committed) {
+  std::vector<std::string> complaints;
+  const auto all = list(complaints);
+  const auto last = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.stamp <= committed; });
+  for (std::size_t i = std::max(keep, uncommitted_max); i < all.size(); ++i)
+    if (all[i].stamp > committed) files_->remove(all[i].path);
+  if (last == all.end()) return;
+  for (auto i = std::max(keep, static_cast<std::size_t>(last - all.begin()) + 1); i < all.size(); ++i)
+    files_->remove(all[i].path);
+}
+
+CheckpointFolder::Pruned CheckpointFolder::prune_checked(std::size_t keep, const Expected& expected,
+                                                         std::vector<std::string>& complaints) const {
+  Pruned pruned;
+  for (auto& entry : list(complaints)) {
+    if (!load(*files_, entry.path, expected, complaints)) continue;
+    if (pruned.kept.size() < std::max<std::size_t>(keep, 1)) {
+      pruned.kept.push_back(std::move(entry));
+      continue;
+    }
+    if (files_->remove(entry.path) != 0)
+      complaints.push_back(
+          fmt::format("{} cannot be deleted: {}", entry.path, std::generic_category().message(errno)));
+    else
+      pruned.removed.push_back(std::move(entry));
+  }
+  return pruned;
+}
+
+}  // namespace rivulet::runtime

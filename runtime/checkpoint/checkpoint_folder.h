@@ -1,0 +1,99 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/result.h"
+#include "runtime/process/whole_file.h"
+#include "runtime/state/state_image.h"
+
+namespace rivulet::runtime {
+
+/// Where a device with this data directory keeps them.
+inline std::string checkpoints_in(const std::string& data_dir) {
+  return data_dir + "/checkpoints";
+}
+
+/// The first PREFIX-N in `folder` that neither a file nor a folder with files is.
+std::string free_folder(const std::string& folder, const std::string& prefix, const FileOperations& files);
+
+/// A file that says it is a checkpoint.
+struct CheckpointEntry {
+  std::string path;
+  Stamp stamp;
+  Digest digest;
+  std::uint64_t bytes = 0;
+};
+
+/// One that is not what was written any more.
+struct DamagedCheckpoint {
+  std::string path;
+  Stamp stamp;                        ///< by its name
+  std::optional<std::uint64_t> rows;  ///< row clock, if that is still whole in it
+};
+
+/// The checkpoints of one device: images of agreed states in one folder, named by stamp. Any single one
+/// restarts the whole group. Owner: the checkpoint thread, and main before it starts.
+class CheckpointFolder {
+ public:
+  static constexpr std::size_t uncommitted_max = 16;
+  /// `files` outlives the folder.
+  explicit CheckpointFolder(std::string path, const FileOperations& files = system_files())
+      : path_(std::move(path)), files_(&files) {}
+
+  /// Removes what a killed process left half written.
+  void sweep();
+  /// Newest first. Files whose head cannot be read are left out and described in `complaints`.
+  [[nodiscard]] std::vector<CheckpointEntry> list(std::vector<std::string>& complaints) const;
+  struct Found : DecodedState {
+    std::string path;
+    std::optional<DamagedCheckpoint> damaged;  ///< the newest of those that are newer than this one
+  };
+  /// The newest that is whole and of this job and model; its numbers must have the digest that it claims.
+  /// Those that are not are described in `complaints` and passed over.
+  [[nodiscard]] std::optional<Found> newest(const Expected& expected,
+                                            std::vector<std::string>& complaints) const;
+
+  struct GoneBack {
+    std::vector<std::string> aside;  ///< files that were newer, oldest first; where they are now
+    std::string folder;              ///< newer-N, in which they are; empty: there were none
+  };
+  /// For a device that is not running: `to` becomes the newest. What is newer, damaged or not, moves to
+  /// newer-N, and a note says that the device may go on from there (told_to_go_back()). Interrupted at any
+  /// point, the newest is still where it was, or all is done. Errors: io (says what could not be moved).
+  Result<GoneBack> go_back(const Stamp& to);
+  /// The state that a note names, until forget_going_back().
+  [[nodiscard]] std::optional<Stamp> told_to_go_back() const;
+  void forget_going_back();
+  struct Written {
+    std::string hash;  ///< the SHA-256 at its end, as text
+    std::size_t bytes = 0;
+  };
+  /// On the disk when it returns, or not acknowledged. Errors: those of write_whole_file().
+  Result<Written> write(const StateOwner& owner, const AgreedState& state, const Digest& digest);
+  /// Deletes what is older than both the `keep` newest and the newest that is not newer than `committed`. Of
+  /// those that wait to be committed, too, the newest `uncommitted_max` are enough: the group remembers fewer
+  /// (saved_max in sync/membership/fold.h), and a peer whose disk is full for ever must not fill this one.
+  void prune(std::size_t keep, const Stamp& committed);
+  struct Pruned {
+    std::vector<CheckpointEntry> kept;     ///< newest first
+    std::vector<CheckpointEntry> removed;  ///< same
+  };
+  /// For a device that is not running: reads every file and deletes the usable ones but the `keep` newest
+  /// (at least one). What cannot be used or deleted stays and is described in `complaints`: it may be of
+  /// another model or a newer program.
+  [[nodiscard]] Pruned prune_checked(std::size_t keep, const Expected& expected,
+                                     std::vector<std::string>& complaints) const;
+
+ private:
+  [[nodiscard]] std::string note() const { return path_ + "/goes-back"; }
+  [[nodiscard]] std::vector<std::pair<Stamp, std::string>> newer_than(const Stamp& stamp) const;
+  [[nodiscard]] std::optional<DamagedCheckpoint> newest_damaged(const Stamp& above,
+                                                                const Expected& expected) const;
+
+  std::string path_;
+  const FileOperations* files_;
+};
+
+}  // namespace rivulet::runtime

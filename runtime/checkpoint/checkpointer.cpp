@@ -1,0 +1,97 @@
+#include "runtime/checkpoint/checkpointer.h"
+
+#include <utility>
+
+namespace rivulet::runtime {
+namespace {
+
+constexpr int disk_failures_max = 2;
+
+}  // namespace
+
+Checkpointer::Checkpointer(CheckpointFolder folder, std::size_t keep, StateOwner owner,
+                           devices::ModelState space, const Parts& parts)
+    : keep_(keep),
+      owner_(std::move(owner)),
+      parts_(parts),
+      written_(parts.metrics.counter("checkpoints_total", {{"result", "ok"}})),
+      skipped_(parts.metrics.counter("checkpoints_total", {{"result", "skipped"}})),
+      failed_(parts.metrics.counter("checkpoints_total", {{"result", "failed"}})),
+      duration_(parts.metrics.histogram("checkpoint_duration_seconds")),
+      size_(parts.metrics.gauge("checkpoint_size_bytes")),
+      last_(parts.metrics.gauge("last_checkpoint_timestamp_seconds")),
+      slot_{std::move(space), {}, 0, {}},
+      folder_(std::move(folder)) {}
+
+bool Checkpointer::offer(const AgreedState& state) {
+  if (busy()) {
+    skipped_.add(1);
+    return false;
+  }
+  slot_.copy_from(state);
+  state_.store(State::wanted, std::memory_order_release);
+  parts_.wake.notify();
+  return true;
+}
+
+std::optional<SavedState> Checkpointer::take_saved() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(saved_, std::nullopt);
+}
+
+void Checkpointer::committed(const Stamp& stamp) {
+  const std::lock_guard lock(mutex_);
+  committed_ = std::max(committed_, stamp);
+}
+
+Turn Checkpointer::step() {
+  if (busy()) {
+    write();
+    state_.store(State::resting, std::memory_order_release);
+    parts_.worker.notify();
+    return {.work = 1};
+  }
+  return {.wake_at = parts_.clock.now() + std::chrono::milliseconds(100)};
+}
+
+/// The last good file stays; what is said names the file and what the system answered.
+void Checkpointer::failed(const Error& error) {
+  failed_.add(1);
+  disk_failures_ = error.code == ErrorCode::io ? disk_failures_ + 1 : 0;
+  const bool last = disk_failures_ == disk_failures_max;
+  parts_.log.write(
+      Level::error, "no checkpoint was written: this device does not count for this state",
+      {{"state", text_of(slot_.stamp)},
+       {"error", error.message},
+       {"next", last ? "the disk failed twice: no more checkpoints until this device is started again"
+                     : "the next one is tried"}});
+}
+
+void Checkpointer::write() {
+  if (disk_failures_ >= disk_failures_max) {
+    failed_.add(1);
+    return;
+  }
+  const TimePoint before = parts_.clock.now();
+  const auto digest = digest_of(slot_, parts_.device);
+  const auto file = digest ? folder_.write(owner_, slot_, digest.value())
+                           : Result<CheckpointFolder::Written>(digest.error());
+  if (!file) {
+    failed(file.error());
+    return;
+  }
+  disk_failures_ = 0;
+  written_.add(1);
+  duration_.observe(to_seconds(parts_.clock.now() - before));
+  size_.set(static_cast<double>(file.value().bytes));
+  last_.set(static_cast<double>(unix_time_ms()) / 1000.0);
+  Stamp committed;
+  {
+    const std::lock_guard lock(mutex_);
+    saved_ = SavedState{slot_.stamp, digest.value().hex(), file.value().hash};
+    committed = committed_;
+  }
+  folder_.prune(keep_, committed);
+}
+
+}  // namespace rivulet::runtime

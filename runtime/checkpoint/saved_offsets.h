@@ -1,0 +1,46 @@
+#pragma once
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "runtime/checkpoint/commit_board.h"
+#include "runtime/state/agreed_state.h"
+
+namespace rivulet::runtime {
+
+/// Where this device's partitions stand in the states that it has saved and the group has not committed yet:
+/// the board gets an offset only when a state that covers it is committed. Owner: the train thread.
+class SavedOffsets {
+ public:
+  static constexpr std::size_t states_max = 16;  ///< the oldest makes room: a newer one covers more
+
+  void saved(const AgreedState& state, const CommitBoard& own) {
+    State entry{state.stamp, {}};
+    for (const PartitionId& id : own.partitions())
+      if (const auto known = state.partitions.find(id); known != state.partitions.end())
+        entry.offsets.push_back({id, known->second.next.offset});
+    states_.push_back(std::move(entry));
+    if (states_.size() > states_max) states_.pop_front();
+  }
+  /// The state was replaced by the group's: what was saved before may be of a history that never was, and a
+  /// later lineage commits every stamp before it.
+  void forget() noexcept { states_.clear(); }
+  /// False: nothing new goes onto the board.
+  bool committed(const Stamp& stamp, CommitBoard& board) {
+    bool news = false;
+    for (; !states_.empty() && states_.front().stamp <= stamp; states_.pop_front()) {
+      for (const auto& next : states_.front().offsets) board.covered(next.partition, {next.offset, 0});
+      news = true;
+    }
+    return news;
+  }
+
+ private:
+  struct State {
+    Stamp stamp;
+    std::vector<NextOffset> offsets;
+  };
+  std::deque<State> states_;
+};
+
+}  // namespace rivulet::runtime

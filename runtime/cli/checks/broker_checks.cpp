@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <set>
+
+#include "runtime/cli/checks/checks.h"
+#include "runtime/node/control_topic.h"
+#include "runtime/node/plain_brokers.h"
+#include "stream/open.h"
+#include "stream/rights.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr Duration patience = std::chrono::seconds(5);
+constexpr Duration coordinator_patience = std::chrono::seconds(15);  // a Kafka that is new has none yet
+constexpr const char* rights_hint = "kafka-acls.sh --add ...: docs/howto/secure.md has the commands";
+
+std::string brokers_in(const Config& config) {
+  for (const auto& [name, value] : config.source.kafka_properties)
+    if (name == "bootstrap.servers" || name == "metadata.broker.list") return value;
+  return "HOST:PORT";
+}
+
+/// The topic is there, it has the claimed partitions, and the user may read it and commit.
+Check topic_check(const Config& config, const std::string& topic) {
+  const auto& properties = config.source.kafka_properties;
+  const std::string name = "topic " + topic;
+  const auto found = stream::find_topic(properties, topic, patience);
+  if (!found)
+    return {name, CheckLevel::fail, found.error().message, "is the broker up? May this user see the topic?"};
+  if (!found.value())
+    return {name, CheckLevel::fail, "does not exist on " + brokers_in(config),
+            "is the name right? A topic is made by: kafka-topics.sh --create --topic " + topic +
+                " --partitions N --bootstrap-server " + brokers_in(config) + ", a partition for each device"};
+  const int count = *found.value();
+  for (const auto& [claimed, partition] : config.source.claims) {
+    if (claimed == topic && partition >= count) {
+      return {name, CheckLevel::fail,
+              fmt::format("has partitions 0 to {}, this device wants {}", count - 1, partition),
+              "change source.partitions, or add partitions to the topic"};
+    }
+  }
+  const auto may_read =
+      stream::try_reading(properties, topic, count, "rivulet." + config.job.name, coordinator_patience);
+  if (!may_read) return {name, CheckLevel::fail, may_read.error().message, rights_hint};
+  return {name, CheckLevel::ok, fmt::format("{} partition{}", count, count == 1 ? "" : "s"), ""};
+}
+
+/// Who starts first makes the control topic, if it may.
+Check absent_control_check(const Config& config, const std::string& topic) {
+  const std::string how = "kafka-topics.sh --create --topic " + topic +
+                          " --partitions 1 --config message.timestamp.type=LogAppendTime --config "
+                          "retention.ms=-1 --bootstrap-server " +
+                          brokers_in(config);
+  if (const auto may = stream::try_creating(config.source.kafka_properties, topic, patience); !may)
+    return {"topic " + topic, CheckLevel::fail, "not there yet, and " + may.error().message, how};
+  return {"topic " + topic, CheckLevel::ok, "not there yet; the first device makes it", ""};
+}
+
+/// One partition, which the user may read and write.
+Check control_topic_check(const Config& config) {
+  const auto& properties = config.source.kafka_properties;
+  const auto topic = ControlTopic::name_of(config.job.name);
+  const std::string name = "topic " + topic;
+  const auto found = stream::find_topic(properties, topic, patience);
+  if (!found) return {name, CheckLevel::fail, found.error().message, rights_hint};
+  if (!found.value()) return absent_control_check(config, topic);
+  if (*found.value() != 1)
+    return {name, CheckLevel::fail, fmt::format("has {} partitions, exactly one is allowed", *found.value()),
+            "use another job.name, or delete this topic"};
+  Status may = stream::try_reading(properties, topic, 1, "rivulet." + config.job.name, coordinator_patience);
+  if (may) may = stream::try_writing(properties, topic, patience);
+  if (!may) return {name, CheckLevel::fail, may.error().message, rights_hint};
+  return {name, CheckLevel::ok, "1 partition", ""};
+}
+
+}  // namespace
+
+std::vector<Check> broker_checks(const Config& config) {
+  if (config.source.kafka_properties.empty()) return {};
+  std::vector<Check> checks;
+  if (const auto plain = plain_brokers(config.source.kafka_properties); !plain.empty())
+    checks.push_back({"encryption", CheckLevel::warn, "none on the way to " + plain,
+                      "set source.kafka.properties.security.protocol to sasl_ssl or ssl"});
+  std::set<std::string> topics;
+  for (const auto& [topic, partition] : config.source.claims) topics.insert(topic);
+  if (config.source.type == "kafka") topics.insert(config.source.topics.begin(), config.source.topics.end());
+  for (const auto& topic : topics) {
+    checks.push_back(topic_check(config, topic));
+    if (checks.back().level == CheckLevel::fail) return checks;  // the others would wait for the same broker
+  }
+  checks.push_back(control_topic_check(config));
+  return checks;
+}
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,144 @@
+#include "runtime/cli/checks/checks.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "core/clock.h"
+#include "core/printable.h"
+#include "devices/device.h"
+#include "runtime/cli/text.h"
+#include "runtime/node/memory_plan.h"
+#include "runtime/status/http/access.h"
+#include "sync/collective/gloo_transport.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr const char* level_names[] = {"ok", "warn", "fail"};
+
+/// nullopt if the address can be bound, else why not.
+std::string bind_trouble(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+      error != 0) {
+    return ::gai_strerror(error);
+  }
+  const int socket = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int yes = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes,
+               sizeof yes);  // as servers do: TIME_WAIT is no obstacle
+  const bool bound = ::bind(socket, found->ai_addr, found->ai_addrlen) == 0 && ::listen(socket, 1) == 0;
+  const int error = errno;
+  ::close(socket);
+  ::freeaddrinfo(found);
+  return bound ? "" : std::generic_category().message(error);
+}
+
+/// Of `dir` and the folders that it is in, those that are not there; the innermost first.
+std::vector<std::filesystem::path> missing_folders(std::filesystem::path dir) {
+  std::vector<std::filesystem::path> missing;
+  std::error_code error;
+  for (; !dir.empty() && !std::filesystem::exists(dir, error); dir = dir.parent_path())
+    missing.push_back(dir);
+  return missing;
+}
+
+}  // namespace
+
+std::string render_check(const Check& check, bool colour) {
+  static constexpr const char* colours[] = {"32", "33", "31"};
+  const auto level = static_cast<std::size_t>(check.level);
+  const auto word = fmt::format("{:<5}", level_names[level]);
+  auto text =
+      fmt::format("{} {:<20} {}", colour ? fmt::format("\x1b[{}m{}\x1b[0m", colours[level], word) : word,
+                  check.name, printable_lines(check.value));
+  if (!check.hint.empty()) text += fmt::format("\n      hint: {}", printable_lines(check.hint));
+  return text;
+}
+
+std::string checks_to_json(const std::vector<Check>& checks) {
+  auto all = nlohmann::ordered_json::array();
+  for (const auto& check : checks) {
+    all.push_back({{"name", check.name},
+                   {"level", level_names[static_cast<std::size_t>(check.level)]},
+                   {"value", check.value},
+                   {"hint", check.hint}});
+  }
+  return all.dump();
+}
+
+Check data_dir_check(const std::string& dir) {
+  std::error_code error;
+  const auto made = missing_folders(dir);
+  std::filesystem::create_directories(dir, error);
+  const auto probe = std::filesystem::path(dir) / ".rivulet-can-write";
+  std::ofstream file(probe);
+  file << "x" << std::flush;
+  const bool writable = !error && file.good();
+  std::filesystem::remove(probe, error);
+  for (const auto& folder : made) std::filesystem::remove(folder, error);  // who only looks leaves nothing
+  if (writable) return {"data directory", CheckLevel::ok, dir + " can be written", ""};
+  return {"data directory", CheckLevel::fail, dir + " cannot be written",
+          "make it for this user, or choose another with --data-dir"};
+}
+
+Check port_check(const std::string& listen) {
+  if (listen == "off") return {"http port", CheckLevel::ok, "off", ""};
+  const auto address = parse_address(listen);
+  if (!address) return {"http port", CheckLevel::fail, address.error().message, "for example 127.0.0.1:9464"};
+  const auto trouble = bind_trouble(address.value().first, address.value().second);
+  if (trouble.empty()) return {"http port", CheckLevel::ok, listen + " is free", ""};
+  return {"http port", CheckLevel::fail, fmt::format("{}: {}", listen, trouble),
+          "choose another with --http, for example --http 127.0.0.1:9465"};
+}
+
+Check token_check(const Config& config) {
+  if (config.http.token_file.empty())
+    return {"http token", CheckLevel::ok, "none needed on " + config.http.listen, ""};
+  const auto access = Access::from_file(config.http.token_file);
+  if (access) return {"http token", CheckLevel::ok, config.http.token_file, ""};
+  return {"http token", CheckLevel::fail, access.error().message, "for example: openssl rand -hex 24 > FILE"};
+}
+
+Check device_check(const Config& config) {
+  const auto device = devices::make_device(config.device.type);
+  if (!device)
+    return {"device.type", CheckLevel::fail, device.error().message,
+            "device.type = \"cpu\", or docs/howto/size.md for what a GPU needs"};
+  return {"device.type", CheckLevel::ok, "computes on " + std::string(device.value()->name()), ""};
+}
+
+Check memory_check(const Config& config) {
+  const auto plan = plan_memory(config, builtin_catalog());
+  if (!plan) return {"device.memory", CheckLevel::fail, plan.error().message, "see rivulet validate"};
+  if (const auto fits = plan.value().check(); !fits)
+    return {"device.memory", CheckLevel::fail, fits.error().message,
+            "rivulet validate says which file and key"};
+  return {"device.memory", CheckLevel::ok, "needs " + plan.value().text(), ""};
+}
+
+std::vector<Check> peer_checks(const Config& config) {
+  if (config.job.devices == 1) return {};
+  sync::GlooConfig gloo;
+  gloo.bind = config.sync.bind;
+  gloo.advertise = config.sync.advertise;
+  gloo.port = config.sync.port;
+  const RealClock clock;
+  const auto wires = sync::make_gloo_connect(gloo, clock);
+  if (wires) return {{"peer address", CheckLevel::ok, config.sync.bind, ""}};
+  return {{"peer address", CheckLevel::fail, wires.error().message,
+           "name an interface or an address with --peer-bind"}};
+}
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,267 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/cli/command.h"
+#include "runtime/cli/config_flags.h"
+#include "runtime/cli/evaluation.h"
+#include "runtime/process/topic_name.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* checkpoint_footer = R"(Examples:
+  rivulet checkpoint ls --config device.toml              the files of this device, newest first
+  rivulet checkpoint verify --config device.toml          every byte of each; exit code 1 if one cannot be used
+  rivulet checkpoint show --config device.toml FILE       how far the group had come, in every partition
+  rivulet checkpoint prune --config device.toml --keep 1  deletes the older ones; the device must not run
+  rivulet checkpoint restore --config device.toml FILE    goes back to an older one; the device must not run
+  rivulet checkpoint export --config device.toml DATA_DIR model.safetensors
+                                                          the newest model for Python, by LibTorch's names
+
+Any device's checkpoint holds the state of the whole group. A group goes on from the best state that one of its devices
+has: to go back, stop all, restore on every device, then start them. Newer files are kept in checkpoints/newer-N.)";
+
+class CheckpointCommand final : public Command {
+ public:
+  explicit CheckpointCommand(CLI::App& root)
+      : app_(root.add_subcommand("checkpoint", "saved states: ls, show, verify, prune, restore, export")),
+        ls_(app_->add_subcommand("ls", "the checkpoints of this device, newest first")),
+        show_(app_->add_subcommand("show", "one state: stamp, digest, partitions")),
+        verify_(app_->add_subcommand("verify", "read every byte; all of this device's without FILE")),
+        prune_(app_->add_subcommand("prune", "delete all but the newest usable ones; not while it runs")),
+        restore_(app_->add_subcommand(
+            "restore", "go back to an older one; what came after it is trained again; not while it runs")),
+        export_(app_->add_subcommand("export", "the model as a safetensors file")) {
+    app_->require_subcommand(1);
+    app_->footer(checkpoint_footer);
+    for (const auto& [sub, flags] : subcommands()) {
+      sub->add_flag("--json", json_, "one JSON object");
+      flags->add_to(*sub);
+      sub->footer(checkpoint_footer);
+    }
+    prune_->add_option("--keep", keep_, "how many stay (default: checkpoint.keep)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1000));
+    export_->add_option("from", from_, "a checkpoint, or a folder of them: the newest usable one")
+        ->type_name("FILE|DIR")
+        ->required();
+    export_->add_option("out", out_, "the file to write, .safetensors")->type_name("OUT")->required();
+    show_->add_option("file", files_, "the checkpoint")->type_name("FILE")->required()->expected(1);
+    verify_->add_option("file", files_, "checkpoints")->type_name("FILE");
+    restore_->add_option("file", from_, "the checkpoint, one of this device's own (ls)")
+        ->type_name("FILE")
+        ->required();
+  }
+  [[nodiscard]] bool chosen() const override { return app_->parsed(); }
+
+  ExitCode execute(Terminal& terminal) override {
+    for (const auto& [sub, flags] : subcommands()) {
+      if (!sub->parsed()) continue;
+      flags->without_stream();
+      const auto loaded = load_or_complain(*flags, terminal);
+      if (!loaded) return ExitCode::configuration;
+      return execute(sub, *loaded, terminal);
+    }
+    return ExitCode::usage;
+  }
+
+ private:
+  std::array<std::pair<CLI::App*, ConfigFlags*>, 6> subcommands() {
+    return {{{ls_, &ls_flags_},
+             {show_, &show_flags_},
+             {verify_, &verify_flags_},
+             {prune_, &prune_flags_},
+             {restore_, &restore_flags_},
+             {export_, &export_flags_}}};
+  }
+
+  ExitCode execute(const CLI::App* sub, const LoadedConfig& loaded, Terminal& terminal) const {
+    if (sub == ls_) return list(loaded, terminal);
+    if (sub == show_) return show(loaded, terminal);
+    if (sub == verify_) return verify(loaded, terminal);
+    if (sub == restore_) return restore(loaded, terminal);
+    return sub == prune_ ? prune(loaded, terminal) : write_model(loaded, terminal);
+  }
+
+  ExitCode list(const LoadedConfig& loaded, Terminal& terminal) const {
+    std::vector<std::string> complaints;
+    const auto all = CheckpointFolder(checkpoints_in(loaded.config.device.data_dir)).list(complaints);
+    auto json = Json::array();
+    for (const auto& entry : all) {
+      if (json_)
+        json.push_back({{"file", entry.path},
+                        {"lineage", entry.stamp.lineage},
+                        {"step", entry.stamp.step},
+                        {"digest", entry.digest.hex()},
+                        {"bytes", entry.bytes}});
+      else
+        terminal.out << fmt::format("{:<12} {}  {:>10} bytes  {}\n", text_of(entry.stamp), entry.digest.hex(),
+                                    entry.bytes, entry.path);
+    }
+    if (json_) terminal.out << json.dump() << '\n';
+    for (const auto& complaint : complaints) terminal.err << "error: " << complaint << '\n';
+    return complaints.empty() ? ExitCode::ok : ExitCode::failure;
+  }
+
+  ExitCode show(const LoadedConfig& loaded, Terminal& terminal) const {
+    const auto facts = inspect_state_file(loaded, files_.front());
+    if (!facts) return complain(terminal, facts.error());
+    const auto& f = facts.value();
+    auto partitions = Json::array();
+    std::string lines;
+    for (const auto& [id, p] : f.partitions) {
+      const std::string& topic = topic_of(id, loaded.config.source.topics);
+      partitions.push_back({{"topic", topic},
+                            {"partition", id.partition},
+                            {"start", p.start.offset},
+                            {"next", p.next.offset},
+                            {"next_row", p.next.row},
+                            {"rows_trained", p.trained},
+                            {"rows_dropped", p.all_dropped()}});
+      lines += fmt::format("  {}:{}  offsets {} to {}, {} rows trained, {} dropped\n", topic, id.partition,
+                           p.start.offset, p.next.offset, p.trained, p.all_dropped());
+    }
+    if (json_)
+      terminal.out << Json{{"lineage", f.stamp.lineage},
+                           {"step", f.stamp.step},
+                           {"digest", f.digest.hex()},
+                           {"rows", f.rows},
+                           {"partitions", partitions}}
+                          .dump()
+                   << '\n';
+    else
+      terminal.out << fmt::format("step {} (view {}), {} rows, digest {}\n{}", f.stamp.step, f.stamp.lineage,
+                                  f.rows, f.digest.hex(), lines);
+    return ExitCode::ok;
+  }
+
+  ExitCode verify(const LoadedConfig& loaded, Terminal& terminal) const {
+    std::vector<std::string> complaints;
+    auto files = files_;
+    if (files.empty())
+      for (const auto& e : CheckpointFolder(checkpoints_in(loaded.config.device.data_dir)).list(complaints))
+        files.push_back(e.path);
+    auto good = Json::array();
+    for (const auto& file : files) {
+      const auto facts = inspect_state_file(loaded, file);
+      if (!facts)
+        complaints.push_back(facts.error().message);
+      else if (json_)
+        good.push_back(file);
+      else
+        terminal.out << fmt::format("ok  {}  {}\n", text_of(facts.value().stamp), file);
+    }
+    if (json_) terminal.out << Json{{"good", good}, {"bad", complaints}}.dump() << '\n';
+    for (const auto& complaint : complaints) terminal.err << "error: " << complaint << '\n';
+    return complaints.empty() ? ExitCode::ok : ExitCode::failure;
+  }
+
+  ExitCode prune(const LoadedConfig& loaded, Terminal& terminal) const {
+    const std::size_t keep = keep_ > 0 ? keep_ : loaded.config.checkpoint.keep;
+    const auto pruned = prune_checkpoints(loaded, keep);
+    if (!pruned) return complain(terminal, pruned.error());
+    const auto& [files, complaints] = pruned.value();
+    const auto paths = [](const std::vector<CheckpointEntry>& entries) {
+      auto all = Json::array();
+      for (const auto& entry : entries) all.push_back(entry.path);
+      return all;
+    };
+    if (json_) {
+      terminal.out << Json{{"kept", paths(files.kept)}, {"removed", paths(files.removed)}}.dump() << '\n';
+    } else {
+      for (const auto& entry : files.removed) terminal.out << fmt::format("removed  {}\n", entry.path);
+      for (const auto& entry : files.kept) terminal.out << fmt::format("kept     {}\n", entry.path);
+    }
+    for (const auto& complaint : complaints) terminal.err << "error: left as it is: " << complaint << '\n';
+    return complaints.empty() ? ExitCode::ok : ExitCode::failure;
+  }
+
+  ExitCode restore(const LoadedConfig& loaded, Terminal& terminal) const {
+    const auto restored = restore_checkpoint(loaded, from_);
+    if (!restored) return complain(terminal, restored.error());
+    const Restored& r = restored.value();
+    const std::uint64_t rounds = r.newest.step > r.to.stamp.step ? r.newest.step - r.to.stamp.step : 0;
+    auto offsets = Json::object();
+    if (r.from)
+      for (const auto& [id, p] : r.from->partitions) {
+        const auto at = r.to.partitions.find(id);
+        const auto& begins = at == r.to.partitions.end() ? p.start : at->second.next;
+        offsets[fmt::format("{}:{}", topic_of(id, loaded.config.source.topics), id.partition)] = {
+            begins.offset, p.next.offset};
+      }
+    const auto rows = r.from ? Json(r.from->rows - r.to.rows) : Json(r.gone.aside.empty() ? Json(0) : Json());
+    if (json_)
+      terminal.out << Json{{"file", r.file},     {"lineage", r.to.stamp.lineage}, {"step", r.to.stamp.step},
+                           {"rows", r.to.rows},  {"aside", r.gone.aside},         {"rounds_again", rounds},
+                           {"rows_again", rows}, {"offsets_again", offsets}}
+                          .dump()
+                   << '\n';
+    else
+      print_restored(r, rounds, rows, offsets, terminal);
+    return ExitCode::ok;
+  }
+  static void print_restored(const Restored& r, std::uint64_t rounds, const Json& rows, const Json& offsets,
+                             Terminal& terminal) {
+    terminal.out << fmt::format("going on from {}: step {} (view {}), {} rows\n", r.file, r.to.stamp.step,
+                                r.to.stamp.lineage, r.to.rows);
+    for (const auto& path : r.gone.aside) terminal.out << fmt::format("kept aside  {}\n", path);
+    terminal.out << fmt::format(
+        "trained again: {} rounds, {}\n", rounds,
+        rows.is_null() ? "rows not known (the newer files are damaged)" : rows.dump() + " rows");
+    for (const auto& [partition, range] : offsets.items())
+      terminal.out << fmt::format("  {}  offsets {} to {}\n", partition, range[0].dump(), range[1].dump());
+    terminal.out << "In a group: restore on every device before one is started; the best state wins.\n";
+  }
+
+  ExitCode write_model(const LoadedConfig& loaded, Terminal& terminal) const {
+    const auto exported = export_state_file(loaded, from_, out_);
+    if (!exported) return complain(terminal, exported.error());
+    const auto& f = exported.value();
+    if (json_)
+      terminal.out << Json{{"file", out_},
+                           {"lineage", f.stamp.lineage},
+                           {"step", f.stamp.step},
+                           {"digest", f.digest.hex()},
+                           {"rows", f.rows}}
+                          .dump()
+                   << '\n';
+    else
+      terminal.out << fmt::format("{}: the model after step {} (view {}), {} rows, digest {}\n", out_,
+                                  f.stamp.step, f.stamp.lineage, f.rows, f.digest.hex());
+    return ExitCode::ok;
+  }
+
+  CLI::App* app_;
+  CLI::App* ls_;
+  CLI::App* show_;
+  CLI::App* verify_;
+  CLI::App* prune_;
+  CLI::App* restore_;
+  CLI::App* export_;
+  ConfigFlags ls_flags_;
+  ConfigFlags show_flags_;
+  ConfigFlags verify_flags_;
+  ConfigFlags prune_flags_;
+  ConfigFlags restore_flags_;
+  ConfigFlags export_flags_;
+  std::vector<std::string> files_;
+  std::string from_;
+  std::string out_;
+  std::size_t keep_ = 0;  ///< 0: the configuration's
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_checkpoint_command(CLI::App& root) {
+  return std::make_unique<CheckpointCommand>(root);
+}
+
+}  // namespace rivulet::runtime::cli

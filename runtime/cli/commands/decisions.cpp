@@ -1,0 +1,215 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "runtime/cli/command.h"
+#include "runtime/cli/text.h"
+#include "runtime/decisions/decision_files.h"
+#include "runtime/decisions/decision_reader.h"
+#include "runtime/decisions/plan_replay.h"
+#include "runtime/decisions/round_story.h"
+#include "runtime/node/catalog.h"
+#include "runtime/status/group_json.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* decisions_footer = R"(Examples:
+  rivulet decisions replay data/decisions.jsonl             is every plan what its recorded facts come to?
+  rivulet decisions explain data/decisions.jsonl            why the last rounds did what they did
+  rivulet decisions explain data/decisions.jsonl --view 3 --round 120 --json
+
+A device writes every round into decisions.jsonl of its data directory: what each device of the group measured, and
+the plan that all made of it. A full file gets a number, decisions.jsonl.1, .2, ...; all that are there are read,
+oldest first. How much is written, and how much is kept: log.decisions and log.decisions_max.
+`replay` ends with 0 only if every plan came out again, to a bit. `rivulet simulate --replay` trains the rows again, too.)";
+
+std::string whole_number(const std::string& text) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc{} && read == end ? "" : "'" + text + "' is no whole number";
+}
+
+/// Up to the newest `last` stories, or the newest of one round: one pass, and no more rounds in memory than
+/// are shown.
+class StoryTeller {
+ public:
+  StoryTeller(std::size_t last, std::optional<std::uint64_t> view, std::optional<std::uint64_t> round)
+      : last_(last), view_wanted_(view), round_wanted_(round) {}
+  void take(const ViewRecord& view, const RoundRecord& round) {
+    if (now_ && now_->view == round.view && now_->round + 1 == round.round) {
+      tell(&round);
+      before_ = std::move(now_);
+    } else {
+      tell(nullptr);
+      before_.reset();
+    }
+    of_ = view;
+    now_ = round;
+  }
+  std::deque<RoundStory> finish() {
+    tell(nullptr);
+    return std::move(stories_);
+  }
+
+ private:
+  void tell(const RoundRecord* after) {
+    if (!now_ || (view_wanted_ && *view_wanted_ != now_->view)) return;
+    if (round_wanted_ && *round_wanted_ != now_->round) return;
+    stories_.push_back(story_of(*of_, before_ ? &*before_ : nullptr, *now_, after));
+    if (stories_.size() > last_) stories_.pop_front();
+  }
+
+  const std::size_t last_;
+  const std::optional<std::uint64_t> view_wanted_;
+  const std::optional<std::uint64_t> round_wanted_;
+  std::optional<ViewRecord> of_;
+  std::optional<RoundRecord> before_;
+  std::optional<RoundRecord> now_;
+  std::deque<RoundStory> stories_;
+};
+
+void print_story(const RoundStory& s, std::ostream& out) {
+  out << fmt::format("Round {} of view {}, step {}: {} ({}: {})\n", s.round, s.view, s.step, s.mode, s.law,
+                     s.why);
+  std::size_t width = 0;
+  for (const auto& d : s.devices) width = std::max(width, d.id.size());
+  for (const auto& d : s.devices)
+    out << fmt::format("  {:{}}  {:>6} rows, weight {:.3f}; {:>8.1f} rows/s, {} more waiting\n", d.id, width,
+                       d.rows, d.weight, d.rows_per_s, d.waiting_rows);
+  for (const auto& sentence : s.sentences) out << "  " << sentence << '\n';
+}
+
+class DecisionsCommand final : public Command {
+ public:
+  explicit DecisionsCommand(CLI::App& root)
+      : app_(root.add_subcommand("decisions",
+                                 "why rounds did what they did, and whether they had to: replay, explain")),
+        replay_(app_->add_subcommand("replay", "every plan again from its recorded facts, to a bit")),
+        explain_(app_->add_subcommand("explain", "in words why a round did what it did")) {
+    app_->require_subcommand(1);
+    app_->footer(decisions_footer);
+    for (CLI::App* sub : {replay_, explain_}) {
+      sub->footer(decisions_footer);
+      sub->add_option("LOG", log_, "decisions.jsonl of a device")->required()->type_name("FILE");
+      sub->add_flag("--json", json_, sub == replay_ ? "one JSON object" : "one JSON object per round");
+    }
+    auto* round = explain_->add_option("--round", round_, "only this one; of the newest view that has it")
+                      ->type_name("R")
+                      ->check(whole_number);
+    explain_->add_option("--view", view_, "only rounds of this one")->type_name("V")->check(whole_number);
+    explain_->add_option("--last", last_, "the newest N rounds")
+        ->type_name("N")
+        ->check(CLI::Range(1, 10'000))
+        ->capture_default_str()
+        ->excludes(round);
+  }
+  [[nodiscard]] bool chosen() const override { return app_->parsed(); }
+  ExitCode execute(Terminal& terminal) override {
+    return replay_->parsed() ? replay(terminal) : explain(terminal);
+  }
+
+ private:
+  ExitCode replay(Terminal& terminal) const {
+    const auto report = replay_plans(log_, builtin_catalog().sync.policies);
+    if (!report) return complain(terminal, report.error());
+    const auto& r = report.value();
+    if (json_) {
+      print_json(r, terminal);
+    } else {
+      for (const auto& note : r.notes) terminal.out << note << '\n';
+      if (r.difference)
+        terminal.out << fmt::format("{}: view {}, round {}: {} is recorded as {}, and comes to {}\n",
+                                    r.difference->place, r.difference->view, r.difference->round,
+                                    r.difference->what.field, r.difference->what.recorded,
+                                    r.difference->what.computed);
+      terminal.out << fmt::format("{} rounds of {} views made again from their facts: {}\n",
+                                  grouped(r.rounds), grouped(r.views), verdict(r));
+    }
+    return r.proven() ? ExitCode::ok : ExitCode::failure;
+  }
+  static std::string verdict(const PlanReplayReport& r) {
+    if (r.difference) return "NOT the recorded plans";
+    if (r.rounds == 0)
+      return r.views > 0 ? "no round is recorded (log.decisions = \"views\")" : "there is nothing to check";
+    return r.unchecked > 0 ? "the others are not proven" : "every plan came out as recorded, to a bit";
+  }
+  static void print_json(const PlanReplayReport& r, Terminal& terminal) {
+    Json out{{"views", r.views},    {"rounds", r.rounds}, {"unchecked", r.unchecked},
+             {"equal", r.proven()}, {"notes", r.notes},   {"difference", nullptr}};
+    if (r.difference)
+      out["difference"] = {{"place", r.difference->place},
+                           {"view", r.difference->view},
+                           {"round", r.difference->round},
+                           {"field", r.difference->what.field},
+                           {"recorded", r.difference->what.recorded},
+                           {"computed", r.difference->what.computed}};
+    terminal.out << out.dump() << '\n';
+  }
+
+  ExitCode explain(Terminal& terminal) const {
+    auto stories = read_stories();
+    if (!stories) return complain(terminal, stories.error());
+    if (stories.value().empty())
+      return complain(terminal, round_ || view_ ? Error{ErrorCode::usage,
+                                                        log_ + " holds no such round" + what_is_missing()}
+                                                : Error{ErrorCode::bad_record, log_ + " holds no round"});
+    for (const auto& story : stories.value()) {
+      if (json_)
+        terminal.out << story_json(story) << '\n';
+      else
+        print_story(story, terminal.out);
+    }
+    return ExitCode::ok;
+  }
+  [[nodiscard]] std::string what_is_missing() const {
+    std::string text;
+    for (const auto& sentence : missing_decision_files(log_, decision_files(log_))) text += "; " + sentence;
+    return text;
+  }
+  /// Rounds are made again on the way: what is explained is what the facts come to.
+  [[nodiscard]] Result<std::deque<RoundStory>> read_stories() const {
+    auto reader = DecisionReader::open(log_);
+    if (!reader) return reader.error();
+    PlanReplay plans(builtin_catalog().sync.policies);
+    StoryTeller teller(round_ ? 1 : last_, view_, round_);
+    while (true) {
+      auto record = reader.value().next();
+      if (!record) return record.error();
+      if (!record.value()) return teller.finish();
+      if (reader.value().behind_gap()) plans.skip();
+      const auto differs = plans.take(*record.value());
+      const std::string place = reader.value().place();
+      if (!differs) return Error{ErrorCode::bad_record, place + ": " + differs.error().message};
+      if (differs.value())
+        return Error{ErrorCode::bad_record,
+                     place + ": not what its facts come to (see rivulet decisions replay)"};
+      const auto* round = std::get_if<RoundRecord>(&*record.value());
+      if (round != nullptr && plans.view()) teller.take(*plans.view(), *round);
+    }
+  }
+
+  CLI::App* app_;
+  CLI::App* replay_;
+  CLI::App* explain_;
+  std::string log_;
+  std::optional<std::uint64_t> round_;
+  std::optional<std::uint64_t> view_;
+  std::size_t last_ = 5;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_decisions_command(CLI::App& root) {
+  return std::make_unique<DecisionsCommand>(root);
+}
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,207 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <ostream>
+
+#include "devices/trainer.h"
+#include "runtime/cli/books.h"
+#include "runtime/cli/demo/demo.h"
+#include "runtime/cli/demo/demo_plan.h"
+#include "runtime/cli/evaluation.h"
+#include "runtime/cli/report.h"
+#include "runtime/cli/text.h"
+#include "runtime/process/signals.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr const char* demo_footer = R"(Examples:
+  rivulet demo                                    four devices, MNIST at 800, 400, 200 and 100 rows/s, 40 seconds
+  rivulet demo --devices 2 --rates 1000,50        very uneven
+  rivulet demo --model mlp --seconds 15 --seed 7
+  rivulet demo --keep /tmp/demo                   leaves configuration, logs and final states there
+  rivulet demo --brokers localhost:9092           on your Kafka; the topics are called rivulet-demo-<pid>
+  rivulet demo --json | tail -1                   the summary as one object
+  kill -9 PID                                     meanwhile, elsewhere: of one device or of all; the others stay and
+                                                  wait, it is started again, the group goes on, no row is lost
+
+Half-way the slowest stream becomes four times as fast. Ctrl-C ends everything it started.)";
+
+class DemoCommand final : public Command {
+ public:
+  explicit DemoCommand(CLI::App& root)
+      : app_(root.add_subcommand("demo", "watch several devices train one model through Kafka")) {
+    app_->add_option("--devices", options_.devices, "how many; 4 if nothing is said")
+        ->type_name("N")
+        ->check(CLI::Range(1, 64));
+    app_->add_option("--rates", options_.rates, "rows per second of each device (800,400,200,100)")
+        ->type_name("R[,R...]");
+    app_->add_option("--seconds", options_.seconds, "how long to train")
+        ->type_name("S")
+        ->capture_default_str();
+    app_->add_option("--model", options_.model, "lenet5, mlp or linear")
+        ->type_name("NAME")
+        ->capture_default_str();
+    app_->add_option("--seed", options_.seed, "of everything that is drawn by lot")
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60U))
+        ->capture_default_str();
+    app_->add_option("--keep", options_.keep, "work in this folder and leave it")->type_name("DIR");
+    app_->add_option("--data", options_.data, "folder with MNIST's four files (RIVULET_DATA)")
+        ->type_name("DIR");
+    app_->add_option("--brokers", options_.brokers, "an existing Kafka instead of the embedded broker")
+        ->type_name("HOST:PORT");
+    app_->add_flag("--json", json_, "last line of stdout: the summary as one object");
+    app_->footer(demo_footer);
+  }
+  [[nodiscard]] bool chosen() const override { return app_->parsed(); }
+
+  ExitCode execute(Terminal& terminal) override {
+    StopRequest stop{0};
+    const SignalHandlers handlers(stop, SignalHandlers::Second::raises);
+    devices::prepare_process(1);
+    auto plan = plan_demo(options_);
+    if (!plan) return complain(terminal, plan.error());
+    const auto exit = play(terminal, plan.value(), stop);
+    std::error_code ignored;
+    if (!plan.value().keep) std::filesystem::remove_all(plan.value().directory, ignored);
+    return exit;
+  }
+
+ private:
+  ExitCode play(Terminal& terminal, DemoPlan& plan, const StopRequest& stop) {
+    if (auto possible = check_model(configuration_of(plan, "localhost:9092")); !possible) {
+      return complain(terminal, possible.error());
+    }
+    // With --json stdout is for the result alone; a screen is for people, so it needs a terminal.
+    const bool draws = terminal.interactive && !json_;
+    auto& show = json_ ? terminal.err : draws ? terminal.out_screen() : terminal.out;
+    show << fmt::format("{} devices, streams of {} rows/s, {:g} s; Ctrl-C ends it\n", plan.devices(),
+                        text_of(plan.rates), plan.seconds)
+         << std::flush;
+    Demo demo(plan, terminal, show, draws, stop);
+    const auto outcome = demo.play();
+    return report(terminal, show, plan, outcome);
+  }
+
+  /// The job's own configuration, as each device reads it.
+  static LoadedConfig configuration_of(const DemoPlan& plan, const std::string& brokers) {
+    ConfigInput input;
+    if (std::filesystem::exists(job_file(plan))) input.file = job_file(plan).string();
+    input.flags = {{"job.name", toml_string(plan.job)},
+                   {"job.devices", std::to_string(plan.devices())},
+                   {"model.name", toml_string(plan.model)},
+                   {"source.topics", "[" + toml_string(plan.topic) + "]"},
+                   {"source.kafka.properties.bootstrap.servers", toml_string(brokers)}};
+    return load_config(input);
+  }
+
+  static std::string text_of(const std::vector<double>& rates) {
+    std::string text;
+    for (const auto rate : rates) text += fmt::format("{}{:g}", text.empty() ? "" : ", ", rate);
+    return text;
+  }
+
+  ExitCode report(Terminal& terminal, std::ostream& show, const DemoPlan& plan, const DemoOutcome& outcome) {
+    auto summary = merge_summaries(outcome.summaries);
+    const bool played = static_cast<bool>(outcome.played);
+    const bool interrupted = !played && outcome.played.error().code == ErrorCode::cancelled;
+    const auto measured = played ? measure_all(plan, summary) : measure_what_is_left(plan);
+    // What counts is measured here, by a process that did not train.
+    summary.accuracy = measured ? measured.value().accuracy() : std::nullopt;
+    show << '\n' << headline(outcome, interrupted) << '\n';
+    if (!played && !interrupted) complain(terminal, outcome.played.error());
+    if (!summary.devices.empty()) print_summary(summary, show);
+    print_measured(show, summary, measured, played);
+    const auto books = played ? check_books(plan, outcome) : Result<std::string>(std::string());
+    if (!books) show << "  error: " << books.error().message << '\n';
+    if (books && played) show << "  " << books.value() << '\n';
+    if (played || interrupted) print_next(show);
+    if (plan.keep) show << "Configuration, logs and final states are in " << plan.directory.string() << '\n';
+    if (json_) terminal.out << to_json(summary) << '\n';
+    if (!played) return interrupted ? ExitCode::failure : exit_code_for(outcome.played.error().code);
+    const bool good = measured && books && summary.parameters_equal && outcome.complete;
+    return good ? ExitCode::ok : ExitCode::failure;
+  }
+
+  static std::string headline(const DemoOutcome& outcome, bool interrupted) {
+    const auto after = human_seconds(outcome.seconds);
+    if (interrupted)
+      return fmt::format("Interrupted after {}; everything that was started has ended.", after);
+    if (!outcome.played) return fmt::format("Failed after {}; everything that was started has ended.", after);
+    return fmt::format("What happened in {}:", after);
+  }
+
+  static std::string state_of(const DemoPlan& plan, std::size_t device) {
+    return (device_directory(plan, device) / "final.state").string();
+  }
+
+  /// Reads the states that the devices left, compares them, measures one.
+  static Result<Evaluation> measure_all(const DemoPlan& plan, Summary& summary) {
+    const auto loaded = configuration_of(plan, plan.brokers);
+    auto first = evaluate_state_file(loaded, state_of(plan, 0), plan.data);
+    if (!first) return first.error();
+    for (std::size_t i = 1; i < plan.devices(); ++i) {
+      const auto digest = digest_of_state_file(loaded, state_of(plan, i));
+      if (!digest) return digest.error();
+      ++summary.digests_compared;
+      if (digest.value() != first.value().digest) summary.parameters_equal = false;
+    }
+    return first;
+  }
+
+  /// The books of the group against the logs, as the broker held them in the end.
+  static Result<std::string> check_books(const DemoPlan& plan, const DemoOutcome& outcome) {
+    const auto loaded = configuration_of(plan, plan.brokers);
+    const auto state = inspect_state_file(loaded, state_of(plan, 0));
+    if (!state) return state.error();
+    if (!outcome.log_ends) return outcome.log_ends.error();
+    auto books = books_of(state.value(), loaded.config.source.topics, plan.topic);
+    for (auto& one : books)
+      one.ends = outcome.log_ends.value().at(static_cast<std::size_t>(one.id.partition));
+    auto verdict = verdict_on(books);
+    if (verdict.balanced) return std::move(verdict.text);
+    return Error{ErrorCode::io, "the books do not balance: " + verdict.text};
+  }
+
+  /// After an early end the devices stopped in different rounds, or left nothing: one state is enough.
+  static Result<Evaluation> measure_what_is_left(const DemoPlan& plan) {
+    for (std::size_t i = 0; i < plan.devices(); ++i) {
+      if (!std::filesystem::exists(state_of(plan, i))) continue;
+      return evaluate_state_file(configuration_of(plan, plan.brokers), state_of(plan, i), plan.data);
+    }
+    return Error{ErrorCode::io, "no device left a state to measure"};
+  }
+
+  static void print_measured(std::ostream& show, const Summary& summary, const Result<Evaluation>& measured,
+                             bool played) {
+    if (!measured) {
+      show << (played ? "  error: " : "  ") << measured.error().message << '\n';
+      return;
+    }
+    const auto& m = measured.value();
+    show << fmt::format(
+        "  measured here, on {} images that nobody trained on, with the {} parameters of digest {}\n",
+        grouped(m.rows), grouped(m.parameters), m.digest.hex());
+    if (!summary.parameters_equal) show << "  error: the final states of the devices differ\n";
+  }
+
+  static void print_next(std::ostream& show) {
+    show << "\nWhat to type next:\n"
+            "  rivulet demo --devices 2 --rates 1000,50       other streams\n"
+            "  rivulet config init > device.toml              your own Kafka, your own rows\n"
+            "  rivulet run --help                             one device, as a container would start it\n";
+  }
+
+  CLI::App* app_;
+  DemoOptions options_;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_demo_command(CLI::App& root) {
+  return std::make_unique<DemoCommand>(root);
+}
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,236 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <set>
+
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/cli/books.h"
+#include "runtime/cli/command.h"
+#include "runtime/cli/config_flags.h"
+#include "runtime/cli/evaluation.h"
+#include "runtime/cli/round_rows.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* ledger_footer = R"(Examples:
+  rivulet ledger show --config device.toml                  what became of every row, partition by partition
+  rivulet ledger verify --config device.toml                exit code 1 unless every offset is accounted for
+  rivulet ledger show --config device.toml --topic mnist --rows     which rows were trained in which round
+  rivulet ledger verify --config device.toml --offline      without asking the broker how far its log reaches
+
+The books are those of the newest checkpoint of --data-dir: they hold all partitions of the job. For each,
+  next - start = trained + dropped - shared + holes, and the log ends `waiting` offsets behind next
+Stretches and rounds are from the first place to the second, without it. Shared counts rows behind which their record goes on, and holes are offsets without a row.)";
+
+std::string place(const RowCursor& at) {
+  return at.row == 0 ? std::to_string(at.offset) : fmt::format("{}.{}", at.offset, at.row);
+}
+
+std::string fate_of(const PassedRun& run) {
+  return run.fate == fate_hole ? "hole"
+                               : "dropped: " + std::string(name_of(static_cast<DropReason>(run.fate)));
+}
+
+Json dropped_json(const PartitionProgress& p) {
+  auto out = Json::object();
+  for (std::size_t i = 0; i < drop_reasons; ++i)
+    if (p.dropped.at(i) > 0) out[std::string(name_of(static_cast<DropReason>(i)))] = p.dropped.at(i);
+  return out;
+}
+
+std::string dropped_text(const PartitionProgress& p) {
+  std::string text;
+  const Json dropped = dropped_json(p);
+  for (const auto& [reason, rows] : dropped.items())
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", rows.get<std::uint64_t>(), reason);
+  return text.empty() ? "" : " (" + text + ")";
+}
+
+Json cursor_json(const RowCursor& at) {
+  return Json::array({at.offset, at.row});
+}
+
+Json line_json(const PartitionBooks& line) {
+  const auto& p = line.books;
+  Json out{{"topic", line.topic},           {"partition", line.id.partition},
+           {"start", cursor_json(p.start)}, {"next", cursor_json(p.next)},
+           {"rows_trained", p.trained},     {"rows_dropped", dropped_json(p)},
+           {"rows_shared", p.shared},       {"holes", p.holes}};
+  if (line.ends) {
+    out["low_watermark"] = line.ends->low;
+    out["high_watermark"] = line.ends->high;
+    out["waiting"] = line.waiting();
+  }
+  const std::string trouble = line.trouble();
+  out["balanced"] = trouble.empty();
+  if (!trouble.empty()) out["trouble"] = trouble;
+  return out;
+}
+
+std::string line_text(const PartitionBooks& line) {
+  const auto& p = line.books;
+  std::string text =
+      fmt::format("{}:{}  offsets {} to {}: {} trained, {} dropped{}", line.topic, line.id.partition,
+                  place(p.start), place(p.next), p.trained, p.all_dropped(), dropped_text(p));
+  if (p.shared > 0) text += fmt::format(", {} sharing an offset", p.shared);
+  text += fmt::format(", {} holes", p.holes);
+  if (line.ends) text += fmt::format("; {} waiting", line.waiting());
+  const std::string trouble = line.trouble();
+  return text + (trouble.empty() ? "  balanced\n" : "  NOT BALANCED: " + trouble + "\n");
+}
+
+class LedgerCommand final : public Command {
+ public:
+  explicit LedgerCommand(CLI::App& root)
+      : app_(root.add_subcommand("ledger", "what became of every row: show, verify")),
+        show_(app_->add_subcommand("show", "the books of every partition")),
+        verify_(app_->add_subcommand("verify", "does every offset have a fate, and does the log agree?")) {
+    app_->require_subcommand(1);
+    app_->footer(ledger_footer);
+    show_->footer(ledger_footer);
+    verify_->footer(ledger_footer);
+    show_flags_.add_to(*show_, {"--brokers", "--data-dir"});
+    verify_flags_.add_to(*verify_, {"--brokers", "--data-dir"});
+    for (CLI::App* sub : {show_, verify_}) {
+      sub->add_option("--topic", topic_, "only the partitions of this one")->type_name("TOPIC");
+      sub->add_option("--state", state_, "this checkpoint instead of the newest")->type_name("FILE");
+      sub->add_flag("--rows", rows_, "which rows were trained in which round, and where the others are");
+      sub->add_flag("--offline", offline_, "do not ask the broker");
+      sub->add_flag("--json", json_, "one JSON object");
+    }
+  }
+  [[nodiscard]] bool chosen() const override { return app_->parsed(); }
+
+  ExitCode execute(Terminal& terminal) override {
+    ConfigFlags& flags = show_->parsed() ? show_flags_ : verify_flags_;
+    if (offline_) flags.without_stream();
+    const auto loaded = load_or_complain(flags, terminal);
+    if (!loaded) return ExitCode::configuration;
+    const auto state = newest(*loaded, terminal);
+    if (!state) return ExitCode::failure;
+    auto lines = books_of(*state, loaded->config.source.topics, topic_);
+    if (lines.empty()) {  // of nothing everything is true
+      terminal.err << fmt::format("error: the books hold no partition{}\n",
+                                  topic_.empty() ? "" : " of topic \"" + topic_ + "\"");
+      return ExitCode::failure;
+    }
+    if (!offline_)
+      if (auto asked = ask_broker(loaded->config.source.kafka_properties, lines); !asked)
+        return complain(terminal, asked.error());
+    const auto rounds = rows_ ? rounds_in(loaded->config.device.data_dir, state->stamp.step)
+                              : Result<std::vector<RoundRows>>(std::vector<RoundRows>{});
+    if (!rounds) return complain(terminal, rounds.error());
+    if (json_)
+      print_json(*state, lines, rounds.value(), terminal);
+    else
+      print_text(*state, lines, rounds.value(), terminal);
+    const bool balanced =
+        std::ranges::all_of(lines, [](const PartitionBooks& l) { return l.trouble().empty(); });
+    return show_->parsed() || balanced ? ExitCode::ok : ExitCode::failure;
+  }
+
+ private:
+  std::optional<StateFacts> newest(const LoadedConfig& loaded, Terminal& terminal) const {
+    std::vector<std::string> complaints;
+    std::vector<std::string> files;
+    if (!state_.empty())
+      files.push_back(state_);
+    else
+      for (const auto& e : CheckpointFolder(checkpoints_in(loaded.config.device.data_dir)).list(complaints))
+        files.push_back(e.path);
+    for (const auto& file : files) {
+      auto facts = inspect_state_file(loaded, file);
+      if (facts) return std::move(facts).value();
+      complaints.push_back(facts.error().message);
+    }
+    for (const auto& complaint : complaints) terminal.err << "error: " << complaint << '\n';
+    if (complaints.empty())
+      terminal.err << "error: there is no checkpoint in " << checkpoints_in(loaded.config.device.data_dir)
+                   << " (checkpoint.every says when they are written)\n";
+    return std::nullopt;
+  }
+
+  void print_text(const StateFacts& state, const std::vector<PartitionBooks>& lines,
+                  const std::vector<RoundRows>& rounds, Terminal& terminal) const {
+    terminal.out << fmt::format("step {} (view {}), {} rows trained by the group, digest {}\n",
+                                state.stamp.step, state.stamp.lineage, state.rows, state.digest.hex());
+    for (const PartitionBooks& line : lines) {
+      terminal.out << line_text(line);
+      if (!rows_) continue;
+      for (const auto& [view, step, rows] : rounds)
+        if (rows.partition == line.id)
+          terminal.out << fmt::format("  {} to {}: step {} (view {}), {} trained, {} dropped\n",
+                                      place(rows.first), place(rows.next), step, view, rows.rows_trained,
+                                      rows.rows_dropped);
+      for (const auto& [from, to] : without_round(line.id, line.books, rounds))
+        terminal.out << fmt::format(
+            "  {} to {}: in rounds that the decision logs of this device do not hold\n", place(from),
+            place(to));
+      for (const PassedRun& run : line.books.runs)
+        terminal.out << fmt::format("  {} to {}: {} {}\n", place(run.from), place(run.to), run.rows,
+                                    fate_of(run));
+    }
+  }
+
+  void print_json(const StateFacts& state, const std::vector<PartitionBooks>& lines,
+                  const std::vector<RoundRows>& rounds, Terminal& terminal) const {
+    auto partitions = Json::array();
+    for (const PartitionBooks& line : lines) {
+      partitions.push_back(line_json(line));
+      if (!rows_) continue;
+      auto used = Json::array();
+      for (const auto& [view, step, rows] : rounds)
+        if (rows.partition == line.id)
+          used.push_back({{"first", cursor_json(rows.first)},
+                          {"next", cursor_json(rows.next)},
+                          {"step", step},
+                          {"view", view},
+                          {"trained", rows.rows_trained},
+                          {"dropped", rows.rows_dropped}});
+      auto passed = Json::array();
+      for (const PassedRun& run : line.books.runs)
+        passed.push_back({{"from", cursor_json(run.from)},
+                          {"to", cursor_json(run.to)},
+                          {"rows", run.rows},
+                          {"fate", fate_of(run)}});
+      auto unknown = Json::array();
+      for (const auto& [from, to] : without_round(line.id, line.books, rounds))
+        unknown.push_back({{"first", cursor_json(from)}, {"next", cursor_json(to)}});
+      partitions.back()["rounds"] = used;
+      partitions.back()["rounds_unknown"] = unknown;
+      partitions.back()["passed"] = passed;
+    }
+    terminal.out << Json{{"lineage", state.stamp.lineage},
+                         {"step", state.stamp.step},
+                         {"rows", state.rows},
+                         {"digest", state.digest.hex()},
+                         {"partitions", partitions}}
+                        .dump()
+                 << '\n';
+  }
+
+  CLI::App* app_;
+  CLI::App* show_;
+  CLI::App* verify_;
+  ConfigFlags show_flags_;
+  ConfigFlags verify_flags_;
+  std::string topic_;
+  std::string state_;
+  bool rows_ = false;
+  bool offline_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_ledger_command(CLI::App& root) {
+  return std::make_unique<LedgerCommand>(root);
+}
+
+}  // namespace rivulet::runtime::cli

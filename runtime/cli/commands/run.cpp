@@ -1,0 +1,94 @@
+#include <CLI/CLI.hpp>
+#include <ostream>
+
+#include "devices/trainer.h"
+#include "runtime/cli/config_flags.h"
+#include "runtime/cli/report.h"
+#include "runtime/node/run.h"
+#include "runtime/process/signals.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr const char* run_footer = R"(Examples:
+  rivulet run --config device.toml
+  rivulet run --config job.toml --id device-2 --partitions 1 --data-dir /var/lib/rivulet/2 --http 127.0.0.1:9466
+  rivulet run --config device.toml --set batch.tick=200ms --set train.clip_grad_norm=1.0
+  rivulet run --config device.toml --dry-run --stop-after rows=1000     computes, changes nothing
+  rivulet run --config device.toml --stop-after seconds=60 --json       last line of stdout: one object
+  rivulet run --config device.toml --new-run                            start over (not for a service's command line)
+  RIVULET_BROKERS=kafka:9092 RIVULET_ID=$HOSTNAME RIVULET_CONFIG=/etc/rivulet/job.toml rivulet run
+
+SIGTERM or Ctrl-C: finishes the round and leaves with 0, the others wait for it; a second one: leaves now.
+All devices at once: rivulet stop.
+
+--stop-after rows and rounds count on the clock of the group, from the first view after it ended in good order (limit
+reached, rivulet stop, or all members asked to go). Processes that are killed and started again count on; a later run
+on the same state counts from there. A device without a control topic counts from its own start, and so do seconds.)";
+
+class RunCommand final : public Command {
+ public:
+  explicit RunCommand(CLI::App& root)
+      : app_(root.add_subcommand("run", "be one device: consume, train, agree with the others")) {
+    flags_.add_to(*app_);
+    app_->add_option("--stop-after", stop_after_, "the whole group ends in the same round")
+        ->type_name("rows=N|rounds=N|seconds=N")
+        ->envname("RIVULET_STOP_AFTER");
+    app_->add_flag("--dry-run", dry_run_, "consume, decode, forward, backward; change nothing")
+        ->envname("RIVULET_DRY_RUN");
+    app_->add_flag("--new-run", new_run_,
+                   "start over: all devices, after the job has ended (rivulet stop); old checkpoints are "
+                   "kept in checkpoints/before-N");
+    app_->add_flag("--json", json_, "last line of stdout: the summary as one object")
+        ->envname("RIVULET_JSON");
+    app_->footer(run_footer);
+  }
+  [[nodiscard]] bool chosen() const override { return app_->parsed(); }
+
+  ExitCode execute(Terminal& terminal) override {
+    RunOptions options;
+    options.dry_run = dry_run_;
+    options.new_run = new_run_;
+    if (dry_run_ && new_run_)
+      return complain(terminal, {ErrorCode::usage, "--dry-run changes nothing, so it begins no new run"});
+    if (!stop_after_.empty()) {
+      const auto stop_after = parse_stop_after(stop_after_);
+      if (!stop_after) return complain(terminal, stop_after.error());
+      options.stop_after = stop_after.value();
+    }
+    const auto loaded = load_or_complain(flags_, terminal);
+    if (!loaded) return ExitCode::configuration;
+    devices::prepare_process(loaded->config.device.threads);
+    StopRequest stop{0};
+    const SignalHandlers handlers(stop);
+    const auto result = run_device(*loaded, options, stop);
+    report(terminal, result);
+    return result.exit;
+  }
+
+ private:
+  void report(Terminal& terminal, const RunResult& result) const {
+    if (result.exit != ExitCode::ok) terminal.err << "error: " << result.message << '\n';
+    if (json_) {
+      terminal.out << to_json(result.summary) << '\n';
+    } else if (result.exit == ExitCode::ok || result.summary.rounds > 0) {
+      print_summary(result.summary, terminal.out);
+      if (!result.state_file.empty()) terminal.out << "  final state: " << result.state_file << '\n';
+    }
+  }
+
+  CLI::App* app_;
+  ConfigFlags flags_;
+  std::string stop_after_;
+  bool dry_run_ = false;
+  bool new_run_ = false;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_run_command(CLI::App& root) {
+  return std::make_unique<RunCommand>(root);
+}
+
+}  // namespace rivulet::runtime::cli

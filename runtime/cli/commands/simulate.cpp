@@ -1,0 +1,336 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <ostream>
+
+#include "devices/trainer.h"
+#include "runtime/cli/config_flags.h"
+#include "runtime/cli/progress_line.h"
+#include "runtime/cli/replay_flags.h"
+#include "runtime/cli/report.h"
+#include "runtime/cli/text.h"
+#include "runtime/process/signals.h"
+#include "runtime/wiring/simulate.h"
+#include "runtime/wiring/simulation_faults.h"
+#include "runtime/wiring/simulation_traces.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr const char* simulate_footer = R"(Examples:
+  rivulet simulate --data examples/mnist/data --rates 800,400,200,100 --stop-after seconds=35
+  rivulet simulate --config device.toml --devices 64 --rates 50 --stop-after rounds=200
+  rivulet simulate --devices 2 --rates "0:800,15:200 0:100"                a trace for each device, space between
+  rivulet simulate --devices 8 --latency 20ms --bandwidth 5 --profile-rate 500 --stop-after seconds=60 --json
+  rivulet simulate --devices 16 --trace "S1'" --data examples/mnist/data --csv out --stop-after seconds=120
+  rivulet simulate --devices 3 --profile 1ms+8000,10ms+500 --own-link 10mbit/5ms --faults day.txt
+  rivulet simulate --devices 1000 --trace diurnal:20 --timing-only --stop-after rounds=20
+  rivulet simulate --config device.toml --replay data/decisions.jsonl      a recorded run again, digest by digest
+
+The same job, every device in this one process, under a clock of its own: same seed, same bytes, every time.
+A device takes FIXED + rows / RATE for a batch, as --profile FIXED+RATE says (one for each device, repeated).
+
+Traces, in rows/s:
+  constant:RATE               every device alike
+  S1  S2  S1'  S2'            drawn once for each device, as ScaDLES does: uniform with mean 38 or 300, normal with
+                              mean 64 or 256
+  diurnal:MEAN[,SECONDS]      up and down over a day of SECONDS, every device in its own time zone
+  bursty:MEAN[,SECONDS]       a fifth of the time five times the mean, else silent
+  recorded:FILE[,FILE...]     lines SECOND,RATE
+
+Faults, one a line; a device is its number, letter or id:
+  at 120 kill b               as kill -9; the others wait until it is started again
+  at 130 start b              again, with nothing on its disk
+  at 150 stop c               as SIGTERM; who has left does not come back, so nothing is trained from then on
+  at 200 link a 1mbit 20ms    what it sends and receives shares this from now on; `free` = endless)";
+
+struct SimulateFlags {
+  std::string rates = "100";
+  std::string trace;
+  std::string profile;
+  std::string own_link;
+  std::string faults;
+  std::string csv;
+  bool timing_only = false;
+  std::string stop_after = "seconds=30";
+  std::string profile_fixed = "1ms";
+  double profile_rate = 8000;
+  std::string latency = "0ms";
+  double bandwidth = 0;
+  std::string data;
+  std::string held_out;
+  std::string seed;
+  std::string model;
+  int devices = 0;
+  bool json = false;
+};
+
+/// "800,400" is a constant for each device; with a colon every space-separated item is one device's trace.
+Result<std::vector<RateTrace>> traces_of(const std::string& text) {
+  std::vector<RateTrace> traces;
+  const bool with_times = text.find(':') != std::string::npos;
+  for (const auto& item : split(text, with_times ? ' ' : ',')) {
+    if (item.empty()) continue;
+    auto trace = parse_trace(item);
+    if (!trace) return trace.error();
+    traces.push_back(std::move(trace).value());
+  }
+  return traces;
+}
+
+/// What TOML can hold of it: half of what 64 bits could.
+bool parse_seed(const std::string& text) {
+  std::int64_t seed = -1;
+  const char* end = text.data() + text.size();
+  return std::from_chars(text.data(), end, seed).ptr == end && seed >= 0;
+}
+
+Status set_duration(const std::string& flag, const std::string& text, Duration& into) {
+  const auto duration = parse_duration(text);
+  if (!duration) return Error{ErrorCode::usage, fmt::format("{}: {}", flag, duration.error().message)};
+  into = duration.value();
+  return ok();
+}
+
+/// "1ms+8000": what a batch costs whatever its size, and rows per second.
+Result<devices::DeviceProfile> parse_profile(const std::string& text) {
+  const auto plus = text.find('+');
+  const Error wrong{ErrorCode::usage,
+                    fmt::format("--profile: '{}' is not FIXED+RATE, as 1ms+8000 (time of any batch, rows per "
+                                "second)",
+                                text)};
+  const auto fixed = parse_duration(text.substr(0, plus));
+  const auto rate = plus == std::string::npos ? Result<std::vector<double>>(wrong)
+                                              : parse_rates("--profile", text.substr(plus + 1));
+  if (!fixed || !rate || rate.value().size() != 1 || !(rate.value().front() > 0)) return wrong;
+  return devices::DeviceProfile{fixed.value(), rate.value().front()};
+}
+
+/// "10mbit" or "10mbit/5ms".
+Result<sync::MemoryNetwork::Link> parse_link(const std::string& text) {
+  const auto slash = text.find('/');
+  const auto bandwidth = parse_bandwidth(text.substr(0, slash));
+  if (!bandwidth) return Error{ErrorCode::usage, "--own-link: " + bandwidth.error().message};
+  sync::MemoryNetwork::Link link{Duration(0), bandwidth.value()};
+  if (slash != std::string::npos)
+    if (auto set = set_duration("--own-link", text.substr(slash + 1), link.latency); !set) return set.error();
+  return link;
+}
+
+/// One of each comma-separated item.
+template <class T>
+Status parse_each(const std::string& text, Result<T> (*parse)(const std::string&), std::vector<T>& into) {
+  if (text.empty()) return ok();
+  for (const auto& item : split(text, ',')) {
+    auto one = parse(item);
+    if (!one) return one.error();
+    into.push_back(one.value());
+  }
+  return ok();
+}
+
+Status read_world(const SimulateFlags& flags, SimulateOptions& options) {
+  if (auto s = parse_each(flags.profile, parse_profile, options.profiles); !s) return s;
+  if (auto s = parse_each(flags.own_link, parse_link, options.own_links); !s) return s;
+  options.timing_only = flags.timing_only;
+  options.csv = flags.csv;
+  return ok();
+}
+
+/// What depends on how many devices there are.
+Status read_scenario(const SimulateFlags& flags, const Config& config, SimulateOptions& options) {
+  constexpr double an_hour = 3600;
+  if (!flags.trace.empty()) {
+    auto traces = make_traces(flags.trace, config.job.devices, config.job.seed,
+                              options.stop_after.seconds > 0 ? options.stop_after.seconds : an_hour);
+    if (!traces) return traces.error();
+    options.rates = std::move(traces).value();
+  }
+  if (flags.faults.empty()) return ok();
+  auto faults = load_faults(flags.faults, config.job.devices);
+  if (!faults) return faults.error();
+  options.faults = std::move(faults).value();
+  return ok();
+}
+
+Result<SimulateOptions> options_of(const SimulateFlags& flags) {
+  SimulateOptions options;
+  auto rates = traces_of(flags.rates);
+  if (!rates) return rates.error();
+  options.rates = std::move(rates).value();
+  const auto stop_after = parse_stop_after(flags.stop_after);
+  if (!stop_after) return stop_after.error();
+  options.stop_after = stop_after.value();
+  if (auto s = set_duration("--profile-fixed", flags.profile_fixed, options.profile.fixed); !s)
+    return s.error();
+  if (auto s = set_duration("--latency", flags.latency, options.link.latency); !s) return s.error();
+  if (!(flags.profile_rate > 0) || !(flags.bandwidth >= 0)) {  // not a number, too
+    return Error{ErrorCode::usage, "--profile-rate must be above 0 and --bandwidth not below it"};
+  }
+  options.profile.rows_per_second = flags.profile_rate;
+  options.link.bytes_per_second = flags.bandwidth * 1e6 / 8;
+  options.data = flags.data;
+  options.held_out = flags.held_out;
+  if (auto read = read_world(flags, options); !read) return read.error();
+  return options;
+}
+
+class SimulateCommand final : public Command {
+ public:
+  explicit SimulateCommand(CLI::App& root)
+      : app_(root.add_subcommand("simulate", "the whole group in one process, faster than time")) {
+    config_.add_to(*app_, std::vector<std::string_view>());
+    config_.without_stream();
+    add_job();
+    add_world();
+    for (const char* option : {"--rates", "--trace", "--profile", "--own-link", "--faults", "--csv", "--data",
+                               "--held-out", "--seed", "--model"})
+      app_->get_option(option)->check(not_empty);
+    replay_.add_to(*app_, {"--devices", "--rates", "--trace", "--stop-after", "--held-out", "--seed",
+                           "--model", "--profile-fixed", "--profile-rate", "--latency", "--bandwidth",
+                           "--profile", "--own-link", "--faults", "--csv", "--timing-only"});
+    app_->footer(simulate_footer);
+  }
+  [[nodiscard]] bool chosen() const override { return app_->parsed(); }
+
+  ExitCode execute(Terminal& terminal) override {
+    if (replay_.asked()) return replay(terminal);
+    auto options = options_of(flags_);
+    if (!options) return complain(terminal, options.error());
+    decide_keys(options.value());
+    const auto loaded = load_or_complain(config_, terminal);
+    if (!loaded) return ExitCode::configuration;
+    if (auto read = read_scenario(flags_, loaded->config, options.value()); !read)
+      return complain(terminal, read.error());
+    devices::prepare_process(loaded->config.device.threads);
+    StopRequest stop{0};
+    const SignalHandlers handlers(stop);
+    const auto result = play(terminal, *loaded, options.value(), stop);
+    report(terminal, result);
+    report_faults(terminal, options.value().faults, result);
+    return result.exit;
+  }
+
+ private:
+  void add_job() {
+    app_->add_option("--devices", flags_.devices,
+                     "devices in the group (job.devices); else one for each rate")
+        ->type_name("N")
+        ->check(CLI::Range(1, 16384));
+    auto* rates = app_->add_option("--rates", flags_.rates,
+                                   "rows per second of each device; may be traces SECOND:RATE,...")
+                      ->type_name("R[,R...]")
+                      ->capture_default_str();
+    app_->add_option("--trace", flags_.trace, "streams of all devices by name (below)")
+        ->type_name("NAME[:...]")
+        ->excludes(rates);
+    app_->add_option("--stop-after", flags_.stop_after, "when the group ends")
+        ->type_name("rows=N|rounds=N|seconds=N")
+        ->capture_default_str();
+    app_->add_option("--data", flags_.data, "data set to play; without it rows are made up")
+        ->type_name("PATH");
+    app_->add_option("--held-out", flags_.held_out, "data set to measure accuracy on")->type_name("PATH");
+    app_->add_option("--seed", flags_.seed, "job.seed")->type_name("N")->check([](const std::string& text) {
+      return parse_seed(text) ? std::string()
+                              : "'" + text + "' is no whole number from 0 to 9223372036854775807";
+    });
+    app_->add_option("--model", flags_.model, "model.name")->type_name("NAME");
+    app_->add_flag("--json", flags_.json, "last line of stdout: the summary as one object");
+  }
+  void add_world() {
+    app_->add_option("--profile-fixed", flags_.profile_fixed, "what a batch costs whatever its size")
+        ->type_name("TIME")
+        ->capture_default_str();
+    app_->add_option("--profile-rate", flags_.profile_rate, "rows a device computes per second")
+        ->capture_default_str();
+    app_->add_option("--latency", flags_.latency, "of a message between two devices")->type_name("TIME");
+    app_->add_option("--bandwidth", flags_.bandwidth, "Mbit/s between two devices; 0 = endless")
+        ->type_name("MBIT");
+    app_->add_option("--profile", flags_.profile, "what a batch costs each device (above both --profile-*)")
+        ->type_name("FIXED+RATE[,...]");
+    app_->add_option("--own-link", flags_.own_link, "what each device shares between all its peers")
+        ->type_name("BANDWIDTH[/LATENCY][,...]");
+    app_->add_option("--faults", flags_.faults, "script of what happens to whom (below)")->type_name("FILE");
+    app_->add_option("--csv", flags_.csv,
+                     "write rounds, shares, devices, accuracy and summary as tables there")
+        ->type_name("FOLDER");
+    app_->add_flag("--timing-only", flags_.timing_only,
+                   "compute nothing; batches and payloads take the time and bytes they would");
+  }
+
+  ExitCode replay(Terminal& terminal) {
+    const auto loaded = load_or_complain(config_, terminal);
+    if (!loaded) return ExitCode::configuration;
+    devices::prepare_process(loaded->config.device.threads);
+    return replay_.run(terminal, *loaded, flags_.data, flags_.json);
+  }
+
+  void decide_keys(const SimulateOptions& options) {
+    // A job needs a size, a name and a topic; without a file the last two have no other use here.
+    const auto unless_said = [&](const char* key, const std::string& toml) {
+      if (config_.file().empty() && !config_.sets(key)) config_.set_key(key, toml);
+    };
+    if (flags_.devices > 0)
+      config_.set_key("job.devices", std::to_string(flags_.devices));
+    else
+      unless_said("job.devices", std::to_string(options.rates.size()));
+    unless_said("job.name", "\"simulated\"");
+    unless_said("source.topics", "[\"rows\"]");
+    if (!flags_.seed.empty()) config_.set_key("job.seed", flags_.seed);
+    if (!flags_.model.empty()) config_.set_key("model.name", toml_string(flags_.model));
+  }
+
+  SimulateResult play(Terminal& terminal, const LoadedConfig& loaded, const SimulateOptions& options,
+                      StopRequest& stop) {
+    ProgressLine line(terminal.err_screen(), terminal.interactive);
+    return simulate(
+        loaded, options,
+        [&](double seconds, const Summary& so_far) {
+          const auto accuracy =
+              so_far.accuracy ? fmt::format("{:.1f} %", *so_far.accuracy * 100) : std::string("-");
+          line.show(fmt::format("{:7.1f} s  {} rounds  {:.0f} rows/s  accuracy {}", seconds,
+                                grouped(so_far.rounds), so_far.rows_per_s, accuracy));
+        },
+        stop);
+  }
+
+  void report(Terminal& terminal, const SimulateResult& result) const {
+    if (result.exit != ExitCode::ok) terminal.err << "error: " << result.message << '\n';
+    if (result.summary.devices.empty()) return;  // nothing was played
+    if (flags_.json) {
+      terminal.out << to_json(result.summary) << '\n';
+      return;
+    }
+    print_summary(result.summary, terminal.out);
+    terminal.out << fmt::format("  {:.1f} s of the job took {} here, {} events\n", result.virtual_seconds,
+                                human_seconds(result.real_seconds), grouped(result.events));
+  }
+
+  /// A line of the script that did nothing must not pass for one that did no harm.
+  static void report_faults(Terminal& terminal, const std::vector<Fault>& faults,
+                            const SimulateResult& result) {
+    const auto missed = std::count_if(faults.begin(), faults.end(), [&](const Fault& fault) {
+      return fault.at_s > result.virtual_seconds;
+    });
+    if (missed > 0 && result.virtual_seconds > 0)
+      terminal.err << fmt::format(
+          "note: the last {} of {} faults did not happen, the simulation ended at {:.1f} s\n", missed,
+          faults.size(), result.virtual_seconds);
+  }
+
+  CLI::App* app_;
+  ConfigFlags config_;
+  SimulateFlags flags_;
+  ReplayFlags replay_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_simulate_command(CLI::App& root) {
+  return std::make_unique<SimulateCommand>(root);
+}
+
+}  // namespace rivulet::runtime::cli

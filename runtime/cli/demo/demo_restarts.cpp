@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "runtime/cli/demo/demo.h"
+
+// Devices that end before the demo does: those whose plug somebody pulled come back.
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr auto restart_pause = std::chrono::milliseconds(1500);  ///< long enough to see that the others wait
+constexpr auto missed_after = std::chrono::seconds(1);           ///< pages of the others are that old at most
+constexpr double least_seconds =
+    1;                              ///< a group that lost everybody in its last moment trains this long again
+constexpr double end_slack_s = 20;  ///< a device may take this long to end after its time
+
+}  // namespace
+
+/// Notices who has ended and starts those again whose time has come.
+Status Demo::tend_devices() {
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    auto& life = lives_[i];
+    if (!life.start_at) notice_end(i);
+    if (!life.start_at || clock_.now() < *life.start_at) continue;
+    if (auto status = start_again(i); !status) return status;
+  }
+  return ok();
+}
+
+void Demo::notice_end(std::size_t i) {
+  auto& life = lives_[i];
+  if (!devices_[i].exit_code()) return;
+  if (!life.ended_at) life.ended_at = clock_.now();
+  const auto end = end_of(i);
+  if (fate_of(end) != Fate::start_again) return;
+  say(words_of_end(devices_[i].name(), devices_[i].pid(), end));
+  life.start_at = clock_.now() + restart_pause;
+  view_.devices[i].state = end.signal ? "killed" : "left";
+  view_.devices[i].phrase.clear();
+}
+
+Status Demo::start_again(std::size_t i) {
+  auto& life = lives_[i];
+  if (auto started = devices_[i].start_again(device_arguments(plan_, i, seconds_left())); !started)
+    return started;
+  life = {.restarts = life.restarts + 1, .ended_at = {}, .start_at = {}};
+  last_start_ = clock_.now();
+  trained_[i].clear();  // its process counts from 0
+  view_.devices[i].state = "starting";
+  view_.devices[i].pid = devices_[i].pid();
+  say(fmt::format("{} is back as pid {}", devices_[i].name(), devices_[i].pid()));
+  return ok();
+}
+
+DeviceEnd Demo::end_of(std::size_t i) {
+  const auto& life = lives_[i];
+  const bool for_a_while = life.ended_at && clock_.now() >= *life.ended_at + missed_after;
+  return {.code = devices_[i].exit_code().value_or(0),
+          .signal = devices_[i].ended_by_signal(),
+          .missed = for_a_while && others_wait(),
+          .restarts = life.restarts};
+}
+
+/// A device that ends with the others leaves nobody behind who forms.
+bool Demo::others_wait() {
+  for (std::size_t i = 0; i < devices_.size(); ++i)
+    if (!devices_[i].exit_code() && view_.devices[i].state == "forming") return true;
+  return false;
+}
+
+double Demo::seconds_left() const {
+  if (!formed_at_) return plan_.seconds;
+  return std::max(least_seconds, plan_.seconds - to_seconds(clock_.now() - *formed_at_));
+}
+
+bool Demo::time_is_over() const {
+  if (!formed_at_) return false;
+  const auto end = std::max(*formed_at_ + from_seconds(plan_.seconds), last_start_);
+  return clock_.now() > end + from_seconds(end_slack_s);
+}
+
+/// On the screen it stays until something else happens; in a pipe it is a line of its own.
+void Demo::say(const std::string& event) {
+  view_.event = event;
+  if (!painter_) show_ << event << '\n' << std::flush;
+}
+
+}  // namespace rivulet::runtime::cli

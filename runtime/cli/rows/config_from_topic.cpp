@@ -1,0 +1,213 @@
+#include "runtime/cli/rows/config_from_topic.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "core/printable.h"
+#include "runtime/cli/rows/row_survey.h"
+#include "runtime/cli/rows/topic_guess.h"
+#include "runtime/cli/rows/topic_rows.h"
+#include "runtime/cli/text.h"
+#include "runtime/node/catalog.h"
+#include "runtime/node/node.h"
+#include "runtime/node/node_config.h"
+#include "sync/round/facts.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr std::string_view property_table = "source.kafka.properties.";
+
+using Keys = std::vector<std::pair<std::string, std::string>>;
+
+/// As job.name takes it.
+std::string job_name_of(const std::string& topic) {
+  std::string name = topic.substr(0, 128);
+  for (char& c : name)
+    if (std::string_view("._-").find(c) == std::string_view::npos &&
+        std::isalnum(static_cast<unsigned char>(c)) == 0)
+      c = '-';
+  return name;
+}
+
+/// The configuration with these keys below what the user said.
+LoadedConfig load_with(const ConfigInput& said, const Keys& keys) {
+  ConfigInput input = said;
+  input.sets.clear();
+  for (const auto& [key, value] : keys) input.sets.push_back(key + "=" + value);
+  input.sets.insert(input.sets.end(), said.sets.begin(), said.sets.end());
+  input.needs_stream = true;
+  return load_config(input);
+}
+
+Keys keys_of_topic(const std::string& topic, int partitions) {
+  const std::string name = job_name_of(topic);
+  std::vector<int> mine(static_cast<std::size_t>(std::min<int>(partitions, sync::facts_partitions_max)));
+  std::iota(mine.begin(), mine.end(), 0);
+  return {{"job.name", toml_string(name)},
+          {"job.devices", "1"},
+          {"device.data_dir", toml_string("/tmp/rivulet-" + name)},
+          {"source.topics", toml_list({topic})},
+          {"source.partitions", fmt::format("[{}]", fmt::join(mine, ", "))}};
+}
+
+/// The best of this build for rows of this shape.
+std::string model_for(const std::string& shape) {
+  const auto models = builtin_catalog_names().models;
+  for (const char* name : {"lenet5", "mlp"}) {
+    const bool there = std::find(models.begin(), models.end(), name) != models.end();
+    if (there && (name != std::string_view("lenet5") || shape == "[1, 28, 28]")) return name;
+  }
+  return "linear";
+}
+
+std::string value_in(const Keys& keys, const std::string& key) {
+  const auto at = std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.first == key; });
+  return at == keys.end() ? "" : at->second;
+}
+
+/// A number to predict cannot be scaled, so a large one is said.
+std::string far_target(const RowSurvey& survey, const Config& config) {
+  if (is_classification(config)) return {};
+  const auto advice = survey.target().advice({});
+  if (!advice) return {};
+  return "numbers to predict lie far from 0 and 1, which no key scales: predict them in another unit, or "
+         "expect "
+         "slow learning";
+}
+
+void set_scale(Keys& keys, const std::string& format, const std::string& scale, const std::string& shift) {
+  keys.emplace_back("decode." + format + ".scale", scale);
+  keys.emplace_back("decode." + format + ".shift", shift);
+}
+
+Result<RowSurvey> survey_of(const Config& config, const std::vector<std::string>& records) {
+  const auto decoder = build_decoder(config, builtin_catalog());
+  if (!decoder) return decoder.error();
+  RowSurvey survey(config, *decoder.value());
+  for (const auto& record : records)
+    survey_record(*decoder.value(), {.value = std::as_bytes(std::span(record))}, survey);
+  if (survey.rows() == 0)
+    return Error{ErrorCode::unavailable, "no row could be decoded: " + survey.worst_drop()};
+  return survey;
+}
+
+Error first_error(const LoadedConfig& loaded) {
+  const auto wrong = std::find_if(loaded.problems.begin(), loaded.problems.end(),
+                                  [](const Problem& p) { return !p.warning; });
+  return {ErrorCode::invalid_config, wrong == loaded.problems.end() ? "" : wrong->message};
+}
+
+std::string table_of(const std::string& key) {
+  if (key.starts_with(property_table))
+    return std::string(property_table.substr(0, property_table.size() - 1));
+  const auto first = key.find('.');
+  const bool format = key.starts_with("decode.") && key.find('.', first + 1) != std::string::npos;
+  return key.substr(0, format ? key.find('.', first + 1) : first);
+}
+
+/// Every key that is not left at its default, by table.
+std::string render_file(const LoadedConfig& loaded, const std::vector<std::string>& notes) {
+  std::vector<std::pair<std::string, std::string>> tables;
+  const auto add = [&](const std::string& key) {
+    const auto origin = loaded.origin.find(key);
+    if (origin == loaded.origin.end() || origin->second == "default" || origin->second.starts_with("decode."))
+      return;
+    const std::string table = table_of(key);
+    auto at = std::find_if(tables.begin(), tables.end(), [&](const auto& t) { return t.first == table; });
+    if (at == tables.end()) at = tables.insert(tables.end(), {table, ""});
+    const std::string& value = loaded.effective.at(key);
+    const bool hidden = value == "\"***\"";
+    at->second += fmt::format("{}{} = {}\n", hidden ? "# write \"${file:/path}\" instead: " : "",
+                              key.substr(table.size() + 1), value);
+  };
+  for (const auto& spec : key_table())
+    if (spec.key != "version") add(spec.key);
+  for (const auto& [key, value] : loaded.effective)
+    if (key.starts_with(property_table)) add(key);
+  std::string text =
+      "# Guessed from the newest records of a topic. Every key there is: rivulet config init\n";
+  // Names of fields are a stranger's words.
+  for (const auto& note : notes) text += "# " + printable(note) + "\n";
+  text += "version = 1\n";
+  for (const auto& [table, lines] : tables) text += "\n[" + table + "]\n" + lines;
+  return text;
+}
+
+Result<std::vector<std::string>> read_records(const TopicReading& reading, const StopRequest& stop) {
+  constexpr std::size_t most_bytes = std::size_t{64} << 20U;
+  std::vector<std::string> records;
+  std::size_t bytes = 0;
+  const auto read = read_topic(reading, stop, [&](const Record& record) {
+    if (!record.tombstone)
+      records.emplace_back(reinterpret_cast<const char*>(record.value.data()), record.value.size());
+    bytes += record.value.size();
+    return records.size() < reading.records && bytes < most_bytes;
+  });
+  if (!read) return read.error();
+  return records;
+}
+
+}  // namespace
+
+Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::string& topic,
+                                        const std::string& target, int partitions,
+                                        const std::vector<std::string>& records) {
+  const auto guess = guess_rows(records, target);
+  if (!guess) return guess.error();
+  auto notes = guess.value().notes;
+  Keys keys = keys_of_topic(topic, partitions);
+  keys.insert(keys.end(), guess.value().keys.begin(), guess.value().keys.end());
+  keys.emplace_back("model.name", toml_string(model_for(value_in(keys, "decode.raw.shape"))));
+  // Judged as the numbers are in the records.
+  Keys unscaled = keys;
+  set_scale(unscaled, guess.value().format, "1.0", "0.0");
+  const auto plain = load_with(brokers, unscaled);
+  if (!plain.usable()) return first_error(plain);
+  const auto survey = survey_of(plain.config, records);
+  if (!survey) return survey.error();
+  if (const auto better = survey.value().ranges().advice(plain.config.decode))
+    set_scale(keys, guess.value().format, toml_of(better->scale), toml_of(better->shift));
+  else if (guess.value().format == "raw")
+    keys = unscaled;
+  const auto loaded = load_with(brokers, keys);
+  if (!loaded.usable()) return first_error(loaded);
+  if (const auto largest = survey.value().labels().largest(); !largest.empty())
+    notes.push_back("of the classes " + largest + ": a model that always says so is right as often");
+  if (const auto far = far_target(survey.value(), plain.config); !far.empty()) notes.push_back(far);
+  if (const auto drop = survey.value().worst_drop(); !drop.empty())
+    notes.push_back(fmt::format("dropped {} of {} rows, most of them: {}", survey.value().dropped(),
+                                survey.value().dropped() + survey.value().rows(), drop));
+  if (partitions > 1)
+    notes.push_back(
+        fmt::format("one device reads all {} partitions; more devices each want their own "
+                    "source.partitions",
+                    partitions));
+  notes.emplace_back(
+      "not guessed: job.devices, where device.data_dir lies, held-out rows (evaluate.held_out)");
+  return TopicConfig{render_file(loaded, notes), notes};
+}
+
+Result<TopicConfig> config_from_topic(const ConfigInput& brokers, const std::string& topic,
+                                      const std::string& target, std::uint64_t rows,
+                                      const StopRequest& stop) {
+  const auto connection = load_with(brokers, keys_of_topic(topic, 1));
+  const auto& properties = connection.config.source.kafka_properties;
+  if (!has_brokers(connection.config))
+    return Error{ErrorCode::usage, "--brokers HOST:PORT is needed to read the topic"};
+  const auto partitions = partitions_in(properties, topic);
+  if (!partitions) return partitions.error();
+  TopicReading reading{properties, topic, {}, {}, {stream::StartOffset::Kind::latest, 0}, rows};
+  for (int p = 0; p < partitions.value(); ++p) reading.partitions.push_back(p);
+  const auto records = read_records(reading, stop);
+  if (!records) return records.error();
+  if (records.value().empty())
+    return Error{ErrorCode::unavailable, fmt::format("topic {} holds no record to look at yet", topic)};
+  return config_from_records(brokers, topic, target, partitions.value(), records.value());
+}
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/result.h"
+#include "runtime/cli/command.h"
+#include "runtime/config/config.h"
+#include "runtime/process/signals.h"
+
+/// `rivulet config init --from-topic`: a configuration for what lies in a topic.
+namespace rivulet::runtime::cli {
+
+struct TopicConfig {
+  std::string text;                ///< the file
+  std::vector<std::string> notes;  ///< what was guessed and what was not, for a person
+};
+
+/// `brokers`: --brokers, --set and the like; what they say wins over what is guessed. Reads the newest `rows`
+/// records of all partitions. Errors: unavailable (broker, topic, no records, nothing to guess from),
+/// invalid_config (the brokers).
+Result<TopicConfig> config_from_topic(const ConfigInput& brokers, const std::string& topic,
+                                      const std::string& target, std::uint64_t rows, const StopRequest& stop);
+
+/// The same of records that were read: `partitions` of them in the topic. Pure but for ${...}.
+Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::string& topic,
+                                        const std::string& target, int partitions,
+                                        const std::vector<std::string>& records);
+
+}  // namespace rivulet::runtime::cli

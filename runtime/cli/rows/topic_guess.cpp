@@ -1,0 +1,232 @@
+#include "runtime/cli/rows/topic_guess.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+#include "core/printable.h"
+#include "runtime/cli/text.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr std::size_t most_classes = 100;
+constexpr std::size_t most_shown = 12;
+
+/// What fields with a class are called, the surest first.
+constexpr std::array class_names{"label",   "class",    "state",   "status",  "fault",  "anomaly",
+                                 "failure", "category", "outcome", "species", "verdict"};
+/// What fields with something to predict are called besides.
+constexpr std::array other_target_names{"target", "quality", "y"};
+/// What tells rows apart, but not one kind of row from another.
+constexpr std::array order_names{"id",  "ts",   "time",  "timestamp", "datetime", "date",
+                                 "seq", "uuid", "epoch", "sequence",  "offset",   "index"};
+
+/// The last part of a path in small letters.
+std::string last_name(const std::string& path) {
+  std::string name = path.substr(path.rfind('.') + 1);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
+
+bool tells_order(const GuessedField& field) {
+  const std::string name = last_name(field.name);
+  return std::any_of(order_names.begin(), order_names.end(), [&](const std::string& word) {
+    return name == word || name.ends_with("_" + word) || name.starts_with(word + "_");
+  });
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  const bool cut = names.size() > most_shown;
+  const auto shown = std::vector(names.begin(), cut ? names.begin() + most_shown : names.end());
+  return fmt::format("{}", fmt::join(shown, ", ")) +
+         (cut ? fmt::format(" and {} more", names.size() - most_shown) : "");
+}
+
+bool few_values(const GuessedField& field) {
+  const auto kinds = field.values.in_order().size();
+  return kinds >= 2 && kinds <= 20 && kinds * 3 <= field.rows;
+}
+
+const GuessedField* named_target(const GuessedFields& fields) {
+  if (!fields.named) return nullptr;
+  std::vector<std::string> names(class_names.begin(), class_names.end());
+  names.insert(names.end(), other_target_names.begin(), other_target_names.end());
+  for (const auto& name : names)
+    for (const auto& field : fields.all)
+      if (last_name(field.name) == name && field.single() && field.rows * 2 >= fields.rows) return &field;
+  return nullptr;
+}
+
+/// The only text with few values; of columns without names, the last, as tables are written.
+const GuessedField* likely_target(const GuessedFields& fields) {
+  const GuessedField* found = nullptr;
+  std::size_t likely = 0;
+  for (const auto& field : fields.all) {
+    if (!field.single() || field.texts != field.rows || !few_values(field) || tells_order(field)) continue;
+    found = &field;
+    ++likely;
+  }
+  if (likely == 1) return found;
+  return fields.named || likely > 1 || !fields.all.back().single() ? nullptr : &fields.all.back();
+}
+
+Result<const GuessedField*> target_of(const GuessedFields& fields, const std::string& wanted) {
+  std::vector<std::string> names;
+  for (const auto& field : fields.all) {
+    if (field.name == wanted && field.single()) return &field;
+    if (field.single()) names.push_back(field.name);
+  }
+  const char* kind = fields.format == "csv" ? "columns" : "fields";
+  if (!wanted.empty())
+    return Error{ErrorCode::unavailable, fmt::format("--target '{}' is none of the {} with one value: {}",
+                                                     wanted, kind, joined(names))};
+  if (const auto* named = named_target(fields)) return named;
+  if (const auto* likely = likely_target(fields)) return likely;
+  return Error{ErrorCode::unavailable,
+               fmt::format("which field is to be predicted cannot be guessed; --target NAME says it, of the "
+                           "{}: {}",
+                           kind, joined(names))};
+}
+
+void say(Guess& guess, const std::string& key, const std::string& value) {
+  guess.keys.emplace_back(key, value);
+}
+
+/// 0, 1, 2, ... without large holes: they are class numbers as they are.
+std::optional<std::size_t> class_numbers(const GuessedField& field) {
+  const auto labels = field.values.in_order();
+  for (const auto& label : labels) {
+    const auto x = label_number(label);
+    if (!x || *x < 0 || *x != std::floor(*x)) return std::nullopt;
+  }
+  const double highest = *label_number(labels.back());
+  if (highest + 1 > 2.0 * static_cast<double>(labels.size()) || highest < 1) return std::nullopt;
+  return static_cast<std::size_t>(highest) + 1;
+}
+
+bool is_measured(const GuessedField& field) {
+  if (field.texts > 0) return false;
+  const auto values = field.values.in_order();
+  const bool whole = std::all_of(values.begin(), values.end(), [](const std::string& value) {
+    const auto x = label_number(value);
+    return x && *x == std::floor(*x);
+  });
+  const bool named = values.size() <= most_classes && std::find(class_names.begin(), class_names.end(),
+                                                                last_name(field.name)) != class_names.end();
+  return !whole || !(few_values(field) || named);
+}
+
+Status add_classes(Guess& guess, const GuessedFields& fields, const GuessedField& target) {
+  const auto labels = target.values.in_order();
+  if (labels.size() < 2)
+    return Error{
+        ErrorCode::unavailable,
+        fmt::format("'{}' is '{}' in every row: a model needs rows of another class too; look at more "
+                    "(--rows), or name another field (--target)",
+                    target.name, labels.front())};
+  if (labels.size() > most_classes)
+    return Error{
+        ErrorCode::unavailable,
+        fmt::format("'{}' has {} different texts in {} rows, too many for classes; name another field "
+                    "(--target)",
+                    target.name, labels.size(), target.rows)};
+  say(guess, "train.loss", "\"cross_entropy\"");
+  const auto numbers = target.texts == 0 ? class_numbers(target) : std::nullopt;
+  if (numbers)
+    say(guess, "model.classes", std::to_string(*numbers));
+  else
+    say(guess, "decode." + fields.format + ".classes", toml_list(labels));
+  guess.notes.push_back(fmt::format("to predict: '{}', one of {} classes: {}", target.name,
+                                    numbers.value_or(labels.size()), joined(labels)));
+  return ok();
+}
+
+void add_regression(Guess& guess, const GuessedField& target) {
+  say(guess, "train.loss", "\"mse\"");
+  say(guess, "train.optimizer.lr", "0.01");
+  say(guess, "train.clip_grad_norm", "1.0");
+  guess.notes.push_back(fmt::format("to predict: '{}', a number", target.name));
+}
+
+/// Fields beside the target that are numbers in every row; the others are named with why.
+std::vector<std::string> features_of(Guess& guess, const GuessedFields& fields, const GuessedField& target) {
+  std::vector<std::string> features;
+  std::vector<std::string> order;
+  std::vector<std::string> others;
+  for (const auto& field : fields.all) {
+    if (&field == &target) continue;
+    if (!field.feature_of(fields.rows))
+      others.push_back(field.name);
+    else if (tells_order(field))
+      order.push_back(field.name);
+    else
+      features.push_back(field.length ? fmt::format("{}[0:{}]", field.name, *field.length) : field.name);
+  }
+  if (!features.empty()) guess.notes.push_back("features: " + joined(features));
+  if (!order.empty())
+    guess.notes.push_back("left out, for their names are of a time or a number: " + joined(order));
+  if (!others.empty()) guess.notes.push_back("left out, not a number in every row: " + joined(others));
+  return features;
+}
+
+Result<Guess> guess_of(const GuessedFields& fields, const std::string& wanted) {
+  const auto found = target_of(fields, wanted);
+  if (!found) return found.error();
+  const GuessedField& target = *found.value();
+  Guess guess{fields.format, fields.besides, {}};
+  say(guess, "decode.format", toml_string(fields.format));
+  const auto features = features_of(guess, fields, target);
+  if (features.empty())
+    return Error{ErrorCode::unavailable,
+                 fmt::format("no field beside '{}' is a number in every row: there is nothing to learn from",
+                             target.name)};
+  const std::string table = "decode." + fields.format;
+  say(guess, table + ".features", toml_list(features));
+  say(guess, table + ".target", toml_string(target.name));
+  if (is_measured(target))
+    add_regression(guess, target);
+  else if (const auto added = add_classes(guess, fields, target); !added)
+    return added.error();
+  if (target.rows < fields.rows)
+    guess.notes.push_back(fmt::format("{} of {} rows have no '{}': they are dropped",
+                                      fields.rows - target.rows, fields.rows, target.name));
+  if (fields.broken > 0)
+    guess.notes.push_back(
+        fmt::format("{} records or lines are no {}: they are dropped", fields.broken, fields.format));
+  return guess;
+}
+
+std::string sizes_of(const std::vector<std::string>& records) {
+  const auto [least, most] = std::minmax_element(
+      records.begin(), records.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  return least->size() == most->size() ? fmt::format("{} bytes", least->size())
+                                       : fmt::format("{} to {} bytes", least->size(), most->size());
+}
+
+/// Names and labels are a stranger's words, wherever they are said.
+Result<Guess> for_people(Result<Guess> guess) {
+  if (!guess) return Error{guess.error().code, printable(guess.error().message)};
+  for (auto& note : guess.value().notes) note = printable(note);
+  return guess;
+}
+
+}  // namespace
+
+Result<Guess> guess_rows(const std::vector<std::string>& records, const std::string& target) {
+  if (records.empty()) return Error{ErrorCode::unavailable, "there is no record to look at yet"};
+  if (const auto fields = json_fields(records)) return for_people(guess_of(*fields, target));
+  if (const auto fields = csv_fields(records)) return for_people(guess_of(*fields, target));
+  if (auto guess = raw_guess(records)) return std::move(*guess);
+  return Error{ErrorCode::unavailable,
+               fmt::format("records of {} that are neither JSON nor CSV: which numbers lie in them cannot be "
+                           "guessed; decode.raw.label, features and shape say it",
+                           sizes_of(records))};
+}
+
+}  // namespace rivulet::runtime::cli

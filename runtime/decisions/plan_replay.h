@@ -1,0 +1,72 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/result.h"
+#include "runtime/decisions/decision.h"
+
+namespace rivulet::runtime {
+
+/// Makes every plan of a decision log again, from its recorded facts alone and in order, with the law that
+/// made it. Pure: no file, no clock.
+class PlanReplay {
+ public:
+  explicit PlanReplay(std::span<const sync::policy::PolicyEntry* const> laws) : laws_(laws) {}
+  /// A difference; none: what is recorded came out again, to a bit, or cannot be made again (unchecked()).
+  /// Errors: bad_record (lines are missing, or this build has not the law).
+  Result<std::optional<Difference>> take(const DecisionRecord& record);
+  /// Records are missing here: the next line of a view is where it goes on.
+  void skip();
+
+  [[nodiscard]] std::uint64_t views() const noexcept { return views_; }
+  [[nodiscard]] std::uint64_t rounds() const noexcept { return rounds_; }  ///< made again
+  /// Rounds before the first line of a view: what their plans were made from is not there.
+  [[nodiscard]] std::uint64_t unchecked() const noexcept { return unchecked_; }
+  /// The view in whose middle the log begins, and its first round there.
+  struct Middle {
+    std::uint64_t view = 0;
+    std::uint64_t round = 0;
+  };
+  [[nodiscard]] const std::optional<Middle>& begins_in() const noexcept { return begins_in_; }
+  /// The view of the rounds that come.
+  [[nodiscard]] const std::optional<ViewRecord>& view() const noexcept { return view_; }
+
+ private:
+  Result<std::optional<Difference>> enter(const ViewRecord& view);
+  Result<std::optional<Difference>> check(const RoundRecord& round);
+
+  std::span<const sync::policy::PolicyEntry* const> laws_;
+  std::optional<ViewRecord> view_;
+  const sync::policy::PolicyEntry* law_ = nullptr;
+  sync::policy::PolicyState state_;
+  std::uint64_t views_ = 0;
+  std::uint64_t rounds_ = 0;
+  std::uint64_t unchecked_ = 0;
+  std::optional<Middle> begins_in_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> begun_;  ///< number and token of views: of a bounded log
+};
+
+struct PlanReplayReport {
+  std::uint64_t views = 0;
+  std::uint64_t rounds = 0;
+  std::uint64_t unchecked = 0;
+  std::vector<std::string> notes;  ///< of what could not be checked, and why
+  struct Found {
+    std::string place;  ///< file and line
+    std::uint64_t view = 0;
+    std::uint64_t round = 0;
+    Difference what;
+  };
+  std::optional<Found> difference;  ///< the first
+  [[nodiscard]] bool proven() const noexcept { return !difference && unchecked == 0 && rounds > 0; }
+};
+/// The log at `path` and the file before it. Errors: io, bad_record (file and line).
+Result<PlanReplayReport> replay_plans(const std::string& path,
+                                      std::span<const sync::policy::PolicyEntry* const> laws);
+
+}  // namespace rivulet::runtime

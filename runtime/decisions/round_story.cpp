@@ -1,0 +1,202 @@
+#include "runtime/decisions/round_story.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/time.h"
+
+namespace rivulet::runtime {
+namespace {
+
+using sync::policy::Mode;
+
+std::string milliseconds(double seconds) {
+  return seconds < 0.01 ? fmt::format("{:.1f} ms", 1000 * seconds) : fmt::format("{:.0f} ms", 1000 * seconds);
+}
+
+std::string rows_text(std::uint64_t n) {
+  return fmt::format("{} row{}", n, n == 1 ? "" : "s");
+}
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
+  return text;
+}
+
+std::vector<std::string> flagged(const ViewRecord& view, const RoundRecord& round, std::uint32_t flag) {
+  std::vector<std::string> ids;
+  for (std::size_t rank = 0; rank < round.table.size(); ++rank)
+    if ((round.table.facts[rank].flags & flag) != 0) ids.push_back(view.members[rank]);
+  return ids;
+}
+
+std::vector<DevicePart> parts_of(const ViewRecord& view, const RoundRecord* before, const RoundRecord& round,
+                                 const RoundRecord* after) {
+  std::vector<DevicePart> parts;
+  double last = 0;
+  for (const auto& f : round.table.facts) last = std::max(last, f.wait_seconds + f.compute_seconds);
+  for (std::size_t rank = 0; rank < view.members.size(); ++rank) {
+    const sync::Facts& f = round.table.facts[rank];
+    DevicePart& part = parts.emplace_back();
+    part.id = view.members[rank];
+    part.rows = std::uint64_t{f.rows} + f.rows_since_sync;
+    if (before != nullptr) part.asked = before->plan.next_rows.at(rank);
+    part.weight = rank < round.plan.weights.size() ? round.plan.weights[rank] : 0;
+    part.rows_per_s = f.stream_rate;
+    part.waiting_rows = f.queue_rows;
+    part.wait_s = f.wait_seconds;
+    part.compute_s = f.compute_seconds;
+    part.spare_s = last - (f.wait_seconds + f.compute_seconds);
+    if (after != nullptr) part.agree_s = after->table.facts[rank].sync_seconds;
+    part.next_rows = rank < round.plan.next_rows.size() ? round.plan.next_rows[rank] : 0;
+  }
+  return parts;
+}
+
+std::string what_happened(const ViewRecord& view, const RoundRecord& round, std::uint64_t rows) {
+  switch (round.plan.mode) {
+    case Mode::gradients:
+      return fmt::format(
+          "The gradients of {} were averaged, each device's by its share of the rows, and all made the same "
+          "step.",
+          rows_text(rows));
+    case Mode::parameters:
+      return fmt::format(
+          "What {} had moved the devices' own copies was averaged by the share of the rows, and all hold the "
+          "same parameters again.",
+          rows_text(rows));
+    case Mode::local: return "Every device made a step of its own; nothing was agreed.";
+    case Mode::hold:
+      return fmt::format("Nobody made a step: {} did not have its rows yet. Whoever has its rows keeps them.",
+                         listed(flagged(view, round, sync::flag_incomplete)));
+    case Mode::idle: return "Nobody had a row to train: nothing was trained, nothing was sent.";
+    case Mode::skip: return "A dry run: rows were looked at, and nothing was changed.";
+  }
+  return "";
+}
+
+/// The slower it is to get its rows and compute, the more the others wait: that is who sets the pace.
+std::string who_was_waited_for(const RoundStory& story) {
+  const auto least = std::ranges::min_element(
+      story.devices, [](const DevicePart& a, const DevicePart& b) { return a.spare_s < b.spare_s; });
+  const auto most = std::ranges::max_element(
+      story.devices, [](const DevicePart& a, const DevicePart& b) { return a.spare_s < b.spare_s; });
+  if (story.devices.size() == 1) return "";
+  if (most->spare_s <= 0) return "All were ready at once.";
+  return fmt::format(
+      "{} was ready last, {} after the round before: {} waiting for its rows, {} computing. {} waited "
+      "longest "
+      "for it, {}.",
+      least->id, milliseconds(least->wait_s + least->compute_s), milliseconds(least->wait_s),
+      milliseconds(least->compute_s), most->id, milliseconds(most->spare_s));
+}
+
+/// Whoever was ready last waited for nobody: what it took from there on was the agreement alone.
+std::string what_it_cost(const RoundStory& story) {
+  double wait = 0;
+  double compute = 0;
+  std::optional<double> agree;
+  for (const auto& d : story.devices) {
+    wait = std::max(wait, d.wait_s);
+    compute = std::max(compute, d.compute_s);
+    if (d.agree_s) agree = std::min(*d.agree_s, agree.value_or(*d.agree_s));
+  }
+  return fmt::format(
+      "It cost {} of waiting for rows and {} of computing on the slowest device, and {} of exchanging.",
+      milliseconds(wait), milliseconds(compute),
+      agree ? milliseconds(*agree) : "an unknown time (the next round is not in the log)");
+}
+
+/// Which of the numbers bound a device's rows.
+std::string why_so_many(const ViewRecord& view, const RoundRecord& before, std::size_t rank) {
+  const auto& policy = view.policy;
+  const auto& f = before.table.facts[rank];
+  const std::uint32_t asked = before.plan.next_rows[rank];
+  const auto& id = view.members[rank];
+  if (policy.batch_policy == "fixed")
+    return fmt::format("{} was asked for {}: batch.rows, the same on every device.", id, rows_text(asked));
+  if (policy.batch_policy != "stream") return fmt::format("{} was asked for {}.", id, rows_text(asked));
+  std::string text =
+      fmt::format("{} was asked for {}: {} waiting, and {:.1f} rows/s in a tick of {}", id, rows_text(asked),
+                  f.queue_rows, f.stream_rate, milliseconds(to_seconds(policy.tick)));
+  if (asked > 0 && asked == policy.max)
+    text += "; batch.max allows no more";
+  else if (asked > 0 && asked >= f.rows_max)
+    text += "; its memory allows no more";
+  else if (asked > 0 && asked == policy.min)
+    text += "; batch.min is the least";
+  else if (asked == 0)
+    text += ": it need not wait for any";
+  return text + ".";
+}
+
+std::string who_brought_less(const RoundStory& story, const ViewRecord& view) {
+  std::vector<std::string> less;
+  for (const auto& d : story.devices)
+    if (d.asked && d.rows < *d.asked) less.push_back(fmt::format("{} ({} of {})", d.id, d.rows, *d.asked));
+  if (less.empty() || story.mode == "hold") return "";
+  return fmt::format("Fewer rows than asked came from {}: nobody waits longer than {}.", listed(less),
+                     milliseconds(to_seconds(view.policy.max_wait)));
+}
+
+std::string what_comes_next(const ViewRecord& view, const RoundRecord& round) {
+  const auto& plan = round.plan;
+  if (plan.stop) return "The group ends after this round.";
+  std::vector<std::string> who;
+  for (std::size_t rank = 0; rank < view.members.size() && rank < plan.next_rows.size(); ++rank)
+    who.push_back(fmt::format("{} {}", view.members[rank], plan.next_rows[rank]));
+  const std::string when = milliseconds(to_seconds(plan.next_wait));
+  if (plan.rest) return fmt::format("The group rests until somebody has rows, for {} at most.", when);
+  return fmt::format("Next: rows of {}; every device comes after {} at the latest.", listed(who), when);
+}
+
+std::vector<std::string> what_else(const ViewRecord& view, const RoundRecord& round) {
+  std::vector<std::string> out;
+  if (const auto bad = flagged(view, round, sync::flag_nonfinite); !bad.empty())
+    out.push_back(fmt::format("The rows of {} were dropped: loss or gradient was not finite.", listed(bad)));
+  if (const auto leaving = flagged(view, round, sync::flag_leaving); !leaving.empty())
+    out.push_back(fmt::format("{} leaves after this round.", listed(leaving)));
+  if (round.plan.checkpoint) out.emplace_back("Everyone saves the state that this round leaves.");
+  return out;
+}
+
+}  // namespace
+
+RoundStory story_of(const ViewRecord& view, const RoundRecord* before, const RoundRecord& round,
+                    const RoundRecord* after) {
+  RoundStory story;
+  story.view = round.view;
+  story.round = round.round;
+  story.step = round.table.facts.front().step;
+  story.mode = std::string(name_of(round.plan.mode));
+  story.law = view.policy.batch_policy;
+  story.why = round.plan.why;
+  story.devices = parts_of(view, before, round, after);
+  for (const auto& d : story.devices) story.rows += d.rows;
+  const auto last = std::ranges::min_element(
+      story.devices, [](const DevicePart& a, const DevicePart& b) { return a.spare_s < b.spare_s; });
+  // In a round without rows nobody waits for anybody: all rest until one has rows, or the time is over.
+  const bool waited = round.plan.mode != Mode::idle &&
+                      std::ranges::any_of(story.devices, [](const DevicePart& d) { return d.spare_s > 0; });
+  if (waited) story.last = last->id;
+  const auto say = [&](std::string sentence) {
+    if (!sentence.empty()) story.sentences.push_back(std::move(sentence));
+  };
+  say(what_happened(view, round, story.rows));
+  if (before == nullptr)
+    say("It is the first round of its view: nobody was asked for rows, each brought what it had.");
+  else
+    for (std::size_t rank = 0; rank < view.members.size(); ++rank) say(why_so_many(view, *before, rank));
+  say(who_brought_less(story, view));
+  if (round.plan.mode != Mode::idle) say(who_was_waited_for(story));
+  say(what_it_cost(story));
+  for (auto& sentence : what_else(view, round)) say(std::move(sentence));
+  say(what_comes_next(view, round));
+  return story;
+}
+
+}  // namespace rivulet::runtime

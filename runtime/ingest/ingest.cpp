@@ -1,0 +1,297 @@
+#include "runtime/ingest/ingest.h"
+
+#include <algorithm>
+
+#include "core/printable.h"
+#include "runtime/process/topic_name.h"
+
+namespace rivulet::runtime {
+namespace {
+
+constexpr Duration rest_longest = std::chrono::milliseconds(20);
+
+}  // namespace
+
+Ingest::Ingest(const IngestConfig& config, const Parts& parts)
+    : config_(config),
+      parts_(parts),
+      watch_(config.topics, parts.status, parts.log),
+      consumed_(parts.metrics.counter("rows_consumed_total")),
+      decoded_rows_(
+          parts.metrics.counter("decode_records_total", {{"format", config.format}, {"result", "ok"}})),
+      decoded_dropped_(
+          parts.metrics.counter("decode_records_total", {{"format", config.format}, {"result", "dropped"}})),
+      decode_seconds_(parts.metrics.histogram("decode_duration_seconds", {{"format", config.format}})),
+      rate_gauge_(parts.metrics.gauge("stream_rows_per_second")),
+      waiting_gauge_(parts.metrics.gauge("buffer_rows")),
+      backpressure_(parts.metrics.counter("backpressure_seconds_total", {{"stage", "buffer"}})) {
+  for (std::size_t i = 0; i < drop_reasons; ++i)
+    dropped_.push_back(
+        &parts.metrics.counter("rows_dropped_total", {{"reason", name_of(static_cast<DropReason>(i))}}));
+  parts.metrics.gauge("buffer_capacity_rows").set(static_cast<double>(parts.rows.capacity()));
+  next_commit_ = parts.clock.now() + config.commit_every;
+}
+
+Turn Ingest::step() {
+  if (!rewind())
+    return {.wake_at = parts_.clock.now() + std::chrono::milliseconds(100), .finished = failure_.has_value()};
+  const TimePoint began = parts_.clock.now();
+  const bool resting = rests(began);
+  int work = resting ? 0 : decode_waiting();
+  measure_backpressure(began);
+  if (resting || at_ < records_.size())
+    parts_.source.hold();
+  else if (!failure_)
+    work += read_records();
+  parts_.rows.flush();
+  newest_amendable_ = false;
+  if (work > 0) parts_.worker.notify();
+  const TimePoint now = parts_.clock.now();
+  count_published(now);
+  commit_if_due(now);
+  publish_status(now);
+  Turn turn;
+  turn.work = work;
+  turn.finished = failure_.has_value();
+  turn.wake_at = std::min({parts_.source.next_due(), next_commit_, now + std::chrono::milliseconds(100)});
+  if (resting_until_) turn.wake_at = std::min(turn.wake_at, *resting_until_);
+  if (turn.wake_at <= now) turn.wake_at = now + std::chrono::milliseconds(1);
+  return turn;
+}
+
+/// A buffer that was full is filled again when Worker says that much of it is free, or after a while: else
+/// this thread would be woken, and take the processor, for every batch that leaves it.
+bool Ingest::rests(TimePoint now) {
+  if (parts_.rows.free_rows() == 0) {
+    resting_until_ = now + rest_longest;
+    return false;  // there is still the spare slot, in which the end of a record is found
+  }
+  if (!resting_until_) return false;
+  if (!parts_.rows.is_worth_filling() && now < *resting_until_) return true;
+  resting_until_.reset();
+  return false;
+}
+
+/// The group stands elsewhere in these partitions: what was read and not handed over is forgotten, half a
+/// record too.
+bool Ingest::rewind() {
+  if (parts_.rewinds.take(generation_, from_)) {
+    records_ = {};
+    at_ = 0;
+    opened_ = decoded_ = newest_amendable_ = false;
+    open_drop_.reset();
+    // What the group has not used at all is read again from where this device began: it was on its way, too.
+    for (const auto& [partition, at] : parts_.ledger.begins()) from_.try_emplace(partition, at);
+    for (const auto& [partition, at] : from_) parts_.ledger.began(partition, at);
+    expected_ = from_;
+    parts_.ledger.restart(generation_);
+    sought_ = false;
+  }
+  if (sought_) return true;
+  std::vector<NextOffset> positions;
+  positions.reserve(from_.size());
+  for (const auto& [partition, cursor] : from_) positions.push_back({partition, cursor.offset});
+  if (auto moved = parts_.source.seek(positions); !moved) {
+    handle_source_error(moved.error());
+    return false;
+  }
+  sought_ = true;
+  return true;
+}
+
+/// Rows of a record in whose middle the group stands.
+bool Ingest::is_passed(const RowPosition& row) const {
+  const auto from = from_.find(row.partition);
+  return from != from_.end() && row.at < from->second;
+}
+
+int Ingest::read_records() {
+  const std::size_t room = std::min(config_.records_per_step, parts_.rows.free_rows());
+  auto polled = parts_.source.poll(room, config_.poll_wait);
+  if (!polled) {
+    handle_source_error(polled.error());
+    return 0;
+  }
+  records_ = polled.value();
+  at_ = 0;
+  for (const stream::Gap& gap : parts_.source.take_gaps())
+    if (expected_.contains(gap.partition)) pass_holes(gap.partition, gap.to);
+  std::uint64_t bytes = 0;
+  for (const auto& r : records_) {
+    bytes += r.value.size();
+    const RowCursor first{r.offset, 0};
+    if (expected_.try_emplace(r.partition, first).second) parts_.ledger.began(r.partition, first);
+  }
+  parts_.status.records_consumed.fetch_add(records_.size(), std::memory_order_relaxed);
+  parts_.status.bytes_consumed.fetch_add(bytes, std::memory_order_relaxed);
+  return decode_waiting();
+}
+
+/// Time in which there was no room, look by look.
+void Ingest::measure_backpressure(TimePoint now) {
+  if (full_at_) backpressure_.add(to_seconds(now - *full_at_));
+  full_at_ = parts_.rows.free_rows() == 0 ? std::optional(now) : std::nullopt;
+}
+
+void Ingest::handle_source_error(const Error& error) {
+  records_ = {};
+  at_ = 0;
+  if (error.code == ErrorCode::source_lost) {
+    parts_.log.write(Level::warn, error.message);
+    return;
+  }
+  failure_ = error;
+}
+
+int Ingest::decode_waiting() {
+  if (at_ == records_.size()) return 0;
+  const TimePoint began = parts_.clock.now();
+  const std::uint64_t published_before = published_;
+  int done = 0;
+  while (at_ < records_.size() && !failure_ && parts_.ledger.has_room()) {
+    if (!decode_one(records_[at_])) break;
+    ++at_;
+    ++done;
+  }
+  // Looks that find the buffer full still are no batches.
+  if (done > 0 || published_ > published_before)
+    decode_seconds_.observe(to_seconds(parts_.clock.now() - began));
+  return done;
+}
+
+/// Offsets up to `next` hold nothing: compacted away, marks of transactions, or deleted before they were
+/// read.
+void Ingest::pass_holes(const PartitionId& partition, std::int64_t next) {
+  RowCursor& expected = expected_.try_emplace(partition, RowCursor{next, 0}).first->second;
+  const std::int64_t holes = next - expected.offset;
+  if (holes <= 0) return;
+  parts_.ledger.passed({partition, expected, {next, 0}, static_cast<std::uint64_t>(holes), fate_hole});
+  expected = {next, 0};
+}
+
+void Ingest::open_record(const Record& record) {
+  pass_holes(record.partition, record.offset);
+  expected_[record.partition] = {record.offset + 1, 0};
+  parts_.decoder.begin(record);
+  opened_ = true;
+  newest_amendable_ = false;
+  row_ = 0;
+  const auto from = from_.find(record.partition);
+  any_row_ = from != from_.end() && from->second.offset == record.offset && from->second.row > 0;
+}
+
+void Ingest::write_drop(const RowCursor& to) {
+  if (!open_drop_) return;
+  open_drop_->to = to;
+  parts_.ledger.passed(*open_drop_);
+  open_drop_.reset();
+}
+
+bool Ingest::decode_one(const Record& record) {
+  if (!opened_) open_record(record);
+  while (!failure_) {
+    if (!decoded_) {
+      const stream::Decoded step = parts_.decoder.next(parts_.rows.claim());
+      if (step.kind == stream::Decoded::Kind::end) {
+        finish_record(record);
+        return true;
+      }
+      if (step.kind == stream::Decoded::Kind::dropped) {
+        drop(record, step);
+        continue;
+      }
+      if (is_passed({record.partition, {record.offset, row_}})) {
+        ++row_;
+        continue;
+      }
+    }
+    decoded_ = parts_.rows.free_rows() == 0;
+    if (decoded_) return false;
+    publish(record);
+  }
+  return true;
+}
+
+void Ingest::publish(const Record& record) {
+  write_drop({record.offset, row_});
+  RowTag tag;
+  tag.position = {record.partition, {record.offset, row_}};
+  tag.next = {record.offset, row_ + 1};
+  tag.timestamp_ms = record.timestamp_ms;
+  tag.generation = generation_;
+  parts_.rows.publish(tag);
+  newest_amendable_ = true;
+  any_row_ = true;
+  ++row_;
+  ++published_;
+}
+
+void Ingest::count_published(TimePoint now) {
+  if (published_ == 0) return;
+  rate_.arrived(published_, now);
+  consumed_.add(static_cast<double>(published_));
+  parts_.status.rows_consumed.fetch_add(published_, std::memory_order_relaxed);
+  published_ = 0;
+}
+
+void Ingest::drop(const Record& record, const stream::Decoded& step) {
+  if (is_passed({record.partition, {record.offset, row_}})) {
+    row_ += step.rows;
+    return;
+  }
+  const auto reason = static_cast<std::size_t>(step.reason);
+  write_drop({record.offset, row_});
+  open_drop_ = PassedRun{
+      record.partition, {record.offset, row_}, {}, step.rows, static_cast<std::uint32_t>(step.reason)};
+  any_row_ = true;
+  newest_amendable_ = false;
+  row_ += step.rows;
+  dropped_[reason]->add(step.rows);
+  decoded_dropped_.add(1);
+  parts_.status.rows_dropped[reason].fetch_add(step.rows, std::memory_order_relaxed);
+  const std::string where = text_of(record.partition, config_.topics) + ", offset " +
+                            std::to_string(record.offset) + ": " + printable(parts_.decoder.detail());
+  if (config_.stop_on_bad_row)
+    failure_ = Error{ErrorCode::bad_record, "bad row (" + std::string(name_of(step.reason)) + ") at " +
+                                                where + "; decode.on_error = \"stop\""};
+  else
+    parts_.log.write(Level::warn, "row dropped",
+                     {{"reason", std::string(name_of(step.reason))}, {"at", where}});
+}
+
+/// The cursor after a record's last row is the next record, so that what follows touches it. A record without
+/// any row is a hole.
+void Ingest::finish_record(const Record& record) {
+  const RowCursor next{record.offset + 1, 0};
+  if (newest_amendable_) {
+    parts_.rows.amend_newest(next);
+    decoded_rows_.add(1);
+  }
+  write_drop(next);
+  if (!any_row_) parts_.ledger.passed({record.partition, {record.offset, 0}, next, 1, fate_hole});
+  newest_amendable_ = false;
+  opened_ = false;
+}
+
+void Ingest::commit_if_due(TimePoint now) {
+  if (now < next_commit_) return;
+  next_commit_ = now + config_.commit_every;
+  if (!config_.commit) return;
+  parts_.commits.take_news(commit_news_);
+  if (commit_news_.empty()) return;
+  if (auto committed = parts_.source.commit(commit_news_); !committed)
+    parts_.log.write(Level::warn, "offset commit failed", {{"error", committed.error().message}});
+}
+
+void Ingest::publish_status(TimePoint now) {
+  const double rate = rate_.rows_per_second(now);
+  rate_gauge_.set(rate);
+  parts_.status.stream_rate.store(rate, std::memory_order_relaxed);
+  const std::size_t waiting = parts_.rows.waiting();
+  waiting_gauge_.set(static_cast<double>(waiting));
+  parts_.status.rows_waiting.store(waiting, std::memory_order_relaxed);
+  parts_.status.ingest_beat_ns.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  watch_.look(parts_.source, now);
+}
+
+}  // namespace rivulet::runtime

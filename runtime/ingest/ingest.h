@@ -1,0 +1,115 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "buffer/ledger.h"
+#include "buffer/row_buffer.h"
+#include "core/clock.h"
+#include "core/metrics.h"
+#include "core/wake.h"
+#include "runtime/checkpoint/commit_board.h"
+#include "runtime/ingest/partition_watch.h"
+#include "runtime/ingest/rewind_board.h"
+#include "runtime/process/agent.h"
+#include "runtime/process/log.h"
+#include "runtime/status/node_status.h"
+#include "stream/decoder.h"
+#include "stream/rate.h"
+#include "stream/source.h"
+
+namespace rivulet::runtime {
+
+struct IngestConfig {
+  std::size_t records_per_step = 512;
+  Duration poll_wait = std::chrono::milliseconds(5);  ///< how long the source may wait inside poll()
+  Duration commit_every = std::chrono::seconds(1);
+  bool commit = true;                    ///< false: nothing is ever published (dry run)
+  bool stop_on_bad_row = false;          ///< decode.on_error = "stop"
+  std::string format;                    ///< for metrics
+  std::vector<std::string> topics = {};  ///< of the job, for people
+};
+
+/// Source -> decoder -> slab: owns every call on the source, the decoder and the producer end of the buffer.
+/// Never asks for more records than there are free rows; a record whose rows do not all fit waits half
+/// decoded, with its next row in the buffer's spare slot. A bad row is dropped and counted by reason; the
+/// loop goes on.
+class Ingest final : public Agent {
+ public:
+  struct Parts {
+    const Clock& clock;
+    stream::RecordSource& source;
+    stream::Decoder& decoder;
+    buffer::RowBuffer& rows;
+    buffer::Ledger& ledger;
+    CommitBoard& commits;
+    RewindBoard& rewinds;
+    NodeStatus& status;
+    MetricsSink& metrics;
+    Logger& log;
+    Wake& worker;  ///< told when rows arrived
+  };
+  Ingest(const IngestConfig& config, const Parts& parts);
+
+  [[nodiscard]] std::string_view name() const noexcept override { return "ingest"; }
+  Turn step() override;
+  /// Set once the source cannot go on (or a bad row must stop the device); the loop has ended then.
+  [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
+
+ private:
+  bool rests(TimePoint now);
+  bool rewind();  ///< false: the source could not be sent there yet
+  bool is_passed(const RowPosition& row) const;
+  void pass_holes(const PartitionId& partition, std::int64_t next);
+  void open_record(const Record& record);
+  void write_drop(const RowCursor& to);
+  int read_records();
+  int decode_waiting();  ///< how many records were finished; measured if something came of them
+  bool decode_one(const Record& record);  ///< false: the slab is full, the record waits
+  void publish(const Record& record);
+  void drop(const Record& record, const stream::Decoded& step);
+  void finish_record(const Record& record);
+  void commit_if_due(TimePoint now);
+  void publish_status(TimePoint now);
+  void measure_backpressure(TimePoint now);
+  void count_published(TimePoint now);
+  void handle_source_error(const Error& error);
+
+  // constant
+  const IngestConfig config_;
+  Parts parts_;
+  PartitionWatch watch_;
+  Counter& consumed_;
+  std::vector<Counter*> dropped_;  ///< by reason
+  Counter& decoded_rows_;
+  Counter& decoded_dropped_;
+  Histogram& decode_seconds_;
+  Gauge& rate_gauge_;
+  Gauge& waiting_gauge_;
+  Counter& backpressure_;
+  // ingest thread
+  std::span<const Record> records_;  ///< not fully decoded yet: records_[at_ ...]
+  std::size_t at_ = 0;
+  bool opened_ = false;                 ///< records_[at_] is in the decoder
+  bool decoded_ = false;                ///< its next row is in the claimed slot, for want of room
+  std::uint32_t row_ = 0;               ///< rows of it passed so far
+  bool newest_amendable_ = false;       ///< its last published row is not flushed yet
+  bool any_row_ = false;                ///< something of it is accounted for as a row
+  std::optional<PassedRun> open_drop_;  ///< its end is known only with what follows
+  buffer::Cursors expected_;            ///< where each partition's next record begins, if no offset is a hole
+  std::uint32_t generation_ = 0;
+  buffer::Cursors from_;  ///< rows below these were used by the group already
+  bool sought_ = true;    ///< the source stands where the last rewind asked it to
+  stream::RateEstimate rate_;
+  std::uint64_t published_ = 0;             ///< rows of this step
+  std::optional<TimePoint> full_at_;        ///< the last look found no room
+  std::optional<TimePoint> resting_until_;  ///< there was no room: filled again then, or when much is free
+  TimePoint next_commit_{};
+  std::vector<NextOffset> commit_news_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,103 @@
+#include "runtime/ingest/partition_watch.h"
+
+#include <algorithm>
+
+#include "runtime/process/topic_name.h"
+
+namespace rivulet::runtime {
+namespace {
+
+const char* state_name(const stream::PartitionState& state) {
+  if (!state.stopped.empty()) return "stopped";
+  if (state.next_offset < 0) return "opening";
+  return state.paused ? "paused" : "reading";
+}
+
+/// Transactions are short, but for those whose producer has died or forgotten them.
+constexpr Duration transaction_patience = std::chrono::seconds(20);
+
+std::string why_nothing_comes(const stream::PartitionState& state) {
+  if (!state.stopped.empty() || state.held_from < 0) return state.stopped;
+  return "an open transaction holds back " + std::to_string(state.high_watermark - state.held_from) +
+         " records from offset " + std::to_string(state.held_from) + " on";
+}
+
+/// -1: not known. What has come to a log that cannot be reached, nobody here knows.
+std::int64_t lag_of(const stream::RecordSource& source) {
+  if (!source.unreachable().empty()) return -1;
+  std::int64_t lag = 0;
+  for (const auto& p : source.partitions()) {
+    if (p.high_watermark < 0 || p.next_offset < 0) return -1;
+    // What an open transaction holds back cannot be read yet.
+    const std::int64_t end = p.held_from >= 0 ? std::min(p.held_from, p.high_watermark) : p.high_watermark;
+    lag += std::max<std::int64_t>(end - p.next_offset, 0);  // stopped beyond the end: none
+  }
+  return lag;
+}
+
+}  // namespace
+
+void PartitionWatch::look(const stream::RecordSource& source, TimePoint now) {
+  status_.lag_records.store(lag_of(source), std::memory_order_relaxed);
+  if (now < next_) return;
+  next_ = now + std::chrono::milliseconds(500);
+  status_.look_back(now);
+  const auto states = source.partitions();
+  said_.resize(states.size());
+  std::vector<PartitionStatus> page;
+  page.reserve(states.size());
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const auto& state = states[i];
+    tell(state, said_[i], now);
+    page.push_back({topic_of(state.id, topics_), state.id.partition, state_name(state), state.next_offset,
+                    state.low_watermark, state.high_watermark, state.skipped, why_nothing_comes(state)});
+  }
+  status_.set_partitions(std::move(page));
+  status_.set_source_trouble(std::string(source.unreachable()));
+  const bool all = !states.empty() && std::all_of(states.begin(), states.end(),
+                                                  [](const auto& state) { return !state.stopped.empty(); });
+  if (all && !said_all_stopped_)
+    log_.write(Level::error, "every partition of this device is stopped: it stays in the group without rows");
+  said_all_stopped_ = all;
+}
+
+void PartitionWatch::tell(const stream::PartitionState& state, Said& said, TimePoint now) {
+  if (state.skipped > said.skipped) {
+    Fields fields = place_of(state);
+    fields.emplace_back("offsets", std::to_string(state.skipped - said.skipped));
+    log_.write(Level::warn, "offsets that were deleted unread are gone over (source.on_gap = \"count\")",
+               fields);
+  }
+  if (state.stopped != said.stopped) {
+    if (state.stopped.empty())
+      log_.write(Level::info, "a stopped partition is read again", place_of(state));
+    else
+      log_.write(Level::error, state.stopped, place_of(state));
+  }
+  said.stopped = state.stopped;
+  said.skipped = state.skipped;
+  tell_of_transaction(state, said, now);
+}
+
+void PartitionWatch::tell_of_transaction(const stream::PartitionState& state, Said& said, TimePoint now) {
+  if (state.held_from != said.held_from) {
+    if (said.held) log_.write(Level::info, "the transaction has ended: records come again", place_of(state));
+    said.held_from = state.held_from;
+    said.held_since = now;
+    said.held = false;
+  }
+  if (said.held_from < 0 || said.held || now - said.held_since < transaction_patience) return;
+  said.held = true;
+  log_.write(Level::warn, why_nothing_comes(state) + ": the producer that began it must commit or abort it",
+             place_of(state));
+}
+
+Fields PartitionWatch::place_of(const stream::PartitionState& state) const {
+  return {{"topic", topic_of(state.id, topics_)},
+          {"partition", std::to_string(state.id.partition)},
+          {"offset", std::to_string(state.next_offset)},
+          {"low", std::to_string(state.low_watermark)},
+          {"high", std::to_string(state.high_watermark)}};
+}
+
+}  // namespace rivulet::runtime

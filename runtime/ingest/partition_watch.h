@@ -1,0 +1,42 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "runtime/process/log.h"
+#include "runtime/status/node_status.h"
+#include "stream/source.h"
+
+namespace rivulet::runtime {
+
+/// Tells people where each partition of this device stands: on the status page, and in the log when one
+/// stops, goes on, has gone over a gap, or is held back by a transaction that nobody ends. Owner: the ingest
+/// thread. Cost: a copy of a few numbers twice a second.
+class PartitionWatch {
+ public:
+  /// `topics`: names of the job's topics, in the order of PartitionId::topic; may be empty.
+  PartitionWatch(std::vector<std::string> topics, NodeStatus& status, Logger& log)
+      : topics_(std::move(topics)), status_(status), log_(log) {}
+  void look(const stream::RecordSource& source, TimePoint now);
+
+ private:
+  struct Said {
+    std::string stopped;
+    std::int64_t skipped = 0;
+    std::int64_t held_from = -1;
+    TimePoint held_since{};
+    bool held = false;  ///< and said to be so
+  };
+  void tell(const stream::PartitionState& state, Said& said, TimePoint now);
+  void tell_of_transaction(const stream::PartitionState& state, Said& said, TimePoint now);
+  [[nodiscard]] Fields place_of(const stream::PartitionState& state) const;
+
+  const std::vector<std::string> topics_;
+  NodeStatus& status_;
+  Logger& log_;
+  std::vector<Said> said_;
+  bool said_all_stopped_ = false;
+  TimePoint next_{};
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,18 @@
+#pragma once
+#include <span>
+
+#include "devices/trainer.h"
+#include "stream/decoder.h"
+#include "sync/round/session.h"
+
+namespace rivulet::runtime {
+
+/// Everything that can be chosen by name. Wirings take the built-in one; tests pass more entries.
+struct Catalog {
+  std::span<const stream::DecoderEntry* const> decoders;
+  std::span<const devices::ModelEntry* const> models;
+  sync::SyncCatalog sync;
+};
+Catalog builtin_catalog();
+
+}  // namespace rivulet::runtime

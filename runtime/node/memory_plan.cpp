@@ -1,0 +1,305 @@
+#include "runtime/node/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "buffer/row_buffer.h"
+#include "runtime/node/node.h"
+#include "runtime/node/node_config.h"
+#include "stream/dataset.h"
+#include "sync/round/facts.h"
+#include "sync/round/foresight.h"
+
+namespace rivulet::runtime {
+namespace {
+
+constexpr double kib = 1024;
+constexpr double mib = 1024 * kib;
+
+// librdkafka keeps a structure of its own for each record that waits.
+constexpr double bytes_per_message = 512;
+constexpr double messages_usual = 100'000;  // its own default
+constexpr double messages_least = 1'000;
+constexpr double queue_usual = 16 * mib;
+constexpr double queue_most = 64 * mib;
+constexpr double queue_least = 1 * mib;
+constexpr double partition_fetch = 1 * mib;
+constexpr double fetch_most = 8 * mib;
+constexpr double queue_seconds = 2;
+// Of the control topic's reader: the log asks for 4 MiB, log_properties() for so many records; and its
+// writer.
+constexpr double log_queue = 4 * mib;
+constexpr std::uint64_t log_messages = 10'000;
+constexpr double log_writer = 2 * mib;
+constexpr double block_rounding = 8 * kib;
+constexpr double partition_bytes =
+    12 * kib;                             // of the agreed state, in memory and in an image, with all its runs
+constexpr double image_frame = 64 * kib;  // heads, checksums, names
+constexpr std::size_t held_out_most = 100'000;
+constexpr double evaluation_rows = 256;
+// simdjson: text, its index, its tape and its strings; csv: the fields of a line.
+constexpr double json_bytes_per_byte = 16;
+constexpr double csv_bytes_per_byte = 4;
+
+double number_of(const Config& config, std::initializer_list<std::string_view> names, double usual) {
+  for (const auto& [name, value] : config.source.kafka_properties) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) continue;
+    std::uint64_t set = 0;
+    if (std::from_chars(value.data(), value.data() + value.size(), set).ec == std::errc())
+      usual = static_cast<double>(set);  // the last one counts, as it does for the client
+  }
+  return usual;
+}
+
+double record_bytes(const Config& config, std::size_t columns) {
+  const auto numbers = static_cast<double>(columns);
+  if (config.decode.format != "raw") return 16 * (numbers + 1);  // text of a number, about
+  const std::string& type = config.decode.raw_features;
+  return 1 + numbers * (type == "u8" ? 1 : type == "i16" ? 2 : 4);
+}
+
+/// Sums up what does not depend on the queue, then gives the queue what is left.
+class Planner {
+ public:
+  Planner(const Config& config, const MemoryNeeds& needs)
+      : c_(config),
+        n_(needs),
+        scalar_(static_cast<double>(bytes_of(needs.layout.scalar))),
+        numbers_(std::max(needs.model.parameters, static_cast<double>(needs.layout.parameters)) +
+                 static_cast<double>(needs.layout.buffers)),
+        state_(scalar_ * (2 * numbers_ - static_cast<double>(needs.layout.buffers))),
+        rows_max_(static_cast<double>(
+            std::min<std::size_t>(std::max(config.batch.max, config.batch.rows), config.buffer.rows))),
+        columns_(static_cast<double>(needs.rows.columns())) {}
+
+  MemoryPlan run() {
+    plan_.cap = static_cast<double>(c_.device.memory);
+    plan_.held_out_rows = n_.held_out_rows;
+    stream();
+    model();
+    states();
+    network();
+    queue();
+    return std::move(plan_);
+  }
+
+ private:
+  /// Blocks of memory begin and end on pages.
+  void add(std::string_view name, double bytes, std::string_view key, double blocks = 8) {
+    plan_.parts.push_back({name, bytes + blocks * block_rounding, key});
+  }
+
+  void stream() {
+    add("row_buffer", static_cast<double>(buffer::RowBuffer::bytes_for(c_.buffer.rows, n_.rows)),
+        "buffer.rows");
+    const double row = 4 * (columns_ + n_.rows.targets) + sizeof(RowTag) + sizeof(buffer::SlotIndex);
+    add("batch", rows_max_ * row, "batch.max");
+    const auto record = static_cast<double>(c_.decode.max_record_bytes);
+    if (c_.decode.format != "raw")
+      add("decoder", record * (c_.decode.format == "json" ? json_bytes_per_byte : csv_bytes_per_byte),
+          "decode.max_record_bytes");
+    if (n_.file_bytes > 0) add("file_source", 2 * static_cast<double>(n_.file_bytes), "source.path");
+    if (n_.held_out_rows > 0)
+      add("held_out_rows",
+          static_cast<double>(n_.held_out_rows) * (4 * (columns_ + n_.rows.targets) + sizeof(RowTag)) +
+              2 * static_cast<double>(n_.held_out_bytes),
+          "evaluate.held_out.path");
+  }
+
+  /// A trainer keeps what its tensors began as, before the first use also what it was made with, and makes a
+  /// gradient before it adds it to where it belongs.
+  void model() {
+    const double copies = 3 * scalar_ * numbers_;
+    const double classes = 8;  // per row
+    add("trainer", copies + rows_max_ * (scalar_ * n_.model.per_row + classes), "batch.max");
+    if (n_.held_out_rows > 0)
+      add("evaluator", copies + evaluation_rows * (scalar_ * n_.model.per_row + classes),
+          "evaluate.held_out.path");
+    add("gradients", 2 * scalar_ * numbers_, "model");
+  }
+
+  void states() {
+    const double image = scalar_ * (2 * numbers_ - static_cast<double>(n_.layout.buffers)) + image_frame +
+                         partitions() * partition_bytes;
+    const double state = state_ + partitions() * partition_bytes;
+    add("state", 2 * state, "model");  // the agreed one, and a device's own while local steps are pending
+    add("checkpoint", state + image, "model");
+    add("adoption", state + image, "model");
+    if (n_.held_out_rows > 0) add("snapshot", state, "evaluate.held_out.path");
+  }
+
+  void network() {
+    const double devices = c_.job.devices;
+    const double payload = std::max(static_cast<double>(n_.payload_max), scalar_ * numbers_);
+    const double gathered = c_.sync.reduction == "sum" ? 0 : devices * payload;
+    const double summed = c_.sync.reduction == "gather" ? 0 : payload;
+    add("payloads", gathered + summed,
+        c_.sync.reduction == "sum" ? "model" : "sync.reduction (sum needs one)", devices + 1);
+    const bool bets = c_.sync.foresee && c_.job.devices > 1 && c_.sync.reduction != "sum";
+    if (bets && scalar_ * numbers_ <= static_cast<double>(sync::Foresight::payload_bytes_max))
+      add("early_payloads", gathered, "sync.foresee", devices + 1);
+    add("facts", 2 * devices * (sync::facts_section_max_bytes + 4 * kib), "job.devices");
+  }
+
+  void queue() {
+    if (c_.source.type != "kafka" && c_.job.devices == 1) return;
+    add("control_log", log_reader() + log_writer, "job.devices");
+    if (c_.source.type != "kafka") return;
+    const double left = std::max(plan_.cap - plan_.total(), 0.0);
+    const auto claims = static_cast<double>(std::max<std::size_t>(c_.source.claims.size(), 1));
+    const double per_partition =
+        number_of(c_, {"fetch.message.max.bytes", "max.partition.fetch.bytes"}, partition_fetch);
+    const double fetch =
+        number_of(c_, {"fetch.max.bytes"}, std::clamp(claims * per_partition, partition_fetch, fetch_most));
+    const double record = record_bytes(c_, n_.rows.columns());
+    const double fastest = rows_max_ / to_seconds(c_.batch.tick);
+    const double wanted = std::clamp(queue_seconds * fastest * record, queue_usual, queue_most);
+    // One answer may wait beside the queue and one that is half used keeps its memory.
+    const double besides = 2 * fetch + messages_least * bytes_per_message + 8 * block_rounding;
+    const double room = std::max(left - besides, 0.0) / (1 + bytes_per_message / record);
+    const double bytes = number_of(c_, {"queued.max.messages.kbytes"},
+                                   std::clamp(wanted, queue_least, std::max(room, queue_least)) / kib) *
+                         kib;
+    const double messages =
+        number_of(c_, {"queued.min.messages"}, std::clamp(bytes / record, messages_least, messages_usual));
+    plan_.queue = {static_cast<std::uint64_t>(bytes), static_cast<std::uint64_t>(messages),
+                   static_cast<std::uint64_t>(fetch)};
+    add("client_queue", bytes + 2 * fetch + messages * bytes_per_message,
+        "source.kafka.properties: queued.max.messages.kbytes");
+  }
+
+  [[nodiscard]] double log_reader() const {
+    return number_of(c_, {"queued.max.messages.kbytes"}, log_queue / kib) * kib +
+           2 * number_of(c_, {"fetch.message.max.bytes", "max.partition.fetch.bytes"}, partition_fetch) +
+           number_of(c_, {"queued.min.messages"}, log_messages) * bytes_per_message;
+  }
+
+  [[nodiscard]] double partitions() const {
+    return static_cast<double>(c_.job.devices) *
+           static_cast<double>(std::max<std::size_t>(c_.source.claims.size(), 1));
+  }
+
+  const Config& c_;
+  const MemoryNeeds& n_;
+  const double scalar_;
+  const double numbers_;  ///< P + B
+  const double state_;
+  const double rows_max_;
+  const double columns_;
+  MemoryPlan plan_;
+};
+
+std::string bytes_text(double bytes) {
+  if (bytes >= 1024 * mib) return fmt::format("{:.1f} GiB", bytes / (1024 * mib));
+  if (bytes >= mib) return fmt::format("{:.1f} MiB", bytes / mib);
+  return fmt::format("{:.1f} KiB", bytes / kib);
+}
+
+std::size_t payload_max_of(const Catalog& catalog, const devices::ModelLayout& layout) {
+  std::size_t most = 0;
+  for (const auto* codec : catalog.sync.codecs)
+    most = std::max(most, codec->make()->bytes_max(layout.contribution(), layout.scalar));
+  return most;
+}
+
+std::uint64_t bytes_of_records(const stream::Dataset& data) {
+  constexpr std::uint64_t per_record = 32;  // where it lies, its class, its place in an order
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < data.size(); ++i) bytes += data.value(i).size() + per_record;
+  return bytes;
+}
+
+/// Files that are read into memory: only reading them tells their size, they may be packed.
+Status count_files(const Config& config, MemoryNeeds& needs) {
+  if (config.source.type == "file") {
+    const auto data = stream::open_dataset(config.source.path, stream::Split::train);
+    if (!data) return data.error();
+    needs.file_bytes = bytes_of_records(*data.value());
+  }
+  if (!measures_held_out(config)) return ok();
+  const auto data = stream::open_dataset(config.evaluate.held_out_path, stream::Split::test);
+  if (!data) return data.error();
+  needs.held_out_rows = std::clamp<std::size_t>(data.value()->size(), 1, held_out_most);
+  needs.held_out_bytes = bytes_of_records(*data.value());
+  return ok();
+}
+
+}  // namespace
+
+double MemoryPlan::total() const {
+  double sum = 0;
+  for (const auto& part : parts) sum += part.bytes;
+  return sum;
+}
+
+double MemoryPlan::bytes_of(std::string_view part) const {
+  for (const auto& p : parts)
+    if (p.name == part) return p.bytes;
+  return 0;
+}
+
+std::string MemoryPlan::text() const {
+  return fmt::format("{} of device.memory = {}", bytes_text(total()), bytes_text(cap));
+}
+
+std::string MemoryPlan::table() const {
+  auto sorted = parts;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  std::string text;
+  for (const auto& part : sorted)
+    text += fmt::format("  {:<14} {:>11}   {}\n", part.name, bytes_text(part.bytes), part.key);
+  return text + fmt::format("  {:<14} {:>11}", "sum", bytes_text(total()));
+}
+
+Status MemoryPlan::check() const {
+  if (fits()) return ok();
+  return Error{
+      ErrorCode::invalid_config,
+      fmt::format("'device.memory' is {}, but this configuration needs {}:\n{}\nraise device.memory, or "
+                  "lower what the keys on the right name",
+                  bytes_text(cap), bytes_text(total()), table())};
+}
+
+std::vector<std::pair<std::string, std::string>> MemoryPlan::client_properties() const {
+  return {{"queued.max.messages.kbytes", std::to_string(std::max<std::uint64_t>(queue.bytes / 1024, 1))},
+          {"queued.min.messages", std::to_string(queue.messages)},
+          {"fetch.max.bytes", std::to_string(queue.fetch)}};
+}
+
+std::vector<std::pair<std::string, std::string>> MemoryPlan::log_properties() const {
+  return {{"queued.min.messages", std::to_string(log_messages)}};
+}
+
+void MemoryPlan::publish(MetricsSink& metrics) const {
+  for (const auto& part : parts) metrics.gauge("memory_planned_bytes", {{"part", part.name}}).set(part.bytes);
+  metrics.gauge("memory_cap_bytes").set(cap);
+}
+
+MemoryPlan plan_memory(const Config& config, const MemoryNeeds& needs) {
+  return Planner(config, needs).run();
+}
+
+Result<MemoryPlan> plan_memory(const Config& config, const Catalog& catalog, const StopRequest* stop) {
+  const auto decoder = build_decoder(config, catalog);
+  if (!decoder) return decoder.error();
+  MemoryNeeds needs;
+  needs.rows = decoder.value()->shape();
+  needs.layout.scalar = model_config(config, needs.rows).scalar;
+  const auto model = needs_of_model(config, catalog, needs.rows, stop);
+  if (!model) return model.error();
+  needs.model = model.value();
+  if (auto counted = count_files(config, needs); !counted) return counted.error();
+  if (const auto plan = plan_memory(config, needs); !plan.fits()) return plan;  // too large to be made
+  const auto device = devices::make_host_device();
+  const auto trainer = build_trainer(config, catalog, needs.rows, *device);
+  if (!trainer) return trainer.error();
+  needs.layout = trainer.value()->layout();
+  needs.payload_max = payload_max_of(catalog, needs.layout);
+  return plan_memory(config, needs);
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,251 @@
+#include "runtime/node/node.h"
+
+#include <algorithm>
+#include <typeinfo>
+
+#include "core/rng.h"
+#include "runtime/node/node_config.h"
+
+namespace rivulet::runtime {
+namespace {
+
+template <class Entry>
+Result<const Entry*> find_entry(std::span<const Entry* const> entries, const std::string& key,
+                                const std::string& name) {
+  std::string known;
+  for (const Entry* e : entries) {
+    if (e->name == name) return e;
+    known += (known.empty() ? "" : ", ") + std::string(e->name);
+  }
+  return Error{ErrorCode::invalid_config,
+               key + " = \"" + name + "\" is not in this build; there are: " + known};
+}
+
+}  // namespace
+
+Catalog builtin_catalog() {
+  return {stream::builtin_decoders(), devices::builtin_models(), sync::builtin_sync_catalog()};
+}
+
+Result<std::unique_ptr<stream::Decoder>> build_decoder(const Config& config, const Catalog& catalog) {
+  const auto entry = find_entry(catalog.decoders, "decode.format", config.decode.format);
+  if (!entry) return entry.error();
+  return entry.value()->make(decode_config(config));
+}
+
+Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, const Catalog& catalog,
+                                                        const RowShape& rows, devices::Device& device) {
+  const auto entry = find_entry(catalog.models, "model.name", config.model.name);
+  if (!entry) return entry.error();
+  return entry.value()->make(model_config(config, rows), device);
+}
+
+namespace {
+
+/// What a batch may have of rows: the least and the most.
+std::pair<std::size_t, std::size_t> rows_of_batches(const Config& config) {
+  const auto& batch = config.batch;
+  if (batch.policy == "fixed") return {batch.rows, batch.rows};
+  return {batch.min, std::max<std::size_t>(batch.min, std::min<std::size_t>(batch.max, config.buffer.rows))};
+}
+
+// A model that the slowest board computes for so long is none for a stream.
+constexpr Duration trial_deadline = std::chrono::minutes(2);
+
+}  // namespace
+
+Result<devices::ModelNeeds> needs_of_model(const Config& config, const Catalog& catalog, const RowShape& rows,
+                                           const StopRequest* stop) {
+  const auto entry = find_entry(catalog.models, "model.name", config.model.name);
+  if (!entry) return entry.error();
+  const auto model = model_config(config, rows);
+  if (entry.value()->try_out != nullptr) {
+    const auto [least, most] = rows_of_batches(config);
+    return entry.value()->try_out(model, {.rows_min = least,
+                                          .rows_max = most,
+                                          .memory = static_cast<double>(config.device.memory),
+                                          .patience = {.deadline = trial_deadline, .stop = stop}});
+  }
+  return entry.value()->needs == nullptr ? devices::ModelNeeds{} : entry.value()->needs(model);
+}
+
+Status expect_synthetic_rows(Config& config, const Catalog& catalog) {
+  const auto decoder = build_decoder(config, catalog);
+  if (!decoder) return decoder.error();
+  config.decode.shape = decoder.value()->shape().shape;
+  const bool text = config.decode.format == "csv" || config.decode.format == "json";
+  if (text) config.decode.format = "raw";
+  config.decode.raw_label = "f32";
+  config.decode.raw_features = "f32";
+  config.decode.scale = {1};
+  config.decode.shift = {0};
+  return ok();
+}
+
+Result<std::unique_ptr<Node>> Node::build(const LoadedConfig& loaded, const RunOptions& options,
+                                          const Catalog& catalog, NodeOutside outside) {
+  std::unique_ptr<Node> node(new Node(std::move(outside)));
+  if (auto made = node->make(loaded, options, catalog); !made) return made.error();
+  return node;
+}
+
+Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog) {
+  const Config& config = loaded.config;
+  auto decoder = build_decoder(config, catalog);
+  if (!decoder) return decoder.error();
+  decoder_ = std::move(decoder).value();
+  if (auto made = make_learner(config, catalog); !made) return made;
+  auto rows = buffer::RowBuffer::create(config.buffer.rows, decoder_->shape());
+  if (!rows) return rows.error();
+  rows_ = std::move(rows).value();
+  commits_ = std::make_unique<CommitBoard>(ids_of(claimed_partitions(config)));
+  auto joining = membership_config(loaded, outside_.nonce_seed);
+  joining.hello.new_run = options.new_run;
+  joining.limited = !options.dry_run && options.stop_after.rows + options.stop_after.rounds > 0;
+  joining.goes_back_to = goes_back_to_;
+  joining.rules = outside_.rules;
+  joining.shared_fold = outside_.shared_fold;
+  membership_ = sync::membership::make_membership(joining, *outside_.log);
+  return make_agents(loaded, options, catalog);
+}
+
+/// The model, its first agreed state (equal on every device: from the job's seed), and room for a snapshot.
+Status Node::make_learner(const Config& config, const Catalog& catalog) {
+  trainer_ = outside_.lent_trainer;
+  if (trainer_ == nullptr) {
+    auto trainer = build_trainer(config, catalog, decoder_->shape(), *outside_.device);
+    if (!trainer) return trainer.error();
+    own_trainer_ = std::move(trainer).value();
+    trainer_ = own_trainer_.get();
+  }
+  auto model = devices::ModelState::create(trainer_->layout(), *outside_.device);
+  if (!model) return model.error();
+  AgreedState first{std::move(model).value(), {}, 0, {}};
+  if (auto begun = trainer_->initialize(first.model, derive_seed(config.job.seed, "model")); !begun)
+    return begun;
+  state_ = std::make_unique<HeldState>(std::move(first));
+  if (outside_.checkpoint_wake != nullptr) {
+    if (auto loaded = load_checkpoint(config); !loaded) return loaded;
+    if (auto made = make_checkpointer(config); !made) return made;
+  }
+  std::optional<devices::ModelState> space;
+  if (outside_.snapshots) {
+    auto room = devices::ModelState::create(trainer_->layout(), *outside_.device);
+    if (!room) return room.error();
+    space.emplace(std::move(room).value());
+  }
+  snapshots_ = std::make_unique<SnapshotDesk>(std::move(space));
+  return ok();
+}
+
+/// The newest state of this device's own disk; the group may have a better one.
+Status Node::load_checkpoint(const Config& config) {
+  std::vector<std::string> complaints;
+  CheckpointFolder folder(outside_.checkpoints, outside_.files);
+  folder.sweep();
+  auto newest = folder.newest({owner_of(config), trainer_->layout(), *outside_.device}, complaints);
+  for (const auto& complaint : complaints)
+    outside_.logger.write(Level::warn, "a checkpoint cannot be used", {{"why", complaint}});
+  const auto told = folder.told_to_go_back();
+  const Stamp stamp = newest ? newest->state.stamp : Stamp{};
+  if (told && *told != stamp) folder.forget_going_back();  // it has gone on since
+  if (!newest) return ok();
+  const bool alone = config.job.devices == 1;
+  if (told == stamp || (alone && newest->damaged)) goes_back_to_ = stamp;
+  if (newest->damaged && alone) say_what_is_done_again(*newest);
+  if (outside_.own_log) newest->state.stamp.lineage = 0;
+  state_->replace(std::move(newest->state));
+  outside_.logger.write(Level::info, "checkpoint loaded",
+                        {{"state", text_of((*state_)->stamp)}, {"file", newest->path}});
+  return ok();
+}
+
+/// A device that is alone has nobody to get the newer state from, and what it saved it has committed: every
+/// older file of its own is of the same history.
+void Node::say_what_is_done_again(const CheckpointFolder::Found& found) {
+  const DamagedCheckpoint& damaged = *found.damaged;
+  const AgreedState& state = found.state;
+  const bool later = damaged.stamp.step >= state.stamp.step;
+  const auto rows = damaged.rows && *damaged.rows >= state.rows ? std::to_string(*damaged.rows - state.rows)
+                                                                : std::string("not known");
+  outside_.logger.write(
+      Level::warn, "the newest checkpoint is damaged: what it has more than an older one is trained again",
+      {{"damaged", damaged.path},
+       {"going_on_from", found.path},
+       {"rounds_again", later ? std::to_string(damaged.stamp.step - state.stamp.step) : "not known"},
+       {"rows_again", rows}});
+}
+
+Status Node::make_checkpointer(const Config& config) {
+  auto room = devices::ModelState::create(trainer_->layout(), *outside_.device);
+  if (!room) return room.error();
+  checkpoints_ = std::make_unique<Checkpointer>(
+      CheckpointFolder(outside_.checkpoints, outside_.files), config.checkpoint.keep, owner_of(config),
+      std::move(room).value(),
+      Checkpointer::Parts{outside_.worker_clock, *outside_.device, outside_.metrics, outside_.logger,
+                          *outside_.checkpoint_wake, outside_.worker_wake});
+  return ok();
+}
+
+Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog) {
+  const Config& config = loaded.config;
+  IngestConfig reading;
+  reading.poll_wait = outside_.poll_wait;
+  reading.commit = !options.dry_run;
+  reading.stop_on_bad_row = config.decode.on_error == "stop";
+  reading.format = config.decode.format;
+  reading.topics = config.source.topics;
+  std::sort(reading.topics.begin(), reading.topics.end());  // as PartitionId::topic counts them
+  ingest_ = std::make_unique<Ingest>(
+      reading, Ingest::Parts{outside_.ingest_clock, *outside_.source, *decoder_, *rows_, ledger_, *commits_,
+                             rewinds_, status_, outside_.metrics, outside_.logger, outside_.worker_wake});
+  WorkerConfig training = worker_config(config, options, decoder_->shape(), trainer_->layout());
+  training.group = group_hash(group_keys(loaded));
+  training.age_at_start_s = outside_.age_at_start_s;
+  auto worker = Worker::create(training, Worker::Parts{outside_.worker_clock,
+                                                       outside_.worker_wake,
+                                                       outside_.ingest_wake,
+                                                       *rows_,
+                                                       ledger_,
+                                                       *commits_,
+                                                       rewinds_,
+                                                       *outside_.device,
+                                                       *trainer_,
+                                                       *state_,
+                                                       *membership_,
+                                                       outside_.connect,
+                                                       catalog.sync,
+                                                       *snapshots_,
+                                                       checkpoints_.get(),
+                                                       *outside_.decisions,
+                                                       status_,
+                                                       outside_.metrics,
+                                                       outside_.logger,
+                                                       outside_.stop});
+  if (!worker) return worker.error();
+  worker_ = std::move(worker).value();
+  return ok();
+}
+
+std::vector<std::pair<std::string, std::string>> Node::object_types() const {
+  const auto type = [](const auto& object) { return std::string(typeid(object).name()); };
+  return {{"clock", type(outside_.worker_clock)},
+          {"wake", type(outside_.worker_wake)},
+          {"source", type(*outside_.source)},
+          {"device", type(*outside_.device)},
+          {"log", type(*outside_.log)},
+          {"metrics", type(outside_.metrics)},
+          {"decisions", type(*outside_.decisions)},
+          {"decoder", type(*decoder_)},
+          {"trainer", type(*trainer_)},
+          {"rows", type(*rows_)},
+          {"ledger", type(ledger_)},
+          {"commits", type(*commits_)},
+          {"snapshots", type(*snapshots_)},
+          {"membership", type(*membership_)},
+          {"ingest", type(*ingest_)},
+          {"worker", type(*worker_)},
+          {"state", type(*state_)}};
+}
+
+}  // namespace rivulet::runtime

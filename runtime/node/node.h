@@ -1,0 +1,128 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "buffer/ledger.h"
+#include "buffer/row_buffer.h"
+#include "devices/device.h"
+#include "devices/trainer.h"
+#include "runtime/checkpoint/checkpointer.h"
+#include "runtime/checkpoint/commit_board.h"
+#include "runtime/config/config.h"
+#include "runtime/decisions/decision_log.h"
+#include "runtime/ingest/ingest.h"
+#include "runtime/node/catalog.h"
+#include "runtime/node/run.h"
+#include "runtime/process/log.h"
+#include "runtime/state/agreed_state.h"
+#include "runtime/status/node_status.h"
+#include "runtime/train/snapshot.h"
+#include "runtime/train/worker.h"
+#include "stream/decoder.h"
+#include "stream/source.h"
+#include "sync/membership/membership.h"
+#include "sync/membership/shared_fold.h"
+
+namespace rivulet::runtime {
+
+/// The outside of a node: the parts of architecture §6 that a wiring chooses. Everything else is built the
+/// same.
+struct NodeOutside {
+  const Clock& ingest_clock;
+  const Clock& worker_clock;
+  Wake& ingest_wake;
+  Wake& worker_wake;
+  std::unique_ptr<stream::RecordSource> source;
+  std::unique_ptr<devices::Device> device;
+  devices::Trainer* lent_trainer = nullptr;  ///< of nodes that share a thread; null: the node makes its own
+  std::unique_ptr<OrderedLog> log;
+  sync::Connect connect;
+  MetricsSink& metrics;
+  Logger& logger;
+  std::unique_ptr<DecisionLog> decisions;
+  const StopRequest& stop;
+  Duration poll_wait{};  ///< how long the source may wait inside Ingest's step
+  std::uint64_t nonce_seed = 0;
+  double age_at_start_s = 0;
+  Wake* checkpoint_wake = nullptr;  ///< null: nothing is saved
+  std::string checkpoints = {};     ///< folder
+  const FileOperations& files = system_files();
+  sync::membership::Rules rules = {};                   ///< of the protocol: all, but in tests
+  sync::membership::SharedFold* shared_fold = nullptr;  ///< of nodes that share a thread and read one log
+  bool own_log = false;    ///< the log begins with this process: views count from 1 again
+  bool snapshots = false;  ///< somebody evaluates the model while it trains
+};
+
+/// One device's objects, in order of construction; destroyed in reverse. Owns everything its agents refer to.
+class Node {
+ public:
+  /// Errors: invalid_config (decoder, model), unavailable (memory, LibTorch).
+  static Result<std::unique_ptr<Node>> build(const LoadedConfig& loaded, const RunOptions& options,
+                                             const Catalog& catalog, NodeOutside outside);
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  Ingest& ingest() { return *ingest_; }
+  Worker& worker() { return *worker_; }
+  NodeStatus& status() { return status_; }
+  [[nodiscard]] const AgreedState& state() const { return **state_; }
+  /// For tests, to change it behind the worker's back, as failing memory would.
+  AgreedState& own_state() { return *state_->own(*outside_.device).value(); }
+  devices::Trainer& trainer() { return *trainer_; }
+  devices::Device& device() { return *outside_.device; }
+  buffer::RowBuffer& rows() { return *rows_; }
+  [[nodiscard]] const sync::membership::Membership& membership() const { return *membership_; }
+  SnapshotDesk& snapshots() { return *snapshots_; }
+  stream::RecordSource& source() { return *outside_.source; }
+  CommitBoard& commits() { return *commits_; }
+  Checkpointer* checkpoints() { return checkpoints_.get(); }
+
+  /// Role and dynamic type of every object, for the test that both wirings build the same things.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> object_types() const;
+
+ private:
+  explicit Node(NodeOutside outside) : outside_(std::move(outside)) {}
+  Status make(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
+  Status load_checkpoint(const Config& config);
+  void say_what_is_done_again(const CheckpointFolder::Found& found);
+  Status make_checkpointer(const Config& config);
+  Status make_learner(const Config& config, const Catalog& catalog);
+  Status make_agents(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
+
+  NodeOutside outside_;
+  NodeStatus status_;
+  std::unique_ptr<stream::Decoder> decoder_;
+  std::unique_ptr<devices::Trainer> own_trainer_;
+  devices::Trainer* trainer_ = nullptr;
+  std::unique_ptr<HeldState> state_;
+  std::optional<Stamp> goes_back_to_;  ///< see MembershipConfig
+  std::unique_ptr<buffer::RowBuffer> rows_;
+  buffer::Ledger ledger_;
+  std::unique_ptr<CommitBoard> commits_;
+  RewindBoard rewinds_;
+  std::unique_ptr<SnapshotDesk> snapshots_;
+  std::unique_ptr<Checkpointer> checkpoints_;
+  std::unique_ptr<sync::membership::Membership> membership_;
+  std::unique_ptr<Ingest> ingest_;
+  std::unique_ptr<Worker> worker_;
+};
+
+/// Synthetic rows come as raw float32 of the shape that the configured decoder gives, also where the job's
+/// own stream is text: `config` is made to decode them. Errors: those of build_decoder().
+Status expect_synthetic_rows(Config& config, const Catalog& catalog);
+
+/// What the configured model takes: as its entry knows it, or, where its code is the user's own, as a trial
+/// in a process apart measures it. To be asked before build_trainer(), and before there are threads; `stop`
+/// above 0 ends it. Errors: invalid_config, cancelled.
+Result<devices::ModelNeeds> needs_of_model(const Config& config, const Catalog& catalog, const RowShape& rows,
+                                           const StopRequest* stop = nullptr);
+
+/// The decoder and the model that a configuration names. Errors: invalid_config (a name that is not in the
+/// catalog, with those that are; what the entry itself refuses), unavailable (memory, LibTorch).
+Result<std::unique_ptr<stream::Decoder>> build_decoder(const Config& config, const Catalog& catalog);
+Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, const Catalog& catalog,
+                                                        const RowShape& rows, devices::Device& device);
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,192 @@
+#include "runtime/node/node_config.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <span>
+#include <utility>
+
+#include "core/digest.h"
+
+namespace rivulet::runtime {
+namespace {
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+std::optional<sync::policy::Reduction> reduction_of(const std::string& name) {
+  if (name == "auto") return std::nullopt;
+  return name == "sum" ? sync::policy::Reduction::sum : sync::policy::Reduction::gather;
+}
+
+}  // namespace
+
+bool is_classification(const Config& config) {
+  return config.train.loss == "cross_entropy";
+}
+
+bool measures_held_out(const Config& config) {
+  return is_classification(config) && !config.evaluate.held_out_path.empty();
+}
+
+stream::DecodeConfig decode_config(const Config& config) {
+  const auto& d = config.decode;
+  stream::DecodeConfig out;
+  out.format = d.format;
+  out.max_record_bytes = d.max_record_bytes;
+  out.classes = is_classification(config) ? config.model.classes : 0;
+  out.raw_label = d.raw_label;
+  out.raw_features = d.raw_features;
+  out.shape = d.shape;
+  out.scale.assign(d.scale.begin(), d.scale.end());
+  out.shift.assign(d.shift.begin(), d.shift.end());
+  out.features = d.features;
+  out.target = d.target;
+  out.class_names = d.classes;
+  out.csv_columns = d.csv_columns;
+  if (!d.csv_delimiter.empty()) out.delimiter = d.csv_delimiter.front();
+  return out;
+}
+
+devices::ModelConfig model_config(const Config& config, const RowShape& rows) {
+  devices::ModelConfig out;
+  out.name = config.model.name;
+  out.input = rows.shape;
+  out.outputs = is_classification(config) ? config.model.classes : config.model.outputs;
+  out.hidden = config.model.hidden;
+  out.activation = config.model.activation;
+  out.loss = is_classification(config) ? devices::Loss::cross_entropy : devices::Loss::mse;
+  out.scalar = config.model.dtype == "float64" ? Scalar::f64 : Scalar::f32;
+  out.memory_format = config.model.memory_format == "contiguous" ? devices::MemoryFormat::contiguous
+                                                                 : devices::MemoryFormat::channels_last;
+  out.autocast_bfloat16 = config.model.autocast == "bfloat16";
+  out.threads = config.device.threads;
+  out.file = config.model.file;
+  out.sha256 = config.model.sha256;
+  return out;
+}
+
+StateOwner owner_of(const Config& config) {
+  const bool own = config.model.name == "torchscript";
+  return {own ? "torchscript-" + config.model.sha256.substr(0, 12) : config.model.name, config.job.name,
+          config.source.topics};
+}
+
+WorkerConfig worker_config(const Config& config, const RunOptions& options, const RowShape& rows,
+                           const devices::ModelLayout& layout) {
+  WorkerConfig out;
+  auto& policy = out.session.policy;
+  policy.batch_policy = config.batch.policy;
+  policy.rows = config.batch.rows;
+  policy.min = config.batch.min;
+  policy.max = config.batch.max;
+  policy.tick = config.batch.tick;
+  policy.max_wait = config.batch.max_wait;
+  policy.reduction = reduction_of(config.sync.reduction);
+  policy.checkpoint_rounds = options.dry_run ? 0 : config.checkpoint.every_rounds;
+  policy.contribution_bytes = layout.contribution() * bytes_of(layout.scalar);
+  out.session.row_shape = rows;
+  out.session.rows_max = static_cast<std::uint32_t>(
+      std::min<std::size_t>(std::max(config.batch.max, config.batch.rows), config.buffer.rows));
+  out.session.contribution = layout.contribution();
+  out.session.scalar = layout.scalar;
+  out.session.foresee = config.sync.foresee;
+  out.sgd = {config.train.lr, config.train.momentum, config.train.weight_decay, config.train.clip_grad_norm};
+  out.stop_after = options.stop_after;
+  out.dry_run = options.dry_run;
+  out.reform = config.sync.on_peer_loss == "reform";
+  out.peer_deadline = config.sync.deadline;
+  out.owner = owner_of(config);
+  out.checkpoint_interval = config.checkpoint.every_interval;
+  out.stop_on_nonfinite = config.train.on_nonfinite == "stop";
+  out.digest_every = config.sync.digest_every;
+  out.classification = is_classification(config);
+  out.prequential_window = config.evaluate.prequential_window;
+  return out;
+}
+
+/// Values travel so that a difference can be named. One that is too long for that is cut: its digest still
+/// differs.
+std::map<std::string, std::string> shortened(std::map<std::string, std::string> keys) {
+  constexpr std::size_t shown = 256;
+  for (auto& [key, value] : keys) {
+    if (value.size() <= 2 * shown) continue;
+    const auto digest = rivulet::digest_of(std::as_bytes(std::span(value)));
+    value = value.substr(0, shown) + "... (" + std::to_string(value.size()) + " characters, " + digest.hex() +
+            ")";
+  }
+  return keys;
+}
+
+sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded, std::uint64_t nonce_seed) {
+  const Config& config = loaded.config;
+  sync::membership::MembershipConfig out;
+  out.job = config.job.name;
+  out.nonce_seed = nonce_seed;
+  out.takeover_wait = std::max(out.takeover_wait, config.sync.deadline);  // as its peers take it for dead
+  auto& hello = out.hello;
+  hello.device = config.device.id;
+  hello.host = host_name();
+  hello.pid = getpid();
+  hello.devices = config.job.devices;
+  const auto keys = group_keys(loaded);
+  hello.config = shortened(keys);
+  // Builds that fold the control log otherwise are no group.
+  hello.config_hash = group_hash(keys) + "." + std::to_string(sync::membership::fold_version);
+  for (const auto& [topic, partition] : config.source.claims)
+    hello.partitions.push_back(topic + ":" + std::to_string(partition));
+  std::sort(hello.partitions.begin(), hello.partitions.end());
+  return out;
+}
+
+std::vector<stream::TopicPartition> claimed_partitions(const Config& config) {
+  std::vector<std::string> topics = config.source.topics;
+  std::sort(topics.begin(), topics.end());
+  std::vector<stream::TopicPartition> out;
+  for (const auto& [topic, partition] : config.source.claims) {
+    const auto at = std::find(topics.begin(), topics.end(), topic);
+    out.push_back({topic, {static_cast<std::uint32_t>(at - topics.begin()), partition}});
+  }
+  return out;
+}
+
+std::vector<PartitionId> ids_of(const std::vector<stream::TopicPartition>& partitions) {
+  std::vector<PartitionId> ids;
+  ids.reserve(partitions.size());
+  for (const auto& p : partitions) ids.push_back(p.id);
+  return ids;
+}
+
+stream::SyntheticSourceConfig synthetic_config(const Config& config, std::vector<PartitionId> partitions) {
+  stream::SyntheticSourceConfig synthetic;
+  synthetic.partitions = std::move(partitions);
+  synthetic.columns = 1;
+  for (const auto d : config.decode.shape) synthetic.columns *= static_cast<std::size_t>(d);
+  synthetic.classes = is_classification(config) ? config.model.classes : 0;
+  synthetic.seed = config.job.seed;
+  return synthetic;
+}
+
+bool has_brokers(const Config& config) {
+  for (const auto& [key, value] : config.source.kafka_properties)
+    if (key == "bootstrap.servers" || key == "metadata.broker.list") return !value.empty();
+  return false;
+}
+
+Result<stream::StartOffset> start_offset(const Config& config) {
+  const std::string& text = config.source.start;
+  using Kind = stream::StartOffset::Kind;
+  if (text == "checkpoint" || text == "earliest") return stream::StartOffset{Kind::earliest, 0};
+  if (text == "latest") return stream::StartOffset{Kind::latest, 0};
+  std::int64_t offset = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), offset);
+  if (error != std::errc() || end != text.data() + text.size() || offset < 0)
+    return Error{ErrorCode::invalid_config,
+                 "source.start = \"" + text + "\": use checkpoint, earliest, latest or an offset"};
+  return stream::StartOffset{Kind::absolute, offset};
+}
+
+}  // namespace rivulet::runtime

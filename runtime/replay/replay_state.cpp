@@ -1,0 +1,32 @@
+#include "runtime/replay/replay_state.h"
+
+#include <algorithm>
+
+namespace rivulet::runtime {
+
+bool ReplayState::needed(std::uint64_t step) const {
+  return std::any_of(starts_.begin() + static_cast<std::ptrdiff_t>(entered_), starts_.end(),
+                     [&](std::uint64_t start) { return start == step; });
+}
+
+Status ReplayState::keep_if_needed() {
+  if (!needed(step()) || kept_.contains(step())) return ok();
+  auto model = devices::ModelState::create(now_.model.layout(), device_);
+  if (!model) return model.error();
+  AgreedState copy{std::move(model).value(), {}, 0, {}};
+  copy.copy_from(now_);
+  kept_.emplace(step(), std::move(copy));
+  return ok();
+}
+
+bool ReplayState::enter_next(std::uint64_t step) {
+  ++entered_;
+  const auto kept = kept_.find(step);
+  const bool known = step == now_.stamp.step || kept != kept_.end();
+  if (known && step != now_.stamp.step) now_.copy_from(kept->second);
+  // What lies behind the place that the group goes on from will be done again, otherwise.
+  std::erase_if(kept_, [&](const auto& copy) { return copy.first > step || !needed(copy.first); });
+  return known;
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,38 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "core/result.h"
+#include "devices/device.h"
+#include "runtime/state/agreed_state.h"
+
+namespace rivulet::runtime {
+
+/// The agreed state of a replay, and copies of it at those steps from which later views go on: a view that is
+/// lost in its last round, or a group that restarts from a checkpoint, begins with an older state than the
+/// log's last. As many copies as there are such steps ahead.
+class ReplayState {
+ public:
+  /// `starts`: the steps at which the views of the log begin, in order.
+  ReplayState(AgreedState first, std::vector<std::uint64_t> starts, devices::Device& device)
+      : now_(std::move(first)), starts_(std::move(starts)), device_(device) {}
+  AgreedState& now() noexcept { return now_; }
+  [[nodiscard]] std::uint64_t step() const noexcept { return now_.stamp.step; }
+  /// Before a round: keeps what a later view begins with. Errors: unavailable (memory).
+  Status keep_if_needed();
+  /// The next view of the log begins, at `step`. False: no state of that step is known.
+  bool enter_next(std::uint64_t step);
+  [[nodiscard]] Result<Digest> digest() const { return digest_of(now_, device_); }
+
+ private:
+  [[nodiscard]] bool needed(std::uint64_t step) const;
+
+  AgreedState now_;
+  const std::vector<std::uint64_t> starts_;
+  std::size_t entered_ = 0;
+  devices::Device& device_;
+  std::map<std::uint64_t, AgreedState> kept_;  ///< by step
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,82 @@
+#include "runtime/state/agreed_state.h"
+
+#include <algorithm>
+
+#include "buffer/ledger.h"
+#include "core/check.h"
+
+namespace rivulet::runtime {
+namespace {
+
+// Field by field: a cursor has padding, and padding has no agreed value.
+void add_cursor(Hasher& hasher, const RowCursor& cursor) {
+  hasher.add_value(cursor.offset);
+  hasher.add_value(cursor.row);
+}
+
+void add_progress(Hasher& hasher, const PartitionProgress& progress) {
+  add_cursor(hasher, progress.start);
+  add_cursor(hasher, progress.next);
+  hasher.add_value(progress.trained);
+  hasher.add_value(progress.shared);
+  hasher.add_value(progress.holes);
+  for (const std::uint64_t rows : progress.dropped) hasher.add_value(rows);
+  for (const PassedRun& run : progress.runs) {
+    add_cursor(hasher, run.from);
+    add_cursor(hasher, run.to);
+    hasher.add_value(run.rows);
+    hasher.add_value(run.fate);
+  }
+}
+
+}  // namespace
+
+void AgreedState::copy_from(const AgreedState& other) {
+  model.copy_from(other.model);
+  stamp = other.stamp;
+  rows = other.rows;
+  partitions = other.partitions;
+}
+
+bool AgreedState::operator==(const AgreedState& other) const {
+  const auto equal = [](const GradientView& a, const GradientView& b) {
+    return std::ranges::equal(a.host_bytes(), b.host_bytes());
+  };
+  return stamp == other.stamp && rows == other.rows && partitions == other.partitions &&
+         equal(model.parameters(), other.model.parameters()) &&
+         equal(model.momentum(), other.model.momentum()) && equal(model.buffers(), other.model.buffers());
+}
+
+void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const PassedRun> runs) {
+  RIVULET_CHECK(!(interval.next < interval.first), "an interval ends before it begins");
+  const auto [at, first] = state.partitions.try_emplace(interval.partition);
+  PartitionProgress& progress = at->second;
+  if (first) progress.start = interval.first;
+  RIVULET_CHECK(!(interval.next < progress.next), "the next row of a partition would go backwards");
+  progress.next = interval.next;
+  progress.trained += interval.rows_trained;
+  progress.shared += interval.rows_shared;
+  progress.holes += interval.holes;
+  for (const PassedRun& run : runs) {
+    if (run.partition != interval.partition) continue;
+    if (run.fate < drop_reasons) progress.dropped.at(run.fate) += run.rows;
+    buffer::add_run(progress.runs, run, passed_runs_max);
+  }
+  RIVULET_CHECK(progress.adds_up(), "the books of a partition do not add up");
+}
+
+Result<Digest> digest_of(const AgreedState& state, devices::Device& device) {
+  Hasher hasher;
+  if (Status hashed = state.model.hash_into(hasher, device); !hashed) return hashed.error();
+  hasher.add_value(state.stamp.step);
+  hasher.add_value(state.rows);
+  hasher.add_value(static_cast<std::uint64_t>(state.partitions.size()));
+  for (const auto& [id, progress] : state.partitions) {
+    hasher.add_value(id.topic);
+    hasher.add_value(id.partition);
+    add_progress(hasher, progress);
+  }
+  return hasher.finish();
+}
+
+}  // namespace rivulet::runtime

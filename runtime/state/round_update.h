@@ -1,0 +1,17 @@
+#pragma once
+#include "core/gradient_view.h"
+#include "runtime/state/agreed_state.h"
+#include "sync/round/facts.h"
+
+/// What an agreed round makes of the agreed state, the same on every device and in a replay. Pure.
+namespace rivulet::runtime {
+
+/// Of a host view: no NaN, no infinity. An agreed sum that has one is never applied.
+bool all_finite(const GradientView& numbers);
+
+/// One more step of view `view`: the clocks go on, and everybody folds everybody's intervals in rank order,
+/// so that the offsets move with the parameters or not at all. `trained`: false if the sum was not finite,
+/// whose rows are then dropped ones.
+void fold_round(AgreedState& state, const sync::FactsTable& table, std::uint64_t view, bool trained);
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,86 @@
+#include "runtime/state/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "core/check.h"
+
+namespace rivulet::runtime {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "numbers are written as they lie in memory");
+
+using SafeHeader = nlohmann::ordered_json;
+
+constexpr std::size_t header_multiple = 8;  // so that numbers of any type lie on their own size
+
+/// Adds the tensors of one flat array; returns where the next one's bytes begin.
+std::size_t add_tensors(SafeHeader& header, const std::vector<devices::TensorSlot>& slots, Scalar scalar,
+                        std::size_t begin) {
+  for (const auto& slot : slots) {
+    const std::size_t end = begin + slot.count * bytes_of(scalar);
+    header[slot.name] = {{"dtype", scalar == Scalar::f32 ? "F32" : "F64"},
+                         {"shape", slot.shape},
+                         {"data_offsets", {begin, end}}};
+    begin = end;
+  }
+  return begin;
+}
+
+/// Whole numbers of eight bytes. They come first, so that they lie on multiples of it.
+std::size_t add_counts(SafeHeader& header, const std::vector<std::string>& names) {
+  std::size_t begin = 0;
+  for (const std::string& name : names) {
+    header[name] = {{"dtype", "I64"},
+                    {"shape", SafeHeader::array()},
+                    {"data_offsets", {begin, begin + sizeof(std::int64_t)}}};
+    begin += sizeof(std::int64_t);
+  }
+  return begin;
+}
+
+/// Copies to the front of `rest` and takes it off.
+void put(std::span<std::byte>& rest, std::span<const std::byte> bytes) {
+  std::ranges::copy(bytes, rest.begin());
+  rest = rest.subspan(bytes.size());
+}
+
+void put_tensors(std::span<std::byte>& rest, const std::vector<devices::TensorSlot>& slots,
+                 const GradientView& numbers) {
+  for (const auto& slot : slots) put(rest, numbers.slice(slot.begin, slot.count).host_bytes());
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_safetensors(const std::string& model, const AgreedState& state,
+                                          const Digest& digest) {
+  const auto& layout = state.model.layout();
+  SafeHeader header;
+  header["__metadata__"] = {{"format", "pt"},
+                            {"model", model},
+                            {"stamp", text_of(state.stamp)},
+                            {"digest", digest.hex()},
+                            {"rows", std::to_string(state.rows)}};
+  const std::size_t counts = add_counts(header, layout.batch_counts);
+  const std::size_t buffers = add_tensors(header, layout.parameter_slots, layout.scalar, counts);
+  const std::size_t data = add_tensors(header, layout.buffer_slots, layout.scalar, buffers);
+  std::string text = header.dump();
+  text.resize((text.size() + header_multiple - 1) / header_multiple * header_multiple, ' ');
+
+  const std::uint64_t length = text.size();
+  std::vector<std::byte> out(sizeof length + text.size() + data);
+  std::span<std::byte> rest(out);
+  put(rest, std::as_bytes(std::span<const std::uint64_t, 1>(&length, 1)));
+  put(rest, std::as_bytes(std::span(text)));
+  const auto steps = static_cast<std::int64_t>(state.stamp.step);
+  for (std::size_t i = 0; i < layout.batch_counts.size(); ++i)
+    put(rest, std::as_bytes(std::span<const std::int64_t, 1>(&steps, 1)));
+  put_tensors(rest, layout.parameter_slots, state.model.parameters());
+  put_tensors(rest, layout.buffer_slots, state.model.buffers());
+  RIVULET_CHECK(rest.empty(), "every tensor lies where the header says");
+  return out;
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,66 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/digest.h"
+#include "core/result.h"
+#include "core/sha256.h"
+#include "devices/device.h"
+#include "runtime/state/agreed_state.h"
+
+namespace rivulet::runtime {
+
+inline constexpr std::uint32_t state_image_version = 4;
+inline constexpr std::size_t state_head_bytes = 64;
+
+/// What a state is of, besides its shapes: parameters of another job mean nothing here, and offsets of other
+/// topics still less.
+struct StateOwner {
+  std::string model;  ///< its name
+  std::string job;
+  std::vector<std::string> topics;  ///< PartitionId::topic is an index of these
+};
+
+/// An agreed state as bytes, on disk and between devices: a 64-byte head (version, sections, length, stamp,
+/// digest, checksum), sections with length and checksum each, SHA-256 over all of it. The layout is a table
+/// in state_image.cpp. `digest` is the state's own.
+std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& state, const Digest& digest);
+
+/// The SHA-256 at the end of an image that encode_state() made; it is of all the bytes before it.
+Sha256 hash_in(std::span<const std::byte> image);
+
+/// What decode_state() expects: shapes come from the local model, never from the bytes. An owner without a
+/// job or without topics takes those of any; topics may have been added behind those of the state.
+struct Expected {
+  const StateOwner& owner;
+  const devices::ModelLayout& layout;
+  devices::Device& device;
+};
+struct DecodedState {
+  AgreedState state;
+  Digest digest;  ///< as written; digest_of(state) is the proof
+  Sha256 hash{};  ///< hash_in() the image
+};
+/// Takes nothing on trust: lengths are checked before anything is allocated, checksums before anything is
+/// used. Errors: bad_record (says what is wrong).
+Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expected& expected);
+/// Its numbers have the digest that it claims: what a file says of itself is not evidence. Errors: bad_record
+/// (has both), those of the device.
+Status check_digest(const DecodedState& decoded, devices::Device& device);
+
+/// No image of this model is longer. Pure.
+std::size_t state_image_max(const devices::ModelLayout& layout);
+
+/// What the head says, for lists of files: `bytes` need not go on behind it, `length` is how many there are.
+/// Errors: bad_record.
+struct StateHead {
+  Stamp stamp;
+  Digest digest;
+  std::uint64_t bytes = 0;
+};
+Result<StateHead> decode_state_head(std::span<const std::byte> bytes, std::uint64_t length);
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,32 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/metrics.h"
+#include "core/time.h"
+#include "runtime/checkpoint/commit_board.h"
+#include "runtime/state/agreed_state.h"
+#include "runtime/status/node_status.h"
+
+namespace rivulet::runtime {
+
+/// Shows the books of this device's partitions: status page and metrics, whose series it makes with itself,
+/// for who makes one may have to wait for a scrape. Owner: the train thread.
+class BookPages {
+ public:
+  BookPages(MetricsSink& metrics, NodeStatus& status, const CommitBoard& own,
+            const std::vector<std::string>& topics);
+  ~BookPages();
+  /// At most every quarter of a second; else it does nothing.
+  void publish(const AgreedState& state, TimePoint now);
+
+ private:
+  struct Gauges;
+  NodeStatus& status_;
+  std::map<PartitionId, std::unique_ptr<Gauges>> gauges_;
+  TimePoint next_{};
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,43 @@
+#include "runtime/status/history.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "runtime/status/node_status.h"
+
+namespace rivulet::runtime {
+namespace {
+
+/// Negative stands for "not measured" in NodeStatus.
+float measured(double value) {
+  return value < 0 ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(value);
+}
+
+}  // namespace
+
+void History::look(const NodeStatus& status, TimePoint now) {
+  if (now < next_) return;
+  next_ = now + std::chrono::seconds(1);
+  const std::uint64_t looks = looks_.load(std::memory_order_relaxed);
+  const auto put = [&](Series which, float value) {
+    values_.at(static_cast<std::size_t>(which)).at(looks % kept).store(value, std::memory_order_relaxed);
+  };
+  put(Series::stream_rate, static_cast<float>(status.stream_rate.load()));
+  put(Series::rows_waiting, static_cast<float>(status.rows_waiting.load()));
+  put(Series::batch_rows, static_cast<float>(status.batch_rows.load()));
+  put(Series::loss, static_cast<float>(status.loss.load()));
+  put(Series::accuracy, measured(status.accuracy.load()));
+  put(Series::held_out, measured(status.held_out_accuracy.load()));
+  looks_.store(looks + 1, std::memory_order_release);
+}
+
+std::vector<float> History::read(Series which) const {
+  const std::uint64_t looks = looks_.load(std::memory_order_acquire);
+  const auto& values = values_.at(static_cast<std::size_t>(which));
+  std::vector<float> out;
+  for (std::uint64_t i = looks - std::min<std::uint64_t>(looks, kept); i < looks; ++i)
+    out.push_back(values.at(i % kept).load(std::memory_order_relaxed));
+  return out;
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,85 @@
+#include "runtime/status/node_status.h"
+
+#include <utility>
+
+namespace rivulet::runtime {
+
+std::string_view name_of(NodeState state) noexcept {
+  switch (state) {
+    case NodeState::starting: return "starting";
+    case NodeState::forming: return "forming";
+    case NodeState::connecting: return "connecting";
+    case NodeState::training: return "training";
+    case NodeState::waiting: return "waiting";
+    case NodeState::idle: return "idle";
+    case NodeState::stopping: return "stopping";
+    case NodeState::failed: return "failed";
+  }
+  return "unknown";
+}
+
+void NodeStatus::say(std::string text) {
+  phrase_.post(std::move(text));
+}
+
+std::string NodeStatus::phrase() const {
+  return phrase_.read();
+}
+
+void NodeStatus::set_digest(std::string hex) {
+  digest_.post(std::move(hex));
+}
+
+std::string NodeStatus::digest() const {
+  return digest_.read();
+}
+
+void NodeStatus::set_books(Books books) {
+  books_.post(std::move(books));
+}
+
+NodeStatus::Books NodeStatus::books() const {
+  return books_.read();
+}
+
+void NodeStatus::set_unclaimed(std::vector<std::string> partitions) {
+  unclaimed_.post(std::move(partitions));
+}
+
+std::vector<std::string> NodeStatus::unclaimed() const {
+  return unclaimed_.read();
+}
+
+bool NodeStatus::settle() {
+  const bool phrase = phrase_.settle();
+  const bool digest = digest_.settle();
+  const bool control = control_trouble_.settle();
+  const bool unclaimed = unclaimed_.settle();
+  return books_.settle() && digest && phrase && control && unclaimed;
+}
+
+void NodeStatus::set_control_trouble(std::string why) {
+  control_trouble_.post(std::move(why));
+}
+
+std::string NodeStatus::control_trouble() const {
+  return control_trouble_.read();
+}
+
+void NodeStatus::set_source_trouble(std::string why) {
+  source_trouble_.post(std::move(why));
+}
+
+std::string NodeStatus::source_trouble() const {
+  return source_trouble_.read();
+}
+
+void NodeStatus::set_partitions(std::vector<PartitionStatus> partitions) {
+  partitions_.post(std::move(partitions));
+}
+
+std::vector<PartitionStatus> NodeStatus::partitions() const {
+  return partitions_.read();
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,127 @@
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/posted.h"
+#include "core/record.h"
+#include "runtime/state/partition_progress.h"
+#include "runtime/status/history.h"
+
+namespace rivulet::runtime {
+
+enum class NodeState : std::uint8_t {
+  starting,
+  forming,
+  connecting,
+  training,
+  waiting,
+  idle,
+  stopping,
+  failed
+};
+std::string_view name_of(NodeState state) noexcept;
+
+/// Where one partition of this device stands; -1 = not known (yet).
+struct PartitionStatus {
+  std::string topic;
+  std::int32_t partition = 0;
+  std::string state;  ///< opening | reading | paused | stopped
+  std::int64_t next_offset = -1;
+  std::int64_t low_watermark = -1;
+  std::int64_t high_watermark = -1;
+  std::int64_t skipped = 0;  ///< offsets deleted unread and gone over
+  std::string reason;        ///< why it is stopped, or what holds records back
+};
+
+/// What a device says about itself to people, probes and the demo: written by the agents, read by the http
+/// thread and by the summary. No writer waits for a reader: numbers are atomics, the rest is posted, and what
+/// could not be shown because somebody read is shown a moment later. Invariant rows_consumed = rows_trained +
+/// rows_dropped_after_buffer + rows_waiting + rows in the current batch.
+struct NodeStatus {
+  // ingest thread
+  std::atomic<std::uint64_t> records_consumed{0};
+  std::atomic<std::uint64_t> bytes_consumed{0};
+  std::atomic<std::uint64_t> rows_consumed{0};  ///< decoded into the buffer
+  std::array<std::atomic<std::uint64_t>, drop_reasons> rows_dropped{};
+  std::atomic<double> stream_rate{0};  ///< rows per second
+  std::atomic<std::int64_t> lag_records{-1};
+  std::atomic<std::int64_t> ingest_beat_ns{0};
+  // train thread
+  std::atomic<NodeState> state{NodeState::starting};
+  std::atomic<std::uint64_t> view{0};
+  std::atomic<std::uint32_t> rank{0};
+  std::atomic<std::uint32_t> world{0};
+  std::atomic<std::uint64_t> rounds{0};        ///< rounds entered
+  std::atomic<std::uint64_t> steps{0};         ///< rounds applied (the step clock)
+  std::atomic<std::uint64_t> batches{0};       ///< rounds this device had rows in
+  std::atomic<std::uint64_t> rows_trained{0};  ///< by this device
+  std::atomic<std::uint64_t> group_rows{0};    ///< by the group
+  std::atomic<std::uint32_t> batch_rows{0};    ///< of the last round
+  /// Group mean over the last rounds' rows (moving average); no number before the first.
+  std::atomic<double> loss{std::numeric_limits<double>::quiet_NaN()};
+  /// Prequential, over evaluate.prequential.window rows; -1 = not measured, as that of a regression always.
+  std::atomic<double> accuracy{-1};
+  std::atomic<double> held_out_accuracy{-1};  ///< -1 = not measured
+  std::atomic<double> compute_s{0};
+  std::atomic<double> wait_s{0};
+  std::atomic<double> sync_s{0};
+  std::atomic<double> first_step_s{-1};     ///< process start to first applied round
+  std::atomic<double> seconds_training{0};  ///< since the group formed
+  std::atomic<std::uint64_t> bytes_sent{0};
+  std::atomic<std::uint64_t> bytes_received{0};
+  std::atomic<std::uint64_t> digests_compared{0};
+  std::atomic<std::uint64_t> early_used{0};    ///< rounds whose contributions left with the facts
+  std::atomic<std::uint64_t> early_wasted{0};  ///< ... and were for nothing
+  std::atomic<std::uint64_t> digests_different{0};
+  std::atomic<std::int64_t> train_beat_ns{0};
+  // any thread
+  std::atomic<std::uint64_t> rows_waiting{0};
+
+  // train thread
+  void say(std::string text);        ///< one phrase: "waiting for c, d"
+  void set_digest(std::string hex);  ///< of the last agreed state
+  using Books = std::vector<std::pair<PartitionId, PartitionProgress>>;
+  void set_books(Books books);  ///< of this device's partitions, without their runs
+  /// Why saved states do not get into the control topic; empty: they do.
+  void set_control_trouble(std::string why);
+  /// Partitions that the agreed state knows and no device of the group claims, as "mnist:1".
+  void set_unclaimed(std::vector<std::string> partitions);
+  bool settle();  ///< shows what could not be shown; false: not everything yet
+  // ingest thread, again and again
+  void set_partitions(std::vector<PartitionStatus> partitions);
+  /// Why nothing comes in (stream::RecordSource::unreachable()); empty: nothing is in the way.
+  void set_source_trouble(std::string why);
+  /// Before the threads start: what is shown from now on is remembered for the page. Without it nothing is.
+  void keep_history() { history_ = std::make_unique<History>(); }
+  /// Ingest thread.
+  void look_back(TimePoint now) {
+    if (history_) history_->look(*this, now);
+  }
+  // any thread
+  [[nodiscard]] const History* history() const noexcept { return history_.get(); }
+  [[nodiscard]] std::string source_trouble() const;
+  [[nodiscard]] std::string control_trouble() const;
+  [[nodiscard]] std::string phrase() const;
+  [[nodiscard]] std::string digest() const;
+  [[nodiscard]] Books books() const;
+  [[nodiscard]] std::vector<std::string> unclaimed() const;
+  [[nodiscard]] std::vector<PartitionStatus> partitions() const;
+
+ private:
+  Posted<std::string> phrase_;
+  Posted<std::string> digest_;
+  Posted<Books> books_;
+  Posted<std::vector<std::string>> unclaimed_;
+  Posted<std::vector<PartitionStatus>> partitions_;
+  Posted<std::string> source_trouble_;
+  Posted<std::string> control_trouble_;
+  std::unique_ptr<History> history_;
+};
+
+}  // namespace rivulet::runtime

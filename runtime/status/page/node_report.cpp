@@ -1,0 +1,159 @@
+#include "runtime/status/page/node_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace rivulet::runtime {
+namespace {
+
+using ReadJson = nlohmann::ordered_json;
+
+/// A member of an object; null if it is not there.
+const ReadJson& member_of(const ReadJson& object, const char* name) {
+  static const ReadJson nothing;
+  if (!object.is_object()) return nothing;
+  const auto found = object.find(name);
+  return found == object.end() ? nothing : *found;
+}
+
+/// The elements of an array; none if it is not there.
+const ReadJson& array_of(const ReadJson& object, const char* name) {
+  static const ReadJson none = ReadJson::array();
+  const ReadJson& value = member_of(object, name);
+  return value.is_array() ? value : none;
+}
+
+std::string text_in(const ReadJson& object, const char* name) {
+  const ReadJson& value = member_of(object, name);
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+/// Every whole number below is a double. What answers with more is printed all the same, and fits its column.
+constexpr double most_shown = 9e15;
+
+NodeReport::Number number_in(const ReadJson& object, const char* name) {
+  const ReadJson& value = member_of(object, name);
+  return value.is_number() ? NodeReport::Number(std::clamp(value.get<double>(), -most_shown, most_shown))
+                           : std::nullopt;
+}
+
+NodeReport::Whole whole_in(const ReadJson& object, const char* name) {
+  const auto number = number_in(object, name);
+  return number ? NodeReport::Whole(std::llround(*number)) : std::nullopt;
+}
+
+void read_counts(const ReadJson& s, NodeReport& out) {
+  out.view = whole_in(s, "view");
+  out.world = whole_in(s, "world");
+  out.steps = whole_in(s, "steps");
+  out.batch_rows = whole_in(s, "batch_rows");
+  out.rows_waiting = whole_in(s, "rows_waiting");
+  out.lag_records = whole_in(s, "lag_records");
+  out.rows_trained = whole_in(s, "rows_trained");
+  out.group_rows = whole_in(s, "group_rows");
+  out.bytes_sent = whole_in(s, "bytes_sent");
+  out.bytes_received = whole_in(s, "bytes_received");
+  out.digests_compared = whole_in(s, "digests_compared");
+  out.digests_different = whole_in(s, "digests_different");
+}
+
+void read_device(const ReadJson& s, NodeReport& out) {
+  out.id = text_in(s, "id");
+  out.job = text_in(s, "job");
+  out.model = text_in(s, "model");
+  out.state = text_in(s, "state");
+  out.phrase = text_in(s, "phrase");
+  out.source_trouble = text_in(s, "source_trouble");
+  if (const auto control = text_in(s, "control_trouble"); !control.empty())
+    out.source_trouble += (out.source_trouble.empty() ? "" : "; ") + control;
+  out.digest = text_in(s, "digest");
+  read_counts(s, out);
+  out.stream_rate = number_in(s, "stream_rate");
+  out.loss = number_in(s, "loss");
+  out.accuracy = number_in(s, "accuracy");
+  out.held_out_accuracy = number_in(s, "held_out_accuracy");
+  out.compute_s = number_in(s, "compute_s");
+  out.wait_s = number_in(s, "wait_s");
+  out.sync_s = number_in(s, "sync_s");
+}
+
+void read_rows(const ReadJson& s, NodeReport& out) {
+  const ReadJson& dropped = member_of(s, "rows_dropped");
+  if (dropped.is_object())
+    for (const auto& [reason, rows] : dropped.items())
+      if (rows.is_number_unsigned() && rows.get<std::uint64_t>() > 0)
+        out.refused.emplace_back(reason,
+                                 std::min(rows.get<std::uint64_t>(), static_cast<std::uint64_t>(most_shown)));
+  for (const ReadJson& p : array_of(s, "unclaimed_partitions"))
+    if (p.is_string()) out.unclaimed.push_back(p.get<std::string>());
+  for (const ReadJson& p : array_of(s, "partitions")) {
+    out.partitions.push_back({text_in(p, "topic"), text_in(p, "state"), text_in(p, "reason"),
+                              whole_in(p, "partition"), whole_in(p, "next_offset"),
+                              whole_in(p, "high_watermark"), whole_in(p, "skipped")});
+  }
+}
+
+NodeReport::Member read_member(const ReadJson& d) {
+  return {text_in(d, "id"),
+          number_in(d, "stream_rows_per_s"),
+          number_in(d, "weight"),
+          number_in(d, "wait_s"),
+          number_in(d, "compute_s"),
+          number_in(d, "ready_before_last_s"),
+          whole_in(d, "rows_waiting"),
+          whole_in(d, "rows"),
+          whole_in(d, "next_rows")};
+}
+
+void read_group(const ReadJson& group, NodeReport& out) {
+  const ReadJson& story = member_of(group, "story");
+  out.group_view = whole_in(group, "view");
+  out.told_round = whole_in(story, "round");
+  out.ready_last = text_in(story, "ready_last");
+  for (const ReadJson& sentence : array_of(story, "said"))
+    if (sentence.is_string()) out.said.push_back(sentence.get<std::string>());
+  for (const ReadJson& d : array_of(story, "devices")) out.members.push_back(read_member(d));
+  for (const ReadJson& r : array_of(group, "rounds"))
+    out.rounds.push_back({text_in(r, "mode"), text_in(r, "why"), text_in(r, "ready_last"),
+                          whole_in(r, "step"), whole_in(r, "rows")});
+}
+
+}  // namespace
+
+std::optional<NodeReport> read_node_report(const std::string& status_json, const std::string& group_json) {
+  const ReadJson status = ReadJson::parse(status_json, nullptr, false);
+  const ReadJson group = ReadJson::parse(group_json, nullptr, false);
+  if (!member_of(status, "id").is_string() || !group.is_object()) return std::nullopt;
+  NodeReport out;
+  read_device(status, out);
+  read_rows(status, out);
+  read_group(group, out);
+  return out;
+}
+
+bool trains(const NodeReport& r) {
+  return r.world.value_or(0) > 0 && r.phrase.empty() && r.source_trouble.empty() &&
+         (r.state == "training" || r.state == "waiting");
+}
+
+std::string state_and_phrase(const NodeReport& r) {
+  std::string_view phrase = r.phrase;
+  if (r.source_trouble.empty()) {
+    if (phrase.empty()) return r.state;
+    return phrase.starts_with(r.state) ? r.phrase : r.state + ": " + r.phrase;
+  }
+  if (phrase.starts_with(r.state + ": ")) phrase.remove_prefix(r.state.size() + 2);
+  std::string out = r.state + ": " + r.source_trouble;
+  if (!phrase.empty()) out.append("; ").append(phrase);
+  return out;
+}
+
+std::uint64_t refused_rows(const NodeReport& r) {
+  std::uint64_t all = 0;
+  for (const auto& [reason, rows] : r.refused) all += rows;
+  return all;
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,314 @@
+#include "runtime/status/page/status_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rivulet_status_page.h"
+#include "runtime/status/page/node_report.h"
+
+namespace rivulet::runtime {
+namespace {
+
+using Whole = NodeReport::Whole;
+using Number = NodeReport::Number;
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+/// 1234567 -> "1 234 567", with a blank that does not break the line.
+std::string grouped(const std::string& digits) {
+  std::string out;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0 && digits[i - 1] != '-') out += "&nbsp;";
+    out += digits[i];
+  }
+  return out;
+}
+
+std::string count(Whole value) {
+  return value ? grouped(std::to_string(*value)) : "–";
+}
+
+std::string decimal(Number value, int digits) {
+  return value ? fmt::format("{:.{}f}", *value, digits) : "–";
+}
+
+std::string percent(Number value) {
+  return value ? fmt::format("{:.1f}&nbsp;%", 100 * *value) : "–";
+}
+
+std::string milliseconds(Number value) {
+  return value ? fmt::format("{:.1f}&nbsp;ms", 1000 * *value) : "–";
+}
+
+std::string bytes(Whole value) {
+  double n = static_cast<double>(value.value_or(0));
+  const char* units[] = {"B", "kB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  for (; n >= 1000 && unit + 1 < std::size(units); ++unit) n /= 1000;
+  return fmt::format("{:.{}f}&nbsp;{}", n, unit == 0 ? 0 : 1, units[unit]);
+}
+
+/// A table whose columns are "words" (left, broken over lines) or numbers (right).
+class Table {
+ public:
+  Table(const std::string& id, const std::vector<std::pair<std::string, bool>>& columns) {
+    html_ = fmt::format("<div class=\"scroll\"><table id=\"{}\"><thead><tr>", id);
+    for (const auto& [name, words] : columns) {
+      words_.push_back(words);
+      html_ += fmt::format("<th{}>{}</th>", words ? " class=\"text\"" : "", name);
+    }
+    html_ += "</tr></thead><tbody>";
+  }
+  /// Cells are HTML.
+  void row(const std::vector<std::string>& cells, std::string_view row_class = "") {
+    html_ += row_class.empty() ? "<tr>" : fmt::format("<tr class=\"{}\">", row_class);
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      html_ += fmt::format("<td{}>{}</td>", words_[i] ? " class=\"text\"" : "", cells[i]);
+    html_ += "</tr>";
+  }
+  [[nodiscard]] std::string html() const { return html_ + "</tbody></table></div>\n"; }
+
+ private:
+  std::string html_;
+  std::vector<bool> words_;
+};
+
+class Tiles {
+ public:
+  void add(const char* key, const char* name, const std::string& shown) {
+    html_ += fmt::format("<div><dt>{}</dt><dd id=\"{}\">{}</dd></div>", name, key, shown);
+  }
+  /// One whose course is drawn.
+  void add_series(const char* key, const char* name, const std::string& shown, Number value) {
+    html_ +=
+        fmt::format("<div><dt>{0}</dt><dd id=\"{1}\" data-series=\"{0}\" data-value=\"{2}\">{3}</dd></div>",
+                    name, key, value ? fmt::format("{}", *value) : "", shown);
+  }
+  [[nodiscard]] std::string html() const { return "<dl class=\"tiles\">" + html_ + "</dl>\n"; }
+
+ private:
+  std::string html_;
+};
+
+std::string header(const NodeReport& r) {
+  return fmt::format("<header><h1 id=\"id\">{}</h1><span class=\"soft\">job {}, model {}</span></header>\n",
+                     escaped(r.id), escaped(r.job), escaped(r.model));
+}
+
+// What is drawn is found again by its name.
+constexpr const char* name_rate = "rows/s arriving";
+constexpr const char* name_waiting = "rows waiting";
+constexpr const char* name_batch = "rows in the last batch";
+constexpr const char* name_loss = "loss";
+constexpr const char* name_accuracy = "accuracy (prequential)";  // each row before it is trained
+constexpr const char* name_held_out = "held-out accuracy";
+
+/// Does it work? In one sentence.
+std::string state_line(const NodeReport& r) {
+  const bool good = trains(r);
+  std::string words = escaped(state_and_phrase(r));
+  if (good) {
+    words = fmt::format("training: {} device{} in view {}, {} rounds applied", *r.world,
+                        *r.world == 1 ? "" : "s", r.view.value_or(0), count(r.steps));
+    if (!r.ready_last.empty()) words += fmt::format("; the others wait for {}", escaped(r.ready_last));
+  }
+  // Without a broker nothing can come; without rows nothing has to.
+  const bool bad = r.state == "failed" || !r.source_trouble.empty();
+  const char* look = bad ? " bad" : good ? " good" : "";
+  return fmt::format("<p id=\"state\" class=\"state{}\">{}</p>\n", look, words);
+}
+
+/// Its rows wait until retention takes them, and nothing else on the page would show it.
+std::string unclaimed_line(const NodeReport& r) {
+  if (r.unclaimed.empty()) return "";
+  std::string names;
+  for (const auto& name : r.unclaimed) names += (names.empty() ? "" : ", ") + escaped(name);
+  return fmt::format(
+      "<p id=\"unclaimed\" class=\"state\">no device of the group claims {}, which it has trained before: "
+      "give it "
+      "to one (source.partitions)</p>\n",
+      names);
+}
+
+Number as_number(Whole value) {
+  return value ? Number(static_cast<double>(*value)) : std::nullopt;
+}
+
+std::string tiles(const NodeReport& r) {
+  Tiles out;
+  out.add_series("stream_rate", name_rate, decimal(r.stream_rate, 1), r.stream_rate);
+  out.add_series("rows_waiting", name_waiting, count(r.rows_waiting), as_number(r.rows_waiting));
+  out.add("lag_records", "records behind", count(r.lag_records));
+  out.add_series("batch_rows", name_batch, count(r.batch_rows), as_number(r.batch_rows));
+  out.add_series("loss", name_loss, decimal(r.loss, 4), r.loss);
+  if (r.held_out_accuracy)
+    out.add_series("held_out_accuracy", name_held_out, percent(r.held_out_accuracy), r.held_out_accuracy);
+  else if (r.accuracy)  // a regression has none
+    out.add_series("accuracy", name_accuracy, percent(r.accuracy), r.accuracy);
+  out.add("rows_trained", "rows trained here", count(r.rows_trained));
+  out.add("group_rows", "rows trained by the group", count(r.group_rows));
+  out.add("rows_refused", "rows refused", grouped(std::to_string(refused_rows(r))));
+  out.add("bytes_sent", "sent to peers", bytes(r.bytes_sent));
+  out.add("bytes_received", "received from peers", bytes(r.bytes_received));
+  return out.html();
+}
+
+std::string members(const NodeReport& r) {
+  if (r.members.empty()) return "";
+  Table table("members", {{"device", true},
+                          {"rank", false},
+                          {"rows/s", false},
+                          {"waiting", false},
+                          {"batch", false},
+                          {"weight", false},
+                          {"for rows", false},
+                          {"computing", false},
+                          {"for the last one", false},
+                          {"next batch", false}});
+  int rank = 0;
+  for (const auto& m : r.members) {
+    const bool own = m.id == r.id;
+    const bool slowest = !m.id.empty() && m.id == r.ready_last;
+    table.row({escaped(m.id) + (own ? " (this one)" : ""), std::to_string(rank++), decimal(m.rows_per_s, 1),
+               count(m.rows_waiting), count(m.rows), percent(m.weight), milliseconds(m.wait_s),
+               milliseconds(m.compute_s), milliseconds(m.ready_before_last_s), count(m.next_rows)},
+              slowest ? "slowest"
+              : own   ? "own"
+                      : "");
+  }
+  return "<h2>The group, in its last round</h2>\n" + table.html();
+}
+
+std::string story(const NodeReport& r) {
+  if (r.said.empty()) return "";
+  std::string out = fmt::format("<h2>Why round {} of view {} did what it did</h2>\n<ul id=\"story\">",
+                                count(r.told_round), count(r.group_view));
+  for (const auto& sentence : r.said) out += "<li>" + escaped(sentence) + "</li>";
+  return out + "</ul>\n";
+}
+
+std::string rounds(const NodeReport& r) {
+  if (r.rounds.empty()) return "";
+  Table table("rounds",
+              {{"step", false}, {"rows", false}, {"what", true}, {"plan", true}, {"ready last", true}});
+  for (const auto& one : r.rounds)
+    table.row(
+        {count(one.step), count(one.rows), escaped(one.mode), escaped(one.why), escaped(one.ready_last)});
+  return "<h2>Last rounds, newest first</h2>\n" + table.html();
+}
+
+std::string partitions(const NodeReport& r) {
+  if (r.partitions.empty()) return "";
+  Table table("partitions", {{"topic", true},
+                             {"partition", false},
+                             {"state", true},
+                             {"next offset", false},
+                             {"log ends at", false},
+                             {"skipped", false},
+                             {"why", true}});
+  for (const auto& p : r.partitions)
+    table.row({escaped(p.topic), count(p.partition), escaped(p.state), count(p.next_offset),
+               count(p.high_watermark), count(p.skipped), escaped(p.reason)},
+              p.state == "stopped" ? "slowest" : "");
+  return "<h2>What it reads</h2>\n" + table.html();
+}
+
+std::string refusals(const NodeReport& r) {
+  if (r.refused.empty()) return "";
+  Table table("refusals", {{"reason", true}, {"rows", false}});
+  for (const auto& [reason, rows] : r.refused) table.row({escaped(reason), grouped(std::to_string(rows))});
+  return "<h2>Rows that were refused, and why</h2>\n" + table.html();
+}
+
+std::string costs(const NodeReport& r) {
+  Table table("costs", {{"computing", false},
+                        {"waiting for rows", false},
+                        {"waiting for peers, exchanging", false},
+                        {"states compared", false},
+                        {"of them different", false},
+                        {"agreed state", true}});
+  table.row({decimal(r.compute_s, 1) + "&nbsp;s", decimal(r.wait_s, 1) + "&nbsp;s",
+             decimal(r.sync_s, 1) + "&nbsp;s", count(r.digests_compared), count(r.digests_different),
+             "<code>" + escaped(r.digest) + "</code>"});
+  return "<h2>Where this device's time went</h2>\n" + table.html();
+}
+
+/// Whether it works: above the pictures of its course.
+std::string live_part(const std::optional<NodeReport>& said) {
+  if (!said) return "<p class=\"state bad\">this device says nothing readable</p>";
+  return header(*said) + state_line(*said) + unclaimed_line(*said) + tiles(*said);
+}
+
+/// Why, and what of: below them.
+std::string tables_part(const std::optional<NodeReport>& said) {
+  if (!said) return "";
+  const NodeReport& r = *said;
+  return members(r) + story(r) + refusals(r) + partitions(r) + rounds(r) + costs(r);
+}
+
+/// What the charts begin with: the same names as the tiles' series.
+std::string past_part(const History& history) {
+  using Series = History::Series;
+  constexpr std::pair<Series, std::string_view> all[] = {
+      {Series::stream_rate, name_rate},  {Series::rows_waiting, name_waiting},
+      {Series::batch_rows, name_batch},  {Series::loss, name_loss},
+      {Series::accuracy, name_accuracy}, {Series::held_out, name_held_out}};
+  std::string out;
+  for (const auto& [series, name] : all) {
+    std::string numbers;
+    for (const float value : history.read(series))
+      if (std::isfinite(value)) numbers += fmt::format("{}{:.5g}", numbers.empty() ? "" : " ", value);
+    out += fmt::format("<data data-series=\"{}\" value=\"{}\"></data>", name, numbers);
+  }
+  return out;
+}
+
+/// `text` with what stands in doubled braces put in. What is put in is not looked at again.
+std::string filled(std::string_view text,
+                   const std::vector<std::pair<std::string_view, std::string>>& values) {
+  std::string out;
+  while (!text.empty()) {
+    const auto open = text.find("{{");
+    out += text.substr(0, open);
+    if (open == std::string_view::npos) break;
+    const auto close = text.find("}}", open);
+    const auto name = text.substr(open + 2, close - open - 2);
+    const auto found = std::ranges::find(values, name, &std::pair<std::string_view, std::string>::first);
+    out += found == values.end() ? std::string() : found->second;
+    text.remove_prefix(close + 2);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string status_page(const std::string& status_json, const std::string& group_json,
+                        const std::string& nonce, const History* history) {
+  const auto said = read_node_report(status_json, group_json);
+  return filled(rivulet_status_page, {{"title", escaped(said ? said->id : "") + " · rivulet"},
+                                      {"nonce", escaped(nonce)},
+                                      {"live", live_part(said)},
+                                      {"tables", tables_part(said)},
+                                      {"past", history == nullptr ? "" : past_part(*history)}});
+}
+
+}  // namespace rivulet::runtime

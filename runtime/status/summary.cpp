@@ -1,0 +1,101 @@
+#include "runtime/status/summary.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace rivulet::runtime {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no NaN: it travels as null.
+double number(const Json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
+Json device_json(const DeviceSummary& d) {
+  Json out;
+  out["id"] = d.id;
+  out["rows_consumed"] = d.rows_consumed;
+  out["rows_trained"] = d.rows_trained;
+  out["rows_waiting"] = d.rows_waiting;
+  out["rows_dropped"] = Json::object();
+  for (const auto& [reason, rows] : d.rows_dropped) out["rows_dropped"][reason] = rows;
+  out["stream_rate"] = d.stream_rate;
+  out["batch_mean"] = d.batch_mean;
+  out["compute_s"] = d.compute_s;
+  out["wait_s"] = d.wait_s;
+  out["sync_s"] = d.sync_s;
+  out["cpu_s"] = d.cpu_s;
+  out["bytes_sent"] = d.bytes_sent;
+  out["bytes_received"] = d.bytes_received;
+  out["max_rss_bytes"] = d.max_rss_bytes;
+  out["first_step_s"] = d.first_step_s;
+  out["digest"] = d.digest;
+  if (d.restarts) out["restarts"] = *d.restarts;
+  return out;
+}
+
+DeviceSummary device_from(const Json& in) {
+  DeviceSummary d;
+  in.at("id").get_to(d.id);
+  in.at("rows_consumed").get_to(d.rows_consumed);
+  in.at("rows_trained").get_to(d.rows_trained);
+  in.at("rows_waiting").get_to(d.rows_waiting);
+  for (const auto& [reason, rows] : in.at("rows_dropped").items()) rows.get_to(d.rows_dropped[reason]);
+  d.stream_rate = number(in.at("stream_rate"));
+  d.batch_mean = number(in.at("batch_mean"));
+  d.compute_s = number(in.at("compute_s"));
+  d.wait_s = number(in.at("wait_s"));
+  d.sync_s = number(in.at("sync_s"));
+  d.cpu_s = number(in.at("cpu_s"));
+  in.at("bytes_sent").get_to(d.bytes_sent);
+  in.at("bytes_received").get_to(d.bytes_received);
+  in.at("max_rss_bytes").get_to(d.max_rss_bytes);
+  d.first_step_s = number(in.at("first_step_s"));
+  in.at("digest").get_to(d.digest);
+  if (in.contains("restarts")) d.restarts = in.at("restarts").get<std::uint64_t>();
+  return d;
+}
+
+Summary summary_from(const Json& in) {
+  Summary s;
+  in.at("rounds").get_to(s.rounds);
+  if (!in.at("accuracy").is_null()) s.accuracy = in.at("accuracy").get<double>();
+  s.rows_per_s = number(in.at("rows_per_s"));
+  for (const auto& [level, seconds] : in.at("time_to_accuracy_s").items()) {
+    s.time_to_accuracy_s[level] = number(seconds);
+  }
+  in.at("parameters_equal").get_to(s.parameters_equal);
+  in.at("digests_compared").get_to(s.digests_compared);
+  for (const Json& device : in.at("devices")) s.devices.push_back(device_from(device));
+  return s;
+}
+
+}  // namespace
+
+std::string to_json(const Summary& summary) {
+  Json out;
+  out["rounds"] = summary.rounds;
+  out["accuracy"] = summary.accuracy ? Json(*summary.accuracy) : Json(nullptr);
+  out["rows_per_s"] = summary.rows_per_s;
+  out["time_to_accuracy_s"] = Json::object();
+  for (const auto& [level, seconds] : summary.time_to_accuracy_s) out["time_to_accuracy_s"][level] = seconds;
+  out["parameters_equal"] = summary.parameters_equal;
+  out["digests_compared"] = summary.digests_compared;
+  out["devices"] = Json::array();
+  for (const DeviceSummary& device : summary.devices) out["devices"].push_back(device_json(device));
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<Summary> summary_from_json(const std::string& line) {
+  const Json parsed = Json::parse(line, nullptr, false);
+  if (!parsed.is_object()) return std::nullopt;
+  try {
+    return summary_from(parsed);
+  } catch (const nlohmann::json::exception&) {  // a name is missing or of another type
+    return std::nullopt;
+  }
+}
+
+}  // namespace rivulet::runtime

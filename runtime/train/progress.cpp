@@ -1,0 +1,35 @@
+#include "runtime/train/progress.h"
+
+#include <array>
+#include <utility>
+
+namespace rivulet::runtime {
+
+void Prequential::add(std::uint64_t rows, double loss_sum, std::uint64_t correct) {
+  if (rows == 0) return;
+  entries_.push_back({rows, loss_sum, correct});
+  rows_ += rows;
+  loss_sum_ += loss_sum;
+  correct_ += correct;
+  while (entries_.size() > 1 && rows_ - entries_.front().rows >= window_) {
+    rows_ -= entries_.front().rows;
+    loss_sum_ -= entries_.front().loss_sum;
+    correct_ -= entries_.front().correct;
+    entries_.pop_front();
+  }
+}
+
+void TimeToAccuracy::add(double seconds, double accuracy) {
+  static constexpr std::array<std::pair<double, const char*>, 7> levels{{{0.50, "0.50"},
+                                                                         {0.80, "0.80"},
+                                                                         {0.90, "0.90"},
+                                                                         {0.95, "0.95"},
+                                                                         {0.97, "0.97"},
+                                                                         {0.98, "0.98"},
+                                                                         {0.99, "0.99"}}};
+  // Who is above a level is above those below it: what was reached is how far it has come.
+  while (reached_.size() < levels.size() && accuracy >= levels[reached_.size()].first)
+    reached_.emplace(levels[reached_.size()].second, seconds);
+}
+
+}  // namespace rivulet::runtime

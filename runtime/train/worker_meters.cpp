@@ -1,0 +1,81 @@
+#include "runtime/train/worker_meters.h"
+
+#include <limits>
+
+namespace rivulet::runtime {
+
+using sync::membership::Ignored;
+
+Worker::Meters::Meters(MetricsSink& sink, bool classification)
+    : ready(sink.gauge("ready")),
+      rows_trained(sink.counter("rows_trained_total")),
+      batch_rows(sink.histogram("batch_rows")),
+      steps_applied(sink.counter("train_steps_total", {{"result", "applied"}})),
+      steps_skipped(sink.counter("train_steps_total", {{"result", "skipped"}})),
+      steps_idle(sink.counter("train_steps_total", {{"result", "idle"}})),
+      steps_held(sink.counter("train_steps_total", {{"result", "held"}})),
+      steps_local(sink.counter("train_steps_total", {{"result", "local"}})),
+      wait(sink.histogram("step_duration_seconds", {{"phase", "wait"}})),
+      compute(sink.histogram("step_duration_seconds", {{"phase", "compute"}})),
+      agree(sink.histogram("step_duration_seconds", {{"phase", "agree"}})),
+      total(sink.histogram("step_duration_seconds", {{"phase", "total"}})),
+      record_delay(sink.histogram("record_delay_seconds")),
+      loss_last(sink.gauge("train_loss", {{"window", "last"}})),
+      loss_average(sink.gauge("train_loss", {{"window", "average"}})),
+      eval_score(classification ? &sink.gauge("eval_score", {{"metric", "prequential_accuracy"}}) : nullptr),
+      grad_norm(sink.gauge("grad_norm")),
+      learning_rate(sink.gauge("learning_rate")),
+      dropped_nonfinite(
+          sink.counter("rows_dropped_total", {{"reason", name_of(DropReason::nonfinite_batch)}})),
+      nonfinite_local(sink.counter("nonfinite_batches_total", {{"where", "local"}})),
+      nonfinite_agreed(sink.counter("nonfinite_batches_total", {{"where", "agreed"}})),
+      last_step(sink.gauge("last_step_timestamp_seconds")),
+      model_parameters(sink.gauge("model_parameters")),
+      world(sink.gauge("collective_world_size")),
+      rank(sink.gauge("collective_rank")),
+      view(sink.gauge("collective_view")),
+      unclaimed(sink.gauge("unclaimed_partitions")),
+      rounds_done(sink.counter("collective_operations_total", {{"op", "round"}, {"result", "ok"}})),
+      rounds_failed(sink.counter("collective_operations_total", {{"op", "round"}, {"result", "failed"}})),
+      states_taken(sink.counter("collective_operations_total", {{"op", "state"}, {"result", "ok"}})),
+      states_failed(sink.counter("collective_operations_total", {{"op", "state"}, {"result", "failed"}})),
+      early_used(sink.counter("collective_operations_total", {{"op", "early_payload"}, {"result", "used"}})),
+      early_wasted(
+          sink.counter("collective_operations_total", {{"op", "early_payload"}, {"result", "wasted"}})),
+      round_exchange(sink.histogram("collective_duration_seconds", {{"op", "round"}})),
+      sent(sink.counter("collective_sent_bytes_total")),
+      received(sink.counter("collective_received_bytes_total")) {
+  ready.set(0);
+  world.set(0);
+  // Nobody has measured them yet, and 0 would be perfect.
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  loss_last.set(unknown);
+  loss_average.set(unknown);
+  if (eval_score != nullptr) eval_score->set(unknown);
+  for (std::size_t i = 0; i < ignored.size(); ++i)
+    ignored[i] =
+        &sink.counter("control_records_ignored_total", {{"reason", name_of(static_cast<Ignored>(i))}});
+}
+
+void Worker::Meters::count_ignored(const sync::membership::IgnoredRecords& so_far) {
+  for (std::size_t i = 0; i < ignored.size(); ++i) {
+    const auto reason = static_cast<Ignored>(i);
+    ignored[i]->add(static_cast<double>(so_far.of(reason) - ignored_counted.of(reason)));
+  }
+  ignored_counted = so_far;
+}
+
+void Worker::Meters::enter_view(const sync::ViewSpec& spec) {
+  ready.set(1);
+  world.set(spec.world());
+  rank.set(spec.rank);
+  view.set(static_cast<double>(spec.number));
+  counted = {};
+}
+
+void Worker::Meters::leave_view() {
+  ready.set(0);
+  world.set(0);
+}
+
+}  // namespace rivulet::runtime

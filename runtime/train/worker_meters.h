@@ -1,0 +1,57 @@
+#pragma once
+#include <array>
+
+#include "core/metrics.h"
+#include "runtime/train/worker.h"
+
+namespace rivulet::runtime {
+
+/// The metric handles of the train thread, resolved once.
+struct Worker::Meters {
+  Meters(MetricsSink& sink, bool classification);
+  void enter_view(const sync::ViewSpec& spec);
+  void leave_view();
+  void count_ignored(const sync::membership::IgnoredRecords& so_far);
+
+  Gauge& ready;
+  Counter& rows_trained;
+  Histogram& batch_rows;
+  Counter& steps_applied;
+  Counter& steps_skipped;
+  Counter& steps_idle;
+  Counter& steps_held;
+  Counter& steps_local;
+  Histogram& wait;
+  Histogram& compute;
+  Histogram& agree;
+  Histogram& total;
+  Histogram& record_delay;
+  Gauge& loss_last;
+  Gauge& loss_average;
+  Gauge* eval_score;  ///< nullptr: a regression has no accuracy
+  Gauge& grad_norm;
+  Gauge& learning_rate;
+  Counter& dropped_nonfinite;
+  Counter& nonfinite_local;
+  Counter& nonfinite_agreed;
+  Gauge& last_step;
+  Gauge& model_parameters;
+  Gauge& world;
+  Gauge& rank;
+  Gauge& view;
+  Gauge& unclaimed;
+  Counter& rounds_done;
+  Counter& rounds_failed;
+  Counter& states_taken;
+  Counter& states_failed;
+  Counter& early_used;
+  Counter& early_wasted;
+  Histogram& round_exchange;
+  Counter& sent;
+  Counter& received;
+  std::array<Counter*, sync::membership::ignored_reasons> ignored{};  ///< by reason
+  sync::membership::IgnoredRecords ignored_counted;
+  sync::TransportCounters counted;  ///< what the counters above have seen of the current view
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,181 @@
+#include "sync/round/facts_exchange.h"
+
+#include <cmath>
+
+namespace rivulet::sync {
+namespace {
+
+/// Receives of heads are posted one round ahead; sections are sent only by those whose heads announce one.
+class MessageFacts final : public FactsExchange {
+ public:
+  explicit MessageFacts(const Parts& parts)
+      : parts_(parts), now_(world()), next_(world()), sections_(world()) {
+    post_ahead();
+  }
+
+  std::shared_ptr<const Round> first() override { return first_round(world(), parts_.config, nullptr); }
+  void begin(const FactsHead& head, std::vector<std::byte> section) override;
+  bool peer_entered() override;
+  Progress poll() override;
+  bool wait() override;
+  Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) override;
+
+ private:
+  [[nodiscard]] std::uint32_t world() const { return parts_.transport.world(); }
+  [[nodiscard]] std::uint32_t me() const { return parts_.transport.rank(); }
+  template <class F>
+  void for_each_peer(F f) {
+    for (std::uint32_t k = 1; k < world(); ++k) f((me() + k) % world());
+  }
+  void post_ahead() {
+    ahead_.assign(world(), Ticket{});
+    for_each_peer([&](std::uint32_t peer) {
+      ahead_[peer] = parts_.transport.receive_ahead(peer, Lane::facts, next_[peer]);
+    });
+  }
+  Status read_heads();
+  void start_sections();
+  Progress poll_pending();
+
+  const Parts parts_;
+  std::vector<FactsHead> now_, next_;  ///< by rank
+  std::vector<Ticket> ahead_;          ///< by rank: receives of the next round's heads
+  std::vector<Ticket> pending_;
+  FactsHead my_head_{};
+  std::vector<std::byte> my_section_;
+  std::vector<std::vector<std::byte>> sections_;  ///< by rank
+  FactsTable table_;
+  bool heads_here_ = false;
+  Status checked_ = ok();  ///< of the heads
+};
+
+void MessageFacts::begin(const FactsHead& head, std::vector<std::byte> section) {
+  my_head_ = head;
+  my_section_ = std::move(section);
+  heads_here_ = false;
+  pending_.clear();
+  for_each_peer([&](std::uint32_t peer) {
+    parts_.transport.promote(ahead_[peer]);
+    pending_.push_back(ahead_[peer]);
+    pending_.push_back(parts_.transport.send(peer, Lane::facts, my_head_));
+  });
+}
+
+bool MessageFacts::peer_entered() {
+  bool entered = false;
+  for_each_peer([&](std::uint32_t peer) {
+    entered = entered || parts_.transport.poll(ahead_[peer]) == Progress::done;
+  });
+  return entered;
+}
+
+/// Done when every ticket is.
+Progress MessageFacts::poll_pending() {
+  Progress all = Progress::done;
+  for (const Ticket t : pending_) {
+    const Progress p = parts_.transport.poll(t);
+    if (p == Progress::failed) return p;
+    if (p == Progress::pending) all = p;
+  }
+  return all;
+}
+
+Progress MessageFacts::poll() {
+  if (const Progress p = poll_pending(); p != Progress::done || heads_here_) return p;
+  heads_here_ = true;
+  checked_ = read_heads();
+  if (!checked_) return Progress::done;
+  post_ahead();
+  start_sections();
+  return poll_pending();
+}
+
+bool MessageFacts::wait() {
+  for (const Ticket t : pending_)
+    if (parts_.transport.poll(t) == Progress::pending) return parts_.transport.wait(t);
+  return true;
+}
+
+Status MessageFacts::read_heads() {
+  now_.swap(next_);
+  table_ = {};
+  table_.facts.resize(world());
+  table_.sections.resize(world());
+  for (std::uint32_t rank = 0; rank < world(); ++rank)
+    if (auto read = read_head(rank == me() ? my_head_ : now_[rank], parts_.view, rank, table_); !read)
+      return read;
+  return check_table(table_, parts_.view);
+}
+
+void MessageFacts::start_sections() {
+  pending_.clear();
+  for_each_peer([&](std::uint32_t peer) {
+    const std::uint32_t bytes = table_.facts[peer].section_bytes;
+    sections_[peer].resize(bytes);
+    if (bytes > 0) pending_.push_back(parts_.transport.receive(peer, Lane::section, sections_[peer]));
+    if (!my_section_.empty()) pending_.push_back(parts_.transport.send(peer, Lane::section, my_section_));
+  });
+  sections_[me()] = my_section_;
+}
+
+Result<std::shared_ptr<const Round>> MessageFacts::finish(const std::shared_ptr<const Round>& last) {
+  if (!checked_) return checked_.error();
+  for (std::uint32_t rank = 0; rank < world(); ++rank)
+    if (auto read = read_section(sections_[rank], parts_.view, rank, table_); !read) return read.error();
+  return next_round(std::move(table_), *last, parts_);
+}
+
+}  // namespace
+
+Status read_head(std::span<const std::byte> bytes, const ViewSpec& view, std::uint32_t rank,
+                 FactsTable& table) {
+  auto facts = decode_head(bytes);
+  if (!facts) return Error{ErrorCode::protocol, "from " + view.members[rank] + ": " + facts.error().message};
+  table.facts[rank] = facts.value();
+  return ok();
+}
+
+Status read_section(std::span<const std::byte> bytes, const ViewSpec& view, std::uint32_t rank,
+                    FactsTable& table) {
+  auto section = decode_section(bytes);
+  if (!section)
+    return Error{ErrorCode::protocol, "from " + view.members[rank] + ": " + section.error().message};
+  table.sections[rank] = std::move(section).value();
+  return ok();
+}
+
+Status check_table(const FactsTable& table, const ViewSpec& view) {
+  const Facts& mine = table.facts[view.rank];
+  for (std::uint32_t rank = 0; rank < view.world(); ++rank) {
+    const Facts& f = table.facts[rank];
+    const auto differs = [&](const char* what, std::uint64_t theirs, std::uint64_t ours) {
+      return Error{ErrorCode::protocol, view.members[rank] + " is at " + what + " " + std::to_string(theirs) +
+                                            ", this device at " + std::to_string(ours)};
+    };
+    if (f.view != mine.view) return differs("view", f.view, mine.view);
+    if (f.round != mine.round) return differs("round", f.round, mine.round);
+    if (f.rank != rank) return differs("rank", f.rank, rank);
+    if (f.step != mine.step) return differs("step", f.step, mine.step);
+    if (f.plan_hash != mine.plan_hash) return differs("plan", f.plan_hash, mine.plan_hash);
+    for (const double number : {f.stream_rate, f.compute_seconds, f.wait_seconds, f.sync_seconds})
+      if (!std::isfinite(number) || number < 0)
+        return Error{ErrorCode::protocol,
+                     view.members[rank] + " sent a rate or a time that is no such thing"};
+  }
+  if (auto text = policy::digest_disagreement(table, view.members.list()); !text.empty())
+    return Error{ErrorCode::diverged, text};
+  return ok();
+}
+
+std::shared_ptr<const Round> next_round(FactsTable table, const Round& last,
+                                        const FactsExchange::Parts& parts) {
+  policy::PolicyState state = last.state;
+  policy::plan(table, parts.config, parts.law, state);
+  return std::make_shared<const Round>(std::move(table), std::move(state), last.work.check());
+}
+
+std::unique_ptr<FactsExchange> make_message_facts(const FactsExchange::Parts& parts) {
+  return std::make_unique<MessageFacts>(parts);
+}
+
+}  // namespace rivulet::sync

@@ -1,0 +1,55 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/result.h"
+#include "sync/collective/transport.h"
+#include "sync/policy/plan.h"
+#include "sync/round/facts.h"
+#include "sync/round/round.h"
+
+namespace rivulet::sync {
+
+/// The first half of a round: everybody's facts, and the round that everybody makes of them. Private to
+/// SyncSession; owner: the train thread. Nothing waits but wait().
+class FactsExchange {
+ public:
+  struct Parts {
+    Transport& transport;
+    const ViewSpec& view;
+    const policy::PolicyConfig& config;
+    const policy::PolicyEntry& law;
+  };
+  virtual ~FactsExchange() = default;
+  /// The round that the first facts follow.
+  virtual std::shared_ptr<const Round> first() = 0;
+  virtual void begin(const FactsHead& head, std::vector<std::byte> section) = 0;
+  /// Somebody's facts of the round that begin() would enter are here. Never waits.
+  [[nodiscard]] virtual bool peer_entered() = 0;
+  virtual Progress poll() = 0;
+  /// While poll() is pending: as Transport::wait() for what is needed next.
+  virtual bool wait() { return false; }
+  /// After done: the round that follows `last`. Errors: protocol, diverged (what came cannot be of one
+  /// round).
+  virtual Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) = 0;
+};
+
+/// One message from each to each.
+std::unique_ptr<FactsExchange> make_message_facts(const FactsExchange::Parts& parts);
+/// One object for all ranks, who share the round that follows, too. The transport must gather.
+std::unique_ptr<FactsExchange> make_gathered_facts(const FactsExchange::Parts& parts);
+
+/// Everything that must be equal before anybody acts on the table. Errors: protocol, diverged.
+Status check_table(const FactsTable& table, const ViewSpec& view);
+/// Errors: protocol (names the device).
+Status read_head(std::span<const std::byte> bytes, const ViewSpec& view, std::uint32_t rank,
+                 FactsTable& table);
+Status read_section(std::span<const std::byte> bytes, const ViewSpec& view, std::uint32_t rank,
+                    FactsTable& table);
+/// The round that a table makes of the last one.
+std::shared_ptr<const Round> next_round(FactsTable table, const Round& last,
+                                        const FactsExchange::Parts& parts);
+
+}  // namespace rivulet::sync

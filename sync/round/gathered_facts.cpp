@@ -1,0 +1,130 @@
+#include <algorithm>
+
+#include "sync/collective/gathering.h"
+#include "sync/round/facts_exchange.h"
+
+namespace rivulet::sync {
+namespace {
+
+/// The heads of a round, read and checked.
+struct Heads {
+  FactsTable table;            ///< without sections
+  std::uint32_t sections = 0;  ///< ranks that announce one
+  bool fits = false;           ///< else everybody finds out for itself what is wrong
+  bool operator==(const Heads&) const = default;
+};
+
+class GatheredFacts final : public FactsExchange {
+ public:
+  explicit GatheredFacts(const Parts& parts) : parts_(parts), gathering_(*parts.transport.gathering()) {}
+
+  std::shared_ptr<const Round> first() override {
+    SharedWork& work = gathering_.work();
+    return work.once<Round>(nullptr,
+                            [&] { return first_round(parts_.view.world(), parts_.config, work.check()); });
+  }
+  void begin(const FactsHead& head, std::vector<std::byte> section) override;
+  bool peer_entered() override { return gathering_.anything_told(Lane::facts); }
+  Progress poll() override;
+  Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) override;
+
+ private:
+  Status read_heads(FactsTable& table) const;
+  [[nodiscard]] std::shared_ptr<const Heads> make_heads() const;
+  Status read_sections(FactsTable& table) const;
+  std::shared_ptr<const Round> make_round(const Round& last) const;
+
+  const Parts parts_;
+  Gathering& gathering_;
+  Ticket pending_;
+  std::vector<std::byte> my_section_;
+  std::shared_ptr<Gathered> told_;      ///< the heads of this round
+  std::shared_ptr<const Heads> heads_;  ///< null: not here yet
+  std::shared_ptr<Gathered> sections_;  ///< null: nobody announced one, or they are not here yet
+};
+
+void GatheredFacts::begin(const FactsHead& head, std::vector<std::byte> section) {
+  my_section_ = std::move(section);
+  heads_.reset();
+  sections_.reset();
+  pending_ = gathering_.tell(
+      {.lane = Lane::facts, .bytes = {head.begin(), head.end()}, .tellers = parts_.view.world()});
+}
+
+Progress GatheredFacts::poll() {
+  if (const Progress p = parts_.transport.poll(pending_); p != Progress::done) return p;
+  if (heads_) {
+    if (heads_->sections > 0 && !sections_) sections_ = gathering_.take(pending_);
+    return Progress::done;
+  }
+  told_ = gathering_.take(pending_);
+  heads_ = told_->work.once<Heads>(nullptr, [&] { return make_heads(); });
+  if (!heads_->fits || heads_->sections == 0) return Progress::done;
+  const bool listens = my_section_.empty();
+  pending_ = gathering_.tell({.lane = Lane::section,
+                              .bytes = std::move(my_section_),
+                              .tellers = heads_->sections,
+                              .listens = listens});
+  return poll();
+}
+
+/// Errors are in words that are this device's own.
+Status GatheredFacts::read_heads(FactsTable& table) const {
+  for (std::uint32_t rank = 0; rank < parts_.view.world(); ++rank)
+    if (auto read = read_head(told_->of[rank], parts_.view, rank, table); !read) return read;
+  return check_table(table, parts_.view);
+}
+
+std::shared_ptr<const Heads> GatheredFacts::make_heads() const {
+  auto heads = std::make_shared<Heads>();
+  heads->table.facts.resize(parts_.view.world());
+  heads->table.sections.resize(parts_.view.world());
+  heads->fits = bool(read_heads(heads->table));
+  if (!heads->fits) return heads;
+  heads->sections = static_cast<std::uint32_t>(
+      std::ranges::count_if(heads->table.facts, [](const Facts& f) { return f.section_bytes > 0; }));
+  return heads;
+}
+
+Status GatheredFacts::read_sections(FactsTable& table) const {
+  if (!sections_) return ok();
+  for (std::uint32_t rank = 0; rank < parts_.view.world(); ++rank) {
+    const auto& bytes = sections_->of[rank];
+    if (bytes.size() != table.facts[rank].section_bytes)
+      return Error{ErrorCode::protocol,
+                   "from " + parts_.view.members[rank] + ": a section of another length"};
+    if (auto read = read_section(bytes, parts_.view, rank, table); !read) return read;
+  }
+  return ok();
+}
+
+/// Null: a section cannot be read.
+std::shared_ptr<const Round> GatheredFacts::make_round(const Round& last) const {
+  FactsTable table = heads_->table;
+  if (!read_sections(table)) return nullptr;
+  return next_round(std::move(table), last, parts_);
+}
+
+Result<std::shared_ptr<const Round>> GatheredFacts::finish(const std::shared_ptr<const Round>& last) {
+  if (!heads_->fits) {
+    FactsTable table = heads_->table;
+    return read_heads(table).error();
+  }
+  auto round = told_->work.once<Round>(last, [&] { return make_round(*last); });
+  if (round == nullptr) {
+    FactsTable table = heads_->table;
+    return read_sections(table).error();
+  }
+  told_.reset();
+  sections_.reset();
+  return round;
+}
+
+}  // namespace
+
+std::unique_ptr<FactsExchange> make_gathered_facts(const FactsExchange::Parts& parts) {
+  RIVULET_CHECK(parts.transport.gathering() != nullptr, "this transport gathers nothing");
+  return std::make_unique<GatheredFacts>(parts);
+}
+
+}  // namespace rivulet::sync

@@ -1,0 +1,43 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "core/shared_work.h"
+#include "sync/policy/plan.h"
+#include "sync/round/facts.h"
+
+namespace rivulet::sync {
+
+/// Sums over a table and its plan, for whoever wants to know what the whole group did.
+struct RoundTotals {
+  std::uint64_t rows = 0;
+  std::uint64_t correct = 0;
+  double loss_sum = 0;
+  std::uint32_t contributors = 0;  ///< ranks with a weight
+  bool operator==(const RoundTotals&) const = default;
+};
+
+/// What every device of a view knows once the facts of a round are there: the same on all of them, unchanged
+/// from then on, and held once by those that share memory. Before the first facts it has the first plan.
+struct Round {
+  Round(FactsTable facts, policy::PolicyState next, std::shared_ptr<ShareCheck> check);
+
+  const FactsTable table;
+  const policy::PolicyState state;  ///< that the next round's plan starts from; `last` is this round's plan
+  const std::uint64_t plan_hash;    ///< of the plan
+  const RoundTotals totals;
+  mutable SharedWork work;  ///< what follows from it
+
+  [[nodiscard]] const policy::RoundPlan& plan() const noexcept { return state.last; }
+  bool operator==(const Round& other) const {
+    return table == other.table && state == other.state && plan_hash == other.plan_hash &&
+           totals == other.totals;
+  }
+};
+
+/// Round zero of a view.
+std::shared_ptr<const Round> first_round(std::size_t world, const policy::PolicyConfig& config,
+                                         std::shared_ptr<ShareCheck> check);
+
+}  // namespace rivulet::sync

@@ -1,0 +1,116 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/gradient_view.h"
+#include "core/metrics.h"
+#include "core/result.h"
+#include "core/row.h"
+#include "sync/collective/aggregation.h"
+#include "sync/collective/transport.h"
+#include "sync/policy/plan.h"
+#include "sync/round/codec_shelf.h"
+#include "sync/round/facts.h"
+#include "sync/round/round.h"
+
+namespace rivulet::sync {
+
+/// What the catalogs offer; wirings pass the built-in ones, tests pass more.
+struct SyncCatalog {
+  std::span<const policy::PolicyEntry* const> policies;
+  std::span<const CodecEntry* const> codecs;
+  std::span<const AggregationEntry* const> aggregations;
+};
+SyncCatalog builtin_sync_catalog();
+
+struct SessionConfig {
+  policy::PolicyConfig policy;
+  RowShape row_shape;  ///< for moved rows
+  std::uint32_t rows_max = 1024;
+  std::size_t contribution = 0;  ///< P + B
+  Scalar scalar = Scalar::f32;
+  bool foresee = true;  ///< contributions may leave with the facts; the same on all devices of the group
+};
+
+/// What became of contributions that left before the plan was known.
+enum class EarlyFate : std::uint8_t { none, used, wasted };
+
+/// A row that came from a peer for this round.
+struct GuestRow {
+  std::span<const float> features;
+  std::span<const float> targets;
+  RowTag tag;
+};
+
+/// All of one round's agreement behind begin/poll: facts, plan, payload; before it, moved rows. Where the
+/// plan is foreseen (sync/round/foresight.h) the payload leaves with the facts; the calls stay the same.
+/// Lives inside a View.
+///
+///   [begin_moves -> poll]  ->  begin_facts -> poll -> plan()  ->  [begin_payload -> poll -> agreed()]  ->
+///   finish(applied)
+///
+/// Nothing waits but wait(). The first `failed` is final: error() says why, what begin_* was given is
+/// untouched, destroy the session and its transport. Owner: the train thread.
+class SyncSession {
+ public:
+  /// `codecs` are lent and stay as they were unless finish(true) is called.
+  SyncSession(Transport& transport, const ViewSpec& view, const SessionConfig& config,
+              const SyncCatalog& catalog, CodecShelf& codecs, GradientView agreed_scratch);
+  ~SyncSession();
+  SyncSession(const SyncSession&) = delete;
+  SyncSession& operator=(const SyncSession&) = delete;
+
+  /// Exchanges the rows of plan().next_moves of the last round; `outgoing` are mine to give, in order of my
+  /// moves.
+  void begin_moves(const BatchView& outgoing);
+  /// Rows received, valid until finish().
+  [[nodiscard]] std::span<const GuestRow> guests() const;
+
+  /// begin_facts() wants to see the contribution of those who have rows.
+  [[nodiscard]] bool bets() const;
+  /// view, round, rank and plan_hash of `facts` are filled in here. `mine` as for begin_payload(); looked at
+  /// only if bets() and facts.rows > 0.
+  void begin_facts(Facts facts, const FactsSection& section, const GradientView& mine);
+  /// A peer has entered the current round already (its facts are here). Never waits.
+  [[nodiscard]] bool peer_entered();
+
+  /// Of this round, after the facts.
+  [[nodiscard]] EarlyFate early() const;
+  /// Only when plan().mode is gradients or parameters. `mine` [P + B], host memory; ignored at weight 0, and
+  /// when it is underway already.
+  void begin_payload(const GradientView& mine);
+  [[nodiscard]] const GradientView& agreed() const;
+
+  Progress poll();
+  /// While poll() is pending: as Transport::wait() for what the round needs next.
+  bool wait();
+  /// After the facts this round, before them the last one.
+  [[nodiscard]] const std::shared_ptr<const Round>& last_round() const;
+  [[nodiscard]] const policy::RoundPlan& plan() const { return last_round()->plan(); }
+  [[nodiscard]] const FactsTable& table() const { return last_round()->table; }
+  /// What the next round's plan starts from, besides its facts.
+  [[nodiscard]] const policy::PolicyState& policy_state() const { return last_round()->state; }
+  /// Before the first round: rounds go on where those of another session of the same view ended. For replays.
+  void go_on_from(const policy::PolicyState& state);
+  [[nodiscard]] std::uint64_t round() const { return policy_state().round; }
+  /// Ends the round. The codec keeps its candidate if the agreed sum was `applied`, else it forgets it.
+  void finish(bool applied);
+  [[nodiscard]] const Error& error() const;
+  /// Ranks found to be the minority of a digest mismatch, lost or leaving; empty otherwise.
+  [[nodiscard]] std::span<const std::uint32_t> suspects() const;
+
+  /// The last exchange of a clean end: returns when everybody is there, so that nobody's close cuts a peer
+  /// off.
+  void begin_goodbye();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace rivulet::sync
