@@ -19,8 +19,8 @@
 #include "core/check.h"
 #include "core/clock.h"
 #include "sync/collective/gloo_transport.h"
-#include "sync/round/foresight.h"
 #include "sync/round/session.h"
+#include "sync/round/speculation.h"
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/network.h"
 
@@ -101,7 +101,7 @@ class Rank {
 
   /// Every rank waits for the others' last word before it closes.
   void leave(sync::SyncSession& session) {
-    session.begin_goodbye();
+    session.begin_shutdown_barrier();
     wait([&] { return session.poll(); }, [&] { return session.wait(); });
   }
 
@@ -128,7 +128,7 @@ class Rank {
   sync::ViewSpec view_;
   std::unique_ptr<sync::Transport> transport_;
   sync::SyncCatalog catalog_ = sync::builtin_sync_catalog();
-  sync::CodecShelf shelf_{catalog_.codecs};
+  sync::CompressorCache shelf_{catalog_.compressors};
 };
 
 /// What one round took, in seconds.
@@ -197,7 +197,7 @@ struct Shared {
 };
 
 /// Rounds until contributions leave with the facts, as they do from there on.
-constexpr int warm_up = static_cast<int>(sync::Foresight::rounds_before) + 1;
+constexpr int warm_up = static_cast<int>(sync::Speculation::rounds_before) + 1;
 
 /// All rounds of one rank.
 std::vector<Round> play(Shared& shared, std::uint32_t rank, int rounds) {

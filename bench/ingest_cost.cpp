@@ -19,7 +19,7 @@
 #include "runtime/node/memory_plan.h"
 #include "runtime/node/node.h"
 #include "runtime/node/node_config.h"
-#include "runtime/wiring/outside.h"
+#include "runtime/wiring/node_dependencies.h"
 #include "tests/support/kafka_server.h"
 #include "tests/support/places.h"
 #include "tests/support/process.h"
@@ -114,9 +114,9 @@ class Pipeline {
   std::vector<float> targets_;
   buffer::Batch batch_;
   std::vector<PartitionId> partitions_;
-  runtime::CommitBoard commits_;
+  runtime::CommittableOffsets commits_;
   buffer::Ledger ledger_;
-  runtime::RewindBoard rewinds_;
+  runtime::SeekRequests rewinds_;
   runtime::NodeStatus status_;
   std::unique_ptr<runtime::Logger> logger_ = runtime::make_null_logger();
   NoWake wake_;

@@ -16,7 +16,7 @@
 #include "devices/device.h"
 #include "runtime/state/agreed_state.h"
 #include "runtime/state/announced.h"
-#include "runtime/status/book_pages.h"
+#include "runtime/status/ledger_metrics.h"
 #include "runtime/status/metrics/prometheus_sink.h"
 #include "sync/round/facts.h"
 
@@ -97,8 +97,8 @@ class Group {
         metrics_(runtime::make_prometheus_sink()) {
     for (std::size_t rank = 0; rank < world; ++rank)
       all_.push_back(std::make_unique<Announcer>(rank, stream));
-    commits_ = std::make_unique<runtime::CommitBoard>(all_[0]->partitions);
-    pages_ = std::make_unique<runtime::BookPages>(*metrics_, status_, *commits_, topics_);
+    commits_ = std::make_unique<runtime::CommittableOffsets>(all_[0]->partitions);
+    pages_ = std::make_unique<runtime::LedgerMetrics>(*metrics_, status_, *commits_, topics_);
     std::vector<std::string> members;
     for (std::size_t rank = 0; rank < world; ++rank) members.push_back("device-" + std::to_string(rank));
     view_.members = std::move(members);
@@ -158,8 +158,8 @@ class Group {
   runtime::NodeStatus status_;
   const std::vector<std::string> topics_{"rows"};
   std::vector<std::unique_ptr<Announcer>> all_;
-  std::unique_ptr<runtime::CommitBoard> commits_;
-  std::unique_ptr<runtime::BookPages> pages_;
+  std::unique_ptr<runtime::CommittableOffsets> commits_;
+  std::unique_ptr<runtime::LedgerMetrics> pages_;
   sync::ViewSpec view_;
   sync::FactsTable table_;
   TimePoint now_{};

@@ -12,7 +12,7 @@
 #include "runtime/node/memory_plan.h"
 #include "runtime/node/node.h"
 #include "runtime/process/runner.h"
-#include "runtime/wiring/outside.h"
+#include "runtime/wiring/node_dependencies.h"
 #include "tests/support/places.h"
 #include "tests/support/temp_dir.h"
 

@@ -41,7 +41,7 @@ void Batch::add_guest(std::span<const float> features, std::span<const float> ta
   ++used_;
 }
 
-BatchView Batch::lend_out(std::size_t n) {
+BatchView Batch::send_rows(std::size_t n) {
   RIVULET_CHECK(used_ == own_, "a batch lends rows or hosts them, not both: its rows must lie together");
   RIVULET_CHECK(n <= own_ - lent_, "more rows lent than held");
   lent_ += n;

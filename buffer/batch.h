@@ -20,16 +20,17 @@ class Batch {
   /// Takes up to n more rows from the buffer (and copies them in). Returns how many were added.
   std::size_t fill(RowBuffer& buffer, std::size_t n);
   /// Adds a row owned by another device (moved here for this round). It is computed on, never announced here.
-  /// A batch either lends rows or hosts guests in one round, never both (what it computes on lies together).
+  /// A batch either lends rows or hosts received_rows in one round, never both (what it computes on lies
+  /// together).
   void add_guest(std::span<const float> features, std::span<const float> targets, const RowTag& tag);
   /// The last n own rows leave the computation of this round but stay owned here (moved to a peer): they are
   /// still announced by this device when the round succeeded, and come back on put_back().
   /// Returns a view of them, valid until settle/put_back.
-  BatchView lend_out(std::size_t n);
-  /// Undo of lend_out(): a transfer failed, the rows take part here again.
+  BatchView send_rows(std::size_t n);
+  /// Undo of send_rows(): a transfer failed, the rows take part here again.
   void take_back_lent();
 
-  [[nodiscard]] BatchView view() const noexcept;        ///< what to compute on: own + guests - lent
+  [[nodiscard]] BatchView view() const noexcept;        ///< what to compute on: own + received_rows - lent
   [[nodiscard]] std::size_t rows() const noexcept;      ///< view().rows
   [[nodiscard]] std::size_t own_rows() const noexcept;  ///< own rows held, lent ones included
   [[nodiscard]] std::size_t rows_max() const noexcept { return rows_max_; }

@@ -18,14 +18,14 @@ Error gap(const PartitionId& partition, const RowCursor& expected, const RowCurs
                                    text_of_cursor(got)};
 }
 
-bool touch(const PassedRun& a, const PassedRun& b) {
+bool touch(const SkippedRange& a, const SkippedRange& b) {
   return a.partition == b.partition && a.fate == b.fate && a.to == b.from;
 }
 
 /// The oldest run that has a later one of its kind swallows it.
-void loosen(std::vector<PassedRun>& runs) {
+void loosen(std::vector<SkippedRange>& runs) {
   for (auto old = runs.begin(); old != runs.end(); ++old) {
-    const auto next = std::find_if(old + 1, runs.end(), [&](const PassedRun& r) {
+    const auto next = std::find_if(old + 1, runs.end(), [&](const SkippedRange& r) {
       return r.partition == old->partition && r.fate == old->fate;
     });
     if (next == runs.end()) continue;
@@ -37,20 +37,20 @@ void loosen(std::vector<PassedRun>& runs) {
   }
 }
 
-const PassedRun* run_at(const std::deque<PassedRun>& runs, const RowCursor& at) {
-  const auto it = std::ranges::lower_bound(runs, at, {}, &PassedRun::from);
+const SkippedRange* run_at(const std::deque<SkippedRange>& runs, const RowCursor& at) {
+  const auto it = std::ranges::lower_bound(runs, at, {}, &SkippedRange::from);
   return it != runs.end() && it->from == at ? &*it : nullptr;
 }
 
 void add_row(RowInterval& interval, const RowTag& tag) {
   interval.rows_trained += 1;
-  interval.rows_shared += tag.next.offset == tag.position.at.offset ? 1 : 0;
+  interval.non_final_rows += tag.next.offset == tag.position.at.offset ? 1 : 0;
   interval.next = tag.next;
 }
 
 }  // namespace
 
-void add_run(std::vector<PassedRun>& runs, const PassedRun& run, std::size_t runs_max) {
+void add_run(std::vector<SkippedRange>& runs, const SkippedRange& run, std::size_t runs_max) {
   if (!runs.empty() && touch(runs.back(), run)) {
     runs.back().to = run.to;
     runs.back().rows += run.rows;
@@ -71,11 +71,11 @@ Status append(Account& to, const Account& later) {
     have->next = more.next;
     have->rows_trained += more.rows_trained;
     have->rows_dropped += more.rows_dropped;
-    have->rows_shared += more.rows_shared;
+    have->non_final_rows += more.non_final_rows;
     have->holes += more.holes;
   }
   std::ranges::sort(to.intervals, {}, &RowInterval::partition);
-  for (const PassedRun& run : later.runs) add_run(to.runs, run, Ledger::announced_max);
+  for (const SkippedRange& run : later.runs) add_run(to.runs, run, Ledger::announced_max);
   return ok();
 }
 
@@ -105,7 +105,7 @@ Cursors Ledger::begins() const {
   return all;
 }
 
-void Ledger::passed(const PassedRun& run) {
+void Ledger::passed(const SkippedRange& run) {
   const std::lock_guard lock(mutex_);
   Partition& partition = partitions_[run.partition];
   auto& runs = partition.runs;
@@ -126,13 +126,13 @@ void Ledger::restart(std::uint32_t generation) {
   generation_ = generation;
 }
 
-void Ledger::extend(const Partition& partition, RowInterval& interval, std::vector<PassedRun>& runs) {
-  while (const PassedRun* run = run_at(partition.runs, interval.next)) {
+void Ledger::extend(const Partition& partition, RowInterval& interval, std::vector<SkippedRange>& runs) {
+  while (const SkippedRange* run = run_at(partition.runs, interval.next)) {
     if (run->fate == fate_hole)
       interval.holes += run->rows;
     else
       interval.rows_dropped += static_cast<std::uint32_t>(run->rows);
-    interval.rows_shared += static_cast<std::uint32_t>(run->shared());
+    interval.non_final_rows += static_cast<std::uint32_t>(run->shared());
     interval.next = run->to;
     add_run(runs, *run, announced_max);
   }
@@ -176,14 +176,14 @@ RowCursor Ledger::behind_runs(const PartitionId& partition, RowCursor at) const 
   const std::lock_guard lock(mutex_);
   const auto known = partitions_.find(partition);
   if (known == partitions_.end()) return at;
-  while (const PassedRun* run = run_at(known->second.runs, at)) at = run->to;
+  while (const SkippedRange* run = run_at(known->second.runs, at)) at = run->to;
   return at;
 }
 
 bool Ledger::splits(const PartitionId& partition, const RowCursor& at) const {
   const std::lock_guard lock(mutex_);
   const auto known = partitions_.find(partition);
-  return known != partitions_.end() && std::ranges::any_of(known->second.runs, [&](const PassedRun& run) {
+  return known != partitions_.end() && std::ranges::any_of(known->second.runs, [&](const SkippedRange& run) {
            return run.from < at && at < run.to;
          });
 }

@@ -19,13 +19,13 @@ using Cursors = std::map<PartitionId, RowCursor>;
 /// What a device announces of one round: an interval per partition, and what of them was not trained.
 struct Account {
   std::vector<RowInterval> intervals;  ///< none is empty; at most one per partition, ordered
-  std::vector<PassedRun> runs;         ///< of these intervals
+  std::vector<SkippedRange> runs;      ///< of these intervals
 };
 
 /// Appends a run to a bounded list: it joins the one before it when they touch and share a fate. Above
 /// `runs_max` the two oldest of one fate become one that says less exactly where its rows were; the counts
 /// stay exact. One run of every fate of every partition stays in any case. Pure.
-void add_run(std::vector<PassedRun>& runs, const PassedRun& run, std::size_t runs_max);
+void add_run(std::vector<SkippedRange>& runs, const SkippedRange& run, std::size_t runs_max);
 
 /// Appends what `later` accounts for, partition by partition. Errors: protocol (it does not begin where `to`
 /// ends; names partition and offsets).
@@ -53,7 +53,7 @@ class Ledger {
 
   // --- ingest thread ---
   /// Before the row behind it is flushed. Runs of a partition in order.
-  void passed(const PassedRun& run);
+  void passed(const SkippedRange& run);
   [[nodiscard]] bool has_room() const noexcept { return runs_.load(std::memory_order_relaxed) < runs_max; }
   /// The reader was sent elsewhere: runs known so far are worth nothing.
   void restart(std::uint32_t generation);
@@ -74,9 +74,9 @@ class Ledger {
   struct Partition {
     std::optional<RowCursor> began;
     RowCursor sealed{-1, 0};  ///< end of what was announced last: no run grows over it
-    std::deque<PassedRun> runs;
+    std::deque<SkippedRange> runs;
   };
-  static void extend(const Partition& partition, RowInterval& interval, std::vector<PassedRun>& runs);
+  static void extend(const Partition& partition, RowInterval& interval, std::vector<SkippedRange>& runs);
 
   mutable std::mutex mutex_;
   std::map<PartitionId, Partition> partitions_;

@@ -1,4 +1,4 @@
-# Catalogs: adding a decoder, model, policy, codec or aggregation means adding a file, nothing else.
+# Catalogs: adding a decoder, model, policy, compressor or aggregation means adding a file, nothing else.
 # rivulet_catalog(OUT file.cpp FUNCTION ns::name TYPE ns::Entry HEADER h PREFIX decoder SOURCES a/raw.cpp ...)
 # writes a file that defines `std::span<const Entry* const> name() noexcept` over `const Entry decoder_raw`, ...
 function(rivulet_catalog)

@@ -43,21 +43,21 @@ struct BatchView {
 };
 
 /// Rows of one partition used by one device in one round: all between `first` and `next` are accounted for,
-///   next.offset - first.offset = rows_trained + rows_dropped - rows_shared + holes.
+///   next.offset - first.offset = rows_trained + rows_dropped - non_final_rows + holes.
 struct RowInterval {
   PartitionId partition;
   RowCursor first;
   RowCursor next;
   std::uint32_t rows_trained = 0;
-  std::uint32_t rows_dropped = 0;  ///< for any reason; PassedRuns say for which
-  std::uint32_t rows_shared = 0;   ///< of both: rows behind which their record goes on, they move no offset
-  std::uint64_t holes = 0;         ///< offsets that hold no row
+  std::uint32_t rows_dropped = 0;    ///< for any reason; PassedRuns say for which
+  std::uint32_t non_final_rows = 0;  ///< of both: rows behind which their record goes on, they move no offset
+  std::uint64_t holes = 0;           ///< offsets that hold no row
   bool operator==(const RowInterval&) const = default;
   [[nodiscard]] bool empty() const noexcept { return rows_trained + rows_dropped + holes == 0; }
   /// Of any numbers, a peer's too; `next` not before `first`, and that not before 0.
   [[nodiscard]] bool adds_up() const noexcept {
     const auto passed = static_cast<std::uint64_t>(next.offset - first.offset);
-    return holes <= passed && passed - holes == std::uint64_t{rows_trained} + rows_dropped - rows_shared;
+    return holes <= passed && passed - holes == std::uint64_t{rows_trained} + rows_dropped - non_final_rows;
   }
 };
 
@@ -66,13 +66,13 @@ inline constexpr std::uint32_t fate_hole = 0x100;
 
 /// A stretch of a partition that nothing was trained of: `rows` rows dropped for one reason, or `rows`
 /// offsets without a row. Where many were joined to stay bounded, other rows may lie between its ends, too.
-struct PassedRun {
+struct SkippedRange {
   PartitionId partition;
   RowCursor from;
   RowCursor to;
   std::uint64_t rows = 0;
   std::uint32_t fate = 0;  ///< a DropReason, or fate_hole
-  bool operator==(const PassedRun&) const = default;
+  bool operator==(const SkippedRange&) const = default;
   /// Rows of it behind which their record goes on.
   [[nodiscard]] std::uint64_t shared() const noexcept {
     return fate == fate_hole ? 0 : rows - static_cast<std::uint64_t>(to.offset - from.offset);

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/checkpoint/commit_board.h"
+#include "runtime/checkpoint/committable_offsets.h"
 #include "runtime/state/agreed_state.h"
 
 namespace rivulet::runtime {
@@ -14,7 +14,7 @@ class SavedOffsets {
  public:
   static constexpr std::size_t states_max = 16;  ///< the oldest makes room: a newer one covers more
 
-  void saved(const AgreedState& state, const CommitBoard& own) {
+  void saved(const AgreedState& state, const CommittableOffsets& own) {
     State entry{state.stamp, {}};
     for (const PartitionId& id : own.partitions())
       if (const auto known = state.partitions.find(id); known != state.partitions.end())
@@ -26,7 +26,7 @@ class SavedOffsets {
   /// later lineage commits every stamp before it.
   void forget() noexcept { states_.clear(); }
   /// False: nothing new goes onto the board.
-  bool committed(const Stamp& stamp, CommitBoard& board) {
+  bool committed(const Stamp& stamp, CommittableOffsets& board) {
     bool news = false;
     for (; !states_.empty() && states_.front().stamp <= stamp; states_.pop_front()) {
       for (const auto& next : states_.front().offsets) board.covered(next.partition, {next.offset, 0});

@@ -21,7 +21,7 @@ RowInterval interval_of(const Json& j) {
   i.next = {j.at("next").at(0).get<std::int64_t>(), j.at("next").at(1).get<std::uint32_t>()};
   j.at("trained").get_to(i.rows_trained);
   j.at("dropped").get_to(i.rows_dropped);
-  j.at("shared").get_to(i.rows_shared);
+  j.at("shared").get_to(i.non_final_rows);
   j.at("holes").get_to(i.holes);
   return i;
 }

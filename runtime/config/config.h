@@ -89,7 +89,7 @@ struct Config {
   struct Sync {
     Duration deadline = std::chrono::seconds(5);
     std::string reduction = "gather";  ///< gather | sum | auto
-    bool foresee = true;               ///< contributions may leave with the facts; group key
+    bool speculate = true;             ///< contributions may leave with the facts; group key
     std::string bind = "127.0.0.1";
     std::string advertise;
     int port = 0;                         ///< of the peer traffic; 0 = any free one

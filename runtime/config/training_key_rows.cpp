@@ -92,7 +92,7 @@ std::vector<KeyRow> sync_and_checkpoint_rows() {
       {spec("sync.foresee", kind::boolean, "true",
             "contributions leave before the plan is known while it is foreseen: one exchange a round"),
        {},
-       [](Config& c, const Value& v) { c.sync.foresee = std::get<bool>(v.data); }},
+       [](Config& c, const Value& v) { c.sync.speculate = std::get<bool>(v.data); }},
       {spec("sync.digest_every", kind::integer, "1", "rounds between comparisons of the state"),
        {1, 1e6},
        [](Config& c, const Value& v) { c.sync.digest_every = whole<std::uint32_t>(v); }},

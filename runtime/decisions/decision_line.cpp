@@ -15,7 +15,7 @@ namespace {
 void put(std::string& out, const RowCursor& at);
 void put(std::string& out, const sync::policy::Move& move);
 void put(std::string& out, const RowInterval& interval);
-void put(std::string& out, const PassedRun& run);
+void put(std::string& out, const SkippedRange& run);
 void put(std::string& out, const sync::policy::PolicyConfig& config);
 void put(std::string& out, const sync::policy::PolicyState& state);
 
@@ -122,12 +122,12 @@ void put(std::string& out, const RowInterval& i) {
       .add("next", i.next)
       .add("trained", i.rows_trained)
       .add("dropped", i.rows_dropped)
-      .add("shared", i.rows_shared)
+      .add("shared", i.non_final_rows)
       .add("holes", i.holes)
       .end();
 }
 
-void put(std::string& out, const PassedRun& r) {
+void put(std::string& out, const SkippedRange& r) {
   Members(out)
       .add("topic", r.partition.topic)
       .add("partition", r.partition.partition)
@@ -170,7 +170,7 @@ void put(std::string& out, const sync::policy::RoundPlan& p, std::uint64_t hash)
       .add("mode", name_of(p.mode))
       .add("reduction", name_of(p.reduction))
       .add("aggregation", std::string_view(p.aggregation))
-      .add("codec", std::string_view(p.codec))
+      .add("codec", std::string_view(p.compressor))
       .add("keep_ratio", p.keep_ratio)
       .add("payload_max_bytes", p.payload_max_bytes)
       .add("weights", p.weights)

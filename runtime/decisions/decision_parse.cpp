@@ -105,10 +105,10 @@ class FieldReader {
     get(j, "next", into.next);
     get(j, "trained", into.rows_trained);
     get(j, "dropped", into.rows_dropped);
-    get(j, "shared", into.rows_shared);
+    get(j, "shared", into.non_final_rows);
     get(j, "holes", into.holes);
   }
-  void value(const json& j, const char*, PassedRun& into) {
+  void value(const json& j, const char*, SkippedRange& into) {
     get(j, "topic", into.partition.topic);
     get(j, "partition", into.partition.partition);
     get(j, "from", into.from);
@@ -180,7 +180,7 @@ void read_plan(FieldReader& in, const json& j, sync::policy::RoundPlan& p) {
   in.name(j, "mode", all_modes, p.mode);
   in.name(j, "reduction", all_reductions, p.reduction);
   in.get(j, "aggregation", p.aggregation);
-  in.get(j, "codec", p.codec);
+  in.get(j, "codec", p.compressor);
   in.get(j, "keep_ratio", p.keep_ratio);
   in.get(j, "payload_max_bytes", p.payload_max_bytes);
   in.get(j, "weights", p.weights);

@@ -241,7 +241,7 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
   }
   const auto reason = static_cast<std::size_t>(step.reason);
   write_drop({record.offset, row_});
-  open_drop_ = PassedRun{
+  open_drop_ = SkippedRange{
       record.partition, {record.offset, row_}, {}, step.rows, static_cast<std::uint32_t>(step.reason)};
   any_row_ = true;
   newest_amendable_ = false;

@@ -11,9 +11,9 @@
 #include "core/clock.h"
 #include "core/metrics.h"
 #include "core/wake.h"
-#include "runtime/checkpoint/commit_board.h"
+#include "runtime/checkpoint/committable_offsets.h"
 #include "runtime/ingest/partition_watch.h"
-#include "runtime/ingest/rewind_board.h"
+#include "runtime/ingest/seek_requests.h"
 #include "runtime/process/agent.h"
 #include "runtime/process/log.h"
 #include "runtime/status/node_status.h"
@@ -45,8 +45,8 @@ class Ingest final : public Agent {
     stream::Decoder& decoder;
     buffer::RowBuffer& rows;
     buffer::Ledger& ledger;
-    CommitBoard& commits;
-    RewindBoard& rewinds;
+    CommittableOffsets& commits;
+    SeekRequests& rewinds;
     NodeStatus& status;
     MetricsSink& metrics;
     Logger& log;
@@ -93,13 +93,13 @@ class Ingest final : public Agent {
   // ingest thread
   std::span<const Record> records_;  ///< not fully decoded yet: records_[at_ ...]
   std::size_t at_ = 0;
-  bool opened_ = false;                 ///< records_[at_] is in the decoder
-  bool decoded_ = false;                ///< its next row is in the claimed slot, for want of room
-  std::uint32_t row_ = 0;               ///< rows of it passed so far
-  bool newest_amendable_ = false;       ///< its last published row is not flushed yet
-  bool any_row_ = false;                ///< something of it is accounted for as a row
-  std::optional<PassedRun> open_drop_;  ///< its end is known only with what follows
-  buffer::Cursors expected_;            ///< where each partition's next record begins, if no offset is a hole
+  bool opened_ = false;                    ///< records_[at_] is in the decoder
+  bool decoded_ = false;                   ///< its next row is in the claimed slot, for want of room
+  std::uint32_t row_ = 0;                  ///< rows of it passed so far
+  bool newest_amendable_ = false;          ///< its last published row is not flushed yet
+  bool any_row_ = false;                   ///< something of it is accounted for as a row
+  std::optional<SkippedRange> open_drop_;  ///< its end is known only with what follows
+  buffer::Cursors expected_;  ///< where each partition's next record begins, if no offset is a hole
   std::uint32_t generation_ = 0;
   buffer::Cursors from_;  ///< rows below these were used by the group already
   bool sought_ = true;    ///< the source stands where the last rewind asked it to

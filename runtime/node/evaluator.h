@@ -15,7 +15,7 @@
 #include "runtime/process/log.h"
 #include "runtime/status/node_status.h"
 #include "runtime/train/progress.h"
-#include "runtime/train/snapshot.h"
+#include "runtime/train/snapshot_slot.h"
 
 namespace rivulet::runtime {
 
@@ -53,7 +53,7 @@ class Evaluator final : public Agent {
     const Clock& clock;
     devices::Trainer& trainer;
     const HeldOut& data;
-    SnapshotDesk& snapshots;
+    SnapshotSlot& snapshots;
     NodeStatus& status;
     MetricsSink& metrics;
     Logger& log;

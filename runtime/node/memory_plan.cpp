@@ -11,7 +11,7 @@
 #include "runtime/node/node_config.h"
 #include "stream/dataset.h"
 #include "sync/round/facts.h"
-#include "sync/round/foresight.h"
+#include "sync/round/speculation.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -138,8 +138,8 @@ class Planner {
     const double summed = c_.sync.reduction == "gather" ? 0 : payload;
     add("payloads", gathered + summed,
         c_.sync.reduction == "sum" ? "model" : "sync.reduction (sum needs one)", devices + 1);
-    const bool bets = c_.sync.foresee && c_.job.devices > 1 && c_.sync.reduction != "sum";
-    if (bets && scalar_ * numbers_ <= static_cast<double>(sync::Foresight::payload_bytes_max))
+    const bool speculates = c_.sync.speculate && c_.job.devices > 1 && c_.sync.reduction != "sum";
+    if (speculates && scalar_ * numbers_ <= static_cast<double>(sync::Speculation::payload_bytes_max))
       add("early_payloads", gathered, "sync.foresee", devices + 1);
     add("facts", 2 * devices * (sync::facts_section_max_bytes + 4 * kib), "job.devices");
   }
@@ -200,8 +200,8 @@ std::string bytes_text(double bytes) {
 
 std::size_t payload_max_of(const Catalog& catalog, const devices::ModelLayout& layout) {
   std::size_t most = 0;
-  for (const auto* codec : catalog.sync.codecs)
-    most = std::max(most, codec->make()->bytes_max(layout.contribution(), layout.scalar));
+  for (const auto* compressor : catalog.sync.compressors)
+    most = std::max(most, compressor->make()->bytes_max(layout.contribution(), layout.scalar));
   return most;
 }
 

@@ -83,7 +83,7 @@ Status expect_synthetic_rows(Config& config, const Catalog& catalog) {
 }
 
 Result<std::unique_ptr<Node>> Node::build(const LoadedConfig& loaded, const RunOptions& options,
-                                          const Catalog& catalog, NodeOutside outside) {
+                                          const Catalog& catalog, NodeDependencies outside) {
   std::unique_ptr<Node> node(new Node(std::move(outside)));
   if (auto made = node->make(loaded, options, catalog); !made) return made.error();
   return node;
@@ -98,7 +98,7 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   auto rows = buffer::RowBuffer::create(config.buffer.rows, decoder_->shape());
   if (!rows) return rows.error();
   rows_ = std::move(rows).value();
-  commits_ = std::make_unique<CommitBoard>(ids_of(claimed_partitions(config)));
+  commits_ = std::make_unique<CommittableOffsets>(ids_of(claimed_partitions(config)));
   auto joining = membership_config(loaded, outside_.nonce_seed);
   joining.hello.new_run = options.new_run;
   joining.limited = !options.dry_run && options.stop_after.rows + options.stop_after.rounds > 0;
@@ -123,7 +123,7 @@ Status Node::make_learner(const Config& config, const Catalog& catalog) {
   AgreedState first{std::move(model).value(), {}, 0, {}};
   if (auto begun = trainer_->initialize(first.model, derive_seed(config.job.seed, "model")); !begun)
     return begun;
-  state_ = std::make_unique<HeldState>(std::move(first));
+  state_ = std::make_unique<StateHandle>(std::move(first));
   if (outside_.checkpoint_wake != nullptr) {
     if (auto loaded = load_checkpoint(config); !loaded) return loaded;
     if (auto made = make_checkpointer(config); !made) return made;
@@ -134,7 +134,7 @@ Status Node::make_learner(const Config& config, const Catalog& catalog) {
     if (!room) return room.error();
     space.emplace(std::move(room).value());
   }
-  snapshots_ = std::make_unique<SnapshotDesk>(std::move(space));
+  snapshots_ = std::make_unique<SnapshotSlot>(std::move(space));
   return ok();
 }
 

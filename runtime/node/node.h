@@ -9,7 +9,7 @@
 #include "devices/device.h"
 #include "devices/trainer.h"
 #include "runtime/checkpoint/checkpointer.h"
-#include "runtime/checkpoint/commit_board.h"
+#include "runtime/checkpoint/committable_offsets.h"
 #include "runtime/config/config.h"
 #include "runtime/decisions/decision_log.h"
 #include "runtime/ingest/ingest.h"
@@ -18,7 +18,7 @@
 #include "runtime/process/log.h"
 #include "runtime/state/agreed_state.h"
 #include "runtime/status/node_status.h"
-#include "runtime/train/snapshot.h"
+#include "runtime/train/snapshot_slot.h"
 #include "runtime/train/worker.h"
 #include "stream/decoder.h"
 #include "stream/source.h"
@@ -29,7 +29,7 @@ namespace rivulet::runtime {
 
 /// The outside of a node: the parts of architecture §6 that a wiring chooses. Everything else is built the
 /// same.
-struct NodeOutside {
+struct NodeDependencies {
   const Clock& ingest_clock;
   const Clock& worker_clock;
   Wake& ingest_wake;
@@ -60,7 +60,7 @@ class Node {
  public:
   /// Errors: invalid_config (decoder, model), unavailable (memory, LibTorch).
   static Result<std::unique_ptr<Node>> build(const LoadedConfig& loaded, const RunOptions& options,
-                                             const Catalog& catalog, NodeOutside outside);
+                                             const Catalog& catalog, NodeDependencies outside);
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
@@ -74,16 +74,16 @@ class Node {
   devices::Device& device() { return *outside_.device; }
   buffer::RowBuffer& rows() { return *rows_; }
   [[nodiscard]] const sync::membership::Membership& membership() const { return *membership_; }
-  SnapshotDesk& snapshots() { return *snapshots_; }
+  SnapshotSlot& snapshots() { return *snapshots_; }
   stream::RecordSource& source() { return *outside_.source; }
-  CommitBoard& commits() { return *commits_; }
+  CommittableOffsets& commits() { return *commits_; }
   Checkpointer* checkpoints() { return checkpoints_.get(); }
 
   /// Role and dynamic type of every object, for the test that both wirings build the same things.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> object_types() const;
 
  private:
-  explicit Node(NodeOutside outside) : outside_(std::move(outside)) {}
+  explicit Node(NodeDependencies outside) : outside_(std::move(outside)) {}
   Status make(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
   Status load_checkpoint(const Config& config);
   void say_what_is_done_again(const CheckpointFolder::Found& found);
@@ -91,18 +91,18 @@ class Node {
   Status make_learner(const Config& config, const Catalog& catalog);
   Status make_agents(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
 
-  NodeOutside outside_;
+  NodeDependencies outside_;
   NodeStatus status_;
   std::unique_ptr<stream::Decoder> decoder_;
   std::unique_ptr<devices::Trainer> own_trainer_;
   devices::Trainer* trainer_ = nullptr;
-  std::unique_ptr<HeldState> state_;
+  std::unique_ptr<StateHandle> state_;
   std::optional<Stamp> goes_back_to_;  ///< see MembershipConfig
   std::unique_ptr<buffer::RowBuffer> rows_;
   buffer::Ledger ledger_;
-  std::unique_ptr<CommitBoard> commits_;
-  RewindBoard rewinds_;
-  std::unique_ptr<SnapshotDesk> snapshots_;
+  std::unique_ptr<CommittableOffsets> commits_;
+  SeekRequests rewinds_;
+  std::unique_ptr<SnapshotSlot> snapshots_;
   std::unique_ptr<Checkpointer> checkpoints_;
   std::unique_ptr<sync::membership::Membership> membership_;
   std::unique_ptr<Ingest> ingest_;

@@ -93,7 +93,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
       std::min<std::size_t>(std::max(config.batch.max, config.batch.rows), config.buffer.rows));
   out.session.contribution = layout.contribution();
   out.session.scalar = layout.scalar;
-  out.session.foresee = config.sync.foresee;
+  out.session.speculate = config.sync.speculate;
   out.sgd = {config.train.lr, config.train.momentum, config.train.weight_decay, config.train.clip_grad_norm};
   out.stop_after = options.stop_after;
   out.dry_run = options.dry_run;

@@ -47,12 +47,12 @@ Result<std::unique_ptr<ReplayGroup>> ReplayGroup::create(const ViewRecord& view,
     RIVULET_CHECK(wires->connected() == Progress::done, "in-memory wires are there at once");
   sync::SessionConfig session = parts.session;
   session.policy = view.policy;
-  session.foresee = false;  // contributions follow from what the facts say; the bits are the same
+  session.speculate = false;  // contributions follow from what the facts say; the bits are the same
   for (spec.rank = 0; spec.rank < world; ++spec.rank) {
-    auto& shelf = parts.shelves.try_emplace(view.members[spec.rank], parts.catalog.codecs).first->second;
+    auto& shelf = parts.shelves.try_emplace(view.members[spec.rank], parts.catalog.compressors).first->second;
     group->sessions_.push_back(std::make_unique<sync::SyncSession>(
         *group->wires_[spec.rank], spec, session, parts.catalog, shelf, group->scratch_[spec.rank]));
-    if (view.state.round > 0) group->sessions_.back()->go_on_from(view.state);
+    if (view.state.round > 0) group->sessions_.back()->resume_from(view.state);
   }
   return group;
 }

@@ -10,13 +10,14 @@
 #include "devices/trainer.h"
 #include "runtime/decisions/decision.h"
 #include "sync/collective/memory_transport.h"
-#include "sync/round/codec_shelf.h"
+#include "sync/round/compressor_cache.h"
 #include "sync/round/session.h"
 
 namespace rivulet::runtime {
 
-/// All members of one recorded view in this process: the sessions, codecs and collectives of real devices
-/// over in-memory wires. Each enters a round with the facts that it entered it with. Owner: one thread.
+/// All members of one recorded view in this process: the sessions, compressors and collectives of real
+/// devices over in-memory wires. Each enters a round with the facts that it entered it with. Owner: one
+/// thread.
 class ReplayGroup {
  public:
   struct Parts {
@@ -24,7 +25,7 @@ class ReplayGroup {
     sync::SyncCatalog catalog;
     const devices::ModelLayout& layout;
     devices::Device& device;
-    std::map<std::string, sync::CodecShelf>& shelves;  ///< by device id: residuals outlive views
+    std::map<std::string, sync::CompressorCache>& shelves;  ///< by device id: residuals outlive views
   };
   /// Errors: unavailable (memory).
   static Result<std::unique_ptr<ReplayGroup>> create(const ViewRecord& view, const Parts& parts);

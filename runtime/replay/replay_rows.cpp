@@ -12,15 +12,15 @@ constexpr Duration poll_wait = std::chrono::milliseconds(100);
 constexpr int empty_polls_max = 150;  // 15 s of a broker
 
 /// Rows that were good, but whose batch was not. Bad rows the decoder refuses again by itself.
-bool was_dropped(const RowPosition& row, std::span<const PassedRun> runs) {
-  return std::ranges::any_of(runs, [&](const PassedRun& run) {
+bool was_dropped(const RowPosition& row, std::span<const SkippedRange> runs) {
+  return std::ranges::any_of(runs, [&](const SkippedRange& run) {
     return run.fate == static_cast<std::uint32_t>(DropReason::nonfinite_batch) &&
            run.partition == row.partition && run.from <= row.at && row.at < run.to;
   });
 }
 
-RowCursor behind_holes(const RowPosition& place, std::span<const PassedRun> runs) {
-  for (const PassedRun& run : runs)
+RowCursor behind_holes(const RowPosition& place, std::span<const SkippedRange> runs) {
+  for (const SkippedRange& run : runs)
     if (run.fate == fate_hole && run.partition == place.partition && run.from <= place.at &&
         place.at < run.to && static_cast<std::int64_t>(run.rows) == run.to.offset - run.from.offset)
       return run.to;
@@ -104,7 +104,7 @@ Status ReplayRows::fetch(const PartitionId& partition, Reader& reader) const {
   return away("the rows that the log names are not there (retention? another topic?)");
 }
 
-Status ReplayRows::take(const RowInterval& rows, std::span<const PassedRun> runs, ReplayBatch& batch) {
+Status ReplayRows::take(const RowInterval& rows, std::span<const SkippedRange> runs, ReplayBatch& batch) {
   auto found = reader_at(rows.partition, rows.first);
   if (!found) return found.error();
   Reader& reader = *found.value();

@@ -53,7 +53,7 @@ class ReplayRows {
       : config_(config), catalog_(catalog), open_(std::move(open)) {}
   /// The rows that were trained of an interval, in order, behind those in `batch`. `runs`: what was not.
   /// Errors: unavailable (an offset is not there any more), bad_record (more rows than the batch holds).
-  Status take(const RowInterval& rows, std::span<const PassedRun> runs, ReplayBatch& batch);
+  Status take(const RowInterval& rows, std::span<const SkippedRange> runs, ReplayBatch& batch);
 
  private:
   struct Reader {

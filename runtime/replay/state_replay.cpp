@@ -117,7 +117,7 @@ class Replayer {
   const Catalog catalog_;
   PlanReplay plans_;
   std::vector<std::string> topics_;
-  std::map<std::string, sync::CodecShelf> shelves_;
+  std::map<std::string, sync::CompressorCache> shelves_;
   std::unique_ptr<ReplayGroup> group_;
   bool began_ = false;  ///< the state is the one that the log's next round starts from
   StateReplayReport report_;

@@ -32,11 +32,11 @@ struct StateReplayOptions {
 };
 
 /// Trains again what a decision log says was trained: the rows that each device used in each round are read
-/// from `open`, and Trainer, sessions, codecs and collectives of the configuration, and the fold of offsets
-/// make the recorded steps of them. Every number that the log holds of a step (rows, losses, digests) must
-/// come out to a bit. A view that began with an older state than its predecessor ended with begins with that
-/// again. Errors: invalid_config (the log is of another configuration), io, bad_record (with file and line;
-/// also: the log has rounds that this cannot do again), unavailable (rows), cancelled.
+/// from `open`, and Trainer, sessions, compressors and collectives of the configuration, and the fold of
+/// offsets make the recorded steps of them. Every number that the log holds of a step (rows, losses, digests)
+/// must come out to a bit. A view that began with an older state than its predecessor ended with begins with
+/// that again. Errors: invalid_config (the log is of another configuration), io, bad_record (with file and
+/// line; also: the log has rounds that this cannot do again), unavailable (rows), cancelled.
 Result<StateReplayReport> replay_state(const LoadedConfig& loaded, const Catalog& catalog,
                                        const StateReplayOptions& options, const OpenReplayStream& open,
                                        const std::function<void(const StateReplayReport&)>& progress,

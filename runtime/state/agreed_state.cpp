@@ -21,7 +21,7 @@ void add_progress(Hasher& hasher, const PartitionProgress& progress) {
   hasher.add_value(progress.shared);
   hasher.add_value(progress.holes);
   for (const std::uint64_t rows : progress.dropped) hasher.add_value(rows);
-  for (const PassedRun& run : progress.runs) {
+  for (const SkippedRange& run : progress.runs) {
     add_cursor(hasher, run.from);
     add_cursor(hasher, run.to);
     hasher.add_value(run.rows);
@@ -47,7 +47,7 @@ bool AgreedState::operator==(const AgreedState& other) const {
          equal(model.momentum(), other.model.momentum()) && equal(model.buffers(), other.model.buffers());
 }
 
-void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const PassedRun> runs) {
+void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const SkippedRange> runs) {
   RIVULET_CHECK(!(interval.next < interval.first), "an interval ends before it begins");
   const auto [at, first] = state.partitions.try_emplace(interval.partition);
   PartitionProgress& progress = at->second;
@@ -55,9 +55,9 @@ void fold_interval(AgreedState& state, const RowInterval& interval, std::span<co
   RIVULET_CHECK(!(interval.next < progress.next), "the next row of a partition would go backwards");
   progress.next = interval.next;
   progress.trained += interval.rows_trained;
-  progress.shared += interval.rows_shared;
+  progress.shared += interval.non_final_rows;
   progress.holes += interval.holes;
-  for (const PassedRun& run : runs) {
+  for (const SkippedRange& run : runs) {
     if (run.partition != interval.partition) continue;
     if (run.fate < drop_reasons) progress.dropped.at(run.fate) += run.rows;
     buffer::add_run(progress.runs, run, passed_runs_max);

@@ -28,7 +28,7 @@ struct AgreedState {
 };
 
 /// Everybody folds everybody's announced intervals, in rank order. `runs` may hold those of other partitions.
-void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const PassedRun> runs);
+void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const SkippedRange> runs);
 
 /// Over parameters, optimizer, buffers, clocks and partitions. Not over the lineage: a state that a later
 /// view adopts is the same state.

@@ -12,8 +12,8 @@ namespace rivulet::runtime {
 namespace {
 
 /// The runs of an interval say what it counts, and lie within it.
-bool is_explained(const RowInterval& interval, std::span<const PassedRun> runs) {
-  const auto own = [&](const PassedRun& run) { return run.partition == interval.partition; };
+bool is_explained(const RowInterval& interval, std::span<const SkippedRange> runs) {
+  const auto own = [&](const SkippedRange& run) { return run.partition == interval.partition; };
   const auto passed = passed_between(interval.first, interval.next, runs | std::views::filter(own));
   if (!passed || passed->holes != interval.holes) return false;
   return std::accumulate(passed->dropped.begin(), passed->dropped.end(), std::uint64_t{0}) ==
@@ -79,7 +79,7 @@ Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view
   return ok();
 }
 
-Status check_announced(const sync::Round& round, const sync::ViewSpec& view, const HeldState& state,
+Status check_announced(const sync::Round& round, const sync::ViewSpec& view, const StateHandle& state,
                        std::span<const PartitionId> own, std::span<const std::string> topics) {
   if (!state.is_shared()) return check_announced(round.table, view, *state, own, topics);
   const auto found = state.derive<Announcers>(round.work, [&] {

@@ -6,7 +6,7 @@
 #include "buffer/ledger.h"
 #include "core/result.h"
 #include "runtime/state/agreed_state.h"
-#include "runtime/state/held_state.h"
+#include "runtime/state/state_handle.h"
 #include "sync/collective/transport.h"
 #include "sync/round/facts.h"
 #include "sync/round/round.h"
@@ -29,14 +29,14 @@ class Announced {
                [this](std::size_t i) -> const RowInterval& { return i == 0 ? first_ : more_[i - 1]; }) |
            std::views::filter([](const RowInterval& interval) { return !interval.empty(); });
   }
-  [[nodiscard]] std::span<const PassedRun> runs() const { return runs_; }
+  [[nodiscard]] std::span<const SkippedRange> runs() const { return runs_; }
   /// As a value of its own.
   [[nodiscard]] buffer::Account account() const;
 
  private:
   const RowInterval& first_;
   std::span<const RowInterval> more_;
-  std::span<const PassedRun> runs_;
+  std::span<const SkippedRange> runs_;
 };
 
 /// What the others say they used is believed only after this: it will move offsets of the agreed state. Each
@@ -47,7 +47,7 @@ Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view
                        std::span<const PartitionId> own, std::span<const std::string> topics);
 
 /// The same, where the part that is alike for all who hold the same state is made once.
-Status check_announced(const sync::Round& round, const sync::ViewSpec& view, const HeldState& state,
+Status check_announced(const sync::Round& round, const sync::ViewSpec& view, const StateHandle& state,
                        std::span<const PartitionId> own, std::span<const std::string> topics);
 
 /// Nobody has rows to train, but somebody has dropped some or passed over holes: the offsets may go on, or a

@@ -26,7 +26,7 @@ template <std::ranges::input_range Runs>
 std::optional<Passed> passed_between(const RowCursor& from, const RowCursor& to, Runs&& runs) {
   Passed passed;
   std::uint64_t all = 0;
-  for (const PassedRun& run : runs) {
+  for (const SkippedRange& run : runs) {
     if (run.from < from || to < run.to || run.to < run.from) return std::nullopt;
     if (run.fate != fate_hole && run.fate >= drop_reasons) return std::nullopt;
     if (run.rows > std::numeric_limits<std::uint64_t>::max() - all) return std::nullopt;
@@ -42,10 +42,10 @@ struct PartitionProgress {
   RowCursor start;  ///< where the group began to read it
   RowCursor next;
   std::uint64_t trained = 0;
-  std::uint64_t shared = 0;     ///< rows behind which their record goes on
-  std::uint64_t holes = 0;      ///< offsets that hold no row
-  DropCounts dropped{};         ///< rows, by reason
-  std::vector<PassedRun> runs;  ///< where the dropped rows and the holes are; all else was trained
+  std::uint64_t shared = 0;        ///< rows behind which their record goes on
+  std::uint64_t holes = 0;         ///< offsets that hold no row
+  DropCounts dropped{};            ///< rows, by reason
+  std::vector<SkippedRange> runs;  ///< where the dropped rows and the holes are; all else was trained
 
   bool operator==(const PartitionProgress&) const = default;
   [[nodiscard]] std::uint64_t all_dropped() const noexcept {

@@ -144,7 +144,7 @@ std::vector<std::byte> partitions_section(const AgreedState& state) {
     w.number(progress.holes);
     for (const std::uint64_t rows : progress.dropped) w.number(rows);
     w.number(static_cast<std::uint32_t>(progress.runs.size()));
-    for (const PassedRun& run : progress.runs) {
+    for (const SkippedRange& run : progress.runs) {
       w.cursor(run.from);
       w.cursor(run.to);
       w.number(run.rows);
@@ -163,11 +163,11 @@ std::uint64_t head_checksum(std::span<const std::byte> bytes) {
 }
 
 /// The sentence about what is wrong, if anything is.
-using Complaint = std::optional<std::string>;
+using ValidationError = std::optional<std::string>;
 using Sections = std::array<std::span<const std::byte>, tags.size()>;
 
 /// `length`: of the whole image.
-Complaint read_head(std::span<const std::byte> bytes, std::uint64_t length, StateHead& head) {
+ValidationError read_head(std::span<const std::byte> bytes, std::uint64_t length, StateHead& head) {
   if (bytes.size() < state_head_bytes) return "it is too short";
   Reader r(bytes);
   if (as_text(r.bytes(magic.size())) != magic) return "it is no state of rivulet";
@@ -186,7 +186,7 @@ Complaint read_head(std::span<const std::byte> bytes, std::uint64_t length, Stat
   return std::nullopt;
 }
 
-Complaint read_sections(std::span<const std::byte> bytes, Sections& sections) {
+ValidationError read_sections(std::span<const std::byte> bytes, Sections& sections) {
   Reader r(bytes.subspan(state_head_bytes, bytes.size() - state_head_bytes - hash_bytes));
   for (std::size_t i = 0; i < tags.size(); ++i) {
     const auto tag = as_text(r.bytes(tags[i].size()));
@@ -203,7 +203,7 @@ Complaint read_sections(std::span<const std::byte> bytes, Sections& sections) {
   return std::nullopt;
 }
 
-Complaint read_model(std::span<const std::byte> body, const Expected& expected, std::uint64_t& rows) {
+ValidationError read_model(std::span<const std::byte> body, const Expected& expected, std::uint64_t& rows) {
   Reader r(body);
   const auto scalar = r.number<std::uint32_t>();
   const auto parameters = r.number<std::uint64_t>();
@@ -227,7 +227,7 @@ std::string name_in(Reader& r) {
 }
 
 /// Offsets count within topics, and those have numbers: the same number must mean the same topic.
-Complaint read_owner(std::span<const std::byte> body, const StateOwner& expected) {
+ValidationError read_owner(std::span<const std::byte> body, const StateOwner& expected) {
   Reader r(body);
   const std::string job = name_in(r);
   const auto topics = r.number<std::uint32_t>();
@@ -245,8 +245,8 @@ Complaint read_owner(std::span<const std::byte> body, const StateOwner& expected
   return std::nullopt;
 }
 
-PassedRun read_run(Reader& r, const PartitionId& id) {
-  PassedRun run{id};
+SkippedRange read_run(Reader& r, const PartitionId& id) {
+  SkippedRange run{id};
   run.from = r.cursor();
   run.to = r.cursor();
   run.rows = r.number<std::uint64_t>();
@@ -268,7 +268,7 @@ PartitionProgress read_progress(Reader& r, const PartitionId& id) {
   return p;
 }
 
-Complaint read_partitions(std::span<const std::byte> body, AgreedState& state) {
+ValidationError read_partitions(std::span<const std::byte> body, AgreedState& state) {
   if (body.size() > partitions_bytes_max) return "its partitions are no such thing";
   Reader r(body);
   while (r.left() > 0) {
@@ -299,9 +299,10 @@ Error bad(const std::string& complaint) {
   return {ErrorCode::bad_record, complaint};
 }
 
-Complaint check_frame(std::span<const std::byte> bytes, StateHead& head, Sha256& hash, Sections& sections) {
-  if (const Complaint c = read_head(bytes, bytes.size(), head)) return c;
-  if (const Complaint c = read_sections(bytes, sections)) return c;
+ValidationError check_frame(std::span<const std::byte> bytes, StateHead& head, Sha256& hash,
+                            Sections& sections) {
+  if (const ValidationError c = read_head(bytes, bytes.size(), head)) return c;
+  if (const ValidationError c = read_sections(bytes, sections)) return c;
   hash = sha256_of(bytes.first(bytes.size() - hash_bytes));
   if (!std::ranges::equal(hash, bytes.last(hash_bytes))) return "its SHA-256 is wrong";
   return std::nullopt;
@@ -353,10 +354,10 @@ Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expect
   StateHead head;
   Sections sections;
   Sha256 hash{};
-  if (const Complaint c = check_frame(bytes, head, hash, sections)) return bad(*c);
+  if (const ValidationError c = check_frame(bytes, head, hash, sections)) return bad(*c);
   std::uint64_t rows = 0;
-  if (const Complaint c = read_model(sections[0], expected, rows)) return bad(*c);
-  if (const Complaint c = read_owner(sections[1], expected.owner)) return bad(*c);
+  if (const ValidationError c = read_model(sections[0], expected, rows)) return bad(*c);
+  if (const ValidationError c = read_owner(sections[1], expected.owner)) return bad(*c);
   const std::size_t scalar = bytes_of(expected.layout.scalar);
   const std::array wanted{expected.layout.parameters, expected.layout.parameters, expected.layout.buffers};
   for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -365,7 +366,7 @@ Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expect
   auto model = devices::ModelState::create(expected.layout, expected.device);
   if (!model) return model.error();
   DecodedState out{{std::move(model).value(), head.stamp, rows, {}}, head.digest, hash};
-  if (const Complaint c = read_partitions(sections[2], out.state)) return bad(*c);
+  if (const ValidationError c = read_partitions(sections[2], out.state)) return bad(*c);
   const std::array arrays{out.state.model.parameters(), out.state.model.momentum(),
                           out.state.model.buffers()};
   for (std::size_t i = 0; i < arrays.size(); ++i)
@@ -383,7 +384,7 @@ Status check_digest(const DecodedState& decoded, devices::Device& device) {
 
 Result<StateHead> decode_state_head(std::span<const std::byte> bytes, std::uint64_t length) {
   StateHead head;
-  if (const Complaint c = read_head(bytes, length, head)) return bad(*c);
+  if (const ValidationError c = read_head(bytes, length, head)) return bad(*c);
   return head;
 }
 

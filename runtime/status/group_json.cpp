@@ -29,7 +29,7 @@ Json part_json(const DevicePart& d) {
   return device;
 }
 
-Json json_of(const RoundStory& s) {
+Json json_of(const RoundExplanation& s) {
   auto devices = Json::array();
   for (const auto& d : s.devices) devices.push_back(part_json(d));
   return {{"view", s.view},     {"round", s.round},     {"step", s.step},
@@ -50,11 +50,11 @@ const RoundRecord* neighbour(const std::vector<RoundRecord>& rounds, std::size_t
 
 }  // namespace
 
-std::string story_json(const RoundStory& story) {
+std::string story_json(const RoundExplanation& story) {
   return text_of(json_of(story));
 }
 
-std::string group_json(const RoundBoard::Shown& shown) {
+std::string group_json(const RecentRounds::Shown& shown) {
   Json out{{"view", nullptr},          {"rank", nullptr},
            {"members", Json::array()}, {"left_out", shown.left_out},
            {"rounds", Json::array()},  {"story", nullptr}};
@@ -66,7 +66,7 @@ std::string group_json(const RoundBoard::Shown& shown) {
   for (std::size_t back = 0; back < rounds.size(); ++back) {
     const std::size_t at = rounds.size() - 1 - back;
     const RoundRecord* after = neighbour(rounds, at, 1);
-    const RoundStory story = story_of(*shown.view, neighbour(rounds, at, -1), rounds[at], after);
+    const RoundExplanation story = story_of(*shown.view, neighbour(rounds, at, -1), rounds[at], after);
     const bool oldest = at == 0;  // and no round has a known successor: without what agreeing took
     if (out["story"].is_null() && (after != nullptr || oldest)) out["story"] = json_of(story);
     out["rounds"].push_back({{"round", story.round},

@@ -8,7 +8,7 @@
 namespace rivulet::runtime {
 namespace {
 
-constexpr Duration parting_step = std::chrono::milliseconds(20);
+constexpr Duration draining_step = std::chrono::milliseconds(20);
 constexpr Duration look_at_log_every = std::chrono::milliseconds(250);
 // Who is asked to leave is gone within 10 s, also while a peer hangs and sync.deadline is longer.
 constexpr Duration leave_patience = std::chrono::seconds(8);
@@ -19,7 +19,7 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts)
     : config_(config),
       parts_(parts),
       meters_(std::make_unique<Meters>(parts.metrics, config.classification)),
-      codecs_(parts.catalog.codecs),
+      compressors_(parts.catalog.compressors),
       books_(parts.metrics, parts.status, parts.commits, config.owner.topics),
       prequential_(config.prequential_window) {}
 
@@ -77,7 +77,7 @@ Turn Worker::step() {
     case Phase::moving: return move_rows();
     case Phase::agreeing: return agree();
     case Phase::paying: return pay();
-    case Phase::parting: return part();
+    case Phase::draining: return part();
     case Phase::ended: break;
   }
   return {.finished = true};
@@ -106,7 +106,7 @@ Duration Worker::leaving_for(TimePoint now) {
 bool Worker::watch_membership(TimePoint now) {
   if (phase_ == Phase::forming) return true;  // form() polls itself: a view may come out of it
   if (phase_ != Phase::connecting && now < next_membership_look_) return true;
-  next_membership_look_ = now + (phase_ == Phase::parting ? parting_step : look_at_log_every);
+  next_membership_look_ = now + (phase_ == Phase::draining ? draining_step : look_at_log_every);
   auto polled = parts_.membership.poll(now);
   meters_->count_ignored(parts_.membership.fold().ignored);
   if (!polled) control_words_ = polled.error().message;
@@ -163,7 +163,7 @@ Turn Worker::collect() {
   std::size_t lend = 0;
   for (const auto& m : moves)
     if (m.from == view_->spec.rank) lend += m.rows;
-  view_->session->begin_moves(batch_->lend_out(std::min(lend, batch_->own_rows())));
+  view_->session->begin_moves(batch_->send_rows(std::min(lend, batch_->own_rows())));
   computed_ = false;
   phase_ = Phase::moving;
   return again();
@@ -175,7 +175,7 @@ Turn Worker::move_rows() {
     case Progress::failed: return lost(view_->session->error());
     case Progress::done: break;
   }
-  for (const auto& guest : view_->session->guests())
+  for (const auto& guest : view_->session->received_rows())
     batch_->add_guest(guest.features, guest.targets, guest.tag);
   return compute_and_enter();
 }
@@ -214,8 +214,8 @@ Turn Worker::compute_and_enter() {
   if (auto announced = announce(); !announced) return end(announced.error());
   entered_ = parts_.clock.now();
   const sync::Facts facts = my_facts(entered_);
-  if (view_->session->bets() && facts.rows > 0)
-    if (auto offered = offer_gradient(); !offered) return end(offered.error());
+  if (view_->session->speculates() && facts.rows > 0)
+    if (auto offered = prepare_gradient(); !offered) return end(offered.error());
   view_->session->begin_facts(facts, my_section(), mine_);
   parts_.status.rounds.fetch_add(1, std::memory_order_relaxed);
   phase_ = Phase::agreeing;
@@ -272,8 +272,8 @@ Turn Worker::after_round() {
     return again();
   }
   parts_.status.state.store(NodeState::stopping);
-  view_->session->begin_goodbye();
-  phase_ = Phase::parting;
+  view_->session->begin_shutdown_barrier();
+  phase_ = Phase::draining;
   return again();
 }
 

@@ -15,23 +15,23 @@
 #include "devices/device.h"
 #include "devices/trainer.h"
 #include "runtime/checkpoint/checkpointer.h"
-#include "runtime/checkpoint/commit_board.h"
+#include "runtime/checkpoint/committable_offsets.h"
 #include "runtime/checkpoint/saved_offsets.h"
 #include "runtime/decisions/decision_log.h"
-#include "runtime/ingest/rewind_board.h"
+#include "runtime/ingest/seek_requests.h"
 #include "runtime/process/agent.h"
 #include "runtime/process/log.h"
 #include "runtime/process/stop.h"
 #include "runtime/state/agreed_state.h"
-#include "runtime/state/held_state.h"
-#include "runtime/status/book_pages.h"
+#include "runtime/state/state_handle.h"
+#include "runtime/status/ledger_metrics.h"
 #include "runtime/status/node_status.h"
 #include "runtime/train/announce_watch.h"
 #include "runtime/train/progress.h"
-#include "runtime/train/snapshot.h"
+#include "runtime/train/snapshot_slot.h"
 #include "runtime/train/view.h"
 #include "sync/membership/membership.h"
-#include "sync/round/codec_shelf.h"
+#include "sync/round/compressor_cache.h"
 #include "sync/round/session.h"
 
 namespace rivulet::runtime {
@@ -66,7 +66,7 @@ struct Ending {
 ///
 ///   forming -> connecting -> adopting -> collecting -> [moving] -> computing -> agreeing -> [paying] ->
 ///   collecting ...
-///                                                                         +-> parting -> ended
+///                                                                         +-> draining -> ended
 class Worker final : public Agent {
  public:
   struct Parts {
@@ -75,15 +75,15 @@ class Worker final : public Agent {
     Wake& ingest;  ///< told when slots are free again
     buffer::RowBuffer& rows;
     buffer::Ledger& ledger;
-    CommitBoard& commits;
-    RewindBoard& rewinds;
+    CommittableOffsets& commits;
+    SeekRequests& rewinds;
     devices::Device& device;
     devices::Trainer& trainer;
-    HeldState& state;
+    StateHandle& state;
     sync::membership::Membership& membership;
     const sync::Connect& connect;
     sync::SyncCatalog catalog;
-    SnapshotDesk& snapshots;
+    SnapshotSlot& snapshots;
     Checkpointer* checkpoints;  ///< null: nothing is saved
     DecisionLog& decisions;
     NodeStatus& status;
@@ -114,7 +114,7 @@ class Worker final : public Agent {
     moving,
     agreeing,
     paying,
-    parting,
+    draining,
     ended
   };
   struct Meters;
@@ -174,8 +174,8 @@ class Worker final : public Agent {
   sync::FactsSection my_section() const;
   Status announce();
   Status carry_out_plan();
-  Status offer_gradient();
-  Status offer_movement();
+  Status prepare_gradient();
+  Status prepare_delta();
   Status local_step();
   struct Step;
   Result<bool> apply_agreed();
@@ -184,8 +184,8 @@ class Worker final : public Agent {
   void apply_parameters(AgreedState& next);
   Status fold_table();
   void settle_folded(bool trained);
-  void move_stands();
-  enum class Fate : std::uint8_t { trained, dropped, looked_at };
+  void move_next_offsets();
+  enum class Fate : std::uint8_t { trained, dropped, dry_run };
   void settle_batch(Fate fate);
   void warn_of_nonfinite(std::size_t rows);
   void keep_pending(Fate fate);
@@ -211,7 +211,7 @@ class Worker final : public Agent {
 
   // train thread
   Phase phase_ = Phase::forming;
-  sync::CodecShelf codecs_;  ///< lent to the session of each view
+  sync::CompressorCache compressors_;  ///< lent to the session of each view
   std::unique_ptr<View> view_;
   std::unique_ptr<buffer::Batch> batch_;
   std::optional<devices::ModelState> local_;  ///< private parameters while local steps are pending
@@ -221,15 +221,15 @@ class Worker final : public Agent {
   Stamp saved_;      ///< last state given to the checkpointer
   TimePoint saved_at_{};
   AnnounceWatch announcing_;
-  std::string control_words_;        ///< what the control topic complained about last
-  buffer::Cursors stands_;           ///< of each own partition: what is below was used, pending_ included
-  std::uint32_t generation_ = 0;     ///< of the rows that count, since the reader was sent elsewhere last
-  std::uint64_t looked_rows_ = 0;    ///< of a dry run, whose state counts nothing
-  std::uint64_t looked_rounds_ = 0;  ///< of a dry run
-  buffer::Account pending_;          ///< of rounds that did not aggregate, announced by the next that does
-  buffer::Account announced_;        ///< in this round's facts: pending_ and the batch's
-  GradientView mine_;                ///< host view of the contribution of this round
-  bool computed_ = false;            ///< contribution_ belongs to the batch as it is
+  std::string control_words_;         ///< what the control topic complained about last
+  buffer::Cursors next_offsets_;      ///< of each own partition: what is below was used, pending_ included
+  std::uint32_t generation_ = 0;      ///< of the rows that count, since the reader was sent elsewhere last
+  std::uint64_t dry_run_rows_ = 0;    ///< of a dry run, whose state counts nothing
+  std::uint64_t dry_run_rounds_ = 0;  ///< of a dry run
+  buffer::Account pending_;           ///< of rounds that did not aggregate, announced by the next that does
+  buffer::Account announced_;         ///< in this round's facts: pending_ and the batch's
+  GradientView mine_;                 ///< host view of the contribution of this round
+  bool computed_ = false;             ///< contribution_ belongs to the batch as it is
   bool batch_finite_ = true;
   bool incomplete_ = false;
   devices::StepReport report_;
@@ -246,7 +246,7 @@ class Worker final : public Agent {
   Duration forming_pause_{};
   TimePoint say_again_at_{};
   TimePoint warn_again_at_{};
-  BookPages books_;
+  LedgerMetrics books_;
   double wait_seconds_ = 0;
   double compute_seconds_ = 0;
   double sync_seconds_ = 0;

@@ -49,12 +49,12 @@ void Worker::count_mode() {
 
 void Worker::count_early() {
   switch (view_->session->early()) {
-    case sync::EarlyFate::none: break;
-    case sync::EarlyFate::used:
+    case sync::SpeculationOutcome::none: break;
+    case sync::SpeculationOutcome::used:
       meters_->early_used.add(1);
       parts_.status.early_used.fetch_add(1, std::memory_order_relaxed);
       break;
-    case sync::EarlyFate::wasted:
+    case sync::SpeculationOutcome::wasted:
       meters_->early_wasted.add(1);
       parts_.status.early_wasted.fetch_add(1, std::memory_order_relaxed);
       break;

@@ -17,7 +17,7 @@ void subtract(std::span<const T> a, std::span<const T> b, std::span<T> out) {
   for (std::size_t i = 0; i < a.size(); ++i) out[i] = a[i] - b[i];
 }
 
-void movement_of(const GradientView& local, const GradientView& agreed, const GradientView& out) {
+void delta_of(const GradientView& local, const GradientView& agreed, const GradientView& out) {
   if (out.scalar == Scalar::f32)
     subtract<float>(local.as<float>(), agreed.as<float>(), out.as<float>());
   else
@@ -83,7 +83,7 @@ sync::Facts Worker::my_facts(TimePoint now) {
 
 /// What this round's rows amount to, with all that was passed over around them.
 Status Worker::announce() {
-  auto account = parts_.ledger.account(batch_->own_tags(), stands_, generation_);
+  auto account = parts_.ledger.account(batch_->own_tags(), next_offsets_, generation_);
   if (!account) return account.error();
   if (!batch_finite_) buffer::drop_trained(account.value());
   announced_ = pending_;
@@ -103,8 +103,8 @@ sync::FactsSection Worker::my_section() const {
 bool Worker::dry_run_is_over() const {
   const auto& limit = config_.stop_after;
   if (!config_.dry_run || batch_->rows() == 0) return false;
-  return (limit.rows > 0 && looked_rows_ + batch_->rows() >= limit.rows) ||
-         (limit.rounds > 0 && looked_rounds_ + 1 >= limit.rounds);
+  return (limit.rows > 0 && dry_run_rows_ + batch_->rows() >= limit.rows) ||
+         (limit.rounds > 0 && dry_run_rounds_ + 1 >= limit.rounds);
 }
 
 /// Computed from the memory in every digest round, also when no round was applied since the last: what
@@ -122,20 +122,20 @@ Status Worker::carry_out_plan() {
   const auto& plan = view_->session->plan();
   switch (plan.mode) {
     case Mode::gradients:
-      if (view_->session->early() == sync::EarlyFate::used) break;
-      if (auto offered = offer_gradient(); !offered) return offered;
+      if (view_->session->early() == sync::SpeculationOutcome::used) break;
+      if (auto offered = prepare_gradient(); !offered) return offered;
       break;
     case Mode::parameters:
-      if (auto offered = offer_movement(); !offered) return offered;
+      if (auto offered = prepare_delta(); !offered) return offered;
       break;
     case Mode::local:
       if (auto stepped = local_step(); !stepped) return stepped;
       keep_pending(Fate::trained);
       return ok();
     case Mode::skip:
-      looked_rows_ += batch_->own_rows();
-      looked_rounds_ += batch_->own_rows() > 0 ? 1 : 0;
-      keep_pending(Fate::looked_at);
+      dry_run_rows_ += batch_->own_rows();
+      dry_run_rounds_ += batch_->own_rows() > 0 ? 1 : 0;
+      keep_pending(Fate::dry_run);
       if (config_.dry_run) pending_ = {};  // nothing will ever be folded
       return ok();
     case Mode::hold:
@@ -155,7 +155,7 @@ Status Worker::carry_out_plan() {
   return ok();
 }
 
-Status Worker::offer_gradient() {
+Status Worker::prepare_gradient() {
   auto host = parts_.device.to_host(contribution_);
   if (!host) return host.error();
   mine_ = host.value();
@@ -180,14 +180,14 @@ Status Worker::local_step() {
 
 /// What travels in parameters mode: this round's own step first, then the movement since the last aggregating
 /// round.
-Status Worker::offer_movement() {
+Status Worker::prepare_delta() {
   if (auto stepped = local_step(); !stepped) return stepped;
   const auto& layout = parts_.trainer.layout();
   mine_ = contribution_;
   if (!contribution_.host_readable())
     return Error{ErrorCode::unavailable, "parameters mode needs a device whose memory the host can read"};
   const auto& from = local_ ? *local_ : parts_.state->model;
-  movement_of(from.parameters(), parts_.state->model.parameters(), mine_.slice(0, layout.parameters));
+  delta_of(from.parameters(), parts_.state->model.parameters(), mine_.slice(0, layout.parameters));
   copy_to(mine_.slice(layout.parameters, layout.buffers), from.buffers());
   return ok();
 }
@@ -280,13 +280,13 @@ void Worker::settle_folded(bool trained) {
     rows_since_sync_ = 0;
   }
   pending_ = {};
-  move_stands();
+  move_next_offsets();
 }
 
 /// What was announced is used.
-void Worker::move_stands() {
-  for (const RowInterval& interval : announced_.intervals) stands_[interval.partition] = interval.next;
-  parts_.ledger.settle(stands_);
+void Worker::move_next_offsets() {
+  for (const RowInterval& interval : announced_.intervals) next_offsets_[interval.partition] = interval.next;
+  parts_.ledger.settle(next_offsets_);
 }
 
 /// The rows of the batch are done with: slots are free, counters say what became of them.
@@ -333,7 +333,7 @@ void Worker::observe_delay() {
 /// The round used rows but did not aggregate: they are announced with the next round that does.
 void Worker::keep_pending(Fate fate) {
   pending_ = announced_;
-  move_stands();
+  move_next_offsets();
   settle_batch(fate);
 }
 

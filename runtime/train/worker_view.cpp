@@ -5,7 +5,7 @@
 #include "runtime/train/worker.h"
 #include "runtime/train/worker_meters.h"
 
-// How a worker gets into a view and out of it: forming, connecting, adopting, parting, and what a lost view
+// How a worker gets into a view and out of it: forming, connecting, adopting, draining, and what a lost view
 // leaves.
 namespace rivulet::runtime {
 namespace {
@@ -151,11 +151,11 @@ void Worker::stand_at_state() {
   pending_ = {};
   local_.reset();
   rows_since_sync_ = 0;
-  stands_.clear();
+  next_offsets_.clear();
   for (const auto& [partition, progress] : parts_.state->partitions)
-    if (parts_.commits.owns(partition)) stands_[partition] = progress.next;
+    if (parts_.commits.owns(partition)) next_offsets_[partition] = progress.next;
   buffer::Cursors from = parts_.ledger.begins();
-  for (const auto& [partition, at] : stands_) from[partition] = at;
+  for (const auto& [partition, at] : next_offsets_) from[partition] = at;
   struct Held {
     std::optional<RowCursor> kept;  ///< oldest row that stays
     RowCursor next;                 ///< behind the newest
@@ -178,7 +178,7 @@ void Worker::stand_at_state() {
     if (rows->second.kept) return parts_.ledger.behind_runs(partition, at) == *rows->second.kept;
     return rows->second.next <= at && at <= parts_.ledger.behind_runs(partition, rows->second.next);
   });
-  if (seamless) return parts_.ledger.settle(stands_);
+  if (seamless) return parts_.ledger.settle(next_offsets_);
   generation_ = parts_.rewinds.ask(std::move(from));
   parts_.rows.forget_before(generation_);
   parts_.ingest.notify();
@@ -196,7 +196,7 @@ Turn Worker::enter_view() {
   view_->exchange.reset();  // and the image it may hold
   forming_pause_ = Duration(0);
   view_->session = std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session,
-                                                       parts_.catalog, codecs_, agreed_scratch_);
+                                                       parts_.catalog, compressors_, agreed_scratch_);
   if (auto begun = begin_lineage(); !begun) return end(begun.error());
   const auto& spec = view_->spec;
   parts_.decisions.enter_view({spec.number, spec.token, spec.members, spec.rank, spec.target, spec.digest,

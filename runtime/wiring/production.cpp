@@ -26,9 +26,9 @@
 #include "runtime/status/metrics/process_metrics.h"
 #include "runtime/status/metrics/prometheus_sink.h"
 #include "runtime/status/page/status_page.h"
-#include "runtime/status/round_board.h"
+#include "runtime/status/recent_rounds.h"
 #include "runtime/status/status_json.h"
-#include "runtime/wiring/outside.h"
+#include "runtime/wiring/node_dependencies.h"
 #include "runtime/wiring/production.h"
 #include "stream/open.h"
 #include "sync/collective/gloo_transport.h"
@@ -56,7 +56,7 @@ struct Process {
   ThreadRunner evaluate_thread;
   ThreadRunner checkpoint_thread;  ///< not watched: a slow disk costs copies, not the device
   ThreadRunner board_thread;       ///< not watched: a sensor answers when it likes
-  RoundBoard board;
+  RecentRounds board;
   std::unique_ptr<Node> node;
   std::unique_ptr<devices::Device> evaluate_device;
   std::unique_ptr<devices::Trainer> evaluate_trainer;
@@ -112,27 +112,27 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
   auto device = devices::make_device(config.device.type);
   if (!device) return device.error();
   p.log->write(Level::info, "computing", {{"on", std::string(device.value()->name())}});
-  auto node =
-      Node::build(loaded, options, catalog,
-                  NodeOutside{.ingest_clock = p.clock,
-                              .worker_clock = p.clock,
-                              .ingest_wake = p.ingest_thread,
-                              .worker_wake = p.train_thread,
-                              .source = std::move(source).value(),
-                              .device = std::move(device).value(),
-                              .log = std::move(ordered).value(),
-                              .connect = std::move(wires).value(),
-                              .metrics = *p.metrics,
-                              .logger = *p.log,
-                              .decisions = show_on_board(std::move(decisions).value(), p.board, *p.metrics),
-                              .stop = leave,
-                              .poll_wait = std::chrono::milliseconds(5),
-                              .nonce_seed = fresh_nonce(config.device.id),
-                              .age_at_start_s = process_age_seconds(),
-                              .checkpoint_wake = options.dry_run ? nullptr : &p.checkpoint_thread,
-                              .checkpoints = checkpoints_in(config.device.data_dir),
-                              .own_log = log_is_own(config, options.dry_run),
-                              .snapshots = measures_held_out(config)});
+  auto node = Node::build(
+      loaded, options, catalog,
+      NodeDependencies{.ingest_clock = p.clock,
+                       .worker_clock = p.clock,
+                       .ingest_wake = p.ingest_thread,
+                       .worker_wake = p.train_thread,
+                       .source = std::move(source).value(),
+                       .device = std::move(device).value(),
+                       .log = std::move(ordered).value(),
+                       .connect = std::move(wires).value(),
+                       .metrics = *p.metrics,
+                       .logger = *p.log,
+                       .decisions = show_on_board(std::move(decisions).value(), p.board, *p.metrics),
+                       .stop = leave,
+                       .poll_wait = std::chrono::milliseconds(5),
+                       .nonce_seed = fresh_nonce(config.device.id),
+                       .age_at_start_s = process_age_seconds(),
+                       .checkpoint_wake = options.dry_run ? nullptr : &p.checkpoint_thread,
+                       .checkpoints = checkpoints_in(config.device.data_dir),
+                       .own_log = log_is_own(config, options.dry_run),
+                       .snapshots = measures_held_out(config)});
   if (!node) return node.error();
   p.node = std::move(node).value();
   return ok();

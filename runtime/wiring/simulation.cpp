@@ -210,21 +210,21 @@ Result<std::unique_ptr<SimulatedNode>> SimulatedGroup::State::start(std::size_t 
   auto wires = network.connect_for(simulated->worker_clock);
   auto node = Node::build(
       own, {.stop_after = options.stop_after}, parts.catalog,
-      NodeOutside{.ingest_clock = simulated->ingest_clock,
-                  .worker_clock = simulated->worker_clock,
-                  .ingest_wake = ingest_wake,
-                  .worker_wake = worker_wake,
-                  .source = std::move(source).value(),
-                  .device = std::move(computer),
-                  .lent_trainer = trainer.get(),
-                  .log = log.open(),
-                  .connect = parts.wires ? parts.wires(device, std::move(wires)) : std::move(wires),
-                  .metrics = parts.metrics ? parts.metrics(device) : metrics,
-                  .logger = *logger,
-                  .decisions = parts.decisions ? parts.decisions(device) : make_null_decision_log(),
-                  .stop = simulated->stop,
-                  .nonce_seed = derive_seed(own.config.job.seed, "nonce", device + ((lives - 1) << 32U)),
-                  .shared_fold = &fold});
+      NodeDependencies{.ingest_clock = simulated->ingest_clock,
+                       .worker_clock = simulated->worker_clock,
+                       .ingest_wake = ingest_wake,
+                       .worker_wake = worker_wake,
+                       .source = std::move(source).value(),
+                       .device = std::move(computer),
+                       .lent_trainer = trainer.get(),
+                       .log = log.open(),
+                       .connect = parts.wires ? parts.wires(device, std::move(wires)) : std::move(wires),
+                       .metrics = parts.metrics ? parts.metrics(device) : metrics,
+                       .logger = *logger,
+                       .decisions = parts.decisions ? parts.decisions(device) : make_null_decision_log(),
+                       .stop = simulated->stop,
+                       .nonce_seed = derive_seed(own.config.job.seed, "nonce", device + ((lives - 1) << 32U)),
+                       .shared_fold = &fold});
   if (!node) return node.error();
   simulated->node = std::move(node).value();
   runner.add(simulated->node->ingest(), simulated->ingest_clock, ingest_wake);

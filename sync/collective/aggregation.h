@@ -10,8 +10,8 @@
 
 #include "core/gradient_view.h"
 #include "core/result.h"
-#include "sync/codec/codec.h"
 #include "sync/collective/transport.h"
+#include "sync/compressor/compressor.h"
 #include "sync/policy/plan.h"
 
 namespace rivulet::sync {
@@ -23,19 +23,19 @@ struct Exchange {
   const policy::RoundPlan* plan = nullptr;
   GradientView mine;    ///< [P + B], host; never written to. Ignored when my weight is 0.
   GradientView agreed;  ///< [P + B], host scratch for the result; garbage after a failure
-  Codec* codec = nullptr;
-  const CodecEntry* codec_entry = nullptr;
+  Compressor* compressor = nullptr;
+  const CompressorEntry* compressor_entry = nullptr;
   std::uint32_t contributors = 0;  ///< ranks with a weight
 };
 
-/// Encodes weight * exchange.mine; the bytes of `out` it took. Errors: the codec's; protocol (more than the
-/// plan allows).
+/// Encodes weight * exchange.mine; the bytes of `out` it took. Errors: the compressor's; protocol (more than
+/// the plan allows).
 Result<std::size_t> encode_contribution(const Exchange& exchange, double weight, std::span<std::byte> out);
 
 /// Who weighs a contribution: its sender, or, where it left before the plan was known, who receives it.
 enum class Weighing : std::uint8_t { by_sender, by_receiver };
 
-/// Adds the payload of a rank. Errors: the codec's, which name the rank.
+/// Adds the payload of a rank. Errors: the compressor's, which name the rank.
 Status add_contribution(const Exchange& exchange, Weighing weighing, std::uint32_t rank,
                         std::span<const std::byte> payload, const GradientView& sum);
 
@@ -55,13 +55,13 @@ class Aggregation {
   [[nodiscard]] virtual std::optional<GradientView> elsewhere() const { return std::nullopt; }
 };
 
-/// An Aggregation whose contributions leave before the plan is known, because it was foreseen:
+/// An Aggregation whose contributions leave before the plan is known, because it was as_expected:
 ///
-///   send -> begin -> poll until done       the plan came as foreseen
+///   send -> begin -> poll until done       the plan came as as_expected
 ///   send -> give_up -> poll until done     it did not: what is on its way is received and forgotten
 ///
-/// For codecs of fixed size that weigh late. Owner: the train thread; one for all such rounds of a view.
-class EarlyAggregation : public Aggregation {
+/// For compressors of fixed size that weigh late. Owner: the train thread; one for all such rounds of a view.
+class SpeculativeAggregation : public Aggregation {
  public:
   /// exchange.mine, unweighted, leaves now if `has_rows`; it is copied. exchange.plan is not known yet: null.
   virtual Status send(Transport& transport, const Exchange& exchange, bool has_rows) = 0;
@@ -77,7 +77,8 @@ struct AggregationEntry {
   std::string_view help;
   std::unique_ptr<Aggregation> (*make)();
   std::unique_ptr<Aggregation> (*make_gathered)() = nullptr;  ///< for a transport that gathers; null: make()
-  std::unique_ptr<EarlyAggregation> (*make_early)(bool gathers) = nullptr;  ///< null: it needs the plan
+  std::unique_ptr<SpeculativeAggregation> (*make_speculative)(bool gathers) =
+      nullptr;  ///< null: it needs the plan
 };
 std::span<const AggregationEntry* const> builtin_aggregations() noexcept;
 
@@ -86,16 +87,17 @@ inline constexpr std::size_t payload_header_bytes = 64;
 struct PayloadHeader {
   std::uint64_t view = 0;
   std::uint64_t round = 0;
-  std::uint16_t codec = 0;
+  std::uint16_t compressor = 0;
   std::uint64_t length = 0;  ///< <= RoundPlan::payload_max_bytes
   bool operator==(const PayloadHeader&) const = default;
 };
 /// The length that the header in front of a rank's payload names; `length` where it is known. Errors:
-/// protocol (also: of another view, round or codec, too long).
+/// protocol (also: of another view, round or compressor, too long).
 Result<std::size_t> open_header(const Exchange& exchange, std::uint32_t rank,
                                 std::span<const std::byte> bytes, std::optional<std::size_t> length);
 std::array<std::byte, payload_header_bytes> encode_header(const PayloadHeader& header);
-/// Errors: protocol (magic, checksum). Whether view, round, codec and length are right is the caller's check.
+/// Errors: protocol (magic, checksum). Whether view, round, compressor and length are right is the caller's
+/// check.
 Result<PayloadHeader> decode_header(std::span<const std::byte> bytes);
 
 }  // namespace rivulet::sync

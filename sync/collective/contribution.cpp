@@ -7,10 +7,11 @@ namespace rivulet::sync {
 
 Result<std::size_t> encode_contribution(const Exchange& exchange, double weight, std::span<std::byte> out) {
   RIVULET_CHECK(exchange.mine.count == exchange.agreed.count, "contribution and result differ in length");
-  auto used = exchange.codec->encode(exchange.mine, weight, exchange.plan->keep_ratio, out);
+  auto used = exchange.compressor->encode(exchange.mine, weight, exchange.plan->keep_ratio, out);
   if (used && used.value() > exchange.plan->payload_max_bytes)
-    return Error{ErrorCode::protocol, "codec " + std::string(exchange.codec_entry->name) + " made " +
-                                          std::to_string(used.value()) + " bytes, the plan allows " +
+    return Error{ErrorCode::protocol, "compressor " + std::string(exchange.compressor_entry->name) +
+                                          " made " + std::to_string(used.value()) +
+                                          " bytes, the plan allows " +
                                           std::to_string(exchange.plan->payload_max_bytes)};
   return used;
 }
@@ -18,8 +19,8 @@ Result<std::size_t> encode_contribution(const Exchange& exchange, double weight,
 Status add_contribution(const Exchange& exchange, Weighing weighing, std::uint32_t rank,
                         std::span<const std::byte> payload, const GradientView& sum) {
   auto added = weighing == Weighing::by_sender
-                   ? exchange.codec->decode_add(payload, sum)
-                   : exchange.codec->decode_add_weighted(payload, exchange.plan->weights[rank], sum);
+                   ? exchange.compressor->decode_add(payload, sum)
+                   : exchange.compressor->decode_add_weighted(payload, exchange.plan->weights[rank], sum);
   if (added) return added;
   return Error{added.error().code, "payload of rank " + std::to_string(rank) + ": " + added.error().message};
 }
@@ -37,7 +38,8 @@ Result<std::size_t> open_header(const Exchange& exchange, std::uint32_t rank,
   const PayloadHeader& h = header.value();
   if (h.view != exchange.view) return wrong("view", h.view, exchange.view);
   if (h.round != exchange.round) return wrong("round", h.round, exchange.round);
-  if (h.codec != exchange.codec_entry->wire_id) return wrong("codec", h.codec, exchange.codec_entry->wire_id);
+  if (h.compressor != exchange.compressor_entry->wire_id)
+    return wrong("compressor", h.compressor, exchange.compressor_entry->wire_id);
   if (length && h.length != *length) return wrong("length", h.length, *length);
   if (exchange.plan != nullptr && h.length > exchange.plan->payload_max_bytes)
     return wrong("length", h.length, exchange.plan->payload_max_bytes);

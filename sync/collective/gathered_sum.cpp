@@ -17,7 +17,7 @@ struct Total {
   bool operator==(const Total&) const = default;
 };
 
-class GatheredSum final : public EarlyAggregation {
+class GatheredSum final : public SpeculativeAggregation {
  public:
   explicit GatheredSum(Weighing weighing) : weighing_(weighing) {}
   Status send(Transport& transport, const Exchange& exchange, bool has_rows) override;
@@ -76,19 +76,19 @@ void GatheredSum::give_up(std::span<const std::uint32_t>) {
 Status GatheredSum::tell(std::optional<double> weight, std::uint32_t tellers, bool listens) {
   std::vector<std::byte> payload;
   if (weight) {
-    payload.resize(exchange_.codec->bytes_max(exchange_.mine.count, exchange_.mine.scalar));
+    payload.resize(exchange_.compressor->bytes_max(exchange_.mine.count, exchange_.mine.scalar));
     const auto used = weighing_ == Weighing::by_sender
                           ? encode_contribution(exchange_, *weight, payload)
-                          : exchange_.codec->encode(exchange_.mine, *weight, 1.0, payload);
+                          : exchange_.compressor->encode(exchange_.mine, *weight, 1.0, payload);
     if (!used) return used.error();
     payload.resize(used.value());
   }
-  pending_ =
-      transport_->gathering()->tell({.lane = weighing_ == Weighing::by_sender ? Lane::payload : Lane::early,
-                                     .header_bytes = weight ? payload_header_bytes : 0,
-                                     .bytes = std::move(payload),
-                                     .tellers = tellers,
-                                     .listens = listens});
+  pending_ = transport_->gathering()->tell(
+      {.lane = weighing_ == Weighing::by_sender ? Lane::payload : Lane::speculative,
+       .header_bytes = weight ? payload_header_bytes : 0,
+       .bytes = std::move(payload),
+       .tellers = tellers,
+       .listens = listens});
   return ok();
 }
 
@@ -133,7 +133,7 @@ Progress GatheredSum::fail(Error error) {
 
 }  // namespace
 
-std::unique_ptr<EarlyAggregation> make_gathered_sum(Weighing weighing) {
+std::unique_ptr<SpeculativeAggregation> make_gathered_sum(Weighing weighing) {
   return std::make_unique<GatheredSum>(weighing);
 }
 

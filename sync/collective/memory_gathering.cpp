@@ -145,7 +145,7 @@ std::vector<Entered>::iterator Endpoint::find_entered(std::uint64_t ticket) {
 
 bool Endpoint::heard_bye_of(std::uint32_t peer, TimePoint now) const {
   return std::ranges::any_of(entered_, [&](const Entered& e) {
-    return e.lane == Lane::bye && view_->exchange(e.lane, e.index).told[peer].arrives_at <= now;
+    return e.lane == Lane::shutdown && view_->exchange(e.lane, e.index).told[peer].arrives_at <= now;
   });
 }
 

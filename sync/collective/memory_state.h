@@ -235,7 +235,7 @@ class Endpoint final : public Transport, public Gathering {
   std::vector<Entered> entered_;           ///< exchanges not taken yet
   TimePoint wires_free_at_{};              ///< when what this rank has told has left
   std::array<std::uint64_t, lanes_end> next_exchange_{};
-  std::set<std::uint32_t> said_bye_;
+  std::set<std::uint32_t> said_shutdown_;
   std::set<std::uint32_t> departed_;
 };
 

@@ -246,7 +246,7 @@ bool Endpoint::deliver(const Message& message, const Operation& op) {
   }
   std::memcpy(op.into.data(), message.bytes.data(), op.size);
   counters_.bytes_received += op.size;
-  if (op.lane == Lane::bye) said_bye_.insert(op.peer);
+  if (op.lane == Lane::shutdown) said_shutdown_.insert(op.peer);
   return true;
 }
 
@@ -271,8 +271,8 @@ void Endpoint::look_for_the_dead(TimePoint now) {
       if (!failed_) settle(now, id);
     }
     if (failed_) return;
-    const bool said_bye = said_bye_.contains(r) || heard_bye_of(r, now);
-    if (said_bye && !waits_for(r) && !still_to_hear(r, now)) {
+    const bool said_shutdown = said_shutdown_.contains(r) || heard_bye_of(r, now);
+    if (said_shutdown && !waits_for(r) && !still_to_hear(r, now)) {
       departed_.insert(r);
     } else {
       lose(r, "closed its connection");

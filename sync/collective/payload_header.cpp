@@ -5,7 +5,8 @@
 #include "sync/collective/aggregation.h"
 
 // Layout, little-endian (offset, size):
-//   magic 0,4 | version 4,2 | codec 6,2 | view 8,8 | round 16,8 | length 24,8 | zeros 32,24 | checksum 56,8
+//   magic 0,4 | version 4,2 | compressor 6,2 | view 8,8 | round 16,8 | length 24,8 | zeros 32,24 | checksum
+//   56,8
 // The checksum is the low half of the digest of the first 56 bytes.
 namespace rivulet::sync {
 namespace {
@@ -36,7 +37,7 @@ std::array<std::byte, payload_header_bytes> encode_header(const PayloadHeader& h
   std::array<std::byte, payload_header_bytes> out{};
   put(out.data(), magic);
   put(out.data() + 4, version);
-  put(out.data() + 6, header.codec);
+  put(out.data() + 6, header.compressor);
   put(out.data() + 8, header.view);
   put(out.data() + 16, header.round);
   put(out.data() + 24, header.length);
@@ -55,7 +56,7 @@ Result<PayloadHeader> decode_header(std::span<const std::byte> bytes) {
     return broken("version " + std::to_string(v) + ", this program knows 1");
   }
   PayloadHeader header;
-  header.codec = take<std::uint16_t>(bytes.data() + 6);
+  header.compressor = take<std::uint16_t>(bytes.data() + 6);
   header.view = take<std::uint64_t>(bytes.data() + 8);
   header.round = take<std::uint64_t>(bytes.data() + 16);
   header.length = take<std::uint64_t>(bytes.data() + 24);

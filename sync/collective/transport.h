@@ -51,12 +51,12 @@ enum class Lane : std::uint16_t {
   moves = 6,
   sum = 7,
   phase = 8,
-  bye = 9,
+  shutdown = 9,
   state = 10,
   settled = 11,
-  early = 12,  ///< contributions that leave with the facts
+  speculative = 12,  ///< contributions that leave with the facts
 };
-inline constexpr std::size_t lanes_end = static_cast<std::size_t>(Lane::early) + 1;
+inline constexpr std::size_t lanes_end = static_cast<std::size_t>(Lane::speculative) + 1;
 
 class Gathering;
 

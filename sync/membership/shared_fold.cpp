@@ -54,9 +54,9 @@ const NextView& SharedFold::next_view(bool only_live, std::uint32_t wanted) {
 }
 
 bool SharedFold::view_stands() {
-  if (stands_.first != fold().next_offset)
-    stands_ = {fold().next_offset, view_intact(fold()) && !view_left(fold())};
-  return stands_.second;
+  if (next_offsets_.first != fold().next_offset)
+    next_offsets_ = {fold().next_offset, view_intact(fold()) && !view_left(fold())};
+  return next_offsets_.second;
 }
 
 void SharedFold::take(const LogEntry& entry) {

@@ -68,7 +68,7 @@ class SharedFold {
     NextView view;
   };
   Known ready_, live_;
-  std::pair<std::int64_t, bool> stands_{-1, false};           ///< by next_offset
+  std::pair<std::int64_t, bool> next_offsets_{-1, false};     ///< by next_offset
   std::multimap<std::string, Reader*, std::less<>> readers_;  ///< by device: two lives of it may overlap
 };
 

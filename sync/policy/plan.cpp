@@ -141,7 +141,7 @@ std::uint64_t hash_of(const RoundPlan& plan, std::uint64_t table_hash) {
   h.add_value(plan.mode);
   h.add_value(plan.reduction);
   h.add(std::as_bytes(std::span(plan.aggregation)));
-  h.add(std::as_bytes(std::span(plan.codec)));
+  h.add(std::as_bytes(std::span(plan.compressor)));
   h.add_value(plan.keep_ratio);
   h.add(std::as_bytes(std::span(plan.weights)));
   h.add_value(plan.payload_max_bytes);

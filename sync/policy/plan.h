@@ -40,7 +40,7 @@ struct RoundPlan {
   Mode mode = Mode::idle;
   Reduction reduction = Reduction::gather;  ///< or, by name, `aggregation`
   std::string aggregation;                  ///< catalog name of the collective; empty = the reduction's own
-  std::string codec = "dense";              ///< catalog name
+  std::string compressor = "dense";         ///< catalog name
   double keep_ratio = 1.0;
   std::vector<double> weights;          ///< [N], sums to 1 unless nobody has rows
   std::uint64_t payload_max_bytes = 0;  ///< bound of one device's payload

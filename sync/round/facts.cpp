@@ -31,7 +31,7 @@ constexpr std::size_t checksum_offset = 248;
 ///       64     8  compute_seconds (f64)    184     4  interval.rows_trained
 ///       72     8  wait_seconds (f64)       188     4  interval.rows_dropped
 ///       80     8  sync_seconds (f64)       192     4  section_bytes
-///       88     8  loss_sum (f64)           196     4  interval.rows_shared
+///       88     8  loss_sum (f64)           196     4  interval.non_final_rows
 ///       96     8  correct                  200     8  agreed_rows
 ///                                          208     8  stop_at_step
 ///                                          216     8  stop_at_rows
@@ -69,7 +69,7 @@ void for_each_field(F& f, Visit visit) {
   visit(184, f.interval.rows_trained);
   visit(188, f.interval.rows_dropped);
   visit(192, f.section_bytes);
-  visit(196, f.interval.rows_shared);
+  visit(196, f.interval.non_final_rows);
   visit(200, f.agreed_rows);
   visit(208, f.stop_at_step);
   visit(216, f.stop_at_rows);
@@ -128,17 +128,17 @@ void put_interval(std::vector<std::byte>& out, const RowInterval& i) {
   put(out, i.next.offset);
   put(out, i.rows_trained);
   put(out, i.rows_dropped);
-  put(out, i.rows_shared);
+  put(out, i.non_final_rows);
   put(out, i.holes);
 }
 
 bool get_interval(Reader& in, RowInterval& i) {
   return in.get(i.partition.topic) && in.get(i.partition.partition) && in.get(i.first.offset) &&
          in.get(i.first.row) && in.get(i.next.row) && in.get(i.next.offset) && in.get(i.rows_trained) &&
-         in.get(i.rows_dropped) && in.get(i.rows_shared) && in.get(i.holes);
+         in.get(i.rows_dropped) && in.get(i.non_final_rows) && in.get(i.holes);
 }
 
-void put_run(std::vector<std::byte>& out, const PassedRun& r) {
+void put_run(std::vector<std::byte>& out, const SkippedRange& r) {
   put(out, r.partition.topic);
   put(out, r.partition.partition);
   put(out, r.from.offset);
@@ -149,7 +149,7 @@ void put_run(std::vector<std::byte>& out, const PassedRun& r) {
   put(out, r.fate);
 }
 
-bool get_run(Reader& in, PassedRun& r) {
+bool get_run(Reader& in, SkippedRange& r) {
   return in.get(r.partition.topic) && in.get(r.partition.partition) && in.get(r.from.offset) &&
          in.get(r.from.row) && in.get(r.to.row) && in.get(r.to.offset) && in.get(r.rows) && in.get(r.fate);
 }
@@ -169,7 +169,7 @@ Status read_entry(std::uint32_t type, Reader body, FactsSection& section) {
     }
   } else if (type == type_runs) {
     while (!body.empty()) {
-      PassedRun run;
+      SkippedRange run;
       if (!get_run(body, run)) return broken("run list is cut short");
       section.runs.push_back(run);
     }

@@ -70,7 +70,7 @@ Result<Facts> decode_head(std::span<const std::byte> bytes);
 /// The seldom-sent rest: typed, bounded entries. Unknown types are skipped, so that versions can meet.
 struct FactsSection {
   std::vector<RowInterval> more_intervals;  ///< type 1: all but the one in the head
-  std::vector<PassedRun> runs;              ///< type 2: what of all intervals was not trained, and why
+  std::vector<SkippedRange> runs;           ///< type 2: what of all intervals was not trained, and why
   bool operator==(const FactsSection&) const = default;
   [[nodiscard]] bool empty() const noexcept { return more_intervals.empty() && runs.empty(); }
 };

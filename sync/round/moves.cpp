@@ -9,7 +9,7 @@
 namespace rivulet::sync {
 namespace {
 
-constexpr std::uint16_t rows_wire_id = 0xfffe;  // in the header's codec field: rows, not a payload
+constexpr std::uint16_t rows_wire_id = 0xfffe;  // in the header's compressor field: rows, not a payload
 constexpr std::size_t tag_bytes = 48;
 
 void pack_tag(const RowTag& tag, std::byte* out) {
@@ -46,7 +46,7 @@ RowTag unpack_tag(const std::byte* in) {
 
 }  // namespace
 
-struct MovesExchange::Leg {
+struct MovesExchange::PeerTransfer {
   std::uint32_t peer = 0;
   std::uint32_t rows = 0;  ///< planned at most
   bool incoming = false;
@@ -65,14 +65,14 @@ std::size_t MovesExchange::row_bytes() const {
   return tag_bytes + 4 * (shape_.columns() + shape_.targets);
 }
 
-std::span<const GuestRow> MovesExchange::guests() const {
-  return guests_;
+std::span<const ReceivedRow> MovesExchange::received_rows() const {
+  return received_;
 }
 
 void MovesExchange::clear() {
-  legs_.clear();
-  guests_.clear();
-  guest_values_.clear();
+  transfers_.clear();
+  received_.clear();
+  received_values_.clear();
 }
 
 Progress MovesExchange::fail(Error error) {
@@ -89,86 +89,89 @@ void MovesExchange::begin(std::uint64_t round, std::span<const policy::Move> mov
     RIVULET_CHECK(m.from != m.to && m.from < transport_.world() && m.to < transport_.world(),
                   "move out of range");
     if (m.from != me && m.to != me) continue;
-    Leg leg;
-    leg.incoming = m.to == me;
-    leg.peer = leg.incoming ? m.from : m.to;
-    leg.rows = m.rows;
-    legs_.push_back(std::move(leg));
+    PeerTransfer transfer;
+    transfer.incoming = m.to == me;
+    transfer.peer = transfer.incoming ? m.from : m.to;
+    transfer.rows = m.rows;
+    transfers_.push_back(std::move(transfer));
   }
   std::size_t given = 0;
   const std::size_t columns = shape_.columns();
-  for (Leg& leg : legs_) {  // legs_ does not grow any more: the buffers posted below stay where they are
-    if (leg.incoming) {
-      leg.tickets.push_back(transport_.receive(leg.peer, Lane::moves_header, leg.header));
+  for (PeerTransfer& transfer :
+       transfers_) {  // transfers_ does not grow any more: the buffers posted below stay where they are
+    if (transfer.incoming) {
+      transfer.tickets.push_back(transport_.receive(transfer.peer, Lane::moves_header, transfer.header));
       continue;
     }
-    const std::size_t rows = std::min<std::size_t>(leg.rows, outgoing.rows - given);
-    leg.payload.resize(rows * row_bytes());
+    const std::size_t rows = std::min<std::size_t>(transfer.rows, outgoing.rows - given);
+    transfer.payload.resize(rows * row_bytes());
     for (std::size_t i = 0; i < rows; ++i, ++given) {
-      std::byte* at = leg.payload.data() + i * row_bytes();
+      std::byte* at = transfer.payload.data() + i * row_bytes();
       pack_tag(outgoing.tags[given], at);
       std::memcpy(at + tag_bytes, outgoing.features.data() + given * columns, 4 * columns);
       std::memcpy(at + tag_bytes + 4 * columns, outgoing.targets.data() + given * shape_.targets,
                   std::size_t{4} * shape_.targets);
     }
-    leg.header = encode_header({view_.token, round_, rows_wire_id, leg.payload.size()});
-    leg.tickets.push_back(transport_.send(leg.peer, Lane::moves_header, leg.header));
-    if (!leg.payload.empty()) leg.tickets.push_back(transport_.send(leg.peer, Lane::moves, leg.payload));
-    leg.opened = true;
+    transfer.header = encode_header({view_.token, round_, rows_wire_id, transfer.payload.size()});
+    transfer.tickets.push_back(transport_.send(transfer.peer, Lane::moves_header, transfer.header));
+    if (!transfer.payload.empty())
+      transfer.tickets.push_back(transport_.send(transfer.peer, Lane::moves, transfer.payload));
+    transfer.opened = true;
   }
 }
 
 /// The header of an incoming move is here: check it, then post exactly its length.
-bool MovesExchange::open_payload(Leg& leg) {
-  const auto header = decode_header(leg.header);
-  const std::string from = "rows from " + view_.members[leg.peer] + ": ";
+bool MovesExchange::open_payload(PeerTransfer& transfer) {
+  const auto header = decode_header(transfer.header);
+  const std::string from = "rows from " + view_.members[transfer.peer] + ": ";
   if (!header) {
     fail({ErrorCode::protocol, from + header.error().message});
     return false;
   }
   const PayloadHeader& h = header.value();
-  const bool fits =
-      h.length % row_bytes() == 0 && h.length / row_bytes() <= std::min<std::size_t>(leg.rows, rows_max_);
-  if (h.view != view_.token || h.round != round_ || h.codec != rows_wire_id || !fits) {
+  const bool fits = h.length % row_bytes() == 0 &&
+                    h.length / row_bytes() <= std::min<std::size_t>(transfer.rows, rows_max_);
+  if (h.view != view_.token || h.round != round_ || h.compressor != rows_wire_id || !fits) {
     fail({ErrorCode::protocol, from + "header does not belong to this round or is too long"});
     return false;
   }
-  leg.payload.resize(h.length);
-  if (h.length > 0) leg.tickets.push_back(transport_.receive(leg.peer, Lane::moves, leg.payload));
-  leg.opened = true;
+  transfer.payload.resize(h.length);
+  if (h.length > 0)
+    transfer.tickets.push_back(transport_.receive(transfer.peer, Lane::moves, transfer.payload));
+  transfer.opened = true;
   return true;
 }
 
-bool MovesExchange::unpack(const Leg& leg) {
+bool MovesExchange::unpack(const PeerTransfer& transfer) {
   const std::size_t columns = shape_.columns();
-  for (std::size_t at = 0; at < leg.payload.size(); at += row_bytes()) {
-    guest_values_.emplace_back(columns + shape_.targets);
-    auto& values = guest_values_.back();
-    std::memcpy(values.data(), leg.payload.data() + at + tag_bytes, 4 * values.size());
+  for (std::size_t at = 0; at < transfer.payload.size(); at += row_bytes()) {
+    received_values_.emplace_back(columns + shape_.targets);
+    auto& values = received_values_.back();
+    std::memcpy(values.data(), transfer.payload.data() + at + tag_bytes, 4 * values.size());
     const std::span<const float> all(values);
-    guests_.push_back({all.first(columns), all.subspan(columns), unpack_tag(leg.payload.data() + at)});
+    received_.push_back({all.first(columns), all.subspan(columns), unpack_tag(transfer.payload.data() + at)});
   }
   return true;
 }
 
 Progress MovesExchange::poll() {
   bool all = true;
-  for (Leg& leg : legs_) {
+  for (PeerTransfer& transfer : transfers_) {
     bool done = true;
-    for (const Ticket t : leg.tickets) {
+    for (const Ticket t : transfer.tickets) {
       const Progress p = transport_.poll(t);
       if (p == Progress::failed) return fail(transport_.error());
       done = done && p == Progress::done;
     }
-    if (done && !leg.opened) {
-      if (!open_payload(leg)) return Progress::failed;
-      done = leg.payload.empty();
+    if (done && !transfer.opened) {
+      if (!open_payload(transfer)) return Progress::failed;
+      done = transfer.payload.empty();
     }
     all = all && done;
   }
   if (!all) return Progress::pending;
-  for (const Leg& leg : legs_)
-    if (leg.incoming) unpack(leg);
+  for (const PeerTransfer& transfer : transfers_)
+    if (transfer.incoming) unpack(transfer);
   return Progress::done;
 }
 

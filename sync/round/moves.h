@@ -10,7 +10,7 @@
 
 namespace rivulet::sync {
 
-struct GuestRow;
+struct ReceivedRow;
 
 /// Rows that go to another device before it computes: per move one checked header, then exactly that many
 /// bytes. A move may carry fewer rows than planned (the owner did not have them). Private to SyncSession;
@@ -25,15 +25,15 @@ class MovesExchange {
   /// `outgoing` are the rows of my moves, in the order of `moves`; the last move gets what is left.
   void begin(std::uint64_t round, std::span<const policy::Move> moves, const BatchView& outgoing);
   Progress poll();
-  [[nodiscard]] std::span<const GuestRow> guests() const;
+  [[nodiscard]] std::span<const ReceivedRow> received_rows() const;
   [[nodiscard]] const Error& error() const { return error_; }
   void clear();
 
  private:
-  struct Leg;  // one move that starts or ends here
+  struct PeerTransfer;  // one move that starts or ends here
   Progress fail(Error error);
-  bool open_payload(Leg& leg);
-  bool unpack(const Leg& leg);
+  bool open_payload(PeerTransfer& transfer);
+  bool unpack(const PeerTransfer& transfer);
   [[nodiscard]] std::size_t row_bytes() const;
 
   // constant
@@ -43,9 +43,9 @@ class MovesExchange {
   const std::size_t rows_max_;
   // train thread
   std::uint64_t round_ = 0;
-  std::vector<Leg> legs_;
-  std::vector<GuestRow> guests_;
-  std::vector<std::vector<float>> guest_values_;
+  std::vector<PeerTransfer> transfers_;
+  std::vector<ReceivedRow> received_;
+  std::vector<std::vector<float>> received_values_;
   Error error_;
 };
 

@@ -4,8 +4,8 @@
 
 #include "sync/collective/gathering.h"
 #include "sync/round/facts_exchange.h"
-#include "sync/round/foresight.h"
 #include "sync/round/moves.h"
+#include "sync/round/speculation.h"
 
 namespace rivulet::sync {
 namespace {
@@ -22,23 +22,23 @@ const Entry* find_entry(std::span<const Entry* const> entries, std::string_view 
 }  // namespace
 
 SyncCatalog builtin_sync_catalog() {
-  return {policy::builtin_policies(), builtin_codecs(), builtin_aggregations()};
+  return {policy::builtin_policies(), builtin_compressors(), builtin_aggregations()};
 }
 
 /// The stages of a round. Each waits for a set of tickets or for an Aggregation; none of them blocks.
 enum class Stage : std::uint8_t { resting, moves, facts, wasted, planned, payload, agreed, goodbye, failed };
 
 struct SyncSession::State {
-  State(Transport& t, const ViewSpec& v, const SessionConfig& c, const SyncCatalog& k, CodecShelf& shelf,
+  State(Transport& t, const ViewSpec& v, const SessionConfig& c, const SyncCatalog& k, CompressorCache& shelf,
         GradientView result)
       : transport(t),
         view(v),
         config(c),
         catalog(k),
-        codecs(shelf),
+        compressors(shelf),
         scratch(result),
         moves(t, v, c.row_shape, c.rows_max),
-        foresight(may_foresee(), scratch.bytes()) {}
+        speculation(may_speculate(), scratch.bytes()) {}
   ~State() { let_go(false); }
 
   // constant
@@ -46,7 +46,7 @@ struct SyncSession::State {
   const ViewSpec view;
   const SessionConfig config;
   const SyncCatalog catalog;
-  CodecShelf& codecs;
+  CompressorCache& compressors;
   const policy::PolicyEntry* law = nullptr;
   const GradientView scratch;
 
@@ -55,14 +55,14 @@ struct SyncSession::State {
   std::shared_ptr<const Round> round;  ///< after the facts this one, before them the last
   std::unique_ptr<FactsExchange> facts;
   MovesExchange moves;
-  Foresight foresight;
-  std::unique_ptr<EarlyAggregation> early;  ///< null: none so far
-  bool has_bet = false;                     ///< in this round
-  EarlyFate early_fate = EarlyFate::none;
+  Speculation speculation;
+  std::unique_ptr<SpeculativeAggregation> early;  ///< null: none so far
+  bool has_speculated = false;                    ///< in this round
+  SpeculationOutcome outcome = SpeculationOutcome::none;
   std::vector<Ticket> pending;  ///< of the goodbye
   std::map<std::string, std::unique_ptr<Aggregation>, std::less<>> aggregations;
   Aggregation* aggregation = nullptr;
-  Codec* codec = nullptr;  ///< has a candidate
+  Compressor* compressor = nullptr;  ///< has a candidate
   GradientView agreed;
   std::vector<std::vector<std::byte>> byes;
   Error error;
@@ -83,8 +83,8 @@ struct SyncSession::State {
     return Progress::failed;
   }
   void let_go(bool applied) {
-    if (codec != nullptr) applied ? codec->commit() : codec->drop();
-    codec = nullptr;
+    if (compressor != nullptr) applied ? compressor->commit() : compressor->drop();
+    compressor = nullptr;
   }
   Progress fail_transport() {
     if (transport.lost_rank() >= 0) suspects = {static_cast<std::uint32_t>(transport.lost_rank())};
@@ -102,8 +102,8 @@ struct SyncSession::State {
     return all;
   }
 
-  [[nodiscard]] bool may_foresee() const;
-  [[nodiscard]] Exchange exchange(const GradientView& mine, const CodecShelf::Item& coding) const;
+  [[nodiscard]] bool may_speculate() const;
+  [[nodiscard]] Exchange exchange(const GradientView& mine, const CompressorCache::Item& coding) const;
   Status send_early(const GradientView& mine, bool has_rows);
   Progress see_bet();
   Progress advance_wasted();
@@ -114,48 +114,48 @@ struct SyncSession::State {
   Progress advance_agreement();
 };
 
-bool SyncSession::State::may_foresee() const {
+bool SyncSession::State::may_speculate() const {
   const auto* how = find_entry(catalog.aggregations, policy::name_of(policy::Reduction::gather));
-  const auto* coding = find_entry(catalog.codecs, Foresight::codec);
-  if (!config.foresee || alone() || how == nullptr || how->make_early == nullptr || coding == nullptr)
+  const auto* coding = find_entry(catalog.compressors, Speculation::compressor);
+  if (!config.speculate || alone() || how == nullptr || how->make_speculative == nullptr || coding == nullptr)
     return false;
-  const Codec& dense = *codecs.find(Foresight::codec).codec;
-  return dense.weighs_late() && dense.has_fixed_size() && dense.accepts(scratch.memory);
+  const Compressor& dense = *compressors.find(Speculation::compressor).compressor;
+  return dense.receiver_weighted() && dense.has_fixed_size() && dense.accepts(scratch.memory);
 }
 
 /// Of the round whose plan is the newest known.
-Exchange SyncSession::State::exchange(const GradientView& mine, const CodecShelf::Item& coding) const {
+Exchange SyncSession::State::exchange(const GradientView& mine, const CompressorCache::Item& coding) const {
   return {.view = view.token,
           .plan = &round->plan(),
           .mine = mine,
           .agreed = scratch,
-          .codec = coding.codec,
-          .codec_entry = coding.entry,
+          .compressor = coding.compressor,
+          .compressor_entry = coding.entry,
           .contributors = round->totals.contributors};
 }
 
-/// The contribution leaves behind the facts. A bet needs no candidate of a codec: the one it is for keeps
-/// nothing.
+/// The contribution leaves behind the facts. A bet needs no candidate of a compressor: the one it is for
+/// keeps nothing.
 Status SyncSession::State::send_early(const GradientView& mine, bool has_rows) {
   if (!early)
     early = find_entry(catalog.aggregations, policy::name_of(policy::Reduction::gather))
-                ->make_early(transport.gathering() != nullptr);
-  Exchange sent = exchange(mine, codecs.find(Foresight::codec));
+                ->make_speculative(transport.gathering() != nullptr);
+  Exchange sent = exchange(mine, compressors.find(Speculation::compressor));
   sent.round = round->state.round;
   sent.plan = nullptr;
-  has_bet = true;
+  has_speculated = true;
   return early->send(transport, sent, has_rows);
 }
 
 /// The plan is known: what was sent is what it asks for, or it is received and forgotten.
 Progress SyncSession::State::see_bet() {
-  const bool foreseen = foresight.see(*round);
-  if (!has_bet || foreseen) {
-    early_fate = has_bet ? EarlyFate::used : EarlyFate::none;
+  const bool as_expected = speculation.see(*round);
+  if (!has_speculated || as_expected) {
+    outcome = has_speculated ? SpeculationOutcome::used : SpeculationOutcome::none;
     stage = Stage::planned;
     return Progress::done;
   }
-  early_fate = round->totals.rows > 0 ? EarlyFate::wasted : EarlyFate::none;
+  outcome = round->totals.rows > 0 ? SpeculationOutcome::wasted : SpeculationOutcome::none;
   std::vector<std::uint32_t> rows;
   for (const Facts& f : round->table.facts) rows.push_back(f.rows);
   early->give_up(rows);
@@ -179,13 +179,13 @@ void SyncSession::State::say_goodbye() {
   pending.clear();
   if (Gathering* all = transport.gathering(); all != nullptr) {
     pending.push_back(all->tell(
-        {.lane = Lane::bye, .bytes = std::vector<std::byte>(bye_bytes), .tellers = transport.world()}));
+        {.lane = Lane::shutdown, .bytes = std::vector<std::byte>(bye_bytes), .tellers = transport.world()}));
     return;
   }
   byes.assign(transport.world(), std::vector<std::byte>(bye_bytes));
   for_each_peer([&](std::uint32_t peer) {
-    pending.push_back(transport.receive(peer, Lane::bye, byes[peer]));
-    pending.push_back(transport.send(peer, Lane::bye, byes[me()]));
+    pending.push_back(transport.receive(peer, Lane::shutdown, byes[peer]));
+    pending.push_back(transport.send(peer, Lane::shutdown, byes[me()]));
   });
 }
 
@@ -229,8 +229,9 @@ Progress SyncSession::State::advance() {
 }
 
 SyncSession::SyncSession(Transport& transport, const ViewSpec& view, const SessionConfig& config,
-                         const SyncCatalog& catalog, CodecShelf& codecs, GradientView agreed_scratch)
-    : state_(std::make_unique<State>(transport, view, config, catalog, codecs, agreed_scratch)) {
+                         const SyncCatalog& catalog, CompressorCache& compressors,
+                         GradientView agreed_scratch)
+    : state_(std::make_unique<State>(transport, view, config, catalog, compressors, agreed_scratch)) {
   State& s = *state_;
   s.law = find_entry(catalog.policies, config.policy.batch_policy);
   RIVULET_CHECK(s.law != nullptr, "batch.policy was validated against the catalog");
@@ -248,16 +249,16 @@ void SyncSession::begin_moves(const BatchView& outgoing) {
   s.stage = Stage::moves;
 }
 
-std::span<const GuestRow> SyncSession::guests() const {
-  return state_->moves.guests();
+std::span<const ReceivedRow> SyncSession::received_rows() const {
+  return state_->moves.received_rows();
 }
 
-bool SyncSession::bets() const {
-  return state_->foresight.bets();
+bool SyncSession::speculates() const {
+  return state_->speculation.speculates();
 }
 
-EarlyFate SyncSession::early() const {
-  return state_->early_fate;
+SpeculationOutcome SyncSession::early() const {
+  return state_->outcome;
 }
 
 void SyncSession::begin_facts(Facts facts, const FactsSection& section, const GradientView& mine) {
@@ -275,9 +276,9 @@ void SyncSession::begin_facts(Facts facts, const FactsSection& section, const Gr
   facts.section_bytes = static_cast<std::uint32_t>(encoded.value().size());
   s.facts->begin(encode_head(facts), std::move(encoded).value());
   s.stage = Stage::facts;
-  s.has_bet = false;
-  s.early_fate = EarlyFate::none;
-  if (!s.foresight.bets()) return;
+  s.has_speculated = false;
+  s.outcome = SpeculationOutcome::none;
+  if (!s.speculation.speculates()) return;
   if (auto sent = s.send_early(mine, facts.rows > 0); !sent) s.fail(sent.error());
 }
 
@@ -293,15 +294,15 @@ void SyncSession::begin_payload(const GradientView& mine) {
       plan.aggregation.empty() ? std::string(policy::name_of(plan.reduction)) : plan.aggregation;
   const auto* how = find_entry(s.catalog.aggregations, name);
   RIVULET_CHECK(how != nullptr, "the plan names an aggregation that is not in the catalog");
-  const auto coding = s.codecs.find(plan.codec);
+  const auto coding = s.compressors.find(plan.compressor);
   s.aggregation = s.early.get();
-  if (s.early_fate != EarlyFate::used) {
+  if (s.outcome != SpeculationOutcome::used) {
     auto& aggregation = s.aggregations[name];
     if (!aggregation) aggregation = s.make(*how);
     s.aggregation = aggregation.get();
   }
-  s.codec = coding.codec;
-  RIVULET_CHECK(s.codec->accepts(mine.memory), "the codec cannot read this memory");
+  s.compressor = coding.compressor;
+  RIVULET_CHECK(s.compressor->accepts(mine.memory), "the compressor cannot read this memory");
   Exchange exchange = s.exchange(mine, coding);
   exchange.round = s.round->state.round - 1;
   if (auto begun = s.aggregation->begin(s.transport, exchange); !begun) {
@@ -336,7 +337,7 @@ bool SyncSession::wait() {
 const std::shared_ptr<const Round>& SyncSession::last_round() const {
   return state_->round;
 }
-void SyncSession::go_on_from(const policy::PolicyState& state) {
+void SyncSession::resume_from(const policy::PolicyState& state) {
   State& s = *state_;
   RIVULET_CHECK(s.stage == Stage::resting && s.round->state.round == 0, "go_on_from() after a round");
   s.round = std::make_shared<const Round>(s.round->table, state, s.round->work.check());
@@ -358,7 +359,7 @@ std::span<const std::uint32_t> SyncSession::suspects() const {
   return state_->suspects;
 }
 
-void SyncSession::begin_goodbye() {
+void SyncSession::begin_shutdown_barrier() {
   State& s = *state_;
   RIVULET_CHECK(s.stage == Stage::resting, "goodbye inside a round");
   s.say_goodbye();

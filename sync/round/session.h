@@ -14,7 +14,7 @@
 #include "sync/collective/aggregation.h"
 #include "sync/collective/transport.h"
 #include "sync/policy/plan.h"
-#include "sync/round/codec_shelf.h"
+#include "sync/round/compressor_cache.h"
 #include "sync/round/facts.h"
 #include "sync/round/round.h"
 
@@ -23,7 +23,7 @@ namespace rivulet::sync {
 /// What the catalogs offer; wirings pass the built-in ones, tests pass more.
 struct SyncCatalog {
   std::span<const policy::PolicyEntry* const> policies;
-  std::span<const CodecEntry* const> codecs;
+  std::span<const CompressorEntry* const> compressors;
   std::span<const AggregationEntry* const> aggregations;
 };
 SyncCatalog builtin_sync_catalog();
@@ -34,21 +34,21 @@ struct SessionConfig {
   std::uint32_t rows_max = 1024;
   std::size_t contribution = 0;  ///< P + B
   Scalar scalar = Scalar::f32;
-  bool foresee = true;  ///< contributions may leave with the facts; the same on all devices of the group
+  bool speculate = true;  ///< contributions may leave with the facts; the same on all devices of the group
 };
 
 /// What became of contributions that left before the plan was known.
-enum class EarlyFate : std::uint8_t { none, used, wasted };
+enum class SpeculationOutcome : std::uint8_t { none, used, wasted };
 
 /// A row that came from a peer for this round.
-struct GuestRow {
+struct ReceivedRow {
   std::span<const float> features;
   std::span<const float> targets;
   RowTag tag;
 };
 
 /// All of one round's agreement behind begin/poll: facts, plan, payload; before it, moved rows. Where the
-/// plan is foreseen (sync/round/foresight.h) the payload leaves with the facts; the calls stay the same.
+/// plan is as_expected (sync/round/speculation.h) the payload leaves with the facts; the calls stay the same.
 /// Lives inside a View.
 ///
 ///   [begin_moves -> poll]  ->  begin_facts -> poll -> plan()  ->  [begin_payload -> poll -> agreed()]  ->
@@ -58,9 +58,9 @@ struct GuestRow {
 /// untouched, destroy the session and its transport. Owner: the train thread.
 class SyncSession {
  public:
-  /// `codecs` are lent and stay as they were unless finish(true) is called.
+  /// `compressors` are lent and stay as they were unless finish(true) is called.
   SyncSession(Transport& transport, const ViewSpec& view, const SessionConfig& config,
-              const SyncCatalog& catalog, CodecShelf& codecs, GradientView agreed_scratch);
+              const SyncCatalog& catalog, CompressorCache& compressors, GradientView agreed_scratch);
   ~SyncSession();
   SyncSession(const SyncSession&) = delete;
   SyncSession& operator=(const SyncSession&) = delete;
@@ -69,18 +69,18 @@ class SyncSession {
   /// moves.
   void begin_moves(const BatchView& outgoing);
   /// Rows received, valid until finish().
-  [[nodiscard]] std::span<const GuestRow> guests() const;
+  [[nodiscard]] std::span<const ReceivedRow> received_rows() const;
 
   /// begin_facts() wants to see the contribution of those who have rows.
-  [[nodiscard]] bool bets() const;
+  [[nodiscard]] bool speculates() const;
   /// view, round, rank and plan_hash of `facts` are filled in here. `mine` as for begin_payload(); looked at
-  /// only if bets() and facts.rows > 0.
+  /// only if speculates() and facts.rows > 0.
   void begin_facts(Facts facts, const FactsSection& section, const GradientView& mine);
   /// A peer has entered the current round already (its facts are here). Never waits.
   [[nodiscard]] bool peer_entered();
 
   /// Of this round, after the facts.
-  [[nodiscard]] EarlyFate early() const;
+  [[nodiscard]] SpeculationOutcome early() const;
   /// Only when plan().mode is gradients or parameters. `mine` [P + B], host memory; ignored at weight 0, and
   /// when it is underway already.
   void begin_payload(const GradientView& mine);
@@ -96,9 +96,9 @@ class SyncSession {
   /// What the next round's plan starts from, besides its facts.
   [[nodiscard]] const policy::PolicyState& policy_state() const { return last_round()->state; }
   /// Before the first round: rounds go on where those of another session of the same view ended. For replays.
-  void go_on_from(const policy::PolicyState& state);
+  void resume_from(const policy::PolicyState& state);
   [[nodiscard]] std::uint64_t round() const { return policy_state().round; }
-  /// Ends the round. The codec keeps its candidate if the agreed sum was `applied`, else it forgets it.
+  /// Ends the round. The compressor keeps its candidate if the agreed sum was `applied`, else it forgets it.
   void finish(bool applied);
   [[nodiscard]] const Error& error() const;
   /// Ranks found to be the minority of a digest mismatch, lost or leaving; empty otherwise.
@@ -106,7 +106,7 @@ class SyncSession {
 
   /// The last exchange of a clean end: returns when everybody is there, so that nobody's close cuts a peer
   /// off.
-  void begin_goodbye();
+  void begin_shutdown_barrier();
 
  private:
   struct State;

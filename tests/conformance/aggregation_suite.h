@@ -7,8 +7,8 @@
 #include <mutex>
 
 #include "core/rng.h"
-#include "sync/codec/codec.h"
 #include "sync/collective/aggregation.h"
+#include "sync/compressor/compressor.h"
 #include "tests/conformance/transport_harness.h"
 
 /// What every Aggregation must do over a Transport; `Net` as in transport_suite.h.
@@ -21,10 +21,10 @@ inline const sync::AggregationEntry& aggregation_named(std::string_view name) {
   RIVULET_CHECK(false, "no such aggregation");
 }
 
-inline const sync::CodecEntry* entry_named_dense() {
-  for (const auto* entry : sync::builtin_codecs())
+inline const sync::CompressorEntry* entry_named_dense() {
+  for (const auto* entry : sync::builtin_compressors())
     if (entry->name == "dense") return entry;
-  RIVULET_CHECK(false, "no such codec");
+  RIVULET_CHECK(false, "no such compressor");
 }
 
 /// One rank has nothing in every third round, another one each time.
@@ -82,7 +82,7 @@ void aggregate(Node& node, std::string_view name, std::size_t count, std::vector
   plan.weights = std::move(weights);
   plan.payload_max_bytes = count * sizeof(T);
   const auto* dense = entry_named_dense();
-  auto codec = dense->make();
+  auto compressor = dense->make();
   auto mine = contribution_of<T>(node.rank(), count, round);
   const auto untouched = mine;
   std::vector<T> agreed(count, T{77});
@@ -91,8 +91,8 @@ void aggregate(Node& node, std::string_view name, std::size_t count, std::vector
                           .plan = &plan,
                           .mine = view_over(mine),
                           .agreed = view_over(agreed),
-                          .codec = codec.get(),
-                          .codec_entry = dense};
+                          .compressor = compressor.get(),
+                          .compressor_entry = dense};
   auto begun = aggregation->begin(node.transport, exchange);
   if (!node.expect(static_cast<bool>(begun), "begin")) return;
   const Progress p = node.wait([&] { return aggregation->poll(); });
@@ -143,9 +143,9 @@ void aggregations_agree(std::string_view name, double tolerance) {
 /// no rows, and the fifth comes out otherwise.
 template <class T>
 void gather_early(Node& node, std::size_t count, Outcomes<T>& outcomes) {
-  const auto early = aggregation_named("gather").make_early(false);
+  const auto early = aggregation_named("gather").make_speculative(false);
   const auto* dense = entry_named_dense();
-  const auto codec = dense->make();
+  const auto compressor = dense->make();
   std::vector<T> agreed(count);
   for (std::uint64_t round = 0; round < 10; ++round) {
     sync::policy::RoundPlan plan;
@@ -156,8 +156,8 @@ void gather_early(Node& node, std::size_t count, Outcomes<T>& outcomes) {
                             .plan = &plan,
                             .mine = view_over(mine),
                             .agreed = view_over(agreed),
-                            .codec = codec.get(),
-                            .codec_entry = dense};
+                            .compressor = compressor.get(),
+                            .compressor_entry = dense};
     const auto weights = early_weights(node.world(), round);
     node.expect(bool(early->send(node.transport, exchange, weights[node.rank()] > 0)), "send");
     std::ranges::fill(mine, T{55});  // what has been sent is a copy

@@ -9,9 +9,9 @@
 #include <set>
 #include <sstream>
 
-#include "sync/codec/codec.h"
 #include "sync/collective/aggregation.h"
 #include "sync/collective/gloo_transport.h"
+#include "sync/compressor/compressor.h"
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/network.h"
 #include "tests/support/process.h"
@@ -70,10 +70,10 @@ Progress health(sync::Transport& transport) {
 bool gather_for_ever(Node& node, std::size_t count) {
   const sync::AggregationEntry* entry = nullptr;
   for (const auto* e : sync::builtin_aggregations()) entry = e->name == "gather" ? e : entry;
-  const sync::CodecEntry* dense = nullptr;
-  for (const auto* e : sync::builtin_codecs()) dense = e->name == "dense" ? e : dense;
+  const sync::CompressorEntry* dense = nullptr;
+  for (const auto* e : sync::builtin_compressors()) dense = e->name == "dense" ? e : dense;
   auto aggregation = entry->make();
-  auto codec = dense->make();
+  auto compressor = dense->make();
   std::vector<float> mine(count, 1.5F), agreed(count);
   GradientView mine_view{.data = reinterpret_cast<std::byte*>(mine.data()), .count = count};
   GradientView agreed_view{.data = reinterpret_cast<std::byte*>(agreed.data()), .count = count};
@@ -82,7 +82,7 @@ bool gather_for_ever(Node& node, std::size_t count) {
   plan.payload_max_bytes = count * 4;
   Progress p = Progress::done;
   for (std::uint64_t round = 0; p == Progress::done; ++round) {
-    sync::Exchange exchange{7, round, &plan, mine_view, agreed_view, codec.get(), dense};
+    sync::Exchange exchange{7, round, &plan, mine_view, agreed_view, compressor.get(), dense};
     if (!aggregation->begin(node.transport, exchange)) break;
     p = node.wait([&] { return aggregation->poll(); }, 60s);
   }

@@ -147,8 +147,8 @@ struct Node {
     std::vector<sync::Ticket> tickets;
     for (std::uint32_t r = 0; r < world(); ++r) {
       if (r == rank()) continue;
-      tickets.push_back(transport.receive(r, sync::Lane::bye, std::span(words).subspan(8 * r, 8)));
-      tickets.push_back(transport.send(r, sync::Lane::bye, word));
+      tickets.push_back(transport.receive(r, sync::Lane::shutdown, std::span(words).subspan(8 * r, 8)));
+      tickets.push_back(transport.send(r, sync::Lane::shutdown, word));
     }
     for (const auto ticket : tickets) finish(ticket, "goodbye");
   }

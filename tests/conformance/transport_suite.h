@@ -254,14 +254,16 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: one that has said goodbye may close while 
       [](Node& node) {
         std::array<std::byte, 8> word{}, in{};
         if (node.rank() == 2) {
-          for (const std::uint32_t r : {0U, 1U}) node.finish(node.transport.send(r, Lane::bye, word), "bye");
-          for (const std::uint32_t r : {0U, 1U}) node.finish(node.transport.receive(r, Lane::bye, in), "bye");
+          for (const std::uint32_t r : {0U, 1U})
+            node.finish(node.transport.send(r, Lane::shutdown, word), "bye");
+          for (const std::uint32_t r : {0U, 1U})
+            node.finish(node.transport.receive(r, Lane::shutdown, in), "bye");
           return;
         }
         const std::uint32_t peer = 1 - node.rank();
         static_cast<void>(node.transport.receive_ahead(2, Lane::facts, word));  // never comes, harms nobody
-        const Ticket heard = node.transport.receive(2, Lane::bye, in);
-        node.finish(node.transport.send(2, Lane::bye, word), "bye");
+        const Ticket heard = node.transport.receive(2, Lane::shutdown, in);
+        node.finish(node.transport.send(2, Lane::shutdown, word), "bye");
         node.finish(heard, "bye");
         SleepWake pause;
         for (int i = 0; i < 10; ++i) {
@@ -271,8 +273,8 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: one that has said goodbye may close while 
           node.finish(got, "still talking");
         }
         node.expect(node.transport.healthy(), node.transport.error().message);
-        const Ticket last = node.transport.receive(peer, Lane::bye, in);
-        node.finish(node.transport.send(peer, Lane::bye, word), "bye");
+        const Ticket last = node.transport.receive(peer, Lane::shutdown, in);
+        node.finish(node.transport.send(peer, Lane::shutdown, word), "bye");
         node.finish(last, "bye");
       },
       false);

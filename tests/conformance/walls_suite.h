@@ -9,7 +9,7 @@
 
 #include "runtime/wiring/simulation.h"
 #include "tests/support/group_support.h"
-#include "tests/support/parts/codec/counting.h"
+#include "tests/support/parts/compressor/counting.h"
 #include "tests/support/real_node.h"
 
 /// The walls later work needs (architecture §3, §4): test-only parts that run through Worker and SyncSession
@@ -155,8 +155,8 @@ inline void walls_suite(const RunGroup& run_group) {
     for (const auto& [id, p] : out.partitions[1])
       CHECK(p.next.offset == static_cast<std::int64_t>(p.trained));
   }
-  SUBCASE("a codec whose length depends on the data") {
-    const auto out = run_group(walls_run("nonzero_codec", 3, 20));
+  SUBCASE("a compressor whose length depends on the data") {
+    const auto out = run_group(walls_run("nonzero_compressor", 3, 20));
     check_agreed(out);
     const auto usual = run_simulated(even_run(8, 20));
     CHECK(out.group_rows[0] == usual.group_rows[0]);
@@ -199,12 +199,12 @@ inline void walls_suite(const RunGroup& run_group) {
       if (out.steps[i] == 2) CHECK(out.digests[i] == whole.digests[0]);
     }
   }
-  SUBCASE("a codec keeps its candidate when the sum was applied, and forgets it otherwise") {
-    auto& counts = codec_counts();
+  SUBCASE("a compressor keeps its candidate when the sum was applied, and forgets it otherwise") {
+    auto& counts = compressor_counts();
     const int encoded = counts.encoded;
     const int committed = counts.committed;
     const int dropped = counts.dropped;
-    const auto out = run_group(walls_run("counted_codec", 3, 60));
+    const auto out = run_group(walls_run("counted_compressor", 3, 60));
     // Rounds 1 to 6 and 8 to 11 are applied, the sum of round 7 is not finite (its step moves only offsets),
     // round 12 fails.
     for (std::size_t i = 0; i < out.errors.size(); ++i) {

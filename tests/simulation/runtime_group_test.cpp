@@ -79,8 +79,8 @@ struct Bets {
   double synced = 0;
 };
 
-Bets run_with(bool foresee, runtime::LoadedConfig job, runtime::SimulateOptions options) {
-  job.config.sync.foresee = foresee;
+Bets run_with(bool speculate, runtime::LoadedConfig job, runtime::SimulateOptions options) {
+  job.config.sync.speculate = speculate;
   auto group = build_group(job, options);
   run_to_end(*group);
   const auto s = group->summary();

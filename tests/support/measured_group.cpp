@@ -11,7 +11,7 @@
 #include "runtime/status/group_json.h"
 #include "runtime/status/metrics/prometheus_sink.h"
 #include "runtime/status/page/status_page.h"
-#include "runtime/status/round_board.h"
+#include "runtime/status/recent_rounds.h"
 #include "runtime/status/status_json.h"
 #include "runtime/wiring/sim_runner.h"
 #include "stream/open.h"
@@ -74,7 +74,7 @@ struct Measured {
   TempDir folder;
   std::unique_ptr<runtime::PrometheusSink> sink = runtime::make_prometheus_sink();
   std::unique_ptr<runtime::Logger> log = or_die(runtime::make_logger("warn", "logfmt", *sink));
-  runtime::RoundBoard board;
+  runtime::RecentRounds board;
   runtime::NodeStatusText text;
   std::unique_ptr<runtime::Node> node;
 };

@@ -16,7 +16,7 @@ RealNode::RealNode(const runtime::LoadedConfig& loaded, const runtime::RunOption
     : clock_(clock) {
   auto built = runtime::Node::build(
       loaded, options, catalog,
-      runtime::NodeOutside{
+      runtime::NodeDependencies{
           .ingest_clock = clock_,
           .worker_clock = clock_,
           .ingest_wake = ingest_thread_,

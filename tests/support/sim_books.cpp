@@ -19,8 +19,8 @@ class Entries {
     for_each_row(id_.partition, {}, start, [&](const RowCursor& at, double number) { miss(at, number); });
   }
   void go_on(const RowCursor& from, std::vector<double>& trained) {
-    std::vector<PassedRun> holes;
-    for (const PassedRun& run : progress_.runs)
+    std::vector<SkippedRange> holes;
+    for (const SkippedRange& run : progress_.runs)
       if (run.fate == fate_hole && from < run.to) holes.push_back(run);
     const auto is_hole = [&](const RowCursor& at) {
       return std::ranges::any_of(holes, [&](const auto& run) { return run.from <= at && at < run.to; });

@@ -88,7 +88,7 @@ SimDevice::SimDevice(SimWorld& world, std::size_t index)
 
 SimDevice::~SimDevice() = default;
 
-runtime::NodeOutside SimDevice::outside() {
+runtime::NodeDependencies SimDevice::outside() {
   Clock& reading = agents_->ingest.clock;
   const auto published = [this](std::span<const NextOffset> positions) {
     if (power_.take()) world_.referee.published(run_, positions);

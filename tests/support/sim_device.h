@@ -81,7 +81,7 @@ class SimDevice {
   };
   void plan(const Planned& planned);
   void arm();
-  [[nodiscard]] runtime::NodeOutside outside();
+  [[nodiscard]] runtime::NodeDependencies outside();
   bool make_ready_for_run();
   void build_node();
   void take_advice(const Error& error);

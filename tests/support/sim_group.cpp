@@ -58,7 +58,7 @@ runtime::LoadedConfig job_of(const SimSchedule& schedule) {
   c.buffer.rows = 64;
   c.sync.deadline = wire_deadline;
   c.sync.reduction = schedule.reduction;
-  c.sync.foresee = schedule.foresee == "yes";
+  c.sync.speculate = schedule.speculate == "yes";
   c.checkpoint.every_rounds = 3;
   c.checkpoint.every_interval = 150ms;
   c.checkpoint.quorum = schedule.quorum;

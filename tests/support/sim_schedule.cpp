@@ -100,13 +100,13 @@ void draw_job(std::uint64_t seed, SimSchedule& schedule) {
   schedule.jitter_ms = rng.below(4) == 0 ? 0 : static_cast<std::int64_t>(1 + rng.below(jitter_most));
   schedule.reduction = rng.below(2) == 0 ? "gather" : "sum";
   schedule.policy = rng.below(4) == 0 ? "fixed" : "stream";
-  schedule.foresee = rng.below(3) == 0 ? "no" : "yes";
+  schedule.speculate = rng.below(3) == 0 ? "no" : "yes";
 }
 
 /// Lines of a schedule that are not there in older ones, which mean the default then.
 std::string text_of_job(const SimSchedule& s) {
   return fmt::format("seed {}\njitter_ms {}\nreduction {}\npolicy {}\nforesee {}\n", s.seed, s.jitter_ms,
-                     s.reduction, s.policy, s.foresee);
+                     s.reduction, s.policy, s.speculate);
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ SimSchedule parse_schedule(const std::string& text) {
     if (key == "jitter_ms") words >> schedule.jitter_ms;
     if (key == "reduction") words >> schedule.reduction;
     if (key == "policy") words >> schedule.policy;
-    if (key == "foresee") words >> schedule.foresee;
+    if (key == "foresee") words >> schedule.speculate;
     if (key == "without" && words >> rule) schedule.rules = rules_without(rule);
     if (key == "at") {
       words >> event.at_ms >> event.what;

@@ -28,7 +28,7 @@ struct SimSchedule {
   std::int64_t jitter_ms = 0;        ///< so long may a single message be kept from its receiver
   std::string reduction = "gather";  ///< sync.reduction
   std::string policy = "stream";     ///< batch.policy
-  std::string foresee = "yes";       ///< sync.foresee: yes or no
+  std::string speculate = "yes";     ///< sync.speculate: yes or no
   sync::membership::Rules rules;     ///< without one of them: a mutation
   std::vector<SimEvent> events;
 };

@@ -177,7 +177,7 @@ bool SimWires::loses(std::size_t from, std::size_t to, sync::Lane lane) {
     faults_.count(reaches(to, from) ? SimFault::blocked_one_way : SimFault::blocked_both_ways);
     return true;
   }
-  const bool mute = muted_[from] != 0 && (lane == sync::Lane::payload || lane == sync::Lane::early);
+  const bool mute = muted_[from] != 0 && (lane == sync::Lane::payload || lane == sync::Lane::speculative);
   if (mute) faults_.count(SimFault::message_muted);
   return mute;
 }

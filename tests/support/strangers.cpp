@@ -60,7 +60,7 @@ Strangers::Strangers(std::set<int> spared, std::uint64_t seed)
 Strangers::~Strangers() {
   stop_ = true;
   thread_.join();
-  for (const auto& guest : guests_) ::close(guest.fd);
+  for (const auto& guest : received_) ::close(guest.fd);
 }
 
 void Strangers::visit(std::vector<pid_t> pids) {
@@ -79,7 +79,7 @@ void Strangers::run() {
     for (const pid_t pid : pids)
       for (const int port : listening_ports(pid))
         if (!spared_.contains(port)) call_on(port, std::max(1, crowd));
-    std::erase_if(guests_, [this](Guest& guest) {
+    std::erase_if(received_, [this](Guest& guest) {
       if (misbehave(guest)) return false;
       ::close(guest.fd);
       return true;
@@ -93,7 +93,7 @@ void Strangers::call_on(int port, int connections) {
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<std::uint16_t>(port));
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  for (int i = 0; i < connections && guests_.size() < guests_max; ++i) {
+  for (int i = 0; i < connections && received_.size() < guests_max; ++i) {
     const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return;
     // A door that is shut does not answer: nobody waits for it.
@@ -102,7 +102,7 @@ void Strangers::call_on(int port, int connections) {
       return;
     }
     ++called_;
-    guests_.push_back({fd, port, rng_.below(manners)});
+    received_.push_back({fd, port, rng_.below(manners)});
   }
 }
 

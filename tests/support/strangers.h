@@ -41,7 +41,7 @@ class Strangers {
 
   const std::set<int> spared_;
   Rng rng_;
-  std::vector<Guest> guests_;
+  std::vector<Guest> received_;
   std::mutex mutex_;
   std::vector<pid_t> pids_;
   std::atomic<int> crowd_{0};

@@ -65,7 +65,7 @@ void ThreadedGroup::State::add(const runtime::LoadedConfig& loaded, const runtim
                                std::size_t device) {
   const runtime::LoadedConfig own = config_of(loaded, device);
   auto made = std::make_unique<ThreadedNode>();
-  runtime::NodeOutside outside{
+  runtime::NodeDependencies outside{
       .ingest_clock = clock,
       .worker_clock = clock,
       .ingest_wake = made->ingest_thread,

@@ -349,9 +349,9 @@ struct Catalog {
 
 const std::vector<Catalog>& catalogs() {
   static const std::vector<Catalog> all{
-      {"stream/decoder", "decoder_"},    {"devices/model", "model_"},
-      {"devices/model/torch", "model_"}, {"sync/policy/law", "policy_"},
-      {"sync/codec", "codec_"},          {"sync/collective/aggregation", "aggregation_"}};
+      {"stream/decoder", "decoder_"},     {"devices/model", "model_"},
+      {"devices/model/torch", "model_"},  {"sync/policy/law", "policy_"},
+      {"sync/compressor", "compressor_"}, {"sync/collective/aggregation", "aggregation_"}};
   return all;
 }
 

@@ -29,7 +29,7 @@ Findings check_metric_names(const std::filesystem::path& root);
 Findings check_file_lengths(const std::filesystem::path& root);
 
 /// Each file of a catalog folder defines its one entry, and no other file of the product names the entry: a
-/// decoder, model, policy, codec or aggregation is added by adding a file.
+/// decoder, model, policy, compressor or aggregation is added by adding a file.
 Findings check_catalogs(const std::filesystem::path& root);
 
 /// In tests LibTorch's headers come before doctest's (both define CHECK), and unit tests do not sleep.

@@ -15,7 +15,7 @@ using namespace sync;
 constexpr std::size_t piece_bytes = std::size_t{64} * 1024;
 
 bool is_payload(Lane lane) {
-  return lane == Lane::payload || lane == Lane::early;
+  return lane == Lane::payload || lane == Lane::speculative;
 }
 
 /// A message is posted in pieces, on both sides alike.
@@ -153,9 +153,9 @@ class WatchedGather final : public Aggregation {
 };
 
 /// Of every round whose contributions leave before its plan.
-class WatchedEarly final : public EarlyAggregation {
+class WatchedEarly final : public SpeculativeAggregation {
  public:
-  explicit WatchedEarly(std::unique_ptr<EarlyAggregation> inner) : inner_(std::move(inner)) {}
+  explicit WatchedEarly(std::unique_ptr<SpeculativeAggregation> inner) : inner_(std::move(inner)) {}
   Status send(Transport& transport, const Exchange& exchange, bool has_rows) override {
     if (!wires_) wires_.emplace(transport, *page_);
     page_->sent = 0;
@@ -177,7 +177,7 @@ class WatchedEarly final : public EarlyAggregation {
  private:
   const std::shared_ptr<KillPage> page_ = KillBoard::of_this_process();
   std::optional<WatchedTransport> wires_;
-  std::unique_ptr<EarlyAggregation> inner_;
+  std::unique_ptr<SpeculativeAggregation> inner_;
 };
 
 const AggregationEntry& product_gather() {
@@ -192,8 +192,8 @@ const sync::AggregationEntry watched_gather{
     "gather", "test only: gather that can be watched",
     []() -> std::unique_ptr<Aggregation> { return std::make_unique<WatchedGather>(product_gather().make()); },
     nullptr,
-    [](bool gathers) -> std::unique_ptr<EarlyAggregation> {
-      return std::make_unique<WatchedEarly>(product_gather().make_early(gathers));
+    [](bool gathers) -> std::unique_ptr<SpeculativeAggregation> {
+      return std::make_unique<WatchedEarly>(product_gather().make_speculative(gathers));
     }};
 
 }  // namespace rivulet::testing

@@ -96,7 +96,7 @@ TEST_CASE(
   Fixture f;
   for (std::int64_t offset = 0; offset < 6; ++offset) write_single(f.buffer, p0, offset);
   f.batch.fill(f.buffer, 6);
-  const BatchView lent = f.batch.lend_out(2);
+  const BatchView lent = f.batch.send_rows(2);
   CHECK(lent.rows == 2);
   CHECK(lent.features[0] == 4.0F);
   CHECK(lent.tags[1].position.at.offset == 5);
@@ -115,8 +115,8 @@ TEST_CASE("Batch: a failed transfer undoes the loan") {
   Fixture f;
   for (std::int64_t offset = 0; offset < 4; ++offset) write_single(f.buffer, p0, offset);
   f.batch.fill(f.buffer, 4);
-  f.batch.lend_out(1);
-  const BatchView second = f.batch.lend_out(2);  // to another peer: the rows in front of the first loan
+  f.batch.send_rows(1);
+  const BatchView second = f.batch.send_rows(2);  // to another peer: the rows in front of the first loan
   CHECK(second.features[0] == 1.0F);
   CHECK(f.batch.rows() == 1);
   f.batch.take_back_lent();

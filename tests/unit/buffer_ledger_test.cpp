@@ -70,7 +70,7 @@ TEST_CASE("Ledger: a partition of only dropped rows is announced without a row")
   const Account a = account(ledger, {});
   REQUIRE(a.intervals.size() == 1);
   CHECK(a.intervals[0] == RowInterval{p0, {0, 0}, {100, 0}, 0, 100, 0, 0});
-  CHECK(a.runs == std::vector<PassedRun>{{p0, {0, 0}, {100, 0}, 100, malformed}});
+  CHECK(a.runs == std::vector<SkippedRange>{{p0, {0, 0}, {100, 0}, 100, malformed}});
 }
 
 TEST_CASE("Ledger: what was announced and failed is announced again; what was settled is not") {
@@ -105,7 +105,7 @@ TEST_CASE("Ledger: runs of a generation that is over count nothing") {
   ledger.passed({p0, {0, 0}, {1, 0}, 1, bad_label});
   const auto made = ledger.account({}, {{p0, {0, 0}}}, 1);
   REQUIRE(made);
-  CHECK(made.value().runs == std::vector<PassedRun>{{p0, {0, 0}, {1, 0}, 1, bad_label}});
+  CHECK(made.value().runs == std::vector<SkippedRange>{{p0, {0, 0}, {1, 0}, 1, bad_label}});
   CHECK(ledger.begins() == Cursors{{p0, {0, 0}}});
 }
 
@@ -132,10 +132,10 @@ TEST_CASE("Ledger: it asks the reader to wait when it is full") {
 }
 
 TEST_CASE("Runs: touching ones of a fate are one; above the bound the counts stay exact") {
-  std::vector<PassedRun> runs;
+  std::vector<SkippedRange> runs;
   buffer::add_run(runs, {p0, {0, 0}, {2, 0}, 2, malformed}, 4);
   buffer::add_run(runs, {p0, {2, 0}, {3, 0}, 1, malformed}, 4);
-  CHECK(runs == std::vector<PassedRun>{{p0, {0, 0}, {3, 0}, 3, malformed}});
+  CHECK(runs == std::vector<SkippedRange>{{p0, {0, 0}, {3, 0}, 3, malformed}});
   std::map<std::uint32_t, std::uint64_t> counted{{malformed, 3}};
   Rng rng(3);
   for (std::int64_t i = 0; i < 200; ++i) {
@@ -163,6 +163,6 @@ TEST_CASE("Accounts: one that does not touch the last is refused; trained rows b
         std::vector<RowInterval>{{p0, {0, 0}, {6, 0}, 5, 1, 0, 0}, {p1, {9, 0}, {9, 3}, 3, 0, 3, 0}});
   buffer::drop_trained(pending);
   CHECK(pending.intervals[0] == RowInterval{p0, {0, 0}, {6, 0}, 0, 6, 0, 0});
-  CHECK(pending.runs.back() == PassedRun{p1, {9, 0}, {9, 3}, 3, nonfinite});
+  CHECK(pending.runs.back() == SkippedRange{p1, {9, 0}, {9, 3}, 3, nonfinite});
   for (const auto& interval : pending.intervals) CHECK(interval.adds_up());
 }

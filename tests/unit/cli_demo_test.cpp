@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/cli/books.h"
 #include "runtime/cli/demo/demo_fate.h"
 #include "runtime/cli/demo/demo_plan.h"
+#include "runtime/cli/ledger.h"
 #include "runtime/cli/text.h"
 #include "runtime/config/config.h"
 #include "tests/support/places.h"

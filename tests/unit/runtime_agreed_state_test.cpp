@@ -57,7 +57,7 @@ TEST_CASE("State: its digest is that of its values in a row, however many there 
       add_cursor(p.next);
       for (const std::uint64_t number : {p.trained, p.shared, p.holes}) hasher.add_value(number);
       for (const std::uint64_t rows : p.dropped) hasher.add_value(rows);
-      for (const PassedRun& run : p.runs) {
+      for (const SkippedRange& run : p.runs) {
         add_cursor(run.from);
         add_cursor(run.to);
         hasher.add_value(run.rows);
@@ -71,7 +71,7 @@ TEST_CASE("State: its digest is that of its values in a row, however many there 
 TEST_CASE("Agreed state: intervals move a partition on and count what was trained and dropped") {
   const auto device = devices::make_host_device();
   AgreedState state{devices::ModelState::create(layout_of(4, 0), *device).value(), {}, 0, {}};
-  const std::vector<PassedRun> runs{{{0, 3}, {11, 0}, {12, 0}, 2, 4}, {{1, 3}, {0, 0}, {9, 0}, 9, 1}};
+  const std::vector<SkippedRange> runs{{{0, 3}, {11, 0}, {12, 0}, 2, 4}, {{1, 3}, {0, 0}, {9, 0}, 9, 1}};
   fold_interval(state, {{0, 3}, {10, 0}, {12, 1}, 5, 2, 5, 0}, runs);
   fold_interval(state, {{0, 3}, {12, 1}, {12, 1}, 0, 0, 0, 0}, {});
   fold_interval(state, {{0, 3}, {12, 1}, {20, 0}, 7, 0, 0, 1}, {});

@@ -61,7 +61,7 @@ TEST_CASE("Announced: what cannot be is refused, and the device is named") {
   }
   SUBCASE("runs that count up to what is said only beyond the largest number") {
     interval = {{0, 0}, {10, 0}, {17, 0}, 7, 0, 0, 0};
-    const PassedRun half{{0, 0}, {10, 0}, {17, 0}, std::uint64_t{1} << 63U, fate_hole};
+    const SkippedRange half{{0, 0}, {10, 0}, {17, 0}, std::uint64_t{1} << 63U, fate_hole};
     r.table.sections[2].runs = {half, half};
     r.refuse("c announces rows of partition mnist:0 that its drops and holes do not explain");
   }

@@ -1,5 +1,5 @@
 // The last rounds for pages: what is kept, that the writer never waits, and what JSON and page say of it.
-#include "runtime/status/round_board.h"
+#include "runtime/status/recent_rounds.h"
 
 #include <doctest/doctest.h>
 
@@ -22,13 +22,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-void show_round(RoundBoard& board, ViewRecord& view, std::uint64_t round, Rng& rng) {
+void show_round(RecentRounds& board, ViewRecord& view, std::uint64_t round, Rng& rng) {
   const auto table = drawn_table(rng, round);
   const auto plan = sync::policy::plan(table, view.policy, stream_law(), view.state);
   board.add(view.number, round, table, plan);
 }
 
-nlohmann::json group_of(const RoundBoard& board) {
+nlohmann::json group_of(const RecentRounds& board) {
   return nlohmann::json::parse(group_json(board.read()));
 }
 
@@ -49,23 +49,23 @@ std::string status_of(const std::string& id, const std::string& phrase) {
 }  // namespace
 
 TEST_CASE("Board: it holds the newest rounds of the newest view, oldest first") {
-  RoundBoard board;
+  RecentRounds board;
   CHECK_FALSE(board.read().view);
   Rng rng(1);
   ViewRecord view = view_of_three(2);
   board.enter_view(view);
   CHECK(board.read().view->number == 2);
   CHECK(board.read().rounds.empty());
-  for (std::uint64_t round = 0; round < 3 * RoundBoard::rounds_most; ++round) {
+  for (std::uint64_t round = 0; round < 3 * RecentRounds::rounds_most; ++round) {
     show_round(board, view, round, rng);
     const auto shown = board.read();
     REQUIRE(!shown.rounds.empty());
-    CHECK(shown.rounds.size() <= RoundBoard::rounds_most);
+    CHECK(shown.rounds.size() <= RecentRounds::rounds_most);
     CHECK(shown.rounds.back().round == round);
     for (std::size_t i = 1; i < shown.rounds.size(); ++i)
       CHECK(shown.rounds[i].round == shown.rounds[i - 1].round + 1);
   }
-  CHECK(board.read().rounds.size() == RoundBoard::rounds_most);
+  CHECK(board.read().rounds.size() == RecentRounds::rounds_most);
   ViewRecord next = view_of_three(3);
   board.enter_view(next);
   CHECK(board.read().view->number == 3);
@@ -73,7 +73,7 @@ TEST_CASE("Board: it holds the newest rounds of the newest view, oldest first") 
 }
 
 TEST_CASE("Board: of a large group it holds few rounds, but enough to tell one") {
-  RoundBoard board;
+  RecentRounds board;
   ViewRecord view;
   view.number = 1;
   std::vector<std::string> ids;
@@ -85,11 +85,11 @@ TEST_CASE("Board: of a large group it holds few rounds, but enough to tell one")
   table.sections.resize(1000);
   const sync::policy::RoundPlan plan = sync::policy::first_plan(1000, view.policy);
   for (std::uint64_t round = 0; round < 10; ++round) board.add(1, round, table, plan);
-  CHECK(board.read().rounds.size() == RoundBoard::rounds_least);
+  CHECK(board.read().rounds.size() == RecentRounds::rounds_least);
 }
 
 TEST_CASE("Board: a reader that does not let go costs rounds, never the writer's time") {
-  RoundBoard board;
+  RecentRounds board;
   ViewRecord view = view_of_three(2);
   board.enter_view(view);
   std::atomic<bool> done{false};
@@ -131,7 +131,7 @@ TEST_CASE("Board: a device's part in each round is measured, and the round is ha
     }
     int& rounds;
   };
-  RoundBoard board;
+  RecentRounds board;
   CountingMetrics metrics;
   int written = 0;
   const auto log = show_on_board(std::make_unique<Kept>(written), board, metrics);
@@ -158,7 +158,7 @@ TEST_CASE("Board: a device's part in each round is measured, and the round is ha
 }
 
 TEST_CASE("Group: the newest round with a successor is told, with every member's numbers") {
-  RoundBoard board;
+  RecentRounds board;
   CHECK(group_of(board)["view"].is_null());
   CHECK(group_of(board)["story"].is_null());
   Rng rng(3);
@@ -183,7 +183,7 @@ TEST_CASE("Group: the newest round with a successor is told, with every member's
 }
 
 TEST_CASE("Group: a round that was left out is nobody's neighbour") {
-  RoundBoard board;
+  RecentRounds board;
   Rng rng(3);
   ViewRecord view = view_of_three(2);
   board.enter_view(view);
@@ -195,7 +195,7 @@ TEST_CASE("Group: a round that was left out is nobody's neighbour") {
 }
 
 TEST_CASE("Page: it says the numbers of its JSON, and the group's") {
-  RoundBoard board;
+  RecentRounds board;
   Rng rng(4);
   ViewRecord view = view_of_three(2);
   board.enter_view(view);

@@ -1,5 +1,5 @@
 // A device's books as metrics: known from the beginning, so that no round asks for a series.
-#include "runtime/status/book_pages.h"
+#include "runtime/status/ledger_metrics.h"
 
 #include <doctest/doctest.h>
 
@@ -18,10 +18,10 @@ using namespace std::chrono_literals;
 
 TEST_CASE("BookPages: its series are there from the beginning, without offsets that nobody has agreed on") {
   const std::vector<PartitionId> partitions{{0, 3}, {0, 1}};
-  const CommitBoard own(partitions);
+  const CommittableOffsets own(partitions);
   CountingMetrics metrics;
   NodeStatus status;
-  BookPages pages(metrics, status, own, {"t"});
+  LedgerMetrics pages(metrics, status, own, {"t"});
   const int at_first = metrics.asked();
   CHECK(std::isnan(metrics["ledger_offset/t/1/next"]));
   CHECK(std::isnan(metrics["ledger_offset/t/3/start"]));

@@ -150,7 +150,7 @@ TEST_CASE("Checkpoints: as long as the group commits nothing, the disk does not 
 TEST_CASE(
     "Saved offsets: they go onto the board with the commit that covers them, not with one beside them") {
   const std::vector<PartitionId> own{{0, 0}};
-  CommitBoard board(own);
+  CommittableOffsets board(own);
   std::vector<NextOffset> news;
   const auto device = devices::make_host_device();
   SavedOffsets offsets;

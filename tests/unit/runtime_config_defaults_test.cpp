@@ -81,9 +81,9 @@ TEST_CASE("Config: defaults of the struct, of the table and of the canonical fil
         std::tie(d.model.name, d.model.hidden, d.model.classes, d.model.dtype));
   CHECK(std::tie(c.train.lr, c.train.momentum, c.train.loss, c.train.on_nonfinite) ==
         std::tie(d.train.lr, d.train.momentum, d.train.loss, d.train.on_nonfinite));
-  CHECK(std::tie(c.sync.deadline, c.sync.bind, c.sync.digest_every, c.sync.foresee, c.http.listen,
+  CHECK(std::tie(c.sync.deadline, c.sync.bind, c.sync.digest_every, c.sync.speculate, c.http.listen,
                  c.watchdog.deadline) == std::tie(d.sync.deadline, d.sync.bind, d.sync.digest_every,
-                                                  d.sync.foresee, d.http.listen, d.watchdog.deadline));
+                                                  d.sync.speculate, d.http.listen, d.watchdog.deadline));
   CHECK(std::tie(c.log.decisions, c.log.decisions_max) == std::tie(d.log.decisions, d.log.decisions_max));
   CHECK(std::tie(c.buffer.rows, c.evaluate.prequential_window, c.evaluate.held_out_every, c.log.format) ==
         std::tie(d.buffer.rows, d.evaluate.prequential_window, d.evaluate.held_out_every, d.log.format));

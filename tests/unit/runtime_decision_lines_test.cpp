@@ -11,7 +11,7 @@
 #include "core/rng.h"
 #include "runtime/decisions/decision_log.h"
 #include "runtime/decisions/plan_replay.h"
-#include "runtime/decisions/round_story.h"
+#include "runtime/decisions/round_explanation.h"
 #include "tests/support/drawn_decisions.h"
 #include "tests/support/effort.h"
 #include "tests/support/temp_dir.h"

@@ -43,7 +43,7 @@ struct Bench {
     for (const auto* entry : stream::builtin_decoders())
       if (entry->name == config.format) decoder = std::move(entry->make(config)).value();
     rows = std::make_unique<buffer::RowBuffer>(slots, decoder->shape());
-    commits = std::make_unique<runtime::CommitBoard>(std::span<const PartitionId>(&partition, 1));
+    commits = std::make_unique<runtime::CommittableOffsets>(std::span<const PartitionId>(&partition, 1));
     runtime::IngestConfig reading;
     reading.poll_wait = {};
     reading.format = config.format;
@@ -74,9 +74,9 @@ struct Bench {
   std::unique_ptr<stream::RecordSource> source;
   std::unique_ptr<stream::Decoder> decoder;
   std::unique_ptr<buffer::RowBuffer> rows;
-  std::unique_ptr<runtime::CommitBoard> commits;
+  std::unique_ptr<runtime::CommittableOffsets> commits;
   buffer::Ledger ledger;
-  runtime::RewindBoard rewinds;
+  runtime::SeekRequests rewinds;
   runtime::NodeStatus status;
   NullMetrics metrics;
   std::unique_ptr<runtime::Logger> log = runtime::make_null_logger();
@@ -154,9 +154,9 @@ TEST_CASE("Ingest: dropped rows are in the books before, between and behind good
   CHECK(a.intervals[0] == RowInterval{{0, 0}, {0, 0}, {6, 0}, 2, 4, 0, 0});
   const auto bad_label = static_cast<std::uint32_t>(DropReason::bad_label);
   const auto wrong_shape = static_cast<std::uint32_t>(DropReason::wrong_shape);
-  CHECK(a.runs == std::vector<PassedRun>{{{0, 0}, {0, 0}, {2, 0}, 2, bad_label},
-                                         {{0, 0}, {3, 0}, {4, 0}, 1, wrong_shape},
-                                         {{0, 0}, {5, 0}, {6, 0}, 1, bad_label}});
+  CHECK(a.runs == std::vector<SkippedRange>{{{0, 0}, {0, 0}, {2, 0}, 2, bad_label},
+                                            {{0, 0}, {3, 0}, {4, 0}, 1, wrong_shape},
+                                            {{0, 0}, {5, 0}, {6, 0}, 1, bad_label}});
   Bench only(raw(), {floats({9, 0, 0}), floats({9, 0, 0})});
   only.steps(3);
   CHECK(only.account().intervals == std::vector<RowInterval>{{{0, 0}, {0, 0}, {2, 0}, 0, 2, 0, 0}});
@@ -192,7 +192,7 @@ TEST_CASE("Ingest: offsets that hold nothing are holes") {
   const auto a = b.account();
   REQUIRE(a.intervals.size() == 1);
   CHECK(a.intervals[0] == RowInterval{partition, {5, 0}, {12, 0}, 4, 0, 0, 3});
-  CHECK(a.runs == std::vector<PassedRun>{{partition, {7, 0}, {10, 0}, 3, fate_hole}});
+  CHECK(a.runs == std::vector<SkippedRange>{{partition, {7, 0}, {10, 0}, 3, fate_hole}});
 }
 
 TEST_CASE("Ingest: a record larger than the slab waits half decoded and loses nothing") {

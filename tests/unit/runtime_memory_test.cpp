@@ -127,7 +127,7 @@ TEST_CASE("Memory: slab, batch, states, images and payloads take what the plan s
     std::vector<std::vector<std::byte>> by_rank(3);
     for (auto& payload : by_rank)
       payload.resize(
-          builtin_catalog().sync.codecs[0]->make()->bytes_max(layout.contribution(), layout.scalar));
+          builtin_catalog().sync.compressors[0]->make()->bytes_max(layout.contribution(), layout.scalar));
     return by_rank;
   });
 }
@@ -139,9 +139,9 @@ TEST_CASE("Memory: contributions leave early only where the plan is foreseen and
     const std::size_t bytes = 4 * 200'100 + sync::payload_header_bytes;
     return std::vector<std::vector<std::byte>>(3, std::vector<std::byte>(bytes));
   });
-  config.sync.foresee = false;
+  config.sync.speculate = false;
   CHECK(plan_of(config).bytes_of("early_payloads") == 0);
-  config.sync.foresee = true;
+  config.sync.speculate = true;
   config.decode.shape = {3000};
   CHECK(plan_of(config).bytes_of("early_payloads") == 0);  // 1.2 MB
 }

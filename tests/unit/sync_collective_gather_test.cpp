@@ -18,8 +18,8 @@ struct Gathering {
   Ranks ranks{2};
   std::vector<float> mine = std::vector<float>(4, 1.0F), agreed = std::vector<float>(4);
   sync::policy::RoundPlan plan;
-  std::unique_ptr<sync::Codec> codec;
-  const sync::CodecEntry* codec_entry = nullptr;
+  std::unique_ptr<sync::Compressor> compressor;
+  const sync::CompressorEntry* compressor_entry = nullptr;
   std::unique_ptr<sync::Aggregation> gather;
   sync::Exchange exchange;
 
@@ -27,8 +27,9 @@ struct Gathering {
     connect_all(ranks);
     plan.weights = {0.5, 0.5};
     plan.payload_max_bytes = 16;
-    for (const auto* e : sync::builtin_codecs()) codec_entry = e->name == "dense" ? e : codec_entry;
-    codec = codec_entry->make();
+    for (const auto* e : sync::builtin_compressors())
+      compressor_entry = e->name == "dense" ? e : compressor_entry;
+    compressor = compressor_entry->make();
     for (const auto* e : sync::builtin_aggregations()) {
       if (e->name == "gather") gather = e->make();
     }
@@ -37,8 +38,8 @@ struct Gathering {
                 .plan = &plan,
                 .mine = {.data = reinterpret_cast<std::byte*>(mine.data()), .count = 4},
                 .agreed = {.data = reinterpret_cast<std::byte*>(agreed.data()), .count = 4},
-                .codec = codec.get(),
-                .codec_entry = codec_entry};
+                .compressor = compressor.get(),
+                .compressor_entry = compressor_entry};
   }
   /// Rank 1 sends this header with a payload behind it; what rank 0 makes of it.
   Progress meet(const sync::PayloadHeader& header) {
@@ -48,7 +49,7 @@ struct Gathering {
     ranks[1].send(0, Lane::payload, message);
     return gather->poll();
   }
-  /// The same of a codec whose payloads differ in length: two messages.
+  /// The same of a compressor whose payloads differ in length: two messages.
   Progress meet_in_two(const sync::PayloadHeader& header, std::span<const std::byte> payload) {
     REQUIRE(gather->begin(ranks[0], exchange));
     const auto bytes = sync::encode_header(header);
@@ -59,9 +60,9 @@ struct Gathering {
 };
 
 /// dense, but it does not say so.
-class OfAnyLength final : public sync::Codec {
+class OfAnyLength final : public sync::Compressor {
  public:
-  explicit OfAnyLength(sync::Codec& dense) : dense_(dense) {}
+  explicit OfAnyLength(sync::Compressor& dense) : dense_(dense) {}
   [[nodiscard]] bool accepts(MemoryKind kind) const noexcept override { return dense_.accepts(kind); }
   [[nodiscard]] std::size_t bytes_max(std::size_t count, Scalar scalar) const noexcept override {
     return dense_.bytes_max(count, scalar);
@@ -77,26 +78,26 @@ class OfAnyLength final : public sync::Codec {
   void drop() noexcept override {}
 
  private:
-  sync::Codec& dense_;
+  sync::Compressor& dense_;
 };
 
 TEST_CASE("Gather: takes a header that fits the plan") {
   Gathering g;
-  CHECK(g.meet({.view = 1, .round = 5, .codec = 1, .length = 16}) == Progress::done);
+  CHECK(g.meet({.view = 1, .round = 5, .compressor = 1, .length = 16}) == Progress::done);
   CHECK(g.agreed == std::vector<float>(4, 0.5F));
 }
 
 TEST_CASE(
-    "Gather: a header of another view, round, codec or above the bound is refused before its payload is "
+    "Gather: a header of another view, round, compressor or above the bound is refused before its payload is "
     "taken") {
-  const sync::PayloadHeader right{.view = 1, .round = 5, .codec = 1, .length = 16};
-  for (const char* field : {"view", "round", "codec", "length"}) {
+  const sync::PayloadHeader right{.view = 1, .round = 5, .compressor = 1, .length = 16};
+  for (const char* field : {"view", "round", "compressor", "length"}) {
     Gathering g;
     sync::PayloadHeader wrong = right;
     const std::string name = field;
     if (name == "view") wrong.view = 2;
     if (name == "round") wrong.round = 4;
-    if (name == "codec") wrong.codec = 9;
+    if (name == "compressor") wrong.compressor = 9;
     if (name == "length") wrong.length = 17;
     CHECK(g.meet(wrong) == Progress::failed);
     CHECK(g.gather->error().code == ErrorCode::protocol);
@@ -110,13 +111,14 @@ TEST_CASE(
   const std::array<std::byte, 17> payload{};
   for (const std::uint64_t length : {16, 8, 17}) {
     Gathering g;
-    OfAnyLength codec(*g.codec);
-    g.exchange.codec = &codec;
-    const Progress p = g.meet_in_two({.view = 1, .round = 5, .codec = 1, .length = length},
+    OfAnyLength compressor(*g.compressor);
+    g.exchange.compressor = &compressor;
+    const Progress p = g.meet_in_two({.view = 1, .round = 5, .compressor = 1, .length = length},
                                      std::span(payload).first(static_cast<std::size_t>(length)));
     CHECK((p == Progress::done) == (length == 16));
     if (length == 16) continue;
-    // 8: the codec refuses what is too short for the model; 17: more than the plan allows, never received
+    // 8: the compressor refuses what is too short for the model; 17: more than the plan allows, never
+    // received
     CHECK(g.gather->error().message.find("rank 1") != std::string::npos);
     CHECK((g.gather->error().message.find("length is 17") != std::string::npos) == (length == 17));
   }
@@ -126,7 +128,7 @@ TEST_CASE("Gather: the plan's bound also holds for who sends nothing itself") {
   Gathering g;
   g.plan.weights = {0, 1};
   g.plan.payload_max_bytes = 15;
-  CHECK(g.meet({.view = 1, .round = 5, .codec = 1, .length = 16}) == Progress::failed);
+  CHECK(g.meet({.view = 1, .round = 5, .compressor = 1, .length = 16}) == Progress::failed);
   CHECK(g.gather->error().message.find("length is 16, expected 15") != std::string::npos);
 }
 

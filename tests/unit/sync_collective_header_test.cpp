@@ -4,8 +4,8 @@
 #include <string>
 
 #include "core/rng.h"
-#include "sync/codec/codec.h"
 #include "sync/collective/aggregation.h"
+#include "sync/compressor/compressor.h"
 
 namespace {
 
@@ -13,7 +13,7 @@ using namespace rivulet;
 using sync::PayloadHeader;
 
 const PayloadHeader sample{
-    .view = 0x0102030405060708, .round = 0x1112131415161718, .codec = 0x2122, .length = 0x3132};
+    .view = 0x0102030405060708, .round = 0x1112131415161718, .compressor = 0x2122, .length = 0x3132};
 
 std::string hex(std::span<const std::byte> bytes) {
   std::string text;
@@ -27,7 +27,7 @@ std::string hex(std::span<const std::byte> bytes) {
 TEST_CASE("Payload header: has these 64 bytes, on every machine") {
   const auto bytes = sync::encode_header(sample);
   CHECK(hex(bytes) ==
-        "5256504c01002221"  // RVPL, version, codec
+        "5256504c01002221"  // RVPL, version, compressor
         "0807060504030201"
         "1817161514131211"
         "3231000000000000"                                  // view, round, length
@@ -52,8 +52,8 @@ TEST_CASE("Payload header: any changed byte is refused") {
   CHECK_FALSE(sync::decode_header({}));
 }
 
-std::unique_ptr<sync::Codec> dense() {
-  for (const auto* entry : sync::builtin_codecs()) {
+std::unique_ptr<sync::Compressor> dense() {
+  for (const auto* entry : sync::builtin_compressors()) {
     if (entry->name == "dense") return entry->make();
   }
   return nullptr;
@@ -66,54 +66,54 @@ GradientView over(std::vector<T>& numbers) {
           .scalar = sizeof(T) == 4 ? Scalar::f32 : Scalar::f64};
 }
 
-TEST_CASE_TEMPLATE("Codec dense: adds weight times the numbers, in either type", T, float, double) {
-  auto codec = dense();
-  REQUIRE(codec);
+TEST_CASE_TEMPLATE("Compressor dense: adds weight times the numbers, in either type", T, float, double) {
+  auto compressor = dense();
+  REQUIRE(compressor);
   std::vector<T> in{1, -2, 4, 0}, sum{10, 10, 10, 10};
-  std::vector<std::byte> bytes(codec->bytes_max(in.size(), over(in).scalar) + 1);
-  const auto used = codec->encode(over(in), 0.25, 1.0, bytes);
+  std::vector<std::byte> bytes(compressor->bytes_max(in.size(), over(in).scalar) + 1);
+  const auto used = compressor->encode(over(in), 0.25, 1.0, bytes);
   REQUIRE(used);
   CHECK(used.value() == 4 * sizeof(T));
-  CHECK(codec->decode_add(std::span(bytes).first(used.value()), over(sum)));
+  CHECK(compressor->decode_add(std::span(bytes).first(used.value()), over(sum)));
   CHECK(sum == std::vector<T>{10.25, 9.5, 11, 10});
   CHECK(in == std::vector<T>{1, -2, 4, 0});
 }
 
-TEST_CASE_TEMPLATE("Codec dense: weighted by who receives it, it has the same bits", T, float, double) {
-  auto codec = dense();
-  REQUIRE(codec->weighs_late());
+TEST_CASE_TEMPLATE("Compressor dense: weighted by who receives it, it has the same bits", T, float, double) {
+  auto compressor = dense();
+  REQUIRE(compressor->receiver_weighted());
   std::vector<T> in(1001), before(1001), after(1001);
   Rng rng(3);
   for (std::size_t i = 0; i < in.size(); ++i) {
     in[i] = static_cast<T>(rng.normal());
     before[i] = after[i] = static_cast<T>(rng.normal());
   }
-  std::vector<std::byte> bytes(codec->bytes_max(in.size(), over(in).scalar));
+  std::vector<std::byte> bytes(compressor->bytes_max(in.size(), over(in).scalar));
   constexpr double weight = 1.0 / 3;
-  REQUIRE(codec->encode(over(in), weight, 1.0, bytes));
-  REQUIRE(codec->decode_add(bytes, over(before)));
-  REQUIRE(codec->encode(over(in), 1.0, 1.0, bytes));
-  REQUIRE(codec->decode_add_weighted(bytes, weight, over(after)));
+  REQUIRE(compressor->encode(over(in), weight, 1.0, bytes));
+  REQUIRE(compressor->decode_add(bytes, over(before)));
+  REQUIRE(compressor->encode(over(in), 1.0, 1.0, bytes));
+  REQUIRE(compressor->decode_add_weighted(bytes, weight, over(after)));
   CHECK(std::memcmp(before.data(), after.data(), before.size() * sizeof(T)) == 0);
 }
 
-TEST_CASE("Codec dense: a payload of another length is refused and adds nothing") {
-  auto codec = dense();
+TEST_CASE("Compressor dense: a payload of another length is refused and adds nothing") {
+  auto compressor = dense();
   std::vector<float> sum{1, 2};
   for (const std::size_t size : {0U, 7U, 9U, 16U}) {
-    const auto added = codec->decode_add(std::vector<std::byte>(size), over(sum));
+    const auto added = compressor->decode_add(std::vector<std::byte>(size), over(sum));
     REQUIRE_FALSE(added);
     CHECK(added.error().code == ErrorCode::protocol);
-    CHECK_FALSE(codec->decode_add_weighted(std::vector<std::byte>(size), 0.5, over(sum)));
+    CHECK_FALSE(compressor->decode_add_weighted(std::vector<std::byte>(size), 0.5, over(sum)));
   }
   CHECK(sum == std::vector<float>{1, 2});
 }
 
-TEST_CASE("Codec dense: reads host memory only") {
-  auto codec = dense();
-  CHECK(codec->accepts(MemoryKind::host));
-  CHECK(codec->accepts(MemoryKind::pinned));
-  CHECK_FALSE(codec->accepts(MemoryKind::device));
+TEST_CASE("Compressor dense: reads host memory only") {
+  auto compressor = dense();
+  CHECK(compressor->accepts(MemoryKind::host));
+  CHECK(compressor->accepts(MemoryKind::pinned));
+  CHECK_FALSE(compressor->accepts(MemoryKind::device));
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ TEST_CASE("Gathering: who has said goodbye may go") {
   Three ranks;
   Ticket tickets[3];
   for (std::uint32_t r = 0; r < 3; ++r)
-    tickets[r] = ranks[r].tell({.lane = Lane::bye, .bytes = std::vector<std::byte>(8), .tellers = 3});
+    tickets[r] = ranks[r].tell({.lane = Lane::shutdown, .bytes = std::vector<std::byte>(8), .tellers = 3});
   ranks.clocks[1].advance_to(at(18ms));
   CHECK(ranks.transports[1]->poll(tickets[1]) == Progress::done);
   ranks.transports[1]->close();

@@ -153,9 +153,9 @@ TEST_CASE("Peer door: shut, it lets nobody in, not even who knows a number, and 
 TEST_CASE("Peer door: without a descriptor left it turns all away, and goes on when there are some") {
   const auto door = open_door();
   const auto number = door->announce(3);
-  std::vector<int> guests;
-  for (int i = 0; i < 20; ++i) guests.push_back(say(door->port(), i));
-  guests.push_back(say(door->port(), number));
+  std::vector<int> received_rows;
+  for (int i = 0; i < 20; ++i) received_rows.push_back(say(door->port(), i));
+  received_rows.push_back(say(door->port(), number));
   const rlimit before = [] {
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -175,8 +175,8 @@ TEST_CASE("Peer door: without a descriptor left it turns all away, and goes on w
   const int member = say(door->port(), number);
   const int inside = door->accept();
   CHECK(inside >= 0);
-  guests.insert(guests.end(), {member, inside});
-  for (const int fd : guests) ::close(fd);
+  received_rows.insert(received_rows.end(), {member, inside});
+  for (const int fd : received_rows) ::close(fd);
 }
 
 TEST_CASE("Peer door: a fixed port is taken again view after view, and by one at a time") {

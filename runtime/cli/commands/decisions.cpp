@@ -11,7 +11,7 @@
 #include "runtime/decisions/decision_files.h"
 #include "runtime/decisions/decision_reader.h"
 #include "runtime/decisions/plan_replay.h"
-#include "runtime/decisions/round_story.h"
+#include "runtime/decisions/round_explanation.h"
 #include "runtime/node/catalog.h"
 #include "runtime/status/group_json.h"
 
@@ -54,7 +54,7 @@ class StoryTeller {
     of_ = view;
     now_ = round;
   }
-  std::deque<RoundStory> finish() {
+  std::deque<RoundExplanation> finish() {
     tell(nullptr);
     return std::move(stories_);
   }
@@ -73,10 +73,10 @@ class StoryTeller {
   std::optional<ViewRecord> of_;
   std::optional<RoundRecord> before_;
   std::optional<RoundRecord> now_;
-  std::deque<RoundStory> stories_;
+  std::deque<RoundExplanation> stories_;
 };
 
-void print_story(const RoundStory& s, std::ostream& out) {
+void print_story(const RoundExplanation& s, std::ostream& out) {
   out << fmt::format("Round {} of view {}, step {}: {} ({}: {})\n", s.round, s.view, s.step, s.mode, s.law,
                      s.why);
   std::size_t width = 0;
@@ -175,7 +175,7 @@ class DecisionsCommand final : public Command {
     return text;
   }
   /// Rounds are made again on the way: what is explained is what the facts come to.
-  [[nodiscard]] Result<std::deque<RoundStory>> read_stories() const {
+  [[nodiscard]] Result<std::deque<RoundExplanation>> read_stories() const {
     auto reader = DecisionReader::open(log_);
     if (!reader) return reader.error();
     PlanReplay plans(builtin_catalog().sync.policies);

@@ -5,10 +5,10 @@
 #include <ostream>
 
 #include "devices/trainer.h"
-#include "runtime/cli/books.h"
 #include "runtime/cli/demo/demo.h"
 #include "runtime/cli/demo/demo_plan.h"
 #include "runtime/cli/evaluation.h"
+#include "runtime/cli/ledger.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/text.h"
 #include "runtime/process/signals.h"

@@ -7,10 +7,10 @@
 #include <set>
 
 #include "runtime/checkpoint/checkpoint_folder.h"
-#include "runtime/cli/books.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/config_flags.h"
 #include "runtime/cli/evaluation.h"
+#include "runtime/cli/ledger.h"
 #include "runtime/cli/round_rows.h"
 
 namespace rivulet::runtime::cli {
@@ -32,7 +32,7 @@ std::string place(const RowCursor& at) {
   return at.row == 0 ? std::to_string(at.offset) : fmt::format("{}.{}", at.offset, at.row);
 }
 
-std::string fate_of(const PassedRun& run) {
+std::string fate_of(const SkippedRange& run) {
   return run.fate == fate_hole ? "hole"
                                : "dropped: " + std::string(name_of(static_cast<DropReason>(run.fate)));
 }
@@ -172,7 +172,7 @@ class LedgerCommand final : public Command {
         terminal.out << fmt::format(
             "  {} to {}: in rounds that the decision logs of this device do not hold\n", place(from),
             place(to));
-      for (const PassedRun& run : line.books.runs)
+      for (const SkippedRange& run : line.books.runs)
         terminal.out << fmt::format("  {} to {}: {} {}\n", place(run.from), place(run.to), run.rows,
                                     fate_of(run));
     }
@@ -194,7 +194,7 @@ class LedgerCommand final : public Command {
                           {"trained", rows.rows_trained},
                           {"dropped", rows.rows_dropped}});
       auto passed = Json::array();
-      for (const PassedRun& run : line.books.runs)
+      for (const SkippedRange& run : line.books.runs)
         passed.push_back({{"from", cursor_json(run.from)},
                           {"to", cursor_json(run.to)},
                           {"rows", run.rows},

@@ -3,14 +3,14 @@
 #include <string>
 
 #include "sync/collective/aggregation.h"
-#include "sync/collective/early_gather.h"
 #include "sync/collective/gathered_sum.h"
+#include "sync/collective/speculative_gather.h"
 
 namespace rivulet::sync {
 namespace {
 
 /// What travels to or from one rank: a header, and the payload behind it in the same memory.
-struct Parcel {
+struct PeerMessage {
   enum class Step : std::uint8_t { header, payload, here, nothing };
   Step step = Step::nothing;
   std::vector<std::byte> bytes;  ///< keeps its memory from round to round
@@ -30,14 +30,14 @@ struct Parcel {
 
 /// Everyone sends its encoded payload to everyone; all decode all payloads, own bytes included, in rank
 /// order, so that the sum has the same bits everywhere. A rank of weight 0 sends nothing, as the plan told
-/// everybody. A codec of fixed size sends header and payload as one message; else the header goes first and
-/// says how much to receive.
+/// everybody. A compressor of fixed size sends header and payload as one message; else the header goes first
+/// and says how much to receive.
 class Gather final : public Aggregation {
  public:
   Status begin(Transport& transport, const Exchange& exchange) override;
   Progress poll() override;
   bool wait() override {
-    return transport_->wait(next_ < parcels_.size() ? parcels_[next_].ticket : sends_.back());
+    return transport_->wait(next_ < messages_.size() ? messages_[next_].ticket : sends_.back());
   }
   const Error& error() const override { return error_; }
 
@@ -49,13 +49,13 @@ class Gather final : public Aggregation {
   Progress open(std::uint32_t rank);
   Progress fail(Error error);
   [[nodiscard]] std::size_t bytes_max() const {
-    return exchange_.codec->bytes_max(exchange_.agreed.count, exchange_.agreed.scalar);
+    return exchange_.compressor->bytes_max(exchange_.agreed.count, exchange_.agreed.scalar);
   }
 
   Transport* transport_ = nullptr;
   Exchange exchange_;
   bool one_message_ = false;
-  std::vector<Parcel> parcels_;  ///< by rank, mine included
+  std::vector<PeerMessage> messages_;  ///< by rank, mine included
   std::vector<Ticket> sends_;
   std::uint32_t next_ = 0;  ///< rank whose bytes are added next
   bool failed_ = false;
@@ -66,14 +66,15 @@ Status Gather::begin(Transport& transport, const Exchange& exchange) {
   RIVULET_CHECK(exchange.plan->weights.size() == transport.world(), "a weight per rank");
   transport_ = &transport;
   exchange_ = exchange;
-  parcels_.resize(transport.world());
+  messages_.resize(transport.world());
   sends_.clear();
   next_ = 0;
   failed_ = false;
-  one_message_ = exchange.codec->has_fixed_size();
+  one_message_ = exchange.compressor->has_fixed_size();
   std::memset(exchange.agreed.host_bytes().data(), 0, exchange.agreed.bytes());
   for (std::uint32_t r = 0; r < transport.world(); ++r) {
-    parcels_[r].step = exchange.plan->weights[r] > 0 ? Parcel::Step::header : Parcel::Step::nothing;
+    messages_[r].step =
+        exchange.plan->weights[r] > 0 ? PeerMessage::Step::header : PeerMessage::Step::nothing;
   }
   if (auto encoded = encode_mine(); !encoded) return encoded;
   post_all();
@@ -84,17 +85,17 @@ Status Gather::encode_mine() {
   const std::uint32_t me = transport_->rank();
   const double weight = exchange_.plan->weights[me];
   if (!(weight > 0)) return ok();
-  Parcel& mine = parcels_[me];
+  PeerMessage& mine = messages_[me];
   mine.length = bytes_max();
   mine.make_room(mine.length);
   const auto used = encode_contribution(exchange_, weight, mine.payload());
   if (!used) return used.error();
-  RIVULET_CHECK(!one_message_ || used.value() == mine.length, "a codec of fixed size made another one");
+  RIVULET_CHECK(!one_message_ || used.value() == mine.length, "a compressor of fixed size made another one");
   mine.length = used.value();
   const auto header =
-      encode_header({exchange_.view, exchange_.round, exchange_.codec_entry->wire_id, mine.length});
+      encode_header({exchange_.view, exchange_.round, exchange_.compressor_entry->wire_id, mine.length});
   std::ranges::copy(header, mine.header().begin());
-  mine.step = Parcel::Step::here;
+  mine.step = PeerMessage::Step::here;
   return ok();
 }
 
@@ -104,14 +105,14 @@ void Gather::post_all() {
   // Each rank starts with its right neighbour, so that not all of them send to rank 0 first.
   for (std::uint32_t k = 1; k < world; ++k) {
     const std::uint32_t peer = (me + k) % world;
-    Parcel& theirs = parcels_[peer];
-    if (theirs.step != Parcel::Step::header) continue;
+    PeerMessage& theirs = messages_[peer];
+    if (theirs.step != PeerMessage::Step::header) continue;
     theirs.length = one_message_ ? bytes_max() : 0;
     theirs.make_room(theirs.length);
     theirs.ticket = transport_->receive(peer, one_message_ ? Lane::payload : Lane::header, theirs.all());
   }
-  Parcel& mine = parcels_[me];
-  if (mine.step != Parcel::Step::here) return;
+  PeerMessage& mine = messages_[me];
+  if (mine.step != PeerMessage::Step::here) return;
   for (std::uint32_t k = 1; k < world && !one_message_; ++k)
     sends_.push_back(transport_->send((me + k) % world, Lane::header, mine.header()));
   for (std::uint32_t k = 1; k < world; ++k)
@@ -129,48 +130,48 @@ Progress Gather::poll() {
 }
 
 Progress Gather::advance_inbound() {
-  for (std::uint32_t r = 0; r < parcels_.size(); ++r) {
+  for (std::uint32_t r = 0; r < messages_.size(); ++r) {
     if (receive_from(r) == Progress::failed) return Progress::failed;
   }
-  for (; next_ < parcels_.size(); ++next_) {
-    Parcel& parcel = parcels_[next_];
-    if (parcel.step == Parcel::Step::nothing) continue;
-    if (parcel.step != Parcel::Step::here) return Progress::pending;
+  for (; next_ < messages_.size(); ++next_) {
+    PeerMessage& message = messages_[next_];
+    if (message.step == PeerMessage::Step::nothing) continue;
+    if (message.step != PeerMessage::Step::here) return Progress::pending;
     const auto added =
-        add_contribution(exchange_, Weighing::by_sender, next_, parcel.payload(), exchange_.agreed);
+        add_contribution(exchange_, Weighing::by_sender, next_, message.payload(), exchange_.agreed);
     if (!added) return fail(added.error());
   }
   return Progress::done;
 }
 
 Progress Gather::receive_from(std::uint32_t rank) {
-  Parcel& parcel = parcels_[rank];
-  if (parcel.step == Parcel::Step::header) {
-    const Progress p = transport_->poll(parcel.ticket);
+  PeerMessage& message = messages_[rank];
+  if (message.step == PeerMessage::Step::header) {
+    const Progress p = transport_->poll(message.ticket);
     if (p == Progress::failed) return fail(transport_->error());
     if (p == Progress::pending) return p;
     if (const Progress opened = open(rank); opened != Progress::done) return opened;
   }
-  if (parcel.step == Parcel::Step::payload) {
-    const Progress p = transport_->poll(parcel.ticket);
+  if (message.step == PeerMessage::Step::payload) {
+    const Progress p = transport_->poll(message.ticket);
     if (p == Progress::failed) return fail(transport_->error());
-    if (p == Progress::done) parcel.step = Parcel::Step::here;
+    if (p == Progress::done) message.step = PeerMessage::Step::here;
   }
   return Progress::done;
 }
 
 /// The header is here; the payload is, too, or is received now.
 Progress Gather::open(std::uint32_t rank) {
-  Parcel& parcel = parcels_[rank];
-  const auto length = open_header(exchange_, rank, parcel.header(),
-                                  one_message_ ? std::optional(parcel.length) : std::nullopt);
+  PeerMessage& message = messages_[rank];
+  const auto length = open_header(exchange_, rank, message.header(),
+                                  one_message_ ? std::optional(message.length) : std::nullopt);
   if (!length) return fail(length.error());
-  parcel.step = Parcel::Step::here;
+  message.step = PeerMessage::Step::here;
   if (one_message_) return Progress::done;
-  parcel.length = length.value();
-  parcel.make_room(parcel.length);
-  parcel.ticket = transport_->receive(rank, Lane::payload, parcel.payload());
-  parcel.step = Parcel::Step::payload;
+  message.length = length.value();
+  message.make_room(message.length);
+  message.ticket = transport_->receive(rank, Lane::payload, message.payload());
+  message.step = PeerMessage::Step::payload;
   return Progress::done;
 }
 
@@ -187,6 +188,8 @@ const AggregationEntry aggregation_gather{
     "gather", "everyone gets every payload and adds them in rank order: the same bits on every device",
     []() -> std::unique_ptr<Aggregation> { return std::make_unique<Gather>(); },
     []() -> std::unique_ptr<Aggregation> { return make_gathered_sum(Weighing::by_sender); },
-    [](bool gathers) { return gathers ? make_gathered_sum(Weighing::by_receiver) : make_early_gather(); }};
+    [](bool gathers) {
+      return gathers ? make_gathered_sum(Weighing::by_receiver) : make_speculative_gather();
+    }};
 
 }  // namespace rivulet::sync

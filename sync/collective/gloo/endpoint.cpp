@@ -66,7 +66,7 @@ Ticket GlooEndpoint::post(bool sending, std::uint32_t peer, Lane lane, std::span
                                               config_.transport.chunk_bytes);
   op.phase = Operation::ahead;
   if (!ahead) count(op);
-  if (lane == Lane::bye && !sending) peers_[peer].awaits_bye = true;
+  if (lane == Lane::shutdown && !sending) peers_[peer].awaits_shutdown = true;
   const std::lock_guard lock(post_mutex_);
   while (!bytes.empty() && group_ != nullptr) {
     const std::size_t n = std::min(bytes.size(), config_.transport.chunk_bytes);
@@ -156,7 +156,7 @@ bool GlooEndpoint::chunk_done(Operation& op, std::size_t bytes) {
   last_progress_ns_ = clock_.now().time_since_epoch().count();
   if (!op.sending) peers_[op.peer].heard_ns = last_progress_ns_.load();
   if (op.chunks_left.fetch_sub(1) != 1) return false;
-  if (op.lane == Lane::bye && !op.sending) peers_[op.peer].said_bye = true;
+  if (op.lane == Lane::shutdown && !op.sending) peers_[op.peer].said_shutdown = true;
   if (op.phase.exchange(Operation::over) == Operation::counted) {
     --peers_[op.peer].waiting;
     --waiting_;
@@ -166,7 +166,8 @@ bool GlooEndpoint::chunk_done(Operation& op, std::size_t bytes) {
 }
 
 void GlooEndpoint::chunk_broken(const Operation& op, const std::string& why) {
-  if (op.lane == Lane::bye && !op.sending) peers_[op.peer].awaits_bye = false;  // it will not come any more
+  if (op.lane == Lane::shutdown && !op.sending)
+    peers_[op.peer].awaits_shutdown = false;  // it will not come any more
   const std::lock_guard lock(alarm_mutex_);
   breaks_.emplace(op.peer, why);
   alarm_ = true;

@@ -28,10 +28,10 @@ namespace rivulet::sync::gloo_door {
 
 /// What the threads know of one peer.
 struct Peer {
-  std::atomic<std::uint32_t> waiting{0};  ///< operations with it that count for the deadline
-  std::atomic<std::int64_t> heard_ns{0};  ///< when its last byte came
-  std::atomic<bool> awaits_bye{false};    ///< its goodbye may have come without our waiter having seen it
-  std::atomic<bool> said_bye{false};
+  std::atomic<std::uint32_t> waiting{0};     ///< operations with it that count for the deadline
+  std::atomic<std::int64_t> heard_ns{0};     ///< when its last byte came
+  std::atomic<bool> awaits_shutdown{false};  ///< its goodbye may have come without our waiter having seen it
+  std::atomic<bool> said_shutdown{false};
   std::atomic<bool> broken{false};  ///< a waiter or a post ran into its closed connection
   // comm thread
   std::string how;
@@ -141,7 +141,7 @@ constexpr std::uint32_t waiter_key(const Operation& op) {
 /// Lanes of a round: train comes and waits for what it has posted there.
 constexpr bool is_asked_for(Lane lane) {
   return lane == Lane::facts || lane == Lane::section || lane == Lane::header || lane == Lane::payload ||
-         lane == Lane::sum || lane == Lane::early;
+         lane == Lane::sum || lane == Lane::speculative;
 }
 
 }  // namespace rivulet::sync::gloo_door

@@ -84,13 +84,13 @@ void GlooEndpoint::look_at_peer(std::uint32_t index) {
   const TimePoint now = clock_.now();
   if (!peer.suspected_at) peer.suspected_at = now;
   const Duration age = now - *peer.suspected_at;
-  const bool parting = peer.said_bye || peer.awaits_bye;
-  const bool unclear = !pulse.broken || (parting && peer.waiting > 0);
+  const bool draining = peer.said_shutdown || peer.awaits_shutdown;
+  const bool unclear = !pulse.broken || (draining && peer.waiting > 0);
   if (age < (unclear ? settle_longest : settle)) {
     suspects_ = true;
     return;
   }
-  if (peer.said_bye && peer.waiting == 0) {
+  if (peer.said_shutdown && peer.waiting == 0) {
     peer.departed = true;
     return;
   }

@@ -22,7 +22,7 @@ using Doors = std::unordered_map<const void*, std::shared_ptr<PeerDoor>>;
 struct Known {
   std::mutex mutex;
   Doors listeners;
-  Doors guests;  ///< let in; have yet to say their number
+  Doors received_rows;  ///< let in; have yet to say their number
 };
 
 Known& known() {
@@ -38,7 +38,7 @@ std::shared_ptr<PeerDoor> door_of(const void* listener) {
 
 std::shared_ptr<PeerDoor> take_guest(const void* socket) {
   const std::lock_guard lock(known().mutex);
-  const auto node = known().guests.extract(socket);
+  const auto node = known().received_rows.extract(socket);
   return node.empty() ? nullptr : node.mapped();
 }
 
@@ -54,7 +54,7 @@ BehindDoor::~BehindDoor() {
 
 std::shared_ptr<PeerDoor> BehindDoor::take() noexcept {
   if (next_door == nullptr) return nullptr;
-  next_door->stands_ = true;
+  next_door->next_offsets_ = true;
   return next_door->door_;
 }
 
@@ -62,7 +62,7 @@ DoorKept::~DoorKept() {
   const std::lock_guard lock(known().mutex);
   const auto mine = [&](const auto& entry) { return entry.second == door_; };
   std::erase_if(known().listeners, mine);
-  std::erase_if(known().guests, mine);
+  std::erase_if(known().received_rows, mine);
 }
 
 }  // namespace rivulet::sync::gloo_door
@@ -88,7 +88,7 @@ std::shared_ptr<Socket> Socket::accept() {
   }
   auto socket = std::make_shared<Socket>(fd);
   const std::lock_guard lock(known().mutex);
-  known().guests[socket.get()] = door;
+  known().received_rows[socket.get()] = door;
   return socket;
 }
 

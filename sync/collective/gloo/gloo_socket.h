@@ -13,13 +13,13 @@ class BehindDoor {
   BehindDoor(const BehindDoor&) = delete;
   BehindDoor& operator=(const BehindDoor&) = delete;
   /// Gloo has asked for it. False: this LibTorch keeps its own sockets, and nobody guards them.
-  [[nodiscard]] bool stands() const noexcept { return stands_; }
+  [[nodiscard]] bool stands() const noexcept { return next_offsets_; }
   /// Of Gloo's socket: the door, for who is just about to listen on this thread; null if there is none.
   static std::shared_ptr<PeerDoor> take() noexcept;
 
  private:
   std::shared_ptr<PeerDoor> door_;
-  bool stands_ = false;
+  bool next_offsets_ = false;
 };
 
 /// Keeps a door known to Gloo's sockets. Must outlive them: without it nobody comes in.

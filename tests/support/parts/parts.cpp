@@ -16,7 +16,7 @@ PartsCatalog::PartsCatalog()
     : decoders_(both(stream::builtin_decoders(), stream::part_decoders())),
       models_(both(devices::builtin_models(), devices::part_models())),
       policies_(both(sync::policy::builtin_policies(), sync::policy::part_policies())),
-      codecs_(both(sync::builtin_codecs(), sync::part_codecs())),
+      compressors_(both(sync::builtin_compressors(), sync::part_compressors())),
       aggregations_(both(sync::builtin_aggregations(), sync::part_aggregations())) {}
 
 void PartsCatalog::replace(const sync::AggregationEntry& aggregation) {
@@ -30,7 +30,7 @@ void PartsCatalog::replace(const devices::ModelEntry& model) {
 }
 
 runtime::Catalog PartsCatalog::catalog() const {
-  return {decoders_, models_, {policies_, codecs_, aggregations_}};
+  return {decoders_, models_, {policies_, compressors_, aggregations_}};
 }
 
 }  // namespace rivulet::testing

@@ -12,7 +12,7 @@ namespace rivulet::sync::policy {
 std::span<const PolicyEntry* const> part_policies() noexcept;
 }
 namespace rivulet::sync {
-std::span<const CodecEntry* const> part_codecs() noexcept;
+std::span<const CompressorEntry* const> part_compressors() noexcept;
 std::span<const AggregationEntry* const> part_aggregations() noexcept;
 }  // namespace rivulet::sync
 
@@ -34,7 +34,7 @@ class PartsCatalog {
   std::vector<const stream::DecoderEntry*> decoders_;
   std::vector<const devices::ModelEntry*> models_;
   std::vector<const sync::policy::PolicyEntry*> policies_;
-  std::vector<const sync::CodecEntry*> codecs_;
+  std::vector<const sync::CompressorEntry*> compressors_;
   std::vector<const sync::AggregationEntry*> aggregations_;
 };
 

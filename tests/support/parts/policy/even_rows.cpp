@@ -1,5 +1,5 @@
-// batch.rows from everybody and the usual agreement: what other collectives, codecs and moves are compared
-// with.
+// batch.rows from everybody and the usual agreement: what other collectives, compressors and moves are
+// compared with.
 #include "sync/policy/plan.h"
 
 namespace rivulet::sync::policy {

@@ -1,4 +1,4 @@
-// Even rows, but every seventh round holds them back: what nobody can foresee.
+// Even rows, but every seventh round holds them back: what nobody can speculate.
 #include "sync/policy/plan.h"
 
 namespace rivulet::sync::policy {

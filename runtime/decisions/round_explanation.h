@@ -24,7 +24,7 @@ struct DevicePart {
 };
 
 /// Why a round did what it did, for a person who did not write the laws.
-struct RoundStory {
+struct RoundExplanation {
   std::uint64_t view = 0;
   std::uint64_t round = 0;
   std::uint64_t step = 0;  ///< before it
@@ -38,7 +38,7 @@ struct RoundStory {
 };
 
 /// `before` and `after` are the neighbours in the same view, if they are known. Pure.
-RoundStory story_of(const ViewRecord& view, const RoundRecord* before, const RoundRecord& round,
-                    const RoundRecord* after);
+RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, const RoundRecord& round,
+                          const RoundRecord* after);
 
 }  // namespace rivulet::runtime

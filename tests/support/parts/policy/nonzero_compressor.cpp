@@ -1,4 +1,4 @@
-// The scripted rows, sent with a codec whose length depends on the data.
+// The scripted rows, sent with a compressor whose length depends on the data.
 #include "sync/policy/plan.h"
 
 namespace rivulet::sync::policy {
@@ -7,12 +7,12 @@ namespace {
 void propose(const FactsTable& table, const PolicyConfig& config, PolicyState&, RoundPlan& plan) {
   plan.next_rows.assign(table.size(), 8);
   plan.next_wait = std::chrono::seconds(3);
-  plan.codec = "nonzero";
+  plan.compressor = "nonzero";
   plan.payload_max_bytes = 4 + 2 * config.contribution_bytes;
   plan.why = "nonzero";
 }
 
 }  // namespace
-extern const PolicyEntry policy_nonzero_codec;
-const PolicyEntry policy_nonzero_codec{"nonzero_codec", "test only", &propose};
+extern const PolicyEntry policy_nonzero_compressor;
+const PolicyEntry policy_nonzero_compressor{"nonzero_compressor", "test only", &propose};
 }  // namespace rivulet::sync::policy

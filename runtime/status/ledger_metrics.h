@@ -6,7 +6,7 @@
 
 #include "core/metrics.h"
 #include "core/time.h"
-#include "runtime/checkpoint/commit_board.h"
+#include "runtime/checkpoint/committable_offsets.h"
 #include "runtime/state/agreed_state.h"
 #include "runtime/status/node_status.h"
 
@@ -14,11 +14,11 @@ namespace rivulet::runtime {
 
 /// Shows the books of this device's partitions: status page and metrics, whose series it makes with itself,
 /// for who makes one may have to wait for a scrape. Owner: the train thread.
-class BookPages {
+class LedgerMetrics {
  public:
-  BookPages(MetricsSink& metrics, NodeStatus& status, const CommitBoard& own,
-            const std::vector<std::string>& topics);
-  ~BookPages();
+  LedgerMetrics(MetricsSink& metrics, NodeStatus& status, const CommittableOffsets& own,
+                const std::vector<std::string>& topics);
+  ~LedgerMetrics();
   /// At most every quarter of a second; else it does nothing.
   void publish(const AgreedState& state, TimePoint now);
 

@@ -12,9 +12,9 @@ namespace rivulet::runtime {
 /// memory, those that hold the same state hold one object: what follows from it is made by whoever comes
 /// first, as another object, and the others take that. Who is killed in between keeps the older one. Owner:
 /// the train thread.
-class HeldState {
+class StateHandle {
  public:
-  explicit HeldState(AgreedState first) : state_(std::make_shared<AgreedState>(std::move(first))) {}
+  explicit StateHandle(AgreedState first) : state_(std::make_shared<AgreedState>(std::move(first))) {}
 
   [[nodiscard]] const AgreedState& operator*() const noexcept { return *state_; }
   [[nodiscard]] const AgreedState* operator->() const noexcept { return state_.get(); }

@@ -1,4 +1,4 @@
-#include "runtime/wiring/outside.h"
+#include "runtime/wiring/node_dependencies.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "runtime/status/round_board.h"
+#include "runtime/status/recent_rounds.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@ namespace {
 
 class ShownLog final : public DecisionLog {
  public:
-  ShownLog(std::unique_ptr<DecisionLog> log, RoundBoard& board, MetricsSink& metrics)
+  ShownLog(std::unique_ptr<DecisionLog> log, RecentRounds& board, MetricsSink& metrics)
       : log_(std::move(log)),
         board_(board),
         weight_(metrics.gauge("collective_weight_ratio")),
@@ -40,7 +40,7 @@ class ShownLog final : public DecisionLog {
   }
 
   std::unique_ptr<DecisionLog> log_;
-  RoundBoard& board_;
+  RecentRounds& board_;
   Gauge& weight_;
   Gauge& spare_;
   Counter& rounds_last_;
@@ -49,13 +49,13 @@ class ShownLog final : public DecisionLog {
 
 }  // namespace
 
-void RoundBoard::enter_view(const ViewRecord& view) {
+void RecentRounds::enter_view(const ViewRecord& view) {
   entered_ = view;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (lock) take_view();
 }
 
-void RoundBoard::take_view() {
+void RecentRounds::take_view() {
   if (!entered_) return;
   view_ = std::exchange(entered_, std::nullopt);
   rounds_.clear();
@@ -64,8 +64,8 @@ void RoundBoard::take_view() {
   rounds_max_ = std::clamp(bytes_kept / round_bytes, rounds_least, rounds_most);
 }
 
-void RoundBoard::add(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table,
-                     const sync::policy::RoundPlan& plan) {
+void RecentRounds::add(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table,
+                       const sync::policy::RoundPlan& plan) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) {
     ++left_out_;
@@ -85,7 +85,7 @@ void RoundBoard::add(std::uint64_t view, std::uint64_t round, const sync::FactsT
   oldest_ = (oldest_ + 1) % rounds_.size();
 }
 
-RoundBoard::Shown RoundBoard::read() const {
+RecentRounds::Shown RecentRounds::read() const {
   Shown shown;
   const std::lock_guard lock(mutex_);
   shown.view = view_;
@@ -96,7 +96,7 @@ RoundBoard::Shown RoundBoard::read() const {
   return shown;
 }
 
-std::unique_ptr<DecisionLog> show_on_board(std::unique_ptr<DecisionLog> log, RoundBoard& board,
+std::unique_ptr<DecisionLog> show_on_board(std::unique_ptr<DecisionLog> log, RecentRounds& board,
                                            MetricsSink& metrics) {
   return std::make_unique<ShownLog>(std::move(log), board, metrics);
 }

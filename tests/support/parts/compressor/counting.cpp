@@ -1,15 +1,15 @@
 // Plain floats, with a count of what became of every candidate.
-#include "tests/support/parts/codec/counting.h"
+#include "tests/support/parts/compressor/counting.h"
 
 #include <cstring>
 #include <limits>
 
-#include "sync/codec/codec.h"
+#include "sync/compressor/compressor.h"
 
 namespace rivulet::testing {
 
-CodecCounts& codec_counts() {
-  static CodecCounts counts;
+CompressorCounts& compressor_counts() {
+  static CompressorCounts counts;
   return counts;
 }
 
@@ -18,13 +18,13 @@ CodecCounts& codec_counts() {
 namespace rivulet::sync {
 namespace {
 
-class CountingCodec final : public Codec {
+class CountingCodec final : public Compressor {
  public:
   [[nodiscard]] bool accepts(MemoryKind kind) const noexcept override { return kind != MemoryKind::device; }
   [[nodiscard]] std::size_t bytes_max(std::size_t count, Scalar) const noexcept override { return 4 * count; }
   Result<std::size_t> encode(const GradientView& in, double weight, double keep_ratio,
                              std::span<std::byte> out) override {
-    ++testing::codec_counts().encoded;
+    ++testing::compressor_counts().encoded;
     const auto values = in.as<float>();
     for (std::size_t i = 0; i < values.size(); ++i) {
       float v = static_cast<float>(weight * static_cast<double>(values[i]));
@@ -44,12 +44,12 @@ class CountingCodec final : public Codec {
     }
     return ok();
   }
-  void commit() noexcept override { ++testing::codec_counts().committed; }
-  void drop() noexcept override { ++testing::codec_counts().dropped; }
+  void commit() noexcept override { ++testing::compressor_counts().committed; }
+  void drop() noexcept override { ++testing::compressor_counts().dropped; }
 };
 
 }  // namespace
-extern const CodecEntry codec_counting;
-const CodecEntry codec_counting{"counting", 0xff02,
-                                [] { return std::unique_ptr<Codec>(std::make_unique<CountingCodec>()); }};
+extern const CompressorEntry compressor_counting;
+const CompressorEntry compressor_counting{
+    "counting", 0xff02, [] { return std::unique_ptr<Compressor>(std::make_unique<CountingCodec>()); }};
 }  // namespace rivulet::sync

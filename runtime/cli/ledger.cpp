@@ -1,4 +1,4 @@
-#include "runtime/cli/books.h"
+#include "runtime/cli/ledger.h"
 
 #include <fmt/format.h>
 

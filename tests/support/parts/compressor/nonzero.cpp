@@ -1,12 +1,12 @@
 // Sends only the numbers that are not zero: a payload whose length depends on the data.
 #include <cstring>
 
-#include "sync/codec/codec.h"
+#include "sync/compressor/compressor.h"
 
 namespace rivulet::sync {
 namespace {
 
-class NonzeroCodec final : public Codec {
+class NonzeroCodec final : public Compressor {
  public:
   [[nodiscard]] bool accepts(MemoryKind kind) const noexcept override { return kind != MemoryKind::device; }
   [[nodiscard]] std::size_t bytes_max(std::size_t count, Scalar) const noexcept override {
@@ -48,7 +48,7 @@ class NonzeroCodec final : public Codec {
 };
 
 }  // namespace
-extern const CodecEntry codec_nonzero;
-const CodecEntry codec_nonzero{"nonzero", 0xff01,
-                               [] { return std::unique_ptr<Codec>(std::make_unique<NonzeroCodec>()); }};
+extern const CompressorEntry compressor_nonzero;
+const CompressorEntry compressor_nonzero{
+    "nonzero", 0xff01, [] { return std::unique_ptr<Compressor>(std::make_unique<NonzeroCodec>()); }};
 }  // namespace rivulet::sync

@@ -1,11 +1,11 @@
-#include "sync/codec/codec.h"
+#include "sync/compressor/compressor.h"
 #include "sync/round/weighted_numbers.h"
 
 namespace rivulet::sync {
 namespace {
 
 /// Every number, as it is. Stateless. 4 or 8 bytes per number; about 0.2 ms per million each way.
-class Dense final : public Codec {
+class Dense final : public Compressor {
  public:
   bool accepts(MemoryKind kind) const noexcept override { return kind != MemoryKind::device; }
   std::size_t bytes_max(std::size_t count, Scalar scalar) const noexcept override {
@@ -23,7 +23,7 @@ class Dense final : public Codec {
     add_from(bytes.data(), sum);
     return ok();
   }
-  bool weighs_late() const noexcept override { return true; }
+  bool receiver_weighted() const noexcept override { return true; }
   Status decode_add_weighted(std::span<const std::byte> bytes, double weight,
                              const GradientView& sum) override {
     if (auto fits = check_length(bytes, sum); !fits) return fits;
@@ -43,8 +43,8 @@ class Dense final : public Codec {
 
 }  // namespace
 
-extern const CodecEntry codec_dense;
-const CodecEntry codec_dense{"dense", 1,
-                             []() -> std::unique_ptr<Codec> { return std::make_unique<Dense>(); }};
+extern const CompressorEntry compressor_dense;
+const CompressorEntry compressor_dense{
+    "dense", 1, []() -> std::unique_ptr<Compressor> { return std::make_unique<Dense>(); }};
 
 }  // namespace rivulet::sync

@@ -1,4 +1,4 @@
-#include "runtime/status/book_pages.h"
+#include "runtime/status/ledger_metrics.h"
 
 #include <array>
 #include <limits>
@@ -17,7 +17,7 @@ std::string fate_name(std::size_t reason) {
 
 }  // namespace
 
-struct BookPages::Gauges {
+struct LedgerMetrics::Gauges {
   Gauges(MetricsSink& sink, const std::string& topic, const std::string& partition)
       : start(sink.gauge("ledger_offset", {{"topic", topic}, {"partition", partition}, {"at", "start"}})),
         next(sink.gauge("ledger_offset", {{"topic", topic}, {"partition", partition}, {"at", "next"}})),
@@ -41,16 +41,16 @@ struct BookPages::Gauges {
   std::array<Gauge*, drop_reasons> dropped{};
 };
 
-BookPages::BookPages(MetricsSink& metrics, NodeStatus& status, const CommitBoard& own,
-                     const std::vector<std::string>& topics)
+LedgerMetrics::LedgerMetrics(MetricsSink& metrics, NodeStatus& status, const CommittableOffsets& own,
+                             const std::vector<std::string>& topics)
     : status_(status) {
   for (const PartitionId& id : own.partitions())
     gauges_[id] = std::make_unique<Gauges>(metrics, topic_of(id, topics), std::to_string(id.partition));
 }
 
-BookPages::~BookPages() = default;
+LedgerMetrics::~LedgerMetrics() = default;
 
-void BookPages::publish(const AgreedState& state, TimePoint now) {
+void LedgerMetrics::publish(const AgreedState& state, TimePoint now) {
   if (now < next_) return;
   next_ = now + publish_every;
   NodeStatus::Books books;

@@ -13,7 +13,7 @@ namespace rivulet::runtime {
 /// The group's last rounds as this device saw them, for pages: what each member measured, and the plan that
 /// all made of it. Written by the train thread, which never waits for a reader: a round that ends while one
 /// copies is left out and counted. Bounded: as many rounds as fit into bytes_kept, at least rounds_least.
-class RoundBoard {
+class RecentRounds {
  public:
   static constexpr std::size_t bytes_kept = std::size_t{64} * 1024;
   static constexpr std::size_t rounds_least = 3;  ///< one with its neighbours can be told
@@ -48,7 +48,7 @@ class RoundBoard {
 };
 
 /// Shows every round on the board, measures this device's part in it, and hands it on.
-std::unique_ptr<DecisionLog> show_on_board(std::unique_ptr<DecisionLog> log, RoundBoard& board,
+std::unique_ptr<DecisionLog> show_on_board(std::unique_ptr<DecisionLog> log, RecentRounds& board,
                                            MetricsSink& metrics);
 
 }  // namespace rivulet::runtime

@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
-#include "sync/collective/early_gather.h"
 #include "sync/collective/memory_transport.h"
-#include "sync/round/foresight.h"
+#include "sync/collective/speculative_gather.h"
+#include "sync/round/speculation.h"
 #include "tests/conformance/transport_harness.h"
 
 using namespace rivulet;
@@ -26,46 +26,46 @@ Round round_of(std::uint32_t a, std::uint32_t b, Mode mode = Mode::gradients) {
   return {std::move(table), std::move(state), nullptr};
 }
 
-Foresight after(std::uint32_t rounds) {
-  Foresight foresight(true, 16);
-  for (std::uint32_t i = 0; i < rounds; ++i) CHECK(foresight.see(round_of(64, 64)));
-  return foresight;
+Speculation after(std::uint32_t rounds) {
+  Speculation speculation(true, 16);
+  for (std::uint32_t i = 0; i < rounds; ++i) CHECK(speculation.see(round_of(64, 64)));
+  return speculation;
 }
 
 TEST_CASE("Foresight: bets after enough rounds that could have been foreseen, in whatever shares") {
-  CHECK_FALSE(after(Foresight::rounds_before - 1).bets());
-  CHECK(after(Foresight::rounds_before).bets());
-  Foresight uneven(true, 16);
-  for (std::uint32_t i = 0; i < Foresight::rounds_before; ++i) CHECK(uneven.see(round_of(i, 7)));
-  CHECK(uneven.bets());
+  CHECK_FALSE(after(Speculation::rounds_before - 1).speculates());
+  CHECK(after(Speculation::rounds_before).speculates());
+  Speculation uneven(true, 16);
+  for (std::uint32_t i = 0; i < Speculation::rounds_before; ++i) CHECK(uneven.see(round_of(i, 7)));
+  CHECK(uneven.speculates());
 }
 
 TEST_CASE("Foresight: never bets where it is not possible") {
-  Foresight foresight(false, 16);
-  for (int i = 0; i < 100; ++i) foresight.see(round_of(64, 64));
-  CHECK_FALSE(foresight.bets());
+  Speculation speculation(false, 16);
+  for (int i = 0; i < 100; ++i) speculation.see(round_of(64, 64));
+  CHECK_FALSE(speculation.speculates());
 }
 
 TEST_CASE("Foresight: never bets what is long") {
   for (const std::uint64_t over : {0U, 1U}) {
-    Foresight foresight(true, Foresight::payload_bytes_max + over);
+    Speculation speculation(true, Speculation::payload_bytes_max + over);
     for (int i = 0; i < 100; ++i) {
       Round round = round_of(64, 64);
       policy::PolicyState state = round.state;
-      state.last.payload_max_bytes = 2 * Foresight::payload_bytes_max;
-      foresight.see({round.table, state, nullptr});
+      state.last.payload_max_bytes = 2 * Speculation::payload_bytes_max;
+      speculation.see({round.table, state, nullptr});
     }
-    CHECK(foresight.bets() == (over == 0));
+    CHECK(speculation.speculates() == (over == 0));
   }
 }
 
 TEST_CASE("Foresight: a round of another kind makes it careful again") {
   const auto careful_after = [](const Round& other) {
-    Foresight foresight = after(20);
-    CHECK_FALSE(foresight.see(other));
-    CHECK_FALSE(foresight.bets());
-    for (std::uint32_t i = 0; i < Foresight::rounds_before; ++i) foresight.see(round_of(64, 64));
-    CHECK(foresight.bets());
+    Speculation speculation = after(20);
+    CHECK_FALSE(speculation.see(other));
+    CHECK_FALSE(speculation.speculates());
+    for (std::uint32_t i = 0; i < Speculation::rounds_before; ++i) speculation.see(round_of(64, 64));
+    CHECK(speculation.speculates());
   };
   for (const Mode mode : {Mode::parameters, Mode::local, Mode::hold, Mode::skip})
     careful_after(round_of(64, 64, mode));
@@ -75,9 +75,9 @@ TEST_CASE("Foresight: a round of another kind makes it careful again") {
   state.last.weights = {0.5, 0.5};
   careful_after({steps.table, state, nullptr});
   state = round_of(64, 64).state;
-  state.last.codec = "nonzero";
+  state.last.compressor = "nonzero";
   careful_after({round_of(64, 64).table, state, nullptr});
-  state.last.codec = "dense";
+  state.last.compressor = "dense";
   state.last.reduction = policy::Reduction::sum;
   careful_after({round_of(64, 64).table, state, nullptr});
   state.last.reduction = policy::Reduction::gather;
@@ -89,9 +89,9 @@ TEST_CASE("Foresight: a round of another kind makes it careful again") {
 }
 
 TEST_CASE("Foresight: a round without rows changes nothing") {
-  Foresight foresight = after(Foresight::rounds_before);
-  CHECK_FALSE(foresight.see(round_of(0, 0, Mode::idle)));
-  CHECK(foresight.bets());
+  Speculation speculation = after(Speculation::rounds_before);
+  CHECK_FALSE(speculation.see(round_of(0, 0, Mode::idle)));
+  CHECK(speculation.speculates());
 }
 
 // ---- what is sent on a bet ----
@@ -103,9 +103,9 @@ struct EarlyRound {
   testing::SleepWake wakes[2];
   testing::FolderBook book{"unused"};
   std::vector<std::unique_ptr<Transport>> ranks;
-  std::unique_ptr<EarlyAggregation> early = make_early_gather();
-  const CodecEntry* entry = nullptr;
-  std::unique_ptr<Codec> codec;
+  std::unique_ptr<SpeculativeAggregation> early = make_speculative_gather();
+  const CompressorEntry* entry = nullptr;
+  std::unique_ptr<Compressor> compressor;
   std::vector<float> mine{1, 2, 3, 4}, agreed = std::vector<float>(4, 77);
   policy::RoundPlan plan;
   Exchange exchange;
@@ -115,8 +115,8 @@ struct EarlyRound {
     for (std::uint32_t r = 0; r < 2; ++r)
       ranks.push_back(connect(testing::view_of(2, r), book, wakes[r]).value());
     for (const auto& rank : ranks) REQUIRE(rank->connected() == Progress::done);
-    for (const auto* e : builtin_codecs()) entry = e->name == "dense" ? e : entry;
-    codec = entry->make();
+    for (const auto* e : builtin_compressors()) entry = e->name == "dense" ? e : entry;
+    compressor = entry->make();
     plan.weights = {0.25, 0.75};
     plan.payload_max_bytes = 16;
     exchange = {.view = 7,
@@ -124,21 +124,21 @@ struct EarlyRound {
                 .plan = &plan,
                 .mine = {.data = reinterpret_cast<std::byte*>(mine.data()), .count = 4},
                 .agreed = {.data = reinterpret_cast<std::byte*>(agreed.data()), .count = 4},
-                .codec = codec.get(),
-                .codec_entry = entry};
+                .compressor = compressor.get(),
+                .compressor_entry = entry};
   }
   void peer_sends(const PayloadHeader& header, const std::vector<float>& numbers) {
     std::vector<std::byte> message(payload_header_bytes + 4 * numbers.size());
     std::ranges::copy(encode_header(header), message.begin());
     std::memcpy(message.data() + payload_header_bytes, numbers.data(), 4 * numbers.size());
-    ranks[1]->send(0, Lane::early, message);
+    ranks[1]->send(0, Lane::speculative, message);
   }
 };
 
 TEST_CASE("Early gather: weights that were not known when it was sent") {
   EarlyRound r;
   REQUIRE(r.early->send(*r.ranks[0], r.exchange, true));
-  r.peer_sends({.view = 7, .round = 5, .codec = 1, .length = 16}, {4, 4, 8, 8});
+  r.peer_sends({.view = 7, .round = 5, .compressor = 1, .length = 16}, {4, 4, 8, 8});
   r.plan.weights = {0.5, 0.5};
   REQUIRE(r.early->begin(*r.ranks[0], r.exchange));
   CHECK(r.early->poll() == Progress::done);
@@ -163,7 +163,7 @@ TEST_CASE("Early gather: whose rows are none sends nothing and is not waited for
     REQUIRE(r.early->send(*r.ranks[0], r.exchange, false));
     REQUIRE(r.early->begin(*r.ranks[0], r.exchange));
     CHECK(r.early->poll() == Progress::pending);
-    r.peer_sends({.view = 7, .round = 5, .codec = 1, .length = 16}, {4, 4, 8, 8});
+    r.peer_sends({.view = 7, .round = 5, .compressor = 1, .length = 16}, {4, 4, 8, 8});
     CHECK(r.early->poll() == Progress::done);
     CHECK(r.agreed == std::vector<float>{4, 4, 8, 8});
     CHECK(r.ranks[0]->counters().bytes_sent == 0);
@@ -175,12 +175,12 @@ TEST_CASE("Early gather: what is given up is received, adds nothing, and is not 
   REQUIRE(r.early->send(*r.ranks[0], r.exchange, true));
   r.early->give_up(std::vector<std::uint32_t>{3, 3});
   CHECK(r.early->poll() == Progress::pending);  // it is on its way
-  r.peer_sends({.view = 7, .round = 5, .codec = 1, .length = 16}, {9, 9, 9, 9});
+  r.peer_sends({.view = 7, .round = 5, .compressor = 1, .length = 16}, {9, 9, 9, 9});
   CHECK(r.early->poll() == Progress::done);
   CHECK(r.agreed == std::vector<float>(4, 77));
   r.exchange.round = 6;
   REQUIRE(r.early->send(*r.ranks[0], r.exchange, true));
-  r.peer_sends({.view = 7, .round = 6, .codec = 1, .length = 16}, {4, 4, 8, 8});
+  r.peer_sends({.view = 7, .round = 6, .compressor = 1, .length = 16}, {4, 4, 8, 8});
   REQUIRE(r.early->begin(*r.ranks[0], r.exchange));
   CHECK(r.early->poll() == Progress::done);
   CHECK(r.agreed == std::vector<float>{3.25, 3.5, 6.75, 7});
@@ -190,16 +190,16 @@ TEST_CASE(
     "Early gather: a header that does not fit is an error that names rank and field, also in what is given "
     "up") {
   for (const bool given_up : {false, true})
-    for (const std::string field : {"view", "round", "codec", "length", "magic"}) {
+    for (const std::string field : {"view", "round", "compressor", "length", "magic"}) {
       EarlyRound r;
-      PayloadHeader wrong{.view = 7, .round = 5, .codec = 1, .length = 16};
+      PayloadHeader wrong{.view = 7, .round = 5, .compressor = 1, .length = 16};
       if (field == "view") wrong.view = 8;
       if (field == "round") wrong.round = 4;
-      if (field == "codec") wrong.codec = 9;
+      if (field == "compressor") wrong.compressor = 9;
       if (field == "length") wrong.length = 15;
       REQUIRE(r.early->send(*r.ranks[0], r.exchange, true));
       if (field == "magic")
-        r.ranks[1]->send(0, Lane::early, std::vector<std::byte>(payload_header_bytes + 16));
+        r.ranks[1]->send(0, Lane::speculative, std::vector<std::byte>(payload_header_bytes + 16));
       else
         r.peer_sends(wrong, {0, 0, 0, 0});
       if (given_up)

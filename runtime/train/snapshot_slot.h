@@ -12,10 +12,10 @@ namespace rivulet::runtime {
 /// again. A model that has made no step since it was last copied is not copied again, nor is one that has
 /// made none at all. Costs the train thread one atomic load per round, and a copy of the parameters when
 /// asked.
-class SnapshotDesk {
+class SnapshotSlot {
  public:
   /// `space` has the layout of the model; nullopt: nobody will ever ask.
-  explicit SnapshotDesk(std::optional<devices::ModelState> space) : space_(std::move(space)) {}
+  explicit SnapshotSlot(std::optional<devices::ModelState> space) : space_(std::move(space)) {}
 
   // reader
   void ask() noexcept { state_.store(State::wanted, std::memory_order_release); }

@@ -12,9 +12,9 @@ namespace rivulet::runtime {
 
 /// The one arrow that goes back: which offsets of this device's partitions the agreed state covers.
 /// Written by the train thread, read by the ingest thread.
-class CommitBoard {
+class CommittableOffsets {
  public:
-  explicit CommitBoard(std::span<const PartitionId> partitions)
+  explicit CommittableOffsets(std::span<const PartitionId> partitions)
       : partitions_(partitions.begin(), partitions.end()), slots_(partitions.size()) {
     std::ranges::sort(partitions_);
     for (std::size_t i = 0; i < partitions.size(); ++i) slots_[i].partition = partitions[i];

@@ -11,7 +11,7 @@ namespace rivulet::runtime {
 /// in which this device's rows stand elsewhere. Rows carry the generation they were read in, so that those
 /// still on their way through the buffer can be told from the new ones. Asked seldom: a mutex, and one atomic
 /// to see that there is nothing.
-class RewindBoard {
+class SeekRequests {
  public:
   /// Train thread: a later request replaces one that was not taken yet. Returns the generation of the rows to
   /// come.

@@ -7,22 +7,24 @@
 namespace rivulet::sync {
 
 /// Whether contributions leave together with the facts, before there is a plan: when the last rounds all were
-/// what can be foreseen, gradients that everyone sends to everyone. It follows from the rounds of a view
+/// what can be as_expected, gradients that everyone sends to everyone. It follows from the rounds of a view
 /// alone, so all its devices say the same.
-class Foresight {
+class Speculation {
  public:
   /// A larger payload is not sent on a guess: what it takes to travel outweighs the wait for a plan.
   static constexpr std::uint64_t payload_bytes_max = std::uint64_t{1} << 20;
-  /// Rounds in a row that came as foreseen before one is bet on: at most every fifth payload is for nothing.
+  /// Rounds in a row that came as as_expected before one is bet on: at most every fifth payload is for
+  /// nothing.
   static constexpr std::uint32_t rounds_before = 4;
 
-  static constexpr std::string_view codec = "dense";
+  static constexpr std::string_view compressor = "dense";
 
-  /// `possible`: there are peers, the codec can do it, and it is wanted. `payload_bytes`: of a contribution.
-  Foresight(bool possible, std::uint64_t payload_bytes)
+  /// `possible`: there are peers, the compressor can do it, and it is wanted. `payload_bytes`: of a
+  /// contribution.
+  Speculation(bool possible, std::uint64_t payload_bytes)
       : possible_(possible && payload_bytes <= payload_bytes_max), payload_bytes_(payload_bytes) {}
   /// Those who have rows in the round that begins now send their contribution with their facts.
-  [[nodiscard]] bool bets() const noexcept { return possible_ && streak_ >= rounds_before; }
+  [[nodiscard]] bool speculates() const noexcept { return possible_ && streak_ >= rounds_before; }
   /// After the facts of each round: it is what is bet on.
   bool see(const Round& round);
 

@@ -1,8 +1,8 @@
-#include "runtime/state/held_state.h"
+#include "runtime/state/state_handle.h"
 
 namespace rivulet::runtime {
 
-Result<AgreedState> HeldState::copy(devices::Device& device) const {
+Result<AgreedState> StateHandle::copy(devices::Device& device) const {
   auto model = devices::ModelState::create(state_->model.layout(), device);
   if (!model) return model.error();
   AgreedState out{std::move(model).value(), {}, 0, {}};
@@ -10,7 +10,7 @@ Result<AgreedState> HeldState::copy(devices::Device& device) const {
   return out;
 }
 
-Result<Digest> HeldState::digest(SharedWork& work, devices::Device& device) const {
+Result<Digest> StateHandle::digest(SharedWork& work, devices::Device& device) const {
   struct Digested {
     Result<Digest> outcome;
     bool operator==(const Digested& other) const {
@@ -23,7 +23,7 @@ Result<Digest> HeldState::digest(SharedWork& work, devices::Device& device) cons
       ->outcome;
 }
 
-Result<AgreedState*> HeldState::own(devices::Device& device) {
+Result<AgreedState*> StateHandle::own(devices::Device& device) {
   if (is_shared()) {
     auto mine = copy(device);
     if (!mine) return mine.error();
@@ -32,7 +32,7 @@ Result<AgreedState*> HeldState::own(devices::Device& device) {
   return state_.get();
 }
 
-void HeldState::join(SharedWork& work) {
+void StateHandle::join(SharedWork& work) {
   struct Common {
     std::shared_ptr<AgreedState> state;
     bool operator==(const Common& other) const { return *state == *other.state; }

@@ -1,7 +1,7 @@
-// Eight rows from everybody through the counting codec; in round 7 it is told to send what is not a number,
-// and from round 12 on the collective fails after it has encoded.
+// Eight rows from everybody through the counting compressor; in round 7 it is told to send what is not a
+// number, and from round 12 on the collective fails after it has encoded.
 #include "sync/policy/plan.h"
-#include "tests/support/parts/codec/counting.h"
+#include "tests/support/parts/compressor/counting.h"
 
 namespace rivulet::sync::policy {
 namespace {
@@ -9,13 +9,13 @@ namespace {
 void propose(const FactsTable& table, const PolicyConfig&, PolicyState& state, RoundPlan& plan) {
   plan.next_rows.assign(table.size(), 8);
   plan.next_wait = std::chrono::seconds(3);
-  plan.codec = "counting";
+  plan.compressor = "counting";
   if (state.round == 7) plan.keep_ratio = testing::poison;
   if (state.round >= 12) plan.aggregation = "fails_after_encode";
   plan.why = "counted";
 }
 
 }  // namespace
-extern const PolicyEntry policy_counted_codec;
-const PolicyEntry policy_counted_codec{"counted_codec", "test only", &propose};
+extern const PolicyEntry policy_counted_compressor;
+const PolicyEntry policy_counted_compressor{"counted_compressor", "test only", &propose};
 }  // namespace rivulet::sync::policy

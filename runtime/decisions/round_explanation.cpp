@@ -1,4 +1,4 @@
-#include "runtime/decisions/round_story.h"
+#include "runtime/decisions/round_explanation.h"
 
 #include <fmt/format.h>
 
@@ -80,7 +80,7 @@ std::string what_happened(const ViewRecord& view, const RoundRecord& round, std:
 }
 
 /// The slower it is to get its rows and compute, the more the others wait: that is who sets the pace.
-std::string who_was_waited_for(const RoundStory& story) {
+std::string who_was_waited_for(const RoundExplanation& story) {
   const auto least = std::ranges::min_element(
       story.devices, [](const DevicePart& a, const DevicePart& b) { return a.spare_s < b.spare_s; });
   const auto most = std::ranges::max_element(
@@ -96,7 +96,7 @@ std::string who_was_waited_for(const RoundStory& story) {
 }
 
 /// Whoever was ready last waited for nobody: what it took from there on was the agreement alone.
-std::string what_it_cost(const RoundStory& story) {
+std::string what_it_cost(const RoundExplanation& story) {
   double wait = 0;
   double compute = 0;
   std::optional<double> agree;
@@ -134,7 +134,7 @@ std::string why_so_many(const ViewRecord& view, const RoundRecord& before, std::
   return text + ".";
 }
 
-std::string who_brought_less(const RoundStory& story, const ViewRecord& view) {
+std::string who_brought_less(const RoundExplanation& story, const ViewRecord& view) {
   std::vector<std::string> less;
   for (const auto& d : story.devices)
     if (d.asked && d.rows < *d.asked) less.push_back(fmt::format("{} ({} of {})", d.id, d.rows, *d.asked));
@@ -166,9 +166,9 @@ std::vector<std::string> what_else(const ViewRecord& view, const RoundRecord& ro
 
 }  // namespace
 
-RoundStory story_of(const ViewRecord& view, const RoundRecord* before, const RoundRecord& round,
-                    const RoundRecord* after) {
-  RoundStory story;
+RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, const RoundRecord& round,
+                          const RoundRecord* after) {
+  RoundExplanation story;
   story.view = round.view;
   story.round = round.round;
   story.step = round.table.facts.front().step;
