@@ -29,7 +29,6 @@ using namespace rivulet::bench;
 
 namespace {
 
-using sync::policy::Reduction;
 using testing::Network;
 
 constexpr std::size_t kib = 1024;
@@ -105,9 +104,10 @@ class Rank {
     wait([&] { return session.poll(); }, [&] { return session.wait(); });
   }
 
-  [[nodiscard]] std::unique_ptr<sync::SyncSession> session(Reduction reduction, std::span<float> scratch) {
+  [[nodiscard]] std::unique_ptr<sync::SyncSession> session(std::string_view collective,
+                                                           std::span<float> scratch) {
     sync::SessionConfig config;
-    config.policy.reduction = reduction;
+    config.policy.collective = collective;
     config.policy.contribution_bytes = scratch.size_bytes();
     config.contribution = scratch.size();
     config.row_shape = {{1}, 1};
@@ -151,10 +151,10 @@ struct Schedule {
   int steps = 1;
 };
 
-Schedule schedule_of(Reduction reduction, std::uint32_t world, std::size_t bytes) {
+Schedule schedule_of(std::string_view collective, std::uint32_t world, std::size_t bytes) {
   const auto size = static_cast<double>(bytes);
   const int others = static_cast<int>(world) - 1;
-  if (reduction == Reduction::gather) return {others * size, 1};
+  if (collective == "gather") return {others * size, 1};
   const bool halving = std::has_single_bit(world) && bytes < 1024 * kib;
   const int steps = world == 2 ? 1 : 2 * (halving ? std::bit_width(world) - 1 : others);
   return {world == 2 ? size : 2 * size * others / static_cast<double>(world), steps};
@@ -210,8 +210,8 @@ std::vector<Round> play(Shared& shared, std::uint32_t rank, int rounds) {
   Rank sum(shared.network, c.world, rank, sum_book);
   const std::vector<float> mine(c.bytes / sizeof(float), 1 + static_cast<float>(rank));
   std::vector<float> scratch(mine.size());
-  const auto gathering = gather.session(Reduction::gather, scratch);
-  const auto summing = sum.session(Reduction::sum, scratch);
+  const auto gathering = gather.session("gather", scratch);
+  const auto summing = sum.session("sum", scratch);
   const std::vector<std::byte> out(c.sizes[2]);
   std::vector<std::byte> in(c.sizes[2]);
   std::vector<Round> all(static_cast<std::size_t>(rounds + warm_up));
@@ -242,19 +242,18 @@ std::vector<Round> rounds_of(const Network& network, const Case& c, int rounds) 
   return of_first;
 }
 
-void report(const Case& c, Reduction reduction, const std::vector<Round>& rounds) {
-  const Schedule schedule = schedule_of(reduction, c.world, c.bytes);
+void report(const Case& c, std::string_view collective, const std::vector<Round>& rounds) {
+  const Schedule schedule = schedule_of(collective, c.world, c.bytes);
   std::vector<double> ours;
   std::vector<double> floors;
   for (const Round& round : rounds) {
-    ours.push_back(1e3 * (reduction == Reduction::gather ? round.gather : round.sum));
+    ours.push_back(1e3 * (collective == "gather" ? round.gather : round.sum));
     floors.push_back(1e3 * floor_of(schedule, c, round));
   }
   fmt::print(
       "{:3.0f} Mbit/s, {} ranks, {:5} KiB, {:6}: {:7.1f} ms, floor {:7.1f} ms, link alone {:7.1f} ms, {}\n",
-      c.bits_per_second / 1e6, c.world, c.bytes / kib, sync::policy::name_of(reduction),
-      percentile(ours, 0.5), percentile(floors, 0.5), 1e3 * link_alone(schedule, c),
-      spread(ratios(ours, floors), "x"));
+      c.bits_per_second / 1e6, c.world, c.bytes / kib, collective, percentile(ours, 0.5),
+      percentile(floors, 0.5), 1e3 * link_alone(schedule, c), spread(ratios(ours, floors), "x"));
   std::fflush(stdout);
 }
 
@@ -267,7 +266,7 @@ void measure(double bits_per_second, int rounds) {
       if (slow && size > 1024 * kib) continue;  // half a minute a round
       const Case c{bits_per_second, world, size, {4 * kib, 256 * kib, (slow ? 1024 : 4096) * kib}};
       const auto all = rounds_of(*made.value(), c, rounds);
-      for (const auto reduction : {Reduction::gather, Reduction::sum}) report(c, reduction, all);
+      for (const std::string_view collective : {"gather", "sum"}) report(c, collective, all);
     }
   }
 }

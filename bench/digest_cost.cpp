@@ -15,6 +15,7 @@
 #include "runtime/node/catalog.h"
 #include "runtime/node/node.h"
 #include "runtime/state/agreed_state.h"
+#include "tests/support/sgd.h"
 
 using namespace rivulet;
 using rivulet::bench::percentile;
@@ -55,7 +56,9 @@ std::vector<Sample> measure(const std::string& name, const RowShape& shape, std:
   for (int i = 0; i < repetitions; ++i) {
     const double digest = microseconds(clock, [&] { return bool(runtime::digest_of(state, *device)); });
     const double step = microseconds(clock, [&] {
-      return trainer->compute_gradients(state.model, batch, out) && trainer->apply(state.model, out, {}, 1.0);
+      const bool computed = bool(trainer->compute_gradients(state.model, batch, out));
+      devices::sgd_step(state.model, out);
+      return computed;
     });
     if (i >= repetitions / 10) samples.push_back({digest, step});  // the first are warm-up
   }

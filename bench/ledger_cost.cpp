@@ -48,7 +48,7 @@ struct Announcer {
   buffer::Ledger ledger;
   buffer::Cursors stands;
   buffer::Account announced;
-  sync::FactsHead head{};
+  std::vector<std::byte> head;
   std::vector<std::byte> section;
 
   Announcer(std::size_t rank, const Stream& stream) : next(static_cast<std::size_t>(stream.partitions)) {

@@ -9,6 +9,7 @@
 #include "devices/trainer.h"
 #include "runtime/node/catalog.h"
 #include "runtime/node/node.h"
+#include "tests/support/sgd.h"
 
 namespace rivulet::bench {
 
@@ -38,7 +39,7 @@ class ModelStep {
                           rows_,
                           {}};
     RIVULET_CHECK(trainer_->compute_gradients(state_, batch, gradient_), "a gradient");
-    RIVULET_CHECK(trainer_->apply(state_, gradient_, {}, 1.0), "a step");
+    devices::sgd_step(state_, gradient_);
   }
   /// CPU of this thread, over so long.
   double us_per_row(Duration length) {

@@ -21,6 +21,7 @@
 #include "runtime/node/node.h"
 #include "runtime/wiring/simulation.h"
 #include "tests/support/places.h"
+#include "tests/support/sgd.h"
 
 using namespace rivulet;
 
@@ -103,7 +104,7 @@ double bare_steps_per_s(const runtime::LoadedConfig& job, std::size_t rows, std:
   for (; process_cpu_seconds() - began < seconds; ++rounds) {
     for (std::uint32_t i = 0; i < devices; ++i)
       RIVULET_CHECK(trainer->compute_gradients(state, {features, targets, rows, {}}, out), "no gradient");
-    RIVULET_CHECK(trainer->apply(state, out, {}, 1.0), "no step");
+    devices::sgd_step(state, out);
   }
   return static_cast<double>(rounds * devices) / (process_cpu_seconds() - began);
 }

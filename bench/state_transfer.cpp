@@ -47,7 +47,7 @@ runtime::AgreedState state_of(std::size_t parameters, devices::Device& device) {
   layout.parameters = parameters;
   runtime::AgreedState state{devices::ModelState::create(layout, device).value(), {1, 7}, 0, {}};
   Rng rng(1);
-  for (const auto& array : {state.model.parameters(), state.model.momentum()})
+  for (const auto& array : {state.model.parameters(), state.model.optimizer_array(0)})
     for (float& number : array.as<float>()) number = static_cast<float>(rng.normal());
   return state;
 }

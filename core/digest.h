@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "core/fields.h"
+
 namespace rivulet {
 
 /// 128-bit fingerprint of bytes (XXH3-128): fast and good against accidents, not against attackers.
@@ -16,6 +18,10 @@ struct Digest {
   bool operator==(const Digest&) const = default;
   [[nodiscard]] std::string hex() const;  ///< 32 characters
 };
+constexpr void fields(Either<Digest> auto& d, auto&& visit) {
+  visit("low", d.low);
+  visit("high", d.high);
+}
 
 /// Feeds arrays and values into one digest: that of all their bytes in a row. Cost: about 0.1 ms per MB;
 /// small values are joined first, because each call of the hash costs more than their bytes.

@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include "core/fields.h"
+
 namespace rivulet {
 
 /// One partition of the job: index of its topic in the job's sorted topic list, and the broker's number.
@@ -14,6 +16,10 @@ struct PartitionId {
   std::int32_t partition = 0;
   auto operator<=>(const PartitionId&) const = default;
 };
+constexpr void fields(Either<PartitionId> auto& p, auto&& visit) {
+  visit("topic", p.topic);
+  visit("partition", p.partition);
+}
 
 /// Where reading stands in a partition: rows below {offset, row} are passed, this one is next.
 /// Positions are per row because one record (Kafka message) may hold many rows (training samples).
@@ -22,6 +28,10 @@ struct RowCursor {
   std::uint32_t row = 0;
   auto operator<=>(const RowCursor&) const = default;
 };
+constexpr void fields(Either<RowCursor> auto& c, auto&& visit) {
+  visit("offset", c.offset);
+  visit("row", c.row);
+}
 
 /// The identity of one row for ever: {partition, offset, row}.
 struct RowPosition {

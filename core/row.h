@@ -61,6 +61,16 @@ struct RowInterval {
   }
 };
 
+constexpr void fields(Either<RowInterval> auto& i, auto&& visit) {
+  visit("partition", i.partition);
+  visit("first", i.first);
+  visit("next", i.next);
+  visit("rows_trained", i.rows_trained);
+  visit("rows_dropped", i.rows_dropped);
+  visit("non_final_rows", i.non_final_rows);
+  visit("holes", i.holes);
+}
+
 /// What a DropReason is not: there was nothing.
 inline constexpr std::uint32_t fate_hole = 0x100;
 
@@ -78,5 +88,12 @@ struct SkippedRange {
     return fate == fate_hole ? 0 : rows - static_cast<std::uint64_t>(to.offset - from.offset);
   }
 };
+constexpr void fields(Either<SkippedRange> auto& r, auto&& visit) {
+  visit("partition", r.partition);
+  visit("from", r.from);
+  visit("to", r.to);
+  visit("rows", r.rows);
+  visit("fate", r.fate);
+}
 
 }  // namespace rivulet

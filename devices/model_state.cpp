@@ -2,27 +2,41 @@
 
 #include "core/check.h"
 #include "devices/host_memory.h"
+#include "devices/model_support.h"
 
 namespace rivulet::devices {
 
 Result<ModelState> ModelState::create(const ModelLayout& layout, Device& device) {
   const std::size_t size = bytes_of(layout.scalar);
-  auto parameters = device.allocate(layout.parameters * size);
-  if (!parameters) return parameters.error();
-  auto momentum = device.allocate(layout.parameters * size);
-  if (!momentum) return momentum.error();
-  auto buffers = device.allocate(layout.buffers * size);
-  if (!buffers) return buffers.error();
   ModelState state;
   state.layout_ = layout;
+  auto parameters = device.allocate(layout.parameters * size);
+  if (!parameters) return parameters.error();
   state.parameters_ = std::move(parameters).value();
-  state.momentum_ = std::move(momentum).value();
+  for (std::size_t i = 0; i < layout.optimizer_arrays.size(); ++i) {
+    auto array = device.allocate(layout.parameters * size);
+    if (!array) return array.error();
+    state.optimizer_arrays_.push_back(std::move(array).value());
+  }
+  auto buffers = device.allocate(layout.buffers * size);
+  if (!buffers) return buffers.error();
   state.buffers_ = std::move(buffers).value();
   return state;
 }
 
+std::vector<GradientView> ModelState::arrays() const {
+  std::vector<GradientView> all{parameters()};
+  for (std::size_t i = 0; i < optimizer_arrays_.size(); ++i) all.push_back(optimizer_array(i));
+  all.push_back(buffers());
+  return all;
+}
+
+void ModelState::zero_optimizer() {
+  for (std::size_t i = 0; i < optimizer_arrays_.size(); ++i) fill_zero(optimizer_array(i));
+}
+
 Status ModelState::hash_into(Hasher& hasher, Device& device) const {
-  for (const GradientView& own : {parameters(), momentum(), buffers()}) {
+  for (const GradientView& own : arrays()) {
     auto host = device.to_host(own);
     if (!host) return host.error();
     hasher.add(host.value().host_bytes());
@@ -32,11 +46,12 @@ Status ModelState::hash_into(Hasher& hasher, Device& device) const {
 
 void ModelState::copy_from(const ModelState& other) {
   RIVULET_CHECK(layout_.scalar == other.layout_.scalar && layout_.parameters == other.layout_.parameters &&
-                    layout_.buffers == other.layout_.buffers,
-                "states of different models");
-  copy_host_numbers(other.parameters(), parameters());
-  copy_host_numbers(other.momentum(), momentum());
-  copy_host_numbers(other.buffers(), buffers());
+                    layout_.buffers == other.layout_.buffers &&
+                    layout_.optimizer_arrays == other.layout_.optimizer_arrays,
+                "states of different models or optimizers");
+  const auto from = other.arrays();
+  const auto to = arrays();
+  for (std::size_t i = 0; i < to.size(); ++i) copy_host_numbers(from[i], to[i]);
 }
 
 }  // namespace rivulet::devices

@@ -28,12 +28,14 @@ struct ModelLayout {
   std::vector<TensorSlot> buffer_slots;
   /// Batch norm's counts of batches: whole numbers that no device averages, all equal to the steps made.
   std::vector<std::string> batch_counts = {};
+  /// What the optimizer remembers, P numbers each, by the names that it gives them.
+  std::vector<std::string> optimizer_arrays = {"momentum"};
   [[nodiscard]] std::size_t contribution() const noexcept { return parameters + buffers; }  ///< P + B
 };
 
 /// The trained numbers, apart from whoever computes on them: flat arrays that a Device allocated.
-/// parameters [P], momentum [P], buffers [B]. A value: copies are deep (copy_from), never implicit.
-/// Owner: the train thread; a snapshot is its own ModelState.
+/// parameters [P], what the optimizer remembers [P each], buffers [B]. A value: copies are deep (copy_from),
+/// never implicit. Owner: the train thread; a snapshot is its own ModelState.
 class ModelState {
  public:
   /// Zeroed. Errors: unavailable (memory).
@@ -45,10 +47,14 @@ class ModelState {
   [[nodiscard]] GradientView parameters() const {
     return parameters_->view(layout_.scalar, layout_.parameters);
   }
-  [[nodiscard]] GradientView momentum() const { return momentum_->view(layout_.scalar, layout_.parameters); }
+  [[nodiscard]] GradientView optimizer_array(std::size_t i) const {
+    return optimizer_arrays_.at(i)->view(layout_.scalar, layout_.parameters);
+  }
   [[nodiscard]] GradientView buffers() const { return buffers_->view(layout_.scalar, layout_.buffers); }
-  /// Feeds parameters, momentum and buffers into a hash, in that order. Needs host-readable views from the
-  /// device.
+  /// All of them: parameters, what the optimizer remembers, buffers.
+  [[nodiscard]] std::vector<GradientView> arrays() const;
+  void zero_optimizer();
+  /// Feeds arrays() into a hash, in that order. Needs host-readable views from the device.
   Status hash_into(Hasher& hasher, Device& device) const;
   /// Copies all arrays. Both must have equal layouts and host-readable memory.
   void copy_from(const ModelState& other);
@@ -57,7 +63,7 @@ class ModelState {
   ModelState() = default;
   ModelLayout layout_;
   std::unique_ptr<Memory> parameters_;
-  std::unique_ptr<Memory> momentum_;
+  std::vector<std::unique_ptr<Memory>> optimizer_arrays_;
   std::unique_ptr<Memory> buffers_;
 };
 

@@ -35,16 +35,11 @@ struct ModelConfig {
   /// Convolutions and products of the training pass in bfloat16; state, gradients, sums and evaluation stay
   /// as `scalar` says. Only with f32.
   bool autocast_bfloat16 = false;
+  /// ModelLayout::optimizer_arrays of its states.
+  std::vector<std::string> optimizer_arrays = {"momentum"};
   int threads = 1;          ///< intra-op threads
   std::string file = {};    ///< of model "torchscript"
   std::string sha256 = {};  ///< of its bytes, 64 hexadecimal digits
-};
-
-struct SgdConfig {
-  double learning_rate = 0.05;
-  double momentum = 0.9;
-  double weight_decay = 0.0;
-  double clip_grad_norm = 0.0;  ///< 0 = off
 };
 
 /// What one batch said. Sums, so that reports of several devices add up.
@@ -56,37 +51,25 @@ struct StepReport {
   double gradient_norm2 = 0;  ///< squared L2 of the mean gradient, as computed, before weights
 };
 
-struct ApplyReport {
-  double gradient_norm = 0;  ///< of the agreed gradient, before clipping
-  double learning_rate = 0;
-};
-
 /// Computes on a ModelState; holds no trained number of its own. One trainer can serve many states.
 /// Owner: one thread at a time.
 class Trainer {
  public:
   virtual ~Trainer() = default;
   [[nodiscard]] virtual const ModelLayout& layout() const noexcept = 0;
-  /// Parameters from the seed, momentum 0, buffers at their start values. Same seed, same bits.
+  /// Parameters from the seed, what the optimizer remembers 0, buffers at their start values. Same seed, same
+  /// bits.
   virtual Status initialize(ModelState& state, std::uint64_t seed) = 0;
   /// Mean gradient of the batch into out[0, P) and the buffers after this forward pass into out[P, P + B).
   /// `state` is not changed. `out` has layout().contribution() numbers. Zero rows: out = 0, report of zeros.
   /// Errors: numeric never (see StepReport::finite); unavailable (out of memory), io (library trouble).
   virtual Result<StepReport> compute_gradients(const ModelState& state, const BatchView& batch,
                                                GradientView out) = 0;
-  /// One optimizer step with an agreed contribution [P + B]: SGD on the parameters, buffers replaced.
-  virtual Result<ApplyReport> apply(ModelState& state, const GradientView& agreed, const SgdConfig& sgd,
-                                    double learning_rate_factor) = 0;
   /// Forward only, evaluation mode.
   virtual Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) = 0;
   /// Raw outputs [rows, outputs] of a forward pass in evaluation mode, row-major.
   virtual Result<std::vector<float>> predict(const ModelState& state, const BatchView& batch) = 0;
 };
-
-/// SGD with momentum as PyTorch defines it (v = mu v + g + wd w; w -= lr v) over host arrays; shared by
-/// trainers on the host.
-ApplyReport sgd_step(ModelState& state, const GradientView& agreed, const SgdConfig& sgd,
-                     double learning_rate_factor);
 
 /// How many numbers of ModelConfig::scalar a model takes, so that one that does not fit is never made.
 struct ModelNeeds {

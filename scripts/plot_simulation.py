@@ -31,7 +31,7 @@ def learned(folder):
 
 
 def rows_used(folder):
-    rounds = [r for r in read(folder, "rounds.csv") if r["mode"] in ("gradients", "parameters")]
+    rounds = [r for r in read(folder, "rounds.csv") if r["mode"] in ("gradients", "delta")]
     return column(rounds, "second"), [float(r["rows_before"]) + float(r["rows"]) for r in rounds]
 
 

@@ -16,6 +16,7 @@ ModelLayout layout_of(const ModelConfig& config) {
   const auto outputs = static_cast<std::size_t>(config.outputs);
   ModelLayout layout;
   layout.scalar = config.scalar;
+  layout.optimizer_arrays = config.optimizer_arrays;
   layout.parameters = outputs * columns + outputs;
   layout.parameter_slots = {
       {"weight", {config.outputs, static_cast<std::int64_t>(columns)}, 0, outputs * columns},
@@ -40,7 +41,7 @@ class LinearTrainer final : public Trainer {
   Status initialize(ModelState& state, std::uint64_t seed) override {
     Rng rng = Rng::derive(seed, "model");
     fill_uniform(state.parameters(), 1.0 / std::sqrt(static_cast<double>(columns_)), rng);
-    fill_zero(state.momentum());
+    state.zero_optimizer();
     return ok();
   }
 
@@ -60,11 +61,6 @@ class LinearTrainer final : public Trainer {
     report.gradient_norm2 = norm2(out);
     report.finite = std::isfinite(report.loss_sum) && std::isfinite(report.gradient_norm2);
     return report;
-  }
-
-  Result<ApplyReport> apply(ModelState& state, const GradientView& agreed, const SgdConfig& sgd,
-                            double learning_rate_factor) override {
-    return sgd_step(state, agreed, sgd, learning_rate_factor);
   }
 
   Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) override {

@@ -43,7 +43,7 @@ std::int64_t fan_in_of(const std::string& name,
 
 class ViewedNumbers final : public NetworkNumbers {
  public:
-  ViewedNumbers(Network& network, Scalar scalar) : NetworkNumbers(network, scalar) {}
+  ViewedNumbers(Network& network, const ModelConfig& config) : NetworkNumbers(network, config) {}
 
   void begin_training(const ModelState& state, const GradientView& out) override {
     fill_zero(gradient_of(out));
@@ -93,8 +93,8 @@ torch::Tensor flat(const GradientView& numbers) {
 
 class CopiedNumbers final : public NetworkNumbers {
  public:
-  CopiedNumbers(Network& network, Scalar scalar, torch::Device place)
-      : NetworkNumbers(network, scalar),
+  CopiedNumbers(Network& network, const ModelConfig& config, torch::Device place)
+      : NetworkNumbers(network, config),
         place_(place),
         parameter_copy_(array(layout_.parameters)),
         gradient_copy_(array(layout_.parameters)),
@@ -147,8 +147,10 @@ class CopiedNumbers final : public NetworkNumbers {
 
 }  // namespace
 
-NetworkNumbers::NetworkNumbers(Network& network, Scalar scalar) {
+NetworkNumbers::NetworkNumbers(Network& network, const ModelConfig& config) {
+  const Scalar scalar = config.scalar;
   layout_.scalar = scalar;
+  layout_.optimizer_arrays = config.optimizer_arrays;
   for (const torch::Tensor& parameter : network.parameters()) convert(parameter, scalar);
   for (const torch::Tensor& buffer : network.buffers()) convert(buffer, scalar);
   const auto named = network.named_parameters();
@@ -186,19 +188,20 @@ void NetworkNumbers::initialize(ModelState& state, std::uint64_t seed) const {
   }
   std::byte* buffers = state.buffers().host_bytes().data();
   for (const BoundTensor& b : buffers_) view_at(buffers, b).copy_(b.start);
-  fill_zero(state.momentum());
+  state.zero_optimizer();
 }
 
 torch::Dtype dtype_of(Scalar scalar) {
   return scalar == Scalar::f32 ? torch::kFloat32 : torch::kFloat64;
 }
 
-std::unique_ptr<NetworkNumbers> view_numbers(Network& network, Scalar scalar) {
-  return std::make_unique<ViewedNumbers>(network, scalar);
+std::unique_ptr<NetworkNumbers> view_numbers(Network& network, const ModelConfig& config) {
+  return std::make_unique<ViewedNumbers>(network, config);
 }
 
-std::unique_ptr<NetworkNumbers> copy_numbers(Network& network, Scalar scalar, torch::Device place) {
-  return std::make_unique<CopiedNumbers>(network, scalar, place);
+std::unique_ptr<NetworkNumbers> copy_numbers(Network& network, const ModelConfig& config,
+                                             torch::Device place) {
+  return std::make_unique<CopiedNumbers>(network, config, place);
 }
 
 }  // namespace rivulet::devices

@@ -42,8 +42,8 @@ class NetworkNumbers {
   virtual void begin_evaluation(const ModelState& state) = 0;
 
  protected:
-  /// Takes the tensors' names and shapes, in `scalar`.
-  NetworkNumbers(Network& network, Scalar scalar);
+  /// Takes the tensors' names and shapes, in config.scalar.
+  NetworkNumbers(Network& network, const ModelConfig& config);
   [[nodiscard]] GradientView gradient_of(const GradientView& out) const {
     return out.slice(0, layout_.parameters);
   }
@@ -59,12 +59,13 @@ class NetworkNumbers {
 
 /// The network's tensors are views of the host's arrays: nothing is gathered or scattered; another state or
 /// contribution only moves the views (about 1 us per tensor).
-std::unique_ptr<NetworkNumbers> view_numbers(Network& network, Scalar scalar);
+std::unique_ptr<NetworkNumbers> view_numbers(Network& network, const ModelConfig& config);
 
 /// The network's tensors are views of arrays in the memory of `place`, a GPU's; they are copied there before
 /// a pass and back behind it, asynchronously where the host's memory is pinned. 2 P + B numbers there. Throws
 /// what the library throws. With the host as place (for tests) the same on the host.
-std::unique_ptr<NetworkNumbers> copy_numbers(Network& network, Scalar scalar, torch::Device place);
+std::unique_ptr<NetworkNumbers> copy_numbers(Network& network, const ModelConfig& config,
+                                             torch::Device place);
 
 torch::Dtype dtype_of(Scalar scalar);
 

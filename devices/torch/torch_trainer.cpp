@@ -77,8 +77,6 @@ class TorchTrainer final : public Trainer {
   Status initialize(ModelState& state, std::uint64_t seed) override;
   Result<StepReport> compute_gradients(const ModelState& state, const BatchView& batch,
                                        GradientView out) override;
-  Result<ApplyReport> apply(ModelState& state, const GradientView& agreed, const SgdConfig& sgd,
-                            double learning_rate_factor) override;
   Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) override;
   Result<std::vector<float>> predict(const ModelState& state, const BatchView& batch) override;
 
@@ -114,8 +112,8 @@ TorchTrainer::TorchTrainer(const ModelConfig& config, const ComputePlace& place,
                            std::shared_ptr<Network> network)
     : config_(config),
       network_(std::move(network)),
-      numbers_(place.copies ? copy_numbers(*network_, config.scalar, torch_place(place))
-                            : view_numbers(*network_, config.scalar)) {
+      numbers_(place.copies ? copy_numbers(*network_, config, torch_place(place))
+                            : view_numbers(*network_, config)) {
   // Rows of nothing may stand beside the others only where no row sees another one.
   in_buckets_ = place.copies && layout().buffers == 0 && !network_->begins_as_made();
 }
@@ -227,11 +225,6 @@ Result<StepReport> TorchTrainer::compute_gradients(const ModelState& state, cons
                     std::isfinite(norm2(buffers));
     return report;
   });
-}
-
-Result<ApplyReport> TorchTrainer::apply(ModelState& state, const GradientView& agreed, const SgdConfig& sgd,
-                                        double learning_rate_factor) {
-  return sgd_step(state, agreed, sgd, learning_rate_factor);
 }
 
 void TorchTrainer::forward_in_blocks(

@@ -64,8 +64,7 @@ std::string checkpoint_folder_of(const std::string& path) {
 }
 
 StateFacts facts_of(DecodedState read) {
-  auto& [state, digest, hash] = read;
-  return {state.stamp, digest, state.rows, std::move(state.partitions)};
+  return {read.state.stamp, read.digest, read.state.rows, std::move(read.state.partitions)};
 }
 
 /// A file as it is, or the newest usable one of a folder.
@@ -135,8 +134,8 @@ Result<StateFacts> export_state_file(const LoadedConfig& loaded, const std::stri
   if (!bench) return bench.error();
   auto read = read_any(loaded.config, bench.value(), from);
   if (!read) return read.error();
-  const auto& [state, digest, hash] = read.value();
-  const auto bytes = encode_safetensors(loaded.config.model.name, state, digest);
+  const DecodedState& decoded = read.value();
+  const auto bytes = encode_safetensors(loaded.config.model.name, decoded.state, decoded.digest);
   if (auto written = write_whole_file(out, bytes); !written) return written.error();
   return facts_of(std::move(read).value());
 }

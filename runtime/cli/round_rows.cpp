@@ -14,14 +14,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 RowInterval interval_of(const Json& j) {
+  const bool old = j.contains("topic");  // written by version 3 or before
   RowInterval i;
-  j.at("topic").get_to(i.partition.topic);
-  j.at("partition").get_to(i.partition.partition);
+  i.partition = {(old ? j.at("topic") : j.at("partition").at(0)).get<std::uint32_t>(),
+                 (old ? j.at("partition") : j.at("partition").at(1)).get<std::int32_t>()};
   i.first = {j.at("first").at(0).get<std::int64_t>(), j.at("first").at(1).get<std::uint32_t>()};
   i.next = {j.at("next").at(0).get<std::int64_t>(), j.at("next").at(1).get<std::uint32_t>()};
-  j.at("trained").get_to(i.rows_trained);
-  j.at("dropped").get_to(i.rows_dropped);
-  j.at("shared").get_to(i.non_final_rows);
+  j.at(old ? "trained" : "rows_trained").get_to(i.rows_trained);
+  j.at(old ? "dropped" : "rows_dropped").get_to(i.rows_dropped);
+  j.at(old ? "shared" : "non_final_rows").get_to(i.non_final_rows);
   j.at("holes").get_to(i.holes);
   return i;
 }
@@ -38,7 +39,8 @@ void add_round(const Json& line, std::vector<RoundRows>& rounds) {
   };
   for (const Json& facts : line.at("facts")) {
     add(facts.at("interval"));
-    if (const auto more = facts.find("more_intervals"); more != facts.end())
+    const Json& section = facts.contains("section") ? facts.at("section") : facts;
+    if (const auto more = section.find("more_intervals"); more != section.end())
       for (const Json& interval : *more) add(interval);
   }
 }

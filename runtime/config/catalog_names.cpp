@@ -1,3 +1,4 @@
+#include "devices/optimizer.h"
 #include "devices/trainer.h"
 #include "runtime/config/config.h"
 #include "stream/decoder.h"
@@ -18,7 +19,7 @@ std::vector<std::string> names_of(const Entries& entries) {
 
 CatalogNames builtin_catalog_names() {
   return {names_of(stream::builtin_decoders()), names_of(devices::builtin_models()),
-          names_of(sync::policy::builtin_policies())};
+          names_of(sync::policy::builtin_policies()), names_of(devices::builtin_optimizers())};
 }
 
 }  // namespace rivulet::runtime

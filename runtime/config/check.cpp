@@ -77,6 +77,7 @@ class Checks {
   void from_catalogs() {
     catalog_name("decode.format", c_.decode.format, catalog_.decoders);
     catalog_name("batch.policy", c_.batch.policy, catalog_.policies);
+    catalog_name("train.optimizer.name", c_.train.optimizer, catalog_.optimizers);
     const Names of_torch{"mlp", "lenet5", "cnn"};
     if (contains(of_torch, c_.model.name) && !contains(catalog_.models, c_.model.name)) {
       wrong({"model.name"}, fmt::format("'model.name' = '{}': this build has no LibTorch, it has: {}",
@@ -299,7 +300,7 @@ class Checks {
 
   const ConfigInput& input_;
   const Config& c_;
-  const Settings& written_;
+  const SettingsByKey& written_;
   const std::set<std::string>& failed_;
   const CatalogNames& catalog_;
   Problems& problems_;

@@ -11,7 +11,7 @@ namespace rivulet::runtime {
 struct Checked {
   const ConfigInput& input;
   const Config& config;
-  const Settings& written;
+  const SettingsByKey& written;
   const std::set<std::string>& failed;  ///< keys with a complaint already: their defaults are not judged
 };
 void check_all(const Checked& checked, const CatalogNames& catalog, Problems& problems);

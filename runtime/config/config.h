@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "core/settings.h"
 #include "core/time.h"
 
 /// The configuration of one device as plain values: device.toml, the environment, --set and flags, in that
@@ -80,8 +81,8 @@ struct Config {
   } model;
   struct Train {
     std::string loss = "cross_entropy";
+    std::string optimizer = "sgd";  ///< name of it; its keys are in `settings`
     double lr = 0.05;
-    double momentum = 0.9;
     double weight_decay = 0.0;
     double clip_grad_norm = 0.0;
     std::string on_nonfinite = "skip";  ///< skip | stop
@@ -121,6 +122,9 @@ struct Config {
     Duration deadline =
         std::chrono::seconds(30);  ///< a thread that does not step for this long ends the process with 70
   } watchdog;
+  /// Keys that belong to the parts of the catalogs (core/settings.h).
+  Settings settings = default_settings();
+  static Settings default_settings();
 };
 
 /// One row of the table of keys.
@@ -150,12 +154,13 @@ struct Problem {
   [[nodiscard]] std::string text() const;
 };
 
-/// Names that the catalogs of this build offer; [decode] format, [model] name and [batch] policy must be
-/// among them.
+/// Names that the catalogs of this build offer; [decode] format, [model] name, [batch] policy and the
+/// optimizer must be among them.
 struct CatalogNames {
   std::vector<std::string> decoders;
   std::vector<std::string> models;
   std::vector<std::string> policies;
+  std::vector<std::string> optimizers;
 };
 CatalogNames builtin_catalog_names();
 

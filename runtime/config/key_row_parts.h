@@ -57,5 +57,9 @@ std::vector<KeyRow> model_rows();
 std::vector<KeyRow> train_rows();
 std::vector<KeyRow> sync_and_checkpoint_rows();
 std::vector<KeyRow> operation_rows();
+/// The keys that entries of the catalogs own, each once.
+std::vector<KeyRow> entry_rows();
+/// As Config::settings holds it.
+Settings::Value setting_of(const KeyRow& row, const Value& value);
 
 }  // namespace rivulet::runtime

@@ -158,6 +158,14 @@ std::vector<KeyRow> buffer_and_batch() {
   };
 }
 
+/// Behind the last key of its table.
+void place_row(std::vector<KeyRow>& all, KeyRow row) {
+  const std::string table = row.spec.key.substr(0, row.spec.key.rfind('.') + 1);
+  const auto last = std::find_if(all.rbegin(), all.rend(),
+                                 [&](const KeyRow& other) { return other.spec.key.starts_with(table); });
+  all.insert(last.base() == all.begin() ? all.end() : last.base(), std::move(row));
+}
+
 std::vector<KeyRow> make_rows() {
   std::vector<KeyRow> all;
   for (auto part : {job_and_device, source, decode, buffer_and_batch, model_rows, train_rows,
@@ -166,6 +174,7 @@ std::vector<KeyRow> make_rows() {
       all.push_back(std::move(row));
     }
   }
+  for (auto& row : entry_rows()) place_row(all, std::move(row));
   return all;
 }
 

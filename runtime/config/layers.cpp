@@ -55,10 +55,10 @@ std::string dotted(const std::vector<std::string>& path, std::size_t count) {
   return key;
 }
 
-/// Settings of one document, all from the same place.
+/// SettingsByKey of one document, all from the same place.
 class Document {
  public:
-  Document(std::string source, Settings& settings, Problems& problems)
+  Document(std::string source, SettingsByKey& settings, Problems& problems)
       : source_(std::move(source)), settings_(settings), problems_(problems) {}
 
   /// `origin` empty = the file and the line of the key.
@@ -98,13 +98,13 @@ class Document {
   }
 
   std::string source_;
-  Settings& settings_;
+  SettingsByKey& settings_;
   Problems& problems_;
   std::set<std::string> reported_;
 };
 
 /// One key and its value as text, from outside a file.
-void add_text(const std::string& key, const std::string& text, const Setting& from, Settings& settings,
+void add_text(const std::string& key, const std::string& text, const Setting& from, SettingsByKey& settings,
               Problems& problems) {
   Setting setting = from;
   setting.key = key;
@@ -187,7 +187,7 @@ void warn_unknown_variable(const std::string& name, Problems& problems) {
 
 }  // namespace
 
-void add_file(const std::string& path, Settings& settings, std::map<std::string, KeyPlace>& places,
+void add_file(const std::string& path, SettingsByKey& settings, std::map<std::string, KeyPlace>& places,
               Problems& problems) {
   std::error_code trouble;
   const auto status = std::filesystem::status(path, trouble);
@@ -214,7 +214,7 @@ void add_file(const std::string& path, Settings& settings, std::map<std::string,
   }
 }
 
-void add_environment(const std::map<std::string, std::string>& environment, Settings& settings,
+void add_environment(const std::map<std::string, std::string>& environment, SettingsByKey& settings,
                      Problems& problems) {
   const auto from = [](const std::string& name) {
     return Setting{"", {}, {}, "environment " + name, "environment " + name};
@@ -233,7 +233,7 @@ void add_environment(const std::map<std::string, std::string>& environment, Sett
   }
 }
 
-void add_sets(const std::vector<std::string>& sets, Settings& settings, Problems& problems) {
+void add_sets(const std::vector<std::string>& sets, SettingsByKey& settings, Problems& problems) {
   for (const auto& text : sets) {
     const auto equals = text.find('=');
     const std::string key = text.substr(0, equals);
@@ -246,7 +246,7 @@ void add_sets(const std::vector<std::string>& sets, Settings& settings, Problems
   }
 }
 
-void add_flags(const std::vector<std::pair<std::string, std::string>>& flags, Settings& settings,
+void add_flags(const std::vector<std::pair<std::string, std::string>>& flags, SettingsByKey& settings,
                Problems& problems) {
   for (const auto& [key, text] : flags)
     add_text(key, text, Setting{"", {}, {}, "flag for " + key, "flag"}, settings, problems);

@@ -9,6 +9,7 @@
 #include "runtime/config/check.h"
 #include "runtime/config/claims.h"
 #include "runtime/config/coerce.h"
+#include "runtime/config/key_row_parts.h"
 #include "runtime/config/key_rows.h"
 #include "runtime/config/layers.h"
 #include "runtime/config/secrets.h"
@@ -96,6 +97,7 @@ class Loader {
       if (!value) continue;
       setting.value = *value;
       if (row.set != nullptr) row.set(out_.config, *value);
+      if (row.of_entry) out_.config.settings.set(key, setting_of(row, *value));
       // What only later versions listen to is shown when somebody wrote it.
       if (row.spec.since.empty() || it != written_.end()) note(setting);
       if (row.spec.group && out_.effective.contains(key)) out_.group_values[key] = group_text(key, *value);
@@ -252,8 +254,8 @@ class Loader {
 
   const ConfigInput& input_;
   Variables variables_;
-  Settings written_;   // what the layers say, not yet judged
-  Settings settings_;  // every key with its final value
+  SettingsByKey written_;   // what the layers say, not yet judged
+  SettingsByKey settings_;  // every key with its final value
   std::set<std::string> failed_;
   bool readable_ = true;
   Problems problems_;

@@ -17,7 +17,7 @@
 namespace rivulet::runtime {
 
 /// 1 had no lines of views; what a plan was made from could not be read from it alone.
-inline constexpr std::uint64_t decision_log_version = 3;
+inline constexpr std::uint64_t decision_log_version = 4;
 /// No longer line is read. A table of 1 000 devices takes 0.6 MB.
 inline constexpr std::size_t decision_line_max_bytes = std::size_t{16} << 20;
 

@@ -44,27 +44,27 @@ std::vector<DevicePart> parts_of(const ViewRecord& view, const RoundRecord* befo
     DevicePart& part = parts.emplace_back();
     part.id = view.members[rank];
     part.rows = std::uint64_t{f.rows} + f.rows_since_sync;
-    if (before != nullptr) part.asked = before->plan.next_rows.at(rank);
-    part.weight = rank < round.plan.weights.size() ? round.plan.weights[rank] : 0;
+    if (before != nullptr) part.asked = before->plan.next.rows.at(rank);
+    part.weight = rank < round.plan.now.weights.size() ? round.plan.now.weights[rank] : 0;
     part.rows_per_s = f.stream_rate;
     part.waiting_rows = f.queue_rows;
     part.wait_s = f.wait_seconds;
     part.compute_s = f.compute_seconds;
     part.spare_s = last - (f.wait_seconds + f.compute_seconds);
     if (after != nullptr) part.agree_s = after->table.facts[rank].sync_seconds;
-    part.next_rows = rank < round.plan.next_rows.size() ? round.plan.next_rows[rank] : 0;
+    part.next_rows = rank < round.plan.next.rows.size() ? round.plan.next.rows[rank] : 0;
   }
   return parts;
 }
 
 std::string what_happened(const ViewRecord& view, const RoundRecord& round, std::uint64_t rows) {
-  switch (round.plan.mode) {
+  switch (round.plan.now.mode) {
     case Mode::gradients:
       return fmt::format(
           "The gradients of {} were averaged, each device's by its share of the rows, and all made the same "
           "step.",
           rows_text(rows));
-    case Mode::parameters:
+    case Mode::delta:
       return fmt::format(
           "What {} had moved the devices' own copies was averaged by the share of the rows, and all hold the "
           "same parameters again.",
@@ -115,7 +115,7 @@ std::string what_it_cost(const RoundExplanation& story) {
 std::string why_so_many(const ViewRecord& view, const RoundRecord& before, std::size_t rank) {
   const auto& policy = view.policy;
   const auto& f = before.table.facts[rank];
-  const std::uint32_t asked = before.plan.next_rows[rank];
+  const std::uint32_t asked = before.plan.next.rows[rank];
   const auto& id = view.members[rank];
   if (policy.batch_policy == "fixed")
     return fmt::format("{} was asked for {}: batch.rows, the same on every device.", id, rows_text(asked));
@@ -145,12 +145,12 @@ std::string who_brought_less(const RoundExplanation& story, const ViewRecord& vi
 
 std::string what_comes_next(const ViewRecord& view, const RoundRecord& round) {
   const auto& plan = round.plan;
-  if (plan.stop) return "The group ends after this round.";
+  if (plan.now.stop) return "The group ends after this round.";
   std::vector<std::string> who;
-  for (std::size_t rank = 0; rank < view.members.size() && rank < plan.next_rows.size(); ++rank)
-    who.push_back(fmt::format("{} {}", view.members[rank], plan.next_rows[rank]));
-  const std::string when = milliseconds(to_seconds(plan.next_wait));
-  if (plan.rest) return fmt::format("The group rests until somebody has rows, for {} at most.", when);
+  for (std::size_t rank = 0; rank < view.members.size() && rank < plan.next.rows.size(); ++rank)
+    who.push_back(fmt::format("{} {}", view.members[rank], plan.next.rows[rank]));
+  const std::string when = milliseconds(to_seconds(plan.next.wait));
+  if (plan.next.rest) return fmt::format("The group rests until somebody has rows, for {} at most.", when);
   return fmt::format("Next: rows of {}; every device comes after {} at the latest.", listed(who), when);
 }
 
@@ -160,7 +160,7 @@ std::vector<std::string> what_else(const ViewRecord& view, const RoundRecord& ro
     out.push_back(fmt::format("The rows of {} were dropped: loss or gradient was not finite.", listed(bad)));
   if (const auto leaving = flagged(view, round, sync::flag_leaving); !leaving.empty())
     out.push_back(fmt::format("{} leaves after this round.", listed(leaving)));
-  if (round.plan.checkpoint) out.emplace_back("Everyone saves the state that this round leaves.");
+  if (round.plan.now.checkpoint) out.emplace_back("Everyone saves the state that this round leaves.");
   return out;
 }
 
@@ -172,7 +172,7 @@ RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, con
   story.view = round.view;
   story.round = round.round;
   story.step = round.table.facts.front().step;
-  story.mode = std::string(name_of(round.plan.mode));
+  story.mode = std::string(name_of(round.plan.now.mode));
   story.law = view.policy.batch_policy;
   story.why = round.plan.why;
   story.devices = parts_of(view, before, round, after);
@@ -180,7 +180,7 @@ RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, con
   const auto last = std::ranges::min_element(
       story.devices, [](const DevicePart& a, const DevicePart& b) { return a.spare_s < b.spare_s; });
   // In a round without rows nobody waits for anybody: all rest until one has rows, or the time is over.
-  const bool waited = round.plan.mode != Mode::idle &&
+  const bool waited = round.plan.now.mode != Mode::idle &&
                       std::ranges::any_of(story.devices, [](const DevicePart& d) { return d.spare_s > 0; });
   if (waited) story.last = last->id;
   const auto say = [&](std::string sentence) {
@@ -192,7 +192,7 @@ RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, con
   else
     for (std::size_t rank = 0; rank < view.members.size(); ++rank) say(why_so_many(view, *before, rank));
   say(who_brought_less(story, view));
-  if (round.plan.mode != Mode::idle) say(who_was_waited_for(story));
+  if (round.plan.now.mode != Mode::idle) say(who_was_waited_for(story));
   say(what_it_cost(story));
   for (auto& sentence : what_else(view, round)) say(std::move(sentence));
   say(what_comes_next(view, round));

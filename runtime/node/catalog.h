@@ -1,6 +1,7 @@
 #pragma once
 #include <span>
 
+#include "devices/optimizer.h"
 #include "devices/trainer.h"
 #include "stream/decoder.h"
 #include "sync/round/session.h"
@@ -11,6 +12,7 @@ namespace rivulet::runtime {
 struct Catalog {
   std::span<const stream::DecoderEntry* const> decoders;
   std::span<const devices::ModelEntry* const> models;
+  std::span<const devices::OptimizerEntry* const> optimizers;
   sync::SyncCatalog sync;
 };
 Catalog builtin_catalog();

@@ -61,6 +61,12 @@ double record_bytes(const Config& config, std::size_t columns) {
   return 1 + numbers * (type == "u8" ? 1 : type == "i16" ? 2 : 4);
 }
 
+/// Parameters, as many again for each array that the optimizer remembers, and buffers; `numbers`: P + B.
+double state_numbers(const devices::ModelLayout& layout, double numbers) {
+  const auto arrays = static_cast<double>(layout.optimizer_arrays.size());
+  return (1 + arrays) * numbers - arrays * static_cast<double>(layout.buffers);
+}
+
 /// Sums up what does not depend on the queue, then gives the queue what is left.
 class Planner {
  public:
@@ -70,7 +76,7 @@ class Planner {
         scalar_(static_cast<double>(bytes_of(needs.layout.scalar))),
         numbers_(std::max(needs.model.parameters, static_cast<double>(needs.layout.parameters)) +
                  static_cast<double>(needs.layout.buffers)),
-        state_(scalar_ * (2 * numbers_ - static_cast<double>(needs.layout.buffers))),
+        state_(scalar_ * state_numbers(needs.layout, numbers_)),
         rows_max_(static_cast<double>(
             std::min<std::size_t>(std::max(config.batch.max, config.batch.rows), config.buffer.rows))),
         columns_(static_cast<double>(needs.rows.columns())) {}
@@ -122,8 +128,7 @@ class Planner {
   }
 
   void states() {
-    const double image = scalar_ * (2 * numbers_ - static_cast<double>(n_.layout.buffers)) + image_frame +
-                         partitions() * partition_bytes;
+    const double image = state_ + image_frame + partitions() * partition_bytes;
     const double state = state_ + partitions() * partition_bytes;
     add("state", 2 * state, "model");  // the agreed one, and a device's own while local steps are pending
     add("checkpoint", state + image, "model");
@@ -289,6 +294,9 @@ Result<MemoryPlan> plan_memory(const Config& config, const Catalog& catalog, con
   MemoryNeeds needs;
   needs.rows = decoder.value()->shape();
   needs.layout.scalar = model_config(config, needs.rows).scalar;
+  const auto optimizer = build_optimizer(config, catalog);
+  if (!optimizer) return optimizer.error();
+  needs.layout = devices::with_arrays_of(std::move(needs.layout), *optimizer.value().entry);
   const auto model = needs_of_model(config, catalog, needs.rows, stop);
   if (!model) return model.error();
   needs.model = model.value();

@@ -24,7 +24,8 @@ Result<const Entry*> find_entry(std::span<const Entry* const> entries, const std
 }  // namespace
 
 Catalog builtin_catalog() {
-  return {stream::builtin_decoders(), devices::builtin_models(), sync::builtin_sync_catalog()};
+  return {stream::builtin_decoders(), devices::builtin_models(), devices::builtin_optimizers(),
+          sync::builtin_sync_catalog()};
 }
 
 Result<std::unique_ptr<stream::Decoder>> build_decoder(const Config& config, const Catalog& catalog) {
@@ -33,11 +34,24 @@ Result<std::unique_ptr<stream::Decoder>> build_decoder(const Config& config, con
   return entry.value()->make(decode_config(config));
 }
 
+Result<devices::OptimizerConfig> build_optimizer(const Config& config, const Catalog& catalog) {
+  const auto& train = config.train;
+  const auto entry = find_entry(catalog.optimizers, "train.optimizer.name", train.optimizer);
+  if (!entry) return entry.error();
+  return devices::OptimizerConfig{entry.value(), train.lr, train.weight_decay, train.clip_grad_norm,
+                                  config.settings.of(entry.value()->keys)};
+}
+
 Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, const Catalog& catalog,
                                                         const RowShape& rows, devices::Device& device) {
   const auto entry = find_entry(catalog.models, "model.name", config.model.name);
   if (!entry) return entry.error();
-  return entry.value()->make(model_config(config, rows), device);
+  const auto optimizer = build_optimizer(config, catalog);
+  if (!optimizer) return optimizer.error();
+  devices::ModelConfig model = model_config(config, rows);
+  const auto& arrays = optimizer.value().entry->arrays;
+  model.optimizer_arrays.assign(arrays.begin(), arrays.end());
+  return entry.value()->make(model, device);
 }
 
 namespace {
@@ -199,7 +213,10 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   ingest_ = std::make_unique<Ingest>(
       reading, Ingest::Parts{outside_.ingest_clock, *outside_.source, *decoder_, *rows_, ledger_, *commits_,
                              rewinds_, status_, outside_.metrics, outside_.logger, outside_.worker_wake});
+  const auto optimizer = build_optimizer(config, catalog);
+  if (!optimizer) return optimizer.error();
   WorkerConfig training = worker_config(config, options, decoder_->shape(), trainer_->layout());
+  training.optimizer = optimizer.value();
   training.group = group_hash(group_keys(loaded));
   training.age_at_start_s = outside_.age_at_start_s;
   auto worker = Worker::create(training, Worker::Parts{outside_.worker_clock,

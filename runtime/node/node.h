@@ -122,6 +122,7 @@ Result<devices::ModelNeeds> needs_of_model(const Config& config, const Catalog& 
 /// The decoder and the model that a configuration names. Errors: invalid_config (a name that is not in the
 /// catalog, with those that are; what the entry itself refuses), unavailable (memory, LibTorch).
 Result<std::unique_ptr<stream::Decoder>> build_decoder(const Config& config, const Catalog& catalog);
+Result<devices::OptimizerConfig> build_optimizer(const Config& config, const Catalog& catalog);
 Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, const Catalog& catalog,
                                                         const RowShape& rows, devices::Device& device);
 

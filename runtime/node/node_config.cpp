@@ -17,11 +17,6 @@ std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
-std::optional<sync::policy::Reduction> reduction_of(const std::string& name) {
-  if (name == "auto") return std::nullopt;
-  return name == "sum" ? sync::policy::Reduction::sum : sync::policy::Reduction::gather;
-}
-
 }  // namespace
 
 bool is_classification(const Config& config) {
@@ -85,7 +80,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   policy.max = config.batch.max;
   policy.tick = config.batch.tick;
   policy.max_wait = config.batch.max_wait;
-  policy.reduction = reduction_of(config.sync.reduction);
+  policy.collective = config.sync.reduction;
   policy.checkpoint_rounds = options.dry_run ? 0 : config.checkpoint.every_rounds;
   policy.contribution_bytes = layout.contribution() * bytes_of(layout.scalar);
   out.session.row_shape = rows;
@@ -94,7 +89,6 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   out.session.contribution = layout.contribution();
   out.session.scalar = layout.scalar;
   out.session.speculate = config.sync.speculate;
-  out.sgd = {config.train.lr, config.train.momentum, config.train.weight_decay, config.train.clip_grad_norm};
   out.stop_after = options.stop_after;
   out.dry_run = options.dry_run;
   out.reform = config.sync.on_peer_loss == "reform";

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "core/check.h"
+#include "runtime/process/exit_code.h"
 
 namespace rivulet::runtime {
 namespace {

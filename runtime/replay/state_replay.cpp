@@ -45,6 +45,9 @@ Result<Learner> make_replay_learner(const Config& config, const Catalog& catalog
   if (!trainer) return trainer.error();
   out.trainer = std::move(trainer).value();
   out.config = worker_config(config, {}, decoder.value()->shape(), out.trainer->layout());
+  auto optimizer = build_optimizer(config, catalog);
+  if (!optimizer) return optimizer.error();
+  out.config.optimizer = std::move(optimizer).value();
   return out;
 }
 
@@ -203,15 +206,16 @@ Found Replayer::compare_state(const RoundRecord& round) {
 
 Found Replayer::carry_out(const RoundRecord& round) {
   const auto& plan = group_->plan();
-  const bool local = plan.mode == Mode::local || plan.mode == Mode::parameters;
-  if (local || !plan.next_moves.empty())
+  const bool local = plan.now.mode == Mode::local || plan.now.mode == Mode::delta;
+  if (local || !plan.next.moves.empty())
     return Error{ErrorCode::bad_record,
-                 "a round of mode " + std::string(name_of(plan.mode)) + (local ? "" : " that moves rows") +
+                 "a round of mode " + std::string(name_of(plan.now.mode)) +
+                     (local ? "" : " that moves rows") +
                      ", which a replay cannot do again: steps of single devices are not "
                      "recorded"};
-  if (plan.mode == Mode::gradients) return make_step(round);
+  if (plan.now.mode == Mode::gradients) return make_step(round);
   const bool dry = (round.table.facts.front().flags & sync::flag_dry_run) != 0;
-  if (plan.mode == Mode::idle && !dry && only_offsets_move(round.table)) {
+  if (plan.now.mode == Mode::idle && !dry && only_offsets_move(round.table)) {
     fold_round(state_.now(), round.table, round.view, true);
     ++report_.steps;
   }
@@ -226,8 +230,9 @@ Found Replayer::make_step(const RoundRecord& round) {
   if (!agreed) return agreed.error();
   const bool finite = all_finite(agreed.value());
   if (finite) {
-    auto applied = learner_.trainer->apply(state_.now().model, agreed.value(), learner_.config.sgd,
-                                           group_->plan().learning_rate_factor);
+    auto applied = devices::apply_gradient(learner_.config.optimizer, state_.now().model, agreed.value(),
+                                           group_->plan().now.learning_rate_factor,
+                                           state_.now().stamp.step + 1, *learner_.device);
     if (!applied) return applied.error();
   }
   const std::uint64_t before = state_.now().rows;

@@ -42,9 +42,10 @@ bool AgreedState::operator==(const AgreedState& other) const {
   const auto equal = [](const GradientView& a, const GradientView& b) {
     return std::ranges::equal(a.host_bytes(), b.host_bytes());
   };
+  const auto mine = model.arrays();
+  const auto others = other.model.arrays();
   return stamp == other.stamp && rows == other.rows && partitions == other.partitions &&
-         equal(model.parameters(), other.model.parameters()) &&
-         equal(model.momentum(), other.model.momentum()) && equal(model.buffers(), other.model.buffers());
+         std::ranges::equal(mine, others, equal);
 }
 
 void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const SkippedRange> runs) {

@@ -13,7 +13,7 @@
 
 namespace rivulet::runtime {
 
-inline constexpr std::uint32_t state_image_version = 4;
+inline constexpr std::uint32_t state_image_version = 5;
 inline constexpr std::size_t state_head_bytes = 64;
 
 /// What a state is of, besides its shapes: parameters of another job mean nothing here, and offsets of other
@@ -25,8 +25,8 @@ struct StateOwner {
 };
 
 /// An agreed state as bytes, on disk and between devices: a 64-byte head (version, sections, length, stamp,
-/// digest, checksum), sections with length and checksum each, SHA-256 over all of it. The layout is a table
-/// in state_image.cpp. `digest` is the state's own.
+/// digest, checksum), sections with tag, length and checksum each, of which unknown ones are skipped, SHA-256
+/// over all of it. The layout is a table in state_image.cpp. `digest` is the state's own.
 std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& state, const Digest& digest);
 
 /// The SHA-256 at the end of an image that encode_state() made; it is of all the bytes before it.
@@ -41,8 +41,9 @@ struct Expected {
 };
 struct DecodedState {
   AgreedState state;
-  Digest digest;  ///< as written; digest_of(state) is the proof
-  Sha256 hash{};  ///< hash_in() the image
+  Digest digest;            ///< as written; digest_of(state) is the proof
+  Sha256 hash{};            ///< hash_in() the image
+  std::size_t skipped = 0;  ///< sections that only a newer build knows
 };
 /// Takes nothing on trust: lengths are checked before anything is allocated, checksums before anything is
 /// used. Errors: bad_record (says what is wrong).

@@ -36,7 +36,7 @@ class ShownLog final : public DecisionLog {
     const double spare = longest - (own.wait_seconds + own.compute_seconds);
     spare_.set(spare);
     if (table.size() > 1 && spare <= 0) rounds_last_.add(1);
-    weight_.set(rank_ < plan.weights.size() ? plan.weights[rank_] : 0);
+    weight_.set(rank_ < plan.now.weights.size() ? plan.now.weights[rank_] : 0);
   }
 
   std::unique_ptr<DecisionLog> log_;

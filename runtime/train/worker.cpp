@@ -129,20 +129,20 @@ bool Worker::watch_membership(TimePoint now) {
 /// time.
 bool Worker::may_enter(TimePoint now) {
   const auto& plan = view_->session->plan();
-  const std::size_t assigned = plan.next_rows[view_->spec.rank];
+  const std::size_t assigned = plan.next.rows[view_->spec.rank];
   const std::size_t have = batch_->own_rows() + parts_.rows.waiting();
-  if (now >= round_ended_ + plan.next_wait || asked_to_end()) return true;
-  if (plan.rest) return have >= std::max<std::size_t>(1, assigned) || view_->session->peer_entered();
+  if (now >= round_ended_ + plan.next.wait || asked_to_end()) return true;
+  if (plan.next.rest) return have >= std::max<std::size_t>(1, assigned) || view_->session->peer_entered();
   return have >= std::min(assigned, batch_->rows_max());
 }
 
 void Worker::fill_batch() {
   const auto& plan = view_->session->plan();
-  const std::size_t assigned = std::min<std::size_t>(plan.next_rows[view_->spec.rank], batch_->rows_max());
+  const std::size_t assigned = std::min<std::size_t>(plan.next.rows[view_->spec.rank], batch_->rows_max());
   const std::size_t held = batch_->own_rows();
   const bool enough = held + parts_.rows.waiting() >= assigned;
   incomplete_ = !enough;
-  if (held >= assigned || (!enough && plan.next_whole)) return;
+  if (held >= assigned || (!enough && plan.next.whole)) return;
   if (batch_->fill(parts_.rows, assigned - held) > 0) computed_ = false;
   incomplete_ = batch_->own_rows() < assigned;  // some of those that waited may have been forgotten
 }
@@ -151,14 +151,14 @@ Turn Worker::collect() {
   const TimePoint now = parts_.clock.now();
   if (view_->session->poll() == Progress::failed) return lost(view_->session->error());
   if (!may_enter(now)) {
-    parts_.status.state.store(view_->session->plan().rest ? NodeState::idle : NodeState::waiting);
-    return {.wake_at = round_ended_ + view_->session->plan().next_wait};
+    parts_.status.state.store(view_->session->plan().next.rest ? NodeState::idle : NodeState::waiting);
+    return {.wake_at = round_ended_ + view_->session->plan().next.wait};
   }
   fill_batch();
   entered_ = parts_.clock.now();
   wait_seconds_ = to_seconds(entered_ - round_ended_);
   parts_.status.state.store(NodeState::training);
-  const auto& moves = view_->session->plan().next_moves;
+  const auto& moves = view_->session->plan().next.moves;
   if (moves.empty()) return compute_and_enter();
   std::size_t lend = 0;
   for (const auto& m : moves)
@@ -260,14 +260,14 @@ Turn Worker::wait_for_peers() {
 
 Turn Worker::after_round() {
   account_round();
-  if (view_->session->plan().checkpoint) save_state();
+  if (view_->session->plan().now.checkpoint) save_state();
   round_ended_ = parts_.clock.now();
   // After every round: while a stream pauses no round makes a step, and the last step is still to be
   // measured.
   parts_.snapshots.offer(parts_.state->model, parts_.state->stamp.step,
                          to_seconds(round_ended_ - training_since_));
   const auto& plan = view_->session->plan();
-  if (!plan.stop && plan.leaving.empty()) {
+  if (!plan.now.stop && plan.now.leaving.empty()) {
     phase_ = Phase::collecting;
     return again();
   }

@@ -13,6 +13,7 @@
 #include "core/metrics.h"
 #include "core/wake.h"
 #include "devices/device.h"
+#include "devices/optimizer.h"
 #include "devices/trainer.h"
 #include "runtime/checkpoint/checkpointer.h"
 #include "runtime/checkpoint/committable_offsets.h"
@@ -38,7 +39,7 @@ namespace rivulet::runtime {
 
 struct WorkerConfig {
   sync::SessionConfig session;
-  devices::SgdConfig sgd;
+  devices::OptimizerConfig optimizer;
   StopAfter stop_after;
   bool dry_run = false;
   bool reform = true;  ///< sync.on_peer_loss = "reform"
@@ -215,6 +216,7 @@ class Worker final : public Agent {
   std::unique_ptr<View> view_;
   std::unique_ptr<buffer::Batch> batch_;
   std::optional<devices::ModelState> local_;  ///< private parameters while local steps are pending
+  std::uint64_t local_steps_ = 0;             ///< made on local_
   std::uint32_t rows_since_sync_ = 0;
   SavedOffsets uncommitted_;
   Stamp committed_;  ///< last told to the checkpointer

@@ -37,13 +37,13 @@ void Worker::account_round() {
 }
 
 void Worker::count_mode() {
-  switch (view_->session->plan().mode) {
+  switch (view_->session->plan().now.mode) {
     case Mode::idle: meters_->steps_idle.add(1); break;
     case Mode::hold: meters_->steps_held.add(1); break;
     case Mode::local: meters_->steps_local.add(1); break;
     case Mode::skip: meters_->steps_skipped.add(1); break;
     case Mode::gradients:
-    case Mode::parameters: break;  // counted where they are applied
+    case Mode::delta: break;  // counted where they are applied
   }
 }
 
@@ -75,7 +75,8 @@ void Worker::count_bytes() {
 /// Test-then-train over the rows of the whole group.
 void Worker::measure_state(TimePoint now) {
   const sync::RoundTotals& all = view_->session->last_round()->totals;
-  const bool used = view_->session->plan().mode != Mode::hold && view_->session->plan().mode != Mode::idle;
+  const bool used =
+      view_->session->plan().now.mode != Mode::hold && view_->session->plan().now.mode != Mode::idle;
   if (all.rows == 0 || !used) return;
   prequential_.add(all.rows, all.loss_sum, all.correct);
   meters_->loss_last.set(all.loss_sum / static_cast<double>(all.rows));

@@ -120,12 +120,12 @@ Status Worker::refresh_digest() {
 
 Status Worker::carry_out_plan() {
   const auto& plan = view_->session->plan();
-  switch (plan.mode) {
+  switch (plan.now.mode) {
     case Mode::gradients:
       if (view_->session->early() == sync::SpeculationOutcome::used) break;
       if (auto offered = prepare_gradient(); !offered) return offered;
       break;
-    case Mode::parameters:
+    case Mode::delta:
       if (auto offered = prepare_delta(); !offered) return offered;
       break;
     case Mode::local:
@@ -171,8 +171,11 @@ Status Worker::local_step() {
     local_.emplace(std::move(copy).value());
     local_->copy_from(parts_.state->model);
   }
-  const double factor = view_->session->plan().learning_rate_factor;
-  auto applied = parts_.trainer.apply(*local_, contribution_, config_.sgd, factor);
+  const double factor = view_->session->plan().now.learning_rate_factor;
+  auto host = parts_.device.to_host(contribution_);
+  if (!host) return host.error();
+  auto applied = devices::apply_gradient(config_.optimizer, *local_, host.value(), factor,
+                                         parts_.state->stamp.step + ++local_steps_, parts_.device);
   if (!applied) return applied.error();
   rows_since_sync_ += static_cast<std::uint32_t>(batch_->rows());
   return ok();
@@ -213,7 +216,7 @@ Result<bool> Worker::apply_agreed() {
     meters_->steps_skipped.add(1);
     return false;
   }
-  if (view_->session->plan().mode == Mode::gradients) {
+  if (view_->session->plan().now.mode == Mode::gradients) {
     meters_->grad_norm.set(step.gradient_norm);
     meters_->learning_rate.set(step.learning_rate);
   }
@@ -228,7 +231,7 @@ Result<bool> Worker::apply_agreed() {
 /// state and the round: also where others take what this device makes.
 Result<Worker::Step> Worker::make_step(AgreedState& next) {
   Step made{.finite = all_finite(view_->session->agreed())};
-  if (made.finite && view_->session->plan().mode == Mode::gradients) {
+  if (made.finite && view_->session->plan().now.mode == Mode::gradients) {
     if (auto applied = apply_gradients(next, made); !applied) return applied.error();
   } else if (made.finite) {
     apply_parameters(next);
@@ -238,13 +241,9 @@ Result<Worker::Step> Worker::make_step(AgreedState& next) {
 }
 
 Status Worker::apply_gradients(AgreedState& next, Step& made) {
-  GradientView agreed = view_->session->agreed();
-  if (agreed.memory != contribution_.memory) {
-    if (auto moved = parts_.device.from_host(agreed, contribution_); !moved) return moved;
-    agreed = contribution_;
-  }
-  auto applied =
-      parts_.trainer.apply(next.model, agreed, config_.sgd, view_->session->plan().learning_rate_factor);
+  auto applied = devices::apply_gradient(config_.optimizer, next.model, view_->session->agreed(),
+                                         view_->session->plan().now.learning_rate_factor, next.stamp.step + 1,
+                                         parts_.device);
   if (!applied) return applied.error();
   made.gradient_norm = applied.value().gradient_norm;
   made.learning_rate = applied.value().learning_rate;
@@ -275,8 +274,9 @@ void Worker::settle_folded(bool trained) {
   if (parts_.checkpoints == nullptr)  // nothing is saved: what is agreed is as safe as it will ever be
     for (const RowInterval& rows : announced_.intervals) parts_.commits.covered(rows.partition, rows.next);
   // Local steps since the last agreement are in the sum, or go with the rows they came from.
-  if (!trained || view_->session->plan().mode == Mode::parameters) {
+  if (!trained || view_->session->plan().now.mode == Mode::delta) {
     local_.reset();
+    local_steps_ = 0;
     rows_since_sync_ = 0;
   }
   pending_ = {};

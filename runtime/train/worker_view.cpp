@@ -99,7 +99,8 @@ Turn Worker::connect() {
 /// What a state may take to reach everybody who lacks it, over the slowest link there may be.
 Duration Worker::adoption_patience() const {
   const auto& layout = parts_.trainer.layout();
-  const std::size_t bytes = (2 * layout.parameters + layout.buffers) * bytes_of(layout.scalar) + 65'536;
+  const std::size_t arrays = 1 + layout.optimizer_arrays.size();
+  const std::size_t bytes = (arrays * layout.parameters + layout.buffers) * bytes_of(layout.scalar) + 65'536;
   const std::size_t lacking = view_->spec.world() - view_->spec.holders.size();
   return config_.peer_deadline + from_seconds(static_cast<double>(bytes * lacking) / slowest_bytes_per_s);
 }
@@ -150,6 +151,7 @@ Status Worker::replace_state(std::span<const std::byte> image) {
 void Worker::stand_at_state() {
   pending_ = {};
   local_.reset();
+  local_steps_ = 0;
   rows_since_sync_ = 0;
   next_offsets_.clear();
   for (const auto& [partition, progress] : parts_.state->partitions)
@@ -292,11 +294,11 @@ Turn Worker::part() {
     return later(std::chrono::milliseconds(20));
   const auto plan = view_->session->plan();
   const std::uint32_t me = view_->spec.rank;
-  const bool mine = std::find(plan.leaving.begin(), plan.leaving.end(), me) != plan.leaving.end();
-  if (plan.stop || mine) return end(std::nullopt);
+  const bool mine = std::find(plan.now.leaving.begin(), plan.now.leaving.end(), me) != plan.now.leaving.end();
+  if (plan.now.stop || mine) return end(std::nullopt);
   std::vector<std::string> who;
-  who.reserve(plan.leaving.size());
-  for (const auto rank : plan.leaving) who.push_back(view_->spec.members[rank]);
+  who.reserve(plan.now.leaving.size());
+  for (const auto rank : plan.now.leaving) who.push_back(view_->spec.members[rank]);
   const std::string left =
       "device " + join(who) + " left the group after round " + std::to_string(round_in_view_ - 1);
   if (!config_.reform)
@@ -316,7 +318,7 @@ void Worker::put_batch_back() {
 Turn Worker::lost(Error error) {  // by value: the original dies with the view
   if (view_->session) meters_->rounds_failed.add(1);
   const bool stepped =
-      phase_ == Phase::paying && view_->session->plan().mode == sync::policy::Mode::parameters;
+      phase_ == Phase::paying && view_->session->plan().now.mode == sync::policy::Mode::delta;
   view_.reset();
   put_batch_back();
   if (stepped)
@@ -357,7 +359,7 @@ Turn Worker::form_again(const std::string& why) {
 
 Turn Worker::end(std::optional<Error> error, bool leaver_lost) {
   using sync::membership::Ends;
-  const bool together = view_ && view_->session && view_->session->plan().stop;
+  const bool together = view_ && view_->session && view_->session->plan().now.stop;
   const Ends ends = error ? Ends::nothing : together ? Ends::group : Ends::device;
   parts_.membership.leave_group(error ? error->message : "ended", ends);
   if (view_ && batch_ && batch_->own_rows() > 0) batch_->put_back(parts_.rows);

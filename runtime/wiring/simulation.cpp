@@ -99,6 +99,8 @@ struct SimulatedGroup::State {
   LoadedConfig loaded;
   std::unique_ptr<devices::Device> host = devices::make_host_device();
   std::unique_ptr<devices::Trainer> trainer;  ///< everybody's, one after the other: it holds no state
+  devices::OptimizerEntry timing_optimizer;   ///< of a simulation of times alone
+  std::vector<const devices::OptimizerEntry*> optimizers;
   std::vector<std::unique_ptr<SimulatedNode>> nodes;
   VirtualClock script_clock;
   std::unique_ptr<ScriptAgent> script;
@@ -123,6 +125,7 @@ struct SimulatedGroup::State {
   Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, std::size_t device,
                                                             const Clock& clock);
   Status make_trainer();
+  void compute_nothing();
   Status read_script();
   Result<std::unique_ptr<SimulatedNode>> start(std::size_t device, std::uint64_t lives);
   void happen(const Fault& fault);
@@ -154,8 +157,21 @@ Status SimulatedGroup::State::make_trainer() {
     return needs.error();
   auto made = build_trainer(loaded.config, parts.catalog, decoder.value()->shape(), *host);
   if (!made) return made.error();
-  trainer = options.timing_only ? make_timing_trainer(made.value()->layout()) : std::move(made).value();
+  trainer = std::move(made).value();
+  if (options.timing_only) compute_nothing();
   return ok();
+}
+
+/// Gradients are zero, and a step takes no time of this machine.
+void SimulatedGroup::State::compute_nothing() {
+  trainer = make_timing_trainer(trainer->layout());
+  for (const auto* entry : parts.catalog.optimizers) {
+    if (entry->name != loaded.config.train.optimizer) continue;
+    timing_optimizer = *entry;
+    timing_optimizer.step = nullptr;
+  }
+  optimizers = {&timing_optimizer};
+  parts.catalog.optimizers = optimizers;
 }
 
 Status SimulatedGroup::State::read_script() {

@@ -14,10 +14,6 @@ class TimingTrainer final : public devices::Trainer {
   Result<StepReport> compute_gradients(const ModelState&, const BatchView& batch, GradientView) override {
     return nothing_about(batch);
   }
-  Result<devices::ApplyReport> apply(ModelState&, const GradientView&, const devices::SgdConfig& sgd,
-                                     double factor) override {
-    return devices::ApplyReport{0, sgd.learning_rate * factor};
-  }
   Result<StepReport> evaluate(const ModelState&, const BatchView& batch) override {
     return nothing_about(batch);
   }

@@ -100,7 +100,7 @@ void ResultTables::add_round(std::uint64_t view, std::uint64_t round, const sync
              f.compute_seconds, f.wait_seconds, f.sync_seconds);
   }
   add_line(rounds_, "{},{},{},{},{},{},{},{},{},{},{},{}\n", now, view, round, table.size(),
-           sync::policy::name_of(plan.mode), rows, table.facts[0].agreed_rows, waiting,
+           sync::policy::name_of(plan.now.mode), rows, table.facts[0].agreed_rows, waiting,
            rows > 0 ? loss / static_cast<double>(rows) : 0.0, compute, wait, sync);
 }
 

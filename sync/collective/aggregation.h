@@ -12,19 +12,20 @@
 #include "core/result.h"
 #include "sync/collective/transport.h"
 #include "sync/compressor/compressor.h"
-#include "sync/policy/plan.h"
 
 namespace rivulet::sync {
 
-/// One exchange of a round, after its plan is known.
+/// One exchange of a round, after its plan is known (or before it, where a contribution leaves early).
 struct Exchange {
   std::uint64_t view = 0;  ///< token
   std::uint64_t round = 0;
-  const policy::RoundPlan* plan = nullptr;
-  GradientView mine;    ///< [P + B], host; never written to. Ignored when my weight is 0.
-  GradientView agreed;  ///< [P + B], host scratch for the result; garbage after a failure
+  std::span<const double> weights;  ///< [N]; empty: not known yet
+  GradientView mine;                ///< [P + B], host; never written to. Ignored when my weight is 0.
+  GradientView agreed;              ///< [P + B], host scratch for the result; garbage after a failure
   Compressor* compressor = nullptr;
   const CompressorEntry* compressor_entry = nullptr;
+  double keep_ratio = 1.0;
+  std::uint64_t slot_bytes = 0;    ///< bound of one device's payload
   std::uint32_t contributors = 0;  ///< ranks with a weight
 };
 
@@ -55,15 +56,15 @@ class Aggregation {
   [[nodiscard]] virtual std::optional<GradientView> elsewhere() const { return std::nullopt; }
 };
 
-/// An Aggregation whose contributions leave before the plan is known, because it was as_expected:
+/// An Aggregation whose contributions leave before the plan is known, because it was expected:
 ///
-///   send -> begin -> poll until done       the plan came as as_expected
+///   send -> begin -> poll until done       the plan came as expected
 ///   send -> give_up -> poll until done     it did not: what is on its way is received and forgotten
 ///
 /// For compressors of fixed size that weigh late. Owner: the train thread; one for all such rounds of a view.
 class SpeculativeAggregation : public Aggregation {
  public:
-  /// exchange.mine, unweighted, leaves now if `has_rows`; it is copied. exchange.plan is not known yet: null.
+  /// exchange.mine, unweighted, leaves now if `has_rows`; it is copied. exchange.weights are not known yet.
   virtual Status send(Transport& transport, const Exchange& exchange, bool has_rows) = 0;
   /// The ranks whose rows are not 0 in `rows` have sent something.
   virtual void give_up(std::span<const std::uint32_t> rows) = 0;
@@ -88,7 +89,7 @@ struct PayloadHeader {
   std::uint64_t view = 0;
   std::uint64_t round = 0;
   std::uint16_t compressor = 0;
-  std::uint64_t length = 0;  ///< <= RoundPlan::payload_max_bytes
+  std::uint64_t length = 0;  ///< <= Exchange::slot_bytes
   bool operator==(const PayloadHeader&) const = default;
 };
 /// The length that the header in front of a rank's payload names; `length` where it is known. Errors:

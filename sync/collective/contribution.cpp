@@ -7,12 +7,11 @@ namespace rivulet::sync {
 
 Result<std::size_t> encode_contribution(const Exchange& exchange, double weight, std::span<std::byte> out) {
   RIVULET_CHECK(exchange.mine.count == exchange.agreed.count, "contribution and result differ in length");
-  auto used = exchange.compressor->encode(exchange.mine, weight, exchange.plan->keep_ratio, out);
-  if (used && used.value() > exchange.plan->payload_max_bytes)
+  auto used = exchange.compressor->encode(exchange.mine, weight, exchange.keep_ratio, out);
+  if (used && used.value() > exchange.slot_bytes)
     return Error{ErrorCode::protocol, "compressor " + std::string(exchange.compressor_entry->name) +
                                           " made " + std::to_string(used.value()) +
-                                          " bytes, the plan allows " +
-                                          std::to_string(exchange.plan->payload_max_bytes)};
+                                          " bytes, the plan allows " + std::to_string(exchange.slot_bytes)};
   return used;
 }
 
@@ -20,7 +19,7 @@ Status add_contribution(const Exchange& exchange, Weighing weighing, std::uint32
                         std::span<const std::byte> payload, const GradientView& sum) {
   auto added = weighing == Weighing::by_sender
                    ? exchange.compressor->decode_add(payload, sum)
-                   : exchange.compressor->decode_add_weighted(payload, exchange.plan->weights[rank], sum);
+                   : exchange.compressor->decode_add_weighted(payload, exchange.weights[rank], sum);
   if (added) return added;
   return Error{added.error().code, "payload of rank " + std::to_string(rank) + ": " + added.error().message};
 }
@@ -41,8 +40,8 @@ Result<std::size_t> open_header(const Exchange& exchange, std::uint32_t rank,
   if (h.compressor != exchange.compressor_entry->wire_id)
     return wrong("compressor", h.compressor, exchange.compressor_entry->wire_id);
   if (length && h.length != *length) return wrong("length", h.length, *length);
-  if (exchange.plan != nullptr && h.length > exchange.plan->payload_max_bytes)
-    return wrong("length", h.length, exchange.plan->payload_max_bytes);
+  if (!exchange.weights.empty() && h.length > exchange.slot_bytes)
+    return wrong("length", h.length, exchange.slot_bytes);
   return h.length;
 }
 

@@ -54,7 +54,7 @@ Status GatheredSum::send(Transport& transport, const Exchange& exchange, bool ha
 }
 
 Status GatheredSum::begin(Transport& transport, const Exchange& exchange) {
-  const auto& weights = exchange.plan->weights;
+  const auto& weights = exchange.weights;
   RIVULET_CHECK(weights.size() == transport.world(), "a weight per rank");
   exchange_ = exchange;
   total_.reset();
@@ -98,7 +98,7 @@ std::shared_ptr<const Total> GatheredSum::add_up(const Gathered& told) const {
   GradientView sum = exchange_.agreed;
   sum.data = total->numbers.data();
   for (std::uint32_t rank = 0; rank < told.of.size(); ++rank) {
-    if (!(exchange_.plan->weights[rank] > 0)) continue;
+    if (!(exchange_.weights[rank] > 0)) continue;
     if (auto added = add_contribution(exchange_, weighing_, rank, told.of[rank], sum); !added) {
       total->code = added.error().code;
       total->trouble = added.error().message;

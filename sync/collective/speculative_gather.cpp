@@ -95,8 +95,7 @@ Status EarlyGather::begin(Transport&, const Exchange& exchange) {
   forgets_ = false;
   next_ = 0;
   std::memset(exchange.agreed.host_bytes().data(), 0, exchange.agreed.bytes());
-  for (std::uint32_t rank = 0; rank < messages_.size(); ++rank)
-    expect(rank, exchange.plan->weights[rank] > 0);
+  for (std::uint32_t rank = 0; rank < messages_.size(); ++rank) expect(rank, exchange.weights[rank] > 0);
   return ok();
 }
 

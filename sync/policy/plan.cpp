@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/digest.h"
+#include "sync/schema.h"
 
 namespace rivulet::sync::policy {
 namespace {
@@ -20,9 +21,9 @@ std::uint64_t total_rows(const FactsTable& table) {
 
 void set_weights(const FactsTable& table, RoundPlan& plan) {
   const auto total = static_cast<double>(total_rows(table));
-  plan.weights.clear();
+  plan.now.weights.clear();
   for (const auto& f : table.facts)
-    plan.weights.push_back(total > 0 ? static_cast<double>(contributed(f)) / total : 0.0);
+    plan.now.weights.push_back(total > 0 ? static_cast<double>(contributed(f)) / total : 0.0);
 }
 
 bool has_local_steps(const FactsTable& table) {
@@ -42,21 +43,21 @@ Mode default_mode(const FactsTable& table) {
 
 /// What happened to rows that enter nobody's sum: a silent group backs off, doubling up to idle_wait_max.
 void back_off(const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
-  if (plan.mode != Mode::idle) {
+  if (plan.now.mode != Mode::idle) {
     state.idle_rounds = 0;
     return;
   }
-  plan.rest = true;
+  plan.next.rest = true;
   Duration wait = config.max_wait;
   for (std::uint32_t i = 0; i < state.idle_rounds && wait < config.idle_wait_max; ++i) wait *= 2;
-  plan.next_wait = std::min(wait, config.idle_wait_max);
+  plan.next.wait = std::min(wait, config.idle_wait_max);
   plan.why = "nobody has rows";
   ++state.idle_rounds;
 }
 
 /// The wish of any device ends the group, in the same round everywhere.
 bool reaches_limit(const FactsTable& table, Mode mode) {
-  const bool applies = mode == Mode::gradients || mode == Mode::parameters;
+  const bool applies = mode == Mode::gradients || mode == Mode::delta;
   const std::uint64_t rows = applies ? total_rows(table) : 0;
   return std::any_of(table.facts.begin(), table.facts.end(), [&](const Facts& f) {
     const bool by_step = f.stop_at_step > 0 && f.step + (applies ? 1 : 0) >= f.stop_at_step;
@@ -66,10 +67,10 @@ bool reaches_limit(const FactsTable& table, Mode mode) {
 
 /// In the same round everywhere: by the step clock, by the wish of any device, and before anybody goes.
 bool wants_checkpoint(const FactsTable& table, const PolicyConfig& config, const RoundPlan& plan) {
-  if (plan.stop || !plan.leaving.empty()) return true;
+  if (plan.now.stop || !plan.now.leaving.empty()) return true;
   // Streams that fell silent: what was applied last is worth a checkpoint, too, or its offsets wait for ever.
-  if (plan.mode == Mode::idle) return any_flag(table, flag_checkpoint);
-  if (plan.mode != Mode::gradients && plan.mode != Mode::parameters) return false;
+  if (plan.now.mode == Mode::idle) return any_flag(table, flag_checkpoint);
+  if (plan.now.mode != Mode::gradients && plan.now.mode != Mode::delta) return false;
   const std::uint64_t step = table.facts[0].step + 1;
   return any_flag(table, flag_checkpoint) ||
          (config.checkpoint_rounds > 0 && step % config.checkpoint_rounds == 0);
@@ -77,11 +78,18 @@ bool wants_checkpoint(const FactsTable& table, const PolicyConfig& config, const
 
 /// Gather takes two phases and sends (N - 1) payloads, sum takes more phases and sends about 2 (N - 1) / N.
 /// Below a quarter of a MiB saved, the phases cost more than the bytes.
-Reduction fitting_reduction(std::size_t world, std::uint64_t payload) {
+std::string fitting_collective(std::size_t world, std::uint64_t payload) {
   constexpr double worth_it = 256.0 * 1024;
   const auto n = static_cast<double>(world);
   const double saved = (n - 1) * (1 - 2 / n) * static_cast<double>(payload);
-  return saved >= worth_it ? Reduction::sum : Reduction::gather;
+  return saved >= worth_it ? "sum" : "gather";
+}
+
+/// How contributions are exchanged, as the configuration has it.
+void schedule_exchange(std::size_t world, const PolicyConfig& config, Schedule& next) {
+  next.collective =
+      config.collective == "auto" ? fitting_collective(world, config.contribution_bytes) : config.collective;
+  next.slot_bytes = config.contribution_bytes;
 }
 
 }  // namespace
@@ -89,7 +97,7 @@ Reduction fitting_reduction(std::size_t world, std::uint64_t payload) {
 std::string_view name_of(Mode mode) noexcept {
   switch (mode) {
     case Mode::gradients: return "gradients";
-    case Mode::parameters: return "parameters";
+    case Mode::delta: return "delta";
     case Mode::local: return "local";
     case Mode::hold: return "hold";
     case Mode::idle: return "idle";
@@ -98,27 +106,22 @@ std::string_view name_of(Mode mode) noexcept {
   return "unknown";
 }
 
-std::string_view name_of(Reduction reduction) noexcept {
-  return reduction == Reduction::gather ? "gather" : "sum";
-}
-
 RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const PolicyEntry& law,
                PolicyState& state) {
   RoundPlan plan;
-  plan.mode = default_mode(table);
-  plan.reduction = config.reduction.value_or(fitting_reduction(table.size(), config.contribution_bytes));
-  plan.payload_max_bytes = config.contribution_bytes;
-  plan.next_rows.assign(table.size(), 0);
-  plan.next_wait = config.max_wait;
+  plan.now.mode = default_mode(table);
+  schedule_exchange(table.size(), config, plan.next);
+  plan.next.rows.assign(table.size(), 0);
+  plan.next.wait = config.max_wait;
   for (std::uint32_t rank = 0; rank < table.size(); ++rank)
-    if ((table.facts[rank].flags & flag_leaving) != 0) plan.leaving.push_back(rank);
+    if ((table.facts[rank].flags & flag_leaving) != 0) plan.now.leaving.push_back(rank);
   set_weights(table, plan);
   law.propose(table, config, state, plan);
-  if (plan.mode == Mode::gradients && has_local_steps(table))
-    plan.mode = Mode::parameters;  // replicas differ
+  if (plan.now.mode == Mode::gradients && has_local_steps(table))
+    plan.now.mode = Mode::delta;  // replicas differ
   back_off(config, state, plan);
-  plan.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.mode);
-  plan.checkpoint = wants_checkpoint(table, config, plan);
+  plan.now.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.now.mode);
+  plan.now.checkpoint = wants_checkpoint(table, config, plan);
   ++state.round;
   state.last = plan;
   state.table_hash = hash_of(table);
@@ -127,32 +130,22 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Policy
 
 RoundPlan first_plan(std::size_t world, const PolicyConfig& config) {
   RoundPlan plan;
-  plan.next_rows.assign(world, 0);
-  plan.weights.assign(world, 0.0);
-  plan.next_wait = config.tick;
-  plan.rest = true;
+  plan.next.rows.assign(world, 0);
+  plan.now.weights.assign(world, 0.0);
+  schedule_exchange(world, config, plan.next);
+  plan.next.wait = config.tick;
+  plan.next.rest = true;
   plan.why = "first round: rates are not known yet";
   return plan;
 }
 
 std::uint64_t hash_of(const RoundPlan& plan, std::uint64_t table_hash) {
-  Hasher h;
-  h.add_value(table_hash);
-  h.add_value(plan.mode);
-  h.add_value(plan.reduction);
-  h.add(std::as_bytes(std::span(plan.aggregation)));
-  h.add(std::as_bytes(std::span(plan.compressor)));
-  h.add_value(plan.keep_ratio);
-  h.add(std::as_bytes(std::span(plan.weights)));
-  h.add_value(plan.payload_max_bytes);
-  h.add_value(plan.learning_rate_factor);
-  h.add(std::as_bytes(std::span(plan.next_rows)));
-  h.add_value(plan.next_wait.count());
-  h.add(std::as_bytes(std::span(plan.next_moves)));
-  const bool bits[] = {plan.next_whole, plan.rest, plan.freeze, plan.stop, plan.checkpoint};
-  h.add(std::as_bytes(std::span(bits)));
-  h.add(std::as_bytes(std::span(plan.leaving)));
-  return h.finish().low;
+  std::vector<std::byte> bytes;
+  FieldWriter writer(bytes);
+  writer.put(table_hash);
+  writer.put(plan.now);
+  writer.put(plan.next);
+  return digest_of(bytes).low;
 }
 
 std::string digest_disagreement(const FactsTable& table, std::span<const std::string> ids) {

@@ -15,17 +15,14 @@
 namespace rivulet::sync::policy {
 
 enum class Mode : std::uint8_t {
-  gradients,   ///< weighted gradients are summed, everyone steps with the sum
-  parameters,  ///< movement since the last aggregating round is summed (after local steps)
-  local,       ///< everyone steps on its own; intervals stay pending
-  hold,        ///< nobody steps; batches and gradients are kept for the next round
-  idle,        ///< nobody has rows; nothing changes
-  skip,        ///< rows are used up but nothing is applied (non-finite, dry run)
+  gradients,  ///< weighted gradients are summed, everyone steps with the sum
+  delta,      ///< movement since the last aggregating round is summed (after local steps)
+  local,      ///< everyone steps on its own; intervals stay pending
+  hold,       ///< nobody steps; batches and gradients are kept for the next round
+  idle,       ///< nobody has rows; nothing changes
+  skip,       ///< rows are used up but nothing is applied (non-finite, dry run)
 };
 std::string_view name_of(Mode mode) noexcept;
-
-enum class Reduction : std::uint8_t { gather, sum };
-std::string_view name_of(Reduction reduction) noexcept;
 
 /// Rows that go from one rank to another before the next round computes. The owner announces them.
 struct Move {
@@ -35,28 +32,70 @@ struct Move {
   bool operator==(const Move&) const = default;
 };
 
-/// What all devices do in this round (mode .. weights) and bring to the next one (rows .. moves).
-struct RoundPlan {
+constexpr void fields(Either<Move> auto& m, auto&& visit) {
+  visit("from", m.from);
+  visit("to", m.to);
+  visit("rows", m.rows);
+}
+
+/// What becomes of the round whose facts were just gathered.
+struct Decision {
   Mode mode = Mode::idle;
-  Reduction reduction = Reduction::gather;  ///< or, by name, `aggregation`
-  std::string aggregation;                  ///< catalog name of the collective; empty = the reduction's own
-  std::string compressor = "dense";         ///< catalog name
-  double keep_ratio = 1.0;
-  std::vector<double> weights;          ///< [N], sums to 1 unless nobody has rows
-  std::uint64_t payload_max_bytes = 0;  ///< bound of one device's payload
+  std::vector<double> weights;  ///< [N], sums to 1 unless nobody has rows
   double learning_rate_factor = 1.0;
-  std::vector<std::uint32_t> next_rows;  ///< [N] rows for the next round; 0 = enter at once
-  Duration next_wait{};     ///< enter the next round at the latest this long after this one ended
-  bool next_whole = false;  ///< a device without all its rows enters with none and says so
-  bool rest = false;        ///< nothing is expected: enter on own rows, on a peer's entry, or after next_wait
-  std::vector<Move> next_moves;
-  bool freeze = false;                 ///< slow knobs stay where they are (profiling)
   bool checkpoint = false;             ///< everyone saves the agreed state as this round leaves it
   bool stop = false;                   ///< everyone ends after this round, exit 0
   std::vector<std::uint32_t> leaving;  ///< ranks that end after this round
-  std::string why;                     ///< one phrase for people and the decision log
+  bool operator==(const Decision&) const = default;
+};
+constexpr void fields(Either<Decision> auto& d, auto&& visit) {
+  visit("mode", d.mode);
+  visit("weights", d.weights);
+  visit("learning_rate_factor", d.learning_rate_factor);
+  visit("checkpoint", d.checkpoint);
+  visit("stop", d.stop);
+  visit("leaving", d.leaving);
+}
+
+/// How the round after it is entered and exchanged: known before its facts leave.
+struct Schedule {
+  std::vector<std::uint32_t> rows;  ///< [N] to bring; 0 = enter at once
+  Duration wait{};                  ///< enter at the latest this long after the round before ended
+  bool whole = false;               ///< a device without all its rows enters with none and says so
+  bool rest = false;        ///< nothing is expected: enter on own rows, on a peer's entry, or after `wait`
+  std::vector<Move> moves;  ///< rows that change devices before anybody computes
+  std::string collective = "gather";  ///< catalog name
+  std::string compressor = "dense";   ///< catalog name
+  double keep_ratio = 1.0;            ///< of the entries of a contribution, what the compressor aims at
+  std::uint64_t slot_bytes = 0;       ///< bound of one device's payload
+  bool freeze = false;                ///< slow knobs stay where they are (profiling)
+  bool operator==(const Schedule&) const = default;
+};
+constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
+  visit("rows", s.rows);
+  visit("wait_ns", s.wait);
+  visit("whole", s.whole);
+  visit("rest", s.rest);
+  visit("moves", s.moves);
+  visit("collective", s.collective);
+  visit("compressor", s.compressor);
+  visit("keep_ratio", s.keep_ratio);
+  visit("slot_bytes", s.slot_bytes);
+  visit("freeze", s.freeze);
+}
+
+/// What all devices make of the facts of a round, in two tenses.
+struct RoundPlan {
+  Decision now;
+  Schedule next;
+  std::string why;  ///< one phrase for people and the decision log
   bool operator==(const RoundPlan&) const = default;
 };
+constexpr void fields(Either<RoundPlan> auto& p, auto&& visit) {
+  visit("now", p.now);
+  visit("next", p.next);
+  visit("why", p.why);
+}
 /// For Facts::plan_hash: equal plans made of equal tables (their hash_of), equal hashes. The table is in it
 /// so that the next round bears witness to every fact of this one, also to those that no plan depends on.
 std::uint64_t hash_of(const RoundPlan& plan, std::uint64_t table_hash);
@@ -69,11 +108,23 @@ struct PolicyConfig {
   Duration tick = std::chrono::milliseconds(100);
   Duration max_wait = std::chrono::milliseconds(200);
   Duration idle_wait_max = std::chrono::seconds(1);
-  std::optional<Reduction> reduction =
-      Reduction::gather;                 ///< none: whichever fits the group (sync.reduction auto)
+  std::string collective = "gather";     ///< catalog name, or "auto": whichever fits the group
   std::uint64_t contribution_bytes = 0;  ///< (P + B) * bytes per number
   std::uint64_t checkpoint_rounds = 0;   ///< applied rounds from one checkpoint to the next; 0 = by wish only
+  bool operator==(const PolicyConfig&) const = default;
 };
+constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
+  visit("batch_policy", c.batch_policy);
+  visit("rows", c.rows);
+  visit("min", c.min);
+  visit("max", c.max);
+  visit("tick_ns", c.tick);
+  visit("max_wait_ns", c.max_wait);
+  visit("idle_wait_max_ns", c.idle_wait_max);
+  visit("collective", c.collective);
+  visit("contribution_bytes", c.contribution_bytes);
+  visit("checkpoint_rounds", c.checkpoint_rounds);
+}
 
 /// What the law may remember: only what came out of earlier plans and is equal everywhere.
 struct PolicyState {
@@ -84,9 +135,16 @@ struct PolicyState {
   std::vector<double> memory;    ///< free for a batch policy; starts empty with each view
   bool operator==(const PolicyState&) const = default;
 };
+constexpr void fields(Either<PolicyState> auto& s, auto&& visit) {
+  visit("round", s.round);
+  visit("idle_rounds", s.idle_rounds);
+  visit("memory", s.memory);
+  visit("table_hash", s.table_hash);
+  visit("last", s.last);
+}
 
 /// A batch policy only proposes: it gets a plan the arbiter already filled (mode, weights, stop, leaving) and
-/// sets next_rows, next_wait, next_moves, and may change the mode. To add one, add a file
+/// sets next.rows, next.wait, next.moves, and may change the mode. To add one, add a file
 /// sync/policy/law/<name>.cpp that defines `const PolicyEntry policy_<name>`; the build finds it.
 struct PolicyEntry {
   std::string_view name;

@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -8,13 +7,16 @@
 #include <vector>
 
 #include "core/digest.h"
+#include "core/fields.h"
 #include "core/result.h"
 #include "core/row.h"
 
 namespace rivulet::sync {
 
+/// Of a head with no measurements; each measurement takes 8 bytes more.
 inline constexpr std::size_t facts_head_bytes = 256;
-inline constexpr std::uint32_t facts_version = 3;
+inline constexpr std::uint32_t facts_version = 4;
+inline constexpr std::size_t facts_measurements_max = 512;
 inline constexpr std::size_t facts_section_max_bytes = std::size_t{128} * 1024;
 /// Of one device: with them all in one round, and of each a run of every kind, the section is not full.
 inline constexpr std::size_t facts_partitions_max = 256;
@@ -31,8 +33,8 @@ enum FactsFlag : std::uint32_t {
   flag_moves_failed = 1U << 6,  ///< rows it should have received before computing did not arrive
 };
 
-/// One device's measurements of one round. Plain numbers; the same 256 bytes on every machine.
-/// Head layout (offset, size) is the table in facts.cpp, little-endian, with golden bytes in the test.
+/// One device's measurements of one round. On the wire: magic, version, the fields of the list below in its
+/// order (sync/schema.h), zeros, and XXH3 of all that in the last 8 bytes; golden bytes are in the test.
 struct Facts {
   std::uint64_t view = 0;   ///< token of the view
   std::uint64_t round = 0;  ///< counts from 0 in a view
@@ -58,13 +60,50 @@ struct Facts {
   std::uint64_t stop_at_rows = 0;  ///< ... with the round that brings the row clock here
   RowInterval interval;            ///< rows this round accounts for, if it aggregates
   std::uint32_t section_bytes = 0;  ///< length of the second section, 0 = none
+  /// What the controllers of the view ask for (ControllerEntry::fact_fields), one after the other.
+  std::vector<double> measurements;
   bool operator==(const Facts&) const = default;
 };
 
-using FactsHead = std::array<std::byte, facts_head_bytes>;
+/// Where a message of facts belongs. A record of the facts says that in its own way, and no plan depends on
+/// it.
+constexpr void place_fields(Either<Facts> auto& f, auto&& visit) {
+  visit("view", f.view);
+  visit("round", f.round);
+  visit("rank", f.rank);
+  visit("section_bytes", f.section_bytes);
+}
+/// All others: what a decision log records.
+constexpr void measured_fields(Either<Facts> auto& f, auto&& visit) {
+  visit("step", f.step);
+  visit("agreed_rows", f.agreed_rows);
+  visit("stop_at_step", f.stop_at_step);
+  visit("stop_at_rows", f.stop_at_rows);
+  visit("rows", f.rows);
+  visit("rows_since_sync", f.rows_since_sync);
+  visit("flags", f.flags);
+  visit("queue_rows", f.queue_rows);
+  visit("stream_rate", f.stream_rate);
+  visit("compute_seconds", f.compute_seconds);
+  visit("wait_seconds", f.wait_seconds);
+  visit("sync_seconds", f.sync_seconds);
+  visit("loss_sum", f.loss_sum);
+  visit("correct", f.correct);
+  visit("gradient_norm2", f.gradient_norm2);
+  visit("rows_dropped", f.rows_dropped);
+  visit("rows_max", f.rows_max);
+  visit("plan_hash", f.plan_hash);
+  visit("digest", f.digest);
+  visit("interval", f.interval);
+  visit("measurements", f.measurements);
+}
+constexpr void fields(Either<Facts> auto& f, auto&& visit) {
+  place_fields(f, visit);
+  measured_fields(f, visit);
+}
 
-FactsHead encode_head(const Facts& facts);
-/// Errors: protocol (version, checksum, rank or size out of range; says which).
+std::vector<std::byte> encode_head(const Facts& facts);
+/// Errors: protocol (version, checksum, or a size that is not that of its measurements; says which).
 Result<Facts> decode_head(std::span<const std::byte> bytes);
 
 /// The seldom-sent rest: typed, bounded entries. Unknown types are skipped, so that versions can meet.
@@ -74,6 +113,10 @@ struct FactsSection {
   bool operator==(const FactsSection&) const = default;
   [[nodiscard]] bool empty() const noexcept { return more_intervals.empty() && runs.empty(); }
 };
+constexpr void fields(Either<FactsSection> auto& s, auto&& visit) {
+  visit("more_intervals", s.more_intervals);
+  visit("runs", s.runs);
+}
 /// Errors of encode: protocol (would exceed facts_section_max_bytes).
 Result<std::vector<std::byte>> encode_section(const FactsSection& section);
 Result<FactsSection> decode_section(std::span<const std::byte> bytes);

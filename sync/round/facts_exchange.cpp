@@ -7,14 +7,16 @@ namespace {
 
 /// Receives of heads are posted one round ahead; sections are sent only by those whose heads announce one.
 class MessageFacts final : public FactsExchange {
+  using Head = std::vector<std::byte>;
+
  public:
   explicit MessageFacts(const Parts& parts)
-      : parts_(parts), now_(world()), next_(world()), sections_(world()) {
+      : parts_(parts), now_(world(), Head(parts.head_bytes)), next_(now_), sections_(world()) {
     post_ahead();
   }
 
   std::shared_ptr<const Round> first() override { return first_round(world(), parts_.config, nullptr); }
-  void begin(const FactsHead& head, std::vector<std::byte> section) override;
+  void begin(std::vector<std::byte> head, std::vector<std::byte> section) override;
   bool peer_entered() override;
   Progress poll() override;
   bool wait() override;
@@ -38,10 +40,10 @@ class MessageFacts final : public FactsExchange {
   Progress poll_pending();
 
   const Parts parts_;
-  std::vector<FactsHead> now_, next_;  ///< by rank
-  std::vector<Ticket> ahead_;          ///< by rank: receives of the next round's heads
+  std::vector<Head> now_, next_;  ///< by rank
+  std::vector<Ticket> ahead_;     ///< by rank: receives of the next round's heads
   std::vector<Ticket> pending_;
-  FactsHead my_head_{};
+  Head my_head_;
   std::vector<std::byte> my_section_;
   std::vector<std::vector<std::byte>> sections_;  ///< by rank
   FactsTable table_;
@@ -49,8 +51,8 @@ class MessageFacts final : public FactsExchange {
   Status checked_ = ok();  ///< of the heads
 };
 
-void MessageFacts::begin(const FactsHead& head, std::vector<std::byte> section) {
-  my_head_ = head;
+void MessageFacts::begin(std::vector<std::byte> head, std::vector<std::byte> section) {
+  my_head_ = std::move(head);
   my_section_ = std::move(section);
   heads_here_ = false;
   pending_.clear();

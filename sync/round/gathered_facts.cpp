@@ -23,7 +23,7 @@ class GatheredFacts final : public FactsExchange {
     return work.once<Round>(nullptr,
                             [&] { return first_round(parts_.view.world(), parts_.config, work.check()); });
   }
-  void begin(const FactsHead& head, std::vector<std::byte> section) override;
+  void begin(std::vector<std::byte> head, std::vector<std::byte> section) override;
   bool peer_entered() override { return gathering_.anything_told(Lane::facts); }
   Progress poll() override;
   Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) override;
@@ -43,12 +43,11 @@ class GatheredFacts final : public FactsExchange {
   std::shared_ptr<Gathered> sections_;  ///< null: nobody announced one, or they are not here yet
 };
 
-void GatheredFacts::begin(const FactsHead& head, std::vector<std::byte> section) {
+void GatheredFacts::begin(std::vector<std::byte> head, std::vector<std::byte> section) {
   my_section_ = std::move(section);
   heads_.reset();
   sections_.reset();
-  pending_ = gathering_.tell(
-      {.lane = Lane::facts, .bytes = {head.begin(), head.end()}, .tellers = parts_.view.world()});
+  pending_ = gathering_.tell({.lane = Lane::facts, .bytes = std::move(head), .tellers = parts_.view.world()});
 }
 
 Progress GatheredFacts::poll() {

@@ -5,7 +5,7 @@ namespace {
 
 RoundTotals totals_of(const FactsTable& table, const policy::RoundPlan& plan) {
   RoundTotals totals;
-  for (const double weight : plan.weights) totals.contributors += weight > 0 ? 1 : 0;
+  for (const double weight : plan.now.weights) totals.contributors += weight > 0 ? 1 : 0;
   for (const Facts& f : table.facts) {
     totals.rows += f.rows;
     totals.correct += f.correct;

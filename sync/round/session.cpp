@@ -53,6 +53,7 @@ struct SyncSession::State {
   // train thread
   Stage stage = Stage::resting;
   std::shared_ptr<const Round> round;  ///< after the facts this one, before them the last
+  policy::Schedule schedule;           ///< of the round whose facts have left
   std::unique_ptr<FactsExchange> facts;
   MovesExchange moves;
   Speculation speculation;
@@ -115,7 +116,7 @@ struct SyncSession::State {
 };
 
 bool SyncSession::State::may_speculate() const {
-  const auto* how = find_entry(catalog.aggregations, policy::name_of(policy::Reduction::gather));
+  const auto* how = find_entry(catalog.aggregations, Speculation::collective);
   const auto* coding = find_entry(catalog.compressors, Speculation::compressor);
   if (!config.speculate || alone() || how == nullptr || how->make_speculative == nullptr || coding == nullptr)
     return false;
@@ -123,26 +124,25 @@ bool SyncSession::State::may_speculate() const {
   return dense.receiver_weighted() && dense.has_fixed_size() && dense.accepts(scratch.memory);
 }
 
-/// Of the round whose plan is the newest known.
+/// Of the round that was entered; without weights.
 Exchange SyncSession::State::exchange(const GradientView& mine, const CompressorCache::Item& coding) const {
   return {.view = view.token,
-          .plan = &round->plan(),
           .mine = mine,
           .agreed = scratch,
           .compressor = coding.compressor,
           .compressor_entry = coding.entry,
-          .contributors = round->totals.contributors};
+          .keep_ratio = schedule.keep_ratio,
+          .slot_bytes = schedule.slot_bytes};
 }
 
 /// The contribution leaves behind the facts. A bet needs no candidate of a compressor: the one it is for
 /// keeps nothing.
 Status SyncSession::State::send_early(const GradientView& mine, bool has_rows) {
   if (!early)
-    early = find_entry(catalog.aggregations, policy::name_of(policy::Reduction::gather))
+    early = find_entry(catalog.aggregations, Speculation::collective)
                 ->make_speculative(transport.gathering() != nullptr);
   Exchange sent = exchange(mine, compressors.find(Speculation::compressor));
   sent.round = round->state.round;
-  sent.plan = nullptr;
   has_speculated = true;
   return early->send(transport, sent, has_rows);
 }
@@ -245,7 +245,7 @@ SyncSession::~SyncSession() = default;
 void SyncSession::begin_moves(const BatchView& outgoing) {
   State& s = *state_;
   RIVULET_CHECK(s.stage == Stage::resting, "begin_moves inside a round");
-  s.moves.begin(s.round->state.round, s.round->plan().next_moves, outgoing);
+  s.moves.begin(s.round->state.round, s.round->plan().next.moves, outgoing);
   s.stage = Stage::moves;
 }
 
@@ -254,7 +254,7 @@ std::span<const ReceivedRow> SyncSession::received_rows() const {
 }
 
 bool SyncSession::speculates() const {
-  return state_->speculation.speculates();
+  return state_->speculation.speculates(state_->round->plan().next);
 }
 
 SpeculationOutcome SyncSession::early() const {
@@ -276,9 +276,10 @@ void SyncSession::begin_facts(Facts facts, const FactsSection& section, const Gr
   facts.section_bytes = static_cast<std::uint32_t>(encoded.value().size());
   s.facts->begin(encode_head(facts), std::move(encoded).value());
   s.stage = Stage::facts;
+  s.schedule = s.round->plan().next;
   s.has_speculated = false;
   s.outcome = SpeculationOutcome::none;
-  if (!s.speculation.speculates()) return;
+  if (!s.speculation.speculates(s.schedule)) return;
   if (auto sent = s.send_early(mine, facts.rows > 0); !sent) s.fail(sent.error());
 }
 
@@ -289,12 +290,10 @@ bool SyncSession::peer_entered() {
 void SyncSession::begin_payload(const GradientView& mine) {
   State& s = *state_;
   RIVULET_CHECK(s.stage == Stage::planned, "begin_payload before the plan");
-  const policy::RoundPlan& plan = s.round->plan();
-  const std::string name =
-      plan.aggregation.empty() ? std::string(policy::name_of(plan.reduction)) : plan.aggregation;
+  const std::string& name = s.schedule.collective;
   const auto* how = find_entry(s.catalog.aggregations, name);
-  RIVULET_CHECK(how != nullptr, "the plan names an aggregation that is not in the catalog");
-  const auto coding = s.compressors.find(plan.compressor);
+  RIVULET_CHECK(how != nullptr, "the schedule names a collective that is not in the catalog");
+  const auto coding = s.compressors.find(s.schedule.compressor);
   s.aggregation = s.early.get();
   if (s.outcome != SpeculationOutcome::used) {
     auto& aggregation = s.aggregations[name];
@@ -305,6 +304,8 @@ void SyncSession::begin_payload(const GradientView& mine) {
   RIVULET_CHECK(s.compressor->accepts(mine.memory), "the compressor cannot read this memory");
   Exchange exchange = s.exchange(mine, coding);
   exchange.round = s.round->state.round - 1;
+  exchange.weights = s.round->plan().now.weights;
+  exchange.contributors = s.round->totals.contributors;
   if (auto begun = s.aggregation->begin(s.transport, exchange); !begun) {
     s.fail(begun.error());
     return;
@@ -339,7 +340,7 @@ const std::shared_ptr<const Round>& SyncSession::last_round() const {
 }
 void SyncSession::resume_from(const policy::PolicyState& state) {
   State& s = *state_;
-  RIVULET_CHECK(s.stage == Stage::resting && s.round->state.round == 0, "go_on_from() after a round");
+  RIVULET_CHECK(s.stage == Stage::resting && s.round->state.round == 0, "resume_from() after a round");
   s.round = std::make_shared<const Round>(s.round->table, state, s.round->work.check());
 }
 

@@ -65,7 +65,7 @@ class SyncSession {
   SyncSession(const SyncSession&) = delete;
   SyncSession& operator=(const SyncSession&) = delete;
 
-  /// Exchanges the rows of plan().next_moves of the last round; `outgoing` are mine to give, in order of my
+  /// Exchanges the rows of plan().next.moves of the last round; `outgoing` are mine to give, in order of my
   /// moves.
   void begin_moves(const BatchView& outgoing);
   /// Rows received, valid until finish().
@@ -81,8 +81,8 @@ class SyncSession {
 
   /// Of this round, after the facts.
   [[nodiscard]] SpeculationOutcome early() const;
-  /// Only when plan().mode is gradients or parameters. `mine` [P + B], host memory; ignored at weight 0, and
-  /// when it is underway already.
+  /// Only when plan().now.mode is gradients or parameters. `mine` [P + B], host memory; ignored at weight 0,
+  /// and when it is underway already.
   void begin_payload(const GradientView& mine);
   [[nodiscard]] const GradientView& agreed() const;
 

@@ -17,6 +17,7 @@ class Speculation {
   /// nothing.
   static constexpr std::uint32_t rounds_before = 4;
 
+  static constexpr std::string_view collective = "gather";
   static constexpr std::string_view compressor = "dense";
 
   /// `possible`: there are peers, the compressor can do it, and it is wanted. `payload_bytes`: of a
@@ -24,7 +25,8 @@ class Speculation {
   Speculation(bool possible, std::uint64_t payload_bytes)
       : possible_(possible && payload_bytes <= payload_bytes_max), payload_bytes_(payload_bytes) {}
   /// Those who have rows in the round that begins now send their contribution with their facts.
-  [[nodiscard]] bool speculates() const noexcept { return possible_ && streak_ >= rounds_before; }
+  /// `schedule`: of that round.
+  [[nodiscard]] bool speculates(const policy::Schedule& schedule) const noexcept;
   /// After the facts of each round: it is what is bet on.
   bool see(const Round& round);
 

@@ -78,9 +78,6 @@ template <class T>
 void aggregate(Node& node, std::string_view name, std::size_t count, std::vector<double> weights,
                std::uint64_t round, Outcomes<T>& outcomes) {
   auto aggregation = aggregation_named(name).make();
-  sync::policy::RoundPlan plan;
-  plan.weights = std::move(weights);
-  plan.payload_max_bytes = count * sizeof(T);
   const auto* dense = entry_named_dense();
   auto compressor = dense->make();
   auto mine = contribution_of<T>(node.rank(), count, round);
@@ -88,11 +85,12 @@ void aggregate(Node& node, std::string_view name, std::size_t count, std::vector
   std::vector<T> agreed(count, T{77});
   sync::Exchange exchange{.view = 7,
                           .round = round,
-                          .plan = &plan,
+                          .weights = weights,
                           .mine = view_over(mine),
                           .agreed = view_over(agreed),
                           .compressor = compressor.get(),
-                          .compressor_entry = dense};
+                          .compressor_entry = dense,
+                          .slot_bytes = count * sizeof(T)};
   auto begun = aggregation->begin(node.transport, exchange);
   if (!node.expect(static_cast<bool>(begun), "begin")) return;
   const Progress p = node.wait([&] { return aggregation->poll(); });
@@ -148,16 +146,14 @@ void gather_early(Node& node, std::size_t count, Outcomes<T>& outcomes) {
   const auto compressor = dense->make();
   std::vector<T> agreed(count);
   for (std::uint64_t round = 0; round < 10; ++round) {
-    sync::policy::RoundPlan plan;
-    plan.payload_max_bytes = count * sizeof(T);
     auto mine = contribution_of<T>(node.rank(), count, round);
     sync::Exchange exchange{.view = 7,
                             .round = round,
-                            .plan = &plan,
                             .mine = view_over(mine),
                             .agreed = view_over(agreed),
                             .compressor = compressor.get(),
-                            .compressor_entry = dense};
+                            .compressor_entry = dense,
+                            .slot_bytes = count * sizeof(T)};
     const auto weights = early_weights(node.world(), round);
     node.expect(bool(early->send(node.transport, exchange, weights[node.rank()] > 0)), "send");
     std::ranges::fill(mine, T{55});  // what has been sent is a copy
@@ -166,7 +162,7 @@ void gather_early(Node& node, std::size_t count, Outcomes<T>& outcomes) {
       for (const double weight : weights) rows.push_back(weight > 0 ? 9 : 0);
       early->give_up(rows);
     } else {
-      plan.weights = weights;
+      exchange.weights = weights;
       node.expect(bool(early->begin(node.transport, exchange)), "begin");
     }
     const Progress p = node.wait([&] { return early->poll(); });

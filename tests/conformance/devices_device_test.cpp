@@ -11,6 +11,7 @@
 #include "devices/modeled_device.h"
 #include "tests/support/copying_device.h"
 #include "tests/support/model_fixture.h"
+#include "tests/support/sgd.h"
 
 using namespace rivulet;
 using namespace rivulet::devices;
@@ -69,7 +70,7 @@ Digest train_five_steps(Device& device, const ModelEntry& entry) {
     std::vector<float> agreed = contribution;  // of a group of one
     const GradientView host{reinterpret_cast<std::byte*>(agreed.data()), agreed.size(), Scalar::f32};
     REQUIRE(device.from_host(host, own));
-    REQUIRE(trainer->apply(state, own, {}, 1.0));
+    REQUIRE(devices::apply_gradient(devices::config_of({}), state, host, 1.0, 1, device));
   }
   return digest_of_state(state, device);
 }

@@ -54,7 +54,7 @@ std::unique_ptr<MeasuredGroup> play() {
   c.decode.format = "hex";
   c.decode.shape = {2};
   c.train.lr = 0.25;
-  c.train.momentum = 0;
+  c.settings.set("train.optimizer.momentum", 0.0);
   c.buffer.rows = 128;
   c.checkpoint.every_rounds = 4;
   std::vector<MeasuredGroup::Device> devices(2);

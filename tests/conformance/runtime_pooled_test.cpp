@@ -7,6 +7,7 @@
 
 #include "core/rng.h"
 #include "tests/conformance/walls_suite.h"
+#include "tests/support/sgd.h"
 
 using namespace rivulet;
 using namespace rivulet::testing;
@@ -50,7 +51,7 @@ std::vector<double> pooled(const WallsRun& run, const std::vector<RecordedRound>
   const auto gradient = memory->view(model.scalar, trainer->layout().contribution());
   const auto columns = static_cast<std::size_t>(c.decode.shape[0]);
   for (const auto& round : rounds) {
-    if (round.plan.mode != sync::policy::Mode::gradients) continue;
+    if (round.plan.now.mode != sync::policy::Mode::gradients) continue;
     std::vector<float> features;
     std::vector<float> targets;
     for (std::size_t d = 0; d < round.table.size(); ++d) {
@@ -65,7 +66,7 @@ std::vector<double> pooled(const WallsRun& run, const std::vector<RecordedRound>
     }
     const std::vector<RowTag> tags(targets.size());
     REQUIRE(trainer->compute_gradients(state, {features, targets, targets.size(), tags}, gradient));
-    REQUIRE(trainer->apply(state, gradient, {c.train.lr, c.train.momentum, 0, 0}, 1.0));
+    devices::sgd_step(state, gradient, {c.train.lr, 0.9, 0, 0}, 1.0);
   }
   return numbers(state.parameters());
 }
@@ -93,7 +94,7 @@ double gap(const std::string& dtype, const std::string& reduction, std::uint32_t
   bool zero_rows = false;
   for (const auto& r : rounds)
     for (const auto& f : r.table.facts)
-      zero_rows = zero_rows || (f.rows == 0 && r.plan.mode == sync::policy::Mode::gradients);
+      zero_rows = zero_rows || (f.rows == 0 && r.plan.now.mode == sync::policy::Mode::gradients);
   CHECK(zero_rows);
   return relative_l2(numbers(group->node(0).state().model.parameters()), pooled(run, rounds));
 }

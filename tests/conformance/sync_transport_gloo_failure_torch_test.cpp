@@ -77,12 +77,11 @@ bool gather_for_ever(Node& node, std::size_t count) {
   std::vector<float> mine(count, 1.5F), agreed(count);
   GradientView mine_view{.data = reinterpret_cast<std::byte*>(mine.data()), .count = count};
   GradientView agreed_view{.data = reinterpret_cast<std::byte*>(agreed.data()), .count = count};
-  sync::policy::RoundPlan plan;
-  plan.weights.assign(node.world(), 1.0 / node.world());
-  plan.payload_max_bytes = count * 4;
+  const std::vector<double> weights(node.world(), 1.0 / node.world());
   Progress p = Progress::done;
   for (std::uint64_t round = 0; p == Progress::done; ++round) {
-    sync::Exchange exchange{7, round, &plan, mine_view, agreed_view, compressor.get(), dense};
+    sync::Exchange exchange{7,     round, weights,  mine_view, agreed_view, compressor.get(),
+                            dense, 1.0,   count * 4};
     if (!aggregation->begin(node.transport, exchange)) break;
     p = node.wait([&] { return aggregation->poll(); }, 60s);
   }

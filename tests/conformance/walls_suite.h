@@ -143,8 +143,8 @@ inline void walls_suite(const RunGroup& run_group) {
     std::size_t local_rounds = 0;
     for (const auto& r : out.rounds) {
       const auto& f = r.table.facts[0];
-      if (r.plan.mode == sync::policy::Mode::local) ++local_rounds;
-      if (r.plan.mode != sync::policy::Mode::parameters) continue;
+      if (r.plan.now.mode == sync::policy::Mode::local) ++local_rounds;
+      if (r.plan.now.mode != sync::policy::Mode::delta) continue;
       CHECK(f.rows_since_sync == 16);
       CHECK(f.rows == 8);
       CHECK(f.interval.rows_trained == 24);
@@ -172,7 +172,7 @@ inline void walls_suite(const RunGroup& run_group) {
     const auto out = run_group(walls_run("move_rows", 3, 20));
     check_agreed(out);
     for (const auto& r : out.rounds) {
-      if (r.plan.mode != sync::policy::Mode::gradients) continue;
+      if (r.plan.now.mode != sync::policy::Mode::gradients) continue;
       CHECK(r.table.facts[0].rows == 8);
       CHECK(r.table.facts[1].rows == 24);
       CHECK(r.table.facts[2].rows == 16);
@@ -237,7 +237,7 @@ inline void walls_suite(const RunGroup& run_group) {
     run.loaded.config.decode.shape = {2};
     run.loaded.config.model.name = "bias";
     run.loaded.config.train.loss = "mse";
-    run.loaded.config.train.momentum = 0;
+    run.loaded.config.settings.set("train.optimizer.momentum", 0.0);
     run.row = [](std::size_t, std::size_t) {
       const std::string text = "3:00ff";
       const auto* p = reinterpret_cast<const std::byte*>(text.data());

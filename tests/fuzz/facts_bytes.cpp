@@ -7,7 +7,7 @@
 namespace rivulet::fuzz {
 
 void seal_facts(std::span<std::byte> head) {
-  static const sync::FactsHead own = sync::encode_head({});
+  static const std::vector<std::byte> own = sync::encode_head({});
   std::copy_n(own.begin(), 2 * sizeof(std::uint32_t), head.begin());
   const std::size_t end = head.size() - sizeof(std::uint64_t);
   put_number(head, end, digest_of(head.first(end)).low);

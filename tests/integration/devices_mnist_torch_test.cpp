@@ -6,6 +6,7 @@
 #include "stream/dataset.h"
 #include "tests/support/model_fixture.h"
 #include "tests/support/places.h"
+#include "tests/support/sgd.h"
 
 using namespace rivulet;
 using namespace rivulet::devices;
@@ -45,7 +46,7 @@ std::uint64_t correct_after_training(const ModelConfig& config) {
   constexpr std::size_t batch = 50;
   for (std::size_t first = 0; first < 30000; first += batch) {
     REQUIRE(trainer->compute_gradients(state, training.view(first, batch), out));
-    REQUIRE(trainer->apply(state, out, {0.02, 0.9, 0, 0}, 1.0));
+    devices::sgd_step(state, out, {0.02, 0.9, 0, 0}, 1.0);
   }
   const StepReport report = trainer->evaluate(state, held_out.all()).value();
   CHECK(report.rows == 2000);

@@ -12,6 +12,7 @@
 #include "tests/support/model_fixture.h"
 #include "tests/support/model_outputs.h"
 #include "tests/support/places.h"
+#include "tests/support/sgd.h"
 #include "tests/support/wait.h"
 
 using namespace rivulet;
@@ -33,7 +34,7 @@ devices::ModelState trained(devices::Trainer& trainer, const devices::ModelConfi
   const Rows rows(config, 64, 11);
   for (int step = 0; step < 5; ++step) {
     REQUIRE(trainer.compute_gradients(state, rows.all(), out));
-    REQUIRE(trainer.apply(state, out, {0.05, 0.9, 0, 0}, 1.0));
+    devices::sgd_step(state, out, {0.05, 0.9, 0, 0}, 1.0);
   }
   return state;
 }

@@ -122,7 +122,7 @@ TEST_CASE("Mutations: what drawing needs to find each of them") {
 }
 
 TEST_CASE("Mutations: nothing that is shipped can take a rule away") {
-  for (const auto* folder : {"runtime/wiring", "runtime/cli", "runtime/config", "runtime/http"})
+  for (const auto* folder : {"runtime/wiring", "runtime/cli", "runtime/config", "runtime/status/http"})
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(source_path()) / folder))
       if (entry.is_regular_file())
         CHECK_MESSAGE(text_of_file(entry.path()).find("rules") == std::string::npos, entry.path().string());

@@ -31,7 +31,7 @@ void flip(runtime::AgreedState& state, Where where, std::size_t bit) {
   } else if (where == Where::offset) {
     state.partitions.begin()->second.next.offset ^= 1LL << (bit % 40);
   } else {
-    const auto& array = where == Where::momentum ? state.model.momentum() : state.model.parameters();
+    const auto& array = where == Where::momentum ? state.model.optimizer_array(0) : state.model.parameters();
     const auto bytes = array.host_bytes();
     bytes[bit / 8 % bytes.size()] ^= std::byte{static_cast<unsigned char>(1U << (bit % 8))};
   }

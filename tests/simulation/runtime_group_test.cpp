@@ -208,8 +208,8 @@ TEST_CASE("Group: policy fixed waits for full batches of the slowest stream and 
   CHECK(group->seconds() <= 4 * 12.8 + 3);
   std::size_t held = 0;
   for (const auto& r : rounds) {
-    held += r.plan.mode == Mode::hold ? 1 : 0;
-    if (r.plan.mode != Mode::gradients) continue;
+    held += r.plan.now.mode == Mode::hold ? 1 : 0;
+    if (r.plan.now.mode != Mode::gradients) continue;
     for (const auto& f : r.table.facts) CHECK(f.rows == 64);
   }
   CHECK(held > 4);

@@ -53,7 +53,7 @@ TEST_CASE("Non-finite: one device's batch is used up with weight 0, and the othe
     if ((facts.flags & sync::flag_nonfinite) == 0) continue;
     flagged = true;
     CHECK(facts.rows == 0);
-    CHECK(round.plan.weights[1] == 0);
+    CHECK(round.plan.now.weights[1] == 0);
   }
   CHECK(flagged);
   REQUIRE(out.parameters.size() == 1);

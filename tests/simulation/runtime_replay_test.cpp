@@ -167,7 +167,7 @@ TEST_CASE("Replay: one changed fact makes it fail, also where no plan depends on
   }
   SUBCASE("a rate") {
     forge(run, round, [](RoundRecord& r) { r.table.facts[0].stream_rate *= 2; });
-    CHECK(said_of_forged(run) == "next_rows");
+    CHECK(said_of_forged(run) == "next.rows");
   }
   SUBCASE("a batch that is said not to have been finite") {
     forge(run, round, [](RoundRecord& r) {

@@ -8,9 +8,7 @@
 namespace rivulet::testing {
 namespace {
 
-using devices::ApplyReport;
 using devices::ModelState;
-using devices::SgdConfig;
 using devices::StepReport;
 
 void copy_kernel(const GradientView& from, const GradientView& to) {
@@ -34,13 +32,6 @@ class CopyingTrainer final : public devices::Trainer {
     read(state);
     return linear_->compute_gradients(twin_, batch, CopyingDevice::kernel_view(out));
   }
-  Result<ApplyReport> apply(ModelState& state, const GradientView& agreed, const SgdConfig& sgd,
-                            double learning_rate_factor) override {
-    read(state);
-    auto report = linear_->apply(twin_, CopyingDevice::kernel_view(agreed), sgd, learning_rate_factor);
-    write(state);
-    return report;
-  }
   Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) override {
     read(state);
     return linear_->evaluate(twin_, batch);
@@ -53,12 +44,12 @@ class CopyingTrainer final : public devices::Trainer {
  private:
   void read(const ModelState& state) {
     copy_kernel(CopyingDevice::kernel_view(state.parameters()), twin_.parameters());
-    copy_kernel(CopyingDevice::kernel_view(state.momentum()), twin_.momentum());
+    copy_kernel(CopyingDevice::kernel_view(state.optimizer_array(0)), twin_.optimizer_array(0));
     copy_kernel(CopyingDevice::kernel_view(state.buffers()), twin_.buffers());
   }
   void write(ModelState& state) const {
     copy_kernel(twin_.parameters(), CopyingDevice::kernel_view(state.parameters()));
-    copy_kernel(twin_.momentum(), CopyingDevice::kernel_view(state.momentum()));
+    copy_kernel(twin_.optimizer_array(0), CopyingDevice::kernel_view(state.optimizer_array(0)));
     copy_kernel(twin_.buffers(), CopyingDevice::kernel_view(state.buffers()));
   }
 

@@ -27,7 +27,8 @@ inline runtime::AgreedState example_state(const devices::ModelLayout& layout, de
   REQUIRE(model);
   runtime::AgreedState state{std::move(model).value(), {3, 349}, 60'000, {}};
   Rng rng(seed);
-  for (const GradientView& view : {state.model.parameters(), state.model.momentum(), state.model.buffers()}) {
+  for (const GradientView& view :
+       {state.model.parameters(), state.model.optimizer_array(0), state.model.buffers()}) {
     layout.scalar == Scalar::f32 ? fill_with_noise<float>(view, rng) : fill_with_noise<double>(view, rng);
   }
   state.partitions[{0, 0}] = {{7, 0}, {1234, 3}, 1200, 10, 3, {30, 0, 4}, {}};

@@ -23,7 +23,7 @@ runtime::LoadedConfig linear_job(std::uint32_t devices) {
   c.model.classes = 4;
   c.train.loss = "cross_entropy";
   c.train.lr = 0.05;
-  c.train.momentum = 0.9;
+  c.settings.set("train.optimizer.momentum", 0.9);
   c.buffer.rows = 2048;
   c.sync.on_peer_loss = "exit";  // a test in which somebody dies ends; those of re-forming say so
   return loaded;

@@ -32,20 +32,21 @@ using Key = std::pair<std::uint64_t, std::uint64_t>;  // view and round
 using Rounds = std::map<Key, Round>;
 
 void add_rows(const json& interval, Round& round) {
-  const RowsUsed rows{interval["partition"], interval["first"][0], interval["next"][0], interval["trained"],
-                      interval["dropped"]};
+  const RowsUsed rows{interval["partition"][1], interval["first"][0], interval["next"][0],
+                      interval["rows_trained"], interval["rows_dropped"]};
   if (rows.next > rows.first) round.rows.push_back(rows);
 }
 
 Round round_of(const json& line) {
   Round round{line["step"], line["plan"]["hash"], false, {}};
-  const std::string mode = line["plan"]["mode"];
+  const std::string mode = line["plan"]["now"]["mode"];
   for (const auto& facts : line["facts"]) {
     add_rows(facts["interval"], round);
-    for (const auto& more : facts.value("more_intervals", json::array())) add_rows(more, round);
+    for (const auto& more : facts.value("section", json::object()).value("more_intervals", json::array()))
+      add_rows(more, round);
   }
   // Where nobody has rows to train, what was passed over still moves the offsets, which is a step.
-  round.steps = mode == "gradients" || mode == "parameters" || (mode == "idle" && !round.rows.empty());
+  round.steps = mode == "gradients" || mode == "delta" || (mode == "idle" && !round.rows.empty());
   return round;
 }
 

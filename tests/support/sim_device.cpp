@@ -37,6 +37,7 @@ class TalkingLog final : public runtime::Logger {
 runtime::Catalog catalog_of_sums() {
   runtime::Catalog catalog = runtime::builtin_catalog();
   catalog.models = sim_models();
+  catalog.optimizers = sim_optimizers();
   return catalog;
 }
 

@@ -50,7 +50,7 @@ runtime::LoadedConfig job_of(const SimSchedule& schedule) {
   c.model.dtype = "float64";
   c.train.loss = "mse";
   c.train.lr = sim_learning_rate;
-  c.train.momentum = sim_momentum;
+  c.settings.set("train.optimizer.momentum", sim_momentum);
   c.batch.policy = schedule.policy;
   c.batch.rows = 8;
   c.batch.tick = 20ms;

@@ -136,7 +136,7 @@ class SumsTrainer final : public devices::Trainer {
   [[nodiscard]] const devices::ModelLayout& layout() const noexcept override { return layout_; }
   Status initialize(devices::ModelState& state, std::uint64_t) override {
     std::ranges::fill(state.parameters().as<double>(), 0.0);
-    std::ranges::fill(state.momentum().as<double>(), 0.0);
+    std::ranges::fill(state.optimizer_array(0).as<double>(), 0.0);
     return ok();
   }
   Result<devices::StepReport> compute_gradients(const devices::ModelState& state, const BatchView& batch,
@@ -158,25 +158,6 @@ class SumsTrainer final : public devices::Trainer {
     }
     return report_of(batch);
   }
-  Result<devices::ApplyReport> apply(devices::ModelState& state, const GradientView& agreed,
-                                     const devices::SgdConfig& sgd, double factor) override {
-    const auto mean = agreed.as<double>();
-    const auto sums = state.parameters().as<double>();
-    const auto moves = state.momentum().as<double>();
-    const std::size_t behind = layout_.parameters - 2;
-    bool any = false;
-    for (std::size_t at = 0; at < behind; at += 3) {
-      if (mean[at + 2] == 0) continue;
-      any = true;
-      sums[at] += std::round(mean[at] / mean[at + 2]);
-      sums[at + 1] += std::round(mean[at + 1] / mean[at + 2]);
-    }
-    for (std::size_t at = behind; any && at < behind + 2; ++at) {
-      moves[at] = sgd.momentum * moves[at] + mean[at];
-      sums[at] -= sgd.learning_rate * factor * moves[at];
-    }
-    return devices::ApplyReport{};
-  }
   Result<devices::StepReport> evaluate(const devices::ModelState&, const BatchView& batch) override {
     return report_of(batch);
   }
@@ -192,6 +173,25 @@ class SumsTrainer final : public devices::Trainer {
   }
   devices::ModelLayout layout_;
 };
+
+/// The sums of the agreed mean's rows are added; the line behind them steps as sgd does.
+void step_sums(const devices::OptimizerStep& step) {
+  const auto mean = step.gradient.as<double>();
+  const auto sums = step.parameters.as<double>();
+  const auto moves = step.arrays[0].as<double>();
+  const std::size_t behind = sums.size() - 2;
+  bool any = false;
+  for (std::size_t at = 0; at < behind; at += 3) {
+    if (mean[at + 2] == 0) continue;
+    any = true;
+    sums[at] += std::round(mean[at] / mean[at + 2]);
+    sums[at + 1] += std::round(mean[at + 1] / mean[at + 2]);
+  }
+  for (std::size_t at = behind; any && at < behind + 2; ++at) {
+    moves[at] = sim_momentum * moves[at] + mean[at];
+    sums[at] -= step.learning_rate * moves[at];
+  }
+}
 
 Result<std::unique_ptr<devices::Trainer>> make_sums(const devices::ModelConfig& config, devices::Device&) {
   return std::unique_ptr<devices::Trainer>(
@@ -275,6 +275,13 @@ SimLine learned(SimLine line, std::span<const double> numbers) {
   return line;
 }
 
+std::span<const devices::OptimizerEntry* const> sim_optimizers() noexcept {
+  static constexpr std::string_view arrays[] = {"momentum"};
+  static const devices::OptimizerEntry entry{"sgd", "test only: adds rows up", {}, arrays, &step_sums};
+  static const devices::OptimizerEntry* const all[] = {&entry};
+  return all;
+}
+
 std::span<const devices::ModelEntry* const> sim_models() noexcept {
   static const devices::ModelEntry entry{"sums", "test only: adds rows up", &make_sums};
   static const devices::ModelEntry* const all[] = {&entry};
@@ -288,7 +295,7 @@ RowSums sums_in(const devices::ModelState& model, std::int32_t partition) {
 
 SimLine line_in(const devices::ModelState& model) {
   const auto all = model.parameters().as<double>();
-  const auto moves = model.momentum().as<double>();
+  const auto moves = model.optimizer_array(0).as<double>();
   const std::size_t behind = all.size() - 2;
   return {all[behind], all[behind + 1], moves[behind], moves[behind + 1]};
 }

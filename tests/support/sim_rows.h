@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/clock.h"
+#include "devices/optimizer.h"
 #include "devices/trainer.h"
 #include "stream/source.h"
 #include "tests/support/sim_faults.h"
@@ -74,6 +75,7 @@ SimLine learned(SimLine line, std::span<const double> numbers);
 
 /// The model "sums": three numbers per partition (parameters 3p .. 3p + 2), the first two RowSums, and behind
 /// them height and slope of a line. Partitions are as many as `model.hidden` says first.
+std::span<const devices::OptimizerEntry* const> sim_optimizers() noexcept;
 std::span<const devices::ModelEntry* const> sim_models() noexcept;
 /// What the parameters of such a model say of a partition.
 RowSums sums_in(const devices::ModelState& model, std::int32_t partition);

@@ -230,7 +230,7 @@ const std::vector<Ban>& bans() {
        std::regex(R"(\b(shared_ptr|make_shared|weak_ptr)\b)"),
        {"devices/torch/", "devices/model/torch/", "sync/collective/gloo/", "runtime/process/log.cpp",
         "sync/collective/memory_", "sync/membership/memory_", "sync/membership/membership.h", "core/shared_",
-        "sync/round/", "sync/collective/gather", "runtime/state/held_state.", "runtime/state/announced.cpp",
+        "sync/round/", "sync/collective/gather", "runtime/state/state_handle.", "runtime/state/announced.cpp",
         "stream/kafka/client.cpp"}},
   };
   return all;

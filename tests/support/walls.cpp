@@ -10,6 +10,7 @@
 #include "tests/support/copying_device.h"
 #include "tests/support/cut_wires.h"
 #include "tests/support/model_fixture.h"
+#include "tests/support/sgd.h"
 
 namespace rivulet::testing {
 namespace {
@@ -106,7 +107,7 @@ std::vector<float> local_sgd(const WallsRun& run, std::size_t rounds, std::size_
         }
         const std::vector<RowTag> tags(rows);
         RIVULET_CHECK(trainer->compute_gradients(own, {features, targets, rows, tags}, gradient), "computes");
-        RIVULET_CHECK(trainer->apply(own, gradient, {c.train.lr, c.train.momentum, 0, 0}, 1.0), "applies");
+        devices::sgd_step(own, gradient, {c.train.lr, c.settings.number("train.optimizer.momentum"), 0, 0});
       }
       const auto there = own.parameters().as<float>();
       for (std::size_t i = 0; i < moved.size(); ++i)

@@ -18,10 +18,6 @@ struct WrappedTrainer : devices::Trainer {
                                                 GradientView out) override {
     return inner->compute_gradients(state, batch, out);
   }
-  Result<devices::ApplyReport> apply(devices::ModelState& state, const GradientView& agreed,
-                                     const devices::SgdConfig& sgd, double learning_rate_factor) override {
-    return inner->apply(state, agreed, sgd, learning_rate_factor);
-  }
   Result<devices::StepReport> evaluate(const devices::ModelState& state, const BatchView& batch) override {
     return inner->evaluate(state, batch);
   }

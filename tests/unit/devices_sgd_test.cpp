@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "devices/trainer.h"
+#include "tests/support/sgd.h"
 
 using namespace rivulet;
 using namespace rivulet::devices;
@@ -45,7 +46,7 @@ TEST_CASE_TEMPLATE("SGD: momentum and weight decay, step by step by hand", T, fl
   f.apply({T(-1), T(0.0625), T(9)}, sgd);
   CHECK(f.w()[0] == T(1.03125));
   CHECK(f.w()[1] == T(-2.125));
-  CHECK(f.state.momentum().template as<T>()[0] == T(-0.5625));
+  CHECK(f.state.optimizer_array(0).template as<T>()[0] == T(-0.5625));
   CHECK(f.state.buffers().template as<T>()[0] == T(9));
 }
 
@@ -93,7 +94,7 @@ TEST_CASE("SGD: the bits are those of the loop as it is written, however it was 
     CHECK(report.gradient_norm == std::sqrt(sum));
   }
   CHECK(std::ranges::equal(state.parameters().as<float>(), w));
-  CHECK(std::ranges::equal(state.momentum().as<float>(), v));
+  CHECK(std::ranges::equal(state.optimizer_array(0).as<float>(), v));
 }
 
 TEST_CASE("State: a copy is deep, equal in all arrays, and its own") {
@@ -122,7 +123,7 @@ TEST_CASE("State: the digest sees parameters, momentum and buffers") {
   add();
   f.state.parameters().as<float>()[1] = 1;
   add();
-  f.state.momentum().as<float>()[1] = 1;
+  f.state.optimizer_array(0).as<float>()[1] = 1;
   add();
   f.state.buffers().as<float>()[0] = 1;
   add();

@@ -144,7 +144,7 @@ TEST_CASE("Board: a device's part in each round is measured, and the round is ha
     table.facts[rank].compute_seconds = 0.02 * static_cast<double>(rank + 1);
   }
   sync::policy::RoundPlan plan = sync::policy::first_plan(3, view.policy);
-  plan.weights = {0.5, 0.3, 0.2};
+  plan.now.weights = {0.5, 0.3, 0.2};
   log->write(2, 0, table, plan);
   CHECK(metrics["collective_weight_ratio"] == 0.3);
   CHECK(metrics["collective_spare_seconds"] == doctest::Approx(0.02));

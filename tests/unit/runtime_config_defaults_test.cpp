@@ -79,8 +79,8 @@ TEST_CASE("Config: defaults of the struct, of the table and of the canonical fil
       std::tie(d.decode.format, d.decode.shape, d.decode.scale, d.decode.shift, d.decode.max_record_bytes));
   CHECK(std::tie(c.model.name, c.model.hidden, c.model.classes, c.model.dtype) ==
         std::tie(d.model.name, d.model.hidden, d.model.classes, d.model.dtype));
-  CHECK(std::tie(c.train.lr, c.train.momentum, c.train.loss, c.train.on_nonfinite) ==
-        std::tie(d.train.lr, d.train.momentum, d.train.loss, d.train.on_nonfinite));
+  CHECK(std::tie(c.train.lr, c.settings, c.train.loss, c.train.on_nonfinite) ==
+        std::tie(d.train.lr, d.settings, d.train.loss, d.train.on_nonfinite));
   CHECK(std::tie(c.sync.deadline, c.sync.bind, c.sync.digest_every, c.sync.speculate, c.http.listen,
                  c.watchdog.deadline) == std::tie(d.sync.deadline, d.sync.bind, d.sync.digest_every,
                                                   d.sync.speculate, d.http.listen, d.watchdog.deadline));

@@ -108,7 +108,7 @@ TEST_CASE("Config layers: --set takes TOML, bare strings, bare lists and inline 
   CHECK(c.device.data_dir == "/tmp/with space");
   CHECK(c.decode.shape == std::vector<std::int64_t>{2, 3});
   CHECK(c.train.lr == 0.25);
-  CHECK(c.train.momentum == 0.5);
+  CHECK(c.settings.number("train.optimizer.momentum") == 0.5);
   CHECK(c.batch.tick == 50ms);
   CHECK(c.source.start == "120");
   CHECK(c.model.hidden == std::vector<std::int64_t>{8, 16});

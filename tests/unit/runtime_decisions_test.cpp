@@ -70,7 +70,7 @@ TEST_CASE("Decision log: the plans come out of the recorded facts again, to the 
   CHECK(report.value().rounds == 40);
   CHECK(report.value().views == 2);
   CHECK(report.value().notes.empty());
-  CHECK(round_in(lines_of(path)[30]).plan.stop);
+  CHECK(round_in(lines_of(path)[30]).plan.now.stop);
 }
 
 TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said with its line") {
@@ -97,18 +97,18 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
   CHECK(say(lines) == "proven");
   auto changed = lines;
   RoundRecord round = round_in(lines[4]);
-  const std::uint32_t asked = round.plan.next_rows[1];
+  const std::uint32_t asked = round.plan.next.rows[1];
   SUBCASE("a rate") {
     round.table.facts[1].stream_rate += 100;
     changed[4] = decision_line(round);
-    CHECK(contains(say(changed), path + ": line 5, round 3, next_rows: ["));
+    CHECK(contains(say(changed), path + ": line 5, round 3, next.rows: ["));
     CHECK(contains(say(changed), "," + std::to_string(asked) + ","));
   }
   SUBCASE("a plan") {
-    ++round.plan.next_rows[1];
+    ++round.plan.next.rows[1];
     changed[4] = decision_line(round);
     const std::string said = say(changed);
-    CHECK(contains(said, "line 5, round 3, next_rows: ["));
+    CHECK(contains(said, "line 5, round 3, next.rows: ["));
     CHECK(contains(said, "," + std::to_string(asked + 1) + ","));
     CHECK(contains(said, "," + std::to_string(asked) + ","));
   }
@@ -146,7 +146,7 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
   }
   SUBCASE("a version as deep as its line is long") {
     const std::string deep = std::string(3'000'000, '[') + std::string(3'000'000, ']');
-    changed[0] = resealed(changed[0], "\"version\":3", "\"version\":" + deep);
+    changed[0] = resealed(changed[0], "\"version\":4", "\"version\":" + deep);
     CHECK(contains(say(changed), path + ": line 1: version that is no number"));
   }
   SUBCASE("an older version") {
@@ -155,8 +155,8 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
   }
   SUBCASE("a newer version") {
     ViewRecord view = std::get<ViewRecord>(parse_decision_line(lines[0]).value());
-    changed[0] = resealed(lines[0], "\"version\":3", "\"version\":4");
-    CHECK(contains(say(changed), path + ": line 1: version 4, this build reads 3"));
+    changed[0] = resealed(lines[0], "\"version\":4", "\"version\":5");
+    CHECK(contains(say(changed), path + ": line 1: version 5, this build reads 4"));
     view.policy.batch_policy = "magic";
     changed[0] = decision_line(view);
     CHECK(contains(say(changed), "line 1: batch.policy \"magic\" is not in this build"));
@@ -233,8 +233,8 @@ TEST_CASE("Story: in a round without rows nobody waits for anybody") {
   idle.table.facts.resize(3);
   idle.table.facts[0].wait_seconds = 2.0;
   idle.table.facts[1].wait_seconds = 0.1;
-  idle.plan.mode = sync::policy::Mode::idle;
-  idle.plan.next_rows = {0, 0, 0};
+  idle.plan.now.mode = sync::policy::Mode::idle;
+  idle.plan.next.rows = {0, 0, 0};
   const auto story = story_of(view, nullptr, idle, nullptr);
   CHECK(story.last.empty());
   for (const auto& sentence : story.sentences) CHECK_MESSAGE(!contains(sentence, "waited"), sentence);

@@ -58,7 +58,8 @@ std::size_t array_bytes(const devices::ModelLayout& layout) {
 
 AgreedState drawn_state(const devices::ModelLayout& layout, devices::Device& device, Rng& rng) {
   AgreedState state{devices::ModelState::create(layout, device).value(), {3, 349}, 600, {}};
-  for (const auto& numbers : {state.model.parameters(), state.model.momentum(), state.model.buffers()})
+  for (const auto& numbers :
+       {state.model.parameters(), state.model.optimizer_array(0), state.model.buffers()})
     for (float& x : numbers.as<float>()) x = static_cast<float>(rng.normal());
   state.partitions[{0, 0}] = {{7, 0}, {1234, 3}, 1200, 10, 3, {30, 0, 4}, {}};
   state.partitions[{0, 0}].runs = {{{0, 0}, {20, 0}, {50, 0}, 30, 0},
@@ -261,7 +262,8 @@ TEST_CASE("Fuzz: a mutated state is refused, or it is exactly a state that could
       continue;
     }
     ++accepted;
-    const auto& [state, claimed, hash] = decoded.value();
+    const auto& [state, claimed, hash, skipped] = decoded.value();
+    if (skipped > 0) continue;  // a section that only a newer build knows
     if (encode_state(fuzz_owner, state, claimed) != bytes)
       FAIL("accepted, but nobody would write these bytes");
     // What every user of a decoded state compares before it uses it: the digest covers all but the lineage.

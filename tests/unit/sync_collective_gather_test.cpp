@@ -17,7 +17,7 @@ using testing::Ranks;
 struct Gathering {
   Ranks ranks{2};
   std::vector<float> mine = std::vector<float>(4, 1.0F), agreed = std::vector<float>(4);
-  sync::policy::RoundPlan plan;
+  std::vector<double> weights{0.5, 0.5};
   std::unique_ptr<sync::Compressor> compressor;
   const sync::CompressorEntry* compressor_entry = nullptr;
   std::unique_ptr<sync::Aggregation> gather;
@@ -25,8 +25,6 @@ struct Gathering {
 
   Gathering() {
     connect_all(ranks);
-    plan.weights = {0.5, 0.5};
-    plan.payload_max_bytes = 16;
     for (const auto* e : sync::builtin_compressors())
       compressor_entry = e->name == "dense" ? e : compressor_entry;
     compressor = compressor_entry->make();
@@ -35,11 +33,12 @@ struct Gathering {
     }
     exchange = {.view = 1,
                 .round = 5,
-                .plan = &plan,
+                .weights = weights,
                 .mine = {.data = reinterpret_cast<std::byte*>(mine.data()), .count = 4},
                 .agreed = {.data = reinterpret_cast<std::byte*>(agreed.data()), .count = 4},
                 .compressor = compressor.get(),
-                .compressor_entry = compressor_entry};
+                .compressor_entry = compressor_entry,
+                .slot_bytes = 16};
   }
   /// Rank 1 sends this header with a payload behind it; what rank 0 makes of it.
   Progress meet(const sync::PayloadHeader& header) {
@@ -126,15 +125,15 @@ TEST_CASE(
 
 TEST_CASE("Gather: the plan's bound also holds for who sends nothing itself") {
   Gathering g;
-  g.plan.weights = {0, 1};
-  g.plan.payload_max_bytes = 15;
+  g.weights = {0, 1};
+  g.exchange.slot_bytes = 15;
   CHECK(g.meet({.view = 1, .round = 5, .compressor = 1, .length = 16}) == Progress::failed);
   CHECK(g.gather->error().message.find("length is 16, expected 15") != std::string::npos);
 }
 
 TEST_CASE("Gather: an own payload above the plan's bound is an error of begin") {
   Gathering g;
-  g.plan.payload_max_bytes = 15;
+  g.exchange.slot_bytes = 15;
   const auto begun = g.gather->begin(g.ranks[0], g.exchange);
   REQUIRE_FALSE(begun);
   CHECK(begun.error().code == ErrorCode::protocol);

@@ -58,41 +58,42 @@ TEST_CASE("Policy stream: b = S * T, and what waits counts") {
     f.compute_seconds = c.compute;
     const auto p = once(table_of({f, with(10, 1000)}), "stream");
     INFO(c.rate, " rows/s, ", c.queue, " waiting, compute ", c.compute);
-    CHECK(p.next_rows[0] == c.expected);
+    CHECK(p.next.rows[0] == c.expected);
   }
 }
 
 TEST_CASE("Policy: without a reduction asked for, few or small payloads are gathered and large ones summed") {
   PolicyConfig config;
-  config.reduction.reset();
+  config.collective = "auto";
   const auto chosen = [&](std::size_t world, std::uint64_t payload) {
     config.contribution_bytes = payload;
-    return once(FactsTable(table_of(std::vector<Facts>(world, with(1, 100)))), "stream", config).reduction;
+    return once(FactsTable(table_of(std::vector<Facts>(world, with(1, 100)))), "stream", config)
+        .next.collective;
   };
-  CHECK(chosen(1, 1 << 30) == Reduction::gather);
-  CHECK(chosen(2, 1 << 30) == Reduction::gather);  // sum would send as many bytes, in as many phases
-  CHECK(chosen(4, 4096) == Reduction::gather);
-  CHECK(chosen(4, 250'000) == Reduction::sum);  // LeNet-5
-  CHECK(chosen(16, 250'000) == Reduction::sum);
+  CHECK(chosen(1, 1 << 30) == "gather");
+  CHECK(chosen(2, 1 << 30) == "gather");  // sum would send as many bytes, in as many phases
+  CHECK(chosen(4, 4096) == "gather");
+  CHECK(chosen(4, 250'000) == "sum");  // LeNet-5
+  CHECK(chosen(16, 250'000) == "sum");
 }
 
 TEST_CASE("Policy stream: bounds hold; a minimum out of reach is not waited for") {
   PolicyConfig config;
   config.min = 8;
   config.max = 64;
-  CHECK(once(table_of({with(1, 10'000)}), "stream", config).next_rows[0] == 64);
-  CHECK(once(table_of({with(1, 60)}), "stream", config).next_rows[0] == 8);  // 6 expected, 12 within max_wait
-  CHECK(once(table_of({with(1, 20)}), "stream", config).next_rows[0] == 0);  // 8 would take 0.4 s
+  CHECK(once(table_of({with(1, 10'000)}), "stream", config).next.rows[0] == 64);
+  CHECK(once(table_of({with(1, 60)}), "stream", config).next.rows[0] == 8);  // 6 expected, 12 within max_wait
+  CHECK(once(table_of({with(1, 20)}), "stream", config).next.rows[0] == 0);  // 8 would take 0.4 s
   Facts small = with(1, 10'000);
   small.rows_max = 20;
-  CHECK(once(table_of({small}), "stream", config).next_rows[0] == 20);
+  CHECK(once(table_of({small}), "stream", config).next.rows[0] == 20);
 }
 
 TEST_CASE("Arbiter: weights are rows over all rows and sum to one; zero rows weigh nothing") {
   const auto p = once(table_of({with(30, 1), with(0, 1), with(10, 1)}), "stream");
-  CHECK(p.mode == Mode::gradients);
-  CHECK(p.weights == std::vector<double>{0.75, 0.0, 0.25});
-  CHECK(std::accumulate(p.weights.begin(), p.weights.end(), 0.0) == doctest::Approx(1.0));
+  CHECK(p.now.mode == Mode::gradients);
+  CHECK(p.now.weights == std::vector<double>{0.75, 0.0, 0.25});
+  CHECK(std::accumulate(p.now.weights.begin(), p.now.weights.end(), 0.0) == doctest::Approx(1.0));
 }
 
 TEST_CASE("Arbiter: when nobody has rows nothing happens, and waiting doubles up to a second") {
@@ -101,13 +102,13 @@ TEST_CASE("Arbiter: when nobody has rows nothing happens, and waiting doubles up
   std::vector<double> waits;
   for (int i = 0; i < 6; ++i) {
     const auto p = plan(table_of({with(0), with(0)}), config, law("stream"), state);
-    CHECK(p.mode == Mode::idle);
-    CHECK(p.rest);
-    waits.push_back(to_seconds(p.next_wait));
+    CHECK(p.now.mode == Mode::idle);
+    CHECK(p.next.rest);
+    waits.push_back(to_seconds(p.next.wait));
   }
   CHECK(waits == std::vector<double>{0.2, 0.4, 0.8, 1.0, 1.0, 1.0});
   static_cast<void>(plan(table_of({with(5, 100), with(0)}), config, law("stream"), state));
-  CHECK(to_seconds(plan(table_of({with(0), with(0)}), config, law("stream"), state).next_wait) ==
+  CHECK(to_seconds(plan(table_of({with(0), with(0)}), config, law("stream"), state).next.wait) ==
         doctest::Approx(0.2));
 }
 
@@ -115,44 +116,44 @@ TEST_CASE("Policy fixed: everybody brings the same rows, and all hold until all 
   PolicyConfig config;
   config.rows = 64;
   const auto full = once(table_of({with(64), with(64)}), "fixed", config);
-  CHECK(full.mode == Mode::gradients);
-  CHECK(full.next_rows == std::vector<std::uint32_t>{64, 64});
-  CHECK(full.next_whole);
+  CHECK(full.now.mode == Mode::gradients);
+  CHECK(full.next.rows == std::vector<std::uint32_t>{64, 64});
+  CHECK(full.next.whole);
   const auto waiting = once(table_of({with(64), with(0, 5, 12, flag_incomplete)}), "fixed", config);
-  CHECK(waiting.mode == Mode::hold);
+  CHECK(waiting.now.mode == Mode::hold);
 }
 
 TEST_CASE("Arbiter: stop, leave and limits come out of the table alone") {
-  CHECK(once(table_of({with(1), with(1, 0, 0, flag_stop)}), "stream").stop);
-  CHECK(once(table_of({with(1), with(1, 0, 0, flag_leaving)}), "stream").leaving ==
+  CHECK(once(table_of({with(1), with(1, 0, 0, flag_stop)}), "stream").now.stop);
+  CHECK(once(table_of({with(1), with(1, 0, 0, flag_leaving)}), "stream").now.leaving ==
         std::vector<std::uint32_t>{1});
   Facts limited = with(5);
   limited.step = 9;
   limited.stop_at_step = 10;
-  CHECK(once(table_of({limited, with(5)}), "stream").stop);
+  CHECK(once(table_of({limited, with(5)}), "stream").now.stop);
   limited.stop_at_step = 11;
-  CHECK_FALSE(once(table_of({limited, with(5)}), "stream").stop);
+  CHECK_FALSE(once(table_of({limited, with(5)}), "stream").now.stop);
   limited.stop_at_step = 0;
   limited.agreed_rows = 90;
   limited.stop_at_rows = 100;
-  CHECK(once(table_of({limited, with(5)}), "stream").stop);
-  CHECK_FALSE(once(table_of({limited, with(4)}), "stream").stop);
+  CHECK(once(table_of({limited, with(5)}), "stream").now.stop);
+  CHECK_FALSE(once(table_of({limited, with(4)}), "stream").now.stop);
 }
 
 TEST_CASE(
     "Arbiter: a checkpoint is taken when one asks in a round that applies, or in one where nobody has rows") {
-  CHECK_FALSE(once(table_of({with(8), with(8)}), "stream").checkpoint);
-  CHECK(once(table_of({with(8), with(8, 0, 0, flag_checkpoint)}), "stream").checkpoint);
-  CHECK(once(table_of({with(0), with(0, 0, 0, flag_checkpoint)}), "stream").checkpoint);
-  CHECK_FALSE(once(table_of({with(0), with(0)}), "stream").checkpoint);
+  CHECK_FALSE(once(table_of({with(8), with(8)}), "stream").now.checkpoint);
+  CHECK(once(table_of({with(8), with(8, 0, 0, flag_checkpoint)}), "stream").now.checkpoint);
+  CHECK(once(table_of({with(0), with(0, 0, 0, flag_checkpoint)}), "stream").now.checkpoint);
+  CHECK_FALSE(once(table_of({with(0), with(0)}), "stream").now.checkpoint);
 }
 
 TEST_CASE("Arbiter: after local steps gradients are not summed, movements are") {
   Facts moved = with(4);
   moved.rows_since_sync = 8;
   const auto p = once(table_of({moved, with(4)}), "stream");
-  CHECK(p.mode == Mode::parameters);
-  CHECK(p.weights == std::vector<double>{0.75, 0.25});
+  CHECK(p.now.mode == Mode::delta);
+  CHECK(p.now.weights == std::vector<double>{0.75, 0.25});
 }
 
 TEST_CASE("Arbiter: pure: the same table and state give the same plan and hash; another table another hash") {

@@ -19,12 +19,13 @@ Round round_of(std::uint32_t a, std::uint32_t b, Mode mode = Mode::gradients) {
   table.facts[0].rows = a;
   table.facts[1].rows = b;
   policy::PolicyState state;
-  state.last.mode = mode;
-  state.last.payload_max_bytes = 16;
+  state.last.now.mode = mode;
   const double all = a + b;
-  state.last.weights = {all > 0 ? a / all : 0, all > 0 ? b / all : 0};
+  state.last.now.weights = {all > 0 ? a / all : 0, all > 0 ? b / all : 0};
   return {std::move(table), std::move(state), nullptr};
 }
+
+const policy::Schedule dense{.slot_bytes = 16};
 
 Speculation after(std::uint32_t rounds) {
   Speculation speculation(true, 16);
@@ -32,66 +33,63 @@ Speculation after(std::uint32_t rounds) {
   return speculation;
 }
 
-TEST_CASE("Foresight: bets after enough rounds that could have been foreseen, in whatever shares") {
-  CHECK_FALSE(after(Speculation::rounds_before - 1).speculates());
-  CHECK(after(Speculation::rounds_before).speculates());
+TEST_CASE("Speculation: after enough rounds that came as expected, in whatever shares") {
+  CHECK_FALSE(after(Speculation::rounds_before - 1).speculates(dense));
+  CHECK(after(Speculation::rounds_before).speculates(dense));
   Speculation uneven(true, 16);
   for (std::uint32_t i = 0; i < Speculation::rounds_before; ++i) CHECK(uneven.see(round_of(i, 7)));
-  CHECK(uneven.speculates());
+  CHECK(uneven.speculates(dense));
 }
 
-TEST_CASE("Foresight: never bets where it is not possible") {
+TEST_CASE("Speculation: never where it is not possible") {
   Speculation speculation(false, 16);
   for (int i = 0; i < 100; ++i) speculation.see(round_of(64, 64));
-  CHECK_FALSE(speculation.speculates());
+  CHECK_FALSE(speculation.speculates(dense));
 }
 
-TEST_CASE("Foresight: never bets what is long") {
+TEST_CASE("Speculation: never with a long payload") {
   for (const std::uint64_t over : {0U, 1U}) {
     Speculation speculation(true, Speculation::payload_bytes_max + over);
-    for (int i = 0; i < 100; ++i) {
-      Round round = round_of(64, 64);
-      policy::PolicyState state = round.state;
-      state.last.payload_max_bytes = 2 * Speculation::payload_bytes_max;
-      speculation.see({round.table, state, nullptr});
-    }
-    CHECK(speculation.speculates() == (over == 0));
+    for (int i = 0; i < 100; ++i) speculation.see(round_of(64, 64));
+    CHECK(speculation.speculates({.slot_bytes = 2 * Speculation::payload_bytes_max}) == (over == 0));
   }
 }
 
-TEST_CASE("Foresight: a round of another kind makes it careful again") {
+TEST_CASE("Speculation: a round of another kind makes it careful again") {
   const auto careful_after = [](const Round& other) {
     Speculation speculation = after(20);
     CHECK_FALSE(speculation.see(other));
-    CHECK_FALSE(speculation.speculates());
+    CHECK_FALSE(speculation.speculates(dense));
     for (std::uint32_t i = 0; i < Speculation::rounds_before; ++i) speculation.see(round_of(64, 64));
-    CHECK(speculation.speculates());
+    CHECK(speculation.speculates(dense));
   };
-  for (const Mode mode : {Mode::parameters, Mode::local, Mode::hold, Mode::skip})
+  for (const Mode mode : {Mode::delta, Mode::local, Mode::hold, Mode::skip})
     careful_after(round_of(64, 64, mode));
   // Weight without rows: local steps that nobody foresaw.
   Round steps = round_of(64, 0);
   policy::PolicyState state = steps.state;
-  state.last.weights = {0.5, 0.5};
+  state.last.now.weights = {0.5, 0.5};
   careful_after({steps.table, state, nullptr});
-  state = round_of(64, 64).state;
-  state.last.compressor = "nonzero";
-  careful_after({round_of(64, 64).table, state, nullptr});
-  state.last.compressor = "dense";
-  state.last.reduction = policy::Reduction::sum;
-  careful_after({round_of(64, 64).table, state, nullptr});
-  state.last.reduction = policy::Reduction::gather;
-  state.last.aggregation = "tree";
-  careful_after({round_of(64, 64).table, state, nullptr});
-  state.last.aggregation = "";
-  state.last.payload_max_bytes = 15;  // it wants less than a dense payload
-  careful_after({round_of(64, 64).table, state, nullptr});
 }
 
-TEST_CASE("Foresight: a round without rows changes nothing") {
+TEST_CASE("Speculation: never where the schedule is of another exchange") {
+  const Speculation speculation = after(20);
+  CHECK(speculation.speculates(dense));
+  policy::Schedule other = dense;
+  other.compressor = "nonzero";
+  CHECK_FALSE(speculation.speculates(other));
+  other = dense;
+  other.collective = "sum";
+  CHECK_FALSE(speculation.speculates(other));
+  other = dense;
+  other.slot_bytes = 15;  // it wants less than a dense payload
+  CHECK_FALSE(speculation.speculates(other));
+}
+
+TEST_CASE("Speculation: a round without rows changes nothing") {
   Speculation speculation = after(Speculation::rounds_before);
   CHECK_FALSE(speculation.see(round_of(0, 0, Mode::idle)));
-  CHECK(speculation.speculates());
+  CHECK(speculation.speculates(dense));
 }
 
 // ---- what is sent on a bet ----
@@ -107,7 +105,7 @@ struct EarlyRound {
   const CompressorEntry* entry = nullptr;
   std::unique_ptr<Compressor> compressor;
   std::vector<float> mine{1, 2, 3, 4}, agreed = std::vector<float>(4, 77);
-  policy::RoundPlan plan;
+  std::vector<double> weights{0.25, 0.75};
   Exchange exchange;
 
   EarlyRound() {
@@ -117,15 +115,14 @@ struct EarlyRound {
     for (const auto& rank : ranks) REQUIRE(rank->connected() == Progress::done);
     for (const auto* e : builtin_compressors()) entry = e->name == "dense" ? e : entry;
     compressor = entry->make();
-    plan.weights = {0.25, 0.75};
-    plan.payload_max_bytes = 16;
     exchange = {.view = 7,
                 .round = 5,
-                .plan = &plan,
+                .weights = weights,
                 .mine = {.data = reinterpret_cast<std::byte*>(mine.data()), .count = 4},
                 .agreed = {.data = reinterpret_cast<std::byte*>(agreed.data()), .count = 4},
                 .compressor = compressor.get(),
-                .compressor_entry = entry};
+                .compressor_entry = entry,
+                .slot_bytes = 16};
   }
   void peer_sends(const PayloadHeader& header, const std::vector<float>& numbers) {
     std::vector<std::byte> message(payload_header_bytes + 4 * numbers.size());
@@ -139,7 +136,7 @@ TEST_CASE("Early gather: weights that were not known when it was sent") {
   EarlyRound r;
   REQUIRE(r.early->send(*r.ranks[0], r.exchange, true));
   r.peer_sends({.view = 7, .round = 5, .compressor = 1, .length = 16}, {4, 4, 8, 8});
-  r.plan.weights = {0.5, 0.5};
+  r.weights = {0.5, 0.5};
   REQUIRE(r.early->begin(*r.ranks[0], r.exchange));
   CHECK(r.early->poll() == Progress::done);
   CHECK(r.agreed == std::vector<float>{2.5, 3, 5.5, 6});
@@ -148,7 +145,7 @@ TEST_CASE("Early gather: weights that were not known when it was sent") {
 TEST_CASE("Early gather: whose rows are none sends nothing and is not waited for") {
   EarlyRound r;
   SUBCASE("a peer") {
-    r.plan.weights = {1, 0};
+    r.weights = {1, 0};
     REQUIRE(r.early->send(*r.ranks[0], r.exchange, true));
     REQUIRE(r.early->begin(*r.ranks[0], r.exchange));
     CHECK(r.early->poll() == Progress::done);
@@ -159,7 +156,7 @@ TEST_CASE("Early gather: whose rows are none sends nothing and is not waited for
     CHECK(r.ranks[0]->healthy());
   }
   SUBCASE("this device") {
-    r.plan.weights = {0, 1};
+    r.weights = {0, 1};
     REQUIRE(r.early->send(*r.ranks[0], r.exchange, false));
     REQUIRE(r.early->begin(*r.ranks[0], r.exchange));
     CHECK(r.early->poll() == Progress::pending);

@@ -10,6 +10,7 @@
 #include "runtime/cli/live_view.h"
 #include "runtime/cli/node_pages.h"
 #include "runtime/cli/text.h"
+#include "runtime/config/config.h"
 #include "runtime/process/signals.h"
 
 namespace rivulet::runtime::cli {

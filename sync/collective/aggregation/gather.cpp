@@ -63,7 +63,7 @@ class Gather final : public Aggregation {
 };
 
 Status Gather::begin(Transport& transport, const Exchange& exchange) {
-  RIVULET_CHECK(exchange.plan->weights.size() == transport.world(), "a weight per rank");
+  RIVULET_CHECK(exchange.weights.size() == transport.world(), "a weight per rank");
   transport_ = &transport;
   exchange_ = exchange;
   messages_.resize(transport.world());
@@ -73,8 +73,7 @@ Status Gather::begin(Transport& transport, const Exchange& exchange) {
   one_message_ = exchange.compressor->has_fixed_size();
   std::memset(exchange.agreed.host_bytes().data(), 0, exchange.agreed.bytes());
   for (std::uint32_t r = 0; r < transport.world(); ++r) {
-    messages_[r].step =
-        exchange.plan->weights[r] > 0 ? PeerMessage::Step::header : PeerMessage::Step::nothing;
+    messages_[r].step = exchange.weights[r] > 0 ? PeerMessage::Step::header : PeerMessage::Step::nothing;
   }
   if (auto encoded = encode_mine(); !encoded) return encoded;
   post_all();
@@ -83,7 +82,7 @@ Status Gather::begin(Transport& transport, const Exchange& exchange) {
 
 Status Gather::encode_mine() {
   const std::uint32_t me = transport_->rank();
-  const double weight = exchange_.plan->weights[me];
+  const double weight = exchange_.weights[me];
   if (!(weight > 0)) return ok();
   PeerMessage& mine = messages_[me];
   mine.length = bytes_max();

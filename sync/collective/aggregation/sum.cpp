@@ -114,7 +114,7 @@ class Sum final : public Aggregation {
 };
 
 Status Sum::begin(Transport& transport, const Exchange& exchange) {
-  RIVULET_CHECK(exchange.plan->weights.size() == transport.world(), "a weight per rank");
+  RIVULET_CHECK(exchange.weights.size() == transport.world(), "a weight per rank");
   transport_ = &transport;
   agreed_ = exchange.agreed;
   failed_ = false;
@@ -127,7 +127,7 @@ Status Sum::begin(Transport& transport, const Exchange& exchange) {
 }
 
 void Sum::load_mine(const Exchange& exchange) {
-  const double weight = exchange.plan->weights[transport_->rank()];
+  const double weight = exchange.weights[transport_->rank()];
   if (!(weight > 0)) {
     std::memset(agreed_.host_bytes().data(), 0, agreed_.bytes());
     return;

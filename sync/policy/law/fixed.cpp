@@ -10,13 +10,13 @@ namespace {
 // taken for a dead device, and whoever has its rows keeps them and its gradient.
 void propose(const FactsTable& table, const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
   static_cast<void>(state);
-  plan.next_rows.assign(table.size(), config.rows);
-  plan.next_whole = true;
+  plan.next.rows.assign(table.size(), config.rows);
+  plan.next.whole = true;
   plan.why = "fixed rows";
   const bool waiting = std::any_of(table.facts.begin(), table.facts.end(),
                                    [](const Facts& f) { return (f.flags & flag_incomplete) != 0; });
-  if (waiting && plan.mode == Mode::gradients) {
-    plan.mode = Mode::hold;
+  if (waiting && plan.now.mode == Mode::gradients) {
+    plan.now.mode = Mode::hold;
     plan.why = "waiting until every device has its rows";
   }
 }

@@ -37,11 +37,11 @@ void propose(const FactsTable& table, const PolicyConfig& config, PolicyState& s
   const double window = std::max(0.0, to_seconds(config.tick) - slowest);
   std::uint64_t total = 0;
   for (std::size_t rank = 0; rank < table.size(); ++rank) {
-    plan.next_rows[rank] = rows_for(table.facts[rank], config, window);
-    total += plan.next_rows[rank];
+    plan.next.rows[rank] = rows_for(table.facts[rank], config, window);
+    total += plan.next.rows[rank];
   }
   // Streams too slow for a row per tick: nobody should spin through empty rounds.
-  plan.rest = total == 0;
+  plan.next.rest = total == 0;
   plan.why = "b = S * T";
 }
 

@@ -10,8 +10,13 @@ namespace {
 
 using namespace sync;
 
-constexpr std::size_t unused = 232;
-constexpr std::size_t unused_end = 248;
+constexpr std::size_t count_at = 232;  // of the measurements
+constexpr std::size_t checksum_bytes = 8;
+
+/// Where the zeros begin.
+std::size_t unused_from(std::size_t measurements) {
+  return count_at + sizeof(std::uint32_t) + sizeof(double) * measurements;
+}
 
 void run(Input input) {
   const auto facts = decode_head(input);
@@ -21,16 +26,21 @@ void run(Input input) {
     return;
   }
   RIVULET_CHECK(facts.value().section_bytes <= facts_section_max_bytes, "what is to come is bounded");
-  const FactsHead again = encode_head(facts.value());
+  const std::vector<std::byte> again = encode_head(facts.value());
   const Input written(again);
-  RIVULET_CHECK(std::ranges::equal(written.first(unused), input.first(unused)), "every field is read");
+  const std::size_t used = unused_from(facts.value().measurements.size());
+  RIVULET_CHECK(std::ranges::equal(written.first(used), input.first(used)), "every field is read");
   RIVULET_CHECK(decode_head(again), "what was accepted is accepted again");
 }
 
 void seal(Bytes& input) {
-  input.resize(facts_head_bytes);
-  if (input[unused] == std::byte{0})
-    std::fill(input.begin() + unused, input.begin() + unused_end, std::byte{0});
+  const std::size_t measurements =
+      input.size() > facts_head_bytes ? (input.size() - facts_head_bytes) / 8 % 4 : 0;
+  input.resize(facts_head_bytes + sizeof(double) * measurements);
+  put_number(input, count_at, static_cast<std::uint32_t>(measurements));
+  const auto unused = static_cast<std::ptrdiff_t>(unused_from(measurements));
+  if (input[static_cast<std::size_t>(unused)] == std::byte{0})
+    std::fill(input.begin() + unused, input.end() - checksum_bytes, std::byte{0});
   seal_facts(input);
 }
 
@@ -43,8 +53,10 @@ std::vector<Bytes> seeds() {
   busy.interval = {{0, 3}, {100, 0}, {164, 0}, 64, 0, 0, 0};
   busy.section_bytes = 104;
   std::vector<Bytes> all;
-  for (const Facts& facts : {Facts{}, busy}) {
-    const FactsHead head = encode_head(facts);
+  Facts measured = busy;
+  measured.measurements = {0.5, -1.0};
+  for (const Facts& facts : {Facts{}, busy, measured}) {
+    const std::vector<std::byte> head = encode_head(facts);
     all.emplace_back(head.begin(), head.end());
   }
   return all;

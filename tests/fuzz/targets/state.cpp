@@ -1,6 +1,6 @@
 // The image of an agreed state, as a checkpoint file holds it and a device sends it to another: what is
-// accepted is, byte for byte, what this program would have written for the state it read, and never more is
-// asked of memory than the model has numbers.
+// accepted without a part that another build wrote is, byte for byte, what this program would have written,
+// and never more is asked of memory than the model has numbers.
 #include "core/check.h"
 #include "core/sha256.h"
 #include "runtime/state/state_image.h"
@@ -37,9 +37,10 @@ void run(Input input) {
                   "refused in words");
     return;
   }
-  const auto& [state, claimed, hash] = decoded.value();
+  const auto& [state, claimed, hash, skipped] = decoded.value();
   RIVULET_CHECK(head && head.value().stamp == state.stamp && head.value().digest == claimed,
                 "a list of files says what the file holds");
+  if (skipped > 0 || number_at<std::uint32_t>(input, 8) != state_image_version) return;  // of another build
   StateOwner writer = owner();
   if (encode_state(writer, state, claimed).size() > input.size()) writer.topics.pop_back();
   if (encode_state(writer, state, claimed).size() > input.size()) writer.topics.pop_back();
@@ -70,7 +71,8 @@ void seal(Bytes& bytes) {
 
 AgreedState state_of(float x) {
   AgreedState state{devices::ModelState::create(layout(), device()).value(), {3, 349}, 600, {}};
-  for (const auto& numbers : {state.model.parameters(), state.model.momentum(), state.model.buffers()})
+  for (const auto& numbers :
+       {state.model.parameters(), state.model.optimizer_array(0), state.model.buffers()})
     for (float& y : numbers.as<float>()) y = x += 0.25F;
   return state;
 }

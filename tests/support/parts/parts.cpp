@@ -15,6 +15,7 @@ std::vector<const Entry*> both(std::span<const Entry* const> a, std::span<const 
 PartsCatalog::PartsCatalog()
     : decoders_(both(stream::builtin_decoders(), stream::part_decoders())),
       models_(both(devices::builtin_models(), devices::part_models())),
+      optimizers_(both(devices::builtin_optimizers(), devices::part_optimizers())),
       policies_(both(sync::policy::builtin_policies(), sync::policy::part_policies())),
       compressors_(both(sync::builtin_compressors(), sync::part_compressors())),
       aggregations_(both(sync::builtin_aggregations(), sync::part_aggregations())) {}
@@ -29,8 +30,13 @@ void PartsCatalog::replace(const devices::ModelEntry& model) {
     if (entry->name == model.name) entry = &model;
 }
 
+void PartsCatalog::replace(const devices::OptimizerEntry& optimizer) {
+  for (auto& entry : optimizers_)
+    if (entry->name == optimizer.name) entry = &optimizer;
+}
+
 runtime::Catalog PartsCatalog::catalog() const {
-  return {decoders_, models_, {policies_, compressors_, aggregations_}};
+  return {decoders_, models_, optimizers_, {policies_, compressors_, aggregations_}};
 }
 
 }  // namespace rivulet::testing

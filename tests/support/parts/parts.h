@@ -7,7 +7,8 @@ std::span<const DecoderEntry* const> part_decoders() noexcept;
 }
 namespace rivulet::devices {
 std::span<const ModelEntry* const> part_models() noexcept;
-}
+std::span<const OptimizerEntry* const> part_optimizers() noexcept;
+}  // namespace rivulet::devices
 namespace rivulet::sync::policy {
 std::span<const PolicyEntry* const> part_policies() noexcept;
 }
@@ -26,13 +27,15 @@ class PartsCatalog {
   /// Adds a model or a decoder of the test's own.
   void add(const devices::ModelEntry& model) { models_.push_back(&model); }
   void add(const stream::DecoderEntry& decoder) { decoders_.push_back(&decoder); }
-  /// Takes the place of the aggregation, or of the model, of the same name.
+  /// Takes the place of the part of the same name.
   void replace(const sync::AggregationEntry& aggregation);
   void replace(const devices::ModelEntry& model);
+  void replace(const devices::OptimizerEntry& optimizer);
 
  private:
   std::vector<const stream::DecoderEntry*> decoders_;
   std::vector<const devices::ModelEntry*> models_;
+  std::vector<const devices::OptimizerEntry*> optimizers_;
   std::vector<const sync::policy::PolicyEntry*> policies_;
   std::vector<const sync::CompressorEntry*> compressors_;
   std::vector<const sync::AggregationEntry*> aggregations_;

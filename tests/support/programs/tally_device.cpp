@@ -19,6 +19,13 @@ devices::ModelEntry tally_as_linear() {
   return {};
 }
 
+devices::OptimizerEntry tally_as_sgd() {
+  for (const auto* entry : devices::part_optimizers())
+    if (entry->name == "tally") return {"sgd", entry->help, entry->keys, entry->arrays, entry->step};
+  RIVULET_CHECK(false, "there is no optimizer tally");
+  return {};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -27,6 +34,8 @@ int main(int argc, char** argv) {
   testing::PartsCatalog parts;
   parts.replace(testing::watched_gather);
   parts.replace(tally);
+  const devices::OptimizerEntry counting = tally_as_sgd();
+  parts.replace(counting);
   devices::prepare_process(1);
   return testing::run_device_program(std::span(argv + 1, argv + argc), {}, parts.catalog());
 }

@@ -8,7 +8,7 @@ class FailsAfterEncode final : public Aggregation {
  public:
   Status begin(Transport& transport, const Exchange& x) override {
     std::vector<std::byte> bytes(x.compressor->bytes_max(x.mine.count, x.mine.scalar));
-    auto encoded = x.compressor->encode(x.mine, x.plan->weights[transport.rank()], x.plan->keep_ratio, bytes);
+    auto encoded = x.compressor->encode(x.mine, x.weights[transport.rank()], x.keep_ratio, bytes);
     if (!encoded) return encoded.error();
     for (auto& b : x.agreed.host_bytes()) b = std::byte{0xff};  // scratch may be garbage after a failure
     return ok();

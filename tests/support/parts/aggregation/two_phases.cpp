@@ -49,7 +49,7 @@ class TwoPhases final : public Aggregation {
     phase_ = 2;
     tickets_.clear();
     const auto mine = x_.mine.as<float>();
-    const auto weight = static_cast<float>(x_.plan->weights[transport_->rank()]);
+    const auto weight = static_cast<float>(x_.weights[transport_->rank()]);
     values_.assign(transport_->world(), std::vector<float>(positions_.size()));
     auto& own = values_[transport_->rank()];
     for (std::size_t i = 0; i < positions_.size(); ++i)

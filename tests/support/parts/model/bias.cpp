@@ -26,10 +26,6 @@ class BiasTrainer final : public Trainer {
     out.as<float>()[0] = batch.rows > 0 ? static_cast<float>(sum / static_cast<double>(batch.rows)) : 0.0F;
     return report;
   }
-  Result<ApplyReport> apply(ModelState& state, const GradientView& agreed, const SgdConfig& sgd,
-                            double factor) override {
-    return sgd_step(state, agreed, sgd, factor);
-  }
   Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) override {
     return errors(state, batch);
   }

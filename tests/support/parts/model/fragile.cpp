@@ -26,10 +26,6 @@ class FragileTrainer final : public Trainer {
     report.value().finite = false;
     return report;
   }
-  Result<ApplyReport> apply(ModelState& state, const GradientView& agreed, const SgdConfig& sgd,
-                            double factor) override {
-    return inner_->apply(state, agreed, sgd, factor);
-  }
   Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) override {
     return inner_->evaluate(state, batch);
   }

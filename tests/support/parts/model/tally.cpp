@@ -42,17 +42,6 @@ class TallyTrainer final : public Trainer {
     return report;
   }
   /// The agreed mean of n rows is 1/n for each row that was in it once: the least that is not zero.
-  Result<ApplyReport> apply(ModelState& state, const GradientView& agreed, const SgdConfig&,
-                            double) override {
-    float once = 0;
-    for (const float share : agreed.as<float>())
-      if (share > 0 && (once == 0 || share < once)) once = share;
-    const auto counts = state.parameters().as<float>();
-    for (std::size_t k = 0; k < counts.size() && once > 0; ++k)
-      counts[k] += std::round(agreed.as<float>()[k] / once);
-    if (page_->applied++ == 0) page_->first_applied_ns = RealClock().now().time_since_epoch().count();
-    return ApplyReport{};
-  }
   Result<StepReport> evaluate(const ModelState&, const BatchView& batch) override {
     StepReport report;
     report.rows = batch.rows;

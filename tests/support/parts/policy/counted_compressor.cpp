@@ -7,11 +7,11 @@ namespace rivulet::sync::policy {
 namespace {
 
 void propose(const FactsTable& table, const PolicyConfig&, PolicyState& state, RoundPlan& plan) {
-  plan.next_rows.assign(table.size(), 8);
-  plan.next_wait = std::chrono::seconds(3);
-  plan.compressor = "counting";
-  if (state.round == 7) plan.keep_ratio = testing::poison;
-  if (state.round >= 12) plan.aggregation = "fails_after_encode";
+  plan.next.rows.assign(table.size(), 8);
+  plan.next.wait = std::chrono::seconds(3);
+  plan.next.compressor = "counting";
+  if (state.round == 6) plan.next.keep_ratio = testing::poison;
+  if (state.round >= 11) plan.next.collective = "fails_after_encode";
   plan.why = "counted";
 }
 

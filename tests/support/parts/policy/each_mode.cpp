@@ -6,14 +6,14 @@ namespace rivulet::sync::policy {
 namespace {
 
 void propose(const FactsTable& table, const PolicyConfig&, PolicyState& state, RoundPlan& plan) {
-  plan.next_rows.assign(table.size(), 8);
-  plan.next_wait = std::chrono::seconds(3);
+  plan.next.rows.assign(table.size(), 8);
+  plan.next.wait = std::chrono::seconds(3);
   plan.why = "each mode in turn";
-  if (plan.mode == Mode::idle) return;
+  if (plan.now.mode == Mode::idle) return;
   const std::size_t turn = state.memory.size();
   state.memory.push_back(1);
-  if (turn < 2 || turn == 9) plan.mode = Mode::hold;
-  if (turn == 2) plan.mode = Mode::local;
+  if (turn < 2 || turn == 9) plan.now.mode = Mode::hold;
+  if (turn == 2) plan.now.mode = Mode::local;
 }
 
 }  // namespace

@@ -6,8 +6,8 @@ namespace rivulet::sync::policy {
 namespace {
 
 void propose(const FactsTable& table, const PolicyConfig& config, PolicyState&, RoundPlan& plan) {
-  plan.next_rows.assign(table.size(), config.rows);
-  plan.next_wait = std::chrono::seconds(3);
+  plan.next.rows.assign(table.size(), config.rows);
+  plan.next.wait = std::chrono::seconds(3);
   plan.why = "even rows";
 }
 

@@ -5,9 +5,9 @@ namespace rivulet::sync::policy {
 namespace {
 
 void propose(const FactsTable& table, const PolicyConfig&, PolicyState& state, RoundPlan& plan) {
-  plan.next_rows.assign(table.size(), 8);
-  plan.next_wait = std::chrono::seconds(3);
-  if (state.round == 5) plan.aggregation = "fails_after_encode";
+  plan.next.rows.assign(table.size(), 8);
+  plan.next.wait = std::chrono::seconds(3);
+  if (state.round == 4) plan.next.collective = "fails_after_encode";
   plan.why = "round 5 fails";
 }
 

@@ -5,11 +5,11 @@ namespace rivulet::sync::policy {
 namespace {
 
 void propose(const FactsTable& table, const PolicyConfig&, PolicyState& state, RoundPlan& plan) {
-  plan.next_rows.assign(table.size(), 8);
-  plan.next_wait = std::chrono::seconds(3);
+  plan.next.rows.assign(table.size(), 8);
+  plan.next.wait = std::chrono::seconds(3);
   plan.why = "even rows";
-  if (plan.mode != Mode::gradients || state.round % 7 != 6) return;
-  plan.mode = Mode::hold;
+  if (plan.now.mode != Mode::gradients || state.round % 7 != 6) return;
+  plan.now.mode = Mode::hold;
   plan.why = "the seventh";
 }
 

@@ -5,11 +5,11 @@ namespace rivulet::sync::policy {
 namespace {
 
 void propose(const FactsTable& table, const PolicyConfig&, PolicyState& state, RoundPlan& plan) {
-  plan.next_rows.assign(table.size(), 8);
-  plan.next_wait = std::chrono::seconds(3);
-  if (plan.mode == Mode::idle) return;
+  plan.next.rows.assign(table.size(), 8);
+  plan.next.wait = std::chrono::seconds(3);
+  if (plan.now.mode == Mode::idle) return;
   const bool third = state.memory.size() == 2;
-  plan.mode = third ? Mode::parameters : Mode::local;
+  plan.now.mode = third ? Mode::delta : Mode::local;
   if (third)
     state.memory.clear();
   else

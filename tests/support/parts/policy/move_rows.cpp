@@ -5,9 +5,9 @@ namespace rivulet::sync::policy {
 namespace {
 
 void propose(const FactsTable& table, const PolicyConfig&, PolicyState&, RoundPlan& plan) {
-  plan.next_rows.assign(table.size(), 16);
-  plan.next_wait = std::chrono::seconds(3);
-  plan.next_moves = {{0, 1, 8}};
+  plan.next.rows.assign(table.size(), 16);
+  plan.next.wait = std::chrono::seconds(3);
+  plan.next.moves = {{0, 1, 8}};
   plan.why = "rank 0 helps rank 1";
 }
 

@@ -5,10 +5,10 @@ namespace rivulet::sync::policy {
 namespace {
 
 void propose(const FactsTable& table, const PolicyConfig& config, PolicyState&, RoundPlan& plan) {
-  plan.next_rows.assign(table.size(), 8);
-  plan.next_wait = std::chrono::seconds(3);
-  plan.compressor = "nonzero";
-  plan.payload_max_bytes = 4 + 2 * config.contribution_bytes;
+  plan.next.rows.assign(table.size(), 8);
+  plan.next.wait = std::chrono::seconds(3);
+  plan.next.compressor = "nonzero";
+  plan.next.slot_bytes = 4 + 2 * config.contribution_bytes;
   plan.why = "nonzero";
 }
 

@@ -8,9 +8,9 @@ void propose(const FactsTable& table, const PolicyConfig&, PolicyState& state, R
   for (std::size_t rank = 0; rank < table.size(); ++rank) {
     const auto k = static_cast<std::uint32_t>(state.round);
     const auto r = static_cast<std::uint32_t>(rank);
-    plan.next_rows[rank] = (k + r) % 5 == 0 ? 0 : 4 + (7 * k + 5 * r) % 13;
+    plan.next.rows[rank] = (k + r) % 5 == 0 ? 0 : 4 + (7 * k + 5 * r) % 13;
   }
-  plan.next_wait = std::chrono::seconds(3);
+  plan.next.wait = std::chrono::seconds(3);
   plan.why = "scripted";
 }
 

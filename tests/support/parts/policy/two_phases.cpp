@@ -5,9 +5,9 @@ namespace rivulet::sync::policy {
 namespace {
 
 void propose(const FactsTable& table, const PolicyConfig&, PolicyState&, RoundPlan& plan) {
-  plan.next_rows.assign(table.size(), 8);
-  plan.next_wait = std::chrono::seconds(3);
-  plan.aggregation = "two_phases";
+  plan.next.rows.assign(table.size(), 8);
+  plan.next.wait = std::chrono::seconds(3);
+  plan.next.collective = "two_phases";
   plan.why = "two phases";
 }
 

@@ -1,0 +1,64 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "core/check.h"
+#include "core/time.h"
+
+namespace rivulet {
+
+enum class KeyType : std::uint8_t { text, integer, number, boolean, duration };
+
+/// A configuration key that belongs to the part that reads it: an optimizer, a controller, a compressor, a
+/// decoder. Its entry in the catalog lists it, and file, environment, `--set`, help, template, group hash and
+/// "did you mean" know it from there (runtime/config/).
+struct Key {
+  std::string_view name;  ///< "train.optimizer.beta1"
+  KeyType type = KeyType::number;
+  std::string_view text;  ///< the default, as TOML
+  std::string_view help;
+  double least = -1e300;  ///< of an integer, a number, or the seconds of a duration
+  double most = 1e300;
+  bool above = false;             ///< `least` itself is not allowed
+  std::string_view choices = {};  ///< of a text: "a | b"; empty = any
+};
+
+/// Values of such keys: what a part is given besides what all its kind share. A value; any thread.
+class Settings {
+ public:
+  using Value = std::variant<double, std::int64_t, bool, std::string, Duration>;
+
+  void set(std::string name, Value value) { values_.insert_or_assign(std::move(name), std::move(value)); }
+  [[nodiscard]] double number(std::string_view name) const { return get<double>(name); }
+  [[nodiscard]] std::int64_t integer(std::string_view name) const { return get<std::int64_t>(name); }
+  [[nodiscard]] bool flag(std::string_view name) const { return get<bool>(name); }
+  [[nodiscard]] const std::string& text(std::string_view name) const { return get<std::string>(name); }
+  [[nodiscard]] Duration duration(std::string_view name) const { return get<Duration>(name); }
+  /// Those of `keys` alone.
+  [[nodiscard]] Settings of(std::span<const Key> keys) const {
+    Settings out;
+    for (const Key& key : keys)
+      if (const auto found = values_.find(key.name); found != values_.end()) out.values_.insert(*found);
+    return out;
+  }
+  [[nodiscard]] const auto& values() const { return values_; }
+  bool operator==(const Settings&) const = default;
+
+ private:
+  /// A part reads only its own keys, and those are set: anything else is a bug.
+  template <class T>
+  [[nodiscard]] const T& get(std::string_view name) const {
+    const auto found = values_.find(name);
+    RIVULET_CHECK(found != values_.end(), "a setting that nobody made");
+    const T* value = std::get_if<T>(&found->second);
+    RIVULET_CHECK(value != nullptr, "a setting of another type");
+    return *value;
+  }
+  std::map<std::string, Value, std::less<>> values_;
+};
+
+}  // namespace rivulet

@@ -1,0 +1,85 @@
+#pragma once
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/fields.h"
+#include "core/time.h"
+#include "sync/policy/plan.h"
+#include "sync/round/facts.h"
+
+/// JSON of structs with a list of fields (private to decisions/; decision_parse.cpp has the way back): an
+/// object with a member for each, in the order of the list. Durations are nanoseconds; enums are their names;
+/// digests are 32 hexadecimal digits; cursors, partitions and moves are arrays of their numbers.
+namespace rivulet::runtime {
+
+template <class T>
+concept AsArray =
+    std::same_as<T, RowCursor> || std::same_as<T, PartitionId> || std::same_as<T, sync::policy::Move>;
+
+/// Written by hand, since every round writes a line and the train thread waits for it: a tree of JSON values
+/// takes twelve times as long. Appends to `out`.
+class JsonWriter {
+ public:
+  explicit JsonWriter(std::string& out) : out_(out) {}
+  /// A member of the object that is open.
+  void operator()(const char* name, const auto& value) {
+    begin(name);
+    put(value);
+  }
+  /// ... whose value comes next.
+  void begin(const char* name);
+  void open(char bracket);
+  void close(char bracket);
+
+  template <std::integral T>
+  void put(T value) {
+    if constexpr (std::same_as<T, bool>)
+      out_ += value ? "true" : "false";
+    else if constexpr (std::is_signed_v<T>)
+      put_signed(value);
+    else
+      put_unsigned(value);
+  }
+  /// In as few digits as give the same bits; "nan", "inf" and "-inf", which JSON has no numbers for.
+  void put(double value);
+  void put(std::string_view text);
+  void put(const std::string& text) { put(std::string_view(text)); }
+  void put(const Duration& value) { put(value.count()); }
+  void put(const Digest& digest) { put(digest.hex()); }
+  void put(sync::policy::Mode mode) { put(name_of(mode)); }
+  template <class T>
+  void put(const std::vector<T>& items) {
+    put_list(items, [this](const T& item) { put(item); });
+  }
+  void put_list(const auto& items, auto put_one) {
+    open('[');
+    for (const auto& item : items) {
+      separate();
+      put_one(item);
+    }
+    close(']');
+  }
+  template <HasFields T>
+  void put(const T& value) {
+    open(AsArray<T> ? '[' : '{');
+    fields(value, [this](const char* name, const auto& field) {
+      if constexpr (AsArray<T>) {
+        separate();
+        put(field);
+      } else {
+        (*this)(name, field);
+      }
+    });
+    close(AsArray<T> ? ']' : '}');
+  }
+
+ private:
+  void put_signed(std::int64_t value);
+  void put_unsigned(std::uint64_t value);
+  void separate();
+  std::string& out_;
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,65 @@
+#pragma once
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "core/digest.h"
+#include "core/gradient_view.h"
+#include "core/record.h"
+#include "core/sha256.h"
+#include "runtime/state/partition_progress.h"
+#include "runtime/state/state_image.h"
+
+/// The bytes of a state's image (private to state_image.cpp and read_image.cpp).
+//
+// Little-endian, nothing between the fields:
+//   head, 64 bytes: magic 8 | version u32 | sections u32 | bytes of all u64 | lineage u64 | step u64 |
+//                   digest low u64, high u64 | low half of XXH3-128 of the 56 bytes before
+//   section:        tag 4 | zero u32 | bytes u64 | low half of XXH3-128 of the body | body
+//     "MODL"  scalar u32 (0 f32, 1 f64) | parameters u64 | buffers u64 | rows u64 | name
+//     "OWNR"  bytes u32, name of the job | topics u32 | per topic: bytes u32, name
+//     "PART"  per partition: topic u32, partition i32, start offset i64, row u32, next offset i64, row u32,
+//             trained u64, shared u64, holes u64, reasons u32, and per reason of which rows were dropped:
+//             DropReason u32, rows u64; runs u32, and per run: from offset i64, row u32, to offset i64,
+//             row u32, rows u64, fate u32
+//     "PARM"  the parameters
+//     "OPTA"  one for each array that the optimizer remembers: bytes u32, name | array
+//     "BUFS"  the buffers
+//   SHA-256 of everything before, 32 bytes
+// Known sections come in this order; one whose tag is not known is skipped. Version 4, which is still read,
+// has exactly "MODL", "OWNR", "PART", "PARM", "MOMT", "BUFS": "MOMT" is the array "momentum", and "PART" has
+// a u64 for each of nine reasons in place of the list.
+namespace rivulet::runtime::image {
+
+static_assert(std::endian::native == std::endian::little,
+              "arrays and fields are written as they lie in memory");
+
+inline constexpr std::string_view magic = "RVLSTATE";
+inline constexpr std::size_t section_head_bytes = 24;
+inline constexpr std::size_t partition_bytes = 64 + drop_reasons * 12;
+inline constexpr std::size_t run_bytes = 36;
+inline constexpr std::size_t hash_bytes = sizeof(Sha256);
+inline constexpr std::size_t name_max = 1024;
+inline constexpr std::size_t partitions_bytes_max =
+    partitions_max * (partition_bytes + passed_runs_max * run_bytes);
+inline constexpr std::size_t owner_bytes_max = std::size_t{1} << 20U;  // four thousand topics
+inline constexpr std::size_t sections_max = 64;
+inline constexpr std::uint32_t version_before = 4;
+inline constexpr std::size_t reasons_before = 9;  // of version 4
+
+inline std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+inline std::uint32_t number_of(Scalar scalar) {
+  return scalar == Scalar::f32 ? 0 : 1;
+}
+
+inline std::uint64_t head_checksum(std::span<const std::byte> bytes) {
+  return rivulet::digest_of(bytes.first(state_head_bytes - sizeof(std::uint64_t))).low;
+}
+
+}  // namespace rivulet::runtime::image

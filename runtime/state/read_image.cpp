@@ -1,0 +1,340 @@
+// The way back from bytes, which anybody may have written, to a state.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/check.h"
+#include "runtime/state/image_format.h"
+#include "runtime/state/state_image.h"
+
+namespace rivulet::runtime {
+namespace {
+
+using namespace image;
+
+/// Hands out parts; after the first one that is not there, nothing more.
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> in) : left_(in) {}
+  std::span<const std::byte> bytes(std::size_t n) {
+    if (!good_ || n > left_.size()) {
+      good_ = false;
+      return {};
+    }
+    const auto part = left_.first(n);
+    left_ = left_.subspan(n);
+    return part;
+  }
+  RowCursor cursor() {
+    RowCursor at;
+    at.offset = number<std::int64_t>();
+    at.row = number<std::uint32_t>();
+    return at;
+  }
+  template <class T>
+  T number() {
+    T value{};
+    if (const auto part = bytes(sizeof(T)); good_) std::memcpy(&value, part.data(), sizeof(T));
+    return value;
+  }
+  void give_up() { good_ = false; }
+  [[nodiscard]] bool good() const { return good_; }
+  [[nodiscard]] std::size_t left() const { return left_.size(); }
+
+ private:
+  std::span<const std::byte> left_;
+  bool good_ = true;
+};
+
+/// The sentence about what is wrong, if anything is.
+using ValidationError = std::optional<std::string>;
+
+constexpr std::array<std::string_view, 6> known{"MODL", "OWNR", "PART", "PARM", "OPTA", "BUFS"};
+constexpr std::array<std::string_view, 6> known_before{"MODL", "OWNR", "PART", "PARM", "MOMT", "BUFS"};
+
+struct Section {
+  std::string_view tag;
+  std::span<const std::byte> body;
+};
+
+/// What an image is made of: its head, and the sections behind it.
+struct Frame {
+  std::uint32_t version = 0;
+  std::uint32_t count = 0;
+  StateHead head;
+  std::vector<Section> sections;
+  /// The one section of that tag; none, or more than one: nothing.
+  [[nodiscard]] std::optional<std::span<const std::byte>> only(std::string_view tag) const {
+    std::optional<std::span<const std::byte>> found;
+    for (const Section& section : sections) {
+      if (section.tag != tag) continue;
+      if (found) return std::nullopt;
+      found = section.body;
+    }
+    return found;
+  }
+};
+
+/// `length`: of the whole image.
+ValidationError read_head(std::span<const std::byte> bytes, std::uint64_t length, Frame& frame) {
+  if (bytes.size() < state_head_bytes) return "it is too short";
+  Reader r(bytes);
+  if (as_text(r.bytes(magic.size())) != magic) return "it is no state of rivulet";
+  frame.version = r.number<std::uint32_t>();
+  if (frame.version != state_image_version && frame.version != version_before)
+    return fmt::format("its version is {}, this program reads versions {} and {}", frame.version,
+                       version_before, state_image_version);
+  frame.count = r.number<std::uint32_t>();
+  StateHead& head = frame.head;
+  head.bytes = r.number<std::uint64_t>();
+  head.stamp.lineage = r.number<std::uint64_t>();
+  head.stamp.step = r.number<std::uint64_t>();
+  head.digest.low = r.number<std::uint64_t>();
+  head.digest.high = r.number<std::uint64_t>();
+  if (r.number<std::uint64_t>() != head_checksum(bytes)) return "its head is damaged";
+  if (frame.count > sections_max)
+    return fmt::format("it has {} sections, more than {}", frame.count, sections_max);
+  if (head.bytes != length || length < state_head_bytes + hash_bytes)
+    return fmt::format("it has {} bytes, its head says {}", length, head.bytes);
+  return std::nullopt;
+}
+
+ValidationError read_sections(std::span<const std::byte> bytes, Frame& frame) {
+  Reader r(bytes.subspan(state_head_bytes, bytes.size() - state_head_bytes - hash_bytes));
+  for (std::uint32_t i = 0; i < frame.count; ++i) {
+    const auto tag = as_text(r.bytes(4));
+    const auto zero = r.number<std::uint32_t>();
+    const auto size = r.number<std::uint64_t>();
+    const auto checksum = r.number<std::uint64_t>();
+    const auto body = r.bytes(size);
+    if (!r.good() || zero != 0) return fmt::format("section {} is cut off", i + 1);
+    if (rivulet::digest_of(body).low != checksum) return fmt::format("section {} is damaged", i + 1);
+    frame.sections.push_back({tag, body});
+  }
+  if (r.left() > 0) return "there is something behind its last section";
+  return std::nullopt;
+}
+
+/// What is known comes in order and once each, but for the optimizer's arrays; in version 4 nothing else
+/// comes.
+ValidationError check_order(const Frame& frame) {
+  const std::span<const std::string_view> tags =
+      frame.version == version_before ? std::span<const std::string_view>(known_before) : known;
+  std::size_t next = 0;
+  for (const Section& section : frame.sections) {
+    const auto at = static_cast<std::size_t>(std::ranges::find(tags, section.tag) - tags.begin());
+    if (at == tags.size() && frame.version != version_before) continue;
+    if (at == tags.size() || at < next) return "its sections are not in order, or one is in it twice";
+    next = section.tag == "OPTA" ? at : at + 1;
+  }
+  return std::nullopt;
+}
+
+ValidationError read_model(std::span<const std::byte> body, const Expected& expected, std::uint64_t& rows) {
+  Reader r(body);
+  const auto scalar = r.number<std::uint32_t>();
+  const auto parameters = r.number<std::uint64_t>();
+  const auto buffers = r.number<std::uint64_t>();
+  rows = r.number<std::uint64_t>();
+  const auto name = as_text(r.bytes(std::min(r.left(), name_max)));
+  const auto& layout = expected.layout;
+  if (!r.good() || r.left() > 0) return "its description of the model is no such thing";
+  if (name != expected.owner.model)
+    return fmt::format("it is of model '{}', not '{}'", name, expected.owner.model);
+  if (scalar == number_of(layout.scalar) && parameters == layout.parameters && buffers == layout.buffers)
+    return std::nullopt;
+  return fmt::format("it holds {} parameters and {} buffers of {}, the model has {} and {} of {}", parameters,
+                     buffers, scalar == 0 ? "float32" : "float64", layout.parameters, layout.buffers,
+                     layout.scalar == Scalar::f32 ? "float32" : "float64");
+}
+
+std::string name_in(Reader& r) {
+  const auto bytes = r.number<std::uint32_t>();
+  return std::string(as_text(r.bytes(bytes)));
+}
+
+/// Offsets count within topics, and those have numbers: the same number must mean the same topic.
+ValidationError read_owner(std::span<const std::byte> body, const StateOwner& expected) {
+  Reader r(body);
+  const std::string job = name_in(r);
+  const auto topics = r.number<std::uint32_t>();
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; i < topics && r.good(); ++i) names.push_back(name_in(r));
+  if (!r.good() || r.left() > 0 || body.size() > owner_bytes_max)
+    return "its names of job and topics are no such thing";
+  if (!expected.job.empty() && job != expected.job)
+    return fmt::format("it is of job '{}', this is job '{}'", job, expected.job);
+  if (expected.topics.empty()) return std::nullopt;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (i >= expected.topics.size() || names[i] != expected.topics[i])
+      return fmt::format("its topics are {}, not {}", fmt::join(names, ", "),
+                         fmt::join(expected.topics, ", "));
+  return std::nullopt;
+}
+
+SkippedRange read_run(Reader& r, const PartitionId& id) {
+  SkippedRange run{id};
+  run.from = r.cursor();
+  run.to = r.cursor();
+  run.rows = r.number<std::uint64_t>();
+  run.fate = r.number<std::uint32_t>();
+  return run;
+}
+
+/// A reason that this build does not know is of a newer one, whose books it cannot keep.
+void read_dropped(Reader& r, std::uint32_t version, DropCounts& dropped) {
+  const auto reasons = version == version_before ? std::uint32_t{reasons_before} : r.number<std::uint32_t>();
+  std::uint32_t least = 0;
+  for (std::uint32_t i = 0; i < reasons && r.good(); ++i) {
+    const auto reason = version == version_before ? i : r.number<std::uint32_t>();
+    const auto rows = r.number<std::uint64_t>();
+    if (reason < least || reason >= drop_reasons) return r.give_up();
+    if (rows == 0 && version != version_before) return r.give_up();
+    dropped.at(reason) = rows;
+    least = reason + 1;
+  }
+}
+
+PartitionProgress read_progress(Reader& r, std::uint32_t version, const PartitionId& id) {
+  PartitionProgress p;
+  p.start = r.cursor();
+  p.next = r.cursor();
+  p.trained = r.number<std::uint64_t>();
+  p.shared = r.number<std::uint64_t>();
+  p.holes = r.number<std::uint64_t>();
+  read_dropped(r, version, p.dropped);
+  const auto runs = r.number<std::uint32_t>();
+  if (runs > passed_runs_max) r.give_up();
+  for (std::uint32_t i = 0; i < runs && r.good(); ++i) p.runs.push_back(read_run(r, id));
+  return p;
+}
+
+ValidationError read_partitions(std::span<const std::byte> body, std::uint32_t version, AgreedState& state) {
+  if (body.size() > partitions_bytes_max) return "its partitions are no such thing";
+  Reader r(body);
+  while (r.left() > 0) {
+    PartitionId id;
+    id.topic = r.number<std::uint32_t>();
+    id.partition = r.number<std::int32_t>();
+    const PartitionProgress p = read_progress(r, version, id);
+    if (!r.good()) return "its partitions are cut off";
+    if (p.next < p.start || p.start.offset < 0) return "a partition in it ends before it begins";
+    if (!p.adds_up() || !p.is_explained()) return "the books of a partition in it do not add up";
+    if (!state.partitions.empty() && !(state.partitions.rbegin()->first < id))
+      return "its partitions are not in order, or one is in it twice";
+    state.partitions.emplace(id, p);
+  }
+  return std::nullopt;
+}
+
+Status fill(const GradientView& own, std::span<const std::byte> from, devices::Device& device) {
+  auto host = device.to_host(own);
+  if (!host) return host.error();
+  const auto to = host.value().host_bytes();
+  RIVULET_CHECK(to.size() == from.size(), "lengths were checked before");
+  std::ranges::copy(from, to.begin());
+  return device.from_host(host.value(), own);
+}
+
+Error bad(const std::string& complaint) {
+  return {ErrorCode::bad_record, complaint};
+}
+
+ValidationError read_frame(std::span<const std::byte> bytes, Frame& frame, Sha256& hash) {
+  if (const ValidationError c = read_head(bytes, bytes.size(), frame)) return c;
+  if (const ValidationError c = read_sections(bytes, frame)) return c;
+  if (const ValidationError c = check_order(frame)) return c;
+  hash = sha256_of(bytes.first(bytes.size() - hash_bytes));
+  if (!std::ranges::equal(hash, bytes.last(hash_bytes))) return "its SHA-256 is wrong";
+  return std::nullopt;
+}
+
+/// What the optimizer remembers, by name.
+struct NamedArray {
+  std::string name;
+  std::span<const std::byte> numbers;
+};
+
+std::vector<NamedArray> optimizer_arrays(const Frame& frame) {
+  std::vector<NamedArray> all;
+  for (const Section& section : frame.sections) {
+    if (section.tag == "MOMT" && frame.version == version_before) all.push_back({"momentum", section.body});
+    if (section.tag != "OPTA" || frame.version == version_before) continue;
+    Reader r(section.body);
+    std::string name = name_in(r);
+    all.push_back({std::move(name), r.bytes(r.left())});
+  }
+  return all;
+}
+
+/// The bytes of each array of the state, in its order; or why they cannot be its own.
+ValidationError find_arrays(const Frame& frame, const devices::ModelLayout& layout,
+                            std::vector<std::span<const std::byte>>& arrays) {
+  const auto parameters = frame.only("PARM");
+  const auto buffers = frame.only("BUFS");
+  if (!parameters || !buffers) return "it does not have its parameters and buffers once each";
+  arrays = {*parameters};
+  std::vector<std::string> names;
+  for (const NamedArray& array : optimizer_arrays(frame)) {
+    names.push_back(array.name);
+    arrays.push_back(array.numbers);
+  }
+  if (names != layout.optimizer_arrays)
+    return fmt::format("its optimizer remembers [{}], this one [{}]", fmt::join(names, ", "),
+                       fmt::join(layout.optimizer_arrays, ", "));
+  arrays.push_back(*buffers);
+  const std::size_t scalar = bytes_of(layout.scalar);
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const std::size_t wanted = i + 1 == arrays.size() ? layout.buffers : layout.parameters;
+    if (arrays[i].size() != wanted * scalar) return "an array in it is too short or too long";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expected& expected) {
+  Frame frame;
+  Sha256 hash{};
+  if (const ValidationError c = read_frame(bytes, frame, hash)) return bad(*c);
+  const auto about = frame.only("MODL");
+  const auto owner = frame.only("OWNR");
+  const auto partitions = frame.only("PART");
+  if (!about || !owner || !partitions) return bad("it does not say once each what it is of");
+  std::uint64_t rows = 0;
+  if (const ValidationError c = read_model(*about, expected, rows)) return bad(*c);
+  if (const ValidationError c = read_owner(*owner, expected.owner)) return bad(*c);
+  std::vector<std::span<const std::byte>> arrays;
+  if (const ValidationError c = find_arrays(frame, expected.layout, arrays)) return bad(*c);
+  auto model = devices::ModelState::create(expected.layout, expected.device);
+  if (!model) return model.error();
+  DecodedState out{{std::move(model).value(), frame.head.stamp, rows, {}}, frame.head.digest, hash};
+  if (const ValidationError c = read_partitions(*partitions, frame.version, out.state)) return bad(*c);
+  const auto own = out.state.model.arrays();
+  for (std::size_t i = 0; i < own.size(); ++i)
+    if (Status filled = fill(own[i], arrays[i], expected.device); !filled) return filled.error();
+  if (frame.version != version_before)
+    out.skipped = static_cast<std::size_t>(std::ranges::count_if(
+        frame.sections, [](const Section& s) { return std::ranges::count(known, s.tag) == 0; }));
+  return out;
+}
+
+Status check_digest(const DecodedState& decoded, devices::Device& device) {
+  const auto digest = digest_of(decoded.state, device);
+  if (!digest) return digest.error();
+  if (digest.value() == decoded.digest) return ok();
+  return bad(fmt::format("its numbers are not those that its digest is of: it says {}, they have {}",
+                         decoded.digest.hex(), digest.value().hex()));
+}
+
+Result<StateHead> decode_state_head(std::span<const std::byte> bytes, std::uint64_t length) {
+  Frame frame;
+  if (const ValidationError c = read_head(bytes, length, frame)) return bad(*c);
+  return frame.head;
+}
+
+}  // namespace rivulet::runtime
