@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -20,6 +21,7 @@
 #include "runtime/state/state_file.h"
 #include "tests/support/aborts.h"
 #include "tests/support/example_state.h"
+#include "tests/support/places.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 
@@ -172,8 +174,10 @@ TEST_CASE("State file: numbers that lie never crash the reader, whatever the che
   CHECK(refused > 150);  // magic, version, lengths, tags, name, shape, cursors that end before they begin
   const std::size_t part = 64 + (24 + 28 + 1) + (24 + 4 + 5 + 4 + 4 + 8) + 24;  // the first partition
   std::string twice = whole;
-  const std::size_t runs = std::size_t{3} * 36;
-  std::memcpy(twice.data() + part + 132 + runs, twice.data() + part, 8);
+  const PartitionProgress& first = state.partitions.begin()->second;
+  const auto reasons = std::ranges::count_if(first.dropped, [](auto rows) { return rows > 0; });
+  const std::size_t length = 64 + 12 * static_cast<std::size_t>(reasons) + 36 * first.runs.size();
+  std::memcpy(twice.data() + part + length, twice.data() + part, 8);
   const auto answer = read(sealed(twice));
   REQUIRE(!answer);
   CHECK(contains(answer.error().message, "or one is in it twice"));
@@ -195,6 +199,55 @@ TEST_CASE(
   const auto back = decode_state(image, {owner("m"), layout, *device});
   REQUIRE_MESSAGE(back, back.error().message);
   CHECK(digest_of(back.value().state, *device).value() == back.value().digest);
+}
+
+TEST_CASE("State image: a state that the version before wrote is read, and has the digest it says") {
+  const auto device = devices::make_host_device();
+  const StateOwner before{"linear", "before", {"rows"}};
+  const auto bytes = slurp(source_path("tests/support/states/version4.state"));
+  REQUIRE(bytes[8] == 4);
+  const auto read = decode_state(std::as_bytes(std::span(bytes)), {before, layout_of(15, 0), *device});
+  REQUIRE_MESSAGE(read, read.error().message);
+  const AgreedState& state = read.value().state;
+  CHECK(state.stamp == Stamp{1, 20});
+  CHECK(state.rows == 2208);
+  CHECK(state.partitions.at({0, 0}).next == RowCursor{2208, 0});
+  CHECK(read.value().digest.hex() == "84a68d9b5dfd1d9e1f24ff7180d7ebe9");
+  CHECK(digest_of(state, *device).value() == read.value().digest);
+  // Written again it is one of today's, and the same state.
+  const auto again = encode_state(before, state, read.value().digest);
+  const auto back = decode_state(again, {before, layout_of(15, 0), *device});
+  REQUIRE(back);
+  CHECK(digest_of(back.value().state, *device).value() == read.value().digest);
+}
+
+TEST_CASE("State image: a section that is not known is skipped, and counted") {
+  const auto device = devices::make_host_device();
+  const auto layout = layout_of(20, 3);
+  const auto image = encode_state(owner("m"), example_state(layout, *device), {1, 2});
+  std::string whole(reinterpret_cast<const char*>(image.data()), image.size());
+  std::string more("NEWS\0\0\0\0", 8);
+  more += std::string("\5\0\0\0\0\0\0\0", 8) + std::string(8, '\0') + "hello";
+  whole.insert(whole.size() - 32, more);
+  put_at(whole, 12, number_at<std::uint32_t>(whole, 12) + 1);
+  const std::string sealed_again = sealed(whole);
+  const auto read = decode_state(std::as_bytes(std::span(sealed_again)), {owner("m"), layout, *device});
+  REQUIRE_MESSAGE(read, read.error().message);
+  CHECK(read.value().skipped == 1);
+  CHECK(encode_state(owner("m"), read.value().state, read.value().digest) == image);
+}
+
+TEST_CASE("State image: what another optimizer remembers is refused by name") {
+  const auto device = devices::make_host_device();
+  auto adam = layout_of(20, 3);
+  adam.optimizer_arrays = {"exp_avg", "exp_avg_sq"};
+  const AgreedState state{devices::ModelState::create(adam, *device).value(), {1, 1}, 0, {}};
+  const auto image = encode_state(owner("m"), state, {1, 2});
+  CHECK(image.size() <= state_image_max(adam));
+  REQUIRE(decode_state(image, {owner("m"), adam, *device}));
+  const auto read = decode_state(image, {owner("m"), layout_of(20, 3), *device});
+  REQUIRE(!read);
+  CHECK(read.error().message == "its optimizer remembers [exp_avg, exp_avg_sq], this one [momentum]");
 }
 
 TEST_CASE("State image: the head alone tells stamp, digest and length") {
@@ -227,7 +280,7 @@ TEST_CASE("State file: another model, shape, number type or version is named") {
   std::string newer = slurp(folder.file("a.state"));
   newer[8] = 9;
   spill(folder.file("a.state"), newer);
-  CHECK(contains(complaint("lenet5", layout), "its version is 9, this program reads version 4"));
+  CHECK(contains(complaint("lenet5", layout), "its version is 9, this program reads versions 4 and 5"));
   spill(folder.file("a.state"), std::string(500, 'x'));
   CHECK(contains(complaint("lenet5", layout), "it is no state of rivulet"));
 }
