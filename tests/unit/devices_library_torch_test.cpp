@@ -8,11 +8,13 @@
 
 #include <cmath>
 #include <filesystem>
+#include <memory>
 #include <thread>
 #include <tuple>
 #include <vector>
 
 #include "tests/support/model_fixture.h"
+#include "tests/support/sgd.h"
 
 using namespace rivulet;
 using namespace rivulet::devices;
@@ -111,7 +113,7 @@ double largest_gap_of_lenet(Scalar scalar) {
   for (std::uint64_t step = 0; step < 5; ++step) {
     const Rows rows(bench.config, 8, step);
     REQUIRE(bench.trainer->compute_gradients(bench.state, rows.all(), bench.out));
-    REQUIRE(bench.trainer->apply(bench.state, bench.out, {0.05, 0.9, 0, 0}, 1.0));
+    devices::sgd_step(bench.state, bench.out, {0.05, 0.9, 0, 0}, 1.0);
     optimizer.zero_grad();
     const auto x = features_of(rows, bench.config, 8).to(dtype);
     const auto y = torch::from_blob(rows.targets().data(), {8}, torch::kFloat32).to(torch::kInt64);
@@ -157,6 +159,57 @@ TEST_CASE("SGD: the same steps as torch::optim::SGD") {
                                SgdConfig{0.05, 0.9, 0.01, 0.0}, SgdConfig{0.05, 0.9, 0.01, 2.0}}) {
     CHECK(largest_gap_to_torch(Scalar::f64, sgd) < 1e-14);
     CHECK(largest_gap_to_torch(Scalar::f32, sgd) < 1e-6);
+  }
+}
+
+namespace {
+
+/// As largest_gap_to_torch(), of adam or adamw and the class of LibTorch that it is.
+double largest_gap_of_adam(Scalar scalar, std::string_view name, double weight_decay) {
+  const auto dtype = scalar == Scalar::f32 ? torch::kFloat32 : torch::kFloat64;
+  const auto device = make_host_device();
+  OptimizerConfig config{&optimizer_named(name), 0.01, weight_decay};
+  config.settings.set("train.optimizer.beta1", 0.8);
+  config.settings.set("train.optimizer.beta2", 0.99);
+  config.settings.set("train.optimizer.eps", 1e-7);
+  const ModelLayout layout = with_arrays_of({scalar, 50, 0, {}, {}}, *config.entry);
+  ModelState state = std::move(ModelState::create(layout, *device)).value();
+  torch::manual_seed(5);
+  torch::Tensor theirs = torch::randn({50}, dtype).requires_grad_(true);
+  torch::Tensor ours = torch::from_blob(state.parameters().data, {50}, dtype);
+  ours.copy_(theirs.detach());
+  const std::vector<torch::Tensor> all{theirs};
+  const std::tuple<double, double> betas(0.8, 0.99);
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  if (name == "adam") {
+    torch::optim::AdamOptions options(0.01);
+    options.betas(betas).eps(1e-7).weight_decay(weight_decay);
+    optimizer = std::make_unique<torch::optim::Adam>(all, options);
+  } else {
+    torch::optim::AdamWOptions options(0.01);
+    options.betas(betas).eps(1e-7).weight_decay(weight_decay);
+    optimizer = std::make_unique<torch::optim::AdamW>(all, options);
+  }
+  double largest = 0;
+  for (std::uint64_t step = 1; step <= 20; ++step) {
+    torch::Tensor gradient = torch::randn({50}, dtype);
+    theirs.mutable_grad() = gradient.clone();
+    const GradientView agreed{static_cast<std::byte*>(gradient.data_ptr()), 50, scalar};
+    REQUIRE(apply_gradient(config, state, agreed, 1.0, step, *device));
+    optimizer->step();
+    largest = std::max(largest, gap(ours, theirs.detach()));
+  }
+  return largest;
+}
+
+}  // namespace
+
+TEST_CASE("Adam and AdamW: the same steps as LibTorch's, with and without weight decay") {
+  for (const double decay : {0.0, 0.1}) {
+    CHECK(largest_gap_of_adam(Scalar::f64, "adam", decay) < 1e-13);
+    CHECK(largest_gap_of_adam(Scalar::f32, "adam", decay) < 1e-5);
+    CHECK(largest_gap_of_adam(Scalar::f64, "adamw", decay) < 1e-13);
+    CHECK(largest_gap_of_adam(Scalar::f32, "adamw", decay) < 1e-5);
   }
 }
 
@@ -272,7 +325,7 @@ TEST_CASE("Batch norm: the contribution carries the moved averages, the state ke
   const std::vector<double> announced =
       numbers_of(bench.out.slice(bench.layout.parameters, bench.layout.buffers));
   CHECK(numbers_of(bench.state.buffers()) != announced);
-  REQUIRE(bench.trainer->apply(bench.state, bench.out, {}, 1.0));
+  devices::sgd_step(bench.state, bench.out, {}, 1.0);
   CHECK(numbers_of(bench.state.buffers()) == announced);
 }
 
