@@ -49,7 +49,7 @@ struct RowInterval {
   RowCursor first;
   RowCursor next;
   std::uint32_t rows_trained = 0;
-  std::uint32_t rows_dropped = 0;    ///< for any reason; PassedRuns say for which
+  std::uint32_t rows_dropped = 0;    ///< for any reason; SkippedRanges say for which
   std::uint32_t non_final_rows = 0;  ///< of both: rows behind which their record goes on, they move no offset
   std::uint64_t holes = 0;           ///< offsets that hold no row
   bool operator==(const RowInterval&) const = default;

@@ -45,7 +45,6 @@ class Settings {
       if (const auto found = values_.find(key.name); found != values_.end()) out.values_.insert(*found);
     return out;
   }
-  [[nodiscard]] const auto& values() const { return values_; }
   bool operator==(const Settings&) const = default;
 
  private:

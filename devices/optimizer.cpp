@@ -48,9 +48,8 @@ class HostArrays {
 
 }  // namespace
 
-ModelLayout with_arrays_of(ModelLayout layout, const OptimizerEntry& optimizer) {
-  layout.optimizer_arrays.assign(optimizer.arrays.begin(), optimizer.arrays.end());
-  return layout;
+std::vector<std::string> arrays_of(const OptimizerEntry& optimizer) {
+  return {optimizer.arrays.begin(), optimizer.arrays.end()};
 }
 
 Result<ApplyReport> apply_gradient(const OptimizerConfig& config, ModelState& state,

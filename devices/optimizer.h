@@ -46,8 +46,8 @@ struct OptimizerConfig {
   Settings settings = {};       ///< of the entry's keys
 };
 
-/// A layout with the arrays that an optimizer remembers.
-ModelLayout with_arrays_of(ModelLayout layout, const OptimizerEntry& optimizer);
+/// ModelLayout::optimizer_arrays of its states.
+std::vector<std::string> arrays_of(const OptimizerEntry& optimizer);
 
 struct ApplyReport {
   double gradient_norm = 0;  ///< of the agreed gradient, before clipping

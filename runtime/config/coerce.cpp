@@ -197,6 +197,10 @@ std::string not_in_this_version(const KeySpec& spec, const Value& value) {
 
 }  // namespace
 
+Setting default_setting(const KeyRow& row, std::string source) {
+  return {row.spec.key, value_of_text(row.spec.type, row.spec.text), {}, std::move(source), "default"};
+}
+
 std::string with_article(const std::string& type) {
   if (type == kind::integer) return "an integer";
   if (type == kind::offset) return "a string or an integer";

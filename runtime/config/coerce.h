@@ -14,6 +14,9 @@ using Variables = std::function<std::optional<std::string>(const std::string&)>;
 /// allows.
 Value value_of_text(const std::string& type, const std::string& text);
 
+/// The default of a row, as a setting that nobody wrote.
+Setting default_setting(const KeyRow& row, std::string source = {});
+
 /// "an integer", "a duration such as ...", for messages.
 std::string with_article(const std::string& type);
 

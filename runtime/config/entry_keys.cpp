@@ -68,10 +68,9 @@ Settings Config::default_settings() {
   static const Settings defaults = [] {
     Settings all;
     Problems ignored;
-    for (const KeyRow& row : entry_rows()) {
-      const Setting standard{row.spec.key, value_of_text(row.spec.type, row.spec.text), {}, "", "default"};
-      if (const auto value = coerce(row, standard, ignored)) all.set(row.spec.key, setting_of(row, *value));
-    }
+    for (const KeyRow& row : entry_rows())
+      if (const auto value = coerce(row, default_setting(row), ignored))
+        all.set(row.spec.key, setting_of(row, *value));
     return all;
   }();
   return defaults;

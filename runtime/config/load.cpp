@@ -84,7 +84,7 @@ class Loader {
   void keys() {
     for (const auto& row : key_rows()) {
       const std::string& key = row.spec.key;
-      const Setting standard{key, value_of_text(row.spec.type, row.spec.text), {}, input_.file, "default"};
+      const Setting standard = default_setting(row, input_.file);
       const auto it = written_.find(key);
       Setting setting = it == written_.end() ? standard : it->second;
       auto value = value_of(row, setting, problems_);
@@ -138,7 +138,7 @@ class Loader {
 
   /// Devices compare these texts, and show one that differs; with the quorum they count.
   static std::string group_text(const std::string& key, const Value& value) {
-    const std::string text = render(value);
+    std::string text = render(value);
     if (!holds_secret(value) || key == "checkpoint.quorum") return text;
     return "\"digest " + rivulet::digest_of(std::as_bytes(std::span(text))).hex() + "\"";
   }

@@ -296,7 +296,7 @@ Result<MemoryPlan> plan_memory(const Config& config, const Catalog& catalog, con
   needs.layout.scalar = model_config(config, needs.rows).scalar;
   const auto optimizer = build_optimizer(config, catalog);
   if (!optimizer) return optimizer.error();
-  needs.layout = devices::with_arrays_of(std::move(needs.layout), *optimizer.value().entry);
+  needs.layout.optimizer_arrays = devices::arrays_of(*optimizer.value().entry);
   const auto model = needs_of_model(config, catalog, needs.rows, stop);
   if (!model) return model.error();
   needs.model = model.value();

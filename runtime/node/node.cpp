@@ -49,8 +49,7 @@ Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, co
   const auto optimizer = build_optimizer(config, catalog);
   if (!optimizer) return optimizer.error();
   devices::ModelConfig model = model_config(config, rows);
-  const auto& arrays = optimizer.value().entry->arrays;
-  model.optimizer_arrays.assign(arrays.begin(), arrays.end());
+  model.optimizer_arrays = devices::arrays_of(*optimizer.value().entry);
   return entry.value()->make(model, device);
 }
 

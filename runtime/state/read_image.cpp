@@ -67,15 +67,10 @@ struct Frame {
   std::uint32_t count = 0;
   StateHead head;
   std::vector<Section> sections;
-  /// The one section of that tag; none, or more than one: nothing.
-  [[nodiscard]] std::optional<std::span<const std::byte>> only(std::string_view tag) const {
-    std::optional<std::span<const std::byte>> found;
-    for (const Section& section : sections) {
-      if (section.tag != tag) continue;
-      if (found) return std::nullopt;
-      found = section.body;
-    }
-    return found;
+  /// Known sections are there once, which check_order() sees to.
+  [[nodiscard]] std::optional<std::span<const std::byte>> body_of(std::string_view tag) const {
+    const auto found = std::ranges::find(sections, tag, &Section::tag);
+    return found == sections.end() ? std::nullopt : std::optional(found->body);
   }
 };
 
@@ -274,8 +269,8 @@ std::vector<NamedArray> optimizer_arrays(const Frame& frame) {
 /// The bytes of each array of the state, in its order; or why they cannot be its own.
 ValidationError find_arrays(const Frame& frame, const devices::ModelLayout& layout,
                             std::vector<std::span<const std::byte>>& arrays) {
-  const auto parameters = frame.only("PARM");
-  const auto buffers = frame.only("BUFS");
+  const auto parameters = frame.body_of("PARM");
+  const auto buffers = frame.body_of("BUFS");
   if (!parameters || !buffers) return "it does not have its parameters and buffers once each";
   arrays = {*parameters};
   std::vector<std::string> names;
@@ -301,9 +296,9 @@ Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expect
   Frame frame;
   Sha256 hash{};
   if (const ValidationError c = read_frame(bytes, frame, hash)) return bad(*c);
-  const auto about = frame.only("MODL");
-  const auto owner = frame.only("OWNR");
-  const auto partitions = frame.only("PART");
+  const auto about = frame.body_of("MODL");
+  const auto owner = frame.body_of("OWNR");
+  const auto partitions = frame.body_of("PART");
   if (!about || !owner || !partitions) return bad("it does not say once each what it is of");
   std::uint64_t rows = 0;
   if (const ValidationError c = read_model(*about, expected, rows)) return bad(*c);

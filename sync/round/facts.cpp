@@ -79,6 +79,7 @@ std::vector<std::byte> encode_head(const Facts& facts) {
 
 std::uint64_t hash_of(const FactsTable& table) {
   std::vector<std::byte> bytes;
+  bytes.reserve(table.size() * facts_head_bytes);
   FieldWriter writer(bytes);
   for (std::size_t i = 0; i < table.size(); ++i) {
     writer.put(as_recorded(table.facts[i]));

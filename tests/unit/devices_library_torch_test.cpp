@@ -172,7 +172,7 @@ double largest_gap_of_adam(Scalar scalar, std::string_view name, double weight_d
   config.settings.set("train.optimizer.beta1", 0.8);
   config.settings.set("train.optimizer.beta2", 0.99);
   config.settings.set("train.optimizer.eps", 1e-7);
-  const ModelLayout layout = with_arrays_of({scalar, 50, 0, {}, {}}, *config.entry);
+  const ModelLayout layout{.scalar = scalar, .parameters = 50, .optimizer_arrays = arrays_of(*config.entry)};
   ModelState state = std::move(ModelState::create(layout, *device)).value();
   torch::manual_seed(5);
   torch::Tensor theirs = torch::randn({50}, dtype).requires_grad_(true);
