@@ -2,7 +2,7 @@
 #include "devices/trainer.h"
 #include "runtime/config/config.h"
 #include "stream/decoder.h"
-#include "sync/policy/plan.h"
+#include "sync/policy/controller.h"
 
 namespace rivulet::runtime {
 
@@ -15,11 +15,18 @@ std::vector<std::string> names_of(const Entries& entries) {
   return names;
 }
 
+std::vector<std::string> batch_policies() {
+  std::vector<std::string> names;
+  for (const auto* entry : sync::policy::builtin_controllers())
+    if (entry->role == sync::policy::Role::batch) names.emplace_back(entry->name);
+  return names;
+}
+
 }  // namespace
 
 CatalogNames builtin_catalog_names() {
-  return {names_of(stream::builtin_decoders()), names_of(devices::builtin_models()),
-          names_of(sync::policy::builtin_policies()), names_of(devices::builtin_optimizers())};
+  return {names_of(stream::builtin_decoders()), names_of(devices::builtin_models()), batch_policies(),
+          names_of(devices::builtin_optimizers())};
 }
 
 }  // namespace rivulet::runtime

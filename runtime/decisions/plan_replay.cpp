@@ -5,10 +5,9 @@
 namespace rivulet::runtime {
 namespace {
 
-sync::policy::PolicyState at_the_start(const ViewRecord& view) {
-  sync::policy::PolicyState state;
-  state.last = sync::policy::first_plan(view.members.size(), view.policy);
-  return state;
+/// What controllers remembered before the view is what the log says.
+sync::policy::PolicyState at_the_start(const ViewRecord& view, const sync::policy::Controllers& controllers) {
+  return sync::policy::first_state(view.members.size(), view.policy, controllers, view.state.memory);
 }
 
 }  // namespace
@@ -23,12 +22,9 @@ void PlanReplay::skip() {
 }
 
 Result<std::optional<Difference>> PlanReplay::enter(const ViewRecord& view) {
-  law_ = nullptr;
-  for (const auto* entry : laws_)
-    if (entry->name == view.policy.batch_policy) law_ = entry;
-  if (law_ == nullptr)
-    return Error{ErrorCode::bad_record,
-                 "batch.policy \"" + view.policy.batch_policy + "\" is not in this build"};
+  auto controllers = sync::policy::controllers_of(view.policy, catalog_);
+  if (!controllers) return Error{ErrorCode::bad_record, controllers.error().message};
+  controllers_ = std::move(controllers).value();
   const bool same = view_ && view_->number == view.number && view_->token == view.token;
   const bool at_start = view.state.round == 0;
   std::optional<Difference> differs;
@@ -39,7 +35,7 @@ Result<std::optional<Difference>> PlanReplay::enter(const ViewRecord& view) {
       return Error{ErrorCode::bad_record,
                    "view " + std::to_string(view.number) +
                        " begins a second time: two logs, or one twice, are in this one"};
-    differs = difference(view.state, at_the_start(view));
+    differs = difference(view.state, at_the_start(view, controllers_));
     ++views_;
   } else if (view_) {
     return Error{ErrorCode::bad_record, "the first " + std::to_string(view.state.round) + " rounds of view " +
@@ -72,7 +68,7 @@ Result<std::optional<Difference>> PlanReplay::check(const RoundRecord& round) {
     return Error{ErrorCode::bad_record, "facts of " + std::to_string(round.table.size()) +
                                             " devices in a view of " + std::to_string(view_->members.size())};
   const std::uint64_t last = sync::policy::hash_of(state_.last, state_.table_hash);
-  const auto plan = sync::policy::plan(round.table, view_->policy, *law_, state_);
+  const auto plan = sync::policy::plan(round.table, view_->policy, controllers_, state_);
   ++rounds_;
   for (const auto& facts : round.table.facts)
     if (facts.plan_hash != last)
@@ -84,10 +80,10 @@ Result<std::optional<Difference>> PlanReplay::check(const RoundRecord& round) {
 }
 
 Result<PlanReplayReport> replay_plans(const std::string& path,
-                                      std::span<const sync::policy::PolicyEntry* const> laws) {
+                                      std::span<const sync::policy::ControllerEntry* const> catalog) {
   auto reader = DecisionReader::open(path);
   if (!reader) return reader.error();
-  PlanReplay replay(laws);
+  PlanReplay replay(catalog);
   PlanReplayReport report;
   while (!report.difference) {
     auto record = reader.value().next();

@@ -9,16 +9,17 @@
 
 #include "core/result.h"
 #include "runtime/decisions/decision.h"
+#include "sync/policy/controller.h"
 
 namespace rivulet::runtime {
 
-/// Makes every plan of a decision log again, from its recorded facts alone and in order, with the law that
-/// made it. Pure: no file, no clock.
+/// Makes every plan of a decision log again, from its recorded facts alone and in order, with the controllers
+/// that made it. Pure: no file, no clock.
 class PlanReplay {
  public:
-  explicit PlanReplay(std::span<const sync::policy::PolicyEntry* const> laws) : laws_(laws) {}
+  explicit PlanReplay(std::span<const sync::policy::ControllerEntry* const> catalog) : catalog_(catalog) {}
   /// A difference; none: what is recorded came out again, to a bit, or cannot be made again (unchecked()).
-  /// Errors: bad_record (lines are missing, or this build has not the law).
+  /// Errors: bad_record (lines are missing, or this build has not the controller).
   Result<std::optional<Difference>> take(const DecisionRecord& record);
   /// Records are missing here: the next line of a view is where it goes on.
   void skip();
@@ -40,9 +41,9 @@ class PlanReplay {
   Result<std::optional<Difference>> enter(const ViewRecord& view);
   Result<std::optional<Difference>> check(const RoundRecord& round);
 
-  std::span<const sync::policy::PolicyEntry* const> laws_;
+  std::span<const sync::policy::ControllerEntry* const> catalog_;
   std::optional<ViewRecord> view_;
-  const sync::policy::PolicyEntry* law_ = nullptr;
+  sync::policy::Controllers controllers_;
   sync::policy::PolicyState state_;
   std::uint64_t views_ = 0;
   std::uint64_t rounds_ = 0;
@@ -67,6 +68,6 @@ struct PlanReplayReport {
 };
 /// The log at `path` and the file before it. Errors: io, bad_record (file and line).
 Result<PlanReplayReport> replay_plans(const std::string& path,
-                                      std::span<const sync::policy::PolicyEntry* const> laws);
+                                      std::span<const sync::policy::ControllerEntry* const> catalog);
 
 }  // namespace rivulet::runtime

@@ -99,6 +99,10 @@ Status ReplayGroup::meet(const RoundRecord& round) {
 const sync::policy::RoundPlan& ReplayGroup::plan() const {
   return sessions_.front()->plan();
 }
+const std::vector<sync::policy::ControllerMemory>& ReplayGroup::controllers() const {
+  return sessions_.front()->policy_state().memory;
+}
+
 const sync::FactsTable& ReplayGroup::table() const {
   return sessions_.front()->table();
 }

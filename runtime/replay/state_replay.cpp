@@ -11,6 +11,7 @@
 #include "runtime/state/announced.h"
 #include "runtime/state/round_update.h"
 #include "runtime/state/state_file.h"
+#include "runtime/train/make_step.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -95,7 +96,7 @@ class Replayer {
         batch_(std::move(batch)),
         rows_(std::move(rows)),
         catalog_(catalog),
-        plans_(catalog.sync.policies),
+        plans_(catalog.sync.controllers),
         topics_(config.source.topics) {
     std::sort(topics_.begin(), topics_.end());
   }
@@ -228,16 +229,13 @@ Found Replayer::make_step(const RoundRecord& round) {
     if (auto found = compute(round, rank); !found || found.value()) return found;
   auto agreed = group_->agree();
   if (!agreed) return agreed.error();
-  const bool finite = all_finite(agreed.value());
-  if (finite) {
-    auto applied = devices::apply_gradient(learner_.config.optimizer, state_.now().model, agreed.value(),
-                                           group_->plan().now.learning_rate_factor,
-                                           state_.now().stamp.step + 1, *learner_.device);
-    if (!applied) return applied.error();
-  }
   const std::uint64_t before = state_.now().rows;
-  fold_round(state_.now(), round.table, round.view, finite);
-  group_->finish(finite);
+  const auto made = runtime::make_step(state_.now(),
+                                       {learner_.config.optimizer, *learner_.device, round.table,
+                                        group_->plan().now, group_->controllers(), round.view},
+                                       agreed.value());
+  if (!made) return made.error();
+  group_->finish(made.value().finite);
   ++report_.steps;
   report_.rows += state_.now().rows - before;
   return nothing_differs();

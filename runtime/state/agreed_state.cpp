@@ -4,6 +4,7 @@
 
 #include "buffer/ledger.h"
 #include "core/check.h"
+#include "sync/schema.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -36,6 +37,7 @@ void AgreedState::copy_from(const AgreedState& other) {
   stamp = other.stamp;
   rows = other.rows;
   partitions = other.partitions;
+  controllers = other.controllers;
 }
 
 bool AgreedState::operator==(const AgreedState& other) const {
@@ -45,7 +47,7 @@ bool AgreedState::operator==(const AgreedState& other) const {
   const auto mine = model.arrays();
   const auto others = other.model.arrays();
   return stamp == other.stamp && rows == other.rows && partitions == other.partitions &&
-         std::ranges::equal(mine, others, equal);
+         controllers == other.controllers && std::ranges::equal(mine, others, equal);
 }
 
 void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const SkippedRange> runs) {
@@ -77,6 +79,9 @@ Result<Digest> digest_of(const AgreedState& state, devices::Device& device) {
     hasher.add_value(id.partition);
     add_progress(hasher, progress);
   }
+  // Only where there is any: states of jobs whose controllers remember nothing have the digests they always
+  // had.
+  for (const auto& memory : state.controllers) hasher.add(sync::bytes_of_fields(memory));
   return hasher.finish();
 }
 

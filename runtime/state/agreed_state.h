@@ -10,6 +10,7 @@
 #include "core/stamp.h"
 #include "devices/model_state.h"
 #include "runtime/state/partition_progress.h"
+#include "sync/policy/plan.h"
 
 namespace rivulet::runtime {
 
@@ -20,6 +21,7 @@ struct AgreedState {
   Stamp stamp;
   std::uint64_t rows = 0;  ///< rows trained by the group
   std::map<PartitionId, PartitionProgress> partitions;
+  std::vector<sync::policy::ControllerMemory> controllers = {};  ///< what they remember, after the last step
 
   /// Into the arrays that are there: both must have equal layouts and host-readable memory.
   void copy_from(const AgreedState& other);
@@ -30,8 +32,8 @@ struct AgreedState {
 /// Everybody folds everybody's announced intervals, in rank order. `runs` may hold those of other partitions.
 void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const SkippedRange> runs);
 
-/// Over parameters, optimizer, buffers, clocks and partitions. Not over the lineage: a state that a later
-/// view adopts is the same state.
+/// Over parameters, optimizer, buffers, clocks, partitions, and what controllers remember, if anything. Not
+/// over the lineage: a state that a later view adopts is the same state.
 Result<Digest> digest_of(const AgreedState& state, devices::Device& device);
 
 }  // namespace rivulet::runtime

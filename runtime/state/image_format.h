@@ -28,6 +28,7 @@
 //     "PARM"  the parameters
 //     "OPTA"  one for each array that the optimizer remembers: bytes u32, name | array
 //     "BUFS"  the buffers
+//     "CTRL"  if controllers remember anything, of each: bytes u32, name, numbers u32, and f64 of each
 //   SHA-256 of everything before, 32 bytes
 // Known sections come in this order; one whose tag is not known is skipped. Version 4, which is still read,
 // has exactly "MODL", "OWNR", "PART", "PARM", "MOMT", "BUFS": "MOMT" is the array "momentum", and "PART" has
@@ -46,6 +47,7 @@ inline constexpr std::size_t name_max = 1024;
 inline constexpr std::size_t partitions_bytes_max =
     partitions_max * (partition_bytes + passed_runs_max * run_bytes);
 inline constexpr std::size_t owner_bytes_max = std::size_t{1} << 20U;  // four thousand topics
+inline constexpr std::size_t controllers_bytes_max = std::size_t{1} << 20U;
 inline constexpr std::size_t sections_max = 64;
 inline constexpr std::uint32_t version_before = 4;
 inline constexpr std::size_t reasons_before = 9;  // of version 4

@@ -53,7 +53,7 @@ class Reader {
 /// The sentence about what is wrong, if anything is.
 using ValidationError = std::optional<std::string>;
 
-constexpr std::array<std::string_view, 6> known{"MODL", "OWNR", "PART", "PARM", "OPTA", "BUFS"};
+constexpr std::array<std::string_view, 7> known{"MODL", "OWNR", "PART", "PARM", "OPTA", "BUFS", "CTRL"};
 constexpr std::array<std::string_view, 6> known_before{"MODL", "OWNR", "PART", "PARM", "MOMT", "BUFS"};
 
 struct Section {
@@ -226,6 +226,21 @@ ValidationError read_partitions(std::span<const std::byte> body, std::uint32_t v
   return std::nullopt;
 }
 
+/// Of an image that has none: nothing is remembered.
+ValidationError read_controllers(std::span<const std::byte> body, AgreedState& state) {
+  Reader r(body);
+  while (r.left() > 0 && r.good()) {
+    sync::policy::ControllerMemory memory{name_in(r), {}};
+    const auto count = r.number<std::uint32_t>();
+    if (count > r.left() / sizeof(double)) r.give_up();
+    for (std::uint32_t i = 0; i < count && r.good(); ++i) memory.values.push_back(r.number<double>());
+    state.controllers.push_back(std::move(memory));
+  }
+  return r.good() && body.size() <= controllers_bytes_max
+             ? ValidationError()
+             : "what controllers remember in it is no such thing";
+}
+
 Status fill(const GradientView& own, std::span<const std::byte> from, devices::Device& device) {
   auto host = device.to_host(own);
   if (!host) return host.error();
@@ -309,6 +324,8 @@ Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expect
   if (!model) return model.error();
   DecodedState out{{std::move(model).value(), frame.head.stamp, rows, {}}, frame.head.digest, hash};
   if (const ValidationError c = read_partitions(*partitions, frame.version, out.state)) return bad(*c);
+  if (const auto controllers = frame.body_of("CTRL"))
+    if (const ValidationError c = read_controllers(*controllers, out.state)) return bad(*c);
   const auto own = out.state.model.arrays();
   for (std::size_t i = 0; i < own.size(); ++i)
     if (Status filled = fill(own[i], arrays[i], expected.device); !filled) return filled.error();

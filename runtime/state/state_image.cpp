@@ -103,11 +103,22 @@ std::vector<std::byte> optimizer_section(const std::string& name, const Gradient
   return std::move(w.out());
 }
 
+std::vector<std::byte> controllers_section(const AgreedState& state) {
+  Writer w(64);
+  for (const auto& memory : state.controllers) {
+    w.number(static_cast<std::uint32_t>(memory.name.size()));
+    w.text(memory.name);
+    w.number(static_cast<std::uint32_t>(memory.values.size()));
+    w.bytes(std::as_bytes(std::span(memory.values)));
+  }
+  return std::move(w.out());
+}
+
 }  // namespace
 
 std::size_t state_image_max(const devices::ModelLayout& layout) {
   return state_head_bytes + sections_max * (section_head_bytes + name_max) + 64 + owner_bytes_max +
-         partitions_bytes_max + array_bytes(layout) + hash_bytes;
+         controllers_bytes_max + partitions_bytes_max + array_bytes(layout) + hash_bytes;
 }
 
 std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& state, const Digest& digest) {
@@ -122,9 +133,12 @@ std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& 
     remembered.push_back(optimizer_section(layout.optimizer_arrays[i], state.model.optimizer_array(i)));
     names_bytes += sizeof(std::uint32_t) + layout.optimizer_arrays[i].size();
   }
-  const std::size_t sections = 5 + remembered.size();
+  const auto controllers = controllers_section(state);
+  RIVULET_CHECK(controllers.size() <= controllers_bytes_max, "controllers remember little");
+  const std::size_t sections = 5 + remembered.size() + (controllers.empty() ? 0 : 1);
   const std::size_t total = state_head_bytes + sections * section_head_bytes + about.size() + names.size() +
-                            partitions.size() + names_bytes + array_bytes(layout) + hash_bytes;
+                            partitions.size() + controllers.size() + names_bytes + array_bytes(layout) +
+                            hash_bytes;
   Writer w(total);
   w.text(magic);
   w.number(state_image_version);
@@ -141,6 +155,7 @@ std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& 
   w.section("PARM", state.model.parameters().host_bytes());
   for (const auto& array : remembered) w.section("OPTA", array);
   w.section("BUFS", state.model.buffers().host_bytes());
+  if (!controllers.empty()) w.section("CTRL", controllers);
   w.bytes(sha256_of(w.out()));
   RIVULET_CHECK(w.out().size() == total, "the length in the head is the length");
   return std::move(w.out());

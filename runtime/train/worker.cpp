@@ -3,60 +3,99 @@
 #include <algorithm>
 
 #include "runtime/state/announced.h"
-#include "runtime/train/worker_meters.h"
+#include "runtime/state/round_update.h"
+#include "runtime/train/make_step.h"
 
+// A round, from top to bottom: collect rows, compute, agree, pay, and what it leaves.
 namespace rivulet::runtime {
 namespace {
 
-constexpr Duration draining_step = std::chrono::milliseconds(20);
-constexpr Duration look_at_log_every = std::chrono::milliseconds(250);
+using sync::policy::Mode;
+
 // Who is asked to leave is gone within 10 s, also while a peer hangs and sync.deadline is longer.
 constexpr Duration leave_patience = std::chrono::seconds(8);
+constexpr Duration peer_step = std::chrono::milliseconds(20);
+
+std::uint64_t dropped_so_far(const NodeStatus& status) {
+  std::uint64_t n = 0;
+  for (const auto& reason : status.rows_dropped) n += reason.load(std::memory_order_relaxed);
+  return n;
+}
 
 }  // namespace
 
-Worker::Worker(const WorkerConfig& config, const Parts& parts)
+Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
     : config_(config),
       parts_(parts),
-      meters_(std::make_unique<Meters>(parts.metrics, config.classification)),
-      compressors_(parts.catalog.compressors),
-      books_(parts.metrics, parts.status, parts.commits, config.owner.topics),
-      prequential_(config.prequential_window) {}
+      memory_(std::move(memory)),
+      agreed_scratch_(
+          memory_.agreed->view(parts.trainer.layout().scalar, parts.trainer.layout().contribution())),
+      rows_(*memory_.rows),
+      model_(*memory_.model),
+      clock_(config.stop_after, config.dry_run),
+      checkpoints_(checkpoint_parts()),
+      report_(report_parts()),
+      entry_(entry_parts()),
+      compressors_(parts.catalog.compressors) {}
 
 Worker::~Worker() = default;
 
 Result<std::unique_ptr<Worker>> Worker::create(const WorkerConfig& config, const Parts& parts) {
-  std::unique_ptr<Worker> worker(new Worker(config, parts));
-  if (auto allocated = worker->allocate(); !allocated) return allocated.error();
-  if (auto held = worker->hold_state(); !held) return held.error();
-  worker->created_ = worker->saved_at_ = parts.clock.now();
-  worker->saved_ = parts.state->stamp;
-  if (!parts.state->partitions.empty()) worker->stand_at_state();
+  auto memory = allocate(config, parts);
+  if (!memory) return memory.error();
+  std::unique_ptr<Worker> worker(new Worker(config, parts, std::move(memory).value()));
+  if (auto held = worker->entry_.hold_state(); !held) return held.error();
+  worker->checkpoints_.begin(parts.state->stamp);
+  worker->report_.metrics().model_parameters.set(static_cast<double>(parts.trainer.layout().parameters));
+  if (!parts.state->partitions.empty()) worker->rows_.stand_at(*parts.state);
   return worker;
 }
 
-Status Worker::allocate() {
-  const RowShape& shape = parts_.rows.shape();
-  const std::size_t rows_max = config_.session.rows_max;
-  const std::size_t numbers = rows_max * (shape.columns() + shape.targets);
-  const auto& layout = parts_.trainer.layout();
-  const std::size_t contribution_bytes = layout.contribution() * bytes_of(layout.scalar);
-  auto batch = parts_.device.allocate_shared(numbers * sizeof(float));
-  if (!batch) return batch.error();
-  auto contribution = parts_.device.allocate(contribution_bytes);
-  if (!contribution) return contribution.error();
-  auto agreed = parts_.device.allocate_shared(contribution_bytes);
+Result<Worker::Memory> Worker::allocate(const WorkerConfig& config, const Parts& parts) {
+  auto rows = RoundRows::create(config.session.rows_max, parts.device,
+                                {parts.rows, parts.ledger, parts.commits, parts.rewinds, parts.ingest});
+  if (!rows) return rows.error();
+  auto model = LocalModel::create({parts.clock, parts.device, parts.trainer, config.optimizer});
+  if (!model) return model.error();
+  const auto& layout = parts.trainer.layout();
+  auto agreed = parts.device.allocate_shared(layout.contribution() * bytes_of(layout.scalar));
   if (!agreed) return agreed.error();
-  batch_memory_ = std::move(batch).value();
-  contribution_memory_ = std::move(contribution).value();
-  agreed_memory_ = std::move(agreed).value();
-  contribution_ = contribution_memory_->view(layout.scalar, layout.contribution());
-  agreed_scratch_ = agreed_memory_->view(layout.scalar, layout.contribution());
-  const std::span<float> all = batch_memory_->view(Scalar::f32, numbers).as<float>();
-  batch_ = std::make_unique<buffer::Batch>(all.first(rows_max * shape.columns()),
-                                           all.subspan(rows_max * shape.columns()), shape, rows_max);
-  meters_->model_parameters.set(static_cast<double>(layout.parameters));
-  return ok();
+  return Memory{std::move(rows).value(), std::move(model).value(), std::move(agreed).value()};
+}
+
+CheckpointCycle::Parts Worker::checkpoint_parts() const {
+  return {parts_.clock,  parts_.checkpoints, parts_.membership,           parts_.commits, parts_.ingest,
+          parts_.status, parts_.log,         config_.checkpoint_interval, config_.dry_run};
+}
+
+RoundReport::Parts Worker::report_parts() const {
+  return {parts_.clock,
+          parts_.status,
+          parts_.metrics,
+          parts_.commits,
+          parts_.log,
+          config_.owner.topics,
+          config_.classification,
+          config_.prequential_window,
+          config_.age_at_start_s};
+}
+
+ViewEntry::Parts Worker::entry_parts() {
+  return {parts_.clock,
+          parts_.wake,
+          parts_.membership,
+          parts_.connect,
+          parts_.state,
+          rows_,
+          model_,
+          checkpoints_,
+          parts_.device,
+          parts_.trainer.layout(),
+          config_.owner,
+          config_.peer_deadline,
+          parts_.status,
+          report_.metrics(),
+          parts_.log};
 }
 
 Turn Worker::step() {
@@ -65,161 +104,126 @@ Turn Worker::step() {
   static_cast<void>(parts_.status.settle());  // what is not shown now is tried again with the next step
   if (phase_ != Phase::ended && !watch_membership(now))
     return {.work = 1, .finished = phase_ == Phase::ended};
-  watch_saved();
+  checkpoints_.watch(control_words_);
   const Duration leaving = leaving_for(now);
   if (view_ && leaving > leave_patience)
     return lost({ErrorCode::timed_out, "the round did not end while this device was waiting to leave"});
   switch (phase_) {
-    case Phase::forming: return form();
-    case Phase::connecting: return connect();
-    case Phase::adopting: return adopt();
+    case Phase::entering: return enter();
     case Phase::collecting: return collect();
     case Phase::moving: return move_rows();
     case Phase::agreeing: return agree();
     case Phase::paying: return pay();
-    case Phase::draining: return part();
+    case Phase::draining: return drain();
     case Phase::ended: break;
   }
   return {.finished = true};
 }
 
-/// This device alone (a signal), or the whole job (STOP in the control log).
-bool Worker::asked_to_end() const {
-  return parts_.stop.load() > 0 || parts_.membership.stop_asked();
-}
-
-/// How long ago this device was asked to end; 0 if it was not.
-Duration Worker::leaving_for(TimePoint now) {
-  if (!asked_to_end()) return Duration(0);
-  if (!asked_to_leave_) {
-    asked_to_leave_ = now;
-    // Whoever forms a view from now on does it without this device. After a STOP nobody forms one: LEAVE then
-    // says that this device has ended.
-    if (!parts_.membership.stop_asked())
-      parts_.membership.leave_group("asked to end", sync::membership::Ends::device);
-  }
-  return now - *asked_to_leave_;
-}
-
-/// Reads the control log: at every step while a view is being made (its addresses are records), else now and
-/// then. False: the phase has changed because of what it said.
-bool Worker::watch_membership(TimePoint now) {
-  if (phase_ == Phase::forming) return true;  // form() polls itself: a view may come out of it
-  if (phase_ != Phase::connecting && now < next_membership_look_) return true;
-  next_membership_look_ = now + (phase_ == Phase::draining ? draining_step : look_at_log_every);
-  auto polled = parts_.membership.poll(now);
-  meters_->count_ignored(parts_.membership.fold().ignored);
-  if (!polled) control_words_ = polled.error().message;
-  if (!polled && polled.error().code != ErrorCode::source_lost &&
-      polled.error().code != ErrorCode::unavailable) {
-    end(polled.error());
-    return false;
-  }
-  if (phase_ == Phase::connecting && parts_.membership.view_broken()) {
-    view_.reset();
-    parts_.membership.leave_view("a member of the view has started again");
-    phase_ = Phase::forming;
-    return false;
-  }
-  return true;
-}
-
-/// A device enters with its assigned rows; at the latest next_wait after the last round ended, with what it
-/// has; at once with none assigned; and when it must end. At rest it waits for its own rows, a peer, or the
-/// time.
+/// A device enters with its assigned rows; at the latest `wait` after the last round ended, with what it has;
+/// at once with none assigned; and when it must end. At rest it waits for its own rows, a peer, or the time.
 bool Worker::may_enter(TimePoint now) {
-  const auto& plan = view_->session->plan();
-  const std::size_t assigned = plan.next.rows[view_->spec.rank];
-  const std::size_t have = batch_->own_rows() + parts_.rows.waiting();
-  if (now >= round_ended_ + plan.next.wait || asked_to_end()) return true;
-  if (plan.next.rest) return have >= std::max<std::size_t>(1, assigned) || view_->session->peer_entered();
-  return have >= std::min(assigned, batch_->rows_max());
-}
-
-void Worker::fill_batch() {
-  const auto& plan = view_->session->plan();
-  const std::size_t assigned = std::min<std::size_t>(plan.next.rows[view_->spec.rank], batch_->rows_max());
-  const std::size_t held = batch_->own_rows();
-  const bool enough = held + parts_.rows.waiting() >= assigned;
-  incomplete_ = !enough;
-  if (held >= assigned || (!enough && plan.next.whole)) return;
-  if (batch_->fill(parts_.rows, assigned - held) > 0) computed_ = false;
-  incomplete_ = batch_->own_rows() < assigned;  // some of those that waited may have been forgotten
+  const auto& schedule = view_->session->plan().next;
+  const std::size_t assigned = schedule.rows[view_->spec.rank];
+  const std::size_t have = rows_.batch().own_rows() + rows_.waiting();
+  if (now >= times_.last_ended + schedule.wait || asked_to_end()) return true;
+  if (schedule.rest) return have >= std::max<std::size_t>(1, assigned) || view_->session->peer_entered();
+  return have >= std::min(assigned, rows_.batch().rows_max());
 }
 
 Turn Worker::collect() {
   const TimePoint now = parts_.clock.now();
   if (view_->session->poll() == Progress::failed) return lost(view_->session->error());
+  const auto& schedule = view_->session->plan().next;
   if (!may_enter(now)) {
-    parts_.status.state.store(view_->session->plan().next.rest ? NodeState::idle : NodeState::waiting);
-    return {.wake_at = round_ended_ + view_->session->plan().next.wait};
+    parts_.status.state.store(schedule.rest ? NodeState::idle : NodeState::waiting);
+    return {.wake_at = times_.last_ended + schedule.wait};
   }
-  fill_batch();
-  entered_ = parts_.clock.now();
-  wait_seconds_ = to_seconds(entered_ - round_ended_);
+  if (rows_.fill(schedule.rows[view_->spec.rank], schedule.whole)) model_.invalidate();
+  times_.entered = parts_.clock.now();
+  times_.wait_seconds = to_seconds(times_.entered - times_.last_ended);
   parts_.status.state.store(NodeState::training);
-  const auto& moves = view_->session->plan().next.moves;
-  if (moves.empty()) return compute_and_enter();
-  std::size_t lend = 0;
-  for (const auto& m : moves)
-    if (m.from == view_->spec.rank) lend += m.rows;
-  view_->session->begin_moves(batch_->send_rows(std::min(lend, batch_->own_rows())));
-  computed_ = false;
+  if (schedule.moves.empty()) return compute_and_enter();
+  std::size_t sent = 0;
+  for (const auto& m : schedule.moves)
+    if (m.from == view_->spec.rank) sent += m.rows;
+  view_->session->begin_moves(rows_.send(std::min(sent, rows_.batch().own_rows())));
+  model_.invalidate();
   phase_ = Phase::moving;
   return again();
 }
 
 Turn Worker::move_rows() {
   switch (view_->session->poll()) {
-    case Progress::pending: return later(std::chrono::milliseconds(20));
+    case Progress::pending: return later(peer_step);
     case Progress::failed: return lost(view_->session->error());
     case Progress::done: break;
   }
-  for (const auto& guest : view_->session->received_rows())
-    batch_->add_guest(guest.features, guest.targets, guest.tag);
+  for (const auto& row : view_->session->received_rows()) rows_.receive(row.features, row.targets, row.tag);
   return compute_and_enter();
 }
 
-/// Gradient of the batch as it is now; false: the numbers are not finite.
-Result<bool> Worker::compute() {
-  const TimePoint before = parts_.clock.now();
-  const auto& model = local_ ? *local_ : parts_.state->model;
-  auto report = parts_.trainer.compute_gradients(model, batch_->view(), contribution_);
-  if (!report) return report.error();
-  parts_.device.charge({batch_->rows()});
-  compute_seconds_ = to_seconds(parts_.clock.now() - before);
-  report_ = report.value();
-  computed_ = true;
-  return report_.finite;
-}
-
 Turn Worker::compute_and_enter() {
-  if (!computed_ || batch_->rows() == 0) {
-    report_ = {};
-    batch_finite_ = true;
-    compute_seconds_ = 0;
-    if (batch_->rows() > 0) {
-      auto finite = compute();
-      if (!finite) return end(finite.error());
-      batch_finite_ = finite.value();
-    }
-  }
-  if (!batch_finite_) {
-    meters_->nonfinite_local.add(1);
+  if (auto computed = model_.compute(rows_.batch().view(), *parts_.state); !computed)
+    return end(computed.error());
+  if (!model_.finite()) {
+    report_.metrics().nonfinite_local.add(1);
     if (config_.stop_on_nonfinite)
       return end(Error{ErrorCode::numeric,
                        "a batch gave a loss or gradient that is not finite; train.on_nonfinite = \"stop\""});
   }
   if (auto known = refresh_digest(); !known) return end(known.error());
-  if (auto announced = announce(); !announced) return end(announced.error());
-  entered_ = parts_.clock.now();
-  const sync::Facts facts = my_facts(entered_);
+  if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());
+  times_.entered = parts_.clock.now();
+  const sync::Facts facts = my_facts(times_.entered);
   if (view_->session->speculates() && facts.rows > 0)
-    if (auto offered = prepare_gradient(); !offered) return end(offered.error());
-  view_->session->begin_facts(facts, my_section(), mine_);
+    if (auto prepared = model_.prepare_gradient(); !prepared) return end(prepared.error());
+  view_->session->begin_facts(facts, rows_.section(), model_.contribution());
   parts_.status.rounds.fetch_add(1, std::memory_order_relaxed);
   phase_ = Phase::agreeing;
   return again();
+}
+
+/// Computed from the memory in every digest round, also when no round was applied since the last: what
+/// changed by itself is what the digest is for.
+Status Worker::refresh_digest() {
+  if (round_in_view_ % config_.digest_every != 0) return ok();
+  auto digest = parts_.state.digest(view_->session->last_round()->work, parts_.device);
+  if (!digest) return digest.error();
+  digest_ = digest.value();
+  parts_.status.set_digest(digest_.hex());
+  return ok();
+}
+
+sync::Facts Worker::my_facts(TimePoint now) {
+  const bool finite = model_.finite();
+  const devices::StepReport& report = model_.report();
+  sync::Facts f;
+  f.step = parts_.state->stamp.step;
+  f.agreed_rows = parts_.state->rows;
+  f.rows = finite ? static_cast<std::uint32_t>(rows_.batch().rows()) : 0;
+  f.rows_since_sync = model_.rows_since_sync();
+  f.queue_rows = rows_.waiting();
+  f.stream_rate = parts_.status.stream_rate.load(std::memory_order_relaxed);
+  f.compute_seconds = model_.compute_seconds();
+  f.wait_seconds = times_.wait_seconds;
+  f.sync_seconds = times_.sync_seconds;
+  f.loss_sum = finite ? report.loss_sum : 0;
+  f.correct = finite ? report.correct : 0;
+  f.gradient_norm2 = report.gradient_norm2;
+  f.rows_dropped = dropped_so_far(parts_.status);
+  f.rows_max = rows_.rows_max();
+  f.flags = (parts_.stop.load() > 0 ? sync::flag_leaving : 0U) |
+            (parts_.membership.stop_asked() ? sync::flag_stop : 0U) | (finite ? 0U : sync::flag_nonfinite) |
+            (rows_.incomplete() ? sync::flag_incomplete : 0U) | (config_.dry_run ? sync::flag_dry_run : 0U) |
+            (checkpoints_.is_due(now, *parts_.state) ? sync::flag_checkpoint : 0U);
+  clock_.ask(f, now, rows_.batch().rows());
+  if (round_in_view_ % config_.digest_every == 0) {
+    f.flags |= sync::flag_digest;
+    f.digest = digest_;
+  }
+  f.interval = rows_.first_interval();
+  return f;
 }
 
 Turn Worker::agree() {
@@ -236,10 +240,49 @@ Turn Worker::agree() {
                                   parts_.commits.partitions(), config_.owner.topics);
       !fits)
     return lost(fits.error());
-  if (auto done = carry_out_plan(); !done) return end(done.error());
+  if (auto done = carry_out(view_->session->plan().now); !done) return end(done.error());
   if (phase_ == Phase::paying) return again();
   view_->session->finish(false);
   return after_round();
+}
+
+/// Aggregating modes go on to pay; the others are done with their rows here.
+Status Worker::carry_out(const sync::policy::Decision& decision) {
+  const std::size_t rows = rows_.batch().rows();
+  switch (decision.mode) {
+    case Mode::gradients:
+      if (view_->session->early() == sync::SpeculationOutcome::used) break;
+      if (auto prepared = model_.prepare_gradient(); !prepared) return prepared;
+      break;
+    case Mode::delta:
+      if (auto prepared = model_.prepare_delta(*parts_.state, rows, decision.learning_rate_factor); !prepared)
+        return prepared;
+      break;
+    case Mode::local:
+      if (auto stepped = model_.step(*parts_.state, rows, decision.learning_rate_factor); !stepped)
+        return stepped;
+      keep(Fate::trained);
+      return ok();
+    case Mode::skip:
+      clock_.looked_at(rows_.batch().own_rows());
+      keep(Fate::dry_run);
+      if (config_.dry_run) rows_.forget_pending();  // nothing will ever be folded
+      return ok();
+    case Mode::hold:
+      if (!model_.finite()) keep(Fate::dropped);
+      return ok();
+    case Mode::idle:
+      if (!config_.dry_run && only_offsets_move(view_->session->table())) {
+        if (auto folded = fold_offsets(); !folded) return folded;
+        settle(Fate::dropped);
+      } else if (rows_.batch().own_rows() > 0) {
+        keep(Fate::dropped);  // non-finite everywhere: used up, announced later
+      }
+      return ok();
+  }
+  view_->session->begin_payload(model_.contribution());
+  phase_ = Phase::paying;
+  return ok();
 }
 
 Turn Worker::pay() {
@@ -254,20 +297,63 @@ Turn Worker::pay() {
   return after_round();
 }
 
+/// False: the agreed sum is not finite; its rows are used up, and nothing was applied.
+Result<bool> Worker::apply_agreed() {
+  const sync::Round& round = *view_->session->last_round();
+  const StepParts step{config_.optimizer, parts_.device,      round.table,
+                       round.plan().now,  round.state.memory, view_->spec.number};
+  const auto made = parts_.state.advance<StepMade>(round.work, parts_.device, [&](AgreedState& next) {
+    return make_step(next, step, view_->session->agreed());
+  });
+  if (!made) return made.error();
+  rows_.fold(!checkpoints_.saves());
+  if (!made.value().finite || step.decision.mode == Mode::delta) model_.drop_private_steps();
+  settle(made.value().finite ? Fate::trained : Fate::dropped);
+  report_.stepped(made.value(), step.decision.mode);
+  return made.value().finite;
+}
+
+/// A round that only moves offsets.
+Status Worker::fold_offsets() {
+  const sync::Round& round = *view_->session->last_round();
+  auto folded = parts_.state.advance<std::monostate>(round.work, parts_.device, [&](AgreedState& next) {
+    fold_round(next, round.table, view_->spec.number, true);
+    return ok();
+  });
+  if (folded) rows_.fold(!checkpoints_.saves());
+  return folded;
+}
+
+/// The rows of the batch are done with: slots are free, counters say what became of them.
+void Worker::settle(Fate fate) {
+  report_.settled(model_.finite() ? fate : Fate::dropped, rows_.batch().own_rows(), rows_.batch().view(),
+                  *parts_.state);
+  rows_.settle();
+  model_.settle();
+}
+
+/// The round used rows but did not aggregate: they are announced with the next round that does.
+void Worker::keep(Fate fate) {
+  rows_.keep();
+  settle(fate);
+}
+
 Turn Worker::wait_for_peers() {
-  return view_->session->wait() ? again() : later(std::chrono::milliseconds(20));
+  return view_->session->wait() ? again() : later(peer_step);
 }
 
 Turn Worker::after_round() {
-  account_round();
-  if (view_->session->plan().now.checkpoint) save_state();
-  round_ended_ = parts_.clock.now();
+  report_.ended({*view_, *parts_.state, model_.compute_seconds(),
+                 clock_.seconds_since_entry(parts_.clock.now()), rows_.waiting()},
+                times_);
+  const auto& decision = view_->session->plan().now;
+  if (decision.checkpoint) checkpoints_.save(*parts_.state);
+  times_.last_ended = parts_.clock.now();
   // After every round: while a stream pauses no round makes a step, and the last step is still to be
   // measured.
   parts_.snapshots.offer(parts_.state->model, parts_.state->stamp.step,
-                         to_seconds(round_ended_ - training_since_));
-  const auto& plan = view_->session->plan();
-  if (!plan.now.stop && plan.now.leaving.empty()) {
+                         clock_.seconds_since_entry(times_.last_ended));
+  if (!decision.stop && decision.leaving.empty()) {
     phase_ = Phase::collecting;
     return again();
   }
@@ -275,10 +361,6 @@ Turn Worker::after_round() {
   view_->session->begin_shutdown_barrier();
   phase_ = Phase::draining;
   return again();
-}
-
-Turn Worker::later(Duration d) {
-  return {.wake_at = parts_.clock.now() + d};
 }
 
 }  // namespace rivulet::runtime

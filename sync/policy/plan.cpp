@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/digest.h"
+#include "sync/policy/controller.h"
 #include "sync/schema.h"
 
 namespace rivulet::sync::policy {
@@ -76,20 +77,56 @@ bool wants_checkpoint(const FactsTable& table, const PolicyConfig& config, const
          (config.checkpoint_rounds > 0 && step % config.checkpoint_rounds == 0);
 }
 
-/// Gather takes two phases and sends (N - 1) payloads, sum takes more phases and sends about 2 (N - 1) / N.
-/// Below a quarter of a MiB saved, the phases cost more than the bytes.
-std::string fitting_collective(std::size_t world, std::uint64_t payload) {
-  constexpr double worth_it = 256.0 * 1024;
-  const auto n = static_cast<double>(world);
-  const double saved = (n - 1) * (1 - 2 / n) * static_cast<double>(payload);
-  return saved >= worth_it ? "sum" : "gather";
+/// How contributions are exchanged where no controller decides.
+void schedule_exchange(const PolicyConfig& config, Schedule& next) {
+  next.collective = config.collective == "auto" ? "gather" : config.collective;
+  next.slot_bytes = config.contribution_bytes;
 }
 
-/// How contributions are exchanged, as the configuration has it.
-void schedule_exchange(std::size_t world, const PolicyConfig& config, Schedule& next) {
-  next.collective =
-      config.collective == "auto" ? fitting_collective(world, config.contribution_bytes) : config.collective;
-  next.slot_bytes = config.contribution_bytes;
+std::vector<double>* memory_of(PolicyState& state, const ControllerEntry& controller) {
+  for (ControllerMemory& own : state.memory)
+    if (own.name == controller.name) return &own.values;
+  return nullptr;
+}
+
+/// Rows that move come from who has them and fit where they go, and nobody sends and receives in one round:
+/// what it computes on lies together. A move that does not fit is left out, which everybody sees.
+void validate_moves(const FactsTable& table, RoundPlan& plan) {
+  std::vector<std::uint64_t> rows(plan.next.rows.begin(), plan.next.rows.end());
+  std::vector<bool> sends(rows.size()), receives(rows.size());
+  const auto fits = [&](const Move& move) {
+    if (move.from >= rows.size() || move.to >= rows.size() || move.from == move.to || move.rows == 0)
+      return false;
+    if (receives[move.from] || sends[move.to] || move.rows > rows[move.from]) return false;
+    return rows[move.to] + move.rows <= table.facts[move.to].rows_max;
+  };
+  std::vector<Move> kept;
+  for (const Move& move : plan.next.moves) {
+    if (!fits(move)) continue;
+    sends[move.from] = receives[move.to] = true;
+    rows[move.from] -= move.rows;
+    rows[move.to] += move.rows;
+    kept.push_back(move);
+  }
+  if (kept.size() == plan.next.moves.size()) return;
+  plan.why += "; rows that do not fit stay where they are";
+  plan.next.moves = std::move(kept);
+}
+
+/// One slow knob changes at a time, and none while another is being measured.
+void settle_slow_knobs(const Schedule& entered, RoundPlan& plan) {
+  Schedule& next = plan.next;
+  const bool compression = next.compressor != entered.compressor || next.keep_ratio != entered.keep_ratio;
+  const bool collective = next.collective != entered.collective;
+  if (!compression && !collective) return;
+  if (entered.freeze) {
+    next.compressor = entered.compressor;
+    next.keep_ratio = entered.keep_ratio;
+    next.slot_bytes = entered.slot_bytes;
+    next.collective = entered.collective;
+    return;
+  }
+  if (compression && collective) next.collective = entered.collective;
 }
 
 }  // namespace
@@ -106,19 +143,26 @@ std::string_view name_of(Mode mode) noexcept {
   return "unknown";
 }
 
-RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const PolicyEntry& law,
+RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Controllers& controllers,
                PolicyState& state) {
   RoundPlan plan;
   plan.now.mode = default_mode(table);
-  schedule_exchange(table.size(), config, plan.next);
+  schedule_exchange(config, plan.next);
   plan.next.rows.assign(table.size(), 0);
   plan.next.wait = config.max_wait;
   for (std::uint32_t rank = 0; rank < table.size(); ++rank)
     if ((table.facts[rank].flags & flag_leaving) != 0) plan.now.leaving.push_back(rank);
   set_weights(table, plan);
-  law.propose(table, config, state, plan);
+  Inputs inputs{table, config, state.last.next, state.round};
+  for (const ControllerEntry* controller : controllers) {
+    std::vector<double>* memory = memory_of(state, *controller);
+    controller->propose(inputs, memory != nullptr ? std::span<double>(*memory) : std::span<double>(), plan);
+    inputs.measured += measurements_of({controller});
+  }
   if (plan.now.mode == Mode::gradients && has_local_steps(table))
     plan.now.mode = Mode::delta;  // replicas differ
+  validate_moves(table, plan);
+  settle_slow_knobs(state.last.next, plan);
   back_off(config, state, plan);
   plan.now.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.now.mode);
   plan.now.checkpoint = wants_checkpoint(table, config, plan);
@@ -128,15 +172,24 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Policy
   return plan;
 }
 
-RoundPlan first_plan(std::size_t world, const PolicyConfig& config) {
-  RoundPlan plan;
+PolicyState first_state(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
+                        std::vector<ControllerMemory> memory) {
+  PolicyState state;
+  RoundPlan& plan = state.last;
   plan.next.rows.assign(world, 0);
   plan.now.weights.assign(world, 0.0);
-  schedule_exchange(world, config, plan.next);
+  schedule_exchange(config, plan.next);
   plan.next.wait = config.tick;
   plan.next.rest = true;
   plan.why = "first round: rates are not known yet";
-  return plan;
+  for (const ControllerEntry* controller : controllers) {
+    if (controller->memory == 0) continue;
+    ControllerMemory own{std::string(controller->name), std::vector<double>(controller->memory)};
+    for (ControllerMemory& agreed : memory)
+      if (agreed.name == own.name && agreed.values.size() == own.values.size()) own = std::move(agreed);
+    state.memory.push_back(std::move(own));
+  }
+  return state;
 }
 
 std::uint64_t hash_of(const RoundPlan& plan, std::uint64_t table_hash) {

@@ -10,9 +10,13 @@
 #include "core/time.h"
 #include "sync/round/facts.h"
 
-/// Pure laws: numbers in, numbers out. No clock, socket, tensor or own rank here, so every device computes
-/// the same plan from the same table, and a recorded table gives the same plan again.
+/// Pure: numbers in, numbers out. No clock, socket, tensor or own rank here, so every device computes the
+/// same plan from the same table, and a recorded table gives the same plan again.
 namespace rivulet::sync::policy {
+
+struct ControllerEntry;
+/// Those of a job, in the order in which they are asked (sync/policy/controller.h).
+using Controllers = std::vector<const ControllerEntry*>;
 
 enum class Mode : std::uint8_t {
   gradients,  ///< weighted gradients are summed, everyone steps with the sum
@@ -126,13 +130,24 @@ constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
   visit("checkpoint_rounds", c.checkpoint_rounds);
 }
 
-/// What the law may remember: only what came out of earlier plans and is equal everywhere.
+/// What one controller remembers.
+struct ControllerMemory {
+  std::string name;
+  std::vector<double> values;
+  bool operator==(const ControllerMemory&) const = default;
+};
+constexpr void fields(Either<ControllerMemory> auto& m, auto&& visit) {
+  visit("name", m.name);
+  visit("values", m.values);
+}
+
+/// What plans are made from besides the facts: only what came out of earlier plans and is equal everywhere.
 struct PolicyState {
   std::uint64_t round = 0;        ///< of the view
   std::uint32_t idle_rounds = 0;  ///< in a row, so far
   RoundPlan last;
-  std::uint64_t table_hash = 0;  ///< of the table that `last` was made of; 0: of none
-  std::vector<double> memory;    ///< free for a batch policy; starts empty with each view
+  std::uint64_t table_hash = 0;          ///< of the table that `last` was made of; 0: of none
+  std::vector<ControllerMemory> memory;  ///< of each controller that has one, by name; begins as agreed
   bool operator==(const PolicyState&) const = default;
 };
 constexpr void fields(Either<PolicyState> auto& s, auto&& visit) {
@@ -143,23 +158,16 @@ constexpr void fields(Either<PolicyState> auto& s, auto&& visit) {
   visit("last", s.last);
 }
 
-/// A batch policy only proposes: it gets a plan the arbiter already filled (mode, weights, stop, leaving) and
-/// sets next.rows, next.wait, next.moves, and may change the mode. To add one, add a file
-/// sync/policy/law/<name>.cpp that defines `const PolicyEntry policy_<name>`; the build finds it.
-struct PolicyEntry {
-  std::string_view name;
-  std::string_view help;
-  void (*propose)(const FactsTable& table, const PolicyConfig& config, PolicyState& state, RoundPlan& plan);
-};
-std::span<const PolicyEntry* const> builtin_policies() noexcept;
-
-/// The arbiter: the one place where a plan is made.
-/// Reads table, config and state only; advances `state` to what the next round's call needs.
-RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const PolicyEntry& law,
+/// The one place where a plan is made: asks the controllers in the order of their roles, and what they
+/// propose is checked as a whole. Reads its arguments only; advances `state` to what the next round's call
+/// needs.
+RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Controllers& controllers,
                PolicyState& state);
 
-/// The plan before any round of a view: nobody has rows yet, everyone enters at once so that rates get known.
-RoundPlan first_plan(std::size_t world, const PolicyConfig& config);
+/// The state before any round of a view: nobody has rows yet, everyone enters at once so that rates get
+/// known. `memory`: what the agreed state has of the controllers.
+PolicyState first_state(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
+                        std::vector<ControllerMemory> memory = {});
 
 /// Compares the digests of a table. Empty = equal (or none carried). Otherwise one sentence that names the
 /// minority when world >= 3, and both sides otherwise. `ids` are the device ids by rank.

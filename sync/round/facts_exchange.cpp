@@ -15,7 +15,10 @@ class MessageFacts final : public FactsExchange {
     post_ahead();
   }
 
-  std::shared_ptr<const Round> first() override { return first_round(world(), parts_.config, nullptr); }
+  std::shared_ptr<const Round> first(std::vector<policy::ControllerMemory> memory) override {
+    return first_round(policy::first_state(world(), parts_.config, parts_.controllers, std::move(memory)),
+                       nullptr);
+  }
   void begin(std::vector<std::byte> head, std::vector<std::byte> section) override;
   bool peer_entered() override;
   Progress poll() override;
@@ -172,7 +175,7 @@ Status check_table(const FactsTable& table, const ViewSpec& view) {
 std::shared_ptr<const Round> next_round(FactsTable table, const Round& last,
                                         const FactsExchange::Parts& parts) {
   policy::PolicyState state = last.state;
-  policy::plan(table, parts.config, parts.law, state);
+  policy::plan(table, parts.config, parts.controllers, state);
   return std::make_shared<const Round>(std::move(table), std::move(state), last.work.check());
 }
 

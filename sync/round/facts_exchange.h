@@ -20,12 +20,12 @@ class FactsExchange {
     Transport& transport;
     const ViewSpec& view;
     const policy::PolicyConfig& config;
-    const policy::PolicyEntry& law;
+    const policy::Controllers& controllers;
     std::size_t head_bytes = facts_head_bytes;  ///< with the measurements of the view's controllers
   };
   virtual ~FactsExchange() = default;
   /// The round that the first facts follow.
-  virtual std::shared_ptr<const Round> first() = 0;
+  virtual std::shared_ptr<const Round> first(std::vector<policy::ControllerMemory> memory) = 0;
   virtual void begin(std::vector<std::byte> head, std::vector<std::byte> section) = 0;
   /// Somebody's facts of the round that begin() would enter are here. Never waits.
   [[nodiscard]] virtual bool peer_entered() = 0;

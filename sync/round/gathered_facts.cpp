@@ -18,10 +18,12 @@ class GatheredFacts final : public FactsExchange {
  public:
   explicit GatheredFacts(const Parts& parts) : parts_(parts), gathering_(*parts.transport.gathering()) {}
 
-  std::shared_ptr<const Round> first() override {
+  std::shared_ptr<const Round> first(std::vector<policy::ControllerMemory> memory) override {
     SharedWork& work = gathering_.work();
-    return work.once<Round>(nullptr,
-                            [&] { return first_round(parts_.view.world(), parts_.config, work.check()); });
+    return work.once<Round>(nullptr, [&] {
+      return first_round(policy::first_state(parts_.view.world(), parts_.config, parts_.controllers, memory),
+                         work.check());
+    });
   }
   void begin(std::vector<std::byte> head, std::vector<std::byte> section) override;
   bool peer_entered() override { return gathering_.anything_told(Lane::facts); }

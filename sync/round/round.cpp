@@ -23,13 +23,10 @@ Round::Round(FactsTable facts, policy::PolicyState next, std::shared_ptr<ShareCh
       totals(totals_of(table, state.last)),
       work(std::move(check)) {}
 
-std::shared_ptr<const Round> first_round(std::size_t world, const policy::PolicyConfig& config,
-                                         std::shared_ptr<ShareCheck> check) {
+std::shared_ptr<const Round> first_round(policy::PolicyState state, std::shared_ptr<ShareCheck> check) {
   FactsTable table;
-  table.facts.resize(world);
-  table.sections.resize(world);
-  policy::PolicyState state;
-  state.last = policy::first_plan(world, config);
+  table.facts.resize(state.last.next.rows.size());
+  table.sections.resize(table.facts.size());
   return std::make_shared<const Round>(std::move(table), std::move(state), std::move(check));
 }
 

@@ -37,7 +37,6 @@ struct Round {
 };
 
 /// Round zero of a view.
-std::shared_ptr<const Round> first_round(std::size_t world, const policy::PolicyConfig& config,
-                                         std::shared_ptr<ShareCheck> check);
+std::shared_ptr<const Round> first_round(policy::PolicyState state, std::shared_ptr<ShareCheck> check);
 
 }  // namespace rivulet::sync

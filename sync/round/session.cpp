@@ -22,7 +22,7 @@ const Entry* find_entry(std::span<const Entry* const> entries, std::string_view 
 }  // namespace
 
 SyncCatalog builtin_sync_catalog() {
-  return {policy::builtin_policies(), builtin_compressors(), builtin_aggregations()};
+  return {policy::builtin_controllers(), builtin_compressors(), builtin_aggregations()};
 }
 
 /// The stages of a round. Each waits for a set of tickets or for an Aggregation; none of them blocks.
@@ -47,7 +47,7 @@ struct SyncSession::State {
   const SessionConfig config;
   const SyncCatalog catalog;
   CompressorCache& compressors;
-  const policy::PolicyEntry* law = nullptr;
+  policy::Controllers controllers;
   const GradientView scratch;
 
   // train thread
@@ -230,14 +230,17 @@ Progress SyncSession::State::advance() {
 
 SyncSession::SyncSession(Transport& transport, const ViewSpec& view, const SessionConfig& config,
                          const SyncCatalog& catalog, CompressorCache& compressors,
-                         GradientView agreed_scratch)
+                         GradientView agreed_scratch, std::vector<policy::ControllerMemory> memory)
     : state_(std::make_unique<State>(transport, view, config, catalog, compressors, agreed_scratch)) {
   State& s = *state_;
-  s.law = find_entry(catalog.policies, config.policy.batch_policy);
-  RIVULET_CHECK(s.law != nullptr, "batch.policy was validated against the catalog");
-  const FactsExchange::Parts parts{transport, s.view, s.config.policy, *s.law};
+  auto controllers = policy::controllers_of(config.policy, catalog.controllers);
+  RIVULET_CHECK(controllers, "the controllers' names were validated against the catalog");
+  s.controllers = std::move(controllers).value();
+  const FactsExchange::Parts parts{
+      transport, s.view, s.config.policy, s.controllers,
+      facts_head_bytes + sizeof(double) * policy::measurements_of(s.controllers)};
   s.facts = transport.gathering() != nullptr ? make_gathered_facts(parts) : make_message_facts(parts);
-  s.round = s.facts->first();
+  s.round = s.facts->first(std::move(memory));
 }
 
 SyncSession::~SyncSession() = default;

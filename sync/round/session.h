@@ -13,6 +13,7 @@
 #include "core/row.h"
 #include "sync/collective/aggregation.h"
 #include "sync/collective/transport.h"
+#include "sync/policy/controller.h"
 #include "sync/policy/plan.h"
 #include "sync/round/compressor_cache.h"
 #include "sync/round/facts.h"
@@ -22,7 +23,7 @@ namespace rivulet::sync {
 
 /// What the catalogs offer; wirings pass the built-in ones, tests pass more.
 struct SyncCatalog {
-  std::span<const policy::PolicyEntry* const> policies;
+  std::span<const policy::ControllerEntry* const> controllers;
   std::span<const CompressorEntry* const> compressors;
   std::span<const AggregationEntry* const> aggregations;
 };
@@ -58,9 +59,11 @@ struct ReceivedRow {
 /// untouched, destroy the session and its transport. Owner: the train thread.
 class SyncSession {
  public:
-  /// `compressors` are lent and stay as they were unless finish(true) is called.
+  /// `compressors` are lent and stay as they were unless finish(true) is called. `memory`: what the agreed
+  /// state has of the controllers.
   SyncSession(Transport& transport, const ViewSpec& view, const SessionConfig& config,
-              const SyncCatalog& catalog, CompressorCache& compressors, GradientView agreed_scratch);
+              const SyncCatalog& catalog, CompressorCache& compressors, GradientView agreed_scratch,
+              std::vector<policy::ControllerMemory> memory = {});
   ~SyncSession();
   SyncSession(const SyncSession&) = delete;
   SyncSession& operator=(const SyncSession&) = delete;

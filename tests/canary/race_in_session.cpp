@@ -10,19 +10,23 @@ namespace {
 
 long planted_count = 0;
 
-void planted_propose(const sync::FactsTable& table, const sync::policy::PolicyConfig& config,
-                     sync::policy::PolicyState& state, sync::policy::RoundPlan& plan) {
+void planted_propose(const sync::policy::Inputs& inputs, std::span<double> memory,
+                     sync::policy::RoundPlan& proposal) {
   ++planted_count;
-  sync::policy::builtin_policies().front()->propose(table, config, state, plan);
+  sync::policy::controllers_of({}, sync::policy::builtin_controllers())
+      .value()
+      .front()
+      ->propose(inputs, memory, proposal);
 }
 
-const sync::policy::PolicyEntry planted{"planted", "counts without a lock", planted_propose};
+const sync::policy::ControllerEntry planted{sync::policy::Role::batch, "planted", "counts without a lock",
+                                            planted_propose};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const sync::policy::PolicyEntry* policies[] = {&planted};
+  const sync::policy::ControllerEntry* controllers[] = {&planted};
   testing::ThreadedParts parts;
-  parts.catalog.sync.policies = policies;
+  parts.catalog.sync.controllers = controllers;
   return testing::run_planted(std::move(parts), argc > 1 && std::string_view(argv[1]) == "gloo", "planted");
 }

@@ -119,7 +119,7 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
     run.job.config.sync.reduction = "sum";
   }
   record(run, changing(5), 1 << 30, to_the_end);
-  const auto plans = replay_plans(run.log, sync::policy::builtin_policies());
+  const auto plans = replay_plans(run.log, sync::policy::builtin_controllers());
   REQUIRE_MESSAGE(plans, plans.error().message);
   CHECK(plans.value().proven());
   const auto state = again(run, run.log);
@@ -218,11 +218,11 @@ TEST_CASE("Replay: each fact has the next round for a witness, also those that n
   };
   forge(run, 8, [](RoundRecord&) {}, Forger::careful);
   const std::string log = (run.folder.path() / "forged.jsonl").string();
-  REQUIRE(replay_plans(log, sync::policy::builtin_policies()).value().proven());
+  REQUIRE(replay_plans(log, sync::policy::builtin_controllers()).value().proven());
   for (std::size_t i = 0; i < changes.size(); ++i) {
     CAPTURE(i);
     forge(run, 8, [&](RoundRecord& r) { changes[i](r.table.facts[2]); }, Forger::careful);
-    const auto report = replay_plans(log, sync::policy::builtin_policies());
+    const auto report = replay_plans(log, sync::policy::builtin_controllers());
     CHECK((!report || report.value().difference));
     if (i % 7 == 0) CHECK(said_of_forged(run) != "nothing differs");
   }
@@ -290,7 +290,7 @@ TEST_CASE(
   RecordedRun run;
   run.job = linear_job(4);
   record(run, changing(5), 30'000, to_the_end);
-  const auto plans = replay_plans(run.log, sync::policy::builtin_policies());
+  const auto plans = replay_plans(run.log, sync::policy::builtin_controllers());
   REQUIRE_MESSAGE(plans, plans.error().message);
   CHECK(plans.value().proven());
   REQUIRE(plans.value().notes.size() == 2);

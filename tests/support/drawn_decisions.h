@@ -11,16 +11,13 @@
 #include "core/digest.h"
 #include "core/rng.h"
 #include "runtime/decisions/decision_log.h"
-#include "sync/policy/plan.h"
+#include "sync/policy/controller.h"
 
 /// Decisions of three devices for tests that write and read them.
 namespace rivulet::testing {
 
-inline const sync::policy::PolicyEntry& stream_law() {
-  for (const auto* entry : sync::policy::builtin_policies())
-    if (entry->name == "stream") return *entry;
-  FAIL("no policy stream");
-  return *sync::policy::builtin_policies()[0];
+inline sync::policy::Controllers stream_controllers() {
+  return sync::policy::controllers_of({}, sync::policy::builtin_controllers()).value();
 }
 
 /// A table such as three devices make: numbers with all their digits.
@@ -51,7 +48,7 @@ inline runtime::ViewRecord view_of_three(std::uint64_t number) {
   view.members = {"a", "b", "c"};
   view.rank = 1;
   view.policy.contribution_bytes = 4096;
-  view.state.last = sync::policy::first_plan(3, view.policy);
+  view.state = sync::policy::first_state(3, view.policy, stream_controllers());
   return view;
 }
 

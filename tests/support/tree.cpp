@@ -348,10 +348,13 @@ struct Catalog {
 };
 
 const std::vector<Catalog>& catalogs() {
-  static const std::vector<Catalog> all{
-      {"stream/decoder", "decoder_"},     {"devices/model", "model_"},
-      {"devices/model/torch", "model_"},  {"sync/policy/law", "policy_"},
-      {"sync/compressor", "compressor_"}, {"sync/collective/aggregation", "aggregation_"}};
+  static const std::vector<Catalog> all{{"stream/decoder", "decoder_"},
+                                        {"devices/model", "model_"},
+                                        {"devices/model/torch", "model_"},
+                                        {"sync/policy/batch", "batch_"},
+                                        {"sync/policy/collective", "collective_"},
+                                        {"sync/compressor", "compressor_"},
+                                        {"sync/collective/aggregation", "aggregation_"}};
   return all;
 }
 

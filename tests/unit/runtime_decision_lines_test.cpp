@@ -90,8 +90,8 @@ TEST_CASE("Decision log: whatever is read of a broken line is, byte for byte, wh
   Rng rng(seed_or(11));
   ViewRecord view = view_of_three(1);
   const auto table = drawn_table(rng, 3);
-  view.state.memory = {0.5, -3};
-  auto plan = sync::policy::plan(table, view.policy, stream_law(), view.state);
+  view.state.memory = {{"ratchet", {0.5, -3}}};
+  auto plan = sync::policy::plan(table, view.policy, stream_controllers(), view.state);
   const std::string whole[] = {decision_line(view), decision_line(1, 0, table, plan)};
   int read = 0;
   for (int i = 0; i < repetitions(4'000, 400'000); ++i) {
@@ -116,7 +116,7 @@ TEST_CASE("Decision log: whatever is read of a broken line is, byte for byte, wh
     const auto* as_view = std::get_if<ViewRecord>(&record.value());
     CHECK(sealed == (as_view != nullptr ? decision_line(*as_view)
                                         : decision_line(std::get<RoundRecord>(record.value()))));
-    PlanReplay replay(sync::policy::builtin_policies());
+    PlanReplay replay(sync::policy::builtin_controllers());
     static_cast<void>(replay.take(parse_decision_line(whole[0]).value()));
     static_cast<void>(replay.take(record.value()));
   }

@@ -39,7 +39,8 @@ struct Log {
       auto table = drawn_table(rng, round);
       for (auto& facts : table.facts)
         facts.plan_hash = sync::policy::hash_of(view.state.last, view.state.table_hash);
-      log.write(view.number, round, table, sync::policy::plan(table, view.policy, stream_law(), view.state));
+      log.write(view.number, round, table,
+                sync::policy::plan(table, view.policy, stream_controllers(), view.state));
       log.finish_round(view.state);
     }
   }
@@ -54,7 +55,7 @@ struct Log {
     return all;
   }
   [[nodiscard]] PlanReplayReport replayed() const {
-    const auto report = replay_plans(path, sync::policy::builtin_policies());
+    const auto report = replay_plans(path, sync::policy::builtin_controllers());
     REQUIRE_MESSAGE(report, report.error().message);
     return report.value();
   }

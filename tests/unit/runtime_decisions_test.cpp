@@ -30,13 +30,13 @@ void write_view(DecisionLog& log, ViewRecord view, std::uint64_t rounds, Rng& rn
   for (std::uint64_t round = 0; round < rounds; ++round) {
     auto table = drawn_table(rng, round);
     for (auto& facts : table.facts) facts.plan_hash = sync::policy::hash_of(state.last, state.table_hash);
-    log.write(view.number, round, table, sync::policy::plan(table, view.policy, stream_law(), state));
+    log.write(view.number, round, table, sync::policy::plan(table, view.policy, stream_controllers(), state));
     log.finish_round(state);
   }
 }
 
 Result<PlanReplayReport> replayed(const std::string& path) {
-  return replay_plans(path, sync::policy::builtin_policies());
+  return replay_plans(path, sync::policy::builtin_controllers());
 }
 
 std::vector<std::string> lines_of(const std::string& path) {
@@ -194,13 +194,13 @@ TEST_CASE("Decision log: in words, who brought how many rows, who was waited for
   facts[0].stream_rate = 500;
   facts[1].stream_rate = 10'000;
   facts[2].stream_rate = 0;
-  rounds[0].plan = sync::policy::plan(rounds[0].table, view.policy, stream_law(), view.state);
+  rounds[0].plan = sync::policy::plan(rounds[0].table, view.policy, stream_controllers(), view.state);
   auto& after = rounds[1].table.facts;
   for (auto& f : after) f.wait_seconds = 0.03, f.compute_seconds = 0.005, f.sync_seconds = 0.1;
   after[0].rows = 40, after[1].rows = 64, after[2].rows = 0;
   after[0].wait_seconds = 0.08;
   after[1].sync_seconds = 0.003;
-  rounds[1].plan = sync::policy::plan(rounds[1].table, view.policy, stream_law(), view.state);
+  rounds[1].plan = sync::policy::plan(rounds[1].table, view.policy, stream_controllers(), view.state);
   const auto story = story_of(view, &rounds[0], rounds[1], nullptr);
   std::string said;
   for (const auto& sentence : story.sentences) said += sentence + "\n";

@@ -1,4 +1,4 @@
-#include "sync/policy/plan.h"
+#include "sync/policy/controller.h"
 
 #include <doctest/doctest.h>
 
@@ -30,16 +30,14 @@ Facts with(std::uint32_t rows, double rate = 0, std::uint64_t queue = 0, std::ui
   return f;
 }
 
-const PolicyEntry& law(std::string_view name) {
-  for (const auto* entry : builtin_policies())
-    if (entry->name == name) return *entry;
-  FAIL("no such policy");
-  return *builtin_policies()[0];
+Controllers law(std::string_view name, PolicyConfig config = {}) {
+  config.batch_policy = name;
+  return controllers_of(config, builtin_controllers()).value();
 }
 
 RoundPlan once(const FactsTable& table, std::string_view name, PolicyConfig config = {}) {
   PolicyState state;
-  return plan(table, config, law(name), state);
+  return plan(table, config, law(name, config), state);
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ class DecisionsCommand final : public Command {
 
  private:
   ExitCode replay(Terminal& terminal) const {
-    const auto report = replay_plans(log_, builtin_catalog().sync.policies);
+    const auto report = replay_plans(log_, builtin_catalog().sync.controllers);
     if (!report) return complain(terminal, report.error());
     const auto& r = report.value();
     if (json_) {
@@ -178,7 +178,7 @@ class DecisionsCommand final : public Command {
   [[nodiscard]] Result<std::deque<RoundExplanation>> read_stories() const {
     auto reader = DecisionReader::open(log_);
     if (!reader) return reader.error();
-    PlanReplay plans(builtin_catalog().sync.policies);
+    PlanReplay plans(builtin_catalog().sync.controllers);
     StoryTeller teller(round_ ? 1 : last_, view_, round_);
     while (true) {
       auto record = reader.value().next();

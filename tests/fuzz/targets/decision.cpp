@@ -22,7 +22,7 @@ ViewRecord view_of(const RoundRecord& round) {
   view.members = std::move(members);
   view.policy.contribution_bytes = 4096;
   view.state.round = round.round;
-  view.state.last = sync::policy::first_plan(round.table.size(), view.policy);
+  view.state = sync::policy::first_state(round.table.size(), view.policy, {});
   return view;
 }
 
@@ -34,7 +34,7 @@ void run(Input input) {
                   "refused in words");
     return;
   }
-  PlanReplay replay(sync::policy::builtin_policies());
+  PlanReplay replay(sync::policy::builtin_controllers());
   const auto* round = std::get_if<RoundRecord>(&record.value());
   if (round != nullptr) (void)replay.take(view_of(*round));
   (void)replay.take(record.value());

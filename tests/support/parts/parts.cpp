@@ -16,7 +16,7 @@ PartsCatalog::PartsCatalog()
     : decoders_(both(stream::builtin_decoders(), stream::part_decoders())),
       models_(both(devices::builtin_models(), devices::part_models())),
       optimizers_(both(devices::builtin_optimizers(), devices::part_optimizers())),
-      policies_(both(sync::policy::builtin_policies(), sync::policy::part_policies())),
+      controllers_(both(sync::policy::builtin_controllers(), sync::policy::part_controllers())),
       compressors_(both(sync::builtin_compressors(), sync::part_compressors())),
       aggregations_(both(sync::builtin_aggregations(), sync::part_aggregations())) {}
 
@@ -36,7 +36,7 @@ void PartsCatalog::replace(const devices::OptimizerEntry& optimizer) {
 }
 
 runtime::Catalog PartsCatalog::catalog() const {
-  return {decoders_, models_, optimizers_, {policies_, compressors_, aggregations_}};
+  return {decoders_, models_, optimizers_, {controllers_, compressors_, aggregations_}};
 }
 
 }  // namespace rivulet::testing

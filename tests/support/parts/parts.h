@@ -10,7 +10,7 @@ std::span<const ModelEntry* const> part_models() noexcept;
 std::span<const OptimizerEntry* const> part_optimizers() noexcept;
 }  // namespace rivulet::devices
 namespace rivulet::sync::policy {
-std::span<const PolicyEntry* const> part_policies() noexcept;
+std::span<const ControllerEntry* const> part_controllers() noexcept;
 }
 namespace rivulet::sync {
 std::span<const CompressorEntry* const> part_compressors() noexcept;
@@ -36,7 +36,7 @@ class PartsCatalog {
   std::vector<const stream::DecoderEntry*> decoders_;
   std::vector<const devices::ModelEntry*> models_;
   std::vector<const devices::OptimizerEntry*> optimizers_;
-  std::vector<const sync::policy::PolicyEntry*> policies_;
+  std::vector<const sync::policy::ControllerEntry*> controllers_;
   std::vector<const sync::CompressorEntry*> compressors_;
   std::vector<const sync::AggregationEntry*> aggregations_;
 };

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "sync/policy/plan.h"
+#include "sync/policy/controller.h"
 
 namespace rivulet::sync::policy {
 namespace {
@@ -8,8 +8,9 @@ namespace {
 // The conventional baseline: every device brings exactly batch.rows, and all wait until all have them.
 // Waiting is a round in mode hold: everyone enters within max_wait as always, so that a slow stream is not
 // taken for a dead device, and whoever has its rows keeps them and its gradient.
-void propose(const FactsTable& table, const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
-  static_cast<void>(state);
+void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
+  const FactsTable& table = inputs.table;
+  const PolicyConfig& config = inputs.config;
   plan.next.rows.assign(table.size(), config.rows);
   plan.next.whole = true;
   plan.why = "fixed rows";
@@ -23,8 +24,8 @@ void propose(const FactsTable& table, const PolicyConfig& config, PolicyState& s
 
 }  // namespace
 
-extern const PolicyEntry policy_fixed;
-const PolicyEntry policy_fixed{"fixed", "the same rows on every device; all wait for the slowest stream",
-                               &propose};
+extern const ControllerEntry batch_fixed;
+const ControllerEntry batch_fixed{Role::batch, "fixed",
+                                  "the same rows on every device; all wait for the slowest stream", &propose};
 
 }  // namespace rivulet::sync::policy

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sync/policy/plan.h"
+#include "sync/policy/controller.h"
 
 namespace rivulet::sync::policy {
 namespace {
@@ -30,8 +30,9 @@ std::uint32_t rows_for(const Facts& f, const PolicyConfig& config, double window
   return reachable ? config.min : 0;
 }
 
-void propose(const FactsTable& table, const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
-  static_cast<void>(state);
+void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
+  const FactsTable& table = inputs.table;
+  const PolicyConfig& config = inputs.config;
   double slowest = 0;
   for (const auto& f : table.facts) slowest = std::max(slowest, f.compute_seconds);
   const double window = std::max(0.0, to_seconds(config.tick) - slowest);
@@ -47,8 +48,8 @@ void propose(const FactsTable& table, const PolicyConfig& config, PolicyState& s
 
 }  // namespace
 
-extern const PolicyEntry policy_stream;
-const PolicyEntry policy_stream{"stream", "rows follow each device's stream: b = rate * tick (ScaDLES)",
-                                &propose};
+extern const ControllerEntry batch_stream;
+const ControllerEntry batch_stream{Role::batch, "stream",
+                                   "rows follow each device's stream: b = rate * tick (ScaDLES)", &propose};
 
 }  // namespace rivulet::sync::policy

@@ -2,13 +2,14 @@
 #include <array>
 
 #include "core/metrics.h"
-#include "runtime/train/worker.h"
+#include "sync/collective/transport.h"
+#include "sync/membership/membership.h"
 
 namespace rivulet::runtime {
 
 /// The metric handles of the train thread, resolved once.
-struct Worker::Meters {
-  Meters(MetricsSink& sink, bool classification);
+struct TrainMetrics {
+  TrainMetrics(MetricsSink& sink, bool classification);
   void enter_view(const sync::ViewSpec& spec);
   void leave_view();
   void count_ignored(const sync::membership::IgnoredRecords& so_far);

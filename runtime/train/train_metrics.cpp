@@ -1,12 +1,14 @@
-#include "runtime/train/worker_meters.h"
+#include "runtime/train/train_metrics.h"
 
 #include <limits>
+
+#include "core/record.h"
 
 namespace rivulet::runtime {
 
 using sync::membership::Ignored;
 
-Worker::Meters::Meters(MetricsSink& sink, bool classification)
+TrainMetrics::TrainMetrics(MetricsSink& sink, bool classification)
     : ready(sink.gauge("ready")),
       rows_trained(sink.counter("rows_trained_total")),
       batch_rows(sink.histogram("batch_rows")),
@@ -57,7 +59,7 @@ Worker::Meters::Meters(MetricsSink& sink, bool classification)
         &sink.counter("control_records_ignored_total", {{"reason", name_of(static_cast<Ignored>(i))}});
 }
 
-void Worker::Meters::count_ignored(const sync::membership::IgnoredRecords& so_far) {
+void TrainMetrics::count_ignored(const sync::membership::IgnoredRecords& so_far) {
   for (std::size_t i = 0; i < ignored.size(); ++i) {
     const auto reason = static_cast<Ignored>(i);
     ignored[i]->add(static_cast<double>(so_far.of(reason) - ignored_counted.of(reason)));
@@ -65,7 +67,7 @@ void Worker::Meters::count_ignored(const sync::membership::IgnoredRecords& so_fa
   ignored_counted = so_far;
 }
 
-void Worker::Meters::enter_view(const sync::ViewSpec& spec) {
+void TrainMetrics::enter_view(const sync::ViewSpec& spec) {
   ready.set(1);
   world.set(spec.world());
   rank.set(spec.rank);
@@ -73,7 +75,7 @@ void Worker::Meters::enter_view(const sync::ViewSpec& spec) {
   counted = {};
 }
 
-void Worker::Meters::leave_view() {
+void TrainMetrics::leave_view() {
   ready.set(0);
   world.set(0);
 }

@@ -1,0 +1,51 @@
+#include "runtime/train/checkpoint_cycle.h"
+
+namespace rivulet::runtime {
+
+bool CheckpointCycle::is_due(TimePoint now, const AgreedState& state) const {
+  return saves() && state.stamp > saved_ && state.stamp.step > 0 && now - saved_at_ >= parts_.interval;
+}
+
+void CheckpointCycle::save(const AgreedState& state) {
+  if (!saves() || parts_.dry_run || state.stamp == saved_) return;
+  saved_at_ = parts_.clock.now();
+  if (!parts_.checkpoints->offer(state)) return;
+  saved_ = state.stamp;
+  uncommitted_.saved(state, parts_.commits);
+}
+
+void CheckpointCycle::watch_announcing(TimePoint now, const std::string& control_words) {
+  const auto& membership = parts_.membership;
+  const auto news = announcing_.look(now, membership.announcing(), membership.announced());
+  if (news == AnnounceWatch::News::again) {
+    parts_.status.set_control_trouble("");
+    parts_.log.write(Level::info, "saved states are announced again");
+  }
+  if (news != AnnounceWatch::News::silent) return;
+  const std::string why = "saved states do not get into the control topic" +
+                          (control_words.empty() ? std::string() : ": " + control_words);
+  parts_.status.set_control_trouble(why);
+  parts_.log.write(Level::warn, why);
+}
+
+void CheckpointCycle::watch(const std::string& control_words) {
+  if (!saves()) return;
+  watch_announcing(parts_.clock.now(), control_words);
+  if (const auto saved = parts_.checkpoints->take_saved())
+    if (auto said = parts_.membership.say_saved(saved->stamp, saved->digest, saved->file_hash); !said)
+      parts_.log.write(Level::warn, "a saved state could not be announced",
+                       {{"error", said.error().message}});
+  const Stamp committed = parts_.membership.committed().stamp;
+  if (uncommitted_.committed(committed, parts_.commits)) parts_.ingest.notify();
+  if (committed == committed_) return;
+  committed_ = committed;
+  parts_.checkpoints->committed(committed);
+}
+
+bool CheckpointCycle::last_is_committed(const AgreedState& state) {
+  if (!saves() || parts_.dry_run) return true;
+  if (!busy()) save(state);
+  return is_saved(state) && parts_.membership.committed().stamp >= saved_;
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,67 @@
+#pragma once
+#include <string>
+
+#include "core/clock.h"
+#include "core/wake.h"
+#include "runtime/checkpoint/checkpointer.h"
+#include "runtime/checkpoint/committable_offsets.h"
+#include "runtime/checkpoint/saved_offsets.h"
+#include "runtime/process/log.h"
+#include "runtime/state/agreed_state.h"
+#include "runtime/status/node_status.h"
+#include "runtime/train/announce_watch.h"
+#include "sync/membership/membership.h"
+
+namespace rivulet::runtime {
+
+/// Saving the agreed state and what follows from it: SAVED in the control topic, the group's commit, offsets
+/// that may be published. Owner: the train thread.
+class CheckpointCycle {
+ public:
+  struct Parts {
+    const Clock& clock;
+    Checkpointer* checkpoints;  ///< null: nothing is saved
+    sync::membership::Membership& membership;
+    CommittableOffsets& commits;
+    Wake& ingest;  ///< told of new offsets
+    NodeStatus& status;
+    Logger& log;
+    Duration interval;
+    bool dry_run;
+  };
+  explicit CheckpointCycle(const Parts& parts) : parts_(parts) {}
+  /// The state that this process begins with is on the disk.
+  void begin(const Stamp& stamp) {
+    saved_at_ = parts_.clock.now();
+    saved_ = stamp;
+  }
+
+  [[nodiscard]] bool saves() const noexcept { return parts_.checkpoints != nullptr; }
+  [[nodiscard]] bool busy() const { return saves() && parts_.checkpoints->busy(); }
+  /// Also without a step since the last one: a state that a later view has adopted is another stamp, and what
+  /// was not committed in its own view can be committed only as that.
+  [[nodiscard]] bool is_due(TimePoint now, const AgreedState& state) const;
+  /// At the end of a checkpoint round. Offsets of the own partitions may be published once the group has
+  /// committed it.
+  void save(const AgreedState& state);
+  [[nodiscard]] bool is_saved(const AgreedState& state) const { return saved_ == state.stamp; }
+  /// The state was replaced by the group's.
+  void forget_saved() { uncommitted_.forget(); }
+  /// At each step: what was saved is announced, what is committed is published. `control_words`: what the
+  /// control topic complained about last.
+  void watch(const std::string& control_words);
+  /// After the last round of a view: the checkpointer may still have been busy with an earlier state.
+  bool last_is_committed(const AgreedState& state);
+
+ private:
+  void watch_announcing(TimePoint now, const std::string& control_words);
+
+  const Parts parts_;
+  SavedOffsets uncommitted_;
+  Stamp committed_;  ///< last told to the checkpointer
+  Stamp saved_;      ///< last state given to the checkpointer
+  TimePoint saved_at_{};
+  AnnounceWatch announcing_;
+};
+
+}  // namespace rivulet::runtime

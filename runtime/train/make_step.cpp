@@ -1,0 +1,49 @@
+#include "runtime/train/make_step.h"
+
+#include <algorithm>
+
+#include "runtime/state/round_update.h"
+
+namespace rivulet::runtime {
+namespace {
+
+using sync::policy::Mode;
+
+void add_to(const GradientView& numbers, const GradientView& more) {
+  const auto each = [](auto into, auto from) {
+    for (std::size_t i = 0; i < into.size(); ++i) into[i] += from[i];
+  };
+  if (numbers.scalar == Scalar::f32)
+    each(numbers.as<float>(), more.as<float>());
+  else
+    each(numbers.as<double>(), more.as<double>());
+}
+
+/// The reference moves by what the private copies moved on average; buffers are their average.
+void apply_delta(devices::ModelState& model, const GradientView& sum) {
+  const auto& layout = model.layout();
+  add_to(model.parameters(), sum.slice(0, layout.parameters));
+  std::ranges::copy(sum.slice(layout.parameters, layout.buffers).host_bytes(),
+                    model.buffers().host_bytes().begin());
+}
+
+}  // namespace
+
+Result<StepMade> make_step(AgreedState& state, const StepParts& parts, const GradientView& sum) {
+  StepMade made{.finite = all_finite(sum)};
+  if (made.finite && parts.decision.mode == Mode::gradients) {
+    const auto applied =
+        devices::apply_gradient(parts.optimizer, state.model, sum, parts.decision.learning_rate_factor,
+                                state.stamp.step + 1, parts.device);
+    if (!applied) return applied.error();
+    made.gradient_norm = applied.value().gradient_norm;
+    made.learning_rate = applied.value().learning_rate;
+  } else if (made.finite) {
+    apply_delta(state.model, sum);
+  }
+  fold_round(state, parts.table, parts.view, made.finite);
+  state.controllers = parts.memory;
+  return made;
+}
+
+}  // namespace rivulet::runtime

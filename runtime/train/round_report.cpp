@@ -1,0 +1,145 @@
+#include "runtime/train/round_report.h"
+
+namespace rivulet::runtime {
+
+using sync::policy::Mode;
+
+RoundReport::RoundReport(const Parts& parts)
+    : parts_(parts),
+      created_(parts.clock.now()),
+      metrics_(parts.metrics, parts.classification),
+      ledger_(parts.metrics, parts.status, parts.commits, parts.topics),
+      prequential_(parts.prequential_window) {}
+
+void RoundReport::settled(Fate fate, std::size_t own, const BatchView& batch, const AgreedState& state) {
+  if (fate == Fate::trained) {
+    observe_delay(batch);
+    parts_.status.rows_trained.fetch_add(own, std::memory_order_relaxed);
+    metrics_.rows_trained.add(static_cast<double>(own));
+    if (own > 0) parts_.status.batches.fetch_add(1, std::memory_order_relaxed);
+  } else if (fate == Fate::dropped) {
+    const auto reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
+    parts_.status.rows_dropped[reason].fetch_add(own, std::memory_order_relaxed);
+    metrics_.dropped_nonfinite.add(static_cast<double>(own));
+    if (own > 0) warn_of_nonfinite(own, state.stamp.step);
+  }
+}
+
+/// A model that has diverged drops every batch: said, but not in every round.
+void RoundReport::warn_of_nonfinite(std::size_t rows, std::uint64_t step) {
+  constexpr Duration quiet = std::chrono::seconds(10);
+  const TimePoint now = parts_.clock.now();
+  if (now < warn_again_at_) return;
+  warn_again_at_ = now + quiet;
+  const auto reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
+  parts_.log.write(Level::warn, "rows dropped: their loss or gradient is not finite; has the model diverged?",
+                   {{"rows", std::to_string(rows)},
+                    {"rows_in_all", std::to_string(parts_.status.rows_dropped[reason].load())},
+                    {"step", std::to_string(step)}});
+}
+
+/// From the record's timestamp to its training, of the batch's oldest row.
+void RoundReport::observe_delay(const BatchView& batch) {
+  const auto tags = batch.tags;
+  if (tags.empty() || tags.front().timestamp_ms <= 0) return;
+  metrics_.record_delay.observe(static_cast<double>(unix_time_ms() - tags.front().timestamp_ms) / 1000.0);
+}
+
+void RoundReport::stepped(const StepMade& made, Mode mode) {
+  if (!made.finite) {
+    metrics_.nonfinite_agreed.add(1);
+    metrics_.steps_skipped.add(1);
+    return;
+  }
+  if (mode == Mode::gradients) {
+    metrics_.grad_norm.set(made.gradient_norm);
+    metrics_.learning_rate.set(made.learning_rate);
+  }
+  if (parts_.status.first_step_s.load() < 0)
+    parts_.status.first_step_s.store(parts_.age_at_start_s + to_seconds(parts_.clock.now() - created_));
+  metrics_.steps_applied.add(1);
+  metrics_.last_step.set(static_cast<double>(unix_time_ms()) / 1000.0);
+}
+
+void RoundReport::ended(const Ended& round, RoundTimes& times) {
+  const TimePoint now = parts_.clock.now();
+  times.sync_seconds = to_seconds(now - times.entered);
+  const auto& session = *round.view.session;
+  count_mode(session.plan().now.mode);
+  metrics_.wait.observe(times.wait_seconds);
+  metrics_.compute.observe(round.compute_seconds);
+  metrics_.agree.observe(times.sync_seconds);
+  metrics_.total.observe(to_seconds(now - times.last_ended));
+  metrics_.rounds_done.add(1);
+  metrics_.round_exchange.observe(times.sync_seconds);
+  const auto& table = session.table();
+  const auto& mine = table.facts[round.view.spec.rank];
+  if (mine.rows > 0) metrics_.batch_rows.observe(mine.rows);
+  auto& status = parts_.status;
+  status.batch_rows.store(mine.rows, std::memory_order_relaxed);
+  status.wait_s.store(status.wait_s.load() + times.wait_seconds);
+  status.compute_s.store(status.compute_s.load() + round.compute_seconds);
+  status.sync_s.store(status.sync_s.load() + times.sync_seconds);
+  status.steps.store(round.state.stamp.step);
+  status.group_rows.store(round.state.rows);
+  status.seconds_training.store(round.seconds_training);
+  status.rows_waiting.store(round.rows_waiting, std::memory_order_relaxed);
+  if ((mine.flags & sync::flag_digest) != 0 && table.size() > 1)
+    status.digests_compared.fetch_add(table.size());
+  count_speculation(session.early());
+  count_bytes(round.view.transport->counters());
+  measure_state(*session.last_round(), round.seconds_training);
+  ledger_.publish(round.state, now);
+}
+
+void RoundReport::count_mode(Mode mode) {
+  switch (mode) {
+    case Mode::idle: metrics_.steps_idle.add(1); break;
+    case Mode::hold: metrics_.steps_held.add(1); break;
+    case Mode::local: metrics_.steps_local.add(1); break;
+    case Mode::skip: metrics_.steps_skipped.add(1); break;
+    case Mode::gradients:
+    case Mode::delta: break;  // counted where they are applied
+  }
+}
+
+void RoundReport::count_speculation(sync::SpeculationOutcome outcome) {
+  switch (outcome) {
+    case sync::SpeculationOutcome::none: break;
+    case sync::SpeculationOutcome::used:
+      metrics_.early_used.add(1);
+      parts_.status.early_used.fetch_add(1, std::memory_order_relaxed);
+      break;
+    case sync::SpeculationOutcome::wasted:
+      metrics_.early_wasted.add(1);
+      parts_.status.early_wasted.fetch_add(1, std::memory_order_relaxed);
+      break;
+  }
+}
+
+void RoundReport::count_bytes(const sync::TransportCounters& bytes) {
+  const std::uint64_t sent = bytes.bytes_sent - metrics_.counted.bytes_sent;
+  const std::uint64_t received = bytes.bytes_received - metrics_.counted.bytes_received;
+  metrics_.counted = bytes;
+  metrics_.sent.add(static_cast<double>(sent));
+  metrics_.received.add(static_cast<double>(received));
+  parts_.status.bytes_sent.fetch_add(sent);
+  parts_.status.bytes_received.fetch_add(received);
+}
+
+/// Test-then-train over the rows of the whole group.
+void RoundReport::measure_state(const sync::Round& round, double seconds_training) {
+  const sync::RoundTotals& all = round.totals;
+  const Mode mode = round.plan().now.mode;
+  if (all.rows == 0 || mode == Mode::hold || mode == Mode::idle) return;
+  prequential_.add(all.rows, all.loss_sum, all.correct);
+  metrics_.loss_last.set(all.loss_sum / static_cast<double>(all.rows));
+  metrics_.loss_average.set(prequential_.loss());
+  parts_.status.loss.store(prequential_.loss());
+  if (!parts_.classification) return;
+  metrics_.eval_score->set(prequential_.accuracy());
+  parts_.status.accuracy.store(prequential_.accuracy());
+  if (prequential_.full()) time_to_accuracy_.add(seconds_training, prequential_.accuracy());
+}
+
+}  // namespace rivulet::runtime

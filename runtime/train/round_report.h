@@ -1,0 +1,78 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "buffer/batch.h"
+#include "core/clock.h"
+#include "runtime/process/log.h"
+#include "runtime/status/ledger_metrics.h"
+#include "runtime/status/node_status.h"
+#include "runtime/train/make_step.h"
+#include "runtime/train/progress.h"
+#include "runtime/train/train_metrics.h"
+#include "runtime/train/view.h"
+
+namespace rivulet::runtime {
+
+/// What became of the rows of a batch.
+enum class Fate : std::uint8_t { trained, dropped, dry_run };
+
+/// When the steps of a round were.
+struct RoundTimes {
+  TimePoint last_ended{};  ///< the round before
+  TimePoint entered{};     ///< its facts left
+  double wait_seconds = 0;
+  double sync_seconds = 0;  ///< of the last round that ended
+};
+
+/// What a round was, for people: metrics, status page, accuracy. Owner: the train thread.
+class RoundReport {
+ public:
+  struct Parts {
+    const Clock& clock;
+    NodeStatus& status;
+    MetricsSink& metrics;
+    const CommittableOffsets& commits;
+    Logger& log;
+    const std::vector<std::string>& topics;
+    bool classification = true;  ///< there is an accuracy to measure
+    std::uint64_t prequential_window = 1000;
+    double age_at_start_s = 0;  ///< of the process when this object was made
+  };
+  explicit RoundReport(const Parts& parts);
+
+  [[nodiscard]] TrainMetrics& metrics() noexcept { return metrics_; }
+  [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return time_to_accuracy_; }
+
+  /// `own` rows of the batch are done with.
+  void settled(Fate fate, std::size_t own, const BatchView& batch, const AgreedState& state);
+  void stepped(const StepMade& made, sync::policy::Mode mode);
+  /// The round has ended. Fills in times.sync_seconds.
+  struct Ended {
+    const View& view;
+    const AgreedState& state;
+    double compute_seconds = 0;
+    double seconds_training = 0;
+    std::size_t rows_waiting = 0;
+  };
+  void ended(const Ended& round, RoundTimes& times);
+
+ private:
+  void count_mode(sync::policy::Mode mode);
+  void count_speculation(sync::SpeculationOutcome outcome);
+  void count_bytes(const sync::TransportCounters& bytes);
+  void measure_state(const sync::Round& round, double seconds_training);
+  void warn_of_nonfinite(std::size_t rows, std::uint64_t step);
+  void observe_delay(const BatchView& batch);
+
+  const Parts parts_;
+  const TimePoint created_;
+  TrainMetrics metrics_;
+  LedgerMetrics ledger_;
+  Prequential prequential_;
+  TimeToAccuracy time_to_accuracy_;
+  TimePoint warn_again_at_{};
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,91 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "buffer/batch.h"
+#include "buffer/ledger.h"
+#include "buffer/row_buffer.h"
+#include "core/wake.h"
+#include "devices/device.h"
+#include "runtime/checkpoint/committable_offsets.h"
+#include "runtime/ingest/seek_requests.h"
+#include "runtime/state/agreed_state.h"
+#include "sync/round/facts.h"
+
+namespace rivulet::runtime {
+
+/// The rows of this device in a round: its batch, where its partitions stand, and what it announces of both.
+/// Owner: the train thread.
+///
+///   fill -> announce -> fold (the round became part of the state) | keep (it did not, but used them)
+///                    -> settle (slots are free)  | put_back (the round failed)
+class RoundRows {
+ public:
+  struct Parts {
+    buffer::RowBuffer& rows;
+    buffer::Ledger& ledger;
+    CommittableOffsets& commits;
+    SeekRequests& rewinds;
+    Wake& ingest;  ///< told when slots are free again
+  };
+  /// Errors: unavailable (memory).
+  static Result<std::unique_ptr<RoundRows>> create(std::size_t rows_max, devices::Device& device,
+                                                   const Parts& parts);
+
+  [[nodiscard]] const buffer::Batch& batch() const noexcept { return batch_; }
+  [[nodiscard]] std::size_t waiting() const { return parts_.rows.waiting(); }
+  /// Most rows of one batch.
+  [[nodiscard]] std::size_t rows_max() const { return std::min(batch_.rows_max(), parts_.rows.capacity()); }
+  /// It does not have the rows that it was assigned.
+  [[nodiscard]] bool incomplete() const noexcept { return incomplete_; }
+
+  /// Takes rows until the batch has `assigned`; `whole`: all that are missing, or none. True: it has others
+  /// than before.
+  bool fill(std::size_t assigned, bool whole);
+  /// The last rows of the batch leave for a peer, and rows of peers come; their owners announce them.
+  BatchView send(std::size_t n) { return batch_.send_rows(n); }
+  void receive(std::span<const float> features, std::span<const float> targets, const RowTag& tag) {
+    batch_.add_guest(features, targets, tag);
+  }
+
+  /// What this round's rows amount to, with all that was passed over around them, and what is pending.
+  /// Errors: the ledger's.
+  Status announce(bool finite);
+  /// Of what was announced: the first interval, and all else.
+  [[nodiscard]] RowInterval first_interval() const;
+  [[nodiscard]] sync::FactsSection section() const;
+  /// What was announced is part of the agreed state. `covered`: nothing is saved, so that it is as safe as it
+  /// will ever be.
+  void fold(bool covered);
+  /// The round used what was announced but did not aggregate: it is announced with the next one that does.
+  void keep();
+  /// Nothing of it will ever be folded (a dry run).
+  void forget_pending() { pending_ = {}; }
+  /// The batch is done with; how many rows of its own it had.
+  std::size_t settle();
+  void put_back() { batch_.put_back(parts_.rows); }
+
+  /// The state is another one: rows that it has used are discarded, the others kept; what lies between is
+  /// read again.
+  void stand_at(const AgreedState& state);
+  /// The state that is given up, before: partitions that the next one may not know are read from where the
+  /// group once began.
+  void leave(const AgreedState& state);
+
+ private:
+  RoundRows(std::unique_ptr<devices::Memory> memory, std::size_t rows_max, const Parts& parts);
+  void move_next_offsets();
+  [[nodiscard]] bool keeps_all_behind(const buffer::Cursors& from);
+
+  const Parts parts_;
+  const std::unique_ptr<devices::Memory> memory_;
+  buffer::Batch batch_;
+  bool incomplete_ = false;
+  buffer::Cursors next_offsets_;  ///< of each own partition: what is below was used, pending_ included
+  std::uint32_t generation_ = 0;  ///< of the rows that count, since the reader was sent elsewhere last
+  buffer::Account pending_;       ///< of rounds that did not aggregate, announced by the next that does
+  buffer::Account announced_;     ///< in this round's facts: pending_ and the batch's
+};
+
+}  // namespace rivulet::runtime

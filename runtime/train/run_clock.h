@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+
+#include "core/time.h"
+#include "runtime/process/log.h"
+#include "runtime/process/stop.h"
+#include "runtime/state/agreed_state.h"
+#include "sync/collective/transport.h"
+#include "sync/round/facts.h"
+
+namespace rivulet::runtime {
+
+/// Since when this process has been in its group, and when the group ends by itself: limits count on the
+/// group's clock, so that lives of processes do not matter. Owner: the train thread.
+class RunClock {
+ public:
+  RunClock(const StopAfter& limit, bool dry_run) : limit_(limit), dry_run_(dry_run) {}
+
+  /// This process has been in a view.
+  [[nodiscard]] bool entered() const noexcept { return since_ != TimePoint::max(); }
+  void enter_view(TimePoint now, const sync::ViewSpec& spec, const AgreedState& state, Logger& log);
+  /// Trained by the group since this process entered it.
+  [[nodiscard]] std::uint64_t rows_since_entry(const AgreedState& state) const noexcept {
+    return state.rows - entry_.rows;
+  }
+  [[nodiscard]] double seconds_since_entry(TimePoint now) const { return to_seconds(now - since_); }
+
+  /// The round's wishes to end: limits, and flag_stop if time is up, or a dry run's rows will have been
+  /// looked at with `rows` more.
+  void ask(sync::Facts& facts, TimePoint now, std::size_t rows) const;
+  /// A dry run looked at so many rows.
+  void looked_at(std::size_t rows) {
+    dry_run_rows_ += rows;
+    dry_run_rounds_ += rows > 0 ? 1 : 0;
+  }
+
+ private:
+  [[nodiscard]] bool dry_run_is_over(std::size_t rows) const;
+
+  const StopAfter limit_;
+  const bool dry_run_;
+  TimePoint since_ = TimePoint::max();
+  sync::ViewSpec::Clocks entry_;        ///< of the state when this process entered its first view
+  sync::ViewSpec::Clocks counts_from_;  ///< of the state when the group began to count: limits are from there
+  std::uint64_t dry_run_rows_ = 0;      ///< of a dry run, whose state counts nothing
+  std::uint64_t dry_run_rounds_ = 0;
+};
+
+}  // namespace rivulet::runtime

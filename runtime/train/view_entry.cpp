@@ -1,0 +1,186 @@
+#include "runtime/train/view_entry.h"
+
+#include <algorithm>
+
+namespace rivulet::runtime {
+namespace {
+
+constexpr Duration forming_step = std::chrono::milliseconds(20);
+constexpr Duration forming_pause_first = std::chrono::milliseconds(100);
+constexpr Duration forming_pause_last = std::chrono::seconds(2);
+constexpr Duration connecting_step = std::chrono::milliseconds(2);
+constexpr Duration say_again_after = std::chrono::seconds(30);
+// The slowest link that a state must get over.
+constexpr double slowest_bytes_per_s = 0.5e6 / 8;
+
+}  // namespace
+
+std::string listed(const std::vector<std::string>& words) {
+  constexpr std::size_t named_max = 64;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(words.size(), named_max); ++i) text += (i == 0 ? "" : ", ") + words[i];
+  if (words.size() > named_max) text += " and " + std::to_string(words.size() - named_max) + " more";
+  return text;
+}
+
+ViewEntry::Outcome ViewEntry::step(bool was_in_group) {
+  switch (stage_) {
+    case Stage::forming: return form(was_in_group);
+    case Stage::connecting: return connect();
+    case Stage::adopting: break;
+  }
+  return adopt();
+}
+
+void ViewEntry::restart(const std::string& why) {
+  drop_view();
+  parts_.membership.leave_view(why);
+}
+
+ViewEntry::Outcome ViewEntry::form(bool was_in_group) {
+  const TimePoint now = parts_.clock.now();
+  if (now < form_again_at_) return later(forming_step);
+  auto polled = parts_.membership.poll(now);
+  parts_.metrics.count_ignored(parts_.membership.fold().ignored);
+  if (!polled) {
+    // A broker that was there will be again; without it no view can form.
+    const bool was_there = was_in_group && polled.error().code == ErrorCode::unavailable;
+    if (was_there || polled.error().code == ErrorCode::source_lost) return later(forming_step);
+    return ends(polled.error());
+  }
+  if (!polled.value()) {
+    say_waiting(now);
+    return later(forming_step);
+  }
+  view_ = std::make_unique<View>();
+  view_->spec = *polled.value();
+  auto transport = parts_.connect(view_->spec, parts_.membership, parts_.wake);
+  if (!transport) {
+    // An address that was there once may only be away, like the tunnel it belongs to.
+    if (!was_in_group) return ends(transport.error());
+    return not_connected({ErrorCode::unavailable, transport.error().message});
+  }
+  view_->transport = std::move(transport).value();
+  parts_.status.state.store(NodeState::connecting);
+  parts_.status.say("connecting to " + listed(view_->spec.members));
+  stage_ = Stage::connecting;
+  return again();
+}
+
+void ViewEntry::say_waiting(TimePoint now) {
+  const auto missing = parts_.membership.waiting_for();
+  parts_.status.state.store(NodeState::forming);
+  const std::string phrase = "forming: waiting for " + (missing.empty() ? "the log" : listed(missing));
+  if (phrase != parts_.status.phrase() || now >= say_again_at_) {
+    parts_.log.write(Level::info, phrase);
+    say_again_at_ = now + say_again_after;
+  }
+  parts_.status.say(phrase);
+}
+
+ViewEntry::Outcome ViewEntry::connect() {
+  switch (view_->transport->connected()) {
+    case Progress::pending: return later(connecting_step);
+    case Progress::failed: return not_connected(view_->transport->error());
+    case Progress::done: break;
+  }
+  view_->exchange =
+      std::make_unique<sync::StateExchange>(*view_->transport, view_->spec, state_image_max(parts_.layout),
+                                            parts_.clock.now() + adoption_patience());
+  auto& exchange = *view_->exchange;
+  if (exchange.gives()) {
+    auto digest = digest_of(*parts_.state, parts_.device);
+    if (!digest) return ends(digest.error());
+    exchange.give(encode_state(parts_.owner, *parts_.state, digest.value()));
+  }
+  if (exchange.holds()) {
+    settle();
+  } else {
+    exchange.take();
+    parts_.status.say("adopting the state of the group, " + text_of(view_->spec.target));
+  }
+  stage_ = Stage::adopting;
+  return again();
+}
+
+/// What a state may take to reach everybody who lacks it, over the slowest link there may be.
+Duration ViewEntry::adoption_patience() const {
+  const auto& layout = parts_.layout;
+  const std::size_t arrays = 1 + layout.optimizer_arrays.size();
+  const std::size_t bytes = (arrays * layout.parameters + layout.buffers) * bytes_of(layout.scalar) + 65'536;
+  const std::size_t lacking = view_->spec.world() - view_->spec.holders.size();
+  return parts_.peer_deadline + from_seconds(static_cast<double>(bytes * lacking) / slowest_bytes_per_s);
+}
+
+void ViewEntry::settle() {
+  view_->exchange->settle();
+  view_->settling = true;
+}
+
+ViewEntry::Outcome ViewEntry::adopt() {
+  switch (view_->exchange->poll(parts_.clock.now())) {
+    case Progress::pending: return later(connecting_step);
+    case Progress::failed: return not_adopted(view_->exchange->error());
+    case Progress::done: break;
+  }
+  if (view_->settling) {
+    view_->exchange.reset();  // and the image it may hold
+    forming_pause_ = Duration(0);
+    stage_ = Stage::forming;
+    return {.turn = {.work = 1}, .entered = std::move(view_)};
+  }
+  if (auto replaced = replace_state(view_->exchange->taken()); !replaced)
+    return not_adopted(replaced.error());
+  settle();
+  return again();
+}
+
+/// The state becomes the one that the view starts from, and rows are used from where it stands.
+Status ViewEntry::replace_state(std::span<const std::byte> image) {
+  auto decoded = decode_state(image, {parts_.owner, parts_.layout, parts_.device});
+  if (!decoded) return decoded.error();
+  AgreedState target = std::move(decoded).value().state;
+  const auto digest = digest_of(target, parts_.device);
+  if (!digest) return digest.error();
+  if (target.stamp != view_->spec.target || digest.value().hex() != view_->spec.digest)
+    return Error{ErrorCode::protocol, "the state that came is " + text_of(target.stamp) + " with digest " +
+                                          digest.value().hex() + ", the view starts from " +
+                                          text_of(view_->spec.target) + " with " + view_->spec.digest};
+  parts_.log.write(Level::info, "state adopted",
+                   {{"had", text_of(parts_.state->stamp)}, {"has", text_of(target.stamp)}});
+  // Nobody may know anything of a partition any more, for no state that used it was kept: its rows are read
+  // again from where the group once began, not from where the state that is given up stood.
+  parts_.rows.leave(*parts_.state);
+  parts_.state.replace(std::move(target));
+  parts_.checkpoints.forget_saved();
+  parts_.model.drop_private_steps();
+  parts_.rows.stand_at(*parts_.state);
+  return hold_state();  // whatever becomes of this view: it is in the next READY
+}
+
+Status ViewEntry::hold_state() {
+  const auto digest = digest_of(*parts_.state, parts_.device);
+  if (!digest) return digest.error();
+  parts_.membership.hold_state(parts_.state->stamp, digest.value().hex(), parts_.state->rows);
+  return ok();
+}
+
+ViewEntry::Outcome ViewEntry::not_adopted(Error error) {  // by value: the original dies with the view
+  parts_.metrics.states_failed.add(1);
+  return not_connected(std::move(error));
+}
+
+/// A view that does not connect is followed by the next one, after a pause that grows: each costs the control
+/// topic a few records. Addresses that can never reach each other are an error at once.
+ViewEntry::Outcome ViewEntry::not_connected(Error error) {  // by value: the original dies with the view
+  drop_view();
+  if (error.code == ErrorCode::invalid_config) return ends(std::move(error));
+  parts_.log.write(Level::warn, "could not connect the view, forming the next one",
+                   {{"error", error.message}});
+  parts_.membership.leave_view(error.message);
+  form_again_at_ = parts_.clock.now() + forming_pause_;
+  forming_pause_ = std::clamp(2 * forming_pause_, forming_pause_first, forming_pause_last);
+  return again();
+}
+
+}  // namespace rivulet::runtime

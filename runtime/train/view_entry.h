@@ -1,0 +1,95 @@
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/wake.h"
+#include "devices/device.h"
+#include "devices/model_state.h"
+#include "runtime/process/agent.h"
+#include "runtime/process/log.h"
+#include "runtime/state/state_handle.h"
+#include "runtime/state/state_image.h"
+#include "runtime/status/node_status.h"
+#include "runtime/train/checkpoint_cycle.h"
+#include "runtime/train/local_model.h"
+#include "runtime/train/round_rows.h"
+#include "runtime/train/train_metrics.h"
+#include "runtime/train/view.h"
+#include "sync/membership/membership.h"
+
+namespace rivulet::runtime {
+
+/// For people, who read no list of thousands.
+std::string listed(const std::vector<std::string>& words);
+
+/// The way into a view: the group forms, the mesh connects, everybody gets the state that the view starts
+/// from. A view that fails on the way is followed by the next one. Owner: the train thread.
+///
+///   forming -> connecting -> adopting -> entered
+class ViewEntry {
+ public:
+  struct Parts {
+    const Clock& clock;
+    Wake& wake;  ///< of the train agent
+    sync::membership::Membership& membership;
+    const sync::Connect& connect;
+    StateHandle& state;
+    RoundRows& rows;
+    LocalModel& model;
+    CheckpointCycle& checkpoints;
+    devices::Device& device;
+    const devices::ModelLayout& layout;
+    const StateOwner& owner;
+    Duration peer_deadline;
+    NodeStatus& status;
+    TrainMetrics& metrics;
+    Logger& log;
+  };
+  explicit ViewEntry(const Parts& parts) : parts_(parts) {}
+
+  enum class Stage : std::uint8_t { forming, connecting, adopting };
+  [[nodiscard]] Stage stage() const noexcept { return stage_; }
+
+  /// What a step led to: a turn, the view that everybody stands in, or an error that ends the device.
+  struct Outcome {
+    Turn turn;
+    std::unique_ptr<View> entered;
+    std::optional<Error> error;
+  };
+  /// `was_in_group`: this process has been in a view, so that what was there once will be again.
+  Outcome step(bool was_in_group);
+  /// Begin anew: `why` is for the log of the group.
+  void restart(const std::string& why);
+  void drop_view() {
+    view_.reset();
+    stage_ = Stage::forming;
+  }
+  /// The stamp and digest of the state go into the next READY. Errors: the device's.
+  Status hold_state();
+
+ private:
+  Outcome form(bool was_in_group);
+  Outcome connect();
+  Outcome adopt();
+  Outcome not_connected(Error error);
+  Outcome not_adopted(Error error);
+  void say_waiting(TimePoint now);
+  [[nodiscard]] Duration adoption_patience() const;
+  void settle();
+  Status replace_state(std::span<const std::byte> image);
+  [[nodiscard]] Outcome later(Duration d) const { return {.turn = {.wake_at = parts_.clock.now() + d}}; }
+  [[nodiscard]] static Outcome again() { return {.turn = {.work = 1}}; }
+  [[nodiscard]] static Outcome ends(Error error) { return {.error = std::move(error)}; }
+
+  const Parts parts_;
+  Stage stage_ = Stage::forming;
+  std::unique_ptr<View> view_;
+  TimePoint form_again_at_{};
+  Duration forming_pause_{};
+  TimePoint say_again_at_{};
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,60 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/result.h"
+#include "core/settings.h"
+#include "sync/policy/plan.h"
+
+namespace rivulet::sync::policy {
+
+/// What a controller decides, in the order in which they are asked: each sees what those before it proposed.
+enum class Role : std::uint8_t {
+  when,           ///< Decision::mode: whether the group agrees in this round
+  batch,          ///< Schedule::rows, wait, whole, rest; holds a round
+  transfer,       ///< Schedule::moves
+  compression,    ///< Schedule::compressor, keep_ratio, slot_bytes
+  collective,     ///< Schedule::collective
+  learning_rate,  ///< Decision::learning_rate_factor
+};
+std::string_view name_of(Role role) noexcept;
+
+/// A number, or several, that a controller wants every device to measure and send with its facts.
+struct FactField {
+  std::string_view name;
+  std::string_view help;
+  std::uint32_t count = 1;
+};
+
+/// What a controller may read.
+struct Inputs {
+  const FactsTable& table;
+  const PolicyConfig& config;
+  const Schedule& entered;   ///< how this round was entered
+  std::uint64_t round = 0;   ///< of the view
+  std::size_t measured = 0;  ///< its first number in Facts::measurements
+};
+
+/// To add a controller, add a file sync/policy/<role>/<name>.cpp that defines
+/// `const ControllerEntry <role>_<name>`; the build finds it, and its keys are configuration keys.
+struct ControllerEntry {
+  Role role = Role::batch;
+  std::string_view name;
+  std::string_view help;
+  /// Sets what its role decides, and Proposal::why if it has something to say. `memory`: as many numbers as
+  /// it asks for, 0 at first; agreed, and in the checkpoint.
+  void (*propose)(const Inputs& inputs, std::span<double> memory, RoundPlan& proposal);
+  std::span<const Key> keys = {};
+  std::span<const FactField> fact_fields = {};
+  std::size_t memory = 0;
+};
+std::span<const ControllerEntry* const> builtin_controllers() noexcept;
+
+/// The controllers that a configuration names, in order. Errors: invalid_config (a name that is not there).
+Result<Controllers> controllers_of(const PolicyConfig& config,
+                                   std::span<const ControllerEntry* const> catalog);
+/// Numbers in Facts::measurements that they want.
+std::size_t measurements_of(const Controllers& controllers);
+
+}  // namespace rivulet::sync::policy
