@@ -109,10 +109,11 @@ class Rank {
     sync::SessionConfig config;
     config.policy.collective = collective;
     config.policy.contribution_bytes = scratch.size_bytes();
-    config.contribution = scratch.size();
+    config.shape.tensors = {scratch.size()};
+    residual_.emplace(config.shape);
     config.row_shape = {{1}, 1};
     const GradientView agreed{reinterpret_cast<std::byte*>(scratch.data()), scratch.size()};
-    return std::make_unique<sync::SyncSession>(*transport_, view_, config, catalog_, shelf_, agreed);
+    return std::make_unique<sync::SyncSession>(*transport_, view_, config, catalog_, *residual_, agreed);
   }
 
  private:
@@ -128,7 +129,7 @@ class Rank {
   sync::ViewSpec view_;
   std::unique_ptr<sync::Transport> transport_;
   sync::SyncCatalog catalog_ = sync::builtin_sync_catalog();
-  sync::CompressorCache shelf_{catalog_.compressors};
+  std::optional<sync::Residual> residual_;
 };
 
 /// What one round took, in seconds.

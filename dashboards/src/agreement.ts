@@ -188,6 +188,17 @@ const bytes = {
       queries: [[sumBy('instance', rate('collective_received_bytes_total')), '{{instance}}']],
     }),
     lines({
+      title: 'Left for later rounds by compression',
+      description: `The norm of what a device has contributed and not sent yet. 0 without compression. One that grows
+        for ever: the share that is kept is too small. Steps of the second: what was lost with a state that the
+        group gave up.`,
+      unit: units.Short,
+      queries: [
+        [rivulet('residual_norm'), '{{instance}}'],
+        [sumBy('instance', rivulet('residual_lost_norm_total')), '{{instance}}, lost'],
+      ],
+    }),
+    lines({
       title: 'Bytes sent per round',
       description: 'Facts and payload to all peers.',
       unit: units.BytesIEC,

@@ -4,7 +4,7 @@ import type { Frame } from './frame';
 import { lines, rows } from './panels';
 import { ofTopic, rate, rivulet, sumBy } from './promql';
 
-const untold = 'this machine does not tell.';
+const untold = 'this machine has no such sensor.';
 
 const work = {
   question: 'How hard does it work?',

@@ -17,6 +17,7 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr const char* suffix = ".ckpt";
+constexpr const char* private_suffix = ".private";
 
 /// "3.500" and then `end`, and nothing else.
 std::optional<Stamp> stamp_of(std::string_view text, std::string_view end) {
@@ -72,8 +73,12 @@ std::string free_folder(const std::string& folder, const std::string& prefix, co
 }
 
 void CheckpointFolder::sweep() {
-  for (const auto& path : files_->files_in(path_))
-    if (path.ends_with(".tmp")) files_->remove(path);
+  const auto all = files_->files_in(path_);
+  for (const auto& path : all) {
+    const bool orphan = path.ends_with(private_suffix) &&
+                        std::ranges::count(all, path.substr(0, path.rfind(private_suffix)) + suffix) == 0;
+    if (orphan || path.ends_with(".tmp")) files_->remove(path);
+  }
 }
 
 std::vector<CheckpointEntry> CheckpointFolder::list(std::vector<std::string>& complaints) const {
@@ -162,9 +167,42 @@ Result<CheckpointFolder::Written> CheckpointFolder::write(const StateOwner& owne
                  fmt::format("cannot make {}: {}", path_, std::generic_category().message(errno))};
   }
   const auto image = encode_state(owner, state, digest);
-  const auto path = (std::filesystem::path(path_) / (text_of(state.stamp) + suffix)).string();
+  const auto path = path_of(state.stamp, suffix);
   if (auto written = write_whole_file(path, image, *files_); !written) return written.error();
   return Written{hex_of(hash_in(image)), image.size()};
+}
+
+Status CheckpointFolder::write_private(const PrivatePart& part) {
+  if (files_->make_folders(path_) != 0) return file_trouble("make", path_);
+  return write_whole_file(path_of(part.stamp, private_suffix), encode_private(part), *files_);
+}
+
+void CheckpointFolder::remove_private(const Stamp& stamp) {
+  files_->remove(path_of(stamp, private_suffix));
+}
+
+std::optional<PrivatePart> CheckpointFolder::private_part(const Stamp& stamp,
+                                                          const devices::ModelLayout& layout,
+                                                          std::vector<std::string>& complaints) const {
+  const auto path = path_of(stamp, private_suffix);
+  const auto all = files_->files_in(path_);
+  if (std::ranges::count(all, path) == 0) return std::nullopt;
+  const auto file = read_whole_file(path, private_part_max(layout.parameters, layout.scalar), *files_);
+  if (!file) {
+    complaints.push_back(file.error().message);
+    return std::nullopt;
+  }
+  auto part = decode_private(file.value(), layout.parameters, layout.scalar);
+  if (part && part.value().stamp == stamp) return std::move(part).value();
+  complaints.push_back(fmt::format("{}: {}", path, part ? "of another state" : part.error().message));
+  return std::nullopt;
+}
+
+/// An image, and what lies beside it.
+int CheckpointFolder::remove(const CheckpointEntry& entry) const {
+  const int removed = files_->remove(entry.path);
+  if (removed == 0) files_->remove(path_of(entry.stamp, private_suffix));
+  return removed;
 }
 
 void CheckpointFolder::prune(std::size_t keep, const Stamp& committed) {
@@ -172,10 +210,10 @@ void CheckpointFolder::prune(std::size_t keep, const Stamp& committed) {
   const auto all = list(complaints);
   const auto last = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.stamp <= committed; });
   for (std::size_t i = std::max(keep, uncommitted_max); i < all.size(); ++i)
-    if (all[i].stamp > committed) files_->remove(all[i].path);
+    if (all[i].stamp > committed) remove(all[i]);
   if (last == all.end()) return;
   for (auto i = std::max(keep, static_cast<std::size_t>(last - all.begin()) + 1); i < all.size(); ++i)
-    files_->remove(all[i].path);
+    remove(all[i]);
 }
 
 CheckpointFolder::Pruned CheckpointFolder::prune_checked(std::size_t keep, const Expected& expected,
@@ -187,7 +225,7 @@ CheckpointFolder::Pruned CheckpointFolder::prune_checked(std::size_t keep, const
       pruned.kept.push_back(std::move(entry));
       continue;
     }
-    if (files_->remove(entry.path) != 0)
+    if (remove(entry) != 0)
       complaints.push_back(
           fmt::format("{} cannot be deleted: {}", entry.path, std::generic_category().message(errno)));
     else

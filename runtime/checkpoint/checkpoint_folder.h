@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "runtime/checkpoint/private_part.h"
 #include "runtime/process/whole_file.h"
 #include "runtime/state/state_image.h"
 
@@ -42,7 +43,7 @@ class CheckpointFolder {
   explicit CheckpointFolder(std::string path, const FileOperations& files = system_files())
       : path_(std::move(path)), files_(&files) {}
 
-  /// Removes what a killed process left half written.
+  /// Removes what a killed process left half written, and private parts of states that are not there.
   void sweep();
   /// Newest first. Files whose head cannot be read are left out and described in `complaints`.
   [[nodiscard]] std::vector<CheckpointEntry> list(std::vector<std::string>& complaints) const;
@@ -72,6 +73,14 @@ class CheckpointFolder {
   };
   /// On the disk when it returns, or not acknowledged. Errors: those of write_whole_file().
   Result<Written> write(const StateOwner& owner, const AgreedState& state, const Digest& digest);
+  /// Beside the image of the state with its stamp, and gone with it. Errors: those of write_whole_file().
+  Status write_private(const PrivatePart& part);
+  /// One that an earlier life of this device may have left beside a state of the same stamp.
+  void remove_private(const Stamp& stamp);
+  /// None: there is none, or it cannot be used, which is described in `complaints`.
+  [[nodiscard]] std::optional<PrivatePart> private_part(const Stamp& stamp,
+                                                        const devices::ModelLayout& layout,
+                                                        std::vector<std::string>& complaints) const;
   /// Deletes what is older than both the `keep` newest and the newest that is not newer than `committed`. Of
   /// those that wait to be committed, too, the newest `uncommitted_max` are enough: the group remembers fewer
   /// (saved_max in sync/membership/fold.h), and a peer whose disk is full for ever must not fill this one.
@@ -87,6 +96,10 @@ class CheckpointFolder {
                                      std::vector<std::string>& complaints) const;
 
  private:
+  [[nodiscard]] std::string path_of(const Stamp& stamp, const char* suffix) const {
+    return path_ + "/" + text_of(stamp) + suffix;
+  }
+  int remove(const CheckpointEntry& entry) const;
   [[nodiscard]] std::string note() const { return path_ + "/goes-back"; }
   [[nodiscard]] std::vector<std::pair<Stamp, std::string>> newer_than(const Stamp& stamp) const;
   [[nodiscard]] std::optional<DamagedCheckpoint> newest_damaged(const Stamp& above,

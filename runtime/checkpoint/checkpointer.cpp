@@ -23,12 +23,15 @@ Checkpointer::Checkpointer(CheckpointFolder folder, std::size_t keep, StateOwner
       slot_{std::move(space), {}, 0, {}},
       folder_(std::move(folder)) {}
 
-bool Checkpointer::offer(const AgreedState& state) {
+bool Checkpointer::offer(const AgreedState& state, std::span<const std::byte> residual) {
   if (busy()) {
     skipped_.add(1);
     return false;
   }
   slot_.copy_from(state);
+  private_slot_.stamp = state.stamp;
+  private_slot_.scalar = state.model.layout().scalar;
+  private_slot_.residual.assign(residual.begin(), residual.end());
   state_.store(State::wanted, std::memory_order_release);
   parts_.wake.notify();
   return true;
@@ -67,12 +70,21 @@ void Checkpointer::failed(const Error& error) {
                      : "the next one is tried"}});
 }
 
+/// Before its state, which is never without it then. A device can do without: what it kept is lost then.
+void Checkpointer::write_private() {
+  if (private_slot_.residual.empty()) return folder_.remove_private(slot_.stamp);
+  if (auto written = folder_.write_private(private_slot_); !written)
+    parts_.log.write(Level::warn, "what this device has left to send was not saved with its state",
+                     {{"state", text_of(slot_.stamp)}, {"error", written.error().message}});
+}
+
 void Checkpointer::write() {
   if (disk_failures_ >= disk_failures_max) {
     failed_.add(1);
     return;
   }
   const TimePoint before = parts_.clock.now();
+  write_private();
   const auto digest = digest_of(slot_, parts_.device);
   const auto file = digest ? folder_.write(owner_, slot_, digest.value())
                            : Result<CheckpointFolder::Written>(digest.error());

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "core/metrics.h"
@@ -40,8 +41,9 @@ class Checkpointer final : public Agent {
                const Parts& parts);
 
   // train thread
-  /// Takes a copy; false: the last one is still being written. Costs a copy of the state.
-  bool offer(const AgreedState& state);
+  /// Takes a copy; false: the last one is still being written. Costs a copy of the state. `residual` [P]:
+  /// what the device keeps beside it; may be empty.
+  bool offer(const AgreedState& state, std::span<const std::byte> residual = {});
   /// What has been written since the last call.
   std::optional<SavedState> take_saved();
   /// The group has committed this: older files may go.
@@ -55,6 +57,7 @@ class Checkpointer final : public Agent {
  private:
   enum class State : std::uint8_t { resting, wanted };
   void write();
+  void write_private();
   void failed(const Error& error);
 
   // constant
@@ -70,6 +73,7 @@ class Checkpointer final : public Agent {
   // slot: train thread while resting, checkpoint thread while wanted
   std::atomic<State> state_{State::resting};
   AgreedState slot_;
+  PrivatePart private_slot_;
   // checkpoint thread
   CheckpointFolder folder_;
   int disk_failures_ = 0;  ///< in a row

@@ -129,14 +129,19 @@ Result<StateFacts> inspect_state_file(const LoadedConfig& loaded, const std::str
 }
 
 Result<StateFacts> export_state_file(const LoadedConfig& loaded, const std::string& from,
-                                     const std::string& out) {
+                                     const std::string& out, const std::string& optimizer) {
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
   auto read = read_any(loaded.config, bench.value(), from);
   if (!read) return read.error();
   const DecodedState& decoded = read.value();
-  const auto bytes = encode_safetensors(loaded.config.model.name, decoded.state, decoded.digest);
+  const auto& model = loaded.config.model.name;
+  const auto bytes = encode_safetensors(model, decoded.state, decoded.digest);
   if (auto written = write_whole_file(out, bytes); !written) return written.error();
+  if (!optimizer.empty()) {
+    const auto arrays = encode_optimizer(model, decoded.state, decoded.digest);
+    if (auto written = write_whole_file(optimizer, arrays); !written) return written.error();
+  }
   return facts_of(std::move(read).value());
 }
 

@@ -51,10 +51,11 @@ struct StateFacts {
 Result<StateFacts> inspect_state_file(const LoadedConfig& loaded, const std::string& state_file);
 
 /// Writes the model of a checkpoint as a safetensors file, `out` replaced as a whole. `from`: a file, or a
-/// folder (a device's data directory, or its checkpoints): then the newest that can be used. Returns what was
-/// exported. Errors: as above, io and unavailable (cannot be written).
+/// folder (a device's data directory, or its checkpoints): then the newest that can be used. `optimizer`:
+/// if not empty, a second file, for what the optimizer remembers. Returns what was exported. Errors: as
+/// above, io and unavailable (cannot be written).
 Result<StateFacts> export_state_file(const LoadedConfig& loaded, const std::string& from,
-                                     const std::string& out);
+                                     const std::string& out, const std::string& optimizer = "");
 
 /// What `rivulet checkpoint prune` did.
 struct PruneReport {

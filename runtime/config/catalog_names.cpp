@@ -15,18 +15,22 @@ std::vector<std::string> names_of(const Entries& entries) {
   return names;
 }
 
-std::vector<std::string> batch_policies() {
-  std::vector<std::string> names;
+std::vector<std::string> controllers(sync::policy::Role role, std::vector<std::string> names = {}) {
   for (const auto* entry : sync::policy::builtin_controllers())
-    if (entry->role == sync::policy::Role::batch) names.emplace_back(entry->name);
+    if (entry->role == role) names.emplace_back(entry->name);
   return names;
 }
 
 }  // namespace
 
 CatalogNames builtin_catalog_names() {
-  return {names_of(stream::builtin_decoders()), names_of(devices::builtin_models()), batch_policies(),
-          names_of(devices::builtin_optimizers())};
+  using sync::policy::Role;
+  return {names_of(stream::builtin_decoders()),
+          names_of(devices::builtin_models()),
+          controllers(Role::batch),
+          names_of(devices::builtin_optimizers()),
+          controllers(Role::compression, {"none"}),
+          names_of(sync::builtin_compressors())};
 }
 
 }  // namespace rivulet::runtime

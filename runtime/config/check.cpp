@@ -78,6 +78,7 @@ class Checks {
     catalog_name("decode.format", c_.decode.format, catalog_.decoders);
     catalog_name("batch.policy", c_.batch.policy, catalog_.policies);
     catalog_name("train.optimizer.name", c_.train.optimizer, catalog_.optimizers);
+    compression();
     const Names of_torch{"mlp", "lenet5", "cnn"};
     if (contains(of_torch, c_.model.name) && !contains(catalog_.models, c_.model.name)) {
       wrong({"model.name"}, fmt::format("'model.name' = '{}': this build has no LibTorch, it has: {}",
@@ -85,6 +86,15 @@ class Checks {
     } else {
       catalog_name("model.name", c_.model.name, catalog_.models);
     }
+  }
+
+  void compression() {
+    catalog_name("compression.policy", c_.compression.policy, catalog_.compressions);
+    if (c_.compression.policy == "none") return;
+    catalog_name("compression.compressor", c_.settings.text("compression.compressor"), catalog_.compressors);
+    if (c_.sync.reduction == "sum")
+      wrong({"sync.reduction", "compression.policy"},
+            "'sync.reduction' is 'sum', which adds whole contributions: compression needs 'gather'");
   }
 
   void stream() {

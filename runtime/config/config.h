@@ -97,6 +97,9 @@ struct Config {
     std::string on_peer_loss = "reform";  ///< reform | exit
     std::uint32_t digest_every = 1;       ///< K: rounds between digests; group key
   } sync;
+  struct Compression {
+    std::string policy = "none";
+  } compression;
   struct Checkpoint {
     std::uint64_t every_rounds = 500;
     Duration every_interval = std::chrono::seconds(30);
@@ -154,13 +157,15 @@ struct Problem {
   [[nodiscard]] std::string text() const;
 };
 
-/// Names that the catalogs of this build offer; [decode] format, [model] name, [batch] policy and the
-/// optimizer must be among them.
+/// Names that the catalogs of this build offer; [decode] format, [model] name, [batch] policy, the optimizer
+/// and the compressor must be among them.
 struct CatalogNames {
   std::vector<std::string> decoders;
   std::vector<std::string> models;
   std::vector<std::string> policies;
   std::vector<std::string> optimizers;
+  std::vector<std::string> compressions = {"none", "fixed"};
+  std::vector<std::string> compressors = {"dense"};
 };
 CatalogNames builtin_catalog_names();
 

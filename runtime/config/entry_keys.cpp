@@ -5,6 +5,7 @@
 #include "devices/optimizer.h"
 #include "runtime/config/coerce.h"
 #include "runtime/config/key_row_parts.h"
+#include "sync/policy/controller.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -53,6 +54,8 @@ std::vector<KeyRow> entry_rows() {
   std::vector<KeyRow> all;
   std::set<std::string_view> seen;  // parts of one family share keys
   add_rows(all, seen, devices::builtin_optimizers());
+  add_rows(all, seen, sync::policy::builtin_controllers());
+  add_rows(all, seen, sync::builtin_compressors());
   return all;
 }
 

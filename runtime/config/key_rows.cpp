@@ -150,20 +150,25 @@ std::vector<KeyRow> buffer_and_batch() {
       {spec("batch.max", kind::integer, "128",
             "rows of a batch, at most; a stream with more of them in a tick piles up"),
        rows, [](Config& c, const Value& v) { c.batch.max = whole<std::uint32_t>(v); }},
-      {spec("batch.tick", kind::duration, "\"100ms\"", "T of b = S * T"), some_time,
-       [](Config& c, const Value& v) { c.batch.tick = time(v); }},
+      {spec("batch.tick", kind::duration, "\"100ms\"",
+            "time in which the rows of a batch arrive: batch = rate * tick"),
+       some_time, [](Config& c, const Value& v) { c.batch.tick = time(v); }},
       {spec("batch.max_wait", kind::duration, "\"200ms\"",
             "after the previous round ended, with or without rows: below batch.tick it cuts ticks"),
        some_time, [](Config& c, const Value& v) { c.batch.max_wait = time(v); }},
   };
 }
 
-/// Behind the last key of its table.
+/// Behind the last key of its table; if it is the first there, of the table around that.
 void place_row(std::vector<KeyRow>& all, KeyRow row) {
-  const std::string table = row.spec.key.substr(0, row.spec.key.rfind('.') + 1);
-  const auto last = std::find_if(all.rbegin(), all.rend(),
-                                 [&](const KeyRow& other) { return other.spec.key.starts_with(table); });
-  all.insert(last.base() == all.begin() ? all.end() : last.base(), std::move(row));
+  std::string table = row.spec.key;
+  auto last = all.rend();
+  while (last == all.rend() && table.find('.') != std::string::npos) {
+    table.resize(table.rfind('.'));
+    last = std::find_if(all.rbegin(), all.rend(),
+                        [&](const KeyRow& other) { return other.spec.key.starts_with(table + "."); });
+  }
+  all.insert(last == all.rend() ? all.end() : last.base(), std::move(row));
 }
 
 std::vector<KeyRow> make_rows() {

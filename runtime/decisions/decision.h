@@ -17,7 +17,7 @@
 namespace rivulet::runtime {
 
 /// 1 had no lines of views; what a plan was made from could not be read from it alone.
-inline constexpr std::uint64_t decision_log_version = 4;
+inline constexpr std::uint64_t decision_log_version = 5;
 /// No longer line is read. A table of 1 000 devices takes 0.6 MB.
 inline constexpr std::size_t decision_line_max_bytes = std::size_t{16} << 20;
 
@@ -32,7 +32,8 @@ struct ViewRecord {
   std::string digest;               ///< of that state
   std::string group;                ///< hash of the group's configuration
   sync::policy::PolicyConfig policy;
-  sync::policy::PolicyState state;  ///< that the next round's plan starts from
+  sync::policy::PolicyState state;               ///< that the next round's plan starts from
+  std::uint64_t version = decision_log_version;  ///< of the line; plans of those below 4 cannot be made again
 };
 
 struct RoundRecord {
@@ -41,6 +42,7 @@ struct RoundRecord {
   sync::FactsTable table;
   sync::policy::RoundPlan plan;
   std::uint64_t plan_hash = 0;  ///< as written
+  std::uint64_t version = decision_log_version;
 };
 
 using DecisionRecord = std::variant<ViewRecord, RoundRecord>;
@@ -53,7 +55,8 @@ std::string decision_line(std::uint64_t view, std::uint64_t round, const sync::F
                           const sync::policy::RoundPlan& plan);
 
 /// What a line says, taking nothing on trust: only what decision_line() writes, byte for byte, is read, and
-/// only what sync::policy::plan() may be given. Errors: bad_record (one phrase, without the place).
+/// only what sync::policy::plan() may be given; of lines of versions 3 and 4, what has a meaning in this one.
+/// Errors: bad_record (one phrase, without the place).
 Result<DecisionRecord> parse_decision_line(std::string_view line);
 
 /// A field in which two things differ, both as the log writes them.

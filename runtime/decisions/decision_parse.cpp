@@ -8,6 +8,7 @@
 #include "core/digest.h"
 #include "runtime/decisions/decision.h"
 #include "runtime/decisions/json_writer.h"
+#include "runtime/decisions/older_lines.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -234,6 +235,13 @@ std::string trouble_with_seal(std::string_view line) {
   return end.substr(8, 16) == sum ? "" : "its checksum is another: it was changed or damaged";
 }
 
+Result<DecisionRecord> read_older(const OlderLine& older) {
+  const json j = json::parse(older.text, nullptr, false);
+  auto record = j.contains("version") ? read_view(j) : read_round(j);
+  if (record) std::visit([&](auto& r) { r.version = older.version; }, record.value());
+  return record;
+}
+
 }  // namespace
 
 Result<DecisionRecord> parse_decision_line(std::string_view line) {
@@ -244,6 +252,7 @@ Result<DecisionRecord> parse_decision_line(std::string_view line) {
   const json j = json::parse(line, nullptr, false);
   if (!j.is_object()) return bad("this is no JSON object");
   const auto version = j.find("version");
+  if (const auto older = upgrade_line(line)) return read_older(*older);
   if (version != j.end() && *version != decision_log_version)
     // Anybody may have written it: what is no number may be as deep as the line is long.
     return bad("version " + (version->is_number() ? version->dump() : std::string("that is no number")) +

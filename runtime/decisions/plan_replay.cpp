@@ -22,9 +22,15 @@ void PlanReplay::skip() {
 }
 
 Result<std::optional<Difference>> PlanReplay::enter(const ViewRecord& view) {
+  if (view.version < 4)
+    return Error{
+        ErrorCode::bad_record,
+        "an older version wrote this, of which no plan can be made again (decisions explain reads it)"};
   auto controllers = sync::policy::controllers_of(view.policy, catalog_);
   if (!controllers) return Error{ErrorCode::bad_record, controllers.error().message};
   controllers_ = std::move(controllers).value();
+  if (auto fits = sync::policy::check_policy(view.policy, controllers_, view.state); !fits)
+    return fits.error();
   const bool same = view_ && view_->number == view.number && view_->token == view.token;
   const bool at_start = view.state.round == 0;
   std::optional<Difference> differs;

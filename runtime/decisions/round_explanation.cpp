@@ -151,7 +151,7 @@ std::string what_comes_next(const ViewRecord& view, const RoundRecord& round) {
     who.push_back(fmt::format("{} {}", view.members[rank], plan.next.rows[rank]));
   const std::string when = milliseconds(to_seconds(plan.next.wait));
   if (plan.next.rest) return fmt::format("The group rests until somebody has rows, for {} at most.", when);
-  return fmt::format("Next: rows of {}; every device comes after {} at the latest.", listed(who), when);
+  return fmt::format("Next: rows of {}; the round starts within {}.", listed(who), when);
 }
 
 std::vector<std::string> what_else(const ViewRecord& view, const RoundRecord& round) {
@@ -173,7 +173,7 @@ RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, con
   story.round = round.round;
   story.step = round.table.facts.front().step;
   story.mode = std::string(name_of(round.plan.now.mode));
-  story.law = view.policy.batch_policy;
+  story.policy = view.policy.batch_policy;
   story.why = round.plan.why;
   story.devices = parts_of(view, before, round, after);
   for (const auto& d : story.devices) story.rows += d.rows;

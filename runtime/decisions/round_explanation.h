@@ -23,14 +23,14 @@ struct DevicePart {
   std::uint32_t next_rows = 0;    ///< it is asked to bring next
 };
 
-/// Why a round did what it did, for a person who did not write the laws.
+/// Why a round did what it did, for a person who did not write the controllers.
 struct RoundExplanation {
   std::uint64_t view = 0;
   std::uint64_t round = 0;
   std::uint64_t step = 0;  ///< before it
   std::uint64_t rows = 0;
   std::string mode;
-  std::string law;
+  std::string policy;
   std::string why;   ///< the plan's own phrase
   std::string last;  ///< device that was ready last; empty: all at once, or nobody had rows
   std::vector<DevicePart> devices;

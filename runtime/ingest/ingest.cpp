@@ -12,22 +12,23 @@ constexpr Duration rest_longest = std::chrono::milliseconds(20);
 
 }  // namespace
 
+Ingest::Metrics::Metrics(MetricsSink& sink, const std::string& format)
+    : consumed(sink.counter("rows_consumed_total")),
+      decoded_rows(sink.counter("decode_records_total", {{"format", format}, {"result", "ok"}})),
+      decoded_dropped(sink.counter("decode_records_total", {{"format", format}, {"result", "dropped"}})),
+      decode_seconds(sink.histogram("decode_duration_seconds", {{"format", format}})),
+      rate(sink.gauge("stream_rows_per_second")),
+      waiting(sink.gauge("buffer_rows")),
+      backpressure(sink.counter("backpressure_seconds_total", {{"stage", "buffer"}})) {
+  for (std::size_t i = 0; i < drop_reasons; ++i)
+    dropped.push_back(&sink.counter("rows_dropped_total", {{"reason", name_of(static_cast<DropReason>(i))}}));
+}
+
 Ingest::Ingest(const IngestConfig& config, const Parts& parts)
     : config_(config),
       parts_(parts),
       watch_(config.topics, parts.status, parts.log),
-      consumed_(parts.metrics.counter("rows_consumed_total")),
-      decoded_rows_(
-          parts.metrics.counter("decode_records_total", {{"format", config.format}, {"result", "ok"}})),
-      decoded_dropped_(
-          parts.metrics.counter("decode_records_total", {{"format", config.format}, {"result", "dropped"}})),
-      decode_seconds_(parts.metrics.histogram("decode_duration_seconds", {{"format", config.format}})),
-      rate_gauge_(parts.metrics.gauge("stream_rows_per_second")),
-      waiting_gauge_(parts.metrics.gauge("buffer_rows")),
-      backpressure_(parts.metrics.counter("backpressure_seconds_total", {{"stage", "buffer"}})) {
-  for (std::size_t i = 0; i < drop_reasons; ++i)
-    dropped_.push_back(
-        &parts.metrics.counter("rows_dropped_total", {{"reason", name_of(static_cast<DropReason>(i))}}));
+      metrics_(parts.metrics, config.format) {
   parts.metrics.gauge("buffer_capacity_rows").set(static_cast<double>(parts.rows.capacity()));
   next_commit_ = parts.clock.now() + config.commit_every;
 }
@@ -44,7 +45,7 @@ Turn Ingest::step() {
   else if (!failure_)
     work += read_records();
   parts_.rows.flush();
-  newest_amendable_ = false;
+  open_.newest_amendable = false;
   if (work > 0) parts_.worker.notify();
   const TimePoint now = parts_.clock.now();
   count_published(now);
@@ -78,7 +79,7 @@ bool Ingest::rewind() {
   if (parts_.rewinds.take(generation_, from_)) {
     records_ = {};
     at_ = 0;
-    opened_ = decoded_ = newest_amendable_ = false;
+    open_.in_decoder = open_.row_waits = open_.newest_amendable = false;
     open_drop_.reset();
     // What the group has not used at all is read again from where this device began: it was on its way, too.
     for (const auto& [partition, at] : parts_.ledger.begins()) from_.try_emplace(partition, at);
@@ -129,7 +130,7 @@ int Ingest::read_records() {
 
 /// Time in which there was no room, look by look.
 void Ingest::measure_backpressure(TimePoint now) {
-  if (full_at_) backpressure_.add(to_seconds(now - *full_at_));
+  if (full_at_) metrics_.backpressure.add(to_seconds(now - *full_at_));
   full_at_ = parts_.rows.free_rows() == 0 ? std::optional(now) : std::nullopt;
 }
 
@@ -155,7 +156,7 @@ int Ingest::decode_waiting() {
   }
   // Looks that find the buffer full still are no batches.
   if (done > 0 || published_ > published_before)
-    decode_seconds_.observe(to_seconds(parts_.clock.now() - began));
+    metrics_.decode_seconds.observe(to_seconds(parts_.clock.now() - began));
   return done;
 }
 
@@ -173,11 +174,11 @@ void Ingest::open_record(const Record& record) {
   pass_holes(record.partition, record.offset);
   expected_[record.partition] = {record.offset + 1, 0};
   parts_.decoder.begin(record);
-  opened_ = true;
-  newest_amendable_ = false;
-  row_ = 0;
+  open_.in_decoder = true;
+  open_.newest_amendable = false;
+  open_.row = 0;
   const auto from = from_.find(record.partition);
-  any_row_ = from != from_.end() && from->second.offset == record.offset && from->second.row > 0;
+  open_.any_row = from != from_.end() && from->second.offset == record.offset && from->second.row > 0;
 }
 
 void Ingest::write_drop(const RowCursor& to) {
@@ -188,9 +189,9 @@ void Ingest::write_drop(const RowCursor& to) {
 }
 
 bool Ingest::decode_one(const Record& record) {
-  if (!opened_) open_record(record);
+  if (!open_.in_decoder) open_record(record);
   while (!failure_) {
-    if (!decoded_) {
+    if (!open_.row_waits) {
       const stream::Decoded step = parts_.decoder.next(parts_.rows.claim());
       if (step.kind == stream::Decoded::Kind::end) {
         finish_record(record);
@@ -200,54 +201,54 @@ bool Ingest::decode_one(const Record& record) {
         drop(record, step);
         continue;
       }
-      if (is_passed({record.partition, {record.offset, row_}})) {
-        ++row_;
+      if (is_passed({record.partition, {record.offset, open_.row}})) {
+        ++open_.row;
         continue;
       }
     }
-    decoded_ = parts_.rows.free_rows() == 0;
-    if (decoded_) return false;
+    open_.row_waits = parts_.rows.free_rows() == 0;
+    if (open_.row_waits) return false;
     publish(record);
   }
   return true;
 }
 
 void Ingest::publish(const Record& record) {
-  write_drop({record.offset, row_});
+  write_drop({record.offset, open_.row});
   RowTag tag;
-  tag.position = {record.partition, {record.offset, row_}};
-  tag.next = {record.offset, row_ + 1};
+  tag.position = {record.partition, {record.offset, open_.row}};
+  tag.next = {record.offset, open_.row + 1};
   tag.timestamp_ms = record.timestamp_ms;
   tag.generation = generation_;
   parts_.rows.publish(tag);
-  newest_amendable_ = true;
-  any_row_ = true;
-  ++row_;
+  open_.newest_amendable = true;
+  open_.any_row = true;
+  ++open_.row;
   ++published_;
 }
 
 void Ingest::count_published(TimePoint now) {
   if (published_ == 0) return;
   rate_.arrived(published_, now);
-  consumed_.add(static_cast<double>(published_));
+  metrics_.consumed.add(static_cast<double>(published_));
   parts_.status.rows_consumed.fetch_add(published_, std::memory_order_relaxed);
   published_ = 0;
 }
 
 void Ingest::drop(const Record& record, const stream::Decoded& step) {
-  if (is_passed({record.partition, {record.offset, row_}})) {
-    row_ += step.rows;
+  if (is_passed({record.partition, {record.offset, open_.row}})) {
+    open_.row += step.rows;
     return;
   }
   const auto reason = static_cast<std::size_t>(step.reason);
-  write_drop({record.offset, row_});
+  write_drop({record.offset, open_.row});
   open_drop_ = SkippedRange{
-      record.partition, {record.offset, row_}, {}, step.rows, static_cast<std::uint32_t>(step.reason)};
-  any_row_ = true;
-  newest_amendable_ = false;
-  row_ += step.rows;
-  dropped_[reason]->add(step.rows);
-  decoded_dropped_.add(1);
+      record.partition, {record.offset, open_.row}, {}, step.rows, static_cast<std::uint32_t>(step.reason)};
+  open_.any_row = true;
+  open_.newest_amendable = false;
+  open_.row += step.rows;
+  metrics_.dropped[reason]->add(step.rows);
+  metrics_.decoded_dropped.add(1);
   parts_.status.rows_dropped[reason].fetch_add(step.rows, std::memory_order_relaxed);
   const std::string where = text_of(record.partition, config_.topics) + ", offset " +
                             std::to_string(record.offset) + ": " + printable(parts_.decoder.detail());
@@ -263,14 +264,14 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
 /// any row is a hole.
 void Ingest::finish_record(const Record& record) {
   const RowCursor next{record.offset + 1, 0};
-  if (newest_amendable_) {
+  if (open_.newest_amendable) {
     parts_.rows.amend_newest(next);
-    decoded_rows_.add(1);
+    metrics_.decoded_rows.add(1);
   }
   write_drop(next);
-  if (!any_row_) parts_.ledger.passed({record.partition, {record.offset, 0}, next, 1, fate_hole});
-  newest_amendable_ = false;
-  opened_ = false;
+  if (!open_.any_row) parts_.ledger.passed({record.partition, {record.offset, 0}, next, 1, fate_hole});
+  open_.newest_amendable = false;
+  open_.in_decoder = false;
 }
 
 void Ingest::commit_if_due(TimePoint now) {
@@ -285,10 +286,10 @@ void Ingest::commit_if_due(TimePoint now) {
 
 void Ingest::publish_status(TimePoint now) {
   const double rate = rate_.rows_per_second(now);
-  rate_gauge_.set(rate);
+  metrics_.rate.set(rate);
   parts_.status.stream_rate.store(rate, std::memory_order_relaxed);
   const std::size_t waiting = parts_.rows.waiting();
-  waiting_gauge_.set(static_cast<double>(waiting));
+  metrics_.waiting.set(static_cast<double>(waiting));
   parts_.status.rows_waiting.store(waiting, std::memory_order_relaxed);
   parts_.status.ingest_beat_ns.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   watch_.look(parts_.source, now);

@@ -82,22 +82,29 @@ class Ingest final : public Agent {
   const IngestConfig config_;
   Parts parts_;
   PartitionWatch watch_;
-  Counter& consumed_;
-  std::vector<Counter*> dropped_;  ///< by reason
-  Counter& decoded_rows_;
-  Counter& decoded_dropped_;
-  Histogram& decode_seconds_;
-  Gauge& rate_gauge_;
-  Gauge& waiting_gauge_;
-  Counter& backpressure_;
+  struct Metrics {
+    Metrics(MetricsSink& sink, const std::string& format);
+    Counter& consumed;
+    std::vector<Counter*> dropped;  ///< by reason
+    Counter& decoded_rows;
+    Counter& decoded_dropped;
+    Histogram& decode_seconds;
+    Gauge& rate;
+    Gauge& waiting;
+    Counter& backpressure;
+  };
+  const Metrics metrics_;
   // ingest thread
   std::span<const Record> records_;  ///< not fully decoded yet: records_[at_ ...]
   std::size_t at_ = 0;
-  bool opened_ = false;                    ///< records_[at_] is in the decoder
-  bool decoded_ = false;                   ///< its next row is in the claimed slot, for want of room
-  std::uint32_t row_ = 0;                  ///< rows of it passed so far
-  bool newest_amendable_ = false;          ///< its last published row is not flushed yet
-  bool any_row_ = false;                   ///< something of it is accounted for as a row
+  struct OpenRecord {
+    bool in_decoder = false;        ///< records_[at_] is in the decoder
+    bool row_waits = false;         ///< its next row is in the claimed slot, for want of room
+    std::uint32_t row = 0;          ///< rows of it passed so far
+    bool newest_amendable = false;  ///< its last published row is not flushed yet
+    bool any_row = false;           ///< something of it is accounted for as a row
+  };
+  OpenRecord open_;
   std::optional<SkippedRange> open_drop_;  ///< its end is known only with what follows
   buffer::Cursors expected_;  ///< where each partition's next record begins, if no offset is a hole
   std::uint32_t generation_ = 0;

@@ -138,7 +138,7 @@ class Planner {
 
   void network() {
     const double devices = c_.job.devices;
-    const double payload = std::max(static_cast<double>(n_.payload_max), scalar_ * numbers_);
+    const double payload = scalar_ * numbers_;  // no compressor makes it larger
     const double gathered = c_.sync.reduction == "sum" ? 0 : devices * payload;
     const double summed = c_.sync.reduction == "gather" ? 0 : payload;
     add("payloads", gathered + summed,
@@ -146,6 +146,7 @@ class Planner {
     const bool speculates = c_.sync.speculate && c_.job.devices > 1 && c_.sync.reduction != "sum";
     if (speculates && scalar_ * numbers_ <= static_cast<double>(sync::Speculation::payload_bytes_max))
       add("early_payloads", gathered, "sync.foresee", devices + 1);
+    if (c_.compression.policy != "none") add("residual", 2 * payload, "compression.policy");
     add("facts", 2 * devices * (sync::facts_section_max_bytes + 4 * kib), "job.devices");
   }
 
@@ -201,13 +202,6 @@ std::string bytes_text(double bytes) {
   if (bytes >= 1024 * mib) return fmt::format("{:.1f} GiB", bytes / (1024 * mib));
   if (bytes >= mib) return fmt::format("{:.1f} MiB", bytes / mib);
   return fmt::format("{:.1f} KiB", bytes / kib);
-}
-
-std::size_t payload_max_of(const Catalog& catalog, const devices::ModelLayout& layout) {
-  std::size_t most = 0;
-  for (const auto* compressor : catalog.sync.compressors)
-    most = std::max(most, compressor->make()->bytes_max(layout.contribution(), layout.scalar));
-  return most;
 }
 
 std::uint64_t bytes_of_records(const stream::Dataset& data) {
@@ -306,7 +300,6 @@ Result<MemoryPlan> plan_memory(const Config& config, const Catalog& catalog, con
   const auto trainer = build_trainer(config, catalog, needs.rows, *device);
   if (!trainer) return trainer.error();
   needs.layout = trainer.value()->layout();
-  needs.payload_max = payload_max_of(catalog, needs.layout);
   return plan_memory(config, needs);
 }
 

@@ -60,7 +60,6 @@ struct MemoryNeeds {
   RowShape rows;
   devices::ModelLayout layout;
   devices::ModelNeeds model;
-  std::size_t payload_max = 0;       ///< bytes of one encoded contribution
   std::uint64_t file_bytes = 0;      ///< of the records of source.type = "file"
   std::size_t held_out_rows = 0;     ///< 0: nobody evaluates while it trains
   std::uint64_t held_out_bytes = 0;  ///< of their records, in memory while they are decoded

@@ -166,6 +166,10 @@ Status Node::load_checkpoint(const Config& config) {
   const bool alone = config.job.devices == 1;
   if (told == stamp || (alone && newest->damaged)) goes_back_to_ = stamp;
   if (newest->damaged && alone) say_what_is_done_again(*newest);
+  complaints.clear();
+  private_part_ = folder.private_part(stamp, trainer_->layout(), complaints);
+  for (const auto& complaint : complaints)
+    outside_.logger.write(Level::warn, "what this device had left to send is lost", {{"why", complaint}});
   if (outside_.own_log) newest->state.stamp.lineage = 0;
   state_->replace(std::move(newest->state));
   outside_.logger.write(Level::info, "checkpoint loaded",
@@ -240,6 +244,8 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
                                                        outside_.stop});
   if (!worker) return worker.error();
   worker_ = std::move(worker).value();
+  if (private_part_ && !private_part_->residual.empty()) worker_->begin_with(*private_part_);
+  private_part_.reset();
   return ok();
 }
 

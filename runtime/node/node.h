@@ -97,7 +97,8 @@ class Node {
   std::unique_ptr<devices::Trainer> own_trainer_;
   devices::Trainer* trainer_ = nullptr;
   std::unique_ptr<StateHandle> state_;
-  std::optional<Stamp> goes_back_to_;  ///< see MembershipConfig
+  std::optional<Stamp> goes_back_to_;        ///< see MembershipConfig
+  std::optional<PrivatePart> private_part_;  ///< until the worker has it
   std::unique_ptr<buffer::RowBuffer> rows_;
   buffer::Ledger ledger_;
   std::unique_ptr<CommittableOffsets> commits_;

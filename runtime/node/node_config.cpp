@@ -83,11 +83,16 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   policy.collective = config.sync.reduction;
   policy.checkpoint_rounds = options.dry_run ? 0 : config.checkpoint.every_rounds;
   policy.contribution_bytes = layout.contribution() * bytes_of(layout.scalar);
+  policy.number_bytes = static_cast<std::uint32_t>(bytes_of(layout.scalar));
+  policy.buffers = layout.buffers;
+  for (const devices::TensorSlot& slot : layout.parameter_slots) policy.tensors.push_back(slot.count);
+  policy.compression_policy = config.compression.policy;
+  policy.settings = sync::policy::settings_of(policy, config.settings);
   out.session.row_shape = rows;
   out.session.rows_max = static_cast<std::uint32_t>(
       std::min<std::size_t>(std::max(config.batch.max, config.batch.rows), config.buffer.rows));
-  out.session.contribution = layout.contribution();
-  out.session.scalar = layout.scalar;
+  out.session.shape = sync::policy::shape_of(policy);
+  out.session.settings = config.settings;
   out.session.speculate = config.sync.speculate;
   out.stop_after = options.stop_after;
   out.dry_run = options.dry_run;

@@ -15,6 +15,21 @@ class NoAddresses final : public sync::AddressBook {
   }
 };
 
+/// The sessions are those of the configuration: a log of another one, or one that somebody wrote, is refused.
+Status check_policy(const ViewRecord& view, const sync::policy::PolicyConfig& own) {
+  sync::policy::PolicyConfig recorded = view.policy;
+  if (view.version < decision_log_version) {  // what was not recorded then
+    recorded.tensors = own.tensors;
+    recorded.buffers = own.buffers;
+    recorded.number_bytes = own.number_bytes;
+    recorded.settings = own.settings;
+  }
+  recorded.checkpoint_rounds = own.checkpoint_rounds;  // of a dry run there are none
+  if (recorded == own) return ok();
+  return Error{ErrorCode::bad_record, "view " + std::to_string(view.number) +
+                                          " was planned with other settings than those of the configuration"};
+}
+
 }  // namespace
 
 /// Nobody sleeps here.
@@ -27,6 +42,7 @@ ReplayGroup::ReplayGroup() : wake_(std::make_unique<NoWake>()) {}
 ReplayGroup::~ReplayGroup() = default;
 
 Result<std::unique_ptr<ReplayGroup>> ReplayGroup::create(const ViewRecord& view, const Parts& parts) {
+  if (auto fits = check_policy(view, parts.session.policy); !fits) return fits.error();
   std::unique_ptr<ReplayGroup> group(new ReplayGroup());
   const std::size_t world = view.members.size();
   if (auto allocated = group->allocate(world, parts); !allocated) return allocated.error();
@@ -47,11 +63,17 @@ Result<std::unique_ptr<ReplayGroup>> ReplayGroup::create(const ViewRecord& view,
     RIVULET_CHECK(wires->connected() == Progress::done, "in-memory wires are there at once");
   sync::SessionConfig session = parts.session;
   session.policy = view.policy;
-  session.speculate = false;  // contributions follow from what the facts say; the bits are the same
+  // Contributions follow from what the facts say. Dense ones have the same bits whenever they leave; what is
+  // compressed was weighted by a guess if it left early.
+  session.speculate = session.speculate && view.policy.compression_policy != "none";
   for (spec.rank = 0; spec.rank < world; ++spec.rank) {
-    auto& shelf = parts.shelves.try_emplace(view.members[spec.rank], parts.catalog.compressors).first->second;
-    group->sessions_.push_back(std::make_unique<sync::SyncSession>(
-        *group->wires_[spec.rank], spec, session, parts.catalog, shelf, group->scratch_[spec.rank]));
+    auto& residual = parts.residuals.try_emplace(view.members[spec.rank], session.shape).first->second;
+    residual.resolve(view.from, parts.rows);
+    residual.follow({view.number, view.from.step}, parts.rows);
+    group->residuals_.push_back(&residual);
+    group->sessions_.push_back(
+        std::make_unique<sync::SyncSession>(*group->wires_[spec.rank], spec, session, parts.catalog, residual,
+                                            group->scratch_[spec.rank], view.state.memory));
     if (view.state.round > 0) group->sessions_.back()->resume_from(view.state);
   }
   return group;
@@ -90,10 +112,39 @@ Status ReplayGroup::poll_all() {
   return ok();
 }
 
+bool ReplayGroup::speculates() const {
+  return sessions_.front()->speculates();
+}
+
 Status ReplayGroup::meet(const RoundRecord& round) {
-  for (std::size_t rank = 0; rank < sessions_.size(); ++rank)
-    sessions_[rank]->begin_facts(round.table.facts[rank], round.table.sections[rank], {});
+  for (const sync::Facts& facts : round.table.facts)
+    if (facts.measurements.size() != sessions_.front()->measurements())
+      return Error{ErrorCode::bad_record,
+                   "facts with another number of measurements than the controllers want"};
+  const bool early = speculates();
+  for (std::size_t rank = 0; rank < sessions_.size(); ++rank) {
+    GradientView mine;
+    if (early) {
+      auto host = device_->to_host(contributions_[rank]);
+      if (!host) return host.error();
+      mine = host.value();
+    }
+    sessions_[rank]->begin_facts(round.table.facts[rank], round.table.sections[rank], mine);
+  }
   return poll_all();
+}
+
+Status ReplayGroup::compare_residuals(const RoundRecord& round) {
+  for (std::size_t rank = 0; rank < sessions_.size(); ++rank) {
+    const bool kept_something = (round.table.facts[rank].flags & sync::flag_residual) != 0;
+    if (!kept_something) residuals_[rank]->forget();
+    if (kept_something && residuals_[rank]->empty())
+      return Error{
+          ErrorCode::bad_record,
+          "a device had something left to send from before this replay begins, which no log records: "
+          "replay from the beginning of a run"};
+  }
+  return ok();
 }
 
 const sync::policy::RoundPlan& ReplayGroup::plan() const {
@@ -121,8 +172,9 @@ Result<GradientView> ReplayGroup::agree() {
   return first;
 }
 
-void ReplayGroup::finish(bool applied) {
+void ReplayGroup::finish(bool applied, const AgreedState& left) {
   for (const auto& session : sessions_) session->finish(applied);
+  for (sync::Residual* residual : residuals_) residual->follow(left.stamp, left.rows);
 }
 
 }  // namespace rivulet::runtime

@@ -9,8 +9,9 @@
 #include "devices/device.h"
 #include "devices/trainer.h"
 #include "runtime/decisions/decision.h"
+#include "runtime/state/agreed_state.h"
 #include "sync/collective/memory_transport.h"
-#include "sync/round/compressor_cache.h"
+#include "sync/round/residual.h"
 #include "sync/round/session.h"
 
 namespace rivulet::runtime {
@@ -25,13 +26,20 @@ class ReplayGroup {
     sync::SyncCatalog catalog;
     const devices::ModelLayout& layout;
     devices::Device& device;
-    std::map<std::string, sync::CompressorCache>& shelves;  ///< by device id: residuals outlive views
+    std::map<std::string, sync::Residual>& residuals;  ///< by device id: they outlive views
+    std::uint64_t rows = 0;                            ///< row clock of the state that the view starts from
   };
   /// Errors: unavailable (memory).
   static Result<std::unique_ptr<ReplayGroup>> create(const ViewRecord& view, const Parts& parts);
   ~ReplayGroup();
 
-  /// Facts to the plan that all of them make. Errors: protocol, diverged (the facts cannot be of one round).
+  /// Before a round whose step is made again: a device that was started again has what it had kept with the
+  /// state of the view, or nothing. Errors: bad_record (what it kept is of before the replay).
+  Status compare_residuals(const RoundRecord& round);
+  /// In the round that comes, contributions leave before its plan is made.
+  [[nodiscard]] bool speculates() const;
+  /// Facts (and contributions, if it speculates) to the plan that all of them make. Errors: protocol,
+  /// diverged (the facts cannot be of one round).
   Status meet(const RoundRecord& round);
   [[nodiscard]] const sync::policy::RoundPlan& plan() const;
   [[nodiscard]] const sync::FactsTable& table() const;
@@ -41,7 +49,8 @@ class ReplayGroup {
   [[nodiscard]] const GradientView& contribution(std::size_t rank) const { return contributions_[rank]; }
   /// Contributions to the agreed sum. Errors: protocol (they differ between ranks), unavailable.
   Result<GradientView> agree();
-  void finish(bool applied);
+  /// `left`: the state behind the round.
+  void finish(bool applied, const AgreedState& left);
 
  private:
   class NoWake;
@@ -58,6 +67,7 @@ class ReplayGroup {
   std::vector<GradientView> scratch_;
   std::vector<std::unique_ptr<sync::Transport>> wires_;
   std::vector<std::unique_ptr<sync::SyncSession>> sessions_;  ///< index = rank
+  std::vector<sync::Residual*> residuals_;                    ///< index = rank
 };
 
 }  // namespace rivulet::runtime

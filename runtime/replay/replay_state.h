@@ -1,11 +1,13 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "core/result.h"
 #include "devices/device.h"
 #include "runtime/state/agreed_state.h"
+#include "sync/round/residual.h"
 
 namespace rivulet::runtime {
 
@@ -18,6 +20,8 @@ class ReplayState {
   ReplayState(AgreedState first, std::vector<std::uint64_t> starts, devices::Device& device)
       : now_(std::move(first)), starts_(std::move(starts)), device_(device) {}
   AgreedState& now() noexcept { return now_; }
+  /// What each device keeps for itself beside it, by device id.
+  std::map<std::string, sync::Residual>& residuals() noexcept { return residuals_; }
   [[nodiscard]] std::uint64_t step() const noexcept { return now_.stamp.step; }
   /// Before a round: keeps what a later view begins with. Errors: unavailable (memory).
   Status keep_if_needed();
@@ -28,11 +32,16 @@ class ReplayState {
  private:
   [[nodiscard]] bool needed(std::uint64_t step) const;
 
+  struct Copy {
+    AgreedState state;
+    std::map<std::string, sync::Residual> residuals;
+  };
   AgreedState now_;
+  std::map<std::string, sync::Residual> residuals_;
   const std::vector<std::uint64_t> starts_;
   std::size_t entered_ = 0;
   devices::Device& device_;
-  std::map<std::uint64_t, AgreedState> kept_;  ///< by step
+  std::map<std::uint64_t, Copy> kept_;  ///< by step
 };
 
 }  // namespace rivulet::runtime

@@ -112,6 +112,7 @@ class Replayer {
   Found compare_state(const RoundRecord& round);
   Found carry_out(const RoundRecord& round);
   Found make_step(const RoundRecord& round);
+  Found compute_all(const RoundRecord& round);
   Found compute(const RoundRecord& round, std::uint32_t rank);
 
   Learner learner_;
@@ -121,9 +122,9 @@ class Replayer {
   const Catalog catalog_;
   PlanReplay plans_;
   std::vector<std::string> topics_;
-  std::map<std::string, sync::CompressorCache> shelves_;
   std::unique_ptr<ReplayGroup> group_;
-  bool began_ = false;  ///< the state is the one that the log's next round starts from
+  bool began_ = false;     ///< the state is the one that the log's next round starts from
+  bool computed_ = false;  ///< contributions of this round
   StateReplayReport report_;
 };
 
@@ -154,8 +155,8 @@ Found Replayer::enter(const ViewRecord& view) {
             "): give the checkpoint of such a step with --state, or the log of a device that was there"};
   }
   state_.now().stamp.lineage = view.number;
-  auto group = ReplayGroup::create(
-      view, {learner_.config.session, catalog_.sync, learner_.trainer->layout(), *learner_.device, shelves_});
+  auto group = ReplayGroup::create(view, {learner_.config.session, catalog_.sync, learner_.trainer->layout(),
+                                          *learner_.device, state_.residuals(), state_.now().rows});
   if (!group) return group.error();
   group_ = std::move(group).value();
   if (!began_) return nothing_differs();
@@ -169,13 +170,18 @@ Found Replayer::enter(const ViewRecord& view) {
 Found Replayer::play(const RoundRecord& round) {
   if (!began_ && round.table.facts.front().step == state_.step()) began_ = true;
   ++report_.rounds;
+  if (began_)
+    if (auto fits = group_->compare_residuals(round); !fits) return fits.error();
+  computed_ = false;
+  if (began_ && group_->speculates())
+    if (auto found = compute_all(round); !found || found.value()) return found;
   if (auto met = group_->meet(round); !met) return met.error();
   if (began_) {
     if (auto kept = state_.keep_if_needed(); !kept) return kept.error();
     if (auto found = compare_state(round); !found || found.value()) return found;
     return carry_out(round);
   }
-  group_->finish(false);
+  group_->finish(false, state_.now());
   return nothing_differs();
 }
 
@@ -220,13 +226,12 @@ Found Replayer::carry_out(const RoundRecord& round) {
     fold_round(state_.now(), round.table, round.view, true);
     ++report_.steps;
   }
-  group_->finish(false);
+  group_->finish(false, state_.now());
   return nothing_differs();
 }
 
 Found Replayer::make_step(const RoundRecord& round) {
-  for (std::uint32_t rank = 0; rank < round.table.size(); ++rank)
-    if (auto found = compute(round, rank); !found || found.value()) return found;
+  if (auto found = compute_all(round); !found || found.value()) return found;
   auto agreed = group_->agree();
   if (!agreed) return agreed.error();
   const std::uint64_t before = state_.now().rows;
@@ -235,9 +240,16 @@ Found Replayer::make_step(const RoundRecord& round) {
                                         group_->plan().now, group_->controllers(), round.view},
                                        agreed.value());
   if (!made) return made.error();
-  group_->finish(made.value().finite);
+  group_->finish(made.value().finite, state_.now());
   ++report_.steps;
   report_.rows += state_.now().rows - before;
+  return nothing_differs();
+}
+
+Found Replayer::compute_all(const RoundRecord& round) {
+  for (std::uint32_t rank = 0; rank < round.table.size() && !computed_; ++rank)
+    if (auto found = compute(round, rank); !found || found.value()) return found;
+  computed_ = true;
   return nothing_differs();
 }
 

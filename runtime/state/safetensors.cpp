@@ -52,33 +52,63 @@ void put_tensors(std::span<std::byte>& rest, const std::vector<devices::TensorSl
   for (const auto& slot : slots) put(rest, numbers.slice(slot.begin, slot.count).host_bytes());
 }
 
+SafeHeader metadata_of(const std::string& model, const AgreedState& state, const Digest& digest) {
+  return {{"format", "pt"},
+          {"model", model},
+          {"stamp", text_of(state.stamp)},
+          {"digest", digest.hex()},
+          {"rows", std::to_string(state.rows)}};
+}
+
+/// Makes room for a header and `data` bytes behind it, writes the header, and returns the place of the
+/// others.
+std::span<std::byte> begin_file(const SafeHeader& header, std::size_t data, std::vector<std::byte>& out) {
+  std::string text = header.dump();
+  text.resize((text.size() + header_multiple - 1) / header_multiple * header_multiple, ' ');
+  const std::uint64_t length = text.size();
+  out.resize(sizeof length + text.size() + data);
+  std::span<std::byte> rest(out);
+  put(rest, std::as_bytes(std::span<const std::uint64_t, 1>(&length, 1)));
+  put(rest, std::as_bytes(std::span(text)));
+  return rest;
+}
+
 }  // namespace
 
 std::vector<std::byte> encode_safetensors(const std::string& model, const AgreedState& state,
                                           const Digest& digest) {
   const auto& layout = state.model.layout();
   SafeHeader header;
-  header["__metadata__"] = {{"format", "pt"},
-                            {"model", model},
-                            {"stamp", text_of(state.stamp)},
-                            {"digest", digest.hex()},
-                            {"rows", std::to_string(state.rows)}};
+  header["__metadata__"] = metadata_of(model, state, digest);
   const std::size_t counts = add_counts(header, layout.batch_counts);
   const std::size_t buffers = add_tensors(header, layout.parameter_slots, layout.scalar, counts);
   const std::size_t data = add_tensors(header, layout.buffer_slots, layout.scalar, buffers);
-  std::string text = header.dump();
-  text.resize((text.size() + header_multiple - 1) / header_multiple * header_multiple, ' ');
-
-  const std::uint64_t length = text.size();
-  std::vector<std::byte> out(sizeof length + text.size() + data);
-  std::span<std::byte> rest(out);
-  put(rest, std::as_bytes(std::span<const std::uint64_t, 1>(&length, 1)));
-  put(rest, std::as_bytes(std::span(text)));
+  std::vector<std::byte> out;
+  std::span<std::byte> rest = begin_file(header, data, out);
   const auto steps = static_cast<std::int64_t>(state.stamp.step);
   for (std::size_t i = 0; i < layout.batch_counts.size(); ++i)
     put(rest, std::as_bytes(std::span<const std::int64_t, 1>(&steps, 1)));
   put_tensors(rest, layout.parameter_slots, state.model.parameters());
   put_tensors(rest, layout.buffer_slots, state.model.buffers());
+  RIVULET_CHECK(rest.empty(), "every tensor lies where the header says");
+  return out;
+}
+
+std::vector<std::byte> encode_optimizer(const std::string& model, const AgreedState& state,
+                                        const Digest& digest) {
+  const auto& layout = state.model.layout();
+  SafeHeader header;
+  header["__metadata__"] = metadata_of(model, state, digest);
+  std::size_t data = 0;
+  for (const std::string& array : layout.optimizer_arrays) {
+    auto slots = layout.parameter_slots;
+    for (auto& slot : slots) slot.name = array + "." + slot.name;
+    data = add_tensors(header, slots, layout.scalar, data);
+  }
+  std::vector<std::byte> out;
+  std::span<std::byte> rest = begin_file(header, data, out);
+  for (std::size_t i = 0; i < layout.optimizer_arrays.size(); ++i)
+    put_tensors(rest, layout.parameter_slots, state.model.optimizer_array(i));
   RIVULET_CHECK(rest.empty(), "every tensor lies where the header says");
   return out;
 }

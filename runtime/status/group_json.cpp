@@ -33,7 +33,7 @@ Json json_of(const RoundExplanation& s) {
   auto devices = Json::array();
   for (const auto& d : s.devices) devices.push_back(part_json(d));
   return {{"view", s.view},     {"round", s.round},     {"step", s.step},
-          {"rows", s.rows},     {"mode", s.mode},       {"law", s.law},
+          {"rows", s.rows},     {"mode", s.mode},       {"policy", s.policy},
           {"why", s.why},       {"ready_last", s.last}, {"devices", std::move(devices)},
           {"said", s.sentences}};
 }

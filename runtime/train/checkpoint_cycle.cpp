@@ -9,7 +9,9 @@ bool CheckpointCycle::is_due(TimePoint now, const AgreedState& state) const {
 void CheckpointCycle::save(const AgreedState& state) {
   if (!saves() || parts_.dry_run || state.stamp == saved_) return;
   saved_at_ = parts_.clock.now();
-  if (!parts_.checkpoints->offer(state)) return;
+  const bool belongs = parts_.residual.stamp() == state.stamp;
+  if (!parts_.checkpoints->offer(state, belongs ? parts_.residual.numbers() : std::span<const std::byte>()))
+    return;
   saved_ = state.stamp;
   uncommitted_.saved(state, parts_.commits);
 }

@@ -11,6 +11,7 @@
 #include "runtime/status/node_status.h"
 #include "runtime/train/announce_watch.h"
 #include "sync/membership/membership.h"
+#include "sync/round/residual.h"
 
 namespace rivulet::runtime {
 
@@ -24,6 +25,7 @@ class CheckpointCycle {
     sync::membership::Membership& membership;
     CommittableOffsets& commits;
     Wake& ingest;  ///< told of new offsets
+    const sync::Residual& residual;
     NodeStatus& status;
     Logger& log;
     Duration interval;

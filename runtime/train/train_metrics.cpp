@@ -45,6 +45,8 @@ TrainMetrics::TrainMetrics(MetricsSink& sink, bool classification)
       early_wasted(
           sink.counter("collective_operations_total", {{"op", "early_payload"}, {"result", "wasted"}})),
       round_exchange(sink.histogram("collective_duration_seconds", {{"op", "round"}})),
+      residual(sink.gauge("residual_norm")),
+      residual_lost(sink.counter("residual_lost_norm_total")),
       sent(sink.counter("collective_sent_bytes_total")),
       received(sink.counter("collective_received_bytes_total")) {
   ready.set(0);

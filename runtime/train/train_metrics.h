@@ -48,6 +48,8 @@ struct TrainMetrics {
   Counter& early_used;
   Counter& early_wasted;
   Histogram& round_exchange;
+  Gauge& residual;
+  Counter& residual_lost;
   Counter& sent;
   Counter& received;
   std::array<Counter*, sync::membership::ignored_reasons> ignored{};  ///< by reason

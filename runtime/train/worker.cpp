@@ -36,7 +36,7 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
       checkpoints_(checkpoint_parts()),
       report_(report_parts()),
       entry_(entry_parts()),
-      compressors_(parts.catalog.compressors) {}
+      residual_(config.session.shape) {}
 
 Worker::~Worker() = default;
 
@@ -64,8 +64,10 @@ Result<Worker::Memory> Worker::allocate(const WorkerConfig& config, const Parts&
 }
 
 CheckpointCycle::Parts Worker::checkpoint_parts() const {
-  return {parts_.clock,  parts_.checkpoints, parts_.membership,           parts_.commits, parts_.ingest,
-          parts_.status, parts_.log,         config_.checkpoint_interval, config_.dry_run};
+  return {parts_.clock,   parts_.checkpoints, parts_.membership,
+          parts_.commits, parts_.ingest,      residual_,
+          parts_.status,  parts_.log,         config_.checkpoint_interval,
+          config_.dry_run};
 }
 
 RoundReport::Parts Worker::report_parts() const {
@@ -347,6 +349,8 @@ Turn Worker::after_round() {
                  clock_.seconds_since_entry(parts_.clock.now()), rows_.waiting()},
                 times_);
   const auto& decision = view_->session->plan().now;
+  residual_.follow(parts_.state->stamp, parts_.state->rows);
+  report_.metrics().residual.set(residual_.norm());
   if (decision.checkpoint) checkpoints_.save(*parts_.state);
   times_.last_ended = parts_.clock.now();
   // After every round: while a stream pauses no round makes a step, and the last step is still to be

@@ -33,7 +33,7 @@
 #include "runtime/train/view.h"
 #include "runtime/train/view_entry.h"
 #include "sync/membership/membership.h"
-#include "sync/round/compressor_cache.h"
+#include "sync/round/residual.h"
 #include "sync/round/session.h"
 
 namespace rivulet::runtime {
@@ -99,6 +99,12 @@ class Worker final : public Agent {
   static Result<std::unique_ptr<Worker>> create(const WorkerConfig& config, const Parts& parts);
   ~Worker() override;
 
+  /// Before the first step: what was saved beside the state that this process begins with. It counts if the
+  /// first view starts from that state.
+  void begin_with(const PrivatePart& part) {
+    residual_.restore(parts_.state->stamp, parts_.state->rows, part.residual);
+  }
+
   [[nodiscard]] std::string_view name() const noexcept override { return "train"; }
   Turn step() override;
   [[nodiscard]] bool ended() const noexcept { return phase_ == Phase::ended; }
@@ -148,6 +154,7 @@ class Worker final : public Agent {
   // worker_view.cpp: into a view and out of it
   Turn enter();
   Turn begin_rounds();
+  void resolve_residual();
   Status begin_lineage();
   void look_for_unclaimed();
   bool watch_membership(TimePoint now);
@@ -174,7 +181,7 @@ class Worker final : public Agent {
   CheckpointCycle checkpoints_;
   RoundReport report_;
   ViewEntry entry_;
-  sync::CompressorCache compressors_;  ///< lent to the session of each view
+  sync::Residual residual_;  ///< lent to the session of each view
   std::unique_ptr<View> view_;
   Digest digest_;
   std::uint64_t round_in_view_ = 0;

@@ -70,8 +70,10 @@ Turn Worker::enter() {
 Turn Worker::begin_rounds() {
   view_->session =
       std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session, parts_.catalog,
-                                          compressors_, agreed_scratch_, parts_.state->controllers);
+                                          residual_, agreed_scratch_, parts_.state->controllers);
+  resolve_residual();
   if (auto begun = begin_lineage(); !begun) return end(begun.error());
+  residual_.follow(parts_.state->stamp, parts_.state->rows);
   const auto& spec = view_->spec;
   parts_.decisions.enter_view({spec.number, spec.token, spec.members, spec.rank, spec.target, spec.digest,
                                config_.group, config_.session.policy, view_->session->policy_state()});
@@ -91,6 +93,15 @@ Turn Worker::begin_rounds() {
   look_for_unclaimed();
   phase_ = Phase::collecting;
   return again();
+}
+
+/// What an unfinished round has sent is part of the state that the view starts from, or it is not.
+void Worker::resolve_residual() {
+  const double lost = residual_.resolve(view_->spec.target, parts_.state->rows);
+  if (lost == 0) return;
+  report_.metrics().residual_lost.add(lost);
+  parts_.log.write(Level::warn, "what was not sent yet belonged to another state and is lost",
+                   {{"norm", std::to_string(lost)}});
 }
 
 /// From here on the state is one of this view; devices that share memory share it.

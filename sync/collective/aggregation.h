@@ -12,6 +12,7 @@
 #include "core/result.h"
 #include "sync/collective/transport.h"
 #include "sync/compressor/compressor.h"
+#include "sync/round/residual.h"
 
 namespace rivulet::sync {
 
@@ -20,25 +21,27 @@ struct Exchange {
   std::uint64_t view = 0;  ///< token
   std::uint64_t round = 0;
   std::span<const double> weights;  ///< [N]; empty: not known yet
-  GradientView mine;                ///< [P + B], host; never written to. Ignored when my weight is 0.
+  GradientView mine;                ///< [P + B], host; never written to. Ignored when it is not sent.
   GradientView agreed;              ///< [P + B], host scratch for the result; garbage after a failure
-  Compressor* compressor = nullptr;
-  const CompressorEntry* compressor_entry = nullptr;
-  double keep_ratio = 1.0;
-  std::uint64_t slot_bytes = 0;    ///< bound of one device's payload
+  const CompressorEntry* compressor = nullptr;
+  Coding coding;
+  std::uint64_t slot_bytes = 0;  ///< of one device's parameters
+  /// Null: `mine` is unweighted, and ranks of weight 0 send nothing. Else its parameters are weighted, for
+  /// they are what this holds staged, and everybody sends. The same on all ranks.
+  Residual* residual = nullptr;
   std::uint32_t contributors = 0;  ///< ranks with a weight
+
+  [[nodiscard]] std::size_t payload_bytes() const {
+    return slot_bytes + coding.shape->buffers * bytes_of(coding.shape->scalar);
+  }
+  [[nodiscard]] bool sends(std::uint32_t rank) const { return residual != nullptr || weights[rank] > 0; }
 };
 
-/// Encodes weight * exchange.mine; the bytes of `out` it took. Errors: the compressor's; protocol (more than
-/// the plan allows).
-Result<std::size_t> encode_contribution(const Exchange& exchange, double weight, std::span<std::byte> out);
-
-/// Who weighs a contribution: its sender, or, where it left before the plan was known, who receives it.
-enum class Weighing : std::uint8_t { by_sender, by_receiver };
-
-/// Adds the payload of a rank. Errors: the compressor's, which name the rank.
-Status add_contribution(const Exchange& exchange, Weighing weighing, std::uint32_t rank,
-                        std::span<const std::byte> payload, const GradientView& sum);
+/// Fills a payload [slot, buffers] with what exchange.mine says; what it says leaves the residual.
+void encode_contribution(const Exchange& exchange, std::span<std::byte> payload);
+/// Adds the payload of a rank, weighted as the exchange says. Errors: the compressor's, which name the rank.
+Status add_contribution(const Exchange& exchange, std::uint32_t rank, std::span<const std::byte> payload,
+                        const GradientView& sum);
 
 /// How contributions become one agreed vector on every rank: sum over ranks of weight * mine, same bits
 /// everywhere. A schedule over Transport with no thread of its own: begin(), then poll() until it is not
@@ -61,7 +64,7 @@ class Aggregation {
 ///   send -> begin -> poll until done       the plan came as expected
 ///   send -> give_up -> poll until done     it did not: what is on its way is received and forgotten
 ///
-/// For compressors of fixed size that weigh late. Owner: the train thread; one for all such rounds of a view.
+/// For exchanges without a residual. Owner: the train thread; one for all such rounds of a view.
 class SpeculativeAggregation : public Aggregation {
  public:
   /// exchange.mine, unweighted, leaves now if `has_rows`; it is copied. exchange.weights are not known yet.
@@ -71,8 +74,9 @@ class SpeculativeAggregation : public Aggregation {
 };
 
 /// Catalog: sync/collective/aggregation/<name>.cpp defines `const AggregationEntry aggregation_<name>`.
-///  gather  1 header + 1 payload phase; sends (N-1) * payload; payloads decoded and added in rank order.
-///  sum     dense, in place: direct for 2, halving-doubling for powers of two, ring otherwise and from 1 MB.
+///  gather  1 phase; sends (N-1) * payload; payloads decoded and added in rank order.
+///  sum     dense alone, in place: direct for 2, halving-doubling for powers of two, ring otherwise and from
+///  1 MB.
 struct AggregationEntry {
   std::string_view name;
   std::string_view help;
@@ -84,18 +88,17 @@ struct AggregationEntry {
 std::span<const AggregationEntry* const> builtin_aggregations() noexcept;
 
 inline constexpr std::size_t payload_header_bytes = 64;
-/// In front of every payload; checked before the payload's receive is posted.
+/// In front of every payload that travels apart from facts.
 struct PayloadHeader {
   std::uint64_t view = 0;
   std::uint64_t round = 0;
   std::uint16_t compressor = 0;
-  std::uint64_t length = 0;  ///< <= Exchange::slot_bytes
+  std::uint64_t length = 0;
   bool operator==(const PayloadHeader&) const = default;
 };
-/// The length that the header in front of a rank's payload names; `length` where it is known. Errors:
-/// protocol (also: of another view, round or compressor, too long).
-Result<std::size_t> open_header(const Exchange& exchange, std::uint32_t rank,
-                                std::span<const std::byte> bytes, std::optional<std::size_t> length);
+/// Checks the header in front of a rank's payload. Errors: protocol (broken, or of another view, round,
+/// compressor or length).
+Status check_header(const Exchange& exchange, std::uint32_t rank, std::span<const std::byte> bytes);
 std::array<std::byte, payload_header_bytes> encode_header(const PayloadHeader& header);
 /// Errors: protocol (magic, checksum). Whether view, round, compressor and length are right is the caller's
 /// check.

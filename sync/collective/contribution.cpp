@@ -2,30 +2,39 @@
 
 #include "core/check.h"
 #include "sync/collective/aggregation.h"
+#include "sync/round/weighted_numbers.h"
 
 namespace rivulet::sync {
 
-Result<std::size_t> encode_contribution(const Exchange& exchange, double weight, std::span<std::byte> out) {
-  RIVULET_CHECK(exchange.mine.count == exchange.agreed.count, "contribution and result differ in length");
-  auto used = exchange.compressor->encode(exchange.mine, weight, exchange.keep_ratio, out);
-  if (used && used.value() > exchange.slot_bytes)
-    return Error{ErrorCode::protocol, "compressor " + std::string(exchange.compressor_entry->name) +
-                                          " made " + std::to_string(used.value()) +
-                                          " bytes, the plan allows " + std::to_string(exchange.slot_bytes)};
-  return used;
+void encode_contribution(const Exchange& exchange, std::span<std::byte> payload) {
+  const ContributionShape& shape = *exchange.coding.shape;
+  RIVULET_CHECK(exchange.mine.count == shape.count(), "a contribution of another shape");
+  RIVULET_CHECK(payload.size() == exchange.payload_bytes(), "a payload of another size");
+  const std::size_t p = shape.parameters();
+  const auto slot = payload.first(exchange.slot_bytes);
+  exchange.compressor->encode(exchange.coding, exchange.mine.slice(0, p), slot);
+  std::ranges::copy(exchange.mine.slice(p, shape.buffers).host_bytes(),
+                    payload.begin() + static_cast<std::ptrdiff_t>(slot.size()));
+  if (exchange.residual != nullptr) exchange.residual->sent(*exchange.compressor, exchange.coding, slot);
 }
 
-Status add_contribution(const Exchange& exchange, Weighing weighing, std::uint32_t rank,
-                        std::span<const std::byte> payload, const GradientView& sum) {
-  auto added = weighing == Weighing::by_sender
-                   ? exchange.compressor->decode_add(payload, sum)
-                   : exchange.compressor->decode_add_weighted(payload, exchange.weights[rank], sum);
-  if (added) return added;
-  return Error{added.error().code, "payload of rank " + std::to_string(rank) + ": " + added.error().message};
+Status add_contribution(const Exchange& exchange, std::uint32_t rank, std::span<const std::byte> payload,
+                        const GradientView& sum) {
+  RIVULET_CHECK(payload.size() == exchange.payload_bytes(), "a payload of another size");
+  const ContributionShape& shape = *exchange.coding.shape;
+  const std::size_t p = shape.parameters();
+  const double weight = exchange.weights[rank];
+  auto added = exchange.compressor->decode_add(exchange.coding, payload.first(exchange.slot_bytes),
+                                               exchange.residual != nullptr ? 1.0 : weight, sum.slice(0, p));
+  if (!added)
+    return Error{added.error().code,
+                 "payload of rank " + std::to_string(rank) + ": " + added.error().message};
+  if (shape.buffers > 0 && weight > 0)
+    add_scaled(payload.subspan(exchange.slot_bytes).data(), weight, sum.slice(p, shape.buffers));
+  return ok();
 }
 
-Result<std::size_t> open_header(const Exchange& exchange, std::uint32_t rank,
-                                std::span<const std::byte> bytes, std::optional<std::size_t> length) {
+Status check_header(const Exchange& exchange, std::uint32_t rank, std::span<const std::byte> bytes) {
   const auto header = decode_header(bytes.first(std::min(bytes.size(), payload_header_bytes)));
   if (!header)
     return Error{header.error().code, "rank " + std::to_string(rank) + ": " + header.error().message};
@@ -37,12 +46,10 @@ Result<std::size_t> open_header(const Exchange& exchange, std::uint32_t rank,
   const PayloadHeader& h = header.value();
   if (h.view != exchange.view) return wrong("view", h.view, exchange.view);
   if (h.round != exchange.round) return wrong("round", h.round, exchange.round);
-  if (h.compressor != exchange.compressor_entry->wire_id)
-    return wrong("compressor", h.compressor, exchange.compressor_entry->wire_id);
-  if (length && h.length != *length) return wrong("length", h.length, *length);
-  if (!exchange.weights.empty() && h.length > exchange.slot_bytes)
-    return wrong("length", h.length, exchange.slot_bytes);
-  return h.length;
+  if (h.compressor != exchange.compressor->wire_id)
+    return wrong("compressor", h.compressor, exchange.compressor->wire_id);
+  if (h.length != exchange.payload_bytes()) return wrong("length", h.length, exchange.payload_bytes());
+  return ok();
 }
 
 }  // namespace rivulet::sync

@@ -9,39 +9,28 @@
 namespace rivulet::sync {
 namespace {
 
-/// The sum, or why there is none.
-struct Total {
-  mutable std::vector<std::byte> numbers;  ///< nobody changes them; a GradientView cannot say so
-  ErrorCode code{};
-  std::string trouble;
-  bool operator==(const Total&) const = default;
-};
-
 class GatheredSum final : public SpeculativeAggregation {
  public:
-  explicit GatheredSum(Weighing weighing) : weighing_(weighing) {}
+  explicit GatheredSum(bool early) : early_(early) {}
   Status send(Transport& transport, const Exchange& exchange, bool has_rows) override;
   Status begin(Transport& transport, const Exchange& exchange) override;
   void give_up(std::span<const std::uint32_t> rows) override;
   Progress poll() override;
   [[nodiscard]] const Error& error() const override { return error_; }
   [[nodiscard]] std::optional<GradientView> elsewhere() const override {
-    GradientView sum = exchange_.agreed;
-    sum.data = total_->numbers.data();
-    return sum;
+    return total_->view(exchange_.agreed);
   }
 
  private:
-  Status tell(std::optional<double> weight, std::uint32_t tellers, bool listens);
-  [[nodiscard]] std::shared_ptr<const Total> add_up(const Gathered& told) const;
+  void tell(bool something, std::uint32_t tellers, bool listens);
   Progress fail(Error error);
 
-  const Weighing weighing_;
+  const bool early_;
   Transport* transport_ = nullptr;
   Exchange exchange_;
   Ticket pending_;
-  bool forgets_ = false;                ///< what is told is for nothing
-  std::shared_ptr<const Total> total_;  ///< null: not done
+  bool forgets_ = false;                     ///< what is told is for nothing
+  std::shared_ptr<const PayloadSum> total_;  ///< null: not done
   bool failed_ = false;
   Error error_;
 };
@@ -50,21 +39,21 @@ Status GatheredSum::send(Transport& transport, const Exchange& exchange, bool ha
   transport_ = &transport;
   exchange_ = exchange;
   failed_ = false;
-  return tell(has_rows ? std::optional(1.0) : std::nullopt, transport.world(), false);
+  tell(has_rows, transport.world(), false);
+  return ok();
 }
 
 Status GatheredSum::begin(Transport& transport, const Exchange& exchange) {
-  const auto& weights = exchange.weights;
-  RIVULET_CHECK(weights.size() == transport.world(), "a weight per rank");
+  RIVULET_CHECK(exchange.weights.size() == transport.world(), "a weight per rank");
   exchange_ = exchange;
   total_.reset();
   forgets_ = false;
-  if (weighing_ == Weighing::by_receiver) return ok();  // send() has told
+  if (early_) return ok();  // send() has told
   transport_ = &transport;
   failed_ = false;
-  const double weight = weights[transport.rank()];
-  const bool tells = weight > 0;
-  return tell(tells ? std::optional(weight) : std::nullopt, exchange.contributors, !tells);
+  const bool tells = exchange.sends(transport.rank());
+  tell(tells, exchange.residual != nullptr ? transport.world() : exchange.contributors, !tells);
+  return ok();
 }
 
 void GatheredSum::give_up(std::span<const std::uint32_t>) {
@@ -72,40 +61,14 @@ void GatheredSum::give_up(std::span<const std::uint32_t>) {
   forgets_ = true;
 }
 
-/// Nothing without a weight.
-Status GatheredSum::tell(std::optional<double> weight, std::uint32_t tellers, bool listens) {
-  std::vector<std::byte> payload;
-  if (weight) {
-    payload.resize(exchange_.compressor->bytes_max(exchange_.mine.count, exchange_.mine.scalar));
-    const auto used = weighing_ == Weighing::by_sender
-                          ? encode_contribution(exchange_, *weight, payload)
-                          : exchange_.compressor->encode(exchange_.mine, *weight, 1.0, payload);
-    if (!used) return used.error();
-    payload.resize(used.value());
-  }
-  pending_ = transport_->gathering()->tell(
-      {.lane = weighing_ == Weighing::by_sender ? Lane::payload : Lane::speculative,
-       .header_bytes = weight ? payload_header_bytes : 0,
-       .bytes = std::move(payload),
-       .tellers = tellers,
-       .listens = listens});
-  return ok();
-}
-
-std::shared_ptr<const Total> GatheredSum::add_up(const Gathered& told) const {
-  auto total = std::make_shared<Total>();
-  total->numbers.resize(exchange_.agreed.bytes());
-  GradientView sum = exchange_.agreed;
-  sum.data = total->numbers.data();
-  for (std::uint32_t rank = 0; rank < told.of.size(); ++rank) {
-    if (!(exchange_.weights[rank] > 0)) continue;
-    if (auto added = add_contribution(exchange_, weighing_, rank, told.of[rank], sum); !added) {
-      total->code = added.error().code;
-      total->trouble = added.error().message;
-      break;
-    }
-  }
-  return total;
+void GatheredSum::tell(bool something, std::uint32_t tellers, bool listens) {
+  std::vector<std::byte> payload(something ? exchange_.payload_bytes() : 0);
+  if (something) encode_contribution(exchange_, payload);
+  pending_ = transport_->gathering()->tell({.lane = early_ ? Lane::speculative : Lane::payload,
+                                            .header_bytes = something ? payload_header_bytes : 0,
+                                            .bytes = std::move(payload),
+                                            .tellers = tellers,
+                                            .listens = listens});
 }
 
 Progress GatheredSum::poll() {
@@ -116,10 +79,13 @@ Progress GatheredSum::poll() {
   if (p == Progress::pending) return p;
   const auto told = transport_->gathering()->take(pending_);
   if (forgets_) {
-    total_ = std::make_shared<Total>();
+    total_ = std::make_shared<PayloadSum>();
     return Progress::done;
   }
-  const auto total = told->work.once<Total>(nullptr, [&] { return add_up(*told); });
+  const auto total = told->work.once<PayloadSum>(nullptr, [&] {
+    return std::make_shared<PayloadSum>(add_payloads(
+        exchange_, [&](std::uint32_t rank) { return std::span<const std::byte>(told->of[rank]); }));
+  });
   if (!total->trouble.empty()) return fail({total->code, total->trouble});
   total_ = total;
   return Progress::done;
@@ -133,8 +99,24 @@ Progress GatheredSum::fail(Error error) {
 
 }  // namespace
 
-std::unique_ptr<SpeculativeAggregation> make_gathered_sum(Weighing weighing) {
-  return std::make_unique<GatheredSum>(weighing);
+PayloadSum add_payloads(const Exchange& exchange,
+                        const std::function<std::span<const std::byte>(std::uint32_t)>& payload_of) {
+  PayloadSum total;
+  total.numbers.resize(exchange.agreed.bytes());
+  const GradientView sum = total.view(exchange.agreed);
+  for (std::uint32_t rank = 0; rank < exchange.weights.size(); ++rank) {
+    if (!exchange.sends(rank)) continue;
+    if (auto added = add_contribution(exchange, rank, payload_of(rank), sum); !added) {
+      total.code = added.error().code;
+      total.trouble = added.error().message;
+      break;
+    }
+  }
+  return total;
+}
+
+std::unique_ptr<SpeculativeAggregation> make_gathered_sum(bool early) {
+  return std::make_unique<GatheredSum>(early);
 }
 
 }  // namespace rivulet::sync

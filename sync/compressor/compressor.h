@@ -1,51 +1,57 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <numeric>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "core/gradient_view.h"
 #include "core/result.h"
+#include "core/settings.h"
 
 namespace rivulet::sync {
 
-/// A weighted contribution to bytes and back. Stateful where it keeps a residual; then encode() writes only a
-/// candidate, which commit() makes real and drop() forgets. Owner: the train thread; one per device
-/// (CompressorCache).
-class Compressor {
- public:
-  virtual ~Compressor() = default;
-  /// Which memory it can read. dense: host.
-  [[nodiscard]] virtual bool accepts(MemoryKind kind) const noexcept = 0;
-  /// Most bytes encode() can produce for `count` numbers.
-  [[nodiscard]] virtual std::size_t bytes_max(std::size_t count, Scalar scalar) const noexcept = 0;
-  /// Every payload of `count` numbers has bytes_max(), so that who receives it knows its length.
-  [[nodiscard]] virtual bool has_fixed_size() const noexcept { return false; }
-  /// Encodes `weight * in`. Returns how many bytes of `out` it used; that may depend on the data.
-  virtual Result<std::size_t> encode(const GradientView& in, double weight, double keep_ratio,
-                                     std::span<std::byte> out) = 0;
-  /// sum += what the bytes say. Checks every length and index. Errors: protocol.
-  virtual Status decode_add(std::span<const std::byte> bytes, const GradientView& sum) = 0;
-  /// A contribution can be encoded with weight 1 while its weight is not known, and weighted by who receives
-  /// it: the same bits as if encode() had been told.
-  [[nodiscard]] virtual bool receiver_weighted() const noexcept { return false; }
-  /// Only if receiver_weighted(): sum += weight * what the bytes say.
-  virtual Status decode_add_weighted(std::span<const std::byte> bytes, double weight,
-                                     const GradientView& sum) {
-    static_cast<void>(bytes), static_cast<void>(weight), static_cast<void>(sum);
-    return Error{ErrorCode::protocol, "this compressor weighs before it encodes"};
+/// What a contribution looks like: parameters, tensor by tensor, and behind them buffers, which are averages
+/// and travel as they are.
+struct ContributionShape {
+  Scalar scalar = Scalar::f32;
+  std::vector<std::size_t> tensors;  ///< numbers of each tensor of parameters, in their order
+  std::size_t buffers = 0;
+  [[nodiscard]] std::size_t parameters() const noexcept {
+    return std::accumulate(tensors.begin(), tensors.end(), std::size_t{0});
   }
-  virtual void commit() noexcept = 0;  ///< the agreed sum was applied
-  virtual void drop() noexcept = 0;    ///< it was not, whatever the reason: state as before encode()
+  [[nodiscard]] std::size_t count() const noexcept { return parameters() + buffers; }  ///< P + B
+  [[nodiscard]] std::size_t bytes() const noexcept { return count() * bytes_of(scalar); }
 };
 
-/// To add one, add a file sync/compressor/<name>.cpp that defines `const CompressorEntry compressor_<name>`.
+/// What all devices know about the slots of a round, besides the bytes in them.
+struct Coding {
+  const ContributionShape* shape = nullptr;
+  double keep_ratio = 1.0;
+  std::uint64_t draw =
+      0;  ///< for what is chosen by chance: another number in each round, the same everywhere
+  const Settings* settings = nullptr;  ///< of the compressor's own keys
+};
+
+/// Parameters to the bytes of a slot, whose size all devices know before, and back. Stateless: functions of
+/// their arguments; any thread. To add one, add a file sync/compressor/<name>.cpp that defines
+/// `const CompressorEntry compressor_<name>`; its keys are configuration keys.
 struct CompressorEntry {
   std::string_view name;
   std::uint16_t wire_id;  ///< in the payload header; unique, never reused
-  std::unique_ptr<Compressor> (*make)();
+  std::string_view help;
+  /// What a slot leaves out is kept and sent later (sync/round/residual.h); else it is forgotten.
+  bool keeps_residual = false;
+  /// Of the slot that holds this share of the parameters. 1 <= bytes <= 2 GB.
+  std::uint64_t (*slot_bytes)(const ContributionShape& shape, double keep_ratio);
+  /// Fills all of `slot` with as much of `numbers` [P], in host memory, as fits.
+  void (*encode)(const Coding& coding, const GradientView& numbers, std::span<std::byte> slot);
+  /// sum [P] += weight * what the slot says, which a peer wrote: every length and index is checked. Errors:
+  /// protocol; the sum is garbage then.
+  Status (*decode_add)(const Coding& coding, std::span<const std::byte> slot, double weight,
+                       const GradientView& sum);
+  std::span<const Key> keys = {};
 };
 std::span<const CompressorEntry* const> builtin_compressors() noexcept;
 

@@ -5,6 +5,7 @@
 
 #include "core/result.h"
 #include "core/settings.h"
+#include "sync/compressor/compressor.h"
 #include "sync/policy/plan.h"
 
 namespace rivulet::sync::policy {
@@ -14,7 +15,7 @@ enum class Role : std::uint8_t {
   when,           ///< Decision::mode: whether the group agrees in this round
   batch,          ///< Schedule::rows, wait, whole, rest; holds a round
   transfer,       ///< Schedule::moves
-  compression,    ///< Schedule::compressor, keep_ratio, slot_bytes
+  compression,    ///< Schedule::compressor, keep_ratio, payload_bytes
   collective,     ///< Schedule::collective
   learning_rate,  ///< Decision::learning_rate_factor
 };
@@ -50,6 +51,15 @@ struct ControllerEntry {
   std::size_t memory = 0;
 };
 std::span<const ControllerEntry* const> builtin_controllers() noexcept;
+
+/// What is set for a key of a controller's entry.
+const PolicySetting& setting(const PolicyConfig& config, std::string_view key);
+/// Settings as controllers read them, of the keys of all controllers that `config` names.
+std::vector<PolicySetting> settings_of(const PolicyConfig& config, const Settings& settings);
+ContributionShape shape_of(const PolicyConfig& config);
+/// Is all there that the controllers read? For configurations and states that anybody may have written.
+/// Errors: bad_record.
+Status check_policy(const PolicyConfig& config, const Controllers& controllers, const PolicyState& state);
 
 /// The controllers that a configuration names, in order. Errors: invalid_config (a name that is not there).
 Result<Controllers> controllers_of(const PolicyConfig& config,

@@ -1,5 +1,7 @@
 #include "sync/policy/controller.h"
 
+#include <algorithm>
+
 namespace rivulet::sync::policy {
 namespace {
 
@@ -8,6 +10,19 @@ const ControllerEntry* find(std::span<const ControllerEntry* const> catalog, Rol
   for (const ControllerEntry* entry : catalog)
     if (entry->role == role && entry->name == name) return entry;
   return nullptr;
+}
+
+/// That a configuration names for a role, whether or not there is one of that name.
+std::string_view name_for(const PolicyConfig& config, Role role) {
+  switch (role) {
+    case Role::batch: return config.batch_policy;
+    case Role::compression: return config.compression_policy;
+    case Role::collective: return config.collective;
+    case Role::when:
+    case Role::transfer:
+    case Role::learning_rate: break;
+  }
+  return "";
 }
 
 }  // namespace
@@ -32,9 +47,71 @@ Result<Controllers> controllers_of(const PolicyConfig& config,
     return Error{ErrorCode::invalid_config,
                  "batch.policy \"" + config.batch_policy + "\" is not in this build"};
   all.push_back(batch);
+  if (config.compression_policy != "none") {
+    const auto* compression = find(catalog, Role::compression, config.compression_policy);
+    if (compression == nullptr)
+      return Error{ErrorCode::invalid_config,
+                   "compression.policy \"" + config.compression_policy + "\" is not in this build"};
+    all.push_back(compression);
+  }
   // A collective may be named, or chosen by a controller.
   if (const auto* collective = find(catalog, Role::collective, config.collective)) all.push_back(collective);
   return all;
+}
+
+const PolicySetting& setting(const PolicyConfig& config, std::string_view key) {
+  for (const PolicySetting& one : config.settings)
+    if (one.name == key) return one;
+  RIVULET_CHECK(false, "a setting that nobody made");
+}
+
+std::vector<PolicySetting> settings_of(const PolicyConfig& config, const Settings& settings) {
+  std::vector<PolicySetting> all;
+  for (const ControllerEntry* controller : builtin_controllers()) {
+    if (controller->name != name_for(config, controller->role)) continue;
+    for (const Key& key : controller->keys) {
+      PolicySetting one{std::string(key.name)};
+      switch (key.type) {
+        case KeyType::text: one.text = settings.text(key.name); break;
+        case KeyType::integer: one.number = static_cast<double>(settings.integer(key.name)); break;
+        case KeyType::number: one.number = settings.number(key.name); break;
+        case KeyType::boolean: one.number = settings.flag(key.name) ? 1 : 0; break;
+        case KeyType::duration: one.number = to_seconds(settings.duration(key.name)); break;
+      }
+      all.push_back(std::move(one));
+    }
+  }
+  return all;
+}
+
+Status check_policy(const PolicyConfig& config, const Controllers& controllers, const PolicyState& state) {
+  const auto bad = [](const std::string& what) { return Error{ErrorCode::bad_record, what}; };
+  for (const ControllerEntry* controller : controllers)
+    for (const Key& key : controller->keys) {
+      const auto found = std::ranges::find(config.settings, key.name, &PolicySetting::name);
+      if (found == config.settings.end()) return bad("no setting of " + std::string(key.name));
+      const double number = found->number;
+      const bool fits = number >= key.least && number <= key.most && !(key.above && number == key.least);
+      if (key.type != KeyType::text && !fits)
+        return bad("a setting of " + std::string(key.name) + " out of range");
+    }
+  constexpr std::uint64_t most = std::uint64_t{1} << 40U;
+  std::uint64_t parameters = 0;
+  for (const std::uint64_t tensor : config.tensors) parameters += std::min(tensor, most);
+  const bool shaped = parameters > 0 && parameters <= most && config.buffers <= most;
+  if (config.compression_policy != "none" && !shaped) return bad("compression of a model without parameters");
+  const auto fresh = first_state(1, config, controllers).memory;
+  const auto alike = [](const ControllerMemory& a, const ControllerMemory& b) {
+    return a.name == b.name && a.values.size() == b.values.size();
+  };
+  if (!std::ranges::equal(state.memory, fresh, alike)) return bad("memory of other controllers");
+  return ok();
+}
+
+ContributionShape shape_of(const PolicyConfig& config) {
+  return {config.number_bytes == 8 ? Scalar::f64 : Scalar::f32,
+          {config.tensors.begin(), config.tensors.end()},
+          config.buffers};
 }
 
 std::size_t measurements_of(const Controllers& controllers) {

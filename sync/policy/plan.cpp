@@ -80,12 +80,27 @@ bool wants_checkpoint(const FactsTable& table, const PolicyConfig& config, const
 /// How contributions are exchanged where no controller decides.
 void schedule_exchange(const PolicyConfig& config, Schedule& next) {
   next.collective = config.collective == "auto" ? "gather" : config.collective;
-  next.slot_bytes = config.contribution_bytes;
+  next.payload_bytes = config.contribution_bytes;
+}
+
+/// Who is in a view is known before its first facts.
+void choose_collective(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
+                       RoundPlan& plan) {
+  FactsTable table;
+  table.facts.resize(world);
+  for (const ControllerEntry* controller : controllers)
+    if (controller->role == Role::collective && controller->memory == 0)
+      controller->propose({table, config, plan.next}, {}, plan);
+}
+
+/// Of one role there may be one of the same name as of another.
+std::string name_of(const ControllerEntry& controller) {
+  return std::string(policy::name_of(controller.role)) + "/" + std::string(controller.name);
 }
 
 std::vector<double>* memory_of(PolicyState& state, const ControllerEntry& controller) {
   for (ControllerMemory& own : state.memory)
-    if (own.name == controller.name) return &own.values;
+    if (own.name == name_of(controller)) return &own.values;
   return nullptr;
 }
 
@@ -122,11 +137,16 @@ void settle_slow_knobs(const Schedule& entered, RoundPlan& plan) {
   if (entered.freeze) {
     next.compressor = entered.compressor;
     next.keep_ratio = entered.keep_ratio;
-    next.slot_bytes = entered.slot_bytes;
+    next.payload_bytes = entered.payload_bytes;
     next.collective = entered.collective;
     return;
   }
   if (compression && collective) next.collective = entered.collective;
+}
+
+/// The sum adds numbers on the way: it knows nothing of slots.
+void fit_collective(Schedule& next) {
+  if (next.collective == "sum" && next.compressor != "dense") next.collective = "gather";
 }
 
 }  // namespace
@@ -161,8 +181,13 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   }
   if (plan.now.mode == Mode::gradients && has_local_steps(table))
     plan.now.mode = Mode::delta;  // replicas differ
+  if (plan.now.mode == Mode::local && state.last.next.compressor != "dense") {
+    plan.now.mode = Mode::hold;  // a residual is of gradients, not of movements
+    plan.why += "; no local steps while contributions are compressed";
+  }
   validate_moves(table, plan);
   settle_slow_knobs(state.last.next, plan);
+  fit_collective(plan.next);
   back_off(config, state, plan);
   plan.now.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.now.mode);
   plan.now.checkpoint = wants_checkpoint(table, config, plan);
@@ -179,12 +204,13 @@ PolicyState first_state(std::size_t world, const PolicyConfig& config, const Con
   plan.next.rows.assign(world, 0);
   plan.now.weights.assign(world, 0.0);
   schedule_exchange(config, plan.next);
+  choose_collective(world, config, controllers, plan);
   plan.next.wait = config.tick;
   plan.next.rest = true;
   plan.why = "first round: rates are not known yet";
   for (const ControllerEntry* controller : controllers) {
     if (controller->memory == 0) continue;
-    ControllerMemory own{std::string(controller->name), std::vector<double>(controller->memory)};
+    ControllerMemory own{name_of(*controller), std::vector<double>(controller->memory)};
     for (ControllerMemory& agreed : memory)
       if (agreed.name == own.name && agreed.values.size() == own.values.size()) own = std::move(agreed);
     state.memory.push_back(std::move(own));

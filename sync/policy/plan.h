@@ -71,8 +71,9 @@ struct Schedule {
   std::string collective = "gather";  ///< catalog name
   std::string compressor = "dense";   ///< catalog name
   double keep_ratio = 1.0;            ///< of the entries of a contribution, what the compressor aims at
-  std::uint64_t slot_bytes = 0;       ///< bound of one device's payload
-  bool freeze = false;                ///< slow knobs stay where they are (profiling)
+  std::uint64_t payload_bytes =
+      0;                ///< of each device, exactly: the compressor's slot and the model's buffers
+  bool freeze = false;  ///< slow knobs stay where they are (profiling)
   bool operator==(const Schedule&) const = default;
 };
 constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
@@ -84,7 +85,7 @@ constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
   visit("collective", s.collective);
   visit("compressor", s.compressor);
   visit("keep_ratio", s.keep_ratio);
-  visit("slot_bytes", s.slot_bytes);
+  visit("payload_bytes", s.payload_bytes);
   visit("freeze", s.freeze);
 }
 
@@ -104,8 +105,23 @@ constexpr void fields(Either<RoundPlan> auto& p, auto&& visit) {
 /// so that the next round bears witness to every fact of this one, also to those that no plan depends on.
 std::uint64_t hash_of(const RoundPlan& plan, std::uint64_t table_hash);
 
+/// What a controller's own key is set to, as text or as a number: 0 or 1, or seconds, where it is one of
+/// those.
+struct PolicySetting {
+  std::string name;
+  std::string text;
+  double number = 0;
+  bool operator==(const PolicySetting&) const = default;
+};
+constexpr void fields(Either<PolicySetting> auto& s, auto&& visit) {
+  visit("name", s.name);
+  visit("text", s.text);
+  visit("number", s.number);
+}
+
 struct PolicyConfig {
   std::string batch_policy = "stream";
+  std::string compression_policy = "none";
   std::uint32_t rows = 64;
   std::uint32_t min = 1;
   std::uint32_t max = 1024;
@@ -114,11 +130,16 @@ struct PolicyConfig {
   Duration idle_wait_max = std::chrono::seconds(1);
   std::string collective = "gather";     ///< catalog name, or "auto": whichever fits the group
   std::uint64_t contribution_bytes = 0;  ///< (P + B) * bytes per number
-  std::uint64_t checkpoint_rounds = 0;   ///< applied rounds from one checkpoint to the next; 0 = by wish only
+  std::vector<std::uint64_t> tensors;    ///< numbers of each tensor of parameters
+  std::uint64_t buffers = 0;             ///< B
+  std::uint32_t number_bytes = 4;
+  std::uint64_t checkpoint_rounds = 0;  ///< applied rounds from one checkpoint to the next; 0 = by wish only
+  std::vector<PolicySetting> settings;  ///< of the keys of its controllers
   bool operator==(const PolicyConfig&) const = default;
 };
 constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
   visit("batch_policy", c.batch_policy);
+  visit("compression_policy", c.compression_policy);
   visit("rows", c.rows);
   visit("min", c.min);
   visit("max", c.max);
@@ -127,7 +148,11 @@ constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
   visit("idle_wait_max_ns", c.idle_wait_max);
   visit("collective", c.collective);
   visit("contribution_bytes", c.contribution_bytes);
+  visit("tensors", c.tensors);
+  visit("buffers", c.buffers);
+  visit("number_bytes", c.number_bytes);
   visit("checkpoint_rounds", c.checkpoint_rounds);
+  visit("settings", c.settings);
 }
 
 /// What one controller remembers.

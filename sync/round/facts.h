@@ -15,7 +15,7 @@ namespace rivulet::sync {
 
 /// Of a head with no measurements; each measurement takes 8 bytes more.
 inline constexpr std::size_t facts_head_bytes = 256;
-inline constexpr std::uint32_t facts_version = 4;
+inline constexpr std::uint32_t facts_version = 5;
 inline constexpr std::size_t facts_measurements_max = 512;
 inline constexpr std::size_t facts_section_max_bytes = std::size_t{128} * 1024;
 /// Of one device: with them all in one round, and of each a run of every kind, the section is not full.
@@ -31,6 +31,7 @@ enum FactsFlag : std::uint32_t {
   flag_dry_run = 1U << 5,       ///< computes but must change nothing
   flag_checkpoint = 1U << 7,    ///< it is time for a checkpoint, by its clock
   flag_moves_failed = 1U << 6,  ///< rows it should have received before computing did not arrive
+  flag_residual = 1U << 8,      ///< it has kept something of earlier rounds that it has not sent
 };
 
 /// One device's measurements of one round. On the wire: magic, version, the fields of the list below in its

@@ -1,5 +1,6 @@
 #include "sync/round/facts_exchange.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace rivulet::sync {
@@ -7,23 +8,26 @@ namespace {
 
 /// Receives of heads are posted one round ahead; sections are sent only by those whose heads announce one.
 class MessageFacts final : public FactsExchange {
-  using Head = std::vector<std::byte>;
+  using Message = std::vector<std::byte>;  // head and payload
 
  public:
   explicit MessageFacts(const Parts& parts)
-      : parts_(parts), now_(world(), Head(parts.head_bytes)), next_(now_), sections_(world()) {
-    post_ahead();
+      : parts_(parts), now_(world()), next_(world()), sections_(world()) {
+    expect(0);
   }
 
   std::shared_ptr<const Round> first(std::vector<policy::ControllerMemory> memory) override {
     return first_round(policy::first_state(world(), parts_.config, parts_.controllers, std::move(memory)),
                        nullptr);
   }
-  void begin(std::vector<std::byte> head, std::vector<std::byte> section) override;
+  void begin(std::vector<std::byte> head, std::vector<std::byte> section,
+             std::span<const std::byte> payload) override;
   bool peer_entered() override;
   Progress poll() override;
   bool wait() override;
   Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) override;
+  void expect(std::size_t payload_bytes) override;
+  Result<GradientView> add_up(const Exchange& exchange) override;
 
  private:
   [[nodiscard]] std::uint32_t world() const { return parts_.transport.world(); }
@@ -32,21 +36,14 @@ class MessageFacts final : public FactsExchange {
   void for_each_peer(F f) {
     for (std::uint32_t k = 1; k < world(); ++k) f((me() + k) % world());
   }
-  void post_ahead() {
-    ahead_.assign(world(), Ticket{});
-    for_each_peer([&](std::uint32_t peer) {
-      ahead_[peer] = parts_.transport.receive_ahead(peer, Lane::facts, next_[peer]);
-    });
-  }
   Status read_heads();
   void start_sections();
   Progress poll_pending();
 
   const Parts parts_;
-  std::vector<Head> now_, next_;  ///< by rank
-  std::vector<Ticket> ahead_;     ///< by rank: receives of the next round's heads
+  std::vector<Message> now_, next_;  ///< by rank
+  std::vector<Ticket> ahead_;        ///< by rank: receives of next_
   std::vector<Ticket> pending_;
-  Head my_head_;
   std::vector<std::byte> my_section_;
   std::vector<std::vector<std::byte>> sections_;  ///< by rank
   FactsTable table_;
@@ -54,16 +51,39 @@ class MessageFacts final : public FactsExchange {
   Status checked_ = ok();  ///< of the heads
 };
 
-void MessageFacts::begin(std::vector<std::byte> head, std::vector<std::byte> section) {
-  my_head_ = std::move(head);
+void MessageFacts::begin(std::vector<std::byte> head, std::vector<std::byte> section,
+                         std::span<const std::byte> payload) {
+  Message& mine = next_[me()];
+  mine = std::move(head);
+  mine.insert(mine.end(), payload.begin(), payload.end());
+  RIVULET_CHECK(world() == 1 || mine.size() == next_[(me() + 1) % world()].size(),
+                "a payload that nobody expects");
   my_section_ = std::move(section);
   heads_here_ = false;
   pending_.clear();
   for_each_peer([&](std::uint32_t peer) {
     parts_.transport.promote(ahead_[peer]);
     pending_.push_back(ahead_[peer]);
-    pending_.push_back(parts_.transport.send(peer, Lane::facts, my_head_));
+    pending_.push_back(parts_.transport.send(peer, Lane::facts, mine));
   });
+}
+
+void MessageFacts::expect(std::size_t payload_bytes) {
+  ahead_.assign(world(), Ticket{});
+  for_each_peer([&](std::uint32_t peer) {
+    next_[peer].resize(parts_.head_bytes + payload_bytes);
+    ahead_[peer] = parts_.transport.receive_ahead(peer, Lane::facts, next_[peer]);
+  });
+}
+
+Result<GradientView> MessageFacts::add_up(const Exchange& exchange) {
+  const GradientView& sum = exchange.agreed;
+  std::ranges::fill(sum.host_bytes(), std::byte{0});
+  for (std::uint32_t rank = 0; rank < world(); ++rank) {
+    const auto payload = std::span<const std::byte>(now_[rank]).subspan(parts_.head_bytes);
+    if (auto added = add_contribution(exchange, rank, payload, sum); !added) return added.error();
+  }
+  return sum;
 }
 
 bool MessageFacts::peer_entered() {
@@ -90,7 +110,6 @@ Progress MessageFacts::poll() {
   heads_here_ = true;
   checked_ = read_heads();
   if (!checked_) return Progress::done;
-  post_ahead();
   start_sections();
   return poll_pending();
 }
@@ -107,7 +126,8 @@ Status MessageFacts::read_heads() {
   table_.facts.resize(world());
   table_.sections.resize(world());
   for (std::uint32_t rank = 0; rank < world(); ++rank)
-    if (auto read = read_head(rank == me() ? my_head_ : now_[rank], parts_.view, rank, table_); !read)
+    if (auto read = read_head(std::span(now_[rank]).first(parts_.head_bytes), parts_.view, rank, table_);
+        !read)
       return read;
   return check_table(table_, parts_.view);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "sync/collective/aggregation.h"
 #include "sync/collective/transport.h"
 #include "sync/policy/plan.h"
 #include "sync/round/facts.h"
@@ -26,7 +27,9 @@ class FactsExchange {
   virtual ~FactsExchange() = default;
   /// The round that the first facts follow.
   virtual std::shared_ptr<const Round> first(std::vector<policy::ControllerMemory> memory) = 0;
-  virtual void begin(std::vector<std::byte> head, std::vector<std::byte> section) = 0;
+  /// `payload`: of this device, behind its head; as long as expect() has said, on all devices.
+  virtual void begin(std::vector<std::byte> head, std::vector<std::byte> section,
+                     std::span<const std::byte> payload) = 0;
   /// Somebody's facts of the round that begin() would enter are here. Never waits.
   [[nodiscard]] virtual bool peer_entered() = 0;
   virtual Progress poll() = 0;
@@ -35,6 +38,11 @@ class FactsExchange {
   /// After done: the round that follows `last`. Errors: protocol, diverged (what came cannot be of one
   /// round).
   virtual Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) = 0;
+  /// After finish(): receives for the next round are posted, with so many bytes of payload behind each head.
+  virtual void expect(std::size_t payload_bytes) = 0;
+  /// Until expect(): the sum of the payloads that came with the facts; to be read only. Errors: as
+  /// add_contribution().
+  virtual Result<GradientView> add_up(const Exchange& exchange) = 0;
 };
 
 /// One message from each to each.

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "sync/collective/gathered_sum.h"
 #include "sync/collective/gathering.h"
 #include "sync/round/facts_exchange.h"
 
@@ -25,10 +26,13 @@ class GatheredFacts final : public FactsExchange {
                          work.check());
     });
   }
-  void begin(std::vector<std::byte> head, std::vector<std::byte> section) override;
+  void begin(std::vector<std::byte> head, std::vector<std::byte> section,
+             std::span<const std::byte> payload) override;
   bool peer_entered() override { return gathering_.anything_told(Lane::facts); }
   Progress poll() override;
   Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) override;
+  void expect(std::size_t payload_bytes) override { payload_bytes_ = payload_bytes; }
+  Result<GradientView> add_up(const Exchange& exchange) override;
 
  private:
   Status read_heads(FactsTable& table) const;
@@ -38,14 +42,18 @@ class GatheredFacts final : public FactsExchange {
 
   const Parts parts_;
   Gathering& gathering_;
+  std::size_t payload_bytes_ = 0;  ///< behind each head
   Ticket pending_;
   std::vector<std::byte> my_section_;
-  std::shared_ptr<Gathered> told_;      ///< the heads of this round
-  std::shared_ptr<const Heads> heads_;  ///< null: not here yet
-  std::shared_ptr<Gathered> sections_;  ///< null: nobody announced one, or they are not here yet
+  std::shared_ptr<Gathered> told_;           ///< the heads of this round
+  std::shared_ptr<const Heads> heads_;       ///< null: not here yet
+  std::shared_ptr<Gathered> sections_;       ///< null: nobody announced one, or they are not here yet
+  std::shared_ptr<const PayloadSum> total_;  ///< of this round's payloads
 };
 
-void GatheredFacts::begin(std::vector<std::byte> head, std::vector<std::byte> section) {
+void GatheredFacts::begin(std::vector<std::byte> head, std::vector<std::byte> section,
+                          std::span<const std::byte> payload) {
+  head.insert(head.end(), payload.begin(), payload.end());
   my_section_ = std::move(section);
   heads_.reset();
   sections_.reset();
@@ -71,8 +79,12 @@ Progress GatheredFacts::poll() {
 
 /// Errors are in words that are this device's own.
 Status GatheredFacts::read_heads(FactsTable& table) const {
-  for (std::uint32_t rank = 0; rank < parts_.view.world(); ++rank)
-    if (auto read = read_head(told_->of[rank], parts_.view, rank, table); !read) return read;
+  for (std::uint32_t rank = 0; rank < parts_.view.world(); ++rank) {
+    const std::span<const std::byte> bytes = told_->of[rank];
+    if (bytes.size() != parts_.head_bytes + payload_bytes_)
+      return Error{ErrorCode::protocol, "from " + parts_.view.members[rank] + ": facts of another length"};
+    if (auto read = read_head(bytes.first(parts_.head_bytes), parts_.view, rank, table); !read) return read;
+  }
   return check_table(table, parts_.view);
 }
 
@@ -116,9 +128,18 @@ Result<std::shared_ptr<const Round>> GatheredFacts::finish(const std::shared_ptr
     FactsTable table = heads_->table;
     return read_sections(table).error();
   }
-  told_.reset();
   sections_.reset();
   return round;
+}
+
+Result<GradientView> GatheredFacts::add_up(const Exchange& exchange) {
+  total_ = told_->work.once<PayloadSum>(nullptr, [&] {
+    return std::make_shared<PayloadSum>(add_payloads(exchange, [&](std::uint32_t rank) {
+      return std::span<const std::byte>(told_->of[rank]).subspan(parts_.head_bytes);
+    }));
+  });
+  if (!total_->trouble.empty()) return Error{total_->code, total_->trouble};
+  return total_->view(exchange.agreed);
 }
 
 }  // namespace

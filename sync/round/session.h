@@ -15,9 +15,10 @@
 #include "sync/collective/transport.h"
 #include "sync/policy/controller.h"
 #include "sync/policy/plan.h"
-#include "sync/round/compressor_cache.h"
 #include "sync/round/facts.h"
+#include "sync/round/residual.h"
 #include "sync/round/round.h"
+#include "sync/round/speculation.h"
 
 namespace rivulet::sync {
 
@@ -33,13 +34,10 @@ struct SessionConfig {
   policy::PolicyConfig policy;
   RowShape row_shape;  ///< for moved rows
   std::uint32_t rows_max = 1024;
-  std::size_t contribution = 0;  ///< P + B
-  Scalar scalar = Scalar::f32;
+  ContributionShape shape;
+  Settings settings;      ///< of the compressors' keys
   bool speculate = true;  ///< contributions may leave with the facts; the same on all devices of the group
 };
-
-/// What became of contributions that left before the plan was known.
-enum class SpeculationOutcome : std::uint8_t { none, used, wasted };
 
 /// A row that came from a peer for this round.
 struct ReceivedRow {
@@ -59,10 +57,10 @@ struct ReceivedRow {
 /// untouched, destroy the session and its transport. Owner: the train thread.
 class SyncSession {
  public:
-  /// `compressors` are lent and stay as they were unless finish(true) is called. `memory`: what the agreed
-  /// state has of the controllers.
+  /// `residual` is lent: finish() says whether what was sent of it is part of the agreed state; if the
+  /// session dies before, it stays staged. `memory`: what the agreed state has of the controllers.
   SyncSession(Transport& transport, const ViewSpec& view, const SessionConfig& config,
-              const SyncCatalog& catalog, CompressorCache& compressors, GradientView agreed_scratch,
+              const SyncCatalog& catalog, Residual& residual, GradientView agreed_scratch,
               std::vector<policy::ControllerMemory> memory = {});
   ~SyncSession();
   SyncSession(const SyncSession&) = delete;
@@ -76,16 +74,16 @@ class SyncSession {
 
   /// begin_facts() wants to see the contribution of those who have rows.
   [[nodiscard]] bool speculates() const;
-  /// view, round, rank and plan_hash of `facts` are filled in here. `mine` as for begin_payload(); looked at
-  /// only if speculates() and facts.rows > 0.
+  /// view, round, rank and plan_hash of `facts` are filled in here, and measurements that are missing, with
+  /// 0. `mine` as for begin_payload(); looked at only if speculates() and facts.rows > 0.
   void begin_facts(Facts facts, const FactsSection& section, const GradientView& mine);
   /// A peer has entered the current round already (its facts are here). Never waits.
   [[nodiscard]] bool peer_entered();
 
   /// Of this round, after the facts.
   [[nodiscard]] SpeculationOutcome early() const;
-  /// Only when plan().now.mode is gradients or parameters. `mine` [P + B], host memory; ignored at weight 0,
-  /// and when it is underway already.
+  /// Only when plan().now.mode is gradients or delta. `mine` [P + B], host memory, what begin_facts() was
+  /// given if it was given something; ignored at weight 0.
   void begin_payload(const GradientView& mine);
   [[nodiscard]] const GradientView& agreed() const;
 
@@ -100,8 +98,10 @@ class SyncSession {
   [[nodiscard]] const policy::PolicyState& policy_state() const { return last_round()->state; }
   /// Before the first round: rounds go on where those of another session of the same view ended. For replays.
   void resume_from(const policy::PolicyState& state);
+  /// Numbers that its controllers want in Facts::measurements.
+  [[nodiscard]] std::size_t measurements() const;
   [[nodiscard]] std::uint64_t round() const { return policy_state().round; }
-  /// Ends the round. The compressor keeps its candidate if the agreed sum was `applied`, else it forgets it.
+  /// Ends the round: the agreed sum was `applied`, or nothing of it was.
   void finish(bool applied);
   [[nodiscard]] const Error& error() const;
   /// Ranks found to be the minority of a digest mismatch, lost or leaving; empty otherwise.

@@ -16,14 +16,18 @@ bool came_as_expected(const Round& round) {
 
 bool Speculation::speculates(const policy::Schedule& schedule) const noexcept {
   return possible_ && streak_ >= rounds_before && schedule.collective == collective &&
-         schedule.compressor == compressor && schedule.slot_bytes >= payload_bytes_;
+         schedule.compressor == compressor_ && schedule.payload_bytes == payload_bytes_ &&
+         payload_bytes_ <= payload_bytes_max;
 }
 
-bool Speculation::see(const Round& round) {
+bool Speculation::see(const Round& round, const policy::Schedule& schedule, bool flushes) {
   // Nobody sends anything in a round without rows: it says nothing about the next.
   if (round.totals.rows == 0) return false;
-  const bool as_expected = came_as_expected(round);
-  streak_ = as_expected ? streak_ + 1 : 0;
+  const bool alike = schedule.compressor == compressor_ && schedule.payload_bytes == payload_bytes_;
+  const bool as_expected = came_as_expected(round) && !flushes;
+  streak_ = as_expected ? (alike ? streak_ + 1 : 1) : 0;
+  compressor_ = schedule.compressor;
+  payload_bytes_ = schedule.payload_bytes;
   return as_expected;
 }
 

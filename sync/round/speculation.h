@@ -1,39 +1,40 @@
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "sync/round/round.h"
 
 namespace rivulet::sync {
 
+/// What became of contributions that left before the plan was known.
+enum class SpeculationOutcome : std::uint8_t { none, used, wasted };
+
 /// Whether contributions leave together with the facts, before there is a plan: when the last rounds all were
-/// what can be as_expected, gradients that everyone sends to everyone. It follows from the rounds of a view
+/// what can be expected, gradients that everyone sends to everyone. It follows from the rounds of a view
 /// alone, so all its devices say the same.
 class Speculation {
  public:
   /// A larger payload is not sent on a guess: what it takes to travel outweighs the wait for a plan.
   static constexpr std::uint64_t payload_bytes_max = std::uint64_t{1} << 20;
-  /// Rounds in a row that came as as_expected before one is bet on: at most every fifth payload is for
-  /// nothing.
+  /// Rounds in a row that came as expected before one is bet on: at most every fifth payload is for nothing.
   static constexpr std::uint32_t rounds_before = 4;
-
   static constexpr std::string_view collective = "gather";
-  static constexpr std::string_view compressor = "dense";
 
-  /// `possible`: there are peers, the compressor can do it, and it is wanted. `payload_bytes`: of a
-  /// contribution.
-  Speculation(bool possible, std::uint64_t payload_bytes)
-      : possible_(possible && payload_bytes <= payload_bytes_max), payload_bytes_(payload_bytes) {}
-  /// Those who have rows in the round that begins now send their contribution with their facts.
-  /// `schedule`: of that round.
+  /// `possible`: there are peers, and it is wanted.
+  explicit Speculation(bool possible) : possible_(possible) {}
+  /// Those who have something to send in the round that begins now send it with their facts. `schedule`: of
+  /// that round.
   [[nodiscard]] bool speculates(const policy::Schedule& schedule) const noexcept;
-  /// After the facts of each round: it is what is bet on.
-  bool see(const Round& round);
+  /// After the facts of each round, which was entered with `schedule`: it is what is bet on. `flushes`:
+  /// residuals are sent with it, which nobody foresaw.
+  bool see(const Round& round, const policy::Schedule& schedule, bool flushes);
 
  private:
   bool possible_;
-  std::uint64_t payload_bytes_;
   std::uint32_t streak_ = 0;
+  std::string compressor_;           ///< of the streak
+  std::uint64_t payload_bytes_ = 0;  ///< receives of this size are posted ahead
 };
 
 }  // namespace rivulet::sync

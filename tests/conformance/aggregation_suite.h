@@ -8,8 +8,8 @@
 
 #include "core/rng.h"
 #include "sync/collective/aggregation.h"
-#include "sync/compressor/compressor.h"
 #include "tests/conformance/transport_harness.h"
+#include "tests/support/dense_exchange.h"
 
 /// What every Aggregation must do over a Transport; `Net` as in transport_suite.h.
 namespace rivulet::testing {
@@ -19,12 +19,6 @@ inline const sync::AggregationEntry& aggregation_named(std::string_view name) {
     if (entry->name == name) return *entry;
   }
   RIVULET_CHECK(false, "no such aggregation");
-}
-
-inline const sync::CompressorEntry* entry_named_dense() {
-  for (const auto* entry : sync::builtin_compressors())
-    if (entry->name == "dense") return entry;
-  RIVULET_CHECK(false, "no such compressor");
 }
 
 /// One rank has nothing in every third round, another one each time.
@@ -43,15 +37,6 @@ std::vector<T> contribution_of(std::uint32_t rank, std::size_t count, std::uint6
   Rng rng(rank * 1000 + round);
   for (T& x : numbers) x = static_cast<T>(rng.normal());
   return numbers;
-}
-
-template <class T>
-GradientView view_over(std::vector<T>& numbers) {
-  GradientView view;
-  view.data = reinterpret_cast<std::byte*>(numbers.data());
-  view.count = numbers.size();
-  view.scalar = sizeof(T) == 4 ? Scalar::f32 : Scalar::f64;
-  return view;
 }
 
 /// Weight * contribution of all ranks, added in rank order as the numbers' own type.
@@ -78,19 +63,11 @@ template <class T>
 void aggregate(Node& node, std::string_view name, std::size_t count, std::vector<double> weights,
                std::uint64_t round, Outcomes<T>& outcomes) {
   auto aggregation = aggregation_named(name).make();
-  const auto* dense = entry_named_dense();
-  auto compressor = dense->make();
   auto mine = contribution_of<T>(node.rank(), count, round);
   const auto untouched = mine;
   std::vector<T> agreed(count, T{77});
-  sync::Exchange exchange{.view = 7,
-                          .round = round,
-                          .weights = weights,
-                          .mine = view_over(mine),
-                          .agreed = view_over(agreed),
-                          .compressor = compressor.get(),
-                          .compressor_entry = dense,
-                          .slot_bytes = count * sizeof(T)};
+  DenseExchange<T> exchange(mine, agreed, weights);
+  exchange.round = round;
   auto begun = aggregation->begin(node.transport, exchange);
   if (!node.expect(static_cast<bool>(begun), "begin")) return;
   const Progress p = node.wait([&] { return aggregation->poll(); });
@@ -142,18 +119,11 @@ void aggregations_agree(std::string_view name, double tolerance) {
 template <class T>
 void gather_early(Node& node, std::size_t count, Outcomes<T>& outcomes) {
   const auto early = aggregation_named("gather").make_speculative(false);
-  const auto* dense = entry_named_dense();
-  const auto compressor = dense->make();
   std::vector<T> agreed(count);
   for (std::uint64_t round = 0; round < 10; ++round) {
     auto mine = contribution_of<T>(node.rank(), count, round);
-    sync::Exchange exchange{.view = 7,
-                            .round = round,
-                            .mine = view_over(mine),
-                            .agreed = view_over(agreed),
-                            .compressor = compressor.get(),
-                            .compressor_entry = dense,
-                            .slot_bytes = count * sizeof(T)};
+    DenseExchange<T> exchange(mine, agreed, {});
+    exchange.round = round;
     const auto weights = early_weights(node.world(), round);
     node.expect(bool(early->send(node.transport, exchange, weights[node.rank()] > 0)), "send");
     std::ranges::fill(mine, T{55});  // what has been sent is a copy

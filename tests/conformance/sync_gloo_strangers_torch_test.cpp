@@ -142,9 +142,14 @@ void leave_few_files(const Process& process) {
   REQUIRE(::prlimit(process.pid(), RLIMIT_NOFILE, &few, nullptr) == 0);
 }
 
+/// The one that stays: a device tries out first whether it may listen at all.
 int port_of(const Process& process) {
   std::set<int> ports;
-  REQUIRE(wait_until([&] { return !(ports = listening_ports(process.pid())).empty(); }, patience));
+  const auto stays = [&] {
+    const std::set<int> before = std::exchange(ports, listening_ports(process.pid()));
+    return !ports.empty() && ports == before;
+  };
+  REQUIRE(wait_until(stays, patience));
   return *ports.begin();
 }
 

@@ -13,6 +13,7 @@
 #include "sync/collective/gloo_transport.h"
 #include "sync/compressor/compressor.h"
 #include "tests/conformance/transport_harness.h"
+#include "tests/support/dense_exchange.h"
 #include "tests/support/network.h"
 #include "tests/support/process.h"
 
@@ -70,18 +71,13 @@ Progress health(sync::Transport& transport) {
 bool gather_for_ever(Node& node, std::size_t count) {
   const sync::AggregationEntry* entry = nullptr;
   for (const auto* e : sync::builtin_aggregations()) entry = e->name == "gather" ? e : entry;
-  const sync::CompressorEntry* dense = nullptr;
-  for (const auto* e : sync::builtin_compressors()) dense = e->name == "dense" ? e : dense;
   auto aggregation = entry->make();
-  auto compressor = dense->make();
   std::vector<float> mine(count, 1.5F), agreed(count);
-  GradientView mine_view{.data = reinterpret_cast<std::byte*>(mine.data()), .count = count};
-  GradientView agreed_view{.data = reinterpret_cast<std::byte*>(agreed.data()), .count = count};
   const std::vector<double> weights(node.world(), 1.0 / node.world());
   Progress p = Progress::done;
+  DenseExchange<float> exchange(mine, agreed, weights);
   for (std::uint64_t round = 0; p == Progress::done; ++round) {
-    sync::Exchange exchange{7,     round, weights,  mine_view, agreed_view, compressor.get(),
-                            dense, 1.0,   count * 4};
+    exchange.round = round;
     if (!aggregation->begin(node.transport, exchange)) break;
     p = node.wait([&] { return aggregation->poll(); }, 60s);
   }

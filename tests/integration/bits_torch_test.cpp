@@ -155,8 +155,7 @@ struct Forked {
   }
 };
 
-void same_bits(const std::string& model) {
-  const auto loaded = job(model);
+void same_bits(const runtime::LoadedConfig& loaded) {
   auto broker = Process::start(
       {.command = {rivulet_binary(), "broker", "--job", loaded.config.job.name, "--topic", "rows:4"}});
   REQUIRE(broker);
@@ -183,8 +182,14 @@ void same_bits(const std::string& model) {
 }  // namespace
 
 TEST_CASE("Bits: lenet5, 200 rounds, four processes over Gloo and the simulation agree to the last bit") {
-  same_bits("lenet5");
+  same_bits(job("lenet5"));
+}
+TEST_CASE("Bits: lenet5 with Adam, 200 rounds, four processes over Gloo and the simulation agree") {
+  auto loaded = job("lenet5");
+  loaded.config.train.optimizer = "adam";
+  loaded.config.train.lr = 0.001;
+  same_bits(loaded);
 }
 TEST_CASE("Bits: cnn with batch norm, 200 rounds, four processes over Gloo and the simulation agree") {
-  same_bits("cnn");
+  same_bits(job("cnn"));
 }

@@ -244,10 +244,13 @@ TEST_CASE("Replay: a view is lost with a payload, another goes on, and so does t
   run.job = linear_job(4);
   run.job.config.sync.on_peer_loss = "reform";
   run.gathers = false;
-  record(run, changing(6), 1 << 30, [](SimulatedGroup& group) {
+  auto lost_on = sync::Lane::speculative;
+  SUBCASE("dense") {}
+  record(run, changing(6), 1 << 30, [wanted = lost_on](SimulatedGroup& group) {
     bool lost = false;  // device-01 lacks the step that the others have made
     group.network().set_loss([&](std::uint32_t from, std::uint32_t to, sync::Lane lane, std::uint64_t index) {
-      const bool now = !lost && from == 1 && to == 0 && lane == sync::Lane::speculative && index > 15;
+      const bool now =
+          !lost && from == 1 && to == (wanted == sync::Lane::facts ? 2U : 0U) && lane == wanted && index > 15;
       lost = lost || now;
       return now;
     });

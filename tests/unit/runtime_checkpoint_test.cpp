@@ -285,6 +285,22 @@ TEST_CASE("Checkpointer: a state that was offered is on the disk before it is sa
   CHECK(newest->digest.hex() == saved->digest);
 }
 
+TEST_CASE("Checkpointer: what the device keeps for itself lies beside the state that it was offered with") {
+  Writer w;
+  const std::vector<std::byte> residual(4 * sizeof(float), std::byte{42});
+  for (const std::uint64_t step : {500U, 501U}) {
+    CHECK(w.checkpointer->offer(state_at({1, step}, *w.device),
+                                step == 500 ? std::span(residual) : std::span<const std::byte>()));
+    static_cast<void>(w.checkpointer->step());
+    CHECK(w.checkpointer->take_saved());
+  }
+  const auto part = w.files.private_part({1, 500}, layout(), w.complaints);
+  REQUIRE(part);
+  CHECK(part->residual == residual);
+  CHECK_FALSE(w.files.private_part({1, 501}, layout(), w.complaints));
+  CHECK(w.complaints.empty());
+}
+
 TEST_CASE("Checkpointer: a state that cannot be written is never acknowledged, and the next one is tried") {
   using Call = FailingDisk::Call;
   for (const auto& [call, code] :

@@ -110,9 +110,8 @@ TEST_CASE("Config: keys of later work are accepted as the canonical file shows t
   CHECK(one("[device]\ntype = \"cuda\"").empty());
   CHECK(one("[sync]\npolicy = \"selsync\"") ==
         Lines{"device.toml:9:10: error: 'sync.policy' = 'selsync' is not in this version"});
-  CHECK(one("[compression]\npolicy = \"topk\"") ==
-        Lines{"device.toml:9:10: error: 'compression.policy' = \"topk\" is not in this version, only "
-              "\"none\" is"});
+  CHECK(one("[compression]\npolicy = \"auto\"") ==
+        Lines{"device.toml:9:10: error: 'compression.policy' = 'auto' is not in this version"});
   CHECK(one("[decode]\nformat = \"avro\"") ==
         Lines{"device.toml:9:10: error: 'decode.format' = 'avro' is not in this version"});
   CHECK(one("[decode]\non_error = \"dead_letter\"") ==

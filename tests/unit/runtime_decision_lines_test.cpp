@@ -1,8 +1,10 @@
 // Lines of the decision log: both ways between text and values.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -14,6 +16,7 @@
 #include "runtime/decisions/round_explanation.h"
 #include "tests/support/drawn_decisions.h"
 #include "tests/support/effort.h"
+#include "tests/support/places.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 
@@ -56,7 +59,7 @@ TEST_CASE("Decision log: every field comes back with every bit, at its extremes,
     r.plan.next.collective = "\"quoted\", \u00e4\n";
     r.plan.next.keep_ratio = r.plan.now.learning_rate_factor = -number;
     r.plan.now.weights = {number, number / 3};
-    r.plan.next.slot_bytes = big;
+    r.plan.next.payload_bytes = big;
     r.plan.next.rows = {medium, 0};
     r.plan.next.wait = Duration::max();
     r.plan.next.whole = r.plan.next.rest = r.plan.next.freeze = r.plan.now.checkpoint = r.plan.now.stop =
@@ -114,6 +117,7 @@ TEST_CASE("Decision log: whatever is read of a broken line is, byte for byte, wh
     }
     ++read;
     const auto* as_view = std::get_if<ViewRecord>(&record.value());
+    if (as_view != nullptr && as_view->version != decision_log_version) continue;
     CHECK(sealed == (as_view != nullptr ? decision_line(*as_view)
                                         : decision_line(std::get<RoundRecord>(record.value()))));
     PlanReplay replay(sync::policy::builtin_controllers());
@@ -121,4 +125,72 @@ TEST_CASE("Decision log: whatever is read of a broken line is, byte for byte, wh
     static_cast<void>(replay.take(record.value()));
   }
   CHECK(read > 0);
+}
+
+TEST_CASE("Decision log: what version 3 wrote is read and explained, and its plans are not made again") {
+  std::ifstream in(source_path("tests/support/states/version3.decisions.jsonl"));
+  std::vector<DecisionRecord> records;
+  for (std::string line; std::getline(in, line);) {
+    const auto record = parse_decision_line(line);
+    REQUIRE_MESSAGE(record, record.error().message);
+    records.push_back(record.value());
+  }
+  REQUIRE(records.size() == 3);
+  const auto& view = std::get<ViewRecord>(records[0]);
+  CHECK(view.version == 3);
+  CHECK(view.policy.batch_policy == "stream");
+  CHECK(view.policy.collective == "gather");
+  CHECK(view.policy.max == 128);
+  const auto& idle = std::get<RoundRecord>(records[1]);
+  const auto& round = std::get<RoundRecord>(records[2]);
+  CHECK(idle.plan.now.mode == sync::policy::Mode::idle);
+  CHECK(idle.plan.next.rows == std::vector<std::uint32_t>{20});
+  CHECK(idle.plan.next.wait == std::chrono::milliseconds(200));
+  CHECK(round.plan.now.weights == std::vector<double>{1});
+  CHECK(round.table.facts[0].compute_seconds == 1.346e-05);
+  CHECK(round.table.facts[0].interval.rows_trained == 20);
+  CHECK(round.table.facts[0].interval.next.offset == 20);
+  const auto story = story_of(view, &idle, round, nullptr);
+  CHECK(std::ranges::any_of(story.sentences,
+                            [](const auto& said) { return contains(said, "a was asked for 20 rows"); }));
+  PlanReplay replay(sync::policy::builtin_controllers());
+  const auto refused = replay.take(records[0]);
+  REQUIRE_FALSE(refused);
+  CHECK(contains(refused.error().message, "an older version wrote this"));
+}
+
+TEST_CASE("Decision log: what version 4 wrote is read, and its plans are made again") {
+  ViewRecord view = view_of_three(1);
+  std::string line = decision_line(view);
+  for (const char* added : {",\"compression_policy\":\"none\"", ",\"tensors\":[]", ",\"buffers\":0",
+                            ",\"number_bytes\":4", ",\"settings\":[]"})
+    line = resealed(line, added, "");
+  line = resealed(line, "\"payload_bytes\":", "\"slot_bytes\":");
+  line = resealed(line, "\"version\":5", "\"version\":4");
+  const auto record = parse_decision_line(line);
+  REQUIRE_MESSAGE(record, record.error().message);
+  CHECK(std::get<ViewRecord>(record.value()).version == 4);
+  CHECK(std::get<ViewRecord>(record.value()).policy == view.policy);
+  PlanReplay replay(sync::policy::builtin_controllers());
+  const auto again = replay.take(record.value());
+  REQUIRE(again);
+  CHECK_FALSE(again.value());
+}
+
+TEST_CASE("Decision log: lines that say they are older, and are anything, are refused in words") {
+  const std::string deep = std::string(2'000'000, '[') + std::string(2'000'000, ']');
+  for (const std::string& body :
+       {"{\"version\":3,\"policy\":" + deep + "}", std::string("{\"version\":3}"),
+        std::string("{\"version\":4,\"policy\":{},\"state\":{\"last\":7}}"),
+        std::string("{\"version\":3,\"policy\":{},\"state\":{\"last\":[\"codec\"]}}"),
+        std::string("{\"facts\":3,\"plan\":{\"codec\":7,\"aggregation\":{}}}"),
+        std::string("{\"facts\":[1,{\"interval\":[]}],\"plan\":{\"codec\":\"dense\"}}"),
+        std::string("{\"facts\":[],\"plan\":{\"next\":{\"slot_bytes\":-1}}}"),
+        "{\"facts\":" + deep + ",\"plan\":{\"codec\":\"dense\"}}"}) {
+    const auto record =
+        parse_decision_line(resealed(body.substr(0, body.size() - 1) + std::string(26, ' '), "", ""));
+    REQUIRE_FALSE(record);
+    CHECK(record.error().code == ErrorCode::bad_record);
+    CHECK_FALSE(record.error().message.empty());
+  }
 }

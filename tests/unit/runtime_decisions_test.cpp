@@ -120,7 +120,7 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
   SUBCASE("words that no hash covers") {
     round.plan.why = "because";
     changed[4] = decision_line(round);
-    CHECK(contains(say(changed), "round 3, why: \"because\" / \"b = S * T\""));
+    CHECK(contains(say(changed), "round 3, why: \"because\" / \"batch = rate * tick\""));
   }
   SUBCASE("one digit, and no new checksum") {
     char& digit = changed[4][changed[4].find("\"rows\":") + 7];
@@ -146,7 +146,7 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
   }
   SUBCASE("a version as deep as its line is long") {
     const std::string deep = std::string(3'000'000, '[') + std::string(3'000'000, ']');
-    changed[0] = resealed(changed[0], "\"version\":4", "\"version\":" + deep);
+    changed[0] = resealed(changed[0], "\"version\":5", "\"version\":" + deep);
     CHECK(contains(say(changed), path + ": line 1: version that is no number"));
   }
   SUBCASE("an older version") {
@@ -155,8 +155,8 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
   }
   SUBCASE("a newer version") {
     ViewRecord view = std::get<ViewRecord>(parse_decision_line(lines[0]).value());
-    changed[0] = resealed(lines[0], "\"version\":4", "\"version\":5");
-    CHECK(contains(say(changed), path + ": line 1: version 5, this build reads 4"));
+    changed[0] = resealed(lines[0], "\"version\":5", "\"version\":6");
+    CHECK(contains(say(changed), path + ": line 1: version 6, this build reads 5"));
     view.policy.batch_policy = "magic";
     changed[0] = decision_line(view);
     CHECK(contains(say(changed), "line 1: batch.policy \"magic\" is not in this build"));
@@ -222,8 +222,8 @@ TEST_CASE("Decision log: in words, who brought how many rows, who was waited for
   CHECK(first.devices[1].agree_s == 0.003);
   CHECK(contains(first.sentences[1], "first round of its view"));
   CHECK(contains(first.sentences[3], "3.0 ms of exchanging"));
-  CHECK(contains(first.sentences.back(),
-                 "Next: rows of a 40, b 64 and c 0; every device comes after 200 ms at the latest."));
+  CHECK(
+      contains(first.sentences.back(), "Next: rows of a 40, b 64 and c 0; the round starts within 200 ms."));
 }
 
 TEST_CASE("Story: in a round without rows nobody waits for anybody") {

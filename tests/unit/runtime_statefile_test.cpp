@@ -201,6 +201,26 @@ TEST_CASE(
   CHECK(digest_of(back.value().state, *device).value() == back.value().digest);
 }
 
+TEST_CASE("State image: what controllers remember is part of it, and of its digest if there is any") {
+  const auto device = devices::make_host_device();
+  const auto layout = layout_of(20, 3);
+  AgreedState state = example_state(layout, *device);
+  const Digest without = digest_of(state, *device).value();
+  state.controllers = {{"first", {1.5, -0.0}}, {"second", {}}, {"third", {1e300}}};
+  const Digest with = digest_of(state, *device).value();
+  CHECK(with != without);
+  const auto image = encode_state(owner("m"), state, with);
+  CHECK(image.size() <= state_image_max(layout));
+  const auto back = decode_state(image, {owner("m"), layout, *device});
+  REQUIRE_MESSAGE(back, back.error().message);
+  CHECK(back.value().state.controllers == state.controllers);
+  CHECK(check_digest(back.value(), *device));
+  state.controllers[0].values[1] = 0.0;  // another bit
+  CHECK(digest_of(state, *device).value() != with);
+  state.controllers.clear();
+  CHECK(digest_of(state, *device).value() == without);
+}
+
 TEST_CASE("State image: a state that the version before wrote is read, and has the digest it says") {
   const auto device = devices::make_host_device();
   const StateOwner before{"linear", "before", {"rows"}};

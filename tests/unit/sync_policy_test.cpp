@@ -30,14 +30,14 @@ Facts with(std::uint32_t rows, double rate = 0, std::uint64_t queue = 0, std::ui
   return f;
 }
 
-Controllers law(std::string_view name, PolicyConfig config = {}) {
+Controllers controllers(std::string_view name, PolicyConfig config = {}) {
   config.batch_policy = name;
   return controllers_of(config, builtin_controllers()).value();
 }
 
 RoundPlan once(const FactsTable& table, std::string_view name, PolicyConfig config = {}) {
   PolicyState state;
-  return plan(table, config, law(name, config), state);
+  return plan(table, config, controllers(name, config), state);
 }
 
 }  // namespace
@@ -99,14 +99,14 @@ TEST_CASE("Arbiter: when nobody has rows nothing happens, and waiting doubles up
   const PolicyConfig config;
   std::vector<double> waits;
   for (int i = 0; i < 6; ++i) {
-    const auto p = plan(table_of({with(0), with(0)}), config, law("stream"), state);
+    const auto p = plan(table_of({with(0), with(0)}), config, controllers("stream"), state);
     CHECK(p.now.mode == Mode::idle);
     CHECK(p.next.rest);
     waits.push_back(to_seconds(p.next.wait));
   }
   CHECK(waits == std::vector<double>{0.2, 0.4, 0.8, 1.0, 1.0, 1.0});
-  static_cast<void>(plan(table_of({with(5, 100), with(0)}), config, law("stream"), state));
-  CHECK(to_seconds(plan(table_of({with(0), with(0)}), config, law("stream"), state).next.wait) ==
+  static_cast<void>(plan(table_of({with(5, 100), with(0)}), config, controllers("stream"), state));
+  CHECK(to_seconds(plan(table_of({with(0), with(0)}), config, controllers("stream"), state).next.wait) ==
         doctest::Approx(0.2));
 }
 

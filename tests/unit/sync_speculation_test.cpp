@@ -1,9 +1,10 @@
 #include <doctest/doctest.h>
 
 #include "sync/collective/memory_transport.h"
-#include "sync/collective/speculative_gather.h"
+#include "sync/collective/slot_gather.h"
 #include "sync/round/speculation.h"
 #include "tests/conformance/transport_harness.h"
+#include "tests/support/dense_exchange.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
@@ -25,42 +26,45 @@ Round round_of(std::uint32_t a, std::uint32_t b, Mode mode = Mode::gradients) {
   return {std::move(table), std::move(state), nullptr};
 }
 
-const policy::Schedule dense{.slot_bytes = 16};
+const policy::Schedule dense{.payload_bytes = 16};
 
-Speculation after(std::uint32_t rounds) {
-  Speculation speculation(true, 16);
-  for (std::uint32_t i = 0; i < rounds; ++i) CHECK(speculation.see(round_of(64, 64)));
+bool see(Speculation& speculation, const Round& round, const policy::Schedule& schedule = dense) {
+  return speculation.see(round, schedule, false);
+}
+
+Speculation after(std::uint32_t rounds, const policy::Schedule& schedule = dense) {
+  Speculation speculation(true);
+  for (std::uint32_t i = 0; i < rounds; ++i) CHECK(see(speculation, round_of(64, 64), schedule));
   return speculation;
 }
 
 TEST_CASE("Speculation: after enough rounds that came as expected, in whatever shares") {
   CHECK_FALSE(after(Speculation::rounds_before - 1).speculates(dense));
   CHECK(after(Speculation::rounds_before).speculates(dense));
-  Speculation uneven(true, 16);
-  for (std::uint32_t i = 0; i < Speculation::rounds_before; ++i) CHECK(uneven.see(round_of(i, 7)));
+  Speculation uneven(true);
+  for (std::uint32_t i = 0; i < Speculation::rounds_before; ++i) CHECK(see(uneven, round_of(i, 7)));
   CHECK(uneven.speculates(dense));
 }
 
 TEST_CASE("Speculation: never where it is not possible") {
-  Speculation speculation(false, 16);
-  for (int i = 0; i < 100; ++i) speculation.see(round_of(64, 64));
+  Speculation speculation(false);
+  for (int i = 0; i < 100; ++i) see(speculation, round_of(64, 64));
   CHECK_FALSE(speculation.speculates(dense));
 }
 
 TEST_CASE("Speculation: never with a long payload") {
   for (const std::uint64_t over : {0U, 1U}) {
-    Speculation speculation(true, Speculation::payload_bytes_max + over);
-    for (int i = 0; i < 100; ++i) speculation.see(round_of(64, 64));
-    CHECK(speculation.speculates({.slot_bytes = 2 * Speculation::payload_bytes_max}) == (over == 0));
+    const policy::Schedule schedule{.payload_bytes = Speculation::payload_bytes_max + over};
+    CHECK(after(100, schedule).speculates(schedule) == (over == 0));
   }
 }
 
 TEST_CASE("Speculation: a round of another kind makes it careful again") {
   const auto careful_after = [](const Round& other) {
     Speculation speculation = after(20);
-    CHECK_FALSE(speculation.see(other));
+    CHECK_FALSE(see(speculation, other));
     CHECK_FALSE(speculation.speculates(dense));
-    for (std::uint32_t i = 0; i < Speculation::rounds_before; ++i) speculation.see(round_of(64, 64));
+    for (std::uint32_t i = 0; i < Speculation::rounds_before; ++i) see(speculation, round_of(64, 64));
     CHECK(speculation.speculates(dense));
   };
   for (const Mode mode : {Mode::delta, Mode::local, Mode::hold, Mode::skip})
@@ -82,13 +86,28 @@ TEST_CASE("Speculation: never where the schedule is of another exchange") {
   other.collective = "sum";
   CHECK_FALSE(speculation.speculates(other));
   other = dense;
-  other.slot_bytes = 15;  // it wants less than a dense payload
+  other.payload_bytes = 15;
   CHECK_FALSE(speculation.speculates(other));
+}
+
+TEST_CASE("Speculation: a round that flushes is not foreseen, and another compressor is tried out first") {
+  Speculation speculation = after(20);
+  CHECK_FALSE(speculation.see(round_of(64, 64), dense, true));
+  CHECK_FALSE(speculation.speculates(dense));
+  policy::Schedule sparse = dense;
+  sparse.compressor = "sparse";
+  speculation = after(20);
+  for (std::uint32_t i = 0; i < Speculation::rounds_before; ++i) {
+    CHECK_FALSE(speculation.speculates(sparse));
+    CHECK(see(speculation, round_of(64, 64), sparse));
+  }
+  CHECK(speculation.speculates(sparse));
+  CHECK_FALSE(speculation.speculates(dense));
 }
 
 TEST_CASE("Speculation: a round without rows changes nothing") {
   Speculation speculation = after(Speculation::rounds_before);
-  CHECK_FALSE(speculation.see(round_of(0, 0, Mode::idle)));
+  CHECK_FALSE(see(speculation, round_of(0, 0, Mode::idle)));
   CHECK(speculation.speculates(dense));
 }
 
@@ -101,28 +120,17 @@ struct EarlyRound {
   testing::SleepWake wakes[2];
   testing::FolderBook book{"unused"};
   std::vector<std::unique_ptr<Transport>> ranks;
-  std::unique_ptr<SpeculativeAggregation> early = make_speculative_gather();
-  const CompressorEntry* entry = nullptr;
-  std::unique_ptr<Compressor> compressor;
+  std::unique_ptr<SpeculativeAggregation> early = make_slot_gather(true);
   std::vector<float> mine{1, 2, 3, 4}, agreed = std::vector<float>(4, 77);
   std::vector<double> weights{0.25, 0.75};
-  Exchange exchange;
+  testing::DenseExchange<float> exchange{mine, agreed, weights};
 
   EarlyRound() {
     const auto connect = network.connect_for(clock);
     for (std::uint32_t r = 0; r < 2; ++r)
       ranks.push_back(connect(testing::view_of(2, r), book, wakes[r]).value());
     for (const auto& rank : ranks) REQUIRE(rank->connected() == Progress::done);
-    for (const auto* e : builtin_compressors()) entry = e->name == "dense" ? e : entry;
-    compressor = entry->make();
-    exchange = {.view = 7,
-                .round = 5,
-                .weights = weights,
-                .mine = {.data = reinterpret_cast<std::byte*>(mine.data()), .count = 4},
-                .agreed = {.data = reinterpret_cast<std::byte*>(agreed.data()), .count = 4},
-                .compressor = compressor.get(),
-                .compressor_entry = entry,
-                .slot_bytes = 16};
+    exchange.round = 5;
   }
   void peer_sends(const PayloadHeader& header, const std::vector<float>& numbers) {
     std::vector<std::byte> message(payload_header_bytes + 4 * numbers.size());

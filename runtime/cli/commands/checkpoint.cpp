@@ -53,6 +53,8 @@ class CheckpointCommand final : public Command {
         ->type_name("FILE|DIR")
         ->required();
     export_->add_option("out", out_, "the file to write, .safetensors")->type_name("OUT")->required();
+    export_->add_option("--optimizer", optimizer_out_, "another file: what the optimizer remembers of it")
+        ->type_name("FILE");
     show_->add_option("file", files_, "the checkpoint")->type_name("FILE")->required()->expected(1);
     verify_->add_option("file", files_, "checkpoints")->type_name("FILE");
     restore_->add_option("file", from_, "the checkpoint, one of this device's own (ls)")
@@ -221,7 +223,7 @@ class CheckpointCommand final : public Command {
   }
 
   ExitCode write_model(const LoadedConfig& loaded, Terminal& terminal) const {
-    const auto exported = export_state_file(loaded, from_, out_);
+    const auto exported = export_state_file(loaded, from_, out_, optimizer_out_);
     if (!exported) return complain(terminal, exported.error());
     const auto& f = exported.value();
     if (json_)
@@ -254,6 +256,7 @@ class CheckpointCommand final : public Command {
   std::vector<std::string> files_;
   std::string from_;
   std::string out_;
+  std::string optimizer_out_;
   std::size_t keep_ = 0;  ///< 0: the configuration's
   bool json_ = false;
 };

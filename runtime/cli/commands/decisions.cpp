@@ -77,7 +77,7 @@ class StoryTeller {
 };
 
 void print_story(const RoundExplanation& s, std::ostream& out) {
-  out << fmt::format("Round {} of view {}, step {}: {} ({}: {})\n", s.round, s.view, s.step, s.mode, s.law,
+  out << fmt::format("Round {} of view {}, step {}: {} ({}: {})\n", s.round, s.view, s.step, s.mode, s.policy,
                      s.why);
   std::size_t width = 0;
   for (const auto& d : s.devices) width = std::max(width, d.id.size());
@@ -180,11 +180,17 @@ class DecisionsCommand final : public Command {
     if (!reader) return reader.error();
     PlanReplay plans(builtin_catalog().sync.controllers);
     StoryTeller teller(round_ ? 1 : last_, view_, round_);
+    std::optional<ViewRecord> older_view;
     while (true) {
       auto record = reader.value().next();
       if (!record) return record.error();
       if (!record.value()) return teller.finish();
       if (reader.value().behind_gap()) plans.skip();
+      if (is_of_two_tenses_before(*record.value())) {
+        if (auto told = tell_older(*record.value(), older_view, teller); !told)
+          return Error{ErrorCode::bad_record, reader.value().place() + ": " + told.error().message};
+        continue;
+      }
       const auto differs = plans.take(*record.value());
       const std::string place = reader.value().place();
       if (!differs) return Error{ErrorCode::bad_record, place + ": " + differs.error().message};
@@ -194,6 +200,26 @@ class DecisionsCommand final : public Command {
       const auto* round = std::get_if<RoundRecord>(&*record.value());
       if (round != nullptr && plans.view()) teller.take(*plans.view(), *round);
     }
+  }
+
+  /// Of version 3, whose plans cannot be made again.
+  static bool is_of_two_tenses_before(const DecisionRecord& record) {
+    return std::visit([](const auto& r) { return r.version < 4; }, record);
+  }
+  static Status tell_older(const DecisionRecord& record, std::optional<ViewRecord>& view,
+                           StoryTeller& teller) {
+    if (const auto* entered = std::get_if<ViewRecord>(&record)) {
+      view = *entered;
+      return ok();
+    }
+    const auto& round = std::get<RoundRecord>(record);
+    if (!view || round.view != view->number) return ok();  // its view's line is gone
+    const std::size_t world = view->members.size();
+    if (round.table.size() != world || round.plan.next.rows.size() != world ||
+        round.plan.now.weights.size() != world)
+      return Error{ErrorCode::bad_record, "a round of other devices than those of its view"};
+    teller.take(*view, round);
+    return ok();
   }
 
   CLI::App* app_;

@@ -127,14 +127,21 @@ Status Sum::begin(Transport& transport, const Exchange& exchange) {
 }
 
 void Sum::load_mine(const Exchange& exchange) {
-  const double weight = exchange.weights[transport_->rank()];
-  if (!(weight > 0)) {
+  RIVULET_CHECK(exchange.slot_bytes == exchange.agreed.bytes() -
+                                           exchange.coding.shape->buffers * bytes_of(exchange.agreed.scalar),
+                "the sum is of all numbers");
+  if (!exchange.sends(transport_->rank())) {
     std::memset(agreed_.host_bytes().data(), 0, agreed_.bytes());
     return;
   }
   RIVULET_CHECK(exchange.mine.count == agreed_.count && exchange.mine.scalar == agreed_.scalar,
                 "contribution and result differ in shape");
-  scale_to(exchange.mine, weight, agreed_.host_bytes().data());
+  const double weight = exchange.weights[transport_->rank()];
+  const std::size_t p = exchange.coding.shape->parameters();
+  scale_to(exchange.mine.slice(0, p), exchange.residual != nullptr ? 1.0 : weight,
+           agreed_.host_bytes().data());
+  scale_to(exchange.mine.slice(p, agreed_.count - p), weight, agreed_.slice(p, agreed_.count - p).data);
+  if (exchange.residual != nullptr) exchange.residual->sent_all();
 }
 
 /// Ranges to add land in the scratch, so their receives can all be open before anybody sends.

@@ -43,7 +43,7 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   }
   // Streams too slow for a row per tick: nobody should spin through empty rounds.
   plan.next.rest = total == 0;
-  plan.why = "b = S * T";
+  plan.why = "batch = rate * tick";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "sync/collective/speculative_gather.h"
+#include "sync/collective/slot_gather.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,7 +10,7 @@ namespace rivulet::sync {
 namespace {
 
 /// Header and payload of one rank.
-struct SpeculativeMessage {
+struct SlotMessage {
   std::vector<std::byte> bytes;  ///< keeps its memory from round to round
   Ticket ticket;                 ///< of its receive
   bool posted = false;
@@ -18,8 +18,11 @@ struct SpeculativeMessage {
   bool here = false;
 };
 
-class EarlyGather final : public SpeculativeAggregation {
+/// Everyone sends its payload to everyone; all add all payloads, their own included, in rank order, so that
+/// the sum has the same bits everywhere. Who sends nothing is known from the plan.
+class SlotGather final : public SpeculativeAggregation {
  public:
+  explicit SlotGather(bool early) : early_(early) {}
   Status send(Transport& transport, const Exchange& exchange, bool has_rows) override;
   Status begin(Transport& transport, const Exchange& exchange) override;
   void give_up(std::span<const std::uint32_t> rows) override;
@@ -30,19 +33,26 @@ class EarlyGather final : public SpeculativeAggregation {
   [[nodiscard]] const Error& error() const override { return error_; }
 
  private:
-  Status encode_mine();
+  void start(Transport& transport, const Exchange& exchange);
+  void send_mine(Lane lane);
   void post_ahead();
   void expect(std::uint32_t rank, bool something);
   Progress receive_from(std::uint32_t rank);
   Progress use_next();
   Progress fail(Error error);
+  /// Each rank starts with its right neighbour, so that not all of them send to rank 0 first.
+  template <class F>
+  void for_each_peer(F f) {
+    for (std::uint32_t k = 1; k < transport_->world(); ++k) f((transport_->rank() + k) % transport_->world());
+  }
   [[nodiscard]] std::span<std::byte> payload(std::uint32_t rank) {
     return std::span(messages_[rank].bytes).subspan(payload_header_bytes);
   }
 
+  const bool early_;
   Transport* transport_ = nullptr;
   Exchange exchange_;
-  std::vector<SpeculativeMessage> messages_;  ///< by rank, mine included
+  std::vector<SlotMessage> messages_;  ///< by rank, mine included
   std::vector<Ticket> sends_;
   std::uint32_t next_ = 0;  ///< rank whose bytes are used next
   bool forgets_ = false;    ///< what comes is for nothing
@@ -50,69 +60,76 @@ class EarlyGather final : public SpeculativeAggregation {
   Error error_;
 };
 
-Status EarlyGather::send(Transport& transport, const Exchange& exchange, bool has_rows) {
-  RIVULET_CHECK(exchange.compressor->has_fixed_size() && exchange.compressor->receiver_weighted(),
-                "a compressor that needs the plan");
+void SlotGather::start(Transport& transport, const Exchange& exchange) {
   transport_ = &transport;
   exchange_ = exchange;
   failed_ = false;
   sends_.clear();
   messages_.resize(transport.world());
-  const std::size_t length = exchange.compressor->bytes_max(exchange.agreed.count, exchange.agreed.scalar);
-  for (SpeculativeMessage& message : messages_) message.bytes.resize(payload_header_bytes + length);
+  // A receive that is posted keeps its memory; slots of another size come with another exchange (session).
+  for (SlotMessage& message : messages_)
+    if (!message.posted) message.bytes.resize(payload_header_bytes + exchange.payload_bytes());
+}
+
+Status SlotGather::send(Transport& transport, const Exchange& exchange, bool has_rows) {
+  start(transport, exchange);
   post_ahead();
-  if (!has_rows) return ok();
-  if (auto encoded = encode_mine(); !encoded) return encoded;
-  const std::uint32_t me = transport.rank();
-  for (std::uint32_t k = 1; k < transport.world(); ++k)
-    sends_.push_back(transport.send((me + k) % transport.world(), Lane::speculative, messages_[me].bytes));
+  if (has_rows) send_mine(Lane::speculative);
   return ok();
 }
 
-Status EarlyGather::encode_mine() {
+void SlotGather::send_mine(Lane lane) {
   const std::uint32_t me = transport_->rank();
-  const auto used = exchange_.compressor->encode(exchange_.mine, 1.0, 1.0, payload(me));
-  if (!used) return used.error();
-  RIVULET_CHECK(used.value() == payload(me).size(), "a compressor of fixed size made another one");
+  encode_contribution(exchange_, payload(me));
   const auto header =
-      encode_header({exchange_.view, exchange_.round, exchange_.compressor_entry->wire_id, used.value()});
+      encode_header({exchange_.view, exchange_.round, exchange_.compressor->wire_id, payload(me).size()});
   std::ranges::copy(header, messages_[me].bytes.begin());
-  return ok();
+  for_each_peer(
+      [&](std::uint32_t peer) { sends_.push_back(transport_->send(peer, lane, messages_[me].bytes)); });
 }
 
-void EarlyGather::post_ahead() {
-  for (std::uint32_t k = 1; k < transport_->world(); ++k) {
-    const std::uint32_t peer = (transport_->rank() + k) % transport_->world();
-    SpeculativeMessage& message = messages_[peer];
-    if (message.posted) continue;
+void SlotGather::post_ahead() {
+  for_each_peer([&](std::uint32_t peer) {
+    SlotMessage& message = messages_[peer];
+    if (message.posted) return;
     message.ticket = transport_->receive_ahead(peer, Lane::speculative, message.bytes);
     message.posted = true;
-  }
+  });
 }
 
-Status EarlyGather::begin(Transport&, const Exchange& exchange) {
-  exchange_ = exchange;
+Status SlotGather::begin(Transport& transport, const Exchange& exchange) {
+  RIVULET_CHECK(exchange.weights.size() == transport.world(), "a weight per rank");
   forgets_ = false;
   next_ = 0;
+  if (early_)
+    exchange_ = exchange;
+  else
+    start(transport, exchange);
   std::memset(exchange.agreed.host_bytes().data(), 0, exchange.agreed.bytes());
-  for (std::uint32_t rank = 0; rank < messages_.size(); ++rank) expect(rank, exchange.weights[rank] > 0);
+  for (std::uint32_t rank = 0; rank < messages_.size(); ++rank) expect(rank, exchange.sends(rank));
+  if (early_) return ok();
+  for_each_peer([&](std::uint32_t peer) {
+    SlotMessage& message = messages_[peer];
+    if (message.expected) message.ticket = transport_->receive(peer, Lane::payload, message.bytes);
+  });
+  if (exchange.sends(transport.rank())) send_mine(Lane::payload);
   return ok();
 }
 
-void EarlyGather::give_up(std::span<const std::uint32_t> rows) {
+void SlotGather::give_up(std::span<const std::uint32_t> rows) {
   forgets_ = true;
   next_ = 0;
   for (std::uint32_t rank = 0; rank < messages_.size(); ++rank) expect(rank, rows[rank] > 0);
 }
 
-void EarlyGather::expect(std::uint32_t rank, bool something) {
-  SpeculativeMessage& message = messages_[rank];
+void SlotGather::expect(std::uint32_t rank, bool something) {
+  SlotMessage& message = messages_[rank];
   message.expected = something;
   message.here = false;
-  if (something && rank != transport_->rank()) transport_->promote(message.ticket);
+  if (early_ && something && rank != transport_->rank()) transport_->promote(message.ticket);
 }
 
-Progress EarlyGather::poll() {
+Progress SlotGather::poll() {
   if (failed_) return Progress::failed;
   for (std::uint32_t rank = 0; rank < messages_.size(); ++rank)
     if (receive_from(rank) == Progress::failed) return Progress::failed;
@@ -120,37 +137,35 @@ Progress EarlyGather::poll() {
     if (const Progress p = use_next(); p != Progress::done) return p;
   const Progress p = finish_all(*transport_, sends_);
   if (p == Progress::failed) return fail(transport_->error());
-  if (p == Progress::done) post_ahead();
+  if (p == Progress::done && early_) post_ahead();
   return p;
 }
 
 /// What is wrong with what came is found out also while a lower rank is silent.
-Progress EarlyGather::receive_from(std::uint32_t rank) {
-  SpeculativeMessage& message = messages_[rank];
+Progress SlotGather::receive_from(std::uint32_t rank) {
+  SlotMessage& message = messages_[rank];
   if (!message.expected || message.here) return Progress::done;
   if (rank != transport_->rank()) {
     const Progress p = transport_->poll(message.ticket);
     if (p == Progress::failed) return fail(transport_->error());
     if (p == Progress::pending) return p;
     message.posted = false;
-    const auto opened = open_header(exchange_, rank, message.bytes, payload(rank).size());
-    if (!opened) return fail(opened.error());
+    if (auto opened = check_header(exchange_, rank, message.bytes); !opened) return fail(opened.error());
   }
   message.here = true;
   return Progress::done;
 }
 
-Progress EarlyGather::use_next() {
-  const SpeculativeMessage& message = messages_[next_];
+Progress SlotGather::use_next() {
+  const SlotMessage& message = messages_[next_];
   if (!message.expected) return Progress::done;
   if (!message.here) return Progress::pending;
   if (forgets_) return Progress::done;
-  const auto added =
-      add_contribution(exchange_, Weighing::by_receiver, next_, payload(next_), exchange_.agreed);
+  const auto added = add_contribution(exchange_, next_, payload(next_), exchange_.agreed);
   return added ? Progress::done : fail(added.error());
 }
 
-Progress EarlyGather::fail(Error error) {
+Progress SlotGather::fail(Error error) {
   failed_ = true;
   error_ = std::move(error);
   return Progress::failed;
@@ -158,8 +173,8 @@ Progress EarlyGather::fail(Error error) {
 
 }  // namespace
 
-std::unique_ptr<SpeculativeAggregation> make_speculative_gather() {
-  return std::make_unique<EarlyGather>();
+std::unique_ptr<SpeculativeAggregation> make_slot_gather(bool early) {
+  return std::make_unique<SlotGather>(early);
 }
 
 }  // namespace rivulet::sync

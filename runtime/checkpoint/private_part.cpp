@@ -1,0 +1,101 @@
+#include "runtime/checkpoint/private_part.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "core/sha256.h"
+#include "sync/schema.h"
+
+namespace rivulet::runtime {
+namespace {
+
+constexpr std::string_view magic = "RVLPRIVA";
+constexpr std::uint32_t version = 1;
+constexpr std::string_view residual_name = "residual";
+constexpr std::size_t name_max = 256;
+constexpr std::size_t frame_bytes = 4096;
+constexpr std::uint32_t arrays_max = 64;
+
+void append(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
+  out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+Error damaged(const std::string& what) {
+  return {ErrorCode::bad_record, "private part: " + what};
+}
+
+/// The arrays behind the head.
+Status read_arrays(sync::FieldReader& reader, std::uint32_t arrays, std::size_t array_bytes,
+                   PrivatePart& part) {
+  for (std::uint32_t i = 0; i < arrays && reader.fine(); ++i) {
+    std::uint32_t length = 0;
+    std::uint64_t bytes = 0;
+    reader.get(length);
+    if (length > name_max) return damaged("a name of " + std::to_string(length) + " bytes");
+    const auto name = reader.cut(length);
+    reader.get(bytes);
+    const auto array = reader.cut(bytes);
+    const std::string_view text(reinterpret_cast<const char*>(name.data()), name.size());
+    if (!reader.fine() || text != residual_name) continue;
+    if (array.size() != array_bytes) return damaged("a residual of a model with other parameters");
+    part.residual.assign(array.begin(), array.end());
+  }
+  return reader.fine() && reader.empty() ? ok() : Status(damaged("its arrays are cut short"));
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_private(const PrivatePart& part) {
+  std::vector<std::byte> out;
+  out.reserve(frame_bytes + part.residual.size());
+  append(out, std::as_bytes(std::span(magic)));
+  sync::FieldWriter writer(out);
+  writer.put(version);
+  writer.put(static_cast<std::uint32_t>(part.scalar));
+  writer.put(part.stamp.lineage);
+  writer.put(part.stamp.step);
+  writer.put(std::uint32_t{part.residual.empty() ? 0U : 1U});
+  if (!part.residual.empty()) {
+    writer.put(std::string(residual_name));
+    writer.put(std::uint64_t{part.residual.size()});
+    append(out, part.residual);
+  }
+  append(out, sha256_of(out));
+  return out;
+}
+
+std::size_t private_part_max(std::size_t parameters, Scalar scalar) {
+  return frame_bytes + parameters * bytes_of(scalar);
+}
+
+Result<PrivatePart> decode_private(std::span<const std::byte> bytes, std::size_t parameters, Scalar scalar) {
+  constexpr std::size_t hash_bytes = sizeof(Sha256);
+  if (bytes.size() < magic.size() + hash_bytes) return damaged("too short");
+  const auto body = bytes.first(bytes.size() - hash_bytes);
+  const auto hash = sha256_of(body);
+  if (!std::ranges::equal(hash, bytes.last(hash_bytes))) return damaged("it is not what was written");
+  sync::FieldReader reader(body);
+  const auto begin = reader.cut(magic.size());
+  if (!std::ranges::equal(begin, std::as_bytes(std::span(magic)))) return damaged("another kind of file");
+  std::uint32_t of_version = 0;
+  std::uint32_t of_scalar = 0;
+  std::uint32_t arrays = 0;
+  PrivatePart part;
+  reader.get(of_version);
+  if (of_version != version) return damaged("version " + std::to_string(of_version) + ", this build reads 1");
+  reader.get(of_scalar);
+  reader.get(part.stamp.lineage);
+  reader.get(part.stamp.step);
+  reader.get(arrays);
+  if (of_scalar != static_cast<std::uint32_t>(scalar)) return damaged("numbers of another type");
+  if (arrays > arrays_max) return damaged(std::to_string(arrays) + " arrays");
+  part.scalar = scalar;
+  if (auto read = read_arrays(reader, arrays, parameters * bytes_of(scalar), part); !read)
+    return read.error();
+  return part;
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,29 @@
+#pragma once
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "core/gradient_view.h"
+#include "core/result.h"
+#include "core/stamp.h"
+
+namespace rivulet::runtime {
+
+/// What a device keeps for itself beside a saved state, and what is worth nothing with another one.
+struct PrivatePart {
+  Stamp stamp;  ///< of the state
+  Scalar scalar = Scalar::f32;
+  std::vector<std::byte> residual;  ///< [P] numbers; empty: it had none
+  bool operator==(const PrivatePart&) const = default;
+};
+
+/// Little-endian, nothing between the fields: magic "RVLPRIVA" | version u32 | scalar u32 | lineage u64 |
+/// step u64 | arrays u32, and of each: bytes of its name u32, name, bytes u64, bytes | SHA-256 of all before.
+/// Arrays that are not known are skipped.
+std::vector<std::byte> encode_private(const PrivatePart& part);
+/// Most bytes of a file that belongs to a model of so many parameters.
+std::size_t private_part_max(std::size_t parameters, Scalar scalar);
+/// Errors: bad_record (damaged, of another version, or of a model with other parameters).
+Result<PrivatePart> decode_private(std::span<const std::byte> bytes, std::size_t parameters, Scalar scalar);
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,179 @@
+#include "runtime/decisions/older_lines.h"
+
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/digest.h"
+
+namespace rivulet::runtime {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t oldest = 3;
+constexpr std::uint64_t one_list_of_fields = 4;
+
+/// The members of an object under other names; what is missing stays missing, which the reader finds.
+json renamed(const json& from, std::initializer_list<std::pair<const char*, const char*>> names) {
+  json to = json::object();
+  if (!from.is_object()) return to;
+  for (const auto& [old_name, name] : names)
+    if (const auto found = from.find(old_name); found != from.end()) to[name] = *found;
+  return to;
+}
+
+json list_of(const json& all, json (*each)(const json&)) {
+  json out = json::array();
+  if (all.is_array())
+    for (const json& one : all) out.push_back(each(one));
+  return out;
+}
+
+json partition_of(const json& from) {
+  return from.is_object() ? json::array({from.value("topic", json()), from.value("partition", json())})
+                          : json();
+}
+
+json interval_of(const json& from) {
+  json to = renamed(from, {{"first", "first"},
+                           {"next", "next"},
+                           {"trained", "rows_trained"},
+                           {"dropped", "rows_dropped"},
+                           {"shared", "non_final_rows"},
+                           {"holes", "holes"}});
+  to["partition"] = partition_of(from);
+  return to;
+}
+
+json run_of(const json& from) {
+  json to = renamed(from, {{"from", "from"}, {"to", "to"}, {"rows", "rows"}, {"fate", "fate"}});
+  to["partition"] = partition_of(from);
+  return to;
+}
+
+json facts_of(const json& from) {
+  json to = from.is_object() ? from : json::object();
+  to.update(renamed(
+      from, {{"compute_s", "compute_seconds"}, {"wait_s", "wait_seconds"}, {"sync_s", "sync_seconds"}}));
+  if (!to.contains("digest")) to["digest"] = Digest().hex();
+  to["interval"] = interval_of(to.value("interval", json()));
+  to["measurements"] = json::array();
+  to["section"] = {{"more_intervals", list_of(to.value("more_intervals", json()), &interval_of)},
+                   {"runs", list_of(to.value("runs", json()), &run_of)}};
+  return to;
+}
+
+/// One tense into two.
+json plan_of(const json& from) {
+  json now = renamed(from, {{"mode", "mode"},
+                            {"weights", "weights"},
+                            {"learning_rate_factor", "learning_rate_factor"},
+                            {"checkpoint", "checkpoint"},
+                            {"stop", "stop"},
+                            {"leaving", "leaving"}});
+  if (now.value("mode", json()) == "parameters") now["mode"] = "delta";
+  json next = renamed(from, {{"next_rows", "rows"},
+                             {"next_wait_ns", "wait_ns"},
+                             {"next_whole", "whole"},
+                             {"rest", "rest"},
+                             {"next_moves", "moves"},
+                             {"reduction", "collective"},
+                             {"codec", "compressor"},
+                             {"keep_ratio", "keep_ratio"},
+                             {"payload_max_bytes", "payload_bytes"},
+                             {"freeze", "freeze"}});
+  if (from.is_object() && from.value("aggregation", json()) != "")
+    next["collective"] = from.value("aggregation", json());
+  json to = renamed(from, {{"why", "why"}, {"hash", "hash"}});
+  to["now"] = std::move(now);
+  to["next"] = std::move(next);
+  return to;
+}
+
+void add_policy_of_version_5(json& policy) {
+  policy["compression_policy"] = "none";
+  policy["tensors"] = json::array();
+  policy["buffers"] = 0;
+  policy["number_bytes"] = sizeof(float);
+  policy["settings"] = json::array();
+}
+
+/// Of version 4 only the name of a member of the schedule differs.
+void rename_payload(json& plan) {
+  if (!plan.is_object()) return;
+  json& next = plan["next"];
+  if (!next.is_object() || !next.contains("slot_bytes")) return;
+  next["payload_bytes"] = next["slot_bytes"];
+}
+
+/// A view of version 4 differs in its policy alone, one of version 3 in all that came out of plans.
+bool upgrade_view(json& view, std::uint64_t version) {
+  if (!view.value("policy", json()).is_object() || !view.value("state", json()).is_object()) return false;
+  json& policy = view["policy"];
+  if (version == oldest) {
+    policy.update(renamed(policy, {{"law", "batch_policy"}, {"reduction", "collective"}}));
+    view["state"]["last"] = plan_of(view["state"].value("last", json()));
+    view["state"]["memory"] = json::array();
+  } else {
+    rename_payload(view["state"]["last"]);
+  }
+  add_policy_of_version_5(policy);
+  return true;
+}
+
+bool upgrade_round(json& round, std::uint64_t& version) {
+  const json plan = round.value("plan", json());
+  if (!plan.is_object()) return false;
+  version = plan.contains("codec") ? oldest : one_list_of_fields;
+  if (version == one_list_of_fields) {
+    rename_payload(round["plan"]);
+    return true;
+  }
+  round["facts"] = list_of(round.value("facts", json()), &facts_of);
+  round["plan"] = plan_of(plan);
+  return true;
+}
+
+/// Anybody may have written it, and copies of values call themselves: as deep as they lie in each other.
+bool is_shallow(std::string_view line) {
+  constexpr int deepest = 16;
+  int depth = 0;
+  bool in_text = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (in_text && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      in_text = !in_text;
+    } else if (!in_text && (c == '{' || c == '[')) {
+      if (++depth > deepest) return false;
+    } else if (!in_text && (c == '}' || c == ']')) {
+      --depth;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<OlderLine> upgrade_line(std::string_view line) {
+  const bool may_be = line.starts_with("{\"version\":3,") || line.starts_with("{\"version\":4,") ||
+                      line.find("\"codec\":") != std::string_view::npos ||
+                      line.find("\"slot_bytes\":") != std::string_view::npos;
+  if (!may_be || !is_shallow(line)) return std::nullopt;
+  json j = json::parse(line, nullptr, false);
+  if (!j.is_object()) return std::nullopt;
+  const auto version = j.find("version");
+  if (version == j.end()) {
+    std::uint64_t of = oldest;
+    if (!upgrade_round(j, of)) return std::nullopt;
+    return OlderLine{j.dump(), of};
+  }
+  if (*version != oldest && *version != one_list_of_fields) return std::nullopt;
+  const std::uint64_t of = version->get<std::uint64_t>();
+  if (!upgrade_view(j, of)) return std::nullopt;
+  return OlderLine{j.dump(), of};
+}
+
+}  // namespace rivulet::runtime

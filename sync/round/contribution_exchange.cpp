@@ -1,0 +1,172 @@
+#include "sync/round/contribution_exchange.h"
+
+#include <algorithm>
+
+#include "core/check.h"
+
+namespace rivulet::sync {
+namespace {
+
+template <class Entry>
+const Entry& entry_named(std::span<const Entry* const> entries, std::string_view name) {
+  for (const Entry* e : entries)
+    if (e->name == name) return *e;
+  RIVULET_CHECK(false, "the schedule names what is not in the catalog");
+}
+
+}  // namespace
+
+ContributionExchange::ContributionExchange(const Parts& parts)
+    : parts_(parts), speculation_(parts.speculate && parts.transport.world() > 1) {}
+
+const CompressorEntry& ContributionExchange::compressor_of(const policy::Schedule& schedule) const {
+  return entry_named(parts_.compressors, schedule.compressor);
+}
+
+bool ContributionExchange::speculates(const policy::Schedule& schedule) const {
+  if (!speculation_.speculates(schedule)) return false;
+  // At rest nobody expects rows, and a slot would leave from everybody for nothing.
+  if (compressor_of(schedule).keeps_residual) return !schedule.rest;
+  return early_ == nullptr || early_bytes_ == schedule.payload_bytes;
+}
+
+std::size_t ContributionExchange::expects(const policy::Schedule& next) const {
+  return speculates(next) && compressor_of(next).keeps_residual ? next.payload_bytes : 0;
+}
+
+/// Of this round; without weights. Schedule::slot_bytes counts buffers, too.
+Exchange ContributionExchange::exchange(const GradientView& mine) const {
+  const std::uint64_t buffers = parts_.shape.buffers * bytes_of(parts_.shape.scalar);
+  RIVULET_CHECK(schedule_.payload_bytes > buffers, "the schedule names a slot that holds nothing");
+  return {.view = parts_.view,
+          .round = round_,
+          .mine = mine,
+          .agreed = parts_.scratch,
+          .compressor = &compressor_of(schedule_),
+          .coding = {&parts_.shape, schedule_.keep_ratio, draw_, &parts_.settings},
+          .slot_bytes = schedule_.payload_bytes - buffers};
+}
+
+/// If everybody brings the rows that it was asked for.
+double ContributionExchange::guess_weight(std::uint32_t rows) const {
+  double all = rows;
+  for (std::uint32_t rank = 0; rank < schedule_.rows.size(); ++rank)
+    if (rank != parts_.transport.rank()) all += schedule_.rows[rank];
+  return rows > 0 ? rows / all : 0.0;
+}
+
+/// Encoded with a guessed weight: the residual keeps what that was wrong by.
+std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& schedule, const Facts& facts,
+                                                       const GradientView& mine) {
+  schedule_ = schedule;
+  round_ = facts.round;
+  draw_ = facts.step;
+  rows_ = facts.rows;
+  sent_ = Sent::nothing;
+  outcome_ = SpeculationOutcome::none;
+  if (!speculates(schedule)) return {};
+  if (!compressor_of(schedule).keeps_residual) {
+    sent_ = Sent::behind_facts;
+    return {};
+  }
+  sent_ = Sent::with_facts;
+  guessed_weight_ = guess_weight(facts.rows);
+  Exchange sending = exchange(parts_.residual.stage(mine, guessed_weight_));
+  sending.residual = &parts_.residual;
+  payload_.resize(sending.payload_bytes());
+  encode_contribution(sending, payload_);
+  return payload_;
+}
+
+/// Weighted by those who receive it.
+Status ContributionExchange::send_behind_facts(const GradientView& mine) {
+  if (sent_ != Sent::behind_facts) return ok();
+  if (!early_)
+    early_ = entry_named(parts_.aggregations, Speculation::collective)
+                 .make_speculative(parts_.transport.gathering() != nullptr);
+  early_bytes_ = schedule_.payload_bytes;
+  return early_->send(parts_.transport, exchange(mine), rows_ > 0);
+}
+
+/// What devices have kept of earlier rounds goes with this one, because its compressor keeps nothing.
+bool ContributionExchange::flushes(const Round& round) const {
+  if (compressor_of(schedule_).keeps_residual) return false;
+  return std::ranges::any_of(round.table.facts,
+                             [](const Facts& f) { return (f.flags & flag_residual) != 0; });
+}
+
+Progress ContributionExchange::see(const Round& round) {
+  const bool as_expected = speculation_.see(round, schedule_, flushes(round));
+  if (sent_ == Sent::nothing) return Progress::done;
+  if (as_expected) {
+    outcome_ = SpeculationOutcome::used;
+    return Progress::done;
+  }
+  outcome_ = round.totals.rows > 0 ? SpeculationOutcome::wasted : SpeculationOutcome::none;
+  if (sent_ == Sent::with_facts) {
+    parts_.residual.drop();
+    return Progress::done;
+  }
+  std::vector<std::uint32_t> rows;
+  for (const Facts& f : round.table.facts) rows.push_back(f.rows);
+  early_->give_up(rows);
+  running_ = early_.get();
+  return poll();
+}
+
+/// The one that the schedule names; made when it is first asked for.
+Aggregation& ContributionExchange::collective() {
+  auto& made = aggregations_[schedule_.collective];
+  if (made) return *made;
+  const AggregationEntry& how = entry_named(parts_.aggregations, schedule_.collective);
+  const bool gathers = parts_.transport.gathering() != nullptr && how.make_gathered != nullptr;
+  made = gathers ? how.make_gathered() : how.make();
+  return *made;
+}
+
+Progress ContributionExchange::begin(const Round& round, FactsExchange& facts, const GradientView& mine) {
+  Exchange exchange = this->exchange(mine);
+  exchange.weights = round.plan().now.weights;
+  exchange.contributors = round.totals.contributors;
+  const bool used = outcome_ == SpeculationOutcome::used;
+  if (used && sent_ == Sent::with_facts) return add_up(facts, exchange);
+  const bool gradients = round.plan().now.mode == policy::Mode::gradients;  // what is kept is of such
+  if (gradients && (exchange.compressor->keeps_residual || flushes(round))) {
+    exchange.mine = parts_.residual.stage(mine, exchange.weights[parts_.transport.rank()]);
+    exchange.residual = &parts_.residual;
+  }
+  running_ = used ? early_.get() : &collective();
+  auto begun = running_->begin(parts_.transport, exchange);
+  return begun ? Progress::pending : fail(begun.error());
+}
+
+Progress ContributionExchange::add_up(FactsExchange& facts, Exchange& exchange) {
+  parts_.residual.reweigh(exchange.mine, exchange.weights[parts_.transport.rank()] - guessed_weight_);
+  exchange.residual = &parts_.residual;
+  auto sum = facts.add_up(exchange);
+  if (!sum) return fail(sum.error());
+  agreed_ = sum.value();
+  return Progress::done;
+}
+
+Progress ContributionExchange::poll() {
+  const Progress p = running_->poll();
+  if (p == Progress::failed) return fail(running_->error());
+  if (p == Progress::done) agreed_ = running_->elsewhere().value_or(parts_.scratch);
+  return p;
+}
+
+void ContributionExchange::finish(bool applied) {
+  if (applied)
+    parts_.residual.commit();
+  else
+    parts_.residual.drop();
+  running_ = nullptr;
+}
+
+Progress ContributionExchange::fail(Error error) {
+  error_ = std::move(error);
+  return Progress::failed;
+}
+
+}  // namespace rivulet::sync

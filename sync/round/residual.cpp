@@ -1,0 +1,114 @@
+#include "sync/round/residual.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "core/check.h"
+#include "sync/round/weighted_numbers.h"
+
+namespace rivulet::sync {
+namespace {
+
+template <class T>
+double norm_of(std::span<const T> numbers) {
+  double squares = 0;
+  for (const T x : numbers) squares += static_cast<double>(x) * static_cast<double>(x);
+  return std::sqrt(squares);
+}
+
+double norm_of(const GradientView& numbers) {
+  return numbers.scalar == Scalar::f32 ? norm_of<float>(numbers.as<float>())
+                                       : norm_of<double>(numbers.as<double>());
+}
+
+}  // namespace
+
+GradientView Residual::view(std::vector<std::byte>& memory) const {
+  memory.resize(shape_.bytes());
+  return {.data = memory.data(), .count = shape_.count(), .scalar = shape_.scalar};
+}
+
+GradientView Residual::stage(const GradientView& mine, double weight) {
+  const GradientView all = view(staged_);
+  if (empty())
+    std::memset(all.data, 0, all.bytes());
+  else
+    std::memcpy(all.data, kept_.data(), all.bytes());
+  is_staged_ = true;
+  const std::size_t p = shape_.parameters();
+  const auto buffers = all.slice(p, shape_.buffers).host_bytes();
+  if (weight > 0) {
+    reweigh(mine, weight);
+    std::ranges::copy(mine.slice(p, shape_.buffers).host_bytes(), buffers.begin());
+  } else {
+    std::ranges::fill(buffers, std::byte{0});
+  }
+  return all;
+}
+
+void Residual::reweigh(const GradientView& mine, double more) {
+  RIVULET_CHECK(is_staged_, "nothing is staged");
+  RIVULET_CHECK(mine.count == shape_.count() && mine.scalar == shape_.scalar,
+                "contribution and residual differ in shape");
+  const std::size_t p = shape_.parameters();
+  if (more != 0) add_scaled(mine.slice(0, p).host_bytes().data(), more, view(staged_).slice(0, p));
+}
+
+void Residual::sent(const CompressorEntry& compressor, const Coding& coding,
+                    std::span<const std::byte> slot) {
+  RIVULET_CHECK(is_staged_, "nothing is staged");
+  const auto taken = compressor.decode_add(coding, slot, -1.0, view(staged_).slice(0, shape_.parameters()));
+  RIVULET_CHECK(taken, "a compressor cannot read what it wrote");
+}
+
+void Residual::sent_all() {
+  RIVULET_CHECK(is_staged_, "nothing is staged");
+  const GradientView parameters = view(staged_).slice(0, shape_.parameters());
+  std::memset(parameters.data, 0, parameters.bytes());
+}
+
+double Residual::commit() {
+  if (!is_staged_) return 0;
+  is_staged_ = false;
+  kept_.swap(staged_);
+  return measure();
+}
+
+double Residual::measure() {
+  const double norm = norm_of(view(kept_).slice(0, shape_.parameters()));
+  const bool finite = std::isfinite(norm);
+  norm_ = finite ? norm : 0;
+  return finite ? 0 : norm;
+}
+
+double Residual::resolve(const Stamp& target, std::uint64_t rows) {
+  double lost = 0;
+  const bool next = target == Stamp{stamp_.lineage, stamp_.step + 1};
+  const bool trained = rows != rows_;
+  if (next && trained && is_staged_) {
+    lost = commit();
+  } else if (target != stamp_ && !(next && !trained)) {
+    lost = norm_;
+    norm_ = 0;
+  }
+  drop();
+  follow(target, rows);
+  return lost;
+}
+
+void Residual::restore(const Stamp& stamp, std::uint64_t rows, std::span<const std::byte> numbers) {
+  const GradientView kept = view(kept_).slice(0, shape_.parameters());
+  RIVULET_CHECK(numbers.size() == kept.bytes(), "a residual of another model");
+  std::ranges::copy(numbers, kept.data);
+  measure();
+  follow(stamp, rows);
+  drop();
+}
+
+std::span<const std::byte> Residual::numbers() const noexcept {
+  if (empty()) return {};
+  return std::span(kept_).first(shape_.parameters() * bytes_of(shape_.scalar));
+}
+
+}  // namespace rivulet::sync

@@ -1,0 +1,77 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/gradient_view.h"
+#include "core/stamp.h"
+#include "sync/compressor/compressor.h"
+
+namespace rivulet::sync {
+
+/// What this device has contributed and not sent yet, in units of the agreed sum. It belongs to a state: the
+/// sum of a round holds what was sent and the residual the rest, so both change with the same step or not at
+/// all. Whether an unfinished round became part of the state is known only when the next view names its
+/// target:
+///
+///   stage -> sent -> commit (the sum was applied) | drop (it was not) | resolve (the view died meanwhile)
+///
+/// Source: error feedback (Karimireddy et al., 2019), with the round's weight inside. Owner: the worker, lent
+/// to the session of each view; the train thread only. Takes no memory until it is used, then 2 (P + B)
+/// numbers.
+class Residual {
+ public:
+  explicit Residual(const ContributionShape& shape) : shape_(shape) {}
+
+  /// What is kept + weight * the parameters of `mine` [P + B], and its buffers behind: what this round has to
+  /// send. `mine` is not looked at with weight 0. Valid until commit(), drop() or resolve(). 3 passes over P.
+  GradientView stage(const GradientView& mine, double weight);
+  /// The weight turns out to be another one: what is staged grows by `more` * `mine`.
+  void reweigh(const GradientView& mine, double more);
+  /// The slot leaves: what it says is no longer kept.
+  void sent(const CompressorEntry& compressor, const Coding& coding, std::span<const std::byte> slot);
+  /// All of it leaves.
+  void sent_all();
+  /// What is no finite number is not kept: no sum with it could ever be applied. Returns the norm of what is
+  /// lost, not finite then.
+  double commit();
+  void drop() noexcept { is_staged_ = false; }
+  [[nodiscard]] bool is_staged() const noexcept { return is_staged_; }
+
+  /// The state that it belongs to is this one now; `rows`: its row clock.
+  void follow(const Stamp& stamp, std::uint64_t rows) noexcept {
+    stamp_ = stamp;
+    rows_ = rows;
+  }
+  /// A view starts from `target`: what was staged is part of that, or not; of another state's residual
+  /// nothing is kept. A step that trained no row (only offsets moved, or the sum was not finite) has nothing
+  /// of it. Returns the norm of what is lost.
+  double resolve(const Stamp& target, std::uint64_t rows);
+  /// Nothing is kept any more.
+  void forget() noexcept {
+    drop();
+    norm_ = 0;
+  }
+  /// What was saved with a state: `numbers` [P].
+  void restore(const Stamp& stamp, std::uint64_t rows, std::span<const std::byte> numbers);
+  [[nodiscard]] const Stamp& stamp() const noexcept { return stamp_; }
+  [[nodiscard]] bool empty() const noexcept { return !(norm_ > 0); }
+  [[nodiscard]] double norm() const noexcept { return norm_; }
+  /// [P], or nothing while it is empty.
+  [[nodiscard]] std::span<const std::byte> numbers() const noexcept;
+
+ private:
+  [[nodiscard]] GradientView view(std::vector<std::byte>& memory) const;
+  double measure();
+
+  ContributionShape shape_;
+  Stamp stamp_;                    ///< of the state that kept_ belongs to
+  std::uint64_t rows_ = 0;         ///< its row clock
+  std::vector<std::byte> kept_;    ///< [P + B], of which P count; meaningless while norm_ is 0
+  std::vector<std::byte> staged_;  ///< [P + B]
+  bool is_staged_ = false;
+  double norm_ = 0;  ///< of kept_
+};
+
+}  // namespace rivulet::sync

@@ -1,0 +1,22 @@
+#pragma once
+#include <string>
+
+#include "sync/policy/controller.h"
+
+/// Seven rows from everybody through a compressor; behind the step compressed_steps densely, so that
+/// everything that was kept has been sent.
+namespace rivulet::testing {
+
+inline constexpr std::uint64_t compressed_steps = 30;
+
+inline void propose_compressed(const sync::policy::Inputs& in, sync::policy::RoundPlan& plan,
+                               const std::string& compressor, std::uint64_t payload_bytes) {
+  plan.next.rows.assign(in.table.size(), 7);
+  plan.next.wait = std::chrono::seconds(3);
+  plan.why = "compressed";
+  if (in.table.facts[0].step >= compressed_steps) return;
+  plan.next.compressor = compressor;
+  plan.next.payload_bytes = payload_bytes;
+}
+
+}  // namespace rivulet::testing
