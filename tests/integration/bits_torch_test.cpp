@@ -190,6 +190,12 @@ TEST_CASE("Bits: lenet5 with Adam, 200 rounds, four processes over Gloo and the 
   loaded.config.train.lr = 0.001;
   same_bits(loaded);
 }
+TEST_CASE("Bits: cnn with a hundredth of its gradient, four processes over Gloo and the simulation agree") {
+  auto loaded = job("cnn");
+  loaded.config.compression.policy = "fixed";
+  loaded.config.settings.set("compression.compressor", std::string("random-k"));
+  same_bits(loaded);
+}
 TEST_CASE("Bits: cnn with batch norm, 200 rounds, four processes over Gloo and the simulation agree") {
   same_bits(job("cnn"));
 }

@@ -134,6 +134,28 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
   CHECK(report.rows > 200);
 }
 
+TEST_CASE(
+    "Replay: a compressed run comes out again, with a device that was killed and came back with nothing") {
+  RecordedRun run;
+  run.job = linear_job(4);
+  run.job.config.sync.on_peer_loss = "reform";
+  run.job.config.compression.policy = "fixed";
+  run.job.config.settings.set("compression.compressor", std::string("random-k"));
+  run.job.config.settings.set("compression.keep", 0.3);
+  SimulateOptions options = changing(5);
+  options.faults = {{.at_s = 1.5, .kind = Fault::Kind::kill, .device = 1},
+                    {.at_s = 2, .kind = Fault::Kind::start, .device = 1}};
+  record(run, options, 1 << 30, to_the_end);
+  const auto state = again(run, run.log);
+  REQUIRE_MESSAGE(state, state.error().message);
+  const auto& report = state.value();
+  CHECK_MESSAGE(!report.difference, report.difference->what.field, ": ", report.difference->what.recorded,
+                " / ", report.difference->what.computed);
+  CHECK(report.views == 2);
+  CHECK(report.digests_compared > 100);
+  CHECK(report.digest.hex() == run.summary.devices[0].digest);
+}
+
 TEST_CASE("Replay: one changed fact makes it fail, also where no plan depends on it") {
   RecordedRun run;
   run.job = linear_job(4);
@@ -246,6 +268,12 @@ TEST_CASE("Replay: a view is lost with a payload, another goes on, and so does t
   run.gathers = false;
   auto lost_on = sync::Lane::speculative;
   SUBCASE("dense") {}
+  SUBCASE("compressed: with the facts") {
+    run.job.config.compression.policy = "fixed";
+    run.job.config.settings.set("compression.compressor", std::string("random-k"));
+    run.job.config.settings.set("compression.keep", 0.3);
+    lost_on = sync::Lane::facts;
+  }
   record(run, changing(6), 1 << 30, [wanted = lost_on](SimulatedGroup& group) {
     bool lost = false;  // device-01 lacks the step that the others have made
     group.network().set_loss([&](std::uint32_t from, std::uint32_t to, sync::Lane lane, std::uint64_t index) {

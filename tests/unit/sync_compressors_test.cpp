@@ -149,3 +149,26 @@ TEST_CASE("Compressor dense: a slot of another length is refused and adds nothin
   }
   CHECK(sum == std::vector<float>{1, 2});
 }
+
+TEST_CASE("Compressor random-k: one number of each run, alike on all devices, others in another round") {
+  const auto& random_k = testing::compressor_named("random-k");
+  Slot<float> slot{random_k};
+  std::vector<int> sent(1000);
+  for (slot.coding.draw = 0; slot.coding.draw < 400; ++slot.coding.draw) {
+    slot.encode();
+    CHECK(slot.bytes.size() == 50 * sizeof(float));
+    const auto once = slot.decoded(1);
+    for (std::size_t run = 0; run < 50; ++run) {
+      int of_run = 0;
+      for (std::size_t i = 20 * run; i < 20 * (run + 1); ++i) {
+        if (once[i] == 0) continue;
+        CHECK(once[i] == slot.numbers[i]);
+        ++of_run;
+        ++sent[i];
+      }
+      CHECK(of_run == 1);
+    }
+  }
+  // 400 / 20 times each, give or take what chance gives: none is left out for ever.
+  for (const int times : sent) CHECK(times > 3);
+}
