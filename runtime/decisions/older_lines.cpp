@@ -83,8 +83,9 @@ json plan_of(const json& from) {
                              {"keep_ratio", "keep_ratio"},
                              {"payload_max_bytes", "payload_bytes"},
                              {"freeze", "freeze"}});
-  if (from.is_object() && from.value("aggregation", json()) != "")
-    next["collective"] = from.value("aggregation", json());
+  // A plan could name a collective beside the usual two.
+  const json name = from.is_object() ? from.value("aggregation", json()) : json();
+  if (name.is_string() && !name.get_ref<const std::string&>().empty()) next["collective"] = name;
   json to = renamed(from, {{"why", "why"}, {"hash", "hash"}});
   to["now"] = std::move(now);
   to["next"] = std::move(next);

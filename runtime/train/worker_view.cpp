@@ -60,7 +60,7 @@ bool Worker::watch_membership(TimePoint now) {
 Turn Worker::enter() {
   if (asked_to_end()) return leave_alone();
   auto outcome = entry_.step(clock_.entered());
-  if (outcome.error) return end(std::move(*outcome.error));
+  if (outcome.error) return end(std::move(outcome.error));
   if (!outcome.entered) return outcome.turn;
   view_ = std::move(outcome.entered);
   return begin_rounds();

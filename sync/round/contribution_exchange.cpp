@@ -108,6 +108,7 @@ Progress ContributionExchange::see(const Round& round) {
     return Progress::done;
   }
   std::vector<std::uint32_t> rows;
+  rows.reserve(round.table.size());
   for (const Facts& f : round.table.facts) rows.push_back(f.rows);
   early_->give_up(rows);
   running_ = early_.get();
