@@ -31,8 +31,10 @@ struct Exchange {
   Residual* residual = nullptr;
   std::uint32_t contributors = 0;  ///< ranks with a weight
 
-  [[nodiscard]] std::size_t payload_bytes() const {
-    return slot_bytes + coding.shape->buffers * bytes_of(coding.shape->scalar);
+  [[nodiscard]] std::size_t payload_bytes() const { return slot_bytes + coding.shape->buffer_bytes(); }
+  /// What is still to be multiplied to the parameters that a rank sends.
+  [[nodiscard]] double parameter_weight(std::uint32_t rank) const {
+    return residual != nullptr ? 1.0 : weights[rank];
   }
   [[nodiscard]] bool sends(std::uint32_t rank) const { return residual != nullptr || weights[rank] > 0; }
 };

@@ -25,7 +25,7 @@ Status add_contribution(const Exchange& exchange, std::uint32_t rank, std::span<
   const std::size_t p = shape.parameters();
   const double weight = exchange.weights[rank];
   auto added = exchange.compressor->decode_add(exchange.coding, payload.first(exchange.slot_bytes),
-                                               exchange.residual != nullptr ? 1.0 : weight, sum.slice(0, p));
+                                               exchange.parameter_weight(rank), sum.slice(0, p));
   if (!added)
     return Error{added.error().code,
                  "payload of rank " + std::to_string(rank) + ": " + added.error().message};

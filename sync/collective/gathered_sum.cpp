@@ -83,7 +83,7 @@ Progress GatheredSum::poll() {
     return Progress::done;
   }
   const auto total = told->work.once<PayloadSum>(nullptr, [&] {
-    return std::make_shared<PayloadSum>(add_payloads(
+    return std::make_shared<PayloadSum>(sum_of_payloads(
         exchange_, [&](std::uint32_t rank) { return std::span<const std::byte>(told->of[rank]); }));
   });
   if (!total->trouble.empty()) return fail({total->code, total->trouble});
@@ -99,18 +99,23 @@ Progress GatheredSum::fail(Error error) {
 
 }  // namespace
 
-PayloadSum add_payloads(const Exchange& exchange,
-                        const std::function<std::span<const std::byte>(std::uint32_t)>& payload_of) {
-  PayloadSum total;
-  total.numbers.resize(exchange.agreed.bytes());
-  const GradientView sum = total.view(exchange.agreed);
+Status add_payloads(const Exchange& exchange,
+                    const std::function<std::span<const std::byte>(std::uint32_t)>& payload_of,
+                    const GradientView& sum) {
   for (std::uint32_t rank = 0; rank < exchange.weights.size(); ++rank) {
     if (!exchange.sends(rank)) continue;
-    if (auto added = add_contribution(exchange, rank, payload_of(rank), sum); !added) {
-      total.code = added.error().code;
-      total.trouble = added.error().message;
-      break;
-    }
+    if (auto added = add_contribution(exchange, rank, payload_of(rank), sum); !added) return added;
+  }
+  return ok();
+}
+
+PayloadSum sum_of_payloads(const Exchange& exchange,
+                           const std::function<std::span<const std::byte>(std::uint32_t)>& payload_of) {
+  PayloadSum total;
+  total.numbers.resize(exchange.agreed.bytes());
+  if (auto added = add_payloads(exchange, payload_of, total.view(exchange.agreed)); !added) {
+    total.code = added.error().code;
+    total.trouble = added.error().message;
   }
   return total;
 }

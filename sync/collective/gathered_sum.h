@@ -23,8 +23,11 @@ struct PayloadSum {
   }
 };
 /// `payload_of(rank)`: bytes of a rank that sends.
-PayloadSum add_payloads(const Exchange& exchange,
-                        const std::function<std::span<const std::byte>(std::uint32_t)>& payload_of);
+Status add_payloads(const Exchange& exchange,
+                    const std::function<std::span<const std::byte>(std::uint32_t)>& payload_of,
+                    const GradientView& sum);
+PayloadSum sum_of_payloads(const Exchange& exchange,
+                           const std::function<std::span<const std::byte>(std::uint32_t)>& payload_of);
 
 /// The aggregation "gather" over a transport that gathers: everyone tells its payload, and the sum of all,
 /// decoded in rank order, is made once. Same bits and times as with messages. `early`: for contributions that

@@ -23,6 +23,7 @@ struct ContributionShape {
   }
   [[nodiscard]] std::size_t count() const noexcept { return parameters() + buffers; }  ///< P + B
   [[nodiscard]] std::size_t bytes() const noexcept { return count() * bytes_of(scalar); }
+  [[nodiscard]] std::size_t buffer_bytes() const noexcept { return buffers * bytes_of(scalar); }
 };
 
 /// What all devices know about the slots of a round, besides the bytes in them.

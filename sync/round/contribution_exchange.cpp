@@ -34,9 +34,9 @@ std::size_t ContributionExchange::expects(const policy::Schedule& next) const {
   return speculates(next) && compressor_of(next).keeps_residual ? next.payload_bytes : 0;
 }
 
-/// Of this round; without weights. Schedule::slot_bytes counts buffers, too.
+/// Of this round; without weights.
 Exchange ContributionExchange::exchange(const GradientView& mine) const {
-  const std::uint64_t buffers = parts_.shape.buffers * bytes_of(parts_.shape.scalar);
+  const std::uint64_t buffers = parts_.shape.buffer_bytes();
   RIVULET_CHECK(schedule_.payload_bytes > buffers, "the schedule names a slot that holds nothing");
   return {.view = parts_.view,
           .round = round_,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sync/collective/gathered_sum.h"
+
 namespace rivulet::sync {
 namespace {
 
@@ -79,10 +81,10 @@ void MessageFacts::expect(std::size_t payload_bytes) {
 Result<GradientView> MessageFacts::add_up(const Exchange& exchange) {
   const GradientView& sum = exchange.agreed;
   std::ranges::fill(sum.host_bytes(), std::byte{0});
-  for (std::uint32_t rank = 0; rank < world(); ++rank) {
-    const auto payload = std::span<const std::byte>(now_[rank]).subspan(parts_.head_bytes);
-    if (auto added = add_contribution(exchange, rank, payload, sum); !added) return added.error();
-  }
+  const auto payload_of = [&](std::uint32_t rank) {
+    return std::span<const std::byte>(now_[rank]).subspan(parts_.head_bytes);
+  };
+  if (auto added = add_payloads(exchange, payload_of, sum); !added) return added.error();
   return sum;
 }
 

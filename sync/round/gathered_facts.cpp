@@ -134,7 +134,7 @@ Result<std::shared_ptr<const Round>> GatheredFacts::finish(const std::shared_ptr
 
 Result<GradientView> GatheredFacts::add_up(const Exchange& exchange) {
   total_ = told_->work.once<PayloadSum>(nullptr, [&] {
-    return std::make_shared<PayloadSum>(add_payloads(exchange, [&](std::uint32_t rank) {
+    return std::make_shared<PayloadSum>(sum_of_payloads(exchange, [&](std::uint32_t rank) {
       return std::span<const std::byte>(told_->of[rank]).subspan(parts_.head_bytes);
     }));
   });

@@ -127,9 +127,7 @@ Status Sum::begin(Transport& transport, const Exchange& exchange) {
 }
 
 void Sum::load_mine(const Exchange& exchange) {
-  RIVULET_CHECK(exchange.slot_bytes == exchange.agreed.bytes() -
-                                           exchange.coding.shape->buffers * bytes_of(exchange.agreed.scalar),
-                "the sum is of all numbers");
+  RIVULET_CHECK(exchange.payload_bytes() == exchange.agreed.bytes(), "the sum is of all numbers");
   if (!exchange.sends(transport_->rank())) {
     std::memset(agreed_.host_bytes().data(), 0, agreed_.bytes());
     return;
@@ -138,7 +136,7 @@ void Sum::load_mine(const Exchange& exchange) {
                 "contribution and result differ in shape");
   const double weight = exchange.weights[transport_->rank()];
   const std::size_t p = exchange.coding.shape->parameters();
-  scale_to(exchange.mine.slice(0, p), exchange.residual != nullptr ? 1.0 : weight,
+  scale_to(exchange.mine.slice(0, p), exchange.parameter_weight(transport_->rank()),
            agreed_.host_bytes().data());
   scale_to(exchange.mine.slice(p, agreed_.count - p), weight, agreed_.slice(p, agreed_.count - p).data);
   if (exchange.residual != nullptr) exchange.residual->sent_all();
