@@ -190,12 +190,11 @@ const bytes = {
     lines({
       title: 'Left for later rounds by compression',
       description: `The norm of what a device has contributed and not sent yet. 0 without compression. One that grows
-        for ever: the share that is kept is too small. Steps of the second: what was lost with a state that the
-        group gave up.`,
+        for ever: the share that is kept is too small. The second is what was lost with states that the group gave up.`,
       unit: units.Short,
       queries: [
         [rivulet('residual_norm'), '{{instance}}'],
-        [sumBy('instance', rivulet('residual_lost_norm_total')), '{{instance}}, lost'],
+        [sumBy('instance', increase('residual_lost_norm_total')), '{{instance}}, lost'],
       ],
     }),
     lines({
