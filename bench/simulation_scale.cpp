@@ -36,7 +36,7 @@ runtime::LoadedConfig job_of(std::uint32_t devices, const std::string& model,
   c.job.devices = devices;
   c.source.topics = {"rows"};
   c.decode.format = "raw";
-  c.decode.raw_label = c.decode.raw_features = "f32";
+  for (const char* key : {"decode.raw.label", "decode.raw.features"}) c.settings.set(key, std::string("f32"));
   c.decode.shape = std::move(shape);
   c.decode.scale = {1};
   c.decode.shift = {0};
@@ -127,7 +127,8 @@ void report_timing(const std::string& list) {
 /// On MNIST, as a user would play it.
 void report_real(std::uint32_t devices, std::size_t rows) {
   auto job = job_of(devices, "lenet5", {1, 28, 28});
-  job.config.decode.raw_label = job.config.decode.raw_features = "u8";
+  for (const char* key : {"decode.raw.label", "decode.raw.features"})
+    job.config.settings.set(key, std::string("u8"));
   job.config.decode.scale = {0.0127288};
   job.config.decode.shift = {-0.4242};
   runtime::SimulateOptions options;

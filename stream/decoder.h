@@ -10,26 +10,22 @@
 #include "core/record.h"
 #include "core/result.h"
 #include "core/row.h"
+#include "core/settings.h"
 
 namespace rivulet::stream {
 
-/// [decode] of the configuration, as plain values. Only the part of the chosen format is looked at.
+/// [decode] of the configuration, as plain values: what formats share, and the keys of the chosen one.
 struct DecodeConfig {
   std::string format = "raw";
   std::size_t max_record_bytes = 1'000'000;
   std::uint32_t classes = 0;  ///< > 0: targets are class indices and checked against it; 0: regression
-  // raw: label bytes then feature bytes, rows back to back in one record
-  std::string raw_label = "u8";     ///< none | u8 | i32 | i64 | f32, little-endian
-  std::string raw_features = "u8";  ///< u8 | i16 | f32
-  std::vector<std::int64_t> shape;  ///< of one row; json and csv derive {n} from their feature list if empty
-  std::vector<float> scale = {1};   ///< x * scale + shift: one for all features; csv and json: or one each
+  std::vector<std::int64_t> shape;  ///< of one row; {n} of the list of features if empty
+  std::vector<float> scale = {1};   ///< x * scale + shift: one for all features, or one each
   std::vector<float> shift = {0};
-  // json: dotted paths with slices ("current[0:3]"); csv: column names or numbers
-  std::vector<std::string> features;
-  std::string target;
-  std::vector<std::string> class_names;  ///< json and csv: a label's class is its place; empty: whole numbers
-  char delimiter = ',';                  ///< csv
-  std::vector<std::string> csv_columns;  ///< csv: names of the columns, if `features` uses names
+  std::vector<std::string> features;     ///< of formats that list them
+  std::string target;                    ///< of formats that name it
+  std::vector<std::string> class_names;  ///< a label's class is its place; empty: whole numbers
+  Settings settings;                     ///< of DecoderEntry::keys
 };
 
 /// One step of a decoder over the current record.
@@ -61,12 +57,15 @@ class Decoder {
 };
 
 /// One entry of the catalog of formats. To add a format, add a file stream/decoder/<name>.cpp that defines
-/// `const DecoderEntry decoder_<name>`; the build finds it.
+/// `const DecoderEntry decoder_<name>`; the build finds it, and its keys are configuration keys.
 struct DecoderEntry {
   std::string_view name;
   std::string_view help;
   /// Errors: invalid_config (names the key).
   Result<std::unique_ptr<Decoder>> (*make)(const DecodeConfig&);
+  /// "decode.<name>.<key>". Those called shape, scale, shift, features, target and classes are also the fields of
+  /// DecodeConfig.
+  std::span<const Key> keys = {};
 };
 
 /// The formats compiled in, sorted by name.

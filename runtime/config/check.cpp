@@ -165,21 +165,18 @@ class Checks {
     if (columns > 1e7)
       wrong({table + ".shape"},
             fmt::format("'{}.shape' has {:.0f} values, at most 10000000", table, columns));
-    if (d.format == "raw") {
-      if (d.shape.empty()) wrong({"decode.raw.shape"}, "'decode.raw.shape' must not be empty");
-      if (d.raw_label == "none")
-        wrong({"decode.raw.label"}, "'decode.raw.label' is none, but training needs a target");
-    }
-    if (d.format != "json" && d.format != "csv") return;
-    if (d.features.empty())
+    const bool listed = c_.settings.holds<Settings::Texts>(table + ".features");
+    const bool named = c_.settings.holds<std::string>(table + ".target");
+    if (!listed && d.shape.empty())
+      wrong({table + ".shape"}, fmt::format("'{}.shape' must not be empty", table));
+    if (c_.settings.holds<std::string>(table + ".label") && c_.settings.text(table + ".label") == "none")
+      wrong({table + ".label"}, fmt::format("'{}.label' is none, but training needs a target", table));
+    if (listed && d.features.empty())
       wrong({table + ".features", "decode.format"},
             fmt::format("'{}.features' is required for decode.format = '{}'", table, d.format));
-    if (d.target.empty())
+    if (named && d.target.empty())
       wrong({table + ".target", "decode.format"},
             fmt::format("'{}.target' is required for decode.format = '{}'", table, d.format));
-    if (d.format == "csv" && d.csv_delimiter.size() != 1) {
-      wrong({"decode.csv.delimiter"}, "'decode.csv.delimiter' must be one character");
-    }
     class_list();
   }
 

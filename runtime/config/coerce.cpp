@@ -152,6 +152,14 @@ std::string out_of_bounds(const Bounds& bounds, double v, const std::string& sho
   return {};
 }
 
+/// Of a text: its characters.
+std::string out_of_length(const Bounds& bounds, std::size_t size) {
+  const auto length = static_cast<double>(size);
+  if (length >= bounds.least && length <= bounds.most) return {};
+  if (bounds.least == 1 && bounds.most == 1) return "must be one character";
+  return fmt::format("has {} characters, must have {:.0f} to {:.0f}", size, bounds.least, bounds.most);
+}
+
 std::string out_of_bounds(const KeyRow& row, const Value& value) {
   const auto number = shown_text(value, render(value));
   if (const auto* integer = std::get_if<std::int64_t>(&value.data)) {
@@ -163,6 +171,7 @@ std::string out_of_bounds(const KeyRow& row, const Value& value) {
     const double seconds = to_seconds(parse_duration(*value.text()).value());
     return out_of_bounds(row.bounds, seconds, shown_text(value, *value.text()), true);
   }
+  if (row.spec.type == kind::text) return out_of_length(row.bounds, value.text()->size());
   const auto* list = std::get_if<Value::List>(&value.data);
   if (list == nullptr || (row.spec.type != kind::integers && row.spec.type != kind::numbers)) return {};
   for (const auto& item : *list) {

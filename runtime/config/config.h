@@ -43,16 +43,13 @@ struct Config {
   } source;
   struct Decode {
     std::string format = "raw";
-    std::string raw_label = "u8";
-    std::string raw_features = "u8";
+    // Keys of the chosen format that several formats have; the others are in `settings`.
     std::vector<std::int64_t> shape = {1, 28, 28};
-    std::vector<double> scale = {0.0127288};  ///< one for all features, or (json, csv) one each
+    std::vector<double> scale = {0.0127288};  ///< one for all features, or one each
     std::vector<double> shift = {-0.4242};
-    std::vector<std::string> features;  ///< json and csv
+    std::vector<std::string> features;
     std::string target;
-    std::vector<std::string> classes;  ///< json and csv: labels in the order of their class
-    std::vector<std::string> csv_columns;
-    std::string csv_delimiter = ",";
+    std::vector<std::string> classes;  ///< labels in the order of their class
     std::string on_error = "drop";  ///< drop | stop
     std::size_t max_record_bytes = 1'000'000;
   } decode;

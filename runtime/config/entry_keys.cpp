@@ -5,6 +5,7 @@
 #include "devices/optimizer.h"
 #include "runtime/config/coerce.h"
 #include "runtime/config/key_row_parts.h"
+#include "stream/decoder.h"
 #include "sync/policy/controller.h"
 
 namespace rivulet::runtime {
@@ -17,6 +18,9 @@ const char* kind_of(KeyType type) {
     case KeyType::number: return kind::number;
     case KeyType::boolean: return kind::boolean;
     case KeyType::duration: return kind::duration;
+    case KeyType::texts: return kind::texts;
+    case KeyType::integers: return kind::integers;
+    case KeyType::numbers: return kind::numbers;
   }
   return kind::text;
 }
@@ -35,7 +39,7 @@ KeyRow row_of(const Key& key) {
   const std::string help =
       (key.choices.empty() ? "" : std::string(key.choices) + ": ") + std::string(key.help);
   KeyRow row{spec(std::string(key.name).c_str(), kind_of(key.type), std::string(key.text).c_str(),
-                  help.c_str(), {.choices = choices_of(key.choices)}),
+                  help.c_str(), {.choices = choices_of(key.choices), .sample = std::string(key.sample)}),
              {key.least, key.most, key.above}};
   row.of_entry = true;
   return row;
@@ -53,6 +57,7 @@ void add_rows(std::vector<KeyRow>& all, std::set<std::string_view>& seen, const 
 std::vector<KeyRow> entry_rows() {
   std::vector<KeyRow> all;
   std::set<std::string_view> seen;  // parts of one family share keys
+  add_rows(all, seen, stream::builtin_decoders());
   add_rows(all, seen, devices::builtin_optimizers());
   add_rows(all, seen, sync::policy::builtin_controllers());
   add_rows(all, seen, sync::builtin_compressors());
@@ -64,6 +69,9 @@ Settings::Value setting_of(const KeyRow& row, const Value& value) {
   if (row.spec.type == kind::number) return real(value);
   if (row.spec.type == kind::integer) return whole<std::int64_t>(value);
   if (row.spec.type == kind::boolean) return std::get<bool>(value.data);
+  if (row.spec.type == kind::texts) return texts(value);
+  if (row.spec.type == kind::integers) return integers(value);
+  if (row.spec.type == kind::numbers) return numbers(value);
   return str(value);
 }
 

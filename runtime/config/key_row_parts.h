@@ -22,6 +22,24 @@ template <class T>
 T whole(const Value& v) {
   return static_cast<T>(std::get<std::int64_t>(v.data));
 }
+inline std::vector<std::int64_t> integers(const Value& value) {
+  std::vector<std::int64_t> out;
+  for (const auto& item : std::get<Value::List>(value.data)) out.push_back(std::get<std::int64_t>(item.data));
+  return out;
+}
+/// Of a number, too.
+inline std::vector<double> numbers(const Value& value) {
+  const auto* list = std::get_if<Value::List>(&value.data);
+  if (list == nullptr) return {std::get<double>(value.data)};
+  std::vector<double> out;
+  for (const auto& item : *list) out.push_back(std::get<double>(item.data));
+  return out;
+}
+inline std::vector<std::string> texts(const Value& value) {
+  std::vector<std::string> out;
+  for (const auto& item : std::get<Value::List>(value.data)) out.push_back(*item.text());
+  return out;
+}
 inline Duration time(const Value& v) {
   return parse_duration(str(v)).value();
 }

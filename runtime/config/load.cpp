@@ -176,25 +176,29 @@ class Loader {
     }
   }
 
-  /// The value of decode.<format>.<name>, or of decode.raw for a format that has no keys of its own.
-  const Value& of_format(const std::string& name) {
-    const std::string& format = out_.config.decode.format;
-    const auto it = settings_.find("decode." + format + "." + name);
-    return it != settings_.end() ? it->second.value : settings_.at("decode.raw." + name).value;
+  /// What decode.<format>.<name> of the chosen format says, if it has that key and as that type; else nothing.
+  template <class T>
+  T of_format(const std::string& name) {
+    const Settings& settings = out_.config.settings;
+    const std::string key = "decode." + out_.config.decode.format + "." + name;
+    return settings.holds<T>(key) ? settings.get<T>(key) : T{};
+  }
+  std::vector<double> factors(const std::string& name, double otherwise) {
+    if (auto list = of_format<Settings::Numbers>(name); !list.empty()) return list;
+    const Settings& settings = out_.config.settings;
+    const std::string key = "decode." + out_.config.decode.format + "." + name;
+    return {settings.holds<double>(key) ? settings.get<double>(key) : otherwise};
   }
 
   void by_format() {
     auto& d = out_.config.decode;
-    d.scale = numbers(of_format("scale"));
-    d.shift = numbers(of_format("shift"));
-    d.shape = integers(of_format("shape"));
-    d.csv_columns = texts(settings_.at("decode.csv.columns").value);
-    d.csv_delimiter = *settings_.at("decode.csv.delimiter").value.text();
+    d.scale = factors("scale", 1);
+    d.shift = factors("shift", 0);
+    d.shape = of_format<Settings::Integers>("shape");
+    d.features = of_format<Settings::Texts>("features");
+    d.target = of_format<std::string>("target");
+    d.classes = of_format<Settings::Texts>("classes");
     out_.config.model.hidden = integers(settings_.at("model.mlp.hidden").value);
-    if (d.format != "json" && d.format != "csv") return;
-    d.features = texts(of_format("features"));
-    d.target = *of_format("target").text();
-    d.classes = texts(of_format("classes"));
     classes_of_list();
   }
 
@@ -211,26 +215,6 @@ class Loader {
     note(count);
     // The same group, whether it is written as well or not.
     out_.group_values[count.key] = group_text(count.key, count.value);
-  }
-
-  static std::vector<std::int64_t> integers(const Value& value) {
-    std::vector<std::int64_t> out;
-    for (const auto& item : std::get<Value::List>(value.data))
-      out.push_back(std::get<std::int64_t>(item.data));
-    return out;
-  }
-  /// Of a number, too.
-  static std::vector<double> numbers(const Value& value) {
-    const auto* list = std::get_if<Value::List>(&value.data);
-    if (list == nullptr) return {std::get<double>(value.data)};
-    std::vector<double> out;
-    for (const auto& item : *list) out.push_back(std::get<double>(item.data));
-    return out;
-  }
-  static std::vector<std::string> texts(const Value& value) {
-    std::vector<std::string> out;
-    for (const auto& item : std::get<Value::List>(value.data)) out.push_back(*item.text());
-    return out;
   }
 
   void claims() {

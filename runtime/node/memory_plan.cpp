@@ -57,7 +57,7 @@ double number_of(const Config& config, std::initializer_list<std::string_view> n
 double record_bytes(const Config& config, std::size_t columns) {
   const auto numbers = static_cast<double>(columns);
   if (config.decode.format != "raw") return 16 * (numbers + 1);  // text of a number, about
-  const std::string& type = config.decode.raw_features;
+  const std::string& type = config.settings.text("decode.raw.features");
   return 1 + numbers * (type == "u8" ? 1 : type == "i16" ? 2 : 4);
 }
 

@@ -86,10 +86,9 @@ Status expect_synthetic_rows(Config& config, const Catalog& catalog) {
   const auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
   config.decode.shape = decoder.value()->shape().shape;
-  const bool text = config.decode.format == "csv" || config.decode.format == "json";
-  if (text) config.decode.format = "raw";
-  config.decode.raw_label = "f32";
-  config.decode.raw_features = "f32";
+  config.decode.format = "raw";
+  config.settings.set("decode.raw.label", std::string("f32"));
+  config.settings.set("decode.raw.features", std::string("f32"));
   config.decode.scale = {1};
   config.decode.shift = {0};
   return ok();

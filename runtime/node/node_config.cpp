@@ -33,16 +33,13 @@ stream::DecodeConfig decode_config(const Config& config) {
   out.format = d.format;
   out.max_record_bytes = d.max_record_bytes;
   out.classes = is_classification(config) ? config.model.classes : 0;
-  out.raw_label = d.raw_label;
-  out.raw_features = d.raw_features;
   out.shape = d.shape;
   out.scale.assign(d.scale.begin(), d.scale.end());
   out.shift.assign(d.shift.begin(), d.shift.end());
   out.features = d.features;
   out.target = d.target;
   out.class_names = d.classes;
-  out.csv_columns = d.csv_columns;
-  if (!d.csv_delimiter.empty()) out.delimiter = d.csv_delimiter.front();
+  out.settings = config.settings;
   return out;
 }
 

@@ -6,6 +6,9 @@
 namespace rivulet::stream {
 namespace {
 
+constexpr std::string_view csv_columns = "decode.csv.columns";
+constexpr std::string_view csv_delimiter = "decode.csv.delimiter";
+
 std::string_view trim(std::string_view text) noexcept {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
@@ -26,7 +29,7 @@ struct Columns {
 class CsvDecoder final : public DecoderBase {
  public:
   CsvDecoder(const DecodeConfig& config, RowShape shape, Columns columns)
-      : DecoderBase(config, std::move(shape)), wanted_(std::move(columns)), delimiter_(config.delimiter) {
+      : DecoderBase(config, std::move(shape)), wanted_(std::move(columns)), delimiter_(config.settings.text(csv_delimiter).front()) {
     fields_.reserve(std::max<std::size_t>(wanted_.expected, 64));
   }
 
@@ -166,12 +169,13 @@ std::optional<std::size_t> as_index(std::string_view text) {
   return index;
 }
 
-/// A column as the user wrote it: a name of csv_columns, a number from 0, or "4:10" for 4 to 9.
+/// A column as the user wrote it: a name of decode.csv.columns, a number from 0, or "4:10" for 4 to 9.
 Result<std::pair<std::size_t, std::size_t>> column_range(const DecodeConfig& config, std::string_view key,
                                                          const std::string& column) {
-  const auto named = std::find(config.csv_columns.begin(), config.csv_columns.end(), column);
-  if (named != config.csv_columns.end()) {
-    const auto index = static_cast<std::size_t>(named - config.csv_columns.begin());
+  const auto& names = config.settings.texts(csv_columns);
+  const auto named = std::find(names.begin(), names.end(), column);
+  if (named != names.end()) {
+    const auto index = static_cast<std::size_t>(named - names.begin());
     return std::pair{index, index + 1};
   }
   const auto colon = column.find(':');
@@ -179,25 +183,26 @@ Result<std::pair<std::size_t, std::size_t>> column_range(const DecodeConfig& con
   const auto last = colon == std::string::npos ? first : as_index(std::string_view(column).substr(colon + 1));
   if (!first || !last)
     return wrong_column(key, column,
-                        config.csv_columns.empty()
+                        names.empty()
                             ? "has no number: give decode.csv.columns, the names in order"
                             : "is not in decode.csv.columns");
   const std::size_t end = colon == std::string::npos ? *last + 1 : *last;
   if (end <= *first) return wrong_column(key, column, "is an empty range");
-  if (!config.csv_columns.empty() && end > config.csv_columns.size())
+  if (!names.empty() && end > names.size())
     return wrong_column(key, column, "is beyond the last of decode.csv.columns");
   return std::pair{*first, end};
 }
 
 Result<Columns> columns_of(const DecodeConfig& config) {
-  Columns columns{.expected = config.csv_columns.size()};
+  const auto& names = config.settings.texts(csv_columns);
+  Columns columns{.expected = names.size()};
   for (const auto& feature : config.features) {
     const auto range = column_range(config, "features", feature);
     if (!range) return range.error();
     for (std::size_t i = range.value().first; i < range.value().second; ++i) {
       columns.features.push_back(i);
       const bool alone = range.value().second - range.value().first == 1;
-      const std::string name = config.csv_columns.empty() ? std::to_string(i) : config.csv_columns[i];
+      const std::string name = names.empty() ? std::to_string(i) : names[i];
       columns.names.push_back(alone ? feature : name);
     }
   }
@@ -214,8 +219,10 @@ Result<Columns> columns_of(const DecodeConfig& config) {
 }
 
 Result<std::unique_ptr<Decoder>> make(const DecodeConfig& config) {
-  if (config.delimiter == '\n' || config.delimiter == '"' || config.delimiter == '\r')
-    return Error{ErrorCode::invalid_config, "decode.csv.delimiter cannot be a quote or a line end"};
+  const std::string& delimiter = config.settings.text(csv_delimiter);
+  if (delimiter.size() != 1 || delimiter == "\n" || delimiter == "\"" || delimiter == "\r")
+    return Error{ErrorCode::invalid_config,
+                 "decode.csv.delimiter must be one character, not a quote or a line end"};
   auto columns = columns_of(config);
   if (!columns) return columns.error();
   const std::size_t count = columns.value().features.size();
@@ -229,9 +236,53 @@ Result<std::unique_ptr<Decoder>> make(const DecodeConfig& config) {
       new CsvDecoder(config, std::move(shape).value(), std::move(columns).value()));
 }
 
+constexpr Key csv_keys[] = {
+    {.name = "decode.csv.features",
+     .type = KeyType::texts,
+     .text = "[]",
+     .help = "names of columns, or their numbers from 0",
+     .sample = "#[\"temp\", \"rms\"]"},
+    {.name = "decode.csv.target",
+     .type = KeyType::text,
+     .text = "\"\"",
+     .help = "name or number of a column",
+     .sample = "#\"label\""},
+    {.name = "decode.csv.classes",
+     .type = KeyType::texts,
+     .text = "[]",
+     .help = "labels that are text: the first is class 0; model.classes follows",
+     .sample = "#[\"ok\", \"fault\"]"},
+    {.name = csv_columns,
+     .type = KeyType::texts,
+     .text = "[]",
+     .help = "names of all columns, in order",
+     .sample = "#[\"time\", \"temp\", \"rms\", \"label\"]"},
+    {.name = csv_delimiter,
+     .type = KeyType::text,
+     .text = "\",\"",
+     .help = "one character",
+     .least = 1,
+     .most = 1,
+     .sample = "#\",\""},
+    {.name = "decode.csv.shape",
+     .type = KeyType::integers,
+     .text = "[]",
+     .help = "empty = one axis",
+     .least = 1,
+     .most = 1e7,
+     .sample = "#[]"},
+    {.name = "decode.csv.scale",
+     .type = KeyType::numbers,
+     .text = "1.0",
+     .help = "x * scale + shift; [one each]",
+     .sample = "#1.0"},
+    {.name = "decode.csv.shift", .type = KeyType::numbers, .text = "0.0", .help = "", .sample = "#0.0"},
+};
+
 }  // namespace
 
 extern const DecoderEntry decoder_csv;
-const DecoderEntry decoder_csv{"csv", "one row per line, columns by number from 0 or by name", make};
+const DecoderEntry decoder_csv{"csv", "one row per line, columns by number from 0 or by name", make,
+                               csv_keys};
 
 }  // namespace rivulet::stream

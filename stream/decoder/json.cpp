@@ -359,10 +359,41 @@ Result<std::unique_ptr<Decoder>> make(const DecodeConfig& config) {
       new JsonDecoder(config, std::move(shape).value(), std::move(features), std::move(target).value()));
 }
 
+constexpr Key json_keys[] = {
+    {.name = "decode.json.features",
+     .type = KeyType::texts,
+     .text = "[]",
+     .help = "paths to numbers: a.b, a[2], a[0:3] (without the end)",
+     .sample = "#[\"temp\", \"vibration.rms\", \"current[0:3]\"]"},
+    {.name = "decode.json.target",
+     .type = KeyType::text,
+     .text = "\"\"",
+     .help = "path to the label: a number; classes: a whole number from 0 on, or one of decode.json.classes",
+     .sample = "#\"label\""},
+    {.name = "decode.json.classes",
+     .type = KeyType::texts,
+     .text = "[]",
+     .help = "labels that are text, true or false: the first is class 0; model.classes follows",
+     .sample = "#[\"ok\", \"fault\"]"},
+    {.name = "decode.json.shape",
+     .type = KeyType::integers,
+     .text = "[]",
+     .help = "empty = one axis",
+     .least = 1,
+     .most = 1e7,
+     .sample = "#[]"},
+    {.name = "decode.json.scale",
+     .type = KeyType::numbers,
+     .text = "1.0",
+     .help = "x * scale + shift; [one each]",
+     .sample = "#1.0"},
+    {.name = "decode.json.shift", .type = KeyType::numbers, .text = "0.0", .help = "", .sample = "#0.0"},
+};
+
 }  // namespace
 
 extern const DecoderEntry decoder_json;
 const DecoderEntry decoder_json{"json", "an object, an array of objects, or JSON lines; features by path",
-                                make};
+                                make, json_keys};
 
 }  // namespace rivulet::stream

@@ -9,6 +9,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "raw rows are little-endian and read in place");
 
+constexpr std::string_view raw_label = "decode.raw.label";
+constexpr std::string_view raw_features = "decode.raw.features";
+
 enum class Number : std::uint8_t { none, u8, i16, i32, i64, f32 };
 
 struct NumberName {
@@ -137,19 +140,41 @@ Error unknown(std::string_view key, std::string_view value, std::span<const Numb
 }
 
 Result<std::unique_ptr<Decoder>> make(const DecodeConfig& config) {
-  const NumberName* label = find(label_numbers, config.raw_label);
-  if (label == nullptr) return unknown("decode.raw.label", config.raw_label, label_numbers);
-  const NumberName* feature = find(feature_numbers, config.raw_features);
-  if (feature == nullptr) return unknown("decode.raw.features", config.raw_features, feature_numbers);
+  const std::string& label_name = config.settings.text(raw_label);
+  const NumberName* label = find(label_numbers, label_name);
+  if (label == nullptr) return unknown(raw_label, label_name, label_numbers);
+  const std::string& feature_name = config.settings.text(raw_features);
+  const NumberName* feature = find(feature_numbers, feature_name);
+  if (feature == nullptr) return unknown(raw_features, feature_name, feature_numbers);
   auto shape = row_shape_of(config, 0, label->number != Number::none);
   if (!shape) return shape.error();
   return std::unique_ptr<Decoder>(new RawDecoder(config, std::move(shape).value(), *label, *feature));
 }
 
+constexpr Key raw_keys[] = {
+    {.name = raw_label,
+     .type = KeyType::text,
+     .text = "\"u8\"",
+     .help = "number before each row",
+     .choices = "none | u8 | i32 | i64 | f32"},
+    {.name = raw_features, .type = KeyType::text, .text = "\"u8\"", .help = "", .choices = "u8 | i16 | f32"},
+    {.name = "decode.raw.shape",
+     .type = KeyType::integers,
+     .text = "[1, 28, 28]",
+     .help = "of one row",
+     .least = 1,
+     .most = 1e7},
+    {.name = "decode.raw.scale", .type = KeyType::number, .text = "0.0127288", .help = "x * scale + shift"},
+    {.name = "decode.raw.shift",
+     .type = KeyType::number,
+     .text = "-0.4242",
+     .help = "MNIST: mean 0.1307, deviation 0.3081"},
+};
+
 }  // namespace
 
 extern const DecoderEntry decoder_raw;
 const DecoderEntry decoder_raw{"raw", "label bytes, then feature bytes, little-endian, rows back to back",
-                               make};
+                               make, raw_keys};
 
 }  // namespace rivulet::stream

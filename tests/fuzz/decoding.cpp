@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "tests/fuzz/bytes.h"
+#include "tests/support/decode_settings.h"
 
 namespace rivulet::fuzz {
 namespace {
@@ -40,7 +41,7 @@ std::unique_ptr<stream::Decoder> make_decoder(const stream::DecodeConfig& config
   const auto entry = std::find_if(formats.begin(), formats.end(),
                                   [&](const auto* format) { return format->name == config.format; });
   RIVULET_CHECK(entry != formats.end(), "the format is compiled in");
-  return (*entry)->make(config).value();
+  return (*entry)->make(testing::with_decode_defaults(config)).value();
 }
 
 std::vector<Step> read_record(stream::Decoder& decoder, std::uint32_t classes, Input input) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stream/decoder.h"
+#include "tests/support/decode_settings.h"
 
 /// What the tests of the decoders share: one configuration per format, and records read to their end.
 namespace rivulet::testing {
@@ -19,7 +20,7 @@ using stream::Decoder;
 inline std::unique_ptr<Decoder> make_decoder(const DecodeConfig& config) {
   for (const auto* entry : stream::builtin_decoders()) {
     if (entry->name != config.format) continue;
-    auto made = entry->make(config);
+    auto made = entry->make(with_decode_defaults(config));
     if (!made) FAIL(made.error().message);
     return std::move(made).value();
   }
@@ -71,7 +72,9 @@ inline constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 inline constexpr float infinite = std::numeric_limits<float>::infinity();
 
 inline DecodeConfig raw_config(const std::string& label, const std::string& features, std::int64_t columns) {
-  return {.format = "raw", .classes = 10, .raw_label = label, .raw_features = features, .shape = {columns}};
+  DecodeConfig config{.format = "raw", .classes = 10, .shape = {columns}};
+  set_raw(config.settings, label, features);
+  return config;
 }
 inline DecodeConfig csv_config() {
   return {.format = "csv", .classes = 3, .features = {"0", "1"}, .target = "2"};

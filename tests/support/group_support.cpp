@@ -14,8 +14,8 @@ runtime::LoadedConfig linear_job(std::uint32_t devices) {
   c.job.devices = devices;
   c.source.topics = {"lines"};
   c.decode.format = "raw";
-  c.decode.raw_label = "f32";
-  c.decode.raw_features = "f32";
+  c.settings.set("decode.raw.label", std::string("f32"));
+  c.settings.set("decode.raw.features", std::string("f32"));
   c.decode.shape = {8};
   c.decode.scale = {1};
   c.decode.shift = {0};

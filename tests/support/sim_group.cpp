@@ -40,8 +40,8 @@ runtime::LoadedConfig job_of(const SimSchedule& schedule) {
   c.job.devices = schedule.devices;
   c.source.topics = {"rows"};
   c.decode.format = "raw";
-  c.decode.raw_label = "f32";
-  c.decode.raw_features = "f32";
+  c.settings.set("decode.raw.label", std::string("f32"));
+  c.settings.set("decode.raw.features", std::string("f32"));
   c.decode.shape = {sim_row_columns};
   c.decode.scale = {1};
   c.decode.shift = {0};

@@ -261,7 +261,7 @@ TEST_CASE("Config formats: decode.json and decode.csv replace what only raw pixe
       with_sets({"decode.format=csv",
                  "decode.csv={ features = [\"a\"], target = \"2\", delimiter = \";\", scale = 2 }"});
   REQUIRE(texts(csv) == Lines{});
-  CHECK(csv.config.decode.csv_delimiter == ";");
+  CHECK(csv.config.settings.text("decode.csv.delimiter") == ";");
   CHECK(csv.config.decode.scale == std::vector<double>{2.0});
 }
 

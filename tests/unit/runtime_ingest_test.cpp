@@ -9,6 +9,7 @@
 #include "buffer/ledger.h"
 #include "runtime/status/metrics/prometheus_sink.h"
 #include "stream/open.h"
+#include "tests/support/decode_settings.h"
 #include "tests/support/wrapped_source.h"
 
 using namespace rivulet;
@@ -41,7 +42,7 @@ struct Bench {
       script.push_back({TimePoint{}, partition, static_cast<std::int64_t>(i), values[i], values[i].empty()});
     source = stream::open_scripted_source({partition}, std::move(script), clock);
     for (const auto* entry : stream::builtin_decoders())
-      if (entry->name == config.format) decoder = std::move(entry->make(config)).value();
+      if (entry->name == config.format) decoder = std::move(entry->make(testing::with_decode_defaults(config))).value();
     rows = std::make_unique<buffer::RowBuffer>(slots, decoder->shape());
     commits = std::make_unique<runtime::CommittableOffsets>(std::span<const PartitionId>(&partition, 1));
     runtime::IngestConfig reading;
@@ -87,8 +88,7 @@ struct Bench {
 stream::DecodeConfig raw() {
   stream::DecodeConfig c;
   c.format = "raw";
-  c.raw_label = "f32";
-  c.raw_features = "f32";
+  testing::set_raw(c.settings, "f32", "f32");
   c.shape = {2};
   c.classes = 3;
   return c;

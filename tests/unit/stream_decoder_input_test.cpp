@@ -15,7 +15,7 @@ namespace {
 std::string refusal(const DecodeConfig& config) {
   for (const auto* entry : stream::builtin_decoders()) {
     if (entry->name != config.format) continue;
-    const auto made = entry->make(config);
+    const auto made = entry->make(with_decode_defaults(config));
     if (made) return "accepted";
     CHECK(made.error().code == ErrorCode::invalid_config);
     return made.error().message;
@@ -45,7 +45,7 @@ TEST_CASE("Decoder: a wrong configuration is refused with its key") {
                              "list with one for each of the 4") == 0);
   DecodeConfig csv{.format = "csv", .features = {"temp"}};
   CHECK(refusal(csv).find("decode.csv.features: column \"temp\" has no number") == 0);
-  csv.csv_columns = {"time"};
+  csv.settings.set("decode.csv.columns", Settings::Texts{"time"});
   CHECK(refusal(csv).find("decode.csv.features: column \"temp\" is not in") == 0);
   csv.features = {"3"};
   CHECK(refusal(csv).find("decode.csv.features: column \"3\" is beyond") == 0);

@@ -145,7 +145,7 @@ TEST_CASE("Decoder: features are called what the configuration calls them") {
   open.shape = {5};
   CHECK(make_decoder(open)->feature(0).empty());  // nobody knows where the list ends
   DecodeConfig csv{.format = "csv", .features = {"rms", "0:2"}, .target = "label"};
-  csv.csv_columns = {"time", "temp", "rms", "label"};
+  csv.settings.set("decode.csv.columns", Settings::Texts{"time", "temp", "rms", "label"});
   CHECK(make_decoder(csv)->feature(0) == "rms");
   CHECK(make_decoder(csv)->feature(2) == "temp");
   CHECK(make_decoder(raw_config("u8", "u8", 2))->feature(0).empty());

@@ -74,7 +74,7 @@ TEST_CASE("Decoder: every reason to drop, in every format") {
   auto scaled = raw_f32;
   scaled.scale = {10};
   auto named = csv_config();
-  named.csv_columns = {"a", "b", "c"};
+  named.settings.set("decode.csv.columns", Settings::Texts{"a", "b", "c"});
   named.features = {"a", "b"};
   named.target = "c";
   auto csv_regression = csv_config();
@@ -229,8 +229,9 @@ TEST_CASE("Decoder: JSON arrays fill a shape, keys may hold dots") {
 }
 
 TEST_CASE("Decoder: CSV columns by name, number and range, any delimiter, quotes") {
-  DecodeConfig config{.format = "csv", .features = {"temp", "2:4"}, .target = "y", .delimiter = ';'};
-  config.csv_columns = {"when", "temp", "p", "q", "y"};
+  DecodeConfig config{.format = "csv", .features = {"temp", "2:4"}, .target = "y"};
+  config.settings.set("decode.csv.delimiter", std::string(";"));
+  config.settings.set("decode.csv.columns", Settings::Texts{"when", "temp", "p", "q", "y"});
   const auto read = read_text(config, "\"2024;01\";+1e1;\"2\"; .5 ;-7.25\n\"say \"\"hi\"\"\";1;2;3;4");
   CHECK(read.drops.empty());
   CHECK(read.rows == std::vector<std::vector<float>>{{10, 2, 0.5F, -7.25F}, {1, 2, 3, 4}});

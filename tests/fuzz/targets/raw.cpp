@@ -5,6 +5,7 @@
 #include "core/check.h"
 #include "tests/fuzz/bytes.h"
 #include "tests/fuzz/decoding.h"
+#include "tests/support/decode_settings.h"
 
 namespace rivulet::fuzz {
 namespace {
@@ -25,10 +26,9 @@ constexpr std::array<Kind, 6> kinds{{{"u8", "u8", 4},
 
 stream::DecodeConfig config_of(const Kind& kind) {
   const bool labelled = std::string_view(kind.label) != "none";
-  return {.classes = labelled ? classes : 0,
-          .raw_label = kind.label,
-          .raw_features = kind.features,
-          .shape = {3}};
+  stream::DecodeConfig config{.classes = labelled ? classes : 0, .shape = {3}};
+  testing::set_raw(config.settings, kind.label, kind.features);
+  return config;
 }
 
 /// Of bytes in, bytes out: a row of small integers holds exactly what was written.
