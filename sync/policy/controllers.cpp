@@ -77,6 +77,9 @@ std::vector<PolicySetting> settings_of(const PolicyConfig& config, const Setting
         case KeyType::number: one.number = settings.number(key.name); break;
         case KeyType::boolean: one.number = settings.flag(key.name) ? 1 : 0; break;
         case KeyType::duration: one.number = to_seconds(settings.duration(key.name)); break;
+        case KeyType::texts:
+        case KeyType::integers:
+        case KeyType::numbers: RIVULET_CHECK(false, "a controller's key is one value");
       }
       all.push_back(std::move(one));
     }
