@@ -165,6 +165,7 @@ class Checks {
     if (columns > 1e7)
       wrong({table + ".shape"},
             fmt::format("'{}.shape' has {:.0f} values, at most 10000000", table, columns));
+    if (!contains(catalog_.decoders, d.format)) return;
     const bool listed = c_.settings.holds<Settings::Texts>(table + ".features");
     const bool named = c_.settings.holds<std::string>(table + ".target");
     if (!listed && d.shape.empty())

@@ -36,8 +36,8 @@ std::vector<std::string> choices_of(std::string_view text) {
 }
 
 KeyRow row_of(const Key& key) {
-  const std::string help =
-      (key.choices.empty() ? "" : std::string(key.choices) + ": ") + std::string(key.help);
+  const char* between = key.choices.empty() || key.help.empty() ? "" : ": ";
+  const std::string help = std::string(key.choices) + between + std::string(key.help);
   KeyRow row{spec(std::string(key.name).c_str(), kind_of(key.type), std::string(key.text).c_str(),
                   help.c_str(), {.choices = choices_of(key.choices), .sample = std::string(key.sample)}),
              {key.least, key.most, key.above}};
