@@ -1,6 +1,6 @@
 // What do model.memory_format and model.autocast make of a step's CPU? LeNet-5 and the CNN for 3 x 32 x 32,
 // batch of 64, one thread, each format in turns with the default. What autocast makes of the accuracy:
-// docs/LIMITS.md.
+// docs/RESULTS.md.
 //   build/release/bench_number_formats [ROUNDS]
 #include <cstdlib>
 #include <string>

@@ -1,4 +1,4 @@
-"""What bench/run measured, as lines of docs/PERFORMANCE.md, and whether it is enough for them to stand there."""
+"""What bench/run measured, as lines of docs/RESULTS.md, and whether it is enough for them to be written there."""
 
 from comparisons import all_comparisons
 from processes import BenchError

@@ -1,4 +1,4 @@
-"""Results of comparisons: kept as JSON round by round, read as medians with their spread, written into the page."""
+"""Results of comparisons: kept as JSON round by round, read as medians with their spread."""
 
 import contextlib
 import hashlib
@@ -10,7 +10,6 @@ import subprocess
 
 from processes import ROOT, BenchError
 
-BEGIN, END = "<!-- bench/run writes from here -->", "<!-- to here -->"
 HEAD = ["what", "goal", "ours", "the other", "ratio", "n", ""]
 LEAST_ROUNDS = 3  # for a verdict
 UNRESOLVED = "not resolved: below the noise"
@@ -148,22 +147,12 @@ def machine():
 
 
 def commit(root=ROOT):
-    """The code that was measured, pages aside; what is not committed has a digest of its own."""
+    """The code that was measured, pages and their figures aside; what is not committed has a digest of its own."""
 
     def git(*words):
-        command = ["git", *words, "--", ".", ":!docs"]
+        command = ["git", *words, "--", ".", ":!docs", ":!bench/figures.toml"]
         return subprocess.run(command, cwd=root, capture_output=True, check=True).stdout
 
     changes = git("diff", "HEAD")
     digest = f"+changes-{hashlib.sha256(changes).hexdigest()[:8]}" if changes else ""
     return git("log", "-1", "--format=%h").decode().strip() + digest
-
-
-def write_into(page, lines):
-    """Replaces what is between the marks."""
-    text = page.read_text()
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise BenchError(f"{page} has not one '{BEGIN}' with one '{END}' behind it")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    page.write_text(before + "\n".join([BEGIN, *lines, END]) + after)

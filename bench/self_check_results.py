@@ -5,8 +5,8 @@ import subprocess
 import tempfile
 import unittest
 
+import figures
 import page
-import processes
 import results
 from batching import held_since
 from comparisons import Line, all_comparisons, value
@@ -127,13 +127,15 @@ class Keeping(unittest.TestCase):
             subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=self.folder, check=True)
 
         (self.folder / "docs").mkdir()
-        for name in ("code", "docs/page"):
+        (self.folder / "bench").mkdir()
+        for name in ("code", "docs/page", "bench/figures.toml"):
             (self.folder / name).write_text("1")
         git("init", "--quiet")
         git("add", ".")
         git("commit", "--quiet", "--message", "all")
         clean = results.commit(self.folder)
-        (self.folder / "docs" / "page").write_text("2")
+        for name in ("docs/page", "bench/figures.toml"):
+            (self.folder / name).write_text("2")
         self.assertEqual(results.commit(self.folder), clean)
         seen = []
         for text in ("2", "3", "2"):
@@ -141,23 +143,6 @@ class Keeping(unittest.TestCase):
             seen.append(results.commit(self.folder))
         self.assertTrue(all(name.startswith(f"{clean}+changes-") for name in seen), seen)
         self.assertEqual((seen[0] == seen[1], seen[0] == seen[2]), (False, True))
-
-    def test_only_what_is_between_the_marks_is_written(self):
-        page = self.folder / "page.md"
-        page.write_text(f"by hand\n{results.BEGIN}\nold\n{results.END}\nby hand, too\n")
-        results.write_into(page, ["new", "lines"])
-        self.assertEqual(page.read_text(), f"by hand\n{results.BEGIN}\nnew\nlines\n{results.END}\nby hand, too\n")
-
-    def test_a_page_without_marks_stays_as_it_is(self):
-        page = self.folder / "page.md"
-        page.write_text("by hand\n")
-        with self.assertRaises(BenchError):
-            results.write_into(page, ["new"])
-        self.assertEqual(page.read_text(), "by hand\n")
-
-    def test_the_page_has_its_marks(self):
-        text = (processes.ROOT / "docs" / "PERFORMANCE.md").read_text()
-        self.assertEqual((text.count(results.BEGIN), text.count(results.END)), (1, 1))
 
 
 class Page(unittest.TestCase):
@@ -196,3 +181,54 @@ class Page(unittest.TestCase):
     def test_nothing_measured_is_said(self):
         with self.assertRaisesRegex(BenchError, "nothing was measured"):
             page.page_lines(self.stores, self.lengths)
+
+
+FIGURES = """
+[machines]
+one = "a machine"
+[[group]]
+title = "Parts"
+machine = "one"
+command = "bench/part"
+[[group.figure]]
+claim = "a part"
+baseline = "the least"
+figure = "1.3 (1.2 to 1.4, n = 5)"
+goal = "<= 1.2"
+verdict = "short"
+commit = "abc"
+"""
+
+
+class Figures(unittest.TestCase):
+    def load(self, text):
+        with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder:
+            file = pathlib.Path(folder) / "figures.toml"
+            file.write_text(text)
+            return figures.load(file)
+
+    def test_a_figure_is_a_line_with_what_its_group_has(self):
+        text = figures.page_text(*self.load(FIGURES), "compared\n")
+        line = "| a part | the least | 1.3 (1.2 to 1.4, n = 5) | <= 1.2 | **short** | one at abc | `bench/part` |"
+        self.assertIn(f"## Parts\n\n{results.row(figures.HEAD)}\n", text)
+        self.assertIn(f"\n{line}\n", text)
+        self.assertIn("Of the 1 lines below with a goal", text)
+        self.assertIn("\n\ncompared\n\n## Parts", text)
+
+    def test_figures_that_make_no_line_are_refused(self):
+        for change, words in (
+            (("baseline", "rival"), "there is no key rival"),
+            (("[machines]", "[machine]"), "there is no key machine"),
+            (('verdict = "short"', 'verdict = "good"'), "verdict met or short"),
+            (('goal = "<= 1.2"', 'goal = ""'), "verdict met or short"),
+            (('machine = "one"', 'machine = "two"'), "no machine 'two'"),
+            (('claim = "a part"', 'claim = ""'), "claim and a figure"),
+            (("the least", "the | least"), "one line without"),
+            (('"1.3 (1.2 to 1.4, n = 5)"', "1.3"), "one line without"),
+            (("[[group]]", "[[group"), "figures.toml"),
+        ):
+            with self.assertRaisesRegex(BenchError, words):
+                self.load(FIGURES.replace(*change))
+
+    def test_the_page_is_what_its_data_gives(self):
+        self.assertEqual(figures.PAGE.read_text(), figures.made())

@@ -74,7 +74,7 @@ class Tuning:
         """The best of the rates that ran with all seeds; None where there is none.
 
         Of rates that differ by one look the lowest: between two looks a high one forgets more than is seen. With looks
-        every 2 s that decides it (docs/LIMITS.md has both).
+        every 2 s that decides it (docs/BENCHMARKING.md has both).
         """
         tried = [rate for rate in all_batchings()[name].candidates if len(self.seeds_of(name, rate)) == len(SEEDS)]
         best = min(tried, key=lambda rate: self.merit(name, rate, SEEDS), default=None)

@@ -9,7 +9,7 @@ namespace {
 
 // A link queues what it cannot send at once, for so long; what does not fit is dropped and sent again.
 // Connections that share the link fill that queue. All that plain sockets between three and four devices
-// lost so, in docs/SIMULATION.md, is this much for each message that overflows behind one of another
+// lost so, in docs/RESULTS.md, is this much for each message that overflows behind one of another
 // connection.
 constexpr Duration queue_of_a_link = std::chrono::milliseconds(200);
 constexpr double next_to_others = 1.28;

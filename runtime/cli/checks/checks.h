@@ -37,8 +37,8 @@ Check token_check(const Config& config);
 /// Whether what device.type asks for is there.
 Check device_check(const Config& config);
 /// Whether the processor computes in the format that model.autocast asks for: without instructions for it a
-/// step takes several times as long (docs/LIMITS.md). Nothing for "off", or where no processor computes: on a
-/// GPU, or where the device cannot be made, which device_check() says. Makes the device.
+/// step takes several times as long (docs/RESULTS.md). Nothing for "off", or where no processor computes: on
+/// a GPU, or where the device cannot be made, which device_check() says. Makes the device.
 /// `processor`: its flags, as /proc/cpuinfo has them.
 std::vector<Check> autocast_checks(const Config& config, const std::string& processor);
 /// Of this machine; empty if it does not say.
