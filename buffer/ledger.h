@@ -23,7 +23,7 @@ struct Account {
 };
 
 /// Appends a run to a bounded list: it joins the one before it when they touch and share a fate. Above
-/// `runs_max` the two oldest of one fate become one that says less exactly where its rows were; the counts
+/// `runs_max` the two oldest of one fate become one that is less exact about where its rows were; the counts
 /// stay exact. One run of every fate of every partition stays in any case. Pure.
 void add_run(std::vector<SkippedRange>& runs, const SkippedRange& run, std::size_t runs_max);
 
@@ -35,7 +35,7 @@ Status append(Account& to, const Account& later);
 /// aside. Pure.
 void drop_trained(Account& account);
 
-/// The part of the books that is not rows: where reading began, and what lay between the rows that reached
+/// The part of the ledger that is not rows: where reading began, and what lay between the rows that reached
 /// the buffer: dropped rows and offsets without one. Rows and runs of a partition form one chain of touching
 /// stretches; whatever is announced to the group is a piece of that chain, so nothing can be left out.
 /// Written by the ingest thread when something was passed over, read by the train thread once a round: a

@@ -22,7 +22,7 @@ class RowBuffer {
  public:
   /// What a buffer of this size allocates, slab and rings. Pure.
   static std::size_t bytes_for(std::size_t rows, const RowShape& shape) noexcept;
-  /// Errors: unavailable (memory; says how much).
+  /// Errors: unavailable (memory; names how much).
   static Result<std::unique_ptr<RowBuffer>> create(std::size_t rows, const RowShape& shape);
   /// For buffers that are known to fit.
   RowBuffer(std::size_t rows, const RowShape& shape);

@@ -69,7 +69,7 @@ inline Status ok() {
   return Status(std::monostate{});
 }
 
-/// What a non-blocking operation says when polled.
+/// What a non-blocking operation returns when polled.
 enum class Progress : std::uint8_t { pending, done, failed };
 
 }  // namespace rivulet

@@ -49,8 +49,8 @@ struct RowInterval {
   RowCursor first;
   RowCursor next;
   std::uint32_t rows_trained = 0;
-  std::uint32_t rows_dropped = 0;    ///< for any reason; SkippedRanges say for which
-  std::uint32_t non_final_rows = 0;  ///< of both: rows behind which their record goes on, they move no offset
+  std::uint32_t rows_dropped = 0;    ///< for any reason; SkippedRanges have which
+  std::uint32_t non_final_rows = 0;  ///< of both: not the last of their record, they move no offset
   std::uint64_t holes = 0;           ///< offsets that hold no row
   bool operator==(const RowInterval&) const = default;
   [[nodiscard]] bool empty() const noexcept { return rows_trained + rows_dropped + holes == 0; }
@@ -83,7 +83,7 @@ struct SkippedRange {
   std::uint64_t rows = 0;
   std::uint32_t fate = 0;  ///< a DropReason, or fate_hole
   bool operator==(const SkippedRange&) const = default;
-  /// Rows of it behind which their record goes on.
+  /// Rows of it that are not the last of their record.
   [[nodiscard]] std::uint64_t shared() const noexcept {
     return fate == fate_hole ? 0 : rows - static_cast<std::uint64_t>(to.offset - from.offset);
   }

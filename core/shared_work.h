@@ -33,8 +33,8 @@ class SharedWork {
   SharedWork(const SharedWork&) = delete;
   SharedWork& operator=(const SharedWork&) = delete;
 
-  /// The T that `make()` makes (a shared_ptr, or null) of what this hangs on and of `input`, which is told by
-  /// its address and kept alive. T needs ==.
+  /// The T that `make()` makes (a shared_ptr, or null) of what this hangs on and of `input`, which is
+  /// identified by its address and kept alive. T needs ==.
   template <class T, class Make>
   std::shared_ptr<const T> once(const std::shared_ptr<const void>& input, const Make& make) {
     const std::lock_guard lock(mutex_);

@@ -21,7 +21,7 @@ constexpr Duration from_seconds(double s) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(s));
 }
 
-/// Tells time; never waits (waiting belongs to the runners). Thread-safe to read.
+/// Reads time; never waits (the runners do). Thread-safe to read.
 class Clock {
  public:
   virtual ~Clock() = default;

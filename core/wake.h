@@ -3,7 +3,7 @@
 
 namespace rivulet {
 
-/// How one agent tells another that there is work: rows arrived, an exchange finished, a signal came.
+/// Notifies an agent that there is work: rows arrived, an exchange finished, a signal came.
 /// notify() may be called from any thread, never waits, and is cheap when nobody sleeps.
 class Wake {
  public:

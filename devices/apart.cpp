@@ -61,7 +61,7 @@ Result<std::string> hear(int fd, const Patience& patience) {
     if (n == 0) return said;
     if (n > 0) said.append(part, static_cast<std::size_t>(n));
   }
-  return Error{ErrorCode::protocol, "says more than can be"};
+  return Error{ErrorCode::protocol, "its answer is longer than any can be"};
 }
 
 Result<std::string> taken_apart(std::string said, int status) {

@@ -53,7 +53,7 @@ class Device {
 std::unique_ptr<Device> make_host_device();
 
 /// device.type: "cpu"; "cuda", the first GPU that the process may see; "auto", that GPU if there is one and
-/// this build knows about GPUs, else the CPU. Errors: unavailable ("cuda" alone; says why there is none).
+/// this build knows about GPUs, else the CPU. Errors: unavailable ("cuda" alone; names why there is none).
 Result<std::unique_ptr<Device>> make_device(std::string_view type);
 
 }  // namespace rivulet::devices

@@ -15,7 +15,7 @@ struct DeviceProfile {
 /// Of a batch.
 Duration seconds_of(const DeviceProfile& profile, std::size_t rows) noexcept;
 
-/// Computes on the host at once and moves `clock` by what the profile says it would have taken.
+/// Computes on the host at once and moves `clock` by what it would have taken by the profile.
 std::unique_ptr<Device> make_modeled_device(const DeviceProfile&, VirtualClock& clock);
 
 }  // namespace rivulet::devices

@@ -4,7 +4,7 @@
 
 namespace rivulet::devices {
 
-/// What the library says of a script that failed, in one line of at most 500 bytes: the reason, then the last
+/// The library's message on a script that failed, in one line of at most 500 bytes: the reason, then the last
 /// place of the traceback, the script's own line. Other words as they are, but for control characters. Pure.
 std::string readable(std::string_view words);
 

@@ -177,7 +177,7 @@ void Sensors::read_cpu(SensorReadings& out) const {
       out.cpu_hertz = std::max(out.cpu_hertz.value_or(0), *kilohertz * 1000);
 }
 
-/// x86: every processor says the count of its whole package.
+/// x86: every processor reports the count of its whole package.
 void Sensors::read_package_throttles(SensorReadings& out) const {
   std::map<std::string, double> packages;
   for (const auto& cpu : entries_of(root_ / "sys/devices/system/cpu", "cpu")) {

@@ -38,8 +38,8 @@ struct BoardMemory {
   double available_bytes = 0;
 };
 
-/// What one look found. What a machine does not have, or does not tell, is absent: nothing here is 0 because
-/// it is unknown.
+/// What one look found. What a machine does not have, or does not report, is absent: nothing here is 0
+/// because it is unknown.
 struct SensorReadings {
   std::vector<ZoneHeat> heat;             ///< at most Sensors::most
   std::vector<RailPower> power;           ///< without rails that are the sum of others
@@ -65,7 +65,7 @@ class Sensors {
   explicit Sensors(std::filesystem::path root) : root_(std::move(root)) {}
 
   [[nodiscard]] SensorReadings read() const;
-  /// "NVIDIA Jetson Orin Nano Developer Kit"; empty if the machine does not say.
+  /// "NVIDIA Jetson Orin Nano Developer Kit"; empty if the machine does not report it.
   [[nodiscard]] std::string board() const;
 
  private:

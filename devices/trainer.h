@@ -42,7 +42,7 @@ struct ModelConfig {
   std::string sha256 = {};  ///< of its bytes, 64 hexadecimal digits
 };
 
-/// What one batch said. Sums, so that reports of several devices add up.
+/// What one batch gave. Sums, so that reports of several devices add up.
 struct StepReport {
   double loss_sum = 0;        ///< over rows, before the step (test-then-train)
   std::uint64_t correct = 0;  ///< classification only
@@ -106,11 +106,10 @@ std::span<const ModelEntry* const> builtin_models() noexcept;
 
 /// Versions and settings of the numeric library, for doctor: {"LibTorch","2.15.0"}, {"BLAS",...}, {"CPU
 /// capability",...},
-/// {"threads",...}. In a build without LibTorch one entry that says so.
+/// {"threads",...}. In a build without LibTorch one entry with that fact.
 std::vector<std::pair<std::string, std::string>> numeric_library_facts();
 
-/// Process-wide numeric settings, once, first thing in main: malloc thresholds and intra-op threads
-/// (toolchain.md §1).
+/// Process-wide numeric settings, once, first thing in main: malloc thresholds and intra-op threads.
 void prepare_process(int threads);
 
 }  // namespace rivulet::devices

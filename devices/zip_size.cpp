@@ -34,7 +34,7 @@ std::optional<Directory> directory_at(std::string_view zip, std::uint64_t begin_
   return Directory{*begin, *entries};
 }
 
-/// The record at the end says where the directory is; before it may stand one with larger numbers, which
+/// The record at the end gives where the directory is; before it may stand one with larger numbers, which
 /// wins.
 std::optional<Directory> find_directory(std::string_view zip) {
   constexpr std::size_t end_size = 22;
@@ -49,7 +49,7 @@ std::optional<Directory> find_directory(std::string_view zip) {
   return directory_at(zip, end + 16, end + 10, 4, 2);
 }
 
-/// What an entry's extra field says that its own 32 bits could not.
+/// What an entry's extra field holds that its own 32 bits could not.
 std::optional<std::uint64_t> large_size(std::string_view extra) {
   for (std::uint64_t at = 0;;) {
     const auto kind = number(extra, at, 2);

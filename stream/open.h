@@ -38,7 +38,7 @@ struct KafkaSourceConfig {
   StartOffset start;
   std::map<PartitionId, std::int64_t> resume;  ///< absolute offsets that win over `start`
   Duration open_deadline = std::chrono::seconds(10);
-  bool count_gaps = false;  ///< after a retention cut: go on behind the gap, instead of stopping
+  bool count_gaps = false;  ///< after a retention cut: resume behind the gap, instead of stopping
   /// Remembers of each partition a record that was read, so that a topic made anew is found out after a
   /// restart, too. Empty: only while the process lives.
   std::string anchor_file;

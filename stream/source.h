@@ -40,10 +40,11 @@ class RecordSource {
  public:
   virtual ~RecordSource() = default;
   /// At most max_records; empty if none within max_wait. max_records = 0 means "no room": the source holds
-  /// its partitions back (pause) but goes on serving its client. The views live until the next poll().
-  /// A partition that cannot go on stops alone: PartitionState::stopped says why, the others are read on.
+  /// its partitions back (pause) and keeps serving its client. The views live until the next poll().
+  /// A partition that cannot continue stops alone: PartitionState::stopped has the reason; the others are
+  /// still read.
   /// Errors: unavailable (topic, partition or broker missing at start), source_lost (poll again later),
-  /// bad_record (the source as a whole cannot go on; names file, line or offset).
+  /// bad_record (the source as a whole cannot continue; names file, line or offset).
   virtual Result<std::span<const Record>> poll(std::size_t max_records, Duration max_wait) = 0;
   /// The records of the last poll() are still in use: serves the client, and their views stay valid.
   virtual void hold() {}

@@ -44,7 +44,7 @@ class CudaDevice final : public Device {
     void* data = nullptr;
     // Never 0 bytes: an empty array has an address too.
     if (const auto code = ::cudaHostAlloc(&data, bytes + 1, cudaHostAllocDefault); code != cudaSuccess) {
-      static_cast<void>(::cudaGetLastError());  // else whoever asks CUDA next is told of it
+      static_cast<void>(::cudaGetLastError());  // else the next call of CUDA returns it
       return cuda_error(fmt::format("{} bytes of pinned memory are not available", bytes), code);
     }
     std::unique_ptr<std::byte, FreePinned> owned(static_cast<std::byte*>(data));

@@ -31,7 +31,7 @@ class NetworkNumbers {
   [[nodiscard]] const ModelLayout& layout() const noexcept { return layout_; }
   /// Where rows must be for a pass.
   [[nodiscard]] virtual torch::Device place() const { return torch::kCPU; }
-  /// Parameters and buffers of `state` begin as the seed says.
+  /// Parameters and buffers of `state` begin as the seed draws them.
   void initialize(ModelState& state, std::uint64_t seed) const;
   /// Parameters are the state's, gradients are 0, buffers begin as the state's. `out` is [P + B].
   virtual void begin_training(const ModelState& state, const GradientView& out) = 0;

@@ -77,7 +77,7 @@ double bytes_for(ScriptNetwork& network, const ModelConfig& config, std::int64_t
   return static_cast<double>(meter->most);
 }
 
-/// Measured, for nothing but running it says what a script takes.
+/// Measured, for nothing but running it shows what a script takes.
 ModelNeeds measured(ScriptNetwork& network, const ModelConfig& config, std::int64_t rows) {
   double numbers = 0;
   for (const auto& parameter : network.parameters()) numbers += static_cast<double>(parameter.numel());
@@ -136,7 +136,7 @@ Result<ModelNeeds> try_here(ModelConfig config, const ScriptBytes& script, const
   for (const std::size_t rows : std::set{trial.rows_min, trial.rows_max}) {
     const double takes =
         (needs.value().parameters + needs.value().per_row * static_cast<double>(rows)) * sizeof(float);
-    if (takes > trial.memory) break;  // whoever asked makes the sum, and says what lowers it
+    if (takes > trial.memory) break;  // whoever asked makes the sum, and names what lowers it
     if (Status good = train_once(*trainer.value(), config, rows); !good)
       return with_rows(config, good.error(), rows);
   }

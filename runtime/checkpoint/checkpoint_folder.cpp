@@ -36,7 +36,7 @@ std::optional<Stamp> stamp_in_name(const std::string& path) {
   return stamp_of(std::string_view(path).substr(path.rfind('/') + 1), suffix);
 }
 
-/// Of a file that is as long as it says.
+/// Of a file that is as long as it claims.
 Result<StateHead> head_of(const FileOperations& files, const std::string& path) {
   const int fd = files.open(path, O_RDONLY | O_NONBLOCK);  // a pipe in its place must not hold us
   if (fd < 0) return decode_state_head({}, 0);

@@ -19,7 +19,7 @@ inline std::string checkpoints_in(const std::string& data_dir) {
 /// The first PREFIX-N in `folder` that neither a file nor a folder with files is.
 std::string free_folder(const std::string& folder, const std::string& prefix, const FileOperations& files);
 
-/// A file that says it is a checkpoint.
+/// A file that claims to be a checkpoint.
 struct CheckpointEntry {
   std::string path;
   Stamp stamp;
@@ -61,8 +61,8 @@ class CheckpointFolder {
     std::string folder;              ///< newer-N, in which they are; empty: there were none
   };
   /// For a device that is not running: `to` becomes the newest. What is newer, damaged or not, moves to
-  /// newer-N, and a note says that the device may go on from there (told_to_go_back()). Interrupted at any
-  /// point, the newest is still where it was, or all is done. Errors: io (says what could not be moved).
+  /// newer-N, and a note records that the device may resume from there (told_to_go_back()). Interrupted at
+  /// any point, the newest is still where it was, or all is done. Errors: io (names what could not be moved).
   Result<GoneBack> go_back(const Stamp& to);
   /// The state that a note names, until forget_going_back().
   [[nodiscard]] std::optional<Stamp> told_to_go_back() const;

@@ -57,7 +57,7 @@ Turn Checkpointer::step() {
   return {.wake_at = parts_.clock.now() + std::chrono::milliseconds(100)};
 }
 
-/// The last good file stays; what is said names the file and what the system answered.
+/// The last good file stays; the message names the file and the system's error.
 void Checkpointer::failed(const Error& error) {
   failed_.add(1);
   disk_failures_ = error.code == ErrorCode::io ? disk_failures_ + 1 : 0;

@@ -22,10 +22,10 @@ struct SavedState {
 };
 
 /// Writes checkpoints off the training path: the train thread copies the agreed state into the one slot at
-/// the end of a checkpoint round, this agent encodes, writes and syncs it, and the train thread tells the
-/// group. A slot that is still busy skips the checkpoint and counts it. A state that could not be written is
-/// never announced, the files before it stay, and the next one is tried: a full disk may have room again. A
-/// disk that fails (EIO) twice in a row gets no more: what it says it has synced is worth nothing.
+/// the end of a checkpoint round, this agent encodes, writes and syncs it, and the train thread announces it
+/// to the group. A slot that is still busy skips the checkpoint and counts it. A state that could not be
+/// written is never announced, the files before it stay, and the next one is tried: a full disk may have room
+/// again. A disk that fails (EIO) twice in a row gets no more: what it reports as synced is worth nothing.
 class Checkpointer final : public Agent {
  public:
   struct Parts {
@@ -34,7 +34,7 @@ class Checkpointer final : public Agent {
     MetricsSink& metrics;
     Logger& log;
     Wake& wake;    ///< of this agent
-    Wake& worker;  ///< told when a state is on the disk
+    Wake& worker;  ///< notified when a state is on the disk
   };
   /// `space` has the layout of the model.
   Checkpointer(CheckpointFolder folder, std::size_t keep, StateOwner owner, devices::ModelState space,

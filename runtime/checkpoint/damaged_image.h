@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-/// What can be said of an image (runtime/state/state_image.h) that cannot be used. Pure.
+/// What is known of an image (runtime/state/state_image.h) that cannot be used. Pure.
 namespace rivulet::runtime {
 
 /// Nothing in it has changed since it was written, of whatever version, model and job it is. One pass.

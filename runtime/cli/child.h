@@ -22,8 +22,8 @@ class Child {
   };
   /// Errors: io.
   static Result<Child> start(Spec spec);
-  /// The same once more, after it has ended: a new process, its stdout begins anew, its stderr goes on behind
-  /// what is there. Errors: io.
+  /// The same once more, after it has ended: a new process, its stdout begins anew, its stderr is appended
+  /// to what is there. Errors: io.
   Status start_again(std::vector<std::string> arguments);
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
@@ -49,7 +49,7 @@ class Child {
   std::optional<int> signal_;
 };
 
-/// SIGTERM to all, SIGKILL to those that stay after `patience_s`, or once `hurry` says so. Returns when all
+/// SIGTERM to all, SIGKILL to those that stay after `patience_s`, or once `hurry` is set. Returns when all
 /// have ended.
 void end_all(std::vector<Child*> children, double patience_s, const std::function<bool()>& hurry);
 

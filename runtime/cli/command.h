@@ -25,7 +25,7 @@ struct Terminal {
   std::ostream& err;
   bool interactive = false;  ///< out is a terminal: redraw allowed
   bool colour = false;       ///< and NO_COLOR is not set
-  bool unicode = false;      ///< the locale says UTF-8: blocks instead of letters in curves
+  bool unicode = false;      ///< the locale is UTF-8: blocks instead of letters in curves
   int width = 100;           ///< columns
   std::map<std::string, std::string> environment;  ///< RIVULET_* only
   Output* out_output = nullptr;                    ///< what out and err lead to in the program
@@ -65,10 +65,10 @@ std::unique_ptr<Command> make_doctor_command(CLI::App& root);
 std::unique_ptr<Command> make_version_command(CLI::App& root);
 
 /// Parses and runs. `arguments` without the program's name. Returns the exit code of the process; wrong usage
-/// is said on terminal.err with a suggestion and is ExitCode::usage.
+/// is reported on terminal.err with a suggestion and is ExitCode::usage.
 ExitCode run_command_line(const std::vector<std::string>& arguments, Terminal& terminal);
 
-/// Says the error on terminal.err; the exit code that goes with it.
+/// Prints the error on terminal.err; the exit code that goes with it.
 ExitCode complain(Terminal& terminal, const Error& error);
 
 /// The Terminal of this process: what stdout is, NO_COLOR, locale, width, RIVULET_* variables.

@@ -50,11 +50,11 @@ class ConfigFlags {
 /// The flag's text as the TOML value of its key: lists from "a,b" and "0-3", strings quoted.
 std::string toml_of_flag(std::string_view key, const std::string& text);
 
-/// What librdkafka says against the properties, each complaint at the line of the one that it names.
+/// librdkafka's errors on the properties, each at the line of the one that it names.
 void add_property_problems(LoadedConfig& loaded);
 /// An error at the place of `key`, without the secrets that `message` quotes.
 void add_problem_at(LoadedConfig& loaded, const std::string& key, const std::string& message);
-/// Loads and asks librdkafka about its properties; says every problem on terminal.err. nullopt: not usable,
+/// Loads and asks librdkafka about its properties; prints every problem on terminal.err. nullopt: not usable,
 /// exit with ExitCode::configuration.
 std::optional<LoadedConfig> load_or_complain(const ConfigFlags& flags, Terminal& terminal);
 /// Problems with their places and hints, then "3 errors, 0 warnings"; nothing when there are none.

@@ -89,7 +89,7 @@ Scores empty_scores(const Config& config) {
   return ClassScores(std::move(names));
 }
 
-/// A second pass over the rows: what the model says of each.
+/// A second pass over the rows: what the model answers for each.
 Status score_all(devices::Trainer& trainer, const devices::ModelState& model, const HeldOut& data,
                  Scores& scores) {
   constexpr std::size_t rows_at_once = 250;

@@ -40,7 +40,7 @@ Status check_model(const LoadedConfig& loaded);
 /// than the digest written into the file).
 Result<Digest> digest_of_state_file(const LoadedConfig& loaded, const std::string& state_file);
 
-/// What an agreed state says of itself, after its numbers were found to be those of its digest.
+/// The head of an agreed state, after its numbers were found to be those of its digest.
 struct StateFacts {
   Stamp stamp;
   Digest digest;
@@ -75,7 +75,7 @@ struct Restored {
   std::optional<StateFacts> from;
   Stamp newest;  ///< of all before it, by their names
 };
-/// Makes `file`, a checkpoint in the folder of this device, the one that it goes on from. Errors:
+/// Makes `file`, a checkpoint in the folder of this device, the one that it resumes from. Errors:
 /// invalid_config (a device runs there; the folder cannot be written), usage (the file is not in the folder),
 /// io, bad_record (the file cannot be used; nothing was changed).
 Result<Restored> restore_checkpoint(const LoadedConfig& loaded, const std::string& file);

@@ -11,7 +11,7 @@
 
 namespace rivulet::runtime::cli {
 
-/// What became of the rows of one partition: what the group says of it and what the broker does.
+/// What became of the rows of one partition: by the group's ledger and by the broker.
 struct PartitionBooks {
   std::string topic;
   PartitionId id;
@@ -29,7 +29,7 @@ std::vector<PartitionBooks> books_of(const StateFacts& state, const std::vector<
 /// Fills in how far the logs reach. Errors: unavailable.
 Status ask_broker(const stream::Properties& properties, std::vector<PartitionBooks>& books);
 
-/// The books of a whole job in one sentence.
+/// The ledger of a whole job in one sentence.
 struct BooksVerdict {
   bool balanced = true;
   std::string text;

@@ -26,7 +26,7 @@ const char* colour_of(const std::string& state) {
   return "33";
 }
 
-/// The state, and what else the device says of it.
+/// The state, and what else the device reports of it.
 std::string words_of(const DeviceView& d) {
   if (d.phrase.empty() || d.state == "training") return printable(d.state);
   return printable(d.phrase.starts_with(d.state) ? d.phrase : d.state + ": " + d.phrase);
@@ -161,7 +161,7 @@ std::optional<DeviceView> device_view_from_json(const std::string& text) {
   read("bytes_received", s.bytes_received);
   read("first_step_s", s.first_step_s);
   read("digest", s.digest);
-  s.cpu_s = std::numeric_limits<double>::quiet_NaN();  // null in JSON: a page does not say
+  s.cpu_s = std::numeric_limits<double>::quiet_NaN();  // null in JSON: no page has it
   if (const auto dropped = page.find("rows_dropped"); dropped != page.end() && dropped->is_object())
     for (const auto& [reason, rows] : dropped->items())
       if (rows.is_number_unsigned() && rows.get<std::uint64_t>() > 0)

@@ -26,7 +26,7 @@ struct DeviceView {
   double seconds_training = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  int pid = 0;            ///< of its process; no page says it
+  int pid = 0;            ///< of its process; no page shows it
   DeviceSummary summary;  ///< what a page knows of it: not cpu_s, not max_rss_bytes
 };
 
@@ -41,11 +41,11 @@ struct GroupView {
   std::vector<DeviceView> devices;
   std::vector<std::pair<double, double>> curve;  ///< (second, held-out accuracy)
   std::string event;                             ///< what happened last: "device-2 (pid 7) was killed; ..."
-  std::string hint;                              ///< what a user may try, shown while nothing else is to say
+  std::string hint;                              ///< what a user may try, shown while there is nothing else
 };
 
-/// "forming: waiting for device-3", of the first device that says so in a group that had formed before; else
-/// empty.
+/// "forming: waiting for device-3", of the first device that reports it in a group that had formed before;
+/// else empty.
 std::string forming_phrase(const GroupView& group);
 
 /// How text may look.

@@ -28,7 +28,8 @@ int main(int argc, char** argv) {
   auto terminal = cli::process_terminal(out, err, environ);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const auto exit = cli::run_command_line(arguments, terminal);
-  // Who closes the pipe, as `head` does, has read all it wants; anything else, such as a full disk, is said.
+  // Who closes the pipe, as `head` does, has read all it wants; anything else, such as a full disk, is
+  // reported.
   if (out.flush() || out.reader_is_gone()) return static_cast<int>(exit);
   err.text() << "error: cannot write to standard output\n";
   return static_cast<int>(ExitCode::failure);

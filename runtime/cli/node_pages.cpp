@@ -105,7 +105,7 @@ void add_members(const NodeReport& r, std::vector<std::string>& lines) {
                                 seconds(m.ready_before_last_s), m.id == r.ready_last ? "  <- last" : ""));
 }
 
-/// A page, or what is said instead of it, by whomever that port is.
+/// A page, or the answer of another program on that port.
 Result<std::string> page(const NodePages& pages, const std::string& path) {
   auto answer = pages.ask(path);
   if (!answer) return answer.error();

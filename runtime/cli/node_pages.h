@@ -10,8 +10,8 @@
 
 namespace rivulet::runtime::cli {
 
-/// A running device, as a command asks it: ADDRESS and --token-file, or else what the device itself was told
-/// by file and variables, so that a command in its container needs neither.
+/// A running device, as a command asks it: ADDRESS and --token-file, or else the device's own file
+/// and variables, so that a command in its container needs neither.
 class NodePages {
  public:
   void add_to(CLI::App& app);
@@ -21,7 +21,7 @@ class NodePages {
   [[nodiscard]] std::string address() const { return host_ + ":" + std::to_string(port_); }
   /// Errors: unavailable (nobody answers; names the address).
   [[nodiscard]] Result<HttpAnswer> ask(const std::string& path) const;
-  /// What is said when `answer` is not the page; unavailable, and fit for a terminal.
+  /// The error when `answer` is not the page; unavailable, and fit for a terminal.
   [[nodiscard]] Error refusal(const std::string& path, const HttpAnswer& answer) const;
 
  private:
@@ -38,7 +38,7 @@ struct NodeAnswer {
   std::string group;
   NodeReport report;  ///< what is in them
 };
-/// Errors: unavailable (also if an answer is not a page: what it says, fit for a terminal).
+/// Errors: unavailable (also if an answer is not a page: its text, fit for a terminal).
 Result<NodeAnswer> ask_all(const NodePages& pages);
 
 /// For a person, without line ends; none wider than `width`. Whatever is in the report, a

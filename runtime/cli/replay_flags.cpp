@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What the digest at the end should be, and who says so. Empty digest: nobody does.
+/// What the digest at the end should be, and where it comes from. Empty digest: from nowhere.
 struct ExpectedDigest {
   std::string digest;
   std::string of;

@@ -21,7 +21,7 @@ struct RoundRows {
 /// are left out; so are those that this device did not take part in. Errors: io, bad_record (names the line).
 Result<std::vector<RoundRows>> rounds_in(const std::string& data_dir, std::uint64_t step);
 
-/// Offsets of a partition that its books hold and none of `rounds` used. Pure.
+/// Offsets of a partition that its ledger holds and none of `rounds` used. Pure.
 struct Stretch {
   RowCursor from;
   RowCursor to;

@@ -16,7 +16,7 @@ class ClassScores {
  public:
   /// One name for each class.
   explicit ClassScores(std::vector<std::string> names) : names_(std::move(names)), classes_(names_.size()) {}
-  /// `outputs` [rows, classes], of which the greatest is what the model says; `targets` [rows], class
+  /// `outputs` [rows, classes], of which the greatest is the model's answer; `targets` [rows], class
   /// numbers.
   void add(std::span<const float> outputs, std::span<const float> targets);
 
@@ -36,7 +36,7 @@ class ClassScores {
   [[nodiscard]] const Class& of(std::size_t c) const { return classes_.at(c); }
   /// Rows of class `actual` that the model takes for `predicted`.
   [[nodiscard]] std::uint64_t confused(std::size_t actual, std::size_t predicted) const;
-  /// The class of most rows, the first of several: who always says it is right in of(majority()).rows.
+  /// The class of most rows, the first of several: always answering it is right in of(majority()).rows.
   [[nodiscard]] std::size_t majority() const;
 
  private:
@@ -46,7 +46,7 @@ class ClassScores {
   std::uint64_t rows_ = 0;
 };
 
-/// Of a regression: how far off, beside who always says the mean of the answers.
+/// Of a regression: how far off, beside always answering the mean.
 class RegressionScores {
  public:
   /// One number a row each.

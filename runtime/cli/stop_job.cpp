@@ -138,7 +138,7 @@ Result<StopReport> stop_job(ControlTopic& topic, Duration timeout, const StopReq
   if (stopping.waiting().empty()) {
     say("no device of job " + topic.job() + " was running");
   } else {
-    say("job " + topic.job() + " was told to stop; waiting for " + names_of(stopping.waiting()));
+    say("job " + topic.job() + " is stopping; waiting for " + names_of(stopping.waiting()));
   }
   if (auto watched = stopping.watch(say); !watched) return watched.error();
   return stopping.report();

@@ -19,15 +19,15 @@ struct StoppedDevice {
 
 struct StopReport {
   std::vector<StoppedDevice> ended;
-  std::vector<StoppedDevice> silent;  ///< has not said that it ended, within the time
+  std::vector<StoppedDevice> silent;  ///< has not reported its end within the time
   /// Everybody has ended who was there as far as the others knew.
   [[nodiscard]] bool complete() const;
 };
 
-/// Ends a job: writes STOP into its control topic and waits until everybody it ends has said so. Devices that
-/// the others had lost are waited for 10 s at most. `say` is told what goes on, in lines for people.
-/// Blocks up to `timeout` and what reading the topic takes. Errors: unavailable (control topic), timed_out
-/// (the STOP itself was not written in time), cancelled.
+/// Ends a job: writes STOP into its control topic and waits until everybody it ends has reported it. Devices
+/// that the others had lost are waited for 10 s at most. `say` gets the progress, in lines for people. Blocks
+/// up to `timeout` and what reading the topic takes. Errors: unavailable (control topic), timed_out (the STOP
+/// itself was not written in time), cancelled.
 Result<StopReport> stop_job(ControlTopic& topic, Duration timeout, const StopRequest& interrupted,
                             const std::function<void(const std::string&)>& say);
 

@@ -12,7 +12,7 @@
 #include "sync/policy/plan.h"
 #include "sync/round/facts.h"
 
-/// The lines of a decision log (decisions.jsonl): what they say, and both ways between them and their bytes.
+/// The lines of a decision log (decisions.jsonl): what they hold, and both ways between them and their bytes.
 /// One JSON object per line, the last member of each is its checksum. Pure.
 namespace rivulet::runtime {
 
@@ -54,7 +54,7 @@ std::string decision_line(const RoundRecord& round);
 std::string decision_line(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table,
                           const sync::policy::RoundPlan& plan);
 
-/// What a line says, taking nothing on trust: only what decision_line() writes, byte for byte, is read, and
+/// What a line holds, taking nothing on trust: only what decision_line() writes, byte for byte, is read, and
 /// only what sync::policy::plan() may be given; of lines of versions 3 and 4, what has a meaning in this one.
 /// Errors: bad_record (one phrase, without the place).
 Result<DecisionRecord> parse_decision_line(std::string_view line);

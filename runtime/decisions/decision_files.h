@@ -7,7 +7,7 @@ namespace rivulet::runtime {
 
 /// A decision log is PATH, which is written, and the files before it, PATH.1, PATH.2, ...: a file that is
 /// full gets the next number. The oldest go when all together take too much, so the first number that is
-/// there says how many are gone.
+/// there shows how many are gone.
 struct DecisionFile {
   std::uint64_t number = 0;  ///< of PATH itself: one more than that of the newest before it
   std::string path;

@@ -1,4 +1,4 @@
-// What a decision log says, into bytes. The way back is decision_parse.cpp.
+// The values of a decision log, into bytes. The way back is decision_parse.cpp.
 #include <nlohmann/json.hpp>
 
 #include "core/digest.h"
@@ -8,7 +8,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// A line that was changed, or torn and joined with another, is found out, whatever it still says.
+/// A line that was changed, or torn and joined with another, is found out, whatever it still holds.
 std::string sealed(std::string line) {
   const std::string sum = rivulet::digest_of(std::as_bytes(std::span(line))).hex().substr(16);
   line.pop_back();

@@ -15,7 +15,7 @@ enum class Recorded : std::uint8_t { rounds, views };
 /// gets the next number (runtime/decisions/decision_files.h) in one rename, so that whoever is killed in it
 /// loses no line, and a new one begins, from which alone its plans can be made again, too. The oldest files
 /// go, so that all together never take more than `bytes_max` and one line. Owner: the train thread. A write
-/// error is said once, and nothing is written from there on.
+/// error is logged once, and nothing is written from there on.
 class DecisionLog {
  public:
   virtual ~DecisionLog() = default;

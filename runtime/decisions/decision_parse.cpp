@@ -1,4 +1,4 @@
-// Lines of a decision log, back into what they say. A log is a file that anybody may have written.
+// Lines of a decision log, back into values. A log is a file that anybody may have written.
 #include <cmath>
 #include <concepts>
 #include <cstdio>

@@ -11,12 +11,12 @@
 namespace rivulet::runtime {
 
 /// Reads a decision log from its oldest line: all its files (runtime/decisions/decision_files.h), also while
-/// a device goes on writing it. One line is in memory at a time. Owner: one thread.
+/// a device keeps writing it. One line is in memory at a time. Owner: one thread.
 class DecisionReader {
  public:
   /// Errors: io (there is no such file).
   static Result<DecisionReader> open(const std::string& path);
-  /// None: that was all. A last line that was cut short is left out, and torn() says so. Errors: bad_record,
+  /// None: that was all. A last line that was cut short is left out, and torn() is true. Errors: bad_record,
   /// io (both with file and line).
   Result<std::optional<DecisionRecord>> next();
   /// Of the record that came last: "decisions.jsonl: line 12".

@@ -5,7 +5,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// What controllers remembered before the view is what the log says.
+/// What controllers remembered before the view comes from the log.
 sync::policy::PolicyState at_the_start(const ViewRecord& view, const sync::policy::Controllers& controllers) {
   return sync::policy::first_state(view.members.size(), view.policy, controllers, view.state.memory);
 }

@@ -21,7 +21,7 @@ class PlanReplay {
   /// A difference; none: what is recorded came out again, to a bit, or cannot be made again (unchecked()).
   /// Errors: bad_record (lines are missing, or this build has not the controller).
   Result<std::optional<Difference>> take(const DecisionRecord& record);
-  /// Records are missing here: the next line of a view is where it goes on.
+  /// Records are missing here: it resumes at the next line of a view.
   void skip();
 
   [[nodiscard]] std::uint64_t views() const noexcept { return views_; }

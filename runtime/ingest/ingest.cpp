@@ -60,8 +60,8 @@ Turn Ingest::step() {
   return turn;
 }
 
-/// A buffer that was full is filled again when Worker says that much of it is free, or after a while: else
-/// this thread would be woken, and take the processor, for every batch that leaves it.
+/// A buffer that was full is filled again when Worker notifies that much of it is free, or after a while:
+/// else this thread would be woken, and take the processor, for every batch that leaves it.
 bool Ingest::rests(TimePoint now) {
   if (parts_.rows.free_rows() == 0) {
     resting_until_ = now + rest_longest;

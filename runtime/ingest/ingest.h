@@ -36,7 +36,7 @@ struct IngestConfig {
 /// Source -> decoder -> slab: owns every call on the source, the decoder and the producer end of the buffer.
 /// Never asks for more records than there are free rows; a record whose rows do not all fit waits half
 /// decoded, with its next row in the buffer's spare slot. A bad row is dropped and counted by reason; the
-/// loop goes on.
+/// loop continues.
 class Ingest final : public Agent {
  public:
   struct Parts {
@@ -50,13 +50,13 @@ class Ingest final : public Agent {
     NodeStatus& status;
     MetricsSink& metrics;
     Logger& log;
-    Wake& worker;  ///< told when rows arrived
+    Wake& worker;  ///< notified when rows arrived
   };
   Ingest(const IngestConfig& config, const Parts& parts);
 
   [[nodiscard]] std::string_view name() const noexcept override { return "ingest"; }
   Turn step() override;
-  /// Set once the source cannot go on (or a bad row must stop the device); the loop has ended then.
+  /// Set once the source cannot continue (or a bad row must stop the device); the loop has ended then.
   [[nodiscard]] const std::optional<Error>& failure() const noexcept { return failure_; }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace rivulet::runtime {
 
-/// Tells people where each partition of this device stands: on the status page, and in the log when one
-/// stops, goes on, has gone over a gap, or is held back by a transaction that nobody ends. Owner: the ingest
+/// Reports where each partition of this device stands: on the status page, and in the log when one
+/// stops, resumes, has skipped a gap, or is held back by a transaction that nobody ends. Owner: the ingest
 /// thread. Cost: a copy of a few numbers twice a second.
 class PartitionWatch {
  public:
@@ -25,7 +25,7 @@ class PartitionWatch {
     std::int64_t skipped = 0;
     std::int64_t held_from = -1;
     TimePoint held_since{};
-    bool held = false;  ///< and said to be so
+    bool held = false;  ///< and reported
   };
   void tell(const stream::PartitionState& state, Said& said, TimePoint now);
   void tell_of_transaction(const stream::PartitionState& state, Said& said, TimePoint now);

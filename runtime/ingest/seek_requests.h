@@ -9,8 +9,8 @@ namespace rivulet::runtime {
 
 /// The train thread asks the ingest thread to read again from other positions: the group has adopted a state
 /// in which this device's rows stand elsewhere. Rows carry the generation they were read in, so that those
-/// still on their way through the buffer can be told from the new ones. Asked seldom: a mutex, and one atomic
-/// to see that there is nothing.
+/// still on their way through the buffer can be distinguished from the new ones. Asked seldom: a mutex, and
+/// one atomic to see that there is nothing.
 class SeekRequests {
  public:
   /// Train thread: a later request replaces one that was not taken yet. Returns the generation of the rows to

@@ -15,7 +15,7 @@ namespace rivulet::runtime {
 /// Owner: one thread.
 class ControlTopic {
  public:
-  /// Waits some milliseconds for the broker: whoever owns the thread says how.
+  /// Waits some milliseconds for the broker: whoever owns the thread decides how.
   using Pause = std::function<void()>;
   /// "rivulet.mnist.control"
   static std::string name_of(const std::string& job);

@@ -45,8 +45,8 @@ Result<devices::StepReport> evaluate_all(devices::Trainer& trainer, const device
                                          const HeldOut& data);
 
 /// Measures snapshots of the model on held-out rows every so often, with a Trainer of its own, a bounded
-/// batch per step. A model that cannot be measured is said once, and nothing is measured from then on: the
-/// training does not depend on it.
+/// batch per step. A model that cannot be measured is reported once, and nothing is measured from then on:
+/// the training does not depend on it.
 class Evaluator final : public Agent {
  public:
   struct Parts {

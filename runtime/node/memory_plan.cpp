@@ -211,7 +211,7 @@ std::uint64_t bytes_of_records(const stream::Dataset& data) {
   return bytes;
 }
 
-/// Files that are read into memory: only reading them tells their size, they may be packed.
+/// Files that are read into memory: only reading them shows their size, they may be packed.
 Status count_files(const Config& config, MemoryNeeds& needs) {
   if (config.source.type == "file") {
     const auto data = stream::open_dataset(config.source.path, stream::Split::train);

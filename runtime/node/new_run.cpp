@@ -14,7 +14,7 @@ constexpr Duration reading_deadline = std::chrono::seconds(30);
 
 /// The newest first.
 std::vector<CheckpointEntry> checkpoints_in(const std::string& folder, const FileOperations& files) {
-  std::vector<std::string> complaints;  // said when the device loads them
+  std::vector<std::string> complaints;  // logged when the device loads them
   return CheckpointFolder(folder, files).list(complaints);
 }
 
@@ -73,7 +73,7 @@ Status start_over(const sync::membership::Fold& fold, const Config& config, cons
   const std::string& self = config.device.id;
   if (new_run_by(fold, self) == NewRun::refused) return refuse(fold, config, folder, files);
   if (!begins_empty(fold, self, newest_in(folder, files))) {
-    log.write(Level::warn, "--new-run changes nothing: this device is in that run already and goes on",
+    log.write(Level::warn, "--new-run changes nothing: this device is in that run already and resumes it",
               {{"run", std::to_string(fold.run.number)}});
     return ok();
   }

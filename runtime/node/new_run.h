@@ -11,12 +11,12 @@ namespace rivulet::runtime {
 
 /// What must be done before a device that was asked to start over (--new-run) joins: looks into the control
 /// topic whether a new run may begin or has begun, and if so keeps the checkpoints in `folder` aside, in
-/// before-1, before-2, ... under it. A device that is in the run already keeps them and goes on.
+/// before-1, before-2, ... under it. A device that is in the run already keeps them and resumes.
 /// Errors: invalid_config (the present run has not ended: who is in it), unavailable (control topic), io.
 Status prepare_new_run(const Config& config, const std::string& folder, Logger& log,
                        const ControlTopic::Pause& pause);
 
-/// The same for whoever has read the log. Where the run goes on, checkpoints of an earlier one are kept aside
+/// The same for whoever has read the log. Where the run resumes, checkpoints of an earlier one are kept aside
 /// all the same: nobody would believe them. Errors: invalid_config, io.
 Status start_over(const sync::membership::Fold& fold, const Config& config, const std::string& folder,
                   Logger& log, const FileOperations& files = system_files());

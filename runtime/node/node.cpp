@@ -160,7 +160,7 @@ Status Node::load_checkpoint(const Config& config) {
     outside_.logger.write(Level::warn, "a checkpoint cannot be used", {{"why", complaint}});
   const auto told = folder.told_to_go_back();
   const Stamp stamp = newest ? newest->state.stamp : Stamp{};
-  if (told && *told != stamp) folder.forget_going_back();  // it has gone on since
+  if (told && *told != stamp) folder.forget_going_back();  // it has trained since
   if (!newest) return ok();
   const bool alone = config.job.devices == 1;
   if (told == stamp || (alone && newest->damaged)) goes_back_to_ = stamp;

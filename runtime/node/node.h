@@ -27,8 +27,8 @@
 
 namespace rivulet::runtime {
 
-/// The outside of a node: the parts of architecture §6 that a wiring chooses. Everything else is built the
-/// same.
+/// The parts of a node that a wiring chooses (docs/ARCHITECTURE.md, "What the simulation replaces").
+/// Everything else is built the same.
 struct NodeDependencies {
   const Clock& ingest_clock;
   const Clock& worker_clock;

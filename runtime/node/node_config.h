@@ -21,7 +21,7 @@ bool is_classification(const Config& config);
 bool measures_held_out(const Config& config);
 stream::DecodeConfig decode_config(const Config& config);
 devices::ModelConfig model_config(const Config& config, const RowShape& rows);
-/// What the images of this job's state say they are of.
+/// The owner that the images of this job's state name.
 StateOwner owner_of(const Config& config);
 WorkerConfig worker_config(const Config& config, const RunOptions& options, const RowShape& rows,
                            const devices::ModelLayout& layout);

@@ -3,7 +3,7 @@
 
 namespace rivulet::runtime {
 
-/// What the process tells its supervisor.
+/// What the process reports to its supervisor.
 enum class ExitCode : int {
   ok = 0,
   failure = 1,

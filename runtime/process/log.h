@@ -17,7 +17,7 @@ enum class Level : std::uint8_t { debug, info, warn, error };
 using Fields = std::vector<std::pair<std::string_view, std::string>>;
 
 /// Structured lines on stderr: pretty on a terminal (NO_COLOR honoured), logfmt otherwise, or JSON. A message
-/// that repeats within a second is counted and said once ("... and 41 more"). Thread-safe.
+/// that repeats within a second is counted and logged once ("... and 41 more"). Thread-safe.
 class Logger {
  public:
   virtual ~Logger() = default;

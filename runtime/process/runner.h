@@ -22,7 +22,7 @@ class ThreadRunner final : public Wake {
   /// The thread gets the agent's name. `clock` must be the machine's.
   void start(Agent& agent, const Clock& clock);
   void notify() noexcept override;
-  /// True once the agent said finished.
+  /// True once the agent has returned finished.
   [[nodiscard]] bool finished() const noexcept;
   /// The agent is not stepped again after the step it is in; join() then returns.
   void stop() noexcept;

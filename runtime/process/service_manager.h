@@ -6,7 +6,7 @@
 
 namespace rivulet::runtime {
 
-/// What a service manager wants to be told, by the protocol of sd_notify(3): that this process serves, what
+/// Notifications to a service manager, by the protocol of sd_notify(3): that this process serves, what
 /// it does, that it is alive, that it ends. Without a socket every call does nothing; who does not listen
 /// costs nothing either, for nothing here waits. Owner: the main thread.
 class ServiceManager {

@@ -55,8 +55,8 @@ SignalHandlers::SignalHandlers(StopRequest& stop, Second second) {
   install(SIGPIPE, SIG_IGN);
 }
 
-// Nobody is told any more, but nothing is the system's again: who ended well must not be reported as killed,
-// by a signal that comes while libraries are let go. SIGPIPE stays ignored.
+// Signals reach nobody any more, but no handler is the system's again: who ended well must not be reported as
+// killed, by a signal that comes while libraries are let go. SIGPIPE stays ignored.
 SignalHandlers::~SignalHandlers() {
   target.store(nullptr);
 }

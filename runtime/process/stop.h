@@ -16,7 +16,7 @@ struct StopAfter {
 /// "rows=60000" | "rounds=200" | "seconds=35". Errors: usage.
 Result<StopAfter> parse_stop_after(const std::string& text);
 
-/// Set by signal handlers: 0 = go on, 1 = finish the round and leave, 2 = now.
+/// Set by signal handlers: 0 = continue, 1 = finish the round and leave, 2 = now.
 using StopRequest = std::atomic<int>;
 
 }  // namespace rivulet::runtime

@@ -18,7 +18,7 @@ Error file_trouble(const char* what, const std::string& path) {
 
 namespace {
 
-/// A full disk has room again one day, a broken one has not: who writes must be able to tell them apart.
+/// A full disk has room again one day, a broken one has not: a writer must be able to distinguish them.
 Error write_trouble(const char* what, const std::string& path) {
   const ErrorCode code = errno == EIO ? ErrorCode::io : ErrorCode::unavailable;
   return {code, file_trouble(what, path).message};

@@ -5,7 +5,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// In-memory wires need no addresses.
+/// The in-memory transport needs no addresses.
 class NoAddresses final : public sync::AddressBook {
  public:
   Status set(std::uint64_t, const std::string&, std::span<const std::byte>) override { return ok(); }
@@ -63,7 +63,7 @@ Result<std::unique_ptr<ReplayGroup>> ReplayGroup::create(const ViewRecord& view,
     RIVULET_CHECK(wires->connected() == Progress::done, "in-memory wires are there at once");
   sync::SessionConfig session = parts.session;
   session.policy = view.policy;
-  // Contributions follow from what the facts say. Dense ones have the same bits whenever they leave; what is
+  // Contributions follow from the facts. Dense ones have the same bits whenever they leave; what is
   // compressed was weighted by a guess if it left early.
   session.speculate = session.speculate && view.policy.compression_policy != "none";
   for (spec.rank = 0; spec.rank < world; ++spec.rank) {
@@ -96,7 +96,7 @@ Status ReplayGroup::allocate(std::size_t world, const Parts& parts) {
   return ok();
 }
 
-/// Wires without latency: each pass over all ranks brings one of them on, or nothing ever will.
+/// A transport without latency: each pass over all ranks brings one of them on, or nothing ever will.
 Status ReplayGroup::poll_all() {
   const std::size_t passes_max = 1000 * sessions_.size();
   for (std::size_t pass = 0; pass < passes_max; ++pass) {

@@ -17,8 +17,8 @@
 namespace rivulet::runtime {
 
 /// All members of one recorded view in this process: the sessions, compressors and collectives of real
-/// devices over in-memory wires. Each enters a round with the facts that it entered it with. Owner: one
-/// thread.
+/// devices over the in-memory transport. Each enters a round with the facts that it entered it with. Owner:
+/// one thread.
 class ReplayGroup {
  public:
   struct Parts {

@@ -111,7 +111,7 @@ Status ReplayRows::take(const RowInterval& rows, std::span<const SkippedRange> r
   while (reader.at < rows.next) {
     if (reader.record == nullptr) {
       reader.at = behind_holes({rows.partition, reader.at}, runs);
-      if (reader.at >= rows.next) break;  // of holes at the end of a log no record would tell
+      if (reader.at >= rows.next) break;  // no record shows holes at the end of a log
       if (auto fetched = fetch(rows.partition, reader); !fetched) return fetched;
     }
     if (!reader.begun) {

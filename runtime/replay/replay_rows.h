@@ -18,7 +18,7 @@ namespace rivulet::runtime {
 
 /// The recorded stream of one partition.
 struct ReplayStream {
-  std::unique_ptr<VirtualClock> clock;  ///< of a source that waits for it: goes on when nothing came; or null
+  std::unique_ptr<VirtualClock> clock;  ///< of a source that waits for it: moved when nothing came; or null
   std::unique_ptr<stream::RecordSource> source;
 };
 /// Opens a partition at an offset, or before it. Errors: unavailable, io (names it).

@@ -27,7 +27,7 @@ bool ReplayState::enter_next(std::uint64_t step) {
     now_.copy_from(kept->second.state);
     residuals_ = kept->second.residuals;
   }
-  // What lies behind the place that the group goes on from will be done again, otherwise.
+  // What lies behind the place that the group resumes from will be done again, otherwise.
   std::erase_if(kept_, [&](const auto& copy) { return copy.first > step || !needed(copy.first); });
   return known;
 }

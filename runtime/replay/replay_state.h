@@ -11,8 +11,8 @@
 
 namespace rivulet::runtime {
 
-/// The agreed state of a replay, and copies of it at those steps from which later views go on: a view that is
-/// lost in its last round, or a group that restarts from a checkpoint, begins with an older state than the
+/// The agreed state of a replay, and copies of it at those steps from which later views resume: a view that
+/// is lost in its last round, or a group that restarts from a checkpoint, begins with an older state than the
 /// log's last. As many copies as there are such steps ahead.
 class ReplayState {
  public:

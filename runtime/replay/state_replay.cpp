@@ -67,7 +67,7 @@ Result<AgreedState> first_state(const Config& config, const std::string& file, L
   return state;
 }
 
-/// The steps at which the views of a log begin; a view that a new file goes on with is the same one.
+/// The steps at which the views of a log begin; a view that a new file continues is the same one.
 Result<std::vector<std::uint64_t>> starts_in(const std::string& log, const std::string& group) {
   auto reader = DecisionReader::open(log);
   if (!reader) return reader.error();
@@ -253,7 +253,8 @@ Found Replayer::compute_all(const RoundRecord& round) {
   return nothing_differs();
 }
 
-/// One device's part: its rows, as many as it said, must give the loss and the gradient that it said.
+/// One device's part: its rows, as many as it announced, must give the loss and the gradient that it
+/// announced.
 Found Replayer::compute(const RoundRecord& round, std::uint32_t rank) {
   const sync::Facts& f = round.table.facts[rank];
   const std::string of = " of " + plans_.view()->members[rank];

@@ -65,7 +65,7 @@ void fold_interval(AgreedState& state, const RowInterval& interval, std::span<co
     if (run.fate < drop_reasons) progress.dropped.at(run.fate) += run.rows;
     buffer::add_run(progress.runs, run, passed_runs_max);
   }
-  RIVULET_CHECK(progress.adds_up(), "the books of a partition do not add up");
+  RIVULET_CHECK(progress.adds_up(), "the ledger of a partition does not add up");
 }
 
 Result<Digest> digest_of(const AgreedState& state, devices::Device& device) {

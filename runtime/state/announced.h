@@ -39,7 +39,7 @@ class Announced {
   std::span<const SkippedRange> runs_;
 };
 
-/// What the others say they used is believed only after this: it will move offsets of the agreed state. Each
+/// What the others announced is believed only after this: it will move offsets of the agreed state. Each
 /// interval must begin where its partition stands, add up, be explained by the announced runs, and be of a
 /// partition that nobody else announces. `own`: of this device, ordered. `topics`: names for people. Errors:
 /// protocol (names the device and the partition).
@@ -50,8 +50,8 @@ Status check_announced(const sync::FactsTable& table, const sync::ViewSpec& view
 Status check_announced(const sync::Round& round, const sync::ViewSpec& view, const StateHandle& state,
                        std::span<const PartitionId> own, std::span<const std::string> topics);
 
-/// Nobody has rows to train, but somebody has dropped some or passed over holes: the offsets may go on, or a
-/// partition of nothing else would never be committed.
+/// Nobody has rows to train, but somebody has dropped some or passed over holes: the offsets may advance, or
+/// a partition of nothing else would never be committed.
 bool only_offsets_move(const sync::FactsTable& table);
 
 }  // namespace rivulet::runtime

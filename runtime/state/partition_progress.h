@@ -36,13 +36,13 @@ std::optional<Passed> passed_between(const RowCursor& from, const RowCursor& to,
   return passed;
 }
 
-/// The group's books of one partition: what became of everything between `start` and `next`, exactly,
+/// The group's ledger of one partition: what became of everything between `start` and `next`, exactly,
 ///   next.offset - start.offset = trained + dropped - shared + holes.
 struct PartitionProgress {
   RowCursor start;  ///< where the group began to read it
   RowCursor next;
   std::uint64_t trained = 0;
-  std::uint64_t shared = 0;        ///< rows behind which their record goes on
+  std::uint64_t shared = 0;        ///< rows that are not the last of their record
   std::uint64_t holes = 0;         ///< offsets that hold no row
   DropCounts dropped{};            ///< rows, by reason
   std::vector<SkippedRange> runs;  ///< where the dropped rows and the holes are; all else was trained

@@ -180,7 +180,7 @@ SkippedRange read_run(Reader& r, const PartitionId& id) {
   return run;
 }
 
-/// A reason that this build does not know is of a newer one, whose books it cannot keep.
+/// A reason that this build does not know is of a newer one, whose ledger it cannot keep.
 void read_dropped(Reader& r, std::uint32_t version, DropCounts& dropped) {
   const auto reasons = version == version_before ? std::uint32_t{reasons_before} : r.number<std::uint32_t>();
   std::uint32_t least = 0;
@@ -218,7 +218,7 @@ ValidationError read_partitions(std::span<const std::byte> body, std::uint32_t v
     const PartitionProgress p = read_progress(r, version, id);
     if (!r.good()) return "its partitions are cut off";
     if (p.next < p.start || p.start.offset < 0) return "a partition in it ends before it begins";
-    if (!p.adds_up() || !p.is_explained()) return "the books of a partition in it do not add up";
+    if (!p.adds_up() || !p.is_explained()) return "the ledger of a partition in it does not add up";
     if (!state.partitions.empty() && !(state.partitions.rbegin()->first < id))
       return "its partitions are not in order, or one is in it twice";
     state.partitions.emplace(id, p);

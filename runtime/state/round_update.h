@@ -9,7 +9,7 @@ namespace rivulet::runtime {
 /// Of a host view: no NaN, no infinity. An agreed sum that has one is never applied.
 bool all_finite(const GradientView& numbers);
 
-/// One more step of view `view`: the clocks go on, and everybody folds everybody's intervals in rank order,
+/// One more step of view `view`: the clocks advance, and everybody folds everybody's intervals in rank order,
 /// so that the offsets move with the parameters or not at all. `trained`: false if the sum was not finite,
 /// whose rows are then dropped ones.
 void fold_round(AgreedState& state, const sync::FactsTable& table, std::uint64_t view, bool trained);

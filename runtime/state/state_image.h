@@ -46,16 +46,16 @@ struct DecodedState {
   std::size_t skipped = 0;  ///< sections that only a newer build knows
 };
 /// Takes nothing on trust: lengths are checked before anything is allocated, checksums before anything is
-/// used. Errors: bad_record (says what is wrong).
+/// used. Errors: bad_record (names what is wrong).
 Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expected& expected);
-/// Its numbers have the digest that it claims: what a file says of itself is not evidence. Errors: bad_record
+/// Its numbers have the digest that it claims: what a file claims is not evidence. Errors: bad_record
 /// (has both), those of the device.
 Status check_digest(const DecodedState& decoded, devices::Device& device);
 
 /// No image of this model is longer. Pure.
 std::size_t state_image_max(const devices::ModelLayout& layout);
 
-/// What the head says, for lists of files: `bytes` need not go on behind it, `length` is how many there are.
+/// What is in the head, for lists of files: `bytes` may end with it, `length` is how many there are.
 /// Errors: bad_record.
 struct StateHead {
   Stamp stamp;

@@ -60,7 +60,7 @@ void BoardWatch::show(const Label& label, const std::string& value, double numbe
   at->second.second->set(number);
 }
 
-/// The counter of what the machine tells, made when it is heard of first.
+/// The counter of what the machine reports, made at its first value.
 BoardWatch::Counted& BoardWatch::heard(const Label& label, const std::string& value, double so_far,
                                        TimePoint now) {
   const Series series{std::string(label.metric), value};

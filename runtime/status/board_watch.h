@@ -13,7 +13,7 @@
 
 namespace rivulet::runtime {
 
-/// Measures the machine once a second and says it as metrics: heat, energy, load, frequency, memory, how
+/// Measures the machine once a second and reports it as metrics: heat, energy, load, frequency, memory, how
 /// often it was throttled. A sensor that is not there has no series, and one that stops answering loses its
 /// own, a counter after a few looks. Runs on a thread of its own, which nobody waits for: a sensor may take
 /// as long as its chip likes.
@@ -38,7 +38,7 @@ class BoardWatch final : public Agent {
     Label label;
     Counter* counter;
     double so_far;       ///< at the last look, where the machine counts itself
-    TimePoint heard_at;  ///< when it said something last
+    TimePoint heard_at;  ///< when it reported something last
   };
   void show(const Label& label, const std::string& value, double number);
   void show_throttle(const devices::ThrottleCount& throttle, TimePoint now);

@@ -12,7 +12,7 @@
 
 namespace rivulet::runtime {
 
-/// Shows the books of this device's partitions: status page and metrics, whose series it makes with itself,
+/// Shows the ledger of this device's partitions: status page and metrics, whose series it makes with itself,
 /// for who makes one may have to wait for a scrape. Owner: the train thread.
 class LedgerMetrics {
  public:

@@ -39,7 +39,7 @@ struct PartitionStatus {
   std::string reason;        ///< why it is stopped, or what holds records back
 };
 
-/// What a device says about itself to people, probes and the demo: written by the agents, read by the http
+/// What a device reports about itself to people, probes and the demo: written by the agents, read by the http
 /// thread and by the summary. No writer waits for a reader: numbers are atomics, the rest is posted, and what
 /// could not be shown because somebody read is shown a moment later. Invariant rows_consumed = rows_trained +
 /// rows_dropped_after_buffer + rows_waiting + rows in the current batch.

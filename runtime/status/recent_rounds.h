@@ -16,7 +16,7 @@ namespace rivulet::runtime {
 class RecentRounds {
  public:
   static constexpr std::size_t bytes_kept = std::size_t{64} * 1024;
-  static constexpr std::size_t rounds_least = 3;  ///< one with its neighbours can be told
+  static constexpr std::size_t rounds_least = 3;  ///< one with its neighbours can be explained
   static constexpr std::size_t rounds_most = 16;
 
   // --- train thread ---

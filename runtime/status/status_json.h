@@ -7,7 +7,7 @@
 
 namespace rivulet::runtime {
 
-/// What a status page says besides the numbers.
+/// What a status page shows besides the figures.
 struct NodeStatusText {
   std::string id;
   std::string job;

@@ -25,7 +25,8 @@ struct DeviceSummary {
   std::uint64_t max_rss_bytes = 0;
   double first_step_s = 0;
   std::string digest;
-  /// Said by the demo alone, which starts its devices again; the numbers above are since the last start then.
+  /// Printed by the demo alone, which starts its devices again; the numbers above are since the last start
+  /// then.
   std::optional<std::uint64_t> restarts;
 };
 

@@ -11,7 +11,7 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr Duration open_deadline = std::chrono::seconds(10);
-constexpr double synthetic_rate = 1000;  // rows/s unless source.rate says another
+constexpr double synthetic_rate = 1000;  // rows/s unless source.rate is set
 
 /// Of a property that is there twice the client takes the last.
 stream::Properties before_the_users(stream::Properties ours, const Config& config) {

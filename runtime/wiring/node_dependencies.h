@@ -14,7 +14,7 @@
 #include "sync/collective/transport.h"
 #include "sync/membership/membership.h"
 
-/// What a real device opens to the outside: its stream, the control log, the wires to its peers.
+/// What a real device opens to the outside: its stream, the control log, the transport to its peers.
 namespace rivulet::runtime {
 
 Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, bool dry_run,
@@ -22,7 +22,7 @@ Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, 
                                                           MetricsSink& metrics);
 
 /// A dry run joins nothing, and one device whose rows come from no broker has nobody to meet: their log is
-/// their own. One device on Kafka says HELLO there, so that a second one with its id or its partition is
+/// their own. One device on Kafka writes HELLO there, so that a second one with its id or its partition is
 /// found out.
 bool log_is_own(const Config& config, bool dry_run);
 

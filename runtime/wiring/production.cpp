@@ -1,4 +1,4 @@
-// The wiring of a real device: real clock, real stream, real wires, one thread per agent.
+// The wiring of a real device: real clock, real stream, real transport, one thread per agent.
 #include <fmt/format.h>
 #include <unistd.h>
 

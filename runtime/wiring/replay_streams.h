@@ -16,7 +16,7 @@ namespace rivulet::runtime {
 /// opened.
 class ReplayStreams {
  public:
-  /// `data`: a data set; empty = what [source] says. Errors: io (data set).
+  /// `data`: a data set; empty = that of [source]. Errors: io (data set).
   static Result<std::unique_ptr<ReplayStreams>> create(const Config& config, const std::string& data);
   /// Errors: invalid_config (properties), unavailable.
   Result<ReplayStream> open(const PartitionId& partition, std::int64_t offset);

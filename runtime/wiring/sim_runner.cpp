@@ -39,7 +39,7 @@ struct SimRunner::State {
     Agent* agent = nullptr;
     VirtualClock* clock = nullptr;
     Event timer;                               // what its agent asked for last
-    std::vector<Event> calls;                  // what others told it, a heap with the earliest in front
+    std::vector<Event> calls;                  // notifications of others, a heap with the earliest in front
     TimePoint newest_call = TimePoint::max();  // while it is one of them
     bool finished = false;
 
@@ -100,7 +100,7 @@ void SimRunner::State::retire(std::uint32_t index) {
   put_down(index);
 }
 
-// Takes what is due off the slot's books.
+// Takes what is due out of the slot.
 TimePoint SimRunner::State::take_event(Slot& slot) {
   const TimePoint due = slot.next().at;
   if (slot.calls.empty() || slot.timer < slot.calls.front()) {

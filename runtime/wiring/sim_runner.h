@@ -10,8 +10,8 @@
 namespace rivulet::runtime {
 
 /// One thread, an agenda of (time, agent). Sets the agent's own clock, steps it, asks again at
-/// wake_at, at a notify()'s time, or at once while it says it worked. Same agents and seeds, same order,
-/// always.
+/// wake_at, at a notify()'s time, or at once while it reports that it worked. Same agents and seeds, same
+/// order, always.
 class SimRunner {
  public:
   SimRunner();
@@ -22,7 +22,7 @@ class SimRunner {
   Wake& make_wake();
   /// `wake` must be one of make_wake()'s; `clock` is this agent's alone.
   void add(Agent& agent, VirtualClock& clock, Wake& wake);
-  /// The agent of this wake is not stepped again and may be destroyed; what others still tell it is ignored.
+  /// The agent of this wake is not stepped again and may be destroyed; later notifications are ignored.
   void remove(Wake& wake);
   /// Until done() or no agent has anything left to do. Returns the number of steps made.
   std::uint64_t run_until(const std::function<bool()>& done);

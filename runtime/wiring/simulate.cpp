@@ -191,7 +191,7 @@ class Play {
     for (std::size_t i = 0; i < group_->size(); ++i)
       if (group_->killed(i))
         end_with(result, ExitCode::failure,
-                 devices[i].id + " was killed and not started again, and nobody was left to go on");
+                 devices[i].id + " was killed and not started again, and no device was left to continue");
   }
   void write_tables(SimulateResult& result) {
     if (options_.csv.empty()) return;

@@ -1,4 +1,5 @@
-// The wiring of a simulated group: the objects of a real device under a virtual clock, over in-memory wires.
+// The wiring of a simulated group: the objects of a real device under a virtual clock, over the in-memory
+// transport.
 #include "runtime/wiring/simulation.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@
 namespace rivulet::runtime {
 namespace {
 
-/// One simulated device: its outside, and the node inside it.
+/// One simulated device: its dependencies, and the node.
 struct SimulatedNode {
   VirtualClock ingest_clock;
   VirtualClock worker_clock;
@@ -115,7 +116,8 @@ struct SimulatedGroup::State {
     if (may_share()) network.gather(parts.check_every);
   }
 
-  /// What is shared knows one link for all pairs, no wires but the network's and no memory but the host's.
+  /// What is shared knows one link for all pairs, no transport but the network's and no memory but the
+  /// host's.
   [[nodiscard]] bool may_share() const {
     const auto changes_link = [](const Fault& fault) { return fault.kind == Fault::Kind::link; };
     return !parts.apart && !parts.wires && !parts.device && options.own_links.empty() &&

@@ -12,16 +12,16 @@
 
 namespace rivulet::runtime {
 
-/// What a test may put in place of the default outside of one simulated node.
+/// What a test may put in place of the default dependencies of one simulated node.
 struct SimulatedParts {
   Catalog catalog = builtin_catalog();
   /// Source of device i; null function = from SimulateOptions.
   std::function<std::unique_ptr<stream::RecordSource>(std::size_t device, const Clock& clock)> source;
   /// Device i; null function = modeled by the profile.
   std::function<std::unique_ptr<devices::Device>(std::size_t device, VirtualClock& clock)> device;
-  /// Wires of device i in place of the usual ones; null function = the usual ones.
+  /// Transport of device i in place of the usual one; null function = the usual one.
   std::function<sync::Connect(std::size_t device, sync::Connect usual)> wires;
-  /// Every device tells each other by a message of its own and makes for itself what follows, as devices do
+  /// Every device sends each of the others a message and makes for itself what follows, as devices do
   /// that share nothing. Same results, at the cost of N messages for one.
   bool apart = false;
   /// Above 0 it ends the trial of a model with code of the user's own; nullptr = nothing ends it.
@@ -46,7 +46,7 @@ class SimulatedGroup {
   [[nodiscard]] std::size_t size() const noexcept;
   Node& node(std::size_t device);
   sync::MemoryNetwork& network();
-  /// Until every worker has ended, or done() says so. Returns the number of steps.
+  /// Until every worker has ended, or done() is true. Returns the number of steps.
   std::uint64_t run_until(const std::function<bool()>& done);
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] double seconds() const;  ///< virtual

@@ -81,7 +81,7 @@ class TraceSource final : public stream::RecordSource {
     }
     return never;
   }
-  /// Later than any clock can tell is never.
+  /// Later than any clock can show is never.
   static double due_within_time(double seconds) { return seconds < simulated_seconds_max ? seconds : never; }
   /// Every pass over the data has an order of its own, drawn one after the other from the seed.
   std::span<const std::byte> value_at(std::int64_t offset) {

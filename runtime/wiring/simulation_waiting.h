@@ -7,10 +7,10 @@
 
 namespace rivulet::runtime {
 
-/// Tells when a simulated group waits for something that its scenario never brings: a device that was killed
-/// or has left and is not started again, rows of streams that are silent from there on, or messages that take
-/// longer than the deadline. A real group waits for as long as it takes; a clock that jumps would jump for
-/// ever. Owner: one thread.
+/// Detects that a simulated group waits for something that its scenario never brings: a device that was
+/// killed or has left and is not started again, rows of streams that are silent from there on, or messages
+/// that take longer than the deadline. A real group waits for as long as it takes; a clock that jumps would
+/// jump for ever. Owner: one thread.
 class WaitingWatch {
  public:
   /// `options` must outlive it. `deadline`: sync.deadline of the group.

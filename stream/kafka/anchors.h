@@ -10,7 +10,7 @@
 
 namespace rivulet::stream::kafka {
 
-/// A record that was read: where, and what it was. Tells one log from another that has the same name.
+/// A record that was read: where, and what it was. Distinguishes logs of the same name.
 struct Anchor {
   std::int64_t offset = 0;
   Digest fingerprint;

@@ -13,7 +13,7 @@ struct IgnoreErrors final : kafka::Listener {
   void client_error(int, std::string_view) noexcept override {}
 };
 
-/// Keeps why a broker does not talk to us, if it says so: a refused password, a certificate that nobody
+/// Keeps why a broker rejects us, if it reports that: a refused password, a certificate that nobody
 /// knows.
 struct KeepRefusal final : kafka::Listener {
   void client_error(int code, std::string_view words) noexcept override {
@@ -41,7 +41,7 @@ std::string check_together(const Properties& properties) {
   return {};
 }
 
-/// Why the list of topics lacks one: it leaves out what the user may not see. Who asks by name is told; that
+/// Why the list of topics lacks one: it leaves out what the user may not see. Asking by name shows it; that
 /// would make the topic on the embedded broker, which has no access lists.
 bool may_not_see(rd_kafka_t* client, const std::string& topic) {
   if (kafka::is_embedded(client)) return false;

@@ -20,10 +20,10 @@ struct rd_kafka_topic_partition_list_s;
 namespace rivulet::stream::kafka {
 
 /// A reader is a consumer whose records and callbacks wait apart, so that these can be served while those are
-/// not taken, and that tells its statistics. Nobody listens to those of the others: they make none.
+/// not taken, and that reports statistics. Nobody reads those of the others: they make none.
 enum class ClientKind : std::uint8_t { consumer, reader, producer };
 
-/// What librdkafka says by the way. Called on the thread that serves the client, never on its own threads.
+/// What librdkafka reports by the way. Called on the thread that serves the client, never on its own threads.
 class Listener {
  public:
   virtual ~Listener() = default;

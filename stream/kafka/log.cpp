@@ -99,7 +99,7 @@ Status KafkaLog::start() {
 KafkaLog::~KafkaLog() {
   stop_ = true;
   if (opener_.joinable()) opener_.join();
-  // A goodbye that was just appended should still go out, but nobody waits long for a broker that is gone.
+  // A LEAVE that was just appended should still go out, but nobody waits long for a broker that is gone.
   if (stage_ == Stage::open) static_cast<void>(producer_->flush(std::chrono::seconds(1)));
 }
 
@@ -260,7 +260,7 @@ void KafkaLog::read(std::size_t max_entries) {
     Message message(rd_kafka_consumer_poll(consumer_->handle(), 0));
     if (!message) return;
     if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
-      caught_up_ = true;  // offsets before the end may be holes, so the last record does not tell
+      caught_up_ = true;  // offsets before the end may be holes, so the last record does not show it
     else if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR)
       note_error(*message);
     else

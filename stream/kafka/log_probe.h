@@ -21,7 +21,7 @@ class LogProbe final : private Listener {
   };
   enum class Finding : std::uint8_t {
     same,
-    gone,   ///< the record is no longer kept: nothing can be said
+    gone,   ///< the record is no longer kept: nothing is known
     other,  ///< another record has its offset, or the log ends before it
   };
   struct Answer {

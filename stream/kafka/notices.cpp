@@ -35,7 +35,7 @@ Notices::Notices(std::string brokers, MetricsSink& metrics)
       meters_(metrics) {}
 
 void Notices::client_error(int code, std::string_view words) noexcept {
-  // "1/1 brokers are down" says less than the refused connection before it.
+  // "1/1 brokers are down" explains less than the refused connection before it.
   const bool all_down = code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
   if (!all_down) last_words_ = words;
   if (code == RD_KAFKA_RESP_ERR__FATAL) {
@@ -61,7 +61,7 @@ void Notices::statistics(std::string_view json) noexcept {
   const auto up = meters_.show(json);
   if (!up) return;
   if (*up > 0) answered();
-  // The client says only once that the last one went, and an answer of before may be read after that.
+  // The client reports only once that the last one went, and an answer of before may be read after that.
   if (*up == 0 && unreachable_.empty()) miss_brokers();
 }
 

@@ -13,8 +13,8 @@
 
 namespace rivulet::stream::kafka {
 
-/// What a client complains about while it goes on trying: every complaint counted by kind, and one sentence
-/// now and then for the log. librdkafka repeats the same complaint several times a second while a broker is
+/// Errors of a client that keeps trying: every error counted by kind, and one sentence
+/// now and then for the log. librdkafka repeats the same error several times a second while a broker is
 /// away.
 class Notices final : public Listener {
  public:

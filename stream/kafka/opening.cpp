@@ -58,7 +58,7 @@ Result<bool> Opening::attempt(rd_kafka_s* client, Duration patience, const std::
     topics_checked_ = true;
   }
   const TimePoint until =
-      clock_.now() + patience;  // of many partitions, so many as fit; the next attempt goes on
+      clock_.now() + patience;  // of many partitions, so many as fit; the next attempt continues
   while (offsets_.size() < config_.partitions.size()) {
     if (!offsets_.empty() && clock_.now() >= until) return false;
     const auto& partition = config_.partitions[offsets_.size()];

@@ -110,7 +110,7 @@ void Partitions::move_to(std::size_t slot, std::int64_t offset) {
 void Partitions::passed(std::size_t slot, const rd_kafka_message_s& message) {
   PartitionState& state = states_[slot];
   state.next_offset = message.offset + 1;
-  // What was read is in the log, whatever the last look at its end said.
+  // What was read is in the log, whatever the last look at its end found.
   state.high_watermark = std::max(state.high_watermark, state.next_offset);
   slots_[slot].records.add(1);
   slots_[slot].bytes.add(static_cast<double>(message.len));

@@ -11,7 +11,7 @@
 namespace rivulet::stream::kafka {
 
 /// Writes records to given partitions of one topic. Order per partition is kept and nothing is written twice
-/// (idempotent producer, all replicas), unless the user's properties say otherwise.
+/// (idempotent producer, all replicas), unless the user's properties differ.
 /// send() may be called from any thread, the rest from one.
 class Producer final : private Listener {
  public:
@@ -31,7 +31,7 @@ class Producer final : private Listener {
   /// Takes in what became of earlier records, waiting up to `max_wait` for news.
   /// Errors: io (records that could not be written: names partition and reason; reported once).
   Status serve(Duration max_wait);
-  /// Waits until everything is written. Errors: io (not within `deadline`, or what serve() says).
+  /// Waits until everything is written. Errors: io (not within `deadline`, or that of serve()).
   Status flush(Duration deadline);
 
   [[nodiscard]] std::uint64_t delivered() const noexcept { return delivered_; }

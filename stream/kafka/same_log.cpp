@@ -77,7 +77,7 @@ void SameLog::begin_look(TimePoint now) {
   if (questions.empty()) return;
   next_look_ = now + look_pause;
   auto probe = LogProbe::ask(setup_.properties, setup_.group_id, std::move(questions));
-  if (!probe) return;  // the reader's own client has said why
+  if (!probe) return;  // the reader's own client has reported why
   probe_ = std::move(probe).value();
   probe_ends_ = now + look_lasts;
 }

@@ -10,7 +10,7 @@
 
 namespace rivulet::stream::kafka {
 
-/// Is the log of a partition still the one that was read before? Offsets do not tell: a topic that was
+/// Is the log of a partition still the one that was read before? Offsets do not show it: a topic that was
 /// deleted and made anew gives other records under the same numbers, without a word from the broker or the
 /// client (librdkafka 2.0 knows neither topic ids nor leader epochs). So a record of each partition is
 /// remembered, in memory and in a file, and looked up again every now and then. A partition is trusted for a

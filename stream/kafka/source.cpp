@@ -287,7 +287,7 @@ void KafkaSource::note_error(const rd_kafka_message_t& message) {
   notices_.record_error(message.err, where + words);
 }
 
-/// The leader says what it has of a partition whose next offset it did not have. Without an answer: later.
+/// The leader reports what it has of a partition whose next offset it did not have. Without an answer: later.
 void KafkaSource::settle(TimePoint now) {
   if (now < next_settle_) return;
   bool settled = false;

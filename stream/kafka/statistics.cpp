@@ -90,7 +90,7 @@ class Reader {
     if (names_[2] == "rtt" && names_[3] == "cnt") broker_.round_trips = value;
     if (names_[2] == "throttle" && names_[3] == "avg") broker_.throttle_ms = value;
   }
-  /// All partitions that are read share the queue of the client, and each tells the length of all of it.
+  /// All partitions that are read share the queue of the client, and each reports the length of all of it.
   void number_of_partition(double value) {
     if (names_[4] == "fetchq_cnt") raise(all.queue_records, value);
     if (names_[4] == "fetchq_size") raise(all.queue_bytes, value);
@@ -110,7 +110,7 @@ class Reader {
     if (*partition_.stable < *partition_.end)
       all.held.push_back({names_[1], number, *partition_.stable, *partition_.end});
   }
-  /// Addresses that have not said which broker they are have no node id.
+  /// Addresses whose broker is not known yet have no node id.
   void take_broker() {
     if (!broker_.node || *broker_.node > std::numeric_limits<std::int32_t>::max() || broker_.twice) return;
     if (broker_.up) all.brokers_up = all.brokers_up.value_or(0) + 1;

@@ -12,7 +12,7 @@
 namespace rivulet::stream::kafka {
 
 /// What is used of the statistics that librdkafka makes of a client every statistics.interval.ms. What they
-/// do not say is absent.
+/// do not have is absent.
 struct Statistics {
   struct Answers {
     std::int32_t broker = 0;  ///< its node id
@@ -45,7 +45,7 @@ class StatisticsMeters {
  public:
   explicit StatisticsMeters(MetricsSink& metrics) : metrics_(metrics) {}
   /// Cost: reads the text once, 0.1 ms for two brokers and three partitions, 15 ms for 1 MB. What cannot be
-  /// read changes nothing. How many brokers have a connection that stands, if it is said.
+  /// read changes nothing. How many brokers have a connection that stands, if that is known.
   std::optional<int> show(std::string_view json) noexcept;
   /// Of the last text that could be read.
   [[nodiscard]] const std::vector<Statistics::Held>& held() const noexcept { return held_; }

@@ -51,7 +51,7 @@ class FileSource final : public LocalSource {
     for (const auto& position : positions) {
       const std::size_t i = index_of(position.partition);
       states()[i].next_offset = position.offset;
-      // Forward of what is due, the stream goes on from there at its rate.
+      // Forward of what is due, the stream continues from there at its rate.
       if (position.offset > due_count(i, clock_.now())) {
         base_[i] = position.offset - (due_count(i, clock_.now()) - base_[i]);
       }

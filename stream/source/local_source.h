@@ -12,7 +12,7 @@ class LocalSource : public RecordSource {
  public:
   explicit LocalSource(std::span<const PartitionId> partitions);
   [[nodiscard]] std::span<const PartitionState> partitions() const noexcept final { return states_; }
-  /// Remembers nothing: a local source has nobody to tell.
+  /// Does nothing: a local source has nowhere to commit to.
   Status commit(std::span<const NextOffset> positions) final;
 
  protected:

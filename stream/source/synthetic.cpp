@@ -114,7 +114,7 @@ class SyntheticSource final : public LocalSource {
     for (const auto& position : positions) {
       const std::size_t i = index_of(position.partition);
       states()[i].next_offset = position.offset;
-      // A stream that is continued far ahead goes on from there; it does not first fall silent until it is
+      // A stream that is resumed far ahead continues from there; it does not first fall silent until it is
       // there.
       if (position.offset > produced + skipped_[i]) skipped_[i] = position.offset - produced;
     }

@@ -39,7 +39,7 @@ struct Exchange {
   [[nodiscard]] bool sends(std::uint32_t rank) const { return residual != nullptr || weights[rank] > 0; }
 };
 
-/// Fills a payload [slot, buffers] with what exchange.mine says; what it says leaves the residual.
+/// Fills a payload [slot, buffers] by exchange.mine; what it takes leaves the residual.
 void encode_contribution(const Exchange& exchange, std::span<std::byte> payload);
 /// Adds the payload of a rank, weighted as the exchange says. Errors: the compressor's, which name the rank.
 Status add_contribution(const Exchange& exchange, std::uint32_t rank, std::span<const std::byte> payload,

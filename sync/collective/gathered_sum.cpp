@@ -29,7 +29,7 @@ class GatheredSum final : public SpeculativeAggregation {
   Transport* transport_ = nullptr;
   Exchange exchange_;
   Ticket pending_;
-  bool forgets_ = false;                     ///< what is told is for nothing
+  bool forgets_ = false;                     ///< what is contributed is for nothing
   std::shared_ptr<const PayloadSum> total_;  ///< null: not done
   bool failed_ = false;
   Error error_;
@@ -48,7 +48,7 @@ Status GatheredSum::begin(Transport& transport, const Exchange& exchange) {
   exchange_ = exchange;
   total_.reset();
   forgets_ = false;
-  if (early_) return ok();  // send() has told
+  if (early_) return ok();  // send() has contributed
   transport_ = &transport;
   failed_ = false;
   const bool tells = exchange.sends(transport.rank());

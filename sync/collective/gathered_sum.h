@@ -12,7 +12,7 @@ namespace rivulet::sync {
 
 /// The payloads of all ranks, added in rank order; or why they cannot be.
 struct PayloadSum {
-  mutable std::vector<std::byte> numbers;  ///< nobody changes them; a GradientView cannot say so
+  mutable std::vector<std::byte> numbers;  ///< nobody changes them; a GradientView cannot express that
   ErrorCode code{};
   std::string trouble;
   bool operator==(const PayloadSum&) const = default;
@@ -29,9 +29,9 @@ Status add_payloads(const Exchange& exchange,
 PayloadSum sum_of_payloads(const Exchange& exchange,
                            const std::function<std::span<const std::byte>(std::uint32_t)>& payload_of);
 
-/// The aggregation "gather" over a transport that gathers: everyone tells its payload, and the sum of all,
-/// decoded in rank order, is made once. Same bits and times as with messages. `early`: for contributions that
-/// leave before the plan is known; send() before begin().
+/// The aggregation "gather" over a transport that gathers: everyone contributes its payload, and the sum of
+/// all, decoded in rank order, is made once. Same bits and times as with messages. `early`: for contributions
+/// that leave before the plan is known; send() before begin().
 std::unique_ptr<SpeculativeAggregation> make_gathered_sum(bool early);
 
 }  // namespace rivulet::sync

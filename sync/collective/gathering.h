@@ -10,15 +10,15 @@
 
 namespace rivulet::sync {
 
-/// What the ranks of a view have told each other in one exchange: one object for all of them, unchanged once
+/// What the ranks of a view have contributed in one exchange: one object for all of them, unchanged once
 /// it is handed out.
 struct Gathered {
   explicit Gathered(std::shared_ptr<ShareCheck> check) : work(std::move(check)) {}
-  std::vector<std::vector<std::byte>> of;  ///< by rank; empty: it told nothing
+  std::vector<std::vector<std::byte>> of;  ///< by rank; empty: it contributed nothing
   SharedWork work;                         ///< what follows from it
 };
 
-/// For ranks that share memory: what every one tells every other takes one object instead of a message from
+/// For ranks that share memory: all contributions of an exchange take one object instead of a message from
 /// each to each. Times, counters, deadlines and failures are those that the messages would have. Owner: the
 /// train thread.
 class Gathering {
@@ -27,7 +27,7 @@ class Gathering {
     Lane lane = Lane::facts;
     std::size_t header_bytes = 0;  ///< that would travel ahead of the bytes, in a message of their own
     std::vector<std::byte> bytes;
-    std::uint32_t tellers = 0;  ///< ranks that tell something; all ranks say the same number
+    std::uint32_t tellers = 0;  ///< ranks that contribute; all ranks pass the same number
     bool listens = false;       ///< this rank is none of them
     bool patient = false;       ///< waiting for the others is no lack of progress
   };
@@ -39,7 +39,7 @@ class Gathering {
   virtual std::shared_ptr<Gathered> take(Ticket ticket) = 0;
   /// Something has come for this rank's next exchange on the lane. If not, its Wake is notified when it has.
   [[nodiscard]] virtual bool anything_told(Lane lane) = 0;
-  /// What all ranks of this view would make alike before they have told each other anything.
+  /// What all ranks of this view would make alike before they have contributed anything.
   [[nodiscard]] virtual SharedWork& work() = 0;
 };
 

@@ -21,7 +21,7 @@ struct GlooConfig {
   std::function<void()> comm_tick;
 };
 
-/// Point-to-point over the Gloo inside LibTorch (c10d::ProcessGroupGloo), by the rules of toolchain.md §2: a
+/// Point-to-point over the Gloo inside LibTorch (c10d::ProcessGroupGloo): a
 /// comm thread waits, a timer thread wakes it every 20 ms by abort(), sentinels notice dead peers, our own
 /// clock is the progress deadline. Errors of the factory: invalid_config (bind is not a local interface or
 /// address; wildcard), unavailable (built without LibTorch; the port is taken).

@@ -3,7 +3,7 @@
 #include "sync/collective/memory_state.h"
 
 // What messages from each to each would do to clocks, counters and deadlines, without the messages. It holds
-// because a rank tells all others the same bytes over wires that are alike, one exchange after the other.
+// because a rank sends all others the same bytes over links that are alike, one exchange after the other.
 namespace rivulet::sync::memory {
 
 // ---- an exchange ----
@@ -49,12 +49,13 @@ SharedWork& Endpoint::work() {
 Ticket Endpoint::tell(Telling telling) {
   const std::lock_guard lock(state_->mutex);
   const Ticket ticket{++last_ticket_};
-  RIVULET_CHECK(connected_locked() != Progress::pending, "told before connected() was done");
+  RIVULET_CHECK(connected_locked() != Progress::pending, "contributed before connected() was done");
   Entered entered{ticket.id, telling.lane, next_of(telling.lane)++, clock_.now(), telling.patient};
   if (!failed_) {
     if (!telling.patient) start_waiting(clock_.now());
     Exchange& exchange = view_->exchange(entered.lane, entered.index);
-    RIVULET_CHECK(exchange.tellers == 0 || exchange.tellers == telling.tellers, "two opinions of who tells");
+    RIVULET_CHECK(exchange.tellers == 0 || exchange.tellers == telling.tellers,
+                  "two opinions of who contributes");
     exchange.tellers = telling.tellers;
     if (!telling.listens && !view_->members[rank()].gone_at) say(exchange, entered, std::move(telling));
     if (exchange.complete()) notify_due(ready_at(entered, exchange));
@@ -77,8 +78,8 @@ void Endpoint::say(Exchange& exchange, Entered& entered, Telling telling) {
   exchange.bytes += telling.header_bytes + bytes;
   entered.own_bytes = telling.header_bytes + bytes;
   exchange.gathered->of[rank()] = std::move(telling.bytes);
-  // A device that has computed tells by its own clock, which is ahead: the first to tell need not be heard
-  // first.
+  // A device that has computed contributes by its own clock, which is ahead: the first contribution need not
+  // arrive first.
   const bool first = flight.arrives_at < exchange.first_arrival;
   exchange.add(rank(), flight);
   Member& me = view_->members[rank()];
@@ -89,7 +90,7 @@ void Endpoint::say(Exchange& exchange, Entered& entered, Telling telling) {
   }
 }
 
-/// A peer was the first to be heard so far, or the last to tell.
+/// A peer's contribution was the first so far, or completed the exchange.
 void Endpoint::hear(const Exchange& exchange, const Entered& theirs, const Flight& flight) {
   const auto mine = std::ranges::find_if(
       entered_, [&](const Entered& e) { return e.lane == theirs.lane && e.index == theirs.index; });

@@ -160,7 +160,8 @@ TimePoint Endpoint::gone_visible_at(std::uint32_t peer) const {
   return last;
 }
 
-/// A sleeping owner is told when there will be something to see; one whose clock is already there, at once.
+/// A sleeping owner is notified when there will be something to see; one whose clock is already there, at
+/// once.
 void Endpoint::notify_due(TimePoint at) {
   if (at <= clock_.now()) {
     wake_.notify();

@@ -59,8 +59,8 @@ struct Wire {
 
 /// What a device shares between all its peers.
 struct OwnLink {
-  /// Those that reach the link before go before; those that reach it later, and were told already, are put
-  /// off.
+  /// Those that reach the link before go before; those that reach it later, and were announced already, are
+  /// put off.
   void land(const std::shared_ptr<Landing>& landing);
 
   MemoryNetwork::Link link;
@@ -76,13 +76,13 @@ struct Member {
   Endpoint* endpoint = nullptr;  ///< while it is alive
   bool joined = false;
   TimePoint joined_at{};
-  TimePoint last_told = TimePoint::min();  ///< when the others have what it told last
+  TimePoint last_told = TimePoint::min();  ///< when the others have what it contributed last
   std::optional<TimePoint> gone_at;
   std::optional<std::uint32_t> lost;  ///< whom it had lost when it left: its last words
   ErrorCode lost_how = ErrorCode::peer_lost;
 };
 
-/// What every rank tells every other, once.
+/// What every rank contributes, once.
 struct Exchange {
   Exchange(std::size_t world, std::shared_ptr<ShareCheck> check);
   void add(std::uint32_t rank, const Flight& flight);
@@ -233,7 +233,7 @@ class Endpoint final : public Transport, public Gathering {
   TimePoint last_progress_{};
   TimePoint alarm_at_ = TimePoint::min();  ///< when the wake was last asked to ring for the deadline
   std::vector<Entered> entered_;           ///< exchanges not taken yet
-  TimePoint wires_free_at_{};              ///< when what this rank has told has left
+  TimePoint wires_free_at_{};              ///< when what this rank has contributed has left
   std::array<std::uint64_t, lanes_end> next_exchange_{};
   std::set<std::uint32_t> said_shutdown_;
   std::set<std::uint32_t> departed_;

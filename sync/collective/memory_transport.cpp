@@ -230,7 +230,7 @@ void Endpoint::settle(TimePoint now, std::uint64_t ticket) {
   }
 }
 
-/// It was put off since the owner was told when it comes.
+/// It was put off since the owner's wake was set for it.
 void Endpoint::wait_to_land(const Message& message) {
   if (!message.landing || message.landing->told_at == message.landing->ends_at) return;
   message.landing->told_at = message.landing->ends_at;
@@ -256,8 +256,8 @@ void Endpoint::finish(Operations::iterator it, TimePoint at) {
   operations_.erase(it);
 }
 
-/// What was on its way from a dead peer still counts; after that its silence is final. A peer that has said
-/// goodbye may go.
+/// What was on its way from a dead peer still counts; after that its silence is final. A peer that has passed
+/// the shutdown barrier may go.
 void Endpoint::look_for_the_dead(TimePoint now) {
   for (std::uint32_t r = 0; r < world() && !failed_; ++r) {
     if (r == spec_.rank || !view_->members[r].gone_at || departed_.contains(r)) continue;

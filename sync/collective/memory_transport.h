@@ -9,8 +9,8 @@
 
 namespace rivulet::sync {
 
-/// The wires between in-process ranks: delivery at send time + latency + bytes / bandwidth, with a script of
-/// losses. One per group of nodes; thread-safe, so that it also serves real threads under a sanitizer.
+/// The transport between in-process ranks: delivery at send time + latency + bytes / bandwidth, with a script
+/// of losses. One per group of nodes; thread-safe, so that it also serves real threads under a sanitizer.
 class MemoryNetwork {
  public:
   struct State;  ///< private to memory_*.cpp
@@ -31,7 +31,7 @@ class MemoryNetwork {
   void set_own_link(std::string_view device_id, Link link);
   void set_loss(Loss loss);
   /// Views that are formed from now on gather (gathering.h): ranks that share a thread and one link for all
-  /// pairs hold what they tell each other once. There is then neither loss nor a link of a device's own.
+  /// pairs hold each contribution once. There is then neither loss nor a link of a device's own.
   /// `check_every`: see ShareCheck.
   void gather(std::uint32_t check_every);
   /// The device dies as by kill -9: its peers learn of it as they would from a closed socket.

@@ -106,7 +106,7 @@ class Transport {
   /// Ends it early: nothing that was posted is touched after this, so buffers may be freed before the
   /// transport is.
   virtual void close() noexcept {}
-  /// For ranks that share memory (gathering.h); null: there are only messages. All ranks of a view say the
+  /// For ranks that share memory (gathering.h); null: there are only messages. All ranks of a view return the
   /// same.
   [[nodiscard]] virtual Gathering* gathering() noexcept { return nullptr; }
 };

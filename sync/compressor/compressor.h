@@ -16,7 +16,7 @@ namespace rivulet::sync {
 /// and travel as they are.
 struct ContributionShape {
   Scalar scalar = Scalar::f32;
-  std::vector<std::size_t> tensors;  ///< numbers of each tensor of parameters, in their order
+  std::vector<std::size_t> tensors;  ///< elements of each tensor of parameters, in their order
   std::size_t buffers = 0;
   [[nodiscard]] std::size_t parameters() const noexcept {
     return std::accumulate(tensors.begin(), tensors.end(), std::size_t{0});
@@ -48,7 +48,7 @@ struct CompressorEntry {
   std::uint64_t (*slot_bytes)(const ContributionShape& shape, double keep_ratio);
   /// Fills all of `slot` with as much of `numbers` [P], in host memory, as fits.
   void (*encode)(const Coding& coding, const GradientView& numbers, std::span<std::byte> slot);
-  /// sum [P] += weight * what the slot says, which a peer wrote: every length and index is checked. Errors:
+  /// sum [P] += weight * what is in the slot, which a peer wrote: every length and index is checked. Errors:
   /// protocol; the sum is garbage then.
   Status (*decode_add)(const Coding& coding, std::span<const std::byte> slot, double weight,
                        const GradientView& sum);

@@ -29,7 +29,7 @@ std::string contested_device(const DeviceEntry& device) {
 
 std::string superseded_by(const Hello& newer) {
   return "a newer session of device " + newer.device + " was started on host " + newer.host + " (pid " +
-         std::to_string(newer.pid) + ") and goes on in its place";
+         std::to_string(newer.pid) + ") and takes its place";
 }
 
 std::string keeps_its_place(const Hello& present, const Obstacle& why) {

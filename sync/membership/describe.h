@@ -4,14 +4,14 @@
 
 #include "sync/membership/next_view.h"
 
-/// Private to membership/: what is said to people.
+/// Private to membership/: messages for people.
 namespace rivulet::sync::membership {
 
 /// "a (host h, pid 1)".
 std::string place_of(const Hello& hello);
 /// Two processes with one id have replaced each other too often.
 std::string contested_device(const DeviceEntry& device);
-/// A newer session of this id goes on in the place of this one.
+/// A newer session of this id takes the place of this one.
 std::string superseded_by(const Hello& newer);
 /// `present` lives, and a process of the same id that cannot serve has come.
 std::string keeps_its_place(const Hello& present, const Obstacle& why);

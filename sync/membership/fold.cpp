@@ -69,7 +69,7 @@ void begin_session(const Fold& fold, DeviceEntry& device, std::int64_t offset, c
 }
 
 /// A session that can serve takes the place of the one before it at once. One that cannot gets it when that
-/// one is heard no more: a dead process cannot be told from a silent one sooner, and one that lives answers.
+/// one is heard no more: until then a dead process looks like a silent one, and one that lives answers.
 bool displaces(const Fold& fold, const DeviceEntry& present, const Hello& hello) {
   return present.heard < hello.unheard_since || !cannot_replace(fold, hello);
 }
@@ -116,7 +116,7 @@ Outcome apply_record(Fold& fold, const Place& at, const Ready& ready) {
   return counts;
 }
 
-/// Two sessions lived at once. Too often in a short time, and nobody could tell which of them is meant.
+/// Two sessions lived at once. Too often in a short time, and nobody could know which of them is meant.
 void note_swap(DeviceEntry& device, const Place& at) {
   std::erase_if(device.swaps, [&](std::int64_t ms) { return ms + swaps_within_ms < at.time_ms; });
   if (device.swaps.size() == swaps_max) device.swaps.erase(device.swaps.begin());

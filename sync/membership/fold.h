@@ -13,8 +13,8 @@
 
 namespace rivulet::sync::membership {
 
-/// Goes up when the fold comes to something else with the same records, or devices say what earlier builds
-/// fold otherwise: such builds are no group, so it is in the hash that HELLO says.
+/// Goes up when the fold comes to something else with the same records, or devices write what earlier builds
+/// fold otherwise: such builds are no group, so it is in the hash of HELLO.
 inline constexpr int fold_version = 3;
 
 /// The session of a device before its present one.
@@ -46,9 +46,10 @@ inline constexpr std::size_t past_nonces_max = 4;
 inline constexpr std::size_t swaps_max = 3;  ///< within swaps_within_ms they stop both
 inline constexpr std::int64_t swaps_within_ms = std::int64_t{5} * 60 * 1000;
 
-/// Which run of the job the log is in. Views go on counting: a state of an earlier run has a smaller lineage.
+/// Which run of the job the log is in. View numbers continue: a state of an earlier run has a smaller
+/// lineage.
 struct Run {
-  std::uint64_t number = 0;        ///< 0 = nobody has said HELLO yet
+  std::uint64_t number = 0;        ///< 0 = nobody has written HELLO yet
   std::int64_t began = -1;         ///< offset of the HELLO it began with
   std::uint64_t views_before = 0;  ///< views closed before it
   bool operator==(const Run&) const = default;
@@ -74,7 +75,7 @@ struct ClosedView {
   /// Where --stop-after rows and rounds count from; none: nobody was started with one, or the row clock of
   /// the target is not known (READY of an older build).
   std::optional<Clocks> counts_from;
-  bool ended = false;  ///< in good order: whoever goes on from its state counts anew
+  bool ended = false;  ///< in good order: whoever resumes from its state counts anew
   bool operator==(const ClosedView&) const = default;
 };
 
@@ -132,15 +133,15 @@ struct Fold {
 
 /// Disks that must have a state before it is committed: checkpoint.quorum, at most the size of the group.
 std::size_t quorum_of(const Hello& hello);
-/// "It wants to be in the next view", said at any time of its session.
+/// "It wants to be in the next view", written at any time of its session.
 bool is_ready(const Fold& fold, const DeviceEntry& device);
-/// It said so after the newest HELLO of anybody. A process that was killed while the group formed leaves a
+/// It wrote that after the newest HELLO of anybody. A process that was killed while the group formed leaves a
 /// READY behind that nothing takes back (a LEAVE would); so a READY counts only until the next HELLO, and
-/// whoever lives says it again when asked (see Membership). Hence no view closes with a session that was dead
-/// before the last start of a device.
+/// whoever lives writes it again when asked (see Membership). Hence no view closes with a session that was
+/// dead before the last start of a device.
 bool is_live(const Fold& fold, const DeviceEntry& device);
 
-/// Why no view of `devices` (job.devices, as the closer said in its HELLO) can be closed now; WhyNot::none:
+/// Why no view of `devices` (job.devices, of the closer's HELLO) can be closed now; WhyNot::none:
 /// it can. Devices that are rejected by a group which has formed are not counted.
 Obstacle why_not_closable(const Fold& fold, std::uint32_t devices);
 

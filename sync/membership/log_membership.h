@@ -69,7 +69,7 @@ class LogMembership final : public Membership {
   [[nodiscard]] bool somebody_left_for(WhyNot cause) const;
   Status end_by_conflict();
 
-  // membership.cpp: what it says
+  // membership.cpp: what it writes
   Status act(TimePoint now);
   Status say_hello(TimePoint now);
   Status wait_for_place(TimePoint now);
@@ -105,7 +105,7 @@ class LogMembership final : public Membership {
   std::uint64_t rows_ = 0;  // same
   std::string reason_;      // why the last view was left
   InFlight hello_, ready_, snap_, saved_sent_;
-  std::optional<Saved> saved_;  // said last in this view and not read back
+  std::optional<Saved> saved_;  // announced last in this view and not read back
   std::uint64_t announced_ = 0;
   TimePoint closable_since_{};
   bool closable_ = false;

@@ -134,8 +134,8 @@ Status LogMembership::say_close(TimePoint now) {
   return append(Close{config_.hello.device, session_, target.first, !next.rejected.empty()});
 }
 
-/// Somebody who is not of this view said HELLO: its first member shows that the view lives, so that the
-/// newcomer can be told instead of waiting for ever.
+/// Somebody who is not of this view wrote HELLO: its first member shows that the view lives, so that the
+/// newcomer can be rejected instead of waiting for ever.
 Status LogMembership::confirm_view() {
   if (fold_.view.members.empty() || fold_.view.members.front() != config_.hello.device || view_broken())
     return ok();
@@ -145,8 +145,8 @@ Status LogMembership::confirm_view() {
   return append(Close{config_.hello.device, session_, fold_.view.number});
 }
 
-/// Now and then the first member says what the log comes to. Others may write in between: then it is said
-/// again later. A group that is too large for one record has none.
+/// Now and then the first member writes what the log comes to. Others may write in between: then it is
+/// written again later. A group that is too large for one record has none.
 Status LogMembership::say_snap(TimePoint now) {
   const bool first = !fold_.view.members.empty() && fold_.view.members.front() == config_.hello.device;
   const std::int64_t since = std::max<std::int64_t>(fold_.snapped_at, fold_.run.began);

@@ -19,18 +19,17 @@ struct MembershipConfig {
   std::string job;
   Hello hello;           ///< without nonce and state
   bool limited = false;  ///< this process was started with --stop-after rows or rounds
-  /// A state older than what was saved, from which this device may go on all the same (said while it holds
-  /// that one); none: it may not.
+  /// A state older than what was saved, from which this device may resume all the same (announced while it
+  /// holds that one); none: it may not.
   std::optional<Stamp> goes_back_to = {};
   Rules rules = {};
   std::uint64_t nonce_seed = 0;
   Duration close_wait =
       std::chrono::seconds(1);  ///< others than the first member wait this long before they close
   Duration mismatch_grace =
-      std::chrono::seconds(3);  ///< a conflict must last this long before it is an error
-  Duration takeover_wait =
-      std::chrono::seconds(5);  ///< a session that says nothing for so long when it is asked is dead
-  Duration retry_after = std::chrono::seconds(5);  ///< a record not read back by then is appended again
+      std::chrono::seconds(3);                       ///< a conflict must last this long before it is an error
+  Duration takeover_wait = std::chrono::seconds(5);  ///< a session that does not answer for so long is dead
+  Duration retry_after = std::chrono::seconds(5);    ///< a record not read back by then is appended again
   SharedFold* shared_fold = nullptr;  ///< of this log, of all its devices in this process; null: one's own
 };
 
@@ -49,27 +48,27 @@ class Membership : public AddressBook {
   /// state that was saved, which alone ends all), superseded (a newer session of this id: host and pid named;
   /// or two processes that replace each other). source_lost is not final: poll again.
   virtual Result<std::optional<ViewSpec>> poll(TimePoint now) = 0;
-  /// What this device holds, with its row clock; said in every READY from now on. Before the first poll(),
+  /// What this device holds, with its row clock; part of every READY from now on. Before the first poll(),
   /// and before leave_view() when it has changed.
   virtual void hold_state(const Stamp& stamp, const std::string& digest, std::uint64_t rows) = 0;
   /// This view is over for me; READY for the next one follows.
   virtual void leave_view(const std::string& reason) = 0;
-  /// A state of the current view is on the disk of this device. Outside a view it is not worth saying.
+  /// A state of the current view is on the disk of this device. Outside a view it is not announced.
   virtual Status say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) = 0;
-  /// A saved state was said and has not been read back yet.
+  /// A saved state was announced and has not been read back yet.
   [[nodiscard]] virtual bool announcing() const = 0;
   /// How many saved states of this session were read back.
   [[nodiscard]] virtual std::uint64_t announced() const = 0;
-  /// This session wants no other view (LEAVE). Once; what was said in the current view still counts. Without
-  /// a session nobody knows of this device, and nothing is said.
+  /// This session wants no other view (LEAVE). Once; what was announced in the current view still counts.
+  /// Without a session nobody knows of this device, and nothing is written.
   virtual void leave_group(const std::string& reason, Ends ends) = 0;
-  /// True once the log says that the whole job was stopped after this session began: end in the same round as
-  /// the others.
+  /// True once the log shows that the whole job was stopped after this session began: end in the same round
+  /// as the others.
   [[nodiscard]] virtual bool stop_asked() const = 0;
-  /// True when the log says that a member of the current view has started a new session or
-  /// stops in it: the view cannot go on.
+  /// True when the log shows that a member of the current view has started a new session or
+  /// stops in it: the view cannot continue.
   [[nodiscard]] virtual bool view_broken() const = 0;
-  /// Device ids missing for the next view, or one phrase that says what it waits for; for people.
+  /// Device ids missing for the next view, or one phrase for what it waits for; for people.
   [[nodiscard]] virtual std::vector<std::string> waiting_for() const = 0;
   /// What this device knew to be committed after its last poll().
   [[nodiscard]] virtual const Committed& committed() const = 0;

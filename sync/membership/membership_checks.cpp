@@ -3,10 +3,10 @@
 
 #include "sync/membership/log_membership.h"
 
-// What the log says that ends a device, and what it waits for.
+// What in the log ends a device, and what it waits for.
 namespace rivulet::sync::membership {
 
-/// Final: every later poll() says the same.
+/// Final: every later poll() returns the same.
 Status LogMembership::refuse(ErrorCode code, const std::string& why) {
   final_ = Error{code, why};
   return *final_;
@@ -61,7 +61,7 @@ Obstacle LogMembership::ends_me(bool only_live) const {
 }
 
 /// It is an error only after it lasted, so that a device which is just being replaced does not end another.
-/// It goes on lasting while its devices are asked to show again that they live.
+/// It keeps lasting while its devices are asked to show again that they live.
 Status LogMembership::check_conflict(TimePoint now) {
   const bool forming = session_ >= 0 && !in_view_;
   if (Obstacle why = forming ? ends_me(true) : Obstacle()) {
@@ -95,7 +95,7 @@ std::vector<std::string> LogMembership::waiting_for() const {
   if (session_ < 0 && me != fold_.devices.end())
     return {"a sign of the earlier session of " + place_of(me->second.hello) + ": " +
             text_of(cannot_replace(fold_, config_.hello))};
-  // Everybody said READY at some time: what is missing is whoever did not repeat it.
+  // Everybody wrote READY at some time: what is missing is whoever did not repeat it.
   const std::uint32_t wanted = config_.hello.devices;
   const bool enough = next_view(false).devices.size() >= wanted;
   auto names = missing_devices(fold_, next_view(enough), wanted);

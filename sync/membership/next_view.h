@@ -22,10 +22,10 @@ struct Rejected {
 ///
 /// The configuration of the last view stands while one of the devices has it, and whoever has another is
 /// rejected. If none has it and all share another, that one is taken. Places go to members of the last view
-/// that claim what they claimed in it, then to whoever said HELLO first; who claims a partition of an earlier
-/// one, or finds no place, is rejected. A newcomer without the state that was saved is rejected while it is
-/// the member's that is absent. Before the first view of a run nobody is rejected: there is nobody to side
-/// with.
+/// that claim what they claimed in it, then to whoever wrote HELLO first; who claims a partition of an
+/// earlier one, or finds no place, is rejected. A newcomer without the state that was saved is rejected while
+/// it is the member's that is absent. Before the first view of a run nobody is rejected: there is nobody to
+/// side with.
 struct NextView {
   Devices devices;
   std::vector<Rejected> rejected;  ///< sorted by id
@@ -39,9 +39,9 @@ NextView next_view(const Fold& fold, bool only_live, std::uint32_t wanted);
 /// there is no such group, or `self` is in it.
 Obstacle outside(const Fold& fold, const std::string& self);
 
-/// Why a process that says this could not serve in the place of the session that its device has: its state is
-/// of no view of this run, or less than what the group has saved and nobody shows to have that, or it differs
-/// from the group where that session does not. None: it can, or there is no such session.
+/// Why a process with this HELLO could not serve in the place of the session that its device has: its state
+/// is of no view of this run, or less than what the group has saved and nobody shows to have that, or it
+/// differs from the group where that session does not. None: it can, or there is no such session.
 Obstacle cannot_replace(const Fold& fold, const Hello& hello);
 
 /// Of a state that is of no view of this run. None: it can be.

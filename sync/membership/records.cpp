@@ -276,7 +276,7 @@ std::string type_of(const json& object) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-/// Says nothing when the envelope is ours.
+/// Empty when the envelope is ours.
 std::optional<std::pair<Ignored, std::string>> wrong_envelope(const json& object, const std::string& job) {
   const auto version = object.find("version");
   if (version == object.end() || !version->is_number_unsigned()) return {{Ignored::unreadable, "no version"}};

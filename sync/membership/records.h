@@ -20,11 +20,11 @@ namespace rivulet::sync::membership {
 inline constexpr int protocol_version = 1;
 inline constexpr std::size_t record_max_bytes = std::size_t{64} * 1024;
 
-/// A new session of a device: voids what its older sessions said. The log offset it is read back at is its
-/// session id.
+/// A new session of a device: voids the records of its older sessions. The log offset it is read back at is
+/// its session id.
 struct Hello {
   std::string device;
-  std::string nonce;  ///< random; tells the own HELLO from others when reading back
+  std::string nonce;  ///< random; distinguishes the own HELLO when reading back
   std::string host;
   std::int64_t pid = 0;
   std::uint32_t devices = 0;                  ///< job.devices
@@ -32,8 +32,8 @@ struct Hello {
   std::map<std::string, std::string> config;  ///< the group keys and values, so that a mismatch can be named
   std::vector<std::string> partitions;        ///< claimed, as "topic:partition", sorted
   bool new_run = false;                       ///< wants to start over (see new_run_by() in fold.h)
-  std::optional<Stamp> holds = {};            ///< the state it brings; earlier builds do not say
-  std::int64_t unheard_since = -1;  ///< said again: at this offset it was refused, and the session that has
+  std::optional<Stamp> holds = {};            ///< the state it brings; earlier builds do not write it
+  std::int64_t unheard_since = -1;  ///< repeated: at this offset it was refused, and the session that has
                                     ///< its place has not been heard since (see displaces() in fold.cpp)
   bool operator==(const Hello&) const = default;
 };
@@ -45,7 +45,7 @@ struct Ready {
   Stamp stamp;                             ///< of the state it holds
   std::string digest;                      ///< of that state
   std::string reason;                      ///< why it left the last view; empty at start
-  std::optional<std::uint64_t> rows = {};  ///< row clock of that state; none: an older build said this
+  std::optional<std::uint64_t> rows = {};  ///< row clock of that state; none: an older build wrote this
   bool limited = false;                    ///< it was started with --stop-after rows or rounds
   bool goes_back =
       false;  ///< it holds less than it once saved, and that is to be: see serves() in next_view.cpp
@@ -59,7 +59,7 @@ struct Close {
   bool leaves_out = false;  ///< knows of ready devices that are rejected; earlier builds know no such thing
   bool operator==(const Close&) const = default;
 };
-/// "This state is on my disk, synced": counts towards committing it, in the view it was said in.
+/// "This state is on my disk, synced": counts towards committing it, in the view it was written in.
 struct Saved {
   std::string device;
   std::int64_t session = -1;
@@ -81,7 +81,7 @@ struct Addr {
 
 /// What a LEAVE ends in good order, and not by an error.
 enum class Ends : std::uint8_t {
-  nothing,  ///< an error, or an older build said this
+  nothing,  ///< an error, or an older build wrote this
   device,   ///< this device was asked to go
   group,    ///< all end in the same round: --stop-after, or STOP
 };
@@ -96,9 +96,9 @@ struct Leave {
   Ends ends = Ends::nothing;
   bool operator==(const Leave&) const = default;
 };
-/// Ends every session that began before it: somebody has stopped the whole job. No device says this.
+/// Ends every session that began before it: somebody has stopped the whole job. No device writes this.
 struct Stop {
-  std::string nonce;  ///< random; tells the own STOP from others when reading back
+  std::string nonce;  ///< random; distinguishes the own STOP when reading back
   std::string host;
   std::int64_t pid = 0;
   bool operator==(const Stop&) const = default;
@@ -122,7 +122,7 @@ enum class Ignored : std::uint8_t {
   oversized,      ///< more than record_max_bytes
   unknown,        ///< a type or version of another build
   foreign,        ///< of another job
-  replayed,       ///< at an offset that has been read, or a HELLO or SAVED that has been said
+  replayed,       ///< at an offset that has been read, or a HELLO or SAVED that has been written
   stale_session,  ///< of a session that is not the device's present one, or has left or been stopped
   wrong_view,     ///< of a view that is over or not yet to be, or of no member of it
   impossible,     ///< a state that cannot be: of a later view or an earlier run; a snapshot that is another

@@ -14,7 +14,7 @@
 namespace rivulet::sync::membership {
 
 /// One fold of a job's control log for all who read it in this process: equal prefixes, equal folds, so one
-/// is enough. Whoever reads on reads on for all of them; what each device said itself waits for it until it
+/// is enough. Whoever reads on reads on for all of them; what each device wrote itself waits for it until it
 /// reads. A device alone in its process has one of its own. Thread-safe; references to fold() are read under
 /// the lock of guard() by others than whoever reads.
 class SharedFold {
@@ -31,7 +31,7 @@ class SharedFold {
     /// Reads what is there, a bounded part of it at a time. Errors: those of OrderedLog::poll(); what was
     /// read before one counts.
     Status read();
-    /// What this device said and was read since the last call, whether it counted or not.
+    /// What this device wrote and was read since the last call, whether it counted or not.
     std::vector<Said> take_own();
 
    private:

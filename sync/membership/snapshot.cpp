@@ -21,7 +21,7 @@ Stamp stamp_of(const Snapshot& j) {
   return {j.at(0).get<std::uint64_t>(), j.at(1).get<std::uint64_t>()};
 }
 
-/// Without the configuration, which most devices share: it is kept once for each hash. Who says another one
+/// Without the configuration, which most devices share: it is kept once for each hash. Who has another one
 /// under the same hash keeps it as its own.
 Snapshot json_of(const Hello& h) {
   return {{"device", h.device},
@@ -136,7 +136,7 @@ ClosedView view_of(const Snapshot& j) {
   return v;
 }
 
-/// The configuration and the claims that stand: those that were said, else those of the members' devices.
+/// The configuration and the claims that stand: those that were written, else those of the members' devices.
 void add_standing(Fold& fold, const Snapshot& view) {
   const auto said = view.find("claims");
   ClosedView& v = fold.view;

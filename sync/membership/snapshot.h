@@ -19,13 +19,13 @@ inline constexpr std::int64_t snap_every = 1000;
 enum class SnapshotForm : std::uint8_t { first, second, third };
 /// Equal folds give equal texts.
 std::string snapshot_of(const Fold& fold, SnapshotForm form = SnapshotForm::third);
-/// It says what this fold comes to, in its own form.
+/// It holds what this fold comes to, in its own form.
 bool is_snapshot_of(const Snap& snap, const Fold& fold);
 std::string snapshot_hash(const std::string& text);
 
 /// The fold that a SNAP carries, if its hash and every field are right. It may be believed only by who cannot
 /// know better: its log begins behind the records that it stands for. What the first form leaves out is
-/// made up from what its members say.
+/// made up from what its members wrote.
 std::optional<Fold> fold_of(const Snap& snap);
 
 }  // namespace rivulet::sync::membership

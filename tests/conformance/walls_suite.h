@@ -11,8 +11,8 @@
 #include "tests/support/group_support.h"
 #include "tests/support/real_node.h"
 
-/// The walls later work needs (architecture §3, §4): test-only parts that run through Worker and SyncSession
-/// as they are, over every kind of wire.
+/// The extension points of the product: test-only parts that run through Worker and SyncSession as they are,
+/// over every transport.
 namespace rivulet::testing {
 
 /// What a finished run of a group left behind, whatever it ran over.

@@ -1,4 +1,5 @@
-// One wiring: production and simulation build the same objects, but for those that architecture §6 names.
+// One wiring: production and simulation build the same objects, but for those that a wiring chooses
+// (docs/ARCHITECTURE.md, "What the simulation replaces").
 #include <doctest/doctest.h>
 
 #include <set>

@@ -124,7 +124,7 @@ Check memory_check(const Config& config) {
   if (!plan) return {"device.memory", CheckLevel::fail, plan.error().message, "see rivulet validate"};
   if (const auto fits = plan.value().check(); !fits)
     return {"device.memory", CheckLevel::fail, fits.error().message,
-            "rivulet validate says which file and key"};
+            "rivulet validate names the file and the key"};
   return {"device.memory", CheckLevel::ok, "needs " + plan.value().text(), ""};
 }
 

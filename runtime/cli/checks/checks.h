@@ -38,10 +38,10 @@ Check token_check(const Config& config);
 Check device_check(const Config& config);
 /// Whether the processor computes in the format that model.autocast asks for: without instructions for it a
 /// step takes several times as long (docs/RESULTS.md). Nothing for "off", or where no processor computes: on
-/// a GPU, or where the device cannot be made, which device_check() says. Makes the device.
+/// a GPU, or where the device cannot be made, which device_check() reports. Makes the device.
 /// `processor`: its flags, as /proc/cpuinfo has them.
 std::vector<Check> autocast_checks(const Config& config, const std::string& processor);
-/// Of this machine; empty if it does not say.
+/// Of this machine; empty if it does not report them.
 std::string processor_flags();
 /// device.memory and the sum of what this configuration needs. Makes the model, if it may fit.
 Check memory_check(const Config& config);

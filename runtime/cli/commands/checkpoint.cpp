@@ -211,7 +211,7 @@ class CheckpointCommand final : public Command {
   }
   static void print_restored(const Restored& r, std::uint64_t rounds, const Json& rows, const Json& offsets,
                              Terminal& terminal) {
-    terminal.out << fmt::format("going on from {}: step {} (view {}), {} rows\n", r.file, r.to.stamp.step,
+    terminal.out << fmt::format("resuming from {}: step {} (view {}), {} rows\n", r.file, r.to.stamp.step,
                                 r.to.stamp.lineage, r.to.rows);
     for (const auto& path : r.gone.aside) terminal.out << fmt::format("kept aside  {}\n", path);
     terminal.out << fmt::format(

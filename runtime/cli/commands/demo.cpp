@@ -150,7 +150,7 @@ class DemoCommand final : public Command {
     return first;
   }
 
-  /// The books of the group against the logs, as the broker held them in the end.
+  /// The ledger of the group against the logs, as the broker held them in the end.
   static Result<std::string> check_books(const DemoPlan& plan, const DemoOutcome& outcome) {
     const auto loaded = configuration_of(plan, plan.brokers);
     const auto state = inspect_state_file(loaded, state_of(plan, 0));
@@ -161,7 +161,7 @@ class DemoCommand final : public Command {
       one.ends = outcome.log_ends.value().at(static_cast<std::size_t>(one.id.partition));
     auto verdict = verdict_on(books);
     if (verdict.balanced) return std::move(verdict.text);
-    return Error{ErrorCode::io, "the books do not balance: " + verdict.text};
+    return Error{ErrorCode::io, "the ledger does not balance: " + verdict.text};
   }
 
   /// After an early end the devices stopped in different rounds, or left nothing: one state is enough.

@@ -152,7 +152,7 @@ class LedgerCommand final : public Command {
     for (const auto& complaint : complaints) terminal.err << "error: " << complaint << '\n';
     if (complaints.empty())
       terminal.err << "error: there is no checkpoint in " << checkpoints_in(loaded.config.device.data_dir)
-                   << " (checkpoint.every says when they are written)\n";
+                   << " (checkpoint.every sets when they are written)\n";
     return std::nullopt;
   }
 

@@ -168,7 +168,7 @@ bool Demo::all_devices_ended() {
                                     [](Child& child) { return child.exit_code().has_value(); });
 }
 
-/// Of several deaths the first cause counts: 75 only says that somebody else died.
+/// Of several deaths the first cause counts: 75 only means that somebody else died.
 Status Demo::check_children() {
   for (auto* group : {&broker_, &feeder_})
     for (auto& child : *group)
@@ -244,7 +244,7 @@ void Demo::draw() {
   show_ << render_line(view_) << '\n' << std::flush;
 }
 
-/// A device that could not say its own summary is described by what was last seen of it.
+/// A device that could not print its own summary is described by what was last seen of it.
 Summary Demo::last_seen(std::size_t i) const {
   const auto& seen = view_.devices[i];
   Summary summary;

@@ -27,7 +27,7 @@ struct DemoOutcome {
   std::vector<Summary> summaries;  ///< of the devices that were started
   /// How far the log of each partition reaches, asked when all devices had ended.
   Result<std::vector<stream::LogEnds>> log_ends{std::vector<stream::LogEnds>{}};
-  bool complete = true;  ///< all of them said theirs; else some are as last seen
+  bool complete = true;  ///< all of them printed theirs; else some are as last seen
   double seconds = 0;    ///< from the first process to the end of the last
 };
 

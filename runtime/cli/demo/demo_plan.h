@@ -8,7 +8,7 @@
 
 namespace rivulet::runtime::cli {
 
-/// What the user said.
+/// What the user asked for.
 struct DemoOptions {
   int devices = 0;         ///< 0 = as many as rates
   std::string rates = "";  ///< empty = 800,400,200,100 over and over

@@ -34,7 +34,7 @@ std::string job_name_of(const std::string& topic) {
   return name;
 }
 
-/// The configuration with these keys below what the user said.
+/// The configuration with these keys below those of the user.
 LoadedConfig load_with(const ConfigInput& said, const Keys& keys) {
   ConfigInput input = said;
   input.sets.clear();
@@ -70,7 +70,7 @@ std::string value_in(const Keys& keys, const std::string& key) {
   return at == keys.end() ? "" : at->second;
 }
 
-/// A number to predict cannot be scaled, so a large one is said.
+/// A number to predict cannot be scaled, so a large one is reported.
 std::string far_target(const RowSurvey& survey, const Config& config) {
   if (is_classification(config)) return {};
   const auto advice = survey.target().advice({});
@@ -131,7 +131,7 @@ std::string render_file(const LoadedConfig& loaded, const std::vector<std::strin
     if (key.starts_with(property_table)) add(key);
   std::string text =
       "# Guessed from the newest records of a topic. Every key there is: rivulet config init\n";
-  // Names of fields are a stranger's words.
+  // Names of fields come from outside.
   for (const auto& note : notes) text += "# " + printable(note) + "\n";
   text += "version = 1\n";
   for (const auto& [table, lines] : tables) text += "\n[" + table + "]\n" + lines;

@@ -17,7 +17,7 @@ struct TopicConfig {
   std::vector<std::string> notes;  ///< what was guessed and what was not, for a person
 };
 
-/// `brokers`: --brokers, --set and the like; what they say wins over what is guessed. Reads the newest `rows`
+/// `brokers`: --brokers, --set and the like; they win over what is guessed. Reads the newest `rows`
 /// records of all partitions. Errors: unavailable (broker, topic, no records, nothing to guess from),
 /// invalid_config (the brokers).
 Result<TopicConfig> config_from_topic(const ConfigInput& brokers, const std::string& topic,

@@ -22,7 +22,7 @@ constexpr std::array class_names{"label",   "class",    "state",   "status",  "f
                                  "failure", "category", "outcome", "species", "verdict"};
 /// What fields with something to predict are called besides.
 constexpr std::array other_target_names{"target", "quality", "y"};
-/// What tells rows apart, but not one kind of row from another.
+/// What distinguishes rows, but not one kind of row from another.
 constexpr std::array order_names{"id",  "ts",   "time",  "timestamp", "datetime", "date",
                                  "seq", "uuid", "epoch", "sequence",  "offset",   "index"};
 
@@ -209,7 +209,7 @@ std::string sizes_of(const std::vector<std::string>& records) {
                                        : fmt::format("{} to {} bytes", least->size(), most->size());
 }
 
-/// Names and labels are a stranger's words, wherever they are said.
+/// Names and labels come from outside: only their printable characters are shown.
 Result<Guess> for_people(Result<Guess> guess) {
   if (!guess) return Error{guess.error().code, printable(guess.error().message)};
   for (auto& note : guess.value().notes) note = printable(note);

@@ -9,7 +9,7 @@
 #include "core/result.h"
 #include "runtime/cli/rows/label_counts.h"
 
-/// What a configuration for a topic could say, guessed from some of its records. Pure.
+/// What a configuration for a topic could hold, guessed from some of its records. Pure.
 namespace rivulet::runtime::cli {
 
 /// Keys with their values as TOML, and what a person should know of them.
@@ -20,7 +20,7 @@ struct Guess {
 };
 
 /// `records`: their values, oldest first. `target`: field or column to predict; empty: guessed. Errors:
-/// unavailable (which format, or what to predict, cannot be guessed: says what was seen).
+/// unavailable (which format, or what to predict, cannot be guessed: names what was seen).
 Result<Guess> guess_rows(const std::vector<std::string>& records, const std::string& target);
 
 /// One field of JSON rows, or column of CSV rows, over all of them. Private to topic_guess*.

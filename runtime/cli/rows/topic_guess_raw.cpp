@@ -71,8 +71,8 @@ Guess guess_of(const char* label, const char* features, const std::string& shape
                 {"decode.raw.label", toml_string(label)},
                 {"decode.raw.features", toml_string(features)},
                 {"decode.raw.shape", shape}};
-  guess.notes.push_back(fmt::format("rows: a label ({}), then {} numbers ({}); nothing in a record says so",
-                                    label, shape, features));
+  guess.notes.push_back(fmt::format(
+      "rows: a label ({}), then {} numbers ({}); nothing in a record confirms it", label, shape, features));
   if (highest) {
     guess.keys.emplace_back("train.loss", "\"cross_entropy\"");
     guess.keys.emplace_back("model.classes", fmt::format("{:g}", *highest + 1));

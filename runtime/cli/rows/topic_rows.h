@@ -21,8 +21,8 @@ struct TopicReading {
   std::uint64_t records = 10;
 };
 
-/// Hands records over until `use` says false or the end of every partition was seen: its last record, an open
-/// transaction, or 5 s without a record. Until `stop`. The record's bytes live during the call. Errors:
+/// Hands records over until `use` returns false or the end of every partition was seen: its last record, an
+/// open transaction, or 5 s without a record. Until `stop`. The record's bytes live during the call. Errors:
 /// unavailable (also: nothing heard for 10 s), invalid_config.
 Status read_topic(const TopicReading& reading, const StopRequest& stop,
                   const std::function<bool(const Record&)>& use);

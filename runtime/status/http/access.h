@@ -6,7 +6,7 @@
 
 namespace rivulet::runtime {
 
-/// Who may read the pages: everybody who reaches the port, or who knows a token. A token is said as
+/// Who may read the pages: everybody who reaches the port, or who knows a token. A token is sent as
 /// `Authorization: Bearer TOKEN` (programs) or as the password of `Authorization: Basic` (browsers, whatever
 /// the user name). How long a wrong one takes to be refused does not depend on how much of it is right.
 /// Immutable; any thread.

@@ -31,7 +31,7 @@ const char* reason_of(int status) {
   }
 }
 
-/// `told`: may the reader know why?
+/// `told`: may the reader see why?
 PageAnswer probe(const std::function<bool(std::string&)>& ask, bool told) {
   std::string why;
   if (ask(why)) return {200, text_type, "ok\n"};

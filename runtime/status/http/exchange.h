@@ -8,7 +8,7 @@
 namespace rivulet::runtime {
 
 /// One TCP connection whose every wait ends at the same moment, or with a signal that the program handles, so
-/// that who asks a stranger's machine is never held by it. Only the system's look-up of a name is not
+/// that the other machine never holds up who asks it. Only the system's look-up of a name is not
 /// bounded. Errors: unavailable, in words that leave out the address. Owner: one thread.
 class Exchange {
  public:

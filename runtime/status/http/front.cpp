@@ -70,12 +70,12 @@ struct Visit {
     asking,     ///< its head comes
     waiting,    ///< the head is here; others are with the pages
     answering,  ///< an answer goes out, ours or that of the pages
-    leaving     ///< all is said
+    leaving     ///< all is sent
   };
   Stage stage = Stage::asking;
   TimePoint until;
   Descriptor client;
-  Descriptor pages;    ///< to the server behind; open while it may say more
+  Descriptor pages;    ///< to the server behind; open while it may send more
   std::string said;    ///< what has come and has yet to be handed on
   std::string answer;  ///< what has yet to go out
   bool over = false;
@@ -140,14 +140,14 @@ void FrontDoor::run() {
   }
 }
 
-/// Waits for what may go on, and goes on with it. False: the end.
+/// Waits for visits that may continue, and continues them. False: the end.
 bool FrontDoor::look() {
   polled_.assign({{wake_.get(), POLLIN, 0}, {crowded_ ? -1 : listener_.get(), POLLIN, 0}});
   for (const Visit& visit : visits_) {
-    // Who is asked nothing would be told of a client that has left, again and again.
+    // Without anything to ask, poll() would report a client that has left again and again.
     const short from_client = wants(visit);
     polled_.push_back({from_client == 0 ? -1 : visit.client.get(), from_client, 0});
-    // What the server behind says is taken when there is room for it.
+    // What the server behind sends is taken when there is room for it.
     const bool room = visit.answer.size() < held_most;
     const int events = (room ? POLLIN : 0) | (visit.said.empty() ? 0 : POLLOUT);
     polled_.push_back({events == 0 ? -1 : visit.pages.get(), static_cast<short>(events), 0});

@@ -16,9 +16,9 @@ std::optional<HttpRequest> plain_probe(std::string_view head);
 
 /// Where connections to the pages arrive. One thread reads the heads of all requests at once, answers plain
 /// probes itself, and hands the others on when they are whole, a few at a time, to a server on loopback that
-/// makes the pages. So who says nothing, or half of something, holds up nobody: a probe is answered while one
-/// more can be accepted. Of connections that have yet to say what they want 256 are kept; for the next one
-/// the oldest is closed.
+/// makes the pages. So a client that sends nothing, or half of something, holds up nobody: a probe is
+/// answered while one more can be accepted. Of connections that have yet to send their request 256 are kept;
+/// for the next one the oldest is closed.
 class Front {
  public:
   using Answer = std::function<PageAnswer(const HttpRequest&)>;

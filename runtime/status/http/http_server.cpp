@@ -28,7 +28,7 @@ namespace {
 constexpr auto sending_most = std::chrono::seconds(5);
 constexpr std::size_t piece_bytes = 16384;
 
-/// A connection to the own port that says nothing.
+/// A connection to the own port that sends nothing.
 void knock(int port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   sockaddr_in to{};

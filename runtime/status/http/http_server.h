@@ -28,7 +28,7 @@ class HttpServer {
   [[nodiscard]] virtual int port() const noexcept = 0;
 };
 
-/// What a server said.
+/// What a server answered.
 struct HttpAnswer {
   int status = 0;  ///< 200, 503, ...
   std::string body;

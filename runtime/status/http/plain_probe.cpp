@@ -52,7 +52,7 @@ std::optional<HttpRequest> plain_probe(std::string_view head) {
         line.substr(0, colon).find(' ') != std::string_view::npos)
       return std::nullopt;
     const auto name = line.substr(0, colon);
-    // What speaks of a body, or of another way to go on, is for who knows all of HTTP.
+    // A body, or another protocol, is for the server that knows all of HTTP.
     if (same_name(name, "Content-Length") || same_name(name, "Transfer-Encoding") ||
         same_name(name, "Upgrade") || same_name(name, "Expect"))
       return std::nullopt;

@@ -12,7 +12,7 @@ class PrometheusSink : public MetricsSink {
   /// The text exposition of everything. Thread-safe.
   [[nodiscard]] virtual std::string scrape() = 0;
 };
-/// Every metric carries rivulet_job and device as constant labels only on device_info; see ecosystem.md §9.
+/// Job and device are labels of one info metric alone, not of every series.
 std::unique_ptr<PrometheusSink> make_prometheus_sink();
 
 }  // namespace rivulet::runtime

@@ -7,7 +7,7 @@
 
 namespace rivulet::runtime {
 
-/// What /api/v1/status and /api/v1/group of a device say, taken apart once for all who show it to people: the
+/// What /api/v1/status and /api/v1/group of a device hold, parsed once for all who show it to people: the
 /// page for browsers, `rivulet status`, `rivulet top`. A text that is not there is empty, a number that is
 /// not there nullopt. Numbers lie between -9e15 and 9e15: one beyond is that. Texts are as they came,
 /// whatever is in them: who shows them escapes them. Plain values.
@@ -20,7 +20,7 @@ struct NodeReport {
     std::string reason;
     Whole partition, next_offset, high_watermark, skipped;
   };
-  struct Member {  ///< of the group, in the round that is told
+  struct Member {  ///< of the group, in the round that is shown
     std::string id;
     Number rows_per_s, weight, wait_s, compute_s, ready_before_last_s;
     Whole rows_waiting, rows, next_rows;
@@ -60,7 +60,7 @@ std::optional<NodeReport> read_node_report(const std::string& status_json, const
 /// In a group, with nothing in its way. Between two rounds it waits for rows, which is a part of training.
 bool trains(const NodeReport& report);
 
-/// What it does, as it says it itself: "forming: waiting for c", or its state alone; before its phrase, what
+/// What it does, in its own phrase: "forming: waiting for c", or its state alone; before its phrase, what
 /// is in the way of its rows.
 std::string state_and_phrase(const NodeReport& report);
 

@@ -18,7 +18,7 @@
 // Threads of one view:
 //   train    posts sends and receives, reads atomics.
 //   comm     connects. Then, every 20 ms or when a chunk broke, it feels every peer's pulse and looks at the
-//            progress deadline. On the first failure it tells the others, takes all down, then lets the
+//            progress deadline. On the first failure it notifies the others, takes all down, then lets the
 //            owner see it.
 //   waiters  one for all sends, one per peer and lane for receives: lanes stay independent, and an open
 //            receive for the next round holds up nobody. While train waits for an operation it does the
@@ -30,7 +30,7 @@ namespace rivulet::sync::gloo_door {
 struct Peer {
   std::atomic<std::uint32_t> waiting{0};     ///< operations with it that count for the deadline
   std::atomic<std::int64_t> heard_ns{0};     ///< when its last byte came
-  std::atomic<bool> awaits_shutdown{false};  ///< its goodbye may have come without our waiter having seen it
+  std::atomic<bool> awaits_shutdown{false};  ///< its shutdown may have come without our waiter having seen it
   std::atomic<bool> said_shutdown{false};
   std::atomic<bool> broken{false};  ///< a waiter or a post ran into its closed connection
   // comm thread

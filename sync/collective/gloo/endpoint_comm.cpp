@@ -7,8 +7,9 @@ constexpr auto tick = std::chrono::milliseconds(20);
 /// A broken connection is believed this much later: what had arrived before it broke is handed out first.
 constexpr auto settle = std::chrono::milliseconds(5);
 /// At most this long when the sentinel, on its own connection, still waits: its peer's last words may be on
-/// their way. Or when the peer has said goodbye, or may have, and our waiters are slow to see that all has
-/// come: on a busy machine its two connections, sentinel and data, are seen to close at different times.
+/// their way. Or when the peer has passed the shutdown barrier, or may have, and our waiters are slow to see
+/// that all has come: on a busy machine its two connections, sentinel and data, are seen to close at
+/// different times.
 constexpr auto settle_longest = std::chrono::milliseconds(400);
 
 }  // namespace

@@ -22,7 +22,7 @@ using Doors = std::unordered_map<const void*, std::shared_ptr<PeerDoor>>;
 struct Known {
   std::mutex mutex;
   Doors listeners;
-  Doors received_rows;  ///< let in; have yet to say their number
+  Doors received_rows;  ///< let in; have yet to send their number
 };
 
 Known& known() {

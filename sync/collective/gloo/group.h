@@ -23,14 +23,14 @@ enum class Waited : std::uint8_t { done, woken, broken };
 class Work {
  public:
   virtual ~Work() = default;
-  /// Waits for as long as it takes. woken: wake() was called, wait again; broken: `why` says how the
+  /// Waits for as long as it takes. woken: wake() was called, wait again; broken: `why` is how the
   /// connection ended.
   virtual Waited wait(std::string& why) = 0;
   /// Makes a wait() return early, now or the next one. From any thread.
   virtual void wake() noexcept = 0;
 };
 
-/// What a rank says last, when it gives the view up: whom it lost and how.
+/// What a rank sends last, when it gives the view up: whom it lost and how.
 struct Obituary {
   std::uint32_t rank = 0;
   ErrorCode code = ErrorCode::peer_lost;
@@ -66,7 +66,7 @@ class Group {
   virtual Result<std::unique_ptr<Work>> receive(std::uint32_t peer, int tag, std::span<std::byte> bytes) = 0;
   /// Looks at the sentinel, a receive that only an obituary ever matches. 1 to 3 microseconds.
   virtual Pulse pulse(std::uint32_t peer) = 0;
-  /// Tells all whom this rank lost, as far as the sockets take it at once.
+  /// Sends all peers the rank that this one lost, as far as the sockets take it at once.
   virtual void say(const Obituary& last_words) = 0;
 };
 

@@ -19,7 +19,7 @@ namespace rivulet::sync::gloo_door {
 namespace {
 
 constexpr int backlog = 256;
-/// Who connects and says nothing does not come up to accept() before. As long as a group has to connect.
+/// A connection without a byte does not come up to accept() before. As long as a group has to connect.
 constexpr int silent_for_s = 5;
 constexpr int at_once = 64;  ///< closed in one call
 
@@ -45,7 +45,7 @@ Error cannot_listen(const std::string& address, int port, int code) {
 }
 
 void set_option(int fd, int level, int option, int value) {
-  // Without what is asked for here more strangers reach accept(), no more.
+  // Without this option more non-members reach accept(), nothing worse.
   static_cast<void>(setsockopt(fd, level, option, &value, sizeof value));
 }
 

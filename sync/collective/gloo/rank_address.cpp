@@ -133,7 +133,7 @@ Result<Blob> blob_for(std::uint32_t me, const Sealed& mine, std::uint32_t peer, 
             "one the other advertises"};
   }
   if (i_can_dial && (!they_can_dial || me < peer)) return with_address(theirs.blob, *their_door);
-  // They dial. Told an address above mine, Gloo listens here and never uses it.
+  // They dial. Given an address above mine, Gloo listens here and never uses it.
   return with_address(theirs.blob, *with_ip(*their_local, my_local->ss_family == AF_INET
                                                               ? "255.255.255.255"
                                                               : "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"));

@@ -15,8 +15,8 @@
 ///   numbers
 ///
 /// Gloo lets the side with the higher own address dial and the other listen, each comparing its own local
-/// address with the one it was told. Behind address translation the two can disagree, so the choice is made
-/// here, for both sides alike, and each is told an address that leads it to the choice.
+/// address with the one it was given. Behind address translation the two can disagree, so the choice is made
+/// here, for both sides alike, and each is given an address that leads it to the choice.
 namespace rivulet::sync::gloo_door {
 
 using Blob = std::vector<std::uint8_t>;

@@ -41,7 +41,7 @@ bool Rendezvous::fail(ErrorCode code, const std::string& message, int rank) {
 bool Rendezvous::publish(const std::string& key, const Blob& value) {
   if (!complete(value, request_.view.world()))
     return fail(ErrorCode::protocol, "this LibTorch's Gloo publishes addresses of another layout", -1);
-  // Peers are told numbers that nobody can guess, for those that Gloo counts.
+  // Peers get numbers that nobody can guess, for those that Gloo counts.
   mine_ = {
       with_numbers(value, request_.view.world(), [this](std::int64_t own) { return door_.announce(own); }),
       request_.advertise};

@@ -50,7 +50,7 @@ class ChunkSink {
 /// Waits for posted chunks, in order within a channel: on the thread of who asks (wait_for), so that a
 /// message is seen by who needs it without a wake-up in between; else on a thread of its own, which takes up
 /// what nobody asked for since a tick. With several channels that thread looks at one at a time, and tick()
-/// makes it go on to the next: one stuck channel hides the others for one tick at most.
+/// moves it to the next: one stuck channel hides the others for one tick at most.
 class Waiter {
  public:
   Waiter(ChunkSink& sink, std::string thread_name);
