@@ -23,7 +23,7 @@ Checkpointer::Checkpointer(CheckpointFolder folder, std::size_t keep, StateOwner
       slot_{std::move(space), {}, 0, {}},
       folder_(std::move(folder)) {}
 
-bool Checkpointer::offer(const AgreedState& state, std::span<const std::byte> residual) {
+bool Checkpointer::offer(const AgreedState& state, const PrivateView& kept) {
   if (busy()) {
     skipped_.add(1);
     return false;
@@ -31,7 +31,12 @@ bool Checkpointer::offer(const AgreedState& state, std::span<const std::byte> re
   slot_.copy_from(state);
   private_slot_.stamp = state.stamp;
   private_slot_.scalar = state.model.layout().scalar;
-  private_slot_.residual.assign(residual.begin(), residual.end());
+  private_slot_.residual.assign(kept.residual.begin(), kept.residual.end());
+  private_slot_.of_movements = kept.of_movements;
+  private_slot_.own_steps = kept.own_steps;
+  private_slot_.own_arrays.resize(kept.own_arrays.size());
+  for (std::size_t i = 0; i < kept.own_arrays.size(); ++i)
+    private_slot_.own_arrays[i].assign(kept.own_arrays[i].begin(), kept.own_arrays[i].end());
   state_.store(State::wanted, std::memory_order_release);
   parts_.wake.notify();
   return true;
@@ -72,7 +77,7 @@ void Checkpointer::failed(const Error& error) {
 
 /// Before its state, which is never without it then. A device can do without: what it kept is lost then.
 void Checkpointer::write_private() {
-  if (private_slot_.residual.empty()) return folder_.remove_private(slot_.stamp);
+  if (private_slot_.empty()) return folder_.remove_private(slot_.stamp);
   if (auto written = folder_.write_private(private_slot_); !written)
     parts_.log.write(Level::warn, "what this device has left to send was not saved with its state",
                      {{"state", text_of(slot_.stamp)}, {"error", written.error().message}});

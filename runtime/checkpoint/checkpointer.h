@@ -41,9 +41,9 @@ class Checkpointer final : public Agent {
                const Parts& parts);
 
   // train thread
-  /// Takes a copy; false: the last one is still being written. Costs a copy of the state. `residual` [P]:
-  /// what the device keeps beside it; may be empty.
-  bool offer(const AgreedState& state, std::span<const std::byte> residual = {});
+  /// Takes a copy; false: the last one is still being written. Costs a copy of the state, and of what the
+  /// device keeps beside it.
+  bool offer(const AgreedState& state, const PrivateView& kept = {});
   /// What has been written since the last call.
   std::optional<SavedState> take_saved();
   /// The group has committed this: older files may go.

@@ -15,6 +15,9 @@ namespace {
 constexpr std::string_view magic = "RVLPRIVA";
 constexpr std::uint32_t version = 1;
 constexpr std::string_view residual_name = "residual";
+constexpr std::string_view movements_name = "residual of movements";
+constexpr std::string_view steps_name = "own steps";
+constexpr std::size_t own_max = 8;  ///< arrays that an optimizer remembers
 constexpr std::size_t name_max = 256;
 constexpr std::size_t frame_bytes = 4096;
 constexpr std::uint32_t arrays_max = 64;
@@ -25,6 +28,31 @@ void append(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
 
 Error damaged(const std::string& what) {
   return {ErrorCode::bad_record, "private part: " + what};
+}
+
+/// What the arrays of a file are called: "own.0" is the first of the optimizer's.
+std::string name_of_own(std::size_t i) {
+  return "own." + std::to_string(i);
+}
+
+Status take_array(std::string_view name, std::span<const std::byte> bytes, std::size_t array_bytes,
+                  PrivatePart& part) {
+  if (name == steps_name) {
+    if (bytes.size() != sizeof part.own_steps) return damaged("a number of another size");
+    std::memcpy(&part.own_steps, bytes.data(), bytes.size());
+    return ok();
+  }
+  const bool movements = name == movements_name;
+  const bool own = name == name_of_own(part.own_arrays.size()) && part.own_arrays.size() < own_max;
+  if (name != residual_name && !movements && !own) return ok();
+  if (bytes.size() != array_bytes) return damaged("an array of a model with other parameters");
+  if (own) {
+    part.own_arrays.emplace_back(bytes.begin(), bytes.end());
+    return ok();
+  }
+  part.of_movements = movements;
+  part.residual.assign(bytes.begin(), bytes.end());
+  return ok();
 }
 
 /// The arrays behind the head.
@@ -39,36 +67,42 @@ Status read_arrays(sync::FieldReader& reader, std::uint32_t arrays, std::size_t 
     reader.get(bytes);
     const auto array = reader.cut(bytes);
     const std::string_view text(reinterpret_cast<const char*>(name.data()), name.size());
-    if (!reader.fine() || text != residual_name) continue;
-    if (array.size() != array_bytes) return damaged("a residual of a model with other parameters");
-    part.residual.assign(array.begin(), array.end());
+    if (!reader.fine()) break;
+    if (auto taken = take_array(text, array, array_bytes, part); !taken) return taken;
   }
   return reader.fine() && reader.empty() ? ok() : Status(damaged("its arrays are cut short"));
+}
+
+void put_array(std::vector<std::byte>& out, const std::string& name, std::span<const std::byte> bytes) {
+  sync::FieldWriter writer(out);
+  writer.put(name);
+  writer.put(std::uint64_t{bytes.size()});
+  append(out, bytes);
 }
 
 }  // namespace
 
 std::vector<std::byte> encode_private(const PrivatePart& part) {
   std::vector<std::byte> out;
-  out.reserve(frame_bytes + part.residual.size());
+  out.reserve(frame_bytes + part.residual.size() * (1 + part.own_arrays.size()));
   append(out, std::as_bytes(std::span(magic)));
   sync::FieldWriter writer(out);
   writer.put(version);
   writer.put(static_cast<std::uint32_t>(part.scalar));
   writer.put(part.stamp.lineage);
   writer.put(part.stamp.step);
-  writer.put(std::uint32_t{part.residual.empty() ? 0U : 1U});
-  if (!part.residual.empty()) {
-    writer.put(std::string(residual_name));
-    writer.put(std::uint64_t{part.residual.size()});
-    append(out, part.residual);
-  }
+  const std::size_t own = part.own_arrays.size();
+  writer.put(static_cast<std::uint32_t>((part.residual.empty() ? 0 : 1) + (own > 0 ? 1 + own : 0)));
+  if (!part.residual.empty())
+    put_array(out, std::string(part.of_movements ? movements_name : residual_name), part.residual);
+  if (own > 0) put_array(out, std::string(steps_name), std::as_bytes(std::span(&part.own_steps, 1)));
+  for (std::size_t i = 0; i < own; ++i) put_array(out, name_of_own(i), part.own_arrays[i]);
   append(out, sha256_of(out));
   return out;
 }
 
 std::size_t private_part_max(std::size_t parameters, Scalar scalar) {
-  return frame_bytes + parameters * bytes_of(scalar);
+  return frame_bytes + (1 + own_max) * parameters * bytes_of(scalar);
 }
 
 Result<PrivatePart> decode_private(std::span<const std::byte> bytes, std::size_t parameters, Scalar scalar) {

@@ -30,7 +30,8 @@ CatalogNames builtin_catalog_names() {
           controllers(Role::batch),
           names_of(devices::builtin_optimizers()),
           controllers(Role::compression, {"none"}),
-          names_of(sync::builtin_compressors())};
+          names_of(sync::builtin_compressors()),
+          controllers(Role::when)};
 }
 
 }  // namespace rivulet::runtime

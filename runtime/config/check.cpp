@@ -76,6 +76,7 @@ class Checks {
 
   void from_catalogs() {
     catalog_name("decode.format", c_.decode.format, catalog_.decoders);
+    catalog_name("sync.policy", c_.sync.policy, catalog_.syncs);
     catalog_name("batch.policy", c_.batch.policy, catalog_.policies);
     catalog_name("train.optimizer.name", c_.train.optimizer, catalog_.optimizers);
     compression();

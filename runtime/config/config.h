@@ -85,6 +85,7 @@ struct Config {
     std::string on_nonfinite = "skip";  ///< skip | stop
   } train;
   struct Sync {
+    std::string policy = "every";
     Duration deadline = std::chrono::seconds(5);
     std::string reduction = "gather";  ///< gather | sum | auto
     bool speculate = true;             ///< contributions may leave with the facts; group key
@@ -163,6 +164,7 @@ struct CatalogNames {
   std::vector<std::string> optimizers;
   std::vector<std::string> compressions = {"none", "fixed"};
   std::vector<std::string> compressors = {"dense"};
+  std::vector<std::string> syncs = {"every", "periodic"};
 };
 CatalogNames builtin_catalog_names();
 

@@ -80,8 +80,10 @@ std::vector<KeyRow> train_rows() {
 
 std::vector<KeyRow> sync_and_checkpoint_rows() {
   return {
-      {spec("sync.policy", kind::text, "\"every\"", "when devices agree",
-            {.choices = {"every"}, .later = {"selsync", "periodic", "auto"}, .since = "streams"})},
+      {spec("sync.policy", kind::text, "\"every\"",
+            "every (after each batch) | periodic (after steps of their own)", {.later = {"selsync", "auto"}}),
+       {},
+       [](Config& c, const Value& v) { c.sync.policy = str(v); }},
       {spec("sync.deadline", kind::duration, "\"5s\"", "a peer that makes no progress for so long is lost"),
        some_time, [](Config& c, const Value& v) { c.sync.deadline = time(v); }},
       {spec("sync.reduction", kind::text, "\"gather\"", "gather (same bits everywhere) | sum | auto",

@@ -147,6 +147,8 @@ class Planner {
     if (speculates && scalar_ * numbers_ <= static_cast<double>(sync::Speculation::payload_bytes_max))
       add("early_payloads", gathered, "sync.foresee", devices + 1);
     if (c_.compression.policy != "none") add("residual", 2 * payload, "compression.policy");
+    if (c_.sync.policy != "every")  // what the optimizer had when the group agreed last
+      add("own_steps", payload * static_cast<double>(n_.layout.optimizer_arrays.size()), "sync.policy");
     add("facts", 2 * devices * (sync::facts_section_max_bytes + 4 * kib), "job.devices");
   }
 

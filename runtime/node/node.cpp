@@ -243,9 +243,10 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
                                                        outside_.stop});
   if (!worker) return worker.error();
   worker_ = std::move(worker).value();
-  if (private_part_ && !private_part_->residual.empty()) worker_->begin_with(*private_part_);
+  if (!private_part_) return ok();
+  auto begun = worker_->begin_with(*private_part_);
   private_part_.reset();
-  return ok();
+  return begun;
 }
 
 std::vector<std::pair<std::string, std::string>> Node::object_types() const {

@@ -71,6 +71,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
                            const devices::ModelLayout& layout) {
   WorkerConfig out;
   auto& policy = out.session.policy;
+  policy.sync_policy = config.sync.policy;
   policy.batch_policy = config.batch.policy;
   policy.rows = config.batch.rows;
   policy.min = config.batch.min;

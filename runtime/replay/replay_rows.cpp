@@ -64,7 +64,8 @@ std::string ReplayRows::name_of(const PartitionId& partition) const {
 
 Result<ReplayRows::Reader*> ReplayRows::reader_at(const PartitionId& partition, const RowCursor& first) {
   const auto known = readers_.find(partition);
-  if (known != readers_.end() && known->second.at == first) return &known->second;
+  if (known != readers_.end() && known->second.inside.value_or(known->second.at) == first)
+    return &known->second;
   readers_.erase(partition);
   auto stream = open_(partition, first.offset);
   if (!stream) return stream.error();
@@ -104,11 +105,14 @@ Status ReplayRows::fetch(const PartitionId& partition, Reader& reader) const {
   return away("the rows that the log names are not there (retention? another topic?)");
 }
 
-Status ReplayRows::take(const RowInterval& rows, std::span<const SkippedRange> runs, ReplayBatch& batch) {
+Status ReplayRows::take(const RowInterval& rows, std::span<const SkippedRange> runs, ReplayBatch& batch,
+                        std::size_t most) {
   auto found = reader_at(rows.partition, rows.first);
   if (!found) return found.error();
   Reader& reader = *found.value();
+  reader.inside = rows.first;
   while (reader.at < rows.next) {
+    if (most == 0) return ok();
     if (reader.record == nullptr) {
       reader.at = behind_holes({rows.partition, reader.at}, runs);
       if (reader.at >= rows.next) break;  // no record shows holes at the end of a log
@@ -134,7 +138,9 @@ Status ReplayRows::take(const RowInterval& rows, std::span<const SkippedRange> r
     if (batch.full())
       return Error{ErrorCode::bad_record, "a batch of more rows than this configuration has room for"};
     batch.keep();
+    --most;
   }
+  reader.inside.reset();
   reader.at = rows.next;  // a record in hand may lie behind holes that are not announced yet
   return ok();
 }

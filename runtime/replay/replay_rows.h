@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -52,14 +54,17 @@ class ReplayRows {
   ReplayRows(const Config& config, const Catalog& catalog, OpenReplayStream open)
       : config_(config), catalog_(catalog), open_(std::move(open)) {}
   /// The rows that were trained of an interval, in order, behind those in `batch`. `runs`: what was not.
-  /// Errors: unavailable (an offset is not there any more), bad_record (more rows than the batch holds).
-  Status take(const RowInterval& rows, std::span<const SkippedRange> runs, ReplayBatch& batch);
+  /// `most`: the rest of them comes with the next call for the same interval. Errors: unavailable (an offset
+  /// is not there any more), bad_record (more rows than the batch holds).
+  Status take(const RowInterval& rows, std::span<const SkippedRange> runs, ReplayBatch& batch,
+              std::size_t most = std::numeric_limits<std::size_t>::max());
 
  private:
   struct Reader {
     ReplayStream stream;
     std::unique_ptr<stream::Decoder> decoder;
     RowCursor at;  ///< rows below are passed
+    std::optional<RowCursor> inside;  ///< begin of the interval of which there is more to come
     const Record* record = nullptr;
     std::uint32_t row = 0;  ///< next one of the record
     bool begun = false;     ///< the decoder has the record

@@ -15,17 +15,18 @@ Status ReplayState::keep_if_needed() {
   if (!model) return model.error();
   AgreedState copy{std::move(model).value(), {}, 0, {}};
   copy.copy_from(now_);
-  kept_.emplace(step(), Copy{std::move(copy), residuals_});
+  kept_.emplace(step(), Copy{std::move(copy), residuals_, models_.kept()});
   return ok();
 }
 
-bool ReplayState::enter_next(std::uint64_t step) {
+Result<bool> ReplayState::enter_next(std::uint64_t step) {
   ++entered_;
   const auto kept = kept_.find(step);
   const bool known = step == now_.stamp.step || kept != kept_.end();
   if (known && step != now_.stamp.step) {
     now_.copy_from(kept->second.state);
     residuals_ = kept->second.residuals;
+    if (auto restored = models_.restore(kept->second.models, now_); !restored) return restored.error();
   }
   // What lies behind the place that the group resumes from will be done again, otherwise.
   std::erase_if(kept_, [&](const auto& copy) { return copy.first > step || !needed(copy.first); });

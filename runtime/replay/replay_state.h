@@ -6,6 +6,7 @@
 
 #include "core/result.h"
 #include "devices/device.h"
+#include "runtime/replay/replay_models.h"
 #include "runtime/state/agreed_state.h"
 #include "sync/round/residual.h"
 
@@ -17,16 +18,18 @@ namespace rivulet::runtime {
 class ReplayState {
  public:
   /// `starts`: the steps at which the views of the log begin, in order.
-  ReplayState(AgreedState first, std::vector<std::uint64_t> starts, devices::Device& device)
-      : now_(std::move(first)), starts_(std::move(starts)), device_(device) {}
+  ReplayState(AgreedState first, std::vector<std::uint64_t> starts, const ReplayModels::Parts& models)
+      : now_(std::move(first)), models_(models), starts_(std::move(starts)), device_(models.device) {}
   AgreedState& now() noexcept { return now_; }
   /// What each device keeps for itself beside it, by device id.
   std::map<std::string, sync::Residual>& residuals() noexcept { return residuals_; }
+  ReplayModels& models() noexcept { return models_; }
   [[nodiscard]] std::uint64_t step() const noexcept { return now_.stamp.step; }
   /// Before a round: keeps what a later view begins with. Errors: unavailable (memory).
   Status keep_if_needed();
-  /// The next view of the log begins, at `step`. False: no state of that step is known.
-  bool enter_next(std::uint64_t step);
+  /// The next view of the log begins, at `step`. False: no state of that step is known. Errors: unavailable
+  /// (memory).
+  Result<bool> enter_next(std::uint64_t step);
   [[nodiscard]] Result<Digest> digest() const { return digest_of(now_, device_); }
 
  private:
@@ -35,9 +38,11 @@ class ReplayState {
   struct Copy {
     AgreedState state;
     std::map<std::string, sync::Residual> residuals;
+    ReplayModels::Kept models;
   };
   AgreedState now_;
   std::map<std::string, sync::Residual> residuals_;
+  ReplayModels models_;
   const std::vector<std::uint64_t> starts_;
   std::size_t entered_ = 0;
   devices::Device& device_;

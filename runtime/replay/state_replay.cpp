@@ -92,7 +92,8 @@ class Replayer {
   Replayer(Learner learner, AgreedState first, std::vector<std::uint64_t> starts, ReplayBatch batch,
            ReplayRows rows, const Catalog& catalog, const Config& config)
       : learner_(std::move(learner)),
-        state_(std::move(first), std::move(starts), *learner_.device),
+        state_(std::move(first), std::move(starts),
+               {*learner_.device, *learner_.trainer, learner_.config.optimizer}),
         batch_(std::move(batch)),
         rows_(std::move(rows)),
         catalog_(catalog),
@@ -114,6 +115,8 @@ class Replayer {
   Found make_step(const RoundRecord& round);
   Found compute_all(const RoundRecord& round);
   Found compute(const RoundRecord& round, std::uint32_t rank);
+  Found compute_own(const RoundRecord& round, std::uint32_t rank, const Announced& announced);
+  Status compare_private(const RoundRecord& round);
 
   Learner learner_;
   ReplayState state_;
@@ -125,6 +128,7 @@ class Replayer {
   std::unique_ptr<ReplayGroup> group_;
   bool began_ = false;     ///< the state is the one that the log's next round starts from
   bool computed_ = false;  ///< contributions of this round
+  sync::policy::RoundPlan entered_;  ///< that this round was entered with
   StateReplayReport report_;
 };
 
@@ -144,7 +148,9 @@ Found Replayer::take(const DecisionRecord& record) {
 Found Replayer::enter(const ViewRecord& view) {
   group_.reset();
   const bool had_begun = began_;
-  if (state_.enter_next(view.from.step)) {
+  const auto known = state_.enter_next(view.from.step);
+  if (!known) return known.error();
+  if (known.value()) {
     began_ = view.state.round == 0;
   } else if (had_begun || state_.step() < view.from.step) {
     return Error{
@@ -171,7 +177,8 @@ Found Replayer::play(const RoundRecord& round) {
   if (!began_ && round.table.facts.front().step == state_.step()) began_ = true;
   ++report_.rounds;
   if (began_)
-    if (auto fits = group_->compare_residuals(round); !fits) return fits.error();
+    if (auto fits = compare_private(round); !fits) return fits.error();
+  entered_ = group_->plan();
   computed_ = false;
   if (began_ && group_->speculates())
     if (auto found = compute_all(round); !found || found.value()) return found;
@@ -183,6 +190,19 @@ Found Replayer::play(const RoundRecord& round) {
   }
   group_->finish(false, state_.now());
   return nothing_differs();
+}
+
+/// What devices keep for themselves is what the rounds before have left.
+Status Replayer::compare_private(const RoundRecord& round) {
+  if (auto fits = group_->compare_residuals(round); !fits || round.round > 0) return fits;
+  for (std::size_t rank = 0; rank < round.table.size(); ++rank) {
+    const auto& kept = round.table.sections[rank].private_state;
+    if (auto entered = state_.models().enter(plans_.view()->members[rank], kept.empty() ? 0 : kept.front(),
+                                             state_.now());
+        !entered)
+      return entered;
+  }
+  return ok();
 }
 
 Found Replayer::compare_state(const RoundRecord& round) {
@@ -213,14 +233,15 @@ Found Replayer::compare_state(const RoundRecord& round) {
 
 Found Replayer::carry_out(const RoundRecord& round) {
   const auto& plan = group_->plan();
-  const bool local = plan.now.mode == Mode::local || plan.now.mode == Mode::delta;
+  const bool apart = entered_.next.steps_apart();
+  const bool local = plan.now.mode == Mode::local || (plan.now.mode == Mode::delta && !apart);
   if (local || !plan.next.moves.empty())
     return Error{ErrorCode::bad_record,
                  "a round of mode " + std::string(name_of(plan.now.mode)) +
                      (local ? "" : " that moves rows") +
                      ", which a replay cannot do again: steps of single devices are not "
                      "recorded"};
-  if (plan.now.mode == Mode::gradients) return make_step(round);
+  if (plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta) return make_step(round);
   const bool dry = (round.table.facts.front().flags & sync::flag_dry_run) != 0;
   if (plan.now.mode == Mode::idle && !dry && only_offsets_move(round.table)) {
     fold_round(state_.now(), round.table, round.view, true);
@@ -241,6 +262,7 @@ Found Replayer::make_step(const RoundRecord& round) {
                                        agreed.value());
   if (!made) return made.error();
   group_->finish(made.value().finite, state_.now());
+  state_.models().agreed(state_.now(), made.value().finite);
   ++report_.steps;
   report_.rows += state_.now().rows - before;
   return nothing_differs();
@@ -259,6 +281,7 @@ Found Replayer::compute(const RoundRecord& round, std::uint32_t rank) {
   const sync::Facts& f = round.table.facts[rank];
   const std::string of = " of " + plans_.view()->members[rank];
   const Announced announced(round.table, rank);
+  if (entered_.next.steps_apart()) return compute_own(round, rank, announced);
   batch_.clear();
   for (const RowInterval& rows : announced.intervals()) {
     if (rows.rows_trained == 0) continue;
@@ -283,6 +306,25 @@ Found Replayer::compute(const RoundRecord& round, std::uint32_t rank) {
   if (text_of_number(report.gradient_norm2) != text_of_number(f.gradient_norm2))
     return differs("gradient_norm2" + of, text_of_number(f.gradient_norm2),
                    text_of_number(report.gradient_norm2));
+  return nothing_differs();
+}
+
+/// The steps that it has made since the group agreed last, and how far they have come.
+Found Replayer::compute_own(const RoundRecord& round, std::uint32_t rank, const Announced& announced) {
+  const sync::Facts& f = round.table.facts[rank];
+  const std::string& id = plans_.view()->members[rank];
+  auto stepped = state_.models().step(id, announced, round.table.sections[rank].step_rows,
+                                      entered_.now.learning_rate_factor, state_.now(), rows_, batch_);
+  if (!stepped) return stepped.error();
+  LocalModel& model = *stepped.value();
+  const OwnSteps& own = model.own();
+  if (own.rows() != f.rows) return differs("rows of " + id, std::to_string(f.rows), std::to_string(own.rows()));
+  if (text_of_number(own.loss_sum()) != text_of_number(f.loss_sum))
+    return differs("loss_sum of " + id, text_of_number(f.loss_sum), text_of_number(own.loss_sum()));
+  if (own.correct() != f.correct)
+    return differs("correct of " + id, std::to_string(f.correct), std::to_string(own.correct()));
+  if (auto prepared = model.prepare_delta(state_.now(), 0, 1.0); !prepared) return prepared.error();
+  std::ranges::copy(model.contribution().host_bytes(), group_->contribution(rank).host_bytes().begin());
   return nothing_differs();
 }
 

@@ -9,11 +9,17 @@ bool CheckpointCycle::is_due(TimePoint now, const AgreedState& state) const {
 void CheckpointCycle::save(const AgreedState& state) {
   if (!saves() || parts_.dry_run || state.stamp == saved_) return;
   saved_at_ = parts_.clock.now();
-  const bool belongs = parts_.residual.stamp() == state.stamp;
-  if (!parts_.checkpoints->offer(state, belongs ? parts_.residual.numbers() : std::span<const std::byte>()))
-    return;
+  if (!parts_.checkpoints->offer(state, kept_beside(state))) return;
   saved_ = state.stamp;
   uncommitted_.saved(state, parts_.commits);
+}
+
+PrivateView CheckpointCycle::kept_beside(const AgreedState& state) const {
+  PrivateView kept{.own_steps = parts_.model.kept_steps(), .own_arrays = parts_.model.kept()};
+  if (parts_.residual.stamp() != state.stamp) return kept;
+  kept.residual = parts_.residual.numbers();
+  kept.of_movements = parts_.residual.of_movements();
+  return kept;
 }
 
 void CheckpointCycle::watch_announcing(TimePoint now, const std::string& control_words) {

@@ -10,6 +10,7 @@
 #include "runtime/state/agreed_state.h"
 #include "runtime/status/node_status.h"
 #include "runtime/train/announce_watch.h"
+#include "runtime/train/local_model.h"
 #include "sync/membership/membership.h"
 #include "sync/round/residual.h"
 
@@ -26,6 +27,7 @@ class CheckpointCycle {
     CommittableOffsets& commits;
     Wake& ingest;  ///< told of new offsets
     const sync::Residual& residual;
+    const LocalModel& model;
     NodeStatus& status;
     Logger& log;
     Duration interval;
@@ -56,6 +58,7 @@ class CheckpointCycle {
   bool last_is_committed(const AgreedState& state);
 
  private:
+  [[nodiscard]] PrivateView kept_beside(const AgreedState& state) const;
   void watch_announcing(TimePoint now, const std::string& control_words);
 
   const Parts parts_;

@@ -52,19 +52,24 @@ Status LocalModel::prepare_gradient() {
   return ok();
 }
 
+Status LocalModel::make_private(const AgreedState& state) {
+  if (private_) return ok();
+  auto copy = devices::ModelState::create(state.model.layout(), parts_.device);
+  if (!copy) return copy.error();
+  private_.emplace(std::move(copy).value());
+  private_->copy_from(state.model);
+  private_steps_ = state.stamp.step;
+  keep();
+  return ok();
+}
+
 Status LocalModel::step(const AgreedState& state, std::size_t rows, double learning_rate_factor) {
   if (rows == 0 || !finite_) return ok();
-  if (!private_) {
-    auto copy = devices::ModelState::create(state.model.layout(), parts_.device);
-    if (!copy) return copy.error();
-    private_.emplace(std::move(copy).value());
-    private_->copy_from(state.model);
-  }
+  if (auto made = make_private(state); !made) return made;
   auto host = parts_.device.to_host(gradient_);
   if (!host) return host.error();
-  const std::uint64_t number = state.stamp.step + ++private_steps_;
   auto applied = devices::apply_gradient(parts_.optimizer, *private_, host.value(), learning_rate_factor,
-                                         number, parts_.device);
+                                         ++private_steps_, parts_.device);
   if (!applied) return applied.error();
   rows_since_sync_ += static_cast<std::uint32_t>(rows);
   return ok();
@@ -73,20 +78,86 @@ Status LocalModel::step(const AgreedState& state, std::size_t rows, double learn
 Status LocalModel::prepare_delta(const AgreedState& state, std::size_t rows, double learning_rate_factor) {
   if (auto stepped = step(state, rows, learning_rate_factor); !stepped) return stepped;
   if (!gradient_.host_readable())
-    return Error{ErrorCode::unavailable, "delta mode needs a device whose memory the host can read"};
+    return Error{ErrorCode::unavailable, "own steps need a device whose memory the host can read"};
   const auto& layout = state.model.layout();
-  const auto& from = private_ ? *private_ : state.model;
+  const auto& to = private_ ? *private_ : state.model;
   mine_ = gradient_;
-  subtract(from.parameters(), state.model.parameters(), mine_.slice(0, layout.parameters));
-  std::ranges::copy(from.buffers().host_bytes(),
+  subtract(state.model.parameters(), to.parameters(), mine_.slice(0, layout.parameters));
+  std::ranges::copy(to.buffers().host_bytes(),
                     mine_.slice(layout.parameters, layout.buffers).host_bytes().begin());
+  prepared_ = true;
   return ok();
 }
 
-void LocalModel::drop_private_steps() {
-  private_.reset();
-  private_steps_ = 0;
+/// The copy stands where the reference does.
+void LocalModel::start_from(const AgreedState& state) {
+  std::ranges::copy(state.model.parameters().host_bytes(), private_->parameters().host_bytes().begin());
+  std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
   rows_since_sync_ = 0;
+  prepared_ = false;
+  own_.begin(parts_.clock.now());
+}
+
+void LocalModel::keep() {
+  const std::size_t arrays = private_->layout().optimizer_arrays.size();
+  kept_.resize(arrays);
+  for (std::size_t i = 0; i < arrays; ++i) {
+    const auto bytes = private_->optimizer_array(i).host_bytes();
+    kept_[i].assign(bytes.begin(), bytes.end());
+  }
+  kept_steps_ = private_steps_;
+}
+
+void LocalModel::agreed(const AgreedState& state, bool applied) {
+  if (!private_) return own_.begin(parts_.clock.now());
+  if (!applied) return roll_back(state);
+  keep();
+  start_from(state);
+}
+
+void LocalModel::roll_back(const AgreedState& state) {
+  if (!private_) return own_.begin(parts_.clock.now());
+  for (std::size_t i = 0; i < kept_.size(); ++i)
+    std::ranges::copy(kept_[i], private_->optimizer_array(i).host_bytes().begin());
+  private_steps_ = kept_steps_;
+  start_from(state);
+}
+
+void LocalModel::adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before) {
+  const bool is_next = state.stamp == Stamp{before.lineage, before.step + 1} && state.rows != rows_before;
+  if (private_ && prepared_ && is_next) return agreed(state, true);
+  forget();
+}
+
+void LocalModel::forget() noexcept {
+  private_.reset();
+  kept_.clear();
+  private_steps_ = kept_steps_ = 0;
+  rows_since_sync_ = 0;
+  prepared_ = false;
+  own_.begin(parts_.clock.now());
+}
+
+std::vector<std::span<const std::byte>> LocalModel::kept() const {
+  return {kept_.begin(), kept_.end()};
+}
+
+std::uint64_t LocalModel::kept_digest() const {
+  if (!private_) return 0;
+  Hasher hasher;
+  hasher.add_value(kept_steps_);
+  for (const auto& array : kept_) hasher.add(array);
+  return hasher.finish().low;
+}
+
+Status LocalModel::begin_with(const PrivatePart& part, const AgreedState& state) {
+  const auto& layout = state.model.layout();
+  if (part.own_arrays.size() != layout.optimizer_arrays.size() || part.own_steps == 0) return ok();
+  if (auto made = make_private(state); !made) return made;
+  kept_ = part.own_arrays;
+  kept_steps_ = part.own_steps;
+  roll_back(state);
+  return ok();
 }
 
 }  // namespace rivulet::runtime

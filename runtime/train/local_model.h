@@ -2,18 +2,28 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "buffer/batch.h"
 #include "core/clock.h"
+#include "core/digest.h"
 #include "devices/device.h"
 #include "devices/optimizer.h"
 #include "devices/trainer.h"
+#include "runtime/checkpoint/private_part.h"
 #include "runtime/state/agreed_state.h"
+#include "runtime/train/own_steps.h"
 
 namespace rivulet::runtime {
 
 /// What this device computes by itself: the gradient of its batch, and steps of its own on a private copy of
 /// the model while the group does not agree. Owner: the train thread.
+///
+/// The copy starts from the agreed model (the reference) after each agreement; what the optimizer remembers of
+/// the device's own steps stays with the device:
+///
+///   step, step, ... -> prepare_delta -> agreed (they are in the sum, or their rows are used up)
+///                                    |  roll_back (their rows come again) | adopt (another state is the reference)
 class LocalModel {
  public:
   struct Parts {
@@ -42,26 +52,50 @@ class LocalModel {
 
   /// Contribution of this round, where the host can read it: the gradient [P + B].
   Status prepare_gradient();
-  /// ... how far the private copy is from the agreed model, with its buffers: after one step more.
+  /// ... how far the private copy has come from the agreed model, reference - copy, and its buffers; after one
+  /// step more with the gradient of a batch of `rows`.
   Status prepare_delta(const AgreedState& state, std::size_t rows, double learning_rate_factor);
   [[nodiscard]] const GradientView& contribution() const noexcept { return mine_; }
 
-  /// One step with the gradient on the private copy; the agreed state waits for the next aggregating round.
+  /// One step with the gradient on the private copy; the agreed state waits for the next agreement.
   Status step(const AgreedState& state, std::size_t rows, double learning_rate_factor);
   [[nodiscard]] std::uint32_t rows_since_sync() const noexcept { return rows_since_sync_; }
-  /// Steps since the last agreement are in the sum, or go with the rows they came from.
-  void drop_private_steps();
+  [[nodiscard]] OwnSteps& own() noexcept { return own_; }
+
+  /// The group has agreed, and `state` is what it led to; `applied`: with the steps since the last time.
+  void agreed(const AgreedState& state, bool applied);
+  /// The rows of the steps since the last agreement come again.
+  void roll_back(const AgreedState& state);
+  /// `state` has taken the place of the reference, which was at `before` with this row clock. It is what the
+  /// prepared movement led to elsewhere, or has nothing to do with this device's own steps.
+  void adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before);
+
+  /// What the optimizer remembers of own steps, as the last agreement left it; nothing: it has made none.
+  [[nodiscard]] std::vector<std::span<const std::byte>> kept() const;
+  [[nodiscard]] std::uint64_t kept_steps() const noexcept { return kept_steps_; }
+  /// 0 if there is nothing.
+  [[nodiscard]] std::uint64_t kept_digest() const;
+  /// ... as it was saved beside the agreed state that this process begins with. Errors: unavailable (memory).
+  Status begin_with(const PrivatePart& part, const AgreedState& state);
 
  private:
   explicit LocalModel(const Parts& parts) : parts_(parts) {}
+  Status make_private(const AgreedState& state);
+  void keep();
+  void start_from(const AgreedState& state);
+  void forget() noexcept;
 
   const Parts parts_;
   std::unique_ptr<devices::Memory> memory_;
   GradientView gradient_;  ///< [P + B] on the device
   GradientView mine_;      ///< host view of the contribution of this round
   std::optional<devices::ModelState> private_;
-  std::uint64_t private_steps_ = 0;
+  std::uint64_t private_steps_ = 0;           ///< on it, since it was made
+  std::vector<std::vector<std::byte>> kept_;  ///< its optimizer's arrays behind the last agreement
+  std::uint64_t kept_steps_ = 0;
   std::uint32_t rows_since_sync_ = 0;
+  OwnSteps own_;
+  bool prepared_ = false;  ///< the steps since the last agreement may be in a sum
   bool computed_ = false;  ///< gradient_ belongs to the batch as it is
   bool finite_ = true;
   devices::StepReport report_;

@@ -9,20 +9,21 @@ namespace {
 
 using sync::policy::Mode;
 
-void add_to(const GradientView& numbers, const GradientView& more) {
+void take_from(const GradientView& numbers, const GradientView& less) {
   const auto each = [](auto into, auto from) {
-    for (std::size_t i = 0; i < into.size(); ++i) into[i] += from[i];
+    for (std::size_t i = 0; i < into.size(); ++i) into[i] -= from[i];
   };
   if (numbers.scalar == Scalar::f32)
-    each(numbers.as<float>(), more.as<float>());
+    each(numbers.as<float>(), less.as<float>());
   else
-    each(numbers.as<double>(), more.as<double>());
+    each(numbers.as<double>(), less.as<double>());
 }
 
-/// The reference moves by what the private copies moved on average; buffers are their average.
+/// The reference moves by what the private copies moved on average (reference - copy, as a gradient points);
+/// buffers are their average.
 void apply_delta(devices::ModelState& model, const GradientView& sum) {
   const auto& layout = model.layout();
-  add_to(model.parameters(), sum.slice(0, layout.parameters));
+  take_from(model.parameters(), sum.slice(0, layout.parameters));
   std::ranges::copy(sum.slice(layout.parameters, layout.buffers).host_bytes(),
                     model.buffers().host_bytes().begin());
 }

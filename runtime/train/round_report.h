@@ -24,6 +24,8 @@ struct RoundTimes {
   TimePoint entered{};     ///< its facts left
   double wait_seconds = 0;
   double sync_seconds = 0;  ///< of the last round that ended
+  bool early = false;       ///< this device has asked the others to come
+  bool peers_due = true;    ///< their silence counts
 };
 
 /// What a round was, for people: metrics, status page, accuracy. Owner: the train thread.

@@ -19,8 +19,7 @@ void RunClock::enter_view(TimePoint now, const sync::ViewSpec& spec, const Agree
 void RunClock::ask(sync::Facts& facts, TimePoint now, std::size_t rows) const {
   facts.stop_at_step = limit_.rounds > 0 ? counts_from_.step + limit_.rounds : 0;
   facts.stop_at_rows = limit_.rows > 0 ? counts_from_.rows + limit_.rows : 0;
-  const bool time_is_up = limit_.seconds > 0 && seconds_since_entry(now) >= limit_.seconds;
-  if (time_is_up || dry_run_is_over(rows)) facts.flags |= sync::flag_stop;
+  if (time_is_up(now) || dry_run_is_over(rows)) facts.flags |= sync::flag_stop;
 }
 
 /// A dry run applies nothing, so the plan never sees its limits reached: this round's rows are looked at

@@ -28,6 +28,10 @@ class RunClock {
   /// The round's wishes to end: limits, and flag_stop if time is up, or a dry run's rows will have been
   /// looked at with `rows` more.
   void ask(sync::Facts& facts, TimePoint now, std::size_t rows) const;
+  /// The seconds of --stop-after are over.
+  [[nodiscard]] bool time_is_up(TimePoint now) const {
+    return limit_.seconds > 0 && seconds_since_entry(now) >= limit_.seconds;
+  }
   /// A dry run looked at so many rows.
   void looked_at(std::size_t rows) {
     dry_run_rows_ += rows;

@@ -151,9 +151,11 @@ Status ViewEntry::replace_state(std::span<const std::byte> image) {
   // Nobody may know anything of a partition any more, for no state that used it was kept: its rows are read
   // again from where the group once began, not from where the state that is given up stood.
   parts_.rows.leave(*parts_.state);
+  const Stamp before = parts_.state->stamp;
+  const std::uint64_t rows_before = parts_.state->rows;
   parts_.state.replace(std::move(target));
   parts_.checkpoints.forget_saved();
-  parts_.model.drop_private_steps();
+  parts_.model.adopt(*parts_.state, before, rows_before);
   parts_.rows.stand_at(*parts_.state);
   return hold_state();  // whatever becomes of this view: it is in the next READY
 }

@@ -36,7 +36,7 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
       checkpoints_(checkpoint_parts()),
       report_(report_parts()),
       entry_(entry_parts()),
-      residual_(config.session.shape) {}
+      residual_(config.session.shape, config.session.policy.sync_policy != "every") {}
 
 Worker::~Worker() = default;
 
@@ -64,10 +64,15 @@ Result<Worker::Memory> Worker::allocate(const WorkerConfig& config, const Parts&
 }
 
 CheckpointCycle::Parts Worker::checkpoint_parts() const {
-  return {parts_.clock,   parts_.checkpoints, parts_.membership,
-          parts_.commits, parts_.ingest,      residual_,
-          parts_.status,  parts_.log,         config_.checkpoint_interval,
-          config_.dry_run};
+  return {parts_.clock,  parts_.checkpoints, parts_.membership, parts_.commits,
+          parts_.ingest, residual_,          *memory_.model,    parts_.status,
+          parts_.log,    config_.checkpoint_interval,           config_.dry_run};
+}
+
+Status Worker::begin_with(const PrivatePart& part) {
+  if (!part.residual.empty() && part.of_movements == residual_.of_movements())
+    residual_.restore(parts_.state->stamp, parts_.state->rows, part.residual);
+  return model_.begin_with(part, *parts_.state);
 }
 
 RoundReport::Parts Worker::report_parts() const {
@@ -137,6 +142,7 @@ Turn Worker::collect() {
   const TimePoint now = parts_.clock.now();
   if (view_->session->poll() == Progress::failed) return lost(view_->session->error());
   const auto& schedule = view_->session->plan().next;
+  if (is_apart()) return step_apart();
   if (!may_enter(now)) {
     parts_.status.state.store(schedule.rest ? NodeState::idle : NodeState::waiting);
     return {.wake_at = times_.last_ended + schedule.wait};
@@ -155,6 +161,57 @@ Turn Worker::collect() {
   return again();
 }
 
+/// Until the group agrees again, each device steps at its own pace. A dry run makes no steps.
+bool Worker::is_apart() const {
+  return view_->session->plan().next.steps_apart() && !config_.dry_run;
+}
+
+Turn Worker::step_apart() {
+  const TimePoint now = parts_.clock.now();
+  const auto& schedule = view_->session->plan().next;
+  OwnSteps& own = model_.own();
+  const bool complete = own.complete(schedule, now);
+  if (complete || asked_to_end() || clock_.time_is_up(now) || view_->session->peer_called()) {
+    times_.early = !complete;
+    times_.wait_seconds = 0;
+    return compute_and_enter();
+  }
+  const std::size_t have = rows_.batch().own_rows() + rows_.waiting();
+  const std::size_t asked = std::min<std::size_t>(schedule.rows[view_->spec.rank], rows_.batch().rows_max());
+  if (!own.is_due(have, std::max<std::size_t>(1, asked), schedule.wait, now)) {
+    parts_.status.state.store(schedule.rest ? NodeState::idle : NodeState::waiting);
+    return {.wake_at = own.next_at(schedule)};
+  }
+  // What has come is used, unless all batches are to be of one size.
+  if (rows_.fill(schedule.whole ? asked : std::max(asked, have), schedule.whole)) model_.invalidate();
+  if (rows_.batch().rows() == 0) {
+    own.pass(now);
+    return again();
+  }
+  parts_.status.state.store(NodeState::training);
+  return make_own_step();
+}
+
+Turn Worker::make_own_step() {
+  if (auto computed = model_.compute(rows_.batch().view(), *parts_.state); !computed)
+    return end(computed.error());
+  if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
+  if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());
+  const TimePoint now = parts_.clock.now();
+  if (!model_.finite()) {
+    model_.own().pass(now);
+    keep(Fate::dropped);
+    return again();
+  }
+  const std::size_t rows = rows_.batch().rows();
+  if (auto stepped = model_.step(*parts_.state, rows, view_->session->plan().now.learning_rate_factor); !stepped)
+    return end(stepped.error());
+  model_.own().add(model_.report(), rows_.batch().own_tags(), model_.compute_seconds(), now);
+  report_.metrics().steps_local.add(1);
+  keep(Fate::trained);
+  return again();
+}
+
 Turn Worker::move_rows() {
   switch (view_->session->poll()) {
     case Progress::pending: return later(peer_step);
@@ -168,22 +225,32 @@ Turn Worker::move_rows() {
 Turn Worker::compute_and_enter() {
   if (auto computed = model_.compute(rows_.batch().view(), *parts_.state); !computed)
     return end(computed.error());
-  if (!model_.finite()) {
-    report_.metrics().nonfinite_local.add(1);
-    if (config_.stop_on_nonfinite)
-      return end(Error{ErrorCode::numeric,
-                       "a batch gave a loss or gradient that is not finite; train.on_nonfinite = \"stop\""});
-  }
+  if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
   if (auto known = refresh_digest(); !known) return end(known.error());
   if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());
   times_.entered = parts_.clock.now();
   const sync::Facts facts = my_facts(times_.entered);
   if (view_->session->speculates() && facts.rows > 0)
-    if (auto prepared = model_.prepare_gradient(); !prepared) return end(prepared.error());
-  view_->session->begin_facts(facts, rows_.section(), model_.contribution());
+    if (auto prepared = prepare_contribution(); !prepared) return end(prepared.error());
+  times_.peers_due = times_.entered >= times_.last_ended + view_->session->plan().next.latest;
+  view_->session->begin_facts(facts, my_section(), model_.contribution(),
+                              times_.peers_due ? sync::Peers::due : sync::Peers::have_time);
   parts_.status.rounds.fetch_add(1, std::memory_order_relaxed);
   phase_ = Phase::agreeing;
   return again();
+}
+
+Status Worker::refuse_nonfinite() {
+  if (model_.finite()) return ok();
+  report_.metrics().nonfinite_local.add(1);
+  if (!config_.stop_on_nonfinite) return ok();
+  return Error{ErrorCode::numeric,
+               "a batch gave a loss or gradient that is not finite; train.on_nonfinite = \"stop\""};
+}
+
+/// Of this round: a gradient, or how far own steps have come.
+Status Worker::prepare_contribution() {
+  return is_apart() ? model_.prepare_delta(*parts_.state, 0, 1.0) : model_.prepare_gradient();
 }
 
 /// Computed from the memory in every digest round, also when no round was applied since the last: what
@@ -207,7 +274,7 @@ sync::Facts Worker::my_facts(TimePoint now) {
   f.rows_since_sync = model_.rows_since_sync();
   f.queue_rows = rows_.waiting();
   f.stream_rate = parts_.status.stream_rate.load(std::memory_order_relaxed);
-  f.compute_seconds = model_.compute_seconds();
+  f.compute_seconds = model_.compute_seconds() > 0 ? model_.compute_seconds() : model_.own().compute_seconds();
   f.wait_seconds = times_.wait_seconds;
   f.sync_seconds = times_.sync_seconds;
   f.loss_sum = finite ? report.loss_sum : 0;
@@ -225,10 +292,39 @@ sync::Facts Worker::my_facts(TimePoint now) {
     f.digest = digest_;
   }
   f.interval = rows_.first_interval();
+  if (is_apart()) add_own_steps(f);
   return f;
 }
 
+/// The steps that were made since the group agreed last count as this round's batch.
+void Worker::add_own_steps(sync::Facts& facts) {
+  const OwnSteps& own = model_.own();
+  facts.rows = own.rows();
+  facts.rows_since_sync = 0;
+  facts.loss_sum = own.loss_sum();
+  facts.correct = own.correct();
+  facts.gradient_norm2 = own.gradient_norm2();
+  facts.compute_seconds = own.compute_seconds();
+  facts.flags |= (own.rows() > 0 ? sync::flag_own_steps : 0U) | (times_.early ? sync::flag_early : 0U);
+}
+
+sync::FactsSection Worker::my_section() {
+  sync::FactsSection section = rows_.section();
+  // What own steps of earlier views have left: a replay must begin with it.
+  if (const auto kept = model_.kept_digest(); kept != 0 && view_->session->round() == 0)
+    section.private_state = {kept};
+  if (!is_apart()) return section;
+  std::vector<RowInterval> intervals{rows_.first_interval()};
+  intervals.insert(intervals.end(), section.more_intervals.begin(), section.more_intervals.end());
+  section.step_rows = model_.own().rows_of(intervals);
+  return section;
+}
+
 Turn Worker::agree() {
+  if (!times_.peers_due && parts_.clock.now() >= times_.last_ended + view_->session->plan().next.latest) {
+    times_.peers_due = true;
+    view_->session->peers_are_due();
+  }
   switch (view_->session->poll()) {
     case Progress::pending: return wait_for_peers();
     case Progress::failed: return lost(view_->session->error());
@@ -257,6 +353,7 @@ Status Worker::carry_out(const sync::policy::Decision& decision) {
       if (auto prepared = model_.prepare_gradient(); !prepared) return prepared;
       break;
     case Mode::delta:
+      if (view_->session->early() == sync::SpeculationOutcome::used) break;
       if (auto prepared = model_.prepare_delta(*parts_.state, rows, decision.learning_rate_factor); !prepared)
         return prepared;
       break;
@@ -309,7 +406,7 @@ Result<bool> Worker::apply_agreed() {
   });
   if (!made) return made.error();
   rows_.fold(!checkpoints_.saves());
-  if (!made.value().finite || step.decision.mode == Mode::delta) model_.drop_private_steps();
+  model_.agreed(*parts_.state, made.value().finite);
   settle(made.value().finite ? Fate::trained : Fate::dropped);
   report_.stepped(made.value(), step.decision.mode);
   return made.value().finite;
@@ -353,6 +450,8 @@ Turn Worker::after_round() {
   report_.metrics().residual.set(residual_.norm());
   if (decision.checkpoint) checkpoints_.save(*parts_.state);
   times_.last_ended = parts_.clock.now();
+  times_.early = false;
+  model_.own().restart(times_.last_ended);
   // After every round: while a stream pauses no round makes a step, and the last step is still to be
   // measured.
   parts_.snapshots.offer(parts_.state->model, parts_.state->stamp.step,

@@ -67,7 +67,7 @@ struct Ending {
 /// were.
 ///
 ///   entering -> collecting -> [moving] -> computing -> agreeing -> [paying] -> collecting ...
-///                                                        +-> draining -> ended
+///                 own steps                               +-> draining -> ended
 ///
 /// In a round it calls RoundRows (which rows), LocalModel (gradient), SyncSession (agreement), make_step (the
 /// state), CheckpointCycle and RoundReport; between rounds ViewEntry.
@@ -100,10 +100,8 @@ class Worker final : public Agent {
   ~Worker() override;
 
   /// Before the first step: what was saved beside the state that this process begins with. It counts if the
-  /// first view starts from that state.
-  void begin_with(const PrivatePart& part) {
-    residual_.restore(parts_.state->stamp, parts_.state->rows, part.residual);
-  }
+  /// first view starts from that state. Errors: unavailable (memory).
+  Status begin_with(const PrivatePart& part);
 
   [[nodiscard]] std::string_view name() const noexcept override { return "train"; }
   Turn step() override;
@@ -134,6 +132,8 @@ class Worker final : public Agent {
 
   // worker.cpp: the phases of a round
   Turn collect();
+  Turn step_apart();
+  Turn make_own_step();
   Turn move_rows();
   Turn compute_and_enter();
   Turn agree();
@@ -141,6 +141,11 @@ class Worker final : public Agent {
   Turn after_round();
   bool may_enter(TimePoint now);
   sync::Facts my_facts(TimePoint now);
+  void add_own_steps(sync::Facts& facts);
+  sync::FactsSection my_section();
+  [[nodiscard]] bool is_apart() const;
+  Status prepare_contribution();
+  Status refuse_nonfinite();
   Status refresh_digest();
   Status carry_out(const sync::policy::Decision& decision);
   Result<bool> apply_agreed();

@@ -79,6 +79,8 @@ Turn Worker::begin_rounds() {
                                config_.group, config_.session.policy, view_->session->policy_state()});
   report_.metrics().states_taken.add(1);
   times_.last_ended = parts_.clock.now();
+  times_.early = false;
+  model_.own().restart(times_.last_ended);
   clock_.enter_view(times_.last_ended, spec, *parts_.state, parts_.log);
   round_in_view_ = 0;
   report_.metrics().enter_view(spec);
@@ -166,14 +168,14 @@ void Worker::put_batch_back() {
 /// leaving device ignores lost peers.
 Turn Worker::lost(Error error) {  // by value: the original dies with the view
   if (view_ && view_->session) report_.metrics().rounds_failed.add(1);
-  const bool stepped =
-      phase_ == Phase::paying && view_->session->plan().now.mode == sync::policy::Mode::delta;
+  const bool stepped = phase_ == Phase::paying && rows_.batch().rows() > 0 &&
+                       view_->session->plan().now.mode == sync::policy::Mode::delta;
   view_.reset();
   entry_.drop_view();
   put_batch_back();
   if (stepped) {
     // The step of this round is in the private copy already: local steps are done anew.
-    model_.drop_private_steps();
+    model_.roll_back(*parts_.state);
     rows_.stand_at(*parts_.state);
   }
   const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,8 @@ class Gathering {
   virtual std::shared_ptr<Gathered> take(Ticket ticket) = 0;
   /// Something has come for this rank's next exchange on the lane. If not, its Wake is notified when it has.
   [[nodiscard]] virtual bool anything_told(Lane lane) = 0;
+  /// What a peer has told in that exchange, if it is here by now; else nothing. Valid until tell().
+  [[nodiscard]] virtual std::span<const std::byte> heard(Lane lane, std::uint32_t rank) = 0;
   /// What all ranks of this view would make alike before they have contributed anything.
   [[nodiscard]] virtual SharedWork& work() = 0;
 };

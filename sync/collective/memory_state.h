@@ -172,6 +172,7 @@ class Endpoint final : public Transport, public Gathering {
   Ticket tell(Telling telling) override;
   std::shared_ptr<Gathered> take(Ticket ticket) override;
   bool anything_told(Lane lane) override;
+  std::span<const std::byte> heard(Lane lane, std::uint32_t rank) override;
   SharedWork& work() override;
 
   /// For the network, under its mutex.

@@ -171,6 +171,12 @@ void Endpoint::wake_at_deadline(TimePoint now) {
 
 void Endpoint::promote(Ticket ticket) {
   const std::lock_guard lock(state_->mutex);
+  if (const auto entered = find_entered(ticket.id); entered != entered_.end()) {
+    if (entered->done || !entered->patient) return;
+    entered->patient = false;
+    start_waiting(clock_.now());
+    return;
+  }
   const auto it = operations_.find(ticket.id);
   if (it == operations_.end() || !it->second.ahead) return;
   it->second.ahead = false;

@@ -15,10 +15,10 @@ const ControllerEntry* find(std::span<const ControllerEntry* const> catalog, Rol
 /// That a configuration names for a role, whether or not there is one of that name.
 std::string_view name_for(const PolicyConfig& config, Role role) {
   switch (role) {
+    case Role::when: return config.sync_policy;
     case Role::batch: return config.batch_policy;
     case Role::compression: return config.compression_policy;
     case Role::collective: return config.collective;
-    case Role::when:
     case Role::transfer:
     case Role::learning_rate: break;
   }
@@ -42,6 +42,11 @@ std::string_view name_of(Role role) noexcept {
 Result<Controllers> controllers_of(const PolicyConfig& config,
                                    std::span<const ControllerEntry* const> catalog) {
   Controllers all;
+  const ControllerEntry* when = find(catalog, Role::when, config.sync_policy);
+  if (when == nullptr)
+    return Error{ErrorCode::invalid_config,
+                 "sync.policy \"" + config.sync_policy + "\" is not in this build"};
+  all.push_back(when);
   const ControllerEntry* batch = find(catalog, Role::batch, config.batch_policy);
   if (batch == nullptr)
     return Error{ErrorCode::invalid_config,

@@ -39,7 +39,21 @@ bool any_flag(const FactsTable& table, std::uint32_t flag) {
 
 Mode default_mode(const FactsTable& table) {
   if (total_rows(table) == 0) return Mode::idle;
-  return any_flag(table, flag_dry_run) ? Mode::skip : Mode::gradients;
+  if (any_flag(table, flag_dry_run)) return Mode::skip;
+  return any_flag(table, flag_own_steps) ? Mode::delta : Mode::gradients;
+}
+
+/// When everybody has come who is not late: own steps take what they wait and what the slowest computes, or
+/// long enough where that is not known yet.
+Duration latest_of(const FactsTable& table, const Schedule& next) {
+  constexpr double unknown_step = 5;
+  if (!next.steps_apart()) return Duration(0);
+  double slowest = 0;
+  for (const Facts& f : table.facts)
+    slowest = std::max(slowest, f.compute_seconds > 0 ? f.compute_seconds : unknown_step);
+  const Duration step = next.wait + from_seconds(slowest);
+  const Duration steps = step * next.own_steps;
+  return next.own_time > Duration(0) ? std::min(steps, next.own_time + step) : steps;
 }
 
 /// What happened to rows that enter nobody's sum: a silent group backs off, doubling up to idle_wait_max.
@@ -185,10 +199,12 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
     plan.now.mode = Mode::hold;  // a residual is of gradients, not of movements
     plan.why += "; no local steps while contributions are compressed";
   }
+  if (plan.next.steps_apart()) plan.next.moves.clear();  // rows move between devices that meet
   validate_moves(table, plan);
   settle_slow_knobs(state.last.next, plan);
   fit_collective(plan.next);
   back_off(config, state, plan);
+  plan.next.latest = latest_of(table, plan.next);
   plan.now.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.now.mode);
   plan.now.checkpoint = wants_checkpoint(table, config, plan);
   ++state.round;

@@ -74,7 +74,14 @@ struct Schedule {
   std::uint64_t payload_bytes =
       0;                ///< of each device, exactly: the compressor's slot and the model's buffers
   bool freeze = false;  ///< slow knobs stay where they are (profiling)
+  /// Above 1: nothing is sent until a device has had so many steps of its own, each at the latest `wait`
+  /// after the one before, made or not; `rows` are those of one step.
+  std::uint32_t own_steps = 1;
+  Duration own_time{};  ///< ... or until so long after the last agreement; 0 = no limit
+  Duration latest{};    ///< after the last agreement: a device that has not come by then is late
   bool operator==(const Schedule&) const = default;
+  /// Devices make steps of their own until they agree again.
+  [[nodiscard]] bool steps_apart() const noexcept { return own_steps > 1; }
 };
 constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
   visit("rows", s.rows);
@@ -87,6 +94,9 @@ constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
   visit("keep_ratio", s.keep_ratio);
   visit("payload_bytes", s.payload_bytes);
   visit("freeze", s.freeze);
+  visit("own_steps", s.own_steps);
+  visit("own_time_ns", s.own_time);
+  visit("latest_ns", s.latest);
 }
 
 /// What all devices make of the facts of a round, in two tenses.
@@ -120,6 +130,7 @@ constexpr void fields(Either<PolicySetting> auto& s, auto&& visit) {
 }
 
 struct PolicyConfig {
+  std::string sync_policy = "every";
   std::string batch_policy = "stream";
   std::string compression_policy = "none";
   std::uint32_t rows = 64;
@@ -138,6 +149,7 @@ struct PolicyConfig {
   bool operator==(const PolicyConfig&) const = default;
 };
 constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
+  visit("sync_policy", c.sync_policy);
   visit("batch_policy", c.batch_policy);
   visit("compression_policy", c.compression_policy);
   visit("rows", c.rows);

@@ -50,6 +50,13 @@ Exchange ContributionExchange::exchange(const GradientView& mine) const {
 /// If everybody brings the rows that it was asked for.
 double ContributionExchange::guess_weight(std::uint32_t rows) const {
   double all = rows;
+  if (schedule_.steps_apart()) {  // how many steps the others make follows from how many this one has made
+    const std::uint32_t each = schedule_.rows[parts_.transport.rank()];
+    const double steps = each > 0 ? static_cast<double>(rows) / each : 0;
+    for (std::uint32_t rank = 0; rank < schedule_.rows.size(); ++rank)
+      if (rank != parts_.transport.rank()) all += steps * schedule_.rows[rank];
+    return rows > 0 ? rows / all : 0.0;
+  }
   for (std::uint32_t rank = 0; rank < schedule_.rows.size(); ++rank)
     if (rank != parts_.transport.rank()) all += schedule_.rows[rank];
   return rows > 0 ? rows / all : 0.0;
@@ -131,8 +138,10 @@ Progress ContributionExchange::begin(const Round& round, FactsExchange& facts, c
   exchange.contributors = round.totals.contributors;
   const bool used = outcome_ == SpeculationOutcome::used;
   if (used && sent_ == Sent::with_facts) return add_up(facts, exchange);
-  const bool gradients = round.plan().now.mode == policy::Mode::gradients;  // what is kept is of such
-  if (gradients && (exchange.compressor->keeps_residual || flushes(round))) {
+  // What is kept is of such rounds: movements behind own steps, gradients behind all others.
+  const bool alike = round.plan().now.mode ==
+                     (schedule_.steps_apart() ? policy::Mode::delta : policy::Mode::gradients);
+  if (alike && (exchange.compressor->keeps_residual || flushes(round))) {
     exchange.mine = parts_.residual.stage(mine, exchange.weights[parts_.transport.rank()]);
     exchange.residual = &parts_.residual;
   }

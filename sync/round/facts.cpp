@@ -15,6 +15,8 @@ constexpr std::size_t checksum_bytes = 8;
 
 constexpr std::uint32_t type_intervals = 1;
 constexpr std::uint32_t type_runs = 2;
+constexpr std::uint32_t type_step_rows = 3;
+constexpr std::uint32_t type_private_state = 4;
 
 Error broken(std::string what) {
   return {ErrorCode::protocol, "facts: " + std::move(what)};
@@ -28,14 +30,48 @@ std::uint64_t checksum_of(std::span<const std::byte> head) {
   return digest_of(head.first(head.size() - checksum_bytes)).low;
 }
 
-template <class T>
-void put_entry(std::vector<std::byte>& out, std::uint32_t type, const std::vector<T>& items) {
-  if (items.empty()) return;
-  const auto body = bytes_of_fields(items);
+void put_body(std::vector<std::byte>& out, std::uint32_t type, std::span<const std::byte> body) {
   FieldWriter writer(out);
   writer.put(type);
   writer.put(static_cast<std::uint32_t>(body.size()));
   out.insert(out.end(), body.begin(), body.end());
+}
+
+template <class T>
+void put_entry(std::vector<std::byte>& out, std::uint32_t type, const std::vector<T>& items) {
+  if (!items.empty()) put_body(out, type, bytes_of_fields(items));
+}
+
+/// Seven bits in a byte, the lowest first; the highest bit: more follow. Batches are small numbers.
+void put_varints(std::vector<std::byte>& out, std::uint32_t type, const std::vector<std::uint32_t>& items) {
+  if (items.empty()) return;
+  std::vector<std::byte> body;
+  body.reserve(2 * items.size());
+  for (std::uint32_t item : items) {
+    for (; item >= 0x80; item >>= 7U) body.push_back(static_cast<std::byte>((item & 0x7fU) | 0x80U));
+    body.push_back(static_cast<std::byte>(item));
+  }
+  put_body(out, type, body);
+}
+
+/// Numbers as put_varints() writes them, and in no other way.
+bool get_varints(std::span<const std::byte> body, std::vector<std::uint32_t>& items) {
+  if (!items.empty() || body.empty()) return false;
+  std::uint64_t item = 0;
+  unsigned shift = 0;
+  for (const std::byte byte : body) {
+    const auto bits = std::to_integer<std::uint64_t>(byte);
+    item |= (bits & 0x7fU) << shift;
+    shift += 7;
+    if ((bits & 0x80U) != 0 && shift < 35) continue;
+    const bool longer_than_needed = bits == 0 && shift > 7;
+    if ((bits & 0x80U) != 0 || item > std::numeric_limits<std::uint32_t>::max() || longer_than_needed)
+      return false;
+    items.push_back(static_cast<std::uint32_t>(item));
+    item = 0;
+    shift = 0;
+  }
+  return shift == 0;
 }
 
 /// The list is all that its entry holds, and is there once.
@@ -117,6 +153,8 @@ Result<std::vector<std::byte>> encode_section(const FactsSection& section) {
   std::vector<std::byte> out;
   put_entry(out, type_intervals, section.more_intervals);
   put_entry(out, type_runs, section.runs);
+  put_varints(out, type_step_rows, section.step_rows);
+  put_entry(out, type_private_state, section.private_state);
   if (out.size() > facts_section_max_bytes)
     return broken("section of " + std::to_string(out.size()) + " bytes is over the limit");
   return out;
@@ -136,6 +174,10 @@ Result<FactsSection> decode_section(std::span<const std::byte> bytes) {
     if (type == type_intervals && !get_entry(body, section.more_intervals))
       return broken("interval list is cut short");
     if (type == type_runs && !get_entry(body, section.runs)) return broken("run list is cut short");
+    if (type == type_step_rows && !get_varints(body, section.step_rows))
+      return broken("rows of steps are no list of numbers");
+    if (type == type_private_state && !get_entry(body, section.private_state))
+      return broken("digest of the private state is cut short");
   }
   return section;
 }

@@ -32,6 +32,8 @@ enum FactsFlag : std::uint32_t {
   flag_checkpoint = 1U << 7,    ///< it is time for a checkpoint, by its clock
   flag_moves_failed = 1U << 6,  ///< rows it should have received before computing did not arrive
   flag_residual = 1U << 8,      ///< it has kept something of earlier rounds that it has not sent
+  flag_own_steps = 1U << 9,     ///< its rows were trained in steps of its own: it contributes a movement
+  flag_early = 1U << 10,        ///< it comes before the schedule asks for it: the others come, too
 };
 
 /// One device's measurements of one round. On the wire: magic, version, the fields of the list below in its
@@ -111,12 +113,22 @@ Result<Facts> decode_head(std::span<const std::byte> bytes);
 struct FactsSection {
   std::vector<RowInterval> more_intervals;  ///< type 1: all but the one in the head
   std::vector<SkippedRange> runs;           ///< type 2: what of all intervals was not trained, and why
+  /// Type 3: rows of each own step since the last agreement, of each interval that trained rows, in their order,
+  /// one step after the other.
+  std::vector<std::uint32_t> step_rows;
+  /// Type 4, in the first round of a view: what this device keeps for its own steps from earlier ones; empty:
+  /// nothing, or the low half of its digest.
+  std::vector<std::uint64_t> private_state;
   bool operator==(const FactsSection&) const = default;
-  [[nodiscard]] bool empty() const noexcept { return more_intervals.empty() && runs.empty(); }
+  [[nodiscard]] bool empty() const noexcept {
+    return more_intervals.empty() && runs.empty() && step_rows.empty() && private_state.empty();
+  }
 };
 constexpr void fields(Either<FactsSection> auto& s, auto&& visit) {
   visit("more_intervals", s.more_intervals);
   visit("runs", s.runs);
+  visit("step_rows", s.step_rows);
+  visit("private_state", s.private_state);
 }
 /// Errors of encode: protocol (would exceed facts_section_max_bytes).
 Result<std::vector<std::byte>> encode_section(const FactsSection& section);

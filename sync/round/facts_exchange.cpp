@@ -22,9 +22,11 @@ class MessageFacts final : public FactsExchange {
     return first_round(policy::first_state(world(), parts_.config, parts_.controllers, std::move(memory)),
                        nullptr);
   }
-  void begin(std::vector<std::byte> head, std::vector<std::byte> section,
-             std::span<const std::byte> payload) override;
+  void begin(std::vector<std::byte> head, std::vector<std::byte> section, std::span<const std::byte> payload,
+             Peers peers) override;
+  void peers_are_due() override;
   bool peer_entered() override;
+  bool peer_called() override;
   Progress poll() override;
   bool wait() override;
   Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) override;
@@ -54,7 +56,7 @@ class MessageFacts final : public FactsExchange {
 };
 
 void MessageFacts::begin(std::vector<std::byte> head, std::vector<std::byte> section,
-                         std::span<const std::byte> payload) {
+                         std::span<const std::byte> payload, Peers peers) {
   Message& mine = next_[me()];
   mine = std::move(head);
   mine.insert(mine.end(), payload.begin(), payload.end());
@@ -64,10 +66,14 @@ void MessageFacts::begin(std::vector<std::byte> head, std::vector<std::byte> sec
   heads_here_ = false;
   pending_.clear();
   for_each_peer([&](std::uint32_t peer) {
-    parts_.transport.promote(ahead_[peer]);
     pending_.push_back(ahead_[peer]);
     pending_.push_back(parts_.transport.send(peer, Lane::facts, mine));
   });
+  if (peers == Peers::due) peers_are_due();
+}
+
+void MessageFacts::peers_are_due() {
+  for_each_peer([&](std::uint32_t peer) { parts_.transport.promote(ahead_[peer]); });
 }
 
 void MessageFacts::expect(std::size_t payload_bytes) {
@@ -94,6 +100,15 @@ bool MessageFacts::peer_entered() {
     entered = entered || parts_.transport.poll(ahead_[peer]) == Progress::done;
   });
   return entered;
+}
+
+bool MessageFacts::peer_called() {
+  bool called = false;
+  for_each_peer([&](std::uint32_t peer) {
+    called = called || (parts_.transport.poll(ahead_[peer]) == Progress::done &&
+                        calls(std::span(next_[peer]).first(parts_.head_bytes)));
+  });
+  return called;
 }
 
 /// Done when every ticket is.
@@ -169,6 +184,11 @@ Status read_section(std::span<const std::byte> bytes, const ViewSpec& view, std:
     return Error{ErrorCode::protocol, "from " + view.members[rank] + ": " + section.error().message};
   table.sections[rank] = std::move(section).value();
   return ok();
+}
+
+bool calls(std::span<const std::byte> head) {
+  const auto facts = decode_head(head);
+  return facts && (facts.value().flags & flag_early) != 0;
 }
 
 Status check_table(const FactsTable& table, const ViewSpec& view) {

@@ -13,6 +13,9 @@
 
 namespace rivulet::sync {
 
+/// Whether a device that waits for its peers' facts may expect them by now.
+enum class Peers : std::uint8_t { due, have_time };
+
 /// The first half of a round: everybody's facts, and the round that everybody makes of them. Private to
 /// SyncSession; owner: the train thread. Nothing waits but wait().
 class FactsExchange {
@@ -27,11 +30,15 @@ class FactsExchange {
   virtual ~FactsExchange() = default;
   /// The round that the first facts follow.
   virtual std::shared_ptr<const Round> first(std::vector<policy::ControllerMemory> memory) = 0;
-  /// `payload`: of this device, behind its head; as long as expect() has said, on all devices.
+  /// `payload`: of this device, behind its head; as long as expect() has said, on all devices. `peers`: from
+  /// when on their silence counts; peers_are_due() makes it so later.
   virtual void begin(std::vector<std::byte> head, std::vector<std::byte> section,
-                     std::span<const std::byte> payload) = 0;
+                     std::span<const std::byte> payload, Peers peers) = 0;
+  virtual void peers_are_due() = 0;
   /// Somebody's facts of the round that begin() would enter are here. Never waits.
   [[nodiscard]] virtual bool peer_entered() = 0;
+  /// ... of a device that asks the others to come (flag_early). Never waits.
+  [[nodiscard]] virtual bool peer_called() = 0;
   virtual Progress poll() = 0;
   /// While poll() is pending: as Transport::wait() for what is needed next.
   virtual bool wait() { return false; }
@@ -50,6 +57,8 @@ std::unique_ptr<FactsExchange> make_message_facts(const FactsExchange::Parts& pa
 /// One object for all ranks, who share the round that follows, too. The transport must gather.
 std::unique_ptr<FactsExchange> make_gathered_facts(const FactsExchange::Parts& parts);
 
+/// What came as a head is of a device that asks the others to come. Of bytes that are no head: not.
+bool calls(std::span<const std::byte> head);
 /// Everything that must be equal before anybody acts on the table. Errors: protocol, diverged.
 Status check_table(const FactsTable& table, const ViewSpec& view);
 /// Errors: protocol (names the device).

@@ -26,9 +26,11 @@ class GatheredFacts final : public FactsExchange {
                          work.check());
     });
   }
-  void begin(std::vector<std::byte> head, std::vector<std::byte> section,
-             std::span<const std::byte> payload) override;
+  void begin(std::vector<std::byte> head, std::vector<std::byte> section, std::span<const std::byte> payload,
+             Peers peers) override;
+  void peers_are_due() override { parts_.transport.promote(pending_); }
   bool peer_entered() override { return gathering_.anything_told(Lane::facts); }
+  bool peer_called() override;
   Progress poll() override;
   Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) override;
   void expect(std::size_t payload_bytes) override { payload_bytes_ = payload_bytes; }
@@ -52,12 +54,24 @@ class GatheredFacts final : public FactsExchange {
 };
 
 void GatheredFacts::begin(std::vector<std::byte> head, std::vector<std::byte> section,
-                          std::span<const std::byte> payload) {
+                          std::span<const std::byte> payload, Peers peers) {
   head.insert(head.end(), payload.begin(), payload.end());
   my_section_ = std::move(section);
   heads_.reset();
   sections_.reset();
-  pending_ = gathering_.tell({.lane = Lane::facts, .bytes = std::move(head), .tellers = parts_.view.world()});
+  pending_ = gathering_.tell({.lane = Lane::facts,
+                              .bytes = std::move(head),
+                              .tellers = parts_.view.world(),
+                              .patient = peers == Peers::have_time});
+}
+
+bool GatheredFacts::peer_called() {
+  if (!peer_entered()) return false;
+  for (std::uint32_t rank = 0; rank < parts_.view.world(); ++rank) {
+    const auto bytes = gathering_.heard(Lane::facts, rank);
+    if (bytes.size() >= parts_.head_bytes && calls(bytes.first(parts_.head_bytes))) return true;
+  }
+  return false;
 }
 
 Progress GatheredFacts::poll() {

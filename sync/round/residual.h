@@ -22,7 +22,10 @@ namespace rivulet::sync {
 /// numbers.
 class Residual {
  public:
-  explicit Residual(const ContributionShape& shape) : shape_(shape) {}
+  /// `of_movements`: the group agrees about movements behind own steps, not about gradients: another unit.
+  explicit Residual(const ContributionShape& shape, bool of_movements = false)
+      : shape_(shape), of_movements_(of_movements) {}
+  [[nodiscard]] bool of_movements() const noexcept { return of_movements_; }
 
   /// What is kept + weight * the parameters of `mine` [P + B], and its buffers behind: what this round has to
   /// send. `mine` is not looked at with weight 0. Valid until commit(), drop() or resolve(). 3 passes over P.
@@ -66,6 +69,7 @@ class Residual {
   double measure();
 
   ContributionShape shape_;
+  bool of_movements_;
   Stamp stamp_;                    ///< of the state that kept_ belongs to
   std::uint64_t rows_ = 0;         ///< its row clock
   std::vector<std::byte> kept_;    ///< [P + B], of which P count; meaningless while norm_ is 0

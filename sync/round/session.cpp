@@ -169,7 +169,8 @@ SpeculationOutcome SyncSession::early() const {
   return state_->contributions.outcome();
 }
 
-void SyncSession::begin_facts(Facts facts, const FactsSection& section, const GradientView& mine) {
+void SyncSession::begin_facts(Facts facts, const FactsSection& section, const GradientView& mine,
+                              Peers peers) {
   State& s = *state_;
   RIVULET_CHECK(s.stage == Stage::resting, "begin_facts inside a round");
   auto encoded = encode_section(section);
@@ -185,7 +186,7 @@ void SyncSession::begin_facts(Facts facts, const FactsSection& section, const Gr
   facts.section_bytes = static_cast<std::uint32_t>(encoded.value().size());
   if (!s.residual.empty()) facts.flags |= flag_residual;
   const auto payload = s.contributions.enter(s.round->plan().next, facts, mine);
-  s.facts->begin(encode_head(facts), std::move(encoded).value(), payload);
+  s.facts->begin(encode_head(facts), std::move(encoded).value(), payload, peers);
   s.stage = Stage::facts;
   if (auto sent = s.contributions.send_behind_facts(mine); !sent) s.fail(sent.error());
 }
@@ -196,6 +197,14 @@ std::size_t SyncSession::measurements() const {
 
 bool SyncSession::peer_entered() {
   return state_->facts->peer_entered();
+}
+
+bool SyncSession::peer_called() {
+  return state_->facts->peer_called();
+}
+
+void SyncSession::peers_are_due() {
+  if (state_->stage == Stage::facts) state_->facts->peers_are_due();
 }
 
 void SyncSession::begin_payload(const GradientView& mine) {

@@ -16,6 +16,7 @@
 #include "sync/policy/controller.h"
 #include "sync/policy/plan.h"
 #include "sync/round/facts.h"
+#include "sync/round/facts_exchange.h"
 #include "sync/round/residual.h"
 #include "sync/round/round.h"
 #include "sync/round/speculation.h"
@@ -76,9 +77,14 @@ class SyncSession {
   [[nodiscard]] bool speculates() const;
   /// view, round, rank and plan_hash of `facts` are filled in here, and measurements that are missing, with
   /// 0. `mine` as for begin_payload(); looked at only if speculates() and facts.rows > 0.
-  void begin_facts(Facts facts, const FactsSection& section, const GradientView& mine);
+  void begin_facts(Facts facts, const FactsSection& section, const GradientView& mine,
+                   Peers peers = Peers::due);
+  /// From now on a peer that is silent counts as one that makes no progress.
+  void peers_are_due();
   /// A peer has entered the current round already (its facts are here). Never waits.
   [[nodiscard]] bool peer_entered();
+  /// ... and asks the others to come before the schedule does. Never waits.
+  [[nodiscard]] bool peer_called();
 
   /// Of this round, after the facts.
   [[nodiscard]] SpeculationOutcome early() const;

@@ -49,6 +49,7 @@ struct Deaf : WrappedTransport {
 
 struct MassRun {
   std::string compressor = "exact_topk";
+  std::int64_t own_steps = 1;  ///< of each device before the group agrees
   sync::Lane lane = sync::Lane::facts;
   int deaf_after = 0;  ///< sends of device 1 on the lane; 0: never
   std::size_t rows_of_last = rows_of_a_device;
@@ -62,10 +63,12 @@ struct MassRun {
   bool agreed = true;
 };
 
-runtime::LoadedConfig counting_job(const std::string& compressor) {
+runtime::LoadedConfig counting_job(const MassRun& run) {
   auto job = linear_job(world);
   auto& c = job.config;
-  c.batch.policy = compressor;
+  c.batch.policy = run.compressor;
+  if (run.own_steps > 1) c.sync.policy = "periodic";
+  c.settings.set("sync.own_steps", run.own_steps);
   c.model.name = "tally";
   c.model.classes = world * rows_of_a_device / 9 + 1;
   c.train.lr = 1;
@@ -110,7 +113,7 @@ void run_mass(MassRun& run) {
   options.stop_after.rounds = compressed_steps + 10;
   options.link = {std::chrono::milliseconds(1), 1e8};
   options.faults = run.faults;
-  auto group = build_group(counting_job(run.compressor), options, std::move(outside));
+  auto group = build_group(counting_job(run), options, std::move(outside));
   run_to_end(*group);
   auto& state = group->node(0).state();
   const auto p = state.model.parameters().as<float>();
@@ -125,20 +128,27 @@ void run_mass(MassRun& run) {
   }
 }
 
-/// What the parameters must be: of each applied round one part in all its rows for each of them.
+/// What the parameters must be: of each applied round one part in all its rows for each of them. An own step
+/// moves by one part in its own rows, and the movement counts by the rows of all own steps.
 std::vector<double> oracle(const MassRun& run) {
   std::vector<double> expected(run.parameters.size());
   for (std::size_t r = 0; r < run.rounds.size(); ++r) {
     const RecordedRound& round = run.rounds[r];
     const bool last = r + 1 == run.rounds.size();
     const std::uint64_t behind = last ? run.step : run.rounds[r + 1].table.facts[0].step;
-    if (round.plan.now.mode != sync::policy::Mode::gradients || behind == round.table.facts[0].step) continue;
+    const bool delta = round.plan.now.mode == sync::policy::Mode::delta;
+    if ((round.plan.now.mode != sync::policy::Mode::gradients && !delta) || behind == round.table.facts[0].step)
+      continue;
     double all = 0;
     for (const auto& f : round.table.facts) all += f.rows;
     for (std::size_t rank = 0; rank < round.table.size(); ++rank) {
       const RowInterval& rows = round.table.facts[rank].interval;
-      for (std::int64_t i = rows.first.offset; i < rows.next.offset; ++i)
-        expected[rank * rows_of_a_device + static_cast<std::size_t>(i)] -= 1 / all;
+      std::vector<std::uint32_t> steps{round.table.facts[rank].rows};
+      if (delta) steps = round.table.sections[rank].step_rows;
+      auto at = rank * rows_of_a_device + static_cast<std::size_t>(rows.first.offset);
+      for (const std::uint32_t n : steps)
+        for (std::uint32_t i = 0; i < n; ++i)
+          expected[at++] -= (delta ? round.table.facts[rank].rows / all / n : 1 / all);
     }
   }
   return expected;
@@ -168,6 +178,43 @@ TEST_CASE("Mass: whatever a compressor leaves out comes later, all of it and onc
     double most = 0;
     for (const double x : oracle(run)) most = std::min(most, x);
     CHECK(most == doctest::Approx(-1.0 / 21));
+    for (std::size_t device = 0; device < world; ++device) CHECK(off_by(run, device) < rounding);
+  }
+}
+
+TEST_CASE("Mass: of movements behind own steps, too, and nothing is sent between them") {
+  for (const char* compressor : {"exact_topk", "coarse_topk"}) {
+    INFO(compressor);
+    MassRun run{.compressor = compressor, .own_steps = 3};
+    SUBCASE("every device has rows") {}
+    SUBCASE("one runs out of rows") {
+      run.rows_of_last = 100;
+    }
+    run_mass(run);
+    CHECK(run.agreed);
+    CHECK(run.early_used > 5);
+    std::size_t deltas = 0;
+    for (const RecordedRound& round : run.rounds) {
+      CHECK(round.plan.now.mode != sync::policy::Mode::gradients);
+      if (round.plan.now.mode != sync::policy::Mode::delta) continue;
+      ++deltas;
+      if (round.table.facts[0].rows == 21)
+        CHECK(round.table.sections[0].step_rows == std::vector<std::uint32_t>{7, 7, 7});
+    }
+    CHECK(deltas > 20);
+    for (std::size_t device = 0; device < world; ++device) CHECK(off_by(run, device) < rounding);
+  }
+}
+
+TEST_CASE("Mass: own steps survive a view that is lost, unless others have agreed about them") {
+  for (const auto& [lane, sends] :
+       {std::pair{sync::Lane::facts, 2 * 12}, std::pair{sync::Lane::payload, 2 * 3}}) {
+    INFO("sends: ", sends);
+    MassRun run{.own_steps = 3, .lane = lane, .deaf_after = sends};
+    run_mass(run);
+    CHECK(run.deaf_after <= 0);
+    CHECK(run.views >= 2);
+    CHECK(run.agreed);
     for (std::size_t device = 0; device < world; ++device) CHECK(off_by(run, device) < rounding);
   }
 }
@@ -226,6 +273,18 @@ TEST_CASE("Mass: of a device that is killed nothing is sent twice, and of the ot
     CHECK(run.parameters[i] <= rounding);
     CHECK(double{run.parameters[i]} >= expected[i] - rounding);
   }
+}
+
+TEST_CASE("Mass: own steps of a device that is killed are made again, and of the others nothing is lost") {
+  MassRun run{.compressor = "coarse_topk",
+              .own_steps = 3,
+              .faults = {{.at_s = 0.08, .kind = runtime::Fault::Kind::kill, .device = 1},
+                         {.at_s = 0.6, .kind = runtime::Fault::Kind::start, .device = 1}}};
+  run_mass(run);
+  CHECK(run.views >= 2);
+  CHECK(run.agreed);
+  CHECK(off_by(run, 0) < rounding);
+  CHECK(off_by(run, 2) < rounding);
 }
 
 TEST_CASE("Memory of controllers: goes on from the agreed state in the next view, however that begins") {

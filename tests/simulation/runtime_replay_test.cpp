@@ -118,6 +118,10 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
   SUBCASE("summed instead of gathered") {
     run.job.config.sync.reduction = "sum";
   }
+  SUBCASE("own steps with momentum, then an agreement") {
+    run.job.config.sync.policy = "periodic";
+    run.job.config.settings.set("sync.own_steps", std::int64_t{4});
+  }
   record(run, changing(5), 1 << 30, to_the_end);
   const auto plans = replay_plans(run.log, sync::policy::builtin_controllers());
   REQUIRE_MESSAGE(plans, plans.error().message);
@@ -129,6 +133,7 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
                 " / ", report.difference->what.computed);
   CHECK(report.rounds == plans.value().rounds);
   CHECK(report.digests_compared >= 4 * report.rounds);
+  CHECK(report.steps > 5);
   CHECK(report.stamp.step == run.step);
   CHECK(report.digest.hex() == run.summary.devices[0].digest);
   CHECK(report.rows > 200);
@@ -153,6 +158,33 @@ TEST_CASE(
                 " / ", report.difference->what.computed);
   CHECK(report.views == 2);
   CHECK(report.digests_compared > 100);
+  CHECK(report.digest.hex() == run.summary.devices[0].digest);
+}
+
+TEST_CASE("Replay: own steps come out again, around a device that was killed and one that kept its steps") {
+  RecordedRun run;
+  run.job = linear_job(4);
+  auto& c = run.job.config;
+  c.sync.on_peer_loss = "reform";
+  c.sync.policy = "periodic";
+  c.settings.set("sync.own_steps", std::int64_t{4});
+  SUBCASE("dense") {}
+  SUBCASE("compressed") {
+    c.compression.policy = "fixed";
+    c.settings.set("compression.compressor", std::string("random-k"));
+    c.settings.set("compression.keep", 0.3);
+  }
+  SimulateOptions options = changing(8);
+  options.faults = {{.at_s = 1.5, .kind = Fault::Kind::kill, .device = 1},
+                    {.at_s = 2, .kind = Fault::Kind::start, .device = 1}};
+  record(run, options, 1 << 30, to_the_end);
+  const auto state = again(run, run.log);
+  REQUIRE_MESSAGE(state, state.error().message);
+  const auto& report = state.value();
+  CHECK_MESSAGE(!report.difference, report.difference->what.field, ": ", report.difference->what.recorded,
+                " / ", report.difference->what.computed);
+  CHECK(report.views == 2);
+  CHECK(report.steps > 8);
   CHECK(report.digest.hex() == run.summary.devices[0].digest);
 }
 

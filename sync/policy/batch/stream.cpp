@@ -35,10 +35,15 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   const PolicyConfig& config = inputs.config;
   double slowest = 0;
   for (const auto& f : table.facts) slowest = std::max(slowest, f.compute_seconds);
-  const double window = std::max(0.0, to_seconds(config.tick) - slowest);
+  const bool apart = plan.next.steps_apart();
+  // Who waits for nobody steps once a tick, its computing included; a backlog is spread over the steps to
+  // come.
+  const double window = apart ? to_seconds(config.tick) : std::max(0.0, to_seconds(config.tick) - slowest);
   std::uint64_t total = 0;
   for (std::size_t rank = 0; rank < table.size(); ++rank) {
-    plan.next.rows[rank] = rows_for(table.facts[rank], config, window);
+    Facts facts = table.facts[rank];
+    if (apart) facts.queue_rows /= plan.next.own_steps;
+    plan.next.rows[rank] = rows_for(facts, config, window);
     total += plan.next.rows[rank];
   }
   // Streams too slow for a row per tick: nobody should spin through empty rounds.

@@ -1,0 +1,84 @@
+#include "runtime/replay/replay_models.h"
+
+#include <limits>
+
+namespace rivulet::runtime {
+
+ReplayModels::Kept ReplayModels::kept() const {
+  Kept all;
+  for (const auto& [id, model] : models_) {
+    PrivatePart part{.own_steps = model->kept_steps()};
+    for (const auto array : model->kept()) part.own_arrays.emplace_back(array.begin(), array.end());
+    if (!part.empty()) all.emplace(id, std::move(part));
+  }
+  return all;
+}
+
+Status ReplayModels::restore(const Kept& kept, const AgreedState& state) {
+  models_.clear();
+  for (const auto& [id, part] : kept) {
+    auto model = model_of(id);
+    if (!model) return model.error();
+    if (auto begun = model.value()->begin_with(part, state); !begun) return begun;
+  }
+  return ok();
+}
+
+Result<LocalModel*> ReplayModels::model_of(const std::string& id) {
+  auto& model = models_[id];
+  if (model) return model.get();
+  auto made = LocalModel::create({clock_, parts_.device, parts_.trainer, parts_.optimizer});
+  if (!made) return made.error();
+  model = std::move(made).value();
+  return model.get();
+}
+
+Status ReplayModels::enter(const std::string& id, std::uint64_t digest, const AgreedState& state) {
+  if (digest == 0) {
+    models_.erase(id);
+    return ok();
+  }
+  const auto model = models_.find(id);
+  if (model == models_.end() || model->second->kept_digest() != digest)
+    return Error{ErrorCode::bad_record,
+                 id + " began with what its own steps had left before this replay begins, which no log records: "
+                      "replay from the beginning of a run"};
+  model->second->roll_back(state);
+  return ok();
+}
+
+Result<LocalModel*> ReplayModels::step(const std::string& id, const Announced& announced,
+                                       const std::vector<std::uint32_t>& step_rows, double learning_rate_factor,
+                                       const AgreedState& state, ReplayRows& rows, ReplayBatch& batch) {
+  std::vector<RowInterval> intervals;
+  for (const RowInterval& interval : announced.intervals())
+    if (interval.rows_trained > 0) intervals.push_back(interval);
+  const std::size_t steps = intervals.empty() ? 0 : step_rows.size() / intervals.size();
+  if (steps * intervals.size() != step_rows.size() || (steps == 0 && !intervals.empty()))
+    return Error{ErrorCode::bad_record, id + " announces own steps that do not fit its rows"};
+  auto model = model_of(id);
+  if (!model) return model.error();
+  for (std::size_t k = 0; k < steps; ++k) {
+    batch.clear();
+    for (std::size_t i = 0; i < intervals.size(); ++i) {
+      const bool last = k + 1 == steps;
+      const std::size_t most =
+          last ? std::numeric_limits<std::size_t>::max() : step_rows[k * intervals.size() + i];
+      if (auto read = rows.take(intervals[i], announced.runs(), batch, most); !read) return read.error();
+    }
+    const BatchView view = batch.view();
+    if (view.rows == 0) return Error{ErrorCode::bad_record, id + " announces an own step without rows"};
+    model.value()->invalidate();
+    if (auto computed = model.value()->compute(view, state); !computed) return computed.error();
+    if (auto stepped = model.value()->step(state, view.rows, learning_rate_factor); !stepped)
+      return stepped.error();
+    model.value()->own().add(model.value()->report(), view.tags, 0, clock_.now());
+  }
+  return model;
+}
+
+void ReplayModels::agreed(const AgreedState& state, bool applied) {
+  for (const auto& [id, model] : models_) model->agreed(state, applied);
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,48 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/clock.h"
+#include "runtime/replay/replay_rows.h"
+#include "runtime/state/announced.h"
+#include "runtime/train/local_model.h"
+
+namespace rivulet::runtime {
+
+/// The private copies of all devices of a recorded run: their own steps are made again from the rows that
+/// they announced of each. Owner: one thread.
+class ReplayModels {
+ public:
+  struct Parts {
+    devices::Device& device;
+    devices::Trainer& trainer;
+    const devices::OptimizerConfig& optimizer;
+  };
+  explicit ReplayModels(const Parts& parts) : parts_(parts) {}
+
+  /// What every device keeps of its own steps behind the last agreement, by its id.
+  using Kept = std::map<std::string, PrivatePart>;
+  [[nodiscard]] Kept kept() const;
+  /// Errors: unavailable (memory).
+  Status restore(const Kept& kept, const AgreedState& state);
+  /// A view begins with `state`, and this device with what has this digest (0: nothing). Errors: bad_record
+  /// (it is not what the rounds before have left).
+  Status enter(const std::string& id, std::uint64_t digest, const AgreedState& state);
+  /// Makes the announced own steps of one device. Errors: bad_record (they do not fit its intervals), those
+  /// of `rows` and of the trainer.
+  Result<LocalModel*> step(const std::string& id, const Announced& announced,
+                           const std::vector<std::uint32_t>& step_rows, double learning_rate_factor,
+                           const AgreedState& state, ReplayRows& rows, ReplayBatch& batch);
+  /// Behind an aggregating round.
+  void agreed(const AgreedState& state, bool applied);
+
+ private:
+  Result<LocalModel*> model_of(const std::string& id);
+
+  const Parts parts_;
+  VirtualClock clock_;
+  std::map<std::string, std::unique_ptr<LocalModel>> models_;
+};
+
+}  // namespace rivulet::runtime

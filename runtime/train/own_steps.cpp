@@ -1,0 +1,54 @@
+#include "runtime/train/own_steps.h"
+
+#include <algorithm>
+
+namespace rivulet::runtime {
+
+bool OwnSteps::complete(const sync::policy::Schedule& schedule, TimePoint now) const noexcept {
+  const bool time_is_up = schedule.own_time > Duration(0) && now >= began_ + schedule.own_time;
+  return turns_ >= schedule.own_steps || time_is_up;
+}
+
+TimePoint OwnSteps::next_at(const sync::policy::Schedule& schedule) const noexcept {
+  const TimePoint step = last_ended_ + schedule.wait;
+  return schedule.own_time > Duration(0) ? std::min(step, began_ + schedule.own_time) : step;
+}
+
+void OwnSteps::add(const devices::StepReport& report, std::span<const RowTag> rows, double compute_seconds,
+                   TimePoint now) {
+  std::vector<Part>& parts = made_.emplace_back();
+  for (const RowTag& row : rows) {
+    const auto part = std::ranges::find(parts, row.position.partition, &Part::partition);
+    if (part != parts.end())
+      ++part->rows;
+    else
+      parts.push_back({row.position.partition, 1});
+  }
+  rows_ += static_cast<std::uint32_t>(rows.size());
+  loss_sum_ += report.loss_sum;
+  correct_ += report.correct;
+  gradient_norm2_ += report.gradient_norm2;
+  compute_seconds_ += compute_seconds;
+  pass(now);
+}
+
+double OwnSteps::gradient_norm2() const noexcept {
+  return made_.empty() ? 0 : gradient_norm2_ / steps();
+}
+
+double OwnSteps::compute_seconds() const noexcept {
+  return made_.empty() ? known_compute_seconds_ : compute_seconds_ / steps();
+}
+
+std::vector<std::uint32_t> OwnSteps::rows_of(std::span<const RowInterval> intervals) const {
+  std::vector<std::uint32_t> all;
+  for (const auto& parts : made_)
+    for (const RowInterval& interval : intervals) {
+      if (interval.rows_trained == 0) continue;
+      const auto part = std::ranges::find(parts, interval.partition, &Part::partition);
+      all.push_back(part == parts.end() ? 0 : part->rows);
+    }
+  return all;
+}
+
+}  // namespace rivulet::runtime

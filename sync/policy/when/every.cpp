@@ -1,0 +1,14 @@
+#include "sync/policy/controller.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+// The group agrees after every batch: what the schedule says by itself.
+void propose(const Inputs&, std::span<double>, RoundPlan&) {}
+
+}  // namespace
+
+extern const ControllerEntry when_every;
+const ControllerEntry when_every{Role::when, "every", "gradients are averaged after every batch", &propose};
+
+}  // namespace rivulet::sync::policy

@@ -1,0 +1,154 @@
+// sync.policy = "periodic": devices step on their own, and agree every so many steps or seconds.
+#include <doctest/doctest.h>
+
+#include "tests/support/group_support.h"
+#include "tests/support/real_node.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace rivulet::testing;
+using sync::policy::Mode;
+
+namespace {
+
+struct Outcome {
+  std::vector<std::vector<float>> parameters;  ///< by device
+  std::vector<std::vector<std::byte>> momentum;
+  std::vector<RecordedRound> rounds;  ///< as device 0 saw them
+  std::uint64_t step = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t views = 0;
+  double seconds = 0;
+};
+
+LoadedConfig periodic_job(std::uint32_t devices, std::int64_t own_steps) {
+  auto job = linear_job(devices);
+  auto& c = job.config;
+  c.batch.policy = "fixed";
+  c.batch.rows = 16;
+  c.sync.policy = own_steps > 0 ? "periodic" : "every";
+  c.settings.set("sync.own_steps", std::max<std::int64_t>(own_steps, 1));
+  return job;
+}
+
+SimulateOptions fast(std::uint64_t rounds) {
+  SimulateOptions options;
+  options.rates = {{{0, 5000}}};
+  options.profile = {std::chrono::milliseconds(2), 8000};
+  options.link = {std::chrono::milliseconds(1), 12.5e6};
+  options.stop_after.rounds = rounds;
+  return options;
+}
+
+Outcome run(const LoadedConfig& job, const SimulateOptions& options, double seconds = 1000) {
+  Outcome out;
+  SimulatedParts parts;
+  parts.decisions = [&](std::size_t device) -> std::unique_ptr<DecisionLog> {
+    if (device == 0) return std::make_unique<RecordingDecisions>(out.rounds);
+    return make_null_decision_log();
+  };
+  auto group = build_group(job, options, std::move(parts));
+  run_to_end(*group, [] { return false; }, seconds);
+  for (std::size_t i = 0; i < group->size(); ++i) {
+    const auto& model = group->node(i).state().model;
+    const auto p = model.parameters().as<float>();
+    out.parameters.emplace_back(p.begin(), p.end());
+    const auto m = model.optimizer_array(0).host_bytes();
+    out.momentum.emplace_back(m.begin(), m.end());
+  }
+  out.step = group->node(0).state().stamp.step;
+  out.rows = group->node(0).state().rows;
+  out.views = group->node(0).state().stamp.lineage;
+  out.seconds = group->seconds();
+  return out;
+}
+
+std::size_t rounds_of(const Outcome& outcome, Mode mode) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(outcome.rounds, [&](const auto& r) { return r.plan.now.mode == mode; }));
+}
+
+}  // namespace
+
+TEST_CASE("Periodic: between agreements nothing is sent, and each tells of all rows of all its steps") {
+  const Outcome out = run(periodic_job(3, 5), fast(8));
+  CHECK(out.step == 8);
+  CHECK(out.rows == 8 * 3 * 5 * 16);
+  CHECK(rounds_of(out, Mode::delta) == 8);
+  CHECK(rounds_of(out, Mode::gradients) == 0);
+  CHECK(out.rounds.size() <= 8 + 2);  // the first ones, before rates are known
+  for (const auto& round : out.rounds) {
+    if (round.plan.now.mode != Mode::delta) continue;
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      CHECK(round.table.facts[rank].rows == 80);
+      CHECK(round.table.facts[rank].interval.rows_trained == 80);
+      CHECK(round.table.sections[rank].step_rows == std::vector<std::uint32_t>(5, 16));
+    }
+  }
+  for (const auto& parameters : out.parameters) CHECK(parameters == out.parameters[0]);
+}
+
+TEST_CASE("Periodic: one own step is every batch, to the last bit") {
+  const Outcome every = run(periodic_job(3, 0), fast(20));
+  const Outcome one = run(periodic_job(3, 1), fast(20));
+  CHECK(one.step == 20);
+  CHECK(rounds_of(one, Mode::gradients) == 20);
+  CHECK(one.parameters == every.parameters);
+  CHECK(one.momentum == every.momentum);
+  CHECK(one.seconds == every.seconds);
+}
+
+TEST_CASE("Periodic: a device alone learns what it learns step by step, with its own momentum") {
+  const Outcome every = run(periodic_job(1, 0), fast(40));
+  const Outcome apart = run(periodic_job(1, 10), fast(4));
+  REQUIRE(apart.rows == every.rows);
+  double most = 0;
+  double moved = 0;
+  for (std::size_t i = 0; i < every.parameters[0].size(); ++i) {
+    most = std::max(most, std::abs(double{every.parameters[0][i]} - apart.parameters[0][i]));
+    moved = std::max(moved, std::abs(double{every.parameters[0][i]}));
+  }
+  CHECK(moved > 0.01);
+  CHECK(most < 1e-5);
+}
+
+TEST_CASE("Periodic: by the clock, however many steps a device makes meanwhile") {
+  auto job = periodic_job(2, 10'000);
+  job.config.batch.policy = "stream";
+  job.config.settings.set("sync.own_time", Duration(std::chrono::seconds(2)));
+  auto options = fast(5);
+  options.rates = {{{0, 400}}, {{0, 100}}};
+  const Outcome out = run(job, options);
+  CHECK(out.step == 5);
+  CHECK(out.seconds > 9.5);
+  CHECK(out.seconds < 12);
+  const auto& last = out.rounds.back();
+  CHECK(last.table.facts[0].rows > 600);
+  CHECK(last.table.facts[1].rows > 150);
+  CHECK(last.table.facts[1].rows < 250);
+  CHECK(last.plan.now.weights[0] > 3 * last.plan.now.weights[1]);
+}
+
+TEST_CASE("Periodic: whoever must end calls the others, who come when their batch is done") {
+  auto job = periodic_job(3, 10'000);
+  job.config.settings.set("sync.own_time", Duration(std::chrono::seconds(600)));
+  auto options = fast(0);
+  options.stop_after.seconds = 5;
+  const Outcome out = run(job, options, 100);
+  CHECK(out.step == 1);
+  CHECK(out.seconds < 7);
+  CHECK((out.rounds.back().table.facts[0].flags & sync::flag_early) != 0);
+  for (const auto& facts : out.rounds.back().table.facts) CHECK(facts.rows > 1000);
+}
+
+TEST_CASE("Periodic: a slow device is waited for, as long as it may take, and no longer") {
+  auto job = periodic_job(2, 10);
+  job.config.sync.on_peer_loss = "reform";
+  auto options = fast(4);
+  // Ten steps of this device take 20 s, four times the progress deadline; the other one's take 40 ms.
+  options.profiles = {{std::chrono::milliseconds(2), 8000}, {std::chrono::seconds(2), 8000}};
+  const Outcome out = run(job, options);
+  CHECK(out.step == 4);
+  CHECK(out.views == 1);
+  CHECK(out.rows == 4 * 2 * 160);
+}
