@@ -44,8 +44,8 @@ struct CompressorEntry {
   std::string_view help;
   /// What a slot leaves out is kept and sent later (sync/round/residual.h); else it is forgotten.
   bool keeps_residual = false;
-  /// Of the slot that holds this share of the parameters. 1 <= bytes <= 2 GB.
-  std::uint64_t (*slot_bytes)(const ContributionShape& shape, double keep_ratio);
+  /// Of the slot that holds this share of the parameters. `settings`: of its own keys. 1 <= bytes <= 2 GB.
+  std::uint64_t (*slot_bytes)(const ContributionShape& shape, double keep_ratio, const Settings& settings);
   /// Fills all of `slot` with as much of `numbers` [P], in host memory, as fits.
   void (*encode)(const Coding& coding, const GradientView& numbers, std::span<std::byte> slot);
   /// sum [P] += weight * what is in the slot, which a peer wrote: every length and index is checked. Errors:

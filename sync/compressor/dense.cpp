@@ -6,7 +6,7 @@ namespace {
 
 // Every number, as it is. 4 or 8 bytes per number; about 0.2 ms per million each way.
 
-std::uint64_t slot_bytes(const ContributionShape& shape, double) {
+std::uint64_t slot_bytes(const ContributionShape& shape, double, const Settings&) {
   return shape.parameters() * bytes_of(shape.scalar);
 }
 

@@ -29,7 +29,7 @@ void for_each_drawn(const Coding& coding, std::size_t count, std::size_t k, Visi
   }
 }
 
-std::uint64_t slot_bytes(const ContributionShape& shape, double keep_ratio) {
+std::uint64_t slot_bytes(const ContributionShape& shape, double keep_ratio, const Settings&) {
   const auto k =
       static_cast<std::uint64_t>(std::llround(static_cast<double>(shape.parameters()) * keep_ratio));
   return std::clamp<std::uint64_t>(k, 1, shape.parameters()) * bytes_of(shape.scalar);

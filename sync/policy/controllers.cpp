@@ -25,6 +25,30 @@ std::string_view name_for(const PolicyConfig& config, Role role) {
   return "";
 }
 
+/// Of a text that is one of a few.
+bool allows(const Key& key, std::string_view text) {
+  if (key.choices.empty()) return true;
+  const std::string all = " | " + std::string(key.choices) + " | ";
+  return all.find(" | " + std::string(text) + " | ") != std::string::npos;
+}
+
+void add_settings(std::span<const Key> keys, const Settings& settings, std::vector<PolicySetting>& all) {
+  for (const Key& key : keys) {
+    PolicySetting one{std::string(key.name)};
+    switch (key.type) {
+      case KeyType::text: one.text = settings.text(key.name); break;
+      case KeyType::integer: one.number = static_cast<double>(settings.integer(key.name)); break;
+      case KeyType::number: one.number = settings.number(key.name); break;
+      case KeyType::boolean: one.number = settings.flag(key.name) ? 1 : 0; break;
+      case KeyType::duration: one.number = to_seconds(settings.duration(key.name)); break;
+      case KeyType::texts:
+      case KeyType::integers:
+      case KeyType::numbers: RIVULET_CHECK(false, "a key of a controller or a compressor is one value");
+    }
+    all.push_back(std::move(one));
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(Role role) noexcept {
@@ -70,25 +94,32 @@ const PolicySetting& setting(const PolicyConfig& config, std::string_view key) {
   RIVULET_CHECK(false, "a setting that nobody made");
 }
 
-std::vector<PolicySetting> settings_of(const PolicyConfig& config, const Settings& settings) {
-  std::vector<PolicySetting> all;
-  for (const ControllerEntry* controller : builtin_controllers()) {
-    if (controller->name != name_for(config, controller->role)) continue;
-    for (const Key& key : controller->keys) {
-      PolicySetting one{std::string(key.name)};
+Settings compressor_settings(const PolicyConfig& config) {
+  Settings all;
+  for (const CompressorEntry* compressor : builtin_compressors())
+    for (const Key& key : compressor->keys) {
+      const PolicySetting& one = setting(config, key.name);
       switch (key.type) {
-        case KeyType::text: one.text = settings.text(key.name); break;
-        case KeyType::integer: one.number = static_cast<double>(settings.integer(key.name)); break;
-        case KeyType::number: one.number = settings.number(key.name); break;
-        case KeyType::boolean: one.number = settings.flag(key.name) ? 1 : 0; break;
-        case KeyType::duration: one.number = to_seconds(settings.duration(key.name)); break;
+        case KeyType::text: all.set(one.name, one.text); break;
+        case KeyType::integer: all.set(one.name, static_cast<std::int64_t>(one.number)); break;
+        case KeyType::number: all.set(one.name, one.number); break;
+        case KeyType::boolean: all.set(one.name, one.number != 0); break;
+        case KeyType::duration: all.set(one.name, from_seconds(one.number)); break;
         case KeyType::texts:
         case KeyType::integers:
-        case KeyType::numbers: RIVULET_CHECK(false, "a controller's key is one value");
+        case KeyType::numbers: RIVULET_CHECK(false, "a compressor's key is one value");
       }
-      all.push_back(std::move(one));
     }
-  }
+  return all;
+}
+
+std::vector<PolicySetting> settings_of(const PolicyConfig& config, const Settings& settings) {
+  std::vector<PolicySetting> all;
+  for (const ControllerEntry* controller : builtin_controllers())
+    if (controller->name == name_for(config, controller->role)) add_settings(controller->keys, settings, all);
+  if (config.compression_policy != "none")
+    for (const CompressorEntry* compressor : builtin_compressors())
+      add_settings(compressor->keys, settings, all);
   return all;
 }
 
@@ -103,6 +134,13 @@ Status check_policy(const PolicyConfig& config, const Controllers& controllers, 
       if (key.type != KeyType::text && !fits)
         return bad("a setting of " + std::string(key.name) + " out of range");
     }
+  if (config.compression_policy != "none")
+    for (const CompressorEntry* compressor : builtin_compressors())
+      for (const Key& key : compressor->keys) {
+        const auto found = std::ranges::find(config.settings, key.name, &PolicySetting::name);
+        if (found == config.settings.end() || !allows(key, found->text))
+          return bad("no setting of " + std::string(key.name));
+      }
   constexpr std::uint64_t most = std::uint64_t{1} << 40U;
   std::uint64_t parameters = 0;
   for (const std::uint64_t tensor : config.tensors) parameters += std::min(tensor, most);

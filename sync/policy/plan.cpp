@@ -97,14 +97,24 @@ void schedule_exchange(const PolicyConfig& config, Schedule& next) {
   next.payload_bytes = config.contribution_bytes;
 }
 
-/// Who is in a view is known before its first facts.
-void choose_collective(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
-                       RoundPlan& plan) {
+/// The sum adds numbers on the way: it knows nothing of slots. Slices of the two-sided one leave something out.
+void fit_collective(Schedule& next) {
+  const bool dense = next.compressor == "dense";
+  if (next.collective == "sum" && !dense) next.collective = "gather";
+  if (next.collective == "two_sided" && dense) next.collective = "sum";
+}
+
+/// Who is in a view is known before its first facts: own steps of a view that was lost may be agreed about with
+/// them.
+void choose_exchange(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
+                     RoundPlan& plan) {
   FactsTable table;
   table.facts.resize(world);
-  for (const ControllerEntry* controller : controllers)
-    if (controller->role == Role::collective && controller->memory == 0)
-      controller->propose({table, config, plan.next}, {}, plan);
+  for (const ControllerEntry* controller : controllers) {
+    const bool asked = controller->role == Role::collective || controller->role == Role::compression;
+    if (asked && controller->memory == 0) controller->propose({table, config, plan.next}, {}, plan);
+  }
+  fit_collective(plan.next);
 }
 
 /// Of one role there may be one of the same name as of another.
@@ -156,11 +166,6 @@ void settle_slow_knobs(const Schedule& entered, RoundPlan& plan) {
     return;
   }
   if (compression && collective) next.collective = entered.collective;
-}
-
-/// The sum adds numbers on the way: it knows nothing of slots.
-void fit_collective(Schedule& next) {
-  if (next.collective == "sum" && next.compressor != "dense") next.collective = "gather";
 }
 
 }  // namespace
@@ -220,7 +225,7 @@ PolicyState first_state(std::size_t world, const PolicyConfig& config, const Con
   plan.next.rows.assign(world, 0);
   plan.now.weights.assign(world, 0.0);
   schedule_exchange(config, plan.next);
-  choose_collective(world, config, controllers, plan);
+  choose_exchange(world, config, controllers, plan);
   plan.next.wait = config.tick;
   plan.next.rest = true;
   plan.why = "first round: rates are not known yet";

@@ -6,12 +6,14 @@
 
 #include "core/rng.h"
 #include "runtime/config/config.h"
+#include "sync/coding/values.h"
 #include "sync/round/residual.h"
 #include "tests/support/dense_exchange.h"
 #include "tests/support/parts/parts.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
+using testing::compressor_named;
 using testing::view_over;
 
 namespace {
@@ -42,7 +44,7 @@ struct Slot {
   ContributionShape shape{sizeof(T) == 4 ? Scalar::f32 : Scalar::f64, {600, 399, 1}, 0};
   Coding coding{&shape, 0.05, 3, &settings()};
   std::vector<T> numbers = drawn<T>(1000, 5);
-  std::vector<std::byte> bytes = std::vector<std::byte>(compressor.slot_bytes(shape, coding.keep_ratio));
+  std::vector<std::byte> bytes = std::vector<std::byte>(compressor.slot_bytes(shape, coding.keep_ratio, settings()));
   void encode() { compressor.encode(coding, view_over(numbers), bytes); }
   std::vector<T> decoded(double weight) const {
     std::vector<T> sum(1000);
@@ -132,7 +134,7 @@ TEST_CASE_TEMPLATE("Compressor dense: adds weight times the numbers, in either t
   const auto& dense = testing::compressor_named("dense");
   std::vector<T> in{1, -2, 4, 0}, sum{10, 10, 10, 10};
   const ContributionShape shape{sizeof(T) == 4 ? Scalar::f32 : Scalar::f64, {4}, 0};
-  std::vector<std::byte> bytes(dense.slot_bytes(shape, 1.0));
+  std::vector<std::byte> bytes(dense.slot_bytes(shape, 1.0, settings()));
   CHECK(bytes.size() == 4 * sizeof(T));
   dense.encode({&shape}, view_over(in), bytes);
   CHECK(dense.decode_add({&shape}, bytes, 0.25, view_over(sum)));
@@ -171,4 +173,60 @@ TEST_CASE("Compressor random-k: one number of each run, alike on all devices, ot
   }
   // 400 / 20 times each, give or take what chance gives: none is left out for ever.
   for (const int times : sent) CHECK(times > 3);
+}
+
+TEST_CASE("topk: sends the largest numbers, as many as its slot holds, and that is what was asked for") {
+  for (const char* values : {"f32", "f16", "bf16", "i8", "sign"})
+    for (const double keep : {0.001, 0.01, 0.1}) {
+      CAPTURE(values);
+      CAPTURE(keep);
+      Settings settings_of_topk = settings();
+      settings_of_topk.set("compression.topk.values", std::string(values));
+      const auto& topk = compressor_named("topk");
+      const ContributionShape shape{Scalar::f32, {150'000, 40'000, 10'000}, 0};
+      const Coding coding{&shape, keep, 0, &settings_of_topk};
+      auto numbers = drawn<float>(200'000, 9);
+      std::vector<std::byte> slot(topk.slot_bytes(shape, keep, settings_of_topk));
+      topk.encode(coding, view_over(numbers), slot);
+      std::vector<float> sent(numbers.size());
+      REQUIRE(topk.decode_add(coding, slot, 1.0, view_over(sent)));
+      std::size_t entries = 0;
+      float least = 1e9F;
+      float most_left = 0;
+      for (std::size_t i = 0; i < sent.size(); ++i) {
+        entries += sent[i] != 0 ? 1 : 0;
+        float& side = sent[i] != 0 ? least : most_left;
+        side = sent[i] != 0 ? std::min(side, std::abs(numbers[i])) : std::max(side, std::abs(numbers[i]));
+      }
+      CHECK(least >= most_left);
+      const double wanted = keep * 200'000;
+      CHECK(static_cast<double>(entries) > 0.97 * wanted);
+      CHECK(static_cast<double>(entries) < 1.03 * wanted);
+      const double p = static_cast<double>(entries) / 200'000;
+      const double entropy = -200'000 * (p * std::log2(p) + (1 - p) * std::log2(1 - p));
+      const double bits = entropy + static_cast<double>(entries * bits_of(*value_code_of(values)));
+      CHECK(8.0 * static_cast<double>(slot.size()) < 1.06 * bits + 8 * 32);
+    }
+}
+
+TEST_CASE("topk: per tensor, each sends its share, also where another tensor's numbers are larger") {
+  Settings per_tensor = settings();
+  per_tensor.set("compression.topk.per_tensor", true);
+  const auto& topk = compressor_named("topk");
+  const ContributionShape shape{Scalar::f32, {1000, 1000, 3}, 0};
+  auto numbers = drawn<float>(2003, 2);
+  for (std::size_t i = 1000; i < 2000; ++i) numbers[i] *= 1000;
+  const auto sent_of = [&](const Settings& with, std::size_t from, std::size_t to) {
+    const Coding coding{&shape, 0.05, 0, &with};
+    std::vector<std::byte> slot(topk.slot_bytes(shape, 0.05, with));
+    topk.encode(coding, view_over(numbers), slot);
+    std::vector<float> sent(numbers.size());
+    REQUIRE(topk.decode_add(coding, slot, 1.0, view_over(sent)));
+    return std::count_if(sent.begin() + static_cast<std::ptrdiff_t>(from),
+                         sent.begin() + static_cast<std::ptrdiff_t>(to), [](float x) { return x != 0; });
+  };
+  CHECK(sent_of(settings(), 0, 1000) == 0);
+  CHECK(sent_of(per_tensor, 0, 1000) > 45);
+  CHECK(sent_of(per_tensor, 1000, 2000) > 40);
+  CHECK(sent_of(per_tensor, 2000, 2003) == 1);
 }

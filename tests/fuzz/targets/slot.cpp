@@ -44,7 +44,7 @@ std::vector<Bytes> seeds() {
   const GradientView view{.data = reinterpret_cast<std::byte*>(numbers.data()), .count = elements};
   const auto compressors = builtin_compressors();
   for (std::size_t i = 0; i < compressors.size(); ++i) {
-    std::vector<std::byte> slot(compressors[i]->slot_bytes(shape(), coding().keep_ratio));
+    std::vector<std::byte> slot(compressors[i]->slot_bytes(shape(), coding().keep_ratio, settings()));
     compressors[i]->encode(coding(), view, slot);
     Bytes& seed = all.emplace_back(1, static_cast<std::byte>(i));
     seed.insert(seed.end(), slot.begin(), slot.end());

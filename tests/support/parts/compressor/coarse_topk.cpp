@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::size_t entry_bytes = 5;
 
-std::uint64_t slot_bytes(const ContributionShape& shape, double keep_ratio) {
+std::uint64_t slot_bytes(const ContributionShape& shape, double keep_ratio, const Settings&) {
   return 4 + testing::entries_of(shape, keep_ratio) * entry_bytes;
 }
 

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::size_t entry_bytes = 8;
 
-std::uint64_t slot_bytes(const ContributionShape& shape, double keep_ratio) {
+std::uint64_t slot_bytes(const ContributionShape& shape, double keep_ratio, const Settings&) {
   return testing::entries_of(shape, keep_ratio) * entry_bytes;
 }
 

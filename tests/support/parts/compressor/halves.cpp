@@ -4,7 +4,7 @@
 namespace rivulet::sync {
 namespace {
 
-std::uint64_t slot_bytes(const ContributionShape& shape, double) {
+std::uint64_t slot_bytes(const ContributionShape& shape, double, const Settings&) {
   return 2 * shape.parameters();
 }
 

@@ -1,0 +1,138 @@
+#include "sync/coding/values.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace rivulet::sync {
+namespace {
+
+constexpr float steps = 127;
+
+/// The upper half of a float, rounded.
+std::uint16_t brain_of(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t even = (bits >> 16U) & 1U;
+  const std::uint32_t rounded = (bits + 0x7fffU + even) >> 16U;
+  const bool too_large = (rounded & 0x7f80U) == 0x7f80U;
+  return static_cast<std::uint16_t>(too_large ? (rounded & 0x8000U) | 0x7f7fU : rounded);
+}
+
+float of_brain(std::uint32_t bits) noexcept {
+  return std::bit_cast<float>(bits << 16U);
+}
+
+/// What values of a group are measured in: a step of the largest, or their mean size.
+std::vector<float> scales_of(std::span<const float> values, std::span<const std::uint32_t> group,
+                             std::size_t groups, ValueCode code) {
+  std::vector<double> sums(groups);
+  std::vector<std::size_t> counts(groups);
+  std::vector<float> scales(groups);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    sums[group[i]] += std::abs(values[i]);
+    ++counts[group[i]];
+    scales[group[i]] = std::max(scales[group[i]], std::abs(values[i]));
+  }
+  for (std::size_t g = 0; g < groups; ++g)
+    scales[g] = code == ValueCode::i8 ? scales[g] / steps
+                : counts[g] > 0       ? static_cast<float>(sums[g] / static_cast<double>(counts[g]))
+                                      : 0;
+  return scales;
+}
+
+void put_one(float value, float scale, ValueCode code, BitWriter& out) {
+  switch (code) {
+    case ValueCode::f32: out.put(std::bit_cast<std::uint32_t>(value), 32); break;
+    case ValueCode::f16: out.put(half_of(value), 16); break;
+    case ValueCode::bf16: out.put(brain_of(value), 16); break;
+    case ValueCode::sign: out.put(std::signbit(value) ? 1 : 0, 1); break;
+    case ValueCode::i8: {
+      const float ratio = scale > 0 ? std::clamp(value / scale, -steps, steps) : 0;
+      out.put(static_cast<std::uint8_t>(static_cast<std::int8_t>(std::nearbyint(ratio))), 8);
+      break;
+    }
+  }
+}
+
+float get_one(BitReader& in, float scale, ValueCode code) {
+  switch (code) {
+    case ValueCode::f32: return std::bit_cast<float>(in.get(32));
+    case ValueCode::f16: return of_half(static_cast<std::uint16_t>(in.get(16)));
+    case ValueCode::bf16: return of_brain(in.get(16));
+    case ValueCode::sign: return in.get(1) != 0 ? -scale : scale;
+    case ValueCode::i8: break;
+  }
+  return static_cast<float>(static_cast<std::int8_t>(in.get(8))) * scale;
+}
+
+}  // namespace
+
+std::optional<ValueCode> value_code_of(std::string_view name) {
+  constexpr std::array names{"f32", "f16", "bf16", "i8", "sign"};
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (name == names[i]) return static_cast<ValueCode>(i);
+  return std::nullopt;
+}
+
+unsigned bits_of(ValueCode code) noexcept {
+  constexpr std::array bits{32U, 16U, 16U, 8U, 1U};
+  return bits[static_cast<std::size_t>(code)];
+}
+
+bool has_scales(ValueCode code) noexcept {
+  return code == ValueCode::i8 || code == ValueCode::sign;
+}
+
+std::uint16_t half_of(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = (bits >> 16U) & 0x8000U;
+  const std::uint32_t size = bits & 0x7fffffffU;
+  if (size >= 0x477ff000U) return static_cast<std::uint16_t>(sign | 0x7bffU);  // would round to infinity
+  if (size < 0x38800000U) {  // below 2^-14: a multiple of 2^-24, which the addition rounds to
+    const float shifted = std::bit_cast<float>(size) + 0.5F;
+    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000U));
+  }
+  const std::uint32_t even = (size >> 13U) & 1U;
+  return static_cast<std::uint16_t>(sign | ((size - 0x38000000U + 0xfffU + even) >> 13U));
+}
+
+float of_half(std::uint16_t bits) noexcept {
+  const std::uint32_t sign = (bits & 0x8000U) << 16U;
+  const std::uint32_t exponent = (bits >> 10U) & 0x1fU;
+  const std::uint32_t fraction = bits & 0x3ffU;
+  if (exponent == 0x1fU) return std::bit_cast<float>(sign | 0x7f800000U | (fraction << 13U));
+  if (exponent == 0) {
+    const float size = static_cast<float>(fraction) * 0x1p-24F;
+    return sign != 0 ? -size : size;
+  }
+  return std::bit_cast<float>(sign | ((exponent + 112U) << 23U) | (fraction << 13U));
+}
+
+void put_values(std::span<const float> values, std::span<const std::uint32_t> group, std::size_t groups,
+                ValueCode code, BitWriter& out) {
+  std::vector<float> scales;
+  if (has_scales(code)) scales = scales_of(values, group, groups, code);
+  for (const float scale : scales) out.put(std::bit_cast<std::uint32_t>(scale), 32);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    put_one(values[i], scales.empty() ? 1 : scales[group[i]], code, out);
+}
+
+bool get_values(BitReader& in, std::span<const std::uint32_t> group, std::size_t groups, ValueCode code,
+                std::span<float> values) {
+  std::vector<float> scales(has_scales(code) ? groups : 0);
+  for (float& scale : scales) {
+    scale = std::bit_cast<float>(in.get(32));
+    // 127 steps of the largest scale that an encoder writes are finite.
+    if (!(scale >= 0 && scale <= std::numeric_limits<float>::max())) return false;
+  }
+  bool finite = true;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = get_one(in, scales.empty() ? 1 : scales[group[i]], code);
+    finite = finite && std::isfinite(values[i]);
+  }
+  return finite && in.fine();
+}
+
+}  // namespace rivulet::sync
