@@ -77,6 +77,7 @@ class SpeculativeAggregation : public Aggregation {
 
 /// Catalog: sync/collective/aggregation/<name>.cpp defines `const AggregationEntry aggregation_<name>`.
 ///  gather  1 phase; sends (N-1) * payload; payloads decoded and added in rank order.
+///  two_sided  2 phases; sends 2 (N-1)/N * slot; slices decoded, added and compressed again by their owners.
 ///  sum     dense alone, in place: direct for 2, halving-doubling for powers of two, ring otherwise and from
 ///  1 MB.
 struct AggregationEntry {

@@ -55,6 +55,11 @@ void Residual::reweigh(const GradientView& mine, double more) {
   if (more != 0) add_scaled(mine.slice(0, p).host_bytes().data(), more, view(staged_).slice(0, p));
 }
 
+GradientView Residual::staged() {
+  RIVULET_CHECK(is_staged_, "nothing is staged");
+  return view(staged_).slice(0, shape_.parameters());
+}
+
 void Residual::sent(const CompressorEntry& compressor, const Coding& coding,
                     std::span<const std::byte> slot) {
   RIVULET_CHECK(is_staged_, "nothing is staged");

@@ -32,6 +32,8 @@ class Residual {
   GradientView stage(const GradientView& mine, double weight);
   /// The weight turns out to be another one: what is staged grows by `more` * `mine`.
   void reweigh(const GradientView& mine, double more);
+  /// The parameters [P] of what is staged, for collectives that add what peers have sent.
+  [[nodiscard]] GradientView staged();
   /// The slot leaves: what it says is no longer kept.
   void sent(const CompressorEntry& compressor, const Coding& coding, std::span<const std::byte> slot);
   /// All of it leaves.
