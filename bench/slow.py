@@ -22,7 +22,7 @@ MBIT = 10
 CASE = Case("lenet5", 2, kafka=False)
 STEPS = 100  # of a run
 CLONE_NEWNET = 0x40000000
-OURS = {"ours": [], "ours-sum": ["sync.reduction=sum"]}  # the default gathers
+OURS = {"ours": [], "ours-sum": ["sync.collective=sum"]}  # the default gathers
 RIVALS = {
     "rival": [],
     "rival-fp16": ["--hook", "fp16"],

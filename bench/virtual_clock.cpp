@@ -20,7 +20,7 @@ constexpr int devices_of_group = 4;
 /// The payload is 204 KB to each of three peers: 2.4 s at 2 Mbit/s, 49 ms at 100 Mbit/s.
 std::vector<TwinScenario> scenarios() {
   const std::vector<std::string> fixed{"batch.policy=fixed", "batch.rows=16"};
-  const std::vector<std::string> sum{"batch.policy=fixed", "batch.rows=16", "sync.reduction=sum"};
+  const std::vector<std::string> sum{"batch.policy=fixed", "batch.rows=16", "sync.collective=sum"};
   const std::vector<std::string> ticks{"batch.policy=stream", "batch.tick=500ms", "batch.max_wait=1s"};
   const devices::DeviceProfile quick{20ms, 1600};
   const devices::DeviceProfile slow{100ms, 80};

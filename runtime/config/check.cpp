@@ -93,9 +93,9 @@ class Checks {
     catalog_name("compression.policy", c_.compression.policy, catalog_.compressions);
     if (c_.compression.policy == "none") return;
     catalog_name("compression.compressor", c_.settings.text("compression.compressor"), catalog_.compressors);
-    if (c_.sync.reduction == "sum")
-      wrong({"sync.reduction", "compression.policy"},
-            "'sync.reduction' is 'sum', which adds whole contributions: compression needs 'gather'");
+    if (c_.sync.collective == "sum")
+      wrong({"sync.collective", "compression.policy"},
+            "'sync.collective' is 'sum', which adds whole contributions: compression needs 'gather'");
   }
 
   void stream() {

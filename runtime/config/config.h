@@ -87,7 +87,7 @@ struct Config {
   struct Sync {
     std::string policy = "every";
     Duration deadline = std::chrono::seconds(5);
-    std::string reduction = "gather";  ///< gather | sum | auto
+    std::string collective = "gather";  ///< gather | two_sided | sum | auto
     bool speculate = true;             ///< contributions may leave with the facts; group key
     std::string bind = "127.0.0.1";
     std::string advertise;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "runtime/config/key_row_parts.h"
 
@@ -165,7 +166,12 @@ const std::vector<KeySpec>& key_table() {
   return specs;
 }
 
-const KeyRow* find_row(const std::string& key) {
+const KeyRow* find_row(const std::string& name) {
+  // What keys were called before.
+  static const std::map<std::string, std::string> renamed{{"sync.reduction", "sync.collective"},
+                                                          {"sync.foresee", "sync.speculate"}};
+  const auto now = renamed.find(name);
+  const std::string& key = now == renamed.end() ? name : now->second;
   const auto& all = key_rows();
   const auto it =
       std::find_if(all.begin(), all.end(), [&](const KeyRow& row) { return row.spec.key == key; });

@@ -37,7 +37,8 @@ inline constexpr const char* partitions = "list of partitions";
 }  // namespace kind
 
 const std::vector<KeyRow>& key_rows();
-const KeyRow* find_row(const std::string& key);
+/// Also by the name that a key had before.
+const KeyRow* find_row(const std::string& name);
 /// "batch" and "decode.raw" are tables of keys, "batch.tick" is none.
 bool is_table(const std::string& path);
 

@@ -66,7 +66,9 @@ class Document {
     Setting setting{dotted(leaf.path, leaf.path.size()), leaf.value, leaf.places.back(), source_, origin};
     if (origin.empty()) setting.origin = source_ + ":" + std::to_string(setting.place.line);
     if (!path_is_known(leaf, setting)) return;
-    if (is_property(setting.key) || find_row(setting.key) != nullptr) {
+    const KeyRow* row = find_row(setting.key);
+    if (row != nullptr) setting.key = row->spec.key;
+    if (is_property(setting.key) || row != nullptr) {
       settings_[setting.key] = std::move(setting);
     } else if (const auto* other = std::get_if<Value::Other>(&leaf.value.data);
                other == nullptr || other->what != "a table") {
@@ -116,7 +118,8 @@ void add_text(const std::string& key, const std::string& text, const Setting& fr
   const KeyRow* row = find_row(key);
   if (row != nullptr) {
     setting.value = value_of_text(row->spec.type, text);
-    settings[key] = std::move(setting);
+    setting.key = row->spec.key;
+    settings[row->spec.key] = std::move(setting);
     return;
   }
   if (!is_table(key)) {

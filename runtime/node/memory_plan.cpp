@@ -139,13 +139,13 @@ class Planner {
   void network() {
     const double devices = c_.job.devices;
     const double payload = scalar_ * numbers_;  // no compressor makes it larger
-    const double gathered = c_.sync.reduction == "sum" ? 0 : devices * payload;
-    const double summed = c_.sync.reduction == "gather" ? 0 : payload;
+    const double gathered = c_.sync.collective == "sum" ? 0 : devices * payload;
+    const double summed = c_.sync.collective == "gather" ? 0 : payload;
     add("payloads", gathered + summed,
-        c_.sync.reduction == "sum" ? "model" : "sync.reduction (sum needs one)", devices + 1);
-    const bool speculates = c_.sync.speculate && c_.job.devices > 1 && c_.sync.reduction != "sum";
+        c_.sync.collective == "sum" ? "model" : "sync.collective (sum needs one)", devices + 1);
+    const bool speculates = c_.sync.speculate && c_.job.devices > 1 && c_.sync.collective != "sum";
     if (speculates && scalar_ * numbers_ <= static_cast<double>(sync::Speculation::payload_bytes_max))
-      add("early_payloads", gathered, "sync.foresee", devices + 1);
+      add("early_payloads", gathered, "sync.speculate", devices + 1);
     if (c_.compression.policy != "none") add("residual", 2 * payload, "compression.policy");
     if (c_.sync.policy != "every")  // what the optimizer had when the group agreed last
       add("own_steps", payload * static_cast<double>(n_.layout.optimizer_arrays.size()), "sync.policy");

@@ -78,7 +78,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   policy.max = config.batch.max;
   policy.tick = config.batch.tick;
   policy.max_wait = config.batch.max_wait;
-  policy.collective = config.sync.reduction;
+  policy.collective = config.sync.collective;
   policy.checkpoint_rounds = options.dry_run ? 0 : config.checkpoint.every_rounds;
   policy.contribution_bytes = layout.contribution() * bytes_of(layout.scalar);
   policy.number_bytes = static_cast<std::uint32_t>(bytes_of(layout.scalar));

@@ -86,6 +86,12 @@ Result<std::vector<std::uint64_t>> starts_in(const std::string& log, const std::
   }
 }
 
+/// Own steps that were left from a view that was lost are agreed about in the first round of the next.
+bool has_own_steps(const RoundRecord& round) {
+  return std::ranges::any_of(round.table.facts,
+                             [](const sync::Facts& f) { return (f.flags & sync::flag_own_steps) != 0; });
+}
+
 /// Goes through the records of a log once.
 class Replayer {
  public:
@@ -233,7 +239,7 @@ Found Replayer::compare_state(const RoundRecord& round) {
 
 Found Replayer::carry_out(const RoundRecord& round) {
   const auto& plan = group_->plan();
-  const bool apart = entered_.next.steps_apart();
+  const bool apart = entered_.next.steps_apart() || has_own_steps(round);
   const bool local = plan.now.mode == Mode::local || (plan.now.mode == Mode::delta && !apart);
   if (local || !plan.next.moves.empty())
     return Error{ErrorCode::bad_record,
@@ -281,7 +287,7 @@ Found Replayer::compute(const RoundRecord& round, std::uint32_t rank) {
   const sync::Facts& f = round.table.facts[rank];
   const std::string of = " of " + plans_.view()->members[rank];
   const Announced announced(round.table, rank);
-  if (entered_.next.steps_apart()) return compute_own(round, rank, announced);
+  if (entered_.next.steps_apart() || has_own_steps(round)) return compute_own(round, rank, announced);
   batch_.clear();
   for (const RowInterval& rows : announced.intervals()) {
     if (rows.rows_trained == 0) continue;

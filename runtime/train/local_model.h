@@ -61,6 +61,7 @@ class LocalModel {
   Status step(const AgreedState& state, std::size_t rows, double learning_rate_factor);
   [[nodiscard]] std::uint32_t rows_since_sync() const noexcept { return rows_since_sync_; }
   [[nodiscard]] OwnSteps& own() noexcept { return own_; }
+  [[nodiscard]] const OwnSteps& own() const noexcept { return own_; }
 
   /// The group has agreed, and `state` is what it led to; `applied`: with the steps since the last time.
   void agreed(const AgreedState& state, bool applied);

@@ -166,6 +166,11 @@ bool Worker::is_apart() const {
   return view_->session->plan().next.steps_apart() && !config_.dry_run;
 }
 
+/// Own steps may also be left from a view that was lost.
+bool Worker::contributes_movement() const {
+  return is_apart() || memory_.model->own().rows() > 0;
+}
+
 Turn Worker::step_apart() {
   const TimePoint now = parts_.clock.now();
   const auto& schedule = view_->session->plan().next;
@@ -182,8 +187,8 @@ Turn Worker::step_apart() {
     parts_.status.state.store(schedule.rest ? NodeState::idle : NodeState::waiting);
     return {.wake_at = own.next_at(schedule)};
   }
-  // What has come is used, unless all batches are to be of one size.
-  if (rows_.fill(schedule.whole ? asked : std::max(asked, have), schedule.whole)) model_.invalidate();
+  // Nothing is asked of a stream whose next row is far away: it steps with that.
+  if (rows_.fill(std::max<std::size_t>(1, asked), schedule.whole)) model_.invalidate();
   if (rows_.batch().rows() == 0) {
     own.pass(now);
     return again();
@@ -250,7 +255,7 @@ Status Worker::refuse_nonfinite() {
 
 /// Of this round: a gradient, or how far own steps have come.
 Status Worker::prepare_contribution() {
-  return is_apart() ? model_.prepare_delta(*parts_.state, 0, 1.0) : model_.prepare_gradient();
+  return contributes_movement() ? model_.prepare_delta(*parts_.state, 0, 1.0) : model_.prepare_gradient();
 }
 
 /// Computed from the memory in every digest round, also when no round was applied since the last: what
@@ -292,7 +297,7 @@ sync::Facts Worker::my_facts(TimePoint now) {
     f.digest = digest_;
   }
   f.interval = rows_.first_interval();
-  if (is_apart()) add_own_steps(f);
+  if (contributes_movement()) add_own_steps(f);
   return f;
 }
 
@@ -313,7 +318,7 @@ sync::FactsSection Worker::my_section() {
   // What own steps of earlier views have left: a replay must begin with it.
   if (const auto kept = model_.kept_digest(); kept != 0 && view_->session->round() == 0)
     section.private_state = {kept};
-  if (!is_apart()) return section;
+  if (!contributes_movement()) return section;
   std::vector<RowInterval> intervals{rows_.first_interval()};
   intervals.insert(intervals.end(), section.more_intervals.begin(), section.more_intervals.end());
   section.step_rows = model_.own().rows_of(intervals);

@@ -144,6 +144,7 @@ class Worker final : public Agent {
   void add_own_steps(sync::Facts& facts);
   sync::FactsSection my_section();
   [[nodiscard]] bool is_apart() const;
+  [[nodiscard]] bool contributes_movement() const;
   Status prepare_contribution();
   Status refuse_nonfinite();
   Status refresh_digest();

@@ -140,7 +140,7 @@ Progress ContributionExchange::begin(const Round& round, FactsExchange& facts, c
   if (used && sent_ == Sent::with_facts) return add_up(facts, exchange);
   // What is kept is of such rounds: movements behind own steps, gradients behind all others.
   const bool alike = round.plan().now.mode ==
-                     (schedule_.steps_apart() ? policy::Mode::delta : policy::Mode::gradients);
+                     (parts_.residual.of_movements() ? policy::Mode::delta : policy::Mode::gradients);
   if (alike && (exchange.compressor->keeps_residual || flushes(round))) {
     exchange.mine = parts_.residual.stage(mine, exchange.weights[parts_.transport.rank()]);
     exchange.residual = &parts_.residual;

@@ -74,7 +74,7 @@ std::vector<double> pooled(const WallsRun& run, const std::vector<RecordedRound>
 double gap(const std::string& dtype, const std::string& reduction, std::uint32_t devices) {
   WallsRun run = walls_run("scripted", devices, 25);
   run.loaded.config.model.dtype = dtype;
-  run.loaded.config.sync.reduction = reduction;
+  run.loaded.config.sync.collective = reduction;
   std::vector<RecordedRound> rounds;
   runtime::SimulatedParts parts;
   const PartsCatalog catalog;

@@ -17,7 +17,7 @@ using namespace rivulet::testing;
 
 namespace {
 
-constexpr std::size_t rows_of_a_device = 600;
+constexpr std::size_t rows_of_a_device = 1200;
 constexpr std::uint32_t world = 3;
 
 /// Wires of one device that go deaf when it has sent on `lane` for the `last` time: whoever it sent to has
@@ -50,6 +50,7 @@ struct Deaf : WrappedTransport {
 struct MassRun {
   std::string compressor = "exact_topk";
   std::int64_t own_steps = 1;  ///< of each device before the group agrees
+  std::string collective = "gather";
   sync::Lane lane = sync::Lane::facts;
   int deaf_after = 0;  ///< sends of device 1 on the lane; 0: never
   std::size_t rows_of_last = rows_of_a_device;
@@ -69,6 +70,7 @@ runtime::LoadedConfig counting_job(const MassRun& run) {
   c.batch.policy = run.compressor;
   if (run.own_steps > 1) c.sync.policy = "periodic";
   c.settings.set("sync.own_steps", run.own_steps);
+  c.sync.collective = run.collective;
   c.model.name = "tally";
   c.model.classes = world * rows_of_a_device / 9 + 1;
   c.train.lr = 1;
@@ -204,6 +206,21 @@ TEST_CASE("Mass: of movements behind own steps, too, and nothing is sent between
     CHECK(deltas > 20);
     for (std::size_t device = 0; device < world; ++device) CHECK(off_by(run, device) < rounding);
   }
+}
+
+TEST_CASE("Mass: of slices that their owners compress again, too, around a view that is lost in either step") {
+  for (const std::int64_t own_steps : {1, 3})
+    for (const auto& [lane, sends] : {std::pair{sync::Lane::facts, 0}, std::pair{sync::Lane::sum, 2 * 7},
+                                      std::pair{sync::Lane::phase, 2 * 7}}) {
+      CAPTURE(own_steps);
+      INFO("sends: ", sends);
+      MassRun run{.own_steps = own_steps, .collective = "two_sided", .lane = lane, .deaf_after = sends};
+      run_mass(run);
+      CHECK(run.deaf_after <= 0);
+      CHECK((sends == 0 || run.views >= 2));
+      CHECK(run.agreed);
+      for (std::size_t device = 0; device < world; ++device) CHECK(off_by(run, device) < 4 * rounding);
+    }
 }
 
 TEST_CASE("Mass: own steps survive a view that is lost, unless others have agreed about them") {

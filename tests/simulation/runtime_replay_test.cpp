@@ -116,7 +116,7 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
     run.job.config.batch.rows = 16;
   }
   SUBCASE("summed instead of gathered") {
-    run.job.config.sync.reduction = "sum";
+    run.job.config.sync.collective = "sum";
   }
   SUBCASE("own steps with momentum, then an agreement") {
     run.job.config.sync.policy = "periodic";

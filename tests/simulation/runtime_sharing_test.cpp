@@ -112,7 +112,7 @@ TEST_CASE("Sharing: also without latency, with long links, and with nothing lear
     s.options.timing_only = true;
   }
   SUBCASE("dense sum") {
-    s.job.config.sync.reduction = "sum";
+    s.job.config.sync.collective = "sum";
   }
   SUBCASE("digests now and then") {
     s.job.config.sync.digest_every = 10;

@@ -57,7 +57,7 @@ runtime::LoadedConfig job_of(const SimSchedule& schedule) {
   c.batch.max_wait = 40ms;
   c.buffer.rows = 64;
   c.sync.deadline = wire_deadline;
-  c.sync.reduction = schedule.reduction;
+  c.sync.collective = schedule.reduction;
   c.sync.speculate = schedule.speculate == "yes";
   c.checkpoint.every_rounds = 3;
   c.checkpoint.every_interval = 150ms;

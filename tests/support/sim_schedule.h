@@ -26,7 +26,7 @@ struct SimSchedule {
   std::int64_t disk_ms = 5;          ///< what a checkpoint takes
   std::uint64_t seed = 1;            ///< of what is drawn while it runs
   std::int64_t jitter_ms = 0;        ///< so long may a single message be kept from its receiver
-  std::string reduction = "gather";  ///< sync.reduction
+  std::string reduction = "gather";  ///< sync.collective
   std::string policy = "stream";     ///< batch.policy
   std::string speculate = "yes";     ///< sync.speculate: yes or no
   sync::membership::Rules rules;     ///< without one of them: a mutation

@@ -87,7 +87,8 @@ std::vector<float> local_sgd(const WallsRun& run, std::size_t rounds, std::size_
   config.outputs = c.model.classes;
   const auto trainer = make_trainer(config, *device);
   auto agreed = make_state(*trainer, *device, derive_seed(c.job.seed, "model"));
-  auto own = make_state(*trainer, *device, 0);
+  std::vector<devices::ModelState> copies;  // each with a momentum that stays its own
+  for (std::size_t d = 0; d < c.job.devices; ++d) copies.push_back(make_state(*trainer, *device, 0));
   const auto memory = make_contribution(trainer->layout(), *device);
   const auto gradient = view_of(*memory, trainer->layout());
   const auto numbers = agreed.parameters().as<float>();
@@ -95,7 +96,8 @@ std::vector<float> local_sgd(const WallsRun& run, std::size_t rounds, std::size_
   for (std::size_t round = 0; round < rounds; ++round) {
     std::vector<double> moved(numbers.size());
     for (std::size_t d = 0; d < c.job.devices; ++d) {
-      own.copy_from(agreed);
+      auto& own = copies[d];
+      std::ranges::copy(numbers, own.parameters().as<float>().begin());
       for (std::size_t step = 0; step < steps; ++step) {
         std::vector<float> features(rows * columns);
         std::vector<float> targets(rows);

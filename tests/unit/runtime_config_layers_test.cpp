@@ -229,7 +229,7 @@ TEST_CASE("Config group: the hash follows the group keys only, in one form of wr
   }
   for (const char* group :
        {"job.devices=5", "job.seed=1", "batch.tick=50ms", "model.name=linear", "train.optimizer.lr=0.1",
-        "sync.deadline=6s", "decode.raw.scale=1.0", "source.topics=u", "sync.reduction=sum"}) {
+        "sync.deadline=6s", "decode.raw.scale=1.0", "source.topics=u", "sync.collective=sum"}) {
     CHECK_MESSAGE(hash({group}) != standard, group);
   }
   CHECK(hash({"batch.tick=0.1s", "train.optimizer.lr=5e-2", "source.topics=t:0-3"}) == standard);

@@ -104,7 +104,7 @@ TEST_CASE("Config secrets: an error of any key shows what it refuses as it was w
   CHECK(refused("job.seed", reference) ==
         "--set job.seed: error: 'job.seed' must be an integer, not what \"" + reference + "\" stands for");
   for (const std::string key : {"batch.tick", "buffer.rows", "train.loss", "train.optimizer.lr", "model.name",
-                                "decode.format", "source.start", "sync.reduction", "job.devices",
+                                "decode.format", "source.start", "sync.collective", "job.devices",
                                 "http.listen", "decode.raw.shape", "source.partitions"})
     CHECK_MESSAGE(refused(key, reference).find(reference) != std::string::npos, key);
   CHECK(refused("source.topics", "[\"t\", \"a b:" + reference + "\"]").find(reference) != std::string::npos);

@@ -19,7 +19,7 @@ TEST_CASE("Membership: a newer session of the same device ends the older one and
   g.start(newer, "a-again");
   g.run(100ms);
   CHECK(g.error("a") ==
-        "superseded: a newer session of device a was started on host spare (pid 4242) and goes on in its "
+        "superseded: a newer session of device a was started on host spare (pid 4242) and takes its "
         "place");
   CHECK(g.error("a-again") == "none");
 }
