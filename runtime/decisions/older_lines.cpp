@@ -93,6 +93,7 @@ json plan_of(const json& from) {
 }
 
 void add_policy_of_version_5(json& policy) {
+  policy["sync_policy"] = "every";
   policy["compression_policy"] = "none";
   policy["tensors"] = json::array();
   policy["buffers"] = 0;
@@ -100,12 +101,21 @@ void add_policy_of_version_5(json& policy) {
   policy["settings"] = json::array();
 }
 
-/// Of version 4 only the name of a member of the schedule differs.
-void rename_payload(json& plan) {
+/// Of version 4 the name of a member of the schedule differs, and the group agreed after every batch.
+void upgrade_schedule(json& plan) {
   if (!plan.is_object()) return;
   json& next = plan["next"];
-  if (!next.is_object() || !next.contains("slot_bytes")) return;
-  next["payload_bytes"] = next["slot_bytes"];
+  if (!next.is_object()) return;
+  if (next.contains("slot_bytes")) next["payload_bytes"] = next["slot_bytes"];
+  next["own_steps"] = 1;
+  next["own_time_ns"] = 0;
+  next["latest_ns"] = 0;
+}
+
+void upgrade_section(json& facts) {
+  if (!facts.is_object() || !facts.contains("section") || !facts["section"].is_object()) return;
+  facts["section"]["step_rows"] = json::array();
+  facts["section"]["private_state"] = json::array();
 }
 
 /// A view of version 4 differs in its policy alone, one of version 3 in all that came out of plans.
@@ -116,9 +126,8 @@ bool upgrade_view(json& view, std::uint64_t version) {
     policy.update(renamed(policy, {{"law", "batch_policy"}, {"reduction", "collective"}}));
     view["state"]["last"] = plan_of(view["state"].value("last", json()));
     view["state"]["memory"] = json::array();
-  } else {
-    rename_payload(view["state"]["last"]);
   }
+  upgrade_schedule(view["state"]["last"]);
   add_policy_of_version_5(policy);
   return true;
 }
@@ -127,12 +136,13 @@ bool upgrade_round(json& round, std::uint64_t& version) {
   const json plan = round.value("plan", json());
   if (!plan.is_object()) return false;
   version = plan.contains("codec") ? oldest : one_list_of_fields;
-  if (version == one_list_of_fields) {
-    rename_payload(round["plan"]);
-    return true;
+  if (version == oldest) {
+    round["facts"] = list_of(round.value("facts", json()), &facts_of);
+    round["plan"] = plan_of(plan);
   }
-  round["facts"] = list_of(round.value("facts", json()), &facts_of);
-  round["plan"] = plan_of(plan);
+  upgrade_schedule(round["plan"]);
+  if (round.value("facts", json()).is_array())
+    for (json& facts : round["facts"]) upgrade_section(facts);
   return true;
 }
 

@@ -7,9 +7,9 @@
 namespace rivulet::runtime {
 
 /// A line of a decision log that version 3 or 4 wrote, in the words of this one and without a checksum; what
-/// did not exist then has its default. Version 3 made plans in one tense: what it holds can be explained, but
-/// its plans cannot be made again. Its checksum was verified. Nothing: it is no such line. Rounds of version
-/// 4 are those of 5.
+/// did not exist then has its default. What it reports can be explained, but its plans cannot be made again:
+/// version 3 made them in one tense, and neither hashed what plans hold now. The checksum was verified.
+/// Nothing: it is no such line.
 struct OlderLine {
   std::string text;
   std::uint64_t version = 3;

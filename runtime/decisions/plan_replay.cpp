@@ -22,7 +22,7 @@ void PlanReplay::skip() {
 }
 
 Result<std::optional<Difference>> PlanReplay::enter(const ViewRecord& view) {
-  if (view.version < 4)
+  if (view.version < decision_log_version)
     return Error{
         ErrorCode::bad_record,
         "an older version wrote this, of which no plan can be made again (decisions explain reads it)"};

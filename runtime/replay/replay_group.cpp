@@ -18,12 +18,6 @@ class NoAddresses final : public sync::AddressBook {
 /// The sessions are those of the configuration: a log of another one, or one that somebody wrote, is refused.
 Status check_policy(const ViewRecord& view, const sync::policy::PolicyConfig& own) {
   sync::policy::PolicyConfig recorded = view.policy;
-  if (view.version < decision_log_version) {  // what was not recorded then
-    recorded.tensors = own.tensors;
-    recorded.buffers = own.buffers;
-    recorded.number_bytes = own.number_bytes;
-    recorded.settings = own.settings;
-  }
   recorded.checkpoint_rounds = own.checkpoint_rounds;  // of a dry run there are none
   if (recorded == own) return ok();
   return Error{ErrorCode::bad_record, "view " + std::to_string(view.number) +

@@ -196,6 +196,20 @@ TEST_CASE("Bits: cnn with a hundredth of its gradient, four processes over Gloo 
   loaded.config.settings.set("compression.compressor", std::string("random-k"));
   same_bits(loaded);
 }
+TEST_CASE("Bits: lenet5 with own steps, topk, slices summed by owners: four processes and the simulation agree") {
+  auto loaded = job("lenet5");
+  auto& c = loaded.config;
+  c.batch.policy = "fixed";
+  c.batch.rows = 6;
+  c.batch.max_wait = std::chrono::minutes(1);  // no step is left out because rows come late
+  c.sync.policy = "periodic";
+  c.settings.set("sync.own_steps", std::int64_t{2});
+  c.sync.collective = "two_sided";
+  c.compression.policy = "fixed";
+  c.settings.set("compression.compressor", std::string("topk"));
+  c.settings.set("compression.keep", 0.05);
+  same_bits(loaded);
+}
 TEST_CASE("Bits: cnn with batch norm, 200 rounds, four processes over Gloo and the simulation agree") {
   same_bits(job("cnn"));
 }
