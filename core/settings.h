@@ -31,7 +31,8 @@ struct Key {
   KeyType type = KeyType::number;
   std::string_view text;  ///< the default, as TOML
   std::string_view help;
-  double least = -1e300;  ///< of an integer, a number, the seconds of a duration, the characters of a text; of each in a list
+  double least = -1e300;  ///< of an integer, a number, the seconds of a duration, the characters of a text;
+                          ///< of each in a list
   double most = 1e300;
   bool above = false;             ///< `least` itself is not allowed
   std::string_view choices = {};  ///< of a text: "a | b"; empty = any

@@ -18,7 +18,7 @@ namespace rivulet::stream {
 struct DecodeConfig {
   std::string format = "raw";
   std::size_t max_record_bytes = 1'000'000;
-  std::uint32_t classes = 0;  ///< > 0: targets are class indices and checked against it; 0: regression
+  std::uint32_t classes = 0;        ///< > 0: targets are class indices and checked against it; 0: regression
   std::vector<std::int64_t> shape;  ///< of one row; {n} of the list of features if empty
   std::vector<float> scale = {1};   ///< x * scale + shift: one for all features, or one each
   std::vector<float> shift = {0};
@@ -63,8 +63,8 @@ struct DecoderEntry {
   std::string_view help;
   /// Errors: invalid_config (names the key).
   Result<std::unique_ptr<Decoder>> (*make)(const DecodeConfig&);
-  /// "decode.<name>.<key>". Those called shape, scale, shift, features, target and classes are also the fields of
-  /// DecodeConfig.
+  /// "decode.<name>.<key>". Those called shape, scale, shift, features, target and classes are also the
+  /// fields of DecodeConfig.
   std::span<const Key> keys = {};
 };
 

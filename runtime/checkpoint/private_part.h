@@ -14,9 +14,9 @@ namespace rivulet::runtime {
 struct PrivatePart {
   Stamp stamp;  ///< of the state
   Scalar scalar = Scalar::f32;
-  std::vector<std::byte> residual;  ///< [P] numbers; empty: it had none
-  bool of_movements = false;        ///< what the residual is left of; else of gradients
-  std::uint64_t own_steps = 0;      ///< made for the arrays below
+  std::vector<std::byte> residual;                 ///< [P] numbers; empty: it had none
+  bool of_movements = false;                       ///< what the residual is left of; else of gradients
+  std::uint64_t own_steps = 0;                     ///< made for the arrays below
   std::vector<std::vector<std::byte>> own_arrays;  ///< [P] each: what the optimizer remembers of own steps
   [[nodiscard]] bool empty() const noexcept { return residual.empty() && own_arrays.empty(); }
   bool operator==(const PrivatePart&) const = default;

@@ -50,7 +50,7 @@ struct Config {
     std::vector<std::string> features;
     std::string target;
     std::vector<std::string> classes;  ///< labels in the order of their class
-    std::string on_error = "drop";  ///< drop | stop
+    std::string on_error = "drop";     ///< drop | stop
     std::size_t max_record_bytes = 1'000'000;
   } decode;
   struct Buffer {
@@ -88,7 +88,7 @@ struct Config {
     std::string policy = "every";
     Duration deadline = std::chrono::seconds(5);
     std::string collective = "gather";  ///< gather | two_sided | sum | auto
-    bool speculate = true;             ///< contributions may leave with the facts; group key
+    bool speculate = true;              ///< contributions may leave with the facts; group key
     std::string bind = "127.0.0.1";
     std::string advertise;
     int port = 0;                         ///< of the peer traffic; 0 = any free one

@@ -176,7 +176,8 @@ class Loader {
     }
   }
 
-  /// What decode.<format>.<name> of the chosen format says, if it has that key and as that type; else nothing.
+  /// What decode.<format>.<name> of the chosen format says, if it has that key and as that type; else
+  /// nothing.
   template <class T>
   T of_format(const std::string& name) {
     const Settings& settings = out_.config.settings;

@@ -66,7 +66,8 @@ std::string what_happened(const ViewRecord& view, const RoundRecord& round, std:
           rows_text(rows));
     case Mode::delta:
       return fmt::format(
-          "The devices had made steps of their own on {}. How far each had moved was averaged by its share of the "
+          "The devices had made steps of their own on {}. How far each had moved was averaged by its share "
+          "of the "
           "rows, and all hold the same parameters again.",
           rows_text(rows));
     case Mode::local: return "Every device made a step of its own; nothing was agreed.";

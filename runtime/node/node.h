@@ -27,7 +27,7 @@
 
 namespace rivulet::runtime {
 
-/// The parts of a node that a wiring chooses (docs/ARCHITECTURE.md, "What the simulation replaces").
+/// The parts of a node that a wiring chooses (docs/ARCHITECTURE.md has them).
 /// Everything else is built the same.
 struct NodeDependencies {
   const Clock& ingest_clock;

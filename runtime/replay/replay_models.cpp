@@ -1,8 +1,15 @@
 #include "runtime/replay/replay_models.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace rivulet::runtime {
+
+bool ReplayModels::own_steps_of(const sync::policy::Schedule& entered, const sync::FactsTable& table) {
+  return entered.steps_apart() || std::ranges::any_of(table.facts, [](const sync::Facts& f) {
+           return (f.flags & sync::flag_own_steps) != 0;
+         });
+}
 
 ReplayModels::Kept ReplayModels::kept() const {
   Kept all;
@@ -40,16 +47,18 @@ Status ReplayModels::enter(const std::string& id, std::uint64_t digest, const Ag
   }
   const auto model = models_.find(id);
   if (model == models_.end() || model->second->kept_digest() != digest)
-    return Error{ErrorCode::bad_record,
-                 id + " began with what its own steps had left before this replay begins, which no log records: "
-                      "replay from the beginning of a run"};
+    return Error{
+        ErrorCode::bad_record,
+        id + " began with what its own steps had left before this replay begins, which no log records: "
+             "replay from the beginning of a run"};
   model->second->roll_back(state);
   return ok();
 }
 
 Result<LocalModel*> ReplayModels::step(const std::string& id, const Announced& announced,
-                                       const std::vector<std::uint32_t>& step_rows, double learning_rate_factor,
-                                       const AgreedState& state, ReplayRows& rows, ReplayBatch& batch) {
+                                       const std::vector<std::uint32_t>& step_rows,
+                                       double learning_rate_factor, const AgreedState& state,
+                                       ReplayRows& rows, ReplayBatch& batch) {
   std::vector<RowInterval> intervals;
   for (const RowInterval& interval : announced.intervals())
     if (interval.rows_trained > 0) intervals.push_back(interval);

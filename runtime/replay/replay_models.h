@@ -21,6 +21,10 @@ class ReplayModels {
   };
   explicit ReplayModels(const Parts& parts) : parts_(parts) {}
 
+  /// The contributions of a round are movements: devices stepped apart, or own steps were left from a view
+  /// that was lost.
+  static bool own_steps_of(const sync::policy::Schedule& entered, const sync::FactsTable& table);
+
   /// What every device keeps of its own steps behind the last agreement, by its id.
   using Kept = std::map<std::string, PrivatePart>;
   [[nodiscard]] Kept kept() const;

@@ -63,7 +63,7 @@ class ReplayRows {
   struct Reader {
     ReplayStream stream;
     std::unique_ptr<stream::Decoder> decoder;
-    RowCursor at;  ///< rows below are passed
+    RowCursor at;                     ///< rows below are passed
     std::optional<RowCursor> inside;  ///< begin of the interval of which there is more to come
     const Record* record = nullptr;
     std::uint32_t row = 0;  ///< next one of the record

@@ -86,12 +86,6 @@ Result<std::vector<std::uint64_t>> starts_in(const std::string& log, const std::
   }
 }
 
-/// Own steps that were left from a view that was lost are agreed about in the first round of the next.
-bool has_own_steps(const RoundRecord& round) {
-  return std::ranges::any_of(round.table.facts,
-                             [](const sync::Facts& f) { return (f.flags & sync::flag_own_steps) != 0; });
-}
-
 /// Goes through the records of a log once.
 class Replayer {
  public:
@@ -132,8 +126,8 @@ class Replayer {
   PlanReplay plans_;
   std::vector<std::string> topics_;
   std::unique_ptr<ReplayGroup> group_;
-  bool began_ = false;     ///< the state is the one that the log's next round starts from
-  bool computed_ = false;  ///< contributions of this round
+  bool began_ = false;               ///< the state is the one that the log's next round starts from
+  bool computed_ = false;            ///< contributions of this round
   sync::policy::RoundPlan entered_;  ///< that this round was entered with
   StateReplayReport report_;
 };
@@ -239,7 +233,7 @@ Found Replayer::compare_state(const RoundRecord& round) {
 
 Found Replayer::carry_out(const RoundRecord& round) {
   const auto& plan = group_->plan();
-  const bool apart = entered_.next.steps_apart() || has_own_steps(round);
+  const bool apart = ReplayModels::own_steps_of(entered_.next, round.table);
   const bool local = plan.now.mode == Mode::local || (plan.now.mode == Mode::delta && !apart);
   if (local || !plan.next.moves.empty())
     return Error{ErrorCode::bad_record,
@@ -287,7 +281,7 @@ Found Replayer::compute(const RoundRecord& round, std::uint32_t rank) {
   const sync::Facts& f = round.table.facts[rank];
   const std::string of = " of " + plans_.view()->members[rank];
   const Announced announced(round.table, rank);
-  if (entered_.next.steps_apart() || has_own_steps(round)) return compute_own(round, rank, announced);
+  if (ReplayModels::own_steps_of(entered_.next, round.table)) return compute_own(round, rank, announced);
   batch_.clear();
   for (const RowInterval& rows : announced.intervals()) {
     if (rows.rows_trained == 0) continue;
@@ -324,7 +318,8 @@ Found Replayer::compute_own(const RoundRecord& round, std::uint32_t rank, const 
   if (!stepped) return stepped.error();
   LocalModel& model = *stepped.value();
   const OwnSteps& own = model.own();
-  if (own.rows() != f.rows) return differs("rows of " + id, std::to_string(f.rows), std::to_string(own.rows()));
+  if (own.rows() != f.rows)
+    return differs("rows of " + id, std::to_string(f.rows), std::to_string(own.rows()));
   if (text_of_number(own.loss_sum()) != text_of_number(f.loss_sum))
     return differs("loss_sum of " + id, text_of_number(f.loss_sum), text_of_number(own.loss_sum()));
   if (own.correct() != f.correct)

@@ -19,11 +19,12 @@ namespace rivulet::runtime {
 /// What this device computes by itself: the gradient of its batch, and steps of its own on a private copy of
 /// the model while the group does not agree. Owner: the train thread.
 ///
-/// The copy starts from the agreed model (the reference) after each agreement; what the optimizer remembers of
-/// the device's own steps stays with the device:
+/// The copy starts from the agreed model (the reference) after each agreement; what the optimizer remembers
+/// of the device's own steps stays with the device:
 ///
 ///   step, step, ... -> prepare_delta -> agreed (they are in the sum, or their rows are used up)
-///                                    |  roll_back (their rows come again) | adopt (another state is the reference)
+///                                    |  roll_back (their rows come again) | adopt (another state is the
+///                                    reference)
 class LocalModel {
  public:
   struct Parts {
@@ -52,8 +53,8 @@ class LocalModel {
 
   /// Contribution of this round, where the host can read it: the gradient [P + B].
   Status prepare_gradient();
-  /// ... how far the private copy has come from the agreed model, reference - copy, and its buffers; after one
-  /// step more with the gradient of a batch of `rows`.
+  /// ... how far the private copy has come from the agreed model, reference - copy, and its buffers; after
+  /// one step more with the gradient of a batch of `rows`.
   Status prepare_delta(const AgreedState& state, std::size_t rows, double learning_rate_factor);
   [[nodiscard]] const GradientView& contribution() const noexcept { return mine_; }
 

@@ -10,8 +10,8 @@
 
 namespace rivulet::runtime {
 
-/// The steps that a device has made of its own since the group agreed last, and what it will announce of them.
-/// Owner: the train thread.
+/// The steps that a device has made of its own since the group agreed last, and what it will announce of
+/// them. Owner: the train thread.
 class OwnSteps {
  public:
   /// The group has agreed: everything before is part of that, or will never be part of anything.
@@ -32,7 +32,8 @@ class OwnSteps {
   /// When it will be, or when the next step is due, if nothing comes before.
   [[nodiscard]] TimePoint next_at(const sync::policy::Schedule& schedule) const noexcept;
   /// The turn of the next step has come: with `rows` that wait, or because there has been none for too long.
-  [[nodiscard]] bool is_due(std::size_t rows, std::size_t wanted, Duration wait, TimePoint now) const noexcept {
+  [[nodiscard]] bool is_due(std::size_t rows, std::size_t wanted, Duration wait,
+                            TimePoint now) const noexcept {
     return rows >= wanted || now >= last_ended_ + wait;
   }
 
@@ -49,7 +50,7 @@ class OwnSteps {
   [[nodiscard]] std::uint32_t rows() const noexcept { return rows_; }
   [[nodiscard]] double loss_sum() const noexcept { return loss_sum_; }
   [[nodiscard]] std::uint64_t correct() const noexcept { return correct_; }
-  [[nodiscard]] double gradient_norm2() const noexcept;  ///< mean of the steps
+  [[nodiscard]] double gradient_norm2() const noexcept;   ///< mean of the steps
   [[nodiscard]] double compute_seconds() const noexcept;  ///< mean of the steps, or of those before
   /// Of each interval that trained rows, step by step; FactsSection::step_rows.
   [[nodiscard]] std::vector<std::uint32_t> rows_of(std::span<const RowInterval> intervals) const;
@@ -66,7 +67,7 @@ class OwnSteps {
   std::uint32_t rows_ = 0;
   double loss_sum_ = 0;
   std::uint64_t correct_ = 0;
-  double gradient_norm2_ = 0;  ///< sum
+  double gradient_norm2_ = 0;   ///< sum
   double compute_seconds_ = 0;  ///< sum
   double known_compute_seconds_ = 0;
 };

@@ -29,7 +29,9 @@ struct Columns {
 class CsvDecoder final : public DecoderBase {
  public:
   CsvDecoder(const DecodeConfig& config, RowShape shape, Columns columns)
-      : DecoderBase(config, std::move(shape)), wanted_(std::move(columns)), delimiter_(config.settings.text(csv_delimiter).front()) {
+      : DecoderBase(config, std::move(shape)),
+        wanted_(std::move(columns)),
+        delimiter_(config.settings.text(csv_delimiter).front()) {
     fields_.reserve(std::max<std::size_t>(wanted_.expected, 64));
   }
 
@@ -183,9 +185,8 @@ Result<std::pair<std::size_t, std::size_t>> column_range(const DecodeConfig& con
   const auto last = colon == std::string::npos ? first : as_index(std::string_view(column).substr(colon + 1));
   if (!first || !last)
     return wrong_column(key, column,
-                        names.empty()
-                            ? "has no number: give decode.csv.columns, the names in order"
-                            : "is not in decode.csv.columns");
+                        names.empty() ? "has no number: give decode.csv.columns, the names in order"
+                                      : "is not in decode.csv.columns");
   const std::size_t end = colon == std::string::npos ? *last + 1 : *last;
   if (end <= *first) return wrong_column(key, column, "is an empty range");
   if (!names.empty() && end > names.size())

@@ -14,7 +14,8 @@ std::uint32_t gap_at(std::span<const std::uint32_t> ascending, std::size_t i) {
   return i == 0 ? ascending[0] : ascending[i] - ascending[i - 1] - 1;
 }
 
-std::size_t rice_bits(std::span<const std::uint32_t> ascending, std::size_t from, std::size_t to, unsigned r) {
+std::size_t rice_bits(std::span<const std::uint32_t> ascending, std::size_t from, std::size_t to,
+                      unsigned r) {
   std::size_t bits = (to - from) * (1 + r);
   for (std::size_t i = from; i < to; ++i) bits += gap_at(ascending, i) >> r;
   return bits;

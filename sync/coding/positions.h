@@ -6,10 +6,10 @@
 
 #include "sync/coding/bit_stream.h"
 
-/// Where the entries of a sparse vector lie, as few bits. Ascending positions become gaps (the numbers between
-/// one and the next); a block of 128 gaps shares a Rice parameter (Rice, 1979), of 5 bits, or gaps are varints
-/// of 7 bits, whichever takes less. Parameter 0 is the bitmap. Random positions take at most 1.05 times their
-/// entropy, clustered ones less. Pure; any thread.
+/// Where the entries of a sparse vector lie, as few bits. Ascending positions become gaps (the numbers
+/// between one and the next); a block of 128 gaps shares a Rice parameter (Rice, 1979), of 5 bits, or gaps
+/// are varints of 7 bits, whichever takes less. Parameter 0 is the bitmap. Random positions take at most 1.05
+/// times their entropy, clustered ones less. Pure; any thread.
 namespace rivulet::sync {
 
 enum class PositionCode : std::uint8_t { rice, varint };

@@ -14,8 +14,8 @@ constexpr std::size_t sample_size = 16'384;
 /// So many more than wanted are looked for: a sample is no census.
 constexpr double margin = 1.15;
 
-/// The largest size in each block, as it is if it is finite, in one pass without a branch. NaN and infinity are no
-/// numbers to send: they count as 0.
+/// The largest size in each block, as it is if it is finite, in one pass without a branch. NaN and infinity
+/// are no numbers to send: they count as 0.
 template <class T>
 [[gnu::always_inline]] inline void sizes_of_blocks(const T* __restrict numbers, std::size_t blocks,
                                                    T* __restrict largest) {

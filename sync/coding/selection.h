@@ -4,13 +4,13 @@
 #include <span>
 #include <vector>
 
-/// The largest numbers of a long vector, without a sort: one pass over it with a threshold that a sample gives,
-/// then a partition of what it found. Pure; any thread.
+/// The largest numbers of a long vector, without a sort: one pass over it with a threshold that a sample
+/// gives, then a partition of what it found. Pure; any thread.
 namespace rivulet::sync {
 
-/// Positions of the `k` numbers of the largest size, ascending; of equal ones the lower positions. Numbers that
-/// are 0 or not finite are never among them: there may be fewer. Cost at k <= 1 % of the numbers: about 1.5
-/// passes (bench_selection).
+/// Positions of the `k` numbers of the largest size, ascending; of equal ones the lower positions. Numbers
+/// that are 0 or not finite are never among them: there may be fewer. Cost at k <= 1 % of the numbers:
+/// about 1.5 passes (bench_selection).
 template <class T>
 void select_largest(std::span<const T> numbers, std::size_t k, std::vector<std::uint32_t>& into);
 

@@ -121,8 +121,9 @@ std::span<const std::byte> Endpoint::heard(Lane lane, std::uint32_t rank) {
   const std::lock_guard lock(state_->mutex);
   if (failed_ || rank == spec_.rank) return {};
   const Exchange& exchange = view_->exchange(lane, next_of(lane));
-  return exchange.told[rank].arrives_at <= clock_.now() ? std::span<const std::byte>(exchange.gathered->of[rank])
-                                                        : std::span<const std::byte>();
+  return exchange.told[rank].arrives_at <= clock_.now()
+             ? std::span<const std::byte>(exchange.gathered->of[rank])
+             : std::span<const std::byte>();
 }
 
 std::shared_ptr<Gathered> Endpoint::take(Ticket ticket) {

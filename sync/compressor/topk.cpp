@@ -11,10 +11,11 @@
 namespace rivulet::sync {
 namespace {
 
-// Top-k with error feedback (Stich et al., Sparsified SGD with Memory, 2018): the numbers of the largest size are
-// sent, all others later. A slot is, from its beginning:
+// Top-k with error feedback (Stich et al., Sparsified SGD with Memory, 2018): the numbers of the largest size
+// are sent, all others later. A slot is, from its beginning:
 //
-//   entries u32 | position code u8, value code u8, 0 u16 | positions | to the next byte: scales, values | zeros
+//   entries u32 | position code u8, value code u8, 0 u16 | positions | to the next byte: scales, values |
+//   zeros
 //
 // (sync/coding/). As many entries as fit: how many positions do depends on where they lie.
 
@@ -52,7 +53,8 @@ std::uint64_t slot_bytes(const ContributionShape& shape, double keep_ratio, cons
 }
 
 /// Of each position: the tensor it lies in.
-std::vector<std::uint32_t> tensors_of(const ContributionShape& shape, std::span<const std::uint32_t> positions) {
+std::vector<std::uint32_t> tensors_of(const ContributionShape& shape,
+                                      std::span<const std::uint32_t> positions) {
   std::vector<std::uint32_t> all;
   all.reserve(positions.size());
   std::size_t tensor = 0;
@@ -65,7 +67,8 @@ std::vector<std::uint32_t> tensors_of(const ContributionShape& shape, std::span<
 }
 
 template <class T>
-void select(const Coding& coding, std::span<const T> numbers, std::size_t k, std::vector<std::uint32_t>& into) {
+void select(const Coding& coding, std::span<const T> numbers, std::size_t k,
+            std::vector<std::uint32_t>& into) {
   if (!coding.settings->flag(keys[1].name)) return select_largest(numbers, k, into);
   into.clear();
   std::vector<std::uint32_t> of_tensor;
@@ -141,20 +144,24 @@ void add_as(std::span<const std::uint32_t> positions, std::span<const float> val
 
 Status decode_add(const Coding& coding, std::span<const std::byte> slot, double weight,
                   const GradientView& sum) {
-  const auto bad = [](const char* what) { return Error{ErrorCode::protocol, std::string("topk slot: ") + what}; };
+  const auto bad = [](const char* what) {
+    return Error{ErrorCode::protocol, std::string("topk slot: ") + what};
+  };
   const ValueCode code = value_code(*coding.settings);
   BitReader in(slot);
   const std::size_t entries = in.get(32);
   const std::uint32_t position_code = in.get(8);
   if (in.get(24) != static_cast<std::uint32_t>(code) || !in.fine()) return bad("values of another kind");
-  if (position_code > static_cast<std::uint32_t>(PositionCode::varint)) return bad("positions of no known kind");
+  if (position_code > static_cast<std::uint32_t>(PositionCode::varint))
+    return bad("positions of no known kind");
   std::vector<std::uint32_t> positions;
   if (!get_positions(in, static_cast<PositionCode>(position_code), entries, sum.count, positions))
     return bad("positions that do not lie in the model");
   in.align();
   std::vector<float> values(positions.size());
   const auto tensors = tensors_of(*coding.shape, positions);
-  if (!get_values(in, tensors, coding.shape->tensors.size(), code, values)) return bad("values that are no numbers");
+  if (!get_values(in, tensors, coding.shape->tensors.size(), code, values))
+    return bad("values that are no numbers");
   sum.scalar == Scalar::f32 ? add_as<float>(positions, values, weight, sum)
                             : add_as<double>(positions, values, weight, sum);
   return ok();

@@ -56,8 +56,8 @@ std::span<const ControllerEntry* const> builtin_controllers() noexcept;
 const PolicySetting& setting(const PolicyConfig& config, std::string_view key);
 /// What is set for the keys of compressors.
 Settings compressor_settings(const PolicyConfig& config);
-/// Settings as controllers read them, of the keys of all controllers that `config` names, and of compressors if it
-/// names a controller of those.
+/// Settings as controllers read them, of the keys of all controllers that `config` names, and of compressors
+/// if it names a controller of those.
 std::vector<PolicySetting> settings_of(const PolicyConfig& config, const Settings& settings);
 ContributionShape shape_of(const PolicyConfig& config);
 /// Is all there that the controllers read? For configurations and states that anybody may have written.

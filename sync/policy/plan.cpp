@@ -97,15 +97,16 @@ void schedule_exchange(const PolicyConfig& config, Schedule& next) {
   next.payload_bytes = config.contribution_bytes;
 }
 
-/// The sum adds numbers on the way: it knows nothing of slots. Slices of the two-sided one leave something out.
+/// The sum adds numbers on the way: it knows nothing of slots. Slices of the two-sided one leave something
+/// out.
 void fit_collective(Schedule& next) {
   const bool dense = next.compressor == "dense";
   if (next.collective == "sum" && !dense) next.collective = "gather";
   if (next.collective == "two_sided" && dense) next.collective = "sum";
 }
 
-/// Who is in a view is known before its first facts: own steps of a view that was lost may be agreed about with
-/// them.
+/// Who is in a view is known before its first facts: own steps of a view that was lost may be agreed about
+/// with them.
 void choose_exchange(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
                      RoundPlan& plan) {
   FactsTable table;

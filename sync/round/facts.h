@@ -113,8 +113,8 @@ Result<Facts> decode_head(std::span<const std::byte> bytes);
 struct FactsSection {
   std::vector<RowInterval> more_intervals;  ///< type 1: all but the one in the head
   std::vector<SkippedRange> runs;           ///< type 2: what of all intervals was not trained, and why
-  /// Type 3: rows of each own step since the last agreement, of each interval that trained rows, in their order,
-  /// one step after the other.
+  /// Type 3: rows of each own step since the last agreement, of each interval that trained rows, in their
+  /// order, one step after the other.
   std::vector<std::uint32_t> step_rows;
   /// Type 4, in the first round of a view: what this device keeps for its own steps from earlier ones; empty:
   /// nothing, or the low half of its digest.

@@ -196,7 +196,8 @@ TEST_CASE("Bits: cnn with a hundredth of its gradient, four processes over Gloo 
   loaded.config.settings.set("compression.compressor", std::string("random-k"));
   same_bits(loaded);
 }
-TEST_CASE("Bits: lenet5 with own steps, topk, slices summed by owners: four processes and the simulation agree") {
+TEST_CASE(
+    "Bits: lenet5 with own steps, topk, slices summed by owners: four processes and the simulation agree") {
   auto loaded = job("lenet5");
   auto& c = loaded.config;
   c.batch.policy = "fixed";

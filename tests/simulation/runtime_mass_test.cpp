@@ -139,7 +139,8 @@ std::vector<double> oracle(const MassRun& run) {
     const bool last = r + 1 == run.rounds.size();
     const std::uint64_t behind = last ? run.step : run.rounds[r + 1].table.facts[0].step;
     const bool delta = round.plan.now.mode == sync::policy::Mode::delta;
-    if ((round.plan.now.mode != sync::policy::Mode::gradients && !delta) || behind == round.table.facts[0].step)
+    if ((round.plan.now.mode != sync::policy::Mode::gradients && !delta) ||
+        behind == round.table.facts[0].step)
       continue;
     double all = 0;
     for (const auto& f : round.table.facts) all += f.rows;
@@ -208,7 +209,8 @@ TEST_CASE("Mass: of movements behind own steps, too, and nothing is sent between
   }
 }
 
-TEST_CASE("Mass: of slices that their owners compress again, too, around a view that is lost in either step") {
+TEST_CASE(
+    "Mass: of slices that their owners compress again, too, around a view that is lost in either step") {
   for (const std::int64_t own_steps : {1, 3})
     for (const auto& [lane, sends] : {std::pair{sync::Lane::facts, 0}, std::pair{sync::Lane::sum, 2 * 7},
                                       std::pair{sync::Lane::phase, 2 * 7}}) {

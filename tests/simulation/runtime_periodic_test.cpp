@@ -152,3 +152,35 @@ TEST_CASE("Periodic: a slow device is waited for, as long as it may take, and no
   CHECK(out.views == 1);
   CHECK(out.rows == 4 * 2 * 160);
 }
+
+TEST_CASE(
+    "Periodic: a device that falls silent on its own is late when its steps should be over, and is lost "
+    "then") {
+  auto job = periodic_job(2, 10);
+  job.config.sync.on_peer_loss = "reform";
+  job.config.sync.deadline = std::chrono::seconds(5);
+  auto options = fast(6);
+  options.profile = {std::chrono::milliseconds(200),
+                     8000};  // ten steps take 2 s, and their turns 2 s at most
+  SimulatedParts parts;
+  parts.apart = true;
+  auto group = build_group(job, options, std::move(parts));
+  double silent_since = 0;
+  double lost_at = 0;
+  group->network().set_loss([&](std::uint32_t from, std::uint32_t, sync::Lane lane, std::uint64_t index) {
+    const bool now = from == 1 && lane == sync::Lane::facts && index == 4;
+    if (now && silent_since == 0) silent_since = group->seconds();
+    return now && silent_since == group->seconds();
+  });
+  group->run_until([&] {
+    if (silent_since > 0 && lost_at == 0 && group->node(0).status().world.load() == 0)
+      lost_at = group->seconds();
+    return group->seconds() > 100;
+  });
+  REQUIRE(silent_since > 0);
+  CHECK(lost_at > silent_since + 4.9);
+  CHECK(lost_at < silent_since + 10.5);
+  CHECK(group->all_ended());
+  CHECK(group->node(0).state().stamp.step == 6);
+  CHECK(group->node(0).state().rows == 6 * 2 * 160);
+}

@@ -306,11 +306,21 @@ TEST_CASE("Replay: a view is lost with a payload, another goes on, and so does t
     run.job.config.settings.set("compression.keep", 0.3);
     lost_on = sync::Lane::facts;
   }
+  SUBCASE("own steps with momentum, compressed both ways") {
+    auto& c = run.job.config;
+    c.sync.policy = "periodic";
+    c.settings.set("sync.own_steps", std::int64_t{2});
+    c.sync.collective = "two_sided";
+    c.compression.policy = "fixed";
+    c.settings.set("compression.compressor", std::string("topk"));
+    c.settings.set("compression.keep", 0.3);
+    lost_on = sync::Lane::phase;
+  }
   record(run, changing(6), 1 << 30, [wanted = lost_on](SimulatedGroup& group) {
     bool lost = false;  // device-01 lacks the step that the others have made
     group.network().set_loss([&](std::uint32_t from, std::uint32_t to, sync::Lane lane, std::uint64_t index) {
-      const bool now =
-          !lost && from == 1 && to == (wanted == sync::Lane::facts ? 2U : 0U) && lane == wanted && index > 15;
+      const bool now = !lost && from == 1 && to == (wanted == sync::Lane::facts ? 2U : 0U) &&
+                       lane == wanted && index > (wanted == sync::Lane::phase ? 5U : 15U);
       lost = lost || now;
       return now;
     });

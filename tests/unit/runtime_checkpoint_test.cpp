@@ -289,8 +289,9 @@ TEST_CASE("Checkpointer: what the device keeps for itself lies beside the state 
   Writer w;
   const std::vector<std::byte> residual(4 * sizeof(float), std::byte{42});
   for (const std::uint64_t step : {500U, 501U}) {
-    CHECK(w.checkpointer->offer(state_at({1, step}, *w.device),
-                                step == 500 ? runtime::PrivateView{.residual = residual} : runtime::PrivateView{}));
+    CHECK(w.checkpointer->offer(
+        state_at({1, step}, *w.device),
+        step == 500 ? runtime::PrivateView{.residual = residual} : runtime::PrivateView{}));
     static_cast<void>(w.checkpointer->step());
     CHECK(w.checkpointer->take_saved());
   }

@@ -162,10 +162,9 @@ TEST_CASE("Decision log: what version 3 wrote is read and explained, and its pla
 TEST_CASE("Decision log: what version 4 wrote is read and explained, and its plans are not made again") {
   ViewRecord view = view_of_three(1);
   std::string line = decision_line(view);
-  for (const char* added :
-       {",\"compression_policy\":\"none\"", ",\"tensors\":[]", ",\"buffers\":0", ",\"number_bytes\":4",
-        ",\"settings\":[]", "\"sync_policy\":\"every\",", ",\"own_steps\":1", ",\"own_time_ns\":0",
-        ",\"latest_ns\":0"}) {
+  for (const char* added : {",\"compression_policy\":\"none\"", ",\"tensors\":[]", ",\"buffers\":0",
+                            ",\"number_bytes\":4", ",\"settings\":[]", "\"sync_policy\":\"every\",",
+                            ",\"own_steps\":1", ",\"own_time_ns\":0", ",\"latest_ns\":0"}) {
     CHECK(contains(line, added));
     line = resealed(line, added, "");
   }

@@ -42,7 +42,8 @@ struct Bench {
       script.push_back({TimePoint{}, partition, static_cast<std::int64_t>(i), values[i], values[i].empty()});
     source = stream::open_scripted_source({partition}, std::move(script), clock);
     for (const auto* entry : stream::builtin_decoders())
-      if (entry->name == config.format) decoder = std::move(entry->make(testing::with_decode_defaults(config))).value();
+      if (entry->name == config.format)
+        decoder = std::move(entry->make(testing::with_decode_defaults(config))).value();
     rows = std::make_unique<buffer::RowBuffer>(slots, decoder->shape());
     commits = std::make_unique<runtime::CommittableOffsets>(std::span<const PartitionId>(&partition, 1));
     runtime::IngestConfig reading;

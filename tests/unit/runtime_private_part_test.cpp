@@ -53,6 +53,16 @@ TEST_CASE("Private part: comes back as it was, with and without something in it"
     const auto back = decode_private(bytes, 20, Scalar::f32);
     REQUIRE_MESSAGE(back, back.error().message);
     CHECK(back.value() == part);
+    for (const bool of_movements : {true, false}) {
+      PrivatePart own = part;
+      own.of_movements = of_movements && count > 0;
+      own.own_steps = 77;
+      own.own_arrays = {bytes_of_floats(20), std::vector<std::byte>(80, std::byte{9})};
+      const auto read = decode_private(encode_private(own), 20, Scalar::f32);
+      REQUIRE_MESSAGE(read, read.error().message);
+      CHECK(read.value() == own);
+      CHECK_FALSE(read.value().empty());
+    }
   }
 }
 

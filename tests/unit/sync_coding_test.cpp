@@ -38,7 +38,8 @@ std::vector<std::uint32_t> drawn_positions(std::size_t count, double share, std:
   return positions;
 }
 
-std::vector<std::byte> written(const std::vector<std::uint32_t>& positions, PositionCode code, std::size_t bits) {
+std::vector<std::byte> written(const std::vector<std::uint32_t>& positions, PositionCode code,
+                               std::size_t bits) {
   std::vector<std::byte> bytes((bits + 7) / 8);
   BitWriter out(bytes);
   put_positions(positions, code, out);
@@ -99,8 +100,9 @@ TEST_CASE("Positions: come back, take the bits that were said, and hardly more t
     CHECK(in.bits() == cost.bits);
     if (share == 1.0) continue;
     CHECK(static_cast<double>(cost.bits) < 1.06 * entropy_bits(positions.size(), count));
-    CHECK(static_cast<double>(cost.bits) ==
-          doctest::Approx(expected_position_bits(static_cast<double>(positions.size()), count)).epsilon(0.02));
+    CHECK(
+        static_cast<double>(cost.bits) ==
+        doctest::Approx(expected_position_bits(static_cast<double>(positions.size()), count)).epsilon(0.02));
   }
 }
 
@@ -195,7 +197,8 @@ TEST_CASE("Values: each code comes back as near as its bits allow") {
       if (code == ValueCode::bf16) CHECK(off <= std::abs(x) / 256 * 1.01);
       if (code == ValueCode::i8) CHECK(off <= largest[group[i]] / 254 * 1.0001);
       if (code == ValueCode::sign && i != 7)
-        CHECK(back[i] * x == doctest::Approx(std::abs(x) * sums[group[i]] / (group[i] == 0 ? 199 : 200)).epsilon(1e-4));
+        CHECK(back[i] * x ==
+              doctest::Approx(std::abs(x) * sums[group[i]] / (group[i] == 0 ? 199 : 200)).epsilon(1e-4));
     }
   }
   CHECK_FALSE(value_code_of("i4"));
@@ -204,7 +207,8 @@ TEST_CASE("Values: each code comes back as near as its bits allow") {
 TEST_CASE("Values: scales and numbers that are none are refused") {
   const std::vector<std::uint32_t> group(1);
   std::vector<float> back(1);
-  for (const float scale : {-1.0F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+  for (const float scale :
+       {-1.0F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     std::vector<std::byte> bytes(5);
     BitWriter out(bytes);
     out.put(std::bit_cast<std::uint32_t>(scale), 32);

@@ -28,7 +28,9 @@ std::unique_ptr<sync::Aggregation> two_sided() {
 /// A group whose ranks contribute new numbers in each round, through a compressor.
 struct Group {
   Group(std::uint32_t world, const char* compressor, std::size_t buffers = 5)
-      : shape{Scalar::f32, {301, 40, 7}, buffers}, ranks(world), entry(&testing::compressor_named(compressor)) {
+      : shape{Scalar::f32, {301, 40, 7}, buffers},
+        ranks(world),
+        entry(&testing::compressor_named(compressor)) {
     connect_all(ranks);
     for (std::uint32_t r = 0; r < world; ++r) {
       residuals.push_back(std::make_unique<sync::Residual>(shape));
@@ -153,7 +155,8 @@ TEST_CASE("Two-sided: bytes of a peer that are no slot end it with the peer's ra
       }
       return group.entry->slot_bytes(part, 0.1, group.settings);
     };
-    std::vector<std::byte> garbage(slot_of(0, 174), std::byte{0xff}), of_second(slot_of(174, 348), std::byte{0xff});
+    std::vector<std::byte> garbage(slot_of(0, 174), std::byte{0xff}),
+        of_second(slot_of(174, 348), std::byte{0xff});
     if (lane == sync::Lane::phase) std::ranges::fill(garbage, std::byte{0});
     garbage[6] = lane == sync::Lane::phase ? std::byte{0} : garbage[6];
     if (lane == sync::Lane::phase) garbage[5] = std::byte{3};  // no entries, values as i8

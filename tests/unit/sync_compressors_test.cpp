@@ -44,7 +44,8 @@ struct Slot {
   ContributionShape shape{sizeof(T) == 4 ? Scalar::f32 : Scalar::f64, {600, 399, 1}, 0};
   Coding coding{&shape, 0.05, 3, &settings()};
   std::vector<T> numbers = drawn<T>(1000, 5);
-  std::vector<std::byte> bytes = std::vector<std::byte>(compressor.slot_bytes(shape, coding.keep_ratio, settings()));
+  std::vector<std::byte> bytes =
+      std::vector<std::byte>(compressor.slot_bytes(shape, coding.keep_ratio, settings()));
   void encode() { compressor.encode(coding, view_over(numbers), bytes); }
   std::vector<T> decoded(double weight) const {
     std::vector<T> sum(1000);

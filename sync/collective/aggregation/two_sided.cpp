@@ -9,15 +9,16 @@
 namespace rivulet::sync {
 namespace {
 
-// Compressed both ways (after Ok-Topk, Li and Hoefler 2022, and STC, Sattler et al. 2019). Rank j owns slice j of
-// the parameters:
+// Compressed both ways (after Ok-Topk, Li and Hoefler 2022, and STC, Sattler et al. 2019). Rank j owns slice
+// j of the parameters:
 //
 //   1. each rank sends each owner a slot of its slice, which leaves the rank's residual;
-//   2. the owner adds them to what it has staged of that slice itself, in rank order, and sends a slot of the sum
+//   2. the owner adds them to what it has staged of that slice itself, in rank order, and sends a slot of the
+//   sum
 //      to all, which leaves its residual: what was not sent is kept by the owner, in the same units.
 //
-// Every number is summed by one rank, so the bits agree. Sends 2 (N - 1) / N of a slot, in two steps; gather sends
-// N - 1 slots in one. Buffers travel the same way, dense.
+// Every number is summed by one rank, so the bits agree. Sends 2 (N - 1) / N of a slot, in two steps; gather
+// sends N - 1 slots in one. Buffers travel the same way, dense.
 
 /// A part of a contribution: parameters [begin, begin + shape.parameters()), buffers [buffer_begin, ...).
 struct Slice {
@@ -48,8 +49,8 @@ std::vector<Slice> slices_of(const Exchange& exchange, std::uint32_t world) {
     slice.buffer_begin = all.buffers * j / world;
     slice.shape.buffers = all.buffers * (j + 1) / world - slice.buffer_begin;
     if (end > slice.begin)
-      slice.slot_bytes = exchange.compressor->slot_bytes(slice.shape, exchange.coding.keep_ratio,
-                                                         *exchange.coding.settings);
+      slice.slot_bytes =
+          exchange.compressor->slot_bytes(slice.shape, exchange.coding.keep_ratio, *exchange.coding.settings);
   }
   return slices;
 }
@@ -81,7 +82,8 @@ class TwoSided final : public Aggregation {
     return exchange_.agreed.slice(slice.begin, slice.shape.parameters());
   }
   [[nodiscard]] GradientView agreed_buffers(const Slice& slice) const {
-    return exchange_.agreed.slice(exchange_.coding.shape->parameters() + slice.buffer_begin, slice.shape.buffers);
+    return exchange_.agreed.slice(exchange_.coding.shape->parameters() + slice.buffer_begin,
+                                  slice.shape.buffers);
   }
   void take_out(const Slice& slice, std::span<std::byte> slot);
   void send_parts();
@@ -166,7 +168,8 @@ Status TwoSided::add_parts() {
       auto added = exchange_.compressor->decode_add(coding_of(slice), bytes.first(slice.slot_bytes), 1.0,
                                                     staged(slice));
       if (!added)
-        return Error{added.error().code, "slot of rank " + std::to_string(rank) + ": " + added.error().message};
+        return Error{added.error().code,
+                     "slot of rank " + std::to_string(rank) + ": " + added.error().message};
     }
     if (slice.shape.buffers > 0) add_from(bytes.data() + slice.slot_bytes, buffers);
   }
@@ -186,7 +189,8 @@ void TwoSided::spread() {
 }
 
 Status TwoSided::read_sums() {
-  std::memset(exchange_.agreed.data, 0, exchange_.coding.shape->parameters() * bytes_of(exchange_.agreed.scalar));
+  std::memset(exchange_.agreed.data, 0,
+              exchange_.coding.shape->parameters() * bytes_of(exchange_.agreed.scalar));
   for (std::uint32_t owner = 0; owner < transport_->world(); ++owner) {
     const Slice& slice = slices_[owner];
     const std::span<const std::byte> bytes(sums_[owner]);
@@ -194,7 +198,8 @@ Status TwoSided::read_sums() {
       auto added = exchange_.compressor->decode_add(coding_of(slice), bytes.first(slice.slot_bytes), 1.0,
                                                     agreed(slice));
       if (!added)
-        return Error{added.error().code, "sum of rank " + std::to_string(owner) + ": " + added.error().message};
+        return Error{added.error().code,
+                     "sum of rank " + std::to_string(owner) + ": " + added.error().message};
     }
     std::ranges::copy(bytes.subspan(slice.slot_bytes), agreed_buffers(slice).host_bytes().begin());
   }

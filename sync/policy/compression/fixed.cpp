@@ -28,7 +28,9 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
     plan.next.compressor = name;
     plan.next.keep_ratio = setting(inputs.config, keys[1].name).number;
     const ContributionShape shape = shape_of(inputs.config);
-    plan.next.payload_bytes = entry->slot_bytes(shape, plan.next.keep_ratio, compressor_settings(inputs.config)) + shape.buffer_bytes();
+    plan.next.payload_bytes =
+        entry->slot_bytes(shape, plan.next.keep_ratio, compressor_settings(inputs.config)) +
+        shape.buffer_bytes();
   }
 }
 

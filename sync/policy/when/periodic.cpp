@@ -6,8 +6,8 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// Local steps (post-local SGD, Lin et al. 2020, without its dense beginning): the group agrees about how far each
-// device has moved after so many steps of its own, or so many seconds.
+// Local steps (post-local SGD, Lin et al. 2020, without its dense beginning): the group agrees about how far
+// each device has moved after so many steps of its own, or so many seconds.
 
 constexpr std::array keys{
     Key{.name = "sync.own_steps",
@@ -32,10 +32,11 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
 }  // namespace
 
 extern const ControllerEntry when_periodic;
-const ControllerEntry when_periodic{.role = Role::when,
-                                    .name = "periodic",
-                                    .help = "devices step on their own and agree every so many steps or seconds",
-                                    .propose = &propose,
-                                    .keys = keys};
+const ControllerEntry when_periodic{
+    .role = Role::when,
+    .name = "periodic",
+    .help = "devices step on their own and agree every so many steps or seconds",
+    .propose = &propose,
+    .keys = keys};
 
 }  // namespace rivulet::sync::policy

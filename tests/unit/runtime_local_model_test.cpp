@@ -1,0 +1,149 @@
+// A device's own steps: where they start, what they leave behind, and what is undone with them.
+#include <doctest/doctest.h>
+
+#include "core/clock.h"
+#include "runtime/train/local_model.h"
+#include "tests/support/model_fixture.h"
+#include "tests/support/sgd.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace rivulet::testing;
+
+namespace {
+
+struct Bench {
+  VirtualClock clock;
+  std::unique_ptr<devices::Device> device = devices::make_host_device();
+  devices::ModelConfig config = config_of("linear");
+  std::unique_ptr<devices::Trainer> trainer = make_trainer(config, *device);
+  AgreedState state{make_state(*trainer, *device, 7), {1, 100}, 5000, {}};
+  Rows rows{config, 64, 3};
+  std::unique_ptr<LocalModel> model =
+      LocalModel::create({clock, *device, *trainer, devices::config_of(devices::SgdConfig{})}).value();
+
+  void step(std::size_t first) {
+    model->invalidate();
+    REQUIRE(model->compute(rows.view(first, 8), state));
+    REQUIRE(model->step(state, 8, 1.0));
+    model->own().add(model->report(), std::vector<RowTag>(8), 0.01, clock.now());
+  }
+  std::vector<double> movement() {
+    REQUIRE(model->prepare_delta(state, 0, 1.0));
+    return numbers_of(model->contribution().slice(0, trainer->layout().parameters));
+  }
+  /// As if this device was alone: the sum is its own movement.
+  void agree() {
+    static_cast<void>(movement());
+    auto parameters = state.model.parameters().as<float>();
+    const auto moved = model->contribution().as<float>();
+    for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i] -= moved[i];
+    state.stamp.step += 1;
+    state.rows += model->own().rows();
+    model->agreed(state, true);
+  }
+  [[nodiscard]] PrivatePart part() const {
+    PrivatePart part{.own_steps = model->kept_steps()};
+    for (const auto array : model->kept()) part.own_arrays.emplace_back(array.begin(), array.end());
+    return part;
+  }
+};
+
+double size_of(const std::vector<double>& numbers) {
+  double most = 0;
+  for (const double x : numbers) most = std::max(most, std::abs(x));
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("Own steps: go from the reference, and start from it again when the group has agreed") {
+  Bench b;
+  CHECK(size_of(b.movement()) == 0);
+  b.step(0);
+  b.step(8);
+  CHECK(b.model->own().rows() == 16);
+  CHECK(b.model->own().steps() == 2);
+  CHECK(size_of(b.movement()) > 1e-3);
+  b.agree();
+  CHECK(b.model->own().rows() == 0);
+  CHECK(size_of(b.movement()) == 0);
+}
+
+TEST_CASE("Own steps: the momentum goes on over an agreement, as over the steps of one device") {
+  Bench apart;
+  Bench whole;
+  for (std::size_t i = 0; i < 6; ++i) {
+    apart.step(8 * i);
+    whole.step(8 * i);
+    if (i % 2 == 1) apart.agree();
+  }
+  whole.agree();
+  CHECK(relative_l2(numbers_of(apart.state.model.parameters()), numbers_of(whole.state.model.parameters())) <
+        1e-6);
+  CHECK(apart.model->kept_steps() == 106);
+}
+
+TEST_CASE("Own steps: rows that come again find parameters and momentum as the last agreement left them") {
+  Bench b;
+  b.step(0);
+  b.agree();
+  const auto kept = b.model->kept_digest();
+  CHECK(kept != 0);
+  b.step(8);
+  const auto moved = b.movement();
+  CHECK(b.model->kept_digest() == kept);  // of the agreement, whatever was stepped since
+  b.model->roll_back(b.state);
+  CHECK(b.model->own().rows() == 0);
+  CHECK(size_of(b.movement()) == 0);
+  b.step(8);
+  CHECK(b.movement() == moved);
+  // A sum that was no number: its rows are used up, and its steps undone.
+  b.model->agreed(b.state, false);
+  CHECK(b.model->kept_digest() == kept);
+  b.step(8);
+  CHECK(b.movement() == moved);
+}
+
+TEST_CASE("Own steps: are part of the state that others have reached with them, and of no other") {
+  for (const bool prepared : {true, false})
+    for (const bool next : {true, false}) {
+      CAPTURE(prepared);
+      CAPTURE(next);
+      Bench b;
+      b.step(0);
+      b.agree();
+      const auto kept = b.model->kept_digest();
+      b.step(8);
+      if (prepared) static_cast<void>(b.movement());
+      const Stamp before = b.state.stamp;
+      const std::uint64_t rows = b.state.rows;
+      b.state.stamp.step += next ? 1 : 2;
+      b.state.rows += 8;
+      b.model->adopt(b.state, before, rows);
+      CHECK(b.model->own().rows() == 0);
+      if (prepared && next) {
+        CHECK(b.model->kept_digest() != kept);
+        CHECK(b.model->kept_digest() != 0);
+      } else {
+        CHECK(b.model->kept_digest() == 0);
+      }
+    }
+}
+
+TEST_CASE("Own steps: begin again with what was saved of them, beside the state that it was saved with") {
+  Bench first;
+  first.step(0);
+  first.agree();
+  Bench second;
+  second.state.copy_from(first.state);
+  REQUIRE(second.model->begin_with(first.part(), second.state));
+  CHECK(second.model->kept_digest() == first.model->kept_digest());
+  first.step(8);
+  second.step(8);
+  CHECK(first.movement() == second.movement());
+  Bench without;
+  without.state.copy_from(first.state);
+  without.step(8);
+  CHECK(first.movement() != without.movement());
+}
