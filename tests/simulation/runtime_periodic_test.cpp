@@ -141,6 +141,18 @@ TEST_CASE("Periodic: whoever must end calls the others, who come when their batc
   for (const auto& facts : out.rounds.back().table.facts) CHECK(facts.rows > 1000);
 }
 
+TEST_CASE("Periodic: a stream without rows delays nobody, and its device has the same model") {
+  auto job = periodic_job(2, 10);
+  auto options = fast(6);
+  options.rates = {{{0, 5000}}, {{0, 0}}};
+  const Outcome out = run(job, options);
+  CHECK(out.step == 6);
+  CHECK(out.rows == 6 * 160);
+  CHECK(out.seconds < 6 * 10 * 0.2 + 3);
+  CHECK(out.parameters[0] == out.parameters[1]);
+  CHECK(out.rounds.back().plan.now.weights == std::vector<double>{1, 0});
+}
+
 TEST_CASE("Periodic: a slow device is waited for, as long as it may take, and no longer") {
   auto job = periodic_job(2, 10);
   job.config.sync.on_peer_loss = "reform";
