@@ -168,9 +168,11 @@ void RowBuffer::publish(const RowTag& tag) noexcept {
   s.pending.push_back(slot);
 }
 
-void RowBuffer::amend_newest(const RowCursor& next) noexcept {
+void RowBuffer::amend_newest(const RowCursor& next, std::uint32_t record_bytes) noexcept {
   State& s = *state_;
-  if (!s.pending.empty()) s.tags[s.pending.back()].next = next;
+  if (s.pending.empty()) return;
+  s.tags[s.pending.back()].next = next;
+  s.tags[s.pending.back()].record_bytes = record_bytes;
 }
 
 void RowBuffer::flush() noexcept {

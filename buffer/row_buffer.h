@@ -42,7 +42,7 @@ class RowBuffer {
   void publish(const RowTag& tag) noexcept;
   /// The newest published row was its record's last: the cursor after it is the next record. No effect on a
   /// row that was flushed already.
-  void amend_newest(const RowCursor& next) noexcept;
+  void amend_newest(const RowCursor& next, std::uint32_t record_bytes = 0) noexcept;
   /// Hands published rows over. Call once per step, and before waiting.
   void flush() noexcept;
 

@@ -32,6 +32,8 @@ struct RowTag {
   RowCursor next;                 ///< cursor after this row, so an interval can be closed exactly
   std::int64_t timestamp_ms = 0;  ///< of its record
   std::uint32_t generation = 0;   ///< how often the reader had been sent elsewhere when it read this row
+  std::uint32_t record_bytes =
+      0;  ///< of the record that it ends, and of those before that ended with none; else 0
 };
 
 /// A batch in host memory, valid until its round ended. features [rows, columns], targets [rows, targets].

@@ -198,6 +198,28 @@ const bytes = {
       ],
     }),
     lines({
+      title: 'Bytes sent to agree, to bytes of the records trained on',
+      description: `The edge ratio, of the job and of each device. Above 1, shipping the rows to one server would send
+        less: compress more (compression.policy), or agree less often (sync.policy).`,
+      unit: units.Short,
+      queries: [
+        [
+          [
+            sumBy('job', rate('collective_sent_bytes_total')),
+            sumBy('job', rate('record_bytes_trained_total')),
+          ].join(' / '),
+          '{{job}}, all devices',
+        ],
+        [
+          [
+            sumBy('instance', rate('collective_sent_bytes_total')),
+            sumBy('instance', rate('record_bytes_trained_total')),
+          ].join(' / '),
+          '{{instance}}',
+        ],
+      ],
+    }),
+    lines({
       title: 'Bytes sent per round',
       description: 'Facts and payload to all peers.',
       unit: units.BytesIEC,

@@ -159,6 +159,7 @@ std::optional<DeviceView> device_view_from_json(const std::string& text) {
   read("sync_s", s.sync_s);
   read("bytes_sent", s.bytes_sent);
   read("bytes_received", s.bytes_received);
+  read("record_bytes_trained", s.record_bytes_trained);
   read("first_step_s", s.first_step_s);
   read("digest", s.digest);
   s.cpu_s = std::numeric_limits<double>::quiet_NaN();  // null in JSON: no page has it

@@ -79,8 +79,9 @@ void add_own(const NodeReport& r, std::vector<std::string>& lines) {
   lines.push_back(
       fmt::format("  time      {} computing, {} waiting for rows, {} waiting for peers and exchanging",
                   seconds(r.compute_s), seconds(r.wait_s), seconds(r.sync_s)));
-  lines.push_back(fmt::format("  peers     {} sent, {} received", transferred(r.bytes_sent),
-                              transferred(r.bytes_received)));
+  lines.push_back(fmt::format("  peers     {} sent, {} received; the records trained on have {}",
+                              transferred(r.bytes_sent), transferred(r.bytes_received),
+                              transferred(r.record_bytes_trained)));
   if (!r.refused.empty()) lines.push_back("  refused   " + refusals(r));
   for (const auto& p : r.partitions)
     if (p.state == "stopped" || !p.reason.empty())

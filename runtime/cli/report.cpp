@@ -38,6 +38,10 @@ void print_restarts(const Summary& summary, std::ostream& out) {
   }
 }
 
+std::string human(std::uint64_t bytes) {
+  return human_bytes(static_cast<double>(bytes));
+}
+
 std::string equality(const Summary& summary) {
   if (!summary.parameters_equal) return "THE DEVICES DO NOT HOLD THE SAME PARAMETERS";
   if (summary.digests_compared == 0) return "no digests were compared";
@@ -46,6 +50,16 @@ std::string equality(const Summary& summary) {
 }
 
 }  // namespace
+
+std::string cost_of_agreeing(const Summary& summary) {
+  const auto ratio = summary.edge_ratio();
+  if (!ratio) return {};
+  const double percent = *ratio * 100;
+  return fmt::format(
+      "agreeing sent {}, shipping the rows would have sent {}: {}", human(summary.agreement_bytes_sent()),
+      human(summary.record_bytes_trained()),
+      percent < 100 ? fmt::format("{:.1f} % of it", percent) : fmt::format("{:.1f} times that", *ratio));
+}
 
 std::string times_to_accuracy(const Summary& summary) {
   std::string text;
@@ -65,6 +79,7 @@ void print_summary(const Summary& summary, std::ostream& out) {
   print_restarts(summary, out);
   out << fmt::format("  group: {} rounds, {:.0f} rows/s; {}\n", grouped(summary.rounds), summary.rows_per_s,
                      equality(summary));
+  if (const std::string cost = cost_of_agreeing(summary); !cost.empty()) out << "  bytes: " << cost << '\n';
   if (summary.accuracy) {
     const auto times = times_to_accuracy(summary);
     out << fmt::format("  accuracy: {:.2f} %{}\n", *summary.accuracy * 100,

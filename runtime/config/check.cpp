@@ -91,6 +91,11 @@ class Checks {
 
   void compression() {
     catalog_name("compression.policy", c_.compression.policy, catalog_.compressions);
+    const bool dense =
+        c_.compression.policy == "none" || c_.settings.text("compression.compressor") == "dense";
+    if (c_.sync.collective == "two_sided" && dense)
+      wrong({"sync.collective", "compression.policy"},
+            "'sync.collective' is 'two_sided', which without a compressor is the same as 'sum'", true);
     if (c_.compression.policy == "none") return;
     catalog_name("compression.compressor", c_.settings.text("compression.compressor"), catalog_.compressors);
     if (c_.sync.collective == "sum")

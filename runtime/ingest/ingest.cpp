@@ -178,6 +178,7 @@ void Ingest::open_record(const Record& record) {
   open_.newest_amendable = false;
   open_.row = 0;
   const auto from = from_.find(record.partition);
+  open_.any_good_row = false;
   open_.any_row = from != from_.end() && from->second.offset == record.offset && from->second.row > 0;
 }
 
@@ -222,7 +223,7 @@ void Ingest::publish(const Record& record) {
   tag.generation = generation_;
   parts_.rows.publish(tag);
   open_.newest_amendable = true;
-  open_.any_row = true;
+  open_.any_row = open_.any_good_row = true;
   ++open_.row;
   ++published_;
 }
@@ -264,8 +265,9 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
 /// any row is a hole.
 void Ingest::finish_record(const Record& record) {
   const RowCursor next{record.offset + 1, 0};
+  if (open_.any_good_row) unaccounted_bytes_ += static_cast<std::uint32_t>(record.value.size());
   if (open_.newest_amendable) {
-    parts_.rows.amend_newest(next);
+    parts_.rows.amend_newest(next, std::exchange(unaccounted_bytes_, 0));
     metrics_.decoded_rows.add(1);
   }
   write_drop(next);

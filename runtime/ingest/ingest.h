@@ -103,6 +103,7 @@ class Ingest final : public Agent {
     std::uint32_t row = 0;          ///< rows of it passed so far
     bool newest_amendable = false;  ///< its last published row is not flushed yet
     bool any_row = false;           ///< something of it is accounted for as a row
+    bool any_good_row = false;      ///< and one of these is not dropped
   };
   OpenRecord open_;
   std::optional<SkippedRange> open_drop_;  ///< its end is known only with what follows
@@ -112,6 +113,7 @@ class Ingest final : public Agent {
   bool sought_ = true;    ///< the source stands where the last rewind asked it to
   stream::RateEstimate rate_;
   std::uint64_t published_ = 0;             ///< rows of this step
+  std::uint32_t unaccounted_bytes_ = 0;     ///< of records that ended with a dropped row
   std::optional<TimePoint> full_at_;        ///< the last look found no room
   std::optional<TimePoint> resting_until_;  ///< there was no room: filled again then, or when much is free
   TimePoint next_commit_{};

@@ -86,7 +86,9 @@ Status expect_synthetic_rows(Config& config, const Catalog& catalog) {
   const auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
   config.decode.shape = decoder.value()->shape().shape;
-  config.decode.format = "raw";
+  // What is made up are numbers: a format of text would not find any.
+  const bool text = config.settings.holds<Settings::Texts>("decode." + config.decode.format + ".features");
+  if (text) config.decode.format = "raw";
   config.settings.set("decode.raw.label", std::string("f32"));
   config.settings.set("decode.raw.features", std::string("f32"));
   config.decode.scale = {1};

@@ -45,8 +45,16 @@ Status ReplayModels::enter(const std::string& id, std::uint64_t digest, const Ag
     models_.erase(id);
     return ok();
   }
-  const auto model = models_.find(id);
-  if (model == models_.end() || model->second->kept_digest() != digest)
+  auto model = models_.find(id);
+  if (model == models_.end() || model->second->kept_digest() != digest) {
+    // It began its own steps with this state, and they were not agreed about yet.
+    models_.erase(id);
+    auto fresh = model_of(id);
+    if (!fresh) return fresh.error();
+    if (auto made = fresh.value()->make_private(state); !made) return made;
+    model = models_.find(id);
+  }
+  if (model->second->kept_digest() != digest)
     return Error{
         ErrorCode::bad_record,
         id + " began with what its own steps had left before this replay begins, which no log records: "

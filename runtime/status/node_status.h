@@ -57,12 +57,13 @@ struct NodeStatus {
   std::atomic<std::uint64_t> view{0};
   std::atomic<std::uint32_t> rank{0};
   std::atomic<std::uint32_t> world{0};
-  std::atomic<std::uint64_t> rounds{0};        ///< rounds entered
-  std::atomic<std::uint64_t> steps{0};         ///< rounds applied (the step clock)
-  std::atomic<std::uint64_t> batches{0};       ///< rounds this device had rows in
-  std::atomic<std::uint64_t> rows_trained{0};  ///< by this device
-  std::atomic<std::uint64_t> group_rows{0};    ///< by the group
-  std::atomic<std::uint32_t> batch_rows{0};    ///< of the last round
+  std::atomic<std::uint64_t> rounds{0};                ///< rounds entered
+  std::atomic<std::uint64_t> steps{0};                 ///< rounds applied (the step clock)
+  std::atomic<std::uint64_t> batches{0};               ///< rounds this device had rows in
+  std::atomic<std::uint64_t> rows_trained{0};          ///< by this device
+  std::atomic<std::uint64_t> record_bytes_trained{0};  ///< of the records that these came from
+  std::atomic<std::uint64_t> group_rows{0};            ///< by the group
+  std::atomic<std::uint32_t> batch_rows{0};            ///< of the last round
   /// Group mean over the last rounds' rows (moving average); no number before the first.
   std::atomic<double> loss{std::numeric_limits<double>::quiet_NaN()};
   /// Prequential, over evaluate.prequential.window rows; -1 = not measured, as that of a regression always.

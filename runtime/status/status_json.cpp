@@ -105,6 +105,7 @@ void add_cost(Json& out, const NodeStatus& s) {
   out["seconds_training"] = s.seconds_training.load();
   out["bytes_sent"] = s.bytes_sent.load();
   out["bytes_received"] = s.bytes_received.load();
+  out["record_bytes_trained"] = s.record_bytes_trained.load();
   out["digests_compared"] = s.digests_compared.load();
   out["early_payloads"] = {{"used", s.early_used.load()}, {"wasted", s.early_wasted.load()}};
   out["digests_different"] = s.digests_different.load();
@@ -161,6 +162,7 @@ DeviceSummary make_device_summary(const NodeStatus& s, const std::string& id) {
   out.cpu_s = process_cpu_seconds();
   out.bytes_sent = s.bytes_sent.load();
   out.bytes_received = s.bytes_received.load();
+  out.record_bytes_trained = s.record_bytes_trained.load();
   out.max_rss_bytes = max_rss_bytes();
   out.first_step_s = s.first_step_s.load();
   out.digest = s.digest();

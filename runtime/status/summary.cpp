@@ -29,6 +29,7 @@ Json device_json(const DeviceSummary& d) {
   out["cpu_s"] = d.cpu_s;
   out["bytes_sent"] = d.bytes_sent;
   out["bytes_received"] = d.bytes_received;
+  out["record_bytes_trained"] = d.record_bytes_trained;
   out["max_rss_bytes"] = d.max_rss_bytes;
   out["first_step_s"] = d.first_step_s;
   out["digest"] = d.digest;
@@ -51,6 +52,7 @@ DeviceSummary device_from(const Json& in) {
   d.cpu_s = number(in.at("cpu_s"));
   in.at("bytes_sent").get_to(d.bytes_sent);
   in.at("bytes_received").get_to(d.bytes_received);
+  in.at("record_bytes_trained").get_to(d.record_bytes_trained);
   in.at("max_rss_bytes").get_to(d.max_rss_bytes);
   d.first_step_s = number(in.at("first_step_s"));
   in.at("digest").get_to(d.digest);
@@ -68,11 +70,33 @@ Summary summary_from(const Json& in) {
   }
   in.at("parameters_equal").get_to(s.parameters_equal);
   in.at("digests_compared").get_to(s.digests_compared);
+  // Follow from the devices, and must be there.
+  static_cast<void>(in.at("agreement_bytes_sent").get<std::uint64_t>());
+  static_cast<void>(in.at("record_bytes_trained").get<std::uint64_t>());
+  if (const Json& ratio = in.at("edge_ratio"); !ratio.is_null()) static_cast<void>(ratio.get<double>());
   for (const Json& device : in.at("devices")) s.devices.push_back(device_from(device));
   return s;
 }
 
 }  // namespace
+
+std::uint64_t Summary::agreement_bytes_sent() const {
+  std::uint64_t bytes = 0;
+  for (const DeviceSummary& d : devices) bytes += d.bytes_sent;
+  return bytes;
+}
+
+std::uint64_t Summary::record_bytes_trained() const {
+  std::uint64_t bytes = 0;
+  for (const DeviceSummary& d : devices) bytes += d.record_bytes_trained;
+  return bytes;
+}
+
+std::optional<double> Summary::edge_ratio() const {
+  const std::uint64_t records = record_bytes_trained();
+  if (records == 0) return std::nullopt;
+  return static_cast<double>(agreement_bytes_sent()) / static_cast<double>(records);
+}
 
 std::string to_json(const Summary& summary) {
   Json out;
@@ -83,6 +107,9 @@ std::string to_json(const Summary& summary) {
   for (const auto& [level, seconds] : summary.time_to_accuracy_s) out["time_to_accuracy_s"][level] = seconds;
   out["parameters_equal"] = summary.parameters_equal;
   out["digests_compared"] = summary.digests_compared;
+  out["agreement_bytes_sent"] = summary.agreement_bytes_sent();
+  out["record_bytes_trained"] = summary.record_bytes_trained();
+  out["edge_ratio"] = summary.edge_ratio() ? Json(*summary.edge_ratio()) : Json(nullptr);
   out["devices"] = Json::array();
   for (const DeviceSummary& device : summary.devices) out["devices"].push_back(device_json(device));
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -22,6 +22,7 @@ struct DeviceSummary {
   double cpu_s = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
+  std::uint64_t record_bytes_trained = 0;  ///< of the records of its trained rows
   std::uint64_t max_rss_bytes = 0;
   double first_step_s = 0;
   std::string digest;
@@ -39,6 +40,12 @@ struct Summary {
   bool parameters_equal = true;                      ///< over every digest compared
   std::uint64_t digests_compared = 0;
   std::vector<DeviceSummary> devices;
+
+  /// Sums over the devices.
+  [[nodiscard]] std::uint64_t agreement_bytes_sent() const;
+  [[nodiscard]] std::uint64_t record_bytes_trained() const;
+  /// Bytes sent in order to agree, to bytes of the records that were trained on; none: nothing was trained.
+  [[nodiscard]] std::optional<double> edge_ratio() const;
 };
 
 /// One line of JSON with exactly these names; accuracy is null when unknown.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/state/round_update.h"
+
 namespace rivulet::runtime {
 namespace {
 
@@ -14,6 +16,15 @@ void subtract(const GradientView& a, const GradientView& b, const GradientView& 
     each(a.as<float>(), b.as<float>(), out.as<float>());
   else
     each(a.as<double>(), b.as<double>(), out.as<double>());
+}
+
+bool is_zero(const devices::ModelState& state) {
+  const std::size_t arrays = state.layout().optimizer_arrays.size();
+  for (std::size_t i = 0; i < arrays; ++i)
+    if (std::ranges::any_of(state.optimizer_array(i).host_bytes(),
+                            [](std::byte b) { return b != std::byte{0}; }))
+      return false;
+  return true;
 }
 
 }  // namespace
@@ -58,7 +69,9 @@ Status LocalModel::make_private(const AgreedState& state) {
   if (!copy) return copy.error();
   private_.emplace(std::move(copy).value());
   private_->copy_from(state.model);
-  private_steps_ = state.stamp.step;
+  // An optimizer that corrects for its beginning counts from where its memory does.
+  const bool remembers = parts_.optimizer.entry != nullptr && !is_zero(*private_);
+  private_steps_ = remembers ? state.stamp.step : 0;
   keep();
   return ok();
 }
@@ -71,20 +84,25 @@ Status LocalModel::step(const AgreedState& state, std::size_t rows, double learn
   auto applied = devices::apply_gradient(parts_.optimizer, *private_, host.value(), learning_rate_factor,
                                          ++private_steps_, parts_.device);
   if (!applied) return applied.error();
+  applied_ = applied.value();
   rows_since_sync_ += static_cast<std::uint32_t>(rows);
   return ok();
 }
 
 Status LocalModel::prepare_delta(const AgreedState& state, std::size_t rows, double learning_rate_factor) {
   if (auto stepped = step(state, rows, learning_rate_factor); !stepped) return stepped;
-  if (!gradient_.host_readable())
-    return Error{ErrorCode::unavailable, "own steps need a device whose memory the host can read"};
   const auto& layout = state.model.layout();
+  if (!movement_memory_) {
+    auto memory = parts_.device.allocate_shared(layout.contribution() * bytes_of(layout.scalar));
+    if (!memory) return memory.error();
+    movement_memory_ = std::move(memory).value();
+  }
   const auto& to = private_ ? *private_ : state.model;
-  mine_ = gradient_;
+  mine_ = movement_memory_->view(layout.scalar, layout.contribution());
   subtract(state.model.parameters(), to.parameters(), mine_.slice(0, layout.parameters));
   std::ranges::copy(to.buffers().host_bytes(),
                     mine_.slice(layout.parameters, layout.buffers).host_bytes().begin());
+  movement_finite_ = all_finite(mine_);
   prepared_ = true;
   return ok();
 }
@@ -95,6 +113,7 @@ void LocalModel::start_from(const AgreedState& state) {
   std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
   rows_since_sync_ = 0;
   prepared_ = false;
+  movement_finite_ = true;
   own_.begin(parts_.clock.now());
 }
 
@@ -110,7 +129,8 @@ void LocalModel::keep() {
 
 void LocalModel::agreed(const AgreedState& state, bool applied) {
   if (!private_) return own_.begin(parts_.clock.now());
-  if (!applied) return roll_back(state);
+  // What was no number has not been sent, also by a compressor: it must not go on in the momentum.
+  if (!applied || !movement_finite_) return roll_back(state);
   keep();
   start_from(state);
 }
@@ -126,6 +146,9 @@ void LocalModel::roll_back(const AgreedState& state) {
 void LocalModel::adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before) {
   const bool is_next = state.stamp == Stamp{before.lineage, before.step + 1} && state.rows != rows_before;
   if (private_ && prepared_ && is_next) return agreed(state, true);
+  const bool only_offsets =
+      state.stamp == Stamp{before.lineage, before.step + 1} && state.rows == rows_before;
+  if (private_ && only_offsets) return roll_back(state);
   forget();
 }
 

@@ -60,6 +60,8 @@ class LocalModel {
 
   /// One step with the gradient on the private copy; the agreed state waits for the next agreement.
   Status step(const AgreedState& state, std::size_t rows, double learning_rate_factor);
+  /// Of the last own step.
+  [[nodiscard]] const devices::ApplyReport& applied() const noexcept { return applied_; }
   [[nodiscard]] std::uint32_t rows_since_sync() const noexcept { return rows_since_sync_; }
   [[nodiscard]] OwnSteps& own() noexcept { return own_; }
   [[nodiscard]] const OwnSteps& own() const noexcept { return own_; }
@@ -72,6 +74,8 @@ class LocalModel {
   /// prepared movement led to elsewhere, or has nothing to do with this device's own steps.
   void adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before);
 
+  /// The private copy is made, if there is none. Errors: unavailable (memory).
+  Status make_private(const AgreedState& state);
   /// What the optimizer remembers of own steps, as the last agreement left it; nothing: it has made none.
   [[nodiscard]] std::vector<std::span<const std::byte>> kept() const;
   [[nodiscard]] std::uint64_t kept_steps() const noexcept { return kept_steps_; }
@@ -82,25 +86,27 @@ class LocalModel {
 
  private:
   explicit LocalModel(const Parts& parts) : parts_(parts) {}
-  Status make_private(const AgreedState& state);
   void keep();
   void start_from(const AgreedState& state);
   void forget() noexcept;
 
   const Parts parts_;
   std::unique_ptr<devices::Memory> memory_;
-  GradientView gradient_;  ///< [P + B] on the device
-  GradientView mine_;      ///< host view of the contribution of this round
+  GradientView gradient_;                             ///< [P + B] on the device
+  std::unique_ptr<devices::Memory> movement_memory_;  ///< null: no own step was made yet
+  GradientView mine_;                                 ///< host view of the contribution of this round
   std::optional<devices::ModelState> private_;
   std::uint64_t private_steps_ = 0;           ///< on it, since it was made
   std::vector<std::vector<std::byte>> kept_;  ///< its optimizer's arrays behind the last agreement
   std::uint64_t kept_steps_ = 0;
   std::uint32_t rows_since_sync_ = 0;
   OwnSteps own_;
+  bool movement_finite_ = true;
   bool prepared_ = false;  ///< the steps since the last agreement may be in a sum
   bool computed_ = false;  ///< gradient_ belongs to the batch as it is
   bool finite_ = true;
   devices::StepReport report_;
+  devices::ApplyReport applied_;
   double compute_seconds_ = 0;
 };
 

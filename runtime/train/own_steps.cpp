@@ -9,6 +9,10 @@ bool OwnSteps::complete(const sync::policy::Schedule& schedule, TimePoint now) c
   return turns_ >= schedule.own_steps || time_is_up;
 }
 
+bool OwnSteps::full(std::size_t partitions) const noexcept {
+  return (made_.size() + 1) * std::max<std::size_t>(1, partitions) > sync::facts_step_rows_max;
+}
+
 TimePoint OwnSteps::next_at(const sync::policy::Schedule& schedule) const noexcept {
   const TimePoint step = last_ended_ + schedule.wait;
   return schedule.own_time > Duration(0) ? std::min(step, began_ + schedule.own_time) : step;

@@ -29,6 +29,9 @@ class OwnSteps {
 
   /// It is time for the group to agree.
   [[nodiscard]] bool complete(const sync::policy::Schedule& schedule, TimePoint now) const noexcept;
+  /// No further step can be announced: the group should agree now.
+  /// `partitions`: that the device reads.
+  [[nodiscard]] bool full(std::size_t partitions) const noexcept;
   /// When it will be, or when the next step is due, if nothing comes before.
   [[nodiscard]] TimePoint next_at(const sync::policy::Schedule& schedule) const noexcept;
   /// The turn of the next step has come: with `rows` that wait, or because there has been none for too long.

@@ -16,6 +16,7 @@ void RoundReport::settled(Fate fate, std::size_t own, const BatchView& batch, co
     observe_delay(batch);
     parts_.status.rows_trained.fetch_add(own, std::memory_order_relaxed);
     metrics_.rows_trained.add(static_cast<double>(own));
+    count_records(batch.tags.first(std::min(own, batch.tags.size())));
     if (own > 0) parts_.status.batches.fetch_add(1, std::memory_order_relaxed);
   } else if (fate == Fate::dropped) {
     const auto reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
@@ -23,6 +24,14 @@ void RoundReport::settled(Fate fate, std::size_t own, const BatchView& batch, co
     metrics_.dropped_nonfinite.add(static_cast<double>(own));
     if (own > 0) warn_of_nonfinite(own, state.stamp.step);
   }
+}
+
+/// What shipping the rows to one server would have sent, at the least.
+void RoundReport::count_records(std::span<const RowTag> own) {
+  std::uint64_t bytes = 0;
+  for (const RowTag& tag : own) bytes += tag.record_bytes;
+  metrics_.record_bytes_trained.add(static_cast<double>(bytes));
+  parts_.status.record_bytes_trained.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 /// A model that has diverged drops every batch: said, but not in every round.
@@ -59,6 +68,12 @@ void RoundReport::stepped(const StepMade& made, Mode mode) {
     parts_.status.first_step_s.store(parts_.age_at_start_s + to_seconds(parts_.clock.now() - created_));
   metrics_.steps_applied.add(1);
   metrics_.last_step.set(static_cast<double>(unix_time_ms()) / 1000.0);
+}
+
+void RoundReport::own_step(const devices::ApplyReport& applied) {
+  metrics_.steps_local.add(1);
+  metrics_.grad_norm.set(applied.gradient_norm);
+  metrics_.learning_rate.set(applied.learning_rate);
 }
 
 void RoundReport::ended(const Ended& round, RoundTimes& times) {

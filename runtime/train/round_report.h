@@ -25,7 +25,8 @@ struct RoundTimes {
   double wait_seconds = 0;
   double sync_seconds = 0;  ///< of the last round that ended
   bool early = false;       ///< this device has asked the others to come
-  bool peers_due = true;    ///< their silence counts
+  TimePoint due{};          ///< from then on the silence of peers counts
+  bool peers_due = true;    ///< it does
 };
 
 /// What a round was, for people: metrics, status page, accuracy. Owner: the train thread.
@@ -50,6 +51,7 @@ class RoundReport {
   /// `own` rows of the batch are done with.
   void settled(Fate fate, std::size_t own, const BatchView& batch, const AgreedState& state);
   void stepped(const StepMade& made, sync::policy::Mode mode);
+  void own_step(const devices::ApplyReport& applied);
   /// The round has ended. Fills in times.sync_seconds.
   struct Ended {
     const View& view;
@@ -61,6 +63,7 @@ class RoundReport {
   void ended(const Ended& round, RoundTimes& times);
 
  private:
+  void count_records(std::span<const RowTag> own);
   void count_mode(sync::policy::Mode mode);
   void count_speculation(sync::SpeculationOutcome outcome);
   void count_bytes(const sync::TransportCounters& bytes);

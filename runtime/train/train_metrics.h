@@ -16,6 +16,7 @@ struct TrainMetrics {
 
   Gauge& ready;
   Counter& rows_trained;
+  Counter& record_bytes_trained;
   Histogram& batch_rows;
   Counter& steps_applied;
   Counter& steps_skipped;

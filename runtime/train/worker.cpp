@@ -36,7 +36,7 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
       checkpoints_(checkpoint_parts()),
       report_(report_parts()),
       entry_(entry_parts()),
-      residual_(config.session.shape, config.session.policy.sync_policy != "every") {}
+      residual_(config.session.shape, sync::policy::agrees_on_movements(config.session.policy)) {}
 
 Worker::~Worker() = default;
 
@@ -72,7 +72,7 @@ CheckpointCycle::Parts Worker::checkpoint_parts() const {
 Status Worker::begin_with(const PrivatePart& part) {
   if (!part.residual.empty() && part.of_movements == residual_.of_movements())
     residual_.restore(parts_.state->stamp, parts_.state->rows, part.residual);
-  return model_.begin_with(part, *parts_.state);
+  return residual_.of_movements() ? model_.begin_with(part, *parts_.state) : ok();
 }
 
 RoundReport::Parts Worker::report_parts() const {
@@ -181,7 +181,11 @@ Turn Worker::compute_and_enter() {
   const sync::Facts facts = my_facts(times_.entered);
   if (view_->session->speculates() && facts.rows > 0)
     if (auto prepared = prepare_contribution(); !prepared) return end(prepared.error());
-  times_.peers_due = times_.entered >= times_.last_ended + view_->session->plan().next.latest;
+  // Who is called finishes a batch, and comes; else all come when their steps are made.
+  const auto& entered_by = view_->session->plan().next;
+  times_.due = times_.early ? times_.entered + entered_by.latest / entered_by.own_steps
+                            : times_.last_ended + entered_by.latest;
+  times_.peers_due = times_.entered >= times_.due;
   view_->session->begin_facts(facts, my_section(), model_.contribution(),
                               times_.peers_due ? sync::Peers::due : sync::Peers::have_time);
   parts_.status.rounds.fetch_add(1, std::memory_order_relaxed);
@@ -242,7 +246,7 @@ sync::Facts Worker::my_facts(TimePoint now) {
 }
 
 Turn Worker::agree() {
-  if (!times_.peers_due && parts_.clock.now() >= times_.last_ended + view_->session->plan().next.latest) {
+  if (!times_.peers_due && parts_.clock.now() >= times_.due) {
     times_.peers_due = true;
     view_->session->peers_are_due();
   }

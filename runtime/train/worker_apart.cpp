@@ -21,19 +21,21 @@ Turn Worker::step_apart() {
   const auto& schedule = view_->session->plan().next;
   OwnSteps& own = model_.own();
   const bool complete = own.complete(schedule, now);
-  if (complete || asked_to_end() || clock_.time_is_up(now) || view_->session->peer_called()) {
+  if (complete || own.full(parts_.commits.partitions().size()) || asked_to_end() || clock_.time_is_up(now) ||
+      view_->session->peer_called()) {
     times_.early = !complete;
     times_.wait_seconds = 0;
     return compute_and_enter();
   }
   const std::size_t have = rows_.batch().own_rows() + rows_.waiting();
+  // Of a stream whose next row is far away nothing is asked: it steps as soon as it has a batch's least.
+  const std::size_t least = std::max<std::size_t>(1, config_.session.policy.min);
   const std::size_t asked = std::min<std::size_t>(schedule.rows[view_->spec.rank], rows_.batch().rows_max());
-  if (!own.is_due(have, std::max<std::size_t>(1, asked), schedule.wait, now)) {
+  if (!own.is_due(have, std::max(least, asked), schedule.wait, now)) {
     parts_.status.state.store(schedule.rest ? NodeState::idle : NodeState::waiting);
     return {.wake_at = own.next_at(schedule)};
   }
-  // Nothing is asked of a stream whose next row is far away: it steps with that.
-  if (rows_.fill(std::max<std::size_t>(1, asked), schedule.whole)) model_.invalidate();
+  if (have >= least && rows_.fill(std::max(least, asked), schedule.whole)) model_.invalidate();
   if (rows_.batch().rows() == 0) {
     own.pass(now);
     return again();
@@ -43,13 +45,13 @@ Turn Worker::step_apart() {
 }
 
 Turn Worker::make_own_step() {
+  const TimePoint began = parts_.clock.now();
   if (auto computed = model_.compute(rows_.batch().view(), *parts_.state); !computed)
     return end(computed.error());
   if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
   if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());
-  const TimePoint now = parts_.clock.now();
   if (!model_.finite()) {
-    model_.own().pass(now);
+    model_.own().pass(parts_.clock.now());
     keep(Fate::dropped);
     return again();
   }
@@ -57,8 +59,9 @@ Turn Worker::make_own_step() {
   if (auto stepped = model_.step(*parts_.state, rows, view_->session->plan().now.learning_rate_factor);
       !stepped)
     return end(stepped.error());
-  model_.own().add(model_.report(), rows_.batch().own_tags(), model_.compute_seconds(), now);
-  report_.metrics().steps_local.add(1);
+  const TimePoint now = parts_.clock.now();
+  model_.own().add(model_.report(), rows_.batch().own_tags(), to_seconds(now - began), now);
+  report_.own_step(model_.applied());
   keep(Fate::trained);
   return again();
 }

@@ -82,9 +82,12 @@ void collect(std::span<const T> numbers, T threshold, std::vector<std::uint32_t>
   take(blocks * block, numbers.size());
 }
 
-/// The `k` largest of `found`, which is ascending and stays so.
+}  // namespace
+
 template <class T>
 void keep_largest(std::span<const T> numbers, std::size_t k, std::vector<std::uint32_t>& found) {
+  if (found.size() <= k) return;
+  if (k == 0) return found.clear();
   std::vector<T> sizes;
   sizes.reserve(found.size());
   for (const std::uint32_t at : found) sizes.push_back(size_of(numbers[at]));
@@ -105,8 +108,6 @@ void keep_largest(std::span<const T> numbers, std::size_t k, std::vector<std::ui
   });
 }
 
-}  // namespace
-
 template <class T>
 void select_largest(std::span<const T> numbers, std::size_t k, std::vector<std::uint32_t>& into) {
   into.clear();
@@ -116,10 +117,12 @@ void select_largest(std::span<const T> numbers, std::size_t k, std::vector<std::
     into.clear();
     collect(numbers, T{0}, into);
   }
-  if (into.size() > k) keep_largest(numbers, k, into);
+  keep_largest(numbers, k, into);
 }
 
 template void select_largest<float>(std::span<const float>, std::size_t, std::vector<std::uint32_t>&);
 template void select_largest<double>(std::span<const double>, std::size_t, std::vector<std::uint32_t>&);
+template void keep_largest<float>(std::span<const float>, std::size_t, std::vector<std::uint32_t>&);
+template void keep_largest<double>(std::span<const double>, std::size_t, std::vector<std::uint32_t>&);
 
 }  // namespace rivulet::sync

@@ -14,4 +14,8 @@ namespace rivulet::sync {
 template <class T>
 void select_largest(std::span<const T> numbers, std::size_t k, std::vector<std::uint32_t>& into);
 
+/// Of `found`, ascending positions, the `k` of the largest size.
+template <class T>
+void keep_largest(std::span<const T> numbers, std::size_t k, std::vector<std::uint32_t>& found);
+
 }  // namespace rivulet::sync

@@ -143,8 +143,8 @@ void Endpoint::settle_gathered(TimePoint now, Entered& entered) {
   if (now < ready) return;
   entered.done = true;
   counters_.bytes_received += exchange.bytes - entered.own_bytes;
-  if (!entered.patient) --waiting_;
-  last_progress_ = std::max(last_progress_, ready);
+  if (!entered.patient) --deadline_.waiting;
+  deadline_.last_progress = std::max(deadline_.last_progress, ready);
 }
 
 std::vector<Entered>::iterator Endpoint::find_entered(std::uint64_t ticket) {
@@ -179,7 +179,8 @@ std::optional<std::uint32_t> Endpoint::latest_told(TimePoint now) {
       if (k > 0 && !here && !missing) missing = r;
       if (!told) continue;
       const Duration extra = k == 0 ? Duration::zero() : state_->link.latency;
-      last_progress_ = std::max(last_progress_, here ? flight.arrives_at : latest_chunk(flight, extra, now));
+      deadline_.last_progress =
+          std::max(deadline_.last_progress, here ? flight.arrives_at : latest_chunk(flight, extra, now));
     }
   }
   return missing;

@@ -107,7 +107,7 @@ Endpoint::Endpoint(std::shared_ptr<MemoryNetwork::State> state, const ViewSpec& 
   state_->dead.erase(spec.members[spec.rank]);  // it has been started again
   view_ = &state_->join(spec, this);
   joined_at_ = clock.now();
-  last_progress_ = joined_at_;
+  deadline_.last_progress = joined_at_;
   Member& me = view_->members[spec.rank];
   me.joined_at = joined_at_;
   if (!view_->complete()) {
@@ -181,7 +181,7 @@ Progress Endpoint::connected_locked() {
   const TimePoint now = clock_.now();
   if (view_->complete() && now >= view_->connected_at) {
     connected_ = true;
-    last_progress_ = now;
+    deadline_.last_progress = now;
     return Progress::done;
   }
   for (std::uint32_t r = 0; r < world(); ++r) {

@@ -230,11 +230,13 @@ class Endpoint final : public Transport, public Gathering {
   std::uint64_t last_ticket_ = 0;
   Operations operations_;
   std::map<std::pair<std::uint32_t, Lane>, std::deque<std::uint64_t>> posted_;  ///< receives in order
-  std::size_t waiting_ = 0;  ///< operations that count for the deadline
-  TimePoint last_progress_{};
-  TimePoint alarm_at_ = TimePoint::min();  ///< when the wake was last asked to ring for the deadline
-  std::vector<Entered> entered_;           ///< exchanges not taken yet
-  TimePoint wires_free_at_{};              ///< when what this rank has contributed has left
+  struct {
+    std::size_t waiting = 0;  ///< operations that count
+    TimePoint last_progress{};
+    TimePoint alarm_at = TimePoint::min();  ///< when the wake was last asked to ring
+  } deadline_;
+  std::vector<Entered> entered_;  ///< exchanges not taken yet
+  TimePoint wires_free_at_{};     ///< when what this rank has contributed has left
   std::array<std::uint64_t, lanes_end> next_exchange_{};
   std::set<std::uint32_t> said_shutdown_;
   std::set<std::uint32_t> departed_;

@@ -157,16 +157,16 @@ Ticket Endpoint::open(std::uint32_t peer, std::size_t size) {
 
 /// The progress deadline runs from the moment the first operation is waited for.
 void Endpoint::start_waiting(TimePoint now) {
-  if (waiting_++ > 0) return;
-  last_progress_ = now;
+  if (deadline_.waiting++ > 0) return;
+  deadline_.last_progress = now;
   wake_at_deadline(now);
 }
 
 /// One alarm at a time: when it rings too early, because there was progress since, the next is set.
 void Endpoint::wake_at_deadline(TimePoint now) {
-  if (alarm_at_ > now) return;
-  alarm_at_ = last_progress_ + state_->config.progress_deadline;
-  wake_.notify_at(alarm_at_);
+  if (deadline_.alarm_at > now) return;
+  deadline_.alarm_at = deadline_.last_progress + state_->config.progress_deadline;
+  wake_.notify_at(deadline_.alarm_at);
 }
 
 void Endpoint::promote(Ticket ticket) {
@@ -209,8 +209,8 @@ void Endpoint::look(TimePoint now, std::uint64_t ticket) {
   if (ticket != 0) settle(now, ticket);
   if (!failed_ && view_->gone > departed_.size()) look_for_the_dead(now);
   if (const auto it = find_entered(ticket); !failed_ && it != entered_.end()) settle_gathered(now, *it);
-  if (failed_ || waiting_ == 0) return;
-  if (now - last_progress_ >= state_->config.progress_deadline) check_deadline(now);
+  if (failed_ || deadline_.waiting == 0) return;
+  if (now - deadline_.last_progress >= state_->config.progress_deadline) check_deadline(now);
   if (!failed_) wake_at_deadline(now);
 }
 
@@ -257,8 +257,8 @@ bool Endpoint::deliver(const Message& message, const Operation& op) {
 }
 
 void Endpoint::finish(Operations::iterator it, TimePoint at) {
-  if (!it->second.ahead) --waiting_;
-  last_progress_ = std::max(last_progress_, at);
+  if (!it->second.ahead) --deadline_.waiting;
+  deadline_.last_progress = std::max(deadline_.last_progress, at);
   operations_.erase(it);
 }
 
@@ -308,12 +308,13 @@ void Endpoint::check_deadline(TimePoint now) {
     if (op.ahead) continue;
     if (op.sending) {
       if (!op.message.lost)
-        last_progress_ = std::max(last_progress_, latest_chunk(op.message, Duration::zero(), now));
+        deadline_.last_progress =
+            std::max(deadline_.last_progress, latest_chunk(op.message, Duration::zero(), now));
     } else {
       for (const Message& m : view_->channels[{op.peer, spec_.rank, op.lane}].messages) {
         if (m.lost) break;
         const TimePoint seen = m.here_at() <= now ? m.here_at() : latest_chunk(m, state_->link.latency, now);
-        last_progress_ = std::max(last_progress_, seen);
+        deadline_.last_progress = std::max(deadline_.last_progress, seen);
       }
     }
     if (oldest == nullptr || id < oldest_id) {
@@ -323,7 +324,7 @@ void Endpoint::check_deadline(TimePoint now) {
   }
   const auto missing = latest_told(now);
   const Duration deadline = state_->config.progress_deadline;
-  if (now - last_progress_ < deadline) return;
+  if (now - deadline_.last_progress < deadline) return;
   const std::uint32_t peer = oldest != nullptr ? oldest->peer : missing.value_or(rank());
   fail({ErrorCode::timed_out, "no byte for " + std::to_string(to_seconds(deadline)) +
                                   " s while waiting for " + rank_name(spec_, peer)},

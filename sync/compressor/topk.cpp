@@ -100,7 +100,7 @@ PositionCost select_fitting(const Coding& coding, std::span<const T> numbers, st
     const double share = static_cast<double>(bits) / static_cast<double>(needed(cost));
     k = std::min(into.size() - 1, static_cast<std::size_t>(static_cast<double>(into.size()) * share * 0.998));
     select(coding, numbers, k, into);
-    while (into.size() > k) into.pop_back();  // a tensor sends at least one
+    keep_largest(numbers, k, into);  // of each tensor there is one at least
     cost = cost_of_positions(into);
   }
   return cost;

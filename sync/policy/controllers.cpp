@@ -154,6 +154,10 @@ Status check_policy(const PolicyConfig& config, const Controllers& controllers, 
   return ok();
 }
 
+bool agrees_on_movements(const PolicyConfig& config) {
+  return config.sync_policy == "periodic" && setting(config, "sync.own_steps").number > 1;
+}
+
 ContributionShape shape_of(const PolicyConfig& config) {
   return {config.number_bytes == 8 ? Scalar::f64 : Scalar::f32,
           {config.tensors.begin(), config.tensors.end()},

@@ -44,13 +44,14 @@ Mode default_mode(const FactsTable& table) {
 }
 
 /// When everybody has come who is not late: own steps take what they wait and what the slowest computes, or
-/// long enough where that is not known yet.
+/// long enough where nobody knows that yet.
 Duration latest_of(const FactsTable& table, const Schedule& next) {
   constexpr double unknown_step = 5;
+  constexpr double longest_step = 3600;
   if (!next.steps_apart()) return Duration(0);
   double slowest = 0;
-  for (const Facts& f : table.facts)
-    slowest = std::max(slowest, f.compute_seconds > 0 ? f.compute_seconds : unknown_step);
+  for (const Facts& f : table.facts) slowest = std::max(slowest, f.compute_seconds);
+  slowest = slowest > 0 ? std::min(slowest, longest_step) : unknown_step;
   const Duration step = next.wait + from_seconds(slowest);
   const Duration steps = step * next.own_steps;
   return next.own_time > Duration(0) ? std::min(steps, next.own_time + step) : steps;
@@ -63,10 +64,11 @@ void back_off(const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
     return;
   }
   plan.next.rest = true;
+  plan.why = "nobody has rows";
+  if (plan.next.steps_apart()) return;  // the time between agreements is long already
   Duration wait = config.max_wait;
   for (std::uint32_t i = 0; i < state.idle_rounds && wait < config.idle_wait_max; ++i) wait *= 2;
   plan.next.wait = std::min(wait, config.idle_wait_max);
-  plan.why = "nobody has rows";
   ++state.idle_rounds;
 }
 

@@ -27,6 +27,9 @@ bool ContributionExchange::speculates(const policy::Schedule& schedule) const {
   if (!speculation_.speculates(schedule)) return false;
   // At rest nobody expects rows, and a slot would leave from everybody for nothing.
   if (compressor_of(schedule).keeps_residual) return !schedule.rest;
+  // Devices that step apart come at their own time: a payload behind the facts would wait for them as if they
+  // were late.
+  if (schedule.steps_apart()) return false;
   return early_ == nullptr || early_bytes_ == schedule.payload_bytes;
 }
 
@@ -52,7 +55,7 @@ double ContributionExchange::guess_weight(std::uint32_t rows) const {
   double all = rows;
   if (schedule_.steps_apart()) {  // how many steps the others make follows from how many this one has made
     const std::uint32_t each = schedule_.rows[parts_.transport.rank()];
-    const double steps = each > 0 ? static_cast<double>(rows) / each : 0;
+    const double steps = each > 0 ? static_cast<double>(rows) / each : schedule_.own_steps;
     for (std::uint32_t rank = 0; rank < schedule_.rows.size(); ++rank)
       if (rank != parts_.transport.rank()) all += steps * schedule_.rows[rank];
     return rows > 0 ? rows / all : 0.0;

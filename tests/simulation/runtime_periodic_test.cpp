@@ -159,10 +159,44 @@ TEST_CASE("Periodic: a slow device is waited for, as long as it may take, and no
   auto options = fast(4);
   // Ten steps of this device take 20 s, four times the progress deadline; the other one's take 40 ms.
   options.profiles = {{std::chrono::milliseconds(2), 8000}, {std::chrono::seconds(2), 8000}};
+  options.stop_after.rounds = 9;  // contributions leave early by then, where they do
   const Outcome out = run(job, options);
-  CHECK(out.step == 4);
+  CHECK(out.step == 9);
   CHECK(out.views == 1);
-  CHECK(out.rows == 4 * 2 * 160);
+  CHECK(out.rows == 9 * 2 * 160);
+}
+
+TEST_CASE(
+    "Periodic: a stream too slow for a row in each tick has the weight of its rows, also where weights are "
+    "guessed") {
+  const auto loss = [](bool speculate) {
+    auto job = periodic_job(3, 10);
+    job.config.batch.policy = "stream";
+    job.config.compression.policy = "fixed";
+    job.config.settings.set("compression.compressor", std::string("topk"));
+    job.config.settings.set("compression.keep", 0.3);
+    job.config.sync.speculate = speculate;
+    SimulateOptions options = fast(0);
+    options.rates = {{{0, 100}}, {{0, 3}}, {{0, 3}}};
+    options.stop_after.seconds = 60;
+    auto group = build_group(job, options);
+    run_to_end(*group);
+    return group->node(0).status().loss.load();
+  };
+  CHECK(loss(true) < 1.1 * loss(false));
+}
+
+TEST_CASE("Periodic: no batch is smaller than the least that is wanted, however slow the stream") {
+  auto job = periodic_job(2, 4);
+  job.config.batch.policy = "stream";
+  job.config.batch.min = 16;
+  auto options = fast(3);
+  options.rates = {{{0, 400}}, {{0, 20}}};
+  const Outcome out = run(job, options);
+  CHECK(out.step == 3);
+  for (const auto& round : out.rounds)
+    for (const auto& section : round.table.sections)
+      for (const std::uint32_t rows : section.step_rows) CHECK(rows >= 16);
 }
 
 TEST_CASE(

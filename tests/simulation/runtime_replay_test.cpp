@@ -316,11 +316,18 @@ TEST_CASE("Replay: a view is lost with a payload, another goes on, and so does t
     c.settings.set("compression.keep", 0.3);
     lost_on = sync::Lane::phase;
   }
-  record(run, changing(6), 1 << 30, [wanted = lost_on](SimulatedGroup& group) {
+  std::uint64_t behind = lost_on == sync::Lane::phase ? 5 : 15;
+  SUBCASE("own steps, before the group has agreed about any") {
+    run.job.config.sync.policy = "periodic";
+    run.job.config.settings.set("sync.own_steps", std::int64_t{2});
+    lost_on = sync::Lane::facts;
+    behind = 0;
+  }
+  record(run, changing(6), 1 << 30, [wanted = lost_on, behind](SimulatedGroup& group) {
     bool lost = false;  // device-01 lacks the step that the others have made
     group.network().set_loss([&](std::uint32_t from, std::uint32_t to, sync::Lane lane, std::uint64_t index) {
       const bool now = !lost && from == 1 && to == (wanted == sync::Lane::facts ? 2U : 0U) &&
-                       lane == wanted && index > (wanted == sync::Lane::phase ? 5U : 15U);
+                       lane == wanted && index > behind;
       lost = lost || now;
       return now;
     });

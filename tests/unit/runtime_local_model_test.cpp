@@ -81,7 +81,22 @@ TEST_CASE("Own steps: the momentum goes on over an agreement, as over the steps 
   whole.agree();
   CHECK(relative_l2(numbers_of(apart.state.model.parameters()), numbers_of(whole.state.model.parameters())) <
         1e-6);
-  CHECK(apart.model->kept_steps() == 106);
+  CHECK(apart.model->kept_steps() == 6);  // counted from where its memory begins
+}
+
+TEST_CASE("Own steps: as many as the facts can announce, and then it is time to agree") {
+  OwnSteps own;
+  own.begin(TimePoint());
+  std::vector<RowTag> rows(2);
+  rows[1].position.partition.partition = 1;
+  std::size_t steps = 0;
+  for (; !own.full(2); ++steps) own.add({}, rows, 0, TimePoint());
+  CHECK(steps > 2000);
+  std::vector<RowInterval> intervals(2);
+  intervals[0].rows_trained = intervals[1].rows_trained = static_cast<std::uint32_t>(steps);
+  intervals[1].partition.partition = 1;
+  CHECK(own.rows_of(intervals).size() == 2 * steps);
+  CHECK(own.rows_of(intervals).size() <= sync::facts_step_rows_max);
 }
 
 TEST_CASE("Own steps: rows that come again find parameters and momentum as the last agreement left them") {
@@ -129,6 +144,30 @@ TEST_CASE("Own steps: are part of the state that others have reached with them, 
         CHECK(b.model->kept_digest() == 0);
       }
     }
+}
+
+TEST_CASE(
+    "Own steps: keep their momentum when only offsets have moved elsewhere, and lose no number to infinity") {
+  Bench b;
+  b.step(0);
+  b.agree();
+  const auto kept = b.model->kept_digest();
+  const Stamp before = b.state.stamp;
+  b.state.stamp.step += 1;
+  b.model->adopt(b.state, before, b.state.rows);
+  CHECK(b.model->kept_digest() == kept);
+  // A step that leads out of the numbers: whatever was sent of it, the next step begins as before it.
+  Bench far;
+  far.step(0);
+  far.agree();
+  const auto kept_far = far.model->kept_digest();
+  far.model->invalidate();
+  REQUIRE(far.model->compute(far.rows.view(8, 8), far.state));
+  REQUIRE(far.model->step(far.state, 8, 1e300));
+  static_cast<void>(far.movement());
+  far.model->agreed(far.state, true);
+  CHECK(far.model->kept_digest() == kept_far);
+  CHECK(size_of(far.movement()) == 0);
 }
 
 TEST_CASE("Own steps: begin again with what was saved of them, beside the state that it was saved with") {

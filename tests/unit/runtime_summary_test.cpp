@@ -34,6 +34,7 @@ Summary example() {
   d.cpu_s = 4;
   d.bytes_sent = 5;
   d.bytes_received = 6;
+  d.record_bytes_trained = 40;
   d.max_rss_bytes = 7;
   d.first_step_s = 0.125;
   d.digest = "0123456789abcdef0123456789abcdef";
@@ -49,13 +50,18 @@ TEST_CASE("Summary: the names are those that were promised, in one line") {
   const Json parsed = Json::parse(line);
   std::string names;
   for (const auto& [name, value] : parsed.items()) names += name + " ";
-  CHECK(names == "rounds accuracy rows_per_s time_to_accuracy_s parameters_equal digests_compared devices ");
+  CHECK(names ==
+        "rounds accuracy rows_per_s time_to_accuracy_s parameters_equal digests_compared "
+        "agreement_bytes_sent record_bytes_trained edge_ratio devices ");
+  CHECK(parsed["agreement_bytes_sent"] == 5);
+  CHECK(parsed["edge_ratio"] == 0.125);
+  CHECK(Json::parse(to_json(Summary{}))["edge_ratio"].is_null());
   names.clear();
   for (const auto& [name, value] : parsed["devices"][0].items()) names += name + " ";
   CHECK(names ==
         "id rows_consumed rows_trained rows_waiting rows_dropped stream_rate batch_mean compute_s wait_s "
         "sync_s cpu_s "
-        "bytes_sent bytes_received max_rss_bytes first_step_s digest ");
+        "bytes_sent bytes_received record_bytes_trained max_rss_bytes first_step_s digest ");
   CHECK(parsed["time_to_accuracy_s"]["0.90"] == 4.5);
   CHECK(parsed["devices"][0]["rows_dropped"]["bad_label"] == 2);
 }

@@ -210,6 +210,26 @@ TEST_CASE("topk: sends the largest numbers, as many as its slot holds, and that 
     }
 }
 
+TEST_CASE("topk: per tensor, every tensor is sent in time, also the smallest in a slot that is too small") {
+  Settings per_tensor = settings();
+  per_tensor.set("compression.topk.per_tensor", true);
+  const auto& topk = compressor_named("topk");
+  const ContributionShape shape{Scalar::f32, {2400, 84, 840, 10}, 0};
+  const Coding coding{&shape, 0.001, 0, &per_tensor};
+  Residual residual(shape);
+  std::vector<std::byte> slot(topk.slot_bytes(shape, 0.001, per_tensor));
+  std::vector<float> sent(shape.count());
+  for (std::uint64_t round = 0; round < 300; ++round) {
+    auto mine = drawn<float>(shape.count(), round);
+    topk.encode(coding, residual.stage(view_over(mine), 1), slot);
+    residual.sent(topk, coding, slot);
+    residual.commit();
+    REQUIRE(topk.decode_add(coding, slot, 1.0, view_over(sent)));
+  }
+  CHECK(std::count_if(sent.end() - 10, sent.end(), [](float x) { return x != 0; }) > 0);
+  CHECK(std::count_if(sent.begin() + 2400, sent.begin() + 2484, [](float x) { return x != 0; }) > 0);
+}
+
 TEST_CASE("topk: per tensor, each sends its share, also where another tensor's numbers are larger") {
   Settings per_tensor = settings();
   per_tensor.set("compression.topk.per_tensor", true);

@@ -55,6 +55,7 @@ void read_counts(const ReadJson& s, NodeReport& out) {
   out.group_rows = whole_in(s, "group_rows");
   out.bytes_sent = whole_in(s, "bytes_sent");
   out.bytes_received = whole_in(s, "bytes_received");
+  out.record_bytes_trained = whole_in(s, "record_bytes_trained");
   out.digests_compared = whole_in(s, "digests_compared");
   out.digests_different = whole_in(s, "digests_different");
 }

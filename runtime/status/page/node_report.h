@@ -40,7 +40,7 @@ struct NodeReport {
                                ///< control topic; empty: none
   std::string digest;
   Whole view, world, steps, batch_rows, rows_waiting, lag_records, rows_trained, group_rows;
-  Whole bytes_sent, bytes_received, digests_compared, digests_different;
+  Whole bytes_sent, bytes_received, record_bytes_trained, digests_compared, digests_different;
   Number stream_rate, loss, accuracy, held_out_accuracy, compute_s, wait_s, sync_s;
   std::vector<std::pair<std::string, std::uint64_t>> refused;  ///< rows by reason, without those of none
   std::vector<Partition> partitions;

@@ -169,6 +169,7 @@ std::string tiles(const NodeReport& r) {
   out.add("rows_refused", "rows refused", grouped(std::to_string(refused_rows(r))));
   out.add("bytes_sent", "sent to peers", bytes(r.bytes_sent));
   out.add("bytes_received", "received from peers", bytes(r.bytes_received));
+  out.add("record_bytes_trained", "records trained on", bytes(r.record_bytes_trained));
   return out.html();
 }
 

@@ -15,7 +15,7 @@ constexpr std::array keys{
         .text = "10",
         .help = "of policy periodic: steps that each device makes before the group agrees; 1 = every",
         .least = 1,
-        .most = 10'000},
+        .most = 8000},
     Key{.name = "sync.own_time",
         .type = KeyType::duration,
         .text = "\"0s\"",
