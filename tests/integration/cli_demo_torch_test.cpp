@@ -61,7 +61,14 @@ TEST_CASE("Demo: the last line is one object with exactly the fields that were p
   CHECK(ended->code == 0);
   const auto summary = nlohmann::json::parse(last_line(demo->output()));
   CHECK(keys_of(summary) == std::set<std::string>{"rounds", "accuracy", "rows_per_s", "time_to_accuracy_s",
-                                                  "parameters_equal", "digests_compared", "devices"});
+                                                  "parameters_equal", "digests_compared",
+                                                  "agreement_bytes_sent", "record_bytes_trained",
+                                                  "edge_ratio", "devices"});
+  CHECK(summary["agreement_bytes_sent"].get<double>() > 0);
+  // A row is a label and 784 bytes.
+  double rows = 0;
+  for (const auto& device : summary["devices"]) rows += device["rows_trained"].get<double>();
+  CHECK(summary["record_bytes_trained"].get<double>() == 785 * rows);
   CHECK(summary["parameters_equal"] == true);
   CHECK(summary["digests_compared"].get<int>() > 10);
   CHECK(summary["rounds"].get<int>() > 20);
@@ -71,8 +78,8 @@ TEST_CASE("Demo: the last line is one object with exactly the fields that were p
     CHECK(keys_of(device) == std::set<std::string>{"id", "rows_consumed", "rows_trained", "rows_waiting",
                                                    "rows_dropped", "stream_rate", "batch_mean", "compute_s",
                                                    "wait_s", "sync_s", "cpu_s", "bytes_sent",
-                                                   "bytes_received", "max_rss_bytes", "first_step_s",
-                                                   "digest", "restarts"});
+                                                   "bytes_received", "record_bytes_trained", "max_rss_bytes",
+                                                   "first_step_s", "digest", "restarts"});
     CHECK(device["restarts"] == 0);
     CHECK(device["bytes_sent"].get<double>() > 0);
     CHECK(device["digest"] == summary["devices"][0]["digest"]);
