@@ -7,7 +7,7 @@
 namespace rivulet::sync {
 namespace {
 
-constexpr std::size_t block = 128;
+constexpr std::size_t gaps_of_block = 128;
 constexpr unsigned parameter_bits = 5;
 
 std::uint32_t gap_at(std::span<const std::uint32_t> ascending, std::size_t i) {
@@ -41,7 +41,8 @@ unsigned best_parameter(std::span<const std::uint32_t> ascending, std::size_t fr
 
 template <class Visit>
 void for_each_block(std::size_t entries, Visit visit) {
-  for (std::size_t from = 0; from < entries; from += block) visit(from, std::min(from + block, entries));
+  for (std::size_t from = 0; from < entries; from += gaps_of_block)
+    visit(from, std::min(from + gaps_of_block, entries));
 }
 
 std::size_t varint_bits(std::uint32_t gap) {
@@ -85,14 +86,14 @@ PositionCost cost_of_positions(std::span<const std::uint32_t> ascending) {
 double expected_position_bits(double entries, double count) {
   if (entries <= 0 || count <= 0) return 0;
   const double p = std::min(entries / count, 1.0);
-  if (p >= 1) return count * (1 + parameter_bits / static_cast<double>(block));
+  if (p >= 1) return count * (1 + parameter_bits / static_cast<double>(gaps_of_block));
   // A gap of at least 2^r has another zero with the probability of so many numbers without an entry.
   double least = 1e300;
   for (unsigned r = 0; r < 31; ++r) {
     const double none = std::pow(1 - p, std::exp2(r));
     least = std::min(least, 1 + r + none / (1 - none));
   }
-  return entries * (least + parameter_bits / static_cast<double>(block)) + parameter_bits;
+  return entries * (least + parameter_bits / static_cast<double>(gaps_of_block)) + parameter_bits;
 }
 
 void put_positions(std::span<const std::uint32_t> ascending, PositionCode code, BitWriter& out) {
@@ -120,7 +121,7 @@ bool get_positions(BitReader& in, PositionCode code, std::size_t entries, std::s
     if (code == PositionCode::varint) {
       gap = get_varint(in);
     } else {
-      if (i % block == 0) r = in.get(parameter_bits);
+      if (i % gaps_of_block == 0) r = in.get(parameter_bits);
       if (r > 30) return false;
       const auto most = static_cast<std::uint32_t>((count - 1) >> r);
       gap = std::uint64_t{in.unary(most)} << r;

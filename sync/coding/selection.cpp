@@ -9,7 +9,7 @@
 namespace rivulet::sync {
 namespace {
 
-constexpr std::size_t block = 32;
+constexpr std::size_t block_numbers = 32;
 constexpr std::size_t sample_size = 16'384;
 /// So many more than wanted are looked for: a sample is no census.
 constexpr double margin = 1.15;
@@ -22,8 +22,8 @@ template <class T>
   constexpr T most = std::numeric_limits<T>::max();
   for (std::size_t b = 0; b < blocks; ++b) {
     T size = 0;
-    for (std::size_t i = 0; i < block; ++i) {
-      const T x = numbers[b * block + i];
+    for (std::size_t i = 0; i < block_numbers; ++i) {
+      const T x = numbers[b * block_numbers + i];
       const T a = x < 0 ? -x : x;
       const T finite = a <= most ? a : T{0};
       size = finite > size ? finite : size;
@@ -66,20 +66,20 @@ T guess_threshold(std::span<const T> numbers, std::size_t k) {
 template <class T>
 void collect(std::span<const T> numbers, T threshold, std::vector<std::uint32_t>& into) {
   constexpr std::size_t at_once = 4096;  // blocks whose sizes lie in the nearest cache
-  std::vector<T> largest(std::min(at_once, numbers.size() / block));
+  std::vector<T> largest(std::min(at_once, numbers.size() / block_numbers));
   const auto take = [&](std::size_t from, std::size_t to) {
     for (std::size_t i = from; i < to; ++i)
       if (const T size = size_of(numbers[i]); size >= threshold && size > 0)
         into.push_back(static_cast<std::uint32_t>(i));
   };
-  const std::size_t blocks = numbers.size() / block;
+  const std::size_t blocks = numbers.size() / block_numbers;
   for (std::size_t begin = 0; begin < blocks; begin += at_once) {
     const std::size_t n = std::min(at_once, blocks - begin);
-    block_sizes(numbers.data() + begin * block, n, largest.data());
+    block_sizes(numbers.data() + begin * block_numbers, n, largest.data());
     for (std::size_t b = 0; b < n; ++b)
-      if (largest[b] >= threshold) take((begin + b) * block, (begin + b + 1) * block);
+      if (largest[b] >= threshold) take((begin + b) * block_numbers, (begin + b + 1) * block_numbers);
   }
-  take(blocks * block, numbers.size());
+  take(blocks * block_numbers, numbers.size());
 }
 
 }  // namespace
