@@ -1,5 +1,7 @@
 // A policy with a memory of its own, which a policy must not have: the race is inside SyncSession::poll of
 // two train threads.
+#include <algorithm>
+
 #include <string_view>
 
 #include "tests/canary/planted_race.h"
@@ -10,13 +12,16 @@ namespace {
 
 long planted_count = 0;
 
+/// Of the default configuration.
+const sync::policy::ControllerEntry& usual(sync::policy::Role role) {
+  const auto all = sync::policy::controllers_of({}, sync::policy::builtin_controllers()).value();
+  return **std::ranges::find(all, role, &sync::policy::ControllerEntry::role);
+}
+
 void planted_propose(const sync::policy::Inputs& inputs, std::span<double> memory,
                      sync::policy::RoundPlan& proposal) {
   ++planted_count;
-  sync::policy::controllers_of({}, sync::policy::builtin_controllers())
-      .value()
-      .front()
-      ->propose(inputs, memory, proposal);
+  usual(sync::policy::Role::batch).propose(inputs, memory, proposal);
 }
 
 const sync::policy::ControllerEntry planted{sync::policy::Role::batch, "planted", "counts without a lock",
@@ -25,7 +30,7 @@ const sync::policy::ControllerEntry planted{sync::policy::Role::batch, "planted"
 }  // namespace
 
 int main(int argc, char** argv) {
-  const sync::policy::ControllerEntry* controllers[] = {&planted};
+  const sync::policy::ControllerEntry* controllers[] = {&usual(sync::policy::Role::when), &planted};
   testing::ThreadedParts parts;
   parts.catalog.sync.controllers = controllers;
   return testing::run_planted(std::move(parts), argc > 1 && std::string_view(argv[1]) == "gloo", "planted");
