@@ -144,11 +144,10 @@ void LocalModel::roll_back(const AgreedState& state) {
 }
 
 void LocalModel::adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before) {
-  const bool is_next = state.stamp == Stamp{before.lineage, before.step + 1} && state.rows != rows_before;
-  if (private_ && prepared_ && is_next) return agreed(state, true);
-  const bool only_offsets =
-      state.stamp == Stamp{before.lineage, before.step + 1} && state.rows == rows_before;
-  if (private_ && only_offsets) return roll_back(state);
+  const bool is_next = state.stamp == Stamp{before.lineage, before.step + 1};
+  if (!private_ || !is_next) return forget();
+  if (state.rows == rows_before) return roll_back(state);  // only offsets have moved
+  if (prepared_) return agreed(state, true);
   forget();
 }
 

@@ -85,9 +85,9 @@ void Worker::add_own_steps(sync::Facts& facts) {
 
 sync::FactsSection Worker::my_section() {
   sync::FactsSection section = rows_.section();
-  // What own steps of earlier views have left: a replay must begin with it.
-  if (const auto kept = model_.kept_digest(); kept != 0 && view_->session->round() == 0)
-    section.private_state = {kept};
+  // What own steps of earlier views have left: a replay must begin with it. A pass over all of it.
+  if (view_->session->round() == 0)
+    if (const auto kept = model_.kept_digest(); kept != 0) section.private_state = {kept};
   if (!contributes_movement()) return section;
   std::vector<RowInterval> intervals{rows_.first_interval()};
   intervals.insert(intervals.end(), section.more_intervals.begin(), section.more_intervals.end());

@@ -32,6 +32,20 @@ bool allows(const Key& key, std::string_view text) {
   return all.find(" | " + std::string(text) + " | ") != std::string::npos;
 }
 
+/// All are there, and as the keys allow them. Errors: bad_record.
+Status check_settings(std::span<const Key> keys, const PolicyConfig& config) {
+  for (const Key& key : keys) {
+    const std::string name(key.name);
+    const auto found = std::ranges::find(config.settings, key.name, &PolicySetting::name);
+    if (found == config.settings.end()) return Error{ErrorCode::bad_record, "no setting of " + name};
+    const double number = found->number;
+    const bool in_range = number >= key.least && number <= key.most && !(key.above && number == key.least);
+    if (key.type == KeyType::text ? !allows(key, found->text) : !in_range)
+      return Error{ErrorCode::bad_record, "a setting of " + name + " out of range"};
+  }
+  return ok();
+}
+
 void add_settings(std::span<const Key> keys, const Settings& settings, std::vector<PolicySetting>& all) {
   for (const Key& key : keys) {
     PolicySetting one{std::string(key.name)};
@@ -126,21 +140,10 @@ std::vector<PolicySetting> settings_of(const PolicyConfig& config, const Setting
 Status check_policy(const PolicyConfig& config, const Controllers& controllers, const PolicyState& state) {
   const auto bad = [](const std::string& what) { return Error{ErrorCode::bad_record, what}; };
   for (const ControllerEntry* controller : controllers)
-    for (const Key& key : controller->keys) {
-      const auto found = std::ranges::find(config.settings, key.name, &PolicySetting::name);
-      if (found == config.settings.end()) return bad("no setting of " + std::string(key.name));
-      const double number = found->number;
-      const bool fits = number >= key.least && number <= key.most && !(key.above && number == key.least);
-      if (key.type != KeyType::text && !fits)
-        return bad("a setting of " + std::string(key.name) + " out of range");
-    }
+    if (auto fits = check_settings(controller->keys, config); !fits) return fits;
   if (config.compression_policy != "none")
     for (const CompressorEntry* compressor : builtin_compressors())
-      for (const Key& key : compressor->keys) {
-        const auto found = std::ranges::find(config.settings, key.name, &PolicySetting::name);
-        if (found == config.settings.end() || !allows(key, found->text))
-          return bad("no setting of " + std::string(key.name));
-      }
+      if (auto fits = check_settings(compressor->keys, config); !fits) return fits;
   constexpr std::uint64_t most = std::uint64_t{1} << 40U;
   std::uint64_t parameters = 0;
   for (const std::uint64_t tensor : config.tensors) parameters += std::min(tensor, most);
