@@ -36,6 +36,9 @@ struct Key {
   double most = 1e300;
   bool above = false;             ///< `least` itself is not allowed
   std::string_view choices = {};  ///< of a text: "a | b"; empty = any
+  /// Of a text that says more than a name: whether it can be read; null = any.
+  bool (*fits)(std::string_view text) = nullptr;
+  std::string_view form = {};  ///< "like 50 kB/s", for whoever wrote one that does not fit
   /// What `rivulet config init` writes in place of the default; "#..." is written as a comment.
   std::string_view sample = {};
 };

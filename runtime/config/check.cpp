@@ -91,8 +91,10 @@ class Checks {
 
   void compression() {
     catalog_name("compression.policy", c_.compression.policy, catalog_.compressions);
+    const std::string& policy = c_.compression.policy;
+    const bool leaves_out = policy == "auto" && c_.sync.policy == "auto";
     const bool dense =
-        c_.compression.policy == "none" || c_.settings.text("compression.compressor") == "dense";
+        !leaves_out && (policy != "fixed" || c_.settings.text("compression.compressor") == "dense");
     if (c_.sync.collective == "two_sided" && dense)
       wrong({"sync.collective", "compression.policy"},
             "'sync.collective' is 'two_sided', which without a compressor is the same as 'sum'", true);

@@ -192,6 +192,12 @@ std::string not_a_choice(const KeySpec& spec, const Value& value) {
   return "is '" + shown_text(value, *text) + "', must be one of: " + joined(spec.choices) + meant;
 }
 
+std::string misshapen(const KeyRow& row, const Value& value) {
+  const std::string* text = value.text();
+  if (text == nullptr || row.fits == nullptr || row.fits(*text)) return {};
+  return "is '" + shown_text(value, *text) + "', must be " + std::string(row.form);
+}
+
 std::string not_in_this_version(const KeySpec& spec, const Value& value) {
   const std::string* text = value.text();
   const bool later =
@@ -249,8 +255,8 @@ std::optional<Value> coerce(const KeyRow& row, Setting setting, Problems& proble
     complain(problems, setting, name + "must be " + with_article(row.spec.type) + ", not " + describe(given));
     return std::nullopt;
   }
-  for (const auto& wrong :
-       {not_in_this_version(row.spec, *value), not_a_choice(row.spec, *value), out_of_bounds(row, *value)}) {
+  for (const auto& wrong : {not_in_this_version(row.spec, *value), not_a_choice(row.spec, *value),
+                            out_of_bounds(row, *value), misshapen(row, *value)}) {
     if (wrong.empty()) continue;
     complain(problems, setting, name + wrong);
     return std::nullopt;

@@ -42,6 +42,8 @@ KeyRow row_of(const Key& key) {
                   help.c_str(), {.choices = choices_of(key.choices), .sample = std::string(key.sample)}),
              {key.least, key.most, key.above}};
   row.of_entry = true;
+  row.fits = key.fits;
+  row.form = key.form;
   return row;
 }
 

@@ -18,7 +18,9 @@ struct KeyRow {
   Bounds bounds;
   /// Takes a value that coerce() has returned for this row; nullptr = load.cpp does it.
   void (*set)(Config& config, const Value& value) = nullptr;
-  bool of_entry = false;  ///< a Key of a catalog's entry: goes into Config::settings
+  bool of_entry = false;                          ///< a Key of a catalog's entry: goes into Config::settings
+  bool (*fits)(std::string_view text) = nullptr;  ///< as of that Key
+  std::string_view form = {};
 };
 
 /// Types of KeySpec::type that coerce() knows.

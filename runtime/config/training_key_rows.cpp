@@ -81,7 +81,9 @@ std::vector<KeyRow> train_rows() {
 std::vector<KeyRow> sync_and_checkpoint_rows() {
   return {
       {spec("sync.policy", kind::text, "\"every\"",
-            "every (after each batch) | periodic (after steps of their own)", {.later = {"selsync", "auto"}}),
+            "every (after each batch) | periodic (after steps of their own) | auto (as links and budget "
+            "allow)",
+            {.later = {"selsync"}}),
        {},
        [](Config& c, const Value& v) { c.sync.policy = str(v); }},
       {spec("sync.deadline", kind::duration, "\"5s\"", "a peer that makes no progress for so long is lost"),
@@ -113,7 +115,9 @@ std::vector<KeyRow> sync_and_checkpoint_rows() {
        {},
        [](Config& c, const Value& v) { c.sync.on_peer_loss = str(v); }},
       {spec("compression.policy", kind::text, "\"none\"",
-            "none | fixed (the same compressor and share in every round)", {.later = {"auto"}}),
+            "none | fixed (the same compressor and share in every round) | auto (as sync.policy auto finds "
+            "it)",
+            {}),
        {},
        [](Config& c, const Value& v) { c.compression.policy = str(v); }},
       {spec("checkpoint.every.rounds", kind::integer, "500", "applied rounds, or"),

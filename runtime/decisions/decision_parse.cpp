@@ -43,6 +43,7 @@ class JsonReader {
       into = static_cast<T>(count(j, name, std::numeric_limits<T>::max()));
   }
   void value(const json& j, const char* name, double& into);
+  void value(const json& j, const char* name, float& into);
   void value(const json& j, const char* name, std::string& into);
   void value(const json& j, const char* name, Duration& into);
   void value(const json& j, const char* name, Digest& into);
@@ -127,6 +128,14 @@ void JsonReader::value(const json& j, const char* name, double& into) {
     into = -std::numeric_limits<double>::infinity();
   else
     complain(std::string(name) + " is no number");
+}
+
+/// That it is one of 32 bits, the comparison of the whole line shows.
+void JsonReader::value(const json& j, const char* name, float& into) {
+  double wide = 0;
+  value(j, name, wide);
+  into = static_cast<float>(std::clamp(wide, -3.4028235e38, 3.4028235e38));
+  if (std::isinf(wide)) into = wide > 0 ? INFINITY : -INFINITY;
 }
 
 void JsonReader::value(const json& j, const char* name, std::string& into) {

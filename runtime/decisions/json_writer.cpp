@@ -40,7 +40,8 @@ void JsonWriter::put_unsigned(std::uint64_t value) {
 }
 
 /// Readers take -0 for a whole number.
-void JsonWriter::put(double value) {
+template <class T>
+void JsonWriter::put_real(T value) {
   if (std::isnan(value)) {
     out_ += "\"nan\"";
   } else if (std::isinf(value)) {
@@ -51,6 +52,8 @@ void JsonWriter::put(double value) {
     put_digits(out_, value);
   }
 }
+template void JsonWriter::put_real(double value);
+template void JsonWriter::put_real(float value);
 
 void JsonWriter::put(std::string_view text) {
   const bool plain = std::all_of(text.begin(), text.end(),

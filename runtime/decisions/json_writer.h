@@ -43,7 +43,8 @@ class JsonWriter {
       put_unsigned(value);
   }
   /// In as few digits as give the same bits; "nan", "inf" and "-inf", which JSON has no numbers for.
-  void put(double value);
+  void put(double value) { put_real(value); }
+  void put(float value) { put_real(value); }
   void put(std::string_view text);
   void put(const std::string& text) { put(std::string_view(text)); }
   void put(const Duration& value) { put(value.count()); }
@@ -76,6 +77,8 @@ class JsonWriter {
   }
 
  private:
+  template <class T>
+  void put_real(T value);
   void put_signed(std::int64_t value);
   void put_unsigned(std::uint64_t value);
   void separate();

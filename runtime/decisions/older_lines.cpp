@@ -98,6 +98,7 @@ void add_policy_of_version_5(json& policy) {
   policy["tensors"] = json::array();
   policy["buffers"] = 0;
   policy["number_bytes"] = sizeof(float);
+  policy["momentum_adds_up"] = false;
   policy["settings"] = json::array();
 }
 
@@ -107,6 +108,7 @@ void upgrade_schedule(json& plan) {
   json& next = plan["next"];
   if (!next.is_object()) return;
   if (next.contains("slot_bytes")) next["payload_bytes"] = next["slot_bytes"];
+  next["apart"] = false;
   next["own_steps"] = 1;
   next["own_time_ns"] = 0;
   next["latest_ns"] = 0;

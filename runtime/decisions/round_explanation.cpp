@@ -144,6 +144,18 @@ std::string who_brought_less(const RoundExplanation& story, const ViewRecord& vi
                      milliseconds(to_seconds(view.policy.max_wait)));
 }
 
+/// Of devices that step apart.
+std::string how_they_agree_next(const RoundRecord& round) {
+  const auto& next = round.plan.next;
+  if (!next.apart || round.plan.now.stop) return "";
+  return fmt::format(
+      "Each makes {} of its own, then all agree on {:.3g} % of the parameters ({}, {}): {} bytes from each. "
+      "Why: {}.",
+      next.own_steps == 1 ? "a step" : fmt::format("{} steps", next.own_steps),
+      next.compressor == "dense" ? 100.0 : 100 * next.keep_ratio, next.compressor, next.collective,
+      next.payload_bytes, round.plan.why);
+}
+
 std::string what_comes_next(const ViewRecord& view, const RoundRecord& round) {
   const auto& plan = round.plan;
   if (plan.now.stop) return "The group ends after this round.";
@@ -197,6 +209,7 @@ RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, con
   say(what_it_cost(story));
   for (auto& sentence : what_else(view, round)) say(std::move(sentence));
   say(what_comes_next(view, round));
+  say(how_they_agree_next(round));
   return story;
 }
 

@@ -146,11 +146,13 @@ class Planner {
     const bool speculates = c_.sync.speculate && c_.job.devices > 1 && c_.sync.collective != "sum";
     if (speculates && scalar_ * numbers_ <= static_cast<double>(sync::Speculation::payload_bytes_max))
       add("early_payloads", gathered, "sync.speculate", devices + 1);
-    if (c_.compression.policy != "none")
-      add("residual", 4 * payload, "compression.policy");  // and what a selection finds at most
+    const bool movements =
+        sync::policy::agrees_on_movements(worker_config(c_, {}, n_.rows, n_.layout).session.policy);
+    // Two vectors, what a selection finds at most, and where something has left.
+    if (c_.compression.policy != "none") add("residual", (movements ? 5 : 4) * payload, "compression.policy");
     // How far they have come; what the optimizer had when the group agreed last, its copy for a checkpoint,
     // and that in a file's bytes.
-    if (c_.sync.policy != "every")
+    if (movements)
       add("own_steps", payload * static_cast<double>(1 + 3 * n_.layout.optimizer_arrays.size()),
           "sync.policy");
     add("facts", 2 * devices * (sync::facts_section_max_bytes + 4 * kib), "job.devices");

@@ -84,6 +84,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   policy.number_bytes = static_cast<std::uint32_t>(bytes_of(layout.scalar));
   policy.buffers = layout.buffers;
   for (const devices::TensorSlot& slot : layout.parameter_slots) policy.tensors.push_back(slot.count);
+  policy.momentum_adds_up = config.train.optimizer == "sgd";
   policy.compression_policy = config.compression.policy;
   policy.settings = sync::policy::settings_of(policy, config.settings);
   out.session.row_shape = rows;

@@ -6,7 +6,7 @@
 namespace rivulet::runtime {
 
 bool ReplayModels::own_steps_of(const sync::policy::Schedule& entered, const sync::FactsTable& table) {
-  return entered.steps_apart() || std::ranges::any_of(table.facts, [](const sync::Facts& f) {
+  return entered.apart || std::ranges::any_of(table.facts, [](const sync::Facts& f) {
            return (f.flags & sync::flag_own_steps) != 0;
          });
 }
@@ -94,8 +94,12 @@ Result<LocalModel*> ReplayModels::step(const std::string& id, const Announced& a
   return model;
 }
 
-void ReplayModels::agreed(const AgreedState& state, bool applied) {
-  for (const auto& [id, model] : models_) model->agreed(state, applied);
+void ReplayModels::agreed(const AgreedState& state, bool applied,
+                          std::map<std::string, sync::Residual>& residuals) {
+  for (const auto& [id, model] : models_) {
+    const auto residual = residuals.find(id);
+    model->agreed(state, applied, residual != residuals.end() ? residual->second.left() : GradientView{});
+  }
 }
 
 }  // namespace rivulet::runtime

@@ -7,6 +7,7 @@
 #include "runtime/replay/replay_rows.h"
 #include "runtime/state/announced.h"
 #include "runtime/train/local_model.h"
+#include "sync/round/residual.h"
 
 namespace rivulet::runtime {
 
@@ -38,8 +39,8 @@ class ReplayModels {
   Result<LocalModel*> step(const std::string& id, const Announced& announced,
                            const std::vector<std::uint32_t>& step_rows, double learning_rate_factor,
                            const AgreedState& state, ReplayRows& rows, ReplayBatch& batch);
-  /// Behind an aggregating round.
-  void agreed(const AgreedState& state, bool applied);
+  /// Behind an aggregating round; `residuals`: by device id.
+  void agreed(const AgreedState& state, bool applied, std::map<std::string, sync::Residual>& residuals);
 
  private:
   Result<LocalModel*> model_of(const std::string& id);

@@ -261,8 +261,8 @@ Found Replayer::make_step(const RoundRecord& round) {
                                         group_->plan().now, group_->controllers(), round.view},
                                        agreed.value());
   if (!made) return made.error();
+  state_.models().agreed(state_.now(), made.value().finite, state_.residuals());
   group_->finish(made.value().finite, state_.now());
-  state_.models().agreed(state_.now(), made.value().finite);
   ++report_.steps;
   report_.rows += state_.now().rows - before;
   return nothing_differs();

@@ -18,6 +18,17 @@ void subtract(const GradientView& a, const GradientView& b, const GradientView& 
     each(a.as<double>(), b.as<double>(), out.as<double>());
 }
 
+/// to = 0 where `at` is not.
+void clear_where(const GradientView& at, const GradientView& to) {
+  const auto each = [](auto mark, auto number) {
+    for (std::size_t i = 0; i < number.size(); ++i) number[i] = mark[i] != 0 ? 0 : number[i];
+  };
+  if (to.scalar == Scalar::f32)
+    each(at.as<float>(), to.as<float>());
+  else
+    each(at.as<double>(), to.as<double>());
+}
+
 bool is_zero(const devices::ModelState& state) {
   const std::size_t arrays = state.layout().optimizer_arrays.size();
   for (std::size_t i = 0; i < arrays; ++i)
@@ -85,6 +96,7 @@ Status LocalModel::step(const AgreedState& state, std::size_t rows, double learn
                                          ++private_steps_, parts_.device);
   if (!applied) return applied.error();
   applied_ = applied.value();
+  if (sketching_) sketches_.stepped(host.value().slice(0, state.model.layout().parameters));
   rows_since_sync_ += static_cast<std::uint32_t>(rows);
   return ok();
 }
@@ -103,6 +115,7 @@ Status LocalModel::prepare_delta(const AgreedState& state, std::size_t rows, dou
   std::ranges::copy(to.buffers().host_bytes(),
                     mine_.slice(layout.parameters, layout.buffers).host_bytes().begin());
   movement_finite_ = all_finite(mine_);
+  if (sketching_) sketches_.moved(mine_.slice(0, layout.parameters));
   prepared_ = true;
   return ok();
 }
@@ -114,6 +127,7 @@ void LocalModel::start_from(const AgreedState& state) {
   rows_since_sync_ = 0;
   prepared_ = false;
   movement_finite_ = true;
+  sketches_.begin();
   own_.begin(parts_.clock.now());
 }
 
@@ -127,10 +141,12 @@ void LocalModel::keep() {
   kept_steps_ = private_steps_;
 }
 
-void LocalModel::agreed(const AgreedState& state, bool applied) {
+void LocalModel::agreed(const AgreedState& state, bool applied, const GradientView& left) {
   if (!private_) return own_.begin(parts_.clock.now());
   // What was no number has not been sent, also by a compressor: it must not go on in the momentum.
   if (!applied || !movement_finite_) return roll_back(state);
+  const std::size_t arrays = left.count > 0 ? private_->layout().optimizer_arrays.size() : 0;
+  for (std::size_t i = 0; i < arrays; ++i) clear_where(left, private_->optimizer_array(i));
   keep();
   start_from(state);
 }
@@ -143,11 +159,12 @@ void LocalModel::roll_back(const AgreedState& state) {
   start_from(state);
 }
 
-void LocalModel::adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before) {
+void LocalModel::adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before,
+                       const GradientView& left) {
   const bool is_next = state.stamp == Stamp{before.lineage, before.step + 1};
   if (!private_ || !is_next) return forget();
   if (state.rows == rows_before) return roll_back(state);  // only offsets have moved
-  if (prepared_) return agreed(state, true);
+  if (prepared_) return agreed(state, true, left);
   forget();
 }
 
@@ -157,6 +174,7 @@ void LocalModel::forget() noexcept {
   private_steps_ = kept_steps_ = 0;
   rows_since_sync_ = 0;
   prepared_ = false;
+  sketches_.clear();
   own_.begin(parts_.clock.now());
 }
 

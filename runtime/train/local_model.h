@@ -13,6 +13,7 @@
 #include "runtime/checkpoint/private_part.h"
 #include "runtime/state/agreed_state.h"
 #include "runtime/train/own_steps.h"
+#include "runtime/train/step_sketches.h"
 
 namespace rivulet::runtime {
 
@@ -65,14 +66,19 @@ class LocalModel {
   [[nodiscard]] std::uint32_t rows_since_sync() const noexcept { return rows_since_sync_; }
   [[nodiscard]] OwnSteps& own() noexcept { return own_; }
   [[nodiscard]] const OwnSteps& own() const noexcept { return own_; }
+  /// Own steps and movements are sketched, or not: one pass over each.
+  void sketch(bool wanted) noexcept { sketching_ = wanted; }
+  [[nodiscard]] const StepSketches& sketches() const noexcept { return sketches_; }
 
   /// The group has agreed, and `state` is what it led to; `applied`: with the steps since the last time.
-  void agreed(const AgreedState& state, bool applied);
+  /// `left`: nothing, or [P], not 0 where the movement leaves no momentum behind.
+  void agreed(const AgreedState& state, bool applied, const GradientView& left);
   /// The rows of the steps since the last agreement come again.
   void roll_back(const AgreedState& state);
   /// `state` has taken the place of the reference, which was at `before` with this row clock. It is what the
   /// prepared movement led to elsewhere, or has nothing to do with this device's own steps.
-  void adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before);
+  void adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before,
+             const GradientView& left);
 
   /// The private copy is made, if there is none. Errors: unavailable (memory).
   Status make_private(const AgreedState& state);
@@ -101,6 +107,8 @@ class LocalModel {
   std::uint64_t kept_steps_ = 0;
   std::uint32_t rows_since_sync_ = 0;
   OwnSteps own_;
+  StepSketches sketches_;
+  bool sketching_ = false;
   bool movement_finite_ = true;
   bool prepared_ = false;  ///< the steps since the last agreement may be in a sum
   bool computed_ = false;  ///< gradient_ belongs to the batch as it is

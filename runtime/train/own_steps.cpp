@@ -22,6 +22,7 @@ void OwnSteps::add(const devices::StepReport& report, std::span<const RowTag> ro
                    TimePoint now) {
   std::vector<Part>& parts = made_.emplace_back();
   for (const RowTag& row : rows) {
+    record_bytes_ += row.record_bytes;
     const auto part = std::ranges::find(parts, row.position.partition, &Part::partition);
     if (part != parts.end())
       ++part->rows;

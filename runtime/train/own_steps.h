@@ -51,6 +51,8 @@ class OwnSteps {
 
   [[nodiscard]] std::uint32_t steps() const noexcept { return static_cast<std::uint32_t>(made_.size()); }
   [[nodiscard]] std::uint32_t rows() const noexcept { return rows_; }
+  /// Of the records behind them.
+  [[nodiscard]] std::uint64_t record_bytes() const noexcept { return record_bytes_; }
   [[nodiscard]] double loss_sum() const noexcept { return loss_sum_; }
   [[nodiscard]] std::uint64_t correct() const noexcept { return correct_; }
   [[nodiscard]] double gradient_norm2() const noexcept;   ///< mean of the steps
@@ -68,6 +70,7 @@ class OwnSteps {
   std::uint32_t turns_ = 0;
   std::vector<std::vector<Part>> made_;  ///< of each step
   std::uint32_t rows_ = 0;
+  std::uint64_t record_bytes_ = 0;
   double loss_sum_ = 0;
   std::uint64_t correct_ = 0;
   double gradient_norm2_ = 0;   ///< sum

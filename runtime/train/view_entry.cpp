@@ -155,7 +155,7 @@ Status ViewEntry::replace_state(std::span<const std::byte> image) {
   const std::uint64_t rows_before = parts_.state->rows;
   parts_.state.replace(std::move(target));
   parts_.checkpoints.forget_saved();
-  parts_.model.adopt(*parts_.state, before, rows_before);
+  parts_.model.adopt(*parts_.state, before, rows_before, parts_.residual.left());
   parts_.rows.stand_at(*parts_.state);
   return hold_state();  // whatever becomes of this view: it is in the next READY
 }

@@ -19,6 +19,7 @@
 #include "runtime/train/train_metrics.h"
 #include "runtime/train/view.h"
 #include "sync/membership/membership.h"
+#include "sync/round/residual.h"
 
 namespace rivulet::runtime {
 
@@ -39,6 +40,7 @@ class ViewEntry {
     StateHandle& state;
     RoundRows& rows;
     LocalModel& model;
+    sync::Residual& residual;
     CheckpointCycle& checkpoints;
     devices::Device& device;
     const devices::ModelLayout& layout;

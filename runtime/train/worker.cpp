@@ -95,6 +95,7 @@ ViewEntry::Parts Worker::entry_parts() {
           parts_.state,
           rows_,
           model_,
+          residual_,
           checkpoints_,
           parts_.device,
           parts_.trainer.layout(),
@@ -178,9 +179,13 @@ Turn Worker::compute_and_enter() {
   if (auto known = refresh_digest(); !known) return end(known.error());
   if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());
   times_.entered = parts_.clock.now();
-  const sync::Facts facts = my_facts(times_.entered);
-  if (view_->session->speculates() && facts.rows > 0)
+  sync::Facts facts = my_facts(times_.entered);
+  const bool sends = view_->session->speculates() && facts.rows > 0;
+  if (sends || (measures_.wants_sketches() && contributes_movement()))
     if (auto prepared = prepare_contribution(); !prepared) return end(prepared.error());
+  facts.measurements = measures_.take({.model = model_,
+                                       .apart_seconds = to_seconds(times_.entered - times_.last_ended),
+                                       .bytes_sent = view_->transport->counters().bytes_sent});
   // Who is called finishes a batch, and comes; else all come when their steps are made.
   const auto& entered_by = view_->session->plan().next;
   times_.due = times_.early ? times_.entered + entered_by.latest / entered_by.own_steps
@@ -331,7 +336,7 @@ Result<bool> Worker::apply_agreed() {
   });
   if (!made) return made.error();
   rows_.fold(!checkpoints_.saves());
-  model_.agreed(*parts_.state, made.value().finite);
+  model_.agreed(*parts_.state, made.value().finite, residual_.left());
   settle(made.value().finite ? Fate::trained : Fate::dropped);
   report_.stepped(made.value(), step.decision.mode);
   return made.value().finite;
@@ -370,6 +375,7 @@ Turn Worker::after_round() {
   report_.ended({*view_, *parts_.state, model_.compute_seconds(),
                  clock_.seconds_since_entry(parts_.clock.now()), rows_.waiting()},
                 times_);
+  measures_.ended(view_->session->table(), view_->spec.rank, times_.sync_seconds);
   const auto& decision = view_->session->plan().now;
   residual_.follow(parts_.state->stamp, parts_.state->rows);
   report_.metrics().residual.set(residual_.norm());

@@ -26,6 +26,7 @@
 #include "runtime/status/node_status.h"
 #include "runtime/train/checkpoint_cycle.h"
 #include "runtime/train/local_model.h"
+#include "runtime/train/measures.h"
 #include "runtime/train/round_report.h"
 #include "runtime/train/round_rows.h"
 #include "runtime/train/run_clock.h"
@@ -192,6 +193,7 @@ class Worker final : public Agent {
   Digest digest_;
   std::uint64_t round_in_view_ = 0;
   RoundTimes times_;
+  Measures measures_;
   std::string control_words_;  ///< what the control topic complained about last
   TimePoint next_membership_look_{};
   std::optional<TimePoint> asked_to_leave_;

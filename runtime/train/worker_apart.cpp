@@ -8,7 +8,7 @@ namespace rivulet::runtime {
 
 /// Until the group agrees again, each device steps at its own pace. A dry run makes no steps.
 bool Worker::is_apart() const {
-  return view_->session->plan().next.steps_apart() && !config_.dry_run;
+  return view_->session->plan().next.apart && !config_.dry_run;
 }
 
 /// Own steps may also be left from a view that was lost.

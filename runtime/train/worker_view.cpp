@@ -71,6 +71,8 @@ Turn Worker::begin_rounds() {
   view_->session =
       std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session, parts_.catalog,
                                           residual_, agreed_scratch_, parts_.state->controllers);
+  measures_.begin(view_->session->fact_fields());
+  model_.sketch(measures_.wants_sketches());
   resolve_residual();
   if (auto begun = begin_lineage(); !begun) return end(begun.error());
   residual_.follow(parts_.state->stamp, parts_.state->rows);

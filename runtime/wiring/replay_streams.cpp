@@ -47,7 +47,7 @@ Result<ReplayStream> ReplayStreams::open(const PartitionId& partition, std::int6
   out.clock = std::make_unique<VirtualClock>();
   if (data_ != nullptr) {
     out.source =
-        make_trace_source(*data_, partition, {{0.0, as_fast_as_asked}}, config_.job.seed, *out.clock);
+        make_trace_source(*data_, {}, partition, {{0.0, as_fast_as_asked}}, config_.job.seed, *out.clock);
     return out;
   }
   auto synthetic = synthetic_config(config_, {partition});

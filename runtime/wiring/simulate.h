@@ -38,9 +38,10 @@ struct SimulateOptions {
   bool timing_only = false;  ///< nothing is computed: gradients are zero, their bytes travel as they would
   std::string csv;           ///< folder for the tables of wiring/simulation_results.h; empty = none
   StopAfter stop_after;
-  std::string data;      ///< data set to play; empty = synthetic rows of the configured shape
-  std::string held_out;  ///< data set to measure accuracy on; empty = evaluate.held_out.path, or else
-                         ///< data's test split if it has one
+  std::string data;           ///< data set to play; empty = synthetic rows of the configured shape
+  int labels_per_device = 0;  ///< > 0: each device sees only so many classes of the data set
+  std::string held_out;       ///< data set to measure accuracy on; empty = evaluate.held_out.path, or else
+                              ///< data's test split if it has one
 };
 
 struct SimulateResult {

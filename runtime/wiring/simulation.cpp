@@ -14,6 +14,7 @@
 #include "runtime/status/status_json.h"
 #include "runtime/wiring/simulation_learner.h"
 #include "runtime/wiring/simulation_source.h"
+#include "stream/feed/deal.h"
 #include "stream/open.h"
 
 namespace rivulet::runtime {
@@ -97,6 +98,7 @@ struct SimulatedGroup::State {
   sync::membership::SharedFold fold;
   sync::MemoryNetwork network;
   std::unique_ptr<stream::Dataset> data;
+  std::vector<std::vector<std::uint32_t>> dealt;  ///< records of each device; empty: all have all
   LoadedConfig loaded;
   std::unique_ptr<devices::Device> host = devices::make_host_device();
   std::unique_ptr<devices::Trainer> trainer;  ///< everybody's, one after the other: it holds no state
@@ -126,6 +128,7 @@ struct SimulatedGroup::State {
 
   Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, std::size_t device,
                                                             const Clock& clock);
+  Status deal();
   Status make_trainer();
   void compute_nothing();
   Status read_script();
@@ -134,13 +137,24 @@ struct SimulatedGroup::State {
   void kill(std::size_t device);
 };
 
+Status SimulatedGroup::State::deal() {
+  if (options.labels_per_device == 0) return ok();
+  const std::vector<double> alike(loaded.config.job.devices, 1.0);
+  auto records = stream::feeding::deal(*data, alike, options.labels_per_device, loaded.config.job.seed);
+  if (!records) return records.error();
+  dealt = std::move(records).value();
+  return ok();
+}
+
 Result<std::unique_ptr<stream::RecordSource>> SimulatedGroup::State::open_source(const Config& config,
                                                                                  std::size_t device,
                                                                                  const Clock& clock) {
   if (parts.source) return parts.source(device, clock);
   const PartitionId id{0, static_cast<std::int32_t>(device)};
   const RateTrace trace = trace_of(options, device);
-  if (data) return make_trace_source(*data, id, trace, config.job.seed, clock);
+  if (data)
+    return make_trace_source(*data, dealt.empty() ? std::vector<std::uint32_t>() : dealt[device], id, trace,
+                             config.job.seed, clock);
   auto synthetic = synthetic_config(config, {id});
   synthetic.blank = options.timing_only;
   synthetic.rows_per_second = [trace](TimePoint at) {
@@ -261,6 +275,7 @@ Result<std::unique_ptr<SimulatedGroup>> SimulatedGroup::build(const LoadedConfig
     auto data = stream::open_dataset(options.data, stream::Split::train);
     if (!data) return data.error();
     state->data = std::move(data).value();
+    if (auto dealt = state->deal(); !dealt) return dealt.error();
   }
   if (auto made = state->make_trainer(); !made) return made.error();
   for (std::size_t device = 0; device < loaded.config.job.devices; ++device) {

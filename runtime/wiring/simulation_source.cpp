@@ -20,9 +20,13 @@ RateTrace::const_iterator first_after(const RateTrace& trace, double seconds) {
 
 class TraceSource final : public stream::RecordSource {
  public:
-  TraceSource(const stream::Dataset& data, PartitionId partition, RateTrace trace, std::uint64_t seed,
-              const Clock& clock)
-      : data_(data), trace_(std::move(trace)), seed_(seed), clock_(clock), order_(data.size()) {
+  TraceSource(const stream::Dataset& data, std::vector<std::uint32_t> records, PartitionId partition,
+              RateTrace trace, std::uint64_t seed, const Clock& clock)
+      : data_(data), played_(std::move(records)), trace_(std::move(trace)), seed_(seed), clock_(clock) {
+    if (played_.empty()) {
+      played_.resize(data.size());
+      std::iota(played_.begin(), played_.end(), std::uint32_t{0});
+    }
     state_.id = partition;
     state_.next_offset = state_.low_watermark = state_.high_watermark = 0;
     due_ = after(0);
@@ -95,7 +99,7 @@ class TraceSource final : public stream::RecordSource {
   }
   void begin() {
     rng_ = Rng::derive(seed_, "stream", static_cast<std::uint64_t>(state_.id.partition));
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    order_ = played_;
     pass_ = 0;
     shuffle();
   }
@@ -104,11 +108,12 @@ class TraceSource final : public stream::RecordSource {
   }
 
   const stream::Dataset& data_;
+  std::vector<std::uint32_t> played_;
   const RateTrace trace_;
   const std::uint64_t seed_;
   Rng rng_{0};
   const Clock& clock_;
-  std::vector<std::size_t> order_;  ///< of this pass
+  std::vector<std::uint32_t> order_;  ///< of this pass
   std::size_t pass_ = 0;
   std::vector<Record> records_;
   stream::PartitionState state_;
@@ -127,10 +132,11 @@ double next_change(const RateTrace& trace, double seconds) noexcept {
   return next == trace.end() ? never : next->first;
 }
 
-std::unique_ptr<stream::RecordSource> make_trace_source(const stream::Dataset& data, PartitionId partition,
-                                                        RateTrace trace, std::uint64_t seed,
-                                                        const Clock& clock) {
-  return std::make_unique<TraceSource>(data, partition, std::move(trace), seed, clock);
+std::unique_ptr<stream::RecordSource> make_trace_source(const stream::Dataset& data,
+                                                        std::vector<std::uint32_t> records,
+                                                        PartitionId partition, RateTrace trace,
+                                                        std::uint64_t seed, const Clock& clock) {
+  return std::make_unique<TraceSource>(data, std::move(records), partition, std::move(trace), seed, clock);
 }
 
 }  // namespace rivulet::runtime

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "core/clock.h"
 #include "runtime/wiring/simulate.h"
@@ -13,10 +15,12 @@ namespace rivulet::runtime {
 double rate_at(const RateTrace& trace, double seconds) noexcept;
 double next_change(const RateTrace& trace, double seconds) noexcept;
 
-/// A data set played into one partition at the pace of a trace under a virtual clock, for ever (reshuffled at
-/// its end). Same seed, same order. `data` must outlive it.
-std::unique_ptr<stream::RecordSource> make_trace_source(const stream::Dataset& data, PartitionId partition,
-                                                        RateTrace trace, std::uint64_t seed,
-                                                        const Clock& clock);
+/// Records of a data set played into one partition at the pace of a trace under a virtual clock, for ever
+/// (reshuffled at their end). `records`: which ones; empty = all. Same seed, same order. `data` must outlive
+/// it.
+std::unique_ptr<stream::RecordSource> make_trace_source(const stream::Dataset& data,
+                                                        std::vector<std::uint32_t> records,
+                                                        PartitionId partition, RateTrace trace,
+                                                        std::uint64_t seed, const Clock& clock);
 
 }  // namespace rivulet::runtime

@@ -60,7 +60,8 @@ Settings compressor_settings(const PolicyConfig& config);
 /// if it names a controller of those.
 std::vector<PolicySetting> settings_of(const PolicyConfig& config, const Settings& settings);
 ContributionShape shape_of(const PolicyConfig& config);
-/// Contributions are movements behind own steps, and residuals are left of those; else of gradients.
+/// Contributions are movements behind own steps, and residuals are left of those; else of gradients. So it is
+/// with several own steps, and where what a compressor leaves out would lose its momentum.
 bool agrees_on_movements(const PolicyConfig& config);
 /// Is all there that the controllers read? For configurations and states that anybody may have written.
 /// Errors: bad_record.

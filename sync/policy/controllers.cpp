@@ -158,7 +158,19 @@ Status check_policy(const PolicyConfig& config, const Controllers& controllers, 
 }
 
 bool agrees_on_movements(const PolicyConfig& config) {
-  return config.sync_policy == "periodic" && setting(config, "sync.own_steps").number > 1;
+  const auto is_set = [&](std::string_view key, auto&& wanted) {
+    const auto one = std::ranges::find(config.settings, key, &PolicySetting::name);
+    return one != config.settings.end() && wanted(*one);
+  };
+  if (config.sync_policy == "auto") return true;
+  if (is_set("sync.own_steps", [](const PolicySetting& one) { return one.number > 1; })) return true;
+  const bool leaves_out = is_set("compression.compressor", [](const PolicySetting& one) {
+    return std::ranges::any_of(builtin_compressors(), [&](const CompressorEntry* entry) {
+      return entry->name == one.text && entry->keeps_residual;
+    });
+  });
+  return leaves_out && config.momentum_adds_up &&
+         is_set("compression.momentum", [](const PolicySetting& one) { return one.text == "own"; });
 }
 
 ContributionShape shape_of(const PolicyConfig& config) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "core/digest.h"
 #include "sync/policy/controller.h"
@@ -48,7 +49,7 @@ Mode default_mode(const FactsTable& table) {
 Duration latest_of(const FactsTable& table, const Schedule& next) {
   constexpr double unknown_step = 5;
   constexpr double longest_step = 3600;
-  if (!next.steps_apart()) return Duration(0);
+  if (!next.apart) return Duration(0);
   double slowest = 0;
   for (const Facts& f : table.facts) slowest = std::max(slowest, f.compute_seconds);
   slowest = slowest > 0 ? std::min(slowest, longest_step) : unknown_step;
@@ -65,7 +66,7 @@ void back_off(const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
   }
   plan.next.rest = true;
   plan.why = "nobody has rows";
-  if (plan.next.steps_apart()) return;  // the time between agreements is long already
+  if (plan.next.own_steps > 1) return;  // the time between agreements is long already
   Duration wait = config.max_wait;
   for (std::uint32_t i = 0; i < state.idle_rounds && wait < config.idle_wait_max; ++i) wait *= 2;
   plan.next.wait = std::min(wait, config.idle_wait_max);
@@ -107,19 +108,6 @@ void fit_collective(Schedule& next) {
   if (next.collective == "two_sided" && dense) next.collective = "sum";
 }
 
-/// Who is in a view is known before its first facts: own steps of a view that was lost may be agreed about
-/// with them.
-void choose_exchange(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
-                     RoundPlan& plan) {
-  FactsTable table;
-  table.facts.resize(world);
-  for (const ControllerEntry* controller : controllers) {
-    const bool asked = controller->role == Role::collective || controller->role == Role::compression;
-    if (asked && controller->memory == 0) controller->propose({table, config, plan.next}, {}, plan);
-  }
-  fit_collective(plan.next);
-}
-
 /// Of one role there may be one of the same name as of another.
 std::string name_of(const ControllerEntry& controller) {
   return std::string(policy::name_of(controller.role)) + "/" + std::string(controller.name);
@@ -129,6 +117,28 @@ std::vector<double>* memory_of(PolicyState& state, const ControllerEntry& contro
   for (ControllerMemory& own : state.memory)
     if (own.name == name_of(controller)) return &own.values;
   return nullptr;
+}
+
+/// Who is in a view is known before its first facts: own steps of a view that was lost may be agreed about
+/// with them. All enter at once, whatever a controller of when proposes, and none learns from it.
+void choose_exchange(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
+                     PolicyState& state) {
+  RoundPlan& plan = state.last;
+  FactsTable table;
+  table.facts.resize(world);
+  for (Facts& facts : table.facts) facts.measurements.resize(measurements_of(controllers));
+  Inputs inputs{table, config, plan.next};
+  for (const ControllerEntry* controller : controllers) {
+    const auto* agreed = memory_of(state, *controller);
+    std::vector<double> memory = agreed != nullptr ? *agreed : std::vector<double>();
+    const bool asked = controller->role == Role::when || controller->role == Role::collective ||
+                       controller->role == Role::compression;
+    if (asked) controller->propose(inputs, memory, plan);
+    inputs.measured += measurements_of({controller});
+  }
+  plan.next.own_steps = 1;
+  plan.next.own_time = Duration(0);
+  fit_collective(plan.next);
 }
 
 /// Rows that move come from who has them and fit where they go, and nobody sends and receives in one round:
@@ -190,6 +200,7 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   RoundPlan plan;
   plan.now.mode = default_mode(table);
   schedule_exchange(config, plan.next);
+  plan.next.apart = agrees_on_movements(config);
   plan.next.rows.assign(table.size(), 0);
   plan.next.wait = config.max_wait;
   for (std::uint32_t rank = 0; rank < table.size(); ++rank)
@@ -198,7 +209,9 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   Inputs inputs{table, config, state.last.next, state.round};
   for (const ControllerEntry* controller : controllers) {
     std::vector<double>* memory = memory_of(state, *controller);
+    const std::string said = std::exchange(plan.why, {});
     controller->propose(inputs, memory != nullptr ? std::span<double>(*memory) : std::span<double>(), plan);
+    if (!said.empty()) plan.why = plan.why.empty() ? said : said + "; " + plan.why;
     inputs.measured += measurements_of({controller});
   }
   if (plan.now.mode == Mode::gradients && has_local_steps(table))
@@ -207,7 +220,7 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
     plan.now.mode = Mode::hold;  // a residual is of gradients, not of movements
     plan.why += "; no local steps while contributions are compressed";
   }
-  if (plan.next.steps_apart()) plan.next.moves.clear();  // rows move between devices that meet
+  if (plan.next.apart) plan.next.moves.clear();  // rows move between devices that meet
   validate_moves(table, plan);
   settle_slow_knobs(state.last.next, plan);
   fit_collective(plan.next);
@@ -228,10 +241,8 @@ PolicyState first_state(std::size_t world, const PolicyConfig& config, const Con
   plan.next.rows.assign(world, 0);
   plan.now.weights.assign(world, 0.0);
   schedule_exchange(config, plan.next);
-  choose_exchange(world, config, controllers, plan);
   plan.next.wait = config.tick;
   plan.next.rest = true;
-  plan.why = "first round: rates are not known yet";
   for (const ControllerEntry* controller : controllers) {
     if (controller->memory == 0) continue;
     ControllerMemory own{name_of(*controller), std::vector<double>(controller->memory)};
@@ -239,6 +250,8 @@ PolicyState first_state(std::size_t world, const PolicyConfig& config, const Con
       if (agreed.name == own.name && agreed.values.size() == own.values.size()) own = std::move(agreed);
     state.memory.push_back(std::move(own));
   }
+  choose_exchange(world, config, controllers, state);
+  plan.why = "first round: rates are not known yet";
   return state;
 }
 

@@ -74,14 +74,17 @@ struct Schedule {
   std::uint64_t payload_bytes =
       0;                ///< of each device, exactly: the compressor's slot and the model's buffers
   bool freeze = false;  ///< slow knobs stay where they are (profiling)
-  /// Above 1: nothing is sent until a device has had so many steps of its own, each at the latest `wait`
-  /// after the one before, made or not; `rows` are those of one step.
+  /// Devices step on their own copies and agree on how far they have come, not on gradients. Nothing is sent
+  /// until a device has had `own_steps` of them, each at the latest `wait` after the one before, made or not;
+  /// `rows` are those of one step.
+  bool apart = false;
   std::uint32_t own_steps = 1;
   Duration own_time{};  ///< ... or until so long after the last agreement; 0 = no limit
   Duration latest{};    ///< after the last agreement: a device that has not come by then is late
   bool operator==(const Schedule&) const = default;
-  /// Devices make steps of their own until they agree again.
-  [[nodiscard]] bool steps_apart() const noexcept { return own_steps > 1; }
+  /// What leaves a device after each step takes its momentum along (DGC, Lin et al. 2018): else the same
+  /// direction would be sent again before the group has answered.
+  [[nodiscard]] bool masks_momentum() const noexcept { return apart && own_steps == 1; }
 };
 constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
   visit("rows", s.rows);
@@ -94,6 +97,7 @@ constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
   visit("keep_ratio", s.keep_ratio);
   visit("payload_bytes", s.payload_bytes);
   visit("freeze", s.freeze);
+  visit("apart", s.apart);
   visit("own_steps", s.own_steps);
   visit("own_time_ns", s.own_time);
   visit("latest_ns", s.latest);
@@ -144,6 +148,7 @@ struct PolicyConfig {
   std::vector<std::uint64_t> tensors;    ///< numbers of each tensor of parameters
   std::uint64_t buffers = 0;             ///< B
   std::uint32_t number_bytes = 4;
+  bool momentum_adds_up = false;  ///< the optimizer's memory is a sum of gradients: devices may keep parts
   std::uint64_t checkpoint_rounds = 0;  ///< applied rounds from one checkpoint to the next; 0 = by wish only
   std::vector<PolicySetting> settings;  ///< of the keys of its controllers
   bool operator==(const PolicyConfig&) const = default;
@@ -163,6 +168,7 @@ constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
   visit("tensors", c.tensors);
   visit("buffers", c.buffers);
   visit("number_bytes", c.number_bytes);
+  visit("momentum_adds_up", c.momentum_adds_up);
   visit("checkpoint_rounds", c.checkpoint_rounds);
   visit("settings", c.settings);
 }

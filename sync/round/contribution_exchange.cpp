@@ -29,7 +29,7 @@ bool ContributionExchange::speculates(const policy::Schedule& schedule) const {
   if (compressor_of(schedule).keeps_residual) return !schedule.rest;
   // Devices that step apart come at their own time: a payload behind the facts would wait for them as if they
   // were late.
-  if (schedule.steps_apart()) return false;
+  if (schedule.apart) return false;
   return early_ == nullptr || early_bytes_ == schedule.payload_bytes;
 }
 
@@ -53,7 +53,7 @@ Exchange ContributionExchange::exchange(const GradientView& mine) const {
 /// If everybody brings the rows that it was asked for.
 double ContributionExchange::guess_weight(std::uint32_t rows) const {
   double all = rows;
-  if (schedule_.steps_apart()) {  // how many steps the others make follows from how many this one has made
+  if (schedule_.apart) {  // how many steps the others make follows from how many this one has made
     const std::uint32_t each = schedule_.rows[parts_.transport.rank()];
     const double steps = each > 0 ? static_cast<double>(rows) / each : schedule_.own_steps;
     for (std::uint32_t rank = 0; rank < schedule_.rows.size(); ++rank)
@@ -81,7 +81,7 @@ std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& s
   }
   sent_ = Sent::with_facts;
   guessed_weight_ = guess_weight(facts.rows);
-  Exchange sending = exchange(parts_.residual.stage(mine, guessed_weight_));
+  Exchange sending = exchange(parts_.residual.stage(mine, guessed_weight_, schedule_.masks_momentum()));
   sending.residual = &parts_.residual;
   payload_.resize(sending.payload_bytes());
   encode_contribution(sending, payload_);
@@ -145,7 +145,8 @@ Progress ContributionExchange::begin(const Round& round, FactsExchange& facts, c
   const bool alike = round.plan().now.mode ==
                      (parts_.residual.of_movements() ? policy::Mode::delta : policy::Mode::gradients);
   if (alike && (exchange.compressor->keeps_residual || flushes(round))) {
-    exchange.mine = parts_.residual.stage(mine, exchange.weights[parts_.transport.rank()]);
+    exchange.mine =
+        parts_.residual.stage(mine, exchange.weights[parts_.transport.rank()], schedule_.masks_momentum());
     exchange.residual = &parts_.residual;
   }
   running_ = used ? early_.get() : &collective();

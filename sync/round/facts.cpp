@@ -23,7 +23,7 @@ Error broken(std::string what) {
 }
 
 std::size_t head_bytes(const Facts& facts) {
-  return facts_head_bytes + sizeof(double) * facts.measurements.size();
+  return facts_head_bytes + sizeof(float) * facts.measurements.size();
 }
 
 std::uint64_t checksum_of(std::span<const std::byte> head) {
@@ -93,7 +93,8 @@ Facts as_recorded(Facts f) {
   measured_fields(f, [&](const char*, auto& v) {
     if constexpr (std::is_same_v<decltype(v), double&>) quiet(v);
   });
-  for (double& v : f.measurements) quiet(v);
+  for (float& v : f.measurements)
+    if (std::isnan(v)) v = std::numeric_limits<float>::quiet_NaN();
   return f;
 }
 
@@ -125,7 +126,7 @@ std::uint64_t hash_of(const FactsTable& table) {
 }
 
 Result<Facts> decode_head(std::span<const std::byte> bytes) {
-  constexpr std::size_t most = facts_head_bytes + sizeof(double) * facts_measurements_max;
+  constexpr std::size_t most = facts_head_bytes + sizeof(float) * facts_measurements_max;
   if (bytes.size() < facts_head_bytes || bytes.size() > most)
     return broken(std::to_string(bytes.size()) + " bytes, expected " + std::to_string(facts_head_bytes) +
                   " and what the controllers measure");

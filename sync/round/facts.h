@@ -13,7 +13,7 @@
 
 namespace rivulet::sync {
 
-/// Of a head with no measurements; each measurement takes 8 bytes more.
+/// Of a head with no measurements; each measurement takes 4 bytes more.
 inline constexpr std::size_t facts_head_bytes = 256;
 inline constexpr std::uint32_t facts_version = 5;
 inline constexpr std::size_t facts_measurements_max = 512;
@@ -66,7 +66,7 @@ struct Facts {
   RowInterval interval;            ///< rows this round accounts for, if it aggregates
   std::uint32_t section_bytes = 0;  ///< length of the second section, 0 = none
   /// What the controllers of the view ask for (ControllerEntry::fact_fields), one after the other.
-  std::vector<double> measurements;
+  std::vector<float> measurements;
   bool operator==(const Facts&) const = default;
 };
 

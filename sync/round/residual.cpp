@@ -29,8 +29,10 @@ GradientView Residual::view(std::vector<std::byte>& memory) const {
   return {.data = memory.data(), .count = shape_.count(), .scalar = shape_.scalar};
 }
 
-GradientView Residual::stage(const GradientView& mine, double weight) {
+GradientView Residual::stage(const GradientView& mine, double weight, bool marks) {
   const GradientView all = view(staged_);
+  marks_ = marks;
+  if (marks) std::ranges::fill(view(left_).host_bytes(), std::byte{0});
   if (empty())
     std::memset(all.data, 0, all.bytes());
   else
@@ -60,11 +62,20 @@ GradientView Residual::staged() {
   return view(staged_).slice(0, shape_.parameters());
 }
 
-void Residual::sent(const CompressorEntry& compressor, const Coding& coding,
-                    std::span<const std::byte> slot) {
+void Residual::sent(const CompressorEntry& compressor, const Coding& coding, std::span<const std::byte> slot,
+                    std::size_t begin) {
   RIVULET_CHECK(is_staged_, "nothing is staged");
-  const auto taken = compressor.decode_add(coding, slot, -1.0, view(staged_).slice(0, shape_.parameters()));
-  RIVULET_CHECK(taken, "a compressor cannot read what it wrote");
+  const std::size_t count = coding.shape != nullptr ? coding.shape->parameters() : shape_.parameters();
+  const auto take = [&](std::vector<std::byte>& from) {
+    const auto taken = compressor.decode_add(coding, slot, -1.0, view(from).slice(begin, count));
+    RIVULET_CHECK(taken, "a compressor cannot read what it wrote");
+  };
+  take(staged_);
+  if (marks_) take(left_);
+}
+
+GradientView Residual::left() {
+  return marks_ && is_staged_ ? view(left_).slice(0, shape_.parameters()) : GradientView{};
 }
 
 void Residual::sent_all() {

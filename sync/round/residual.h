@@ -29,13 +29,15 @@ class Residual {
 
   /// What is kept + weight * the parameters of `mine` [P + B], and its buffers behind: what this round has to
   /// send. `mine` is not looked at with weight 0. Valid until commit(), drop() or resolve(). 3 passes over P.
-  GradientView stage(const GradientView& mine, double weight);
+  /// `marks`: left() will say where something leaves; one pass more, and one for each slot.
+  GradientView stage(const GradientView& mine, double weight, bool marks = false);
   /// The weight turns out to be another one: what is staged grows by `more` * `mine`.
   void reweigh(const GradientView& mine, double more);
   /// The parameters [P] of what is staged, for collectives that add what peers have sent.
   [[nodiscard]] GradientView staged();
-  /// The slot leaves: what it says is no longer kept.
-  void sent(const CompressorEntry& compressor, const Coding& coding, std::span<const std::byte> slot);
+  /// The slot leaves: what it says is no longer kept. It is of the parameters from `begin` on.
+  void sent(const CompressorEntry& compressor, const Coding& coding, std::span<const std::byte> slot,
+            std::size_t begin = 0);
   /// All of it leaves.
   void sent_all();
   /// What is no finite number is not kept: no sum with it could ever be applied. Returns the norm of what is
@@ -43,6 +45,8 @@ class Residual {
   double commit();
   void drop() noexcept { is_staged_ = false; }
   [[nodiscard]] bool is_staged() const noexcept { return is_staged_; }
+  /// [P], not 0 where something of what is staged has left; nothing if nobody wanted to know.
+  [[nodiscard]] GradientView left();
 
   /// The state that it belongs to is this one now; `rows`: its row clock.
   void follow(const Stamp& stamp, std::uint64_t rows) noexcept {
@@ -76,6 +80,8 @@ class Residual {
   std::uint64_t rows_ = 0;         ///< its row clock
   std::vector<std::byte> kept_;    ///< [P + B], of which P count; meaningless while norm_ is 0
   std::vector<std::byte> staged_;  ///< [P + B]
+  std::vector<std::byte> left_;    ///< [P + B], of which P count
+  bool marks_ = false;             ///< left_ is of what is staged
   bool is_staged_ = false;
   double norm_ = 0;  ///< of kept_
 };

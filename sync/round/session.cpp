@@ -141,9 +141,8 @@ SyncSession::SyncSession(Transport& transport, const ViewSpec& view, const Sessi
   auto controllers = policy::controllers_of(config.policy, catalog.controllers);
   RIVULET_CHECK(controllers, "the controllers' names were validated against the catalog");
   s.controllers = std::move(controllers).value();
-  const FactsExchange::Parts parts{
-      transport, s.view, s.config.policy, s.controllers,
-      facts_head_bytes + sizeof(double) * policy::measurements_of(s.controllers)};
+  const FactsExchange::Parts parts{transport, s.view, s.config.policy, s.controllers,
+                                   facts_head_bytes + sizeof(float) * policy::measurements_of(s.controllers)};
   s.facts = transport.gathering() != nullptr ? make_gathered_facts(parts) : make_message_facts(parts);
   s.round = s.facts->first(std::move(memory));
 }
@@ -193,6 +192,13 @@ void SyncSession::begin_facts(Facts facts, const FactsSection& section, const Gr
 
 std::size_t SyncSession::measurements() const {
   return policy::measurements_of(state_->controllers);
+}
+
+std::vector<policy::FactField> SyncSession::fact_fields() const {
+  std::vector<policy::FactField> all;
+  for (const policy::ControllerEntry* controller : state_->controllers)
+    all.insert(all.end(), controller->fact_fields.begin(), controller->fact_fields.end());
+  return all;
 }
 
 bool SyncSession::peer_entered() {

@@ -104,7 +104,8 @@ class SyncSession {
   [[nodiscard]] const policy::PolicyState& policy_state() const { return last_round()->state; }
   /// Before the first round: rounds go on where those of another session of the same view ended. For replays.
   void resume_from(const policy::PolicyState& state);
-  /// Numbers that its controllers want in Facts::measurements.
+  /// What its controllers want in Facts::measurements, in their order, and how many numbers that is.
+  [[nodiscard]] std::vector<policy::FactField> fact_fields() const;
   [[nodiscard]] std::size_t measurements() const;
   [[nodiscard]] std::uint64_t round() const { return policy_state().round; }
   /// Ends the round: the agreed sum was `applied`, or nothing of it was.

@@ -6,7 +6,7 @@ namespace {
 /// Everybody with a weight has rows of this round, and what they made is sent as it is, to everybody.
 bool came_as_expected(const Round& round, const policy::Schedule& schedule) {
   const policy::RoundPlan& plan = round.plan();
-  if (plan.now.mode != (schedule.steps_apart() ? policy::Mode::delta : policy::Mode::gradients)) return false;
+  if (plan.now.mode != (schedule.apart ? policy::Mode::delta : policy::Mode::gradients)) return false;
   for (std::size_t rank = 0; rank < plan.now.weights.size(); ++rank)
     if ((plan.now.weights[rank] > 0) != (round.table.facts[rank].rows > 0)) return false;
   return true;

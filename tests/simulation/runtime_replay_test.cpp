@@ -122,6 +122,10 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
     run.job.config.sync.policy = "periodic";
     run.job.config.settings.set("sync.own_steps", std::int64_t{4});
   }
+  SUBCASE("by what was measured") {
+    run.job.config.sync.policy = run.job.config.compression.policy = run.job.config.sync.collective = "auto";
+    run.job.config.settings.set("sync.own_steps_max", std::int64_t{4});
+  }
   record(run, changing(5), 1 << 30, to_the_end);
   const auto plans = replay_plans(run.log, sync::policy::builtin_controllers());
   REQUIRE_MESSAGE(plans, plans.error().message);
@@ -173,6 +177,15 @@ TEST_CASE("Replay: own steps come out again, around a device that was killed and
     c.compression.policy = "fixed";
     c.settings.set("compression.compressor", std::string("random-k"));
     c.settings.set("compression.keep", 0.3);
+  }
+  SUBCASE("by what was measured") {
+    c.sync.policy = c.compression.policy = c.sync.collective = "auto";
+  }
+  SUBCASE("a few of the largest after each step, which take their momentum along") {
+    c.sync.policy = "every";
+    c.compression.policy = "fixed";
+    c.settings.set("compression.compressor", std::string("topk"));
+    c.settings.set("compression.keep", 0.1);
   }
   SimulateOptions options = changing(8);
   options.faults = {{.at_s = 1.5, .kind = Fault::Kind::kill, .device = 1},

@@ -40,7 +40,7 @@ struct Bench {
     for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i] -= moved[i];
     state.stamp.step += 1;
     state.rows += model->own().rows();
-    model->agreed(state, true);
+    model->agreed(state, true, {});
   }
   [[nodiscard]] PrivatePart part() const {
     PrivatePart part{.own_steps = model->kept_steps()};
@@ -84,6 +84,28 @@ TEST_CASE("Own steps: the momentum goes on over an agreement, as over the steps 
   CHECK(apart.model->kept_steps() == 6);  // counted from where its memory begins
 }
 
+TEST_CASE("Own steps: what leaves takes its momentum along, what stays keeps it, also after a lost view") {
+  for (const bool adopted : {false, true}) {
+    Bench b;
+    b.step(0);
+    static_cast<void>(b.movement());
+    std::vector<float> left(b.trainer->layout().parameters);
+    left[3] = -0.5F;
+    const GradientView marks{reinterpret_cast<std::byte*>(left.data()), left.size()};
+    const Stamp before = b.state.stamp;
+    ++b.state.stamp.step;
+    if (adopted)
+      b.model->adopt(b.state, before, b.state.rows - 8, marks);
+    else
+      b.model->agreed(b.state, true, marks);
+    std::vector<float> momentum(left.size());
+    const auto kept = b.model->kept();
+    std::memcpy(momentum.data(), kept[0].data(), kept[0].size());
+    CHECK(momentum[3] == 0);
+    CHECK(std::count(momentum.begin(), momentum.end(), 0.0F) < std::ssize(momentum) / 2);
+  }
+}
+
 TEST_CASE("Own steps: as many as the facts can announce, and then it is time to agree") {
   OwnSteps own;
   own.begin(TimePoint());
@@ -114,7 +136,7 @@ TEST_CASE("Own steps: rows that come again find parameters and momentum as the l
   b.step(8);
   CHECK(b.movement() == moved);
   // A sum that was no number: its rows are used up, and its steps undone.
-  b.model->agreed(b.state, false);
+  b.model->agreed(b.state, false, {});
   CHECK(b.model->kept_digest() == kept);
   b.step(8);
   CHECK(b.movement() == moved);
@@ -135,7 +157,7 @@ TEST_CASE("Own steps: are part of the state that others have reached with them, 
       const std::uint64_t rows = b.state.rows;
       b.state.stamp.step += next ? 1 : 2;
       b.state.rows += 8;
-      b.model->adopt(b.state, before, rows);
+      b.model->adopt(b.state, before, rows, {});
       CHECK(b.model->own().rows() == 0);
       if (prepared && next) {
         CHECK(b.model->kept_digest() != kept);
@@ -154,7 +176,7 @@ TEST_CASE(
   const auto kept = b.model->kept_digest();
   const Stamp before = b.state.stamp;
   b.state.stamp.step += 1;
-  b.model->adopt(b.state, before, b.state.rows);
+  b.model->adopt(b.state, before, b.state.rows, {});
   CHECK(b.model->kept_digest() == kept);
   // A step that leads out of the numbers: whatever was sent of it, the next step begins as before it.
   Bench far;
@@ -165,7 +187,7 @@ TEST_CASE(
   REQUIRE(far.model->compute(far.rows.view(8, 8), far.state));
   REQUIRE(far.model->step(far.state, 8, 1e300));
   static_cast<void>(far.movement());
-  far.model->agreed(far.state, true);
+  far.model->agreed(far.state, true, {});
   CHECK(far.model->kept_digest() == kept_far);
   CHECK(size_of(far.movement()) == 0);
 }

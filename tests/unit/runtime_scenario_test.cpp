@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "core/clock.h"
 #include "runtime/wiring/simulation_faults.h"
@@ -242,6 +243,21 @@ TEST_CASE("Scenario: numbers that no clock can count and parts that no device ha
   names("--faults", [](auto& o) { o.faults = {{.at_s = 1e300}}; });
 }
 
+TEST_CASE("Scenario: a device that is dealt some records plays those, again and again, and no other") {
+  TempDir folder;
+  folder.write("rows.csv", "a,b\n1,2\n3,4\n5,6\n");
+  const auto data = stream::open_dataset((folder.path() / "rows.csv").string(), stream::Split::train).value();
+  VirtualClock clock;
+  const auto source = make_trace_source(*data, {0, 2}, {0, 0}, {{0, 10}}, 1, clock);
+  clock.advance_to(TimePoint(from_seconds(2.05)));
+  const auto rows = source->poll(100, Duration(0)).value();
+  REQUIRE(rows.size() == 20);
+  std::map<std::string, int> seen;
+  for (const Record& row : rows)
+    ++seen[std::string(reinterpret_cast<const char*>(row.value.data()), row.value.size())];
+  CHECK(seen == std::map<std::string, int>{{"1,2", 10}, {"5,6", 10}});
+}
+
 TEST_CASE("Scenario: rows of a data set come as many as the trace says, also where its rate changes") {
   TempDir folder;
   folder.write("rows.csv", "a,b\n1,2\n3,4\n");
@@ -249,7 +265,7 @@ TEST_CASE("Scenario: rows of a data set come as many as the trace says, also whe
   // A row of the first rate would be due after a thousand seconds, one of the third after fifty.
   const RateTrace trace{{0, 0.001}, {1, 100}, {3, 0.02}, {4, 0}, {5, 10}};
   VirtualClock clock;
-  const auto source = make_trace_source(*data, {0, 0}, trace, 1, clock);
+  const auto source = make_trace_source(*data, {}, {0, 0}, trace, 1, clock);
   for (const double second : {0.5, 1.5, 3.0, 3.9, 5.0, 10.0}) {
     CAPTURE(second);
     clock.advance_to(TimePoint(from_seconds(second)));

@@ -59,6 +59,24 @@ struct OneRound {
 
 }  // namespace
 
+TEST_CASE("Residual: says where something has left, of what is staged and if it was asked to") {
+  Residual residual(shape);
+  std::vector<float> mine{2, 4, 8, 16, 5};
+  const auto send = [&](bool marks) {
+    std::vector<std::byte> slot(4);
+    first_only.encode({}, residual.stage(view_over(mine), 0.5, marks), slot);
+    residual.sent(first_only, {}, slot);
+  };
+  CHECK(residual.left().count == 0);
+  send(true);
+  CHECK(numbers_of(residual.left()) == std::vector<float>{-1, 0, 0, 0});
+  CHECK(numbers_of(residual.staged()) == std::vector<float>{0, 2, 4, 8});
+  residual.commit();
+  CHECK(residual.left().count == 0);
+  send(false);
+  CHECK(residual.left().count == 0);
+}
+
 TEST_CASE("Residual: stages weighted parameters and the buffers as they are; the contribution stays") {
   Residual residual(shape);
   std::vector<float> mine{2, 4, 8, 16, 5};

@@ -60,6 +60,7 @@ struct SimulateFlags {
   double profile_rate = 8000;
   std::string latency = "0ms";
   double bandwidth = 0;
+  int labels_per_device = 0;
   std::string data;
   std::string held_out;
   std::string seed;
@@ -173,6 +174,7 @@ Result<SimulateOptions> options_of(const SimulateFlags& flags) {
   options.profile.rows_per_second = flags.profile_rate;
   options.link.bytes_per_second = flags.bandwidth * 1e6 / 8;
   options.data = flags.data;
+  options.labels_per_device = flags.labels_per_device;
   options.held_out = flags.held_out;
   if (auto read = read_world(flags, options); !read) return read.error();
   return options;
@@ -189,9 +191,10 @@ class SimulateCommand final : public Command {
     for (const char* option : {"--rates", "--trace", "--profile", "--own-link", "--faults", "--csv", "--data",
                                "--held-out", "--seed", "--model"})
       app_->get_option(option)->check(not_empty);
-    replay_.add_to(*app_, {"--devices", "--rates", "--trace", "--stop-after", "--held-out", "--seed",
-                           "--model", "--profile-fixed", "--profile-rate", "--latency", "--bandwidth",
-                           "--profile", "--own-link", "--faults", "--csv", "--timing-only"});
+    replay_.add_to(
+        *app_, {"--devices", "--rates", "--trace", "--stop-after", "--held-out", "--seed", "--model",
+                "--profile-fixed", "--profile-rate", "--latency", "--bandwidth", "--profile", "--own-link",
+                "--faults", "--csv", "--timing-only", "--labels-per-device"});
     app_->footer(simulate_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
@@ -232,6 +235,11 @@ class SimulateCommand final : public Command {
         ->capture_default_str();
     app_->add_option("--data", flags_.data, "data set to play; without it rows are made up")
         ->type_name("PATH");
+    app_->add_option("--labels-per-device", flags_.labels_per_device,
+                     "each device sees only N classes of the data set")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1'000'000))
+        ->needs("--data");
     app_->add_option("--held-out", flags_.held_out, "data set to measure accuracy on")->type_name("PATH");
     app_->add_option("--seed", flags_.seed, "job.seed")->type_name("N")->check([](const std::string& text) {
       return parse_seed(text) ? std::string()

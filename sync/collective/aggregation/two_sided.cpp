@@ -131,8 +131,7 @@ void TwoSided::take_out(const Slice& slice, std::span<std::byte> slot) {
   if (slot.empty()) return;
   const Coding coding = coding_of(slice);
   exchange_.compressor->encode(coding, staged(slice), slot);
-  const auto taken = exchange_.compressor->decode_add(coding, slot, -1.0, staged(slice));
-  RIVULET_CHECK(taken, "a compressor cannot read what it wrote");
+  exchange_.residual->sent(*exchange_.compressor, coding, slot, slice.begin);
 }
 
 void TwoSided::send_parts() {

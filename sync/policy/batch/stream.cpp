@@ -35,7 +35,7 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   const PolicyConfig& config = inputs.config;
   double slowest = 0;
   for (const auto& f : table.facts) slowest = std::max(slowest, f.compute_seconds);
-  const bool apart = plan.next.steps_apart();
+  const bool apart = plan.next.apart;
   // Who waits for nobody steps once a tick, its computing included; a backlog is spread over the steps to
   // come.
   const double window = apart ? to_seconds(config.tick) : std::max(0.0, to_seconds(config.tick) - slowest);

@@ -1,21 +1,20 @@
-#include "sync/policy/controller.h"
+#include "sync/policy/agreement_cost.h"
 
 namespace rivulet::sync::policy {
 namespace {
 
-// Gather takes two phases and sends (N - 1) payloads, sum takes more phases and sends about 2 (N - 1) / N.
-// Below a quarter of a MiB saved, the phases cost more than the bytes.
+// Gather takes two phases and sends (N - 1) payloads, sum and two_sided take more phases and send about
+// 2 (N - 1) / N.
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
-  constexpr double worth_it = 256.0 * 1024;
-  const auto n = static_cast<double>(inputs.table.size());
-  const double saved = (n - 1) * (1 - 2 / n) * static_cast<double>(inputs.config.contribution_bytes);
-  plan.next.collective = saved >= worth_it ? "sum" : "gather";
+  plan.next.collective =
+      cheapest_collective(inputs.config, inputs.table.size(), plan.next.compressor == "dense");
 }
 
 }  // namespace
 
 extern const ControllerEntry collective_auto;
-const ControllerEntry collective_auto{Role::collective, "auto", "gather, or sum where that saves much",
-                                      &propose};
+const ControllerEntry collective_auto{
+    Role::collective, "auto", "gather; sum where that saves much, two_sided of a share from 4 devices on",
+    &propose};
 
 }  // namespace rivulet::sync::policy

@@ -19,6 +19,13 @@ constexpr std::array keys{
         .least = 0,
         .most = 1,
         .above = true},
+    Key{.name = "compression.momentum",
+        .type = KeyType::text,
+        .text = "\"own\"",
+        .help =
+            "of policy fixed with sgd: each device keeps the momentum of what it has not sent, or the group "
+            "all of it",
+        .choices = "own | group"},
 };
 
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {

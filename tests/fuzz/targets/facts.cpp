@@ -15,7 +15,7 @@ constexpr std::size_t checksum_bytes = 8;
 
 /// Where the zeros begin.
 std::size_t unused_from(std::size_t measurements) {
-  return count_at + sizeof(std::uint32_t) + sizeof(double) * measurements;
+  return count_at + sizeof(std::uint32_t) + sizeof(float) * measurements;
 }
 
 void run(Input input) {
@@ -36,7 +36,7 @@ void run(Input input) {
 void seal(Bytes& input) {
   const std::size_t measurements =
       input.size() > facts_head_bytes ? (input.size() - facts_head_bytes) / 8 % 4 : 0;
-  input.resize(facts_head_bytes + sizeof(double) * measurements);
+  input.resize(facts_head_bytes + sizeof(float) * measurements);
   put_number(input, count_at, static_cast<std::uint32_t>(measurements));
   const auto unused = static_cast<std::ptrdiff_t>(unused_from(measurements));
   if (input[static_cast<std::size_t>(unused)] == std::byte{0})

@@ -1,0 +1,57 @@
+#include "runtime/train/measures.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace rivulet::runtime {
+namespace {
+
+/// Where a measurement stands in the facts of a view; nothing if nobody wants it.
+std::optional<std::size_t> place_of(std::span<const sync::policy::FactField> wanted, std::string_view name) {
+  std::size_t place = 0;
+  for (const sync::policy::FactField& field : wanted) {
+    if (field.name == name) return place;
+    place += field.count;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void Measures::begin(std::vector<sync::policy::FactField> wanted) {
+  wanted_ = std::move(wanted);
+  wants_sketches_ = place_of(wanted_, "movement_sketch") || place_of(wanted_, "steps_noise");
+  bytes_sent_ = 0;
+  exchange_seconds_ = 0;
+}
+
+std::vector<float> Measures::take(const Entering& now) {
+  std::vector<float> all;
+  const StepSketches& sketches = now.model.sketches();
+  const auto put = [&](double number) { all.push_back(static_cast<float>(number)); };
+  for (const sync::policy::FactField& field : wanted_) {
+    const std::size_t end = all.size() + field.count;
+    if (field.name == "record_bytes") put(static_cast<double>(now.model.own().record_bytes()));
+    if (field.name == "apart_seconds") put(now.apart_seconds);
+    if (field.name == "sent_bytes") put(static_cast<double>(now.bytes_sent - bytes_sent_));
+    if (field.name == "exchange_seconds") put(exchange_seconds_);
+    if (field.name == "steps_signal") put(sketches.signal());
+    if (field.name == "steps_noise") put(sketches.noise());
+    if (field.name == "movement_sketch" && now.model.own().rows() > 0)
+      std::ranges::copy(sketches.movement(), std::back_inserter(all));
+    all.resize(end);
+  }
+  bytes_sent_ = now.bytes_sent;
+  return all;
+}
+
+/// Whoever came first has waited for the last one: that is no time of the exchange.
+void Measures::ended(const sync::FactsTable& table, std::uint32_t rank, double sync_seconds) {
+  const auto place = place_of(wanted_, "apart_seconds");
+  if (!place) return;
+  double last = 0;
+  for (const sync::Facts& f : table.facts) last = std::max(last, double{f.measurements[*place]});
+  exchange_seconds_ = std::max(0.0, sync_seconds - (last - table.facts[rank].measurements[*place]));
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,39 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/train/local_model.h"
+#include "sync/collective/transport.h"
+#include "sync/policy/controller.h"
+#include "sync/round/facts.h"
+
+namespace rivulet::runtime {
+
+/// The numbers that controllers want beside the facts that all rounds have (ControllerEntry::fact_fields), by
+/// their names; of a name that nothing is known of: 0. Owner: the train thread.
+class Measures {
+ public:
+  /// A view begins.
+  void begin(std::vector<sync::policy::FactField> wanted);
+  /// Something wants the sketches of LocalModel, which cost a pass over each own gradient.
+  [[nodiscard]] bool wants_sketches() const noexcept { return wants_sketches_; }
+
+  /// What a device knows when it enters a round.
+  struct Entering {
+    const LocalModel& model;
+    double apart_seconds = 0;      ///< since the last round ended
+    std::uint64_t bytes_sent = 0;  ///< through the transport, in this view
+  };
+  std::vector<float> take(const Entering& now);
+  /// The round has ended, and agreed: so long after this device had entered it.
+  void ended(const sync::FactsTable& table, std::uint32_t rank, double sync_seconds);
+
+ private:
+  std::vector<sync::policy::FactField> wanted_;
+  bool wants_sketches_ = false;
+  std::uint64_t bytes_sent_ = 0;  ///< at the last facts
+  double exchange_seconds_ = 0;
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,67 @@
+#include "sync/policy/agreement_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rivulet::sync::policy {
+namespace {
+
+double payload_bytes(const PolicyConfig& config, double keep) {
+  if (keep >= 1) return static_cast<double>(config.contribution_bytes);
+  const ContributionShape shape = shape_of(config);
+  for (const CompressorEntry* entry : builtin_compressors())
+    if (entry->name == "topk")
+      return static_cast<double>(entry->slot_bytes(shape, keep, compressor_settings(config)) +
+                                 shape.buffer_bytes());
+  return static_cast<double>(config.contribution_bytes);
+}
+
+}  // namespace
+
+std::string_view cheapest_collective(const PolicyConfig& config, std::size_t world, bool dense) {
+  // Below a quarter of a MiB saved, the phases of a sum cost more than its bytes.
+  constexpr double worth_it = 256.0 * 1024;
+  const auto n = static_cast<double>(world);
+  if (!dense) return world >= 4 ? "two_sided" : "gather";
+  const double saved = (n - 1) * (1 - 2 / n) * static_cast<double>(config.contribution_bytes);
+  return saved >= worth_it ? "sum" : "gather";
+}
+
+double wire_bytes(double transport_bytes, std::size_t world) {
+  constexpr double segment = 1448;
+  constexpr double header = 66;  // Ethernet, IP, TCP with time stamps; also of an acknowledgement
+  const double messages = 3 * static_cast<double>(world - 1);
+  return transport_bytes + header * (messages + 1.5 * transport_bytes / segment);
+}
+
+double agreement_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes) {
+  const auto n = static_cast<double>(world);
+  const bool dense = keep >= 1;
+  const std::string_view how = config.collective == "auto" ? cheapest_collective(config, world, dense)
+                                                           : std::string_view(config.collective);
+  const bool twice = how == "sum" || (how == "two_sided");
+  const double payloads = (twice ? 2 * (n - 1) / n : n - 1) * payload_bytes(config, keep);
+  return wire_bytes(payloads + (n - 1) * facts_bytes, world);
+}
+
+void CostFit::add(double bytes, double seconds) {
+  constexpr double kept = 0.9;
+  const double terms[] = {1, bytes, seconds, bytes * bytes, bytes * seconds};
+  for (std::size_t i = 0; i < numbers; ++i) memory_[i] = kept * memory_[i] + terms[i];
+}
+
+double CostFit::seconds(double bytes) const {
+  const auto [n, x, y, xx, xy] = std::tuple(memory_[0], memory_[1], memory_[2], memory_[3], memory_[4]);
+  if (n <= 0) return 0;
+  const double mean_x = x / n;
+  const double mean_y = y / n;
+  // As if half of the mean had been measured of nothing, a little: what sizes that hardly differ say of B is
+  // noise.
+  constexpr double doubt = 0.05;
+  const double spread = xx / n - mean_x * mean_x + doubt * mean_x * mean_x;
+  const double together = xy / n - mean_x * mean_y + doubt * mean_x * mean_y / 2;
+  const double slope = spread > 0 ? std::max(0.0, together / spread) : 0;
+  return std::max(0.0, mean_y + std::min(slope, mean_y / std::max(mean_x, 1.0)) * (bytes - mean_x));
+}
+
+}  // namespace rivulet::sync::policy

@@ -1,0 +1,36 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "sync/policy/controller.h"
+
+/// What it costs to agree, for controllers that choose how. Pure.
+namespace rivulet::sync::policy {
+
+/// The collective that sends the fewest bytes, where it saves enough of them for its phases.
+std::string_view cheapest_collective(const PolicyConfig& config, std::size_t world, bool dense);
+
+/// Bytes that a device sends in one agreement on this share of the parameters, by topk below 1: facts,
+/// payloads, and what TCP and IP put around them. `facts_bytes`: of one device.
+double agreement_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes);
+/// What leaves the interface for what was given to the transport in one agreement.
+double wire_bytes(double transport_bytes, std::size_t world);
+
+/// Seconds of an agreement = A + B bytes, by least squares over those that were measured, the older the less.
+/// Before two sizes were seen, half of the time is thought to be A.
+class CostFit {
+ public:
+  static constexpr std::size_t numbers = 5;
+  /// `memory`: [numbers], 0 at first.
+  explicit CostFit(std::span<double> memory) : memory_(memory.first<numbers>()) {}
+  void add(double bytes, double seconds);
+  /// 0 if nothing was measured.
+  [[nodiscard]] double seconds(double bytes) const;
+
+ private:
+  std::span<double, numbers> memory_;  ///< sums of weight, x, y, x x, x y
+};
+
+}  // namespace rivulet::sync::policy

@@ -1,0 +1,340 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "sync/coding/sketch.h"
+#include "sync/policy/agreement_cost.h"
+#include "sync/policy/budget.h"
+#include "sync/policy/controller.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+// How often the group agrees, and on what share of the parameters, from what it has measured:
+//
+//   bytes   an agreement sends c(keep) bytes; rows bring so many a step, of which a share may be spent
+//   time    an agreement takes A + B c(keep) seconds, fitted; a small part of the time may go by with it
+//   alike   kappa = |sum rho D|^2 / sum rho |D|^2, of sketches of the movements D, over what it would be if
+//           all streams were alike, from the odd and the even steps of each device. Well below 1: the streams
+//           differ, and devices that step on their own would drift apart. So more own steps are made by and
+//           by only.
+//
+// Among what fits, the one that hurts least: a loss that grows with own steps and with each halving of the
+// share (measured: bench/agreeing, docs/adr/0030). One agreement late, for what it measures is of the one
+// before.
+
+constexpr std::array keys{
+    Key{.name = "sync.budget",
+        .type = KeyType::text,
+        .text = "\"1 of stream\"",
+        .help = "of policy auto: what a device may send in order to agree, as a share of the bytes of its "
+                "group's "
+                "records or as bytes in a time (\"0.1 of stream\", \"50 kB/s\", \"2 GB/month\")",
+        .fits = [](std::string_view text) { return budget_of(text).has_value(); },
+        .form = "like 0.1 of stream, 50 kB/s or 2 GB/month"},
+    Key{.name = "sync.own_steps_max",
+        .type = KeyType::integer,
+        .text = "32",
+        .help = "of policy auto: own steps at most, unless the budget asks for more",
+        .least = 1,
+        .most = 8000},
+};
+
+constexpr std::array measurements{
+    FactField{"record_bytes", "bytes of the records behind its rows"},
+    FactField{"apart_seconds", "since the last agreement"},
+    FactField{"sent_bytes", "since its last facts"},
+    FactField{"exchange_seconds", "of the last agreement, without waiting for who came later"},
+    FactField{"steps_signal", "inner product of its odd and its even steps"},
+    FactField{"steps_noise", "a quarter of their squared distance"},
+    FactField{"movement_sketch", "of how far it has come", Sketch::small},
+};
+enum Field : std::size_t {
+  record_bytes,
+  apart_seconds,
+  sent_bytes,
+  exchange_seconds,
+  steps_signal,
+  steps_noise,
+  movement_sketch,
+};
+constexpr double facts_bytes = facts_head_bytes + sizeof(float) * (movement_sketch + Sketch::small) + 64;
+
+/// What it remembers, by place; averages are of the last agreements.
+enum Place : std::size_t {
+  steps_at,         ///< own steps of the last choice; 0: there was none
+  keep_at,          ///< its share of the parameters
+  most_at,          ///< own steps that the streams allow
+  alike_at,         ///< kappa over that of alike streams; 0: not known
+  settled_at,       ///< agreements since the choice has changed
+  balance_at,       ///< bytes that a device may send beyond its share of rows; below 0: it has sent too much
+  step_bytes_at,    ///< of the records that a device trains in a step
+  step_seconds_at,  ///< from one own step to the next
+  loss_at,          ///< of a row
+  overshot_at,      ///< agreements until own steps may become more again, after the loss has jumped
+  cost_at,          ///< of CostFit
+  memory_size = cost_at + CostFit::numbers,
+};
+
+constexpr double time_share = 0.1;         ///< of the time, for agreements
+constexpr double dense_time_share = 0.05;  ///< ... for those that send everything after each step
+constexpr double first_most = 16;
+constexpr double differ = 0.5;  ///< below: streams differ
+constexpr double alike = 0.8;   ///< above: they do not
+constexpr double settling = 2;  ///< agreements between two changes
+constexpr double balance_seconds = 60;
+constexpr double longest = 8000;  ///< own steps that a budget may ask for
+/// Points of accuracy that a choice costs.
+constexpr double loss_of_step = 0.04;  ///< each beyond the first four
+constexpr double loss_of_halving = 0.48;
+constexpr double loss_of_drift = 4;   ///< each doubling beyond what the streams allow
+constexpr double loss_of_growth = 1;  ///< ... while they are alike
+constexpr double jump = 1.5;
+constexpr double recovery = 16;
+constexpr double first_steps = 8;
+constexpr double first_keep = 0.02;
+constexpr double harmless_steps = 4;
+constexpr std::array shares{0.05, 0.03, 0.02, 0.01, 0.005};
+
+double finite(double number) {
+  return std::isfinite(number) ? number : 0;
+}
+double measured(const Inputs& inputs, std::size_t rank, std::size_t field) {
+  return finite(inputs.table.facts[rank].measurements[inputs.measured + field]);
+}
+/// Of bytes and seconds.
+double amount(const Inputs& inputs, std::size_t rank, Field field) {
+  return std::max(0.0, measured(inputs, rank, field));
+}
+double sum_of(const Inputs& inputs, Field field) {
+  double sum = 0;
+  for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) sum += amount(inputs, rank, field);
+  return sum;
+}
+
+double rows_of(const FactsTable& table) {
+  double rows = 0;
+  for (const Facts& f : table.facts) rows += f.rows;
+  return rows;
+}
+
+/// |sum rho D|^2 / sum rho |D|^2; 0: nobody has moved.
+double kappa(const Inputs& inputs, double rows) {
+  std::array<double, Sketch::small> sum{};
+  double alone = 0;
+  for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
+    const double share = inputs.table.facts[rank].rows / rows;
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      const double s = measured(inputs, rank, movement_sketch + i);
+      sum[i] += share * s;
+      alone += share * s * s;
+    }
+  }
+  double together = 0;
+  for (const double s : sum) together += s * s;
+  return alone > 0 ? together / alone : 0;
+}
+
+/// ... if all devices drew from one stream, each with the noise of its batches; 0: not known.
+double kappa_of_alike(const Inputs& inputs, double rows) {
+  double signal = 0;
+  double noise_together = 0;
+  double noise_alone = 0;
+  for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
+    const double share = inputs.table.facts[rank].rows / rows;
+    const double noise = measured(inputs, rank, steps_noise);
+    signal += share * measured(inputs, rank, steps_signal);
+    noise_together += share * share * noise;
+    noise_alone += share * noise;
+  }
+  signal = std::max(0.0, signal);
+  return noise_alone > 0 ? (signal + noise_together) / (signal + noise_alone) : 0;
+}
+
+void average(double& place, double now, double weight) {
+  place = place == 0 ? now : place + weight * (now - place);
+}
+
+/// What has been measured since the last agreement goes into memory.
+void learn(const Inputs& inputs, const Budget& budget, std::span<double> memory) {
+  const double rows = rows_of(inputs.table);
+  const auto n = static_cast<double>(inputs.table.size());
+  const double turns = inputs.entered.own_steps;
+  const double bytes = sum_of(inputs, record_bytes) / n;
+  const double exchange = sum_of(inputs, exchange_seconds) / n;
+  double sent = 0;
+  double seconds = 0;  // of the last one to come
+  for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
+    sent = std::max(sent, amount(inputs, rank, sent_bytes));
+    seconds = std::max(seconds, amount(inputs, rank, apart_seconds));
+  }
+  if (bytes > 0) average(memory[step_bytes_at], bytes / turns, 0.5);
+  if (seconds > 0) average(memory[step_seconds_at], seconds / turns, 0.5);
+  if (sent > 0 && exchange > 0) CostFit(memory.subspan(cost_at)).add(sent, exchange);
+  const double may =
+      budget.of_stream > 0 ? budget.of_stream * bytes : budget.bytes_per_second * (seconds + exchange);
+  const double rate = seconds > 0 ? may / seconds : 0;
+  memory[balance_at] = std::clamp(memory[balance_at] + may - wire_bytes(sent, inputs.table.size()),
+                                  -balance_seconds * rate, balance_seconds * rate);
+  double loss = 0;
+  for (const Facts& f : inputs.table.facts) loss += finite(f.loss_sum) / rows;
+  memory[overshot_at] = std::max(0.0, memory[overshot_at] - 1);
+  // Movements that were sent late, or came from too many steps, have gone too far: fewer steps, at once.
+  if (memory[loss_at] > 0 && loss > jump * memory[loss_at]) {
+    memory[most_at] = std::max(1.0, std::floor(memory[steps_at] / 2));
+    memory[overshot_at] = recovery;
+    memory[settled_at] = settling;
+  } else {
+    average(memory[loss_at], loss, 0.25);
+  }
+  const double like = kappa_of_alike(inputs, rows);
+  if (like > 0) average(memory[alike_at], finite(kappa(inputs, rows) / like), 0.25);
+}
+
+/// More own steps by and by, fewer at once.
+void follow_streams(double most, std::span<double> memory) {
+  if (memory[most_at] == 0) memory[most_at] = std::min(first_most, most);
+  if (memory[settled_at] < settling || memory[alike_at] == 0) return;
+  const bool limits = memory[steps_at] >= memory[most_at] && memory[overshot_at] == 0;
+  if (memory[alike_at] < differ && memory[most_at] > 1)
+    memory[most_at] = std::max(1.0, std::floor(std::min(memory[most_at], memory[steps_at]) / 2));
+  else if (memory[alike_at] > alike && limits)
+    memory[most_at] = std::min(most, 2 * memory[most_at]);
+}
+
+struct Choice {
+  double steps = 1;
+  double keep = shares.front();
+  double loss = 0;
+  bool fits = true;  ///< the budget
+};
+
+/// How to agree so that bytes and time fit, and little is lost.
+class Chooser {
+ public:
+  Chooser(const Inputs& inputs, const Budget& budget, double most, std::span<double> memory)
+      : inputs_(inputs), budget_(budget), most_(most), memory_(memory) {}
+
+  [[nodiscard]] double bytes_of(double keep) const {
+    return agreement_bytes(inputs_.config, inputs_.table.size(), keep, facts_bytes);
+  }
+  /// Seconds of an agreement to those of the steps before it.
+  [[nodiscard]] double time_of(double steps, double keep) const {
+    const double stepping = steps * memory_[step_seconds_at];
+    const double exchange = CostFit(memory_.subspan(cost_at)).seconds(bytes_of(keep));
+    return exchange > 0 ? exchange / (exchange + stepping) : 0;
+  }
+  [[nodiscard]] Choice with(double keep) const {
+    const double for_bytes = steps_for_bytes(keep);
+    // What the streams do not allow is not done for the time, only for the budget.
+    const double for_time =
+        std::min(steps_for_time(keep), may_grow() ? most_ : std::min(most_, memory_[most_at]));
+    const double steps = std::clamp(std::max(for_bytes, for_time), 1.0, longest);
+    return {steps, keep, loss_of(steps, keep), for_bytes <= longest};
+  }
+  [[nodiscard]] Choice best() const {
+    if (memory_[step_bytes_at] == 0) return first();
+    if (sends_all()) return {1, 1, 0, true};
+    if (inputs_.config.compression_policy != "auto") return with(inputs_.entered.keep_ratio);
+    Choice best = with(shares.front());
+    for (const double keep : shares)
+      if (const Choice other = with(keep); other.loss < best.loss) best = other;
+    return best;
+  }
+  /// What was chosen last may stay: it fits, and hardly anything is better.
+  [[nodiscard]] bool may_stay(const Choice& better) const {
+    const double steps = memory_[steps_at];
+    const double keep = memory_[keep_at];
+    if (steps == 0 || (keep >= 1) != (better.keep >= 1)) return false;
+    const bool in_time =
+        time_of(steps, keep) < 1.25 * time_share || steps >= std::min(most_, memory_[most_at]);
+    if (steps_for_bytes(keep) > steps || !in_time) return false;
+    return memory_[settled_at] < settling || loss_of(steps, keep) < better.loss + 0.1;
+  }
+
+ private:
+  [[nodiscard]] bool may_grow() const { return memory_[alike_at] > alike && memory_[overshot_at] == 0; }
+  [[nodiscard]] double steps_for_bytes(double keep) const {
+    const double a_step = budget_.of_stream > 0 ? budget_.of_stream * memory_[step_bytes_at]
+                                                : budget_.bytes_per_second * memory_[step_seconds_at];
+    // What was sent too much, or could have been sent, comes back by and by.
+    const double rate = memory_[step_seconds_at] > 0 ? a_step / memory_[step_seconds_at] : 0;
+    const double back = rate > 0 ? std::clamp(memory_[balance_at] / (balance_seconds * rate), -0.5, 0.5) : 0;
+    return a_step > 0 ? std::ceil(bytes_of(keep) / (a_step * (1 + back))) : 1;
+  }
+  [[nodiscard]] double steps_for_time(double keep) const {
+    const double a_step = memory_[step_seconds_at];
+    const double exchange = CostFit(memory_.subspan(cost_at)).seconds(bytes_of(keep));
+    return a_step > 0 ? std::ceil(exchange * (1 - time_share) / time_share / a_step) : 1;
+  }
+  [[nodiscard]] bool sends_all() const {
+    if (inputs_.config.compression_policy != "auto" || memory_[step_bytes_at] == 0) return false;
+    return steps_for_bytes(1) <= 1 && memory_[cost_at] > 0 && time_of(1, 1) <= dense_time_share;
+  }
+  [[nodiscard]] double loss_of(double steps, double keep) const {
+    const double few = std::log2(shares.front() / std::min(keep, shares.front()));
+    const double beyond = std::log2(std::max(1.0, steps / memory_[most_at]));
+    const double drift = (may_grow() ? loss_of_growth : loss_of_drift) * beyond;
+    return loss_of_step * std::max(0.0, steps - harmless_steps) + loss_of_halving * few + drift;
+  }
+  /// Nothing is known yet: little is sent on any link, and soon.
+  [[nodiscard]] Choice first() const {
+    const bool chooses = inputs_.config.compression_policy == "auto";
+    return {std::min(first_steps, most_), chooses ? first_keep : inputs_.entered.keep_ratio, 0, true};
+  }
+
+  const Inputs& inputs_;
+  const Budget& budget_;
+  const double most_;
+  const std::span<double> memory_;
+};
+
+std::string words_of(const Choice& choice, const Chooser& chooser, std::span<const double> memory) {
+  const auto percent = [](double share) {
+    return std::to_string(static_cast<int>(std::lround(100 * share)));
+  };
+  const double stream = choice.steps * memory[step_bytes_at];
+  std::string words = "agree every ";
+  words += choice.steps == 1 ? "step" : std::to_string(static_cast<int>(choice.steps)) + " steps";
+  words += choice.keep >= 1
+               ? " on all parameters"
+               : " on " + std::to_string(static_cast<int>(std::lround(1000 * choice.keep))) + " per mille";
+  if (stream > 0) words += ": " + percent(chooser.bytes_of(choice.keep) / stream) + " % of the rows' bytes";
+  words += ", " + percent(chooser.time_of(choice.steps, choice.keep)) + " % of the time";
+  if (memory[alike_at] > 0)
+    words += std::string(", streams ") + (memory[alike_at] < differ ? "differ" : "are alike") + " (" +
+             percent(memory[alike_at]) + " %)";
+  return choice.fits ? words : words + "; the budget does not suffice";
+}
+
+void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
+  const Budget budget = *budget_of(setting(inputs.config, keys[0].name).text);
+  const double most = setting(inputs.config, keys[1].name).number;
+  if (rows_of(inputs.table) > 0) learn(inputs, budget, memory);
+  follow_streams(most, memory);
+  const Chooser chooser(inputs, budget, most, memory);
+  const Choice best = chooser.best();
+  Choice choice = best;
+  if (chooser.may_stay(best)) choice = {memory[steps_at], memory[keep_at], 0, best.fits};
+  const bool changes = choice.steps != memory[steps_at] || choice.keep != memory[keep_at];
+  memory[settled_at] = changes ? 0 : memory[settled_at] + 1;
+  memory[steps_at] = choice.steps;
+  memory[keep_at] = choice.keep;
+  plan.next.own_steps = static_cast<std::uint32_t>(choice.steps);
+  if (inputs.config.compression_policy == "auto") plan.next.keep_ratio = choice.keep;
+  plan.why = words_of(choice, chooser, memory);
+}
+
+}  // namespace
+
+extern const ControllerEntry when_auto;
+const ControllerEntry when_auto{.role = Role::when,
+                                .name = "auto",
+                                .help = "as often, and on as much, as links, budget and streams allow",
+                                .propose = &propose,
+                                .keys = keys,
+                                .fact_fields = measurements,
+                                .memory = memory_size};
+
+}  // namespace rivulet::sync::policy

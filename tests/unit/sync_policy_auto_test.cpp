@@ -1,0 +1,376 @@
+// sync.policy = "auto": what it makes of what devices measure. The world around it is a formula: devices
+// whose steps take a time, bring bytes, and whose link takes its time for what they send.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/rng.h"
+#include "sync/coding/sketch.h"
+#include "sync/policy/agreement_cost.h"
+#include "sync/policy/budget.h"
+#include "sync/policy/controller.h"
+
+using namespace rivulet;
+using namespace rivulet::sync;
+using namespace rivulet::sync::policy;
+
+namespace {
+
+struct World {
+  std::size_t devices = 4;
+  double step_seconds = 0.01;
+  double record_bytes = 50'000;  ///< of a step
+  double bytes_per_second = 1e9;
+  double latency = 0.0001;
+  double loss = 1;
+  double signal = 1;     ///< of a step's gradient, squared; its noise is 1
+  double in_common = 1;  ///< what part of the movements all devices share
+  std::string budget = "1 of stream";
+  std::vector<std::uint64_t> tensors{60'000, 1'000};
+  double own_steps_max = 32;
+};
+
+/// A group that plans by what it measures in that world.
+class Group {
+ public:
+  explicit Group(const World& world) : world_(world), rng_(5) {
+    config_.sync_policy = config_.compression_policy = config_.collective = "auto";
+    config_.batch_policy = "fixed";
+    config_.tensors = world.tensors;
+    for (const auto tensor : world.tensors) config_.contribution_bytes += 4 * tensor;
+    Settings settings;
+    settings.set("sync.budget", world.budget);
+    settings.set("sync.own_steps_max", static_cast<std::int64_t>(world.own_steps_max));
+    settings.set("compression.topk.values", std::string("i8"));
+    settings.set("compression.topk.per_tensor", false);
+    settings.set("compression.random_k.seed", std::int64_t{1});
+    config_.settings = settings_of(config_, settings);
+    controllers_ = controllers_of(config_, builtin_controllers()).value();
+    state_ = first_state(world.devices, config_, controllers_);
+  }
+
+  /// One agreement behind the steps that the last plan asked for.
+  const RoundPlan& agree() {
+    const Schedule& entered = state_.last.next;
+    table_.facts.assign(world_.devices, {});
+    table_.sections.assign(world_.devices, {});
+    const double steps = entered.own_steps;
+    std::vector<float> common(Sketch::small);
+    for (float& x : common) x = static_cast<float>(rng_.normal());
+    for (std::uint32_t rank = 0; rank < world_.devices; ++rank) {
+      Facts& f = table_.facts[rank];
+      f.rank = rank;
+      f.rows = static_cast<std::uint32_t>(64 * steps);
+      f.rows_max = 1024;
+      f.loss_sum = world_.loss * f.rows;
+      f.measurements = {static_cast<float>(world_.record_bytes * steps),
+                        static_cast<float>(world_.step_seconds * steps),
+                        static_cast<float>(sent_),
+                        static_cast<float>(sent_ / world_.bytes_per_second + world_.latency),
+                        static_cast<float>(steps > 1 ? world_.signal : 0),
+                        static_cast<float>(steps > 1 ? 1 : 0)};
+      for (const float x : common)
+        f.measurements.push_back(
+            static_cast<float>(world_.in_common * x + (1 - world_.in_common) * rng_.normal()));
+    }
+    plan(table_, config_, controllers_, state_);
+    const Schedule& next = state_.last.next;
+    const double all = agreement_bytes(config_, world_.devices, next.keep_ratio, 512);
+    sent_ = all / wire_bytes(1e6, world_.devices) * 1e6;  // through the transport
+    wire_ += all;
+    rows_ += world_.record_bytes * steps;
+    stepping_ += world_.step_seconds * steps;
+    exchanging_ += sent_ / world_.bytes_per_second + world_.latency;
+    return state_.last;
+  }
+  const RoundPlan& agree(int times) {
+    for (int i = 1; i < times; ++i) agree();
+    return agree();
+  }
+  void forget_sums() { wire_ = rows_ = stepping_ = exchanging_ = 0; }
+  [[nodiscard]] double bytes_share() const { return wire_ / rows_; }
+  [[nodiscard]] double time_share() const { return exchanging_ / (exchanging_ + stepping_); }
+  World& world() { return world_; }
+  FactsTable& table() { return table_; }
+  PolicyState& state() { return state_; }
+  [[nodiscard]] const PolicyConfig& config() const { return config_; }
+  [[nodiscard]] const Controllers& controllers() const { return controllers_; }
+
+ private:
+  World world_;
+  Rng rng_;
+  PolicyConfig config_;
+  Controllers controllers_;
+  PolicyState state_;
+  FactsTable table_;
+  double sent_ = 0;
+  double wire_ = 0, rows_ = 0, stepping_ = 0, exchanging_ = 0;
+};
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("Auto: before anything is known little is sent, on any link, and devices step apart") {
+  Group group({});
+  const Schedule& first = group.state().last.next;
+  CHECK(first.compressor == "topk");
+  CHECK(first.payload_bytes < 4'000);
+  CHECK(first.own_steps == 1);  // all enter at once: rates are not known yet
+  CHECK(group.agree().next.apart);
+}
+
+TEST_CASE("Auto: a fast link is used: many agreements, on more than a slow one allows") {
+  World fast;
+  World slow;
+  slow.bytes_per_second = 12'500;
+  Group a(fast), b(slow);
+  const auto quick = a.agree(40).next;
+  const auto patient = b.agree(40).next;
+  CHECK(quick.own_steps <= 2);
+  CHECK(quick.keep_ratio >= 0.05);
+  CHECK(patient.own_steps >= 16);
+  CHECK(patient.own_steps <= 32);
+  b.forget_sums();
+  b.agree(20);
+  a.world().bytes_per_second = slow.bytes_per_second;  // what the fast one sends, on the slow link
+  a.forget_sums();
+  a.agree();
+  CHECK(b.time_share() < a.time_share() - 0.2);
+}
+
+TEST_CASE("Auto: on a link that can carry it, agreements take a tenth of the time") {
+  for (const double rate : {1.25e6, 400e3}) {
+    World world;
+    world.bytes_per_second = rate;
+    Group group(world);
+    group.agree(40);
+    group.forget_sums();
+    group.agree(40);
+    CAPTURE(rate);
+    CAPTURE(group.state().last.why);
+    CHECK(group.time_share() < 0.13);
+  }
+}
+
+TEST_CASE("Auto: all parameters are sent after each step where rows weigh more and the link has the time") {
+  World world;
+  world.tensors = {7'850};
+  world.record_bytes = 200e3;
+  world.step_seconds = 0.2;
+  Group group(world);
+  const auto next = group.agree(30).next;
+  CHECK(next.own_steps == 1);
+  CHECK(next.keep_ratio == 1);
+  CHECK(next.compressor == "dense");
+  CHECK(next.payload_bytes == 4 * 7'850);
+  CHECK(contains(group.state().last.why, "agree every step on all parameters"));
+}
+
+TEST_CASE("Auto: a budget holds, headers and facts included, also a small one, and nothing is left of it") {
+  for (const char* budget : {"0.1 of stream", "0.02 of stream", "60 kB/s"}) {
+    World world;
+    world.step_seconds = 0.1;
+    world.record_bytes = 3'400;
+    world.budget = budget;
+    Group group(world);
+    double share = budget_of(budget)->of_stream;
+    if (share == 0) share = 60e3 * 0.1 / 3'400;
+    group.agree(20);
+    group.forget_sums();
+    group.agree(60);
+    CAPTURE(budget);
+    CAPTURE(group.state().last.why);
+    CHECK(group.bytes_share() < 1.02 * share);
+    CHECK(group.bytes_share() > 0.5 * share);
+  }
+}
+
+TEST_CASE("Auto: what was sent beyond the budget is made up for") {
+  World world;
+  world.step_seconds = 0.1;
+  world.record_bytes = 3'400;
+  world.budget = "0.1 of stream";
+  Group group(world);
+  group.agree(10);
+  const auto before = group.state().last.next.own_steps;
+  group.state().memory.front().values[5] = -1e5;  // its balance
+  CHECK(group.agree(3).next.own_steps > before);
+}
+
+TEST_CASE(
+    "Auto: streams that differ are agreed on after each step; said in words, and forgotten when they do "
+    "not") {
+  World world;
+  world.bytes_per_second = 2e6;
+  world.in_common = 0;
+  world.signal = 10;
+  Group group(world);
+  const auto apart = group.agree(20);
+  CAPTURE(apart.why);
+  CHECK(apart.next.own_steps == 1);
+  CHECK(contains(apart.why, "streams differ"));
+  // Single steps make no pairs in this world; the next thing that is heard of the streams is good.
+  group.world().in_common = 1;
+  group.state().last.next.own_steps = 2;
+  group.agree();
+  for (int i = 0; i < 40; ++i) {
+    if (group.state().last.next.own_steps == 1) group.state().last.next.own_steps = 2;
+    group.agree();
+  }
+  CHECK(group.state().last.next.own_steps > 2);
+  CHECK(contains(group.state().last.why, "streams are alike"));
+}
+
+TEST_CASE(
+    "Auto: own steps become more by and by while streams are alike, and half at once when the loss jumps") {
+  World world;
+  world.bytes_per_second = 1'000;
+  world.own_steps_max = 256;
+  Group group(world);
+  CHECK(group.agree(3).next.own_steps <= 16);
+  const std::uint32_t before = group.agree(40).next.own_steps;
+  CHECK(before > 64);
+  group.world().loss = 2;
+  const std::uint32_t after = group.agree().next.own_steps;
+  CHECK(after <= before / 2 + 1);
+  group.world().loss = 1;
+  CHECK(group.agree(4).next.own_steps <= before / 2 + 1);  // not at once again
+}
+
+TEST_CASE("Auto: numbers that no device should send leave a plan that devices can follow") {
+  Rng rng(9);
+  const float odd[] = {std::numeric_limits<float>::quiet_NaN(),
+                       std::numeric_limits<float>::infinity(),
+                       -1e38F,
+                       1e38F,
+                       0.0F,
+                       -0.0F,
+                       1e-38F};
+  Group group({});
+  for (int round = 0; round < 500; ++round) {
+    group.agree();
+    PolicyState state = group.state();
+    FactsTable table = group.table();
+    for (Facts& f : table.facts) {
+      for (float& x : f.measurements)
+        if (rng.below(3) == 0) x = odd[rng.below(std::size(odd))];
+      if (rng.below(4) == 0) f.rows = 0;
+      if (rng.below(4) == 0) f.loss_sum = odd[rng.below(std::size(odd))];
+    }
+    PolicyState same = state;
+    const auto out = plan(table, group.config(), group.controllers(), state);
+    CHECK(out == plan(table, group.config(), group.controllers(), same));
+    CHECK(out.next.own_steps >= 1);
+    CHECK(out.next.own_steps <= 8000);
+    CHECK(out.next.keep_ratio > 0);
+    CHECK(out.next.keep_ratio <= 1);
+    for (const double value : state.memory.front().values) CHECK(std::isfinite(value));
+  }
+}
+
+TEST_CASE("Auto: of its two controllers each may go with another one") {
+  World world;
+  Group both(world);
+  PolicyConfig config = both.config();
+  SUBCASE("own steps alone follow what is measured, the share is given") {
+    config.compression_policy = "fixed";
+    Settings settings;
+    settings.set("sync.budget", std::string("1 of stream"));
+    settings.set("sync.own_steps_max", std::int64_t{32});
+    settings.set("compression.compressor", std::string("topk"));
+    settings.set("compression.keep", 0.02);
+    settings.set("compression.momentum", std::string("own"));
+    settings.set("compression.topk.values", std::string("f16"));
+    settings.set("compression.topk.per_tensor", false);
+    settings.set("compression.random_k.seed", std::int64_t{1});
+    config.settings = settings_of(config, settings);
+    const auto all = controllers_of(config, builtin_controllers()).value();
+    auto state = first_state(4, config, all);
+    CHECK(state.last.next.keep_ratio == 0.02);
+    CHECK(agrees_on_movements(config));
+  }
+  SUBCASE("without it nothing is left out") {
+    config.sync_policy = "every";
+    config.settings = settings_of(config, [] {
+      Settings settings;
+      settings.set("compression.topk.values", std::string("f16"));
+      settings.set("compression.topk.per_tensor", false);
+      settings.set("compression.random_k.seed", std::int64_t{1});
+      return settings;
+    }());
+    const auto all = controllers_of(config, builtin_controllers()).value();
+    CHECK(first_state(4, config, all).last.next.compressor == "dense");
+    CHECK_FALSE(agrees_on_movements(config));
+  }
+}
+
+TEST_CASE("Budget: shares and rates in the units that people write, and nothing else") {
+  CHECK(budget_of("1 of stream") == Budget{.of_stream = 1});
+  CHECK(budget_of("0.1 of stream") == Budget{.of_stream = 0.1});
+  CHECK(budget_of("50 kB/s") == Budget{.bytes_per_second = 50e3});
+  CHECK(budget_of("50kB/s") == Budget{.bytes_per_second = 50e3});
+  CHECK(budget_of("6 MB/minute") == Budget{.bytes_per_second = 100e3});
+  CHECK(budget_of("2.592 TB/month") == Budget{.bytes_per_second = 1e6});
+  for (const char* wrong :
+       {"", "0 of stream", "-1 of stream", "nan of stream", "inf kB/s", "1", "1 stream", "50 kB", "50 kb/s",
+        "50 kB/fortnight", "of stream", "1  of stream", "1 of stream "})
+    CHECK_FALSE(budget_of(wrong));
+}
+
+TEST_CASE("Cost: a line through what was measured, once two sizes were, and half of the time before that") {
+  std::vector<double> memory(CostFit::numbers);
+  CostFit fit(memory);
+  CHECK(fit.seconds(1000) == 0);
+  fit.add(10'000, 0.1);
+  CHECK(fit.seconds(10'000) == doctest::Approx(0.1));
+  CHECK(fit.seconds(5'000) == doctest::Approx(0.075));
+  for (int i = 0; i < 40; ++i) {
+    fit.add(10'000, 0.02 + 10'000 * 1e-5);
+    fit.add(2'000, 0.02 + 2'000 * 1e-5);
+  }
+  CHECK(fit.seconds(10'000) == doctest::Approx(0.12).epsilon(0.06));
+  CHECK(fit.seconds(2'000) == doctest::Approx(0.04).epsilon(0.1));
+  CHECK(fit.seconds(1e12) >= fit.seconds(1e6));
+  CHECK(fit.seconds(0) >= 0);
+}
+
+TEST_CASE(
+    "Sketch: inner products and norms are nearly those of the vectors, also folded, and sums are sketched") {
+  Rng rng(2);
+  for (const std::size_t count : {1U, 1000U, 1024U, 61'706U}) {
+    std::vector<float> a(count), b(count);
+    double aa = 0, ab = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      // Few numbers carry most of a gradient.
+      a[i] = static_cast<float>(rng.normal() * (i % 97 == 0 ? 10 : 0.1));
+      b[i] = static_cast<float>(0.5 * a[i] + rng.normal() * 0.3);
+      aa += double{a[i]} * a[i];
+      ab += double{a[i]} * b[i];
+    }
+    const auto view = [](std::vector<float>& v) {
+      return GradientView{reinterpret_cast<std::byte*>(v.data()), v.size()};
+    };
+    Sketch sa, sb, both;
+    sa.add(view(a));
+    sb.add(view(b));
+    both.add(view(a));
+    both.add(view(b));
+    CAPTURE(count);
+    CHECK(inner_product(sa, sa) == doctest::Approx(aa).epsilon(0.15));
+    CHECK(inner_product(sa, sb) == doctest::Approx(ab).epsilon(0.3));
+    CHECK(inner_product(both, both) ==
+          doctest::Approx(inner_product(sa, sa) + 2 * inner_product(sa, sb) + inner_product(sb, sb))
+              .epsilon(1e-4));
+    double folded = 0;
+    for (const float x : sa.folded()) folded += double{x} * x;
+    CHECK(folded == doctest::Approx(aa).epsilon(0.8));
+    std::vector<double> wide(a.begin(), a.end());
+    Sketch same;
+    same.add({reinterpret_cast<std::byte*>(wide.data()), wide.size(), Scalar::f64});
+    CHECK(same.sums == sa.sums);
+  }
+}
