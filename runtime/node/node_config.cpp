@@ -92,6 +92,9 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
       std::min<std::size_t>(std::max(config.batch.max, config.batch.rows), config.buffer.rows));
   out.session.shape = sync::policy::shape_of(policy);
   out.session.settings = config.settings;
+  if (policy.momentum_adds_up)
+    out.session.movement_per_gradient =
+        config.train.lr / (1 - config.settings.number("train.optimizer.momentum"));
   out.session.speculate = config.sync.speculate;
   out.stop_after = options.stop_after;
   out.dry_run = options.dry_run;

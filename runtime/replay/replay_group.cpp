@@ -61,10 +61,11 @@ Result<std::unique_ptr<ReplayGroup>> ReplayGroup::create(const ViewRecord& view,
   // compressed was weighted by a guess if it left early.
   session.speculate = session.speculate && view.policy.compression_policy != "none";
   for (spec.rank = 0; spec.rank < world; ++spec.rank) {
-    auto& residual = parts.residuals
-                         .try_emplace(view.members[spec.rank], session.shape,
-                                      sync::policy::agrees_on_movements(view.policy))
-                         .first->second;
+    auto& residual =
+        parts.residuals
+            .try_emplace(view.members[spec.rank], session.shape,
+                         sync::policy::agrees_on_movements(view.policy), session.movement_per_gradient)
+            .first->second;
     residual.resolve(view.from, parts.rows);
     residual.follow({view.number, view.from.step}, parts.rows);
     group->residuals_.push_back(&residual);

@@ -39,7 +39,8 @@ class ReplayModels {
   Result<LocalModel*> step(const std::string& id, const Announced& announced,
                            const std::vector<std::uint32_t>& step_rows, double learning_rate_factor,
                            const AgreedState& state, ReplayRows& rows, ReplayBatch& batch);
-  /// Behind an aggregating round; `residuals`: by device id.
+  /// Behind an aggregating round: of gradients, or of movements; `residuals`: by device id.
+  void follow_group() { models_.clear(); }
   void agreed(const AgreedState& state, bool applied, std::map<std::string, sync::Residual>& residuals);
 
  private:

@@ -261,7 +261,10 @@ Found Replayer::make_step(const RoundRecord& round) {
                                         group_->plan().now, group_->controllers(), round.view},
                                        agreed.value());
   if (!made) return made.error();
-  state_.models().agreed(state_.now(), made.value().finite, state_.residuals());
+  if (group_->plan().now.mode == Mode::delta)
+    state_.models().agreed(state_.now(), made.value().finite, state_.residuals());
+  else
+    state_.models().follow_group();
   group_->finish(made.value().finite, state_.now());
   ++report_.steps;
   report_.rows += state_.now().rows - before;

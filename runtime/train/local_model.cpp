@@ -74,6 +74,13 @@ Status LocalModel::prepare_gradient() {
   return ok();
 }
 
+void LocalModel::sketch_gradient(const devices::ModelLayout& layout) {
+  if (!sketching_) return;
+  const GradientView gradient = mine_.slice(0, layout.parameters);
+  sketches_.stepped(gradient);
+  sketches_.moved(gradient, 1);
+}
+
 Status LocalModel::make_private(const AgreedState& state) {
   if (private_) return ok();
   auto copy = devices::ModelState::create(state.model.layout(), parts_.device);
@@ -115,7 +122,7 @@ Status LocalModel::prepare_delta(const AgreedState& state, std::size_t rows, dou
   std::ranges::copy(to.buffers().host_bytes(),
                     mine_.slice(layout.parameters, layout.buffers).host_bytes().begin());
   movement_finite_ = all_finite(mine_);
-  if (sketching_) sketches_.moved(mine_.slice(0, layout.parameters));
+  if (sketching_) sketches_.moved(mine_.slice(0, layout.parameters), own_.steps());
   prepared_ = true;
   return ok();
 }
@@ -169,13 +176,17 @@ void LocalModel::adopt(const AgreedState& state, const Stamp& before, std::uint6
 }
 
 void LocalModel::forget() noexcept {
+  forget_own();
+  sketches_.clear();
+  own_.begin(parts_.clock.now());
+}
+
+void LocalModel::forget_own() noexcept {
   private_.reset();
   kept_.clear();
   private_steps_ = kept_steps_ = 0;
   rows_since_sync_ = 0;
   prepared_ = false;
-  sketches_.clear();
-  own_.begin(parts_.clock.now());
 }
 
 std::vector<std::span<const std::byte>> LocalModel::kept() const {

@@ -54,6 +54,8 @@ class LocalModel {
 
   /// Contribution of this round, where the host can read it: the gradient [P + B].
   Status prepare_gradient();
+  /// ... is sketched, as a step of its own and as a movement.
+  void sketch_gradient(const devices::ModelLayout& layout);
   /// ... how far the private copy has come from the agreed model, reference - copy, and its buffers; after
   /// one step more with the gradient of a batch of `rows`.
   Status prepare_delta(const AgreedState& state, std::size_t rows, double learning_rate_factor);
@@ -73,6 +75,12 @@ class LocalModel {
   /// The group has agreed, and `state` is what it led to; `applied`: with the steps since the last time.
   /// `left`: nothing, or [P], not 0 where the movement leaves no momentum behind.
   void agreed(const AgreedState& state, bool applied, const GradientView& left);
+  /// The group has stepped with gradients: what the optimizer remembers is the group's from now on.
+  void follow_group() noexcept {
+    sketches_.begin();
+    if (private_) forget_own();
+    own_.begin(parts_.clock.now());
+  }
   /// The rows of the steps since the last agreement come again.
   void roll_back(const AgreedState& state);
   /// `state` has taken the place of the reference, which was at `before` with this row clock. It is what the
@@ -95,6 +103,7 @@ class LocalModel {
   void keep();
   void start_from(const AgreedState& state);
   void forget() noexcept;
+  void forget_own() noexcept;
 
   const Parts parts_;
   std::unique_ptr<devices::Memory> memory_;

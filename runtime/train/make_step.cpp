@@ -20,12 +20,15 @@ void take_from(const GradientView& numbers, const GradientView& less) {
 }
 
 /// The reference moves by what the private copies moved on average (reference - copy, as a gradient points);
-/// buffers are their average.
+/// buffers are their average. The optimizer's memory is with the devices: what the group has of it is of
+/// another time.
 void apply_delta(devices::ModelState& model, const GradientView& sum) {
   const auto& layout = model.layout();
   take_from(model.parameters(), sum.slice(0, layout.parameters));
   std::ranges::copy(sum.slice(layout.parameters, layout.buffers).host_bytes(),
                     model.buffers().host_bytes().begin());
+  for (std::size_t i = 0; i < layout.optimizer_arrays.size(); ++i)
+    std::ranges::fill(model.optimizer_array(i).host_bytes(), std::byte{0});
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "runtime/train/measures.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 namespace rivulet::runtime {
@@ -31,15 +32,17 @@ std::vector<float> Measures::take(const Entering& now) {
   const auto put = [&](double number) { all.push_back(static_cast<float>(number)); };
   for (const sync::policy::FactField& field : wanted_) {
     const std::size_t end = all.size() + field.count;
-    if (field.name == "record_bytes") put(static_cast<double>(now.model.own().record_bytes()));
+    if (field.name == "record_bytes") put(static_cast<double>(now.record_bytes));
     if (field.name == "apart_seconds") put(now.apart_seconds);
     if (field.name == "sent_bytes") put(static_cast<double>(now.bytes_sent - bytes_sent_));
     if (field.name == "exchange_seconds") put(exchange_seconds_);
     if (field.name == "steps_signal") put(sketches.signal());
     if (field.name == "steps_noise") put(sketches.noise());
-    if (field.name == "movement_sketch" && now.model.own().rows() > 0)
-      std::ranges::copy(sketches.movement(), std::back_inserter(all));
+    if (field.name == "movement_sketch") std::ranges::copy(sketches.movement(), std::back_inserter(all));
     all.resize(end);
+    // Of a model that has diverged: nothing is known.
+    for (std::size_t i = end - field.count; i < end; ++i)
+      if (!std::isfinite(all[i])) all[i] = 0;
   }
   bytes_sent_ = now.bytes_sent;
   return all;

@@ -22,8 +22,9 @@ class Measures {
   /// What a device knows when it enters a round.
   struct Entering {
     const LocalModel& model;
-    double apart_seconds = 0;      ///< since the last round ended
-    std::uint64_t bytes_sent = 0;  ///< through the transport, in this view
+    std::uint64_t record_bytes = 0;  ///< behind the rows of this round
+    double apart_seconds = 0;        ///< since the last round ended
+    std::uint64_t bytes_sent = 0;    ///< through the transport, in this view
   };
   std::vector<float> take(const Entering& now);
   /// The round has ended, and agreed: so long after this device had entered it.

@@ -17,8 +17,9 @@ class StepSketches {
     (steps_ % 2 == 0 ? even_ : odd_).add(gradient);
     ++steps_;
   }
-  /// The movement [P] since the last agreement.
-  void moved(const GradientView& movement) {
+  /// The movement [P] of `steps` since the last agreement.
+  void moved(const GradientView& movement, std::uint32_t steps) {
+    steps_behind_ = steps;
     sync::Sketch sketch;
     sketch.add(movement);
     movement_ = sketch.folded();
@@ -38,10 +39,13 @@ class StepSketches {
 
   /// Inner product of the sums of the odd and the even steps; 0 before there are both.
   [[nodiscard]] double signal() const noexcept { return steps_ > 1 ? inner_product(odd_, even_) : 0; }
-  /// A quarter of the squared distance of these sums; 0 before there are both.
+  /// A quarter of the squared distance of these sums; 0 before there are both. The mean of both has so much
+  /// noise; behind a single step is twice as much.
   [[nodiscard]] double noise() const noexcept {
     if (steps_ < 2) return 0;
-    return (inner_product(odd_, odd_) + inner_product(even_, even_) - 2 * inner_product(odd_, even_)) / 4;
+    const double distance =
+        inner_product(odd_, odd_) + inner_product(even_, even_) - 2 * inner_product(odd_, even_);
+    return distance / (steps_behind_ == 1 ? 2 : 4);
   }
   [[nodiscard]] const std::array<float, sync::Sketch::small>& movement() const noexcept { return movement_; }
 
@@ -50,6 +54,7 @@ class StepSketches {
   sync::Sketch even_;
   std::array<float, sync::Sketch::small> movement_{};
   std::uint32_t steps_ = 0;
+  std::uint32_t steps_behind_ = 0;  ///< the movement
 };
 
 }  // namespace rivulet::runtime

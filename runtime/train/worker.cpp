@@ -36,7 +36,8 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
       checkpoints_(checkpoint_parts()),
       report_(report_parts()),
       entry_(entry_parts()),
-      residual_(config.session.shape, sync::policy::agrees_on_movements(config.session.policy)) {}
+      residual_(config.session.shape, sync::policy::agrees_on_movements(config.session.policy),
+                config.session.movement_per_gradient) {}
 
 Worker::~Worker() = default;
 
@@ -70,9 +71,10 @@ CheckpointCycle::Parts Worker::checkpoint_parts() const {
 }
 
 Status Worker::begin_with(const PrivatePart& part) {
-  if (!part.residual.empty() && part.of_movements == residual_.of_movements())
-    residual_.restore(parts_.state->stamp, parts_.state->rows, part.residual);
-  return residual_.of_movements() ? model_.begin_with(part, *parts_.state) : ok();
+  const bool movements = residual_.of_movements();
+  if (!part.residual.empty())
+    residual_.restore(parts_.state->stamp, parts_.state->rows, part.residual, part.of_movements);
+  return movements ? model_.begin_with(part, *parts_.state) : ok();
 }
 
 RoundReport::Parts Worker::report_parts() const {
@@ -180,12 +182,7 @@ Turn Worker::compute_and_enter() {
   if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());
   times_.entered = parts_.clock.now();
   sync::Facts facts = my_facts(times_.entered);
-  const bool sends = view_->session->speculates() && facts.rows > 0;
-  if (sends || (measures_.wants_sketches() && contributes_movement()))
-    if (auto prepared = prepare_contribution(); !prepared) return end(prepared.error());
-  facts.measurements = measures_.take({.model = model_,
-                                       .apart_seconds = to_seconds(times_.entered - times_.last_ended),
-                                       .bytes_sent = view_->transport->counters().bytes_sent});
+  if (auto measured = measure(facts); !measured) return end(measured.error());
   // Who is called finishes a batch, and comes; else all come when their steps are made.
   const auto& entered_by = view_->session->plan().next;
   times_.due = times_.early ? times_.entered + entered_by.latest / entered_by.own_steps
@@ -336,7 +333,10 @@ Result<bool> Worker::apply_agreed() {
   });
   if (!made) return made.error();
   rows_.fold(!checkpoints_.saves());
-  model_.agreed(*parts_.state, made.value().finite, residual_.left());
+  if (step.decision.mode == Mode::delta)
+    model_.agreed(*parts_.state, made.value().finite, residual_.left());
+  else
+    model_.follow_group();
   settle(made.value().finite ? Fate::trained : Fate::dropped);
   report_.stepped(made.value(), step.decision.mode);
   return made.value().finite;

@@ -147,6 +147,7 @@ class Worker final : public Agent {
   [[nodiscard]] bool is_apart() const;
   [[nodiscard]] bool contributes_movement() const;
   Status prepare_contribution();
+  Status measure(sync::Facts& facts);
   Status refuse_nonfinite();
   Status refresh_digest();
   Status carry_out(const sync::policy::Decision& decision);

@@ -71,6 +71,21 @@ Status Worker::prepare_contribution() {
   return contributes_movement() ? model_.prepare_delta(*parts_.state, 0, 1.0) : model_.prepare_gradient();
 }
 
+/// What its controllers want to know. The contribution is made for it, or because it leaves with the facts.
+Status Worker::measure(sync::Facts& facts) {
+  if (facts.rows > 0 && (view_->session->speculates() || measures_.wants_sketches())) {
+    if (auto prepared = prepare_contribution(); !prepared) return prepared;
+    if (!contributes_movement()) model_.sketch_gradient(parts_.trainer.layout());
+  }
+  std::uint64_t record_bytes = model_.own().record_bytes();
+  for (const RowTag& row : rows_.batch().own_tags()) record_bytes += row.record_bytes;
+  facts.measurements = measures_.take({.model = model_,
+                                       .record_bytes = record_bytes,
+                                       .apart_seconds = to_seconds(times_.entered - times_.last_ended),
+                                       .bytes_sent = view_->transport->counters().bytes_sent});
+  return ok();
+}
+
 /// The steps that were made since the group agreed last count as this round's batch.
 void Worker::add_own_steps(sync::Facts& facts) {
   const OwnSteps& own = model_.own();

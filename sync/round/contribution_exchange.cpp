@@ -81,6 +81,7 @@ std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& s
   }
   sent_ = Sent::with_facts;
   guessed_weight_ = guess_weight(facts.rows);
+  parts_.residual.become(schedule_.apart);
   Exchange sending = exchange(parts_.residual.stage(mine, guessed_weight_, schedule_.masks_momentum()));
   sending.residual = &parts_.residual;
   payload_.resize(sending.payload_bytes());
@@ -141,10 +142,9 @@ Progress ContributionExchange::begin(const Round& round, FactsExchange& facts, c
   exchange.contributors = round.totals.contributors;
   const bool used = outcome_ == SpeculationOutcome::used;
   if (used && sent_ == Sent::with_facts) return add_up(facts, exchange);
-  // What is kept is of such rounds: movements behind own steps, gradients behind all others.
-  const bool alike = round.plan().now.mode ==
-                     (parts_.residual.of_movements() ? policy::Mode::delta : policy::Mode::gradients);
-  if (alike && (exchange.compressor->keeps_residual || flushes(round))) {
+  if (exchange.compressor->keeps_residual || flushes(round)) {
+    // Movements behind own steps, gradients behind all others.
+    parts_.residual.become(round.plan().now.mode == policy::Mode::delta);
     exchange.mine =
         parts_.residual.stage(mine, exchange.weights[parts_.transport.rank()], schedule_.masks_momentum());
     exchange.residual = &parts_.residual;

@@ -57,6 +57,17 @@ void Residual::reweigh(const GradientView& mine, double more) {
   if (more != 0) add_scaled(mine.slice(0, p).host_bytes().data(), more, view(staged_).slice(0, p));
 }
 
+void Residual::become(bool of_movements) {
+  if (of_movements == of_movements_) return;
+  RIVULET_CHECK(!is_staged_, "what is staged has its unit");
+  of_movements_ = of_movements;
+  if (empty()) return;
+  const double factor = of_movements ? movement_per_gradient_ : 1 / movement_per_gradient_;
+  const GradientView kept = view(kept_).slice(0, shape_.parameters());
+  scale_to(kept, factor, kept.data);
+  measure();
+}
+
 GradientView Residual::staged() {
   RIVULET_CHECK(is_staged_, "nothing is staged");
   return view(staged_).slice(0, shape_.parameters());
@@ -113,10 +124,12 @@ double Residual::resolve(const Stamp& target, std::uint64_t rows) {
   return lost;
 }
 
-void Residual::restore(const Stamp& stamp, std::uint64_t rows, std::span<const std::byte> numbers) {
+void Residual::restore(const Stamp& stamp, std::uint64_t rows, std::span<const std::byte> numbers,
+                       bool of_movements) {
   const GradientView kept = view(kept_).slice(0, shape_.parameters());
   RIVULET_CHECK(numbers.size() == kept.bytes(), "a residual of another model");
   std::ranges::copy(numbers, kept.data);
+  of_movements_ = of_movements;
   measure();
   follow(stamp, rows);
   drop();

@@ -23,9 +23,14 @@ namespace rivulet::sync {
 class Residual {
  public:
   /// `of_movements`: the group agrees about movements behind own steps, not about gradients: another unit.
-  explicit Residual(const ContributionShape& shape, bool of_movements = false)
-      : shape_(shape), of_movements_(of_movements) {}
+  /// `movement_per_gradient`: between them, how far a gradient moves parameters in the end.
+  explicit Residual(const ContributionShape& shape, bool of_movements = false,
+                    double movement_per_gradient = 1)
+      : shape_(shape), of_movements_(of_movements), movement_per_gradient_(movement_per_gradient) {}
   [[nodiscard]] bool of_movements() const noexcept { return of_movements_; }
+  /// What is kept is left of movements from now on, or of gradients: as much of the one as moves parameters
+  /// as far as the other, momentum included. One pass if it was not.
+  void become(bool of_movements);
 
   /// What is kept + weight * the parameters of `mine` [P + B], and its buffers behind: what this round has to
   /// send. `mine` is not looked at with weight 0. Valid until commit(), drop() or resolve(). 3 passes over P.
@@ -62,8 +67,8 @@ class Residual {
     drop();
     norm_ = 0;
   }
-  /// What was saved with a state: `numbers` [P].
-  void restore(const Stamp& stamp, std::uint64_t rows, std::span<const std::byte> numbers);
+  /// What was saved with a state: `numbers` [P], left of movements or of gradients.
+  void restore(const Stamp& stamp, std::uint64_t rows, std::span<const std::byte> numbers, bool of_movements);
   [[nodiscard]] const Stamp& stamp() const noexcept { return stamp_; }
   [[nodiscard]] bool empty() const noexcept { return !(norm_ > 0); }
   [[nodiscard]] double norm() const noexcept { return norm_; }
@@ -76,6 +81,7 @@ class Residual {
 
   ContributionShape shape_;
   bool of_movements_;
+  double movement_per_gradient_;
   Stamp stamp_;                    ///< of the state that kept_ belongs to
   std::uint64_t rows_ = 0;         ///< its row clock
   std::vector<std::byte> kept_;    ///< [P + B], of which P count; meaningless while norm_ is 0

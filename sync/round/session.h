@@ -36,7 +36,8 @@ struct SessionConfig {
   RowShape row_shape;  ///< for moved rows
   std::uint32_t rows_max = 1024;
   ContributionShape shape;
-  Settings settings;      ///< of the compressors' keys
+  Settings settings;                 ///< of the compressors' keys
+  double movement_per_gradient = 1;  ///< for residuals: how far a gradient moves parameters in the end
   bool speculate = true;  ///< contributions may leave with the facts; the same on all devices of the group
 };
 

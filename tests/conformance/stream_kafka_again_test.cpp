@@ -18,15 +18,19 @@ namespace {
 std::optional<std::int64_t> go_back_to;
 int went_back = 0;
 
+/// A client that is busy refuses to seek: it is asked again.
 void go_back(rd_kafka_t* client) {
-  auto* list = rd_kafka_topic_partition_list_new(1);
-  rd_kafka_topic_partition_list_add(list, "t", 0)->offset = *go_back_to;
-  if (auto* error = rd_kafka_seek_partitions(client, list, 5000))
-    rd_kafka_error_destroy(error);
-  else if (list->elems[0].err == RD_KAFKA_RESP_ERR_NO_ERROR)
-    ++went_back;
-  rd_kafka_topic_partition_list_destroy(list);
-  go_back_to.reset();
+  for (int tries = 0; go_back_to && tries < 50; ++tries) {
+    auto* list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, "t", 0)->offset = *go_back_to;
+    if (auto* error = rd_kafka_seek_partitions(client, list, 1000)) {
+      rd_kafka_error_destroy(error);
+    } else if (list->elems[0].err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      ++went_back;
+      go_back_to.reset();
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+  }
 }
 
 std::vector<std::string> numbers(int from, int to) {

@@ -51,6 +51,8 @@ struct MassRun {
   std::string compressor = "exact_topk";
   std::int64_t own_steps = 0;  ///< of each device before the group agrees; 0: it agrees after every batch
   std::string collective = "gather";
+  bool both_ways = false;  ///< gradients and movements by turns
+  double rate = 1;         ///< of learning
   sync::Lane lane = sync::Lane::facts;
   int deaf_after = 0;  ///< sends of device 1 on the lane; 0: never
   std::size_t rows_of_last = rows_of_a_device;
@@ -70,10 +72,11 @@ runtime::LoadedConfig counting_job(const MassRun& run) {
   c.batch.policy = run.compressor;
   if (run.own_steps > 0) c.sync.policy = "periodic";
   c.settings.set("sync.own_steps", std::max<std::int64_t>(run.own_steps, 1));
+  if (run.both_ways) c.sync.policy = "both_ways";
   c.sync.collective = run.collective;
   c.model.name = "tally";
   c.model.classes = world * rows_of_a_device / 9 + 1;
-  c.train.lr = 1;
+  c.train.lr = run.rate;
   c.settings.set("train.optimizer.momentum", 0.0);
   c.sync.on_peer_loss = "reform";
   return job;
@@ -151,7 +154,7 @@ std::vector<double> oracle(const MassRun& run) {
       auto at = rank * rows_of_a_device + static_cast<std::size_t>(rows.first.offset);
       for (const std::uint32_t n : steps)
         for (std::uint32_t i = 0; i < n; ++i)
-          expected[at++] -= (delta ? round.table.facts[rank].rows / all / n : 1 / all);
+          expected[at++] -= run.rate * (delta ? round.table.facts[rank].rows / all / n : 1 / all);
     }
   }
   return expected;
@@ -221,6 +224,28 @@ TEST_CASE(
       CHECK(run.deaf_after <= 0);
       CHECK((sends == 0 || run.views >= 2));
       CHECK(run.agreed);
+      for (std::size_t device = 0; device < world; ++device) CHECK(off_by(run, device) < 4 * rounding);
+    }
+}
+
+TEST_CASE("Mass: of gradients and movements by turns, around a view that is lost in either") {
+  for (const char* collective : {"gather", "two_sided"})
+    for (const int sends : {0, 2 * 11, 2 * 12, 2 * 13}) {
+      CAPTURE(collective);
+      CAPTURE(sends);
+      MassRun run{.collective = collective, .both_ways = true, .rate = 0.5, .deaf_after = sends};
+      run_mass(run);
+      CHECK(run.deaf_after <= 0);
+      CHECK((sends == 0 || run.views >= 2));
+      CHECK(run.agreed);
+      std::size_t deltas = 0;
+      std::size_t gradients = 0;
+      for (const RecordedRound& round : run.rounds) {
+        deltas += round.plan.now.mode == sync::policy::Mode::delta ? 1 : 0;
+        gradients += round.plan.now.mode == sync::policy::Mode::gradients ? 1 : 0;
+      }
+      CHECK(deltas > 10);
+      CHECK(gradients > 10);
       for (std::size_t device = 0; device < world; ++device) CHECK(off_by(run, device) < 4 * rounding);
     }
 }

@@ -77,6 +77,25 @@ TEST_CASE("Residual: says where something has left, of what is staged and if it 
   CHECK(residual.left().count == 0);
 }
 
+TEST_CASE("Residual: becomes left of movements, or of gradients again, by what a gradient moves in the end") {
+  Residual residual(shape, false, 0.25);
+  residual.become(true);
+  CHECK(residual.of_movements());
+  CHECK(residual.empty());
+  residual.become(false);
+  std::vector<float> mine{2, 4, 8, 16, 5};
+  residual.stage(view_over(mine), 1);
+  residual.commit();
+  const double norm = residual.norm();
+  residual.become(true);
+  CHECK(residual.norm() == doctest::Approx(norm / 4));
+  CHECK(numbers_of(residual.stage({}, 0)) == std::vector<float>{0.5, 1, 2, 4, 0});
+  residual.drop();
+  residual.become(true);
+  residual.become(false);
+  CHECK(numbers_of(residual.stage({}, 0)) == std::vector<float>{2, 4, 8, 16, 0});
+}
+
 TEST_CASE("Residual: stages weighted parameters and the buffers as they are; the contribution stays") {
   Residual residual(shape);
   std::vector<float> mine{2, 4, 8, 16, 5};
@@ -181,7 +200,7 @@ TEST_CASE("Residual: comes back from a saved one, for the state that it was save
   OneRound round;
   round.residual.commit();
   Residual other(shape);
-  other.restore(after, 150, round.residual.numbers());
+  other.restore(after, 150, round.residual.numbers(), round.residual.of_movements());
   CHECK(kept_by(other) == kept_by(round.residual));
   CHECK(other.norm() == round.residual.norm());
   CHECK(other.resolve(after, 150) == 0);

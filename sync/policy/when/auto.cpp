@@ -71,7 +71,8 @@ enum Place : std::size_t {
   balance_at,       ///< bytes that a device may send beyond its share of rows; below 0: it has sent too much
   step_bytes_at,    ///< of the records that a device trains in a step
   step_seconds_at,  ///< from one own step to the next
-  loss_at,          ///< of a row
+  loss_at,          ///< of the last few hundred rows
+  usual_loss_at,    ///< of the last few thousand
   overshot_at,      ///< agreements until own steps may become more again, after the loss has jumped
   cost_at,          ///< of CostFit
   memory_size = cost_at + CostFit::numbers,
@@ -90,6 +91,8 @@ constexpr double loss_of_step = 0.04;  ///< each beyond the first four
 constexpr double loss_of_halving = 0.48;
 constexpr double loss_of_drift = 4;   ///< each doubling beyond what the streams allow
 constexpr double loss_of_growth = 1;  ///< ... while they are alike
+constexpr double few_rows = 512;
+constexpr double many_rows = 4096;
 constexpr double jump = 1.5;
 constexpr double recovery = 16;
 constexpr double first_steps = 8;
@@ -181,15 +184,20 @@ void learn(const Inputs& inputs, const Budget& budget, std::span<double> memory)
   for (const Facts& f : inputs.table.facts) loss += finite(f.loss_sum) / rows;
   memory[overshot_at] = std::max(0.0, memory[overshot_at] - 1);
   // Movements that were sent late, or came from too many steps, have gone too far: fewer steps, at once.
-  if (memory[loss_at] > 0 && loss > jump * memory[loss_at]) {
+  average(memory[loss_at], loss, std::min(1.0, rows / few_rows));
+  const bool known = memory[usual_loss_at] > 0;
+  const double usual = memory[usual_loss_at];
+  average(memory[usual_loss_at], loss, std::min(1.0, rows / many_rows));
+  if (known && memory[loss_at] > jump * usual) {
     memory[most_at] = std::max(1.0, std::floor(memory[steps_at] / 2));
     memory[overshot_at] = recovery;
     memory[settled_at] = settling;
-  } else {
-    average(memory[loss_at], loss, 0.25);
+    memory[usual_loss_at] = memory[loss_at];
   }
   const double like = kappa_of_alike(inputs, rows);
-  if (like > 0) average(memory[alike_at], finite(kappa(inputs, rows) / like), 0.25);
+  // One agreement says little of it: streams are thought to be alike at first.
+  if (memory[alike_at] == 0) memory[alike_at] = 1;
+  if (like > 0) average(memory[alike_at], finite(kappa(inputs, rows) / like), 0.4);
 }
 
 /// More own steps by and by, fewer at once.
@@ -228,9 +236,10 @@ class Chooser {
   [[nodiscard]] Choice with(double keep) const {
     const double for_bytes = steps_for_bytes(keep);
     // What the streams do not allow is not done for the time, only for the budget.
-    const double for_time =
-        std::min(steps_for_time(keep), may_grow() ? most_ : std::min(most_, memory_[most_at]));
-    const double steps = std::clamp(std::max(for_bytes, for_time), 1.0, longest);
+    const double for_time = std::min({steps_for_time(keep), most_, memory_[most_at]});
+    // Where streams are alike, a few own steps learn more than as many sums (measured: bench/agreeing).
+    const double least = may_grow() ? std::min(harmless_steps, most_) : 1;
+    const double steps = std::clamp(std::max({for_bytes, for_time, least}), 1.0, longest);
     return {steps, keep, loss_of(steps, keep), for_bytes <= longest};
   }
   [[nodiscard]] Choice best() const {
@@ -322,6 +331,10 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   memory[steps_at] = choice.steps;
   memory[keep_at] = choice.keep;
   plan.next.own_steps = static_cast<std::uint32_t>(choice.steps);
+  // Momentum of single streams that differ leads apart: gradients are summed, and the group has their
+  // momentum.
+  const bool alone = choice.steps == 1 && memory[alike_at] < alike && inputs.config.momentum_adds_up;
+  if (alone) plan.next.apart = false;
   if (inputs.config.compression_policy == "auto") plan.next.keep_ratio = choice.keep;
   plan.why = words_of(choice, chooser, memory);
 }

@@ -1,0 +1,15 @@
+// Three agreements on gradients, three on movements behind two own steps, and so on.
+#include "sync/policy/controller.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
+  plan.next.apart = (in.table.facts[0].step + 1) / 3 % 2 == 1;
+  plan.next.own_steps = plan.next.apart ? 2 : 1;
+}
+
+}  // namespace
+extern const ControllerEntry policy_both_ways;
+const ControllerEntry policy_both_ways{Role::when, "both_ways", "test only", &propose};
+}  // namespace rivulet::sync::policy
