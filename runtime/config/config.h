@@ -85,10 +85,10 @@ struct Config {
     std::string on_nonfinite = "skip";  ///< skip | stop
   } train;
   struct Sync {
-    std::string policy = "every";
+    std::string policy = "auto";
     Duration deadline = std::chrono::seconds(5);
-    std::string collective = "gather";  ///< gather | two_sided | sum | auto
-    bool speculate = true;              ///< contributions may leave with the facts; group key
+    std::string collective = "auto";  ///< gather | two_sided | sum | auto
+    bool speculate = true;            ///< contributions may leave with the facts; group key
     std::string bind = "127.0.0.1";
     std::string advertise;
     int port = 0;                         ///< of the peer traffic; 0 = any free one
@@ -96,7 +96,7 @@ struct Config {
     std::uint32_t digest_every = 1;       ///< K: rounds between digests; group key
   } sync;
   struct Compression {
-    std::string policy = "none";
+    std::string policy = "auto";
   } compression;
   struct Checkpoint {
     std::uint64_t every_rounds = 500;

@@ -80,7 +80,7 @@ std::vector<KeyRow> train_rows() {
 
 std::vector<KeyRow> sync_and_checkpoint_rows() {
   return {
-      {spec("sync.policy", kind::text, "\"every\"",
+      {spec("sync.policy", kind::text, "\"auto\"",
             "every (after each batch) | periodic (after steps of their own) | auto (as links and budget "
             "allow)",
             {.later = {"selsync"}}),
@@ -88,7 +88,7 @@ std::vector<KeyRow> sync_and_checkpoint_rows() {
        [](Config& c, const Value& v) { c.sync.policy = str(v); }},
       {spec("sync.deadline", kind::duration, "\"5s\"", "a peer that makes no progress for so long is lost"),
        some_time, [](Config& c, const Value& v) { c.sync.deadline = time(v); }},
-      {spec("sync.collective", kind::text, "\"gather\"",
+      {spec("sync.collective", kind::text, "\"auto\"",
             "gather (payloads to all) | two_sided (slices, compressed both ways) | sum (dense) | auto",
             {.choices = {"gather", "two_sided", "sum", "auto"}}),
        {},
@@ -114,7 +114,7 @@ std::vector<KeyRow> sync_and_checkpoint_rows() {
             {.choices = {"reform", "exit"}}),
        {},
        [](Config& c, const Value& v) { c.sync.on_peer_loss = str(v); }},
-      {spec("compression.policy", kind::text, "\"none\"",
+      {spec("compression.policy", kind::text, "\"auto\"",
             "none | fixed (the same compressor and share in every round) | auto (as sync.policy auto finds "
             "it)",
             {}),

@@ -70,8 +70,10 @@ void RoundReport::stepped(const StepMade& made, Mode mode) {
   metrics_.last_step.set(static_cast<double>(unix_time_ms()) / 1000.0);
 }
 
-void RoundReport::own_step(const devices::ApplyReport& applied) {
+void RoundReport::own_step(const devices::ApplyReport& applied, double compute_seconds) {
   metrics_.steps_local.add(1);
+  metrics_.compute.observe(compute_seconds);
+  parts_.status.compute_s.store(parts_.status.compute_s.load() + compute_seconds);
   metrics_.grad_norm.set(applied.gradient_norm);
   metrics_.learning_rate.set(applied.learning_rate);
 }
@@ -82,7 +84,8 @@ void RoundReport::ended(const Ended& round, RoundTimes& times) {
   const auto& session = *round.view.session;
   count_mode(session.plan().now.mode);
   metrics_.wait.observe(times.wait_seconds);
-  metrics_.compute.observe(round.compute_seconds);
+  const auto& facts = session.table().facts[round.view.spec.rank];
+  if ((facts.flags & sync::flag_own_steps) == 0) metrics_.compute.observe(round.compute_seconds);
   metrics_.agree.observe(times.sync_seconds);
   metrics_.total.observe(to_seconds(now - times.last_ended));
   metrics_.rounds_done.add(1);

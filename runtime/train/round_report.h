@@ -51,12 +51,13 @@ class RoundReport {
   /// `own` rows of the batch are done with.
   void settled(Fate fate, std::size_t own, const BatchView& batch, const AgreedState& state);
   void stepped(const StepMade& made, sync::policy::Mode mode);
-  void own_step(const devices::ApplyReport& applied);
+  void own_step(const devices::ApplyReport& applied, double compute_seconds);
   /// The round has ended. Fills in times.sync_seconds.
   struct Ended {
     const View& view;
     const AgreedState& state;
-    double compute_seconds = 0;
+    double compute_seconds =
+        0;  ///< of its batch; 0 if its steps were own ones, which were counted as they came
     double seconds_training = 0;
     std::size_t rows_waiting = 0;
   };

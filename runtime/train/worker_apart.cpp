@@ -61,7 +61,7 @@ Turn Worker::make_own_step() {
     return end(stepped.error());
   const TimePoint now = parts_.clock.now();
   model_.own().add(model_.report(), rows_.batch().own_tags(), to_seconds(now - began), now);
-  report_.own_step(model_.applied());
+  report_.own_step(model_.applied(), model_.compute_seconds());
   keep(Fate::trained);
   return again();
 }

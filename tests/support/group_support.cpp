@@ -7,6 +7,12 @@
 
 namespace rivulet::testing {
 
+void agree_on_every_batch(runtime::Config& config) {
+  config.sync.policy = "every";
+  config.sync.collective = "gather";
+  config.compression.policy = "none";
+}
+
 runtime::LoadedConfig linear_job(std::uint32_t devices) {
   runtime::LoadedConfig loaded;
   auto& c = loaded.config;
@@ -25,6 +31,7 @@ runtime::LoadedConfig linear_job(std::uint32_t devices) {
   c.train.lr = 0.05;
   c.settings.set("train.optimizer.momentum", 0.9);
   c.buffer.rows = 2048;
+  agree_on_every_batch(c);
   c.sync.on_peer_loss = "exit";  // a test in which somebody dies ends; those of re-forming say so
   return loaded;
 }

@@ -10,6 +10,8 @@ namespace rivulet::testing {
 
 /// A small job that needs no file, no LibTorch and no network: linear model, synthetic rows of 8 numbers.
 runtime::LoadedConfig linear_job(std::uint32_t devices);
+/// In place of the default, which goes by what it measures: rounds can be counted, and are the same twice.
+void agree_on_every_batch(runtime::Config& config);
 
 /// Builds the group or fails the test with the reason.
 std::unique_ptr<runtime::SimulatedGroup> build_group(const runtime::LoadedConfig& loaded,

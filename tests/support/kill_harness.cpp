@@ -40,7 +40,11 @@ max_wait = "100ms"
 name = "linear"
 classes = CLASSES
 [sync]
+policy = "every"
+collective = "gather"
 deadline = "2s"
+[compression]
+policy = "none"
 [checkpoint]
 every = { rounds = 40, interval = "1s" }
 [log]

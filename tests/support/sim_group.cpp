@@ -8,6 +8,7 @@
 #include "core/rng.h"
 #include "sync/membership/membership.h"
 #include "sync/membership/snapshot.h"
+#include "tests/support/group_support.h"
 #include "tests/support/sim_device.h"
 
 namespace rivulet::testing {
@@ -36,6 +37,7 @@ Duration patience() {
 runtime::LoadedConfig job_of(const SimSchedule& schedule) {
   runtime::LoadedConfig loaded;
   auto& c = loaded.config;
+  agree_on_every_batch(c);
   c.job.name = "sim";
   c.job.devices = schedule.devices;
   c.source.topics = {"rows"};

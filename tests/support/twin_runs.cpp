@@ -53,6 +53,11 @@ raw = {{ label = "f32", features = "f32", shape = [1, 28, 28], scale = 1.0, shif
 name = "mlp"
 classes = 10
 mlp = {{ hidden = [64] }}
+[sync]
+policy = "every"
+collective = "gather"
+[compression]
+policy = "none"
 [checkpoint]
 every = {{ rounds = 1000000, interval = "1h" }}
 [log]

@@ -1,8 +1,14 @@
 // A device's own steps: where they start, what they leave behind, and what is undone with them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
 #include "core/clock.h"
 #include "runtime/train/local_model.h"
+#include "runtime/train/measures.h"
 #include "tests/support/model_fixture.h"
 #include "tests/support/sgd.h"
 
@@ -207,4 +213,58 @@ TEST_CASE("Own steps: begin again with what was saved of them, beside the state 
   without.state.copy_from(first.state);
   without.step(8);
   CHECK(first.movement() != without.movement());
+}
+
+TEST_CASE(
+    "Measures: by their names, what nobody knows as 0, and the exchange without the wait for who came last") {
+  Bench b;
+  Measures measures;
+  measures.begin({{"of another build", "", 2},
+                  {"apart_seconds", ""},
+                  {"exchange_seconds", ""},
+                  {"sent_bytes", ""},
+                  {"record_bytes", ""}});
+  CHECK_FALSE(measures.wants_sketches());
+  using Numbers = std::vector<float>;
+  const auto take = [&](double apart, std::uint64_t sent) {
+    return measures.take(
+        {.model = *b.model, .record_bytes = 700, .apart_seconds = apart, .bytes_sent = sent});
+  };
+  CHECK(take(1.5, 100) == Numbers{0, 0, 1.5F, 0, 100, 700});
+  sync::FactsTable table;
+  table.facts.resize(2);
+  table.facts[0].measurements = {0, 0, 1.5F, 0, 100, 700};
+  table.facts[1].measurements = {0, 0, 2, 0, 100, 700};
+  measures.ended(table, 0, 0.75);  // half a second of it is the other one's
+  CHECK(take(1, 250) == Numbers{0, 0, 1, 0.25F, 150, 700});
+  measures.ended(table, 1, 0.125);
+  CHECK(take(1, 250) == Numbers{0, 0, 1, 0.125F, 0, 700});
+  measures.begin({{"movement_sketch", "", sync::Sketch::small}});
+  CHECK(measures.wants_sketches());
+}
+
+TEST_CASE(
+    "Measures: steps that have something in common say so, and movements that have diverged say nothing") {
+  Bench b;
+  b.model->sketch(true);
+  Measures measures;
+  measures.begin({{"steps_signal", ""}, {"steps_noise", ""}, {"movement_sketch", "", sync::Sketch::small}});
+  const auto take = [&] { return measures.take({.model = *b.model}); };
+  b.step(0);
+  CHECK(take()[1] == 0);  // one step has nothing to be compared with
+  b.step(0);
+  static_cast<void>(b.movement());
+  const auto twice = take();
+  CHECK(twice[0] > 0);
+  CHECK(twice[1] < 0.1 * twice[0]);  // of the same rows
+  double moved = 0;
+  for (std::size_t i = 2; i < twice.size(); ++i) moved += double{twice[i]} * twice[i];
+  CHECK(moved > 0);
+  b.agree();
+  CHECK(take() == std::vector<float>(2 + sync::Sketch::small));
+  b.step(0);
+  auto parameters = b.state.model.parameters().as<float>();
+  parameters[0] = std::numeric_limits<float>::infinity();
+  static_cast<void>(b.movement());
+  for (const float x : take()) CHECK(std::isfinite(x));
 }

@@ -124,6 +124,18 @@ TEST_CASE("Auto: before anything is known little is sent, on any link, and devic
   CHECK(group.agree().next.apart);
 }
 
+TEST_CASE("Auto: a device alone has nobody to agree with, and steps as it would with policy every") {
+  World world;
+  world.devices = 1;
+  Group group(world);
+  for (int i = 0; i < 10; ++i) {
+    const auto& next = group.agree().next;
+    CHECK_FALSE(next.apart);
+    CHECK(next.own_steps == 1);
+    CHECK(next.compressor == "dense");
+  }
+}
+
 TEST_CASE("Auto: a fast link is used: many agreements, on more than a slow one allows") {
   World fast;
   World slow;

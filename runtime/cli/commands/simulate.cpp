@@ -265,8 +265,10 @@ class SimulateCommand final : public Command {
     app_->add_option("--csv", flags_.csv,
                      "write rounds, shares, devices, accuracy and summary as tables there")
         ->type_name("FOLDER");
-    app_->add_flag("--timing-only", flags_.timing_only,
-                   "compute nothing; batches and payloads take the time and bytes they would");
+    app_->add_flag(
+        "--timing-only", flags_.timing_only,
+        "compute nothing; batches and payloads take the time and bytes they would, agreed on after every "
+        "batch unless said otherwise");
   }
 
   ExitCode replay(Terminal& terminal) {
@@ -287,6 +289,11 @@ class SimulateCommand final : public Command {
       unless_said("job.devices", std::to_string(options.rates.size()));
     unless_said("job.name", "\"simulated\"");
     unless_said("source.topics", "[\"rows\"]");
+    if (options.timing_only) {  // without gradients there is nothing that policy auto could go by
+      unless_said("sync.policy", "\"every\"");
+      unless_said("sync.collective", "\"gather\"");
+      unless_said("compression.policy", "\"none\"");
+    }
     if (!flags_.seed.empty()) config_.set_key("job.seed", flags_.seed);
     if (!flags_.model.empty()) config_.set_key("model.name", toml_string(flags_.model));
   }

@@ -318,6 +318,10 @@ std::string words_of(const Choice& choice, const Chooser& chooser, std::span<con
 }
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
+  if (inputs.table.size() < 2) {  // nobody to agree with
+    plan.next.apart = false;
+    return;
+  }
   const Budget budget = *budget_of(setting(inputs.config, keys[0].name).text);
   const double most = setting(inputs.config, keys[1].name).number;
   if (rows_of(inputs.table) > 0) learn(inputs, budget, memory);
