@@ -73,6 +73,10 @@ Result<std::optional<Difference>> PlanReplay::check(const RoundRecord& round) {
   if (round.table.size() != view_->members.size())
     return Error{ErrorCode::bad_record, "facts of " + std::to_string(round.table.size()) +
                                             " devices in a view of " + std::to_string(view_->members.size())};
+  for (const auto& facts : round.table.facts)
+    if (facts.measurements.size() != sync::policy::measurements_of(controllers_))
+      return Error{ErrorCode::bad_record,
+                   "facts with another number of measurements than the controllers want"};
   const std::uint64_t last = sync::policy::hash_of(state_.last, state_.table_hash);
   const auto plan = sync::policy::plan(round.table, view_->policy, controllers_, state_);
   ++rounds_;

@@ -83,15 +83,14 @@ void RoundReport::ended(const Ended& round, RoundTimes& times) {
   times.sync_seconds = to_seconds(now - times.entered);
   const auto& session = *round.view.session;
   count_mode(session.plan().now.mode);
+  const auto& table = session.table();
+  const auto& mine = table.facts[round.view.spec.rank];
   metrics_.wait.observe(times.wait_seconds);
-  const auto& facts = session.table().facts[round.view.spec.rank];
-  if ((facts.flags & sync::flag_own_steps) == 0) metrics_.compute.observe(round.compute_seconds);
+  if ((mine.flags & sync::flag_own_steps) == 0) metrics_.compute.observe(round.compute_seconds);
   metrics_.agree.observe(times.sync_seconds);
   metrics_.total.observe(to_seconds(now - times.last_ended));
   metrics_.rounds_done.add(1);
   metrics_.round_exchange.observe(times.sync_seconds);
-  const auto& table = session.table();
-  const auto& mine = table.facts[round.view.spec.rank];
   if (mine.rows > 0) metrics_.batch_rows.observe(mine.rows);
   auto& status = parts_.status;
   status.batch_rows.store(mine.rows, std::memory_order_relaxed);

@@ -28,9 +28,12 @@ Turn Worker::step_apart() {
     return compute_and_enter();
   }
   const std::size_t have = rows_.batch().own_rows() + rows_.waiting();
-  // Of a stream whose next row is far away nothing is asked: it steps as soon as it has a batch's least.
+  // Of a stream whose next row is far away, or whose rate nobody knows yet, nothing is asked: it steps with
+  // what it has, as soon as that is a batch's least.
   const std::size_t least = std::max<std::size_t>(1, config_.session.policy.min);
-  const std::size_t asked = std::min<std::size_t>(schedule.rows[view_->spec.rank], rows_.batch().rows_max());
+  const std::size_t planned = schedule.rows[view_->spec.rank];
+  const std::size_t wanted = planned > 0 ? planned : std::min<std::size_t>(have, config_.session.policy.max);
+  const std::size_t asked = std::min(wanted, rows_.batch().rows_max());
   if (!own.is_due(have, std::max(least, asked), schedule.wait, now)) {
     parts_.status.state.store(schedule.rest ? NodeState::idle : NodeState::waiting);
     return {.wake_at = own.next_at(schedule)};

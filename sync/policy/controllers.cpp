@@ -1,6 +1,7 @@
 #include "sync/policy/controller.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace rivulet::sync::policy {
 namespace {
@@ -40,7 +41,8 @@ Status check_settings(std::span<const Key> keys, const PolicyConfig& config) {
     if (found == config.settings.end()) return Error{ErrorCode::bad_record, "no setting of " + name};
     const double number = found->number;
     const bool in_range = number >= key.least && number <= key.most && !(key.above && number == key.least);
-    if (key.type == KeyType::text ? !allows(key, found->text) : !in_range)
+    const bool readable = allows(key, found->text) && (key.fits == nullptr || key.fits(found->text));
+    if (key.type == KeyType::text ? !readable : !in_range)
       return Error{ErrorCode::bad_record, "a setting of " + name + " out of range"};
   }
   return ok();
@@ -154,6 +156,9 @@ Status check_policy(const PolicyConfig& config, const Controllers& controllers, 
     return a.name == b.name && a.values.size() == b.values.size();
   };
   if (!std::ranges::equal(state.memory, fresh, alike)) return bad("memory of other controllers");
+  for (const ControllerMemory& own : state.memory)
+    if (!std::ranges::all_of(own.values, [](double value) { return std::isfinite(value); }))
+      return bad("memory of " + own.name + " that is no number");
   return ok();
 }
 

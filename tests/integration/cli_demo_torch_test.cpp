@@ -71,7 +71,7 @@ TEST_CASE("Demo: the last line is one object with exactly the fields that were p
   CHECK(summary["record_bytes_trained"].get<double>() == 785 * rows);
   CHECK(summary["parameters_equal"] == true);
   CHECK(summary["digests_compared"].get<int>() > 10);
-  CHECK(summary["rounds"].get<int>() > 20);
+  CHECK(summary["rounds"].get<int>() > 5);
   CHECK(summary["accuracy"].get<double>() > 0.7);
   REQUIRE(summary["devices"].size() == 2);
   for (const auto& device : summary["devices"]) {

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "runtime/train/local_model.h"
+#include "runtime/train/make_step.h"
 #include "runtime/train/measures.h"
 #include "tests/support/model_fixture.h"
 #include "tests/support/sgd.h"
@@ -110,6 +111,31 @@ TEST_CASE("Own steps: what leaves takes its momentum along, what stays keeps it,
     CHECK(momentum[3] == 0);
     CHECK(std::count(momentum.begin(), momentum.end(), 0.0F) < std::ssize(momentum) / 2);
   }
+}
+
+TEST_CASE(
+    "Own steps: the group forgets the momentum that its devices keep, and a gradient step takes it back") {
+  Bench b;
+  const auto momentum = b.state.model.optimizer_array(0).as<float>();
+  std::ranges::fill(momentum, 1.0F);
+  sync::FactsTable table;
+  table.facts.resize(1);
+  table.sections.resize(1);
+  sync::policy::Decision decision;
+  decision.mode = sync::policy::Mode::delta;
+  const auto optimizer = devices::config_of(devices::SgdConfig{});
+  const std::vector<sync::policy::ControllerMemory> memory;
+  std::vector<float> sum(b.trainer->layout().contribution(), 0.5F);
+  const GradientView view{reinterpret_cast<std::byte*>(sum.data()), sum.size()};
+  REQUIRE(make_step(b.state, {optimizer, *b.device, table, decision, memory, 1}, view));
+  for (const float x : momentum) CHECK(x == 0);
+  decision.mode = sync::policy::Mode::gradients;
+  b.step(0);
+  REQUIRE(make_step(b.state, {optimizer, *b.device, table, decision, memory, 1}, view));
+  for (const float x : momentum) CHECK(x == 0.5F);
+  b.model->follow_group();
+  CHECK(b.model->own().rows() == 0);
+  CHECK(b.model->kept_digest() == 0);
 }
 
 TEST_CASE("Own steps: as many as the facts can announce, and then it is time to agree") {

@@ -49,6 +49,9 @@ Config linear_config(std::int64_t columns, std::uint32_t classes) {
   config.model.classes = classes;
   config.decode.shape = {columns};
   config.source.claims = {{"t", 0}};
+  config.sync.policy = "every";
+  config.sync.collective = "gather";
+  config.compression.policy = "none";
   return config;
 }
 

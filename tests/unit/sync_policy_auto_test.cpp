@@ -286,6 +286,33 @@ TEST_CASE("Auto: numbers that no device should send leave a plan that devices ca
   }
 }
 
+TEST_CASE(
+    "Auto: settings and memory that somebody else has written are refused, or lead to plans that can be "
+    "followed") {
+  Group group({});
+  group.agree(5);
+  REQUIRE(check_policy(group.config(), group.controllers(), group.state()));
+  PolicyConfig strange = group.config();
+  for (PolicySetting& setting : strange.settings)
+    if (setting.name == "sync.budget") setting.text = "all of it";
+  CHECK_FALSE(check_policy(strange, group.controllers(), group.state()));
+  PolicyState state = group.state();
+  state.memory.front().values.back() = std::numeric_limits<double>::quiet_NaN();
+  CHECK_FALSE(check_policy(group.config(), group.controllers(), state));
+  Rng rng(11);
+  for (int i = 0; i < 2000; ++i) {
+    state = group.state();
+    for (double& value : state.memory.front().values)
+      if (rng.below(2) == 0)
+        value = (rng.uniform() - 0.5) * std::pow(10.0, static_cast<double>(rng.below(600)) - 300);
+    const auto out = plan(group.table(), group.config(), group.controllers(), state);
+    CHECK(out.next.own_steps >= 1);
+    CHECK(out.next.own_steps <= 8000);
+    CHECK(out.next.keep_ratio > 0);
+    CHECK(out.next.keep_ratio <= 1);
+  }
+}
+
 TEST_CASE("Auto: of its two controllers each may go with another one") {
   World world;
   Group both(world);

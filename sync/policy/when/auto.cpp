@@ -301,7 +301,7 @@ class Chooser {
 
 std::string words_of(const Choice& choice, const Chooser& chooser, std::span<const double> memory) {
   const auto percent = [](double share) {
-    return std::to_string(static_cast<int>(std::lround(100 * share)));
+    return std::to_string(static_cast<int>(std::lround(100 * std::clamp(finite(share), 0.0, 1e6))));
   };
   const double stream = choice.steps * memory[step_bytes_at];
   std::string words = "agree every ";
@@ -330,6 +330,8 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const Choice best = chooser.best();
   Choice choice = best;
   if (chooser.may_stay(best)) choice = {memory[steps_at], memory[keep_at], 0, best.fits};
+  choice.steps = std::clamp(finite(choice.steps), 1.0, longest);
+  choice.keep = std::clamp(finite(choice.keep), shares.back() / 10, 1.0);
   const bool changes = choice.steps != memory[steps_at] || choice.keep != memory[keep_at];
   memory[settled_at] = changes ? 0 : memory[settled_at] + 1;
   memory[steps_at] = choice.steps;
