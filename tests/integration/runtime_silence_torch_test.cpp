@@ -88,7 +88,7 @@ TEST_CASE("Silence: from 3 s after one of four streams fell silent the others ar
   group.start_all();
   REQUIRE_MESSAGE(group.formed(60s), group.story());
   group.feed(150, {"--second-rates", "150,0,150,150", "--change-at", "16s"});
-  REQUIRE_MESSAGE(group.trained(20, 60s), group.story());
+  REQUIRE_MESSAGE(group.trained(4, 60s), group.story());
   for (int i = 0; i < devices; ++i) check_metrics(group, i);
   const Rows before = speed(group, 6s);
   REQUIRE(silent_for(group, 3s));
