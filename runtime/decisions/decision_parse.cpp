@@ -134,8 +134,8 @@ void JsonReader::value(const json& j, const char* name, double& into) {
 void JsonReader::value(const json& j, const char* name, float& into) {
   double wide = 0;
   value(j, name, wide);
-  into = static_cast<float>(std::clamp(wide, -3.4028235e38, 3.4028235e38));
-  if (std::isinf(wide)) into = wide > 0 ? INFINITY : -INFINITY;
+  constexpr double most = std::numeric_limits<float>::max();
+  into = static_cast<float>(std::isfinite(wide) ? std::clamp(wide, -most, most) : wide);
 }
 
 void JsonReader::value(const json& j, const char* name, std::string& into) {

@@ -1,22 +1,28 @@
 #include "sync/policy/agreement_cost.h"
 
 #include <algorithm>
-#include <cmath>
+#include <tuple>
 
 namespace rivulet::sync::policy {
 namespace {
 
 double payload_bytes(const PolicyConfig& config, double keep) {
-  if (keep >= 1) return static_cast<double>(config.contribution_bytes);
-  const ContributionShape shape = shape_of(config);
-  for (const CompressorEntry* entry : builtin_compressors())
-    if (entry->name == "topk")
-      return static_cast<double>(entry->slot_bytes(shape, keep, compressor_settings(config)) +
-                                 shape.buffer_bytes());
-  return static_cast<double>(config.contribution_bytes);
+  Schedule next{.payload_bytes = config.contribution_bytes};
+  if (keep < 1) compress_with(config, "topk", keep, next);
+  return static_cast<double>(next.payload_bytes);
 }
 
 }  // namespace
+
+void compress_with(const PolicyConfig& config, std::string_view compressor, double keep, Schedule& next) {
+  for (const CompressorEntry* entry : builtin_compressors()) {
+    if (entry->name != compressor) continue;
+    const ContributionShape shape = shape_of(config);
+    next.compressor = compressor;
+    next.keep_ratio = keep;
+    next.payload_bytes = entry->slot_bytes(shape, keep, compressor_settings(config)) + shape.buffer_bytes();
+  }
+}
 
 std::string_view cheapest_collective(const PolicyConfig& config, std::size_t world, bool dense) {
   // Below a quarter of a MiB saved, the phases of a sum cost more than its bytes.
@@ -39,7 +45,7 @@ double agreement_bytes(const PolicyConfig& config, std::size_t world, double kee
   const bool dense = keep >= 1;
   const std::string_view how = config.collective == "auto" ? cheapest_collective(config, world, dense)
                                                            : std::string_view(config.collective);
-  const bool twice = how == "sum" || (how == "two_sided");
+  const bool twice = how == "sum" || how == "two_sided";
   const double payloads = (twice ? 2 * (n - 1) / n : n - 1) * payload_bytes(config, keep);
   return wire_bytes(payloads + (n - 1) * facts_bytes, world);
 }

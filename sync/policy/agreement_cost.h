@@ -12,6 +12,10 @@ namespace rivulet::sync::policy {
 /// The collective that sends the fewest bytes, where it saves enough of them for its phases.
 std::string_view cheapest_collective(const PolicyConfig& config, std::size_t world, bool dense);
 
+/// The next round's contributions go through this compressor, and this share of them: sets all that follows.
+/// Nothing is set for a name that no compressor has.
+void compress_with(const PolicyConfig& config, std::string_view compressor, double keep, Schedule& next);
+
 /// Bytes that a device sends in one agreement on this share of the parameters, by topk below 1: facts,
 /// payloads, and what TCP and IP put around them. `facts_bytes`: of one device.
 double agreement_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes);

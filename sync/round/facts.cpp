@@ -87,14 +87,13 @@ bool get_entry(std::span<const std::byte> body, std::vector<T>& items) {
 Facts as_recorded(Facts f) {
   place_fields(f, [](const char*, auto& place) { place = {}; });
   if ((f.flags & flag_digest) == 0) f.digest = {};
-  const auto quiet = [](double& v) {
-    if (std::isnan(v)) v = std::numeric_limits<double>::quiet_NaN();
+  const auto quiet = [](auto& v) {
+    if (std::isnan(v)) v = std::numeric_limits<std::remove_reference_t<decltype(v)>>::quiet_NaN();
   };
   measured_fields(f, [&](const char*, auto& v) {
     if constexpr (std::is_same_v<decltype(v), double&>) quiet(v);
   });
-  for (float& v : f.measurements)
-    if (std::isnan(v)) v = std::numeric_limits<float>::quiet_NaN();
+  for (float& v : f.measurements) quiet(v);
   return f;
 }
 

@@ -1,4 +1,4 @@
-#include "sync/policy/controller.h"
+#include "sync/policy/agreement_cost.h"
 
 namespace rivulet::sync::policy {
 namespace {
@@ -6,15 +6,7 @@ namespace {
 // Sends the share of the parameters that policy auto of when has chosen; without one, all of them.
 
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
-  if (plan.next.keep_ratio >= 1) return;
-  const ContributionShape shape = shape_of(inputs.config);
-  for (const CompressorEntry* entry : builtin_compressors()) {
-    if (entry->name != "topk") continue;
-    plan.next.compressor = entry->name;
-    plan.next.payload_bytes =
-        entry->slot_bytes(shape, plan.next.keep_ratio, compressor_settings(inputs.config)) +
-        shape.buffer_bytes();
-  }
+  if (plan.next.keep_ratio < 1) compress_with(inputs.config, "topk", plan.next.keep_ratio, plan.next);
 }
 
 }  // namespace

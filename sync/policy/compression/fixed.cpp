@@ -1,7 +1,6 @@
 #include <array>
 
-#include "sync/compressor/compressor.h"
-#include "sync/policy/controller.h"
+#include "sync/policy/agreement_cost.h"
 
 namespace rivulet::sync::policy {
 namespace {
@@ -29,16 +28,8 @@ constexpr std::array keys{
 };
 
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
-  const std::string& name = setting(inputs.config, keys[0].name).text;
-  for (const CompressorEntry* entry : builtin_compressors()) {
-    if (entry->name != name) continue;
-    plan.next.compressor = name;
-    plan.next.keep_ratio = setting(inputs.config, keys[1].name).number;
-    const ContributionShape shape = shape_of(inputs.config);
-    plan.next.payload_bytes =
-        entry->slot_bytes(shape, plan.next.keep_ratio, compressor_settings(inputs.config)) +
-        shape.buffer_bytes();
-  }
+  compress_with(inputs.config, setting(inputs.config, keys[0].name).text,
+                setting(inputs.config, keys[1].name).number, plan.next);
 }
 
 }  // namespace

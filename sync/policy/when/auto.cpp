@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
+#include <span>
 
 #include "sync/coding/sketch.h"
 #include "sync/policy/agreement_cost.h"
@@ -224,19 +224,25 @@ class Chooser {
   Chooser(const Inputs& inputs, const Budget& budget, double most, std::span<double> memory)
       : inputs_(inputs), budget_(budget), most_(most), memory_(memory) {}
 
-  [[nodiscard]] double bytes_of(double keep) const {
-    return agreement_bytes(inputs_.config, inputs_.table.size(), keep, facts_bytes);
+  /// What an agreement on this share costs.
+  struct Price {
+    double bytes = 0;
+    double seconds = 0;
+  };
+  [[nodiscard]] Price price_of(double keep) const {
+    const double bytes = agreement_bytes(inputs_.config, inputs_.table.size(), keep, facts_bytes);
+    return {bytes, CostFit(memory_.subspan(cost_at)).seconds(bytes)};
   }
   /// Seconds of an agreement to those of the steps before it.
-  [[nodiscard]] double time_of(double steps, double keep) const {
+  [[nodiscard]] double time_of(double steps, const Price& price) const {
     const double stepping = steps * memory_[step_seconds_at];
-    const double exchange = CostFit(memory_.subspan(cost_at)).seconds(bytes_of(keep));
-    return exchange > 0 ? exchange / (exchange + stepping) : 0;
+    return price.seconds > 0 ? price.seconds / (price.seconds + stepping) : 0;
   }
   [[nodiscard]] Choice with(double keep) const {
-    const double for_bytes = steps_for_bytes(keep);
+    const Price price = price_of(keep);
+    const double for_bytes = steps_for_bytes(price);
     // What the streams do not allow is not done for the time, only for the budget.
-    const double for_time = std::min({steps_for_time(keep), most_, memory_[most_at]});
+    const double for_time = std::min({steps_for_time(price), most_, memory_[most_at]});
     // Where streams are alike, a few own steps learn more than as many sums (measured: bench/agreeing).
     const double least = may_grow() ? std::min(harmless_steps, most_) : 1;
     const double steps = std::clamp(std::max({for_bytes, for_time, least}), 1.0, longest);
@@ -247,7 +253,7 @@ class Chooser {
     if (sends_all()) return {1, 1, 0, true};
     if (inputs_.config.compression_policy != "auto") return with(inputs_.entered.keep_ratio);
     Choice best = with(shares.front());
-    for (const double keep : shares)
+    for (const double keep : std::span(shares).subspan(1))
       if (const Choice other = with(keep); other.loss < best.loss) best = other;
     return best;
   }
@@ -256,30 +262,31 @@ class Chooser {
     const double steps = memory_[steps_at];
     const double keep = memory_[keep_at];
     if (steps == 0 || (keep >= 1) != (better.keep >= 1)) return false;
+    const Price price = price_of(keep);
     const bool in_time =
-        time_of(steps, keep) < 1.25 * time_share || steps >= std::min(most_, memory_[most_at]);
-    if (steps_for_bytes(keep) > steps || !in_time) return false;
+        time_of(steps, price) < 1.25 * time_share || steps >= std::min(most_, memory_[most_at]);
+    if (steps_for_bytes(price) > steps || !in_time) return false;
     return memory_[settled_at] < settling || loss_of(steps, keep) < better.loss + 0.1;
   }
 
  private:
   [[nodiscard]] bool may_grow() const { return memory_[alike_at] > alike && memory_[overshot_at] == 0; }
-  [[nodiscard]] double steps_for_bytes(double keep) const {
+  [[nodiscard]] double steps_for_bytes(const Price& price) const {
     const double a_step = budget_.of_stream > 0 ? budget_.of_stream * memory_[step_bytes_at]
                                                 : budget_.bytes_per_second * memory_[step_seconds_at];
     // What was sent too much, or could have been sent, comes back by and by.
     const double rate = memory_[step_seconds_at] > 0 ? a_step / memory_[step_seconds_at] : 0;
     const double back = rate > 0 ? std::clamp(memory_[balance_at] / (balance_seconds * rate), -0.5, 0.5) : 0;
-    return a_step > 0 ? std::ceil(bytes_of(keep) / (a_step * (1 + back))) : 1;
+    return a_step > 0 ? std::ceil(price.bytes / (a_step * (1 + back))) : 1;
   }
-  [[nodiscard]] double steps_for_time(double keep) const {
+  [[nodiscard]] double steps_for_time(const Price& price) const {
     const double a_step = memory_[step_seconds_at];
-    const double exchange = CostFit(memory_.subspan(cost_at)).seconds(bytes_of(keep));
-    return a_step > 0 ? std::ceil(exchange * (1 - time_share) / time_share / a_step) : 1;
+    return a_step > 0 ? std::ceil(price.seconds * (1 - time_share) / time_share / a_step) : 1;
   }
   [[nodiscard]] bool sends_all() const {
-    if (inputs_.config.compression_policy != "auto" || memory_[step_bytes_at] == 0) return false;
-    return steps_for_bytes(1) <= 1 && memory_[cost_at] > 0 && time_of(1, 1) <= dense_time_share;
+    if (inputs_.config.compression_policy != "auto" || memory_[cost_at] <= 0) return false;
+    const Price price = price_of(1);
+    return steps_for_bytes(price) <= 1 && time_of(1, price) <= dense_time_share;
   }
   [[nodiscard]] double loss_of(double steps, double keep) const {
     const double few = std::log2(shares.front() / std::min(keep, shares.front()));
@@ -304,13 +311,14 @@ std::string words_of(const Choice& choice, const Chooser& chooser, std::span<con
     return std::to_string(static_cast<int>(std::lround(100 * std::clamp(finite(share), 0.0, 1e6))));
   };
   const double stream = choice.steps * memory[step_bytes_at];
+  const auto price = chooser.price_of(choice.keep);
   std::string words = "agree every ";
   words += choice.steps == 1 ? "step" : std::to_string(static_cast<int>(choice.steps)) + " steps";
   words += choice.keep >= 1
                ? " on all parameters"
                : " on " + std::to_string(static_cast<int>(std::lround(1000 * choice.keep))) + " per mille";
-  if (stream > 0) words += ": " + percent(chooser.bytes_of(choice.keep) / stream) + " % of the rows' bytes";
-  words += ", " + percent(chooser.time_of(choice.steps, choice.keep)) + " % of the time";
+  if (stream > 0) words += ": " + percent(price.bytes / stream) + " % of the rows' bytes";
+  words += ", " + percent(chooser.time_of(choice.steps, price)) + " % of the time";
   if (memory[alike_at] > 0)
     words += std::string(", streams ") + (memory[alike_at] < differ ? "differ" : "are alike") + " (" +
              percent(memory[alike_at]) + " %)";
