@@ -1,11 +1,21 @@
 #pragma once
+#include <chrono>
 #include <functional>
 #include <string_view>
+#include <thread>
 
 #include "tests/support/group_support.h"
 #include "tests/support/threaded_group.h"
 
 namespace rivulet::testing {
+
+/// Counts without a lock. It stays long enough for the other device to come, also where something else keeps
+/// a processor: then no lock orders the two.
+inline void count_without_lock(long& count) {
+  ++count;
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ++count;
+}
 
 /// Runs two devices on threads with planted parts, over Gloo when asked; 0 when they trained. ThreadSanitizer
 /// must not let it be 0.

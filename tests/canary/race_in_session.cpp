@@ -1,7 +1,6 @@
 // A policy with a memory of its own, which a policy must not have: the race is inside SyncSession::poll of
 // two train threads.
 #include <algorithm>
-
 #include <string_view>
 
 #include "tests/canary/planted_race.h"
@@ -20,7 +19,7 @@ const sync::policy::ControllerEntry& usual(sync::policy::Role role) {
 
 void planted_propose(const sync::policy::Inputs& inputs, std::span<double> memory,
                      sync::policy::RoundPlan& proposal) {
-  ++planted_count;
+  testing::count_without_lock(planted_count);
   usual(sync::policy::Role::batch).propose(inputs, memory, proposal);
 }
 
