@@ -54,6 +54,7 @@ void add_scores(nlohmann::ordered_json& json, const ClassScores& scores) {
                        {"recall", json_of(one.recall())}});
     if (scores.classes() > most_in_matrix) continue;
     std::vector<std::uint64_t> line;
+    line.reserve(scores.classes());
     for (std::size_t p = 0; p < scores.classes(); ++p) line.push_back(scores.confused(c, p));
     confusion.push_back(line);
   }

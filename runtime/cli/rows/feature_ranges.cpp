@@ -100,7 +100,7 @@ std::string FeatureRanges::describe(const Config::Decode& decode) const {
   if (columns_.empty() || columns_.front().count < 2) return {};
   const auto columns = grouped(decode);
   const bool alike = columns.size() == 1 && columns_.size() > 1;
-  const auto text =
+  auto text =
       table("what the model gets", "feature", alike ? std::vector<std::string>{"all"} : names_, columns);
   const auto better = advice(decode);
   if (!better) return text;

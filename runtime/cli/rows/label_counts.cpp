@@ -68,6 +68,7 @@ void LabelCounts::add(std::string_view label, bool text) {
 
 std::vector<std::string> LabelCounts::in_order() const {
   std::vector<std::string> out;
+  out.reserve(counts_.size());
   for (const auto& [label, rows] : counts_) out.push_back(label);
   std::sort(out.begin(), out.end(), before);
   return out;

@@ -35,7 +35,8 @@ bool floats_from(const std::vector<std::string>& records, std::size_t first) {
 /// A square picture of one or three channels behind a label of one byte.
 std::optional<std::string> picture_shape(std::size_t bytes) {
   for (const std::size_t channels : {1, 3}) {
-    const auto side = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(bytes / channels))));
+    const std::size_t pixels = bytes / channels;
+    const auto side = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(pixels))));
     if (side >= 8 && channels * side * side == bytes)
       return fmt::format("[{}, {}, {}]", channels, side, side);
   }
