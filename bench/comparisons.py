@@ -3,7 +3,6 @@
 import dataclasses
 import typing
 
-import slow as slow_links
 import uneven as uneven_streams
 from sides import Case
 
@@ -32,12 +31,6 @@ RATE_COLUMNS = {
     "PSS, MiB": "pss_mib",
     "first step, s": "first_step_s",
     "cores used by others": "other_cores",
-}
-SLOW_COLUMNS = {
-    "rows/s": "rows_per_s",
-    "step, ms": "step_ms",
-    "KB sent per step and device": "kb_per_step",
-    "accuracy after 12 800 rows": "accuracy",
 }
 UNEVEN_COLUMNS = {
     "90 % holds after, s": "good_after_s",
@@ -189,24 +182,6 @@ def uneven():
     return Comparison("uneven", runs, lines, UNEVEN_COLUMNS, True, {"good_after_s": "cap_s"})
 
 
-def slow():
-    """Two devices on links of 10 Mbit/s; slow.py measures it."""
-
-    def rate(than, other, goal):
-        return Line(f"rows/s over 10 Mbit/s, against {than}", "rows/s", value("ours", "rows_per_s"), other, goal)
-
-    def best(*runs):
-        return lambda samples: max(samples[run]["rows_per_s"] for run in runs)
-
-    lines = [
-        rate("the rival", value("rival", "rows_per_s"), 1.0),
-        rate("the rival with fp16", value("rival-fp16", "rows_per_s"), 1.0),
-        rate("the rival with PowerSGD, the better rank", best("rival-powersgd1", "rival-powersgd2"), 1.0),
-        rate("ours with aggregation `sum` (no goal of its own)", value("ours-sum", "rows_per_s"), 0.0),
-    ]
-    return Comparison("slow", dict.fromkeys(slow_links.side_names()), lines, SLOW_COLUMNS, True)
-
-
 def all_comparisons():
     return [
         rates("lenet5", 1, 1.1),
@@ -216,5 +191,4 @@ def all_comparisons():
         rates("mlp", 2, 4.0),
         rates("mlp", 4, 3.0),
         uneven(),
-        slow(),
     ]

@@ -46,6 +46,16 @@ def need_programs(*names):
             raise BenchError(f"{BUILD / name} is not there")
 
 
+def rival_python():
+    given = os.environ.pop("RIVULET_RIVAL_PYTHON", "")
+    if given:
+        return given
+    made = subprocess.run([ROOT / "bench" / "rival" / "setup"], stdout=subprocess.PIPE, text=True, check=False)
+    if made.returncode != 0:
+        raise BenchError("bench/rival/setup failed: its words are above")
+    return made.stdout.strip()
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -14,8 +14,8 @@ import batching
 import processes
 from processes import BenchError, Child, Kafka, wait_until
 from self_check_results import KEYS
+from shaped import SIDES, Links, measure_rate
 from sides import Case, all_sides
-from slow import MBIT, measure_slow
 from tuning import SEEDS, Tuning
 from uneven import measure_uneven, our_sides, rival_sides, topics_of
 
@@ -186,12 +186,16 @@ class Measuring(unittest.TestCase):
                 ours.measure(Case("lenet5", 2), 0.3)
 
     def test_a_slow_link_is_the_limit_and_its_bytes_are_counted(self):
-        seen = measure_slow("", 0, steps=20)["ours-sum"]
-        gradient = 4 * 61_706 / 1e3  # KB
-        self.assertGreater(seen["kb_per_step"], gradient)
-        self.assertLess(seen["kb_per_step"], 1.2 * gradient)
-        self.assertGreater(seen["step_ms"], 8 * gradient / MBIT)
-        self.assertTrue(0 <= seen["accuracy"] <= 1, seen)
+        with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder:
+            links = Links(folder, 2, 10)
+            self.addCleanup(links.close)
+            dense = next(side for side in SIDES if side.name == "ours, dense")
+            seen = measure_rate(dense, links, "", 0.05, 1, 3)
+            gradient = 4 * 61_706
+            self.assertGreater(seen["bytes_per_step"], gradient)
+            self.assertLess(seen["bytes_per_step"], 1.2 * gradient)
+            self.assertLess(seen["rows_per_s"], 2 * 64 * 10e6 / 8 / gradient)
+            self.assertGreater(seen["edge_ratio"], gradient / (64 * 785))
 
     def test_live_streams_are_played_and_looked_at(self):
         with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder:

@@ -12,6 +12,7 @@ Three ways to make a batch:
     --batch N      the conventional one: every rank waits for N rows
     --tick S       Rivulet's: every S seconds the rows that came, weighted by how many they are
     --no-kafka     N rows from memory: the training loop alone; with --mnist the rank's share of MNIST
+--local-steps H is post-local SGD with PyTorch's own averager: H steps alone, then the mean of the parameters.
 It runs until it is killed, or for --rows N. --progress FILE holds three doubles: age of the process at its first step
 (s), steps, rows.
 """
@@ -38,13 +39,14 @@ def arguments():
     add("--store", default="127.0.0.1:29500", metavar="HOST:PORT", help="where rank 0 listens")
     add("--interface", default="lo", help="network interface of Gloo")
     add("--brokers", default="localhost:9092")
-    add("--topic", default="rows")
+    add("--topic", default="rows", help="names after commas: rows of all of them, as they come")
     add("--partition", type=int, default=0)
     add("--model", choices=("lenet5", "mlp"), default="lenet5")
     add("--batch", type=int, default=64)
     add("--tick", type=float, metavar="S")
     add("--batch-max", type=int, default=1024, help="most rows of a tick")
-    add("--hook", choices=("none", "fp16", "powersgd1", "powersgd2"), default="none")
+    add("--hook", choices=("none", "fp16", "powersgd1", "powersgd2", "powersgd4"), default="none")
+    add("--local-steps", type=int, metavar="H", help="mean of the parameters after H steps, instead of DDP")
     add("--no-ddp", action="store_true", help="no agreement: every rank alone")
     add("--no-kafka", action="store_true")
     add("--mnist", metavar="FOLDER", help="with --no-kafka: whose rows, else made-up ones")
@@ -119,11 +121,23 @@ class Training:
         torch.set_num_threads(1)
         torch.manual_seed(args.seed)
         self.network = make_network(torch, args.model)
-        self.alone = args.no_ddp or args.world == 1
+        self.alone = args.no_ddp or args.world == 1 or args.local_steps is not None
         self.model = self.network if self.alone else self._distributed()
         self.optimizer = torch.optim.SGD(self.network.parameters(), args.lr, args.momentum, fused=True)
+        if args.local_steps is not None:
+            self._average_parameters()
 
-    def _distributed(self):
+    def _average_parameters(self):
+        from torch.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+        from torch.distributed.optim import PostLocalSGDOptimizer
+
+        self._join()
+        for parameter in self.network.parameters():
+            self.torch.distributed.broadcast(parameter.data, 0)
+        averager = PeriodicModelAverager(period=self.args.local_steps, warmup_steps=0)
+        self.optimizer = PostLocalSGDOptimizer(self.optimizer, averager)
+
+    def _join(self):
         import torch.distributed
 
         args = self.args
@@ -135,9 +149,13 @@ class Training:
             init_method=f"tcp://{args.store}",
             rank=args.rank,
             world_size=args.world,
-            timeout=datetime.timedelta(seconds=120),
+            timeout=datetime.timedelta(seconds=300),
         )
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+    def _distributed(self):
+        self._join()
+        torch = self.torch
         model = torch.nn.parallel.DistributedDataParallel(
             self.network, gradient_as_bucket_view=True, static_graph=True, broadcast_buffers=False, bucket_cap_mb=1024
         )

@@ -14,9 +14,9 @@ QUEUE_MIB = {"lenet5": 16, "mlp": 64}
 
 
 class KafkaRows:
-    """Rows of one partition from its beginning. The client fetches ahead on threads of its own."""
+    """Rows of one partition of each topic from its beginning. The client fetches ahead on threads of its own."""
 
-    def __init__(self, brokers, topic, partition, queue_mib):
+    def __init__(self, brokers, topics, partition, queue_mib):
         from confluent_kafka import Consumer, Message, TopicPartition
 
         self._value_of = Message.value
@@ -33,7 +33,7 @@ class KafkaRows:
                 "fetch.message.max.bytes": 8 << 20,
             }
         )
-        self._consumer.assign([TopicPartition(topic, partition, 0)])
+        self._consumer.assign([TopicPartition(topic, partition, 0) for topic in topics.split(",")])
 
     def wait_for(self, count):
         """Values of `count` rows."""

@@ -19,6 +19,7 @@ Result<DecisionReader> DecisionReader::open(const std::string& path) {
         "there is no decision log " + path +
             " (a device writes it to decisions.jsonl in its device.data_dir, unless log.decisions is off)"};
   std::vector<File> files;
+  files.reserve(found.size());
   for (const auto& file : found)
     files.push_back({file.number, file.path, std::ifstream(file.path, std::ios::binary), file.bytes});
   return DecisionReader(std::move(files), missing_decision_files(path, found));

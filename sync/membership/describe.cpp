@@ -38,7 +38,7 @@ std::string keeps_its_place(const Hello& present, const Obstacle& why) {
 }
 
 std::string not_let_in(const Fold& fold, const Obstacle& why, const std::string& self) {
-  const std::string text = text_of(why);
+  std::string text = text_of(why);
   if (why.why == WhyNot::configuration)
     return text + ". The group keeps the configuration of its last view while a device has it, so " + self +
            " is not let in: start it with that one; or end the job with 'rivulet stop' and start all devices "
@@ -58,6 +58,7 @@ std::string beheaded_log(const std::string& job, std::int64_t first_offset) {
 
 std::vector<std::string> other_hopes(const NextView& next) {
   std::vector<std::string> hopes;
+  hopes.reserve(next.rejected.size() + 1);
   for (const auto& [device, why] : next.rejected)
     hopes.push_back(device->hello.device + " to leave (" + text_of(why) + ")");
   switch (next.obstacle.why) {

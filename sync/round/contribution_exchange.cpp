@@ -16,6 +16,19 @@ const Entry& entry_named(std::span<const Entry* const> entries, std::string_view
 
 }  // namespace
 
+double guess_weight(const policy::Schedule& schedule, std::uint32_t rank, std::uint32_t rows) {
+  if (rows == 0) return 0;
+  double steps = 1;
+  if (schedule.apart) {  // how many steps the others make follows from how many this one has made
+    const std::uint32_t each = schedule.rows[rank];
+    steps = each > 0 ? static_cast<double>(rows) / each : schedule.own_steps;
+  }
+  double all = rows;
+  for (std::uint32_t other = 0; other < schedule.rows.size(); ++other)
+    if (other != rank) all += steps * schedule.rows[other];
+  return rows / all;
+}
+
 ContributionExchange::ContributionExchange(const Parts& parts)
     : parts_(parts), speculation_(parts.speculate && parts.transport.world() > 1) {}
 
@@ -50,21 +63,6 @@ Exchange ContributionExchange::exchange(const GradientView& mine) const {
           .slot_bytes = schedule_.payload_bytes - buffers};
 }
 
-/// If everybody brings the rows that it was asked for.
-double ContributionExchange::guess_weight(std::uint32_t rows) const {
-  double all = rows;
-  if (schedule_.apart) {  // how many steps the others make follows from how many this one has made
-    const std::uint32_t each = schedule_.rows[parts_.transport.rank()];
-    const double steps = each > 0 ? static_cast<double>(rows) / each : schedule_.own_steps;
-    for (std::uint32_t rank = 0; rank < schedule_.rows.size(); ++rank)
-      if (rank != parts_.transport.rank()) all += steps * schedule_.rows[rank];
-    return rows > 0 ? rows / all : 0.0;
-  }
-  for (std::uint32_t rank = 0; rank < schedule_.rows.size(); ++rank)
-    if (rank != parts_.transport.rank()) all += schedule_.rows[rank];
-  return rows > 0 ? rows / all : 0.0;
-}
-
 /// Encoded with a guessed weight: the residual keeps what that was wrong by.
 std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& schedule, const Facts& facts,
                                                        const GradientView& mine) {
@@ -80,7 +78,7 @@ std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& s
     return {};
   }
   sent_ = Sent::with_facts;
-  guessed_weight_ = guess_weight(facts.rows);
+  guessed_weight_ = guess_weight(schedule_, parts_.transport.rank(), facts.rows);
   parts_.residual.become(schedule_.apart);
   Exchange sending = exchange(parts_.residual.stage(mine, guessed_weight_, schedule_.masks_momentum()));
   sending.residual = &parts_.residual;

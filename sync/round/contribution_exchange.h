@@ -15,6 +15,10 @@
 
 namespace rivulet::sync {
 
+/// The weight in the agreed sum, 0..1, of a device that brings `rows`, if each other one brings the rows that
+/// it was asked for.
+double guess_weight(const policy::Schedule& schedule, std::uint32_t rank, std::uint32_t rows);
+
 /// The second half of a round: contributions become the agreed sum. What may leave before the plan is known
 /// leaves with the facts or right behind them. Private to SyncSession; owner: the train thread. Nothing waits
 /// but wait().
@@ -61,7 +65,6 @@ class ContributionExchange {
   [[nodiscard]] const CompressorEntry& compressor_of(const policy::Schedule& schedule) const;
   [[nodiscard]] bool flushes(const Round& round) const;
   [[nodiscard]] Exchange exchange(const GradientView& mine) const;
-  [[nodiscard]] double guess_weight(std::uint32_t rows) const;
   [[nodiscard]] Aggregation& collective();
   Progress add_up(FactsExchange& facts, Exchange& exchange);
   Progress fail(Error error);

@@ -2,6 +2,7 @@
 
 #include "sync/collective/memory_transport.h"
 #include "sync/collective/slot_gather.h"
+#include "sync/round/contribution_exchange.h"
 #include "sync/round/speculation.h"
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/dense_exchange.h"
@@ -219,3 +220,21 @@ TEST_CASE(
 }
 
 }  // namespace
+
+TEST_CASE("Speculation: a weight is guessed from what was asked of the others") {
+  policy::Schedule together;
+  together.rows = {20, 30, 50};
+  CHECK(guess_weight(together, 0, 20) == doctest::Approx(0.2));
+  CHECK(guess_weight(together, 0, 5) == doctest::Approx(5.0 / 85));
+  CHECK(guess_weight(together, 0, 0) == 0);
+}
+
+TEST_CASE("Speculation: apart, the others are thought to have made as many steps") {
+  policy::Schedule apart;
+  apart.apart = true;
+  apart.own_steps = 10;
+  apart.rows = {20, 30, 0};
+  CHECK(guess_weight(apart, 0, 80) == doctest::Approx(80.0 / (80 + 4 * 30)));
+  // Of a stream too slow to be asked for rows: as many as the others were asked for.
+  CHECK(guess_weight(apart, 2, 5) == doctest::Approx(5.0 / (5 + 10 * 50)));
+}

@@ -1,0 +1,247 @@
+"""Devices on shaped links, in network namespaces: how many rows a second, and for how many bytes at the interface?
+
+Rows come from memory, so that the links carry nothing but what the devices tell each other; only who ships the rows sends
+them. Bytes are what the kernel sent, headers and the control topic included.
+"""
+
+import contextlib
+import ctypes
+import dataclasses
+import json
+import pathlib
+import subprocess
+import tempfile
+import threading
+import time
+
+from processes import BUILD, MNIST, ROOT, BenchError, Child, Helper, wait_until
+from sides import BATCH, Case, OurDevice, RivalDevice, Run
+
+MODEL = "lenet5"
+ROWS = 51_200  # of a run, all devices together
+ROW_BYTES = 785
+CLONE_NEWNET = 0x40000000
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """One end of a link."""
+
+    space: str
+    address: str
+
+    def command(self, words):
+        return ["ip", "netns", "exec", self.space, *words]
+
+    def link(self):
+        """Name and bytes sent so far."""
+        words = ["ip", "-n", self.space, "-j", "-s", "link", "show"]
+        shown = json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout)
+        link = next(link for link in shown if link["ifname"] != "lo")
+        return link["ifname"], link["stats64"]["tx"]["bytes"]
+
+    def inside(self, work):
+        """What `work` returns when it is called in this network."""
+        results = []
+
+        def body():
+            with open(f"/run/netns/{self.space}") as space:
+                if ctypes.CDLL(None, use_errno=True).setns(space.fileno(), CLONE_NEWNET) != 0:
+                    return
+            results.append(work())
+
+        thread = threading.Thread(target=body)
+        thread.start()
+        thread.join()
+        if not results:
+            raise BenchError(f"cannot look into the network {self.space}")
+        return results[0]
+
+
+class Links:
+    """Namespaces with shaped links, and a real Kafka outside of them."""
+
+    def __init__(self, folder, devices, mbit):
+        self._helper = Helper([BUILD / "bench_links", devices, mbit], folder)
+        self.brokers, *nodes = self._helper.line.split()
+        self.nodes = [Node(*node.split("=")) for node in nodes]
+
+    def close(self):
+        self._helper.close()
+
+
+class OurEnd(OurDevice):
+    """Its status page is on its own loopback."""
+
+    def __init__(self, case, index, run, node, settings, rows):
+        self._node, self._state = node, run.folder / f"device-{index}" / "final.state"
+        more = ["--brokers", run.kafka.brokers, "--partitions", index if case.agree else 0]
+        more += ["--peer-bind", node.address]
+        if rows:
+            more += ["--stop-after", f"rows={rows}"]
+        super().__init__(case, index, run, settings, more, node.command)
+
+    def _page(self, path):
+        return self._node.inside(lambda: super(OurEnd, self)._page(path))
+
+    def accuracy(self):
+        """Of the state that it left when it ended."""
+        command = [BUILD / "rivulet", "evaluate", "--config", ROOT / "bench" / "device.toml", "--json"]
+        command += ["--set", "job.devices=1", self._state, MNIST]
+        ran = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, check=True)
+        return json.loads(ran.stdout.splitlines()[-1])["accuracy"]
+
+    def close(self):
+        self.child.close()
+
+
+class RivalEnd(RivalDevice):
+    def __init__(self, case, index, run, node, flags, rows):
+        self._run, self._case, self._snapshots = run, case, run.folder / "snapshots"
+        self._snapshots.mkdir(exist_ok=True)
+        more = ["--store", f"{run.kafka.nodes[0].address}:29500", "--interface", node.link()[0], "--mnist", MNIST]
+        if rows:
+            more += ["--rows", rows // case.devices, "--snapshots", self._snapshots]
+        super().__init__(case, index, run, [*more, *flags], node.command)
+
+    def accuracy(self):
+        command = [self._run.python, ROOT / "bench" / "rival" / "evaluate.py", self._snapshots, self._case.model, MNIST, 1e9]
+        ran = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, check=True)
+        return json.loads(ran.stdout)[-1][1]
+
+    def close(self):
+        self.child.close()
+
+
+class Shipper:
+    """Sends its rows and trains nothing. With the first one comes the trainer, outside of the links."""
+
+    def __init__(self, case, index, run, node):
+        topics = [f"{run.name}-{i}" for i in range(case.devices)]
+        command = [run.python, ROOT / "bench" / "rival" / "ship.py", "--rank", index, "--world", case.devices]
+        command += ["--brokers", run.kafka.brokers, "--topic", topics[index], "--mnist", MNIST]
+        self.child = Child(node.command([str(word) for word in command]), run.folder / f"ship-{index}.log")
+        self._trainer = None
+        if index == case.devices - 1:
+            trainer = Run(run.kafka, run.python, run.folder, run.name, ",".join(topics))
+            self._trainer = RivalDevice(Case(case.model, 1, agree=False), 0, trainer)
+
+    def rows(self):
+        return self._trainer.rows() if self._trainer else 0
+
+    def close(self):
+        self.child.close()
+        if self._trainer:
+            self._trainer.child.close()
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """`start(case, index, run, node, learning_rate, seed, rows)` makes an end of it; `rows` of all ends, or None: until it is
+    closed."""
+
+    name: str
+    start: object
+    agree: bool = True  # else each trains alone
+    seconds_to_settle: float = 2
+    slowest: float = 0  # Mbit/s: below that a step takes too long to wait for
+    learns: bool = True  # whether its accuracy is measured
+
+
+def our_side(name, settings, **more):
+    def start(case, index, run, node, rate, seed, rows):
+        given = [f"train.optimizer.lr={rate}", f"job.seed={seed}"]
+        return OurEnd(case, index, run, node, [*settings, *given], rows)
+
+    return Side(name, start, **more)
+
+
+def rival_side(name, *flags, slowest=1.0):
+    def start(case, index, run, node, rate, seed, rows):
+        return RivalEnd(case, index, run, node, [*flags, "--lr", rate, "--seed", seed], rows)
+
+    return Side(name, start, slowest=slowest)
+
+
+def shipper_side():
+    return Side("rows to one trainer", lambda case, index, run, node, *_: Shipper(case, index, run, node), learns=False)
+
+
+DEFAULTS = ["sync.policy=auto", "compression.policy=auto", "sync.collective=auto", "checkpoint.every.interval=30s"]
+OURS, ALONE, SHIPPED = "ours, default settings", "ours, each alone", "rows to one trainer"
+SIDES = [
+    our_side(OURS, DEFAULTS, seconds_to_settle=15),
+    our_side(ALONE, ["checkpoint.every.interval=30s"], agree=False, learns=False),
+    our_side("ours, dense", ["sync.collective=sum"], slowest=10),
+    rival_side("rival", "--hook", "none", slowest=10),
+    rival_side("rival, fp16", "--hook", "fp16", slowest=10),
+    rival_side("rival, PowerSGD 4", "--hook", "powersgd4"),
+    rival_side("rival, PowerSGD 2", "--hook", "powersgd2"),
+    rival_side("rival, PowerSGD 1", "--hook", "powersgd1", slowest=0),
+    rival_side("rival, post-local SGD 4", "--local-steps", 4),
+    rival_side("rival, post-local SGD 10", "--local-steps", 10, slowest=0),
+    shipper_side(),
+]
+GIVEN_TIME = 300  # seconds until all have made a step, and then until two more
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """When, how many rows all devices had trained, and what their links had carried."""
+
+    seconds: float
+    rows: float
+    sent: int
+
+    @staticmethod
+    def at(devices, nodes):
+        """Looking takes a while: the middle of it counts."""
+        began, rows = time.monotonic(), sum(device.rows() for device in devices)
+        sent = sum(node.link()[1] for node in nodes)
+        return Look((began + time.monotonic()) / 2, (rows + sum(device.rows() for device in devices)) / 2, sent)
+
+
+@contextlib.contextmanager
+def started(side, links, python, rate, seed, rows=None):
+    """Its ends, one on each link."""
+    case = Case(MODEL, len(links.nodes), agree=side.agree, kafka=False)
+    with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder, contextlib.ExitStack() as stack:
+        name = pathlib.Path(folder).name.lower().replace("_", "-")
+        run = Run(links, python, pathlib.Path(folder), name, "rows")
+        ends = []
+        for index, node in enumerate(links.nodes):
+            ends.append(side.start(case, index, run, node, rate, seed, rows))
+            stack.callback(ends[-1].close)
+        yield ends
+
+
+def measure_rate(side, links, python, rate, seed, seconds):
+    """For so long once it has settled, or until each has made two steps."""
+    with started(side, links, python, rate, seed) as ends:
+        steps = 2 * len(ends) * BATCH
+
+        def have(rows):
+            for end in ends:
+                end.child.check_running()
+            return sum(end.rows() for end in ends) >= rows
+
+        wait_until(lambda: have(steps), GIVEN_TIME, f"step of {side.name}")
+        time.sleep(side.seconds_to_settle)
+        first = Look.at(ends, links.nodes)
+        time.sleep(seconds)
+        wait_until(lambda: have(first.rows + steps), GIVEN_TIME, f"two more steps of {side.name}")
+        last = Look.at(ends, links.nodes)
+    rows, sent = last.rows - first.rows, last.sent - first.sent
+    return {
+        "rows_per_s": rows / (last.seconds - first.seconds),
+        "bytes_per_step": sent / (rows / BATCH),
+        "edge_ratio": sent / (rows * ROW_BYTES),
+    }
+
+
+def measure_accuracy(side, links, python, rate, seed):
+    """After ROWS rows: of the first device, which has what all have."""
+    with started(side, links, python, rate, seed, ROWS) as ends:
+        for end in ends:
+            end.child.wait(GIVEN_TIME)
+        return {"accuracy": ends[0].accuracy()}
