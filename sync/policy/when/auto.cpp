@@ -2,10 +2,12 @@
 #include <array>
 #include <cmath>
 #include <span>
+#include <vector>
 
 #include "sync/coding/sketch.h"
 #include "sync/policy/agreement_cost.h"
 #include "sync/policy/budget.h"
+#include "sync/policy/coherence.h"
 #include "sync/policy/controller.h"
 
 namespace rivulet::sync::policy {
@@ -71,15 +73,16 @@ enum Place : std::size_t {
   balance_at,       ///< bytes that a device may send beyond its share of rows; below 0: it has sent too much
   step_bytes_at,    ///< of the records that a device trains in a step
   step_seconds_at,  ///< from one own step to the next
+  wait_at,          ///< seconds that devices which could compute have waited for the last one
   loss_at,          ///< of the last few hundred rows
   usual_loss_at,    ///< of the last few thousand
+  loss_noise_at,    ///< relative variance of the loss of a single row
   overshot_at,      ///< agreements until own steps may become more again, after the loss has jumped
   cost_at,          ///< of CostFit
   memory_size = cost_at + CostFit::numbers,
 };
 
-constexpr double time_share = 0.1;         ///< of the time, for agreements
-constexpr double dense_time_share = 0.05;  ///< ... for those that send everything after each step
+constexpr double time_share = 0.05;  ///< of the time, for agreements
 constexpr double first_most = 16;
 constexpr double differ = 0.5;  ///< below: streams differ
 constexpr double alike = 0.8;   ///< above: they do not
@@ -89,11 +92,14 @@ constexpr double longest = 8000;  ///< own steps that a budget may ask for
 /// Points of accuracy that a choice costs.
 constexpr double loss_of_step = 0.04;  ///< each beyond the first four
 constexpr double loss_of_halving = 0.48;
-constexpr double loss_of_drift = 4;   ///< each doubling beyond what the streams allow
-constexpr double loss_of_growth = 1;  ///< ... while they are alike
+constexpr double loss_of_drift = 4;     ///< each doubling beyond what the streams allow
+constexpr double loss_of_growth = 1;    ///< ... while they are alike
+constexpr double loss_of_slowness = 3;  ///< each halving of the rows in a time
 constexpr double few_rows = 512;
 constexpr double many_rows = 4096;
+constexpr double usual_weight = 0.3;  ///< of one agreement at most: it may have been odd itself
 constexpr double jump = 1.5;
+constexpr double jump_deviations = 4;  ///< of the noise of its rows
 constexpr double recovery = 16;
 constexpr double first_steps = 8;
 constexpr double first_keep = 0.02;
@@ -122,46 +128,34 @@ double rows_of(const FactsTable& table) {
   return rows;
 }
 
-/// |sum rho D|^2 / sum rho |D|^2; 0: nobody has moved.
-double kappa(const Inputs& inputs, double rows) {
-  std::array<double, Sketch::small> sum{};
-  double alone = 0;
+std::vector<Movement> movements_of(const Inputs& inputs) {
+  std::vector<Movement> movements;
+  movements.reserve(inputs.table.size());
   for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
-    const double share = inputs.table.facts[rank].rows / rows;
-    for (std::size_t i = 0; i < sum.size(); ++i) {
-      const double s = measured(inputs, rank, movement_sketch + i);
-      sum[i] += share * s;
-      alone += share * s * s;
-    }
+    const Facts& facts = inputs.table.facts[rank];
+    const auto all = std::span(facts.measurements).subspan(inputs.measured);
+    movements.push_back({.rows = static_cast<double>(facts.rows),
+                         .sketch = all.subspan(movement_sketch, Sketch::small),
+                         .signal = all[steps_signal],
+                         .noise = all[steps_noise]});
   }
-  double together = 0;
-  for (const double s : sum) together += s * s;
-  return alone > 0 ? together / alone : 0;
-}
-
-/// ... if all devices drew from one stream, each with the noise of its batches; 0: not known.
-double kappa_of_alike(const Inputs& inputs, double rows) {
-  double signal = 0;
-  double noise_together = 0;
-  double noise_alone = 0;
-  for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
-    const double share = inputs.table.facts[rank].rows / rows;
-    const double noise = measured(inputs, rank, steps_noise);
-    signal += share * measured(inputs, rank, steps_signal);
-    noise_together += share * share * noise;
-    noise_alone += share * noise;
-  }
-  signal = std::max(0.0, signal);
-  return noise_alone > 0 ? (signal + noise_together) / (signal + noise_alone) : 0;
+  return movements;
 }
 
 void average(double& place, double now, double weight) {
   place = place == 0 ? now : place + weight * (now - place);
 }
 
-/// What has been measured since the last agreement goes into memory.
-void learn(const Inputs& inputs, const Budget& budget, std::span<double> memory) {
-  const double rows = rows_of(inputs.table);
+/// Of their time, what devices compute. Who waits for rows loses nothing by waiting for others.
+double busy_share(const FactsTable& table, double step_seconds) {
+  double computing = 0;
+  for (const Facts& f : table.facts)
+    computing += std::max(0.0, finite(f.compute_seconds)) / static_cast<double>(table.size());
+  return std::min(1.0, computing / step_seconds);
+}
+
+/// What steps, rows and exchanges cost, and what of the budget is left.
+void learn_costs(const Inputs& inputs, const Budget& budget, std::span<double> memory) {
   const auto n = static_cast<double>(inputs.table.size());
   const double turns = inputs.entered.own_steps;
   const double bytes = sum_of(inputs, record_bytes) / n;
@@ -173,31 +167,45 @@ void learn(const Inputs& inputs, const Budget& budget, std::span<double> memory)
     seconds = std::max(seconds, amount(inputs, rank, apart_seconds));
   }
   if (bytes > 0) average(memory[step_bytes_at], bytes / turns, 0.5);
-  if (seconds > 0) average(memory[step_seconds_at], seconds / turns, 0.5);
+  if (seconds > 0) {
+    average(memory[step_seconds_at], seconds / turns, 0.5);
+    const double lost = seconds - sum_of(inputs, apart_seconds) / n;
+    average(memory[wait_at], lost * busy_share(inputs.table, seconds / turns), 0.2);
+  }
   if (sent > 0 && exchange > 0) CostFit(memory.subspan(cost_at)).add(sent, exchange);
   const double may =
       budget.of_stream > 0 ? budget.of_stream * bytes : budget.bytes_per_second * (seconds + exchange);
   const double rate = seconds > 0 ? may / seconds : 0;
   memory[balance_at] = std::clamp(memory[balance_at] + may - wire_bytes(sent, inputs.table.size()),
                                   -balance_seconds * rate, balance_seconds * rate);
+}
+
+/// Movements that were sent late, or came from too many steps, have gone too far: fewer steps, at once.
+void learn_loss(const Inputs& inputs, double rows, std::span<double> memory) {
   double loss = 0;
   for (const Facts& f : inputs.table.facts) loss += finite(f.loss_sum) / rows;
   memory[overshot_at] = std::max(0.0, memory[overshot_at] - 1);
-  // Movements that were sent late, or came from too many steps, have gone too far: fewer steps, at once.
   average(memory[loss_at], loss, std::min(1.0, rows / few_rows));
-  const bool known = memory[usual_loss_at] > 0;
   const double usual = memory[usual_loss_at];
-  average(memory[usual_loss_at], loss, std::min(1.0, rows / many_rows));
-  if (known && memory[loss_at] > jump * usual) {
-    memory[most_at] = std::max(1.0, std::floor(memory[steps_at] / 2));
-    memory[overshot_at] = recovery;
-    memory[settled_at] = settling;
-    memory[usual_loss_at] = memory[loss_at];
-  }
-  const double like = kappa_of_alike(inputs, rows);
+  const double noise = jump_deviations * std::sqrt(memory[loss_noise_at] / std::max(rows, few_rows));
+  average(memory[usual_loss_at], loss, std::min(usual_weight, rows / many_rows));
+  if (const double variance = loss_variance(inputs.table, loss, usual); variance > 0)
+    average(memory[loss_noise_at], variance, 0.2);
+  if (usual == 0 || memory[loss_at] < usual * std::max(jump, 1 + noise)) return;
+  memory[most_at] = std::max(1.0, std::floor(memory[steps_at] / 2));
+  memory[overshot_at] = recovery;
+  memory[settled_at] = settling;
+  memory[usual_loss_at] = memory[loss_at];
+}
+
+/// What has been measured since the last agreement goes into memory.
+void learn(const Inputs& inputs, const Budget& budget, std::span<double> memory) {
+  const double rows = rows_of(inputs.table);
+  learn_costs(inputs, budget, memory);
+  learn_loss(inputs, rows, memory);
   // One agreement says little of it: streams are thought to be alike at first.
   if (memory[alike_at] == 0) memory[alike_at] = 1;
-  if (like > 0) average(memory[alike_at], finite(kappa(inputs, rows) / like), 0.4);
+  if (const double now = coherence(movements_of(inputs)); now > 0) average(memory[alike_at], now, 0.4);
 }
 
 /// More own steps by and by, fewer at once.
@@ -231,7 +239,7 @@ class Chooser {
   };
   [[nodiscard]] Price price_of(double keep) const {
     const double bytes = agreement_bytes(inputs_.config, inputs_.table.size(), keep, facts_bytes);
-    return {bytes, CostFit(memory_.subspan(cost_at)).seconds(bytes)};
+    return {bytes, memory_[wait_at] + CostFit(memory_.subspan(cost_at)).seconds(bytes)};
   }
   /// Seconds of an agreement to those of the steps before it.
   [[nodiscard]] double time_of(double steps, const Price& price) const {
@@ -246,7 +254,7 @@ class Chooser {
     // Where streams are alike, a few own steps learn more than as many sums (measured: bench/agreeing).
     const double least = may_grow() ? std::min(harmless_steps, most_) : 1;
     const double steps = std::clamp(std::max({for_bytes, for_time, least}), 1.0, longest);
-    return {steps, keep, loss_of(steps, keep), for_bytes <= longest};
+    return {steps, keep, loss_of(steps, keep, price), for_bytes <= longest};
   }
   [[nodiscard]] Choice best() const {
     if (memory_[step_bytes_at] == 0) return first();
@@ -266,7 +274,7 @@ class Chooser {
     const bool in_time =
         time_of(steps, price) < 1.25 * time_share || steps >= std::min(most_, memory_[most_at]);
     if (steps_for_bytes(price) > steps || !in_time) return false;
-    return memory_[settled_at] < settling || loss_of(steps, keep) < better.loss + 0.1;
+    return memory_[settled_at] < settling || loss_of(steps, keep, price) < better.loss + 0.1;
   }
 
  private:
@@ -286,13 +294,15 @@ class Chooser {
   [[nodiscard]] bool sends_all() const {
     if (inputs_.config.compression_policy != "auto" || memory_[cost_at] <= 0) return false;
     const Price price = price_of(1);
-    return steps_for_bytes(price) <= 1 && time_of(1, price) <= dense_time_share;
+    return steps_for_bytes(price) <= 1 && time_of(1, price) <= time_share;
   }
-  [[nodiscard]] double loss_of(double steps, double keep) const {
+  [[nodiscard]] double loss_of(double steps, double keep, const Price& price) const {
     const double few = std::log2(shares.front() / std::min(keep, shares.front()));
     const double beyond = std::log2(std::max(1.0, steps / memory_[most_at]));
     const double drift = (may_grow() ? loss_of_growth : loss_of_drift) * beyond;
-    return loss_of_step * std::max(0.0, steps - harmless_steps) + loss_of_halving * few + drift;
+    const double slowness = std::log2((1 - time_share) / (1 - std::max(time_share, time_of(steps, price))));
+    return loss_of_step * std::max(0.0, steps - harmless_steps) + loss_of_halving * few + drift +
+           loss_of_slowness * slowness;
   }
   /// Nothing is known yet: little is sent on any link, and soon.
   [[nodiscard]] Choice first() const {

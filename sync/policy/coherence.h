@@ -1,0 +1,26 @@
+#pragma once
+#include <span>
+
+#include "sync/round/facts.h"
+
+namespace rivulet::sync::policy {
+
+/// How far a device has come since the group agreed last.
+struct Movement {
+  double rows = 0;                ///< that it comes from
+  std::span<const float> sketch;  ///< of the movement: the same numbers of every device
+  double signal = 0;              ///< inner product of the movements of its odd and of its even steps
+  double noise = 0;               ///< a quarter of their squared distance
+};
+
+/// Whether all move the same way: |sum rho D|^2 / sum rho |D|^2 of movements D with shares rho of the rows,
+/// over what that would be if all devices drew from one stream, each with the noise of its batches. About 1:
+/// streams are alike. Well below: they differ. 0: not known. Numbers that are not finite count as 0. Source:
+/// docs/adr/0031.
+double coherence(std::span<const Movement> movements);
+
+/// Relative variance of the loss of one row, from how much it differs between devices and from what is usual;
+/// 0: not known. Few rows that are far off make most of a small loss, so that it jumps without a reason.
+double loss_variance(const FactsTable& table, double loss, double usual);
+
+}  // namespace rivulet::sync::policy
