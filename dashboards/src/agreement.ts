@@ -220,6 +220,14 @@ const bytes = {
       ],
     }),
     lines({
+      title: 'Bytes sent to peers, by what for',
+      description: `facts: what devices tell of each other, and what leaves in the same message; contributions: gradients or
+        movements; state: for devices that come anew; rows: those that are moved between devices.`,
+      unit: units.BytesPerSecondIEC,
+      stacked: true,
+      queries: [[sumBy('job, traffic', rate('agreement_sent_bytes_total')), '{{traffic}} {{job}}']],
+    }),
+    lines({
       title: 'Bytes sent per round',
       description: 'Facts and payload to all peers.',
       unit: units.BytesIEC,
@@ -231,6 +239,43 @@ const bytes = {
           ].join(' / '),
           '{{instance}}',
         ],
+      ],
+    }),
+  ],
+};
+
+const choice = {
+  question: 'How does it choose to agree?',
+  panels: [
+    lines({
+      title: 'Own steps until the group agrees next',
+      description: `What the group has planned: steps that each device makes on its own copy. 0: it agrees on gradients, after
+        each batch.`,
+      unit: units.Short,
+      queries: [[maxBy('job', rivulet('agreement_own_steps')), '{{job}}']],
+    }),
+    lines({
+      title: 'Share of the parameters that is sent',
+      description: 'Of the next contributions. 1: all of them.',
+      unit: units.PercentUnit,
+      queries: [[maxBy('job', rivulet('agreement_keep_ratio')), '{{job}}']],
+    }),
+    lines({
+      title: 'How alike the streams are',
+      description: `Coherence of policy auto: about 1 where all streams move the model the same way, whatever the noise of their
+        batches. Below 0.5 devices would drift apart, and agree more often.`,
+      unit: units.Short,
+      queries: [[maxBy('job', rivulet('agreement_figure', 'figure="coherence"')), '{{job}}']],
+    }),
+    lines({
+      title: 'Time of an exchange, expected and measured',
+      description: `Of policy auto, without waiting for who came later. What is expected comes from what exchanges of other sizes
+        took; the wait is what devices that could compute lose to the last one.`,
+      unit: units.Seconds,
+      queries: [
+        [maxBy('job', rivulet('agreement_figure', 'figure="expected_exchange_seconds"')), 'expected {{job}}'],
+        [maxBy('job', rivulet('agreement_figure', 'figure="exchange_seconds"')), 'measured {{job}}'],
+        [maxBy('job', rivulet('agreement_figure', 'figure="wait_seconds"')), 'wait {{job}}'],
       ],
     }),
   ],
@@ -292,5 +337,5 @@ export const agreement: Frame = {
   uid: 'rivulet-agreement',
   title: 'Rivulet / Agreement',
   description: 'How the devices of a job train one model: rounds, batches, weights, bytes, and who waits for whom.',
-  rows: [whole, rounds, weights, shares, waiting, bytes, memory],
+  rows: [whole, rounds, choice, weights, shares, waiting, bytes, memory],
 };

@@ -82,6 +82,10 @@ void add_own(const NodeReport& r, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("  peers     {} sent, {} received; the records trained on have {}",
                               transferred(r.bytes_sent), transferred(r.bytes_received),
                               transferred(r.record_bytes_trained)));
+  if (const auto words = agreement_of(r); !words.empty())
+    lines.push_back(fmt::format(
+        "  agreeing  {}{}", words,
+        edge_ratio(r) ? fmt::format("; {:.3g} times the bytes of the records", *edge_ratio(r)) : ""));
   if (!r.refused.empty()) lines.push_back("  refused   " + refusals(r));
   for (const auto& p : r.partitions)
     if (p.state == "stopped" || !p.reason.empty())

@@ -12,6 +12,7 @@
 #include "core/record.h"
 #include "runtime/state/partition_progress.h"
 #include "runtime/status/history.h"
+#include "sync/collective/transport.h"
 
 namespace rivulet::runtime {
 
@@ -75,7 +76,10 @@ struct NodeStatus {
   std::atomic<double> first_step_s{-1};     ///< process start to first applied round
   std::atomic<double> seconds_training{0};  ///< since the group formed
   std::atomic<std::uint64_t> bytes_sent{0};
+  std::array<std::atomic<std::uint64_t>, sync::traffic_kinds> bytes_sent_for{};  ///< by sync::Traffic
   std::atomic<std::uint64_t> bytes_received{0};
+  std::atomic<std::uint32_t> own_steps{0};  ///< until the group agrees next; 0: it agrees on gradients
+  std::atomic<double> keep_ratio{1};        ///< share of the parameters in the next contributions
   std::atomic<std::uint64_t> digests_compared{0};
   std::atomic<std::uint64_t> early_used{0};    ///< rounds whose contributions left with the facts
   std::atomic<std::uint64_t> early_wasted{0};  ///< ... and were for nothing

@@ -105,6 +105,12 @@ void add_cost(Json& out, const NodeStatus& s) {
   out["seconds_training"] = s.seconds_training.load();
   out["bytes_sent"] = s.bytes_sent.load();
   out["bytes_received"] = s.bytes_received.load();
+  auto sent_for = Json::object();
+  for (std::size_t kind = 0; kind < sync::traffic_kinds; ++kind)
+    sent_for[std::string(name_of(static_cast<sync::Traffic>(kind)))] = s.bytes_sent_for[kind].load();
+  out["bytes_sent_for"] = std::move(sent_for);
+  out["own_steps"] = s.own_steps.load();
+  out["keep_ratio"] = s.keep_ratio.load();
   out["record_bytes_trained"] = s.record_bytes_trained.load();
   out["digests_compared"] = s.digests_compared.load();
   out["early_payloads"] = {{"used", s.early_used.load()}, {"wasted", s.early_wasted.load()}};

@@ -8,8 +8,14 @@ RoundReport::RoundReport(const Parts& parts)
     : parts_(parts),
       created_(parts.clock.now()),
       metrics_(parts.metrics, parts.classification),
+      agreement_(parts.metrics, parts.status),
       ledger_(parts.metrics, parts.status, parts.commits, parts.topics),
       prequential_(parts.prequential_window) {}
+
+void RoundReport::enter_view(const sync::ViewSpec& spec, const sync::policy::Controllers& controllers) {
+  metrics_.enter_view(spec);
+  agreement_.enter_view(controllers);
+}
 
 void RoundReport::settled(Fate fate, std::size_t own, const BatchView& batch, const AgreedState& state) {
   if (fate == Fate::trained) {
@@ -104,7 +110,9 @@ void RoundReport::ended(const Ended& round, RoundTimes& times) {
   if ((mine.flags & sync::flag_digest) != 0 && table.size() > 1)
     status.digests_compared.fetch_add(table.size());
   count_speculation(session.early());
-  count_bytes(round.view.transport->counters());
+  const sync::TransportCounters bytes = round.view.transport->counters();
+  count_bytes(bytes);
+  agreement_.ended(session.policy_state(), bytes);
   measure_state(*session.last_round(), round.seconds_training);
   ledger_.publish(round.state, now);
 }

@@ -8,6 +8,7 @@
 #include "runtime/process/log.h"
 #include "runtime/status/ledger_metrics.h"
 #include "runtime/status/node_status.h"
+#include "runtime/train/agreement_metrics.h"
 #include "runtime/train/make_step.h"
 #include "runtime/train/progress.h"
 #include "runtime/train/train_metrics.h"
@@ -46,6 +47,7 @@ class RoundReport {
   explicit RoundReport(const Parts& parts);
 
   [[nodiscard]] TrainMetrics& metrics() noexcept { return metrics_; }
+  void enter_view(const sync::ViewSpec& spec, const sync::policy::Controllers& controllers);
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return time_to_accuracy_; }
 
   /// `own` rows of the batch are done with.
@@ -75,6 +77,7 @@ class RoundReport {
   const Parts parts_;
   const TimePoint created_;
   TrainMetrics metrics_;
+  AgreementMetrics agreement_;
   LedgerMetrics ledger_;
   Prequential prequential_;
   TimeToAccuracy time_to_accuracy_;

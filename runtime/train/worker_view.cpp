@@ -85,7 +85,7 @@ Turn Worker::begin_rounds() {
   model_.own().restart(times_.last_ended);
   clock_.enter_view(times_.last_ended, spec, *parts_.state, parts_.log);
   round_in_view_ = 0;
-  report_.metrics().enter_view(spec);
+  report_.enter_view(spec, view_->session->controllers());
   parts_.status.view.store(spec.number);
   parts_.status.rank.store(spec.rank);
   parts_.status.world.store(spec.world());

@@ -74,7 +74,7 @@ void Endpoint::say(Exchange& exchange, Entered& entered, Telling telling) {
   flight.arrives_at = flight.left_at + state_->link.latency;
   flight.chunk = chunk_of(takes, bytes);
   if (world() > 1) entered.left_at = flight.left_at;
-  counters_.bytes_sent += (world() - 1) * (telling.header_bytes + bytes);
+  counters_.sent(telling.lane, (world() - 1) * (telling.header_bytes + bytes));
   exchange.bytes += telling.header_bytes + bytes;
   entered.own_bytes = telling.header_bytes + bytes;
   exchange.gathered->of[rank()] = std::move(telling.bytes);

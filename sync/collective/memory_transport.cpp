@@ -47,7 +47,7 @@ Ticket Endpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> 
   message.lost = state_->loss && state_->loss(spec_.rank, peer, lane, channel.sent);
   time(message, now, wire, peer, bytes.size());
   ++channel.sent;
-  counters_.bytes_sent += bytes.size();
+  counters_.sent(lane, bytes.size());
 
   Operation op{.sending = true, .peer = peer, .lane = lane, .size = bytes.size()};
   op.message = message;

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -6,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/clock.h"
@@ -58,6 +60,31 @@ enum class Lane : std::uint16_t {
 };
 inline constexpr std::size_t lanes_end = static_cast<std::size_t>(Lane::speculative) + 1;
 
+/// What bytes are sent for. A contribution that leaves in the message of the facts counts with them.
+enum class Traffic : std::uint8_t { facts, contributions, state, rows };
+inline constexpr std::size_t traffic_kinds = static_cast<std::size_t>(Traffic::rows) + 1;
+constexpr std::string_view name_of(Traffic traffic) noexcept {
+  constexpr std::array<std::string_view, traffic_kinds> names{"facts", "contributions", "state", "rows"};
+  return names[static_cast<std::size_t>(traffic)];
+}
+constexpr Traffic traffic_of(Lane lane) noexcept {
+  switch (lane) {
+    case Lane::facts:
+    case Lane::section:
+    case Lane::shutdown: break;
+    case Lane::header:
+    case Lane::payload:
+    case Lane::sum:
+    case Lane::phase:
+    case Lane::speculative: return Traffic::contributions;
+    case Lane::moves_header:
+    case Lane::moves: return Traffic::rows;
+    case Lane::state:
+    case Lane::settled: return Traffic::state;
+  }
+  return Traffic::facts;
+}
+
 class Gathering;
 
 /// Names one posted operation. Tickets of a finished operation may be polled for ever.
@@ -68,6 +95,11 @@ struct Ticket {
 struct TransportCounters {
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
+  std::array<std::uint64_t, traffic_kinds> sent_for{};  ///< of bytes_sent, by Traffic
+  void sent(Lane lane, std::uint64_t bytes) noexcept {
+    bytes_sent += bytes;
+    sent_for[static_cast<std::size_t>(traffic_of(lane))] += bytes;
+  }
 };
 
 /// Bytes between the ranks of one view, point to point. Both sides know every size: a receive must be posted

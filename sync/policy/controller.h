@@ -1,7 +1,9 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/result.h"
 #include "core/settings.h"
@@ -28,6 +30,13 @@ struct FactField {
   std::uint32_t count = 1;
 };
 
+/// A number of its memory that a controller shows to people, as it stands.
+struct Figure {
+  std::string_view name;
+  std::string_view help;
+  std::size_t place = 0;  ///< in its memory
+};
+
 /// What a controller may read.
 struct Inputs {
   const FactsTable& table;
@@ -49,6 +58,7 @@ struct ControllerEntry {
   std::span<const Key> keys = {};
   std::span<const FactField> fact_fields = {};
   std::size_t memory = 0;
+  std::span<const Figure> figures = {};
 };
 std::span<const ControllerEntry* const> builtin_controllers() noexcept;
 
@@ -70,6 +80,10 @@ Status check_policy(const PolicyConfig& config, const Controllers& controllers, 
 /// The controllers that a configuration names, in order. Errors: invalid_config (a name that is not there).
 Result<Controllers> controllers_of(const PolicyConfig& config,
                                    std::span<const ControllerEntry* const> catalog);
+/// "when/auto": of one role there may be one of the same name as of another.
+std::string name_of(const ControllerEntry& controller);
+/// What one of them remembers; null: nothing.
+const std::vector<double>* memory_of(const PolicyState& state, const ControllerEntry& controller);
 /// Numbers in Facts::measurements that they want.
 std::size_t measurements_of(const Controllers& controllers);
 

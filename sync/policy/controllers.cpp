@@ -79,6 +79,16 @@ std::string_view name_of(Role role) noexcept {
   return "unknown";
 }
 
+std::string name_of(const ControllerEntry& controller) {
+  return std::string(name_of(controller.role)) + "/" + std::string(controller.name);
+}
+
+const std::vector<double>* memory_of(const PolicyState& state, const ControllerEntry& controller) {
+  for (const ControllerMemory& own : state.memory)
+    if (own.name == name_of(controller)) return &own.values;
+  return nullptr;
+}
+
 Result<Controllers> controllers_of(const PolicyConfig& config,
                                    std::span<const ControllerEntry* const> catalog) {
   Controllers all;

@@ -108,15 +108,8 @@ void fit_collective(Schedule& next) {
   if (next.collective == "two_sided" && dense) next.collective = "sum";
 }
 
-/// Of one role there may be one of the same name as of another.
-std::string name_of(const ControllerEntry& controller) {
-  return std::string(policy::name_of(controller.role)) + "/" + std::string(controller.name);
-}
-
 std::vector<double>* memory_of(PolicyState& state, const ControllerEntry& controller) {
-  for (ControllerMemory& own : state.memory)
-    if (own.name == name_of(controller)) return &own.values;
-  return nullptr;
+  return const_cast<std::vector<double>*>(policy::memory_of(std::as_const(state), controller));
 }
 
 /// Who is in a view is known before its first facts: own steps of a view that was lost may be agreed about

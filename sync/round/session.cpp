@@ -181,7 +181,7 @@ void SyncSession::begin_facts(Facts facts, const FactsSection& section, const Gr
   facts.round = s.round->state.round;
   facts.rank = s.me();
   facts.plan_hash = s.round->plan_hash;
-  facts.measurements.resize(measurements());
+  facts.measurements.resize(policy::measurements_of(s.controllers));
   facts.section_bytes = static_cast<std::uint32_t>(encoded.value().size());
   if (!s.residual.empty()) facts.flags |= flag_residual;
   const auto payload = s.contributions.enter(s.round->plan().next, facts, mine);
@@ -190,8 +190,8 @@ void SyncSession::begin_facts(Facts facts, const FactsSection& section, const Gr
   if (auto sent = s.contributions.send_behind_facts(mine); !sent) s.fail(sent.error());
 }
 
-std::size_t SyncSession::measurements() const {
-  return policy::measurements_of(state_->controllers);
+const policy::Controllers& SyncSession::controllers() const {
+  return state_->controllers;
 }
 
 std::vector<policy::FactField> SyncSession::fact_fields() const {

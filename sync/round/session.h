@@ -105,9 +105,9 @@ class SyncSession {
   [[nodiscard]] const policy::PolicyState& policy_state() const { return last_round()->state; }
   /// Before the first round: rounds go on where those of another session of the same view ended. For replays.
   void resume_from(const policy::PolicyState& state);
-  /// What its controllers want in Facts::measurements, in their order, and how many numbers that is.
+  /// What its controllers want in Facts::measurements, in their order.
   [[nodiscard]] std::vector<policy::FactField> fact_fields() const;
-  [[nodiscard]] std::size_t measurements() const;
+  [[nodiscard]] const policy::Controllers& controllers() const;
   [[nodiscard]] std::uint64_t round() const { return policy_state().round; }
   /// Ends the round: the agreed sum was `applied`, or nothing of it was.
   void finish(bool applied);

@@ -25,7 +25,7 @@ constexpr const char* status_text =
     R"("batch_rows":12,"stream_rate":99.5,"rows_waiting":4,"lag_records":null,"rows_trained":5000,"group_rows":15000,)"
     R"("loss":0.25,"accuracy":0.91,"held_out_accuracy":null,"rows_dropped":{"malformed":3,"bad_label":0},)"
     R"("partitions":[{"topic":"images","partition":1,"state":"stopped","reason":"offset 5 is gone"}],)"
-    R"("compute_s":1.5,"wait_s":0.5,"sync_s":0.25,"bytes_sent":1000,"bytes_received":2000})";
+    R"("compute_s":1.5,"wait_s":0.5,"sync_s":0.25,"bytes_sent":1000,"bytes_received":2000,"record_bytes_trained":4000,"own_steps":8,"keep_ratio":0.05})";
 constexpr const char* group_text =
     R"({"view":2,"rank":1,"members":["a","b"],"left_out":0,"rounds":[],"story":{"ready_last":"a","said":["It is so.","It is\u001b[2J \u009b31m so\r\nto\u007fo, übrigens."],)"
     R"("devices":[{"id":"a","rows":20,"weight":0.75,"stream_rows_per_s":200.5,"rows_waiting":1,"wait_s":0.1,"compute_s":0.02,)"
@@ -76,6 +76,7 @@ TEST_CASE("Status: what a device says, its group, and what is wrong") {
        {"b (job mnist, model lenet5): training, 3 devices in view 2; the others wait for a\n",
         "99.5 rows/s arrive, 4 rows wait, unknown records behind\n", "5 000 rows here, 15 000 by the group",
         "loss 0.2500, accuracy (prequential) 91.0 %, held out not measured", "3 malformed",
+        "  agreeing  every 8 steps, on 5 % of the parameters; 0.25 times the bytes of the records\n",
         "STOPPED   images partition 1: offset 5 is gone", "<- last", "It is so."})
     CHECK_MESSAGE(contains(said.out, words), said.out);
   CHECK(contains(said.out, "b\\u001b[2J"));
@@ -92,6 +93,23 @@ TEST_CASE(
   const NodeReport untrained;
   CHECK(render_report(untrained, 200).at(3) == "  learning  loss -");
   CHECK(contains(render_report_line(untrained), ", loss -, "));
+}
+
+TEST_CASE("Status: how they agree next, in words; an older device does not say") {
+  NodeReport report;
+  CHECK(agreement_of(report).empty());
+  CHECK_FALSE(edge_ratio(report));
+  report.own_steps = 0;
+  report.keep_ratio = 1;
+  CHECK(agreement_of(report) == "after each batch, on all parameters");
+  report.own_steps = 1;
+  report.keep_ratio = 0.005;
+  CHECK(agreement_of(report) == "after each step, on 0.5 % of the parameters");
+  report.bytes_sent = 30;
+  report.record_bytes_trained = 0;
+  CHECK_FALSE(edge_ratio(report));
+  report.record_bytes_trained = 60;
+  CHECK(edge_ratio(report) == 0.5);
 }
 
 TEST_CASE("Status: a partition that nobody claims any more is named") {

@@ -50,6 +50,12 @@ void fill(NodeStatus& s) {
   s.first_step_s = 0.5;
   s.seconds_training = 10;
   s.bytes_sent = 1000;
+  s.bytes_sent_for[0] = 400;
+  s.bytes_sent_for[1] = 590;
+  s.bytes_sent_for[2] = 8;
+  s.bytes_sent_for[3] = 2;
+  s.own_steps = 9;
+  s.keep_ratio = 0.05;
   s.record_bytes_trained = 500;
   s.bytes_received = 3000;
   s.digests_compared = 21;
@@ -87,7 +93,7 @@ TEST_CASE("Status page: everything a device knows about itself is there under it
     "partitions":[{"topic":"a","partition":3,"state":"reading","next_offset":7,"low_watermark":null,"high_watermark":9,
     "skipped":0,"reason":null},{"topic":"b","partition":0,"state":"stopped","next_offset":5,"low_watermark":8,
     "high_watermark":20,"skipped":2,"reason":"cut"}],"compute_s":1.5,"wait_s":2.5,"sync_s":3.5,"first_step_s":0.5,
-    "seconds_training":10.0,"bytes_sent":1000,"bytes_received":3000,"record_bytes_trained":500,"digests_compared":21,"digests_different":1,
+    "seconds_training":10.0,"bytes_sent":1000,"bytes_received":3000,"bytes_sent_for":{"facts":400,"contributions":590,"state":8,"rows":2},"own_steps":9,"keep_ratio":0.05,"record_bytes_trained":500,"digests_compared":21,"digests_different":1,
     "early_payloads":{"used":6,"wasted":2},
     "digest":"00ff","ledger":[{"topic":"mnist","partition":3,"start":10,"next":100,"rows_trained":80,
     "rows_dropped":{"malformed":3},"rows_shared":1,"holes":8,"balanced":true},{"topic":"#9","partition":0,"start":0,

@@ -99,6 +99,7 @@ class Group {
   void forget_sums() { wire_ = rows_ = stepping_ = exchanging_ = 0; }
   [[nodiscard]] double bytes_share() const { return wire_ / rows_; }
   [[nodiscard]] double time_share() const { return exchanging_ / (exchanging_ + stepping_); }
+  [[nodiscard]] double last_exchange() const { return sent_ / world_.bytes_per_second + world_.latency; }
   World& world() { return world_; }
   FactsTable& table() { return table_; }
   PolicyState& state() { return state_; }
@@ -335,6 +336,29 @@ TEST_CASE("Coherence: the loss of a row varies as much as devices differ, or as 
   CHECK(loss_variance(table, 1, std::exp(1)) == doctest::Approx(200));
   CHECK(loss_variance(table, 0, 1) == 0);
   CHECK(loss_variance(table, 1, 0) == 0);
+}
+
+TEST_CASE(
+    "Auto: what it goes by is shown: how alike the streams are, what an exchange takes and should take") {
+  World world;
+  world.bytes_per_second = 100'000;
+  world.latency = 0.02;
+  world.late_seconds = 0.01;
+  world.compute_seconds = world.step_seconds;
+  Group group(world);
+  group.agree(60);
+  const ControllerEntry& self = *group.controllers().front();
+  REQUIRE(name_of(self) == "when/auto");
+  const auto shown = [&](std::string_view name) {
+    for (const Figure& figure : self.figures)
+      if (figure.name == name) return memory_of(group.state(), self)->at(figure.place);
+    return -1.0;
+  };
+  CHECK(shown("coherence") > 0.8);
+  const double takes = group.last_exchange();
+  CHECK(shown("exchange_seconds") == doctest::Approx(takes).epsilon(0.05));
+  CHECK(shown("expected_exchange_seconds") == doctest::Approx(takes).epsilon(0.2));
+  CHECK(shown("wait_seconds") == doctest::Approx(0.0075).epsilon(0.15));  // three of four devices wait
 }
 
 TEST_CASE("Auto: numbers that no device should send leave a plan that devices can follow") {

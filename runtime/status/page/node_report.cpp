@@ -1,5 +1,7 @@
 #include "runtime/status/page/node_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -56,6 +58,7 @@ void read_counts(const ReadJson& s, NodeReport& out) {
   out.bytes_sent = whole_in(s, "bytes_sent");
   out.bytes_received = whole_in(s, "bytes_received");
   out.record_bytes_trained = whole_in(s, "record_bytes_trained");
+  out.own_steps = whole_in(s, "own_steps");
   out.digests_compared = whole_in(s, "digests_compared");
   out.digests_different = whole_in(s, "digests_different");
 }
@@ -71,6 +74,7 @@ void read_device(const ReadJson& s, NodeReport& out) {
     out.source_trouble += (out.source_trouble.empty() ? "" : "; ") + control;
   out.digest = text_in(s, "digest");
   read_counts(s, out);
+  out.keep_ratio = number_in(s, "keep_ratio");
   out.stream_rate = number_in(s, "stream_rate");
   out.loss = number_in(s, "loss");
   out.accuracy = number_in(s, "accuracy");
@@ -149,6 +153,20 @@ std::string state_and_phrase(const NodeReport& r) {
   std::string out = r.state + ": " + r.source_trouble;
   if (!phrase.empty()) out.append("; ").append(phrase);
   return out;
+}
+
+std::string agreement_of(const NodeReport& r) {
+  if (!r.own_steps || !r.keep_ratio) return "";
+  const std::string when = *r.own_steps == 0   ? "after each batch"
+                           : *r.own_steps == 1 ? "after each step"
+                                               : fmt::format("every {} steps", *r.own_steps);
+  return when + (*r.keep_ratio >= 1 ? ", on all parameters"
+                                    : fmt::format(", on {:.3g} % of the parameters", 100 * *r.keep_ratio));
+}
+
+NodeReport::Number edge_ratio(const NodeReport& r) {
+  if (r.record_bytes_trained.value_or(0) == 0 || !r.bytes_sent) return std::nullopt;
+  return static_cast<double>(*r.bytes_sent) / static_cast<double>(*r.record_bytes_trained);
 }
 
 std::uint64_t refused_rows(const NodeReport& r) {

@@ -41,6 +41,8 @@ struct NodeReport {
   std::string digest;
   Whole view, world, steps, batch_rows, rows_waiting, lag_records, rows_trained, group_rows;
   Whole bytes_sent, bytes_received, record_bytes_trained, digests_compared, digests_different;
+  Whole own_steps;    ///< that each device makes until the group agrees next; 0: it agrees after each batch
+  Number keep_ratio;  ///< of the parameters, in the next contributions
   Number stream_rate, loss, accuracy, held_out_accuracy, compute_s, wait_s, sync_s;
   std::vector<std::pair<std::string, std::uint64_t>> refused;  ///< rows by reason, without those of none
   std::vector<Partition> partitions;
@@ -63,6 +65,12 @@ bool trains(const NodeReport& report);
 /// What it does, in its own phrase: "forming: waiting for c", or its state alone; before its phrase, what
 /// is in the way of its rows.
 std::string state_and_phrase(const NodeReport& report);
+
+/// "every 8 steps, on 5 % of the parameters"; empty: it does not say.
+std::string agreement_of(const NodeReport& report);
+
+/// Bytes sent in order to agree to bytes of the records trained on; nothing before the first of these.
+NodeReport::Number edge_ratio(const NodeReport& report);
 
 /// Of all reasons.
 std::uint64_t refused_rows(const NodeReport& report);

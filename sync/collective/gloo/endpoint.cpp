@@ -39,6 +39,15 @@ Progress GlooEndpoint::connected() {
   return Progress::failed;
 }
 
+TransportCounters GlooEndpoint::counters() const noexcept {
+  TransportCounters all{.bytes_received = bytes_received_};
+  for (std::size_t kind = 0; kind < traffic_kinds; ++kind) {
+    all.sent_for[kind] = bytes_sent_[kind];
+    all.bytes_sent += all.sent_for[kind];
+  }
+  return all;
+}
+
 Ticket GlooEndpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) {
   // Gloo takes what it sends as mutable too; it only reads it.
   return post(true, peer, lane, {const_cast<std::byte*>(bytes.data()), bytes.size()}, false);
@@ -152,7 +161,7 @@ void GlooEndpoint::forget_finished() {
 // ---- the thread that waited ----
 
 bool GlooEndpoint::chunk_done(Operation& op, std::size_t bytes) {
-  (op.sending ? bytes_sent_ : bytes_received_) += bytes;
+  (op.sending ? bytes_sent_[static_cast<std::size_t>(traffic_of(op.lane))] : bytes_received_) += bytes;
   last_progress_ns_ = clock_.now().time_since_epoch().count();
   if (!op.sending) peers_[op.peer].heard_ns = last_progress_ns_.load();
   if (op.chunks_left.fetch_sub(1) != 1) return false;

@@ -60,7 +60,7 @@ class GlooEndpoint final : public Transport, public ChunkSink {
   bool healthy() override { return stage_.load(std::memory_order_acquire) != Stage::failed; }
   const Error& error() const override { return error_; }
   int lost_rank() const noexcept override { return lost_rank_; }
-  TransportCounters counters() const noexcept override { return {bytes_sent_, bytes_received_}; }
+  TransportCounters counters() const noexcept override;
   void close() noexcept override;
 
  private:
@@ -108,7 +108,7 @@ class GlooEndpoint final : public Transport, public ChunkSink {
       Stage::connecting};  ///< failed is set last: error_ and lost_rank_ are readable after it
   std::atomic<std::uint32_t> waiting_{0};
   std::atomic<std::int64_t> last_progress_ns_{0};
-  std::atomic<std::uint64_t> bytes_sent_{0};
+  std::array<std::atomic<std::uint64_t>, traffic_kinds> bytes_sent_{};
   std::atomic<std::uint64_t> bytes_received_{0};
 
   std::mutex post_mutex_;  ///< train posts; comm takes down

@@ -78,8 +78,17 @@ enum Place : std::size_t {
   usual_loss_at,    ///< of the last few thousand
   loss_noise_at,    ///< relative variance of the loss of a single row
   overshot_at,      ///< agreements until own steps may become more again, after the loss has jumped
+  exchange_at,      ///< seconds that the last exchanges took
+  expected_at,      ///< that the next one should take
   cost_at,          ///< of CostFit
   memory_size = cost_at + CostFit::numbers,
+};
+
+constexpr std::array figures{
+    Figure{"coherence", "how alike the streams move the model: about 1 where they are alike", alike_at},
+    Figure{"exchange_seconds", "of the last exchanges, without waiting for who came later", exchange_at},
+    Figure{"expected_exchange_seconds", "of the next one, by what others took", expected_at},
+    Figure{"wait_seconds", "that devices which could compute have waited for the last one", wait_at},
 };
 
 constexpr double time_share = 0.05;  ///< of the time, for agreements
@@ -172,6 +181,7 @@ void learn_costs(const Inputs& inputs, const Budget& budget, std::span<double> m
     const double lost = seconds - sum_of(inputs, apart_seconds) / n;
     average(memory[wait_at], lost * busy_share(inputs.table, seconds / turns), 0.2);
   }
+  if (exchange > 0) average(memory[exchange_at], exchange, 0.5);
   if (sent > 0 && exchange > 0) CostFit(memory.subspan(cost_at)).add(sent, exchange);
   const double may =
       budget.of_stream > 0 ? budget.of_stream * bytes : budget.bytes_per_second * (seconds + exchange);
@@ -354,6 +364,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   memory[settled_at] = changes ? 0 : memory[settled_at] + 1;
   memory[steps_at] = choice.steps;
   memory[keep_at] = choice.keep;
+  memory[expected_at] = finite(chooser.price_of(choice.keep).seconds - memory[wait_at]);
   plan.next.own_steps = static_cast<std::uint32_t>(choice.steps);
   // Momentum of single streams that differ leads apart: gradients are summed, and the group has their
   // momentum.
@@ -372,6 +383,7 @@ const ControllerEntry when_auto{.role = Role::when,
                                 .propose = &propose,
                                 .keys = keys,
                                 .fact_fields = measurements,
-                                .memory = memory_size};
+                                .memory = memory_size,
+                                .figures = figures};
 
 }  // namespace rivulet::sync::policy

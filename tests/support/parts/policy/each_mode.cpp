@@ -1,9 +1,13 @@
 // One round of every kind, in this order and whatever the numbers are: hold, hold, local, the sum of
 // movements, five of gradients, hold, and gradients until the end. Rounds without rows are between them.
+#include <array>
+
 #include "sync/policy/controller.h"
 
 namespace rivulet::sync::policy {
 namespace {
+
+constexpr std::array figures{Figure{"turn", "rounds with rows so far", 0}};
 
 void propose(const Inputs& in, std::span<double> memory, RoundPlan& plan) {
   plan.next.rows.assign(in.table.size(), 8);
@@ -17,5 +21,10 @@ void propose(const Inputs& in, std::span<double> memory, RoundPlan& plan) {
 
 }  // namespace
 extern const ControllerEntry policy_each_mode;
-const ControllerEntry policy_each_mode{Role::batch, "each_mode", "test only", &propose, {}, {}, 1};
+const ControllerEntry policy_each_mode{.role = Role::batch,
+                                       .name = "each_mode",
+                                       .help = "test only",
+                                       .propose = &propose,
+                                       .memory = 1,
+                                       .figures = figures};
 }  // namespace rivulet::sync::policy

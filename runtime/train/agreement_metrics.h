@@ -1,0 +1,36 @@
+#pragma once
+#include <array>
+#include <vector>
+
+#include "core/metrics.h"
+#include "runtime/status/node_status.h"
+#include "sync/collective/transport.h"
+#include "sync/policy/controller.h"
+
+namespace rivulet::runtime {
+
+/// How the group agrees, on how much, and what its controllers go by, as metrics and on the status page.
+/// Owner: the train thread.
+class AgreementMetrics {
+ public:
+  AgreementMetrics(MetricsSink& sink, NodeStatus& status);
+  /// A view begins: its controllers, whose figures are shown from now on.
+  void enter_view(const sync::policy::Controllers& controllers);
+  void ended(const sync::policy::PolicyState& state, const sync::TransportCounters& bytes);
+
+ private:
+  struct Shown {
+    const sync::policy::ControllerEntry* controller;
+    std::size_t place;
+    Gauge* gauge;
+  };
+  MetricsSink& sink_;
+  NodeStatus& status_;
+  Gauge& own_steps_;
+  Gauge& keep_ratio_;
+  std::array<Counter*, sync::traffic_kinds> sent_{};
+  std::array<std::uint64_t, sync::traffic_kinds> counted_{};  ///< of the current view
+  std::vector<Shown> figures_;
+};
+
+}  // namespace rivulet::runtime
