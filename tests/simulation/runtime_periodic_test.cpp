@@ -90,6 +90,26 @@ TEST_CASE("Periodic: between agreements nothing is sent, and each tells of all r
   for (const auto& parameters : out.parameters) CHECK(parameters == out.parameters[0]);
 }
 
+TEST_CASE("Periodic: a device says how the group agrees next, and what its bytes were for") {
+  auto job = periodic_job(3, 5);
+  job.config.compression.policy = "fixed";
+  job.config.settings.set("compression.compressor", std::string("topk"));
+  job.config.settings.set("compression.keep", 0.25);
+  auto group = build_group(job, fast(8));
+  run_to_end(*group);
+  const auto& status = group->node(1).status();
+  CHECK(status.own_steps == 5);
+  CHECK(status.keep_ratio == 0.25);
+  CHECK(status.bytes_sent_for[static_cast<std::size_t>(sync::Traffic::contributions)] > 0);
+  CHECK(status.bytes_sent_for[static_cast<std::size_t>(sync::Traffic::facts)] > 0);
+  std::uint64_t sent = 0;
+  for (const auto& one : status.bytes_sent_for) sent += one;
+  CHECK(sent == status.bytes_sent);
+  const auto every = build_group(periodic_job(3, 0), fast(8));
+  run_to_end(*every);
+  CHECK(every->node(1).status().own_steps == 0);
+}
+
 TEST_CASE("Periodic: one own step is every batch, to the last bit") {
   const Outcome every = run(periodic_job(3, 0), fast(20));
   const Outcome one = run(periodic_job(3, 1), fast(20));
