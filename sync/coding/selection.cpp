@@ -1,8 +1,11 @@
 #include "sync/coding/selection.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "core/vector_code.h"
 
@@ -10,46 +13,64 @@ namespace rivulet::sync {
 namespace {
 
 constexpr std::size_t block_numbers = 32;
-constexpr std::size_t sample_size = 16'384;
+constexpr std::size_t least_sample = 2'048;
+constexpr std::size_t most_sample = 16'384;
 /// So many more than wanted are looked for: a sample is no census.
 constexpr double margin = 1.15;
 
-/// The largest size in each block, as it is if it is finite, in one pass without a branch. NaN and infinity
-/// are no numbers to send: they count as 0.
+/// Sizes as whole numbers in the same order, for which the compiler has vector code: the bits without the
+/// sign. NaN and infinity are no numbers to send: they count as 0.
 template <class T>
-[[gnu::always_inline]] inline void sizes_of_blocks(const T* __restrict numbers, std::size_t blocks,
-                                                   T* __restrict largest) {
-  constexpr T most = std::numeric_limits<T>::max();
-  for (std::size_t b = 0; b < blocks; ++b) {
-    T size = 0;
-    for (std::size_t i = 0; i < block_numbers; ++i) {
-      const T x = numbers[b * block_numbers + i];
-      const T a = x < 0 ? -x : x;
-      const T finite = a <= most ? a : T{0};
-      size = finite > size ? finite : size;
-    }
-    largest[b] = size;
-  }
-}
-RIVULET_VECTOR_CODE void block_sizes(const float* numbers, std::size_t blocks, float* largest) {
-  sizes_of_blocks(numbers, blocks, largest);
-}
-RIVULET_VECTOR_CODE void block_sizes(const double* numbers, std::size_t blocks, double* largest) {
-  sizes_of_blocks(numbers, blocks, largest);
-}
+using SizeOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
 template <class T>
-T size_of(T x) {
-  const T a = std::abs(x);
-  return a <= std::numeric_limits<T>::max() ? a : T{0};
+[[gnu::always_inline]] inline SizeOf<T> size_of(T x) {
+  constexpr auto sign = SizeOf<T>{1} << (8 * sizeof(T) - 1);
+  constexpr auto most = std::bit_cast<SizeOf<T>>(std::numeric_limits<T>::max());
+  const SizeOf<T> size = std::bit_cast<SizeOf<T>>(x) & ~sign;
+  return size <= most ? size : 0;
+}
+
+/// Whether a number of each block reaches the threshold, in one pass without a branch. In vectors of the
+/// compiler, for it finds none in the loop.
+template <class T>
+[[gnu::always_inline]] inline void look_into_blocks(const T* __restrict numbers, std::size_t blocks,
+                                                    SizeOf<T> threshold, std::uint8_t* __restrict reached) {
+  constexpr std::size_t vector_bytes = 64;
+  using Sizes [[gnu::vector_size(vector_bytes)]] = SizeOf<T>;
+  using Words [[gnu::vector_size(vector_bytes)]] = std::uint64_t;
+  constexpr std::size_t in_vector = vector_bytes / sizeof(T);
+  constexpr auto sign = SizeOf<T>{1} << (8 * sizeof(T) - 1);
+  constexpr auto most = std::bit_cast<SizeOf<T>>(std::numeric_limits<T>::max());
+  for (std::size_t b = 0; b < blocks; ++b) {
+    Sizes any = {};
+    for (std::size_t i = 0; i < block_numbers; i += in_vector) {
+      Sizes sizes;
+      std::memcpy(&sizes, numbers + b * block_numbers + i, vector_bytes);
+      sizes &= ~sign;
+      any |= (Sizes)(sizes >= threshold) & (Sizes)(sizes <= most);
+    }
+    const auto words = (Words)any;
+    reached[b] =
+        ((words[0] | words[1]) | (words[2] | words[3]) | (words[4] | words[5]) | (words[6] | words[7])) != 0;
+  }
+}
+RIVULET_VECTOR_CODE void look_into(const float* numbers, std::size_t blocks, std::uint32_t threshold,
+                                   std::uint8_t* reached) {
+  look_into_blocks(numbers, blocks, threshold, reached);
+}
+RIVULET_VECTOR_CODE void look_into(const double* numbers, std::size_t blocks, std::uint64_t threshold,
+                                   std::uint8_t* reached) {
+  look_into_blocks(numbers, blocks, threshold, reached);
 }
 
 /// A size that about `k` numbers reach; 0 if that is all of them.
 template <class T>
-T guess_threshold(std::span<const T> numbers, std::size_t k) {
+SizeOf<T> guess_threshold(std::span<const T> numbers, std::size_t k) {
   if (k >= numbers.size()) return 0;
-  const std::size_t stride = std::max<std::size_t>(1, numbers.size() / sample_size);
-  std::vector<T> sample;
+  const std::size_t wanted_sample = std::clamp(numbers.size() / 256, least_sample, most_sample);
+  const std::size_t stride = std::max<std::size_t>(1, numbers.size() / wanted_sample);
+  std::vector<SizeOf<T>> sample;
   sample.reserve(numbers.size() / stride + 1);
   for (std::size_t i = stride / 2; i < numbers.size(); i += stride) sample.push_back(size_of(numbers[i]));
   const double share = static_cast<double>(k) / static_cast<double>(numbers.size());
@@ -62,62 +83,97 @@ T guess_threshold(std::span<const T> numbers, std::size_t k) {
   return sample[nth];
 }
 
+/// What was found so far, and how large each is; both with room behind `count`.
+template <class T>
+struct Found {
+  std::vector<std::uint32_t>& at;
+  std::vector<SizeOf<T>> sizes;
+  std::size_t count = 0;
+
+  void make_room(std::size_t more) {
+    if (count + more <= at.size() && count + more <= sizes.size()) return;
+    const std::size_t room = 2 * (count + more);
+    at.resize(room);
+    sizes.resize(room);
+  }
+};
+
+/// Those of `count` <= block_numbers numbers that reach the threshold. Without a branch: which ones do is
+/// chance.
+template <class T>
+void take(const T* numbers, std::size_t first, std::size_t count, SizeOf<T> threshold, Found<T>& found) {
+  found.make_room(block_numbers + 1);
+  std::uint32_t* at = found.at.data() + found.count;
+  SizeOf<T>* sizes = found.sizes.data() + found.count;
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const SizeOf<T> size = size_of(numbers[first + i]);
+    at[n] = static_cast<std::uint32_t>(first + i);
+    sizes[n] = size;
+    n += size >= threshold ? 1 : 0;
+  }
+  found.count += n;
+}
+
 /// All that reach the threshold, ascending; nothing of size 0.
 template <class T>
-void collect(std::span<const T> numbers, T threshold, std::vector<std::uint32_t>& into) {
-  constexpr std::size_t at_once = 4096;  // blocks whose sizes lie in the nearest cache
-  std::vector<T> largest(std::min(at_once, numbers.size() / block_numbers));
-  const auto take = [&](std::size_t from, std::size_t to) {
-    for (std::size_t i = from; i < to; ++i)
-      if (const T size = size_of(numbers[i]); size >= threshold && size > 0)
-        into.push_back(static_cast<std::uint32_t>(i));
-  };
+void collect(std::span<const T> numbers, SizeOf<T> threshold, Found<T>& found) {
+  constexpr std::size_t at_once = 256;  // blocks that are still in the nearest cache when they are taken from
+  threshold = std::max(threshold, SizeOf<T>{1});
+  std::vector<std::uint8_t> reached(std::min(at_once, numbers.size() / block_numbers));
   const std::size_t blocks = numbers.size() / block_numbers;
   for (std::size_t begin = 0; begin < blocks; begin += at_once) {
     const std::size_t n = std::min(at_once, blocks - begin);
-    block_sizes(numbers.data() + begin * block_numbers, n, largest.data());
+    look_into(numbers.data() + begin * block_numbers, n, threshold, reached.data());
     for (std::size_t b = 0; b < n; ++b)
-      if (largest[b] >= threshold) take((begin + b) * block_numbers, (begin + b + 1) * block_numbers);
+      if (reached[b] != 0) take(numbers.data(), (begin + b) * block_numbers, block_numbers, threshold, found);
   }
-  take(blocks * block_numbers, numbers.size());
+  take(numbers.data(), blocks * block_numbers, numbers.size() % block_numbers, threshold, found);
+}
+
+/// The `k` largest of what was found; of equal ones the lower positions.
+template <class T>
+void keep(std::size_t k, Found<T>& found) {
+  if (found.count <= k) return found.at.resize(found.count);
+  if (k == 0) return found.at.clear();
+  std::vector<SizeOf<T>> order(found.sizes.begin(),
+                               found.sizes.begin() + static_cast<std::ptrdiff_t>(found.count));
+  std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k - 1), order.end(),
+                   std::greater<>());
+  const SizeOf<T> least = order[k - 1];
+  const auto larger = std::count_if(order.begin(), order.end(), [&](SizeOf<T> size) { return size > least; });
+  std::size_t ties = k - static_cast<std::size_t>(larger);
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < found.count; ++i) {
+    const std::size_t tie = found.sizes[i] == least && ties > 0 ? 1 : 0;
+    ties -= tie;
+    found.at[n] = found.at[i];
+    n += tie + (found.sizes[i] > least ? 1 : 0);
+  }
+  found.at.resize(n);
 }
 
 }  // namespace
 
 template <class T>
 void keep_largest(std::span<const T> numbers, std::size_t k, std::vector<std::uint32_t>& found) {
-  if (found.size() <= k) return;
-  if (k == 0) return found.clear();
-  std::vector<T> sizes;
-  sizes.reserve(found.size());
-  for (const std::uint32_t at : found) sizes.push_back(size_of(numbers[at]));
-  std::nth_element(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(k - 1), sizes.end(),
-                   std::greater<>());
-  const T least = sizes[k - 1];
-  const auto larger = static_cast<std::size_t>(
-      std::count_if(sizes.begin(), sizes.end(), [&](T size) { return size > least; }));
-  std::size_t ties = k - larger;
-  std::erase_if(found, [&](std::uint32_t at) {
-    const T size = size_of(numbers[at]);
-    if (size > least) return false;
-    if (size == least && ties > 0) {
-      --ties;
-      return false;
-    }
-    return true;
-  });
+  Found<T> all{found, {}, found.size()};
+  all.sizes.reserve(found.size());
+  for (const std::uint32_t at : found) all.sizes.push_back(size_of(numbers[at]));
+  keep(k, all);
 }
 
 template <class T>
 void select_largest(std::span<const T> numbers, std::size_t k, std::vector<std::uint32_t>& into) {
   into.clear();
   if (k == 0 || numbers.empty()) return;
-  collect(numbers, guess_threshold(numbers, k), into);
-  if (into.size() < k) {  // the sample was not like the rest
-    into.clear();
-    collect(numbers, T{0}, into);
+  Found<T> found{into, {}};
+  collect(numbers, guess_threshold(numbers, k), found);
+  if (found.count < k) {  // the sample was not like the rest
+    found.count = 0;
+    collect(numbers, SizeOf<T>{0}, found);
   }
-  keep_largest(numbers, k, into);
+  keep(k, found);
 }
 
 template void select_largest<float>(std::span<const float>, std::size_t, std::vector<std::uint32_t>&);
