@@ -93,6 +93,21 @@ TEST_CASE_TEMPLATE("Selection: takes what a sort would take, whatever the number
   }
 }
 
+TEST_CASE("Selection: as many as wanted, also where all that is sampled is large and nothing else") {
+  const std::size_t count = 1U << 18;
+  Rng rng(6);
+  std::vector<std::uint32_t> chosen;
+  for (std::size_t apart = 2; apart <= 512; apart *= 2) {
+    std::vector<float> numbers(count);
+    for (std::size_t i = 0; i < count; ++i)
+      numbers[i] = static_cast<float>(i % apart == apart / 2 ? 100 : rng.uniform());
+    const std::size_t k = std::min(count, count / apart * 7 / 5);
+    select_largest(std::span<const float>(numbers), k, chosen);
+    CAPTURE(apart);
+    CHECK(chosen == first_of(by_size(numbers), k));
+  }
+}
+
 TEST_CASE("Positions: come back, take the bits that were said, and hardly more than their entropy") {
   for (const double share : {0.0005, 0.001, 0.01, 0.1, 0.5, 1.0}) {
     CAPTURE(share);
