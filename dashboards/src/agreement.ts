@@ -221,7 +221,7 @@ const bytes = {
     }),
     lines({
       title: 'Bytes sent to peers, by what for',
-      description: `facts: what devices tell of each other, and what leaves in the same message; contributions: gradients or
+      description: `Of all devices. facts: what they tell of each other, and what leaves in the same message; contributions: gradients or
         movements; state: for devices that come anew; rows: those that are moved between devices.`,
       unit: units.BytesPerSecondIEC,
       stacked: true,
