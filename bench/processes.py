@@ -105,6 +105,8 @@ class Child:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired as late:
             raise BenchError(f"{self._name} did not end within {seconds} s") from late
+        if self._process.returncode != 0:
+            self.check_running()
 
     def close(self):
         if self._process.poll() is None:

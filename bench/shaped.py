@@ -114,7 +114,7 @@ class RivalEnd(RivalDevice):
 
 
 class Shipper:
-    """Sends its rows and trains nothing. With the first one comes the trainer, outside of the links."""
+    """Sends its rows and trains nothing. With the last one comes the trainer, outside of the links."""
 
     def __init__(self, case, index, run, node):
         topics = [f"{run.name}-{i}" for i in range(case.devices)]
@@ -146,6 +146,7 @@ class Side:
     seconds_to_settle: float = 2
     slowest: float = 0  # Mbit/s: below that a step takes too long to wait for
     learns: bool = True  # whether its accuracy is measured
+    period: int = 1  # steps from one exchange to the next, where that is fixed: looks begin and end with one
 
 
 def our_side(name, settings, **more):
@@ -156,11 +157,15 @@ def our_side(name, settings, **more):
     return Side(name, start, **more)
 
 
-def rival_side(name, *flags, slowest=1.0):
+def rival_side(name, *flags, **more):
     def start(case, index, run, node, rate, seed, rows):
         return RivalEnd(case, index, run, node, [*flags, "--lr", rate, "--seed", seed], rows)
 
-    return Side(name, start, slowest=slowest)
+    return Side(name, start, **{"slowest": 1.0, **more})
+
+
+def local_side(steps, **more):
+    return rival_side(f"rival, post-local SGD {steps}", "--local-steps", steps, period=steps, **more)
 
 
 def shipper_side():
@@ -178,11 +183,27 @@ SIDES = [
     rival_side("rival, PowerSGD 4", "--hook", "powersgd4"),
     rival_side("rival, PowerSGD 2", "--hook", "powersgd2"),
     rival_side("rival, PowerSGD 1", "--hook", "powersgd1", slowest=0),
-    rival_side("rival, post-local SGD 4", "--local-steps", 4),
-    rival_side("rival, post-local SGD 10", "--local-steps", 10, slowest=0),
+    local_side(4),
+    local_side(10, slowest=0),
+    local_side(32, slowest=0),  # as many as ours makes at most
     shipper_side(),
 ]
 GIVEN_TIME = 300  # seconds until all have made a step, and then until two more
+
+
+def rows_of(ends):
+    """Of all. The shippers train none but through their last one."""
+    rows = [end.rows() for end in ends]
+    if not all(rows) and not isinstance(ends[0], Shipper):
+        raise BenchError("a device says nothing of its rows")
+    return sum(rows)
+
+
+def wait_for_period(end, period):
+    """Until its next exchange of those that come every so many steps."""
+    if period > 1:
+        past = end.rows() // (period * BATCH)
+        wait_until(lambda: end.rows() // (period * BATCH) > past, GIVEN_TIME, "next exchange", every=0.005)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,9 +217,9 @@ class Look:
     @staticmethod
     def at(devices, nodes):
         """Looking takes a while: the middle of it counts."""
-        began, rows = time.monotonic(), sum(device.rows() for device in devices)
+        began, rows = time.monotonic(), rows_of(devices)
         sent = sum(node.link()[1] for node in nodes)
-        return Look((began + time.monotonic()) / 2, (rows + sum(device.rows() for device in devices)) / 2, sent)
+        return Look((began + time.monotonic()) / 2, (rows + rows_of(devices)) / 2, sent)
 
 
 @contextlib.contextmanager
@@ -227,9 +248,11 @@ def measure_rate(side, links, python, rate, seed, seconds):
 
         wait_until(lambda: have(steps), GIVEN_TIME, f"step of {side.name}")
         time.sleep(side.seconds_to_settle)
+        wait_for_period(ends[0], side.period)
         first = Look.at(ends, links.nodes)
         time.sleep(seconds)
         wait_until(lambda: have(first.rows + steps), GIVEN_TIME, f"two more steps of {side.name}")
+        wait_for_period(ends[0], side.period)
         last = Look.at(ends, links.nodes)
     rows, sent = last.rows - first.rows, last.sent - first.sent
     return {

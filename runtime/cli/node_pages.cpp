@@ -85,7 +85,9 @@ void add_own(const NodeReport& r, std::vector<std::string>& lines) {
   if (const auto words = agreement_of(r); !words.empty())
     lines.push_back(fmt::format(
         "  agreeing  {}{}", words,
-        edge_ratio(r) ? fmt::format("; {:.3g} times the bytes of the records", *edge_ratio(r)) : ""));
+        edge_ratio(r)
+            ? fmt::format("; so far {:.3g} times the bytes of its records were sent", *edge_ratio(r))
+            : ""));
   if (!r.refused.empty()) lines.push_back("  refused   " + refusals(r));
   for (const auto& p : r.partitions)
     if (p.state == "stopped" || !p.reason.empty())

@@ -90,9 +90,9 @@ struct Found {
   std::vector<SizeOf<T>> sizes;
   std::size_t count = 0;
 
-  void make_room(std::size_t more) {
+  void make_room(std::size_t more, std::size_t most) {
     if (count + more <= at.size() && count + more <= sizes.size()) return;
-    const std::size_t room = 2 * (count + more);
+    const std::size_t room = std::min(2 * (count + more), most + more);
     at.resize(room);
     sizes.resize(room);
   }
@@ -101,8 +101,9 @@ struct Found {
 /// Those of `count` <= block_numbers numbers that reach the threshold. Without a branch: which ones do is
 /// chance.
 template <class T>
-void take(const T* numbers, std::size_t first, std::size_t count, SizeOf<T> threshold, Found<T>& found) {
-  found.make_room(block_numbers + 1);
+void take(std::span<const T> numbers, std::size_t first, std::size_t count, SizeOf<T> threshold,
+          Found<T>& found) {
+  found.make_room(block_numbers + 1, numbers.size());
   std::uint32_t* at = found.at.data() + found.count;
   SizeOf<T>* sizes = found.sizes.data() + found.count;
   std::size_t n = 0;
@@ -126,9 +127,9 @@ void collect(std::span<const T> numbers, SizeOf<T> threshold, Found<T>& found) {
     const std::size_t n = std::min(at_once, blocks - begin);
     look_into(numbers.data() + begin * block_numbers, n, threshold, reached.data());
     for (std::size_t b = 0; b < n; ++b)
-      if (reached[b] != 0) take(numbers.data(), (begin + b) * block_numbers, block_numbers, threshold, found);
+      if (reached[b] != 0) take(numbers, (begin + b) * block_numbers, block_numbers, threshold, found);
   }
-  take(numbers.data(), blocks * block_numbers, numbers.size() % block_numbers, threshold, found);
+  take(numbers, blocks * block_numbers, numbers.size() % block_numbers, threshold, found);
 }
 
 /// The `k` largest of what was found; of equal ones the lower positions.
@@ -168,8 +169,9 @@ void select_largest(std::span<const T> numbers, std::size_t k, std::vector<std::
   into.clear();
   if (k == 0 || numbers.empty()) return;
   Found<T> found{into, {}};
-  collect(numbers, guess_threshold(numbers, k), found);
-  if (found.count < k) {  // the sample was not like the rest
+  const SizeOf<T> threshold = guess_threshold(numbers, k);
+  collect(numbers, threshold, found);
+  if (found.count < k && threshold > 1) {  // the sample was not like the rest
     found.count = 0;
     collect(numbers, SizeOf<T>{0}, found);
   }

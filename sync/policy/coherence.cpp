@@ -72,8 +72,15 @@ double loss_variance(const FactsTable& table, double loss, double usual) {
     ++devices;
   }
   const double between = devices > 1 ? squares / (devices - 1) / (loss * loss) : 0;
-  const double off = std::log(loss / usual);
-  return finite(std::max(between, rows * off * off));
+  const double risen = std::clamp((loss - usual) / usual, 0.0, 0.5);
+  return finite(std::max(between, rows * risen * risen));
+}
+
+double doublings(double x) {
+  if (!(x > 1)) return 0;
+  int exponent = 0;
+  const double part = std::frexp(x, &exponent);  // x = part * 2^exponent, 0.5 <= part < 1
+  return std::isfinite(x) ? exponent - 2 + 2 * part : 1024;
 }
 
 }  // namespace rivulet::sync::policy

@@ -19,8 +19,14 @@ struct Movement {
 /// docs/adr/0031.
 double coherence(std::span<const Movement> movements);
 
-/// Relative variance of the loss of one row, from how much it differs between devices and from what is usual;
-/// 0: not known. Few rows that are far off make most of a small loss, so that it jumps without a reason.
+/// Relative variance of the loss of one row, from how much it differs between devices and from how far it has
+/// risen above what is usual; 0: not known. Few rows that are far off make most of a small loss, so that it
+/// jumps without a reason. A loss that falls is learning, and one that has risen by more than half is no
+/// noise.
 double loss_variance(const FactsTable& table, double loss, double usual);
+
+/// log2(x) of x >= 1, linear between powers of two: by exact operations alone, so that all devices come to
+/// the same bits whatever library and processor they have. At most 0.09 below.
+double doublings(double x);
 
 }  // namespace rivulet::sync::policy

@@ -53,7 +53,9 @@ struct ControllerEntry {
   std::string_view name;
   std::string_view help;
   /// Sets what its role decides, and Proposal::why if it has something to say. `memory`: as many numbers as
-  /// it asks for, 0 at first; agreed, and in the checkpoint.
+  /// it asks for, 0 at first; agreed, and in the checkpoint. By operations that are rounded the same
+  /// everywhere alone: + - * / and sqrt, not log or exp, of which libraries and processors have their own
+  /// last bits.
   void (*propose)(const Inputs& inputs, std::span<double> memory, RoundPlan& proposal);
   std::span<const Key> keys = {};
   std::span<const FactField> fact_fields = {};

@@ -76,7 +76,8 @@ TEST_CASE("Status: what a device says, its group, and what is wrong") {
        {"b (job mnist, model lenet5): training, 3 devices in view 2; the others wait for a\n",
         "99.5 rows/s arrive, 4 rows wait, unknown records behind\n", "5 000 rows here, 15 000 by the group",
         "loss 0.2500, accuracy (prequential) 91.0 %, held out not measured", "3 malformed",
-        "  agreeing  every 8 steps, on 5 % of the parameters; 0.25 times the bytes of the records\n",
+        "  agreeing  every 8 steps, on 5 % of the parameters; so far 0.25 times the bytes of its records "
+        "were sent\n",
         "STOPPED   images partition 1: offset 5 is gone", "<- last", "It is so."})
     CHECK_MESSAGE(contains(said.out, words), said.out);
   CHECK(contains(said.out, "b\\u001b[2J"));

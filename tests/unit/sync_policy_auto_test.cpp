@@ -174,6 +174,7 @@ TEST_CASE("Auto: on a link that can carry it, agreements take a twentieth of the
     CAPTURE(rate);
     CAPTURE(group.state().last.why);
     CHECK(group.time_share() < 0.08);
+    CHECK((group.time_share() > 0.03 || group.state().last.next.own_steps <= 4));  // and no fewer than needed
   }
 }
 
@@ -319,8 +320,20 @@ TEST_CASE(
   CHECK(coherence(unknown) == 0);
   const std::vector<float> odd{std::numeric_limits<float>::quiet_NaN(), 1, 0, 0};
   const Movement with_odd[] = {{10, odd, 1, 1}, {10, b, 1, std::numeric_limits<double>::infinity()}};
-  CHECK(std::isfinite(coherence(with_odd)));
+  // Movements {0, 1} and {0, 1}, of which one says nothing of its noise: (1 + 1/4) / (1 + 1/2).
+  CHECK(coherence(with_odd) == doctest::Approx(1 / (1.25 / 1.5)));
   CHECK(coherence({}) == 0);
+}
+
+TEST_CASE("Coherence: doublings are exact at powers of two, and straight between them") {
+  CHECK(doublings(1) == 0);
+  CHECK(doublings(2) == 1);
+  CHECK(doublings(8) == 3);
+  CHECK(doublings(3) == 1.5);
+  CHECK(doublings(5) == 2.25);
+  CHECK(doublings(0.3) == 0);
+  CHECK(doublings(std::numeric_limits<double>::quiet_NaN()) == 0);
+  CHECK(doublings(std::numeric_limits<double>::infinity()) == 1024);
 }
 
 TEST_CASE("Coherence: the loss of a row varies as much as devices differ, or as it is not as usual") {
@@ -333,7 +346,9 @@ TEST_CASE("Coherence: the loss of a row varies as much as devices differ, or as 
         doctest::Approx(50));  // 100 + 100 over one degree of freedom and 2 squared
   table.facts[1].loss_sum = 100;
   CHECK(loss_variance(table, 1, 1) == 0);
-  CHECK(loss_variance(table, 1, std::exp(1)) == doctest::Approx(200));
+  CHECK(loss_variance(table, 1, 0.8) == doctest::Approx(200 * 0.25 * 0.25));
+  CHECK(loss_variance(table, 1, 0.1) == doctest::Approx(200 * 0.5 * 0.5));
+  CHECK(loss_variance(table, 1, 3) == 0);  // it learns
   CHECK(loss_variance(table, 0, 1) == 0);
   CHECK(loss_variance(table, 1, 0) == 0);
 }
@@ -359,6 +374,40 @@ TEST_CASE(
   CHECK(shown("exchange_seconds") / takes == doctest::Approx(1).epsilon(0.05));
   CHECK(shown("expected_exchange_seconds") / takes == doctest::Approx(1).epsilon(0.1));
   CHECK(shown("wait_seconds") / 0.0075 == doctest::Approx(1).epsilon(0.1));  // three of four devices wait
+}
+
+TEST_CASE("Auto: a loss that falls fast is no noise: the jump behind it is seen") {
+  World world;
+  world.bytes_per_second = 20'000;
+  world.loss = 2.3;
+  Group group(world);
+  group.agree(10);
+  const std::uint32_t before = group.state().last.next.own_steps;
+  REQUIRE(before >= 8);
+  for (const double loss : {1.2, 0.6, 0.4, 0.4, 0.4, 0.4}) {
+    group.world().loss = loss;
+    group.agree();
+  }
+  group.world().loss = 1.2;
+  CHECK(group.agree().next.own_steps <= before / 2 + 1);
+}
+
+TEST_CASE("Auto: losses beyond all numbers do not stay in its memory") {
+  World world;
+  world.bytes_per_second = 20'000;
+  Group group(world);
+  group.agree(10);
+  for (const double sign : {1.0, -1.0, 1.0, -1.0}) {
+    FactsTable table = group.table();
+    for (Facts& f : table.facts) {
+      f.rows = 1;
+      f.loss_sum = sign * std::numeric_limits<double>::max();
+    }
+    plan(table, group.config(), group.controllers(), group.state());
+    for (const double value : group.state().memory.front().values) CHECK(std::isfinite(value));
+  }
+  group.agree(60);
+  CHECK(group.state().last.next.own_steps >= 16);
 }
 
 TEST_CASE("Auto: numbers that no device should send leave a plan that devices can follow") {

@@ -170,8 +170,8 @@ std::string tiles(const NodeReport& r) {
   out.add("bytes_sent", "sent to peers", bytes(r.bytes_sent));
   out.add("bytes_received", "received from peers", bytes(r.bytes_received));
   out.add("record_bytes_trained", "records trained on", bytes(r.record_bytes_trained));
-  out.add("edge_ratio", "sent to these", decimal(edge_ratio(r), 3));
-  if (const auto words = agreement_of(r); !words.empty()) out.add("agreement", "they agree", words);
+  out.add("edge_ratio", "sent per byte of records", decimal(edge_ratio(r), 3));
+  if (const auto words = agreement_of(r); !words.empty()) out.add("agreement", "agreement", words);
   return out.html();
 }
 

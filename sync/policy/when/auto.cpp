@@ -198,10 +198,13 @@ void learn_loss(const Inputs& inputs, double rows, std::span<double> memory) {
   average(memory[loss_at], loss, std::min(1.0, rows / few_rows));
   const double usual = memory[usual_loss_at];
   const double noise = jump_deviations * std::sqrt(memory[loss_noise_at] / std::max(rows, few_rows));
-  average(memory[usual_loss_at], loss, std::min(usual_weight, rows / many_rows));
-  if (const double variance = loss_variance(inputs.table, loss, usual); variance > 0)
-    average(memory[loss_noise_at], variance, 0.2);
-  if (usual == 0 || memory[loss_at] < usual * std::max(jump, 1 + noise)) return;
+  const bool jumps = usual > 0 && memory[loss_at] > usual * std::max(jump, 1 + noise);
+  if (!jumps) {
+    average(memory[usual_loss_at], loss, std::min(usual_weight, rows / many_rows));
+    if (const double variance = loss_variance(inputs.table, loss, usual); variance > 0)
+      average(memory[loss_noise_at], variance, variance > memory[loss_noise_at] ? 0.2 : 0.05);
+    return;
+  }
   memory[most_at] = std::max(1.0, std::floor(memory[steps_at] / 2));
   memory[overshot_at] = recovery;
   memory[settled_at] = settling;
@@ -307,10 +310,10 @@ class Chooser {
     return steps_for_bytes(price) <= 1 && time_of(1, price) <= time_share;
   }
   [[nodiscard]] double loss_of(double steps, double keep, const Price& price) const {
-    const double few = std::log2(shares.front() / std::min(keep, shares.front()));
-    const double beyond = std::log2(std::max(1.0, steps / memory_[most_at]));
+    const double few = doublings(shares.front() / std::min(keep, shares.front()));
+    const double beyond = doublings(steps / memory_[most_at]);
     const double drift = (may_grow() ? loss_of_growth : loss_of_drift) * beyond;
-    const double slowness = std::log2((1 - time_share) / (1 - std::max(time_share, time_of(steps, price))));
+    const double slowness = doublings((1 - time_share) / (1 - time_of(steps, price)));
     return loss_of_step * std::max(0.0, steps - harmless_steps) + loss_of_halving * few + drift +
            loss_of_slowness * slowness;
   }
@@ -372,6 +375,8 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (alone) plan.next.apart = false;
   if (inputs.config.compression_policy == "auto") plan.next.keep_ratio = choice.keep;
   plan.why = words_of(choice, chooser, memory);
+  // Numbers that are none would stay for ever, and comparisons with them are never true.
+  for (double& value : memory) value = finite(value);
 }
 
 }  // namespace
