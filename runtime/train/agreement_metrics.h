@@ -19,6 +19,8 @@ class AgreementMetrics {
   void ended(const sync::policy::PolicyState& state, const sync::TransportCounters& bytes);
 
  private:
+  void count(const sync::TransportCounters& bytes);
+
   struct Shown {
     const sync::policy::ControllerEntry* controller;
     std::size_t place;
@@ -28,8 +30,10 @@ class AgreementMetrics {
   NodeStatus& status_;
   Gauge& own_steps_;
   Gauge& keep_ratio_;
-  std::array<Counter*, sync::traffic_kinds> sent_{};
-  std::array<std::uint64_t, sync::traffic_kinds> counted_{};  ///< of the current view
+  Counter& sent_;
+  Counter& received_;
+  std::array<Counter*, sync::traffic_kinds> sent_for_{};
+  sync::TransportCounters counted_;  ///< what the counters above have seen of the current view
   std::vector<Shown> figures_;
 };
 

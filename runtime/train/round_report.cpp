@@ -110,9 +110,7 @@ void RoundReport::ended(const Ended& round, RoundTimes& times) {
   if ((mine.flags & sync::flag_digest) != 0 && table.size() > 1)
     status.digests_compared.fetch_add(table.size());
   count_speculation(session.early());
-  const sync::TransportCounters bytes = round.view.transport->counters();
-  count_bytes(bytes);
-  agreement_.ended(session.policy_state(), bytes);
+  agreement_.ended(session.policy_state(), round.view.transport->counters());
   measure_state(*session.last_round(), round.seconds_training);
   ledger_.publish(round.state, now);
 }
@@ -140,16 +138,6 @@ void RoundReport::count_speculation(sync::SpeculationOutcome outcome) {
       parts_.status.early_wasted.fetch_add(1, std::memory_order_relaxed);
       break;
   }
-}
-
-void RoundReport::count_bytes(const sync::TransportCounters& bytes) {
-  const std::uint64_t sent = bytes.bytes_sent - metrics_.counted.bytes_sent;
-  const std::uint64_t received = bytes.bytes_received - metrics_.counted.bytes_received;
-  metrics_.counted = bytes;
-  metrics_.sent.add(static_cast<double>(sent));
-  metrics_.received.add(static_cast<double>(received));
-  parts_.status.bytes_sent.fetch_add(sent);
-  parts_.status.bytes_received.fetch_add(received);
 }
 
 /// Test-then-train over the rows of the whole group.

@@ -69,7 +69,6 @@ class RoundReport {
   void count_records(std::span<const RowTag> own);
   void count_mode(sync::policy::Mode mode);
   void count_speculation(sync::SpeculationOutcome outcome);
-  void count_bytes(const sync::TransportCounters& bytes);
   void measure_state(const sync::Round& round, double seconds_training);
   void warn_of_nonfinite(std::size_t rows, std::uint64_t step);
   void observe_delay(const BatchView& batch);

@@ -47,9 +47,7 @@ TrainMetrics::TrainMetrics(MetricsSink& sink, bool classification)
           sink.counter("collective_operations_total", {{"op", "early_payload"}, {"result", "wasted"}})),
       round_exchange(sink.histogram("collective_duration_seconds", {{"op", "round"}})),
       residual(sink.gauge("residual_norm")),
-      residual_lost(sink.counter("residual_lost_norm_total")),
-      sent(sink.counter("collective_sent_bytes_total")),
-      received(sink.counter("collective_received_bytes_total")) {
+      residual_lost(sink.counter("residual_lost_norm_total")) {
   ready.set(0);
   world.set(0);
   // Nobody has measured them yet, and 0 would be perfect.
@@ -75,7 +73,6 @@ void TrainMetrics::enter_view(const sync::ViewSpec& spec) {
   world.set(spec.world());
   rank.set(spec.rank);
   view.set(static_cast<double>(spec.number));
-  counted = {};
 }
 
 void TrainMetrics::leave_view() {

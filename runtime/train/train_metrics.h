@@ -2,7 +2,6 @@
 #include <array>
 
 #include "core/metrics.h"
-#include "sync/collective/transport.h"
 #include "sync/membership/membership.h"
 
 namespace rivulet::runtime {
@@ -51,11 +50,8 @@ struct TrainMetrics {
   Histogram& round_exchange;
   Gauge& residual;
   Counter& residual_lost;
-  Counter& sent;
-  Counter& received;
   std::array<Counter*, sync::membership::ignored_reasons> ignored{};  ///< by reason
   sync::membership::IgnoredRecords ignored_counted;
-  sync::TransportCounters counted;  ///< what the counters above have seen of the current view
 };
 
 }  // namespace rivulet::runtime

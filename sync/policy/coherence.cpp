@@ -7,10 +7,6 @@
 namespace rivulet::sync::policy {
 namespace {
 
-double finite(double number) {
-  return std::isfinite(number) ? number : 0;
-}
-
 double rows_of(std::span<const Movement> movements) {
   double rows = 0;
   for (const Movement& m : movements) rows += m.rows;

@@ -1,9 +1,15 @@
 #pragma once
+#include <cmath>
 #include <span>
 
 #include "sync/round/facts.h"
 
 namespace rivulet::sync::policy {
+
+/// Of a number that anybody may have sent: 0 if it is none.
+inline double finite(double number) {
+  return std::isfinite(number) ? number : 0;
+}
 
 /// How far a device has come since the group agreed last.
 struct Movement {

@@ -115,9 +115,6 @@ constexpr double first_keep = 0.02;
 constexpr double harmless_steps = 4;
 constexpr std::array shares{0.05, 0.03, 0.02, 0.01, 0.005};
 
-double finite(double number) {
-  return std::isfinite(number) ? number : 0;
-}
 double measured(const Inputs& inputs, std::size_t rank, std::size_t field) {
   return finite(inputs.table.facts[rank].measurements[inputs.measured + field]);
 }
@@ -329,12 +326,12 @@ class Chooser {
   const std::span<double> memory_;
 };
 
-std::string words_of(const Choice& choice, const Chooser& chooser, std::span<const double> memory) {
+std::string words_of(const Choice& choice, const Chooser& chooser, const Chooser::Price& price,
+                     std::span<const double> memory) {
   const auto percent = [](double share) {
     return std::to_string(static_cast<int>(std::lround(100 * std::clamp(finite(share), 0.0, 1e6))));
   };
   const double stream = choice.steps * memory[step_bytes_at];
-  const auto price = chooser.price_of(choice.keep);
   std::string words = "agree every ";
   words += choice.steps == 1 ? "step" : std::to_string(static_cast<int>(choice.steps)) + " steps";
   words += choice.keep >= 1
@@ -367,14 +364,15 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   memory[settled_at] = changes ? 0 : memory[settled_at] + 1;
   memory[steps_at] = choice.steps;
   memory[keep_at] = choice.keep;
-  memory[expected_at] = finite(chooser.price_of(choice.keep).seconds - memory[wait_at]);
+  const Chooser::Price price = chooser.price_of(choice.keep);
+  memory[expected_at] = finite(price.seconds - memory[wait_at]);
   plan.next.own_steps = static_cast<std::uint32_t>(choice.steps);
   // Momentum of single streams that differ leads apart: gradients are summed, and the group has their
   // momentum.
   const bool alone = choice.steps == 1 && memory[alike_at] < alike && inputs.config.momentum_adds_up;
   if (alone) plan.next.apart = false;
   if (inputs.config.compression_policy == "auto") plan.next.keep_ratio = choice.keep;
-  plan.why = words_of(choice, chooser, memory);
+  plan.why = words_of(choice, chooser, price, memory);
   // Numbers that are none would stay for ever, and comparisons with them are never true.
   for (double& value : memory) value = finite(value);
 }
