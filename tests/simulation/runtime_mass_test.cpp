@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "tests/support/effort.h"
 #include "tests/support/group_support.h"
 #include "tests/support/parts/parts.h"
 #include "tests/support/parts/policy/compressed.h"
+#include "tests/support/parts/policy/many_modes.h"
 #include "tests/support/real_node.h"
 #include "tests/support/wrapped_transport.h"
 
@@ -55,7 +57,11 @@ struct MassRun {
   double rate = 1;         ///< of learning
   sync::Lane lane = sync::Lane::facts;
   int deaf_after = 0;  ///< sends of device 1 on the lane; 0: never
+  int deaf_again = 0;  ///< ... and after so many of each further view; 0: not
+  std::uint64_t steps = compressed_steps + 10;
+  std::size_t rows = rows_of_a_device;  ///< of each device; beyond rows_of_a_device their numbers come again
   std::size_t rows_of_last = rows_of_a_device;
+  bool slow_last = false;  ///< the last device's link has a tenth of the others' bandwidth
   std::vector<runtime::Fault> faults;
   std::vector<RecordedRound> rounds;  ///< as device 0 saw them
   std::vector<float> parameters;
@@ -75,16 +81,17 @@ runtime::LoadedConfig counting_job(const MassRun& run) {
   if (run.both_ways) c.sync.policy = "both_ways";
   c.sync.collective = run.collective;
   c.model.name = "tally";
-  c.model.classes = world * rows_of_a_device / 9 + 1;
+  c.model.classes = world * rows_of_a_device / 9;  // numbers as many as rows: a slice is of one device's
   c.train.lr = run.rate;
   c.settings.set("train.optimizer.momentum", 0.0);
+  dense_from = run.steps - 10;
   c.sync.on_peer_loss = "reform";
   return job;
 }
 
 std::vector<std::byte> numbered_row(std::size_t device, std::size_t index) {
   std::array<float, 9> numbers{};  // a label and eight features
-  numbers[1] = static_cast<float>(device * rows_of_a_device + index);
+  numbers[1] = static_cast<float>(device * rows_of_a_device + index % rows_of_a_device);
   const auto bytes = std::as_bytes(std::span(numbers));
   return {bytes.begin(), bytes.end()};
 }
@@ -96,7 +103,7 @@ void run_mass(MassRun& run) {
   outside.apart = true;
   outside.source = [&](std::size_t device, const Clock& clock) {
     return prepared_source(
-        device, device + 1 == world ? run.rows_of_last : rows_of_a_device,
+        device, device + 1 == world && run.rows_of_last < rows_of_a_device ? run.rows_of_last : run.rows,
         [=](std::size_t i) { return numbered_row(device, i); }, clock);
   };
   outside.decisions = [&](std::size_t device) -> std::unique_ptr<runtime::DecisionLog> {
@@ -110,14 +117,16 @@ void run_mass(MassRun& run) {
                                               Wake& wake) -> Result<std::unique_ptr<sync::Transport>> {
         auto inner = usual(spec, book, wake);
         if (!inner) return inner.error();
+        if (run.deaf_again > 0 && run.deaf_after <= 0) run.deaf_after = run.deaf_again;
         return std::unique_ptr<sync::Transport>(
             std::make_unique<Deaf>(std::move(inner).value(), run.lane, run.deaf_after));
       };
     };
   runtime::SimulateOptions options;
-  options.stop_after.rounds = compressed_steps + 10;
+  options.stop_after.rounds = run.steps;
   options.link = {std::chrono::milliseconds(1), 1e8};
   options.faults = run.faults;
+  if (run.slow_last) options.own_links = {{{}, 1e8}, {{}, 1e8}, {{}, 1e7}};
   auto group = build_group(counting_job(run), options, std::move(outside));
   run_to_end(*group);
   auto& state = group->node(0).state();
@@ -151,10 +160,11 @@ std::vector<double> oracle(const MassRun& run) {
       const RowInterval& rows = round.table.facts[rank].interval;
       std::vector<std::uint32_t> steps{round.table.facts[rank].rows};
       if (delta) steps = round.table.sections[rank].step_rows;
-      auto at = rank * rows_of_a_device + static_cast<std::size_t>(rows.first.offset);
+      auto at = static_cast<std::size_t>(rows.first.offset);
       for (const std::uint32_t n : steps)
         for (std::uint32_t i = 0; i < n; ++i)
-          expected[at++] -= run.rate * (delta ? round.table.facts[rank].rows / all / n : 1 / all);
+          expected[rank * rows_of_a_device + at++ % rows_of_a_device] -=
+              run.rate * (delta ? round.table.facts[rank].rows / all / n : 1 / all);
     }
   }
   return expected;
@@ -329,6 +339,45 @@ TEST_CASE("Mass: own steps of a device that is killed are made again, and of the
   CHECK(run.agreed);
   CHECK(off_by(run, 0) < rounding);
   CHECK(off_by(run, 2) < rounding);
+}
+
+TEST_CASE("Mass: over thousands of rounds with kills, lost views, changes of mode and a slow device") {
+  const int rounds = repetitions(2'000, 10'000);
+  MassRun run{.compressor = "many_modes", .both_ways = true, .rate = 0.5};
+  SUBCASE("gather") {}
+  SUBCASE("two_sided") {
+    run.collective = "two_sided";
+  }
+  run.deaf_after = run.deaf_again = 2 * 83;
+  run.steps = static_cast<std::uint64_t>(rounds);
+  run.rows = static_cast<std::size_t>(rounds) * 14;
+  run.slow_last = true;
+  const int kills = rounds / 100;
+  for (int i = 0; i < kills; ++i) {
+    run.faults.push_back({.at_s = 0.5 * i + 0.2, .kind = runtime::Fault::Kind::kill, .device = 1});
+    run.faults.push_back({.at_s = 0.5 * i + 0.3, .kind = runtime::Fault::Kind::start, .device = 1});
+  }
+  run_mass(run);
+  CHECK(run.agreed);
+  CHECK(run.step == run.steps);
+  CHECK(run.views > static_cast<std::uint64_t>(2 * kills));
+  // A number is added to some fifty times, each time with the rounding of a float.
+  const double bound = rounding * rounds / 100;
+  CHECK(off_by(run, 0) < bound);
+  CHECK(off_by(run, 2) < bound);
+  const auto expected = oracle(run);
+  double lost = 0;
+  for (std::size_t i = rows_of_a_device; i < 2 * rows_of_a_device; ++i) {
+    CHECK(double{run.parameters[i]} >= expected[i] - bound);
+    lost += double{run.parameters[i]} - expected[i];
+  }
+  // What a killed device kept dies with it, and nothing else: less than its share of seventy-five rounds.
+  CHECK(lost > 1);
+  CHECK(lost < kills * 75 * run.rate / 3);
+  report_figure("mass.rounds", static_cast<double>(run.rounds.size()), "rounds");
+  report_figure("mass.views", static_cast<double>(run.views), "views");
+  report_figure("mass.off_by", off_by(run, 0), "of a row's weight");
+  report_figure("mass.lost_by_kills", lost, "steps of all rows");
 }
 
 TEST_CASE("Memory of controllers: goes on from the agreed state in the next view, however that begins") {

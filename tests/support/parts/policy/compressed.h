@@ -8,6 +8,8 @@
 namespace rivulet::testing {
 
 inline constexpr std::uint64_t compressed_steps = 30;
+/// Of a third of the 3600 numbers of model tally, where slices are compressed: four entries.
+inline constexpr double compressed_keep = 4.0 / 1200;
 
 inline void propose_compressed(const sync::policy::Inputs& in, sync::policy::RoundPlan& plan,
                                const std::string& compressor, std::uint64_t payload_bytes) {
@@ -17,6 +19,7 @@ inline void propose_compressed(const sync::policy::Inputs& in, sync::policy::Rou
   if (in.table.facts[0].step >= compressed_steps) return;
   plan.next.compressor = compressor;
   plan.next.payload_bytes = payload_bytes;
+  plan.next.keep_ratio = compressed_keep;
 }
 
 }  // namespace rivulet::testing
