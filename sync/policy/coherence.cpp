@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 namespace rivulet::sync::policy {
@@ -13,46 +14,72 @@ double rows_of(std::span<const Movement> movements) {
   return rows;
 }
 
-/// |sum rho D|^2 / sum rho |D|^2; 0: nobody has moved.
-double kappa(std::span<const Movement> movements, double rows) {
+/// What single movements D have in common: sum of rho rho' D D' over all pairs, of sum rho |D|^2. None:
+/// nobody has moved.
+std::optional<double> common_of(std::span<const Movement> movements, double rows) {
   std::vector<double> sum(movements.front().sketch.size());
-  double alone = 0;
+  double squares = 0;
+  double own = 0;  // of the pairs of a movement with itself
   for (const Movement& m : movements) {
     const double share = m.rows / rows;
+    double square = 0;
     for (std::size_t i = 0; i < std::min(sum.size(), m.sketch.size()); ++i) {
       const double s = finite(m.sketch[i]);
       sum[i] += share * s;
-      alone += share * s * s;
+      square += s * s;
     }
+    squares += share * square;
+    own += share * share * square;
   }
   double together = 0;
   for (const double s : sum) together += s * s;
-  return alone > 0 ? together / alone : 0;
+  if (!(squares > 0)) return std::nullopt;
+  return (together - own) / squares;
 }
 
-/// ... of one stream for all; 0: not known.
-double kappa_of_alike(std::span<const Movement> movements, double rows) {
+/// ... that they would have if all were of one stream: what a device's odd and even steps have in common is
+/// its signal then, and everybody's, as far as each has come. None: not known.
+std::optional<double> common_of_alike(std::span<const Movement> movements, double rows) {
   double signal = 0;
-  double noise_together = 0;
-  double noise_alone = 0;
+  double own = 0;
+  double squares = 0;
   for (const Movement& m : movements) {
     const double share = m.rows / rows;
-    const double noise = finite(m.noise);
-    signal += share * finite(m.signal);
-    noise_together += share * share * noise;
-    noise_alone += share * noise;
+    const double square = std::max(0.0, finite(m.signal));
+    signal += share * std::sqrt(square);
+    own += share * share * square;
+    squares += share * (square + std::max(0.0, finite(m.noise)));
   }
-  signal = std::max(0.0, signal);
-  return noise_alone > 0 ? (signal + noise_together) / (signal + noise_alone) : 0;
+  if (!(squares > 0)) return std::nullopt;
+  return (signal * signal - own) / squares;
 }
 
 }  // namespace
 
-double coherence(std::span<const Movement> movements) {
+Coherence coherence(std::span<const Movement> movements) {
+  constexpr double sketch_error = 0.1;  // of what they have in common, from 32 numbers (docs/adr/0031)
+  constexpr double least = 0.01;
   const double rows = rows_of(movements);
-  if (rows <= 0) return 0;
-  const double alike = kappa_of_alike(movements, rows);
-  return alike > 0 ? finite(kappa(movements, rows) / alike) : 0;
+  if (rows <= 0) return {};
+  const auto common = common_of(movements, rows);
+  const auto expected = common_of_alike(movements, rows);
+  if (!common || !expected || !(*expected > least)) return {};
+  const double error = sketch_error / *expected;
+  return {finite(std::clamp(*common / *expected, 0.0, 2.0)), finite(error * error)};
+}
+
+void CoherenceFilter::add(const Coherence& now) {
+  constexpr double drift = 0.01;           // variance that an agreement adds: streams change
+  constexpr double forgotten = 1 / 512.0;  // of what is thought, where nothing more is seen
+  double& mean = memory_[0];
+  double& variance = memory_[1];
+  if (variance == 0) mean = variance = 1;
+  mean += forgotten * (1 - mean);
+  variance = std::min(1.0, variance + drift);
+  if (now.variance <= 0) return;
+  const double gain = variance / (variance + now.variance);
+  mean += gain * (now.alike - mean);
+  variance *= 1 - gain;
 }
 
 double loss_variance(const FactsTable& table, double loss, double usual) {

@@ -19,11 +19,32 @@ struct Movement {
   double noise = 0;               ///< a quarter of their squared distance
 };
 
-/// Whether all move the same way: |sum rho D|^2 / sum rho |D|^2 of movements D with shares rho of the rows,
-/// over what that would be if all devices drew from one stream, each with the noise of its batches. About 1:
-/// streams are alike. Well below: they differ. 0: not known. Numbers that are not finite count as 0. Source:
-/// docs/adr/0031.
-double coherence(std::span<const Movement> movements);
+/// What one agreement says of whether all move the same way.
+struct Coherence {
+  double alike = 0;     ///< about 1: streams are alike; well below: they differ; 0 to 2
+  double variance = 0;  ///< of that, for a sketch is not exact; 0: nothing is known
+};
+
+/// What the movements of devices have in common, over what they would have if all drew from one stream, each
+/// with the noise of its batches. The less that is, the less it says. Numbers that are not finite count as 0.
+/// Source: docs/adr/0031.
+Coherence coherence(std::span<const Movement> movements);
+
+/// What many agreements say, each as much as it knows (a Kalman filter of one number). Begins with streams
+/// that are alike, and comes back to that by and by where nothing more is seen: so it is tried again.
+class CoherenceFilter {
+ public:
+  static constexpr std::size_t numbers = 2;
+  /// `memory`: [numbers], 0 at first.
+  explicit CoherenceFilter(std::span<double> memory) : memory_(memory.first<numbers>()) {}
+  void add(const Coherence& now);
+  [[nodiscard]] double alike() const { return memory_[0]; }
+  /// Below the limit, by more than what is not known of it.
+  [[nodiscard]] bool below(double limit) const { return memory_[0] + std::sqrt(memory_[1]) < limit; }
+
+ private:
+  std::span<double, numbers> memory_;  ///< mean, variance
+};
 
 /// Relative variance of the loss of one row, from how much it differs between devices and from how far it has
 /// risen above what is usual; 0: not known. Few rows that are far off make most of a small loss, so that it

@@ -65,10 +65,11 @@ constexpr double facts_bytes = facts_head_bytes + sizeof(float) * (movement_sket
 
 /// What it remembers, by place; averages are of the last agreements.
 enum Place : std::size_t {
-  steps_at,         ///< own steps of the last choice; 0: there was none
-  keep_at,          ///< its share of the parameters
-  most_at,          ///< own steps that the streams allow
-  alike_at,         ///< kappa over that of alike streams; 0: not known
+  steps_at,  ///< own steps of the last choice; 0: there was none
+  keep_at,   ///< its share of the parameters
+  most_at,   ///< own steps that the streams allow
+  alike_at,  ///< of CoherenceFilter
+  alike_variance_at,
   settled_at,       ///< agreements since the choice has changed
   balance_at,       ///< bytes that a device may send beyond its share of rows; below 0: it has sent too much
   step_bytes_at,    ///< of the records that a device trains in a step
@@ -92,8 +93,8 @@ constexpr std::array figures{
 };
 
 constexpr double time_share = 0.05;  ///< of the time, for agreements
-constexpr double first_most = 16;
-constexpr double differ = 0.5;  ///< below: streams differ
+constexpr double first_most = 32;
+constexpr double differ = 0.6;  ///< below: streams differ
 constexpr double alike = 0.8;   ///< above: they do not
 constexpr double settling = 2;  ///< agreements between two changes
 constexpr double balance_seconds = 60;
@@ -101,16 +102,19 @@ constexpr double longest = 8000;  ///< own steps that a budget may ask for
 /// Points of accuracy that a choice costs.
 constexpr double loss_of_step = 0.04;  ///< each beyond the first four
 constexpr double loss_of_halving = 0.48;
-constexpr double loss_of_drift = 4;     ///< each doubling beyond what the streams allow
-constexpr double loss_of_growth = 1;    ///< ... while they are alike
-constexpr double loss_of_slowness = 3;  ///< each halving of the rows in a time
+constexpr double enough_of_gradients = 0.02;  ///< a larger share of them learns no more
+constexpr double loss_of_drift = 4;           ///< each doubling beyond what the streams allow
+constexpr double loss_of_growth = 1;          ///< ... while they are alike
+constexpr double loss_of_slowness = 1.5;      ///< each halving of the rows in a time
+constexpr double loss_of_crawling = 4;        ///< ... below this part of what a device can
+constexpr double least_speed = 0.4;
 constexpr double few_rows = 512;
 constexpr double many_rows = 4096;
 constexpr double usual_weight = 0.3;  ///< of one agreement at most: it may have been odd itself
 constexpr double jump = 1.5;
 constexpr double jump_deviations = 4;  ///< of the noise of its rows
 constexpr double recovery = 16;
-constexpr double first_steps = 8;
+constexpr double first_steps = 4;  ///< streams that differ lead apart before it is known
 constexpr double first_keep = 0.02;
 constexpr double harmless_steps = 4;
 constexpr std::array shares{0.05, 0.03, 0.02, 0.01, 0.005};
@@ -213,19 +217,21 @@ void learn(const Inputs& inputs, const Budget& budget, std::span<double> memory)
   const double rows = rows_of(inputs.table);
   learn_costs(inputs, budget, memory);
   learn_loss(inputs, rows, memory);
-  // One agreement says little of it: streams are thought to be alike at first.
-  if (memory[alike_at] == 0) memory[alike_at] = 1;
-  if (const double now = coherence(movements_of(inputs)); now > 0) average(memory[alike_at], now, 0.4);
+  CoherenceFilter(memory.subspan(alike_at)).add(coherence(movements_of(inputs)));
 }
 
 /// More own steps by and by, fewer at once.
 void follow_streams(double most, std::span<double> memory) {
   if (memory[most_at] == 0) memory[most_at] = std::min(first_most, most);
-  if (memory[settled_at] < settling || memory[alike_at] == 0) return;
+  if (memory[alike_at] == 0) return;
+  const CoherenceFilter streams(memory.subspan(alike_at));
+  if (streams.below(differ)) {
+    const double part = streams.below(differ / 2) ? 4 : 2;
+    memory[most_at] = std::max(1.0, std::floor(std::min(memory[most_at], memory[steps_at]) / part));
+    return;
+  }
   const bool limits = memory[steps_at] >= memory[most_at] && memory[overshot_at] == 0;
-  if (memory[alike_at] < differ && memory[most_at] > 1)
-    memory[most_at] = std::max(1.0, std::floor(std::min(memory[most_at], memory[steps_at]) / 2));
-  else if (memory[alike_at] > alike && limits)
+  if (streams.alike() > alike && limits && memory[settled_at] >= settling)
     memory[most_at] = std::min(most, 2 * memory[most_at]);
 }
 
@@ -272,7 +278,7 @@ class Chooser {
     if (inputs_.config.compression_policy != "auto") return with(inputs_.entered.keep_ratio);
     Choice best = with(shares.front());
     for (const double keep : std::span(shares).subspan(1))
-      if (const Choice other = with(keep); other.loss < best.loss) best = other;
+      if (const Choice other = with(keep); other.loss <= best.loss) best = other;
     return best;
   }
   /// What was chosen last may stay: it fits, and hardly anything is better.
@@ -307,12 +313,14 @@ class Chooser {
     return steps_for_bytes(price) <= 1 && time_of(1, price) <= time_share;
   }
   [[nodiscard]] double loss_of(double steps, double keep, const Price& price) const {
-    const double few = doublings(shares.front() / std::min(keep, shares.front()));
+    const double enough = steps > 1 || may_grow() ? shares.front() : enough_of_gradients;
+    const double few = doublings(enough / std::min(keep, enough));
     const double beyond = doublings(steps / memory_[most_at]);
     const double drift = (may_grow() ? loss_of_growth : loss_of_drift) * beyond;
-    const double slowness = doublings((1 - time_share) / (1 - time_of(steps, price)));
-    return loss_of_step * std::max(0.0, steps - harmless_steps) + loss_of_halving * few + drift +
-           loss_of_slowness * slowness;
+    const double speed = 1 - time_of(steps, price);
+    double slowness = loss_of_slowness * doublings((1 - time_share) / speed);
+    if (may_grow()) slowness += loss_of_crawling * doublings(least_speed / speed);
+    return loss_of_step * std::max(0.0, steps - harmless_steps) + loss_of_halving * few + drift + slowness;
   }
   /// Nothing is known yet: little is sent on any link, and soon.
   [[nodiscard]] Choice first() const {

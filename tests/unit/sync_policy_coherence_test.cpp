@@ -1,0 +1,116 @@
+// What movements and losses say of streams: golden values.
+#include "sync/policy/coherence.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+using namespace rivulet;
+using namespace rivulet::sync;
+using namespace rivulet::sync::policy;
+
+namespace {
+
+/// A filter and its memory.
+struct Filter {
+  std::vector<double> memory = std::vector<double>(CoherenceFilter::numbers);
+  CoherenceFilter filter{memory};
+};
+
+}  // namespace
+
+TEST_CASE("Coherence: about 1 for one stream, about 0 for streams that differ") {
+  const std::vector<float> a{1, 0, 0, 0}, b{0, 1, 0, 0};
+  // Signal 1, noise 1: half of each is common, and so is a quarter of all pairs.
+  const std::vector<float> noisy_a{1, 1, 0, 0}, noisy_b{1, 0, 1, 0};
+  const Movement alike[] = {{10, noisy_a, 1, 1}, {10, noisy_b, 1, 1}};
+  CHECK(coherence(alike).alike == doctest::Approx(1));
+  CHECK(coherence(alike).variance == doctest::Approx(0.1 * 0.1 / (0.25 * 0.25)));
+  const Movement apart[] = {{10, a, 1, 0.1}, {10, b, 1, 0.1}};
+  CHECK(coherence(apart).alike == doctest::Approx(0));
+  const double expected = 0.5 / 1.1;
+  CHECK(coherence(apart).variance == doctest::Approx(0.01 / (expected * expected)));
+  const std::vector<float> back{-1, 0, 0, 0};
+  const Movement against[] = {{10, a, 1, 0.1}, {10, back, 1, 0.1}};
+  CHECK(coherence(against).alike == 0);
+  const Movement together[] = {{10, a, 1, 1}, {10, a, 1, 1}};
+  CHECK(coherence(together).alike == doctest::Approx(2));  // 1/2 over 1/4
+  // One has come twice as far as the other, in four times the rows.
+  const std::vector<float> far_a{2, 1, 0, 0};
+  const Movement uneven[] = {{40, far_a, 4, 1}, {10, noisy_b, 1, 1}};
+  CHECK(coherence(uneven).alike == doctest::Approx(1));
+  CHECK(coherence(uneven).variance == doctest::Approx(0.01 / std::pow(0.32 * 2 / 4.4, 2)));
+}
+
+TEST_CASE(
+    "Coherence: nothing is known where one has all rows, where all is noise, and of numbers that are none") {
+  const std::vector<float> a{1, 0, 0, 0}, b{0, 1, 0, 0}, still{0, 0, 0, 0};
+  const auto known = [](std::span<const Movement> movements) { return coherence(movements).variance > 0; };
+  CHECK_FALSE(known(std::vector<Movement>{{10, a, 1, 1}, {0, b, 1, 1}}));
+  CHECK_FALSE(known(std::vector<Movement>{{10, a, 0, 0}, {10, b, 0, 0}}));
+  CHECK_FALSE(known(std::vector<Movement>{{10, a, 0, 1}, {10, b, -1, 1}}));
+  CHECK_FALSE(known(std::vector<Movement>{{10, still, 1, 1}, {10, still, 1, 1}}));
+  CHECK_FALSE(known({}));
+  const std::vector<float> odd{std::numeric_limits<float>::quiet_NaN(), 1, 0, 0};
+  const Movement with_odd[] = {{10, odd, 1, 1}, {10, b, 1, std::numeric_limits<double>::infinity()}};
+  // Movements {0, 1} and {0, 1}, of which one says nothing of its noise: 1/2 over 1/2 of 3/2.
+  CHECK(coherence(with_odd).alike == doctest::Approx(1.5));
+}
+
+TEST_CASE("Coherence: the filter believes what is sure at once, and what is vague by and by") {
+  Filter none;
+  none.filter.add({});
+  CHECK(none.filter.alike() == 1);
+  CHECK_FALSE(none.filter.below(0.6));
+  Filter sure;
+  sure.filter.add({0.1, 0.01});
+  CHECK(sure.filter.alike() == doctest::Approx(1 - 0.9 / 1.01));
+  CHECK(sure.filter.below(0.6));
+  CHECK_FALSE(sure.filter.below(0.2));  // 0.11, give or take 0.1
+  Filter vague;
+  for (int i = 0; i < 3; ++i) vague.filter.add({0, 100});
+  CHECK(vague.filter.alike() > 0.95);
+  CHECK_FALSE(vague.filter.below(0.6));
+  for (int i = 0; i < 300; ++i) vague.filter.add({0, 1});
+  CHECK(vague.filter.below(0.6));
+}
+
+TEST_CASE("Coherence: what was seen long ago is forgotten, so that own steps are tried again") {
+  Filter f;
+  f.filter.add({0.1, 0.01});
+  int agreements = 0;
+  while (f.filter.alike() < 0.8 && ++agreements < 10'000) f.filter.add({});
+  CHECK(agreements > 500);
+  CHECK(agreements < 1'000);
+  CHECK_FALSE(f.filter.below(0.6));
+}
+
+TEST_CASE("Coherence: doublings are exact at powers of two, and straight between them") {
+  CHECK(doublings(1) == 0);
+  CHECK(doublings(2) == 1);
+  CHECK(doublings(8) == 3);
+  CHECK(doublings(3) == 1.5);
+  CHECK(doublings(5) == 2.25);
+  CHECK(doublings(0.3) == 0);
+  CHECK(doublings(std::numeric_limits<double>::quiet_NaN()) == 0);
+  CHECK(doublings(std::numeric_limits<double>::infinity()) == 1024);
+}
+
+TEST_CASE("Coherence: the loss of a row varies as much as devices differ, or as it is not as usual") {
+  FactsTable table;
+  table.facts.resize(2);
+  for (Facts& f : table.facts) f.rows = 100;
+  table.facts[0].loss_sum = 100;
+  table.facts[1].loss_sum = 300;
+  CHECK(loss_variance(table, 2, 2) ==
+        doctest::Approx(50));  // 100 + 100 over one degree of freedom and 2 squared
+  table.facts[1].loss_sum = 100;
+  CHECK(loss_variance(table, 1, 1) == 0);
+  CHECK(loss_variance(table, 1, 0.8) == doctest::Approx(200 * 0.25 * 0.25));
+  CHECK(loss_variance(table, 1, 0.1) == doctest::Approx(200 * 0.5 * 0.5));
+  CHECK(loss_variance(table, 1, 3) == 0);  // it learns
+  CHECK(loss_variance(table, 0, 1) == 0);
+  CHECK(loss_variance(table, 1, 0) == 0);
+}
