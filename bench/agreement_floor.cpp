@@ -19,6 +19,7 @@
 #include "core/check.h"
 #include "core/clock.h"
 #include "sync/collective/gloo_transport.h"
+#include "sync/policy/agreement_cost.h"
 #include "sync/round/session.h"
 #include "sync/round/speculation.h"
 #include "tests/conformance/transport_harness.h"
@@ -251,20 +252,24 @@ void report(const Case& c, std::string_view collective, const std::vector<Round>
     ours.push_back(1e3 * (collective == "gather" ? round.gather : round.sum));
     floors.push_back(1e3 * floor_of(schedule, c, round));
   }
+  sync::policy::PolicyConfig policy;
+  policy.contribution_bytes = c.bytes;
+  const bool chosen = sync::policy::cheapest_collective(policy, c.world, true) == collective;
   fmt::print(
-      "{:3.0f} Mbit/s, {} ranks, {:5} KiB, {:6}: {:7.1f} ms, floor {:7.1f} ms, link alone {:7.1f} ms, {}\n",
-      c.bits_per_second / 1e6, c.world, c.bytes / kib, collective, percentile(ours, 0.5),
-      percentile(floors, 0.5), 1e3 * link_alone(schedule, c), spread(ratios(ours, floors), "x"));
+      "{:3.0f} Mbit/s, {} ranks, {:5} KiB, {:6}{}: {:7.1f} ms, floor {:7.1f} ms, link alone {:7.1f} ms, {}\n",
+      c.bits_per_second / 1e6, c.world, c.bytes / kib, collective, chosen ? " (auto)" : "       ",
+      percentile(ours, 0.5), percentile(floors, 0.5), 1e3 * link_alone(schedule, c),
+      spread(ratios(ours, floors), "x"));
   std::fflush(stdout);
 }
 
 void measure(double bits_per_second, int rounds) {
   const bool slow = bits_per_second < 50e6;
-  for (const std::uint32_t world : {2U, 3U, 4U}) {
+  for (const std::uint32_t world : {2U, 3U, 4U, 8U}) {
     auto made = Network::create({.nodes = static_cast<int>(world), .bits_per_second = bits_per_second});
     if (!made) fmt::print(stderr, "{}\n", made.error().message);
     for (const std::size_t size : {256 * kib, 1024 * kib, 4096 * kib}) {
-      if (slow && size > 1024 * kib) continue;  // half a minute a round
+      if (slow && size > (world > 4 ? 256 : 1024) * kib) continue;  // half a minute a round
       const Case c{bits_per_second, world, size, {4 * kib, 256 * kib, (slow ? 1024 : 4096) * kib}};
       const auto all = rounds_of(*made.value(), c, rounds);
       for (const std::string_view collective : {"gather", "sum"}) report(c, collective, all);

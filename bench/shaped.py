@@ -172,7 +172,8 @@ def shipper_side():
     return Side("rows to one trainer", lambda case, index, run, node, *_: Shipper(case, index, run, node), learns=False)
 
 
-DEFAULTS = ["sync.policy=auto", "compression.policy=auto", "sync.collective=auto", "checkpoint.every.interval=30s"]
+AGREE_BY_AUTO = ["sync.policy=auto", "compression.policy=auto", "sync.collective=auto"]
+DEFAULTS = [*AGREE_BY_AUTO, "checkpoint.every.interval=30s"]
 OURS, ALONE, SHIPPED = "ours, default settings", "ours, each alone", "rows to one trainer"
 SIDES = [
     our_side(OURS, DEFAULTS, seconds_to_settle=15),
@@ -260,6 +261,33 @@ def measure_rate(side, links, python, rate, seed, seconds):
         "bytes_per_step": sent / (rows / BATCH),
         "edge_ratio": sent / (rows * ROW_BYTES),
     }
+
+
+STREAMS = [100, 50, 20, 5]  # rows/s of each device
+BUDGET = 0.1  # of the group's stream, in equal parts
+
+
+def measure_budget(links, python, seconds, windows):
+    """Of each window: the largest part that a device sent of what it may, counted at its interface."""
+
+    def start(case, index, run, node):
+        given = ["batch.policy=stream", "batch.max_wait=100ms", "train.optimizer.lr=0.01", "checkpoint.every.interval=30s"]
+        given += [*AGREE_BY_AUTO, f'sync.budget="{BUDGET} of stream"', f"source.rate={STREAMS[index]}"]
+        return OurEnd(case, index, run, node, given, None)
+
+    side = Side("budget", lambda case, index, run, node, *_: start(case, index, run, node))
+    used = []
+    with started(side, links, python, 0, 0) as ends:
+        wait_until(lambda: sum(end.rows() for end in ends) > 0, GIVEN_TIME, "first rows")
+        for _ in range(windows):
+            rows, sent = rows_of(ends), [node.link()[1] for node in links.nodes]
+            time.sleep(seconds)
+            for end in ends:
+                end.child.check_running()
+            may = BUDGET * ROW_BYTES * (rows_of(ends) - rows) / len(ends)
+            used.append(max(node.link()[1] - before for node, before in zip(links.nodes, sent, strict=True)) / may)
+            print(f"  {seconds} s: {used[-1]:.2f} of the budget", flush=True)
+    return used
 
 
 def measure_accuracy(side, links, python, rate, seed):

@@ -22,6 +22,15 @@ std::vector<TwinScenario> scenarios() {
   const std::vector<std::string> fixed{"batch.policy=fixed", "batch.rows=16"};
   const std::vector<std::string> sum{"batch.policy=fixed", "batch.rows=16", "sync.collective=sum"};
   const std::vector<std::string> ticks{"batch.policy=stream", "batch.tick=500ms", "batch.max_wait=1s"};
+  // As `share` of the numbers, after so many own steps.
+  const auto topk = [&fixed](const char* collective, const char* share, int own_steps) {
+    auto settings = fixed;
+    settings.insert(settings.end(), {std::string("sync.collective=") + collective, "compression.policy=fixed",
+                                     "compression.compressor=topk", std::string("compression.keep=") + share,
+                                     own_steps > 1 ? "sync.policy=periodic" : "sync.policy=every",
+                                     "sync.own_steps=" + std::to_string(own_steps)});
+    return settings;
+  };
   const devices::DeviceProfile quick{20ms, 1600};
   const devices::DeviceProfile slow{100ms, 80};
   const std::vector<devices::DeviceProfile> mixed{{10ms, 2000}, {20ms, 500}, {40ms, 200}, {100ms, 100}};
@@ -29,6 +38,15 @@ std::vector<TwinScenario> scenarios() {
           {"10 Mbit/s", 10e6, {quick}, {1000}, fixed, "rounds=30"},
           {"100 Mbit/s", 100e6, {quick}, {1000}, fixed, "rounds=150"},
           {"10 Mbit/s, sum", 10e6, {quick}, {1000}, sum, "rounds=30"},
+          {"1 Mbit/s, topk, gather", 1e6, {quick}, {1000}, topk("gather", "0.01", 1), "rounds=100"},
+          {"1 Mbit/s, topk, gather, own steps", 1e6, {quick}, {1000}, topk("gather", "0.05", 4), "rounds=40"},
+          {"1 Mbit/s, topk, two_sided", 1e6, {quick}, {1000}, topk("two_sided", "0.02", 1), "rounds=100"},
+          {"1 Mbit/s, topk, two_sided, own steps",
+           1e6,
+           {quick},
+           {1000},
+           topk("two_sided", "0.05", 4),
+           "rounds=40"},
           {"slow devices", 100e6, {slow}, {1000}, fixed, "rounds=40"},
           {"mixed devices", 100e6, mixed, {1000}, fixed, "rounds=50"},
           {"uneven streams", 10e6, {quick}, {100, 50, 20, 5}, ticks, "seconds=20"}};

@@ -228,6 +228,14 @@ const bytes = {
       queries: [[sumBy('job, traffic', rate('agreement_sent_bytes_total')), '{{traffic}} {{job}}']],
     }),
     lines({
+      title: 'Bytes of compressed contributions, by part',
+      description: `Of all devices, each contribution counted once however many peers it goes to. values: numbers with their scales;
+        positions: where they belong, and what stays empty.`,
+      unit: units.BytesPerSecondIEC,
+      stacked: true,
+      queries: [[sumBy('job, part', rate('agreement_slot_bytes_total')), '{{part}} {{job}}']],
+    }),
+    lines({
       title: 'Bytes sent per round',
       description: 'Facts and payload to all peers.',
       unit: units.BytesIEC,

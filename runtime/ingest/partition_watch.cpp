@@ -77,6 +77,7 @@ void PartitionWatch::tell(const stream::PartitionState& state, Said& said, TimeP
   said.stopped = state.stopped;
   said.skipped = state.skipped;
   tell_of_transaction(state, said, now);
+  tell_of_silence(state, said, now);
 }
 
 void PartitionWatch::tell_of_transaction(const stream::PartitionState& state, Said& said, TimePoint now) {
@@ -89,6 +90,23 @@ void PartitionWatch::tell_of_transaction(const stream::PartitionState& state, Sa
   if (said.held_from < 0 || said.held || now - said.held_since < transaction_patience) return;
   said.held = true;
   log_.write(Level::warn, why_nothing_comes(state) + ": the producer that began it must commit or abort it",
+             place_of(state));
+}
+
+/// Once for each silence, and the rarer the more of them there are: a slow stream is no trouble.
+void PartitionWatch::tell_of_silence(const stream::PartitionState& state, Said& said, TimePoint now) {
+  constexpr Duration longest = std::chrono::hours(1);
+  if (state.next_offset != said.next_offset) {
+    if (said.silent) said.patience = std::min(2 * said.patience, longest);
+    said.next_offset = state.next_offset;
+    said.moved_at = now;
+    said.silent = false;
+  }
+  const bool at_end = state.next_offset >= 0 && state.high_watermark == state.next_offset &&
+                      state.stopped.empty() && state.held_from < 0;
+  if (!at_end || said.silent || now - said.moved_at < said.patience) return;
+  said.silent = true;
+  log_.write(Level::info, "no more records: all that the partition holds are read, and none arrives",
              place_of(state));
 }
 

@@ -10,7 +10,8 @@
 namespace rivulet::runtime {
 
 /// Reports where each partition of this device stands: on the status page, and in the log when one
-/// stops, resumes, has skipped a gap, or is held back by a transaction that nobody ends. Owner: the ingest
+/// stops, resumes, has skipped a gap, is held back by a transaction that nobody ends, or has been read to its
+/// end and gets no more records. Owner: the ingest
 /// thread. Cost: a copy of a few numbers twice a second.
 class PartitionWatch {
  public:
@@ -26,9 +27,14 @@ class PartitionWatch {
     std::int64_t held_from = -1;
     TimePoint held_since{};
     bool held = false;  ///< and reported
+    std::int64_t next_offset = -1;
+    TimePoint moved_at{};
+    Duration patience = std::chrono::seconds(10);  ///< with a silent partition: twice as long each time
+    bool silent = false;                           ///< and reported
   };
   void tell(const stream::PartitionState& state, Said& said, TimePoint now);
   void tell_of_transaction(const stream::PartitionState& state, Said& said, TimePoint now);
+  void tell_of_silence(const stream::PartitionState& state, Said& said, TimePoint now);
   [[nodiscard]] Fields place_of(const stream::PartitionState& state) const;
 
   const std::vector<std::string> topics_;

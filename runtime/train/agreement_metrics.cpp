@@ -8,7 +8,9 @@ AgreementMetrics::AgreementMetrics(MetricsSink& sink, NodeStatus& status)
       own_steps_(sink.gauge("agreement_own_steps")),
       keep_ratio_(sink.gauge("agreement_keep_ratio")),
       sent_(sink.counter("collective_sent_bytes_total")),
-      received_(sink.counter("collective_received_bytes_total")) {
+      received_(sink.counter("collective_received_bytes_total")),
+      slot_values_(sink.counter("agreement_slot_bytes_total", {{"part", "values"}})),
+      slot_positions_(sink.counter("agreement_slot_bytes_total", {{"part", "positions"}})) {
   for (std::size_t kind = 0; kind < sent_for_.size(); ++kind)
     sent_for_[kind] =
         &sink.counter("agreement_sent_bytes_total", {{"traffic", name_of(static_cast<sync::Traffic>(kind))}});
@@ -34,6 +36,12 @@ void AgreementMetrics::ended(const sync::policy::PolicyState& state, const sync:
   count(bytes);
   for (const Shown& shown : figures_)
     if (const auto* memory = memory_of(state, *shown.controller)) shown.gauge->set(memory->at(shown.place));
+}
+
+void AgreementMetrics::slots(const sync::SlotBytes& so_far) {
+  slot_values_.add(static_cast<double>(so_far.values - slots_counted_.values));
+  slot_positions_.add(static_cast<double>(so_far.positions - slots_counted_.positions));
+  slots_counted_ = so_far;
 }
 
 void AgreementMetrics::count(const sync::TransportCounters& bytes) {

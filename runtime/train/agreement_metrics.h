@@ -6,6 +6,7 @@
 #include "runtime/status/node_status.h"
 #include "sync/collective/transport.h"
 #include "sync/policy/controller.h"
+#include "sync/round/residual.h"
 
 namespace rivulet::runtime {
 
@@ -17,6 +18,7 @@ class AgreementMetrics {
   /// A view begins: its controllers, whose figures are shown from now on.
   void enter_view(const sync::policy::Controllers& controllers);
   void ended(const sync::policy::PolicyState& state, const sync::TransportCounters& bytes);
+  void slots(const sync::SlotBytes& so_far);
 
  private:
   void count(const sync::TransportCounters& bytes);
@@ -34,6 +36,9 @@ class AgreementMetrics {
   Counter& received_;
   std::array<Counter*, sync::traffic_kinds> sent_for_{};
   sync::TransportCounters counted_;  ///< what the counters above have seen of the current view
+  Counter& slot_values_;
+  Counter& slot_positions_;
+  sync::SlotBytes slots_counted_;
   std::vector<Shown> figures_;
 };
 

@@ -115,6 +115,11 @@ void RoundReport::ended(const Ended& round, RoundTimes& times) {
   ledger_.publish(round.state, now);
 }
 
+void RoundReport::kept(const sync::Residual& residual) {
+  metrics_.residual.set(residual.norm());
+  agreement_.slots(residual.slot_bytes());
+}
+
 void RoundReport::count_mode(Mode mode) {
   switch (mode) {
     case Mode::idle: metrics_.steps_idle.add(1); break;

@@ -64,6 +64,8 @@ class RoundReport {
     std::size_t rows_waiting = 0;
   };
   void ended(const Ended& round, RoundTimes& times);
+  /// ... and this is what was not sent, and what has left in slots.
+  void kept(const sync::Residual& residual);
 
  private:
   void count_records(std::span<const RowTag> own);

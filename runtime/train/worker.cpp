@@ -378,7 +378,7 @@ Turn Worker::after_round() {
   measures_.ended(view_->session->table(), view_->spec.rank, times_.sync_seconds);
   const auto& decision = view_->session->plan().now;
   residual_.follow(parts_.state->stamp, parts_.state->rows);
-  report_.metrics().residual.set(residual_.norm());
+  report_.kept(residual_);
   if (decision.checkpoint) checkpoints_.save(*parts_.state);
   times_.last_ended = parts_.clock.now();
   times_.early = false;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "core/vector_code.h"
 
@@ -31,36 +32,39 @@ template <class T>
   return size <= most ? size : 0;
 }
 
-/// Whether a number of each block reaches the threshold, in one pass without a branch. In vectors of the
-/// compiler, for it finds none in the loop.
+/// Which numbers of each block reach the threshold, a bit for each, in one pass without a branch. In vectors
+/// of the compiler, for it finds none in the loop.
 template <class T>
 [[gnu::always_inline]] inline void look_into_blocks(const T* __restrict numbers, std::size_t blocks,
-                                                    SizeOf<T> threshold, std::uint8_t* __restrict reached) {
+                                                    SizeOf<T> threshold, std::uint32_t* __restrict reached) {
   constexpr std::size_t vector_bytes = 64;
   using Sizes [[gnu::vector_size(vector_bytes)]] = SizeOf<T>;
   using Words [[gnu::vector_size(vector_bytes)]] = std::uint64_t;
   constexpr std::size_t in_vector = vector_bytes / sizeof(T);
   constexpr auto sign = SizeOf<T>{1} << (8 * sizeof(T) - 1);
   constexpr auto most = std::bit_cast<SizeOf<T>>(std::numeric_limits<T>::max());
+  Sizes first_bits;
+  for (std::size_t lane = 0; lane < in_vector; ++lane) first_bits[lane] = SizeOf<T>{1} << lane;
   for (std::size_t b = 0; b < blocks; ++b) {
-    Sizes any = {};
+    Sizes all = {};
     for (std::size_t i = 0; i < block_numbers; i += in_vector) {
       Sizes sizes;
       std::memcpy(&sizes, numbers + b * block_numbers + i, vector_bytes);
       sizes &= ~sign;
-      any |= (Sizes)(sizes >= threshold) & (Sizes)(sizes <= most);
+      all |= (Sizes)(sizes >= threshold) & (Sizes)(sizes <= most) & (first_bits << i);
     }
-    const auto words = (Words)any;
-    reached[b] =
-        ((words[0] | words[1]) | (words[2] | words[3]) | (words[4] | words[5]) | (words[6] | words[7])) != 0;
+    const auto words = (Words)all;
+    const std::uint64_t word =
+        (words[0] | words[1]) | (words[2] | words[3]) | (words[4] | words[5]) | (words[6] | words[7]);
+    reached[b] = static_cast<std::uint32_t>(word | word >> 32);
   }
 }
 RIVULET_VECTOR_CODE void look_into(const float* numbers, std::size_t blocks, std::uint32_t threshold,
-                                   std::uint8_t* reached) {
+                                   std::uint32_t* reached) {
   look_into_blocks(numbers, blocks, threshold, reached);
 }
 RIVULET_VECTOR_CODE void look_into(const double* numbers, std::size_t blocks, std::uint64_t threshold,
-                                   std::uint8_t* reached) {
+                                   std::uint32_t* reached) {
   look_into_blocks(numbers, blocks, threshold, reached);
 }
 
@@ -98,22 +102,15 @@ struct Found {
   }
 };
 
-/// Those of `count` <= block_numbers numbers that reach the threshold. Without a branch: which ones do is
-/// chance.
+/// Those of a block whose bits are set.
 template <class T>
-void take(std::span<const T> numbers, std::size_t first, std::size_t count, SizeOf<T> threshold,
-          Found<T>& found) {
-  found.make_room(block_numbers + 1, numbers.size());
-  std::uint32_t* at = found.at.data() + found.count;
-  SizeOf<T>* sizes = found.sizes.data() + found.count;
-  std::size_t n = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const SizeOf<T> size = size_of(numbers[first + i]);
-    at[n] = static_cast<std::uint32_t>(first + i);
-    sizes[n] = size;
-    n += size >= threshold ? 1 : 0;
+void take(std::span<const T> numbers, std::size_t first, std::uint32_t bits, Found<T>& found) {
+  found.make_room(block_numbers, numbers.size());
+  for (; bits != 0; bits &= bits - 1) {
+    const std::size_t i = first + static_cast<std::size_t>(std::countr_zero(bits));
+    found.at[found.count] = static_cast<std::uint32_t>(i);
+    found.sizes[found.count++] = size_of(numbers[i]);
   }
-  found.count += n;
 }
 
 /// All that reach the threshold, ascending; nothing of size 0.
@@ -121,15 +118,42 @@ template <class T>
 void collect(std::span<const T> numbers, SizeOf<T> threshold, Found<T>& found) {
   constexpr std::size_t at_once = 256;  // blocks that are still in the nearest cache when they are taken from
   threshold = std::max(threshold, SizeOf<T>{1});
-  std::vector<std::uint8_t> reached(std::min(at_once, numbers.size() / block_numbers));
+  std::vector<std::uint32_t> reached(std::min(at_once, numbers.size() / block_numbers));
   const std::size_t blocks = numbers.size() / block_numbers;
   for (std::size_t begin = 0; begin < blocks; begin += at_once) {
     const std::size_t n = std::min(at_once, blocks - begin);
     look_into(numbers.data() + begin * block_numbers, n, threshold, reached.data());
     for (std::size_t b = 0; b < n; ++b)
-      if (reached[b] != 0) take(numbers, (begin + b) * block_numbers, block_numbers, threshold, found);
+      if (reached[b] != 0) take(numbers, (begin + b) * block_numbers, reached[b], found);
   }
-  take(numbers, blocks * block_numbers, numbers.size() % block_numbers, threshold, found);
+  std::uint32_t rest = 0;
+  for (std::size_t i = blocks * block_numbers; i < numbers.size(); ++i)
+    rest |= (size_of(numbers[i]) >= threshold ? 1U : 0U) << i % block_numbers;
+  take(numbers, blocks * block_numbers, rest, found);
+}
+
+/// The size of the k-th largest of them, 1 <= k <= their number, and how many are larger: by counting what
+/// shares its first bits, and looking among these alone.
+template <class Size>
+std::pair<Size, std::size_t> size_of_kth(std::span<const Size> sizes, std::size_t k) {
+  const auto [least, most] = std::ranges::minmax(sizes);
+  constexpr int bin_bits = 12;
+  constexpr std::size_t bins = std::size_t{1} << bin_bits;
+  const int shift = std::max(0, static_cast<int>(std::bit_width(most - least)) - bin_bits);
+  std::vector<std::uint32_t> in_bin(bins);
+  for (const Size size : sizes) ++in_bin[(size - least) >> shift];
+  std::size_t larger = 0;
+  std::size_t bin = bins - 1;
+  while (larger + in_bin[bin] < k) larger += in_bin[bin--];
+  std::vector<Size> near;
+  near.reserve(in_bin[bin]);
+  for (const Size size : sizes)
+    if ((size - least) >> shift == bin) near.push_back(size);
+  const auto kth = near.begin() + static_cast<std::ptrdiff_t>(k - larger - 1);
+  std::nth_element(near.begin(), kth, near.end(), std::greater<>());
+  larger +=
+      static_cast<std::size_t>(std::count_if(near.begin(), kth, [&](Size size) { return size > *kth; }));
+  return {*kth, larger};
 }
 
 /// The `k` largest of what was found; of equal ones the lower positions.
@@ -137,13 +161,9 @@ template <class T>
 void keep(std::size_t k, Found<T>& found) {
   if (found.count <= k) return found.at.resize(found.count);
   if (k == 0) return found.at.clear();
-  std::vector<SizeOf<T>> order(found.sizes.begin(),
-                               found.sizes.begin() + static_cast<std::ptrdiff_t>(found.count));
-  std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k - 1), order.end(),
-                   std::greater<>());
-  const SizeOf<T> least = order[k - 1];
-  const auto larger = std::count_if(order.begin(), order.end(), [&](SizeOf<T> size) { return size > least; });
-  std::size_t ties = k - static_cast<std::size_t>(larger);
+  const auto [least, larger] =
+      size_of_kth<SizeOf<T>>(std::span(std::as_const(found.sizes)).first(found.count), k);
+  std::size_t ties = k - larger;
   std::size_t n = 0;
   for (std::size_t i = 0; i < found.count; ++i) {
     const std::size_t tie = found.sizes[i] == least && ties > 0 ? 1 : 0;

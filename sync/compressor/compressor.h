@@ -53,6 +53,9 @@ struct CompressorEntry {
   Status (*decode_add)(const Coding& coding, std::span<const std::byte> slot, double weight,
                        const GradientView& sum);
   std::span<const Key> keys = {};
+  /// Bytes of a slot of its own that hold numbers; the others say where they belong, or stay empty. Not set:
+  /// all of them.
+  std::uint64_t (*value_bytes)(const Coding& coding, std::span<const std::byte> slot) = nullptr;
 };
 std::span<const CompressorEntry* const> builtin_compressors() noexcept;
 

@@ -167,6 +167,14 @@ Status decode_add(const Coding& coding, std::span<const std::byte> slot, double 
   return ok();
 }
 
+/// With their scales.
+std::uint64_t value_bytes(const Coding& coding, std::span<const std::byte> slot) {
+  const ValueCode code = value_code(*coding.settings);
+  const std::size_t entries = BitReader(slot).get(32);
+  const std::size_t scales = has_scales(code) ? sizeof(float) * coding.shape->tensors.size() : 0;
+  return scales + (entries * bits_of(code) + 7) / 8;
+}
+
 }  // namespace
 
 extern const CompressorEntry compressor_topk;
@@ -177,6 +185,7 @@ const CompressorEntry compressor_topk{.name = "topk",
                                       .slot_bytes = &slot_bytes,
                                       .encode = &encode,
                                       .decode_add = &decode_add,
-                                      .keys = keys};
+                                      .keys = keys,
+                                      .value_bytes = &value_bytes};
 
 }  // namespace rivulet::sync

@@ -101,6 +101,9 @@ void Residual::sent(const CompressorEntry& compressor, const Coding& coding, std
   };
   take(staged_);
   if (marks_) take(left_);
+  const std::uint64_t values = compressor.value_bytes ? compressor.value_bytes(coding, slot) : slot.size();
+  slot_bytes_.values += values;
+  slot_bytes_.positions += slot.size() - values;
 }
 
 GradientView Residual::left() {

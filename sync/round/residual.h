@@ -10,6 +10,12 @@
 
 namespace rivulet::sync {
 
+/// Bytes of slots that have left, each counted once, however many peers it went to.
+struct SlotBytes {
+  std::uint64_t values = 0;
+  std::uint64_t positions = 0;  ///< what says where the values belong, and what stays empty
+};
+
 /// What this device has contributed and not sent yet, in units of the agreed sum. It belongs to a state: the
 /// sum of a round holds what was sent and the residual the rest, so both change with the same step or not at
 /// all. Whether an unfinished round became part of the state is known only when the next view names its
@@ -72,6 +78,8 @@ class Residual {
   [[nodiscard]] const Stamp& stamp() const noexcept { return stamp_; }
   [[nodiscard]] bool empty() const noexcept { return !(norm_ > 0); }
   [[nodiscard]] double norm() const noexcept { return norm_; }
+  /// Since it was made.
+  [[nodiscard]] const SlotBytes& slot_bytes() const noexcept { return slot_bytes_; }
   /// [P], or nothing while it is empty.
   [[nodiscard]] std::span<const std::byte> numbers() const noexcept;
 
@@ -90,6 +98,7 @@ class Residual {
   bool marks_ = false;             ///< left_ is of what is staged
   bool is_staged_ = false;
   double norm_ = 0;  ///< of kept_
+  SlotBytes slot_bytes_;
 };
 
 }  // namespace rivulet::sync

@@ -110,7 +110,8 @@ TEST_CASE(
   NodeStatus status;
   Lines log;
   Told source(clock);
-  PartitionWatch watch({"a", "b"}, status, log);
+  source.states.pop_back();
+  PartitionWatch watch({"a"}, status, log);
   source.states[0].high_watermark = 40;
   source.states[0].held_from = 9;
   TimePoint now(1s);
@@ -119,7 +120,6 @@ TEST_CASE(
   const std::string words = "an open transaction holds back 31 records from offset 9 on";
   CHECK(status.partitions()[0].reason == words);
   CHECK(status.partitions()[0].state == "reading");
-  CHECK(status.partitions()[1].reason.empty());
   watch.look(source, now += 19s);
   CHECK(log.all.empty());  // transactions take a moment
   watch.look(source, now += 1s);
@@ -134,4 +134,41 @@ TEST_CASE(
   CHECK(status.partitions()[0].reason.empty());
   CHECK(log.all == std::vector<std::string>{"info: the transaction has ended: records come again topic=a "
                                             "partition=0 offset=7 low=0 high=40"});
+}
+
+TEST_CASE("Partitions: one that is read to its end and gets no more says so once, the rarer the more often") {
+  VirtualClock clock;
+  NodeStatus status;
+  Lines log;
+  Told source(clock);
+  source.states.pop_back();
+  PartitionWatch watch({"a"}, status, log);
+  TimePoint now(1s);
+  const auto seconds_until_said = [&](int most) {
+    for (int second = 1; second <= most; ++second) {
+      watch.look(source, now += 1s);
+      if (!std::exchange(log.all, {}).empty()) return second;
+    }
+    return -1;
+  };
+  CHECK(seconds_until_said(100) == -1);  // two records are still to be read
+  source.states[0].next_offset = 9;
+  watch.look(source, now += 1s);
+  for (int i = 0; i < 9; ++i) watch.look(source, now += 1s);
+  CHECK(log.all.empty());
+  watch.look(source, now += 1s);
+  CHECK(std::exchange(log.all, {}) ==
+        std::vector<std::string>{"info: no more records: all that the partition holds are read, and none "
+                                 "arrives topic=a partition=0 offset=9 low=0 high=9"});
+  CHECK(seconds_until_said(100) == -1);
+  // Each time that records come, and then no more.
+  std::vector<int> waits;
+  for (int i = 0; i < 12; ++i) {
+    ++source.states[0].next_offset;
+    ++source.states[0].high_watermark;
+    waits.push_back(seconds_until_said(10'000));
+  }
+  CHECK(waits.front() == 21);
+  CHECK(waits[1] == 41);
+  CHECK(waits.back() == 3601);
 }

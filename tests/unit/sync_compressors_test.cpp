@@ -210,6 +210,26 @@ TEST_CASE("topk: sends the largest numbers, as many as its slot holds, and that 
     }
 }
 
+TEST_CASE("topk: of its slot a byte a value and a number a tensor are values; others count all of theirs") {
+  Slot<float> slot{compressor_named("topk")};
+  slot.encode();
+  std::size_t sent = 0;
+  for (const float x : slot.decoded(1)) sent += x != 0 ? 1 : 0;
+  REQUIRE(sent > 30);
+  CHECK(compressor_named("topk").value_bytes(slot.coding, slot.bytes) == 3 * sizeof(float) + sent);
+  for (const char* name : {"topk", "dense"}) {
+    Slot<float> one{compressor_named(name)};
+    one.encode();
+    Residual residual(one.shape);
+    residual.stage(view_over(one.numbers), 1);
+    residual.sent(one.compressor, one.coding, one.bytes);
+    residual.sent(one.compressor, one.coding, one.bytes);
+    const std::uint64_t values = std::string_view(name) == "topk" ? 3 * sizeof(float) + sent : 4'000;
+    CHECK(residual.slot_bytes().values == 2 * values);
+    CHECK(residual.slot_bytes().positions == 2 * (one.bytes.size() - values));
+  }
+}
+
 TEST_CASE("topk: per tensor, every tensor is sent in time, also the smallest in a slot that is too small") {
   Settings per_tensor = settings();
   per_tensor.set("compression.topk.per_tensor", true);

@@ -76,8 +76,9 @@ class DemoCommand final : public Command {
     // With --json stdout is for the result alone; a screen is for people, so it needs a terminal.
     const bool draws = terminal.interactive && !json_;
     auto& show = json_ ? terminal.err : draws ? terminal.out_screen() : terminal.out;
-    show << fmt::format("{} devices, streams of {} rows/s, {:g} s; Ctrl-C ends it\n", plan.devices(),
-                        text_of(plan.rates), plan.seconds)
+    show << fmt::format("{} devices, streams of {} rows/s, from second {:g} on {}; {:g} s; Ctrl-C ends it\n",
+                        plan.devices(), text_of(plan.rates), plan.change_at, text_of(plan.second_rates),
+                        plan.seconds)
          << std::flush;
     Demo demo(plan, terminal, show, draws, stop);
     const auto outcome = demo.play();
@@ -186,11 +187,22 @@ class DemoCommand final : public Command {
     if (!summary.parameters_equal) show << "  error: the final states of the devices differ\n";
   }
 
+  /// As it was found, so that it can be typed where it is not in PATH.
+  static std::string own_program() {
+    std::error_code none;
+    const auto path = std::filesystem::read_symlink("/proc/self/exe", none);
+    return none ? "rivulet" : path.string();
+  }
+
   static void print_next(std::ostream& show) {
     show << "\nWhat to type next:\n"
-            "  rivulet demo --devices 2 --rates 1000,50       other streams\n"
-            "  rivulet config init > device.toml              your own Kafka, your own rows\n"
-            "  rivulet run --help                             one device, as a container would start it\n";
+            "  rivulet demo --devices 2 --rates 1000,50                                   other streams\n"
+            "  rivulet config init --from-topic TOPIC --brokers HOST:PORT > device.toml   your own Kafka and "
+            "rows\n"
+            "  rivulet run --help                                                         one device, as a "
+            "container would start it\n"
+            "The program is "
+         << own_program() << '\n';
   }
 
   CLI::App* app_;
