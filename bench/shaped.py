@@ -278,7 +278,7 @@ def measure_budget(links, python, seconds, windows):
     side = Side("budget", lambda case, index, run, node, *_: start(case, index, run, node))
     used = []
     with started(side, links, python, 0, 0) as ends:
-        wait_until(lambda: sum(end.rows() for end in ends) > 0, GIVEN_TIME, "first rows")
+        wait_until(lambda: all(end.rows() for end in ends), GIVEN_TIME, "first rows of each device")
         for _ in range(windows):
             rows, sent = rows_of(ends), [node.link()[1] for node in links.nodes]
             time.sleep(seconds)

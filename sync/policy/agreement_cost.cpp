@@ -40,6 +40,13 @@ double wire_bytes(double transport_bytes, std::size_t world) {
   return transport_bytes + header * (messages + 1.5 * transport_bytes / segment);
 }
 
+double unseen_bytes(std::size_t world) {
+  constexpr double notes = 600;
+  constexpr double segments = 13;
+  constexpr double header = 66;
+  return static_cast<double>(world - 1) * (notes + header * segments);
+}
+
 double agreement_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes) {
   const auto n = static_cast<double>(world);
   const bool dense = keep >= 1;

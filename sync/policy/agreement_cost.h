@@ -21,6 +21,13 @@ void compress_with(const PolicyConfig& config, std::string_view compressor, doub
 double agreement_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes);
 /// What leaves the interface for what was given to the transport in one agreement.
 double wire_bytes(double transport_bytes, std::size_t world);
+/// ... and besides, in one agreement: what Gloo's ends say to each other before a message goes, in segments
+/// of their own. With the next, what is between an estimate and the interface's counter (measured at the
+/// sockets of four devices: bench/shaped budget).
+double unseen_bytes(std::size_t world);
+/// Bytes a second that leave the interface whether the group agrees or not: the control topic is asked for
+/// news.
+constexpr double standing_bytes_per_second = 470;
 
 /// Seconds of an agreement = A + B bytes, by least squares over those that were measured, the older the less.
 /// Before two sizes were seen, half of the time is thought to be A.

@@ -9,6 +9,9 @@ namespace rivulet::sync::policy {
 struct Budget {
   double of_stream = 0;         ///< 0: it is not of the stream
   double bytes_per_second = 0;  ///< 0: it is of the stream
+  /// Counted as the interface counts. One of the whole stream or more only says that the rows shall not weigh
+  /// less than agreeing about them: an estimate is enough.
+  [[nodiscard]] bool is_hard() const { return of_stream < 1; }
   bool operator==(const Budget&) const = default;
 };
 

@@ -63,15 +63,20 @@ TEST_CASE_TEMPLATE("Selection: takes what a sort would take, whatever the number
   Rng rng(4);
   std::vector<std::vector<T>> cases;
   for (const std::size_t count : {1U, 31U, 32U, 33U, 1000U, 40'000U, 131'077U}) {
-    std::vector<T> normal(count), ties(count), spikes(count);
+    std::vector<T> normal(count), ties(count), spikes(count), near(count);
     for (std::size_t i = 0; i < count; ++i) {
       normal[i] = static_cast<T>(rng.normal());
       ties[i] = static_cast<T>(static_cast<int>(rng.below(5)) - 2);
       // A sample at equal distances sees few of the large ones.
+      // Sizes that differ in their last bit only, between two that are far away.
+      near[i] = i % 3 == 0 ? std::nextafter(T{1}, T{2}) : T{1};
       spikes[i] = static_cast<T>(i % 8 == 3 ? 100 * rng.normal() : 1e-3 * rng.normal());
     }
     cases.push_back(normal);
     cases.push_back(ties);
+    near.front() = T{1000};
+    near.back() = T{0.001};
+    cases.push_back(near);
     cases.push_back(spikes);
     cases.push_back(std::vector<T>(count, T{1}));
     cases.push_back(std::vector<T>(count, T{0}));

@@ -87,6 +87,8 @@ class Group {
     const double all = agreement_bytes(config_, world_.devices, next.keep_ratio, 512);
     sent_ = all / wire_bytes(1e6, world_.devices) * 1e6;  // through the transport
     wire_ += all;
+    if (budget_of(world_.budget)->is_hard())
+      wire_ += unseen_bytes(world_.devices) + standing_bytes_per_second * world_.step_seconds * steps;
     rows_ += world_.record_bytes * steps;
     stepping_ += world_.step_seconds * steps;
     exchanging_ += sent_ / world_.bytes_per_second + world_.latency;

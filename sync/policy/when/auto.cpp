@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -187,8 +188,11 @@ void learn_costs(const Inputs& inputs, const Budget& budget, std::span<double> m
   const double may =
       budget.of_stream > 0 ? budget.of_stream * bytes : budget.bytes_per_second * (seconds + exchange);
   const double rate = seconds > 0 ? may / seconds : 0;
-  memory[balance_at] = std::clamp(memory[balance_at] + may - wire_bytes(sent, inputs.table.size()),
-                                  -balance_seconds * rate, balance_seconds * rate);
+  double spent = wire_bytes(sent, inputs.table.size());
+  if (budget.is_hard())
+    spent += unseen_bytes(inputs.table.size()) + standing_bytes_per_second * (seconds + exchange);
+  memory[balance_at] =
+      std::clamp(memory[balance_at] + may - spent, -balance_seconds * rate, balance_seconds * rate);
 }
 
 /// Movements that were sent late, or came from too many steps, have gone too far: fewer steps, at once.
@@ -301,7 +305,12 @@ class Chooser {
     // What was sent too much, or could have been sent, comes back by and by.
     const double rate = memory_[step_seconds_at] > 0 ? a_step / memory_[step_seconds_at] : 0;
     const double back = rate > 0 ? std::clamp(memory_[balance_at] / (balance_seconds * rate), -0.5, 0.5) : 0;
-    return a_step > 0 ? std::ceil(price.bytes / (a_step * (1 + back))) : 1;
+    if (a_step <= 0) return 1;
+    const bool hard = budget_.is_hard();
+    const double standing = hard ? standing_bytes_per_second * memory_[step_seconds_at] : 0;
+    const double left = a_step * (1 + back) - standing;
+    const double bytes = price.bytes + (hard ? unseen_bytes(inputs_.table.size()) : 0);
+    return left > 0 ? std::ceil(bytes / left) : std::numeric_limits<double>::infinity();
   }
   [[nodiscard]] double steps_for_time(const Price& price) const {
     const double a_step = memory_[step_seconds_at];
