@@ -235,6 +235,7 @@ std::vector<Round> rounds_of(const Network& network, const Case& c, int rounds) 
   Shared shared{network, c};
   std::vector<Round> of_first;
   std::vector<std::thread> threads;
+  threads.reserve(c.world);
   for (std::uint32_t rank = 0; rank < c.world; ++rank)
     threads.emplace_back([&, rank] {
       auto played = play(shared, rank, rounds);
