@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "sync/policy/coherence.h"
+
 namespace rivulet::sync::policy {
 namespace {
 
@@ -55,6 +57,13 @@ double agreement_bytes(const PolicyConfig& config, std::size_t world, double kee
   const bool twice = how == "sum" || how == "two_sided";
   const double payloads = (twice ? 2 * (n - 1) / n : n - 1) * payload_bytes(config, keep);
   return wire_bytes(payloads + (n - 1) * facts_bytes, world);
+}
+
+double busy_share(const FactsTable& table, double step_seconds) {
+  double computing = 0;
+  for (const Facts& f : table.facts)
+    computing += std::max(0.0, finite(f.compute_seconds)) / static_cast<double>(table.size());
+  return std::min(1.0, computing / step_seconds);
 }
 
 void CostFit::add(double bytes, double seconds) {

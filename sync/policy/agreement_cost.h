@@ -29,6 +29,9 @@ double unseen_bytes(std::size_t world);
 /// news.
 constexpr double standing_bytes_per_second = 470;
 
+/// Of their time, what devices compute. Who waits for rows loses nothing by waiting for others.
+double busy_share(const FactsTable& table, double step_seconds);
+
 /// Seconds of an agreement = A + B bytes, by least squares over those that were measured, the older the less.
 /// Before two sizes were seen, half of the time is thought to be A.
 class CostFit {

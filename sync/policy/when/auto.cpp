@@ -157,14 +157,6 @@ void average(double& place, double now, double weight) {
   place = place == 0 ? now : place + weight * (now - place);
 }
 
-/// Of their time, what devices compute. Who waits for rows loses nothing by waiting for others.
-double busy_share(const FactsTable& table, double step_seconds) {
-  double computing = 0;
-  for (const Facts& f : table.facts)
-    computing += std::max(0.0, finite(f.compute_seconds)) / static_cast<double>(table.size());
-  return std::min(1.0, computing / step_seconds);
-}
-
 /// What steps, rows and exchanges cost, and what of the budget is left.
 void learn_costs(const Inputs& inputs, const Budget& budget, std::span<double> memory) {
   const auto n = static_cast<double>(inputs.table.size());
@@ -324,8 +316,7 @@ class Chooser {
   [[nodiscard]] double loss_of(double steps, double keep, const Price& price) const {
     const double enough = steps > 1 || may_grow() ? shares.front() : enough_of_gradients;
     const double few = doublings(enough / std::min(keep, enough));
-    const double beyond = doublings(steps / memory_[most_at]);
-    const double drift = (may_grow() ? loss_of_growth : loss_of_drift) * beyond;
+    const double drift = (may_grow() ? loss_of_growth : loss_of_drift) * doublings(steps / memory_[most_at]);
     const double speed = 1 - time_of(steps, price);
     double slowness = loss_of_slowness * doublings((1 - time_share) / speed);
     if (may_grow()) slowness += loss_of_crawling * doublings(least_speed / speed);
