@@ -270,12 +270,12 @@ BUDGET = 0.1  # of the group's stream, in equal parts
 def measure_budget(links, python, seconds, windows):
     """Of each window: the largest part that a device sent of what it may, counted at its interface."""
 
-    def start(case, index, run, node):
+    def start(case, index, run, node, *_):
         given = ["batch.policy=stream", "batch.max_wait=100ms", "train.optimizer.lr=0.01", "checkpoint.every.interval=30s"]
         given += [*AGREE_BY_AUTO, f'sync.budget="{BUDGET} of stream"', f"source.rate={STREAMS[index]}"]
         return OurEnd(case, index, run, node, given, None)
 
-    side = Side("budget", lambda case, index, run, node, *_: start(case, index, run, node))
+    side = Side("budget", start)
     used = []
     with started(side, links, python, 0, 0) as ends:
         wait_until(lambda: all(end.rows() for end in ends), GIVEN_TIME, "first rows of each device")

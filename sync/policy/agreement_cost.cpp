@@ -8,6 +8,9 @@
 namespace rivulet::sync::policy {
 namespace {
 
+/// Of a segment: Ethernet, IP, TCP with time stamps; also of an acknowledgement.
+constexpr double header = 66;
+
 double payload_bytes(const PolicyConfig& config, double keep) {
   Schedule next{.payload_bytes = config.contribution_bytes};
   if (keep < 1) compress_with(config, "topk", keep, next);
@@ -37,7 +40,6 @@ std::string_view cheapest_collective(const PolicyConfig& config, std::size_t wor
 
 double wire_bytes(double transport_bytes, std::size_t world) {
   constexpr double segment = 1448;
-  constexpr double header = 66;  // Ethernet, IP, TCP with time stamps; also of an acknowledgement
   const double messages = 3 * static_cast<double>(world - 1);
   return transport_bytes + header * (messages + 1.5 * transport_bytes / segment);
 }
@@ -45,7 +47,6 @@ double wire_bytes(double transport_bytes, std::size_t world) {
 double unseen_bytes(std::size_t world) {
   constexpr double notes = 600;
   constexpr double segments = 13;
-  constexpr double header = 66;
   return static_cast<double>(world - 1) * (notes + header * segments);
 }
 

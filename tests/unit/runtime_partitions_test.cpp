@@ -34,6 +34,16 @@ struct Lines final : Logger {
   std::vector<std::string> all;
 };
 
+/// The first of them alone, and who watches it.
+struct OnePartition {
+  VirtualClock clock;
+  NodeStatus status;
+  Lines log;
+  Told source{clock};
+  PartitionWatch watch{{"a"}, status, log};
+  OnePartition() { source.states.pop_back(); }
+};
+
 }  // namespace
 
 TEST_CASE("Partitions: each is on the status page, and what happens to one is said once") {
@@ -106,12 +116,8 @@ TEST_CASE("Partitions: while nobody has the log, the page says so, and that the 
 
 TEST_CASE(
     "Partitions: what an open transaction holds back is no lag, is shown, and said when nobody ends it") {
-  VirtualClock clock;
-  NodeStatus status;
-  Lines log;
-  Told source(clock);
-  source.states.pop_back();
-  PartitionWatch watch({"a"}, status, log);
+  OnePartition one;
+  auto& [clock, status, log, source, watch] = one;
   source.states[0].high_watermark = 40;
   source.states[0].held_from = 9;
   TimePoint now(1s);
@@ -137,12 +143,8 @@ TEST_CASE(
 }
 
 TEST_CASE("Partitions: one that is read to its end and gets no more says so once, the rarer the more often") {
-  VirtualClock clock;
-  NodeStatus status;
-  Lines log;
-  Told source(clock);
-  source.states.pop_back();
-  PartitionWatch watch({"a"}, status, log);
+  OnePartition one;
+  auto& [clock, status, log, source, watch] = one;
   TimePoint now(1s);
   const auto seconds_until_said = [&](int most) {
     for (int second = 1; second <= most; ++second) {

@@ -187,13 +187,6 @@ class DemoCommand final : public Command {
     if (!summary.parameters_equal) show << "  error: the final states of the devices differ\n";
   }
 
-  /// As it was found, so that it can be typed where it is not in PATH.
-  static std::string own_program() {
-    std::error_code none;
-    const auto path = std::filesystem::read_symlink("/proc/self/exe", none);
-    return none ? "rivulet" : path.string();
-  }
-
   static void print_next(std::ostream& show) {
     show << "\nWhat to type next:\n"
             "  rivulet demo --devices 2 --rates 1000,50                                   other streams\n"
@@ -202,7 +195,7 @@ class DemoCommand final : public Command {
             "  rivulet run --help                                                         one device, as a "
             "container would start it\n"
             "The program is "
-         << own_program() << '\n';
+         << own_program().string() << '\n';
   }
 
   CLI::App* app_;

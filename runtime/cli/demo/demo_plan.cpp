@@ -77,6 +77,11 @@ std::string list_of(const std::vector<double>& rates) {
 
 }  // namespace
 
+fs::path own_program() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error);
+}
+
 Result<std::string> find_demo_data(const std::string& given) {
   const char* variable =
       std::getenv("RIVULET_DATA");  // NOLINT(concurrency-mt-unsafe): no thread is running yet
@@ -86,8 +91,7 @@ Result<std::string> find_demo_data(const std::string& given) {
     return Error{ErrorCode::io,
                  fmt::format("no MNIST images in {} (train-images-idx3-ubyte.gz and three more)", named)};
   }
-  std::error_code error;
-  auto folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  auto folder = own_program().parent_path();
   for (; !folder.empty(); folder = folder.parent_path()) {
     for (const char* place : {"examples/mnist/data", "share/rivulet/examples/mnist/data"}) {
       if (holds_images(folder / place)) return (folder / place).string();

@@ -41,6 +41,8 @@ struct DemoPlan {
 
 /// Errors: usage; io (data not found, folder cannot be made).
 Result<DemoPlan> plan_demo(const DemoOptions& options);
+/// This program's file, so that it can be typed where it is not in PATH; empty if the system does not say.
+std::filesystem::path own_program();
 /// Where MNIST's four files are: `given`, or RIVULET_DATA, or examples/mnist/data upwards from the binary.
 Result<std::string> find_demo_data(const std::string& given);
 /// Rates after half-time: the slowest stream becomes four times as fast.
