@@ -14,10 +14,10 @@ export TIERS_WITHOUT_EXCEPTIONS=1
 within() { times "$@" && "$here/../tiers" "$file" || failed=1; }
 # beyond WORDS TIMES...
 beyond() { times "${@:2}" && "$here/expect_failure.sh" "$1" "$here/../tiers" "$file" || failed=1; }
-within 179 4.8 179 1
-within 359 9.8 179 2
-beyond "unit_x took 5.1 s of processor time, of 5:" 6 5.0 59 1
-beyond "unit_x took 10.2 s of processor time, of 10:" 6 10.1 59 2
+within 179 9.8 179 1
+within 359 19.8 179 2
+beyond "unit_x took 10.1 s of processor time, of 10:" 6 10.0 59 1
+beyond "unit_x took 20.2 s of processor time, of 20:" 6 20.1 59 2
 beyond "unit_x took 180.1 s of 180:" 180.1 1.0 59 1
 beyond "integration_y took 180.1 s of 180:" 4 3.0 180.1 1
 exit "$failed"
