@@ -253,9 +253,8 @@ void report(const Case& c, std::string_view collective, const std::vector<Round>
     ours.push_back(1e3 * (collective == "gather" ? round.gather : round.sum));
     floors.push_back(1e3 * floor_of(schedule, c, round));
   }
-  sync::policy::PolicyConfig policy;
-  policy.contribution_bytes = c.bytes;
-  const bool chosen = sync::policy::cheapest_collective(policy, c.world, true) == collective;
+  const auto bytes = static_cast<double>(c.bytes);
+  const bool chosen = sync::policy::cheapest_collective(c.world, true, bytes) == collective;
   fmt::print(
       "{:3.0f} Mbit/s, {} ranks, {:5} KiB, {:6}{}: {:7.1f} ms, floor {:7.1f} ms, link alone {:7.1f} ms, {}\n",
       c.bits_per_second / 1e6, c.world, c.bytes / kib, collective, chosen ? " (auto)" : "       ",

@@ -106,7 +106,7 @@ class Bench {
   void code() {
     BitWriter out(slot_);
     const PositionCost cost = cost_of_positions(found_);
-    put_positions(found_, cost.code, out);
+    put_positions(found_, cost, out);
     out.align();
     values_.clear();
     for (const std::uint32_t at : found_) values_.push_back(r_[at]);

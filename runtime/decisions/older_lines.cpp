@@ -13,6 +13,7 @@ using nlohmann::json;
 
 constexpr std::uint64_t oldest = 3;
 constexpr std::uint64_t one_list_of_fields = 4;
+constexpr std::uint64_t own_steps = 5;
 
 /// The members of an object under other names; what is missing stays missing, which the reader finds.
 json renamed(const json& from, std::initializer_list<std::pair<const char*, const char*>> names) {
@@ -102,11 +103,14 @@ void add_policy_of_version_5(json& policy) {
   policy["settings"] = json::array();
 }
 
-/// Of version 4 the name of a member of the schedule differs, and the group agreed after every batch.
-void upgrade_schedule(json& plan) {
+/// Of version 4 the name of a member of the schedule differs, and the group agreed after every batch. Until
+/// version 5 nobody stepped while the group agreed.
+void upgrade_schedule(json& plan, std::uint64_t version) {
   if (!plan.is_object()) return;
   json& next = plan["next"];
   if (!next.is_object()) return;
+  next["overlap"] = false;
+  if (version == own_steps) return;
   if (next.contains("slot_bytes")) next["payload_bytes"] = next["slot_bytes"];
   next["apart"] = false;
   next["own_steps"] = 1;
@@ -114,13 +118,16 @@ void upgrade_schedule(json& plan) {
   next["latest_ns"] = 0;
 }
 
-void upgrade_section(json& facts) {
+void upgrade_section(json& facts, std::uint64_t version) {
   if (!facts.is_object() || !facts.contains("section") || !facts["section"].is_object()) return;
+  facts["section"]["steps_ahead"] = json::array();
+  if (version == own_steps) return;
   facts["section"]["step_rows"] = json::array();
   facts["section"]["private_state"] = json::array();
 }
 
-/// A view of version 4 differs in its policy alone, one of version 3 in all that came out of plans.
+/// A view of version 4 differs in its policy and its schedule, one of version 3 in all that came out of
+/// plans.
 bool upgrade_view(json& view, std::uint64_t version) {
   if (!view.value("policy", json()).is_object() || !view.value("state", json()).is_object()) return false;
   json& policy = view["policy"];
@@ -129,22 +136,32 @@ bool upgrade_view(json& view, std::uint64_t version) {
     view["state"]["last"] = plan_of(view["state"].value("last", json()));
     view["state"]["memory"] = json::array();
   }
-  upgrade_schedule(view["state"]["last"]);
-  add_policy_of_version_5(policy);
+  upgrade_schedule(view["state"]["last"], version);
+  if (version < own_steps) add_policy_of_version_5(policy);
   return true;
+}
+
+/// 0: it is of none of these.
+std::uint64_t version_of_round(const json& plan) {
+  constexpr std::size_t members_of_schedule = 14;
+  if (plan.contains("codec")) return oldest;
+  const json next = plan.value("next", json());
+  if (next.contains("slot_bytes")) return one_list_of_fields;
+  return next.size() == members_of_schedule ? own_steps : 0;
 }
 
 bool upgrade_round(json& round, std::uint64_t& version) {
   const json plan = round.value("plan", json());
   if (!plan.is_object()) return false;
-  version = plan.contains("codec") ? oldest : one_list_of_fields;
+  version = version_of_round(plan);
+  if (version == 0) return false;
   if (version == oldest) {
     round["facts"] = list_of(round.value("facts", json()), &facts_of);
     round["plan"] = plan_of(plan);
   }
-  upgrade_schedule(round["plan"]);
+  upgrade_schedule(round["plan"], version);
   if (round.value("facts", json()).is_array())
-    for (json& facts : round["facts"]) upgrade_section(facts);
+    for (json& facts : round["facts"]) upgrade_section(facts, version);
   return true;
 }
 
@@ -171,9 +188,8 @@ bool is_shallow(std::string_view line) {
 }  // namespace
 
 std::optional<OlderLine> upgrade_line(std::string_view line) {
-  const bool may_be = line.starts_with("{\"version\":3,") || line.starts_with("{\"version\":4,") ||
-                      line.find("\"codec\":") != std::string_view::npos ||
-                      line.find("\"slot_bytes\":") != std::string_view::npos;
+  // What this version writes has this, also where a text of it says so.
+  const bool may_be = line.find("\"overlap\":") == std::string_view::npos;
   if (!may_be || !is_shallow(line)) return std::nullopt;
   json j = json::parse(line, nullptr, false);
   if (!j.is_object()) return std::nullopt;
@@ -183,7 +199,7 @@ std::optional<OlderLine> upgrade_line(std::string_view line) {
     if (!upgrade_round(j, of)) return std::nullopt;
     return OlderLine{j.dump(), of};
   }
-  if (*version != oldest && *version != one_list_of_fields) return std::nullopt;
+  if (*version != oldest && *version != one_list_of_fields && *version != own_steps) return std::nullopt;
   const std::uint64_t of = version->get<std::uint64_t>();
   if (!upgrade_view(j, of)) return std::nullopt;
   return OlderLine{j.dump(), of};

@@ -38,7 +38,7 @@ std::vector<DevicePart> parts_of(const ViewRecord& view, const RoundRecord* befo
                                  const RoundRecord* after) {
   std::vector<DevicePart> parts;
   double last = 0;
-  for (const auto& f : round.table.facts) last = std::max(last, f.wait_seconds + f.compute_seconds);
+  for (const auto& f : round.table.facts) last = std::max(last, double{f.wait_seconds} + f.compute_seconds);
   for (std::size_t rank = 0; rank < view.members.size(); ++rank) {
     const sync::Facts& f = round.table.facts[rank];
     DevicePart& part = parts.emplace_back();

@@ -152,9 +152,12 @@ class Planner {
     if (c_.compression.policy != "none") add("residual", (movements ? 5 : 4) * payload, "compression.policy");
     // How far they have come; what the optimizer had when the group agreed last, its copy for a checkpoint,
     // and that in a file's bytes.
+    // ... and both once more where steps go on while the group agrees.
+    const bool overlaps = movements && c_.settings.flag("sync.overlap");
+    const auto arrays = static_cast<double>(n_.layout.optimizer_arrays.size());
     if (movements)
-      add("own_steps", payload * static_cast<double>(1 + 3 * n_.layout.optimizer_arrays.size()),
-          "sync.policy");
+      add("own_steps", payload * (1 + 3 * arrays + (overlaps ? 1 + arrays : 0)),
+          overlaps ? "sync.overlap" : "sync.policy");
     add("facts", 2 * devices * (sync::facts_section_max_bytes + 4 * kib), "job.devices");
   }
 

@@ -63,35 +63,55 @@ Status ReplayModels::enter(const std::string& id, std::uint64_t digest, const Ag
   return ok();
 }
 
+Status ReplayModels::make_step(LocalModel& model, const AgreedState& state, double factor,
+                               const ReplayBatch& batch) {
+  const BatchView view = batch.view();
+  if (view.rows == 0) return Error{ErrorCode::bad_record, "an own step without rows"};
+  model.invalidate();
+  if (auto computed = model.compute(view, state); !computed) return computed;
+  if (auto stepped = model.step(state, view.rows, factor); !stepped) return stepped;
+  model.own().add(model.report(), view.tags, 0, clock_.now());
+  return ok();
+}
+
 Result<LocalModel*> ReplayModels::step(const std::string& id, const Announced& announced,
-                                       const std::vector<std::uint32_t>& step_rows,
-                                       double learning_rate_factor, const AgreedState& state,
-                                       ReplayRows& rows, ReplayBatch& batch) {
+                                       const sync::FactsSection& section, const Factors& factors,
+                                       const AgreedState& state, ReplayRows& rows, ReplayBatch& batch) {
+  const auto refused = [&](const std::string& why) {
+    return Error{ErrorCode::bad_record, id + " announces " + why};
+  };
   std::vector<RowInterval> intervals;
   for (const RowInterval& interval : announced.intervals())
     if (interval.rows_trained > 0) intervals.push_back(interval);
-  const std::size_t steps = intervals.empty() ? 0 : step_rows.size() / intervals.size();
-  if (steps * intervals.size() != step_rows.size() || (steps == 0 && !intervals.empty()))
-    return Error{ErrorCode::bad_record, id + " announces own steps that do not fit its rows"};
-  auto model = model_of(id);
-  if (!model) return model.error();
+  const std::size_t steps = intervals.empty() ? 0 : section.step_rows.size() / intervals.size();
+  if (steps * intervals.size() != section.step_rows.size() || (steps == 0 && !intervals.empty()))
+    return refused("own steps that do not fit its rows");
+  auto made = model_of(id);
+  if (!made) return made;
+  LocalModel& model = *made.value();
+  const std::size_t ahead = section.steps_ahead.empty() ? 0 : section.steps_ahead.front();
+  if (ahead > steps || (ahead > 0 && !model.can_go_back()))
+    return refused("steps while the group agreed, which it has not made");
+  if (ahead > 0) model.go_back();
   for (std::size_t k = 0; k < steps; ++k) {
     batch.clear();
     for (std::size_t i = 0; i < intervals.size(); ++i) {
       const bool last = k + 1 == steps;
       const std::size_t most =
-          last ? std::numeric_limits<std::size_t>::max() : step_rows[k * intervals.size() + i];
+          last ? std::numeric_limits<std::size_t>::max() : section.step_rows[k * intervals.size() + i];
       if (auto read = rows.take(intervals[i], announced.runs(), batch, most); !read) return read.error();
     }
-    const BatchView view = batch.view();
-    if (view.rows == 0) return Error{ErrorCode::bad_record, id + " announces an own step without rows"};
-    model.value()->invalidate();
-    if (auto computed = model.value()->compute(view, state); !computed) return computed.error();
-    if (auto stepped = model.value()->step(state, view.rows, learning_rate_factor); !stepped)
-      return stepped.error();
-    model.value()->own().add(model.value()->report(), view.tags, 0, clock_.now());
+    if (auto stepped = make_step(model, state, k < ahead ? factors.ahead : factors.usual, batch); !stepped)
+      return stepped.error().code == ErrorCode::bad_record ? refused(stepped.error().message)
+                                                           : stepped.error();
+    if (k + 1 == ahead) model.go_on(state);
   }
-  return model;
+  return made;
+}
+
+void ReplayModels::undo_departed(const AgreedState& state) {
+  for (const auto& [id, model] : models_)
+    if (model->departed()) model->roll_back(state);
 }
 
 void ReplayModels::agreed(const AgreedState& state, bool applied,

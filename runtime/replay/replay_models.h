@@ -34,17 +34,26 @@ class ReplayModels {
   /// A view begins with `state`, and this device with what has this digest (0: nothing). Errors: bad_record
   /// (it is not what the rounds before have left).
   Status enter(const std::string& id, std::uint64_t digest, const AgreedState& state);
+  /// Factors of the learning rate: of the steps that were made while the group agreed last, and of all
+  /// others.
+  struct Factors {
+    double ahead = 1;
+    double usual = 1;
+  };
   /// Makes the announced own steps of one device. Errors: bad_record (they do not fit its intervals), those
   /// of `rows` and of the trainer.
   Result<LocalModel*> step(const std::string& id, const Announced& announced,
-                           const std::vector<std::uint32_t>& step_rows, double learning_rate_factor,
+                           const sync::FactsSection& section, const Factors& factors,
                            const AgreedState& state, ReplayRows& rows, ReplayBatch& batch);
   /// Behind an aggregating round: of gradients, or of movements; `residuals`: by device id.
   void follow_group() { models_.clear(); }
+  /// Behind a round that did not aggregate: own steps of it that had left are made again.
+  void undo_departed(const AgreedState& state);
   void agreed(const AgreedState& state, bool applied, std::map<std::string, sync::Residual>& residuals);
 
  private:
   Result<LocalModel*> model_of(const std::string& id);
+  Status make_step(LocalModel& model, const AgreedState& state, double factor, const ReplayBatch& batch);
 
   const Parts parts_;
   VirtualClock clock_;

@@ -2,15 +2,12 @@
 
 #include <algorithm>
 
-#include "core/rng.h"
 #include "runtime/decisions/decision_reader.h"
-#include "runtime/node/node.h"
-#include "runtime/node/node_config.h"
 #include "runtime/replay/replay_group.h"
+#include "runtime/replay/replay_learner.h"
 #include "runtime/replay/replay_state.h"
 #include "runtime/state/announced.h"
 #include "runtime/state/round_update.h"
-#include "runtime/state/state_file.h"
 #include "runtime/train/make_step.h"
 
 namespace rivulet::runtime {
@@ -26,45 +23,6 @@ Found nothing_differs() {
 
 Found differs(std::string field, std::string recorded, std::string computed) {
   return std::optional(Difference{std::move(field), std::move(recorded), std::move(computed)});
-}
-
-/// What the configuration makes, as a device has it.
-struct Learner {
-  std::unique_ptr<devices::Device> device;
-  std::unique_ptr<devices::Trainer> trainer;
-  WorkerConfig config;
-};
-
-Result<Learner> make_replay_learner(const Config& config, const Catalog& catalog, const StopRequest& stop) {
-  Learner out;
-  out.device = devices::make_host_device();
-  auto decoder = build_decoder(config, catalog);
-  if (!decoder) return decoder.error();
-  if (const auto needs = needs_of_model(config, catalog, decoder.value()->shape(), &stop); !needs)
-    return needs.error();
-  auto trainer = build_trainer(config, catalog, decoder.value()->shape(), *out.device);
-  if (!trainer) return trainer.error();
-  out.trainer = std::move(trainer).value();
-  out.config = worker_config(config, {}, decoder.value()->shape(), out.trainer->layout());
-  auto optimizer = build_optimizer(config, catalog);
-  if (!optimizer) return optimizer.error();
-  out.config.optimizer = std::move(optimizer).value();
-  return out;
-}
-
-Result<AgreedState> first_state(const Config& config, const std::string& file, Learner& learner) {
-  const auto& layout = learner.trainer->layout();
-  if (!file.empty()) {
-    auto read = read_state_file(file, {learner.config.owner, layout, *learner.device});
-    if (!read) return read.error();
-    return std::move(read.value().state);
-  }
-  auto model = devices::ModelState::create(layout, *learner.device);
-  if (!model) return model.error();
-  AgreedState state{std::move(model).value(), {}, 0, {}};
-  if (auto begun = learner.trainer->initialize(state.model, derive_seed(config.job.seed, "model")); !begun)
-    return begun.error();
-  return state;
 }
 
 /// The steps at which the views of a log begin; a view that a new file continues is the same one.
@@ -89,7 +47,7 @@ Result<std::vector<std::uint64_t>> starts_in(const std::string& log, const std::
 /// Goes through the records of a log once.
 class Replayer {
  public:
-  Replayer(Learner learner, AgreedState first, std::vector<std::uint64_t> starts, ReplayBatch batch,
+  Replayer(ReplayLearner learner, AgreedState first, std::vector<std::uint64_t> starts, ReplayBatch batch,
            ReplayRows rows, const Catalog& catalog, const Config& config)
       : learner_(std::move(learner)),
         state_(std::move(first), std::move(starts),
@@ -118,7 +76,7 @@ class Replayer {
   Found compute_own(const RoundRecord& round, std::uint32_t rank, const Announced& announced);
   Status compare_private(const RoundRecord& round);
 
-  Learner learner_;
+  ReplayLearner learner_;
   ReplayState state_;
   ReplayBatch batch_;
   ReplayRows rows_;
@@ -129,6 +87,7 @@ class Replayer {
   bool began_ = false;               ///< the state is the one that the log's next round starts from
   bool computed_ = false;            ///< contributions of this round
   sync::policy::RoundPlan entered_;  ///< that this round was entered with
+  double factor_ahead_ = 1;          ///< of the learning rate, as the round before was entered
   StateReplayReport report_;
 };
 
@@ -178,6 +137,7 @@ Found Replayer::play(const RoundRecord& round) {
   ++report_.rounds;
   if (began_)
     if (auto fits = compare_private(round); !fits) return fits.error();
+  factor_ahead_ = entered_.now.learning_rate_factor;
   entered_ = group_->plan();
   computed_ = false;
   if (began_ && group_->speculates())
@@ -247,6 +207,7 @@ Found Replayer::carry_out(const RoundRecord& round) {
     fold_round(state_.now(), round.table, round.view, true);
     ++report_.steps;
   }
+  state_.models().undo_departed(state_.now());
   group_->finish(false, state_.now());
   return nothing_differs();
 }
@@ -316,8 +277,9 @@ Found Replayer::compute(const RoundRecord& round, std::uint32_t rank) {
 Found Replayer::compute_own(const RoundRecord& round, std::uint32_t rank, const Announced& announced) {
   const sync::Facts& f = round.table.facts[rank];
   const std::string& id = plans_.view()->members[rank];
-  auto stepped = state_.models().step(id, announced, round.table.sections[rank].step_rows,
-                                      entered_.now.learning_rate_factor, state_.now(), rows_, batch_);
+  auto stepped =
+      state_.models().step(id, announced, round.table.sections[rank],
+                           {factor_ahead_, entered_.now.learning_rate_factor}, state_.now(), rows_, batch_);
   if (!stepped) return stepped.error();
   LocalModel& model = *stepped.value();
   const OwnSteps& own = model.own();
@@ -329,6 +291,8 @@ Found Replayer::compute_own(const RoundRecord& round, std::uint32_t rank, const 
     return differs("correct of " + id, std::to_string(f.correct), std::to_string(own.correct()));
   if (auto prepared = model.prepare_delta(state_.now(), 0, 1.0); !prepared) return prepared.error();
   std::ranges::copy(model.contribution().host_bytes(), group_->contribution(rank).host_bytes().begin());
+  // It may have gone on from here before the group had agreed.
+  if (entered_.next.overlap && own.rows() > 0) model.depart();
   return nothing_differs();
 }
 
@@ -381,7 +345,7 @@ Result<StateReplayReport> replay_state(const LoadedConfig& loaded, const Catalog
   if (!starts) return starts.error();
   auto learner = make_replay_learner(config, catalog, stop);
   if (!learner) return learner.error();
-  auto first = first_state(config, options.state, learner.value());
+  auto first = state_at_begin(config, options.state, learner.value());
   if (!first) return first.error();
   const auto& session = learner.value().config.session;
   auto batch = ReplayBatch::create(session.row_shape, session.rows_max, *learner.value().device);

@@ -31,9 +31,10 @@ class ShownLog final : public DecisionLog {
   /// Whoever took longest to get its rows and to compute is the one that the others waited for.
   void measure(const sync::FactsTable& table, const sync::policy::RoundPlan& plan) {
     double longest = 0;
-    for (const sync::Facts& f : table.facts) longest = std::max(longest, f.wait_seconds + f.compute_seconds);
+    for (const sync::Facts& f : table.facts)
+      longest = std::max(longest, double{f.wait_seconds} + f.compute_seconds);
     const sync::Facts& own = table.facts[rank_];
-    const double spare = longest - (own.wait_seconds + own.compute_seconds);
+    const double spare = longest - (double{own.wait_seconds} + own.compute_seconds);
     spare_.set(spare);
     if (table.size() > 1 && spare <= 0) rounds_last_.add(1);
     weight_.set(rank_ < plan.now.weights.size() ? plan.now.weights[rank_] : 0);

@@ -18,6 +18,17 @@ void subtract(const GradientView& a, const GradientView& b, const GradientView& 
     each(a.as<double>(), b.as<double>(), out.as<double>());
 }
 
+/// to += there - from.
+void advance(const GradientView& to, const GradientView& from, const GradientView& there) {
+  const auto each = [](auto number, auto less, auto more) {
+    for (std::size_t i = 0; i < number.size(); ++i) number[i] += more[i] - less[i];
+  };
+  if (to.scalar == Scalar::f32)
+    each(to.as<float>(), from.as<float>(), there.as<float>());
+  else
+    each(to.as<double>(), from.as<double>(), there.as<double>());
+}
+
 /// to = 0 where `at` is not.
 void clear_where(const GradientView& at, const GradientView& to) {
   const auto each = [](auto mark, auto number) {
@@ -90,7 +101,7 @@ Status LocalModel::make_private(const AgreedState& state) {
   // An optimizer that corrects for its beginning counts from where its memory does.
   const bool remembers = parts_.optimizer.entry != nullptr && !is_zero(*private_);
   private_steps_ = remembers ? state.stamp.step : 0;
-  keep();
+  remember(kept_);
   return ok();
 }
 
@@ -127,43 +138,91 @@ Status LocalModel::prepare_delta(const AgreedState& state, std::size_t rows, dou
   return ok();
 }
 
+void LocalModel::depart() {
+  const auto from = private_->parameters().host_bytes();
+  left_from_.assign(from.begin(), from.end());
+  remember(at_departure_);
+  departed_ = true;
+  rows_since_sync_ = 0;
+  sketches_.begin();
+  own_.begin(parts_.clock.now());
+}
+
 /// The copy stands where the reference does.
 void LocalModel::start_from(const AgreedState& state) {
   std::ranges::copy(state.model.parameters().host_bytes(), private_->parameters().host_bytes().begin());
   std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
   rows_since_sync_ = 0;
-  prepared_ = false;
+  prepared_ = departed_ = false;
   movement_finite_ = true;
   sketches_.begin();
   own_.begin(parts_.clock.now());
 }
 
-void LocalModel::keep() {
-  const std::size_t arrays = private_->layout().optimizer_arrays.size();
-  kept_.resize(arrays);
-  for (std::size_t i = 0; i < arrays; ++i) {
-    const auto bytes = private_->optimizer_array(i).host_bytes();
-    kept_[i].assign(bytes.begin(), bytes.end());
-  }
-  kept_steps_ = private_steps_;
+/// Where the reference has gone, the copy goes too, and stays ahead of it by the steps since it departed. Of
+/// buffers only those of the group stay.
+void LocalModel::move_along(const AgreedState& state) {
+  if (own_.steps() == 0) return start_from(state);
+  const auto here = private_->parameters();
+  const GradientView from{left_from_.data(), here.count, here.scalar};
+  advance(here, from, state.model.parameters());
+  std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
+  prepared_ = departed_ = false;
+  own_.agreed();
 }
 
-void LocalModel::agreed(const AgreedState& state, bool applied, const GradientView& left) {
-  if (!private_) return own_.begin(parts_.clock.now());
+void LocalModel::remember(Remembered& into) const {
+  const std::size_t arrays = private_->layout().optimizer_arrays.size();
+  into.arrays.resize(arrays);
+  for (std::size_t i = 0; i < arrays; ++i) {
+    const auto bytes = private_->optimizer_array(i).host_bytes();
+    into.arrays[i].assign(bytes.begin(), bytes.end());
+  }
+  into.steps = private_steps_;
+}
+
+void LocalModel::recall(const Remembered& from) {
+  for (std::size_t i = 0; i < from.arrays.size(); ++i)
+    std::ranges::copy(from.arrays[i], private_->optimizer_array(i).host_bytes().begin());
+  private_steps_ = from.steps;
+}
+
+bool LocalModel::agreed(const AgreedState& state, bool applied, const GradientView& left) {
+  if (!private_) {
+    own_.begin(parts_.clock.now());
+    return true;
+  }
   // What was no number has not been sent, also by a compressor: it must not go on in the momentum.
-  if (!applied || !movement_finite_) return roll_back(state);
+  if (!applied || !movement_finite_) {
+    const bool undone = departed_ && own_.steps() > 0;
+    roll_back(state);
+    return !undone;
+  }
   const std::size_t arrays = left.count > 0 ? private_->layout().optimizer_arrays.size() : 0;
   for (std::size_t i = 0; i < arrays; ++i) clear_where(left, private_->optimizer_array(i));
-  keep();
-  start_from(state);
+  if (departed_) {
+    kept_ = at_departure_;
+    move_along(state);
+  } else {
+    remember(kept_);
+    start_from(state);
+  }
+  return true;
 }
 
 void LocalModel::roll_back(const AgreedState& state) {
   if (!private_) return own_.begin(parts_.clock.now());
-  for (std::size_t i = 0; i < kept_.size(); ++i)
-    std::ranges::copy(kept_[i], private_->optimizer_array(i).host_bytes().begin());
-  private_steps_ = kept_steps_;
+  recall(kept_);
   start_from(state);
+}
+
+void LocalModel::go_back() {
+  std::ranges::copy(left_from_, private_->parameters().host_bytes().begin());
+  recall(at_departure_);
+}
+
+void LocalModel::go_on(const AgreedState& state) {
+  move_along(state);
 }
 
 void LocalModel::adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before,
@@ -171,7 +230,10 @@ void LocalModel::adopt(const AgreedState& state, const Stamp& before, std::uint6
   const bool is_next = state.stamp == Stamp{before.lineage, before.step + 1};
   if (!private_ || !is_next) return forget();
   if (state.rows == rows_before) return roll_back(state);  // only offsets have moved
-  if (prepared_) return agreed(state, true, left);
+  if (prepared_) {
+    agreed(state, true, left);
+    return;
+  }
   forget();
 }
 
@@ -183,21 +245,22 @@ void LocalModel::forget() noexcept {
 
 void LocalModel::forget_own() noexcept {
   private_.reset();
-  kept_.clear();
-  private_steps_ = kept_steps_ = 0;
+  kept_ = at_departure_ = {};
+  left_from_.clear();
+  private_steps_ = 0;
   rows_since_sync_ = 0;
-  prepared_ = false;
+  prepared_ = departed_ = false;
 }
 
 std::vector<std::span<const std::byte>> LocalModel::kept() const {
-  return {kept_.begin(), kept_.end()};
+  return {kept_.arrays.begin(), kept_.arrays.end()};
 }
 
 std::uint64_t LocalModel::kept_digest() const {
   if (!private_) return 0;
   Hasher hasher;
-  hasher.add_value(kept_steps_);
-  for (const auto& array : kept_) hasher.add(array);
+  hasher.add_value(kept_.steps);
+  for (const auto& array : kept_.arrays) hasher.add(array);
   return hasher.finish().low;
 }
 
@@ -205,8 +268,7 @@ Status LocalModel::begin_with(const PrivatePart& part, const AgreedState& state)
   const auto& layout = state.model.layout();
   if (part.own_arrays.size() != layout.optimizer_arrays.size() || part.own_steps == 0) return ok();
   if (auto made = make_private(state); !made) return made;
-  kept_ = part.own_arrays;
-  kept_steps_ = part.own_steps;
+  kept_ = {part.own_arrays, part.own_steps};
   roll_back(state);
   return ok();
 }

@@ -26,6 +26,11 @@ namespace rivulet::runtime {
 ///   step, step, ... -> prepare_delta -> agreed (they are in the sum, or their rows are used up)
 ///                                    |  roll_back (their rows come again) | adopt (another state is the
 ///                                    reference)
+///
+/// or, where steps go on while the group agrees:
+///
+///   ... -> prepare_delta -> depart -> step, step -> agreed (the copy moves along with the reference)
+///                                                |  roll_back (the rows of all steps come again)
 class LocalModel {
  public:
   struct Parts {
@@ -60,6 +65,11 @@ class LocalModel {
   /// one step more with the gradient of a batch of `rows`.
   Status prepare_delta(const AgreedState& state, std::size_t rows, double learning_rate_factor);
   [[nodiscard]] const GradientView& contribution() const noexcept { return mine_; }
+  /// The movement has left: steps from here on are of the next one. One copy of the model and of what its
+  /// optimizer remembers.
+  void depart();
+  /// ... and its agreement is under way.
+  [[nodiscard]] bool departed() const noexcept { return departed_; }
 
   /// One step with the gradient on the private copy; the agreed state waits for the next agreement.
   Status step(const AgreedState& state, std::size_t rows, double learning_rate_factor);
@@ -73,8 +83,9 @@ class LocalModel {
   [[nodiscard]] const StepSketches& sketches() const noexcept { return sketches_; }
 
   /// The group has agreed, and `state` is what it led to; `applied`: with the steps since the last time.
-  /// `left`: nothing, or [P], not 0 where the movement leaves no momentum behind.
-  void agreed(const AgreedState& state, bool applied, const GradientView& left);
+  /// `left`: nothing, or [P], not 0 where the movement leaves no momentum behind. False: steps that were made
+  /// since depart() are undone.
+  bool agreed(const AgreedState& state, bool applied, const GradientView& left);
   /// The group has stepped with gradients: what the optimizer remembers is the group's from now on.
   void follow_group() noexcept {
     sketches_.begin();
@@ -88,11 +99,17 @@ class LocalModel {
   void adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before,
              const GradientView& left);
 
+  /// For replays: the copy stands where it was at the last depart(), for the steps that were made from there;
+  /// then it moves along with the reference as agreed() had it.
+  [[nodiscard]] bool can_go_back() const noexcept { return !left_from_.empty(); }
+  void go_back();
+  void go_on(const AgreedState& state);
+
   /// The private copy is made, if there is none. Errors: unavailable (memory).
   Status make_private(const AgreedState& state);
   /// What the optimizer remembers of own steps, as the last agreement left it; nothing: it has made none.
   [[nodiscard]] std::vector<std::span<const std::byte>> kept() const;
-  [[nodiscard]] std::uint64_t kept_steps() const noexcept { return kept_steps_; }
+  [[nodiscard]] std::uint64_t kept_steps() const noexcept { return kept_.steps; }
   /// 0 if there is nothing.
   [[nodiscard]] std::uint64_t kept_digest() const;
   /// ... as it was saved beside the agreed state that this process begins with. Errors: unavailable (memory).
@@ -100,7 +117,7 @@ class LocalModel {
 
  private:
   explicit LocalModel(const Parts& parts) : parts_(parts) {}
-  void keep();
+  void move_along(const AgreedState& state);
   void start_from(const AgreedState& state);
   void forget() noexcept;
   void forget_own() noexcept;
@@ -111,9 +128,18 @@ class LocalModel {
   std::unique_ptr<devices::Memory> movement_memory_;  ///< null: no own step was made yet
   GradientView mine_;                                 ///< host view of the contribution of this round
   std::optional<devices::ModelState> private_;
-  std::uint64_t private_steps_ = 0;           ///< on it, since it was made
-  std::vector<std::vector<std::byte>> kept_;  ///< its optimizer's arrays behind the last agreement
-  std::uint64_t kept_steps_ = 0;
+  std::uint64_t private_steps_ = 0;  ///< on it, since it was made
+  /// Its optimizer's arrays, and how many steps they come from.
+  struct Remembered {
+    std::vector<std::vector<std::byte>> arrays;
+    std::uint64_t steps = 0;
+  };
+  void remember(Remembered& into) const;
+  void recall(const Remembered& from);
+  Remembered kept_;  ///< behind the last agreement
+  Remembered at_departure_;
+  std::vector<std::byte> left_from_;  ///< [P] of the copy at the last depart()
+  bool departed_ = false;
   std::uint32_t rows_since_sync_ = 0;
   OwnSteps own_;
   StepSketches sketches_;

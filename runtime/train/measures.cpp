@@ -34,6 +34,7 @@ std::vector<float> Measures::take(const Entering& now) {
     const std::size_t end = all.size() + field.count;
     if (field.name == "record_bytes") put(static_cast<double>(now.record_bytes));
     if (field.name == "apart_seconds") put(now.apart_seconds);
+    if (field.name == "stepping_seconds") put(now.stepping_seconds);
     if (field.name == "sent_bytes") put(static_cast<double>(now.bytes_sent - bytes_sent_));
     if (field.name == "exchange_seconds") put(exchange_seconds_);
     if (field.name == "steps_signal") put(sketches.signal());

@@ -24,6 +24,7 @@ class Measures {
     const LocalModel& model;
     std::uint64_t record_bytes = 0;  ///< behind the rows of this round
     double apart_seconds = 0;        ///< since the last round ended
+    double stepping_seconds = 0;     ///< that its turns to step took
     std::uint64_t bytes_sent = 0;    ///< through the transport, in this view
   };
   std::vector<float> take(const Entering& now);

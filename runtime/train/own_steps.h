@@ -49,7 +49,14 @@ class OwnSteps {
   void add(const devices::StepReport& report, std::span<const RowTag> rows, double compute_seconds,
            TimePoint now);
 
+  /// The agreement that was under way has ended: what was made until now was made meanwhile.
+  void agreed() noexcept { ahead_ = steps(); }
+
   [[nodiscard]] std::uint32_t steps() const noexcept { return static_cast<std::uint32_t>(made_.size()); }
+  /// Of these, the first ones: made while the last agreement was under way.
+  [[nodiscard]] std::uint32_t ahead() const noexcept { return ahead_; }
+  /// From where the turns began to the end of the last one.
+  [[nodiscard]] Duration stepping() const noexcept { return last_ended_ - began_; }
   [[nodiscard]] std::uint32_t rows() const noexcept { return rows_; }
   /// Of the records behind them.
   [[nodiscard]] std::uint64_t record_bytes() const noexcept { return record_bytes_; }
@@ -69,6 +76,7 @@ class OwnSteps {
   TimePoint last_ended_{};
   std::uint32_t turns_ = 0;
   std::vector<std::vector<Part>> made_;  ///< of each step
+  std::uint32_t ahead_ = 0;
   std::uint32_t rows_ = 0;
   std::uint64_t record_bytes_ = 0;
   double loss_sum_ = 0;

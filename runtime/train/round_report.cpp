@@ -1,5 +1,7 @@
 #include "runtime/train/round_report.h"
 
+#include <algorithm>
+
 namespace rivulet::runtime {
 
 using sync::policy::Mode;
@@ -20,10 +22,12 @@ void RoundReport::enter_view(const sync::ViewSpec& spec, const sync::policy::Con
 void RoundReport::settled(Fate fate, std::size_t own, const BatchView& batch, const AgreedState& state) {
   if (fate == Fate::trained) {
     observe_delay(batch);
-    parts_.status.rows_trained.fetch_add(own, std::memory_order_relaxed);
-    metrics_.rows_trained.add(static_cast<double>(own));
-    count_records(batch.tags.first(std::min(own, batch.tags.size())));
-    if (own > 0) parts_.status.batches.fetch_add(1, std::memory_order_relaxed);
+    Trained trained{.rows = own, .batches = own > 0 ? 1U : 0U};
+    for (const RowTag& tag : batch.tags.first(std::min(own, batch.tags.size())))
+      trained.record_bytes += tag.record_bytes;
+    if (!holds_) return count(trained);
+    held_ = {held_.rows + trained.rows, held_.record_bytes + trained.record_bytes,
+             held_.batches + trained.batches};
   } else if (fate == Fate::dropped) {
     const auto reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
     parts_.status.rows_dropped[reason].fetch_add(own, std::memory_order_relaxed);
@@ -32,12 +36,18 @@ void RoundReport::settled(Fate fate, std::size_t own, const BatchView& batch, co
   }
 }
 
-/// What shipping the rows to one server would have sent, at the least.
-void RoundReport::count_records(std::span<const RowTag> own) {
-  std::uint64_t bytes = 0;
-  for (const RowTag& tag : own) bytes += tag.record_bytes;
-  metrics_.record_bytes_trained.add(static_cast<double>(bytes));
-  parts_.status.record_bytes_trained.fetch_add(bytes, std::memory_order_relaxed);
+/// The bytes: what shipping the rows to one server would have sent, at the least.
+void RoundReport::count(const Trained& trained) {
+  parts_.status.rows_trained.fetch_add(trained.rows, std::memory_order_relaxed);
+  parts_.status.record_bytes_trained.fetch_add(trained.record_bytes, std::memory_order_relaxed);
+  parts_.status.batches.fetch_add(trained.batches, std::memory_order_relaxed);
+  metrics_.rows_trained.add(static_cast<double>(trained.rows));
+  metrics_.record_bytes_trained.add(static_cast<double>(trained.record_bytes));
+}
+
+void RoundReport::count_held() {
+  count(held_);
+  forget_held();
 }
 
 /// A model that has diverged drops every batch: said, but not in every round.
@@ -87,13 +97,14 @@ void RoundReport::own_step(const devices::ApplyReport& applied, double compute_s
 void RoundReport::ended(const Ended& round, RoundTimes& times) {
   const TimePoint now = parts_.clock.now();
   times.sync_seconds = to_seconds(now - times.entered);
+  const double waited = std::max(0.0, times.sync_seconds - times.ahead_seconds);
   const auto& session = *round.view.session;
   count_mode(session.plan().now.mode);
   const auto& table = session.table();
   const auto& mine = table.facts[round.view.spec.rank];
   metrics_.wait.observe(times.wait_seconds);
   if ((mine.flags & sync::flag_own_steps) == 0) metrics_.compute.observe(round.compute_seconds);
-  metrics_.agree.observe(times.sync_seconds);
+  metrics_.agree.observe(waited);
   metrics_.total.observe(to_seconds(now - times.last_ended));
   metrics_.rounds_done.add(1);
   metrics_.round_exchange.observe(times.sync_seconds);
@@ -102,7 +113,7 @@ void RoundReport::ended(const Ended& round, RoundTimes& times) {
   status.batch_rows.store(mine.rows, std::memory_order_relaxed);
   status.wait_s.store(status.wait_s.load() + times.wait_seconds);
   status.compute_s.store(status.compute_s.load() + round.compute_seconds);
-  status.sync_s.store(status.sync_s.load() + times.sync_seconds);
+  status.sync_s.store(status.sync_s.load() + waited);
   status.steps.store(round.state.stamp.step);
   status.group_rows.store(round.state.rows);
   status.seconds_training.store(round.seconds_training);

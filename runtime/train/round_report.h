@@ -24,10 +24,12 @@ struct RoundTimes {
   TimePoint last_ended{};  ///< the round before
   TimePoint entered{};     ///< its facts left
   double wait_seconds = 0;
-  double sync_seconds = 0;  ///< of the last round that ended
-  bool early = false;       ///< this device has asked the others to come
-  TimePoint due{};          ///< from then on the silence of peers counts
-  bool peers_due = true;    ///< it does
+  double sync_seconds = 0;   ///< of the last round that ended
+  double ahead_seconds = 0;  ///< of that, in which own steps of the next one were made
+  bool went_on = false;      ///< ... there were some
+  bool early = false;        ///< this device has asked the others to come
+  TimePoint due{};           ///< from then on the silence of peers counts
+  bool peers_due = true;     ///< it does
 };
 
 /// What a round was, for people: metrics, status page, accuracy. Owner: the train thread.
@@ -50,8 +52,15 @@ class RoundReport {
   void enter_view(const sync::ViewSpec& spec, const sync::policy::Controllers& controllers);
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return time_to_accuracy_; }
 
-  /// `own` rows of the batch are done with.
+  /// `own` rows of the batch are done with. After hold() those that were trained are counted by count_held(),
+  /// or never: what they are part of may still be undone.
   void settled(Fate fate, std::size_t own, const BatchView& batch, const AgreedState& state);
+  void hold() noexcept { holds_ = true; }
+  void count_held();
+  void forget_held() noexcept {
+    held_ = {};
+    holds_ = false;
+  }
   void stepped(const StepMade& made, sync::policy::Mode mode);
   void own_step(const devices::ApplyReport& applied, double compute_seconds);
   /// The round has ended. Fills in times.sync_seconds.
@@ -68,7 +77,12 @@ class RoundReport {
   void kept(const sync::Residual& residual);
 
  private:
-  void count_records(std::span<const RowTag> own);
+  struct Trained {
+    std::uint64_t rows = 0;
+    std::uint64_t record_bytes = 0;
+    std::uint64_t batches = 0;
+  };
+  void count(const Trained& trained);
   void count_mode(sync::policy::Mode mode);
   void count_speculation(sync::SpeculationOutcome outcome);
   void measure_state(const sync::Round& round, double seconds_training);
@@ -83,6 +97,8 @@ class RoundReport {
   Prequential prequential_;
   TimeToAccuracy time_to_accuracy_;
   TimePoint warn_again_at_{};
+  Trained held_;
+  bool holds_ = false;
 };
 
 }  // namespace rivulet::runtime

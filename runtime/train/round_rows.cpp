@@ -59,11 +59,21 @@ sync::FactsSection RoundRows::section() const {
   return section;
 }
 
-void RoundRows::fold(bool covered) {
-  if (covered)
-    for (const RowInterval& rows : announced_.intervals) parts_.commits.covered(rows.partition, rows.next);
+void RoundRows::depart() {
+  under_way_ = announced_;
   pending_ = {};
   move_next_offsets();
+}
+
+void RoundRows::fold(bool covered) {
+  const buffer::Account& folded = under_way_ ? *under_way_ : announced_;
+  if (covered)
+    for (const RowInterval& rows : folded.intervals) parts_.commits.covered(rows.partition, rows.next);
+  if (!under_way_) {
+    pending_ = {};
+    move_next_offsets();
+  }
+  under_way_.reset();
 }
 
 void RoundRows::keep() {
@@ -90,6 +100,7 @@ void RoundRows::leave(const AgreedState& state) {
 
 void RoundRows::stand_at(const AgreedState& state) {
   pending_ = {};
+  under_way_.reset();
   next_offsets_.clear();
   for (const auto& [partition, progress] : state.partitions)
     if (parts_.commits.owns(partition)) next_offsets_[partition] = progress.next;

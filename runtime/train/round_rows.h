@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "buffer/batch.h"
@@ -20,6 +21,8 @@ namespace rivulet::runtime {
 ///
 ///   fill -> announce -> fold (the round became part of the state) | keep (it did not, but used them)
 ///                    -> settle (slots are free)  | put_back (the round failed)
+///
+/// or, where steps go on while the group agrees: announce -> depart -> fill -> announce -> keep ... -> fold
 class RoundRows {
  public:
   struct Parts {
@@ -55,8 +58,10 @@ class RoundRows {
   /// Of what was announced: the first interval, and all else.
   [[nodiscard]] RowInterval first_interval() const;
   [[nodiscard]] sync::FactsSection section() const;
-  /// What was announced is part of the agreed state. `covered`: nothing is saved, so that it is as safe as it
-  /// will ever be.
+  /// What was announced is under way: what is announced from now on is of the next round.
+  void depart();
+  /// What was announced, and is under way if it departed, is part of the agreed state. `covered`: nothing is
+  /// saved, so that it is as safe as it will ever be.
   void fold(bool covered);
   /// The round used what was announced but did not aggregate: it is announced with the next one that does.
   void keep();
@@ -86,6 +91,7 @@ class RoundRows {
   std::uint32_t generation_ = 0;  ///< of the rows that count, since the reader was sent elsewhere last
   buffer::Account pending_;       ///< of rounds that did not aggregate, announced by the next that does
   buffer::Account announced_;     ///< in this round's facts: pending_ and the batch's
+  std::optional<buffer::Account> under_way_;  ///< ... after depart()
 };
 
 }  // namespace rivulet::runtime

@@ -14,13 +14,6 @@ using sync::policy::Mode;
 
 // Who is asked to leave is gone within 10 s, also while a peer hangs and sync.deadline is longer.
 constexpr Duration leave_patience = std::chrono::seconds(8);
-constexpr Duration peer_step = std::chrono::milliseconds(20);
-
-std::uint64_t dropped_so_far(const NodeStatus& status) {
-  std::uint64_t n = 0;
-  for (const auto& reason : status.rows_dropped) n += reason.load(std::memory_order_relaxed);
-  return n;
-}
 
 }  // namespace
 
@@ -191,6 +184,7 @@ Turn Worker::compute_and_enter() {
   view_->session->begin_facts(facts, my_section(), model_.contribution(),
                               times_.peers_due ? sync::Peers::due : sync::Peers::have_time);
   parts_.status.rounds.fetch_add(1, std::memory_order_relaxed);
+  if (overlaps()) depart();
   phase_ = Phase::agreeing;
   return again();
 }
@@ -201,50 +195,6 @@ Status Worker::refuse_nonfinite() {
   if (!config_.stop_on_nonfinite) return ok();
   return Error{ErrorCode::numeric,
                "a batch gave a loss or gradient that is not finite; train.on_nonfinite = \"stop\""};
-}
-
-/// Computed from the memory in every digest round, also when no round was applied since the last: what
-/// changed by itself is what the digest is for.
-Status Worker::refresh_digest() {
-  if (round_in_view_ % config_.digest_every != 0) return ok();
-  auto digest = parts_.state.digest(view_->session->last_round()->work, parts_.device);
-  if (!digest) return digest.error();
-  digest_ = digest.value();
-  parts_.status.set_digest(digest_.hex());
-  return ok();
-}
-
-sync::Facts Worker::my_facts(TimePoint now) {
-  const bool finite = model_.finite();
-  const devices::StepReport& report = model_.report();
-  sync::Facts f;
-  f.step = parts_.state->stamp.step;
-  f.agreed_rows = parts_.state->rows;
-  f.rows = finite ? static_cast<std::uint32_t>(rows_.batch().rows()) : 0;
-  f.rows_since_sync = model_.rows_since_sync();
-  f.queue_rows = rows_.waiting();
-  f.stream_rate = parts_.status.stream_rate.load(std::memory_order_relaxed);
-  f.compute_seconds =
-      model_.compute_seconds() > 0 ? model_.compute_seconds() : model_.own().compute_seconds();
-  f.wait_seconds = times_.wait_seconds;
-  f.sync_seconds = times_.sync_seconds;
-  f.loss_sum = finite ? report.loss_sum : 0;
-  f.correct = finite ? report.correct : 0;
-  f.gradient_norm2 = report.gradient_norm2;
-  f.rows_dropped = dropped_so_far(parts_.status);
-  f.rows_max = rows_.rows_max();
-  f.flags = (parts_.stop.load() > 0 ? sync::flag_leaving : 0U) |
-            (parts_.membership.stop_asked() ? sync::flag_stop : 0U) | (finite ? 0U : sync::flag_nonfinite) |
-            (rows_.incomplete() ? sync::flag_incomplete : 0U) | (config_.dry_run ? sync::flag_dry_run : 0U) |
-            (checkpoints_.is_due(now, *parts_.state) ? sync::flag_checkpoint : 0U);
-  clock_.ask(f, now, rows_.batch().rows());
-  if (round_in_view_ % config_.digest_every == 0) {
-    f.flags |= sync::flag_digest;
-    f.digest = digest_;
-  }
-  f.interval = rows_.first_interval();
-  if (contributes_movement()) add_own_steps(f);
-  return f;
 }
 
 Turn Worker::agree() {
@@ -274,13 +224,17 @@ Turn Worker::agree() {
 /// Aggregating modes go on to pay; the others are done with their rows here.
 Status Worker::carry_out(const sync::policy::Decision& decision) {
   const std::size_t rows = rows_.batch().rows();
+  if (model_.departed() && decision.mode != Mode::delta) {
+    undo_own_steps();
+    return ok();
+  }
   switch (decision.mode) {
     case Mode::gradients:
       if (view_->session->early() == sync::SpeculationOutcome::used) break;
       if (auto prepared = model_.prepare_gradient(); !prepared) return prepared;
       break;
     case Mode::delta:
-      if (view_->session->early() == sync::SpeculationOutcome::used) break;
+      if (view_->session->early() == sync::SpeculationOutcome::used || model_.departed()) break;
       if (auto prepared = model_.prepare_delta(*parts_.state, rows, decision.learning_rate_factor); !prepared)
         return prepared;
       break;
@@ -333,10 +287,11 @@ Result<bool> Worker::apply_agreed() {
   });
   if (!made) return made.error();
   rows_.fold(!checkpoints_.saves());
-  if (step.decision.mode == Mode::delta)
-    model_.agreed(*parts_.state, made.value().finite, residual_.left());
-  else
+  if (step.decision.mode != Mode::delta)
     model_.follow_group();
+  else if (!model_.agreed(*parts_.state, made.value().finite, residual_.left()))
+    undo_own_steps();
+  times_.went_on = model_.own().ahead() > 0;
   settle(made.value().finite ? Fate::trained : Fate::dropped);
   report_.stepped(made.value(), step.decision.mode);
   return made.value().finite;
@@ -368,6 +323,7 @@ void Worker::keep(Fate fate) {
 }
 
 Turn Worker::wait_for_peers() {
+  if (const auto turn = step_ahead()) return *turn;
   return view_->session->wait() ? again() : later(peer_step);
 }
 
@@ -382,12 +338,15 @@ Turn Worker::after_round() {
   if (decision.checkpoint) checkpoints_.save(*parts_.state);
   times_.last_ended = parts_.clock.now();
   times_.early = false;
-  model_.own().restart(times_.last_ended);
+  if (!times_.went_on) model_.own().restart(times_.last_ended);
+  times_.went_on = false;
+  times_.ahead_seconds = 0;
   // After every round: while a stream pauses no round makes a step, and the last step is still to be
   // measured.
   parts_.snapshots.offer(parts_.state->model, parts_.state->stamp.step,
                          clock_.seconds_since_entry(times_.last_ended));
   if (!decision.stop && decision.leaving.empty()) {
+    report_.count_held();
     phase_ = Phase::collecting;
     return again();
   }

@@ -68,7 +68,8 @@ struct Ending {
 /// were.
 ///
 ///   entering -> collecting -> [moving] -> computing -> agreeing -> [paying] -> collecting ...
-///                 own steps                               +-> draining -> ended
+///                 own steps                            (own steps, if they may overlap)
+///                                                          +-> draining -> ended
 ///
 /// In a round it calls RoundRows (which rows), LocalModel (gradient), SyncSession (agreement), make_step (the
 /// state), CheckpointCycle and RoundReport; between rounds ViewEntry.
@@ -118,6 +119,7 @@ class Worker final : public Agent {
 
  private:
   enum class Phase : std::uint8_t { entering, collecting, moving, agreeing, paying, draining, ended };
+  static constexpr Duration peer_step = std::chrono::milliseconds(20);
 
   /// What create() allocates.
   struct Memory {
@@ -133,23 +135,13 @@ class Worker final : public Agent {
 
   // worker.cpp: the phases of a round
   Turn collect();
-  Turn step_apart();
-  Turn make_own_step();
   Turn move_rows();
   Turn compute_and_enter();
   Turn agree();
   Turn pay();
   Turn after_round();
   bool may_enter(TimePoint now);
-  sync::Facts my_facts(TimePoint now);
-  void add_own_steps(sync::Facts& facts);
-  sync::FactsSection my_section();
-  [[nodiscard]] bool is_apart() const;
-  [[nodiscard]] bool contributes_movement() const;
-  Status prepare_contribution();
-  Status measure(sync::Facts& facts);
   Status refuse_nonfinite();
-  Status refresh_digest();
   Status carry_out(const sync::policy::Decision& decision);
   Result<bool> apply_agreed();
   Status fold_offsets();
@@ -158,6 +150,26 @@ class Worker final : public Agent {
   Turn wait_for_peers();
   Turn again() { return {.work = 1}; }
   Turn later(Duration d) { return {.wake_at = parts_.clock.now() + d}; }
+
+  // worker_apart.cpp: own steps, between agreements and while one is under way
+  Turn step_apart();
+  Turn step_when_due(TimePoint now);
+  std::optional<Turn> step_ahead();
+  Turn make_own_step();
+  [[nodiscard]] bool is_apart() const;
+  [[nodiscard]] bool contributes_movement() const;
+  [[nodiscard]] bool must_agree(TimePoint now) const;
+  [[nodiscard]] bool overlaps() const;
+  void depart();
+  void undo_own_steps();
+
+  // worker_facts.cpp: what it tells the others when it enters a round
+  sync::Facts my_facts(TimePoint now);
+  void add_own_steps(sync::Facts& facts);
+  sync::FactsSection my_section();
+  Status measure(sync::Facts& facts);
+  Status prepare_contribution();
+  Status refresh_digest();
 
   // worker_view.cpp: into a view and out of it
   Turn enter();
@@ -194,6 +206,7 @@ class Worker final : public Agent {
   Digest digest_;
   std::uint64_t round_in_view_ = 0;
   RoundTimes times_;
+  double factor_ahead_ = 1;  ///< of the learning rate, for steps while the group agrees
   Measures measures_;
   std::string control_words_;  ///< what the control topic complained about last
   TimePoint next_membership_look_{};

@@ -81,7 +81,8 @@ Turn Worker::begin_rounds() {
                                config_.group, config_.session.policy, view_->session->policy_state()});
   report_.metrics().states_taken.add(1);
   times_.last_ended = parts_.clock.now();
-  times_.early = false;
+  times_.early = times_.went_on = false;
+  times_.ahead_seconds = 0;
   model_.own().restart(times_.last_ended);
   clock_.enter_view(times_.last_ended, spec, *parts_.state, parts_.log);
   round_in_view_ = 0;
@@ -101,7 +102,7 @@ Turn Worker::begin_rounds() {
 
 /// What an unfinished round has sent is part of the state that the view starts from, or it is not.
 void Worker::resolve_residual() {
-  const double lost = residual_.resolve(view_->spec.target, parts_.state->rows);
+  const double lost = residual_.resolve(view_->spec.target, parts_.state->rows, model_.contribution());
   if (lost == 0) return;
   report_.metrics().residual_lost.add(lost);
   parts_.log.write(Level::warn, "what was not sent yet belonged to another state and is lost",
@@ -158,6 +159,7 @@ Turn Worker::drain() {
     return end(Error{ErrorCode::peer_lost, left + "; start again to form a new one"}, true);
   view_.reset();
   put_batch_back();
+  report_.count_held();
   return form_again(left);
 }
 
@@ -175,11 +177,11 @@ Turn Worker::lost(Error error) {  // by value: the original dies with the view
   view_.reset();
   entry_.drop_view();
   put_batch_back();
-  if (stepped) {
-    // The step of this round is in the private copy already: local steps are done anew.
-    model_.roll_back(*parts_.state);
-    rows_.stand_at(*parts_.state);
-  }
+  // The step of this round is in the private copy already, or some of the next one: own steps are done anew.
+  if (stepped || model_.departed())
+    undo_own_steps();
+  else
+    report_.count_held();
   const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;
   if (others && !asked_to_end() && config_.reform) return form_again(error.message);
   error.message +=

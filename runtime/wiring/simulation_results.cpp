@@ -96,9 +96,9 @@ void ResultTables::add_round(std::uint64_t view, std::uint64_t round, const sync
     rows += f.rows;
     waiting += f.queue_rows;
     loss += f.loss_sum;
-    compute = std::max(compute, f.compute_seconds);
-    wait = std::max(wait, f.wait_seconds);
-    sync = std::max(sync, f.sync_seconds);
+    compute = std::max(compute, double{f.compute_seconds});
+    wait = std::max(wait, double{f.wait_seconds});
+    sync = std::max(sync, double{f.sync_seconds});
     add_line(shares_, "{},{},{},{},{},{},{},{},{}\n", view, round, rank, f.rows, f.queue_rows, f.stream_rate,
              f.compute_seconds, f.wait_seconds, f.sync_seconds);
   }

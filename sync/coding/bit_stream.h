@@ -18,24 +18,39 @@ class BitWriter {
  public:
   explicit BitWriter(std::span<std::byte> out) : out_(out) { std::memset(out.data(), 0, out.size()); }
   /// The lowest `count` bits of `value`, at most 32; all others of it are 0.
-  void put(std::uint32_t value, unsigned count) {
+  void put(std::uint32_t value, unsigned count) { put_long(value, count); }
+  /// ... at most 57.
+  void put_long(std::uint64_t value, unsigned count) {
     RIVULET_CHECK(at_ + count <= out_.size() * 8, "bits beyond the end of a slot");
-    std::uint64_t bits = std::uint64_t{value} << (at_ % 8);
-    for (std::size_t byte = at_ / 8; bits != 0; ++byte, bits >>= 8U)
-      out_[byte] |= static_cast<std::byte>(bits & 0xffU);
+    const std::size_t byte = at_ / 8;
+    const std::uint64_t word = begun_ | (value << (at_ % 8));
+    // Behind what was written all is 0: it may be written again, and nothing has to be read.
+    std::memcpy(out_.data() + byte, &word, std::min(sizeof word, out_.size() - byte));
     at_ += count;
+    const std::size_t whole = at_ / 8 - byte;
+    begun_ = whole < sizeof word ? word >> (8 * whole) : 0;
   }
   /// So many zeros.
   void skip(std::size_t count) {
     RIVULET_CHECK(at_ + count <= out_.size() * 8, "bits beyond the end of a slot");
+    const bool same_byte = (at_ + count) / 8 == at_ / 8;
     at_ += count;
+    if (!same_byte) begun_ = 0;
   }
-  void align() { at_ = (at_ + 7) / 8 * 8; }
+  void align() { skip((8 - at_ % 8) % 8); }
+  /// So many whole bytes, which the caller fills; it stands at the beginning of one.
+  std::span<std::byte> take(std::size_t bytes) {
+    RIVULET_CHECK(at_ % 8 == 0 && at_ / 8 + bytes <= out_.size(), "bytes beyond the end of a slot");
+    const auto taken = out_.subspan(at_ / 8, bytes);
+    at_ += 8 * bytes;
+    return taken;
+  }
   [[nodiscard]] std::size_t bits() const noexcept { return at_; }
 
  private:
   std::span<std::byte> out_;
   std::size_t at_ = 0;
+  std::uint64_t begun_ = 0;  ///< the bits of the byte that it stands in
 };
 
 /// Reads them again, from bytes that anybody may have written: beyond the end fine() is false, and all is 0.
@@ -64,6 +79,14 @@ class BitReader {
     return fine_ ? zeros : 0;
   }
   void align() { at_ = (at_ + 7) / 8 * 8; }
+  /// So many whole bytes; it stands at the beginning of one. None if there are fewer.
+  std::span<const std::byte> take(std::size_t bytes) {
+    fine_ = fine_ && at_ % 8 == 0 && bytes <= bytes_.size() && at_ / 8 <= bytes_.size() - bytes;
+    if (!fine_) return {};
+    const auto taken = bytes_.subspan(at_ / 8, bytes);
+    at_ += 8 * bytes;
+    return taken;
+  }
   [[nodiscard]] bool fine() const noexcept { return fine_; }
   [[nodiscard]] std::size_t bits() const noexcept { return at_; }
 

@@ -1,41 +1,69 @@
 #include "sync/coding/positions.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <numeric>
+
+#include "core/vector_code.h"
 
 namespace rivulet::sync {
 namespace {
 
 constexpr std::size_t gaps_of_block = 128;
 constexpr unsigned parameter_bits = 5;
+constexpr unsigned parameter_most = 30;
 
 std::uint32_t gap_at(std::span<const std::uint32_t> ascending, std::size_t i) {
   return i == 0 ? ascending[0] : ascending[i] - ascending[i - 1] - 1;
 }
 
-std::size_t rice_bits(std::span<const std::uint32_t> ascending, std::size_t from, std::size_t to,
-                      unsigned r) {
-  std::size_t bits = (to - from) * (1 + r);
-  for (std::size_t i = from; i < to; ++i) bits += gap_at(ascending, i) >> r;
-  return bits;
+/// The gaps of one block.
+struct Block {
+  Block(std::span<const std::uint32_t> ascending, std::size_t from, std::size_t to) : count(to - from) {
+    gaps[0] = gap_at(ascending, from);
+    for (std::size_t i = 1; i < count; ++i) gaps[i] = ascending[from + i] - ascending[from + i - 1] - 1;
+  }
+  std::array<std::uint32_t, gaps_of_block> gaps;
+  std::size_t count;
+};
+
+/// Of the parameters r - 1, r and r + 1, without the bits that all gaps take.
+struct Quotients {
+  std::uint64_t below = 0, at = 0, above = 0;
+};
+RIVULET_VECTOR_CODE Quotients quotients(const std::uint32_t* gaps, std::size_t count, unsigned r) {
+  Quotients sums;
+  const unsigned below = r > 0 ? r - 1 : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    sums.below += gaps[i] >> below;
+    sums.at += gaps[i] >> r;
+    sums.above += gaps[i] >> (r + 1);
+  }
+  return sums;
 }
 
+struct Parameter {
+  unsigned r = 0;
+  std::size_t bits = 0;  ///< of the whole block
+};
+
 /// The parameter that takes the fewest bits: near the logarithm of the mean gap.
-unsigned best_parameter(std::span<const std::uint32_t> ascending, std::size_t from, std::size_t to) {
-  const std::uint64_t span = std::uint64_t{ascending[to - 1]} - (from == 0 ? 0 : ascending[from - 1]);
-  const std::uint64_t mean = span / (to - from);
-  const unsigned near = mean == 0 ? 0 : static_cast<unsigned>(std::bit_width(mean)) - 1;
-  unsigned best = near;
-  std::size_t least = rice_bits(ascending, from, to, near);
-  const auto consider = [&](unsigned r) {
-    const std::size_t bits = rice_bits(ascending, from, to, r);
-    if (bits >= least) return;
-    least = bits;
-    best = r;
+Parameter best_parameter(const Block& block) {
+  const std::uint64_t span =
+      std::accumulate(block.gaps.begin(), block.gaps.begin() + block.count, std::uint64_t{block.count});
+  const std::uint64_t mean = span / block.count;
+  const unsigned near = std::min(static_cast<unsigned>(std::bit_width(mean)) - 1, parameter_most);
+  const Quotients sums = quotients(block.gaps.data(), block.count, near);
+  Parameter best{near, block.count * (1 + near) + sums.at};
+  const auto consider = [&](unsigned r, std::uint64_t sum) {
+    const std::size_t bits = block.count * (1 + r) + sum;
+    if (bits < best.bits) best = {r, bits};
   };
-  if (near > 0) consider(near - 1);
-  if (near < 30) consider(near + 1);
+  if (near > 0) consider(near - 1, sums.below);
+  if (near < parameter_most) consider(near + 1, sums.above);
+  best.bits += parameter_bits;
   return best;
 }
 
@@ -49,14 +77,19 @@ std::size_t varint_bits(std::uint32_t gap) {
   return 8 * ((static_cast<std::size_t>(std::bit_width(gap | 1U)) + 6) / 7);
 }
 
-void put_rice(std::span<const std::uint32_t> ascending, std::size_t from, std::size_t to, BitWriter& out) {
-  const unsigned r = best_parameter(ascending, from, to);
+void put_rice(const Block& block, unsigned r, BitWriter& out) {
+  constexpr unsigned at_once = 57;
   out.put(r, parameter_bits);
-  for (std::size_t i = from; i < to; ++i) {
-    const std::uint32_t gap = gap_at(ascending, i);
-    out.skip(gap >> r);
-    out.put(1, 1);
-    out.put(gap & ((1U << r) - 1), r);
+  for (std::size_t i = 0; i < block.count; ++i) {
+    const std::uint32_t gap = block.gaps[i];
+    const std::uint32_t zeros = gap >> r;
+    const std::uint64_t rest = 1 | std::uint64_t{gap & ((1U << r) - 1)} << 1U;
+    if (zeros + 1 + r <= at_once) {
+      out.put_long(rest << zeros, zeros + 1 + r);
+    } else {
+      out.skip(zeros);
+      out.put_long(rest, 1 + r);
+    }
   }
 }
 
@@ -74,13 +107,17 @@ std::uint64_t get_varint(BitReader& in) {
 }  // namespace
 
 PositionCost cost_of_positions(std::span<const std::uint32_t> ascending) {
-  std::size_t rice = 0;
+  PositionCost rice;
+  rice.parameters.reserve(ascending.size() / gaps_of_block + 1);
   for_each_block(ascending.size(), [&](std::size_t from, std::size_t to) {
-    rice += parameter_bits + rice_bits(ascending, from, to, best_parameter(ascending, from, to));
+    const Parameter best = best_parameter(Block(ascending, from, to));
+    rice.bits += best.bits;
+    rice.parameters.push_back(static_cast<std::uint8_t>(best.r));
   });
+  if (rice.bits <= 8 * ascending.size()) return rice;  // what varints take at least
   std::size_t varint = 0;
   for (std::size_t i = 0; i < ascending.size(); ++i) varint += varint_bits(gap_at(ascending, i));
-  return varint < rice ? PositionCost{PositionCode::varint, varint} : PositionCost{PositionCode::rice, rice};
+  return varint < rice.bits ? PositionCost{PositionCode::varint, varint, {}} : rice;
 }
 
 double expected_position_bits(double entries, double count) {
@@ -96,10 +133,11 @@ double expected_position_bits(double entries, double count) {
   return entries * (least + parameter_bits / static_cast<double>(gaps_of_block)) + parameter_bits;
 }
 
-void put_positions(std::span<const std::uint32_t> ascending, PositionCode code, BitWriter& out) {
-  if (code == PositionCode::rice) {
-    for_each_block(ascending.size(),
-                   [&](std::size_t from, std::size_t to) { put_rice(ascending, from, to, out); });
+void put_positions(std::span<const std::uint32_t> ascending, const PositionCost& how, BitWriter& out) {
+  if (how.code == PositionCode::rice) {
+    for_each_block(ascending.size(), [&](std::size_t from, std::size_t to) {
+      put_rice(Block(ascending, from, to), how.parameters[from / gaps_of_block], out);
+    });
     return;
   }
   for (std::size_t i = 0; i < ascending.size(); ++i) {
@@ -122,7 +160,7 @@ bool get_positions(BitReader& in, PositionCode code, std::size_t entries, std::s
       gap = get_varint(in);
     } else {
       if (i % gaps_of_block == 0) r = in.get(parameter_bits);
-      if (r > 30) return false;
+      if (r > parameter_most) return false;
       const auto most = static_cast<std::uint32_t>((count - 1) >> r);
       gap = std::uint64_t{in.unary(most)} << r;
       gap |= in.get(r);

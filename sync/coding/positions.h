@@ -18,11 +18,13 @@ enum class PositionCode : std::uint8_t { rice, varint };
 struct PositionCost {
   PositionCode code = PositionCode::rice;
   std::size_t bits = 0;
+  std::vector<std::uint8_t> parameters;  ///< of each block
 };
 PositionCost cost_of_positions(std::span<const std::uint32_t> ascending);
 /// What so many random ones of `count` take, about.
 double expected_position_bits(double entries, double count);
-void put_positions(std::span<const std::uint32_t> ascending, PositionCode code, BitWriter& out);
+/// `how`: cost_of_positions() of the same.
+void put_positions(std::span<const std::uint32_t> ascending, const PositionCost& how, BitWriter& out);
 /// `entries` of them, ascending and below `count`. False: these bits are no such thing.
 bool get_positions(BitReader& in, PositionCode code, std::size_t entries, std::size_t count,
                    std::vector<std::uint32_t>& into);

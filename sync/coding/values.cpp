@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/vector_code.h"
+
 namespace rivulet::sync {
 namespace {
 
@@ -24,35 +26,82 @@ float of_brain(std::uint32_t bits) noexcept {
   return std::bit_cast<float>(bits << 16U);
 }
 
+std::size_t end_of_stretch(std::span<const std::uint32_t> group, std::size_t from) {
+  std::size_t to = from + 1;
+  while (to < group.size() && group[to] == group[from]) ++to;
+  return to;
+}
+
+/// visit(group, values) of each stretch of one group.
+template <class Visit>
+void for_each_stretch(std::span<const float> values, std::span<const std::uint32_t> group, Visit visit) {
+  for (std::size_t from = 0; from < values.size();) {
+    const std::size_t to = end_of_stretch(group, from);
+    visit(group[from], values.subspan(from, to - from));
+    from = to;
+  }
+}
+
+RIVULET_VECTOR_CODE float largest_of(const float* values, std::size_t count) {
+  // Of sizes, as of their bits, the order is the same.
+  std::uint32_t most = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    most = std::max(most, std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffU);
+  return std::bit_cast<float>(most);
+}
+
 /// What values of a group are measured in: a step of the largest, or their mean size.
 std::vector<float> scales_of(std::span<const float> values, std::span<const std::uint32_t> group,
                              std::size_t groups, ValueCode code) {
+  std::vector<float> scales(groups);
+  if (code == ValueCode::i8) {
+    for_each_stretch(values, group, [&](std::uint32_t g, std::span<const float> own) {
+      scales[g] = std::max(scales[g], largest_of(own.data(), own.size()));
+    });
+    for (float& scale : scales) scale /= steps;
+    return scales;
+  }
   std::vector<double> sums(groups);
   std::vector<std::size_t> counts(groups);
-  std::vector<float> scales(groups);
   for (std::size_t i = 0; i < values.size(); ++i) {
     sums[group[i]] += std::abs(values[i]);
     ++counts[group[i]];
-    scales[group[i]] = std::max(scales[group[i]], std::abs(values[i]));
   }
   for (std::size_t g = 0; g < groups; ++g)
-    scales[g] = code == ValueCode::i8 ? scales[g] / steps
-                : counts[g] > 0       ? static_cast<float>(sums[g] / static_cast<double>(counts[g]))
-                                      : 0;
+    if (counts[g] > 0) scales[g] = static_cast<float>(sums[g] / static_cast<double>(counts[g]));
   return scales;
 }
 
-void put_one(float value, float scale, ValueCode code, BitWriter& out) {
+/// Steps of a byte, rounded to the nearest, ties to even: a float with whole numbers for bits does that.
+RIVULET_VECTOR_CODE void steps_of(const float* values, std::size_t count, float scale, std::int8_t* out) {
+  constexpr float whole = 0x1.8p23F;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float ratio = values[i] / scale;
+    const float fits = ratio < -steps ? -steps : ratio > steps ? steps : ratio;
+    out[i] = static_cast<std::int8_t>(std::bit_cast<std::int32_t>(fits + whole) -
+                                      std::bit_cast<std::int32_t>(whole));
+  }
+}
+
+void put_steps(std::span<const float> values, std::span<const std::uint32_t> group,
+               std::span<const float> scales, BitWriter& out) {
+  auto* into = reinterpret_cast<std::int8_t*>(out.take(values.size()).data());
+  for_each_stretch(values, group, [&](std::uint32_t g, std::span<const float> own) {
+    if (scales[g] > 0)
+      steps_of(own.data(), own.size(), scales[g], into);
+    else
+      std::fill_n(into, own.size(), std::int8_t{0});
+    into += own.size();
+  });
+}
+
+void put_one(float value, ValueCode code, BitWriter& out) {
   switch (code) {
     case ValueCode::f32: out.put(std::bit_cast<std::uint32_t>(value), 32); break;
     case ValueCode::f16: out.put(half_of(value), 16); break;
     case ValueCode::bf16: out.put(brain_of(value), 16); break;
     case ValueCode::sign: out.put(std::signbit(value) ? 1 : 0, 1); break;
-    case ValueCode::i8: {
-      const float ratio = scale > 0 ? std::clamp(value / scale, -steps, steps) : 0;
-      out.put(static_cast<std::uint8_t>(static_cast<std::int8_t>(std::nearbyint(ratio))), 8);
-      break;
-    }
+    case ValueCode::i8: break;  // put_steps()
   }
 }
 
@@ -62,9 +111,25 @@ float get_one(BitReader& in, float scale, ValueCode code) {
     case ValueCode::f16: return of_half(static_cast<std::uint16_t>(in.get(16)));
     case ValueCode::bf16: return of_brain(in.get(16));
     case ValueCode::sign: return in.get(1) != 0 ? -scale : scale;
-    case ValueCode::i8: break;
+    case ValueCode::i8: break;  // get_steps()
   }
-  return static_cast<float>(static_cast<std::int8_t>(in.get(8))) * scale;
+  return 0;
+}
+
+RIVULET_VECTOR_CODE void values_of(const std::byte* steps_taken, std::size_t count, float scale, float* out) {
+  for (std::size_t i = 0; i < count; ++i)
+    out[i] = static_cast<float>(static_cast<std::int8_t>(steps_taken[i])) * scale;
+}
+
+/// The bytes of put_steps().
+void get_steps(BitReader& in, std::span<const std::uint32_t> group, std::span<const float> scales,
+               std::span<float> values) {
+  const auto bytes = in.take(values.size());
+  for (std::size_t from = 0; from < bytes.size();) {
+    const std::size_t to = end_of_stretch(group, from);
+    values_of(bytes.data() + from, to - from, scales[group[from]], values.data() + from);
+    from = to;
+  }
 }
 
 }  // namespace
@@ -115,8 +180,8 @@ void put_values(std::span<const float> values, std::span<const std::uint32_t> gr
   std::vector<float> scales;
   if (has_scales(code)) scales = scales_of(values, group, groups, code);
   for (const float scale : scales) out.put(std::bit_cast<std::uint32_t>(scale), 32);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    put_one(values[i], scales.empty() ? 1 : scales[group[i]], code, out);
+  if (code == ValueCode::i8) return put_steps(values, group, scales, out);
+  for (const float value : values) put_one(value, code, out);
 }
 
 bool get_values(BitReader& in, std::span<const std::uint32_t> group, std::size_t groups, ValueCode code,
@@ -127,12 +192,13 @@ bool get_values(BitReader& in, std::span<const std::uint32_t> group, std::size_t
     // 127 steps of the largest scale that an encoder writes are finite.
     if (!(scale >= 0 && scale <= std::numeric_limits<float>::max())) return false;
   }
-  bool finite = true;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = get_one(in, scales.empty() ? 1 : scales[group[i]], code);
-    finite = finite && std::isfinite(values[i]);
+  if (code == ValueCode::i8) {
+    get_steps(in, group, scales, values);
+  } else {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = get_one(in, scales.empty() ? 1 : scales[group[i]], code);
   }
-  return finite && in.fine();
+  return in.fine() && std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
 }
 
 }  // namespace rivulet::sync

@@ -22,7 +22,8 @@ bool has_scales(ValueCode code) noexcept;
 std::uint16_t half_of(float value) noexcept;
 float of_half(std::uint16_t bits) noexcept;
 
-/// `group[i]`, below `groups`: that of value i. All values are finite.
+/// `group[i]`, below `groups`: that of value i. All values are finite. `out` stands at the beginning of a
+/// byte.
 void put_values(std::span<const float> values, std::span<const std::uint32_t> group, std::size_t groups,
                 ValueCode code, BitWriter& out);
 /// False: these bits are no finite values.

@@ -107,6 +107,15 @@ PositionCost select_fitting(const Coding& coding, std::span<const T> numbers, st
 }
 
 template <class T>
+std::vector<float> values_at(std::span<const T> numbers, std::span<const std::uint32_t> positions) {
+  constexpr double most = std::numeric_limits<float>::max();
+  std::vector<float> values(positions.size());
+  for (std::size_t i = 0; i < positions.size(); ++i)
+    values[i] = static_cast<float>(std::clamp(static_cast<double>(numbers[positions[i]]), -most, most));
+  return values;
+}
+
+template <class T>
 void encode_as(const Coding& coding, const GradientView& from, std::span<std::byte> slot) {
   const std::span<const T> numbers = from.as<T>();
   const ValueCode code = value_code(*coding.settings);
@@ -119,14 +128,9 @@ void encode_as(const Coding& coding, const GradientView& from, std::span<std::by
   out.put(static_cast<std::uint32_t>(positions.size()), 32);
   out.put(static_cast<std::uint32_t>(cost.code), 8);
   out.put(static_cast<std::uint32_t>(code), 24);
-  put_positions(positions, cost.code, out);
+  put_positions(positions, cost, out);
   out.align();
-  std::vector<float> values;
-  values.reserve(positions.size());
-  constexpr double most = std::numeric_limits<float>::max();
-  for (const std::uint32_t at : positions)
-    values.push_back(static_cast<float>(std::clamp(static_cast<double>(numbers[at]), -most, most)));
-  put_values(values, tensors_of(*coding.shape, positions), tensors, code, out);
+  put_values(values_at(numbers, positions), tensors_of(*coding.shape, positions), tensors, code, out);
 }
 
 void encode(const Coding& coding, const GradientView& numbers, std::span<std::byte> slot) {

@@ -10,11 +10,20 @@ namespace {
 
 /// Of a segment: Ethernet, IP, TCP with time stamps; also of an acknowledgement.
 constexpr double header = 66;
+/// Of a message, besides what it says and one header: what Gloo's ends say to each other (three notes,
+/// segments of their own), and acknowledgements. Measured at the sockets of four devices (bench/shaped
+/// budget).
+constexpr double message_bytes = 150 + 3.3 * header;
 
 double payload_bytes(const PolicyConfig& config, double keep) {
   Schedule next{.payload_bytes = config.contribution_bytes};
   if (keep < 1) compress_with(config, "topk", keep, next);
   return static_cast<double>(next.payload_bytes);
+}
+
+std::string_view collective_of(const PolicyConfig& config, std::size_t world, double keep) {
+  if (config.collective != "auto") return config.collective;
+  return cheapest_collective(world, keep >= 1, payload_bytes(config, keep));
 }
 
 }  // namespace
@@ -29,13 +38,14 @@ void compress_with(const PolicyConfig& config, std::string_view compressor, doub
   }
 }
 
-std::string_view cheapest_collective(const PolicyConfig& config, std::size_t world, bool dense) {
+std::string_view cheapest_collective(std::size_t world, bool dense, double payload_bytes) {
   // Below a quarter of a MiB saved, the phases of a sum cost more than its bytes.
   constexpr double worth_it = 256.0 * 1024;
   const auto n = static_cast<double>(world);
-  if (!dense) return world >= 4 ? "two_sided" : "gather";
-  const double saved = (n - 1) * (1 - 2 / n) * static_cast<double>(config.contribution_bytes);
-  return saved >= worth_it ? "sum" : "gather";
+  const double saved = (n - 1) * (1 - 2 / n) * payload_bytes;
+  if (dense) return saved >= worth_it ? "sum" : "gather";
+  // Its payload goes with the facts, in one message to each; two_sided sends two more.
+  return saved > 2 * (n - 1) * message_bytes ? "two_sided" : "gather";
 }
 
 double wire_bytes(double transport_bytes, std::size_t world) {
@@ -44,20 +54,17 @@ double wire_bytes(double transport_bytes, std::size_t world) {
   return transport_bytes + header * (messages + 1.5 * transport_bytes / segment);
 }
 
-double unseen_bytes(std::size_t world) {
-  constexpr double notes = 600;
-  constexpr double segments = 13;
-  return static_cast<double>(world - 1) * (notes + header * segments);
+double unseen_bytes(const PolicyConfig& config, std::size_t world, double keep) {
+  const bool one_message = collective_of(config, world, keep) == "gather" && keep < 1;
+  return static_cast<double>(world - 1) * (one_message ? 1 : 3) * message_bytes;
 }
 
 double agreement_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes) {
   const auto n = static_cast<double>(world);
-  const bool dense = keep >= 1;
-  const std::string_view how = config.collective == "auto" ? cheapest_collective(config, world, dense)
-                                                           : std::string_view(config.collective);
+  const std::string_view how = collective_of(config, world, keep);
   const bool twice = how == "sum" || how == "two_sided";
   const double payloads = (twice ? 2 * (n - 1) / n : n - 1) * payload_bytes(config, keep);
-  return wire_bytes(payloads + (n - 1) * facts_bytes, world);
+  return wire_bytes(payloads + (n - 1) * facts_bytes, world) + unseen_bytes(config, world, keep);
 }
 
 double busy_share(const FactsTable& table, double step_seconds) {

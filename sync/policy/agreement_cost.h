@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,22 +10,23 @@
 /// What it costs to agree, for controllers that choose how. Pure.
 namespace rivulet::sync::policy {
 
-/// The collective that sends the fewest bytes, where it saves enough of them for its phases.
-std::string_view cheapest_collective(const PolicyConfig& config, std::size_t world, bool dense);
+/// The collective that sends the fewest bytes, where it saves enough of them for its phases. `payload_bytes`:
+/// of one device.
+std::string_view cheapest_collective(std::size_t world, bool dense, double payload_bytes);
 
 /// The next round's contributions go through this compressor, and this share of them: sets all that follows.
 /// Nothing is set for a name that no compressor has.
 void compress_with(const PolicyConfig& config, std::string_view compressor, double keep, Schedule& next);
 
-/// Bytes that a device sends in one agreement on this share of the parameters, by topk below 1: facts,
-/// payloads, and what TCP and IP put around them. `facts_bytes`: of one device.
+/// Bytes that leave a device's interface in one agreement on this share of the parameters, by topk below 1:
+/// facts, payloads, what TCP and IP put around them, and the unseen. `facts_bytes`: of one device.
 double agreement_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes);
 /// What leaves the interface for what was given to the transport in one agreement.
 double wire_bytes(double transport_bytes, std::size_t world);
 /// ... and besides, in one agreement: what Gloo's ends say to each other before a message goes, in segments
 /// of their own. With the next, what is between an estimate and the interface's counter (measured at the
 /// sockets of four devices: bench/shaped budget).
-double unseen_bytes(std::size_t world);
+double unseen_bytes(const PolicyConfig& config, std::size_t world, double keep);
 /// Bytes a second that leave the interface whether the group agrees or not: the control topic is asked for
 /// news.
 constexpr double standing_bytes_per_second = 470;
@@ -37,6 +39,7 @@ double busy_share(const FactsTable& table, double step_seconds);
 class CostFit {
  public:
   static constexpr std::size_t numbers = 5;
+  using Memory = std::array<double, numbers>;
   /// `memory`: [numbers], 0 at first.
   explicit CostFit(std::span<double> memory) : memory_(memory.first<numbers>()) {}
   void add(double bytes, double seconds);

@@ -51,7 +51,7 @@ Duration latest_of(const FactsTable& table, const Schedule& next) {
   constexpr double longest_step = 3600;
   if (!next.apart) return Duration(0);
   double slowest = 0;
-  for (const Facts& f : table.facts) slowest = std::max(slowest, f.compute_seconds);
+  for (const Facts& f : table.facts) slowest = std::max(slowest, double{f.compute_seconds});
   slowest = slowest > 0 ? std::min(slowest, longest_step) : unknown_step;
   const Duration step = next.wait + from_seconds(slowest);
   const Duration steps = step * next.own_steps;
@@ -131,6 +131,7 @@ void choose_exchange(std::size_t world, const PolicyConfig& config, const Contro
   }
   plan.next.own_steps = 1;
   plan.next.own_time = Duration(0);
+  plan.next.overlap = false;
   fit_collective(plan.next);
 }
 

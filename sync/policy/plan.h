@@ -81,6 +81,9 @@ struct Schedule {
   std::uint32_t own_steps = 1;
   Duration own_time{};  ///< ... or until so long after the last agreement; 0 = no limit
   Duration latest{};    ///< after the last agreement: a device that has not come by then is late
+  /// The own steps of the next round begin while this one's agreement is under way: as many as it asks for,
+  /// at most.
+  bool overlap = false;
   bool operator==(const Schedule&) const = default;
   /// What leaves a device after each step takes its momentum along (DGC, Lin et al. 2018): else the same
   /// direction would be sent again before the group has answered.
@@ -101,6 +104,7 @@ constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
   visit("own_steps", s.own_steps);
   visit("own_time_ns", s.own_time);
   visit("latest_ns", s.latest);
+  visit("overlap", s.overlap);
 }
 
 /// What all devices make of the facts of a round, in two tenses.

@@ -78,9 +78,10 @@ std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& s
     return {};
   }
   sent_ = Sent::with_facts;
-  guessed_weight_ = guess_weight(schedule_, parts_.transport.rank(), facts.rows);
   parts_.residual.become(schedule_.apart);
-  Exchange sending = exchange(parts_.residual.stage(mine, guessed_weight_, schedule_.masks_momentum()));
+  const double guess = guess_weight(schedule_, parts_.transport.rank(), facts.rows);
+  Exchange sending = exchange(parts_.residual.stage(mine, guess, schedule_.masks_momentum()));
+  parts_.residual.guess(guess, facts.rows);
   sending.residual = &parts_.residual;
   payload_.resize(sending.payload_bytes());
   encode_contribution(sending, payload_);
@@ -153,7 +154,7 @@ Progress ContributionExchange::begin(const Round& round, FactsExchange& facts, c
 }
 
 Progress ContributionExchange::add_up(FactsExchange& facts, Exchange& exchange) {
-  parts_.residual.reweigh(exchange.mine, exchange.weights[parts_.transport.rank()] - guessed_weight_);
+  parts_.residual.reweigh(exchange.mine, exchange.weights[parts_.transport.rank()]);
   exchange.residual = &parts_.residual;
   auto sum = facts.add_up(exchange);
   if (!sum) return fail(sum.error());

@@ -78,7 +78,6 @@ class ContributionExchange {
   enum class Sent : std::uint8_t { nothing, with_facts, behind_facts };
   Sent sent_ = Sent::nothing;  ///< before the plan
   SpeculationOutcome outcome_ = SpeculationOutcome::none;
-  double guessed_weight_ = 0;
   std::vector<std::byte> payload_;                 ///< that leaves with the facts
   std::unique_ptr<SpeculativeAggregation> early_;  ///< null: none so far
   std::size_t early_bytes_ = 0;                    ///< of its payloads, for which receives are posted

@@ -17,6 +17,7 @@ constexpr std::uint32_t type_intervals = 1;
 constexpr std::uint32_t type_runs = 2;
 constexpr std::uint32_t type_step_rows = 3;
 constexpr std::uint32_t type_private_state = 4;
+constexpr std::uint32_t type_steps_ahead = 5;
 
 Error broken(std::string what) {
   return {ErrorCode::protocol, "facts: " + std::move(what)};
@@ -91,7 +92,7 @@ Facts as_recorded(Facts f) {
     if (std::isnan(v)) v = std::numeric_limits<std::remove_reference_t<decltype(v)>>::quiet_NaN();
   };
   measured_fields(f, [&](const char*, auto& v) {
-    if constexpr (std::is_same_v<decltype(v), double&>) quiet(v);
+    if constexpr (std::is_floating_point_v<std::remove_reference_t<decltype(v)>>) quiet(v);
   });
   for (float& v : f.measurements) quiet(v);
   return f;
@@ -155,6 +156,7 @@ Result<std::vector<std::byte>> encode_section(const FactsSection& section) {
   put_entry(out, type_runs, section.runs);
   put_varints(out, type_step_rows, section.step_rows);
   put_entry(out, type_private_state, section.private_state);
+  put_varints(out, type_steps_ahead, section.steps_ahead);
   if (out.size() > facts_section_max_bytes)
     return broken("section of " + std::to_string(out.size()) + " bytes is over the limit");
   return out;
@@ -178,6 +180,8 @@ Result<FactsSection> decode_section(std::span<const std::byte> bytes) {
       return broken("rows of steps are no list of numbers");
     if (type == type_private_state && !get_entry(body, section.private_state))
       return broken("digest of the private state is cut short");
+    if (type == type_steps_ahead && !get_varints(body, section.steps_ahead))
+      return broken("steps ahead are no number");
   }
   return section;
 }

@@ -14,8 +14,8 @@
 namespace rivulet::sync {
 
 /// Of a head with no measurements; each measurement takes 4 bytes more.
-inline constexpr std::size_t facts_head_bytes = 256;
-inline constexpr std::uint32_t facts_version = 5;
+inline constexpr std::size_t facts_head_bytes = 224;
+inline constexpr std::uint32_t facts_version = 6;
 inline constexpr std::size_t facts_measurements_max = 512;
 inline constexpr std::size_t facts_section_max_bytes = std::size_t{160} * 1024;
 /// In FactsSection::step_rows, so that they fit beside what partitions take.
@@ -48,18 +48,18 @@ struct Facts {
   std::uint32_t flags = 0;
   std::uint32_t rows = 0;             ///< rows behind this device's contribution, 0 = takes part without one
   std::uint32_t rows_since_sync = 0;  ///< rows of local steps since the last aggregating round (delta mode)
-  std::uint64_t queue_rows = 0;       ///< waiting in the buffer now, this batch not counted
-  double stream_rate = 0;             ///< rows per second
-  double compute_seconds = 0;         ///< of this batch, compute only
-  double wait_seconds = 0;            ///< from the end of the last round until this batch was complete
-  double sync_seconds = 0;            ///< of the last round
+  std::uint32_t queue_rows = 0;       ///< waiting in the buffer now, this batch not counted
+  float stream_rate = 0;              ///< rows per second
+  float compute_seconds = 0;          ///< of this batch, compute only
+  float wait_seconds = 0;             ///< from the end of the last round until this batch was complete
+  float sync_seconds = 0;             ///< of the last round
   double loss_sum = 0;                ///< over this batch's rows
   std::uint64_t correct = 0;
   double gradient_norm2 = 0;
   std::uint64_t rows_dropped = 0;  ///< total of this device in this run
   Digest digest;                   ///< of the agreed state before this round
   std::uint64_t plan_hash = 0;     ///< of the plan of the last round and the table it was made of
-  std::uint64_t rows_max = 0;      ///< most rows it could take in one batch (memory, slab)
+  std::uint32_t rows_max = 0;      ///< most rows it could take in one batch (memory, slab)
   std::uint64_t agreed_rows = 0;   ///< row clock of the agreed state
   std::uint64_t stop_at_step = 0;  ///< this device asks the group to end with this applied round; 0 = no wish
   std::uint64_t stop_at_rows = 0;  ///< ... with the round that brings the row clock here
@@ -121,9 +121,13 @@ struct FactsSection {
   /// Type 4, in the first round of a view: what this device keeps for its own steps from earlier ones; empty:
   /// nothing, or the low half of its digest.
   std::vector<std::uint64_t> private_state;
+  /// Type 5: how many of these own steps, the first ones, were made while the last agreement was under way;
+  /// empty: none.
+  std::vector<std::uint32_t> steps_ahead;
   bool operator==(const FactsSection&) const = default;
   [[nodiscard]] bool empty() const noexcept {
-    return more_intervals.empty() && runs.empty() && step_rows.empty() && private_state.empty();
+    return more_intervals.empty() && runs.empty() && step_rows.empty() && private_state.empty() &&
+           steps_ahead.empty();
   }
 };
 constexpr void fields(Either<FactsSection> auto& s, auto&& visit) {
@@ -131,6 +135,7 @@ constexpr void fields(Either<FactsSection> auto& s, auto&& visit) {
   visit("runs", s.runs);
   visit("step_rows", s.step_rows);
   visit("private_state", s.private_state);
+  visit("steps_ahead", s.steps_ahead);
 }
 /// Errors of encode: protocol (would exceed facts_section_max_bytes).
 Result<std::vector<std::byte>> encode_section(const FactsSection& section);

@@ -10,12 +10,12 @@ namespace {
 
 /// Receives of heads are posted one round ahead; sections are sent only by those whose heads announce one.
 class MessageFacts final : public FactsExchange {
-  using Message = std::vector<std::byte>;  // head and payload
+  using Message = std::vector<std::byte>;  // head, room for a section, payload
 
  public:
   explicit MessageFacts(const Parts& parts)
       : parts_(parts), now_(world()), next_(world()), sections_(world()) {
-    expect(0);
+    expect(0, 0);
   }
 
   std::shared_ptr<const Round> first(std::vector<policy::ControllerMemory> memory) override {
@@ -30,7 +30,7 @@ class MessageFacts final : public FactsExchange {
   Progress poll() override;
   bool wait() override;
   Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) override;
-  void expect(std::size_t payload_bytes) override;
+  void expect(std::size_t section_bytes, std::size_t payload_bytes) override;
   Result<GradientView> add_up(const Exchange& exchange) override;
 
  private:
@@ -42,14 +42,17 @@ class MessageFacts final : public FactsExchange {
   }
   Status read_heads();
   void start_sections();
+  [[nodiscard]] std::span<const std::byte> section_of(std::uint32_t rank) const;
   Progress poll_pending();
 
   const Parts parts_;
   std::vector<Message> now_, next_;  ///< by rank
-  std::vector<Ticket> ahead_;        ///< by rank: receives of next_
+  std::size_t room_now_ = 0;         ///< of sections in now_
+  std::size_t room_next_ = 0;
+  std::vector<Ticket> ahead_;  ///< by rank: receives of next_
   std::vector<Ticket> pending_;
   std::vector<std::byte> my_section_;
-  std::vector<std::vector<std::byte>> sections_;  ///< by rank
+  std::vector<std::vector<std::byte>> sections_;  ///< by rank: those that came on their own
   FactsTable table_;
   bool heads_here_ = false;
   Status checked_ = ok();  ///< of the heads
@@ -58,8 +61,7 @@ class MessageFacts final : public FactsExchange {
 void MessageFacts::begin(std::vector<std::byte> head, std::vector<std::byte> section,
                          std::span<const std::byte> payload, Peers peers) {
   Message& mine = next_[me()];
-  mine = std::move(head);
-  mine.insert(mine.end(), payload.begin(), payload.end());
+  mine = message_of(std::move(head), section, room_next_, payload);
   RIVULET_CHECK(world() == 1 || mine.size() == next_[(me() + 1) % world()].size(),
                 "a payload that nobody expects");
   my_section_ = std::move(section);
@@ -76,10 +78,11 @@ void MessageFacts::peers_are_due() {
   for_each_peer([&](std::uint32_t peer) { parts_.transport.promote(ahead_[peer]); });
 }
 
-void MessageFacts::expect(std::size_t payload_bytes) {
+void MessageFacts::expect(std::size_t section_bytes, std::size_t payload_bytes) {
+  room_next_ = section_bytes;
   ahead_.assign(world(), Ticket{});
   for_each_peer([&](std::uint32_t peer) {
-    next_[peer].resize(parts_.head_bytes + payload_bytes);
+    next_[peer].resize(parts_.head_bytes + section_bytes + payload_bytes);
     ahead_[peer] = parts_.transport.receive_ahead(peer, Lane::facts, next_[peer]);
   });
 }
@@ -88,7 +91,7 @@ Result<GradientView> MessageFacts::add_up(const Exchange& exchange) {
   const GradientView& sum = exchange.agreed;
   std::ranges::fill(sum.host_bytes(), std::byte{0});
   const auto payload_of = [&](std::uint32_t rank) {
-    return std::span<const std::byte>(now_[rank]).subspan(parts_.head_bytes);
+    return std::span<const std::byte>(now_[rank]).subspan(parts_.head_bytes + room_now_);
   };
   if (auto added = add_payloads(exchange, payload_of, sum); !added) return added.error();
   return sum;
@@ -139,6 +142,7 @@ bool MessageFacts::wait() {
 
 Status MessageFacts::read_heads() {
   now_.swap(next_);
+  room_now_ = room_next_;
   table_ = {};
   table_.facts.resize(world());
   table_.sections.resize(world());
@@ -153,21 +157,48 @@ void MessageFacts::start_sections() {
   pending_.clear();
   for_each_peer([&](std::uint32_t peer) {
     const std::uint32_t bytes = table_.facts[peer].section_bytes;
-    sections_[peer].resize(bytes);
-    if (bytes > 0) pending_.push_back(parts_.transport.receive(peer, Lane::section, sections_[peer]));
-    if (!my_section_.empty()) pending_.push_back(parts_.transport.send(peer, Lane::section, my_section_));
+    if (bytes > room_now_) {
+      sections_[peer].resize(bytes);
+      pending_.push_back(parts_.transport.receive(peer, Lane::section, sections_[peer]));
+    }
+    if (my_section_.size() > room_now_)
+      pending_.push_back(parts_.transport.send(peer, Lane::section, my_section_));
   });
   sections_[me()] = my_section_;
+}
+
+std::span<const std::byte> MessageFacts::section_of(std::uint32_t rank) const {
+  const std::uint32_t bytes = table_.facts[rank].section_bytes;
+  if (bytes > room_now_) return sections_[rank];
+  return std::span(now_[rank]).subspan(parts_.head_bytes, bytes);
 }
 
 Result<std::shared_ptr<const Round>> MessageFacts::finish(const std::shared_ptr<const Round>& last) {
   if (!checked_) return checked_.error();
   for (std::uint32_t rank = 0; rank < world(); ++rank)
-    if (auto read = read_section(sections_[rank], parts_.view, rank, table_); !read) return read.error();
+    if (auto read = read_section(section_of(rank), parts_.view, rank, table_); !read) return read.error();
   return next_round(std::move(table_), *last, parts_);
 }
 
 }  // namespace
+
+std::size_t section_room(const policy::Schedule& next) {
+  constexpr std::size_t most = 1024;
+  if (!next.apart) return 0;
+  const bool small = std::ranges::all_of(next.rows, [](std::uint32_t rows) { return rows < 128; });
+  const std::size_t of_ahead = next.overlap ? 8 + 2 : 0;
+  return std::min(most, 8 + next.own_steps * std::size_t{small ? 1U : 2U} + of_ahead);
+}
+
+std::vector<std::byte> message_of(std::vector<std::byte> head, std::span<const std::byte> section,
+                                  std::size_t room, std::span<const std::byte> payload) {
+  std::vector<std::byte> message = std::move(head);
+  const std::size_t behind = message.size() + room;
+  if (section.size() <= room) message.insert(message.end(), section.begin(), section.end());
+  message.resize(behind);
+  message.insert(message.end(), payload.begin(), payload.end());
+  return message;
+}
 
 Status read_head(std::span<const std::byte> bytes, const ViewSpec& view, std::uint32_t rank,
                  FactsTable& table) {

@@ -30,8 +30,9 @@ class FactsExchange {
   virtual ~FactsExchange() = default;
   /// The round that the first facts follow.
   virtual std::shared_ptr<const Round> first(std::vector<policy::ControllerMemory> memory) = 0;
-  /// `payload`: of this device, behind its head; as long as expect() has said, on all devices. `peers`: from
-  /// when on their silence counts; peers_are_due() makes it so later.
+  /// One message: head, section, if it fits into its room, and `payload`; room and payload are as long as
+  /// expect() has said, on all devices. A longer section follows on its own. `peers`: from when on their
+  /// silence counts; peers_are_due() makes it so later.
   virtual void begin(std::vector<std::byte> head, std::vector<std::byte> section,
                      std::span<const std::byte> payload, Peers peers) = 0;
   virtual void peers_are_due() = 0;
@@ -45,9 +46,10 @@ class FactsExchange {
   /// After done: the round that follows `last`. Errors: protocol, diverged (what came cannot be of one
   /// round).
   virtual Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) = 0;
-  /// After finish(): receives for the next round are posted, with so many bytes of payload behind each head.
-  virtual void expect(std::size_t payload_bytes) = 0;
-  /// Until expect(): the sum of the payloads that came with the facts; to be read only. Errors: as
+  /// After finish(): receives for the next round are posted, with so many bytes for a section behind each
+  /// head (section_room()), and of payload behind that.
+  virtual void expect(std::size_t section_bytes, std::size_t payload_bytes) = 0;
+  /// Until the next begin(): the sum of the payloads that came with the facts; to be read only. Errors: as
   /// add_contribution().
   virtual Result<GradientView> add_up(const Exchange& exchange) = 0;
 };
@@ -56,6 +58,13 @@ class FactsExchange {
 std::unique_ptr<FactsExchange> make_message_facts(const FactsExchange::Parts& parts);
 /// One object for all ranks, who share the round that follows, too. The transport must gather.
 std::unique_ptr<FactsExchange> make_gathered_facts(const FactsExchange::Parts& parts);
+
+/// Room for a section beside the head: for the rows of each own step, of one partition. With more there is no
+/// room.
+std::size_t section_room(const policy::Schedule& next);
+
+std::vector<std::byte> message_of(std::vector<std::byte> head, std::span<const std::byte> section,
+                                  std::size_t room, std::span<const std::byte> payload);
 
 /// What came as a head is of a device that asks the others to come. Of bytes that are no head: not.
 bool calls(std::span<const std::byte> head);

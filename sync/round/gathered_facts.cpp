@@ -10,7 +10,7 @@ namespace {
 /// The heads of a round, read and checked.
 struct Heads {
   FactsTable table;            ///< without sections
-  std::uint32_t sections = 0;  ///< ranks that announce one
+  std::uint32_t sections = 0;  ///< ranks whose section follows
   bool fits = false;           ///< else everybody finds out for itself what is wrong
   bool operator==(const Heads&) const = default;
 };
@@ -33,7 +33,10 @@ class GatheredFacts final : public FactsExchange {
   bool peer_called() override;
   Progress poll() override;
   Result<std::shared_ptr<const Round>> finish(const std::shared_ptr<const Round>& last) override;
-  void expect(std::size_t payload_bytes) override { payload_bytes_ = payload_bytes; }
+  void expect(std::size_t section_bytes, std::size_t payload_bytes) override {
+    room_next_ = section_bytes;
+    payload_bytes_ = payload_bytes;
+  }
   Result<GradientView> add_up(const Exchange& exchange) override;
 
  private:
@@ -44,7 +47,9 @@ class GatheredFacts final : public FactsExchange {
 
   const Parts parts_;
   Gathering& gathering_;
-  std::size_t payload_bytes_ = 0;  ///< behind each head
+  std::size_t payload_bytes_ = 0;  ///< behind each head and its room
+  std::size_t room_ = 0;           ///< of sections, this round
+  std::size_t room_next_ = 0;
   Ticket pending_;
   std::vector<std::byte> my_section_;
   std::shared_ptr<Gathered> told_;           ///< the heads of this round
@@ -55,12 +60,14 @@ class GatheredFacts final : public FactsExchange {
 
 void GatheredFacts::begin(std::vector<std::byte> head, std::vector<std::byte> section,
                           std::span<const std::byte> payload, Peers peers) {
-  head.insert(head.end(), payload.begin(), payload.end());
+  room_ = room_next_;
+  auto message = message_of(std::move(head), section, room_, payload);
+  if (section.size() <= room_) section.clear();
   my_section_ = std::move(section);
   heads_.reset();
   sections_.reset();
   pending_ = gathering_.tell({.lane = Lane::facts,
-                              .bytes = std::move(head),
+                              .bytes = std::move(message),
                               .tellers = parts_.view.world(),
                               .patient = peers == Peers::have_time});
 }
@@ -95,7 +102,7 @@ Progress GatheredFacts::poll() {
 Status GatheredFacts::read_heads(FactsTable& table) const {
   for (std::uint32_t rank = 0; rank < parts_.view.world(); ++rank) {
     const std::span<const std::byte> bytes = told_->of[rank];
-    if (bytes.size() != parts_.head_bytes + payload_bytes_)
+    if (bytes.size() != parts_.head_bytes + room_ + payload_bytes_)
       return Error{ErrorCode::protocol, "from " + parts_.view.members[rank] + ": facts of another length"};
     if (auto read = read_head(bytes.first(parts_.head_bytes), parts_.view, rank, table); !read) return read;
   }
@@ -109,15 +116,19 @@ std::shared_ptr<const Heads> GatheredFacts::make_heads() const {
   heads->fits = bool(read_heads(heads->table));
   if (!heads->fits) return heads;
   heads->sections = static_cast<std::uint32_t>(
-      std::ranges::count_if(heads->table.facts, [](const Facts& f) { return f.section_bytes > 0; }));
+      std::ranges::count_if(heads->table.facts, [&](const Facts& f) { return f.section_bytes > room_; }));
   return heads;
 }
 
 Status GatheredFacts::read_sections(FactsTable& table) const {
-  if (!sections_) return ok();
   for (std::uint32_t rank = 0; rank < parts_.view.world(); ++rank) {
-    const auto& bytes = sections_->of[rank];
-    if (bytes.size() != table.facts[rank].section_bytes)
+    const std::uint32_t announced = table.facts[rank].section_bytes;
+    std::span<const std::byte> bytes;
+    if (announced <= room_)
+      bytes = std::span(told_->of[rank]).subspan(parts_.head_bytes, announced);
+    else if (sections_)
+      bytes = sections_->of[rank];
+    if (bytes.size() != announced)
       return Error{ErrorCode::protocol,
                    "from " + parts_.view.members[rank] + ": a section of another length"};
     if (auto read = read_section(bytes, parts_.view, rank, table); !read) return read;
@@ -149,7 +160,7 @@ Result<std::shared_ptr<const Round>> GatheredFacts::finish(const std::shared_ptr
 Result<GradientView> GatheredFacts::add_up(const Exchange& exchange) {
   total_ = told_->work.once<PayloadSum>(nullptr, [&] {
     return std::make_shared<PayloadSum>(sum_of_payloads(exchange, [&](std::uint32_t rank) {
-      return std::span<const std::byte>(told_->of[rank]).subspan(parts_.head_bytes);
+      return std::span<const std::byte>(told_->of[rank]).subspan(parts_.head_bytes + room_);
     }));
   });
   if (!total_->trouble.empty()) return Error{total_->code, total_->trouble};

@@ -49,6 +49,7 @@ GradientView Residual::view(std::vector<std::byte>& memory) const {
 
 GradientView Residual::stage(const GradientView& mine, double weight, bool marks) {
   const GradientView all = view(staged_);
+  guess_ = {};
   marks_ = marks;
   if (marks) std::ranges::fill(view(left_).host_bytes(), std::byte{0});
   if (empty())
@@ -59,7 +60,7 @@ GradientView Residual::stage(const GradientView& mine, double weight, bool marks
   const std::size_t p = shape_.parameters();
   const auto buffers = all.slice(p, shape_.buffers).host_bytes();
   if (weight > 0) {
-    reweigh(mine, weight);
+    add(mine, weight);
     std::ranges::copy(mine.slice(p, shape_.buffers).host_bytes(), buffers.begin());
   } else {
     std::ranges::fill(buffers, std::byte{0});
@@ -67,12 +68,17 @@ GradientView Residual::stage(const GradientView& mine, double weight, bool marks
   return all;
 }
 
-void Residual::reweigh(const GradientView& mine, double more) {
+void Residual::reweigh(const GradientView& mine, double weight) {
+  add(mine, weight - guess_.weight);
+  guess_ = {};
+}
+
+void Residual::add(const GradientView& mine, double weight) {
   RIVULET_CHECK(is_staged_, "nothing is staged");
   RIVULET_CHECK(mine.count == shape_.count() && mine.scalar == shape_.scalar,
                 "contribution and residual differ in shape");
   const std::size_t p = shape_.parameters();
-  if (more != 0) add_scaled(mine.slice(0, p).host_bytes().data(), more, view(staged_).slice(0, p));
+  if (weight != 0) add_scaled(mine.slice(0, p).host_bytes().data(), weight, view(staged_).slice(0, p));
 }
 
 void Residual::become(bool of_movements) {
@@ -130,11 +136,13 @@ double Residual::measure() {
   return finite ? 0 : norm;
 }
 
-double Residual::resolve(const Stamp& target, std::uint64_t rows) {
+double Residual::resolve(const Stamp& target, std::uint64_t rows, const GradientView& mine) {
   double lost = 0;
   const bool next = target == Stamp{stamp_.lineage, stamp_.step + 1};
   const bool trained = rows != rows_;
   if (next && trained && is_staged_) {
+    if (guess_.own_rows > 0 && mine.count > 0)
+      reweigh(mine, static_cast<double>(guess_.own_rows) / static_cast<double>(rows - rows_));
     lost = commit();
   } else if (target != stamp_ && !(next && !trained)) {
     lost = norm_;

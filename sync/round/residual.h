@@ -42,8 +42,10 @@ class Residual {
   /// send. `mine` is not looked at with weight 0. Valid until commit(), drop() or resolve(). 3 passes over P.
   /// `marks`: left() will say where something leaves; one pass more, and one for each slot.
   GradientView stage(const GradientView& mine, double weight, bool marks = false);
-  /// The weight turns out to be another one: what is staged grows by `more` * `mine`.
-  void reweigh(const GradientView& mine, double more);
+  /// Nobody knows the weight yet: it was guessed for so many rows of this device.
+  void guess(double weight, std::uint32_t own_rows) noexcept { guess_ = {weight, own_rows}; }
+  /// The weight turns out to be this one: what is staged grows by the rest of `mine`.
+  void reweigh(const GradientView& mine, double weight);
   /// The parameters [P] of what is staged, for collectives that add what peers have sent.
   [[nodiscard]] GradientView staged();
   /// The slot leaves: what it says is no longer kept. It is of the parameters from `begin` on.
@@ -66,8 +68,9 @@ class Residual {
   }
   /// A view starts from `target`: what was staged is part of that, or not; of another state's residual
   /// nothing is kept. A step that trained no row (only offsets moved, or the sum was not finite) has nothing
-  /// of it. Returns the norm of what is lost.
-  double resolve(const Stamp& target, std::uint64_t rows);
+  /// of it. `mine`: what was staged last; a guessed weight is made good, for the row clocks say what it was.
+  /// Returns the norm of what is lost.
+  double resolve(const Stamp& target, std::uint64_t rows, const GradientView& mine = {});
   /// Nothing is kept any more.
   void forget() noexcept {
     drop();
@@ -86,7 +89,12 @@ class Residual {
  private:
   [[nodiscard]] GradientView view(std::vector<std::byte>& memory) const;
   double measure();
+  void add(const GradientView& mine, double weight);
 
+  struct Guess {
+    double weight = 0;
+    std::uint32_t own_rows = 0;  ///< 0: nothing was guessed
+  };
   ContributionShape shape_;
   bool of_movements_;
   double movement_per_gradient_;
@@ -97,6 +105,7 @@ class Residual {
   std::vector<std::byte> left_;    ///< [P + B], of which P count
   bool marks_ = false;             ///< left_ is of what is staged
   bool is_staged_ = false;
+  Guess guess_;
   double norm_ = 0;  ///< of kept_
   SlotBytes slot_bytes_;
 };

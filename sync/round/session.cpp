@@ -104,7 +104,8 @@ Progress SyncSession::State::advance_facts() {
   if (!next) return fail(next.error());
   round = std::move(next).value();
   const Progress seen = contributions.see(*round);
-  facts->expect(contributions.expects(round->plan().next));
+  const policy::Schedule& schedule = round->plan().next;
+  facts->expect(section_room(schedule), contributions.expects(schedule));
   stage = seen == Progress::done ? Stage::planned : Stage::wasted;
   return seen == Progress::failed ? advance_contributions(Stage::planned) : seen;
 }

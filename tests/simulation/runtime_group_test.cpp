@@ -133,7 +133,7 @@ TEST_CASE("Group: a stream that falls silent costs the others nothing") {
     const std::vector<RecordedRound> after(rounds.begin() + static_cast<std::ptrdiff_t>(first), rounds.end());
     double slowest = 0;
     for (const auto& r : after)
-      for (const auto& f : r.table.facts) slowest = std::max(slowest, f.compute_seconds);
+      for (const auto& f : r.table.facts) slowest = std::max(slowest, double{f.compute_seconds});
     CHECK(p99(round_seconds(after)) <= 0.2 + 2 * slowest);
     // The silent device enters at once, not after max_wait: the others still meet once per tick.
     CHECK(static_cast<double>(after.size()) >= 0.9 * 7 / 0.1);

@@ -54,6 +54,7 @@ struct MassRun {
   std::int64_t own_steps = 0;  ///< of each device before the group agrees; 0: it agrees after every batch
   std::string collective = "gather";
   bool both_ways = false;  ///< gradients and movements by turns
+  bool overlap = false;    ///< own steps go on while the group agrees, which takes longer than one of them
   double rate = 1;         ///< of learning
   sync::Lane lane = sync::Lane::facts;
   int deaf_after = 0;  ///< sends of device 1 on the lane; 0: never
@@ -78,6 +79,7 @@ runtime::LoadedConfig counting_job(const MassRun& run) {
   c.batch.policy = run.compressor;
   if (run.own_steps > 0) c.sync.policy = "periodic";
   c.settings.set("sync.own_steps", std::max<std::int64_t>(run.own_steps, 1));
+  c.settings.set("sync.overlap", run.overlap);
   if (run.both_ways) c.sync.policy = "both_ways";
   c.sync.collective = run.collective;
   c.model.name = "tally";
@@ -125,6 +127,7 @@ void run_mass(MassRun& run) {
   runtime::SimulateOptions options;
   options.stop_after.rounds = run.steps;
   options.link = {std::chrono::milliseconds(1), 1e8};
+  if (run.overlap) options.profile = {std::chrono::microseconds(600), 1e6};
   options.faults = run.faults;
   if (run.slow_last) options.own_links = {{{}, 1e8}, {{}, 1e8}, {{}, 1e7}};
   auto group = build_group(counting_job(run), options, std::move(outside));
@@ -220,6 +223,31 @@ TEST_CASE("Mass: of movements behind own steps, too, and nothing is sent between
     CHECK(deltas > 20);
     for (std::size_t device = 0; device < world; ++device) CHECK(off_by(run, device) < rounding);
   }
+}
+
+TEST_CASE(
+    "Mass: of steps that go on while the group agrees, around a view that is lost meanwhile, and a kill") {
+  for (const char* collective : {"gather", "two_sided"})
+    for (const int sends : {0, 2 * 11, 2 * 12, 2 * 17}) {
+      CAPTURE(collective);
+      CAPTURE(sends);
+      MassRun run{.own_steps = 3, .collective = collective, .overlap = true, .deaf_after = sends};
+      const bool kills = sends == 2 * 17;
+      if (kills)
+        run.faults = {{.at_s = 0.08, .kind = runtime::Fault::Kind::kill, .device = 1},
+                      {.at_s = 0.6, .kind = runtime::Fault::Kind::start, .device = 1}};
+      run_mass(run);
+      CHECK((sends == 0 || run.views >= 2));
+      CHECK(run.agreed);
+      CHECK(run.step == run.steps);
+      std::size_t ahead = 0;
+      for (const RecordedRound& round : run.rounds)
+        for (const auto& section : round.table.sections)
+          if (!section.steps_ahead.empty()) ahead += section.steps_ahead.front();
+      CHECK(ahead > 60);
+      for (std::size_t device = 0; device < world; ++device)
+        if (!kills || device != 1) CHECK(off_by(run, device) < 4 * rounding);
+    }
 }
 
 TEST_CASE(

@@ -90,6 +90,61 @@ TEST_CASE("Periodic: between agreements nothing is sent, and each tells of all r
   for (const auto& parameters : out.parameters) CHECK(parameters == out.parameters[0]);
 }
 
+TEST_CASE("Overlap: an agreement that takes as long as its steps do hides behind those of the next") {
+  auto job = periodic_job(3, 10);
+  auto options = fast(20);
+  options.link = {std::chrono::milliseconds(10), 12.5e6};  // of ten steps of 4 ms
+  options.rates = {{{0, 50'000}}};
+  const Outcome waiting = run(job, options);
+  job.config.settings.set("sync.overlap", true);
+  const Outcome going_on = run(job, options);
+  CHECK(going_on.step == 20);
+  CHECK(going_on.rows == waiting.rows);
+  CHECK(waiting.seconds - going_on.seconds > 0.9 * 18 * 0.02);  // two messages, one after the other
+  std::uint32_t ahead = 0;
+  for (const auto& round : going_on.rounds) {
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      const auto& section = round.table.sections[rank];
+      if (round.plan.now.mode != Mode::delta) continue;
+      CHECK(round.table.facts[rank].rows == 160);
+      CHECK(section.step_rows == std::vector<std::uint32_t>(10, 16));
+      if (!section.steps_ahead.empty()) ahead = section.steps_ahead.front();
+    }
+  }
+  CHECK(ahead >= 4);
+  CHECK(ahead < 10);
+  for (const auto& parameters : going_on.parameters) CHECK(parameters == going_on.parameters[0]);
+}
+
+TEST_CASE("Overlap: an agreement that takes longer than its steps is waited for, one at a time") {
+  auto job = periodic_job(2, 4);
+  job.config.settings.set("sync.overlap", true);
+  auto options = fast(10);
+  options.link = {std::chrono::milliseconds(100), 12.5e6};
+  options.rates = {{{0, 50'000}}};
+  const double until_ten = run(job, options).seconds;
+  options.stop_after.rounds = 20;
+  const Outcome out = run(job, options);
+  CHECK(out.step == 20);
+  CHECK(out.rows == 20 * 2 * 4 * 16);
+  CHECK(out.seconds - until_ten ==
+        doctest::Approx(10 * 0.2).epsilon(0.02));  // two messages, one after the other
+  const auto& last = out.rounds.back();
+  CHECK(last.table.sections[1].steps_ahead == std::vector<std::uint32_t>{4});
+}
+
+TEST_CASE("Overlap: rows of steps that the end has overtaken are not counted as trained") {
+  auto job = periodic_job(2, 4);
+  job.config.settings.set("sync.overlap", true);
+  auto options = fast(10);
+  options.link = {std::chrono::milliseconds(100), 12.5e6};
+  auto group = build_group(job, options);
+  run_to_end(*group);
+  std::uint64_t trained = 0;
+  for (std::size_t i = 0; i < group->size(); ++i) trained += group->node(i).status().rows_trained.load();
+  CHECK(trained == group->node(0).state().rows);
+}
+
 TEST_CASE("Periodic: a device says how the group agrees next, and what its bytes were for") {
   auto job = periodic_job(3, 5);
   job.config.compression.policy = "fixed";

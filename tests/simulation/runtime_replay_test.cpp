@@ -110,6 +110,7 @@ std::string said_of_forged(const RecordedRun& run) {
 TEST_CASE("Replay: a group's log gives its plans again, and its rows give its state again, to the last bit") {
   RecordedRun run;
   run.job = linear_job(4);
+  SimulateOptions options = changing(5);
   SUBCASE("policy stream") {}
   SUBCASE("policy fixed, whose rounds wait for the slowest") {
     run.job.config.batch.policy = "fixed";
@@ -122,11 +123,17 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
     run.job.config.sync.policy = "periodic";
     run.job.config.settings.set("sync.own_steps", std::int64_t{4});
   }
+  SUBCASE("own steps that go on while the group agrees") {
+    run.job.config.sync.policy = "periodic";
+    run.job.config.settings.set("sync.own_steps", std::int64_t{4});
+    run.job.config.settings.set("sync.overlap", true);
+    options.link = {std::chrono::milliseconds(20), 1e5};
+  }
   SUBCASE("by what was measured") {
     run.job.config.sync.policy = run.job.config.compression.policy = run.job.config.sync.collective = "auto";
     run.job.config.settings.set("sync.own_steps_max", std::int64_t{4});
   }
-  record(run, changing(5), 1 << 30, to_the_end);
+  record(run, options, 1 << 30, to_the_end);
   const auto plans = replay_plans(run.log, sync::policy::builtin_controllers());
   REQUIRE_MESSAGE(plans, plans.error().message);
   CHECK(plans.value().proven());
@@ -172,6 +179,7 @@ TEST_CASE("Replay: own steps come out again, around a device that was killed and
   c.sync.on_peer_loss = "reform";
   c.sync.policy = "periodic";
   c.settings.set("sync.own_steps", std::int64_t{4});
+  SimulateOptions options = changing(8);
   SUBCASE("dense") {}
   SUBCASE("compressed") {
     c.compression.policy = "fixed";
@@ -181,13 +189,26 @@ TEST_CASE("Replay: own steps come out again, around a device that was killed and
   SUBCASE("by what was measured") {
     c.sync.policy = c.compression.policy = c.sync.collective = "auto";
   }
+  SUBCASE("going on while the group agrees, compressed or not") {
+    options.link = {std::chrono::milliseconds(20), 1e5};
+    c.settings.set("sync.overlap", true);
+    SUBCASE("dense") {}
+    SUBCASE("compressed") {
+      c.compression.policy = "fixed";
+      c.settings.set("compression.compressor", std::string("topk"));
+      c.settings.set("compression.keep", 0.3);
+      SUBCASE("gathered") {}
+      SUBCASE("by owners of slices") {
+        c.sync.collective = "two_sided";
+      }
+    }
+  }
   SUBCASE("a few of the largest after each step, which take their momentum along") {
     c.sync.policy = "every";
     c.compression.policy = "fixed";
     c.settings.set("compression.compressor", std::string("topk"));
     c.settings.set("compression.keep", 0.1);
   }
-  SimulateOptions options = changing(8);
   options.faults = {{.at_s = 1.5, .kind = Fault::Kind::kill, .device = 1},
                     {.at_s = 2, .kind = Fault::Kind::start, .device = 1}};
   record(run, options, 1 << 30, to_the_end);
@@ -267,10 +288,10 @@ TEST_CASE("Replay: each fact has the next round for a witness, also those that n
       [](auto& f) { f.flags ^= sync::flag_moves_failed; },
       [](auto& f) { ++f.rows_since_sync; },
       [](auto& f) { ++f.queue_rows; },
-      [](auto& f) { f.stream_rate += 1e-9; },
-      [](auto& f) { f.compute_seconds += 1e-9; },
-      [](auto& f) { f.wait_seconds += 1e-9; },
-      [](auto& f) { f.sync_seconds += 1e-9; },
+      [](auto& f) { f.stream_rate = std::nextafter(f.stream_rate, 1e9F); },
+      [](auto& f) { f.compute_seconds = std::nextafter(f.compute_seconds, 1e9F); },
+      [](auto& f) { f.wait_seconds = std::nextafter(f.wait_seconds, 1e9F); },
+      [](auto& f) { f.sync_seconds = std::nextafter(f.sync_seconds, 1e9F); },
       [](auto& f) { f.loss_sum += 1e-9; },
       [](auto& f) { ++f.correct; },
       [](auto& f) { f.gradient_norm2 = std::nan(""); },
@@ -336,7 +357,7 @@ TEST_CASE("Replay: a view is lost with a payload, another goes on, and so does t
     lost_on = sync::Lane::facts;
     behind = 0;
   }
-  record(run, changing(6), 1 << 30, [wanted = lost_on, behind](SimulatedGroup& group) {
+  record(run, changing(12), 1 << 30, [wanted = lost_on, behind](SimulatedGroup& group) {
     bool lost = false;  // device-01 lacks the step that the others have made
     group.network().set_loss([&](std::uint32_t from, std::uint32_t to, sync::Lane lane, std::uint64_t index) {
       const bool now = !lost && from == 1 && to == (wanted == sync::Lane::facts ? 2U : 0U) &&

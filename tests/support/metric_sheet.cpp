@@ -72,6 +72,11 @@ namespace {
 
 /// A typed text "A..B" is a number between these two.
 bool as_typed(const nlohmann::json& value, const nlohmann::json& typed) {
+  // Times and rates of facts are floats.
+  if (value.is_number_float() && typed.is_number_float()) {
+    const auto wanted = typed.get<double>();
+    return std::abs(value.get<double>() - wanted) <= 1e-7 * std::abs(wanted);
+  }
   if (value.is_number() && typed.is_number()) return same(value.get<double>(), typed.get<double>());
   if (!value.is_number() || !typed.is_string()) return value == typed;
   const std::string text = typed.get<std::string>();

@@ -27,8 +27,8 @@ TypedSheet read_typed(const std::string& name);
 /// One line for each series that is missing, is not typed, or has another value. Empty: all is as typed.
 std::vector<std::string> differences(const MetricSheet& sheet, const TypedSheet& typed);
 
-/// The same of two JSON texts, by the path of each value. Numbers are equal to ten digits, or
-/// between A and B where the text "A..B" is typed.
+/// The same of two JSON texts, by the path of each value. Numbers are equal to ten digits, fractions to
+/// seven, or between A and B where the text "A..B" is typed.
 std::vector<std::string> json_differences(const std::string& json, const std::string& typed);
 
 /// What a page shows, one line each in the order of the page: `TAG#ID TEXT` or `TAG TEXT` of its h1, h2, p,

@@ -35,11 +35,12 @@ TEST_CASE("Decision log: every field comes back with every bit, at its extremes,
     RoundRecord r;
     r.view = r.round = r.plan_hash = big;
     sync::Facts f;
-    f.step = f.agreed_rows = f.stop_at_step = f.stop_at_rows = f.queue_rows = f.correct = f.rows_dropped =
-        f.rows_max = f.plan_hash = big;
+    f.step = f.agreed_rows = f.stop_at_step = f.stop_at_rows = f.correct = f.rows_dropped = f.plan_hash = big;
     f.round = big;
-    f.rows = f.rows_since_sync = f.flags = medium;
-    f.stream_rate = f.compute_seconds = f.wait_seconds = f.sync_seconds = std::abs(number);
+    f.rows = f.rows_since_sync = f.flags = f.queue_rows = f.rows_max = medium;
+    constexpr double most = std::numeric_limits<float>::max();
+    f.stream_rate = f.compute_seconds = f.wait_seconds = f.sync_seconds =
+        static_cast<float>(std::min(std::abs(number), most));
     f.loss_sum = f.gradient_norm2 = number;
     f.digest = {0x0123456789abcdef, big};
     f.interval = {{medium, std::numeric_limits<std::int32_t>::min()},
@@ -147,7 +148,7 @@ TEST_CASE("Decision log: what version 3 wrote is read and explained, and its pla
   CHECK(idle.plan.next.rows == std::vector<std::uint32_t>{20});
   CHECK(idle.plan.next.wait == std::chrono::milliseconds(200));
   CHECK(round.plan.now.weights == std::vector<double>{1});
-  CHECK(round.table.facts[0].compute_seconds == 1.346e-05);
+  CHECK(round.table.facts[0].compute_seconds == 1.346e-05F);
   CHECK(round.table.facts[0].interval.rows_trained == 20);
   CHECK(round.table.facts[0].interval.next.offset == 20);
   const auto story = story_of(view, &idle, round, nullptr);
@@ -162,14 +163,15 @@ TEST_CASE("Decision log: what version 3 wrote is read and explained, and its pla
 TEST_CASE("Decision log: what version 4 wrote is read and explained, and its plans are not made again") {
   ViewRecord view = view_of_three(1);
   std::string line = decision_line(view);
-  for (const char* added : {",\"compression_policy\":\"none\"", ",\"tensors\":[]", ",\"buffers\":0",
-                            ",\"number_bytes\":4", ",\"settings\":[]", "\"sync_policy\":\"every\",",
-                            ",\"own_steps\":1", ",\"own_time_ns\":0", ",\"latest_ns\":0"}) {
+  for (const char* added :
+       {",\"compression_policy\":\"none\"", ",\"tensors\":[]", ",\"buffers\":0", ",\"number_bytes\":4",
+        ",\"settings\":[]", "\"sync_policy\":\"every\",", ",\"own_steps\":1", ",\"own_time_ns\":0",
+        ",\"latest_ns\":0", ",\"overlap\":false"}) {
     CHECK(contains(line, added));
     line = resealed(line, added, "");
   }
   line = resealed(line, "\"payload_bytes\":", "\"slot_bytes\":");
-  line = resealed(line, "\"version\":5", "\"version\":4");
+  line = resealed(line, "\"version\":6", "\"version\":4");
   const auto record = parse_decision_line(line);
   REQUIRE_MESSAGE(record, record.error().message);
   CHECK(std::get<ViewRecord>(record.value()).version == 4);
@@ -179,6 +181,17 @@ TEST_CASE("Decision log: what version 4 wrote is read and explained, and its pla
   const auto again = replay.take(record.value());
   REQUIRE_FALSE(again);
   CHECK(contains(again.error().message, "an older version wrote this"));
+}
+
+TEST_CASE("Decision log: what version 5 wrote is read and explained, and its plans are not made again") {
+  const ViewRecord view = view_of_three(1);
+  std::string line = resealed(decision_line(view), ",\"overlap\":false", "");
+  line = resealed(line, "\"version\":6", "\"version\":5");
+  const auto record = parse_decision_line(line);
+  REQUIRE_MESSAGE(record, record.error().message);
+  CHECK(std::get<ViewRecord>(record.value()).version == 5);
+  CHECK(std::get<ViewRecord>(record.value()).policy == view.policy);
+  CHECK(std::get<ViewRecord>(record.value()).state == view.state);
 }
 
 TEST_CASE("Decision log: lines that say they are older, and are anything, are refused in words") {

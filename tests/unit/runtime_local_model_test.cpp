@@ -42,12 +42,16 @@ struct Bench {
   /// As if this device was alone: the sum is its own movement.
   void agree() {
     static_cast<void>(movement());
+    state.rows += model->own().rows();
+    apply();
+    model->agreed(state, true, {});
+  }
+  /// The state goes on by the movement that was prepared last.
+  void apply() {
     auto parameters = state.model.parameters().as<float>();
     const auto moved = model->contribution().as<float>();
     for (std::size_t i = 0; i < parameters.size(); ++i) parameters[i] -= moved[i];
     state.stamp.step += 1;
-    state.rows += model->own().rows();
-    model->agreed(state, true, {});
   }
   [[nodiscard]] PrivatePart part() const {
     PrivatePart part{.own_steps = model->kept_steps()};
@@ -136,6 +140,80 @@ TEST_CASE(
   b.model->follow_group();
   CHECK(b.model->own().rows() == 0);
   CHECK(b.model->kept_digest() == 0);
+}
+
+TEST_CASE("Own steps: go on while the group agrees, as if it had agreed at once") {
+  Bench apart;
+  Bench whole;
+  for (std::size_t i = 0; i < 7; ++i) {
+    apart.step(8 * i);
+    whole.step(8 * i);
+    if (i == 3) {
+      static_cast<void>(apart.movement());
+      apart.model->depart();
+      CHECK(apart.model->departed());
+      CHECK(apart.model->own().rows() == 0);
+    }
+    if (i == 5) {
+      apart.apply();
+      CHECK(apart.model->agreed(apart.state, true, {}));
+      CHECK(!apart.model->departed());
+      CHECK(apart.model->own().ahead() == 2);
+      CHECK(apart.model->own().steps() == 2);
+      CHECK(apart.model->kept_steps() == 4);  // of what the state knows of
+    }
+  }
+  CHECK(apart.model->own().steps() == 3);
+  apart.agree();
+  whole.agree();
+  CHECK(relative_l2(numbers_of(apart.state.model.parameters()), numbers_of(whole.state.model.parameters())) <
+        1e-6);
+}
+
+TEST_CASE("Own steps: that have gone on are undone with the others, to the last agreement") {
+  Bench b;
+  b.step(0);
+  b.agree();
+  const auto kept = b.model->kept_digest();
+  b.step(8);
+  const auto moved = b.movement();
+  b.model->depart();
+  b.step(16);
+  SUBCASE("a lost view") {
+    b.model->roll_back(b.state);
+  }
+  SUBCASE("a sum that was no number") {
+    CHECK(!b.model->agreed(b.state, false, {}));
+  }
+  CHECK(b.model->kept_digest() == kept);
+  CHECK(size_of(b.movement()) == 0);
+  b.step(8);
+  CHECK(b.movement() == moved);
+  CHECK(b.model->own().ahead() == 0);
+}
+
+TEST_CASE("Own steps: a replay makes those that have gone on from where they did, to the last bit") {
+  Bench first;
+  Bench again;
+  for (Bench* b : {&first, &again}) {
+    b->step(0);
+    static_cast<void>(b->movement());
+    b->model->depart();
+    if (b == &first) b->step(8);
+    auto parameters = b->state.model.parameters().as<float>();
+    for (float& x : parameters) x += 0.1F;  // with what others have sent
+    b->state.stamp.step += 1;
+    CHECK(b->model->agreed(b->state, true, {}));
+  }
+  REQUIRE(again.model->can_go_back());
+  again.model->go_back();
+  again.step(8);
+  again.model->go_on(again.state);
+  first.step(16);
+  again.step(16);
+  CHECK(again.model->own().ahead() == 1);
+  CHECK(first.movement() == again.movement());
+  CHECK(first.model->kept_digest() == again.model->kept_digest());
 }
 
 TEST_CASE("Own steps: as many as the facts can announce, and then it is time to agree") {

@@ -43,12 +43,11 @@ std::vector<std::uint32_t> drawn_positions(std::size_t count, double share, std:
   return positions;
 }
 
-std::vector<std::byte> written(const std::vector<std::uint32_t>& positions, PositionCode code,
-                               std::size_t bits) {
-  std::vector<std::byte> bytes((bits + 7) / 8);
+std::vector<std::byte> written(const std::vector<std::uint32_t>& positions, const PositionCost& how) {
+  std::vector<std::byte> bytes((how.bits + 7) / 8);
   BitWriter out(bytes);
-  put_positions(positions, code, out);
-  CHECK(out.bits() == bits);
+  put_positions(positions, how, out);
+  CHECK(out.bits() == how.bits);
   return bytes;
 }
 
@@ -119,7 +118,7 @@ TEST_CASE("Positions: come back, take the bits that were said, and hardly more t
     const std::size_t count = 300'000;
     const auto positions = drawn_positions(count, share, 3);
     const auto cost = cost_of_positions(positions);
-    const auto bytes = written(positions, cost.code, cost.bits);
+    const auto bytes = written(positions, cost);
     BitReader in(bytes);
     std::vector<std::uint32_t> back;
     REQUIRE(get_positions(in, cost.code, positions.size(), count, back));
@@ -142,7 +141,7 @@ TEST_CASE("Positions: those that lie together take less than random ones, by eit
     for (std::uint32_t k = 0; k < 9; ++k) runs.push_back(i * 16'000 + k);
   const auto cost = cost_of_positions(runs);
   CHECK(cost.code == PositionCode::varint);
-  const auto bytes = written(runs, cost.code, cost.bits);
+  const auto bytes = written(runs, cost);
   BitReader in(bytes);
   std::vector<std::uint32_t> back;
   CHECK(get_positions(in, cost.code, runs.size(), 16'000'000, back));

@@ -69,9 +69,9 @@ TEST_CASE("Facts table: who is elsewhere is named, with where both are") {
 
 TEST_CASE("Facts table: a rate or a time that cannot be is refused with its device") {
   for (const double wrong :
-       {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+       {-1.0F, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     CAPTURE(wrong);
-    for (double Facts::* field :
+    for (float Facts::* field :
          {&Facts::stream_rate, &Facts::compute_seconds, &Facts::wait_seconds, &Facts::sync_seconds})
       CHECK(said_of(2, [&](Facts& f) { f.*field = wrong; }) ==
             "protocol: c sent a rate or a time that is no such thing");

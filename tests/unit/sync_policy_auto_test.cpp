@@ -33,6 +33,7 @@ struct World {
   std::string budget = "1 of stream";
   std::vector<std::uint64_t> tensors{60'000, 1'000};
   double own_steps_max = 32;
+  bool overlap = false;
 };
 
 /// A group that plans by what it measures in that world.
@@ -47,6 +48,7 @@ class Group {
     Settings settings;
     settings.set("sync.budget", world.budget);
     settings.set("sync.own_steps_max", static_cast<std::int64_t>(world.own_steps_max));
+    settings.set("sync.overlap", world.overlap);
     settings.set("compression.topk.values", std::string("i8"));
     settings.set("compression.topk.per_tensor", false);
     settings.set("compression.random_k.seed", std::int64_t{1});
@@ -74,6 +76,7 @@ class Group {
       f.measurements = {
           static_cast<float>(world_.record_bytes * steps),
           static_cast<float>(world_.step_seconds * steps + (rank == 0 ? world_.late_seconds : 0)),
+          static_cast<float>(world_.step_seconds * steps + (rank == 0 ? world_.late_seconds : 0)),
           static_cast<float>(sent_),
           static_cast<float>(sent_ / world_.bytes_per_second + world_.latency),
           static_cast<float>(steps > 1 ? world_.signal : 0),
@@ -85,10 +88,10 @@ class Group {
     plan(table_, config_, controllers_, state_);
     const Schedule& next = state_.last.next;
     const double all = agreement_bytes(config_, world_.devices, next.keep_ratio, 512);
-    sent_ = all / wire_bytes(1e6, world_.devices) * 1e6;  // through the transport
+    const double unseen = unseen_bytes(config_, world_.devices, next.keep_ratio);
+    sent_ = (all - unseen) / wire_bytes(1e6, world_.devices) * 1e6;  // through the transport
     wire_ += all;
-    if (budget_of(world_.budget)->is_hard())
-      wire_ += unseen_bytes(world_.devices) + standing_bytes_per_second * world_.step_seconds * steps;
+    if (budget_of(world_.budget)->is_hard()) wire_ += standing_bytes_per_second * world_.step_seconds * steps;
     rows_ += world_.record_bytes * steps;
     stepping_ += world_.step_seconds * steps;
     exchanging_ += sent_ / world_.bytes_per_second + world_.latency;
@@ -124,6 +127,36 @@ bool contains(const std::string& text, const char* part) {
 }
 
 }  // namespace
+
+TEST_CASE(
+    "Auto: where steps go on while the group agrees, there are enough of them to hide it, and no more") {
+  World world;
+  world.devices = 2;
+  world.latency = 0.2;  // twenty steps
+  Group waiting(world);
+  world.overlap = true;
+  Group going_on(world);
+  const Schedule waits = waiting.agree(40).next;
+  const RoundPlan& plan = going_on.agree(40);
+  CHECK(!waits.overlap);
+  CHECK(waits.own_steps == 32);
+  CHECK(plan.next.overlap);
+  CHECK(plan.next.own_steps >= 20);
+  CHECK(plan.next.own_steps <= 24);
+  CHECK_MESSAGE(contains(plan.why, " 0 % of the time"), plan.why);
+}
+
+TEST_CASE("Auto: few bytes go with the facts, and what is larger goes to the owners of slices") {
+  World world;
+  world.devices = 4;
+  world.bytes_per_second = 100e3;
+  Group much(world);
+  CHECK(much.agree(20).next.collective == "two_sided");
+  world.tensors = {6'000, 100};
+  Group little(world);
+  CHECK(little.agree(20).next.collective == "gather");
+  CHECK(unseen_bytes(much.config(), 4, 0.05) == doctest::Approx(3 * unseen_bytes(little.config(), 4, 0.05)));
+}
 
 TEST_CASE("Auto: before anything is known little is sent, on any link, and devices step apart") {
   Group group({});
@@ -467,6 +500,7 @@ TEST_CASE("Auto: of its two controllers each may go with another one") {
     Settings settings;
     settings.set("sync.budget", std::string("1 of stream"));
     settings.set("sync.own_steps_max", std::int64_t{32});
+    settings.set("sync.overlap", false);
     settings.set("compression.compressor", std::string("topk"));
     settings.set("compression.keep", 0.02);
     settings.set("compression.momentum", std::string("own"));

@@ -129,8 +129,15 @@ TEST_CASE("Residual: keeps what was not sent when the sum was applied, and nothi
 
 TEST_CASE("Residual: a weight that was guessed wrong is made good in what is kept") {
   OneRound round;
-  round.residual.reweigh(view_over(round.mine), 0.25 - 0.5);
-  round.residual.commit();
+  round.residual.guess(0.5, 10);
+  SUBCASE("by the round") {
+    round.residual.reweigh(view_over(round.mine), 0.25);
+    round.residual.commit();
+  }
+  SUBCASE("by the rows of a state that the others have come to") {
+    round.residual.follow(before, 100);
+    CHECK(round.residual.resolve(after, 140, view_over(round.mine)) == 0);
+  }
   // 0.25 * mine, less the 1 that was sent.
   CHECK(kept_by(round.residual) == std::vector<float>{-0.5, 1, 2, 4});
 }

@@ -186,7 +186,7 @@ class DecisionsCommand final : public Command {
       if (!record) return record.error();
       if (!record.value()) return teller.finish();
       if (reader.value().behind_gap()) plans.skip();
-      if (is_of_two_tenses_before(*record.value())) {
+      if (is_older(*record.value())) {
         if (auto told = tell_older(*record.value(), older_view, teller); !told)
           return Error{ErrorCode::bad_record, reader.value().place() + ": " + told.error().message};
         continue;
@@ -202,9 +202,9 @@ class DecisionsCommand final : public Command {
     }
   }
 
-  /// Of version 3, whose plans cannot be made again.
-  static bool is_of_two_tenses_before(const DecisionRecord& record) {
-    return std::visit([](const auto& r) { return r.version < 4; }, record);
+  /// Its plans cannot be made again.
+  static bool is_older(const DecisionRecord& record) {
+    return std::visit([](const auto& r) { return r.version < decision_log_version; }, record);
   }
   static Status tell_older(const DecisionRecord& record, std::optional<ViewRecord>& view,
                            StoryTeller& teller) {

@@ -34,7 +34,7 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   const FactsTable& table = inputs.table;
   const PolicyConfig& config = inputs.config;
   double slowest = 0;
-  for (const auto& f : table.facts) slowest = std::max(slowest, f.compute_seconds);
+  for (const auto& f : table.facts) slowest = std::max(slowest, double{f.compute_seconds});
   const bool apart = plan.next.apart;
   // Who waits for nobody steps once a tick, its computing included; a backlog is spread over the steps to
   // come.

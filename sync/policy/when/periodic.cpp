@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "sync/policy/controller.h"
+#include "sync/policy/overlap.h"
 
 namespace rivulet::sync::policy {
 namespace {
@@ -22,11 +22,13 @@ constexpr std::array keys{
         .help = "of policy periodic: ... or so long, whatever comes first; 0s = only steps count",
         .least = 0,
         .most = 3600},
+    overlap_key,
 };
 
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   plan.next.own_steps = static_cast<std::uint32_t>(setting(inputs.config, keys[0].name).number);
   if (plan.next.own_steps > 1) plan.next.own_time = from_seconds(setting(inputs.config, keys[1].name).number);
+  plan.next.overlap = plan.next.own_steps > 1 && setting(inputs.config, overlap_key.name).number != 0;
 }
 
 }  // namespace

@@ -1,0 +1,107 @@
+#include "runtime/train/worker.h"
+
+// What a device tells the others when it enters a round.
+namespace rivulet::runtime {
+namespace {
+
+std::uint64_t dropped_so_far(const NodeStatus& status) {
+  std::uint64_t n = 0;
+  for (const auto& reason : status.rows_dropped) n += reason.load(std::memory_order_relaxed);
+  return n;
+}
+
+}  // namespace
+
+sync::Facts Worker::my_facts(TimePoint now) {
+  const bool finite = model_.finite();
+  const devices::StepReport& report = model_.report();
+  sync::Facts f;
+  f.step = parts_.state->stamp.step;
+  f.agreed_rows = parts_.state->rows;
+  f.rows = finite ? static_cast<std::uint32_t>(rows_.batch().rows()) : 0;
+  f.rows_since_sync = model_.rows_since_sync();
+  f.queue_rows = static_cast<std::uint32_t>(rows_.waiting());
+  f.stream_rate = static_cast<float>(parts_.status.stream_rate.load(std::memory_order_relaxed));
+  f.compute_seconds = static_cast<float>(model_.compute_seconds() > 0 ? model_.compute_seconds()
+                                                                      : model_.own().compute_seconds());
+  f.wait_seconds = static_cast<float>(times_.wait_seconds);
+  f.sync_seconds = static_cast<float>(times_.sync_seconds);
+  f.loss_sum = finite ? report.loss_sum : 0;
+  f.correct = finite ? report.correct : 0;
+  f.gradient_norm2 = report.gradient_norm2;
+  f.rows_dropped = dropped_so_far(parts_.status);
+  f.rows_max = static_cast<std::uint32_t>(rows_.rows_max());
+  f.flags = (parts_.stop.load() > 0 ? sync::flag_leaving : 0U) |
+            (parts_.membership.stop_asked() ? sync::flag_stop : 0U) | (finite ? 0U : sync::flag_nonfinite) |
+            (rows_.incomplete() ? sync::flag_incomplete : 0U) | (config_.dry_run ? sync::flag_dry_run : 0U) |
+            (checkpoints_.is_due(now, *parts_.state) ? sync::flag_checkpoint : 0U);
+  clock_.ask(f, now, rows_.batch().rows());
+  if (round_in_view_ % config_.digest_every == 0) {
+    f.flags |= sync::flag_digest;
+    f.digest = digest_;
+  }
+  f.interval = rows_.first_interval();
+  if (contributes_movement()) add_own_steps(f);
+  return f;
+}
+
+/// Computed from the memory in every digest round, also when no round was applied since the last: what
+/// changed by itself is what the digest is for.
+Status Worker::refresh_digest() {
+  if (round_in_view_ % config_.digest_every != 0) return ok();
+  auto digest = parts_.state.digest(view_->session->last_round()->work, parts_.device);
+  if (!digest) return digest.error();
+  digest_ = digest.value();
+  parts_.status.set_digest(digest_.hex());
+  return ok();
+}
+
+/// What its controllers want to know. The contribution is made for it, or because it leaves with the facts.
+Status Worker::measure(sync::Facts& facts) {
+  if (facts.rows > 0 && (view_->session->speculates() || measures_.wants_sketches() || overlaps())) {
+    if (auto prepared = prepare_contribution(); !prepared) return prepared;
+    if (!contributes_movement()) model_.sketch_gradient(parts_.trainer.layout());
+  }
+  std::uint64_t record_bytes = model_.own().record_bytes();
+  for (const RowTag& row : rows_.batch().own_tags()) record_bytes += row.record_bytes;
+  const double apart = to_seconds(times_.entered - times_.last_ended);
+  const double stepping = overlaps() ? to_seconds(model_.own().stepping()) : apart;
+  facts.measurements = measures_.take({.model = model_,
+                                       .record_bytes = record_bytes,
+                                       .apart_seconds = apart,
+                                       .stepping_seconds = stepping,
+                                       .bytes_sent = view_->transport->counters().bytes_sent});
+  return ok();
+}
+
+/// The steps that were made since the group agreed last count as this round's batch.
+void Worker::add_own_steps(sync::Facts& facts) {
+  const OwnSteps& own = model_.own();
+  facts.rows = own.rows();
+  facts.rows_since_sync = 0;
+  facts.loss_sum = own.loss_sum();
+  facts.correct = own.correct();
+  facts.gradient_norm2 = own.gradient_norm2();
+  facts.compute_seconds = static_cast<float>(own.compute_seconds());
+  facts.flags |= (own.rows() > 0 ? sync::flag_own_steps : 0U) | (times_.early ? sync::flag_early : 0U);
+}
+
+sync::FactsSection Worker::my_section() {
+  sync::FactsSection section = rows_.section();
+  // What own steps of earlier views have left: a replay must begin with it. A pass over all of it.
+  if (view_->session->round() == 0)
+    if (const auto kept = model_.kept_digest(); kept != 0) section.private_state = {kept};
+  if (!contributes_movement()) return section;
+  std::vector<RowInterval> intervals{rows_.first_interval()};
+  intervals.insert(intervals.end(), section.more_intervals.begin(), section.more_intervals.end());
+  section.step_rows = model_.own().rows_of(intervals);
+  if (const std::uint32_t ahead = model_.own().ahead(); ahead > 0) section.steps_ahead = {ahead};
+  return section;
+}
+
+/// Of this round: a gradient, or how far own steps have come.
+Status Worker::prepare_contribution() {
+  return contributes_movement() ? model_.prepare_delta(*parts_.state, 0, 1.0) : model_.prepare_gradient();
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,89 @@
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "sync/policy/agreement_cost.h"
+#include "sync/policy/budget.h"
+#include "sync/policy/controller.h"
+
+/// Which way of agreeing hurts least, for the controller "auto" of when. Pure.
+namespace rivulet::sync::policy {
+
+/// What that controller remembers, by place; averages are of the last agreements.
+enum AutoPlace : std::size_t {
+  steps_at,  ///< own steps of the last choice; 0: there was none
+  keep_at,   ///< its share of the parameters
+  most_at,   ///< own steps that the streams allow
+  alike_at,  ///< of CoherenceFilter
+  alike_variance_at,
+  settled_at,       ///< agreements since the choice has changed
+  balance_at,       ///< bytes that a device may send beyond its share of rows; below 0: it has sent too much
+  step_bytes_at,    ///< of the records that a device trains in a step
+  step_seconds_at,  ///< from one own step to the next
+  wait_at,          ///< seconds that devices which could compute have waited for the last one
+  loss_at,          ///< of the last few hundred rows
+  usual_loss_at,    ///< of the last few thousand
+  loss_noise_at,    ///< relative variance of the loss of a single row
+  overshot_at,      ///< agreements until own steps may become more again, after the loss has jumped
+  exchange_at,      ///< seconds that the last exchanges took
+  expected_at,      ///< that the next one should take
+  cost_at,          ///< of CostFit
+  memory_size = cost_at + CostFit::numbers,
+};
+
+constexpr double streams_differ = 0.6;     ///< coherence below
+constexpr double streams_are_alike = 0.8;  ///< ... above
+constexpr double settling = 2;             ///< agreements between two changes
+constexpr double balance_seconds = 60;     ///< in which what was spent too much comes back
+constexpr double longest_apart = 8000;     ///< own steps that a budget may ask for
+
+struct Choice {
+  double steps = 1;
+  double keep = 1;
+  double loss = 0;   ///< points of accuracy that it costs, about
+  bool fits = true;  ///< the budget
+};
+
+/// How to agree so that bytes and time fit, and little is lost.
+class Chooser {
+ public:
+  /// `most`: own steps; `facts_bytes`: of one device; `overlap`: steps go on meanwhile.
+  struct Limits {
+    double most = 32;
+    double facts_bytes = 0;
+    bool overlap = false;
+  };
+  Chooser(const Inputs& inputs, const Budget& budget, const Limits& limits, std::span<const double> memory)
+      : inputs_(inputs), budget_(budget), limits_(limits), memory_(memory) {}
+
+  /// What an agreement on this share costs.
+  struct Price {
+    double bytes = 0;
+    double seconds = 0;
+  };
+  [[nodiscard]] Price price_of(double keep) const;
+  /// Of the time, what goes by without steps.
+  [[nodiscard]] double time_of(double steps, const Price& price) const;
+  [[nodiscard]] Choice best() const;
+  /// What was chosen last may stay: it fits, and hardly anything is better.
+  [[nodiscard]] bool may_stay(const Choice& better) const;
+  /// One phrase for people.
+  [[nodiscard]] std::string words_of(const Choice& choice) const;
+
+ private:
+  [[nodiscard]] bool may_grow() const;
+  [[nodiscard]] bool sends_all() const;
+  [[nodiscard]] double steps_for_bytes(const Price& price) const;
+  [[nodiscard]] double steps_for_time(const Price& price) const;
+  [[nodiscard]] double loss_of(double steps, double keep, const Price& price) const;
+  [[nodiscard]] Choice with(double keep) const;
+  [[nodiscard]] Choice first() const;
+
+  const Inputs& inputs_;
+  const Budget& budget_;
+  const Limits limits_;
+  const std::span<const double> memory_;
+};
+
+}  // namespace rivulet::sync::policy
