@@ -108,8 +108,7 @@ class Bench {
     const PositionCost cost = cost_of_positions(found_);
     put_positions(found_, cost, out);
     out.align();
-    values_.clear();
-    for (const std::uint32_t at : found_) values_.push_back(r_[at]);
+    gather_values<float>(r_, found_, values_);
     tensors_.assign(found_.size(), 0);
     put_values(values_, tensors_, 1, ValueCode::i8, out);
   }

@@ -175,6 +175,22 @@ float of_half(std::uint16_t bits) noexcept {
   return std::bit_cast<float>(sign | ((exponent + 112U) << 23U) | (fraction << 13U));
 }
 
+template <class T>
+void gather_values(std::span<const T> numbers, std::span<const std::uint32_t> positions,
+                   std::vector<float>& into) {
+  constexpr std::size_t ahead = 24;  // of the memory's latency
+  constexpr double most = std::numeric_limits<float>::max();
+  into.resize(positions.size());
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    if (i + ahead < positions.size()) __builtin_prefetch(numbers.data() + positions[i + ahead]);
+    into[i] = static_cast<float>(std::clamp(static_cast<double>(numbers[positions[i]]), -most, most));
+  }
+}
+template void gather_values<float>(std::span<const float>, std::span<const std::uint32_t>,
+                                   std::vector<float>&);
+template void gather_values<double>(std::span<const double>, std::span<const std::uint32_t>,
+                                    std::vector<float>&);
+
 void put_values(std::span<const float> values, std::span<const std::uint32_t> group, std::size_t groups,
                 ValueCode code, BitWriter& out) {
   std::vector<float> scales;

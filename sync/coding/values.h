@@ -22,6 +22,12 @@ bool has_scales(ValueCode code) noexcept;
 std::uint16_t half_of(float value) noexcept;
 float of_half(std::uint16_t bits) noexcept;
 
+/// The numbers at these positions, the largest of a float at most: they lie far from each other in a long
+/// vector.
+template <class T>
+void gather_values(std::span<const T> numbers, std::span<const std::uint32_t> positions,
+                   std::vector<float>& into);
+
 /// `group[i]`, below `groups`: that of value i. All values are finite. `out` stands at the beginning of a
 /// byte.
 void put_values(std::span<const float> values, std::span<const std::uint32_t> group, std::size_t groups,

@@ -107,15 +107,6 @@ PositionCost select_fitting(const Coding& coding, std::span<const T> numbers, st
 }
 
 template <class T>
-std::vector<float> values_at(std::span<const T> numbers, std::span<const std::uint32_t> positions) {
-  constexpr double most = std::numeric_limits<float>::max();
-  std::vector<float> values(positions.size());
-  for (std::size_t i = 0; i < positions.size(); ++i)
-    values[i] = static_cast<float>(std::clamp(static_cast<double>(numbers[positions[i]]), -most, most));
-  return values;
-}
-
-template <class T>
 void encode_as(const Coding& coding, const GradientView& from, std::span<std::byte> slot) {
   const std::span<const T> numbers = from.as<T>();
   const ValueCode code = value_code(*coding.settings);
@@ -130,7 +121,9 @@ void encode_as(const Coding& coding, const GradientView& from, std::span<std::by
   out.put(static_cast<std::uint32_t>(code), 24);
   put_positions(positions, cost, out);
   out.align();
-  put_values(values_at(numbers, positions), tensors_of(*coding.shape, positions), tensors, code, out);
+  std::vector<float> values;
+  gather_values(numbers, positions, values);
+  put_values(values, tensors_of(*coding.shape, positions), tensors, code, out);
 }
 
 void encode(const Coding& coding, const GradientView& numbers, std::span<std::byte> slot) {

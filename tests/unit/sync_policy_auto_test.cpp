@@ -146,6 +146,19 @@ TEST_CASE(
   CHECK_MESSAGE(contains(plan.why, " 0 % of the time"), plan.why);
 }
 
+TEST_CASE("Auto: steps do not go on while the group agrees as long as the loss falls fast") {
+  World world;
+  world.latency = 0.2;
+  world.overlap = true;
+  world.loss = 2;
+  Group group(world);
+  for (int i = 0; i < 12; ++i) {
+    group.world().loss *= 0.7;
+    CHECK(!group.agree().next.overlap);
+  }
+  CHECK(group.agree(12).next.overlap);
+}
+
 TEST_CASE("Auto: few bytes go with the facts, and what is larger goes to the owners of slices") {
   World world;
   world.devices = 4;

@@ -79,6 +79,7 @@ constexpr double usual_weight = 0.3;  ///< of one agreement at most: it may have
 constexpr double jump = 1.5;
 constexpr double jump_deviations = 4;  ///< of the noise of its rows
 constexpr double recovery = 16;
+constexpr double calm = 0.8;  ///< of the usual loss
 constexpr double least_keep = 0.0005;
 
 double measured(const Inputs& inputs, std::size_t rank, std::size_t field) {
@@ -180,6 +181,13 @@ void learn(const Inputs& inputs, const Budget& budget, std::span<double> memory)
   CoherenceFilter(memory.subspan(alike_at)).add(coherence(movements_of(inputs)));
 }
 
+/// A movement that comes an agreement late does harm while the model changes fast: its loss still falls, or
+/// has jumped.
+bool is_calm(std::span<const double> memory) {
+  return memory[steps_at] > 0 && memory[usual_loss_at] > 0 &&
+         memory[loss_at] > calm * memory[usual_loss_at] && memory[overshot_at] == 0;
+}
+
 /// More own steps by and by, fewer at once.
 void follow_streams(double most, std::span<double> memory) {
   if (memory[most_at] == 0) memory[most_at] = std::min(first_most, most);
@@ -204,7 +212,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const double most = setting(inputs.config, keys[1].name).number;
   if (rows_of(inputs.table) > 0) learn(inputs, budget, memory);
   follow_streams(most, memory);
-  const bool overlap = setting(inputs.config, overlap_key.name).number != 0;
+  const bool overlap = setting(inputs.config, overlap_key.name).number != 0 && is_calm(memory);
   const Chooser chooser(inputs, budget, {most, facts_bytes, overlap}, memory);
   const Choice best = chooser.best();
   Choice choice = best;
