@@ -29,7 +29,7 @@ double wire_bytes(double transport_bytes, std::size_t world);
 double unseen_bytes(const PolicyConfig& config, std::size_t world, double keep);
 /// Bytes a second that leave the interface whether the group agrees or not: the control topic is asked for
 /// news.
-constexpr double standing_bytes_per_second = 470;
+constexpr double standing_bytes_per_second = 110;
 
 /// Of their time, what devices compute. Who waits for rows loses nothing by waiting for others.
 double busy_share(const FactsTable& table, double step_seconds);
