@@ -38,13 +38,9 @@ Chooser::Price Chooser::price_of(double keep) const {
   return {bytes, memory_[wait_at] + CostFit(cost).seconds(bytes)};
 }
 
-/// Steps that go on meanwhile hide as much of an agreement as they take.
 double Chooser::time_of(double steps, const Price& price) const {
   if (price.seconds <= 0) return 0;
-  const double stepping = steps * memory_[step_seconds_at];
-  const double waiting =
-      limits_.overlap && steps > 1 ? std::max(0.0, price.seconds - stepping) : price.seconds;
-  return waiting / (waiting + stepping);
+  return price.seconds / (price.seconds + steps * memory_[step_seconds_at]);
 }
 
 Choice Chooser::with(double keep) const {
@@ -98,8 +94,7 @@ double Chooser::steps_for_bytes(const Price& price) const {
 double Chooser::steps_for_time(const Price& price) const {
   const double a_step = memory_[step_seconds_at];
   if (a_step <= 0) return 1;
-  const double steps = limits_.overlap ? price.seconds : price.seconds * (1 - time_share) / time_share;
-  return std::ceil(steps / a_step);
+  return std::ceil(price.seconds * (1 - time_share) / time_share / a_step);
 }
 
 bool Chooser::sends_all() const {
@@ -124,7 +119,7 @@ Choice Chooser::first() const {
   return {std::min(first_steps, limits_.most), chooses ? first_keep : inputs_.entered.keep_ratio, 0, true};
 }
 
-std::string Chooser::words_of(const Choice& choice) const {
+std::string Chooser::words_of(const Choice& choice, bool overlap) const {
   const Price price = price_of(choice.keep);
   const double stream = choice.steps * memory_[step_bytes_at];
   std::string words = "agree every ";
@@ -134,6 +129,7 @@ std::string Chooser::words_of(const Choice& choice) const {
                : " on " + std::to_string(static_cast<int>(std::lround(1000 * choice.keep))) + " per mille";
   if (stream > 0) words += ": " + percent(price.bytes / stream) + " % of the rows' bytes";
   words += ", " + percent(time_of(choice.steps, price)) + " % of the time";
+  if (overlap) words += " but for the steps meanwhile";
   if (memory_[alike_at] > 0)
     words += std::string(", streams ") + (memory_[alike_at] < streams_differ ? "differ" : "are alike") +
              " (" + percent(memory_[alike_at]) + " %)";

@@ -48,11 +48,10 @@ struct Choice {
 /// How to agree so that bytes and time fit, and little is lost.
 class Chooser {
  public:
-  /// `most`: own steps; `facts_bytes`: of one device; `overlap`: steps go on meanwhile.
+  /// `most`: own steps; `facts_bytes`: of one device.
   struct Limits {
     double most = 32;
     double facts_bytes = 0;
-    bool overlap = false;
   };
   Chooser(const Inputs& inputs, const Budget& budget, const Limits& limits, std::span<const double> memory)
       : inputs_(inputs), budget_(budget), limits_(limits), memory_(memory) {}
@@ -63,13 +62,13 @@ class Chooser {
     double seconds = 0;
   };
   [[nodiscard]] Price price_of(double keep) const;
-  /// Of the time, what goes by without steps.
+  /// Seconds of an agreement to those of the steps before it, and its own.
   [[nodiscard]] double time_of(double steps, const Price& price) const;
   [[nodiscard]] Choice best() const;
   /// What was chosen last may stay: it fits, and hardly anything is better.
   [[nodiscard]] bool may_stay(const Choice& better) const;
-  /// One phrase for people.
-  [[nodiscard]] std::string words_of(const Choice& choice) const;
+  /// One phrase for people. `overlap`: steps go on while the group agrees.
+  [[nodiscard]] std::string words_of(const Choice& choice, bool overlap) const;
 
  private:
   [[nodiscard]] bool may_grow() const;

@@ -79,7 +79,8 @@ constexpr double usual_weight = 0.3;  ///< of one agreement at most: it may have
 constexpr double jump = 1.5;
 constexpr double jump_deviations = 4;  ///< of the noise of its rows
 constexpr double recovery = 16;
-constexpr double calm = 0.8;  ///< of the usual loss
+constexpr double calm = 0.8;               ///< of the usual loss
+constexpr double worth_overlapping = 0.1;  ///< of the time, for an agreement
 constexpr double least_keep = 0.0005;
 
 double measured(const Inputs& inputs, std::size_t rank, std::size_t field) {
@@ -212,8 +213,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const double most = setting(inputs.config, keys[1].name).number;
   if (rows_of(inputs.table) > 0) learn(inputs, budget, memory);
   follow_streams(most, memory);
-  const bool overlap = setting(inputs.config, overlap_key.name).number != 0 && is_calm(memory);
-  const Chooser chooser(inputs, budget, {most, facts_bytes, overlap}, memory);
+  const Chooser chooser(inputs, budget, {most, facts_bytes}, memory);
   const Choice best = chooser.best();
   Choice choice = best;
   if (chooser.may_stay(best)) choice = {memory[steps_at], memory[keep_at], 0, best.fits};
@@ -223,16 +223,19 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   memory[settled_at] = changes ? 0 : memory[settled_at] + 1;
   memory[steps_at] = choice.steps;
   memory[keep_at] = choice.keep;
-  memory[expected_at] = finite(chooser.price_of(choice.keep).seconds - memory[wait_at]);
+  const Chooser::Price price = chooser.price_of(choice.keep);
+  memory[expected_at] = finite(price.seconds - memory[wait_at]);
   plan.next.own_steps = static_cast<std::uint32_t>(choice.steps);
-  plan.next.overlap = overlap && plan.next.own_steps > 1;
+  const bool overlap = setting(inputs.config, overlap_key.name).number != 0 && choice.steps > 1 &&
+                       is_calm(memory) && chooser.time_of(choice.steps, price) > worth_overlapping;
+  plan.next.overlap = overlap;
   // Momentum of single streams that differ leads apart: gradients are summed, and the group has their
   // momentum.
   const bool alone =
       choice.steps == 1 && memory[alike_at] < streams_are_alike && inputs.config.momentum_adds_up;
   if (alone) plan.next.apart = false;
   if (inputs.config.compression_policy == "auto") plan.next.keep_ratio = choice.keep;
-  plan.why = chooser.words_of(choice);
+  plan.why = chooser.words_of(choice, overlap);
   // Numbers that are none would stay for ever, and comparisons with them are never true.
   for (double& value : memory) value = finite(value);
 }
