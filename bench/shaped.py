@@ -175,10 +175,10 @@ def shipper_side():
 AGREE_BY_AUTO = ["sync.policy=auto", "compression.policy=auto", "sync.collective=auto"]
 DEFAULTS = [*AGREE_BY_AUTO, "checkpoint.every.interval=30s"]
 OURS, ALONE, SHIPPED = "ours, default settings", "ours, each alone", "rows to one trainer"
-OVERLAP = "ours, steps overlap"
+WAITING = "ours, no overlap"
 SIDES = [
-    our_side(OURS, DEFAULTS, seconds_to_settle=15),
-    our_side(OVERLAP, [*DEFAULTS, "sync.overlap=true"], seconds_to_settle=30, learns=False),
+    our_side(OURS, DEFAULTS, seconds_to_settle=30),
+    our_side(WAITING, [*DEFAULTS, "sync.overlap=never"], seconds_to_settle=15, learns=False),
     our_side(ALONE, ["checkpoint.every.interval=30s"], agree=False, learns=False),
     our_side("ours, dense", ["sync.collective=sum"], slowest=10),
     rival_side("rival", "--hook", "none", slowest=10),

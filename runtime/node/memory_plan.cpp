@@ -153,7 +153,9 @@ class Planner {
     // How far they have come; what the optimizer had when the group agreed last, its copy for a checkpoint,
     // and that in a file's bytes.
     // ... and both once more where steps go on while the group agrees.
-    const bool overlaps = movements && c_.settings.flag("sync.overlap");
+    const std::string& wanted = c_.settings.text("sync.overlap");
+    const bool may = c_.sync.policy == "auto" ? wanted != "never" : wanted == "always";
+    const bool overlaps = movements && may;
     const auto arrays = static_cast<double>(n_.layout.optimizer_arrays.size());
     if (movements)
       add("own_steps", payload * (1 + 3 * arrays + (overlaps ? 1 + arrays : 0)),

@@ -79,7 +79,7 @@ runtime::LoadedConfig counting_job(const MassRun& run) {
   c.batch.policy = run.compressor;
   if (run.own_steps > 0) c.sync.policy = "periodic";
   c.settings.set("sync.own_steps", std::max<std::int64_t>(run.own_steps, 1));
-  c.settings.set("sync.overlap", run.overlap);
+  c.settings.set("sync.overlap", std::string(run.overlap ? "always" : "auto"));
   if (run.both_ways) c.sync.policy = "both_ways";
   c.sync.collective = run.collective;
   c.model.name = "tally";

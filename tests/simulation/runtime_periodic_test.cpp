@@ -96,7 +96,7 @@ TEST_CASE("Overlap: an agreement that takes as long as its steps do hides behind
   options.link = {std::chrono::milliseconds(10), 12.5e6};  // of ten steps of 4 ms
   options.rates = {{{0, 50'000}}};
   const Outcome waiting = run(job, options);
-  job.config.settings.set("sync.overlap", true);
+  job.config.settings.set("sync.overlap", std::string("always"));
   const Outcome going_on = run(job, options);
   CHECK(going_on.step == 20);
   CHECK(going_on.rows == waiting.rows);
@@ -118,7 +118,7 @@ TEST_CASE("Overlap: an agreement that takes as long as its steps do hides behind
 
 TEST_CASE("Overlap: an agreement that takes longer than its steps is waited for, one at a time") {
   auto job = periodic_job(2, 4);
-  job.config.settings.set("sync.overlap", true);
+  job.config.settings.set("sync.overlap", std::string("always"));
   auto options = fast(10);
   options.link = {std::chrono::milliseconds(100), 12.5e6};
   options.rates = {{{0, 50'000}}};
@@ -135,7 +135,7 @@ TEST_CASE("Overlap: an agreement that takes longer than its steps is waited for,
 
 TEST_CASE("Overlap: rows of steps that the end has overtaken are not counted as trained") {
   auto job = periodic_job(2, 4);
-  job.config.settings.set("sync.overlap", true);
+  job.config.settings.set("sync.overlap", std::string("always"));
   auto options = fast(10);
   options.link = {std::chrono::milliseconds(100), 12.5e6};
   auto group = build_group(job, options);

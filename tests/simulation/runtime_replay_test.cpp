@@ -126,7 +126,7 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
   SUBCASE("own steps that go on while the group agrees") {
     run.job.config.sync.policy = "periodic";
     run.job.config.settings.set("sync.own_steps", std::int64_t{4});
-    run.job.config.settings.set("sync.overlap", true);
+    run.job.config.settings.set("sync.overlap", std::string("always"));
     options.link = {std::chrono::milliseconds(20), 1e5};
   }
   SUBCASE("by what was measured") {
@@ -191,7 +191,7 @@ TEST_CASE("Replay: own steps come out again, around a device that was killed and
   }
   SUBCASE("going on while the group agrees, compressed or not") {
     options.link = {std::chrono::milliseconds(20), 1e5};
-    c.settings.set("sync.overlap", true);
+    c.settings.set("sync.overlap", std::string("always"));
     SUBCASE("dense") {}
     SUBCASE("compressed") {
       c.compression.policy = "fixed";

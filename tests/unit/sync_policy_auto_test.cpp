@@ -1,5 +1,4 @@
-// sync.policy = "auto": what it makes of what devices measure. The world around it is a formula: devices
-// whose steps take a time, bring bytes, and whose link takes its time for what they send.
+// sync.policy = "auto": what it makes of what devices measure (tests/support/auto_group.h).
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -12,116 +11,14 @@
 #include "sync/policy/budget.h"
 #include "sync/policy/coherence.h"
 #include "sync/policy/controller.h"
+#include "tests/support/auto_group.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
 using namespace rivulet::sync::policy;
+using namespace rivulet::testing;
 
 namespace {
-
-struct World {
-  std::size_t devices = 4;
-  double step_seconds = 0.01;
-  double record_bytes = 50'000;  ///< of a step
-  double bytes_per_second = 1e9;
-  double latency = 0.0001;
-  double loss = 1;
-  double loss_spread = 0;      ///< of a device in an agreement: this to the power of a normal number
-  double compute_seconds = 0;  ///< of a step
-  double late_seconds = 0;     ///< that the first device comes after the others
-  double signal = 1;           ///< of a step's gradient, squared; its noise is 1
-  double in_common = 1;        ///< what part of the movements all devices share
-  std::string budget = "1 of stream";
-  std::vector<std::uint64_t> tensors{60'000, 1'000};
-  double own_steps_max = 32;
-  bool overlap = false;
-};
-
-/// A group that plans by what it measures in that world.
-class Group {
- public:
-  explicit Group(const World& world) : world_(world), rng_(5) {
-    config_.sync_policy = config_.compression_policy = config_.collective = "auto";
-    config_.batch_policy = "fixed";
-    config_.momentum_adds_up = true;
-    config_.tensors = world.tensors;
-    for (const auto tensor : world.tensors) config_.contribution_bytes += 4 * tensor;
-    Settings settings;
-    settings.set("sync.budget", world.budget);
-    settings.set("sync.own_steps_max", static_cast<std::int64_t>(world.own_steps_max));
-    settings.set("sync.overlap", world.overlap);
-    settings.set("compression.topk.values", std::string("i8"));
-    settings.set("compression.topk.per_tensor", false);
-    settings.set("compression.random_k.seed", std::int64_t{1});
-    config_.settings = settings_of(config_, settings);
-    controllers_ = controllers_of(config_, builtin_controllers()).value();
-    state_ = first_state(world.devices, config_, controllers_);
-  }
-
-  /// One agreement behind the steps that the last plan asked for.
-  const RoundPlan& agree() {
-    const Schedule& entered = state_.last.next;
-    table_.facts.assign(world_.devices, {});
-    table_.sections.assign(world_.devices, {});
-    const double steps = entered.own_steps;
-    std::vector<float> common(Sketch::small);
-    for (float& x : common) x = static_cast<float>(rng_.normal());
-    for (std::uint32_t rank = 0; rank < world_.devices; ++rank) {
-      Facts& f = table_.facts[rank];
-      f.rank = rank;
-      f.rows = static_cast<std::uint32_t>(64 * steps);
-      f.rows_max = 1024;
-      f.loss_sum =
-          world_.loss * f.rows * (world_.loss_spread > 0 ? std::pow(world_.loss_spread, rng_.normal()) : 1);
-      f.compute_seconds = world_.compute_seconds;
-      f.measurements = {
-          static_cast<float>(world_.record_bytes * steps),
-          static_cast<float>(world_.step_seconds * steps + (rank == 0 ? world_.late_seconds : 0)),
-          static_cast<float>(world_.step_seconds * steps + (rank == 0 ? world_.late_seconds : 0)),
-          static_cast<float>(sent_),
-          static_cast<float>(sent_ / world_.bytes_per_second + world_.latency),
-          static_cast<float>(steps > 1 ? world_.signal : 0),
-          static_cast<float>(steps > 1 ? 1 : 0)};
-      for (const float x : common)
-        f.measurements.push_back(
-            static_cast<float>(world_.in_common * x + (1 - world_.in_common) * rng_.normal()));
-    }
-    plan(table_, config_, controllers_, state_);
-    const Schedule& next = state_.last.next;
-    const double all = agreement_bytes(config_, world_.devices, next.keep_ratio, 512);
-    const double unseen = unseen_bytes(config_, world_.devices, next.keep_ratio);
-    sent_ = (all - unseen) / wire_bytes(1e6, world_.devices) * 1e6;  // through the transport
-    wire_ += all;
-    if (budget_of(world_.budget)->is_hard()) wire_ += standing_bytes_per_second * world_.step_seconds * steps;
-    rows_ += world_.record_bytes * steps;
-    stepping_ += world_.step_seconds * steps;
-    exchanging_ += sent_ / world_.bytes_per_second + world_.latency;
-    return state_.last;
-  }
-  const RoundPlan& agree(int times) {
-    for (int i = 1; i < times; ++i) agree();
-    return agree();
-  }
-  void forget_sums() { wire_ = rows_ = stepping_ = exchanging_ = 0; }
-  [[nodiscard]] double bytes_share() const { return wire_ / rows_; }
-  [[nodiscard]] double time_share() const { return exchanging_ / (exchanging_ + stepping_); }
-  [[nodiscard]] double last_exchange() const { return sent_ / world_.bytes_per_second + world_.latency; }
-  World& world() { return world_; }
-  FactsTable& table() { return table_; }
-  PolicyState& state() { return state_; }
-  [[nodiscard]] const PolicyConfig& config() const { return config_; }
-  [[nodiscard]] const Controllers& controllers() const { return controllers_; }
-
- private:
-  World world_;
-  Rng rng_;
-  PolicyConfig config_;
-  Controllers controllers_;
-  PolicyState state_;
-  FactsTable table_;
-  double sent_ = 0;
-  double wire_ = 0, rows_ = 0, stepping_ = 0, exchanging_ = 0;
-};
 
 bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
@@ -519,7 +416,7 @@ TEST_CASE("Auto: of its two controllers each may go with another one") {
     Settings settings;
     settings.set("sync.budget", std::string("1 of stream"));
     settings.set("sync.own_steps_max", std::int64_t{32});
-    settings.set("sync.overlap", false);
+    settings.set("sync.overlap", std::string("auto"));
     settings.set("compression.compressor", std::string("topk"));
     settings.set("compression.keep", 0.02);
     settings.set("compression.momentum", std::string("own"));

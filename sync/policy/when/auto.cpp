@@ -226,8 +226,9 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const Chooser::Price price = chooser.price_of(choice.keep);
   memory[expected_at] = finite(price.seconds - memory[wait_at]);
   plan.next.own_steps = static_cast<std::uint32_t>(choice.steps);
-  const bool overlap = setting(inputs.config, overlap_key.name).number != 0 && choice.steps > 1 &&
-                       is_calm(memory) && chooser.time_of(choice.steps, price) > worth_overlapping;
+  const bool worth_it = is_calm(memory) && chooser.time_of(choice.steps, price) > worth_overlapping;
+  const std::string& wanted = setting(inputs.config, overlap_key.name).text;
+  const bool overlap = choice.steps > 1 && wanted != overlap_never && (worth_it || wanted == overlap_always);
   plan.next.overlap = overlap;
   // Momentum of single streams that differ leads apart: gradients are summed, and the group has their
   // momentum.

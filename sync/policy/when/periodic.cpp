@@ -28,7 +28,8 @@ constexpr std::array keys{
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   plan.next.own_steps = static_cast<std::uint32_t>(setting(inputs.config, keys[0].name).number);
   if (plan.next.own_steps > 1) plan.next.own_time = from_seconds(setting(inputs.config, keys[1].name).number);
-  plan.next.overlap = plan.next.own_steps > 1 && setting(inputs.config, overlap_key.name).number != 0;
+  plan.next.overlap =
+      plan.next.own_steps > 1 && setting(inputs.config, overlap_key.name).text == overlap_always;
 }
 
 }  // namespace
