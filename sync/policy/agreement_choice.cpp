@@ -35,7 +35,9 @@ Chooser::Price Chooser::price_of(double keep) const {
   const double bytes = agreement_bytes(inputs_.config, inputs_.table.size(), keep, limits_.facts_bytes);
   CostFit::Memory cost{};
   std::ranges::copy(memory_.subspan(cost_at, cost.size()), cost.begin());
-  return {bytes, memory_[wait_at] + CostFit(cost).seconds(bytes)};
+  const bool hard = budget_.is_hard();
+  const double unseen = hard ? 0 : unseen_bytes(inputs_.config, inputs_.table.size(), keep);
+  return {bytes, bytes - unseen, memory_[wait_at] + CostFit(cost).seconds(bytes)};
 }
 
 double Chooser::time_of(double steps, const Price& price) const {
@@ -88,7 +90,7 @@ double Chooser::steps_for_bytes(const Price& price) const {
   if (a_step <= 0) return 1;
   const double standing = budget_.is_hard() ? standing_bytes_per_second * memory_[step_seconds_at] : 0;
   const double left = a_step * (1 + back) - standing;
-  return left > 0 ? std::ceil(price.bytes / left) : std::numeric_limits<double>::infinity();
+  return left > 0 ? std::ceil(price.counted / left) : std::numeric_limits<double>::infinity();
 }
 
 double Chooser::steps_for_time(const Price& price) const {

@@ -58,7 +58,9 @@ class Chooser {
 
   /// What an agreement on this share costs.
   struct Price {
-    double bytes = 0;
+    double bytes = 0;  ///< at the interface
+    double counted =
+        0;  ///< by the budget: one that only steers does not count what nobody gave to the transport
     double seconds = 0;
   };
   [[nodiscard]] Price price_of(double keep) const;

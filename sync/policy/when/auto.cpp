@@ -141,14 +141,13 @@ void learn_costs(const Inputs& inputs, const Budget& budget, std::span<double> m
     average(memory[wait_at], lost * busy_share(inputs.table, seconds / turns), 0.2);
   }
   if (exchange > 0) average(memory[exchange_at], exchange, 0.5);
-  const double left = wire_bytes(sent, inputs.table.size()) +
-                      unseen_bytes(inputs.config, inputs.table.size(), inputs.entered.keep_ratio);
+  const double seen = wire_bytes(sent, inputs.table.size());
+  const double left = seen + unseen_bytes(inputs.config, inputs.table.size(), inputs.entered.keep_ratio);
   if (sent > 0 && exchange > 0) CostFit(memory.subspan(cost_at)).add(left, exchange);
   const double may =
       budget.of_stream > 0 ? budget.of_stream * bytes : budget.bytes_per_second * (seconds + exchange);
   const double rate = seconds > 0 ? may / seconds : 0;
-  const double standing = budget.is_hard() ? standing_bytes_per_second * (seconds + exchange) : 0;
-  const double spent = left + standing;
+  const double spent = budget.is_hard() ? left + standing_bytes_per_second * (seconds + exchange) : seen;
   memory[balance_at] =
       std::clamp(memory[balance_at] + may - spent, -balance_seconds * rate, balance_seconds * rate);
 }
