@@ -10,6 +10,7 @@
 #include "runtime/node/node.h"
 #include "runtime/node/node_config.h"
 #include "stream/dataset.h"
+#include "sync/policy/overlap.h"
 #include "sync/round/facts.h"
 #include "sync/round/speculation.h"
 
@@ -153,8 +154,9 @@ class Planner {
     // How far they have come; what the optimizer had when the group agreed last, its copy for a checkpoint,
     // and that in a file's bytes.
     // ... and both once more where steps go on while the group agrees.
-    const std::string& wanted = c_.settings.text("sync.overlap");
-    const bool may = c_.sync.policy == "auto" ? wanted != "never" : wanted == "always";
+    const std::string& wanted = c_.settings.text(sync::policy::overlap_key.name);
+    const bool may = c_.sync.policy == "auto" ? wanted != sync::policy::overlap_never
+                                              : wanted == sync::policy::overlap_always;
     const bool overlaps = movements && may;
     const auto arrays = static_cast<double>(n_.layout.optimizer_arrays.size());
     if (movements)
