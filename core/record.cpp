@@ -13,6 +13,7 @@ std::string_view name_of(DropReason reason) noexcept {
     case DropReason::nonfinite_value: return "nonfinite_value";
     case DropReason::bad_label: return "bad_label";
     case DropReason::nonfinite_batch: return "nonfinite_batch";
+    case DropReason::truncated: return "truncated";
   }
   return "unknown";
 }

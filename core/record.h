@@ -67,8 +67,9 @@ enum class DropReason : std::uint8_t {
   nonfinite_value,  ///< NaN or infinity in a feature or target
   bad_label,        ///< label negative, not an integer, or >= classes
   nonfinite_batch,  ///< finite rows gave a non-finite loss or gradient (train.on_nonfinite)
+  truncated,        ///< more came than were trained (source.retention); not decoded: a record counts as one
 };
-inline constexpr std::size_t drop_reasons = 9;
+inline constexpr std::size_t drop_reasons = 10;
 /// Stable lower-case name, used as the metric label `reason`.
 std::string_view name_of(DropReason reason) noexcept;
 using DropCounts = std::array<std::uint64_t, drop_reasons>;

@@ -220,14 +220,15 @@ const pipeline = {
     }),
     heat({
       title: 'Rows of a batch, how often which',
-      description: 'Batches by their rows. The batch follows the stream: rate times tick.',
+      description: 'Batches by their rows. By policy unified or stream they follow the stream: rate times tick.',
       unit: units.Short,
       queries: [[sumBy('le', increase('batch_rows_bucket')), '{{le}}']],
     }),
     lines({
       title: 'Rows dropped per second, by reason',
       description: `Rows that never reached the model. malformed, missing_field, wrong_shape, wrong_type: the format
-        is not what the configuration says; nonfinite_batch: the model has diverged.`,
+        is not what the configuration says; nonfinite_batch: the model has diverged; truncated: more came than were
+        trained (source.retention).`,
       unit: units.CountsPerSecond,
       queries: [[sumBy('reason', rate('rows_dropped_total')), '{{reason}}']],
     }),

@@ -31,7 +31,8 @@ CatalogNames builtin_catalog_names() {
           names_of(devices::builtin_optimizers()),
           controllers(Role::compression, {"none"}),
           names_of(sync::builtin_compressors()),
-          controllers(Role::when)};
+          controllers(Role::when),
+          controllers(Role::learning_rate)};
 }
 
 }  // namespace rivulet::runtime

@@ -34,8 +34,9 @@ struct Config {
     std::vector<std::string> topics;    ///< group key; sorted names only, "topic:0-3" claims go to `claims`
     std::vector<int> partitions = {0};  ///< bound to this device, of the first topic as written
     std::vector<std::pair<std::string, int>> claims;  ///< resolved: every (topic, partition) of this device
-    std::string start = "checkpoint";                 ///< checkpoint | earliest | latest | an offset
-    std::string on_gap = "stop";                      ///< stop | count
+    std::string retention = "persist";
+    std::string start = "checkpoint";  ///< checkpoint | earliest | latest | an offset
+    std::string on_gap = "stop";       ///< stop | count
     std::vector<std::pair<std::string, std::string>> kafka_properties;
     std::string path;  ///< type file
     double rate = 0;   ///< type file and synthetic: rows/s per partition; 0 = full speed
@@ -79,6 +80,7 @@ struct Config {
   struct Train {
     std::string loss = "cross_entropy";
     std::string optimizer = "sgd";  ///< name of it; its keys are in `settings`
+    std::string lr_schedule = "constant";
     double lr = 0.05;
     double weight_decay = 0.0;
     double clip_grad_norm = 0.0;
@@ -165,6 +167,7 @@ struct CatalogNames {
   std::vector<std::string> compressions = {"none", "fixed"};
   std::vector<std::string> compressors = {"dense"};
   std::vector<std::string> syncs = {"every", "periodic"};
+  std::vector<std::string> schedules = {"constant"};
 };
 CatalogNames builtin_catalog_names();
 

@@ -64,10 +64,14 @@ std::vector<KeyRow> source() {
             {.choices = {"stop", "count"}}),
        {},
        [](Config& c, const Value& v) { c.source.on_gap = str(v); }},
-      {spec("source.retention", kind::text, "\"persist\"", "what happens to rows that do not fit",
-            {.choices = {"persist"},
-             .later = {"truncate-newest", "truncate-oldest", "spool"},
-             .since = "truth"})},
+      {spec("source.retention", kind::text, "\"persist\"",
+            "of rows that come faster than they are trained: all wait in Kafka (persist), or about a second "
+            "of "
+            "them, the first that came (truncate-newest) or the last (truncate-oldest); what is dropped is "
+            "counted",
+            {.choices = {"persist", "truncate-newest", "truncate-oldest"}, .later = {"spool"}}),
+       {},
+       [](Config& c, const Value& v) { c.source.retention = str(v); }},
       {spec("source.path", kind::text, "\"\"", "type file: folder or file of a data set",
             {.sample = "#\"examples/mnist/data\""}),
        {},
@@ -106,8 +110,10 @@ std::vector<KeyRow> buffer_and_batch() {
       {spec("buffer.rows", kind::integer, "8192", "rows that may wait"),
        {1, 1 << 24},
        [](Config& c, const Value& v) { c.buffer.rows = whole<std::size_t>(v); }},
-      {spec("batch.policy", kind::text, "\"stream\"", "stream (as many rows as arrive in a tick) | fixed",
-            {.later = {"throughput", "unified"}}),
+      {spec("batch.policy", kind::text, "\"stream\"",
+            "stream (as many rows as arrive in a tick) | fixed | throughput (rows by speed: steps take all "
+            "the same time) | unified (as many rows as pay, by streams, speeds and noise)",
+            {}),
        {},
        [](Config& c, const Value& v) { c.batch.policy = str(v); }},
       {spec("batch.rows", kind::integer, "64", "of policy fixed"), rows,

@@ -138,6 +138,7 @@ bool upgrade_view(json& view, std::uint64_t version) {
   }
   upgrade_schedule(view["state"]["last"], version);
   if (version < own_steps) add_policy_of_version_5(policy);
+  policy["learning_rate_policy"] = "none";
   return true;
 }
 

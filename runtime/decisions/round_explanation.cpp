@@ -37,20 +37,22 @@ std::vector<std::string> flagged(const ViewRecord& view, const RoundRecord& roun
 std::vector<DevicePart> parts_of(const ViewRecord& view, const RoundRecord* before, const RoundRecord& round,
                                  const RoundRecord* after) {
   std::vector<DevicePart> parts;
+  const auto ready = [&](std::size_t rank) { return ready_seconds(round.table, rank); };
   double last = 0;
-  for (const auto& f : round.table.facts) last = std::max(last, double{f.wait_seconds} + f.compute_seconds);
+  for (std::size_t rank = 0; rank < round.table.size(); ++rank) last = std::max(last, ready(rank));
   for (std::size_t rank = 0; rank < view.members.size(); ++rank) {
     const sync::Facts& f = round.table.facts[rank];
     DevicePart& part = parts.emplace_back();
     part.id = view.members[rank];
     part.rows = std::uint64_t{f.rows} + f.rows_since_sync;
-    if (before != nullptr) part.asked = before->plan.next.rows.at(rank);
+    // Of own steps it is asked for as many as come.
+    if (before != nullptr && !before->plan.next.apart) part.asked = before->plan.next.rows.at(rank);
     part.weight = rank < round.plan.now.weights.size() ? round.plan.now.weights[rank] : 0;
     part.rows_per_s = f.stream_rate;
     part.waiting_rows = f.queue_rows;
     part.wait_s = f.wait_seconds;
-    part.compute_s = f.compute_seconds;
-    part.spare_s = last - (f.wait_seconds + f.compute_seconds);
+    part.compute_s = ready(rank) - f.wait_seconds;
+    part.spare_s = last - ready(rank);
     if (after != nullptr) part.agree_s = after->table.facts[rank].sync_seconds;
     part.next_rows = rank < round.plan.next.rows.size() ? round.plan.next.rows[rank] : 0;
   }
@@ -164,6 +166,7 @@ std::string what_comes_next(const ViewRecord& view, const RoundRecord& round) {
     who.push_back(fmt::format("{} {}", view.members[rank], plan.next.rows[rank]));
   const std::string when = milliseconds(to_seconds(plan.next.wait));
   if (plan.next.rest) return fmt::format("The group rests until somebody has rows, for {} at most.", when);
+  if (plan.next.apart) return fmt::format("Next: own steps of {} rows, each within {}.", listed(who), when);
   return fmt::format("Next: rows of {}; the round starts within {}.", listed(who), when);
 }
 

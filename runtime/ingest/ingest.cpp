@@ -1,6 +1,7 @@
 #include "runtime/ingest/ingest.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/printable.h"
 #include "runtime/process/topic_name.h"
@@ -9,6 +10,7 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr Duration rest_longest = std::chrono::milliseconds(20);
+constexpr double seconds_kept = 1;  ///< of the stream, where rows may be truncated (ScaDLES: its tick)
 
 }  // namespace
 
@@ -31,6 +33,7 @@ Ingest::Ingest(const IngestConfig& config, const Parts& parts)
       metrics_(parts.metrics, config.format) {
   parts.metrics.gauge("buffer_capacity_rows").set(static_cast<double>(parts.rows.capacity()));
   next_commit_ = parts.clock.now() + config.commit_every;
+  keep_ = std::min(config.keep_least, parts.rows.capacity());
 }
 
 Turn Ingest::step() {
@@ -107,8 +110,7 @@ bool Ingest::is_passed(const RowPosition& row) const {
 }
 
 int Ingest::read_records() {
-  const std::size_t room = std::min(config_.records_per_step, parts_.rows.free_rows());
-  auto polled = parts_.source.poll(room, config_.poll_wait);
+  auto polled = parts_.source.poll(room(), config_.poll_wait);
   if (!polled) {
     handle_source_error(polled.error());
     return 0;
@@ -126,6 +128,43 @@ int Ingest::read_records() {
   parts_.status.records_consumed.fetch_add(records_.size(), std::memory_order_relaxed);
   parts_.status.bytes_consumed.fetch_add(bytes, std::memory_order_relaxed);
   return decode_waiting();
+}
+
+std::size_t Ingest::room() const {
+  const std::size_t most = config_.records_per_step;
+  switch (config_.retention) {
+    case Retention::truncate_newest: return most;
+    case Retention::truncate_oldest: return parts_.rows.waiting() < keep_ ? most : 0;
+    case Retention::persist: break;
+  }
+  return std::min(most, parts_.rows.free_rows());
+}
+
+/// Records that the group stands within are not: some of their rows have a fate already.
+bool Ingest::is_too_much(const Record& record) const {
+  if (config_.retention == Retention::persist || is_passed({record.partition, {record.offset, 0}}))
+    return false;
+  if (config_.retention == Retention::truncate_newest) return parts_.rows.waiting() + published_ >= keep_;
+  for (const stream::PartitionState& partition : parts_.source.partitions())
+    if (partition.id == record.partition)
+      return partition.high_watermark - record.offset > static_cast<std::int64_t>(keep_);
+  return false;
+}
+
+void Ingest::truncate(const Record& record) {
+  pass_holes(record.partition, record.offset);
+  expected_[record.partition] = {record.offset + 1, 0};
+  open_.newest_amendable = false;
+  constexpr auto reason = static_cast<std::size_t>(DropReason::truncated);
+  parts_.ledger.passed({record.partition, {record.offset, 0}, {record.offset + 1, 0}, 1, reason});
+  metrics_.dropped[reason]->add(1);
+  parts_.status.rows_dropped[reason].fetch_add(1, std::memory_order_relaxed);
+  ++truncated_;
+  if (std::exchange(has_truncated_, true)) return;
+  parts_.log.write(
+      Level::warn, "rows come faster than they are trained: those that do not fit are dropped",
+      {{"keys", "source.retention"},
+       {"first", text_of(record.partition, config_.topics) + ", offset " + std::to_string(record.offset)}});
 }
 
 /// Time in which there was no room, look by look.
@@ -190,6 +229,10 @@ void Ingest::write_drop(const RowCursor& to) {
 }
 
 bool Ingest::decode_one(const Record& record) {
+  if (!open_.in_decoder && is_too_much(record)) {
+    truncate(record);
+    return true;
+  }
   if (!open_.in_decoder) open_record(record);
   while (!failure_) {
     if (!open_.row_waits) {
@@ -229,8 +272,10 @@ void Ingest::publish(const Record& record) {
 }
 
 void Ingest::count_published(TimePoint now) {
-  if (published_ == 0) return;
-  rate_.arrived(published_, now);
+  if (published_ + truncated_ == 0) return;
+  rate_.arrived(published_ + std::exchange(truncated_, 0), now);
+  const auto of_keep = static_cast<std::size_t>(seconds_kept * rate_.rows_per_second(now));
+  keep_ = std::min(std::max(config_.keep_least, of_keep), parts_.rows.capacity());
   metrics_.consumed.add(static_cast<double>(published_));
   parts_.status.rows_consumed.fetch_add(published_, std::memory_order_relaxed);
   published_ = 0;

@@ -23,20 +23,29 @@
 
 namespace rivulet::runtime {
 
+/// Of rows that come faster than they are trained.
+enum class Retention : std::uint8_t {
+  persist,          ///< all wait where they are
+  truncate_newest,  ///< about a second of them waits, and what comes then is dropped
+  truncate_oldest,  ///< about a second of them waits, and older ones are dropped
+};
+
 struct IngestConfig {
   std::size_t records_per_step = 512;
   Duration poll_wait = std::chrono::milliseconds(5);  ///< how long the source may wait inside poll()
   Duration commit_every = std::chrono::seconds(1);
-  bool commit = true;                    ///< false: nothing is ever published (dry run)
-  bool stop_on_bad_row = false;          ///< decode.on_error = "stop"
+  bool commit = true;            ///< false: nothing is ever published (dry run)
+  bool stop_on_bad_row = false;  ///< decode.on_error = "stop"
+  Retention retention = Retention::persist;
+  std::size_t keep_least = 128;          ///< rows that wait in any case before any are dropped
   std::string format;                    ///< for metrics
   std::vector<std::string> topics = {};  ///< of the job, for people
 };
 
 /// Source -> decoder -> slab: owns every call on the source, the decoder and the producer end of the buffer.
-/// Never asks for more records than there are free rows; a record whose rows do not all fit waits half
+/// Asks for no more records than there are free rows; a record whose rows do not all fit waits half
 /// decoded, with its next row in the buffer's spare slot. A bad row is dropped and counted by reason; the
-/// loop continues.
+/// loop continues. Where rows may be truncated, whole records are, before they are decoded.
 class Ingest final : public Agent {
  public:
   struct Parts {
@@ -64,6 +73,9 @@ class Ingest final : public Agent {
   bool rewind();  ///< false: the source could not be sent there yet
   bool is_passed(const RowPosition& row) const;
   void pass_holes(const PartitionId& partition, std::int64_t next);
+  [[nodiscard]] std::size_t room() const;
+  [[nodiscard]] bool is_too_much(const Record& record) const;
+  void truncate(const Record& record);
   void open_record(const Record& record);
   void write_drop(const RowCursor& to);
   int read_records();
@@ -113,6 +125,9 @@ class Ingest final : public Agent {
   bool sought_ = true;    ///< the source stands where the last rewind asked it to
   stream::RateEstimate rate_;
   std::uint64_t published_ = 0;             ///< rows of this step
+  std::uint64_t truncated_ = 0;             ///< rows of this step
+  bool has_truncated_ = false;              ///< ever
+  std::size_t keep_ = 0;                    ///< rows that wait before any are dropped
   std::uint32_t unaccounted_bytes_ = 0;     ///< of records that ended with a dropped row
   std::optional<TimePoint> full_at_;        ///< the last look found no room
   std::optional<TimePoint> resting_until_;  ///< there was no room: filled again then, or when much is free

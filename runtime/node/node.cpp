@@ -211,6 +211,9 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   reading.poll_wait = outside_.poll_wait;
   reading.commit = !options.dry_run;
   reading.stop_on_bad_row = config.decode.on_error == "stop";
+  if (config.source.retention == "truncate-newest") reading.retention = Retention::truncate_newest;
+  if (config.source.retention == "truncate-oldest") reading.retention = Retention::truncate_oldest;
+  reading.keep_least = config.batch.max;
   reading.format = config.decode.format;
   reading.topics = config.source.topics;
   std::sort(reading.topics.begin(), reading.topics.end());  // as PartitionId::topic counts them

@@ -86,6 +86,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   for (const devices::TensorSlot& slot : layout.parameter_slots) policy.tensors.push_back(slot.count);
   policy.momentum_adds_up = config.train.optimizer == "sgd";
   policy.compression_policy = config.compression.policy;
+  policy.learning_rate_policy = config.train.lr_schedule;
   policy.settings = sync::policy::settings_of(policy, config.settings);
   out.session.row_shape = rows;
   out.session.rows_max = static_cast<std::uint32_t>(

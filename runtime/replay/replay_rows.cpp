@@ -19,10 +19,13 @@ bool was_dropped(const RowPosition& row, std::span<const SkippedRange> runs) {
   });
 }
 
+/// Where nothing was, and where nothing was decoded.
 RowCursor behind_holes(const RowPosition& place, std::span<const SkippedRange> runs) {
+  constexpr auto truncated = static_cast<std::uint32_t>(DropReason::truncated);
   for (const SkippedRange& run : runs)
-    if (run.fate == fate_hole && run.partition == place.partition && run.from <= place.at &&
-        place.at < run.to && static_cast<std::int64_t>(run.rows) == run.to.offset - run.from.offset)
+    if ((run.fate == fate_hole || run.fate == truncated) && run.partition == place.partition &&
+        run.from <= place.at && place.at < run.to &&
+        static_cast<std::int64_t>(run.rows) == run.to.offset - run.from.offset)
       return run.to;
   return place.at;
 }

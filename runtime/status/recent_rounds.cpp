@@ -31,10 +31,9 @@ class ShownLog final : public DecisionLog {
   /// Whoever took longest to get its rows and to compute is the one that the others waited for.
   void measure(const sync::FactsTable& table, const sync::policy::RoundPlan& plan) {
     double longest = 0;
-    for (const sync::Facts& f : table.facts)
-      longest = std::max(longest, double{f.wait_seconds} + f.compute_seconds);
-    const sync::Facts& own = table.facts[rank_];
-    const double spare = longest - (double{own.wait_seconds} + own.compute_seconds);
+    for (std::size_t rank = 0; rank < table.size(); ++rank)
+      longest = std::max(longest, ready_seconds(table, rank));
+    const double spare = longest - ready_seconds(table, rank_);
     spare_.set(spare);
     if (table.size() > 1 && spare <= 0) rounds_last_.add(1);
     weight_.set(rank_ < plan.now.weights.size() ? plan.now.weights[rank_] : 0);

@@ -85,10 +85,10 @@ Status LocalModel::prepare_gradient() {
   return ok();
 }
 
-void LocalModel::sketch_gradient(const devices::ModelLayout& layout) {
+void LocalModel::sketch_gradient(const devices::ModelLayout& layout, std::size_t rows) {
   if (!sketching_) return;
   const GradientView gradient = mine_.slice(0, layout.parameters);
-  sketches_.stepped(gradient);
+  sketches_.stepped(gradient, rows);
   sketches_.moved(gradient, 1);
 }
 
@@ -114,7 +114,7 @@ Status LocalModel::step(const AgreedState& state, std::size_t rows, double learn
                                          ++private_steps_, parts_.device);
   if (!applied) return applied.error();
   applied_ = applied.value();
-  if (sketching_) sketches_.stepped(host.value().slice(0, state.model.layout().parameters));
+  if (sketching_) sketches_.stepped(host.value().slice(0, state.model.layout().parameters), rows);
   rows_since_sync_ += static_cast<std::uint32_t>(rows);
   return ok();
 }

@@ -52,6 +52,7 @@ class LocalModel {
     computed_ = false;
     finite_ = true;
   }
+  [[nodiscard]] bool is_computed() const noexcept { return computed_; }
   /// Of the batch as it is: its loss and gradient are numbers.
   [[nodiscard]] bool finite() const noexcept { return finite_; }
   [[nodiscard]] const devices::StepReport& report() const noexcept { return report_; }
@@ -59,8 +60,8 @@ class LocalModel {
 
   /// Contribution of this round, where the host can read it: the gradient [P + B].
   Status prepare_gradient();
-  /// ... is sketched, as a step of its own and as a movement.
-  void sketch_gradient(const devices::ModelLayout& layout);
+  /// ... of so many rows is sketched, as a step of its own and as a movement.
+  void sketch_gradient(const devices::ModelLayout& layout, std::size_t rows);
   /// ... how far the private copy has come from the agreed model, reference - copy, and its buffers; after
   /// one step more with the gradient of a batch of `rows`.
   Status prepare_delta(const AgreedState& state, std::size_t rows, double learning_rate_factor);

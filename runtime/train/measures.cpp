@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 namespace rivulet::runtime {
 namespace {
@@ -21,7 +22,8 @@ std::optional<std::size_t> place_of(std::span<const sync::policy::FactField> wan
 
 void Measures::begin(std::vector<sync::policy::FactField> wanted) {
   wanted_ = std::move(wanted);
-  wants_sketches_ = place_of(wanted_, "movement_sketch") || place_of(wanted_, "steps_noise");
+  wants_sketches_ = place_of(wanted_, "movement_sketch") || place_of(wanted_, "steps_noise") ||
+                    place_of(wanted_, "gradient_noise");
   bytes_sent_ = 0;
   exchange_seconds_ = 0;
 }
@@ -39,6 +41,10 @@ std::vector<float> Measures::take(const Entering& now) {
     if (field.name == "exchange_seconds") put(exchange_seconds_);
     if (field.name == "steps_signal") put(sketches.signal());
     if (field.name == "steps_noise") put(sketches.noise());
+    if (field.name == "compute_fixed_seconds") put(fit().fixed());
+    if (field.name == "compute_row_seconds") put(fit().each());
+    if (field.name == "gradient_signal") put(sketches.gradient_signal());
+    if (field.name == "gradient_noise") put(sketches.gradient_noise());
     if (field.name == "movement_sketch") std::ranges::copy(sketches.movement(), std::back_inserter(all));
     all.resize(end);
     // Of a model that has diverged: nothing is known.
@@ -47,6 +53,10 @@ std::vector<float> Measures::take(const Entering& now) {
   }
   bytes_sent_ = now.bytes_sent;
   return all;
+}
+
+void Measures::stepped(std::size_t rows, double seconds) {
+  if (rows > 0 && std::exchange(warm_, true)) fit().add(static_cast<double>(rows), seconds);
 }
 
 /// Whoever came first has waited for the last one: that is no time of the exchange.

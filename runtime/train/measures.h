@@ -6,6 +6,7 @@
 #include "runtime/train/local_model.h"
 #include "sync/collective/transport.h"
 #include "sync/policy/controller.h"
+#include "sync/policy/linear_fit.h"
 #include "sync/round/facts.h"
 
 namespace rivulet::runtime {
@@ -28,11 +29,19 @@ class Measures {
     std::uint64_t bytes_sent = 0;    ///< through the transport, in this view
   };
   std::vector<float> take(const Entering& now);
+  /// A step of so many rows was computed, compute only.
+  void stepped(std::size_t rows, double seconds);
   /// The round has ended, and agreed: so long after this device had entered it.
   void ended(const sync::FactsTable& table, std::uint32_t rank, double sync_seconds);
 
  private:
+  [[nodiscard]] sync::policy::LinearFit fit() {
+    return {compute_, {.kept = 0.98, .fixed_part = 0.25, .doubt = 0.02}};
+  }
+
   std::vector<sync::policy::FactField> wanted_;
+  sync::policy::LinearFit::Memory compute_{};  ///< seconds of a step by its rows
+  bool warm_ = false;                          ///< the first step of a process takes longer than all others
   bool wants_sketches_ = false;
   std::uint64_t bytes_sent_ = 0;  ///< at the last facts
   double exchange_seconds_ = 0;

@@ -64,6 +64,7 @@ class OwnSteps {
   [[nodiscard]] std::uint64_t correct() const noexcept { return correct_; }
   [[nodiscard]] double gradient_norm2() const noexcept;   ///< mean of the steps
   [[nodiscard]] double compute_seconds() const noexcept;  ///< mean of the steps, or of those before
+  [[nodiscard]] double computing() const noexcept { return compute_seconds_; }  ///< all of the steps
   /// Of each interval that trained rows, step by step; FactsSection::step_rows.
   [[nodiscard]] std::vector<std::uint32_t> rows_of(std::span<const RowInterval> intervals) const;
 

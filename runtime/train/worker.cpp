@@ -143,7 +143,9 @@ Turn Worker::collect() {
     parts_.status.state.store(schedule.rest ? NodeState::idle : NodeState::waiting);
     return {.wake_at = times_.last_ended + schedule.wait};
   }
-  if (rows_.fill(schedule.rows[view_->spec.rank], schedule.whole)) model_.invalidate();
+  // Own steps that are still to be agreed on are its rows of this round.
+  if (model_.own().rows() == 0 && rows_.fill(schedule.rows[view_->spec.rank], schedule.whole))
+    model_.invalidate();
   times_.entered = parts_.clock.now();
   times_.wait_seconds = to_seconds(times_.entered - times_.last_ended);
   parts_.status.state.store(NodeState::training);
@@ -168,8 +170,10 @@ Turn Worker::move_rows() {
 }
 
 Turn Worker::compute_and_enter() {
+  const bool is_new = !model_.is_computed();
   if (auto computed = model_.compute(rows_.batch().view(), *parts_.state); !computed)
     return end(computed.error());
+  if (is_new) measures_.stepped(rows_.batch().rows(), model_.compute_seconds());
   if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
   if (auto known = refresh_digest(); !known) return end(known.error());
   if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());

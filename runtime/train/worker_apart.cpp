@@ -26,7 +26,7 @@ Turn Worker::step_apart() {
   const TimePoint now = parts_.clock.now();
   if (!must_agree(now) && !view_->session->peer_called()) return step_when_due(now);
   times_.early = !model_.own().complete(view_->session->plan().next, now);
-  times_.wait_seconds = 0;
+  times_.wait_seconds = std::max(0.0, to_seconds(now - times_.last_ended) - model_.own().computing());
   return compute_and_enter();
 }
 
@@ -53,10 +53,12 @@ Turn Worker::step_when_due(TimePoint now) {
   return make_own_step();
 }
 
-/// Steps go on while the group agrees on those until now.
+/// Steps go on while the group agrees on those until now. While a device computes it answers nobody: not if
+/// that takes a good part of the time after which it counts as lost.
 bool Worker::overlaps() const {
-  return view_->session->plan().next.overlap && is_apart() && memory_.model->own().rows() > 0 &&
-         !asked_to_end();
+  const OwnSteps& own = memory_.model->own();
+  return view_->session->plan().next.overlap && is_apart() && own.rows() > 0 && !asked_to_end() &&
+         from_seconds(own.compute_seconds()) < config_.peer_deadline / 4;
 }
 
 void Worker::depart() {
@@ -99,6 +101,7 @@ Turn Worker::make_own_step() {
   if (auto stepped = model_.step(*parts_.state, rows, factor); !stepped) return end(stepped.error());
   const TimePoint now = parts_.clock.now();
   model_.own().add(model_.report(), rows_.batch().own_tags(), to_seconds(now - began), now);
+  measures_.stepped(rows, to_seconds(now - began));
   report_.own_step(model_.applied(), model_.compute_seconds());
   keep(Fate::trained);
   return again();

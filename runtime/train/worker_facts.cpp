@@ -60,7 +60,7 @@ Status Worker::refresh_digest() {
 Status Worker::measure(sync::Facts& facts) {
   if (facts.rows > 0 && (view_->session->speculates() || measures_.wants_sketches() || overlaps())) {
     if (auto prepared = prepare_contribution(); !prepared) return prepared;
-    if (!contributes_movement()) model_.sketch_gradient(parts_.trainer.layout());
+    if (!contributes_movement()) model_.sketch_gradient(parts_.trainer.layout(), facts.rows);
   }
   std::uint64_t record_bytes = model_.own().record_bytes();
   for (const RowTag& row : rows_.batch().own_tags()) record_bytes += row.record_bytes;

@@ -33,6 +33,7 @@ struct Landing {
   TimePoint reached_at{};  ///< when its last byte would be there if nobody else sent
   Duration takes{};        ///< of the link's time
   TimePoint ends_at{};
+  TimePoint free_at{};  ///< when the link has made up for it; before ends_at if it passed in a burst
   TimePoint told_at{};  ///< what the receiver knows of ends_at
 };
 

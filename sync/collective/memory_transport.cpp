@@ -28,6 +28,12 @@ std::size_t bytes_in_frames(std::size_t bytes) {
   return bytes + frames * headers + frames / 2 * headers;
 }
 
+/// Of a token bucket that is full: so long ago the link might have begun.
+Duration burst_of(const MemoryNetwork::Link& link) {
+  if (link.bytes_per_second <= 0) return Duration::zero();
+  return from_seconds(static_cast<double>(link.burst_bytes) / link.bytes_per_second);
+}
+
 Duration longer(Duration alone) {
   return std::chrono::duration_cast<Duration>(alone * next_to_others);
 }
@@ -73,27 +79,29 @@ void Endpoint::time(Message& message, TimePoint now, Wire& wire, std::uint32_t p
                     std::size_t bytes) const {
   OwnLink* up = view_->members[spec_.rank].own;
   OwnLink* down = view_->members[peer].own;
-  message.sent_at = std::max(now, wire.free_at);
-  if (up != nullptr) message.sent_at = std::max(message.sent_at, up->up_free_at);
+  TimePoint begins = std::max(up != nullptr ? now - burst_of(up->link) : now, wire.free_at);
+  if (up != nullptr) begins = std::max(begins, up->up_free_at);
   Duration takes = state_->time_on(state_->link, bytes);
   Duration latency = state_->link.latency;
   if (up != nullptr) {
     const Duration alone = state_->time_on(up->link, bytes_in_frames(bytes));
     const bool shared = up->up_free_at > now && up->up_to != peer;
-    const bool overflows = shared && message.sent_at + alone - now > queue_of_a_link;
+    const bool overflows = shared && begins + alone - now > queue_of_a_link;
     takes = std::max(takes, overflows ? longer(alone) : alone);
     latency += up->link.latency;
-    up->up_free_at = message.sent_at + takes;
+    up->up_free_at = begins + takes;
     up->up_to = peer;
   }
-  message.left_at = message.taken_at = wire.free_at = message.sent_at + takes;
+  wire.free_at = begins + takes;
+  message.sent_at = std::max(now, begins);
+  message.left_at = message.taken_at = std::max(now, wire.free_at);
   if (up != nullptr)
     message.taken_at -=
         std::min(takes, state_->time_on(up->link, bytes_in_frames(std::min(bytes, held_by_socket))));
   message.arrives_at = std::max(message.left_at + latency, wire.last_arrival);
   if (down != nullptr && !message.lost) {
     const Duration last_mile = state_->time_on(down->link, bytes_in_frames(bytes));
-    const TimePoint through = std::max(message.left_at, message.sent_at + last_mile) + latency;
+    const TimePoint through = std::max(message.left_at, begins + last_mile) + latency;
     message.arrives_at = std::max(through + down->link.latency, wire.last_arrival);
     message.landing = std::make_shared<Landing>(message.arrives_at, last_mile);
     down->land(message.landing);
@@ -106,19 +114,20 @@ void Endpoint::time(Message& message, TimePoint now, Wire& wire, std::uint32_t p
 void OwnLink::land(const std::shared_ptr<Landing>& landing) {
   std::erase_if(landings, [this](const auto& landed) {
     if (landed.use_count() > 1) return false;
-    down_free_at = std::max(down_free_at, landed->ends_at);
+    down_free_at = std::max(down_free_at, landed->free_at);
     return true;
   });
   auto at = std::ranges::upper_bound(landings, landing->reached_at, {},
                                      [](const auto& l) { return l->reached_at; });
   at = landings.insert(at, landing);
-  TimePoint free_at = at == landings.begin() ? down_free_at : (*std::prev(at))->ends_at;
+  TimePoint free_at = at == landings.begin() ? down_free_at : (*std::prev(at))->free_at;
   for (; at != landings.end(); ++at) {
     Landing& next = **at;
     const TimePoint begins = next.reached_at - next.takes;
     const bool overflows = free_at > begins && free_at + next.takes - begins > queue_of_a_link;
-    next.ends_at = std::max(next.reached_at, free_at + (overflows ? longer(next.takes) : next.takes));
-    free_at = next.ends_at;
+    free_at = std::max(free_at, begins - burst_of(link)) + (overflows ? longer(next.takes) : next.takes);
+    next.free_at = free_at;
+    next.ends_at = std::max(next.reached_at, free_at);
   }
 }
 

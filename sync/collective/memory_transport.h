@@ -17,6 +17,8 @@ class MemoryNetwork {
   struct Link {
     Duration latency{};
     double bytes_per_second = 0;  ///< 0 = infinite; one queue per direction and pair
+    /// Of a device's own link: what passes at once after a rest, as through a token bucket.
+    std::size_t burst_bytes = 0;
   };
   /// Called for each message, inside the network's lock: true = it and all behind it on its lane are lost for
   /// ever (the receiver runs into its deadline).

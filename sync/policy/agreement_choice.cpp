@@ -33,11 +33,11 @@ std::string percent(double share) {
 
 Chooser::Price Chooser::price_of(double keep) const {
   const double bytes = agreement_bytes(inputs_.config, inputs_.table.size(), keep, limits_.facts_bytes);
-  CostFit::Memory cost{};
+  LinearFit::Memory cost{};
   std::ranges::copy(memory_.subspan(cost_at, cost.size()), cost.begin());
   const bool hard = budget_.is_hard();
   const double unseen = hard ? 0 : unseen_bytes(inputs_.config, inputs_.table.size(), keep);
-  return {bytes, bytes - unseen, memory_[wait_at] + CostFit(cost).seconds(bytes)};
+  return {bytes, bytes - unseen, memory_[wait_at] + LinearFit(cost).seconds(bytes)};
 }
 
 double Chooser::time_of(double steps, const Price& price) const {

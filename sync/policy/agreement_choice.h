@@ -6,6 +6,7 @@
 #include "sync/policy/agreement_cost.h"
 #include "sync/policy/budget.h"
 #include "sync/policy/controller.h"
+#include "sync/policy/linear_fit.h"
 
 /// Which way of agreeing hurts least, for the controller "auto" of when. Pure.
 namespace rivulet::sync::policy {
@@ -28,8 +29,8 @@ enum AutoPlace : std::size_t {
   overshot_at,      ///< agreements until own steps may become more again, after the loss has jumped
   exchange_at,      ///< seconds that the last exchanges took
   expected_at,      ///< that the next one should take
-  cost_at,          ///< of CostFit
-  memory_size = cost_at + CostFit::numbers,
+  cost_at,          ///< of LinearFit
+  memory_size = cost_at + LinearFit::numbers,
 };
 
 constexpr double streams_differ = 0.6;     ///< coherence below

@@ -1,7 +1,6 @@
 #include "sync/policy/agreement_cost.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "sync/policy/coherence.h"
 
@@ -72,26 +71,6 @@ double busy_share(const FactsTable& table, double step_seconds) {
   for (const Facts& f : table.facts)
     computing += std::max(0.0, finite(f.compute_seconds)) / static_cast<double>(table.size());
   return std::min(1.0, computing / step_seconds);
-}
-
-void CostFit::add(double bytes, double seconds) {
-  constexpr double kept = 0.9;
-  const double terms[] = {1, bytes, seconds, bytes * bytes, bytes * seconds};
-  for (std::size_t i = 0; i < numbers; ++i) memory_[i] = kept * memory_[i] + terms[i];
-}
-
-double CostFit::seconds(double bytes) const {
-  const auto [n, x, y, xx, xy] = std::tuple(memory_[0], memory_[1], memory_[2], memory_[3], memory_[4]);
-  if (n <= 0) return 0;
-  const double mean_x = x / n;
-  const double mean_y = y / n;
-  // As if half of the mean had been measured of nothing, a little: what sizes that hardly differ say of B is
-  // noise.
-  constexpr double doubt = 0.05;
-  const double spread = xx / n - mean_x * mean_x + doubt * mean_x * mean_x;
-  const double together = xy / n - mean_x * mean_y + doubt * mean_x * mean_y / 2;
-  const double slope = spread > 0 ? std::max(0.0, together / spread) : 0;
-  return std::max(0.0, mean_y + std::min(slope, mean_y / std::max(mean_x, 1.0)) * (bytes - mean_x));
 }
 
 }  // namespace rivulet::sync::policy

@@ -1,8 +1,6 @@
 #pragma once
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 #include "sync/policy/controller.h"
@@ -33,21 +31,5 @@ constexpr double standing_bytes_per_second = 110;
 
 /// Of their time, what devices compute. Who waits for rows loses nothing by waiting for others.
 double busy_share(const FactsTable& table, double step_seconds);
-
-/// Seconds of an agreement = A + B bytes, by least squares over those that were measured, the older the less.
-/// Before two sizes were seen, half of the time is thought to be A.
-class CostFit {
- public:
-  static constexpr std::size_t numbers = 5;
-  using Memory = std::array<double, numbers>;
-  /// `memory`: [numbers], 0 at first.
-  explicit CostFit(std::span<double> memory) : memory_(memory.first<numbers>()) {}
-  void add(double bytes, double seconds);
-  /// 0 if nothing was measured.
-  [[nodiscard]] double seconds(double bytes) const;
-
- private:
-  std::span<double, numbers> memory_;  ///< sums of weight, x, y, x x, x y
-};
 
 }  // namespace rivulet::sync::policy

@@ -36,7 +36,9 @@ std::optional<Budget> budget_of(std::string_view text) {
   const double unit = value_of(units, rest.substr(0, slash));
   const double time = value_of(times, rest.substr(slash + 1));
   if (unit == 0 || time == 0) return std::nullopt;
-  return Budget{.bytes_per_second = number * unit / time};
+  const double rate = number * unit / time;
+  if (!std::isfinite(rate) || rate <= 0) return std::nullopt;
+  return Budget{.bytes_per_second = rate};
 }
 
 }  // namespace rivulet::sync::policy

@@ -61,6 +61,8 @@ struct ControllerEntry {
   std::span<const FactField> fact_fields = {};
   std::size_t memory = 0;
   std::span<const Figure> figures = {};
+  /// Behind them so many numbers of each rank, rank by rank.
+  std::size_t memory_per_rank = 0;
 };
 std::span<const ControllerEntry* const> builtin_controllers() noexcept;
 

@@ -20,8 +20,8 @@ std::string_view name_for(const PolicyConfig& config, Role role) {
     case Role::batch: return config.batch_policy;
     case Role::compression: return config.compression_policy;
     case Role::collective: return config.collective;
-    case Role::transfer:
-    case Role::learning_rate: break;
+    case Role::learning_rate: return config.learning_rate_policy;
+    case Role::transfer: break;
   }
   return "";
 }
@@ -111,6 +111,12 @@ Result<Controllers> controllers_of(const PolicyConfig& config,
   }
   // A collective may be named, or chosen by a controller.
   if (const auto* collective = find(catalog, Role::collective, config.collective)) all.push_back(collective);
+  if (config.learning_rate_policy == "none") return all;
+  const auto* learning_rate = find(catalog, Role::learning_rate, config.learning_rate_policy);
+  if (learning_rate == nullptr)
+    return Error{ErrorCode::invalid_config,
+                 "train.lr_schedule.policy \"" + config.learning_rate_policy + "\" is not in this build"};
+  all.push_back(learning_rate);
   return all;
 }
 
@@ -161,7 +167,8 @@ Status check_policy(const PolicyConfig& config, const Controllers& controllers, 
   for (const std::uint64_t tensor : config.tensors) parameters += std::min(tensor, most);
   const bool shaped = parameters > 0 && parameters <= most && config.buffers <= most;
   if (config.compression_policy != "none" && !shaped) return bad("compression of a model without parameters");
-  const auto fresh = first_state(1, config, controllers).memory;
+  const auto fresh =
+      first_state(std::max<std::size_t>(1, state.last.next.rows.size()), config, controllers).memory;
   const auto alike = [](const ControllerMemory& a, const ControllerMemory& b) {
     return a.name == b.name && a.values.size() == b.values.size();
   };

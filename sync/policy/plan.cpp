@@ -66,10 +66,12 @@ void back_off(const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
   }
   plan.next.rest = true;
   plan.why = "nobody has rows";
-  if (plan.next.own_steps > 1) return;  // the time between agreements is long already
+  // Of several own steps each waits: the time between agreements is long enough already, sometime.
+  constexpr Duration long_enough = std::chrono::seconds(10);
+  const Duration most = std::min(config.idle_wait_max, long_enough / plan.next.own_steps);
   Duration wait = config.max_wait;
-  for (std::uint32_t i = 0; i < state.idle_rounds && wait < config.idle_wait_max; ++i) wait *= 2;
-  plan.next.wait = std::min(wait, config.idle_wait_max);
+  for (std::uint32_t i = 0; i < state.idle_rounds && wait < most; ++i) wait *= 2;
+  plan.next.wait = std::max(std::min(wait, most), std::min(config.max_wait, plan.next.wait));
   ++state.idle_rounds;
 }
 
@@ -238,8 +240,9 @@ PolicyState first_state(std::size_t world, const PolicyConfig& config, const Con
   plan.next.wait = config.tick;
   plan.next.rest = true;
   for (const ControllerEntry* controller : controllers) {
-    if (controller->memory == 0) continue;
-    ControllerMemory own{name_of(*controller), std::vector<double>(controller->memory)};
+    const std::size_t numbers = controller->memory + world * controller->memory_per_rank;
+    if (numbers == 0) continue;
+    ControllerMemory own{name_of(*controller), std::vector<double>(numbers)};
     for (ControllerMemory& agreed : memory)
       if (agreed.name == own.name && agreed.values.size() == own.values.size()) own = std::move(agreed);
     state.memory.push_back(std::move(own));

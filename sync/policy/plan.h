@@ -141,6 +141,7 @@ struct PolicyConfig {
   std::string sync_policy = "every";
   std::string batch_policy = "stream";
   std::string compression_policy = "none";
+  std::string learning_rate_policy = "none";  ///< none: nobody changes it
   std::uint32_t rows = 64;
   std::uint32_t min = 1;
   std::uint32_t max = 1024;
@@ -161,6 +162,7 @@ constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
   visit("sync_policy", c.sync_policy);
   visit("batch_policy", c.batch_policy);
   visit("compression_policy", c.compression_policy);
+  visit("learning_rate_policy", c.learning_rate_policy);
   visit("rows", c.rows);
   visit("min", c.min);
   visit("max", c.max);

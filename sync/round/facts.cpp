@@ -1,5 +1,6 @@
 #include "sync/round/facts.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -184,6 +185,20 @@ Result<FactsSection> decode_section(std::span<const std::byte> bytes) {
       return broken("steps ahead are no number");
   }
   return section;
+}
+
+std::uint32_t steps_behind(const Facts& facts, const FactsSection& section) {
+  const auto trained = [](const RowInterval& interval) { return interval.rows_trained > 0; };
+  const auto more = std::ranges::count_if(section.more_intervals, trained);
+  const std::size_t intervals = static_cast<std::size_t>(more) + (trained(facts.interval) ? 1 : 0);
+  const std::size_t steps = intervals > 0 ? section.step_rows.size() / intervals : 0;
+  return static_cast<std::uint32_t>(std::max<std::size_t>(1, steps));
+}
+
+double ready_seconds(const FactsTable& table, std::size_t rank) {
+  const Facts& facts = table.facts[rank];
+  const std::uint32_t steps = rank < table.sections.size() ? steps_behind(facts, table.sections[rank]) : 1;
+  return double{facts.wait_seconds} + double{facts.compute_seconds} * steps;
 }
 
 }  // namespace rivulet::sync

@@ -50,8 +50,8 @@ struct Facts {
   std::uint32_t rows_since_sync = 0;  ///< rows of local steps since the last aggregating round (delta mode)
   std::uint32_t queue_rows = 0;       ///< waiting in the buffer now, this batch not counted
   float stream_rate = 0;              ///< rows per second
-  float compute_seconds = 0;          ///< of this batch, compute only
-  float wait_seconds = 0;             ///< from the end of the last round until this batch was complete
+  float compute_seconds = 0;          ///< of this batch, or of an own step on average; compute only
+  float wait_seconds = 0;             ///< from the end of the last round to this one's, without computing
   float sync_seconds = 0;             ///< of the last round
   double loss_sum = 0;                ///< over this batch's rows
   std::uint64_t correct = 0;
@@ -148,6 +148,10 @@ struct FactsTable {
   [[nodiscard]] std::size_t size() const noexcept { return facts.size(); }
   bool operator==(const FactsTable&) const = default;
 };
+/// Of the own steps that a device announces with them; 1 where it announces none.
+std::uint32_t steps_behind(const Facts& facts, const FactsSection& section);
+/// So long after the round before a device was ready for this one.
+double ready_seconds(const FactsTable& table, std::size_t rank);
 /// Of every number in it but those that say where it belongs (view, round, rank), which a record of it leaves
 /// out. Equal on all devices of a round.
 std::uint64_t hash_of(const FactsTable& table);

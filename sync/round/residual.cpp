@@ -40,6 +40,17 @@ double norm_of(const GradientView& numbers) {
                                                  : squares_of(numbers.as<double>().data(), numbers.count));
 }
 
+void clear_non_finite(const GradientView& numbers) {
+  const auto each = [](auto all) {
+    for (auto& x : all)
+      if (!std::isfinite(x)) x = 0;
+  };
+  if (numbers.scalar == Scalar::f32)
+    each(numbers.as<float>());
+  else
+    each(numbers.as<double>());
+}
+
 }  // namespace
 
 GradientView Residual::view(std::vector<std::byte>& memory) const {
@@ -122,18 +133,20 @@ void Residual::sent_all() {
   std::memset(parameters.data, 0, parameters.bytes());
 }
 
-double Residual::commit() {
-  if (!is_staged_) return 0;
+void Residual::commit() {
+  if (!is_staged_) return;
   is_staged_ = false;
   kept_.swap(staged_);
-  return measure();
+  measure();
 }
 
-double Residual::measure() {
-  const double norm = norm_of(view(kept_).slice(0, shape_.parameters()));
-  const bool finite = std::isfinite(norm);
-  norm_ = finite ? norm : 0;
-  return finite ? 0 : norm;
+void Residual::measure() {
+  const GradientView kept = view(kept_).slice(0, shape_.parameters());
+  norm_ = norm_of(kept);
+  if (std::isfinite(norm_)) return;
+  clear_non_finite(kept);
+  const double norm = norm_of(kept);  // of finite numbers it may still be too large for one
+  norm_ = std::isfinite(norm) ? norm : 0;
 }
 
 double Residual::resolve(const Stamp& target, std::uint64_t rows, const GradientView& mine) {
@@ -143,7 +156,7 @@ double Residual::resolve(const Stamp& target, std::uint64_t rows, const Gradient
   if (next && trained && is_staged_) {
     if (guess_.own_rows > 0 && mine.count > 0)
       reweigh(mine, static_cast<double>(guess_.own_rows) / static_cast<double>(rows - rows_));
-    lost = commit();
+    commit();
   } else if (target != stamp_ && !(next && !trained)) {
     lost = norm_;
     norm_ = 0;

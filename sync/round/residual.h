@@ -53,9 +53,8 @@ class Residual {
             std::size_t begin = 0);
   /// All of it leaves.
   void sent_all();
-  /// What is no finite number is not kept: no sum with it could ever be applied. Returns the norm of what is
-  /// lost, not finite then.
-  double commit();
+  /// Entries that are no finite numbers are not kept: no sum with them could ever be applied.
+  void commit();
   void drop() noexcept { is_staged_ = false; }
   [[nodiscard]] bool is_staged() const noexcept { return is_staged_; }
   /// [P], not 0 where something of what is staged has left; nothing if nobody wanted to know.
@@ -88,7 +87,7 @@ class Residual {
 
  private:
   [[nodiscard]] GradientView view(std::vector<std::byte>& memory) const;
-  double measure();
+  void measure();
   void add(const GradientView& mine, double weight);
 
   struct Guess {

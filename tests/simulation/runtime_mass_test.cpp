@@ -424,10 +424,11 @@ TEST_CASE("Memory of controllers: goes on from the agreed state in the next view
   }
   REQUIRE(said.size() > 10);
   CHECK(said.front() == "round 1");
-  REQUIRE(run.remembered.size() == 1);
-  CHECK(run.remembered[0].name == "batch/ratchet");
+  const auto ratchet =
+      std::ranges::find(run.remembered, "batch/ratchet", &sync::policy::ControllerMemory::name);
+  REQUIRE(ratchet != run.remembered.end());
   // Every fifth round of a view holds; all others made a step.
-  CHECK(run.remembered[0].values == std::vector<double>{std::stod(said.back().substr(6))});
+  CHECK(ratchet->values == std::vector<double>{std::stod(said.back().substr(6))});
   CHECK(run.step >= applied);
   std::size_t first_of_second = 0;
   for (std::size_t i = 1; i < run.rounds.size() && first_of_second == 0; ++i)

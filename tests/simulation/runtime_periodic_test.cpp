@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/support/group_support.h"
+#include "tests/support/parts/parts.h"
 #include "tests/support/real_node.h"
 
 using namespace rivulet;
@@ -143,6 +144,37 @@ TEST_CASE("Overlap: rows of steps that the end has overtaken are not counted as 
   std::uint64_t trained = 0;
   for (std::size_t i = 0; i < group->size(); ++i) trained += group->node(i).status().rows_trained.load();
   CHECK(trained == group->node(0).state().rows);
+}
+
+TEST_CASE(
+    "Overlap: steps ahead of a round that sums gradients are agreed on in it, and every row counts once") {
+  auto job = periodic_job(2, 4);
+  job.config.sync.policy = "overlap_then_sums";
+  auto options = fast(30);
+  options.link = {std::chrono::milliseconds(6), 12.5e6};  // less than four steps: some are made ahead
+  options.rates = {{{0, 50'000}}};
+  const PartsCatalog catalog;
+  std::vector<RecordedRound> rounds;
+  SimulatedParts parts;
+  parts.catalog = catalog.catalog();
+  parts.decisions = [&](std::size_t device) -> std::unique_ptr<DecisionLog> {
+    if (device == 0) return std::make_unique<RecordingDecisions>(rounds);
+    return make_null_decision_log();
+  };
+  auto group = build_group(job, options, std::move(parts));
+  run_to_end(*group);
+  const AgreedState& state = group->node(0).state();
+  std::uint64_t announced = 0;
+  for (const auto& [partition, progress] : state.partitions) announced += progress.trained;
+  CHECK(state.rows == announced);
+  int ahead = 0;
+  for (std::size_t i = 1; i < rounds.size(); ++i) {
+    if (rounds[i - 1].plan.next.apart) continue;
+    const auto& section = rounds[i].table.sections[1];
+    ahead += section.step_rows.empty() ? 0 : 1;
+    CHECK(rounds[i].table.facts[1].rows == rounds[i].table.facts[1].interval.rows_trained);
+  }
+  CHECK(ahead > 3);
 }
 
 TEST_CASE("Periodic: a device says how the group agrees next, and what its bytes were for") {

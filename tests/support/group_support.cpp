@@ -11,6 +11,7 @@ void agree_on_every_batch(runtime::Config& config) {
   config.sync.policy = "every";
   config.sync.collective = "gather";
   config.compression.policy = "none";
+  config.settings.set("train.lr_scaling.rule", std::string("none"));
 }
 
 runtime::LoadedConfig linear_job(std::uint32_t devices) {

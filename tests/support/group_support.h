@@ -11,6 +11,7 @@ namespace rivulet::testing {
 /// A small job that needs no file, no LibTorch and no network: linear model, synthetic rows of 8 numbers.
 runtime::LoadedConfig linear_job(std::uint32_t devices);
 /// In place of the default, which goes by what it measures: rounds can be counted, and are the same twice.
+/// The learning rate is what the configuration says, so that steps can be worked out by hand.
 void agree_on_every_batch(runtime::Config& config);
 
 /// Builds the group or fails the test with the reason.

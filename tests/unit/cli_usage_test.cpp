@@ -160,6 +160,8 @@ TEST_CASE("Usage: values that mean nothing are exit 2 before anything is opened"
         {"simulate", "--profile", "1ms+0"},
         {"simulate", "--own-link", "10mb"},
         {"simulate", "--own-link", "10mbit/far"},
+        {"simulate", "--own-link", "10mbit/1ms/much"},
+        {"simulate", "--own-link", "10mbit/1ms/2kB/3"},
         {"simulate", "--model", "linear", "--faults", "/nowhere"},
         {"simulate", "--model", "linear", "--faults", ""},
         {"simulate", "--expect", "0123"},

@@ -56,7 +56,11 @@ TEST_CASE("State: its digest is that of its values in a row, however many there 
       add_cursor(p.start);
       add_cursor(p.next);
       for (const std::uint64_t number : {p.trained, p.shared, p.holes}) hasher.add_value(number);
-      for (const std::uint64_t rows : p.dropped) hasher.add_value(rows);
+      for (std::size_t reason = 0; reason < 9; ++reason) hasher.add_value(p.dropped[reason]);
+      if (const std::uint64_t truncated = p.dropped[9]; truncated > 0) {
+        hasher.add_value(std::uint64_t{9});
+        hasher.add_value(truncated);
+      }
       for (const SkippedRange& run : p.runs) {
         add_cursor(run.from);
         add_cursor(run.to);
@@ -109,6 +113,7 @@ TEST_CASE("Agreed state: the digest covers every number of it") {
   CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].next.row; }));
   CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].trained; }));
   CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].dropped[3]; }));
+  CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].dropped[9]; }));
   CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].shared; }));
   CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].holes; }));
   CHECK(changed([](AgreedState& s) { ++s.partitions[{0, 0}].runs[1].rows; }));

@@ -46,10 +46,12 @@ struct Bench {
         decoder = std::move(entry->make(testing::with_decode_defaults(config))).value();
     rows = std::make_unique<buffer::RowBuffer>(slots, decoder->shape());
     commits = std::make_unique<runtime::CommittableOffsets>(std::span<const PartitionId>(&partition, 1));
-    runtime::IngestConfig reading;
     reading.poll_wait = {};
     reading.format = config.format;
     reading.stop_on_bad_row = stop_on_bad_row;
+    begin();
+  }
+  void begin() {
     ingest = std::make_unique<runtime::Ingest>(
         reading, runtime::Ingest::Parts{clock, *source, *decoder, *rows, ledger, *commits, rewinds, status,
                                         metrics, *log, wake});
@@ -73,6 +75,7 @@ struct Bench {
   }
 
   VirtualClock clock;
+  runtime::IngestConfig reading;
   std::unique_ptr<stream::RecordSource> source;
   std::unique_ptr<stream::Decoder> decoder;
   std::unique_ptr<buffer::RowBuffer> rows;
@@ -396,4 +399,90 @@ TEST_CASE("Ingest: a partition that the request does not know is read again from
     offsets[b.rows->tag(slot).position.partition].push_back(b.rows->tag(slot).position.at.offset);
   CHECK(offsets[used] == std::vector<std::int64_t>{102, 103});
   CHECK(offsets[fresh] == std::vector<std::int64_t>{100, 101, 102, 103});
+}
+
+namespace {
+
+std::vector<std::vector<std::byte>> good_rows(std::size_t n) {
+  std::vector<std::vector<std::byte>> all;
+  for (std::size_t i = 0; i < n; ++i) all.push_back(floats({1, static_cast<float>(i), 0}));
+  return all;
+}
+
+std::vector<std::int64_t> offsets_of(Bench& b) {
+  std::vector<buffer::SlotIndex> slots;
+  b.rows->take(1000, slots);
+  std::vector<std::int64_t> all;
+  for (const auto slot : slots) all.push_back(b.rows->tag(slot).position.at.offset);
+  b.rows->put_back(slots);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("Ingest: what is truncated are whole records, the newest or the oldest, and each has a fate") {
+  // The last of the rows that wait are not looked at: a row that would be dropped for what is in it is not.
+  auto values = good_rows(40);
+  values[20] = floats({9, 0, 0});
+  Bench b(raw(), values);
+  b.reading.keep_least = 8;
+  std::vector<std::int64_t> kept;
+  std::vector<std::pair<std::int64_t, std::int64_t>> runs;
+  SUBCASE("newest") {
+    b.reading.retention = runtime::Retention::truncate_newest;
+    kept = {0, 1, 2, 3, 4, 5, 6, 7};
+    runs = {{8, 40}};
+  }
+  SUBCASE("oldest") {
+    b.reading.retention = runtime::Retention::truncate_oldest;
+    kept = {32, 33, 34, 35, 36, 37, 38, 39};
+    runs = {{0, 32}};
+  }
+  b.begin();
+  b.steps(1);
+  CHECK(offsets_of(b) == kept);
+  CHECK(b.dropped(DropReason::truncated) == 32);
+  CHECK(b.dropped(DropReason::bad_label) == 0);
+  const auto account = b.account();
+  REQUIRE(account.intervals.size() == 1);
+  CHECK(account.intervals[0].rows_trained == 8);
+  CHECK(account.intervals[0].rows_dropped == 32);
+  CHECK(account.intervals[0].adds_up());
+  CHECK(account.intervals[0].next == RowCursor{40, 0});
+  REQUIRE(account.runs.size() == runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    CHECK(account.runs[i].from == RowCursor{runs[i].first, 0});
+    CHECK(account.runs[i].to == RowCursor{runs[i].second, 0});
+    CHECK(account.runs[i].fate == static_cast<std::uint32_t>(DropReason::truncated));
+  }
+}
+
+TEST_CASE("Ingest: all rows persist unless they may be truncated, and a second of a fast stream is kept") {
+  Bench b(raw(), good_rows(200), 256);
+  b.reading.keep_least = 8;
+  SUBCASE("persist") {
+    b.begin();
+    b.steps(5);
+    CHECK(b.rows->waiting() == 200);
+  }
+  SUBCASE("truncate, with a rate that is known") {
+    b.reading.retention = runtime::Retention::truncate_newest;
+    b.reading.records_per_step = 10;  // 8 of the first 10 fit, and then a second of 100 rows/s and more
+    b.begin();
+    b.steps(1);
+    CHECK(b.dropped(DropReason::truncated) == 2);
+    b.steps(3);
+    CHECK(b.dropped(DropReason::truncated) == 2);
+  }
+}
+
+TEST_CASE("Ingest: a record in whose middle the group stands is not truncated") {
+  Bench b(raw(), {floats({1, 0, 0, 1, 1, 1}), floats({1, 2, 2, 1, 3, 3})});
+  b.reading.keep_least = 0;
+  b.reading.retention = runtime::Retention::truncate_newest;
+  b.begin();
+  b.rewinds.ask({{{0, 0}, {0, 1}}});
+  b.steps(2);
+  CHECK(offsets_of(b) == std::vector<std::int64_t>{0});  // its second row
+  CHECK(b.dropped(DropReason::truncated) == 1);
 }

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include <array>
 
 #include "core/clock.h"
@@ -136,6 +138,52 @@ TEST_CASE("Memory network: a device's own link is slower to several peers at onc
   CHECK(ranks.wakes[1].next == at(2s));
   ranks[0].send(2, Lane::payload, out);
   CHECK(ranks.wakes[2].next == at(3280ms));
+}
+
+/// When a rank has what it receives, to a millisecond.
+std::vector<Duration> arrivals(Ranks& ranks, std::uint32_t rank, const std::vector<Ticket>& tickets,
+                               Duration from, Duration until) {
+  std::vector<Duration> all(tickets.size(), Duration::zero());
+  for (Duration t = from; t <= until; t += 1ms) {
+    ranks.clocks[rank].advance_to(at(t));
+    for (std::size_t i = 0; i < tickets.size(); ++i)
+      if (all[i] == Duration::zero() && ranks[rank].poll(tickets[i]) == Progress::done) all[i] = t;
+  }
+  return all;
+}
+
+TEST_CASE(
+    "Memory network: after a rest a bucket of bytes passes a device's own link at once, and is made up for") {
+  Ranks ranks(2, {}, {.progress_deadline = 1h});
+  ranks.network.set_own_link("device-0", {Duration::zero(), 1514, 2 * 1514});
+  connect_all(ranks);
+  std::vector<std::byte> out(one_frame);
+  std::vector<std::vector<std::byte>> in(6, out);
+  std::vector<Ticket> tickets;
+  for (auto& bytes : in) tickets.push_back(ranks[1].receive(0, Lane::payload, bytes));
+  ranks.all_to(10s);
+  for (int i = 0; i < 4; ++i) ranks[0].send(1, Lane::payload, out);
+  ranks.clocks[0].advance_to(at(13s));  // idle for one second: one frame is in the bucket again
+  for (int i = 0; i < 2; ++i) ranks[0].send(1, Lane::payload, out);
+  CHECK(arrivals(ranks, 1, tickets, 10s, 15s) == std::vector<Duration>{10s, 10s, 11s, 12s, 13s, 14s});
+}
+
+TEST_CASE("Memory network: a bucket at the receiving end passes what comes from several at once") {
+  for (const std::size_t frames : {0U, 1U}) {
+    Ranks ranks(3, {}, {.progress_deadline = 1h});
+    ranks.network.set_own_link("device-2", {Duration::zero(), 1514, frames * 1514});
+    connect_all(ranks);
+    std::vector<std::byte> out(one_frame);
+    auto a = out;
+    auto b = out;
+    const std::vector<Ticket> tickets{ranks[2].receive(0, Lane::payload, a),
+                                      ranks[2].receive(1, Lane::payload, b)};
+    ranks.all_to(10s);
+    ranks[0].send(2, Lane::payload, out);
+    ranks[1].send(2, Lane::payload, out);
+    const auto last = std::ranges::max(arrivals(ranks, 2, tickets, 10s, 14s));
+    CHECK(last == (frames == 0 ? 12280ms : 11s));
+  }
 }
 
 TEST_CASE("Memory network: a send over a device's own link is done when its socket holds the rest of it") {

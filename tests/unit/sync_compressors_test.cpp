@@ -123,6 +123,29 @@ TEST_CASE("Compressors: bytes that a peer makes up are read or refused, and writ
   }
 }
 
+TEST_CASE("Compressors: a slot with bytes that differ is read or refused, and writes nowhere else") {
+  for (const auto* entry : all_compressors()) {
+    INFO(entry->name);
+    Slot<float> slot{*entry};
+    Rng rng(10);
+    std::vector<float> mine(1000);
+    for (float& x : mine) x = static_cast<float>(rng.normal());
+    entry->encode(slot.coding, view_over(mine), slot.bytes);
+    int refused = 0;
+    for (int i = 0; i < 3000; ++i) {
+      auto bytes = slot.bytes;
+      for (std::uint64_t k = rng.below(4); k < 4; ++k)
+        bytes[rng.below(bytes.size())] ^= static_cast<std::byte>(1 + rng.below(255));
+      std::vector<float> sum(1000);
+      const auto read = entry->decode_add(slot.coding, bytes, 1.0, view_over(sum));
+      refused += read ? 0 : 1;
+      if (!read) CHECK(read.error().code == ErrorCode::protocol);
+    }
+    // Of a sparse one most bytes are of positions, which must fit.
+    if (entry->name == "topk") CHECK(refused > 100);
+  }
+}
+
 TEST_CASE("Compressors: have names and numbers of their own") {
   std::map<std::uint16_t, std::string_view> seen;
   for (const auto* entry : all_compressors()) {

@@ -174,6 +174,39 @@ TEST_CASE("Auto: what was sent beyond the budget is made up for") {
   CHECK(group.bytes_share() < 0.8 * before);
 }
 
+TEST_CASE("Auto: what a hard budget did not use is not made up for beyond a few seconds of it") {
+  World world;
+  world.step_seconds = 0.1;
+  world.record_bytes = 3'400;
+  world.budget = "0.1 of stream";
+  Group group(world);
+  group.agree(20);
+  group.state().memory.front().values[balance_at] = 1e9;
+  group.agree(1);
+  group.forget_sums();
+  double seconds = 0;
+  while (seconds < 60) seconds += 0.1 * group.agree().next.own_steps;
+  CHECK(group.bytes_share() < 1.1 * 0.1);
+}
+
+TEST_CASE("Auto: rounds in which nobody has rows are paid for, too") {
+  World world;
+  world.step_seconds = 0.1;
+  world.record_bytes = 3'400;
+  world.budget = "0.1 of stream";
+  Group group(world);
+  group.agree(20);
+  double& balance = group.state().memory.front().values[balance_at];
+  balance = 0;
+  FactsTable idle = group.table();
+  for (Facts& f : idle.facts) {
+    f.rows = 0;
+    f.measurements[0] = 0;
+  }
+  plan(idle, group.config(), group.controllers(), group.state());
+  CHECK(balance < -500);
+}
+
 TEST_CASE("Auto: streams that clearly differ are agreed on after each step at once, on a slow link, too") {
   World world;
   world.bytes_per_second = 12'500;
@@ -453,13 +486,13 @@ TEST_CASE("Budget: shares and rates in the units that people write, and nothing 
   CHECK(budget_of("2.592 TB/month") == Budget{.bytes_per_second = 1e6});
   for (const char* wrong :
        {"", "0 of stream", "-1 of stream", "nan of stream", "inf kB/s", "1", "1 stream", "50 kB", "50 kb/s",
-        "50 kB/fortnight", "of stream", "1  of stream", "1 of stream "})
+        "50 kB/fortnight", "of stream", "1  of stream", "1 of stream ", "1e308 GB/s", "1e-320 B/month"})
     CHECK_FALSE(budget_of(wrong));
 }
 
 TEST_CASE("Cost: a line through what was measured, once two sizes were, and half of the time before that") {
-  std::vector<double> memory(CostFit::numbers);
-  CostFit fit(memory);
+  std::vector<double> memory(LinearFit::numbers);
+  LinearFit fit(memory);
   CHECK(fit.seconds(1000) == 0);
   fit.add(10'000, 0.1);
   CHECK(fit.seconds(10'000) == doctest::Approx(0.1));

@@ -110,14 +110,21 @@ Result<devices::DeviceProfile> parse_profile(const std::string& text) {
   return devices::DeviceProfile{fixed.value(), rate.value().front()};
 }
 
-/// "10mbit" or "10mbit/5ms".
+/// "10mbit", "10mbit/5ms" or "10mbit/5ms/16kB".
 Result<sync::MemoryNetwork::Link> parse_link(const std::string& text) {
-  const auto slash = text.find('/');
-  const auto bandwidth = parse_bandwidth(text.substr(0, slash));
-  if (!bandwidth) return Error{ErrorCode::usage, "--own-link: " + bandwidth.error().message};
-  sync::MemoryNetwork::Link link{Duration(0), bandwidth.value()};
-  if (slash != std::string::npos)
-    if (auto set = set_duration("--own-link", text.substr(slash + 1), link.latency); !set) return set.error();
+  const auto parts = split(text, '/');
+  const auto wrong = [](const std::string& what) { return Error{ErrorCode::usage, "--own-link: " + what}; };
+  if (parts.size() > 3) return wrong(fmt::format("'{}' is not BANDWIDTH/LATENCY/BURST", text));
+  const auto bandwidth = parse_bandwidth(parts.empty() ? text : parts[0]);
+  if (!bandwidth) return wrong(bandwidth.error().message);
+  sync::MemoryNetwork::Link link{.bytes_per_second = bandwidth.value()};
+  if (parts.size() > 1)
+    if (auto set = set_duration("--own-link", parts[1], link.latency); !set) return set.error();
+  if (parts.size() > 2) {
+    const auto burst = parse_bytes(parts[2]);
+    if (!burst) return wrong(burst.error().message);
+    link.burst_bytes = burst.value();
+  }
   return link;
 }
 
@@ -259,8 +266,11 @@ class SimulateCommand final : public Command {
         ->type_name("MBIT");
     app_->add_option("--profile", flags_.profile, "what a batch costs each device (above both --profile-*)")
         ->type_name("FIXED+RATE[,...]");
-    app_->add_option("--own-link", flags_.own_link, "what each device shares between all its peers")
-        ->type_name("BANDWIDTH[/LATENCY][,...]");
+    app_->add_option("--own-link", flags_.own_link,
+                     "what each device shares between all its peers; BURST: bytes that pass at once after a "
+                     "rest, as a "
+                     "token bucket's")
+        ->type_name("BANDWIDTH[/LATENCY[/BURST]][,...]");
     app_->add_option("--faults", flags_.faults, "script of what happens to whom (below)")->type_name("FILE");
     app_->add_option("--csv", flags_.csv,
                      "write rounds, shares, devices, accuracy and summary as tables there")

@@ -72,6 +72,8 @@ constexpr std::array figures{
     Figure{"wait_seconds", "that devices which could compute have waited for the last one", wait_at},
 };
 
+constexpr double streams_are_alike_again = 0.9;
+constexpr double hard_credit_seconds = 5;  ///< what a hard budget saves up at most: its windows are of 60
 constexpr double first_most = 32;
 constexpr double few_rows = 512;
 constexpr double many_rows = 4096;
@@ -120,8 +122,8 @@ void average(double& place, double now, double weight) {
   place = place == 0 ? now : place + weight * (now - place);
 }
 
-/// What steps, rows and exchanges cost, and what of the budget is left.
-void learn_costs(const Inputs& inputs, const Budget& budget, std::span<double> memory) {
+/// What steps, rows and exchanges cost.
+void learn_costs(const Inputs& inputs, std::span<double> memory) {
   const auto n = static_cast<double>(inputs.table.size());
   const double turns = inputs.entered.own_steps;
   const double bytes = sum_of(inputs, record_bytes) / n;
@@ -143,13 +145,31 @@ void learn_costs(const Inputs& inputs, const Budget& budget, std::span<double> m
   if (exchange > 0) average(memory[exchange_at], exchange, 0.5);
   const double seen = wire_bytes(sent, inputs.table.size());
   const double left = seen + unseen_bytes(inputs.config, inputs.table.size(), inputs.entered.keep_ratio);
-  if (sent > 0 && exchange > 0) CostFit(memory.subspan(cost_at)).add(left, exchange);
-  const double may =
-      budget.of_stream > 0 ? budget.of_stream * bytes : budget.bytes_per_second * (seconds + exchange);
-  const double rate = seconds > 0 ? may / seconds : 0;
-  const double spent = budget.is_hard() ? left + standing_bytes_per_second * (seconds + exchange) : seen;
-  memory[balance_at] =
-      std::clamp(memory[balance_at] + may - spent, -balance_seconds * rate, balance_seconds * rate);
+  if (sent > 0 && exchange > 0) LinearFit(memory.subspan(cost_at)).add(left, exchange);
+}
+
+/// What is left of the budget: rounds without rows cost, too.
+void pay(const Inputs& inputs, const Budget& budget, std::span<double> memory) {
+  double sent = 0;
+  double seconds = 0;
+  for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
+    sent = std::max(sent, amount(inputs, rank, sent_bytes));
+    seconds = std::max(seconds, amount(inputs, rank, apart_seconds));
+  }
+  const auto n = static_cast<double>(inputs.table.size());
+  seconds += sum_of(inputs, exchange_seconds) / n;
+  const double bytes = sum_of(inputs, record_bytes) / n;
+  const double may = budget.of_stream > 0 ? budget.of_stream * bytes : budget.bytes_per_second * seconds;
+  const double of_a_step = budget.of_stream > 0 ? budget.of_stream * memory[step_bytes_at]
+                                                : budget.bytes_per_second * memory[step_seconds_at];
+  const double rate =
+      memory[step_seconds_at] > 0 ? std::max(0.0, finite(of_a_step / memory[step_seconds_at])) : 0;
+  double spent = wire_bytes(sent, inputs.table.size());
+  if (budget.is_hard())
+    spent += unseen_bytes(inputs.config, inputs.table.size(), inputs.entered.keep_ratio) +
+             standing_bytes_per_second * seconds;
+  const double credit = budget.is_hard() ? hard_credit_seconds : balance_seconds;
+  memory[balance_at] = std::clamp(memory[balance_at] + may - spent, -balance_seconds * rate, credit * rate);
 }
 
 /// Movements that were sent late, or came from too many steps, have gone too far: fewer steps, at once.
@@ -174,9 +194,9 @@ void learn_loss(const Inputs& inputs, double rows, std::span<double> memory) {
 }
 
 /// What has been measured since the last agreement goes into memory.
-void learn(const Inputs& inputs, const Budget& budget, std::span<double> memory) {
+void learn(const Inputs& inputs, std::span<double> memory) {
   const double rows = rows_of(inputs.table);
-  learn_costs(inputs, budget, memory);
+  learn_costs(inputs, memory);
   learn_loss(inputs, rows, memory);
   CoherenceFilter(memory.subspan(alike_at)).add(coherence(movements_of(inputs)));
 }
@@ -203,6 +223,15 @@ void follow_streams(double most, std::span<double> memory) {
     memory[most_at] = std::min(most, 2 * memory[most_at]);
 }
 
+/// Momentum of single streams that differ leads apart: gradients are summed, and the group has their
+/// momentum. The change takes its momentum from everybody, so it is not made to and fro; nor while steps may
+/// have been made ahead of it.
+bool sums_gradients(const Inputs& inputs, std::span<const double> memory) {
+  const double enough = inputs.entered.apart ? streams_are_alike : streams_are_alike_again;
+  return memory[steps_at] == 1 && memory[alike_at] < enough && inputs.config.momentum_adds_up &&
+         !inputs.entered.overlap;
+}
+
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (inputs.table.size() < 2) {  // nobody to agree with
     plan.next.apart = false;
@@ -210,7 +239,8 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   }
   const Budget budget = *budget_of(setting(inputs.config, keys[0].name).text);
   const double most = setting(inputs.config, keys[1].name).number;
-  if (rows_of(inputs.table) > 0) learn(inputs, budget, memory);
+  if (rows_of(inputs.table) > 0) learn(inputs, memory);
+  pay(inputs, budget, memory);
   follow_streams(most, memory);
   const Chooser chooser(inputs, budget, {most, facts_bytes}, memory);
   const Choice best = chooser.best();
@@ -229,11 +259,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const std::string& wanted = setting(inputs.config, overlap_key.name).text;
   const bool overlap = choice.steps > 1 && wanted != overlap_never && (worth_it || wanted == overlap_always);
   plan.next.overlap = overlap;
-  // Momentum of single streams that differ leads apart: gradients are summed, and the group has their
-  // momentum.
-  const bool alone =
-      choice.steps == 1 && memory[alike_at] < streams_are_alike && inputs.config.momentum_adds_up;
-  if (alone) plan.next.apart = false;
+  if (sums_gradients(inputs, memory)) plan.next.apart = false;
   if (inputs.config.compression_policy == "auto") plan.next.keep_ratio = choice.keep;
   plan.why = chooser.words_of(choice, overlap);
   // Numbers that are none would stay for ever, and comparisons with them are never true.

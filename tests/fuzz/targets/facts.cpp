@@ -10,7 +10,8 @@ namespace {
 
 using namespace sync;
 
-constexpr std::size_t count_at = facts_head_bytes - 16;  // of the measurements: a number, padding, the checksum
+constexpr std::size_t count_at =
+    facts_head_bytes - 16;  // of the measurements: a number, padding, the checksum
 constexpr std::size_t checksum_bytes = 8;
 
 /// Where the zeros begin.

@@ -1,5 +1,8 @@
-// The bytes of a slot, as a peer made them up: of every compressor, whose number is the first byte. What is
-// read is added to numbers that lie between guards; what is refused is refused as what the protocol forbids.
+// The bytes of a slot, as a peer made them up: of every compressor, whose number is the first byte, and of
+// every code for values, whose number is the second. What is read is added to numbers that lie between
+// guards; what is refused is refused as what the protocol forbids.
+#include <array>
+
 #include "core/check.h"
 #include "core/rng.h"
 #include "runtime/config/config.h"
@@ -17,21 +20,34 @@ const ContributionShape& shape() {
   static const ContributionShape value{Scalar::f32, {600, 400}, 0};
   return value;
 }
-const Settings& settings() {
-  static const Settings value = runtime::Config::default_settings();
-  return value;
+constexpr std::array value_codes{"i8", "f32", "f16", "bf16", "sign"};
+/// With one of the codes for values, per tensor or not.
+const Settings& settings(std::size_t which) {
+  static const std::vector<Settings> all = [] {
+    std::vector<Settings> made;
+    for (const bool per_tensor : {false, true})
+      for (const char* code : value_codes) {
+        Settings& one = made.emplace_back(runtime::Config::default_settings());
+        one.set("compression.topk.values", std::string(code));
+        one.set("compression.topk.per_tensor", per_tensor);
+      }
+    return made;
+  }();
+  return all[which % all.size()];
 }
-Coding coding() {
-  return {&shape(), 0.05, 17, &settings()};
+Coding coding(std::size_t which) {
+  return {&shape(), 0.05, 17, &settings(which)};
 }
 
 void run(Input input) {
-  if (input.empty()) return;
+  if (input.size() < 2) return;
   const auto compressors = builtin_compressors();
   const auto& compressor = *compressors[std::to_integer<std::size_t>(input[0]) % compressors.size()];
   std::vector<float> numbers(elements);  // ASan guards both ends
   const GradientView sum{.data = reinterpret_cast<std::byte*>(numbers.data()), .count = elements};
-  if (const auto added = compressor.decode_add(coding(), input.subspan(1), 0.5, sum); !added)
+  if (const auto added =
+          compressor.decode_add(coding(std::to_integer<std::size_t>(input[1])), input.subspan(2), 0.5, sum);
+      !added)
     RIVULET_CHECK(added.error().code == ErrorCode::protocol && !added.error().message.empty(),
                   "refused as what the protocol forbids");
 }
@@ -43,12 +59,15 @@ std::vector<Bytes> seeds() {
   for (float& x : numbers) x = static_cast<float>(rng.normal());
   const GradientView view{.data = reinterpret_cast<std::byte*>(numbers.data()), .count = elements};
   const auto compressors = builtin_compressors();
-  for (std::size_t i = 0; i < compressors.size(); ++i) {
-    std::vector<std::byte> slot(compressors[i]->slot_bytes(shape(), coding().keep_ratio, settings()));
-    compressors[i]->encode(coding(), view, slot);
-    Bytes& seed = all.emplace_back(1, static_cast<std::byte>(i));
-    seed.insert(seed.end(), slot.begin(), slot.end());
-  }
+  for (std::size_t i = 0; i < compressors.size(); ++i)
+    for (std::size_t which = 0; which < 2 * value_codes.size(); ++which) {
+      if (which > 0 && compressors[i]->name != "topk") continue;
+      const Coding with = coding(which);
+      std::vector<std::byte> slot(compressors[i]->slot_bytes(shape(), with.keep_ratio, settings(which)));
+      compressors[i]->encode(with, view, slot);
+      Bytes& seed = all.emplace_back(Bytes{static_cast<std::byte>(i), static_cast<std::byte>(which)});
+      seed.insert(seed.end(), slot.begin(), slot.end());
+    }
   return all;
 }
 

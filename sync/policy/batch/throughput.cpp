@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "sync/policy/batch_rows.h"
+#include "sync/policy/coherence.h"
+#include "sync/policy/controller.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+// Dynamic batching (Tyagi and Sharma, ACSOS 2020; OmniLearn, TPDS 2025): iteration times become equal, the
+// rows of a step stay the same.
+//
+//   mu_k = mean compute time of device k since the last change;  b_k' = b_k mean(mu) / mu_k
+//   applied if that changes any b_k by more than the dead band; then all begin to measure again
+//
+// Published: the sum is brought back to B by taking the same from everybody, which hurts the proportions.
+// Here by scaling, so that devices without fixed costs are balanced after one change.
+
+constexpr std::array keys{
+    Key{.name = "batch.throughput.window",
+        .type = KeyType::integer,
+        .text = "20",
+        .help = "of policy throughput: rounds that are measured before batches may change",
+        .least = 1,
+        .most = 10'000},
+    Key{.name = "batch.throughput.dead_band",
+        .text = "0.05",
+        .help = "of policy throughput: batches change if one of them changes by more than this part",
+        .least = 0,
+        .most = 1},
+    Key{.name = "batch.throughput.sum",
+        .type = KeyType::text,
+        .text = "\"scaled\"",
+        .help = "of policy throughput: how the rows of all are kept the same; shifted: as published",
+        .choices = "scaled | shifted"},
+};
+
+constexpr double weight_of_a_round = 0.3;  ///< in mu
+constexpr double slower = 0.98;            ///< rows/s after a batch grew, of those before: it was too large
+constexpr double forgiving = 1.05;         ///< of a most that was found so, with each change
+
+constexpr double most_wanted = 1e9;
+
+/// Memory: rounds measured, and of each rank what the enum says.
+constexpr std::size_t rounds_at = 0;
+enum Place : std::size_t { rows, mu, most, rows_before, speed_before, per_rank };
+
+/// Of one rank.
+std::span<double, per_rank> of_rank(std::span<double> memory, std::size_t rank) {
+  return memory.subspan(1 + rank * per_rank).first<per_rank>();
+}
+
+RowBounds bounds_of(const PolicyConfig& config, const Facts& facts, std::span<const double, per_rank> own) {
+  const double most_rows = own[most] > 0 ? std::min<double>(own[most], config.max) : config.max;
+  const auto limit = std::min(static_cast<std::uint32_t>(most_rows), std::max(facts.rows_max, 1U));
+  return {std::min(config.min, limit), limit};
+}
+
+void measure(const Inputs& inputs, std::span<double> memory) {
+  bool all = true;
+  for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
+    const Facts& f = inputs.table.facts[rank];
+    const double seconds = finite(f.compute_seconds);
+    const auto own = of_rank(memory, rank);
+    all = all && f.rows > 0 && seconds > 0;
+    if (f.rows > 0 && seconds > 0)
+      own[mu] = own[mu] == 0 ? seconds : own[mu] + weight_of_a_round * (seconds - own[mu]);
+  }
+  if (all) ++memory[rounds_at];
+}
+
+/// A batch that grew and made its device slower was the last one of that size.
+void ratchet(std::span<double, per_rank> own) {
+  const double speed = own[mu] > 0 ? own[rows] / own[mu] : 0;
+  if (own[most] > 0) own[most] *= forgiving;
+  if (own[rows_before] > 0 && own[rows] > own[rows_before] && speed < slower * own[speed_before])
+    own[most] = own[rows_before];
+}
+
+std::vector<std::uint32_t> shifted(std::span<const double> wanted, double total,
+                                   std::span<const RowBounds> bounds) {
+  double sum = 0;
+  for (const double w : wanted) sum += w;
+  std::vector<std::uint32_t> all;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const double less = wanted[i] - (sum - total) / static_cast<double>(wanted.size());
+    all.push_back(
+        static_cast<std::uint32_t>(std::clamp<double>(std::ceil(less), bounds[i].least, bounds[i].most)));
+  }
+  return all;
+}
+
+/// Of the same rows in all, each device's share by its speed.
+void adjust(const Inputs& inputs, std::uint64_t total, std::span<double> memory) {
+  const std::size_t n = inputs.table.size();
+  double mean = 0;
+  for (std::size_t rank = 0; rank < n; ++rank) mean += of_rank(memory, rank)[mu] / static_cast<double>(n);
+  std::vector<double> wanted;
+  std::vector<RowBounds> bounds;
+  for (std::size_t rank = 0; rank < n; ++rank) {
+    const auto own = of_rank(memory, rank);
+    ratchet(own);
+    wanted.push_back(own[mu] > 0 ? std::min(most_wanted, own[rows] * finite(mean / own[mu])) : 0);
+    bounds.push_back(bounds_of(inputs.config, inputs.table.facts[rank], own));
+  }
+  const bool as_published = setting(inputs.config, keys[2].name).text == "shifted";
+  const auto next =
+      as_published ? shifted(wanted, static_cast<double>(total), bounds) : share_rows(wanted, total, bounds);
+  double change = 0;
+  for (std::size_t rank = 0; rank < n; ++rank) {
+    const double now = of_rank(memory, rank)[rows];
+    change = std::max(change, std::abs(next[rank] - now) / std::max(now, 1.0));
+  }
+  if (change > setting(inputs.config, keys[1].name).number)
+    for (std::size_t rank = 0; rank < n; ++rank) {
+      const auto own = of_rank(memory, rank);
+      own[rows_before] = own[rows];
+      own[speed_before] = own[mu] > 0 ? own[rows] / own[mu] : 0;
+      own[rows] = next[rank];
+    }
+  for (std::size_t rank = 0; rank < n; ++rank) of_rank(memory, rank)[mu] = 0;
+  memory[rounds_at] = 0;
+}
+
+void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
+  const PolicyConfig& config = inputs.config;
+  const std::size_t n = inputs.table.size();
+  const std::uint64_t total = std::uint64_t{config.rows} * n;
+  for (std::size_t rank = 0; rank < n; ++rank)
+    if (const auto own = of_rank(memory, rank); own[rows] < 1 || own[rows] > config.max)
+      own[rows] = config.rows;
+  measure(inputs, memory);
+  if (memory[rounds_at] >= setting(config, keys[0].name).number) adjust(inputs, total, memory);
+  for (double& value : memory) value = finite(value);
+  for (std::size_t rank = 0; rank < n; ++rank)
+    plan.next.rows[rank] =
+        static_cast<std::uint32_t>(std::clamp<double>(of_rank(memory, rank)[rows], 1, config.max));
+  plan.next.whole = true;
+  plan.why = "rows by each device's speed";
+  const bool waiting = std::ranges::any_of(inputs.table.facts,
+                                           [](const Facts& f) { return (f.flags & flag_incomplete) != 0; });
+  if (waiting && plan.now.mode == Mode::gradients) {
+    plan.now.mode = Mode::hold;
+    plan.why = "waiting until every device has its rows";
+  }
+}
+
+}  // namespace
+
+extern const ControllerEntry batch_throughput;
+const ControllerEntry batch_throughput{
+    .role = Role::batch,
+    .name = "throughput",
+    .help = "batch.rows on average, more on faster devices: steps take all the same time (dynamic batching)",
+    .propose = &propose,
+    .keys = keys,
+    .memory = 1,
+    .memory_per_rank = per_rank};
+
+}  // namespace rivulet::sync::policy

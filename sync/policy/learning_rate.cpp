@@ -1,0 +1,72 @@
+#include "sync/policy/learning_rate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sync/policy/coherence.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+constexpr double weight_of_a_step = 0.1;  ///< in the mean of the rows of steps
+constexpr double least_factor = 1e-6;     ///< a schedule never ends the training
+constexpr double most_factor = 1e6;
+
+/// Between two agreements, each device.
+double steps_of(const Schedule& entered) {
+  return entered.apart ? std::max(1.0, static_cast<double>(entered.own_steps)) : 1.0;
+}
+
+void learn_rows(const Inputs& inputs, std::span<double> memory) {
+  double rows = 0;
+  for (const Facts& f : inputs.table.facts) rows += static_cast<double>(f.rows) + f.rows_since_sync;
+  if (rows == 0) return;
+  const double steps = steps_of(inputs.entered);
+  const double now = rows / steps;
+  const double before = memory[step_rows_at];
+  const double weight = before == 0 ? 1 : std::min(1.0, weight_of_a_step * steps);
+  memory[step_rows_at] = before + weight * (now - before);
+}
+
+/// By the rule; 1 while no step has been seen.
+double wanted_scale(const Inputs& inputs, std::span<const double> memory) {
+  const std::string& rule = setting(inputs.config, scaling_rule_key.name).text;
+  if (rule == "none" || memory[step_rows_at] == 0) return 1;
+  const double base = setting(inputs.config, scaling_base_key.name).number;
+  const double times = memory[step_rows_at] / (base * static_cast<double>(inputs.table.size()));
+  const double wanted = rule == "linear" ? times : std::sqrt(times);
+  return std::min(wanted, setting(inputs.config, scaling_cap_key.name).number);
+}
+
+/// Towards a larger one by and by, towards a smaller one at once.
+void follow(const Inputs& inputs, std::span<double> memory) {
+  const double wanted = wanted_scale(inputs, memory);
+  double& scale = memory[scale_at];
+  if (scale == 0 || wanted <= scale) {
+    scale = wanted;
+    return;
+  }
+  const double steps = steps_of(inputs.entered);
+  scale += std::min(1.0, steps / setting(inputs.config, scaling_warmup_key.name).number) * (wanted - scale);
+}
+
+}  // namespace
+
+double rows_trained(const FactsTable& table) {
+  double rows = 0;
+  for (const Facts& f : table.facts) rows = std::max(rows, static_cast<double>(f.agreed_rows));
+  return rows;
+}
+
+void set_learning_rate(const Inputs& inputs, std::span<double> memory, double schedule, RoundPlan& plan) {
+  learn_rows(inputs, memory);
+  follow(inputs, memory);
+  for (double& value : memory) value = finite(value);
+  const double warmup = setting(inputs.config, warmup_rows_key.name).number;
+  double factor = schedule * (memory[scale_at] > 0 ? memory[scale_at] : 1.0);
+  if (warmup > 0) factor *= std::min(1.0, (rows_trained(inputs.table) + 1) / (warmup + 1));
+  memory[factor_at] = std::clamp(finite(factor), least_factor, most_factor);
+  plan.now.learning_rate_factor = memory[factor_at];
+}
+
+}  // namespace rivulet::sync::policy

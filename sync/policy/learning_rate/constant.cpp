@@ -1,0 +1,23 @@
+#include "sync/policy/learning_rate.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+constexpr auto keys = learning_rate_keys(std::array<Key, 0>{});
+
+void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
+  set_learning_rate(inputs, memory, 1, plan);
+}
+
+}  // namespace
+
+extern const ControllerEntry learning_rate_constant;
+const ControllerEntry learning_rate_constant{.role = Role::learning_rate,
+                                             .name = "constant",
+                                             .help = "the same from the first row to the last",
+                                             .propose = &propose,
+                                             .keys = keys,
+                                             .memory = learning_rate_memory,
+                                             .figures = learning_rate_figures};
+
+}  // namespace rivulet::sync::policy

@@ -1,0 +1,17 @@
+// Own steps that go on while the group agrees, and after each two such rounds one that sums gradients.
+#include "sync/policy/controller.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
+  plan.next.apart = in.round % 3 != 2;
+  plan.next.overlap = plan.next.apart;
+  plan.next.own_steps = plan.next.apart ? 4 : 1;
+}
+
+}  // namespace
+extern const ControllerEntry policy_overlap_then_sums;
+const ControllerEntry policy_overlap_then_sums{
+    .role = Role::when, .name = "overlap_then_sums", .help = "test only", .propose = &propose};
+}  // namespace rivulet::sync::policy

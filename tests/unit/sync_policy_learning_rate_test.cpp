@@ -1,0 +1,106 @@
+#include "sync/policy/learning_rate.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+using namespace rivulet;
+using namespace rivulet::sync;
+using namespace rivulet::sync::policy;
+
+namespace {
+
+/// A group whose steps have as many rows as it is told, with one owner of the learning rate.
+class Group {
+ public:
+  explicit Group(std::string schedule, const std::string& rule = "none") {
+    config_.learning_rate_policy = std::move(schedule);
+    settings_.set("train.lr_scaling.rule", rule);
+    settings_.set("train.lr_scaling.base_rows", std::int64_t{64});
+    settings_.set("train.lr_scaling.cap", 4.0);
+    settings_.set("train.lr_scaling.warmup_rounds", std::int64_t{20});
+    settings_.set("train.lr_schedule.warmup_rows", std::int64_t{0});
+    settings_.set("train.lr_schedule.every_rows", std::int64_t{1000});
+    settings_.set("train.lr_schedule.times", 0.5);
+    settings_.set("train.lr_schedule.rows", std::int64_t{1000});
+    settings_.set("train.lr_schedule.least", 0.1);
+  }
+  void set(const std::string& key, Settings::Value value) { settings_.set(key, std::move(value)); }
+
+  /// Of the decision after steps of `rows` on each of two devices, `own` of them, with this row clock.
+  double factor(std::uint32_t rows, std::uint64_t clock, std::uint32_t own = 0) {
+    config_.settings = settings_of(config_, settings_);
+    const auto all = controllers_of(config_, builtin_controllers()).value();
+    if (state_.memory.empty()) state_ = first_state(2, config_, all);
+    state_.last.next.apart = own > 0;
+    state_.last.next.own_steps = std::max(1U, own);
+    FactsTable table;
+    table.facts.resize(2);
+    table.sections.resize(2);
+    for (Facts& f : table.facts) {
+      f.rows = rows * std::max(1U, own);
+      f.agreed_rows = clock;
+    }
+    return plan(table, config_, all, state_).now.learning_rate_factor;
+  }
+
+ private:
+  PolicyConfig config_;
+  Settings settings_;
+  PolicyState state_;
+};
+
+}  // namespace
+
+TEST_CASE("Learning rate: schedules are of the rows that the group has trained, in however many steps") {
+  Group constant("constant");
+  CHECK(constant.factor(64, 0) == 1);
+  CHECK(constant.factor(64, 1'000'000'000) == 1);
+  Group step("step");
+  CHECK(step.factor(64, 999) == 1);
+  CHECK(step.factor(64, 1000) == 0.5);
+  CHECK(step.factor(1, 3500) == 0.125);
+  CHECK(step.factor(64, std::numeric_limits<std::uint64_t>::max()) > 0);
+  Group cosine("cosine");
+  for (const double part : {0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0}) {
+    INFO(part);
+    const double expected = 0.1 + 0.9 * (1 + std::cos(std::acos(-1.0) * part)) / 2;
+    CHECK(cosine.factor(64, static_cast<std::uint64_t>(1000 * part)) ==
+          doctest::Approx(expected).epsilon(1e-6));
+  }
+  CHECK(cosine.factor(64, 5000) == doctest::Approx(0.1));
+}
+
+TEST_CASE("Learning rate: rises from nothing over the rows of a warm-up") {
+  Group group("constant");
+  group.set("train.lr_schedule.warmup_rows", std::int64_t{999});
+  CHECK(group.factor(64, 0) == doctest::Approx(0.001));
+  CHECK(group.factor(64, 499) == doctest::Approx(0.5));
+  CHECK(group.factor(64, 999) == 1);
+  CHECK(group.factor(64, 5000) == 1);
+}
+
+TEST_CASE("Learning rate: follows the rows of a step, in proportion or with their root, up to a cap") {
+  CHECK(Group("constant", "linear").factor(16, 0) == doctest::Approx(0.25));
+  CHECK(Group("constant", "sqrt").factor(16, 0) == doctest::Approx(0.5));
+  CHECK(Group("constant", "none").factor(16, 0) == 1);
+  CHECK(Group("constant", "linear").factor(1024, 0) == 4);
+  CHECK(Group("constant", "sqrt").factor(256, 0) == 2);
+  Group apart("constant", "sqrt");
+  CHECK(apart.factor(16, 0, 8) == doctest::Approx(0.5));  // of one of eight own steps
+}
+
+TEST_CASE("Learning rate: larger steps are followed by and by, smaller ones at once") {
+  Group group("constant", "linear");
+  CHECK(group.factor(64, 0) == doctest::Approx(1));
+  // The mean of the last steps rises by a tenth of the way, the factor by a twentieth of what is left.
+  CHECK(group.factor(128, 0) == doctest::Approx(1 + 0.1 / 20));
+  double factor = 0;
+  for (int i = 0; i < 200; ++i) factor = group.factor(128, 0);
+  CHECK(factor == doctest::Approx(2).epsilon(0.001));
+  CHECK(group.factor(0, 0) == doctest::Approx(factor));  // a round without rows says nothing
+  CHECK(group.factor(64, 0) == doctest::Approx(1.9).epsilon(0.001));
+  for (int i = 0; i < 200; ++i) factor = group.factor(1, 0);
+  CHECK(factor == doctest::Approx(1 / 64.0).epsilon(0.001));
+}
