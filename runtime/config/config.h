@@ -58,7 +58,7 @@ struct Config {
     std::size_t rows = 8192;
   } buffer;
   struct Batch {
-    std::string policy = "stream";
+    std::string policy = "unified";
     std::uint32_t rows = 64;
     std::uint32_t min = 1;
     std::uint32_t max = 128;

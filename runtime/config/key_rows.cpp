@@ -110,7 +110,7 @@ std::vector<KeyRow> buffer_and_batch() {
       {spec("buffer.rows", kind::integer, "8192", "rows that may wait"),
        {1, 1 << 24},
        [](Config& c, const Value& v) { c.buffer.rows = whole<std::size_t>(v); }},
-      {spec("batch.policy", kind::text, "\"stream\"",
+      {spec("batch.policy", kind::text, "\"unified\"",
             "stream (as many rows as arrive in a tick) | fixed | throughput (rows by speed: steps take all "
             "the same time) | unified (as many rows as pay, by streams, speeds and noise)",
             {}),

@@ -12,7 +12,7 @@
 namespace rivulet::testing {
 
 inline const runtime::CatalogNames all_names{{"csv", "json", "raw"},       {"cnn", "lenet5", "linear", "mlp"},
-                                             {"fixed", "stream"},          {"adam", "adamw", "sgd"},
+                                             {"fixed", "stream", "unified"},          {"adam", "adamw", "sgd"},
                                              {"none", "fixed", "auto"},    {"dense"},
                                              {"every", "periodic", "auto"}};
 

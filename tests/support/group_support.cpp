@@ -8,6 +8,7 @@
 namespace rivulet::testing {
 
 void agree_on_every_batch(runtime::Config& config) {
+  config.batch.policy = "stream";
   config.sync.policy = "every";
   config.sync.collective = "gather";
   config.compression.policy = "none";

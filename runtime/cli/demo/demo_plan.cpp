@@ -166,17 +166,13 @@ bootstrap.servers = {}
 format = "raw"
 raw    = {{ label = "u8", features = "u8", shape = [1, 28, 28], scale = 0.0127288, shift = -0.4242 }}
 
-[batch]
-policy = "stream"      # as many rows as arrive in a tick, on every device
-tick   = "100ms"
-
 [model]
 name    = {}
 classes = 10
 
 [train]
 loss      = "cross_entropy"
-optimizer = {{ name = "sgd", lr = 0.02, momentum = 0.9 }}
+optimizer = {{ name = "sgd", lr = 0.05, momentum = 0.9 }}
 
 [checkpoint]
 every = {{ rounds = 500, interval = "2s" }}  # the embedded broker keeps seconds, and offsets are committed with states

@@ -47,10 +47,12 @@ constexpr std::array figures{
 };
 
 constexpr double weight_of_a_round = 0.1;  ///< in the noise scale
-constexpr double first_rows = 8;           ///< of each device, before any noise was measured
+constexpr double first_scale = 128;        ///< before any noise was measured
 constexpr double largest_scale = 1e9;
-constexpr double most_fixed = 5;  ///< times a_k: longer ticks save less than a fifth of the computing
-constexpr double headroom = 1.1;  ///< of the tick in which a device keeps up with its stream
+constexpr double most_change = 1.1;  ///< of the scale, from one agreement to the next
+constexpr double most_fixed = 5;     ///< times a_k: longer ticks save less than a fifth of the computing
+constexpr double batches_of_a_backlog = 4;  ///< of the largest size, at least
+constexpr double headroom = 1.1;            ///< of the tick in which a device keeps up with its stream
 constexpr double longest_tick = 3600;
 constexpr double shortest_wait = 1e-3;
 
@@ -65,6 +67,7 @@ struct Capacity {
   double rate = 0;
   double waiting = 0;  ///< of a step
   double most = 0;
+  bool backlog = false;  ///< so much waits that the rate is that of reading it
 
   /// Rows that it has and can compute in a tick.
   [[nodiscard]] double rows(double tick) const {
@@ -74,9 +77,9 @@ struct Capacity {
   }
   /// The least tick in which it computes what comes; where it never does, one that costs little besides.
   [[nodiscard]] double keeps_up() const {
+    if (backlog || rate == 0) return 0;
     const double busy = std::min(1.0, rate * each);
-    const double most_of_it = busy < 1 ? std::min(most_fixed, headroom / (1 - busy)) : most_fixed;
-    return rate > 0 || waiting > 0 ? fixed * most_of_it : 0;
+    return fixed * (busy < 1 ? std::min(most_fixed, headroom / (1 - busy)) : most_fixed);
   }
 };
 
@@ -91,6 +94,7 @@ std::vector<Capacity> capacities(const Inputs& inputs, const Schedule& next) {
                    .rate = std::max(0.0, finite(f.stream_rate)),
                    .waiting = f.queue_rows / steps,
                    .most = static_cast<double>(std::min(config.max, std::max(f.rows_max, config.min)))});
+    all.back().backlog = f.queue_rows > batches_of_a_backlog * all.back().most;
   }
   return all;
 }
@@ -112,16 +116,18 @@ void learn_noise(const Inputs& inputs, std::span<double> memory) {
   average(memory[signal_at], signal / devices);
   average(memory[noise_at], noise / devices);
   const double least_signal = memory[noise_at] / largest_scale;
-  memory[scale_at] = memory[noise_at] / std::max(memory[signal_at], least_signal);
+  const double now = memory[noise_at] / std::max(memory[signal_at], least_signal);
+  const double before = memory[scale_at] > 0 ? memory[scale_at] : first_scale;
+  // Both are noisy, and their ratio more so: it has no mean where the signal may be none.
+  memory[scale_at] = std::clamp(now, before / most_change, before * most_change);
 }
 
 /// Rows of a step that pay, of all devices.
 double rows_that_pay(const Inputs& inputs, std::span<const double> memory) {
   const auto n = static_cast<double>(inputs.table.size());
-  const double least = n * inputs.config.min;
-  const double most = n * inputs.config.max;
-  if (memory[scale_at] == 0) return std::clamp(n * first_rows, least, most);
-  return std::clamp(setting(inputs.config, keys[0].name).number * memory[scale_at], least, most);
+  const double scale = memory[scale_at] > 0 ? memory[scale_at] : first_scale;
+  return std::clamp(setting(inputs.config, keys[0].name).number * scale, n * inputs.config.min,
+                    n * inputs.config.max);
 }
 
 double rows_of(std::span<const Capacity> all, double tick) {
@@ -183,8 +189,9 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   for (const std::uint32_t rows : plan.next.rows) asked += rows;
   plan.next.rest = asked == 0;  // streams too slow for a row in a tick: nobody spins through empty rounds
   const char* limit = tick >= longest ? "as many as come" : keeps_up ? "to keep up" : "as many as pay";
+  const auto tenths = static_cast<std::uint64_t>(tick * 1e4);  // of a millisecond
   plan.why = "steps of " + std::to_string(static_cast<std::uint64_t>(asked)) + " rows in " +
-             std::to_string(static_cast<std::uint64_t>(tick * 1e6)) + " us, " + limit;
+             std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " ms, " + limit;
 }
 
 }  // namespace
