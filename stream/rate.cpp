@@ -33,4 +33,24 @@ double RateEstimate::rows_per_second(TimePoint now) noexcept {
   return static_cast<double>(rows) / to_seconds(measured);
 }
 
+void GrowthEstimate::reached(std::int64_t end, TimePoint now) noexcept {
+  if (end_ < 0 || end < end_) {
+    end_ = end;
+    since_ = now;
+    return;
+  }
+  const double seconds = to_seconds(now - since_);
+  if (end == end_ || seconds <= 0) return;
+  const double seen = static_cast<double>(end - end_) / seconds;
+  rate_ = known_ ? rate_ + std::min(1.0, seconds / to_seconds(window_)) * (seen - rate_) : seen;
+  known_ = true;
+  end_ = end;
+  since_ = now;
+}
+
+double GrowthEstimate::per_second(TimePoint now) const noexcept {
+  const double seconds = to_seconds(now - since_);
+  return seconds > to_seconds(window_) ? std::min(rate_, 1 / seconds) : rate_;
+}
+
 }  // namespace rivulet::stream

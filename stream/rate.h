@@ -25,4 +25,22 @@ class RateEstimate {
   bool any_ = false;
 };
 
+/// Records per second that a log grows by, seen from looks at where it ends, which may be far apart or see
+/// nothing new for a while (a paused partition). An average of the last seconds. Owner: the ingest thread.
+class GrowthEstimate {
+ public:
+  explicit GrowthEstimate(Duration window = std::chrono::seconds(5)) noexcept : window_(window) {}
+  /// Never less than before; the first look only begins.
+  void reached(std::int64_t end, TimePoint now) noexcept;
+  /// A log that was seen to grow no more for long grows no faster than one record since.
+  [[nodiscard]] double per_second(TimePoint now) const noexcept;
+
+ private:
+  Duration window_;
+  std::int64_t end_ = -1;
+  TimePoint since_{};  ///< of the last growth that was seen
+  double rate_ = 0;
+  bool known_ = false;
+};
+
 }  // namespace rivulet::stream

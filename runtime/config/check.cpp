@@ -225,7 +225,7 @@ class Checks {
             fmt::format("'buffer.rows' is {}, but a batch of 'batch.max' = {} rows must fit", c_.buffer.rows,
                         b.max));
     }
-    if (b.policy == "stream" && b.max_wait < b.tick) {
+    if ((b.policy == "stream" || b.policy == "unified") && b.max_wait < b.tick) {
       wrong({"batch.max_wait", "batch.tick"},
             fmt::format(
                 "'batch.max_wait' is {}, below 'batch.tick' = {}: every round ends after {}, before its "

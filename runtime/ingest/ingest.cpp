@@ -144,10 +144,12 @@ std::size_t Ingest::room() const {
 bool Ingest::is_too_much(const Record& record) const {
   if (config_.retention == Retention::persist || is_passed({record.partition, {record.offset, 0}}))
     return false;
-  if (config_.retention == Retention::truncate_newest) return parts_.rows.waiting() + published_ >= keep_;
+  const std::size_t waits = parts_.rows.waiting() + published_;
+  if (config_.retention == Retention::truncate_newest) return waits >= keep_;
   for (const stream::PartitionState& partition : parts_.source.partitions())
     if (partition.id == record.partition)
-      return partition.high_watermark - record.offset > static_cast<std::int64_t>(keep_);
+      return partition.high_watermark - record.offset >
+             static_cast<std::int64_t>(keep_ - std::min(keep_, waits));
   return false;
 }
 
@@ -159,7 +161,6 @@ void Ingest::truncate(const Record& record) {
   parts_.ledger.passed({record.partition, {record.offset, 0}, {record.offset + 1, 0}, 1, reason});
   metrics_.dropped[reason]->add(1);
   parts_.status.rows_dropped[reason].fetch_add(1, std::memory_order_relaxed);
-  ++truncated_;
   if (std::exchange(has_truncated_, true)) return;
   parts_.log.write(
       Level::warn, "rows come faster than they are trained: those that do not fit are dropped",
@@ -272,10 +273,8 @@ void Ingest::publish(const Record& record) {
 }
 
 void Ingest::count_published(TimePoint now) {
-  if (published_ + truncated_ == 0) return;
-  rate_.arrived(published_ + std::exchange(truncated_, 0), now);
-  const auto of_keep = static_cast<std::size_t>(seconds_kept * rate_.rows_per_second(now));
-  keep_ = std::min(std::max(config_.keep_least, of_keep), parts_.rows.capacity());
+  if (published_ == 0) return;
+  rate_.arrived(published_, now);
   metrics_.consumed.add(static_cast<double>(published_));
   parts_.status.rows_consumed.fetch_add(published_, std::memory_order_relaxed);
   published_ = 0;
@@ -331,8 +330,24 @@ void Ingest::commit_if_due(TimePoint now) {
     parts_.log.write(Level::warn, "offset commit failed", {{"error", committed.error().message}});
 }
 
+/// Where rows may be truncated they are read in bursts, and most are not decoded: there it is what the log
+/// grows by that counts, a record as a row.
+double Ingest::stream_rate(TimePoint now) {
+  if (config_.retention == Retention::persist) return rate_.rows_per_second(now);
+  std::int64_t end = 0;
+  for (const stream::PartitionState& partition : parts_.source.partitions()) {
+    if (partition.high_watermark < 0) return growth_.per_second(now);  // not known yet
+    end += partition.high_watermark;
+  }
+  growth_.reached(end, now);
+  const double rate = growth_.per_second(now);
+  const auto of_stream = static_cast<std::size_t>(seconds_kept * rate);
+  keep_ = std::min(std::max(config_.keep_least, of_stream), parts_.rows.capacity());
+  return rate;
+}
+
 void Ingest::publish_status(TimePoint now) {
-  const double rate = rate_.rows_per_second(now);
+  const double rate = stream_rate(now);
   metrics_.rate.set(rate);
   parts_.status.stream_rate.store(rate, std::memory_order_relaxed);
   const std::size_t waiting = parts_.rows.waiting();

@@ -86,6 +86,7 @@ class Ingest final : public Agent {
   void finish_record(const Record& record);
   void commit_if_due(TimePoint now);
   void publish_status(TimePoint now);
+  double stream_rate(TimePoint now);
   void measure_backpressure(TimePoint now);
   void count_published(TimePoint now);
   void handle_source_error(const Error& error);
@@ -125,7 +126,7 @@ class Ingest final : public Agent {
   bool sought_ = true;    ///< the source stands where the last rewind asked it to
   stream::RateEstimate rate_;
   std::uint64_t published_ = 0;             ///< rows of this step
-  std::uint64_t truncated_ = 0;             ///< rows of this step
+  stream::GrowthEstimate growth_;           ///< of the partitions, whatever is read of them
   bool has_truncated_ = false;              ///< ever
   std::size_t keep_ = 0;                    ///< rows that wait before any are dropped
   std::uint32_t unaccounted_bytes_ = 0;     ///< of records that ended with a dropped row

@@ -32,8 +32,8 @@ runtime::LoadedConfig job(const std::string& model) {
   c.job.name = "bits-" + model;
   c.job.devices = devices_in_group;
   c.source.topics = {"rows"};
-  c.batch.policy = "scripted";
   agree_on_every_batch(c);
+  c.batch.policy = "scripted";
   c.model.name = model;
   c.buffer.rows = 4096;
   if (model == "cnn") {

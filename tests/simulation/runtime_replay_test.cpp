@@ -133,6 +133,19 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
     run.job.config.sync.policy = run.job.config.compression.policy = run.job.config.sync.collective = "auto";
     run.job.config.settings.set("sync.own_steps_max", std::int64_t{4});
   }
+  SUBCASE(
+      "batches by what was measured, a learning rate that follows them and the rows trained, and rows "
+      "dropped") {
+    auto& c = run.job.config;
+    c.sync.policy = c.compression.policy = c.sync.collective = "auto";
+    c.batch.policy = "unified";
+    c.train.lr_schedule = "step";
+    c.settings.set("train.lr_scaling.rule", std::string("sqrt"));
+    c.settings.set("train.lr_schedule.every_rows", std::int64_t{150});
+    c.source.retention = "truncate-oldest";
+    c.batch.max = 8;
+    options.profile = {std::chrono::milliseconds(20), 400};
+  }
   record(run, options, 1 << 30, to_the_end);
   const auto plans = replay_plans(run.log, sync::policy::builtin_controllers());
   REQUIRE_MESSAGE(plans, plans.error().message);

@@ -11,10 +11,10 @@
 /// Configurations as text, for tests of what they load as.
 namespace rivulet::testing {
 
-inline const runtime::CatalogNames all_names{{"csv", "json", "raw"},       {"cnn", "lenet5", "linear", "mlp"},
-                                             {"fixed", "stream", "unified"},          {"adam", "adamw", "sgd"},
-                                             {"none", "fixed", "auto"},    {"dense"},
-                                             {"every", "periodic", "auto"}};
+inline const runtime::CatalogNames all_names{
+    {"csv", "json", "raw"},       {"cnn", "lenet5", "linear", "mlp"}, {"fixed", "stream", "unified"},
+    {"adam", "adamw", "sgd"},     {"none", "fixed", "auto"},          {"dense"},
+    {"every", "periodic", "auto"}};
 
 inline runtime::ConfigInput input_of(const std::string& file = "") {
   runtime::ConfigInput input;

@@ -93,9 +93,9 @@ TEST_CASE("Config: choices are listed, and names come from the catalogs") {
   CHECK(one("[model]\nname = \"lenet\"") ==
         Lines{"device.toml:9:8: error: 'model.name' is 'lenet', must be one of: cnn, lenet5, linear, mlp - "
               "did you mean 'lenet5'?"});
-  CHECK(one("[batch]\npolicy = \"straem\"") ==
-        Lines{"device.toml:9:10: error: 'batch.policy' is 'straem', must be one of: fixed, stream - did you "
-              "mean 'stream'?"});
+  CHECK(one("[batch]\npolicy = \"straem\"") == Lines{"device.toml:9:10: error: 'batch.policy' is 'straem', "
+                                                     "must be one of: fixed, stream, unified - did you "
+                                                     "mean 'stream'?"});
   auto input = input_of(source_path("tests/support/device.toml"));
   input.catalog->models = {"linear"};
   const auto loaded = load_config(input);

@@ -457,23 +457,13 @@ TEST_CASE("Ingest: what is truncated are whole records, the newest or the oldest
   }
 }
 
-TEST_CASE("Ingest: all rows persist unless they may be truncated, and a second of a fast stream is kept") {
+TEST_CASE("Ingest: all rows persist unless they may be truncated") {
   Bench b(raw(), good_rows(200), 256);
   b.reading.keep_least = 8;
-  SUBCASE("persist") {
-    b.begin();
-    b.steps(5);
-    CHECK(b.rows->waiting() == 200);
-  }
-  SUBCASE("truncate, with a rate that is known") {
-    b.reading.retention = runtime::Retention::truncate_newest;
-    b.reading.records_per_step = 10;  // 8 of the first 10 fit, and then a second of 100 rows/s and more
-    b.begin();
-    b.steps(1);
-    CHECK(b.dropped(DropReason::truncated) == 2);
-    b.steps(3);
-    CHECK(b.dropped(DropReason::truncated) == 2);
-  }
+  b.begin();
+  b.steps(5);
+  CHECK(b.rows->waiting() == 200);
+  CHECK(b.dropped(DropReason::truncated) == 0);
 }
 
 TEST_CASE("Ingest: a record in whose middle the group stands is not truncated") {

@@ -68,3 +68,21 @@ TEST_CASE("Rate: time that seems to go back changes nothing") {
   rate.arrived(100, at(2.5));
   CHECK(rate.rows_per_second(at(2.5)) == doctest::Approx(200));  // 300 rows in one and a half
 }
+
+TEST_CASE("Growth of a log: what was there at first does not count, nor how far looks are apart") {
+  GrowthEstimate growth;
+  TimePoint now{};
+  growth.reached(10'000, now);
+  CHECK(growth.per_second(now) == 0);
+  std::int64_t end = 10'000;
+  for (int i = 0; i < 50; ++i) growth.reached(end += 30, now += std::chrono::milliseconds(100));
+  CHECK(growth.per_second(now) == doctest::Approx(300));
+  for (int i = 0; i < 30; ++i) growth.reached(end, now += std::chrono::milliseconds(100));  // paused
+  CHECK(growth.per_second(now) == doctest::Approx(300));
+  growth.reached(end += 900, now);
+  CHECK(growth.per_second(now) == doctest::Approx(300));
+  for (int i = 0; i < 20; ++i) growth.reached(end += 100, now += std::chrono::seconds(1));
+  CHECK(growth.per_second(now) == doctest::Approx(100).epsilon(0.05));
+  growth.reached(end, now += std::chrono::seconds(60));
+  CHECK(growth.per_second(now) < 0.02);
+}

@@ -38,8 +38,8 @@ class MemoryFile {
 ConfigInput input_of(const std::string& path) {
   ConfigInput input;
   input.file = path;
-  input.catalog =
-      CatalogNames{{"csv", "json", "raw"}, {"lenet5", "linear", "mlp"}, {"fixed", "stream", "unified"}, {"sgd"}};
+  input.catalog = CatalogNames{
+      {"csv", "json", "raw"}, {"lenet5", "linear", "mlp"}, {"fixed", "stream", "unified"}, {"sgd"}};
   input.variable = [](const std::string& name) -> std::optional<std::string> {
     if (name == "HOME") return "/home/me";
     return std::nullopt;
