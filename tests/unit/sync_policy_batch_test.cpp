@@ -252,6 +252,10 @@ TEST_CASE("Unified: rests where nothing comes, begins before anything is known, 
   silent.step();
   CHECK(silent.rows() == Rows{0, 0});
   CHECK(silent.state.last.next.rest);
+  Group slow("unified", {{0, 1000, 1}, {0, 1000, 1}});
+  slow.step();
+  CHECK(slow.state.last.next.rest);
+  CHECK(slow.state.last.next.wait == slow.config.max_wait);
   Group unknown("unified", {{0, 1e30, 1e9}, {0, 1e30, 1e9}});
   for (Machine& m : unknown.machines) m.speed = std::numeric_limits<double>::infinity();
   unknown.step();

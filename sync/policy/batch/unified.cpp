@@ -187,7 +187,9 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   ask(inputs, all, tick, keeps_up ? rows_of(all, tick) : wanted, plan.next);
   double asked = 0;
   for (const std::uint32_t rows : plan.next.rows) asked += rows;
-  plan.next.rest = asked == 0;  // streams too slow for a row in a tick: nobody spins through empty rounds
+  plan.next.rest = asked == 0;
+  // Streams too slow for a row in a tick: nobody spins through empty rounds.
+  if (plan.next.rest) plan.next.wait = inputs.config.max_wait;
   const char* limit = tick >= longest ? "as many as come" : keeps_up ? "to keep up" : "as many as pay";
   const auto tenths = static_cast<std::uint64_t>(tick * 1e4);  // of a millisecond
   plan.why = "steps of " + std::to_string(static_cast<std::uint64_t>(asked)) + " rows in " +
