@@ -69,7 +69,10 @@ class StepSketches {
 
  private:
   /// Steps that are even (0), or odd (1).
-  [[nodiscard]] double halves(std::uint32_t which) const noexcept { return (steps_ + 1 - which) / 2; }
+  [[nodiscard]] double halves(std::uint32_t which) const noexcept {
+    const std::uint32_t steps = (steps_ + 1 - which) / 2;
+    return steps;
+  }
 
   sync::Sketch odd_;
   sync::Sketch even_;

@@ -45,6 +45,7 @@ std::vector<std::uint32_t> share_rows(std::span<const double> shares, std::uint6
                                       std::span<const RowBounds> bounds) {
   const std::vector<double> wanted = water_filled(shares, static_cast<double>(total), bounds);
   std::vector<std::uint32_t> rows;
+  rows.reserve(wanted.size());
   for (const double w : wanted) rows.push_back(static_cast<std::uint32_t>(w));
   std::vector<std::size_t> order(rows.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
