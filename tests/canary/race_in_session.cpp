@@ -13,7 +13,8 @@ long planted_count = 0;
 
 /// Of the default configuration.
 const sync::policy::ControllerEntry& usual(sync::policy::Role role) {
-  const auto all = sync::policy::controllers_of({}, sync::policy::builtin_controllers()).value();
+  const sync::policy::PolicyConfig config{.learning_rate_policy = "constant"};
+  const auto all = sync::policy::controllers_of(config, sync::policy::builtin_controllers()).value();
   return **std::ranges::find(all, role, &sync::policy::ControllerEntry::role);
 }
 
@@ -29,7 +30,8 @@ const sync::policy::ControllerEntry planted{sync::policy::Role::batch, "planted"
 }  // namespace
 
 int main(int argc, char** argv) {
-  const sync::policy::ControllerEntry* controllers[] = {&usual(sync::policy::Role::when), &planted};
+  const sync::policy::ControllerEntry* controllers[] = {&usual(sync::policy::Role::when), &planted,
+                                                        &usual(sync::policy::Role::learning_rate)};
   testing::ThreadedParts parts;
   parts.catalog.sync.controllers = controllers;
   return testing::run_planted(std::move(parts), argc > 1 && std::string_view(argv[1]) == "gloo", "planted");
