@@ -1,5 +1,4 @@
 #pragma once
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,10 +11,6 @@ struct NetworkOptions {
   int nodes = 2;
   double bits_per_second = 40e6;  ///< each way on each node's link
 };
-
-/// Bytes of a link's token bucket: 10 ms, so that the rate is the limit and not the timer, and at least two
-/// packets. One that holds more would carry a small message for nothing.
-std::size_t burst_of_link(double bits_per_second);
 
 /// `nodes` network namespaces, each with one shaped link (veth, token bucket, Ethernet MTU) into a bridge of
 /// this machine. Processes get in by ProcessOptions::network_namespace; the test itself and a broker stay

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "runtime/wiring/simulate.h"
-#include "tests/support/network.h"
 #include "tests/support/places.h"
 #include "tests/support/text.h"
 
@@ -118,8 +117,7 @@ Result<TwinPace> TwinRuns::virtually(const TwinScenario& scenario) {
   runtime::SimulateOptions options;
   options.profiles = scenario.profiles;
   for (const double rate : scenario.rows_per_second) options.rates.push_back({{0.0, rate}});
-  options.own_links = {
-      {Duration::zero(), scenario.bits_per_second / 8, burst_of_link(scenario.bits_per_second)}};
+  options.own_links = {{Duration::zero(), scenario.bits_per_second / 8}};
   const auto stop_after = runtime::parse_stop_after(scenario.stop_after);
   if (!stop_after) return stop_after.error();
   options.stop_after = stop_after.value();
