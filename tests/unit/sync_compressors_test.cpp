@@ -132,7 +132,7 @@ TEST_CASE("Compressors: a slot with bytes that differ is read or refused, and wr
     for (float& x : mine) x = static_cast<float>(rng.normal());
     entry->encode(slot.coding, view_over(mine), slot.bytes);
     int refused = 0;
-    for (int i = 0; i < 3000; ++i) {
+    for (int i = 0; i < 600; ++i) {
       auto bytes = slot.bytes;
       for (std::uint64_t k = rng.below(4); k < 4; ++k)
         bytes[rng.below(bytes.size())] ^= static_cast<std::byte>(1 + rng.below(255));
@@ -142,7 +142,7 @@ TEST_CASE("Compressors: a slot with bytes that differ is read or refused, and wr
       if (!read) CHECK(read.error().code == ErrorCode::protocol);
     }
     // Of a sparse one most bytes are of positions, which must fit.
-    if (entry->name == "topk") CHECK(refused > 100);
+    if (entry->name == "topk") CHECK(refused > 20);
   }
 }
 

@@ -70,7 +70,7 @@ class Group {
   }
   /// Until the noise scale, which follows by and by, is known.
   void settle() {
-    for (int i = 0; i < 150; ++i) step();
+    for (int i = 0; i < 100; ++i) step();
   }
   [[nodiscard]] const Rows& rows() const { return state.last.next.rows; }
   /// (max - min) / mean of the last step's times.
@@ -122,7 +122,7 @@ TEST_CASE("Shares of rows: exactly the sum, in proportion, within bounds, the la
   CHECK(share({0, 0, 0}, 30, wide) == Rows{0, 0, 0});
   CHECK(share({}, 30, {}).empty());
   Rng rng(3);
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 300; ++i) {
     std::vector<double> shares;
     std::vector<RowBounds> bounds;
     std::uint64_t least = 0;
@@ -150,7 +150,7 @@ TEST_CASE(
     for (const double fixed : {0.0, 0.5}) {
       INFO(cores.front(), " to ", cores.back(), " cores, fixed ", fixed);
       Group group = cluster(cores, fixed);
-      const int changes = group.changes(400);
+      const int changes = group.changes(200);
       CHECK(changes <= (fixed == 0 ? 2 : 8));
       CHECK(sum_of(group.rows()) == 64 * cores.size());
       group.step();
@@ -278,7 +278,7 @@ TEST_CASE("Batches: memory that somebody else has written leads to rows within b
     group.settings.set("batch.throughput.window", std::int64_t{1});
     group.step();
     Rng rng(7);
-    for (int i = 0; i < 3000; ++i) {
+    for (int i = 0; i < 300; ++i) {
       for (double& value : group.state.memory.front().values)
         if (rng.below(2) == 0)
           value = (rng.uniform() - 0.5) * std::pow(10.0, static_cast<double>(rng.below(600)) - 300);
