@@ -62,4 +62,13 @@ std::vector<std::uint32_t> share_rows(std::span<const double> shares, std::uint6
   return rows;
 }
 
+void wait_for_all(const FactsTable& table, RoundPlan& plan) {
+  plan.next.whole = true;
+  const bool waiting =
+      std::ranges::any_of(table.facts, [](const Facts& f) { return (f.flags & flag_incomplete) != 0; });
+  if (!waiting || plan.now.mode != Mode::gradients) return;
+  plan.now.mode = Mode::hold;
+  plan.why = "waiting until every device has its rows";
+}
+
 }  // namespace rivulet::sync::policy

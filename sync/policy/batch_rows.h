@@ -3,6 +3,8 @@
 #include <span>
 #include <vector>
 
+#include "sync/policy/plan.h"
+
 /// Rows of a step, shared between devices. Pure.
 namespace rivulet::sync::policy {
 
@@ -18,5 +20,8 @@ struct RowBounds {
 /// Shares of 0 stay at their least. Cost: devices^2 at most.
 std::vector<std::uint32_t> share_rows(std::span<const double> shares, std::uint64_t total,
                                       std::span<const RowBounds> bounds);
+
+/// All have their rows, or the round is held: whoever has them keeps them and its gradient.
+void wait_for_all(const FactsTable& table, RoundPlan& plan);
 
 }  // namespace rivulet::sync::policy

@@ -11,6 +11,11 @@ inline double finite(double number) {
   return std::isfinite(number) ? number : 0;
 }
 
+/// Of a memory: numbers that are none would stay for ever, and comparisons with them are never true.
+inline void keep_finite(std::span<double> memory) {
+  for (double& value : memory) value = finite(value);
+}
+
 /// How far a device has come since the group agreed last.
 struct Movement {
   double rows = 0;                ///< that it comes from

@@ -61,7 +61,7 @@ double rows_trained(const FactsTable& table) {
 void set_learning_rate(const Inputs& inputs, std::span<double> memory, double schedule, RoundPlan& plan) {
   learn_rows(inputs, memory);
   follow(inputs, memory);
-  for (double& value : memory) value = finite(value);
+  keep_finite(memory);
   const double warmup = setting(inputs.config, warmup_rows_key.name).number;
   double factor = schedule * (memory[scale_at] > 0 ? memory[scale_at] : 1.0);
   if (warmup > 0) factor *= std::min(1.0, (rows_trained(inputs.table) + 1) / (warmup + 1));

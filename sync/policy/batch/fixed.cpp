@@ -1,5 +1,4 @@
-#include <algorithm>
-
+#include "sync/policy/batch_rows.h"
 #include "sync/policy/controller.h"
 
 namespace rivulet::sync::policy {
@@ -12,14 +11,8 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   const FactsTable& table = inputs.table;
   const PolicyConfig& config = inputs.config;
   plan.next.rows.assign(table.size(), config.rows);
-  plan.next.whole = true;
   plan.why = "fixed rows";
-  const bool waiting = std::any_of(table.facts.begin(), table.facts.end(),
-                                   [](const Facts& f) { return (f.flags & flag_incomplete) != 0; });
-  if (waiting && plan.now.mode == Mode::gradients) {
-    plan.now.mode = Mode::hold;
-    plan.why = "waiting until every device has its rows";
-  }
+  wait_for_all(table, plan);
 }
 
 }  // namespace

@@ -133,18 +133,12 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
       own[rows] = config.rows;
   measure(inputs, memory);
   if (memory[rounds_at] >= setting(config, keys[0].name).number) adjust(inputs, total, memory);
-  for (double& value : memory) value = finite(value);
+  keep_finite(memory);
   for (std::size_t rank = 0; rank < n; ++rank)
     plan.next.rows[rank] =
         static_cast<std::uint32_t>(std::clamp<double>(of_rank(memory, rank)[rows], 1, config.max));
-  plan.next.whole = true;
   plan.why = "rows by each device's speed";
-  const bool waiting = std::ranges::any_of(inputs.table.facts,
-                                           [](const Facts& f) { return (f.flags & flag_incomplete) != 0; });
-  if (waiting && plan.now.mode == Mode::gradients) {
-    plan.now.mode = Mode::hold;
-    plan.why = "waiting until every device has its rows";
-  }
+  wait_for_all(inputs.table, plan);
 }
 
 }  // namespace

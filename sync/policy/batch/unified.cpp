@@ -182,7 +182,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const double wanted = rows_that_pay(inputs, memory);
   const double tick = tick_of(all, wanted, shortest, longest);
   memory[tick_at] = tick;
-  for (double& value : memory) value = finite(value);
+  keep_finite(memory);
   const bool keeps_up = shortest > 0 && tick <= shortest;  // with whatever that takes
   ask(inputs, all, tick, keeps_up ? rows_of(all, tick) : wanted, plan.next);
   double asked = 0;

@@ -262,8 +262,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (sums_gradients(inputs, memory)) plan.next.apart = false;
   if (inputs.config.compression_policy == "auto") plan.next.keep_ratio = choice.keep;
   plan.why = chooser.words_of(choice, overlap);
-  // Numbers that are none would stay for ever, and comparisons with them are never true.
-  for (double& value : memory) value = finite(value);
+  keep_finite(memory);
 }
 
 }  // namespace
