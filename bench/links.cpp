@@ -1,6 +1,7 @@
 // Shaped links for benches that are no C++ programs: network namespaces, each with a link of its own, and a
 // real Apache Kafka that they reach. Prints one line, HOST:PORT and the names of the namespaces with their
-// addresses, and stays until standard input ends. Needs root.
+// addresses, and stays until standard input ends. A number on standard input is the rate of all links from
+// then on. Needs root.
 //   build/release/bench_links NODES MBIT        10.192.7.1:9092 rvt7n0=10.192.7.2 rvt7n1=10.192.7.3
 #include <fmt/format.h>
 
@@ -38,6 +39,10 @@ int main(int argc, char** argv) {
   fmt::print("\n");
   std::fflush(stdout);
   for (std::string line; std::getline(std::cin, line);) {
+    for (int node = 0; node < nodes; ++node) {
+      if (Status set = network.value()->set_rate(node, std::atof(line.c_str()) * 1e6); !set)
+        return failed(set.error().message);
+    }
   }
   return 0;
 }

@@ -144,6 +144,10 @@ class Helper:
             self.close()
             raise BenchError(f"{command[0]}: {log.read_text()}")
 
+    def tell(self, line):
+        self._process.stdin.write(f"{line}\n".encode())
+        self._process.stdin.flush()
+
     def close(self):
         self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):

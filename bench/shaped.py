@@ -66,6 +66,10 @@ class Links:
         self.brokers, *nodes = self._helper.line.split()
         self.nodes = [Node(*node.split("=")) for node in nodes]
 
+    def set_rate(self, mbit):
+        """Of all of them, from now on."""
+        self._helper.tell(mbit)
+
     def close(self):
         self._helper.close()
 
@@ -265,6 +269,15 @@ def measure_rate(side, links, python, rate, seed, seconds):
     }
 
 
+def wait_for_rows(ends):
+    def all_have():
+        for end in ends:
+            end.child.check_running()
+        return all(end.rows() for end in ends)
+
+    wait_until(all_have, GIVEN_TIME, "first rows of each device")
+
+
 STREAMS = [100, 50, 20, 5]  # rows/s of each device
 BUDGET = 0.1  # of the group's stream, in equal parts
 
@@ -280,7 +293,7 @@ def measure_budget(links, python, seconds, windows):
     side = Side("budget", start)
     used = []
     with started(side, links, python, 0, 0) as ends:
-        wait_until(lambda: all(end.rows() for end in ends), GIVEN_TIME, "first rows of each device")
+        wait_for_rows(ends)
         for _ in range(windows):
             rows, sent = rows_of(ends), [node.link()[1] for node in links.nodes]
             time.sleep(seconds)
@@ -290,6 +303,39 @@ def measure_budget(links, python, seconds, windows):
             used.append(max(node.link()[1] - before for node, before in zip(links.nodes, sent, strict=True)) / may)
             print(f"  {seconds} s: {used[-1]:.2f} of the budget", flush=True)
     return used
+
+
+CHANGES = {0: 100, 5: 10, 10: 1, 15: 100}  # Mbit/s, from that second on
+CHANGING_SECONDS, CHANGING_RATE, CHANGING_HOLDS = 40, 500, 0.95  # rows/s of a device; share of the held-out rows
+
+
+def measure_changing(way, links, held_out, rate, seed):
+    """Seconds after the first steps until the accuracy that is asked for holds at the first device, or None. Rows come as fast
+    as the simulated devices compute; who was held up trains what has piled up as fast as it can."""
+
+    def start(case, index, run, node, *_):
+        given = [f"train.optimizer.lr={rate}", f"job.seed={seed}", f"source.rate={CHANGING_RATE}"]
+        given += ["batch.policy=fixed", f"batch.rows={BATCH}", f"batch.max={BATCH}", f"buffer.rows={4 * BATCH}"]
+        given += [f"{key}={value}" for key, value in way.items()]
+        if index == 0:
+            given += [f"evaluate.held_out.path={held_out}", "evaluate.held_out.every=500ms"]
+        return OurEnd(case, index, run, node, given, None)
+
+    links.set_rate(CHANGES[0])
+    with started(Side("changing", start), links, None, rate, seed) as ends:
+        wait_for_rows(ends)
+        began, holds, left = time.monotonic(), None, dict(CHANGES)
+        rows, sent = rows_of(ends), sum(node.link()[1] for node in links.nodes)
+        while (now := time.monotonic() - began) < CHANGING_SECONDS:
+            for second in [second for second in left if second <= now]:
+                links.set_rate(left.pop(second))
+            if (ends[0].held_out_accuracy() or 0) < CHANGING_HOLDS:
+                holds = None
+            elif holds is None:
+                holds = now
+            time.sleep(0.1)
+        rows, sent = rows_of(ends) - rows, sum(node.link()[1] for node in links.nodes) - sent
+        return {"holds": holds, "accuracy": ends[0].held_out_accuracy(), "bytes_per_step": sent / (rows / BATCH), "rows": rows}
 
 
 def measure_accuracy(side, links, python, rate, seed):
