@@ -20,12 +20,15 @@ constexpr std::size_t held_by_socket = 128UL * 1024;
 
 /// What a message takes of a device's own link, whose rate is that of Ethernet frames with TCP in them: every
 /// 1448 bytes have 66 bytes of headers, and every other frame an acknowledgement of 66 bytes the other way,
-/// where as much travels.
+/// where as much travels. Gloo's ends say besides that one will send and that the other receives, in frames
+/// of their own with one acknowledgement, and put a head before the bytes.
 std::size_t bytes_in_frames(std::size_t bytes) {
   constexpr std::size_t segment = 1448;
   constexpr std::size_t headers = 66;
-  const std::size_t frames = (bytes + segment - 1) / segment;
-  return bytes + frames * headers + frames / 2 * headers;
+  constexpr std::size_t head = 48;
+  constexpr std::size_t said_besides = 2 * (head + headers) + headers;
+  const std::size_t frames = (head + bytes + segment - 1) / segment;
+  return said_besides + head + bytes + frames * headers + frames / 2 * headers;
 }
 
 /// Of a token bucket that is full: so long ago the link might have begun.

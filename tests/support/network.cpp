@@ -35,15 +35,9 @@ std::string bits(double bits_per_second) {
   return std::to_string(static_cast<long long>(bits_per_second)) + "bit";
 }
 
-/// A bucket of 10 ms, so that the rate is the limit and not the timer, and at least two packets: one that
-/// holds more would carry a small message for nothing.
-std::size_t burst_of_link(double bits_per_second) {
-  return std::max<std::size_t>(3'100, static_cast<std::size_t>(bits_per_second / 8 * 0.01));
-}
-
 /// Behind the bucket a queue of 200 ms, at least 48 kB, as routers have.
 std::string token_bucket(double bits_per_second) {
-  const auto burst = burst_of_link(bits_per_second);
+  const auto burst = Network::burst_of_link(bits_per_second);
   const auto queue =
       burst + std::max<std::size_t>(48'000, static_cast<std::size_t>(bits_per_second / 8 * 0.2));
   return "tbf rate " + bits(bits_per_second) + " burst " + std::to_string(burst) + " limit " +
@@ -51,6 +45,12 @@ std::string token_bucket(double bits_per_second) {
 }
 
 }  // namespace
+
+// A bucket of 10 ms, so that the rate is the limit and not the timer, and at least two packets: one that
+// holds more would carry a small message for nothing.
+std::size_t Network::burst_of_link(double bits_per_second) {
+  return std::max<std::size_t>(3'100, static_cast<std::size_t>(bits_per_second / 8 * 0.01));
+}
 
 Network::Network(int number, NetworkOptions options) : number_(number), options_(options) {}
 

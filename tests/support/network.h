@@ -26,6 +26,8 @@ class Network {
   [[nodiscard]] std::string namespace_of(int node) const;
   [[nodiscard]] std::string address_of(int node) const;  ///< 10.x.y.(node+2)
   [[nodiscard]] std::string host_address() const;        ///< 10.x.y.1, this machine as the nodes see it
+  /// What the token bucket of such a link holds.
+  static std::size_t burst_of_link(double bits_per_second);
   /// Changes the rate of one node's link, both ways.
   Status set_rate(int node, double bits_per_second);
   /// Pulls the cable of one node, or plugs it in again.

@@ -117,7 +117,8 @@ Result<TwinPace> TwinRuns::virtually(const TwinScenario& scenario) {
   runtime::SimulateOptions options;
   options.profiles = scenario.profiles;
   for (const double rate : scenario.rows_per_second) options.rates.push_back({{0.0, rate}});
-  options.own_links = {{Duration::zero(), scenario.bits_per_second / 8}};
+  options.own_links = {
+      {Duration::zero(), scenario.bits_per_second / 8, Network::burst_of_link(scenario.bits_per_second)}};
   const auto stop_after = runtime::parse_stop_after(scenario.stop_after);
   if (!stop_after) return stop_after.error();
   options.stop_after = stop_after.value();
