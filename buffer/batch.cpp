@@ -16,6 +16,8 @@ Batch::Batch(std::span<float> features, std::span<float> targets, const RowShape
 
 std::size_t Batch::fill(RowBuffer& buffer, std::size_t n) {
   RIVULET_CHECK(buffer.shape() == shape_, "rows of another shape");
+  used_ -= copies_;
+  copies_ = 0;
   RIVULET_CHECK(used_ == own_ && lent_ == 0, "own rows come before guests and loans");
   const std::size_t taken = buffer.take(std::min(n, rows_max_ - used_), slots_);
   for (std::size_t i = own_; i < own_ + taken; ++i) {
@@ -31,13 +33,23 @@ std::size_t Batch::fill(RowBuffer& buffer, std::size_t n) {
 }
 
 void Batch::add_guest(std::span<const float> features, std::span<const float> targets, const RowTag& tag) {
+  RIVULET_CHECK(copies_ == 0, "copies come after all others");
+  put(features, targets);
+  tags_.push_back(tag);
+}
+
+void Batch::add_copy(std::span<const float> features, std::span<const float> targets) {
+  put(features, targets);
+  ++copies_;
+}
+
+void Batch::put(std::span<const float> features, std::span<const float> targets) {
   RIVULET_CHECK(lent_ == 0, "a batch lends rows or hosts them, not both: its rows must lie together");
   RIVULET_CHECK(used_ < rows_max_, "more guests than room");
   RIVULET_CHECK(features.size() == shape_.columns() && targets.size() == shape_.targets,
                 "guest of another shape");
   std::ranges::copy(features, features_.begin() + static_cast<std::ptrdiff_t>(used_ * shape_.columns()));
   std::ranges::copy(targets, targets_.begin() + static_cast<std::ptrdiff_t>(used_ * shape_.targets));
-  tags_.push_back(tag);
   ++used_;
 }
 
@@ -58,7 +70,7 @@ void Batch::take_back_lent() {
 BatchView Batch::view() const noexcept {
   const std::size_t n = rows();
   return {features_.first(n * shape_.columns()), targets_.first(n * shape_.targets), n,
-          std::span<const RowTag>(tags_).first(n)};
+          std::span<const RowTag>(tags_).first(counted_rows())};
 }
 
 std::size_t Batch::rows() const noexcept {
@@ -83,7 +95,7 @@ void Batch::put_back(RowBuffer& buffer) {
 }
 
 void Batch::clear() noexcept {
-  used_ = own_ = lent_ = 0;
+  used_ = own_ = lent_ = copies_ = 0;
   slots_.clear();
   tags_.clear();
 }

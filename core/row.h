@@ -41,7 +41,7 @@ struct BatchView {
   std::span<const float> features;
   std::span<const float> targets;
   std::size_t rows = 0;
-  std::span<const RowTag> tags;  ///< [rows]
+  std::span<const RowTag> tags;  ///< [rows], less those that are only copies of others' rows, the last ones
 };
 
 /// Rows of one partition used by one device in one round: all between `first` and `next` are accounted for,

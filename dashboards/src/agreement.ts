@@ -276,6 +276,21 @@ const choice = {
       queries: [[maxBy('job', rivulet('agreement_figure', 'figure="coherence"')), '{{job}}']],
     }),
     lines({
+      title: 'How far labels are apart',
+      description: `Mean Jensen-Shannon distance of the devices' labels to those of the group: 0 alike, 1 nothing in common. Where it
+        is large, policy auto of inject has devices send each other copies of rows.`,
+      unit: units.Short,
+      max: 1,
+      queries: [[maxBy('job', rivulet('agreement_figure', 'figure="skew"')), '{{job}}']],
+    }),
+    lines({
+      title: 'Copies of others\' rows in steps, per second',
+      description: `Rows that a device computes on besides its own (inject.policy). Their owners train and announce them; their bytes
+        are those sent for rows.`,
+      unit: units.CountsPerSecond,
+      queries: [[sumBy('job', rate('copies_trained_total')), '{{job}}']],
+    }),
+    lines({
       title: 'Time of an exchange, expected and measured',
       description: `Of policy auto, without waiting for who came later. What is expected comes from what exchanges of other sizes
         took; the wait is what devices that could compute lose to the last one.`,

@@ -32,7 +32,8 @@ CatalogNames builtin_catalog_names() {
           controllers(Role::compression, {"none"}),
           names_of(sync::builtin_compressors()),
           controllers(Role::when),
-          controllers(Role::learning_rate)};
+          controllers(Role::learning_rate),
+          controllers(Role::transfer, {"none"})};
 }
 
 }  // namespace rivulet::runtime

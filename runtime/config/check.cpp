@@ -80,6 +80,7 @@ class Checks {
     catalog_name("batch.policy", c_.batch.policy, catalog_.policies);
     catalog_name("train.optimizer.name", c_.train.optimizer, catalog_.optimizers);
     catalog_name("train.lr_schedule.policy", c_.train.lr_schedule, catalog_.schedules);
+    catalog_name("inject.policy", c_.inject.policy, catalog_.injections);
     compression();
     const Names of_torch{"mlp", "lenet5", "cnn"};
     if (contains(of_torch, c_.model.name) && !contains(catalog_.models, c_.model.name)) {

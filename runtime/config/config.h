@@ -65,6 +65,9 @@ struct Config {
     Duration tick = std::chrono::milliseconds(100);
     Duration max_wait = std::chrono::milliseconds(200);
   } batch;
+  struct Inject {
+    std::string policy = "auto";  ///< none | random | directed | auto
+  } inject;
   struct Model {
     std::string name = "lenet5";
     std::vector<std::int64_t> hidden = {64, 64};
@@ -168,6 +171,7 @@ struct CatalogNames {
   std::vector<std::string> compressors = {"dense"};
   std::vector<std::string> syncs = {"every", "periodic"};
   std::vector<std::string> schedules = {"constant"};
+  std::vector<std::string> injections = {"none", "auto"};
 };
 CatalogNames builtin_catalog_names();
 

@@ -49,7 +49,7 @@ inline bool is_group_key(const std::string& key) {
   if (key == "source.topics") return true;
   if (key == "sync.bind" || key == "sync.advertise" || key == "sync.port" || key == "model.file")
     return false;
-  constexpr std::array tables{"job.",   "decode.",      "batch.",      "model.",
+  constexpr std::array tables{"job.",   "decode.",      "batch.",      "inject.", "model.",
                               "train.", "compression.", "checkpoint.", "sync."};
   return std::any_of(tables.begin(), tables.end(), [&](const char* table) { return key.starts_with(table); });
 }

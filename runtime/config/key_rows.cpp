@@ -129,6 +129,12 @@ std::vector<KeyRow> buffer_and_batch() {
       {spec("batch.max_wait", kind::duration, "\"200ms\"",
             "after the previous round ended, with or without rows: below batch.tick it cuts ticks"),
        some_time, [](Config& c, const Value& v) { c.batch.max_wait = time(v); }},
+      {spec(
+           "inject.policy", kind::text, "\"auto\"",
+           "rows that devices send each other: none | random (copies, by chance) | directed (of streams that "
+           "bring too many to those that bring too few) | auto (copies, where labels differ)"),
+       {},
+       [](Config& c, const Value& v) { c.inject.policy = str(v); }},
   };
 }
 

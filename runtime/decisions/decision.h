@@ -17,7 +17,7 @@
 namespace rivulet::runtime {
 
 /// 1 had no lines of views; what a plan was made from could not be read from it alone.
-inline constexpr std::uint64_t decision_log_version = 6;
+inline constexpr std::uint64_t decision_log_version = 7;
 /// No longer line is read. A table of 1 000 devices takes 0.6 MB.
 inline constexpr std::size_t decision_line_max_bytes = std::size_t{16} << 20;
 
@@ -55,7 +55,7 @@ std::string decision_line(std::uint64_t view, std::uint64_t round, const sync::F
                           const sync::policy::RoundPlan& plan);
 
 /// What a line holds, taking nothing on trust: only what decision_line() writes, byte for byte, is read, and
-/// only what sync::policy::plan() may be given; of lines of versions 3 to 5, what has a meaning in this one.
+/// only what sync::policy::plan() may be given; of lines of versions 3 to 6, what has a meaning in this one.
 /// Errors: bad_record (one phrase, without the place).
 Result<DecisionRecord> parse_decision_line(std::string_view line);
 

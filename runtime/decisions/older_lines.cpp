@@ -14,6 +14,7 @@ using nlohmann::json;
 constexpr std::uint64_t oldest = 3;
 constexpr std::uint64_t one_list_of_fields = 4;
 constexpr std::uint64_t own_steps = 5;
+constexpr std::uint64_t overlap = 6;
 
 /// The members of an object under other names; what is missing stays missing, which the reader finds.
 json renamed(const json& from, std::initializer_list<std::pair<const char*, const char*>> names) {
@@ -104,11 +105,14 @@ void add_policy_of_version_5(json& policy) {
 }
 
 /// Of version 4 the name of a member of the schedule differs, and the group agreed after every batch. Until
-/// version 5 nobody stepped while the group agreed.
+/// version 5 nobody stepped while the group agreed, and until version 6 nobody saw copies of others' rows.
 void upgrade_schedule(json& plan, std::uint64_t version) {
   if (!plan.is_object()) return;
   json& next = plan["next"];
   if (!next.is_object()) return;
+  next["copies"] = json::array();
+  next["guests"] = 0;
+  if (version == overlap) return;
   next["overlap"] = false;
   if (version == own_steps) return;
   if (next.contains("slot_bytes")) next["payload_bytes"] = next["slot_bytes"];
@@ -120,6 +124,7 @@ void upgrade_schedule(json& plan, std::uint64_t version) {
 
 void upgrade_section(json& facts, std::uint64_t version) {
   if (!facts.is_object() || !facts.contains("section") || !facts["section"].is_object()) return;
+  if (version == overlap) return;
   facts["section"]["steps_ahead"] = json::array();
   if (version == own_steps) return;
   facts["section"]["step_rows"] = json::array();
@@ -138,7 +143,8 @@ bool upgrade_view(json& view, std::uint64_t version) {
   }
   upgrade_schedule(view["state"]["last"], version);
   if (version < own_steps) add_policy_of_version_5(policy);
-  policy["learning_rate_policy"] = "none";
+  if (version < overlap) policy["learning_rate_policy"] = "none";
+  policy["transfer_policy"] = "none";
   return true;
 }
 
@@ -148,7 +154,8 @@ std::uint64_t version_of_round(const json& plan) {
   if (plan.contains("codec")) return oldest;
   const json next = plan.value("next", json());
   if (next.contains("slot_bytes")) return one_list_of_fields;
-  return next.size() == members_of_schedule ? own_steps : 0;
+  if (next.size() == members_of_schedule) return own_steps;
+  return next.size() == members_of_schedule + 1 ? overlap : 0;
 }
 
 bool upgrade_round(json& round, std::uint64_t& version) {
@@ -190,7 +197,7 @@ bool is_shallow(std::string_view line) {
 
 std::optional<OlderLine> upgrade_line(std::string_view line) {
   // What this version writes has this, also where a text of it says so.
-  const bool may_be = line.find("\"overlap\":") == std::string_view::npos;
+  const bool may_be = line.find("\"guests\":") == std::string_view::npos;
   if (!may_be || !is_shallow(line)) return std::nullopt;
   json j = json::parse(line, nullptr, false);
   if (!j.is_object()) return std::nullopt;
@@ -200,7 +207,8 @@ std::optional<OlderLine> upgrade_line(std::string_view line) {
     if (!upgrade_round(j, of)) return std::nullopt;
     return OlderLine{j.dump(), of};
   }
-  if (*version != oldest && *version != one_list_of_fields && *version != own_steps) return std::nullopt;
+  if (*version != oldest && *version != one_list_of_fields && *version != own_steps && *version != overlap)
+    return std::nullopt;
   const std::uint64_t of = version->get<std::uint64_t>();
   if (!upgrade_view(j, of)) return std::nullopt;
   return OlderLine{j.dump(), of};

@@ -9,9 +9,11 @@
 #include "buffer/row_buffer.h"
 #include "runtime/node/node.h"
 #include "runtime/node/node_config.h"
+#include "runtime/train/row_copies.h"
 #include "stream/dataset.h"
 #include "sync/policy/overlap.h"
 #include "sync/round/facts.h"
+#include "sync/round/session.h"
 #include "sync/round/speculation.h"
 
 namespace rivulet::runtime {
@@ -162,6 +164,13 @@ class Planner {
     if (movements)
       add("own_steps", payload * (1 + 3 * arrays + (overlaps ? 1 + arrays : 0)),
           overlaps ? "sync.overlap" : "sync.policy");
+    // What is drawn from, what peers have sent last, and what they send now.
+    if (devices > 1 && c_.inject.policy != "none")
+      add("copies",
+          static_cast<double>(RowCopies::rows_held(n_.rows)) * 4 * (columns_ + n_.rows.targets) *
+                  (1 + 2 * RowCopies::peers_held) +
+              2 * devices * static_cast<double>(sync::copies_bytes_max),
+          "inject.policy");
     add("facts", 2 * devices * (sync::facts_section_max_bytes + 4 * kib), "job.devices");
   }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/digest.h"
+#include "core/rng.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -15,6 +16,16 @@ namespace {
 std::string host_name() {
   char name[256] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+/// All that a decoder of bytes makes of them, if there are few.
+std::vector<float> usual_features(const Config& config) {
+  std::vector<float> all;
+  if (config.decode.format != "raw" || config.settings.text("decode.raw.features") != "u8") return all;
+  const auto scale = static_cast<float>(config.settings.number("decode.raw.scale"));
+  const auto shift = static_cast<float>(config.settings.number("decode.raw.shift"));
+  for (int byte = 0; byte < 256; ++byte) all.push_back(static_cast<float>(byte) * scale + shift);
+  return all;
 }
 
 }  // namespace
@@ -87,6 +98,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   policy.momentum_adds_up = config.train.optimizer == "sgd";
   policy.compression_policy = config.compression.policy;
   policy.learning_rate_policy = config.train.lr_schedule;
+  policy.transfer_policy = config.inject.policy;
   policy.settings = sync::policy::settings_of(policy, config.settings);
   out.session.row_shape = rows;
   out.session.rows_max = static_cast<std::uint32_t>(
@@ -106,6 +118,11 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   out.stop_on_nonfinite = config.train.on_nonfinite == "stop";
   out.digest_every = config.sync.digest_every;
   out.classification = is_classification(config);
+  out.classes =
+      out.classification ? static_cast<std::size_t>(std::max<std::int64_t>(0, config.model.classes)) : 0;
+  out.copies_seed = derive_seed(config.job.seed, "copies",
+                                rivulet::digest_of(std::as_bytes(std::span(config.device.id))).low);
+  out.usual_features = usual_features(config);
   out.prequential_window = config.evaluate.prequential_window;
   return out;
 }

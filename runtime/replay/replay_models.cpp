@@ -68,7 +68,7 @@ Status ReplayModels::make_step(LocalModel& model, const AgreedState& state, doub
   const BatchView view = batch.view();
   if (view.rows == 0) return Error{ErrorCode::bad_record, "an own step without rows"};
   model.invalidate();
-  if (auto computed = model.compute(view, state); !computed) return computed;
+  if (auto computed = model.compute(view, view.rows, state); !computed) return computed;
   if (auto stepped = model.step(state, view.rows, factor); !stepped) return stepped;
   model.own().add(model.report(), view.tags, 0, clock_.now());
   return ok();

@@ -195,10 +195,13 @@ Found Replayer::carry_out(const RoundRecord& round) {
   const auto& plan = group_->plan();
   const bool apart = ReplayModels::own_steps_of(entered_.next, round.table);
   const bool local = plan.now.mode == Mode::local || (plan.now.mode == Mode::delta && !apart);
-  if (local || !plan.next.moves.empty())
+  const bool copies = entered_.next.guests > 0;
+  if (local || copies || !plan.next.moves.empty())
     return Error{ErrorCode::bad_record,
                  "a round of mode " + std::string(name_of(plan.now.mode)) +
-                     (local ? "" : " that moves rows") +
+                     (local    ? ""
+                      : copies ? " in which devices see copies of others' rows"
+                               : " that moves rows") +
                      ", which a replay cannot do again: steps of single devices are not "
                      "recorded"};
   if (plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta) return make_step(round);

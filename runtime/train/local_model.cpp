@@ -40,6 +40,16 @@ void clear_where(const GradientView& at, const GradientView& to) {
     each(at.as<double>(), to.as<double>());
 }
 
+/// Of a batch's report, what is of `counted` of its rows, if they are like the others.
+devices::StepReport part_of(devices::StepReport report, std::size_t counted, std::size_t rows) {
+  if (counted == rows) return report;
+  const double part = static_cast<double>(counted) / static_cast<double>(rows);
+  report.loss_sum *= part;
+  report.correct = static_cast<std::uint64_t>(static_cast<double>(report.correct) * part + 0.5);
+  report.rows = counted;
+  return report;
+}
+
 bool is_zero(const devices::ModelState& state) {
   const std::size_t arrays = state.layout().optimizer_arrays.size();
   for (std::size_t i = 0; i < arrays; ++i)
@@ -61,7 +71,7 @@ Result<std::unique_ptr<LocalModel>> LocalModel::create(const Parts& parts) {
   return model;
 }
 
-Status LocalModel::compute(const BatchView& batch, const AgreedState& state) {
+Status LocalModel::compute(const BatchView& batch, std::size_t counted, const AgreedState& state) {
   if (computed_ && batch.rows > 0) return ok();
   report_ = {};
   finite_ = true;
@@ -72,7 +82,8 @@ Status LocalModel::compute(const BatchView& batch, const AgreedState& state) {
   if (!report) return report.error();
   parts_.device.charge({batch.rows});
   compute_seconds_ = to_seconds(parts_.clock.now() - before);
-  report_ = report.value();
+  report_ = part_of(report.value(), counted, batch.rows);
+  computed_rows_ = batch.rows;
   finite_ = report_.finite;
   computed_ = true;
   return ok();
@@ -85,10 +96,10 @@ Status LocalModel::prepare_gradient() {
   return ok();
 }
 
-void LocalModel::sketch_gradient(const devices::ModelLayout& layout, std::size_t rows) {
+void LocalModel::sketch_gradient(const devices::ModelLayout& layout) {
   if (!sketching_) return;
   const GradientView gradient = mine_.slice(0, layout.parameters);
-  sketches_.stepped(gradient, rows);
+  sketches_.stepped(gradient, computed_rows_);
   sketches_.moved(gradient, 1);
 }
 
@@ -114,7 +125,7 @@ Status LocalModel::step(const AgreedState& state, std::size_t rows, double learn
                                          ++private_steps_, parts_.device);
   if (!applied) return applied.error();
   applied_ = applied.value();
-  if (sketching_) sketches_.stepped(host.value().slice(0, state.model.layout().parameters), rows);
+  if (sketching_) sketches_.stepped(host.value().slice(0, state.model.layout().parameters), computed_rows_);
   rows_since_sync_ += static_cast<std::uint32_t>(rows);
   return ok();
 }

@@ -43,8 +43,9 @@ class LocalModel {
   static Result<std::unique_ptr<LocalModel>> create(const Parts& parts);
 
   /// Gradient of the batch on the private copy, or on the agreed model while there is none. Nothing is done
-  /// for a batch that it has computed already, or that has no rows. Errors: the trainer's.
-  Status compute(const BatchView& batch, const AgreedState& state);
+  /// for a batch that it has computed already, or that has no rows. `counted`: of its rows, those that the
+  /// report is of; loss and hits of all others are taken to be like theirs. Errors: the trainer's.
+  Status compute(const BatchView& batch, std::size_t counted, const AgreedState& state);
   /// The batch is another one.
   void invalidate() noexcept { computed_ = false; }
   /// The batch is done with.
@@ -60,8 +61,8 @@ class LocalModel {
 
   /// Contribution of this round, where the host can read it: the gradient [P + B].
   Status prepare_gradient();
-  /// ... of so many rows is sketched, as a step of its own and as a movement.
-  void sketch_gradient(const devices::ModelLayout& layout, std::size_t rows);
+  /// ... is sketched, as a step of its own and as a movement.
+  void sketch_gradient(const devices::ModelLayout& layout);
   /// ... how far the private copy has come from the agreed model, reference - copy, and its buffers; after
   /// one step more with the gradient of a batch of `rows`.
   Status prepare_delta(const AgreedState& state, std::size_t rows, double learning_rate_factor);
@@ -150,6 +151,7 @@ class LocalModel {
   bool computed_ = false;  ///< gradient_ belongs to the batch as it is
   bool finite_ = true;
   devices::StepReport report_;
+  std::size_t computed_rows_ = 0;  ///< of the batch, those included that are not counted
   devices::ApplyReport applied_;
   double compute_seconds_ = 0;
 };

@@ -24,6 +24,9 @@ void Measures::begin(std::vector<sync::policy::FactField> wanted) {
   wanted_ = std::move(wanted);
   wants_sketches_ = place_of(wanted_, "movement_sketch") || place_of(wanted_, "steps_noise") ||
                     place_of(wanted_, "gradient_noise");
+  wants_labels_ = place_of(wanted_, "label_counts").has_value();
+  labels_ = {};
+  copied_bytes_ = 0;
   bytes_sent_ = 0;
   exchange_seconds_ = 0;
 }
@@ -45,6 +48,8 @@ std::vector<float> Measures::take(const Entering& now) {
     if (field.name == "compute_row_seconds") put(fit().each());
     if (field.name == "gradient_signal") put(sketches.gradient_signal());
     if (field.name == "gradient_noise") put(sketches.gradient_noise());
+    if (field.name == "copies_bytes") put(static_cast<double>(copied_bytes_));
+    if (field.name == "label_counts") std::ranges::copy(labels_, std::back_inserter(all));
     if (field.name == "movement_sketch") std::ranges::copy(sketches.movement(), std::back_inserter(all));
     all.resize(end);
     // Of a model that has diverged: nothing is known.
@@ -52,7 +57,19 @@ std::vector<float> Measures::take(const Entering& now) {
       if (!std::isfinite(all[i])) all[i] = 0;
   }
   bytes_sent_ = now.bytes_sent;
+  labels_taken_ = std::exchange(labels_, {});
+  copied_bytes_ = 0;
   return all;
+}
+
+void Measures::held() {
+  for (std::size_t i = 0; i < labels_.size(); ++i) labels_[i] += labels_taken_[i];
+  labels_taken_ = {};
+}
+
+void Measures::trained(const BatchView& batch, std::size_t own) {
+  for (const float target : batch.targets.first(std::min(own, batch.targets.size())))
+    if (target >= 0) ++labels_[static_cast<std::size_t>(target) % labels_.size()];
 }
 
 void Measures::stepped(std::size_t rows, double seconds) {

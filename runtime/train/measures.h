@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "sync/collective/transport.h"
 #include "sync/policy/controller.h"
 #include "sync/policy/linear_fit.h"
+#include "sync/policy/skew.h"
 #include "sync/round/facts.h"
 
 namespace rivulet::runtime {
@@ -31,6 +33,13 @@ class Measures {
   std::vector<float> take(const Entering& now);
   /// A step of so many rows was computed, compute only.
   void stepped(std::size_t rows, double seconds);
+  /// The first `own` rows of a batch are trained: their targets are labels.
+  void trained(const BatchView& batch, std::size_t own);
+  /// So many bytes of copies of rows have left with the facts.
+  void copied(std::uint64_t bytes) { copied_bytes_ += bytes; }
+  [[nodiscard]] bool wants_labels() const noexcept { return wants_labels_; }
+  /// The round is held: labels that it took along go with the next one.
+  void held();
   /// The round has ended, and agreed: so long after this device had entered it.
   void ended(const sync::FactsTable& table, std::uint32_t rank, double sync_seconds);
 
@@ -45,6 +54,11 @@ class Measures {
   bool wants_sketches_ = false;
   std::uint64_t bytes_sent_ = 0;  ///< at the last facts
   double exchange_seconds_ = 0;
+  bool wants_labels_ = false;
+  using Labels = std::array<float, sync::policy::label_bins>;
+  Labels labels_{};                 ///< rows of each since take()
+  Labels labels_taken_{};           ///< by the last take()
+  std::uint64_t copied_bytes_ = 0;  ///< since take()
 };
 
 }  // namespace rivulet::runtime

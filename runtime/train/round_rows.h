@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/committable_offsets.h"
 #include "runtime/ingest/seek_requests.h"
 #include "runtime/state/agreed_state.h"
+#include "runtime/train/row_copies.h"
 #include "sync/round/facts.h"
 
 namespace rivulet::runtime {
@@ -51,6 +52,9 @@ class RoundRows {
   void receive(std::span<const float> features, std::span<const float> targets, const RowTag& tag) {
     batch_.add_guest(features, targets, tag);
   }
+
+  /// Copies of peers' rows join the batch, to be computed on. How many.
+  std::size_t lend(RowCopies& copies, double for_each_own) { return copies.lend(batch_, for_each_own); }
 
   /// What this round's rows amount to, with all that was passed over around them, and what is pending.
   /// Errors: the ledger's.

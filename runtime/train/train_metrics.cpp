@@ -11,6 +11,7 @@ using sync::membership::Ignored;
 TrainMetrics::TrainMetrics(MetricsSink& sink, bool classification)
     : ready(sink.gauge("ready")),
       rows_trained(sink.counter("rows_trained_total")),
+      copies_trained(sink.counter("copies_trained_total")),
       record_bytes_trained(sink.counter("record_bytes_trained_total")),
       batch_rows(sink.histogram("batch_rows")),
       steps_applied(sink.counter("train_steps_total", {{"result", "applied"}})),

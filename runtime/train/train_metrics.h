@@ -15,6 +15,7 @@ struct TrainMetrics {
 
   Gauge& ready;
   Counter& rows_trained;
+  Counter& copies_trained;
   Counter& record_bytes_trained;
   Histogram& batch_rows;
   Counter& steps_applied;

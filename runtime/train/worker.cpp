@@ -30,7 +30,8 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
       report_(report_parts()),
       entry_(entry_parts()),
       residual_(config.session.shape, sync::policy::agrees_on_movements(config.session.policy),
-                config.session.movement_per_gradient) {}
+                config.session.movement_per_gradient),
+      copies_({config.session.row_shape, config.usual_features}, config.classes, config.copies_seed) {}
 
 Worker::~Worker() = default;
 
@@ -171,9 +172,14 @@ Turn Worker::move_rows() {
 
 Turn Worker::compute_and_enter() {
   const bool is_new = !model_.is_computed();
-  if (auto computed = model_.compute(rows_.batch().view(), *parts_.state); !computed)
+  if (is_new) add_copies();
+  if (auto computed = model_.compute(rows_.batch().view(), rows_.batch().counted_rows(), *parts_.state);
+      !computed)
     return end(computed.error());
-  if (is_new) measures_.stepped(rows_.batch().rows(), model_.compute_seconds());
+  if (is_new) {
+    measures_.stepped(rows_.batch().rows(), model_.compute_seconds());
+    offer_copies();
+  }
   if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
   if (auto known = refresh_digest(); !known) return end(known.error());
   if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());
@@ -185,6 +191,7 @@ Turn Worker::compute_and_enter() {
   times_.due = times_.early ? times_.entered + entered_by.latest / entered_by.own_steps
                             : times_.last_ended + entered_by.latest;
   times_.peers_due = times_.entered >= times_.due;
+  give_copies();
   view_->session->begin_facts(facts, my_section(), model_.contribution(),
                               times_.peers_due ? sync::Peers::due : sync::Peers::have_time);
   parts_.status.rounds.fetch_add(1, std::memory_order_relaxed);
@@ -219,6 +226,7 @@ Turn Worker::agree() {
                                   parts_.commits.partitions(), config_.owner.topics);
       !fits)
     return lost(fits.error());
+  if (auto received = receive_copies(); !received) return lost(received.error());
   if (auto done = carry_out(view_->session->plan().now); !done) return end(done.error());
   if (phase_ == Phase::paying) return again();
   view_->session->finish(false);
@@ -227,7 +235,7 @@ Turn Worker::agree() {
 
 /// Aggregating modes go on to pay; the others are done with their rows here.
 Status Worker::carry_out(const sync::policy::Decision& decision) {
-  const std::size_t rows = rows_.batch().rows();
+  const std::size_t rows = rows_.batch().counted_rows();
   if (model_.departed() && decision.mode != Mode::delta) {
     undo_own_steps();
     return ok();
@@ -337,6 +345,7 @@ Turn Worker::after_round() {
                 times_);
   measures_.ended(view_->session->table(), view_->spec.rank, times_.sync_seconds);
   const auto& decision = view_->session->plan().now;
+  if (decision.mode == Mode::hold) measures_.held();
   residual_.follow(parts_.state->stamp, parts_.state->rows);
   report_.kept(residual_);
   if (decision.checkpoint) checkpoints_.save(*parts_.state);

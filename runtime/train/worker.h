@@ -53,7 +53,10 @@ struct WorkerConfig {
   std::uint32_t digest_every = 1;  ///< K
   bool classification = true;      ///< there is an accuracy to measure
   std::uint64_t prequential_window = 1000;
-  double age_at_start_s = 0;  ///< of the process when this object was made, for first_step_s
+  std::size_t classes = 0;            ///< labels that there are; 0: targets are any numbers
+  std::uint64_t copies_seed = 1;      ///< of which rows are copied
+  std::vector<float> usual_features;  ///< sync::RowFormat
+  double age_at_start_s = 0;          ///< of the process when this object was made, for first_step_s
 };
 
 /// How a worker's life ended.
@@ -163,6 +166,12 @@ class Worker final : public Agent {
   void depart();
   void undo_own_steps();
 
+  // worker_copies.cpp: rows of which devices send each other copies
+  void add_copies();
+  void offer_copies();
+  void give_copies();
+  Status receive_copies();
+
   // worker_facts.cpp: what it tells the others when it enters a round
   sync::Facts my_facts(TimePoint now);
   void add_own_steps(sync::Facts& facts);
@@ -208,6 +217,7 @@ class Worker final : public Agent {
   RoundTimes times_;
   double factor_ahead_ = 1;  ///< of the learning rate, for steps while the group agrees
   Measures measures_;
+  RowCopies copies_;
   std::string control_words_;  ///< what the control topic complained about last
   TimePoint next_membership_look_{};
   std::optional<TimePoint> asked_to_leave_;

@@ -87,7 +87,9 @@ void Worker::undo_own_steps() {
 
 Turn Worker::make_own_step() {
   const TimePoint began = parts_.clock.now();
-  if (auto computed = model_.compute(rows_.batch().view(), *parts_.state); !computed)
+  add_copies();
+  if (auto computed = model_.compute(rows_.batch().view(), rows_.batch().counted_rows(), *parts_.state);
+      !computed)
     return end(computed.error());
   if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
   if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());
@@ -96,12 +98,13 @@ Turn Worker::make_own_step() {
     keep(Fate::dropped);
     return again();
   }
-  const std::size_t rows = rows_.batch().rows();
+  const std::size_t rows = rows_.batch().counted_rows();
   const double factor = model_.departed() ? factor_ahead_ : view_->session->plan().now.learning_rate_factor;
   if (auto stepped = model_.step(*parts_.state, rows, factor); !stepped) return end(stepped.error());
   const TimePoint now = parts_.clock.now();
   model_.own().add(model_.report(), rows_.batch().own_tags(), to_seconds(now - began), now);
-  measures_.stepped(rows, to_seconds(now - began));
+  measures_.stepped(rows_.batch().rows(), to_seconds(now - began));
+  offer_copies();
   report_.own_step(model_.applied(), model_.compute_seconds());
   keep(Fate::trained);
   return again();

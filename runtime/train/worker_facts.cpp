@@ -18,7 +18,7 @@ sync::Facts Worker::my_facts(TimePoint now) {
   sync::Facts f;
   f.step = parts_.state->stamp.step;
   f.agreed_rows = parts_.state->rows;
-  f.rows = finite ? static_cast<std::uint32_t>(rows_.batch().rows()) : 0;
+  f.rows = finite ? static_cast<std::uint32_t>(rows_.batch().counted_rows()) : 0;
   f.rows_since_sync = model_.rows_since_sync();
   f.queue_rows = static_cast<std::uint32_t>(rows_.waiting());
   f.stream_rate = static_cast<float>(parts_.status.stream_rate.load(std::memory_order_relaxed));
@@ -35,7 +35,7 @@ sync::Facts Worker::my_facts(TimePoint now) {
             (parts_.membership.stop_asked() ? sync::flag_stop : 0U) | (finite ? 0U : sync::flag_nonfinite) |
             (rows_.incomplete() ? sync::flag_incomplete : 0U) | (config_.dry_run ? sync::flag_dry_run : 0U) |
             (checkpoints_.is_due(now, *parts_.state) ? sync::flag_checkpoint : 0U);
-  clock_.ask(f, now, rows_.batch().rows());
+  clock_.ask(f, now, rows_.batch().counted_rows());
   if (round_in_view_ % config_.digest_every == 0) {
     f.flags |= sync::flag_digest;
     f.digest = digest_;
@@ -60,7 +60,7 @@ Status Worker::refresh_digest() {
 Status Worker::measure(sync::Facts& facts) {
   if (facts.rows > 0 && (view_->session->speculates() || measures_.wants_sketches() || overlaps())) {
     if (auto prepared = prepare_contribution(); !prepared) return prepared;
-    if (!contributes_movement()) model_.sketch_gradient(parts_.trainer.layout(), facts.rows);
+    if (!contributes_movement()) model_.sketch_gradient(parts_.trainer.layout());
   }
   std::uint64_t record_bytes = model_.own().record_bytes();
   for (const RowTag& row : rows_.batch().own_tags()) record_bytes += row.record_bytes;

@@ -72,6 +72,7 @@ Turn Worker::begin_rounds() {
       std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session, parts_.catalog,
                                           residual_, agreed_scratch_, parts_.state->controllers);
   measures_.begin(view_->session->fact_fields());
+  copies_.begin();
   model_.sketch(measures_.wants_sketches());
   resolve_residual();
   if (auto begun = begin_lineage(); !begun) return end(begun.error());

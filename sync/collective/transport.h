@@ -57,8 +57,9 @@ enum class Lane : std::uint16_t {
   state = 10,
   settled = 11,
   speculative = 12,  ///< contributions that leave with the facts
+  copies = 13,       ///< sections of facts that bring copies of rows
 };
-inline constexpr std::size_t lanes_end = static_cast<std::size_t>(Lane::speculative) + 1;
+inline constexpr std::size_t lanes_end = static_cast<std::size_t>(Lane::copies) + 1;
 
 /// What bytes are sent for. A contribution that leaves in the message of the facts counts with them.
 enum class Traffic : std::uint8_t { facts, contributions, state, rows };
@@ -78,7 +79,8 @@ constexpr Traffic traffic_of(Lane lane) noexcept {
     case Lane::phase:
     case Lane::speculative: return Traffic::contributions;
     case Lane::moves_header:
-    case Lane::moves: return Traffic::rows;
+    case Lane::moves:
+    case Lane::copies: return Traffic::rows;
     case Lane::state:
     case Lane::settled: return Traffic::state;
   }
@@ -86,6 +88,9 @@ constexpr Traffic traffic_of(Lane lane) noexcept {
 }
 
 class Gathering;
+
+/// Whether a device that waits for its peers' messages may expect them by now.
+enum class Peers : std::uint8_t { due, have_time };
 
 /// Names one posted operation. Tickets of a finished operation may be polled for ever.
 struct Ticket {

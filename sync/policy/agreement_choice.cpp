@@ -32,7 +32,9 @@ std::string percent(double share) {
 }  // namespace
 
 Chooser::Price Chooser::price_of(double keep) const {
-  const double bytes = agreement_bytes(inputs_.config, inputs_.table.size(), keep, limits_.facts_bytes);
+  const double copies = has_copies() ? memory_[copies_at] : 0;
+  const double bytes =
+      copies + agreement_bytes(inputs_.config, inputs_.table.size(), keep, limits_.facts_bytes);
   LinearFit::Memory cost{};
   std::ranges::copy(memory_.subspan(cost_at, cost.size()), cost.begin());
   const bool hard = budget_.is_hard();
@@ -51,7 +53,7 @@ Choice Chooser::with(double keep) const {
   // What the streams do not allow is not done for the time, only for the budget.
   const double for_time = std::min({steps_for_time(price), limits_.most, memory_[most_at]});
   // Where streams are alike, a few own steps learn more than as many sums (measured: bench/agreeing).
-  const double least = may_grow() ? std::min(harmless_steps, limits_.most) : 1;
+  const double least = may_grow() || has_copies() ? std::min(harmless_steps, limits_.most) : 1;
   const double steps = std::clamp(std::max({for_bytes, for_time, least}), 1.0, longest_apart);
   return {steps, keep, loss_of(steps, keep, price), for_bytes <= longest_apart};
 }
@@ -75,6 +77,10 @@ bool Chooser::may_stay(const Choice& better) const {
       time_of(steps, price) < 1.25 * time_share || steps >= std::min(limits_.most, memory_[most_at]);
   if (steps_for_bytes(price) > steps || !in_time) return false;
   return memory_[settled_at] < settling || loss_of(steps, keep, price) < better.loss + 0.1;
+}
+
+bool Chooser::has_copies() const {
+  return inputs_.entered.guests > 0;
 }
 
 bool Chooser::may_grow() const {

@@ -29,12 +29,14 @@ enum AutoPlace : std::size_t {
   overshot_at,      ///< agreements until own steps may become more again, after the loss has jumped
   exchange_at,      ///< seconds that the last exchanges took
   expected_at,      ///< that the next one should take
+  copies_at,        ///< bytes that a device sends of its rows with an agreement
   cost_at,          ///< of LinearFit
   memory_size = cost_at + LinearFit::numbers,
 };
 
 constexpr double streams_differ = 0.6;     ///< coherence below
 constexpr double streams_are_alike = 0.8;  ///< ... above
+constexpr double steps_with_copies = 4;    ///< that streams which differ allow while devices see others' rows
 constexpr double settling = 2;             ///< agreements between two changes
 constexpr double balance_seconds = 60;     ///< in which what was spent too much comes back
 constexpr double longest_apart = 8000;     ///< own steps that a budget may ask for
@@ -74,6 +76,7 @@ class Chooser {
   [[nodiscard]] std::string words_of(const Choice& choice, bool overlap) const;
 
  private:
+  [[nodiscard]] bool has_copies() const;
   [[nodiscard]] bool may_grow() const;
   [[nodiscard]] bool sends_all() const;
   [[nodiscard]] double steps_for_bytes(const Price& price) const;

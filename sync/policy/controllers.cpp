@@ -21,7 +21,7 @@ std::string_view name_for(const PolicyConfig& config, Role role) {
     case Role::compression: return config.compression_policy;
     case Role::collective: return config.collective;
     case Role::learning_rate: return config.learning_rate_policy;
-    case Role::transfer: break;
+    case Role::transfer: return config.transfer_policy;
   }
   return "";
 }
@@ -102,6 +102,13 @@ Result<Controllers> controllers_of(const PolicyConfig& config,
     return Error{ErrorCode::invalid_config,
                  "batch.policy \"" + config.batch_policy + "\" is not in this build"};
   all.push_back(batch);
+  if (config.transfer_policy != "none") {
+    const auto* transfer = find(catalog, Role::transfer, config.transfer_policy);
+    if (transfer == nullptr)
+      return Error{ErrorCode::invalid_config,
+                   "inject.policy \"" + config.transfer_policy + "\" is not in this build"};
+    all.push_back(transfer);
+  }
   if (config.compression_policy != "none") {
     const auto* compression = find(catalog, Role::compression, config.compression_policy);
     if (compression == nullptr)

@@ -84,6 +84,11 @@ struct Schedule {
   /// The own steps of the next round begin while this one's agreement is under way: as many as it asks for,
   /// at most.
   bool overlap = false;
+  /// Rows of which each rank sends copies to each other one with its facts [N], others to each if it has
+  /// enough; empty: of none. Their owners train
+  /// and announce them; the others compute on them besides.
+  std::vector<std::uint32_t> copies;
+  double guests = 0;  ///< copies in a step, for each of its own rows: of those that came last
   bool operator==(const Schedule&) const = default;
   /// What leaves a device after each step takes its momentum along (DGC, Lin et al. 2018): else the same
   /// direction would be sent again before the group has answered.
@@ -105,6 +110,8 @@ constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
   visit("own_time_ns", s.own_time);
   visit("latest_ns", s.latest);
   visit("overlap", s.overlap);
+  visit("copies", s.copies);
+  visit("guests", s.guests);
 }
 
 /// What all devices make of the facts of a round, in two tenses.
@@ -142,6 +149,7 @@ struct PolicyConfig {
   std::string batch_policy = "stream";
   std::string compression_policy = "none";
   std::string learning_rate_policy = "none";  ///< none: nobody changes it
+  std::string transfer_policy = "none";       ///< none: rows stay where they are
   std::uint32_t rows = 64;
   std::uint32_t min = 1;
   std::uint32_t max = 1024;
@@ -163,6 +171,7 @@ constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
   visit("batch_policy", c.batch_policy);
   visit("compression_policy", c.compression_policy);
   visit("learning_rate_policy", c.learning_rate_policy);
+  visit("transfer_policy", c.transfer_policy);
   visit("rows", c.rows);
   visit("min", c.min);
   visit("max", c.max);

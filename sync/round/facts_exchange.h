@@ -13,9 +13,6 @@
 
 namespace rivulet::sync {
 
-/// Whether a device that waits for its peers' facts may expect them by now.
-enum class Peers : std::uint8_t { due, have_time };
-
 /// The first half of a round: everybody's facts, and the round that everybody makes of them. Private to
 /// SyncSession; owner: the train thread. Nothing waits but wait().
 class FactsExchange {

@@ -9,6 +9,7 @@ namespace rivulet::sync {
 namespace {
 
 constexpr std::size_t bye_bytes = 8;
+constexpr std::uint16_t copies_wire_id = 0xfffd;  // in the header's compressor field
 
 }  // namespace
 
@@ -27,6 +28,7 @@ struct SyncSession::State {
         config(c),
         residual(kept),
         moves(t, v, c.row_shape, c.rows_max),
+        copies(t, v, {Lane::copies, Lane::copies, copies_wire_id, "copies of rows"}),
         contributions({t, v.token, config.shape, config.settings, k.compressors, k.aggregations, kept,
                        scratch, c.speculate}) {}
 
@@ -42,6 +44,8 @@ struct SyncSession::State {
   std::shared_ptr<const Round> round;  ///< after the facts this one, before them the last
   std::unique_ptr<FactsExchange> facts;
   MovesExchange moves;
+  ParcelExchange copies;
+  std::vector<std::vector<std::byte>> outgoing_copies;  ///< by rank
   ContributionExchange contributions;
   std::vector<Ticket> pending;  ///< of the goodbye
   std::vector<std::vector<std::byte>> byes;
@@ -77,6 +81,7 @@ struct SyncSession::State {
   }
 
   void say_goodbye();
+  void begin_copies();
   Progress advance_facts();
   Progress advance_contributions(Stage then);
   Progress advance();
@@ -96,10 +101,31 @@ void SyncSession::State::say_goodbye() {
   });
 }
 
+/// Who sends any is agreed.
+void SyncSession::State::begin_copies() {
+  const policy::Schedule& schedule = round->plan().next;
+  std::vector<ParcelExchange::Outgoing> out;
+  std::vector<ParcelExchange::Incoming> in;
+  const auto sends = [&](std::uint32_t rank) {
+    return rank < schedule.copies.size() && schedule.copies[rank] > 0;
+  };
+  outgoing_copies.resize(transport.world());
+  for_each_peer([&](std::uint32_t peer) {
+    if (sends(me())) out.push_back({peer, std::move(outgoing_copies[peer])});
+    if (sends(peer)) in.push_back({peer, copies_bytes_max});
+  });
+  outgoing_copies.clear();
+  copies.begin(round->state.round, std::move(out), in, Peers::have_time);
+}
+
 Progress SyncSession::State::advance_facts() {
   const Progress p = facts->poll();
   if (p == Progress::failed) return fail_transport();
   if (p == Progress::pending) return p;
+  copies.peers_are_due();  // who has sent facts has sent copies before
+  const Progress copied = copies.poll();
+  if (copied == Progress::failed) return transport.lost_rank() >= 0 ? fail_transport() : fail(copies.error());
+  if (copied == Progress::pending) return copied;
   auto next = facts->finish(round);
   if (!next) return fail(next.error());
   round = std::move(next).value();
@@ -161,6 +187,14 @@ std::span<const ReceivedRow> SyncSession::received_rows() const {
   return state_->moves.received_rows();
 }
 
+void SyncSession::bring_copies(std::vector<std::vector<std::byte>> for_rank) {
+  state_->outgoing_copies = std::move(for_rank);
+}
+
+std::vector<ParcelExchange::Received> SyncSession::copies() const {
+  return state_->copies.received();
+}
+
 bool SyncSession::speculates() const {
   return state_->contributions.speculates(state_->round->plan().next);
 }
@@ -186,6 +220,7 @@ void SyncSession::begin_facts(Facts facts, const FactsSection& section, const Gr
   facts.section_bytes = static_cast<std::uint32_t>(encoded.value().size());
   if (!s.residual.empty()) facts.flags |= flag_residual;
   const auto payload = s.contributions.enter(s.round->plan().next, facts, mine);
+  s.begin_copies();
   s.facts->begin(encode_head(facts), std::move(encoded).value(), payload, peers);
   s.stage = Stage::facts;
   if (auto sent = s.contributions.send_behind_facts(mine); !sent) s.fail(sent.error());
@@ -242,7 +277,7 @@ Progress SyncSession::poll() {
 bool SyncSession::wait() {
   State& s = *state_;
   if (s.stage == Stage::payload || s.stage == Stage::wasted) return s.contributions.wait();
-  return s.stage == Stage::facts && s.facts->wait();
+  return s.stage == Stage::facts && s.facts->wait() && s.copies.wait();
 }
 
 const std::shared_ptr<const Round>& SyncSession::last_round() const {

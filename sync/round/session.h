@@ -17,6 +17,7 @@
 #include "sync/policy/plan.h"
 #include "sync/round/facts.h"
 #include "sync/round/facts_exchange.h"
+#include "sync/round/parcels.h"
 #include "sync/round/residual.h"
 #include "sync/round/round.h"
 #include "sync/round/speculation.h"
@@ -40,6 +41,9 @@ struct SessionConfig {
   double movement_per_gradient = 1;  ///< for residuals: how far a gradient moves parameters in the end
   bool speculate = true;  ///< contributions may leave with the facts; the same on all devices of the group
 };
+
+/// Of copies of rows, from one device to another with one round's facts.
+inline constexpr std::size_t copies_bytes_max = std::size_t{96} * 1024;
 
 /// A row that came from a peer for this round.
 struct ReceivedRow {
@@ -73,6 +77,12 @@ class SyncSession {
   void begin_moves(const BatchView& outgoing);
   /// Rows received, valid until finish().
   [[nodiscard]] std::span<const ReceivedRow> received_rows() const;
+
+  /// Before begin_facts(), where the schedule in force has this rank send copies (Schedule::copies): for each
+  /// rank some bytes, of at most copies_bytes_max; of the own one nothing is used.
+  void bring_copies(std::vector<std::vector<std::byte>> for_rank);
+  /// Those that came with the facts, after them and until the next begin_facts().
+  [[nodiscard]] std::vector<ParcelExchange::Received> copies() const;
 
   /// begin_facts() wants to see the contribution of those who have rows.
   [[nodiscard]] bool speculates() const;

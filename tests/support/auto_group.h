@@ -78,7 +78,8 @@ class Group {
           static_cast<float>(sent_),
           static_cast<float>(sent_ / world_.bytes_per_second + world_.latency),
           static_cast<float>(steps > 1 ? world_.signal : 0),
-          static_cast<float>(steps > 1 ? 1 : 0)};
+          static_cast<float>(steps > 1 ? 1 : 0),
+          0};  // it sends no copies
       for (const float x : common)
         f.measurements.push_back(
             static_cast<float>(world_.in_common * x + (1 - world_.in_common) * rng_.normal()));

@@ -142,3 +142,31 @@ TEST_CASE("Batch: a guest is computed on and never announced or kept") {
   f.batch.put_back(f.buffer);
   CHECK(f.buffer.waiting() == 1);
 }
+
+TEST_CASE("Batch: copies of others' rows are computed on, counted nowhere, and gone with the next rows") {
+  Fixture f;
+  for (std::int64_t offset = 0; offset < 5; ++offset) write_single(f.buffer, p0, offset);
+  f.batch.fill(f.buffer, 2);
+  const std::vector<float> features{70, 71}, targets{7};
+  f.batch.add_copy(features, targets);
+  f.batch.add_copy(features, targets);
+  CHECK(f.batch.rows() == 4);
+  CHECK(f.batch.counted_rows() == 2);
+  CHECK(f.batch.own_rows() == 2);
+  const BatchView view = f.batch.view();
+  CHECK(view.rows == 4);
+  CHECK(view.features[6] == 70);
+  CHECK(view.targets[3] == 7);
+  CHECK(view.tags.size() == 2);
+  CHECK(announced(f.batch) == std::vector<std::int64_t>{0, 1});
+
+  CHECK(f.batch.fill(f.buffer, 1) == 1);  // in place of the first copy
+  CHECK(f.batch.rows() == 3);
+  CHECK(f.batch.counted_rows() == 3);
+  CHECK(f.batch.view().features[4] == 2);
+  CHECK(announced(f.batch) == std::vector<std::int64_t>{0, 1, 2});
+  f.batch.add_copy(features, targets);
+  f.batch.put_back(f.buffer);
+  CHECK(f.buffer.waiting() == 5);
+  CHECK(f.batch.rows() == 0);
+}

@@ -166,12 +166,13 @@ TEST_CASE("Decision log: what version 4 wrote is read and explained, and its pla
   for (const char* added :
        {",\"compression_policy\":\"none\"", ",\"tensors\":[]", ",\"buffers\":0", ",\"number_bytes\":4",
         ",\"settings\":[]", "\"sync_policy\":\"every\",", ",\"own_steps\":1", ",\"own_time_ns\":0",
-        ",\"latest_ns\":0", ",\"overlap\":false"}) {
+        ",\"latest_ns\":0", ",\"overlap\":false", ",\"copies\":[]", ",\"guests\":0",
+        ",\"transfer_policy\":\"none\""}) {
     CHECK(contains(line, added));
     line = resealed(line, added, "");
   }
   line = resealed(line, "\"payload_bytes\":", "\"slot_bytes\":");
-  line = resealed(line, "\"version\":6", "\"version\":4");
+  line = resealed(line, "\"version\":7", "\"version\":4");
   const auto record = parse_decision_line(line);
   REQUIRE_MESSAGE(record, record.error().message);
   CHECK(std::get<ViewRecord>(record.value()).version == 4);
@@ -185,11 +186,24 @@ TEST_CASE("Decision log: what version 4 wrote is read and explained, and its pla
 
 TEST_CASE("Decision log: what version 5 wrote is read and explained, and its plans are not made again") {
   const ViewRecord view = view_of_three(1);
-  std::string line = resealed(decision_line(view), ",\"overlap\":false", "");
-  line = resealed(line, "\"version\":6", "\"version\":5");
+  std::string line = resealed(decision_line(view), ",\"overlap\":false,\"copies\":[],\"guests\":0", "");
+  line = resealed(line, "\"version\":7", "\"version\":5");
   const auto record = parse_decision_line(line);
   REQUIRE_MESSAGE(record, record.error().message);
   CHECK(std::get<ViewRecord>(record.value()).version == 5);
+  CHECK(std::get<ViewRecord>(record.value()).policy == view.policy);
+  CHECK(std::get<ViewRecord>(record.value()).state == view.state);
+}
+
+TEST_CASE("Decision log: what version 6 wrote is read and explained, and its plans are not made again") {
+  ViewRecord view = view_of_three(1);
+  view.policy.learning_rate_policy = "cosine";
+  std::string line = resealed(decision_line(view), ",\"copies\":[],\"guests\":0", "");
+  line = resealed(line, ",\"transfer_policy\":\"none\"", "");
+  line = resealed(line, "\"version\":7", "\"version\":6");
+  const auto record = parse_decision_line(line);
+  REQUIRE_MESSAGE(record, record.error().message);
+  CHECK(std::get<ViewRecord>(record.value()).version == 6);
   CHECK(std::get<ViewRecord>(record.value()).policy == view.policy);
   CHECK(std::get<ViewRecord>(record.value()).state == view.state);
 }

@@ -31,7 +31,7 @@ struct Bench {
 
   void step(std::size_t first) {
     model->invalidate();
-    REQUIRE(model->compute(rows.view(first, 8), state));
+    REQUIRE(model->compute(rows.view(first, 8), 8, state));
     REQUIRE(model->step(state, 8, 1.0));
     model->own().add(model->report(), std::vector<RowTag>(8), 0.01, clock.now());
   }
@@ -294,7 +294,7 @@ TEST_CASE(
   far.agree();
   const auto kept_far = far.model->kept_digest();
   far.model->invalidate();
-  REQUIRE(far.model->compute(far.rows.view(8, 8), far.state));
+  REQUIRE(far.model->compute(far.rows.view(8, 8), 8, far.state));
   REQUIRE(far.model->step(far.state, 8, 1e300));
   static_cast<void>(far.movement());
   far.model->agreed(far.state, true, {});

@@ -51,6 +51,7 @@ constexpr std::array measurements{
     FactField{"exchange_seconds", "of the last agreement, without waiting for who came later"},
     FactField{"steps_signal", "inner product of its odd and its even steps"},
     FactField{"steps_noise", "a quarter of their squared distance"},
+    FactField{"copies_bytes", "that it sent of its rows since its last facts"},
     FactField{"movement_sketch", "of how far it has come", Sketch::small},
 };
 enum Field : std::size_t {
@@ -61,6 +62,7 @@ enum Field : std::size_t {
   exchange_seconds,
   steps_signal,
   steps_noise,
+  copies_bytes,
   movement_sketch,
 };
 constexpr double facts_bytes = facts_head_bytes + sizeof(float) * (movement_sketch + Sketch::small) + 64;
@@ -143,6 +145,7 @@ void learn_costs(const Inputs& inputs, std::span<double> memory) {
     average(memory[wait_at], lost * busy_share(inputs.table, seconds / turns), 0.2);
   }
   if (exchange > 0) average(memory[exchange_at], exchange, 0.5);
+  if (inputs.entered.guests > 0) average(memory[copies_at], sum_of(inputs, copies_bytes) / n, 0.5);
   const double seen = wire_bytes(sent, inputs.table.size());
   const double left = seen + unseen_bytes(inputs.config, inputs.table.size(), inputs.entered.keep_ratio);
   if (sent > 0 && exchange > 0) LinearFit(memory.subspan(cost_at)).add(left, exchange);
@@ -208,14 +211,16 @@ bool is_calm(std::span<const double> memory) {
          memory[loss_at] > calm * memory[usual_loss_at] && memory[overshot_at] == 0;
 }
 
-/// More own steps by and by, fewer at once.
-void follow_streams(double most, std::span<double> memory) {
+/// More own steps by and by, fewer at once. `least`: where devices train on copies of others' rows, they step
+/// alike for a while, whatever their movements look like early on (measured: bench/agreeing skew).
+void follow_streams(double least, double most, std::span<double> memory) {
   if (memory[most_at] == 0) memory[most_at] = std::min(first_most, most);
+  memory[most_at] = std::max(memory[most_at], least);
   if (memory[alike_at] == 0) return;
   const CoherenceFilter streams(memory.subspan(alike_at));
   if (streams.below(streams_differ)) {
     const double part = streams.below(streams_differ / 2) ? 4 : 2;
-    memory[most_at] = std::max(1.0, std::floor(std::min(memory[most_at], memory[steps_at]) / part));
+    memory[most_at] = std::max(least, std::floor(std::min(memory[most_at], memory[steps_at]) / part));
     return;
   }
   const bool limits = memory[steps_at] >= memory[most_at] && memory[overshot_at] == 0;
@@ -241,7 +246,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const double most = setting(inputs.config, keys[1].name).number;
   if (rows_of(inputs.table) > 0) learn(inputs, memory);
   pay(inputs, budget, memory);
-  follow_streams(most, memory);
+  follow_streams(inputs.entered.guests > 0 ? std::min(steps_with_copies, most) : 1, most, memory);
   const Chooser chooser(inputs, budget, {most, facts_bytes}, memory);
   const Choice best = chooser.best();
   Choice choice = best;

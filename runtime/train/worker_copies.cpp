@@ -1,0 +1,35 @@
+#include "runtime/train/worker.h"
+
+// Copies of rows: what others see of this device's stream, and it of theirs.
+namespace rivulet::runtime {
+
+void Worker::add_copies() {
+  const std::size_t lent = rows_.lend(copies_, view_->session->plan().next.guests);
+  if (lent > 0) report_.metrics().copies_trained.add(static_cast<double>(lent));
+}
+
+/// The batch is trained.
+void Worker::offer_copies() {
+  const BatchView batch = rows_.batch().view();
+  const std::size_t own = std::min(rows_.batch().own_rows(), rows_.batch().counted_rows());
+  if (config_.classes > 0 && measures_.wants_labels()) measures_.trained(batch, own);
+  if (!view_->session->plan().next.copies.empty()) copies_.offer(batch, own);
+}
+
+/// With the facts of this round.
+void Worker::give_copies() {
+  const auto& schedule = view_->session->plan().next;
+  const std::uint32_t rank = view_->spec.rank;
+  if (rank >= schedule.copies.size() || schedule.copies[rank] == 0) return;
+  auto parcels = copies_.give(schedule.copies[rank], view_->spec.world(), rank);
+  std::size_t bytes = 0;
+  for (const auto& parcel : parcels) bytes += parcel.size();
+  measures_.copied(bytes);
+  view_->session->bring_copies(std::move(parcels));
+}
+
+Status Worker::receive_copies() {
+  return copies_.receive(view_->session->copies(), view_->spec);
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,76 @@
+#include "sync/policy/skew.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace rivulet::sync::policy {
+namespace {
+
+using Shares = std::array<double, label_bins>;
+
+/// Of a number above 0, to 12 digits. The library's logarithm has its own last bits on each machine.
+double log2_of(double x) {
+  constexpr double half_of_two = 0.70710678118654752;
+  constexpr double log2_of_e = 1.4426950408889634;
+  int exponent = 0;
+  double part = std::frexp(x, &exponent);
+  if (part < half_of_two) {
+    part *= 2;
+    --exponent;
+  }
+  const double s = (part - 1) / (part + 1);  // log x = 2 artanh s
+  double power = s;
+  double sum = 0;
+  for (int n = 1; n < 24; n += 2) {
+    sum += power / n;
+    power *= s * s;
+  }
+  return exponent + 2 * log2_of_e * sum;
+}
+
+/// Kullback-Leibler, in bits. `q` has all that `p` has.
+double divergence(const Shares& p, const Shares& q) {
+  double sum = 0;
+  for (std::size_t i = 0; i < label_bins; ++i)
+    if (p[i] > 0) sum += p[i] * log2_of(p[i] / q[i]);
+  return sum;
+}
+
+double distance(const Shares& p, const Shares& q) {
+  Shares middle{};
+  for (std::size_t i = 0; i < label_bins; ++i) middle[i] = (p[i] + q[i]) / 2;
+  return std::sqrt(std::max(0.0, (divergence(p, middle) + divergence(q, middle)) / 2));
+}
+
+double rows_of(std::span<const double> counts) {
+  double rows = 0;
+  for (const double n : counts) rows += n;
+  return rows;
+}
+
+Shares shares_of(std::span<const double> counts, double rows) {
+  Shares shares{};
+  for (std::size_t i = 0; i < counts.size(); ++i) shares[i % label_bins] += counts[i] / rows;
+  return shares;
+}
+
+}  // namespace
+
+double skew_of(std::span<const double> counts) {
+  const double all = rows_of(counts);
+  if (!(all > 0)) return 0;
+  const Shares mixture = shares_of(counts, all);
+  double sum = 0;
+  std::size_t devices = 0;
+  for (std::size_t at = 0; at < counts.size(); at += label_bins) {
+    const auto of_device = counts.subspan(at, label_bins);
+    const double rows = rows_of(of_device);
+    if (rows <= 0) continue;
+    ++devices;
+    sum += rows / all * distance(shares_of(of_device, rows), mixture);
+  }
+  return devices > 1 ? std::min(1.0, sum) : 0;
+}
+
+}  // namespace rivulet::sync::policy
