@@ -35,7 +35,7 @@ struct Key {
                           ///< of each in a list
   double most = 1e300;
   bool above = false;             ///< `least` itself is not allowed
-  std::string_view choices = {};  ///< of a text: "a | b"; empty = any
+  std::string_view choices = {};  ///< of a text: "a | b"; empty = any. Of numbers: words in place of them
   /// Of a text that says more than a name: whether it can be read; null = any.
   bool (*fits)(std::string_view text) = nullptr;
   std::string_view form = {};  ///< "like 50 kB/s", for whoever wrote one that does not fit

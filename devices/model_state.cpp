@@ -24,6 +24,35 @@ Result<ModelState> ModelState::create(const ModelLayout& layout, Device& device)
   return state;
 }
 
+namespace {
+
+/// An array of another state.
+class Lent final : public Memory {
+ public:
+  explicit Lent(const GradientView& view) : view_(view) {}
+  [[nodiscard]] std::size_t bytes() const noexcept override { return view_.bytes(); }
+  [[nodiscard]] GradientView view(Scalar scalar, std::size_t count) const override {
+    RIVULET_CHECK(scalar == view_.scalar && count <= view_.count, "more numbers than were lent");
+    return view_.slice(0, count);
+  }
+
+ private:
+  GradientView view_;
+};
+
+}  // namespace
+
+ModelState ModelState::over(const ModelLayout& layout, const ModelState& whole) {
+  RIVULET_CHECK(layout.optimizer_arrays == whole.layout_.optimizer_arrays, "states of different optimizers");
+  ModelState state;
+  state.layout_ = layout;
+  state.parameters_ = std::make_unique<Lent>(whole.parameters());
+  for (std::size_t i = 0; i < layout.optimizer_arrays.size(); ++i)
+    state.optimizer_arrays_.push_back(std::make_unique<Lent>(whole.optimizer_array(i)));
+  state.buffers_ = std::make_unique<Lent>(whole.buffers());
+  return state;
+}
+
 std::vector<GradientView> ModelState::arrays() const {
   std::vector<GradientView> all{parameters()};
   for (std::size_t i = 0; i < optimizer_arrays_.size(); ++i) all.push_back(optimizer_array(i));

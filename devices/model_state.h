@@ -40,6 +40,9 @@ class ModelState {
  public:
   /// Zeroed. Errors: unavailable (memory).
   static Result<ModelState> create(const ModelLayout& layout, Device& device);
+  /// Over arrays that are another state's, of which a layout with fewer buffers sees only the first. Lives no
+  /// longer than that state.
+  static ModelState over(const ModelLayout& layout, const ModelState& whole);
   ModelState(ModelState&&) noexcept = default;
   ModelState& operator=(ModelState&&) noexcept = default;
 

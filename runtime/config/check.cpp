@@ -80,7 +80,7 @@ class Checks {
     catalog_name("batch.policy", c_.batch.policy, catalog_.policies);
     catalog_name("train.optimizer.name", c_.train.optimizer, catalog_.optimizers);
     catalog_name("train.lr_schedule.policy", c_.train.lr_schedule, catalog_.schedules);
-    catalog_name("inject.policy", c_.inject.policy, catalog_.injections);
+    injection();
     compression();
     const Names of_torch{"mlp", "lenet5", "cnn"};
     if (contains(of_torch, c_.model.name) && !contains(catalog_.models, c_.model.name)) {
@@ -89,6 +89,16 @@ class Checks {
     } else {
       catalog_name("model.name", c_.model.name, catalog_.models);
     }
+  }
+
+  void injection() {
+    catalog_name("inject.policy", c_.inject.policy, catalog_.injections);
+    const bool sums_gradients = c_.sync.policy == "every" && c_.compression.policy == "none";
+    if (c_.inject.policy == "directed" && !sums_gradients)
+      wrong({"inject.policy", "sync.policy"},
+            "'inject.policy' is 'directed', which moves rows only where the group agrees on gradients: with "
+            "'sync.policy' = 'every' and 'compression.policy' = 'none'",
+            true);
   }
 
   void compression() {

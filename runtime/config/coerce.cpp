@@ -250,9 +250,14 @@ std::optional<Value> coerce(const KeyRow& row, Setting setting, Problems& proble
   }
   if (given.place.line > 0) setting.place = given.place;
   const std::string name = "'" + row.spec.key + "' ";
-  auto value = as_type(row.spec.type, given);
+  const bool is_word = row.spec.type == kind::numbers && given.text() != nullptr &&
+                       std::ranges::find(row.spec.choices, *given.text()) != row.spec.choices.end();
+  auto value = is_word ? std::optional(given) : as_type(row.spec.type, given);
   if (!value) {
-    complain(problems, setting, name + "must be " + with_article(row.spec.type) + ", not " + describe(given));
+    const bool has_words = row.spec.type == kind::numbers && !row.spec.choices.empty();
+    const std::string words = has_words ? " or '" + joined(row.spec.choices) + "'" : "";
+    complain(problems, setting,
+             name + "must be " + with_article(row.spec.type) + words + ", not " + describe(given));
     return std::nullopt;
   }
   for (const auto& wrong : {not_in_this_version(row.spec, *value), not_a_choice(row.spec, *value),

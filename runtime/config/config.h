@@ -48,6 +48,7 @@ struct Config {
     std::vector<std::int64_t> shape = {1, 28, 28};
     std::vector<double> scale = {0.0127288};  ///< one for all features, or one each
     std::vector<double> shift = {-0.4242};
+    bool normalize = false;  ///< scale is "auto": the model's features are measured
     std::vector<std::string> features;
     std::string target;
     std::vector<std::string> classes;  ///< labels in the order of their class
@@ -68,6 +69,9 @@ struct Config {
   struct Inject {
     std::string policy = "auto";  ///< none | random | directed | auto
   } inject;
+  struct Normalize {
+    std::uint64_t rows = 10'000;
+  } normalize;
   struct Model {
     std::string name = "lenet5";
     std::vector<std::int64_t> hidden = {64, 64};

@@ -30,6 +30,7 @@ inline std::vector<std::int64_t> integers(const Value& value) {
 /// Of a number, too.
 inline std::vector<double> numbers(const Value& value) {
   const auto* list = std::get_if<Value::List>(&value.data);
+  if (value.text() != nullptr) return {};  // a word in place of numbers
   if (list == nullptr) return {std::get<double>(value.data)};
   std::vector<double> out;
   for (const auto& item : *list) out.push_back(std::get<double>(item.data));
@@ -49,8 +50,8 @@ inline bool is_group_key(const std::string& key) {
   if (key == "source.topics") return true;
   if (key == "sync.bind" || key == "sync.advertise" || key == "sync.port" || key == "model.file")
     return false;
-  constexpr std::array tables{"job.",   "decode.",      "batch.",      "inject.", "model.",
-                              "train.", "compression.", "checkpoint.", "sync."};
+  constexpr std::array tables{"job.",   "decode.", "batch.",       "inject.",     "normalize.",
+                              "model.", "train.",  "compression.", "checkpoint.", "sync."};
   return std::any_of(tables.begin(), tables.end(), [&](const char* table) { return key.starts_with(table); });
 }
 

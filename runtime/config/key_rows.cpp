@@ -129,6 +129,11 @@ std::vector<KeyRow> buffer_and_batch() {
       {spec("batch.max_wait", kind::duration, "\"200ms\"",
             "after the previous round ended, with or without rows: below batch.tick it cuts ticks"),
        some_time, [](Config& c, const Value& v) { c.batch.max_wait = time(v); }},
+      {spec("normalize.rows", kind::integer, "10000",
+            "of scale \"auto\": rows of the group after which mean and deviation of features stay as they "
+            "are"),
+       {1, 1e12},
+       [](Config& c, const Value& v) { c.normalize.rows = whole<std::uint64_t>(v); }},
       {spec(
            "inject.policy", kind::text, "\"auto\"",
            "rows that devices send each other: none | random (copies, by chance) | directed (of streams that "

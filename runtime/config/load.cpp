@@ -193,6 +193,9 @@ class Loader {
 
   void by_format() {
     auto& d = out_.config.decode;
+    const std::string scale = "decode." + d.format + ".scale";
+    const Settings& settings = out_.config.settings;
+    d.normalize = settings.holds<Settings::Numbers>(scale) && settings.get<Settings::Numbers>(scale).empty();
     d.scale = factors("scale", 1);
     d.shift = factors("shift", 0);
     d.shape = of_format<Settings::Integers>("shape");

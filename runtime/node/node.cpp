@@ -43,14 +43,18 @@ Result<devices::OptimizerConfig> build_optimizer(const Config& config, const Cat
 }
 
 Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, const Catalog& catalog,
-                                                        const RowShape& rows, devices::Device& device) {
+                                                        const RowShape& rows_shape, devices::Device& device) {
   const auto entry = find_entry(catalog.models, "model.name", config.model.name);
   if (!entry) return entry.error();
   const auto optimizer = build_optimizer(config, catalog);
   if (!optimizer) return optimizer.error();
-  devices::ModelConfig model = model_config(config, rows);
+  devices::ModelConfig model = model_config(config, rows_shape);
   model.optimizer_arrays = devices::arrays_of(*optimizer.value().entry);
-  return entry.value()->make(model, device);
+  auto trainer = entry.value()->make(model, device);
+  if (!trainer || !config.decode.normalize) return trainer;
+  // Each device counts its own rows, about as many as the others'.
+  const double rows = static_cast<double>(config.normalize.rows) / std::max(1U, config.job.devices);
+  return devices::make_normalizing(std::move(trainer).value(), device, {rows_shape.columns(), rows});
 }
 
 namespace {
@@ -93,6 +97,7 @@ Status expect_synthetic_rows(Config& config, const Catalog& catalog) {
   config.settings.set("decode.raw.features", std::string("f32"));
   config.decode.scale = {1};
   config.decode.shift = {0};
+  config.decode.normalize = false;
   return ok();
 }
 

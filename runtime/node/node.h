@@ -7,6 +7,7 @@
 #include "buffer/ledger.h"
 #include "buffer/row_buffer.h"
 #include "devices/device.h"
+#include "devices/normalizer.h"
 #include "devices/trainer.h"
 #include "runtime/checkpoint/checkpointer.h"
 #include "runtime/checkpoint/committable_offsets.h"

@@ -274,9 +274,10 @@ constexpr Key csv_keys[] = {
      .sample = "#[]"},
     {.name = "decode.csv.scale",
      .type = KeyType::numbers,
-     .text = "1.0",
-     .help = "x * scale + shift; [one each]",
-     .sample = "#1.0"},
+     .text = "\"auto\"",
+     .help = "mean 0 and deviation 1, measured in training; or x * scale + shift, [one each]",
+     .choices = "auto",
+     .sample = "#\"auto\""},
     {.name = "decode.csv.shift", .type = KeyType::numbers, .text = "0.0", .help = "", .sample = "#0.0"},
 };
 

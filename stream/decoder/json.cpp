@@ -384,9 +384,10 @@ constexpr Key json_keys[] = {
      .sample = "#[]"},
     {.name = "decode.json.scale",
      .type = KeyType::numbers,
-     .text = "1.0",
-     .help = "x * scale + shift; [one each]",
-     .sample = "#1.0"},
+     .text = "\"auto\"",
+     .help = "mean 0 and deviation 1, measured in training; or x * scale + shift, [one each]",
+     .choices = "auto",
+     .sample = "#\"auto\""},
     {.name = "decode.json.shift", .type = KeyType::numbers, .text = "0.0", .help = "", .sample = "#0.0"},
 };
 

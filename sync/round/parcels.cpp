@@ -68,17 +68,16 @@ void ParcelExchange::peers_are_due() {
 /// The header of an incoming one is here: check it, then post exactly its length.
 bool ParcelExchange::open(Parcel& parcel) {
   const auto header = decode_header(parcel.header);
-  const std::string from = std::string(way_.what) + " from " + view_.members[parcel.peer] + ": ";
-  if (!header) {
-    fail({ErrorCode::protocol, from + header.error().message});
+  const auto refuse = [&](const std::string& why) {
+    fail({ErrorCode::protocol,
+          std::string(way_.what) + " from " + rank_name(view_, parcel.peer) + ": " + why});
     return false;
-  }
+  };
+  if (!header) return refuse(header.error().message);
   const PayloadHeader& h = header.value();
   const bool fits = h.length % parcel.unit == 0 && h.length <= parcel.most;
-  if (h.view != view_.token || h.round != round_ || h.compressor != way_.wire_id || !fits) {
-    fail({ErrorCode::protocol, from + "header does not belong to this round or is too long"});
-    return false;
-  }
+  if (h.view != view_.token || h.round != round_ || h.compressor != way_.wire_id || !fits)
+    return refuse("header does not belong to this round or is too long");
   parcel.bytes.resize(h.length);
   if (h.length > 0) parcel.tickets.push_back(transport_.receive(parcel.peer, way_.bytes, parcel.bytes));
   parcel.opened = true;

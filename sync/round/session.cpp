@@ -27,8 +27,8 @@ struct SyncSession::State {
         view(v),
         config(c),
         residual(kept),
-        moves(t, v, c.row_shape, c.rows_max),
-        copies(t, v, {Lane::copies, Lane::copies, copies_wire_id, "copies of rows"}),
+        moves(t, view, c.row_shape, c.rows_max),
+        copies(t, view, {Lane::copies, Lane::copies, copies_wire_id, "copies of rows"}),
         contributions({t, v.token, config.shape, config.settings, k.compressors, k.aggregations, kept,
                        scratch, c.speculate}) {}
 

@@ -96,6 +96,53 @@ TEST_CASE(
   CHECK(confused == 300);
 }
 
+TEST_CASE("Program: sensors of any unit are learned without a scale, and what that takes is in the state") {
+  const TempDir folder;
+  const auto rows = folder.write("rows.jsonl", machine_rows(3000, 1)).string();
+  const auto held_out = folder.write("held-out.jsonl", machine_rows(300, 2)).string();
+  const auto scores_with = [&](const std::string& scale) {
+    auto broker = start_broker("machines", "machines:1");
+    feed(rows, broker.address, "machines");
+    const auto data = (folder.path() / scale).string();
+    const auto config = folder
+                            .write(scale + ".toml", R"(version = 1
+[job]
+name = "machines"
+devices = 1
+[device]
+data_dir = ")" + data + R"("
+[source]
+topics = ["machines"]
+partitions = [0]
+[source.kafka.properties]
+bootstrap.servers = ")" + broker.address + R"("
+[decode]
+format = "json"
+[decode.json]
+features = ["temp", "vibration.rms"]
+target = "state"
+classes = ["fault", "jammed", "ok"]
+[model]
+name = "linear"
+[http]
+listen = "off"
+)")
+                            .string();
+    const std::string set = scale == "plain" ? "decode.json.scale=1" : "decode.json.scale=auto";
+    const auto run = rivulet_run({"run", "--config", config, "--set", set, "--stop-after", "rows=3000"}, 60s);
+    INFO(run.errors);
+    REQUIRE(run.status.code == 0);
+    const auto said = rivulet_run(
+        {"evaluate", "--config", config, "--set", set, data + "/final.state", held_out, "--json"});
+    INFO(said.errors);
+    REQUIRE(said.status.code == 0);
+    return nlohmann::json::parse(said.output)["accuracy"].get<double>();
+  };
+  const double measured = scores_with("measured");
+  CHECK(measured > 0.9);
+  CHECK(measured > scores_with("plain") + 0.05);
+}
+
 TEST_CASE("Program: peek of text labels says the list to paste, and with it the rows are read") {
   auto broker = start_broker("t", "machines:2");
   const TempDir folder;

@@ -235,6 +235,26 @@ TEST_CASE("Replay: own steps come out again, around a device that was killed and
   CHECK(report.digest.hex() == run.summary.devices[0].digest);
 }
 
+TEST_CASE("Replay: where devices saw copies of others' rows, plans come out again, and the rest is refused") {
+  for (const char* policy : {"every", "periodic"}) {
+    INFO(policy);
+    RecordedRun run;
+    run.job = linear_job(3);
+    run.job.config.batch.policy = "fixed";
+    run.job.config.batch.rows = 16;
+    run.job.config.sync.policy = policy;
+    run.job.config.settings.set("sync.own_steps", std::int64_t{4});
+    run.job.config.inject.policy = "random";
+    record(run, changing(3), 1 << 30, to_the_end);
+    const auto plans = replay_plans(run.log, sync::policy::builtin_controllers());
+    REQUIRE_MESSAGE(plans, plans.error().message);
+    CHECK(plans.value().proven());
+    const auto state = again(run, run.log);
+    REQUIRE_FALSE(state);
+    CHECK(contains(state.error().message, "copies of others' rows, which a replay cannot do again"));
+  }
+}
+
 TEST_CASE("Replay: one changed fact makes it fail, also where no plan depends on it") {
   RecordedRun run;
   run.job = linear_job(4);

@@ -276,13 +276,22 @@ TEST_CASE("Config formats: scale and shift are one number, or a list with one fo
   CHECK(with("[0.5, 2]").config.decode.scale == Numbers{0.5, 2});
   CHECK(with("0.5,-2e-3").config.decode.scale == Numbers{0.5, -0.002});
   CHECK(with("3").config.decode.scale == Numbers{3});
+  CHECK_FALSE(with("3").config.decode.normalize);
+  CHECK(with("auto").config.decode.normalize);
+  CHECK(with("\"auto\"").config.decode.scale == Numbers{1});
+  CHECK(with_sets({"decode.format=csv", "decode.csv.features=0,1", "decode.csv.target=2"})
+            .config.decode.normalize);
+  CHECK_FALSE(with_sets({"decode.csv.scale=auto"}).config.decode.normalize);  // of another format
+  CHECK_FALSE(texts(with_sets({"decode.format=csv", "decode.csv.features=0", "decode.csv.target=2",
+                               "decode.csv.shift=auto"}))
+                  .empty());
   for (const char* bad : {"[]", "[1, \"a\"]", "[nan, 1]", "big", "[[1], 2]", "true", "\"\""}) {
     CAPTURE(bad);
     const auto wrong = texts(with(bad));
     REQUIRE(wrong.size() == 1);
     CHECK(testing::contains(wrong[0], "'decode.csv.scale' "));
   }
-  CHECK(testing::contains(texts(with("big"))[0], "must be a number or list of numbers, not"));
+  CHECK(testing::contains(texts(with("big"))[0], "must be a number or list of numbers or 'auto', not"));
   CHECK(texts(with_sets({"decode.raw.scale=[1, 2]"})).size() == 1);
 }
 

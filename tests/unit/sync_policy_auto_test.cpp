@@ -124,6 +124,21 @@ TEST_CASE("Auto: on a link that can carry it, agreements take a twentieth of the
   }
 }
 
+TEST_CASE("Auto: streams that differ are few steps apart while devices see copies of others' rows, not one") {
+  World world;
+  world.in_common = 0;
+  world.tensors = {600'000};
+  Group alone(world);
+  CHECK(alone.agree(40).next.own_steps == 1);
+  Group helped(world);
+  for (int i = 0; i < 40; ++i) {
+    helped.state().last.next.guests = 1.0 / 3;
+    helped.agree();
+  }
+  CHECK(helped.state().last.next.own_steps == 4);
+  CHECK(helped.state().last.next.apart);
+}
+
 TEST_CASE("Auto: all parameters are sent after each step where rows weigh more and the link has the time") {
   World world;
   world.tensors = {7'850};

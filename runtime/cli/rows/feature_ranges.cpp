@@ -100,8 +100,9 @@ std::string FeatureRanges::describe(const Config::Decode& decode) const {
   if (columns_.empty() || columns_.front().count < 2) return {};
   const auto columns = grouped(decode);
   const bool alike = columns.size() == 1 && columns_.size() > 1;
-  auto text =
-      table("what the model gets", "feature", alike ? std::vector<std::string>{"all"} : names_, columns);
+  auto text = table(decode.normalize ? "what the records hold; the model gets it with mean 0 and deviation 1"
+                                     : "what the model gets",
+                    "feature", alike ? std::vector<std::string>{"all"} : names_, columns);
   const auto better = advice(decode);
   if (!better) return text;
   return text + fmt::format(
@@ -116,7 +117,7 @@ std::string FeatureRanges::describe_target() const {
 }
 
 std::optional<FeatureRanges::Advice> FeatureRanges::advice(const Config::Decode& decode) const {
-  if (columns_.empty() || columns_.front().count < 2) return std::nullopt;
+  if (decode.normalize || columns_.empty() || columns_.front().count < 2) return std::nullopt;
   const auto columns = grouped(decode);
   const bool well = std::none_of(columns.begin(), columns.end(), [](const auto& c) { return c.far_off(); });
   return well ? std::nullopt : std::optional(advice_of(columns, decode));
