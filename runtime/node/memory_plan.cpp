@@ -165,11 +165,11 @@ class Planner {
       add("own_steps", payload * (1 + 3 * arrays + (overlaps ? 1 + arrays : 0)),
           overlaps ? "sync.overlap" : "sync.policy");
     // What is drawn from, what peers have sent last, and what they send now.
-    if (devices > 1 && c_.inject.policy != "none")
+    if (devices > 1 && transfer_policy(c_) != "none")
       add("copies",
           static_cast<double>(RowCopies::rows_held(n_.rows)) * 4 * (columns_ + n_.rows.targets) *
                   (1 + 2 * RowCopies::peers_held) +
-              2 * devices * static_cast<double>(sync::copies_bytes_max),
+              2 * devices * static_cast<double>(sync::copies_bytes_max(n_.rows)),
           "inject.policy");
     add("facts", 2 * devices * (sync::facts_section_max_bytes + 4 * kib), "job.devices");
   }

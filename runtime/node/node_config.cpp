@@ -38,6 +38,13 @@ bool measures_held_out(const Config& config) {
   return is_classification(config) && !config.evaluate.held_out_path.empty();
 }
 
+std::string transfer_policy(const Config& config) {
+  if (config.inject.policy != "auto") return config.inject.policy;
+  const bool apart = config.sync.policy == "auto" ||
+                     (config.sync.policy == "periodic" && config.settings.integer("sync.own_steps") > 1);
+  return apart && is_classification(config) && config.job.devices > 1 ? "auto" : "none";
+}
+
 stream::DecodeConfig decode_config(const Config& config) {
   const auto& d = config.decode;
   stream::DecodeConfig out;
@@ -98,7 +105,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   policy.momentum_adds_up = config.train.optimizer == "sgd";
   policy.compression_policy = config.compression.policy;
   policy.learning_rate_policy = config.train.lr_schedule;
-  policy.transfer_policy = config.inject.policy;
+  policy.transfer_policy = transfer_policy(config);
   policy.settings = sync::policy::settings_of(policy, config.settings);
   out.session.row_shape = rows;
   out.session.rows_max = static_cast<std::uint32_t>(

@@ -15,6 +15,10 @@
 /// From the configuration's plain values to each part's own. Pure; the only place that knows both sides.
 namespace rivulet::runtime {
 
+/// Policy `auto` of inject goes by labels, and where devices step on their own: where there is neither,
+/// nobody measures for it.
+std::string transfer_policy(const Config& config);
+
 /// Rows have classes, so that an accuracy can be measured; else numbers, and there is a loss alone.
 bool is_classification(const Config& config);
 /// There are held-out rows whose accuracy is to be measured.

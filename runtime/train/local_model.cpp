@@ -40,16 +40,6 @@ void clear_where(const GradientView& at, const GradientView& to) {
     each(at.as<double>(), to.as<double>());
 }
 
-/// Of a batch's report, what is of `counted` of its rows, if they are like the others.
-devices::StepReport part_of(devices::StepReport report, std::size_t counted, std::size_t rows) {
-  if (counted == rows) return report;
-  const double part = static_cast<double>(counted) / static_cast<double>(rows);
-  report.loss_sum *= part;
-  report.correct = static_cast<std::uint64_t>(static_cast<double>(report.correct) * part + 0.5);
-  report.rows = counted;
-  return report;
-}
-
 bool is_zero(const devices::ModelState& state) {
   const std::size_t arrays = state.layout().optimizer_arrays.size();
   for (std::size_t i = 0; i < arrays; ++i)
@@ -82,11 +72,21 @@ Status LocalModel::compute(const BatchView& batch, std::size_t counted, const Ag
   if (!report) return report.error();
   parts_.device.charge({batch.rows});
   compute_seconds_ = to_seconds(parts_.clock.now() - before);
-  report_ = part_of(report.value(), counted, batch.rows);
+  report_ = report.value();
   computed_rows_ = batch.rows;
+  if (counted < batch.rows) count_part(static_cast<double>(counted) / static_cast<double>(batch.rows));
+  report_.rows = counted;
   finite_ = report_.finite;
   computed_ = true;
   return ok();
+}
+
+/// Hits are whole: what is left of one goes into the next batch, so that many batches have their share.
+void LocalModel::count_part(double part) {
+  report_.loss_sum *= part;
+  hits_owed_ += static_cast<double>(report_.correct) * part;
+  report_.correct = static_cast<std::uint64_t>(hits_owed_);
+  hits_owed_ -= static_cast<double>(report_.correct);
 }
 
 Status LocalModel::prepare_gradient() {

@@ -119,6 +119,7 @@ class LocalModel {
 
  private:
   explicit LocalModel(const Parts& parts) : parts_(parts) {}
+  void count_part(double part);
   void move_along(const AgreedState& state);
   void start_from(const AgreedState& state);
   void forget() noexcept;
@@ -152,6 +153,7 @@ class LocalModel {
   bool finite_ = true;
   devices::StepReport report_;
   std::size_t computed_rows_ = 0;  ///< of the batch, those included that are not counted
+  double hits_owed_ = 0;           ///< parts of hits that batches before were too small for
   devices::ApplyReport applied_;
   double compute_seconds_ = 0;
 };

@@ -75,7 +75,7 @@ std::vector<std::vector<std::byte>> RowCopies::give(std::size_t rows, std::uint3
          .targets = std::span(targets_).subspan(at * shape_.targets, rows * shape_.targets),
          .rows = rows,
          .tags = {}},
-        format_, sync::copies_bytes_max);
+        format_, sync::copies_bytes_max(shape_));
     at += rows;
   }
   held_ = 0;
@@ -88,7 +88,7 @@ Status RowCopies::receive(std::span<const sync::ParcelExchange::Received> parcel
   std::vector<sync::CopiedRows> came;
   std::size_t total = 0;
   for (const auto& [peer, bytes] : parcels) {
-    if (bytes.empty() || total >= peers_held * rows_held(shape_)) continue;
+    if (bytes.empty() || total + rows_held(shape_) > peers_held * rows_held(shape_)) continue;
     auto rows = sync::decode_rows(bytes, format_, rows_held(shape_));
     if (rows && !are_targets(rows.value().targets))
       rows = Error{ErrorCode::protocol, "copies of rows: a label is not one of the classes"};

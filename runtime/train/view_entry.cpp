@@ -10,8 +10,9 @@ constexpr Duration forming_pause_first = std::chrono::milliseconds(100);
 constexpr Duration forming_pause_last = std::chrono::seconds(2);
 constexpr Duration connecting_step = std::chrono::milliseconds(2);
 constexpr Duration say_again_after = std::chrono::seconds(30);
-// The slowest link that a state must get over.
-constexpr double slowest_bytes_per_s = 0.5e6 / 8;
+// The slowest link that a state must get over: half of 100 kbit/s. Who is silent is found out much sooner, by
+// the transport.
+constexpr double slowest_bytes_per_s = 0.05e6 / 8;
 
 }  // namespace
 

@@ -72,7 +72,7 @@ void Endpoint::say(Exchange& exchange, Entered& entered, Telling telling) {
   flight.sent_at = begins + state_->time_on(state_->link, telling.header_bytes);
   flight.left_at = wires_free_at_ = flight.sent_at + takes;
   flight.arrives_at = flight.left_at + state_->link.latency;
-  flight.chunk = chunk_of(takes, bytes);
+  flight.chunk = chunk_of(entered.lane, takes, bytes);
   if (world() > 1) entered.left_at = flight.left_at;
   counters_.sent(telling.lane, (world() - 1) * (telling.header_bytes + bytes));
   exchange.bytes += telling.header_bytes + bytes;

@@ -196,8 +196,9 @@ class Endpoint final : public Transport, public Gathering {
   void look_for_the_dead(TimePoint now);
   [[nodiscard]] bool waits_for(std::uint32_t peer) const;
   void wake_at_deadline(TimePoint now);
-  [[nodiscard]] Duration chunk_of(Duration takes, std::size_t bytes) const;
-  void time(Message& message, TimePoint now, Wire& wire, std::uint32_t peer, std::size_t bytes) const;
+  [[nodiscard]] Duration chunk_of(Lane lane, Duration takes, std::size_t bytes) const;
+  void time(Message& message, TimePoint now, Wire& wire, std::uint32_t peer, Lane lane,
+            std::size_t bytes) const;
   [[nodiscard]] static TimePoint latest_chunk(const Flight& flight, Duration extra, TimePoint now);
   void check_deadline(TimePoint now);
   [[nodiscard]] TimePoint gone_visible_at(std::uint32_t peer) const;

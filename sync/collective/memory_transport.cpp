@@ -54,7 +54,7 @@ Ticket Endpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> 
   Channel& channel = view_->channels[{spec_.rank, peer, lane}];
   Message message;
   message.lost = state_->loss && state_->loss(spec_.rank, peer, lane, channel.sent);
-  time(message, now, wire, peer, bytes.size());
+  time(message, now, wire, peer, lane, bytes.size());
   ++channel.sent;
   counters_.sent(lane, bytes.size());
 
@@ -78,7 +78,7 @@ Ticket Endpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> 
 
 /// When a message that is sent at `now` leaves and arrives: its last byte comes through the link between the
 /// two and through what each end shares with others, each in turn.
-void Endpoint::time(Message& message, TimePoint now, Wire& wire, std::uint32_t peer,
+void Endpoint::time(Message& message, TimePoint now, Wire& wire, std::uint32_t peer, Lane lane,
                     std::size_t bytes) const {
   OwnLink* up = view_->members[spec_.rank].own;
   OwnLink* down = view_->members[peer].own;
@@ -111,7 +111,7 @@ void Endpoint::time(Message& message, TimePoint now, Wire& wire, std::uint32_t p
     message.landing->told_at = message.landing->ends_at;
     takes = std::max(takes, last_mile);
   }
-  message.chunk = chunk_of(takes, bytes);
+  message.chunk = chunk_of(lane, takes, bytes);
 }
 
 void OwnLink::land(const std::shared_ptr<Landing>& landing) {
@@ -134,9 +134,9 @@ void OwnLink::land(const std::shared_ptr<Landing>& landing) {
   }
 }
 
-Duration Endpoint::chunk_of(Duration takes, std::size_t bytes) const {
+Duration Endpoint::chunk_of(Lane lane, Duration takes, std::size_t bytes) const {
   const auto chunks =
-      std::max(1.0, static_cast<double>(bytes) / static_cast<double>(state_->config.chunk_bytes));
+      std::max(1.0, static_cast<double>(bytes) / static_cast<double>(state_->config.chunk_of(lane)));
   return from_seconds(to_seconds(takes) / chunks);
 }
 

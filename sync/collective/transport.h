@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -158,6 +159,11 @@ inline Progress finish_all(Transport& transport, std::vector<Ticket>& tickets) {
 struct TransportConfig {
   Duration progress_deadline = std::chrono::seconds(5);
   std::size_t chunk_bytes = std::size_t{256} * 1024;
+  /// A state must get over links of 100 kbit/s, where this takes half of the usual deadline.
+  std::size_t state_chunk_bytes = std::size_t{32} * 1024;
+  [[nodiscard]] std::size_t chunk_of(Lane lane) const noexcept {
+    return lane == Lane::state ? std::min(chunk_bytes, state_chunk_bytes) : chunk_bytes;
+  }
 };
 
 /// Key-value store of one view, for connecting: keys are records of the control topic. Thread-safe.

@@ -112,7 +112,7 @@ void SyncSession::State::begin_copies() {
   outgoing_copies.resize(transport.world());
   for_each_peer([&](std::uint32_t peer) {
     if (sends(me())) out.push_back({peer, std::move(outgoing_copies[peer])});
-    if (sends(peer)) in.push_back({peer, copies_bytes_max});
+    if (sends(peer)) in.push_back({peer, copies_bytes_max(config.row_shape)});
   });
   outgoing_copies.clear();
   copies.begin(round->state.round, std::move(out), in, Peers::have_time);

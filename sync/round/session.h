@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -42,8 +43,11 @@ struct SessionConfig {
   bool speculate = true;  ///< contributions may leave with the facts; the same on all devices of the group
 };
 
-/// Of copies of rows, from one device to another with one round's facts.
-inline constexpr std::size_t copies_bytes_max = std::size_t{96} * 1024;
+/// Of copies of rows, from one device to another with one round's facts: of any row one fits.
+[[nodiscard]] inline std::size_t copies_bytes_max(const RowShape& shape) noexcept {
+  const std::size_t row = (shape.columns() + shape.targets) * sizeof(float);
+  return std::max(std::size_t{96} * 1024, row + row / 64 + 4096);  // deflating may make it longer
+}
 
 /// A row that came from a peer for this round.
 struct ReceivedRow {
@@ -79,7 +83,7 @@ class SyncSession {
   [[nodiscard]] std::span<const ReceivedRow> received_rows() const;
 
   /// Before begin_facts(), where the schedule in force has this rank send copies (Schedule::copies): for each
-  /// rank some bytes, of at most copies_bytes_max; of the own one nothing is used.
+  /// rank some bytes, of at most copies_bytes_max(); of the own one nothing is used.
   void bring_copies(std::vector<std::vector<std::byte>> for_rank);
   /// Those that came with the facts, after them and until the next begin_facts().
   [[nodiscard]] std::vector<ParcelExchange::Received> copies() const;

@@ -18,7 +18,7 @@ struct Outcome {
   std::uint64_t step = 0;
 };
 
-/// Three devices; each sends the others a fifth of its rows: of a batch of 14, ten are own ones.
+/// Three devices; each sends the others a fifth of its rows: of a batch of 16, ten are own ones.
 LoadedConfig job_of(const std::string& inject, std::int64_t own_steps) {
   auto job = linear_job(3);
   auto& c = job.config;
@@ -60,7 +60,8 @@ Outcome run(const LoadedConfig& job, const SimulateOptions& options) {
   return out;
 }
 
-/// Rows in facts and in announced intervals, of each round that agreed while copies were there.
+/// Rows in facts and in announced intervals, of each round that agreed while copies were there; and what
+/// computing on six copies besides took.
 void check_only_own_rows_count(const Outcome& out, Mode mode, std::uint32_t rows) {
   std::size_t rounds = 0;
   for (std::size_t i = 3; i < out.rounds.size(); ++i) {
@@ -69,6 +70,7 @@ void check_only_own_rows_count(const Outcome& out, Mode mode, std::uint32_t rows
     ++rounds;
     for (const sync::Facts& f : round.table.facts) {
       CHECK(f.rows == rows);
+      CHECK(f.compute_seconds == doctest::Approx(0.002 + 16.0 / 8000).epsilon(0.001));
       CHECK(f.interval.rows_trained == rows);
     }
   }
@@ -92,7 +94,6 @@ TEST_CASE("Copies: own steps see rows of all others, and only their own rows cou
   auto alone = job_of("none", 5);
   alone.config.batch.rows = 10;
   const Outcome without = run(alone, fast(12));
-  CHECK(without.rows < out.rows + 1000);
   CHECK(without.parameters[0] != out.parameters[0]);
 }
 

@@ -35,6 +35,19 @@ struct Bench {
     REQUIRE(model->step(state, 8, 1.0));
     model->own().add(model->report(), std::vector<RowTag>(8), 0.01, clock.now());
   }
+  /// Hits and loss that are counted of so many rows of a batch of eight, batch after batch.
+  [[nodiscard]] std::pair<double, double> counted(std::size_t rows_of_batch) {
+    double hits = 0, loss = 0;
+    for (std::size_t first = 0; first < 64; first += 8) {
+      model->invalidate();
+      REQUIRE(model->compute(rows.view(first, 8), rows_of_batch, state));
+      CHECK(model->report().rows == rows_of_batch);
+      CHECK(model->report().correct <= rows_of_batch);
+      hits += static_cast<double>(model->report().correct);
+      loss += model->report().loss_sum;
+    }
+    return {hits, loss};
+  }
   std::vector<double> movement() {
     REQUIRE(model->prepare_delta(state, 0, 1.0));
     return numbers_of(model->contribution().slice(0, trainer->layout().parameters));
@@ -67,6 +80,18 @@ double size_of(const std::vector<double>& numbers) {
 }
 
 }  // namespace
+
+TEST_CASE("Local model: of batches with copies, hits and loss are counted by their share, to a hit") {
+  Bench bench;
+  const auto [hits, loss] = bench.counted(8);
+  REQUIRE(hits > 4);
+  for (const std::size_t part : {1U, 3U, 7U}) {
+    INFO(part);
+    const auto [some_hits, some_loss] = bench.counted(part);
+    CHECK(std::abs(some_hits - hits * static_cast<double>(part) / 8) < 1);
+    CHECK(some_loss == doctest::Approx(loss * static_cast<double>(part) / 8));
+  }
+}
 
 TEST_CASE("Own steps: go from the reference, and start from it again when the group has agreed") {
   Bench b;

@@ -71,14 +71,14 @@ Ticket GlooEndpoint::post(bool sending, std::uint32_t peer, Lane lane, std::span
   op.peer = peer;
   op.lane = lane;
   op.sending = sending;
-  op.chunks_left = static_cast<std::uint32_t>((bytes.size() + config_.transport.chunk_bytes - 1) /
-                                              config_.transport.chunk_bytes);
+  const std::size_t chunk = config_.transport.chunk_of(lane);
+  op.chunks_left = static_cast<std::uint32_t>((bytes.size() + chunk - 1) / chunk);
   op.phase = Operation::ahead;
   if (!ahead) count(op);
   if (lane == Lane::shutdown && !sending) peers_[peer].awaits_shutdown = true;
   const std::lock_guard lock(post_mutex_);
   while (!bytes.empty() && group_ != nullptr) {
-    const std::size_t n = std::min(bytes.size(), config_.transport.chunk_bytes);
+    const std::size_t n = std::min(bytes.size(), chunk);
     if (auto posted = post_chunk(op, bytes.first(n)); !posted) {
       chunk_broken(op, posted.error().message);
       break;

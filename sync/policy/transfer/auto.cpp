@@ -73,14 +73,21 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   if (known >= few_rows * static_cast<double>(inputs.table.size())) memory[skew_at] = skew_of(counts);
 }
 
+/// Own steps between two agreements while devices send copies.
+double steps_then(const Inputs& inputs, const Schedule& next) {
+  if (inputs.config.sync_policy != "auto") return next.apart ? next.own_steps : 1;
+  return std::min(own_steps_then, setting(inputs.config, "sync.own_steps_max").number);
+}
+
 /// Bytes of a step: to agree after each, or after a few and send rows besides.
 bool saves_bytes(const Inputs& inputs, double guests, double row_bytes, const Schedule& next) {
   const std::size_t n = inputs.table.size();
+  const double steps = steps_then(inputs, next);
   double rows = 0;
   for (const std::uint32_t of_rank : next.rows) rows = std::max<double>(rows, of_rank);
   const double agreement = agreement_bytes(inputs.config, n, next.keep_ratio, facts_about);
   const double copied = rows / (1 + guests) * guests * row_bytes;
-  return agreement / own_steps_then + copied < agreement;
+  return steps > 1 && agreement / steps + copied < agreement;
 }
 
 bool wants(const Inputs& inputs, double guests, std::span<const double> memory, const Schedule& next) {
@@ -89,9 +96,7 @@ bool wants(const Inputs& inputs, double guests, std::span<const double> memory, 
   // All parameters after every step, for that costs next to nothing.
   const bool sends_all = inputs.config.compression_policy == "auto" && next.keep_ratio >= 1;
   if (guests <= 0 || memory[skew_at] <= least || sends_all) return false;
-  const bool steers = inputs.config.sync_policy == "auto";
-  if (!steers) return next.apart && next.own_steps > 1;
-  const bool drifts = !next.apart || next.own_steps <= own_steps_then;
+  const bool drifts = inputs.config.sync_policy != "auto" || !next.apart || next.own_steps <= own_steps_then;
   return (on || drifts) && saves_bytes(inputs, guests, memory[row_bytes_at], next);
 }
 
