@@ -97,7 +97,6 @@ Status expect_synthetic_rows(Config& config, const Catalog& catalog) {
   config.settings.set("decode.raw.features", std::string("f32"));
   config.decode.scale = {1};
   config.decode.shift = {0};
-  config.decode.normalize = false;
   return ok();
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 
 #include "core/rng.h"
@@ -94,6 +95,53 @@ TEST_CASE(
   }
   CHECK(rows == 300);
   CHECK(confused == 300);
+}
+
+TEST_CASE("Program: validate says where partitions hold other labels, as keys may have it") {
+  const TempDir folder;
+  const auto only = [](const std::string& wanted) {
+    std::istringstream all(machine_rows(600, 5));
+    std::string rows;
+    for (std::string line; std::getline(all, line);)
+      if (contains(line, "\"" + wanted + "\"")) rows += line + "\n";
+    return rows;
+  };
+  const auto said_of = [&](const std::string& first, const std::string& second) {
+    auto broker = start_broker("machines", "machines:2");
+    feed(folder.write("a.jsonl", first).string(), broker.address, "machines", "5000,0");
+    feed(folder.write("b.jsonl", second).string(), broker.address, "machines", "0,5000");
+    const auto config = folder
+                            .write("device.toml", R"(version = 1
+[job]
+name = "machines"
+devices = 2
+[device]
+data_dir = ")" + (folder.path() / "data").string() + R"("
+[source]
+topics = ["machines"]
+partitions = [1]
+[source.kafka.properties]
+bootstrap.servers = ")" + broker.address + R"("
+[decode]
+format = "json"
+[decode.json]
+features = ["temp", "vibration.rms"]
+target = "state"
+classes = ["fault", "jammed", "ok"]
+[model]
+name = "linear"
+[http]
+listen = "off"
+)")
+                            .string();
+    return rivulet_run({"validate", config, "--environment"}, 60s).output;
+  };
+  const auto differs = said_of(only("ok"), only("fault"));
+  CHECK_MESSAGE(contains(differs, "labels of machines"), differs);
+  CHECK_MESSAGE(contains(differs, "goes by what it is"), differs);
+  const auto alike = said_of(machine_rows(300, 6), machine_rows(300, 7));
+  CHECK_MESSAGE(contains(alike, "labels of machines"), alike);
+  CHECK_MESSAGE(!contains(alike, "goes by what it is"), alike);
 }
 
 TEST_CASE("Program: sensors of any unit are learned without a scale, and what that takes is in the state") {

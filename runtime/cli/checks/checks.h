@@ -50,8 +50,9 @@ Check memory_check(const Config& config);
 /// Nothing is changed. Waits for the broker, a few seconds for each question at most.
 std::vector<Check> broker_checks(const Config& config);
 /// What the decoder makes of the newest rows of the claimed partitions: the share of the largest class, and
-/// whether rows are dropped. Nothing if they come from no broker. For brokers that answer; reads for some
-/// seconds.
+/// whether rows are dropped; and whether all partitions of a topic hold about the same labels, where a group
+/// of several devices learns classes. Nothing if they come from no broker. For brokers that answer; reads for
+/// some seconds.
 std::vector<Check> row_checks(const Config& config);
 /// Can peers be met at sync.bind? Nothing for a group of one.
 std::vector<Check> peer_checks(const Config& config);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "runtime/cli/checks/checks.h"
 #include "runtime/cli/rows/row_survey.h"
@@ -9,6 +10,7 @@
 #include "runtime/node/catalog.h"
 #include "runtime/node/node.h"
 #include "runtime/node/node_config.h"
+#include "sync/policy/skew.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -16,6 +18,11 @@ namespace {
 constexpr std::uint64_t rows_looked_at = 200;
 // So large a class is learnt first, and for long alone.
 constexpr double large_share = 0.9;
+// Of a partition, before its labels say something; how far apart they may be before that is said; and of how
+// many partitions rows are read.
+constexpr std::uint64_t rows_to_compare = 30;
+constexpr double far_apart = 0.4;
+constexpr int partitions_compared = 64;
 
 Check judged(const std::string& name, const std::string& topic, const RowSurvey& survey,
              const Config& config) {
@@ -56,6 +63,58 @@ Check topic_rows_check(const Config& config, const std::string& topic, std::vect
   return judged(name, topic, survey, config);
 }
 
+/// Rows of each label, partition by partition, as skew_of() takes them.
+std::vector<double> label_counts(const std::vector<RowSurvey>& of_partition) {
+  using sync::policy::label_bins;
+  std::map<std::string, std::size_t> places;
+  std::vector<double> counts(of_partition.size() * label_bins);
+  for (std::size_t i = 0; i < of_partition.size(); ++i)
+    for (const auto& [label, rows] : of_partition[i].labels().shares()) {
+      const std::size_t place = places.try_emplace(label, places.size()).first->second;
+      counts[i * label_bins + place % label_bins] += static_cast<double>(rows);
+    }
+  return counts;
+}
+
+Check judged_labels(const std::string& topic, const std::vector<RowSurvey>& of_partition) {
+  const std::string name = "labels of " + topic;
+  const auto known = std::ranges::count_if(
+      of_partition, [](const RowSurvey& survey) { return survey.labels().rows() >= rows_to_compare; });
+  if (known < 2) return {name, CheckLevel::ok, "too few are there to compare partitions", ""};
+  const double skew = sync::policy::skew_of(label_counts(of_partition));
+  const auto apart = fmt::format("partitions are {:.2f} apart (0 alike, 1 nothing in common)", skew);
+  if (skew < far_apart) return {name, CheckLevel::ok, apart, ""};
+  return {name, CheckLevel::warn, apart,
+          "which partition a row comes to goes by what it is, by its key perhaps: devices see other labels, "
+          "and pay for it in bytes (docs/howto/agree.md, Streams that differ)"};
+}
+
+/// Does each partition hold about the same labels? Of all partitions, whoever reads them.
+Check label_check(const Config& config, const std::string& topic, int partitions) {
+  const auto decoder = build_decoder(config, builtin_catalog());
+  if (!decoder)
+    return {"labels of " + topic, CheckLevel::fail, decoder.error().message, "see rivulet validate"};
+  std::vector<RowSurvey> of_partition(static_cast<std::size_t>(partitions),
+                                      RowSurvey(config, *decoder.value()));
+  std::vector<int> all(of_partition.size());
+  std::iota(all.begin(), all.end(), 0);
+  const StopRequest never{0};
+  const TopicReading reading{config.source.kafka_properties,
+                             topic,
+                             peek_group(config.job.name),
+                             std::move(all),
+                             {stream::StartOffset::Kind::latest, 0},
+                             rows_looked_at * of_partition.size()};
+  const auto read = read_topic(reading, never, [&](const Record& record) {
+    const auto partition = static_cast<std::size_t>(record.partition.partition);
+    if (partition < of_partition.size()) survey_record(*decoder.value(), record, of_partition[partition]);
+    return true;
+  });
+  if (!read)
+    return {"labels of " + topic, CheckLevel::warn, read.error().message, "rows could not be looked at"};
+  return judged_labels(topic, of_partition);
+}
+
 }  // namespace
 
 std::vector<Check> row_checks(const Config& config) {
@@ -65,6 +124,12 @@ std::vector<Check> row_checks(const Config& config) {
   for (const auto& [topic, partition] : config.source.claims) claims[topic].push_back(partition);
   for (auto& [topic, partitions] : claims)
     checks.push_back(topic_rows_check(config, topic, std::move(partitions)));
+  if (!is_classification(config) || config.job.devices < 2) return checks;
+  for (const auto& [topic, partitions] : claims) {
+    const auto there = partitions_in(config.source.kafka_properties, topic);
+    if (there && there.value() > 1 && there.value() <= partitions_compared)
+      checks.push_back(label_check(config, topic, there.value()));
+  }
   return checks;
 }
 
