@@ -98,9 +98,9 @@ void Endpoint::time(Message& message, TimePoint now, Wire& wire, std::uint32_t p
   wire.free_at = begins + takes;
   message.sent_at = std::max(now, begins);
   message.left_at = message.taken_at = std::max(now, wire.free_at);
-  if (up != nullptr)
-    message.taken_at -=
-        std::min(takes, state_->time_on(up->link, bytes_in_frames(std::min(bytes, held_by_socket))));
+  if (up != nullptr)  // what lies before it in the socket counts, too
+    message.taken_at =
+        std::max(now, message.taken_at - state_->time_on(up->link, bytes_in_frames(held_by_socket)));
   message.arrives_at = std::max(message.left_at + latency, wire.last_arrival);
   if (down != nullptr && !message.lost) {
     const Duration last_mile = state_->time_on(down->link, bytes_in_frames(bytes));

@@ -202,6 +202,10 @@ TEST_CASE("Memory network: a send over a device's own link is done when its sock
   CHECK(ranks[0].poll(second) == Progress::pending);
   ranks.all_to(10s);
   CHECK(ranks[0].poll(second) == Progress::done);
+  // A little one behind it finds room in the socket as soon as so much of the other has left.
+  const Ticket third = ranks[0].send(1, Lane::facts, little);
+  ranks.all_to(11s);
+  CHECK(ranks[0].poll(third) == Progress::done);
 }
 
 TEST_CASE(
