@@ -160,8 +160,8 @@ Result<CopiedRows> decode_rows(std::span<const std::byte> bytes, const RowFormat
   const auto body = inflated(bytes.subspan(frame_bytes), size);
   if (body.empty()) return broken("not of the length that they say");
   FieldReader inside(body);
-  CopiedRows copied{std::vector<float>(rows * shape.columns()), std::vector<float>(rows * shape.targets),
-                    rows};
+  CopiedRows copied{std::vector<float>(std::size_t{rows} * shape.columns()),
+                    std::vector<float>(std::size_t{rows} * shape.targets), rows};
   if (!read_features(inside, format.usual, copied.features)) return broken("features are cut short");
   for (float& target : copied.targets) inside.get(target);
   if (!inside.fine() || !inside.empty()) return broken("not of this job's shape");

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -101,7 +102,7 @@ bool wants(const Inputs& inputs, double guests, std::span<const double> memory, 
 }
 
 std::string percent(double share) {
-  return std::to_string(static_cast<int>(100 * share + 0.5)) + " %";
+  return std::to_string(std::lround(100 * share)) + " %";
 }
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
