@@ -43,18 +43,20 @@ Check judged(const std::string& name, const std::string& topic, const RowSurvey&
           large ? "an accuracy below that share is worth nothing; " + peek : ""};
 }
 
+/// The newest records of these partitions.
+TopicReading newest(const Config& config, const std::string& topic, std::vector<int> partitions,
+                    std::uint64_t records) {
+  return {config.source.kafka_properties,         topic,  peek_group(config.job.name), std::move(partitions),
+          {stream::StartOffset::Kind::latest, 0}, records};
+}
+
 Check topic_rows_check(const Config& config, const std::string& topic, std::vector<int> partitions) {
   const std::string name = "rows of " + topic;
   const auto decoder = build_decoder(config, builtin_catalog());
   if (!decoder) return {name, CheckLevel::fail, decoder.error().message, "see rivulet validate"};
   RowSurvey survey(config, *decoder.value());
   const StopRequest never{0};
-  const TopicReading reading{config.source.kafka_properties,
-                             topic,
-                             peek_group(config.job.name),
-                             std::move(partitions),
-                             {stream::StartOffset::Kind::latest, 0},
-                             rows_looked_at};
+  const auto reading = newest(config, topic, std::move(partitions), rows_looked_at);
   const auto read = read_topic(reading, never, [&](const Record& record) {
     survey_record(*decoder.value(), record, survey);
     return survey.rows() + survey.dropped() < rows_looked_at;
@@ -99,12 +101,7 @@ Check label_check(const Config& config, const std::string& topic, int partitions
   std::vector<int> all(of_partition.size());
   std::iota(all.begin(), all.end(), 0);
   const StopRequest never{0};
-  const TopicReading reading{config.source.kafka_properties,
-                             topic,
-                             peek_group(config.job.name),
-                             std::move(all),
-                             {stream::StartOffset::Kind::latest, 0},
-                             rows_looked_at * of_partition.size()};
+  const auto reading = newest(config, topic, std::move(all), rows_looked_at * of_partition.size());
   const auto read = read_topic(reading, never, [&](const Record& record) {
     const auto partition = static_cast<std::size_t>(record.partition.partition);
     if (partition < of_partition.size()) survey_record(*decoder.value(), record, of_partition[partition]);
