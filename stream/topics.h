@@ -8,8 +8,8 @@ namespace rivulet::stream {
 
 /// Makes a topic through the broker's Admin API, with the broker's own default of replicas. A topic that is
 /// there already is fine. Waits for the broker until `deadline`.
-/// Errors: invalid_config (a property, with librdkafka's words), unavailable (broker, or it refused: names
-/// why).
+/// Errors: invalid_config (a property, with librdkafka's words), unavailable (it refused: names why),
+/// timed_out (no answer: the topic may be made or not).
 Status create_topic(const Properties& properties, const std::string& topic, int partitions,
                     Duration deadline);
 

@@ -133,6 +133,7 @@ Status KafkaLog::open() {
 Status KafkaLog::find_topic() {
   bool tried_to_create = false;
   std::string last = notices_.last_words();
+  std::string unmade;
   Duration wait(0);
   do {
     consumer_->serve_callbacks(std::exchange(wait, std::chrono::milliseconds(50)));
@@ -149,10 +150,12 @@ Status KafkaLog::find_topic() {
                                config_.topic, *count.value())};
     if (tried_to_create) continue;  // made, but not seen by every broker yet
     if (!config_.create) return how_to_create("does not exist");
-    if (auto status = create(); !status) return how_to_create("does not exist and " + status.error().message);
-    tried_to_create = true;
+    const Status made = create();
+    tried_to_create = bool(made);
+    unmade = made ? "was created but did not appear in time" : "does not exist and " + made.error().message;
+    if (!made && made.error().code != ErrorCode::timed_out) break;  // a silent broker is asked again
   } while (go_on());
-  if (tried_to_create) return how_to_create("was created but did not appear in time");
+  if (!unmade.empty()) return how_to_create(unmade);
   return Error{ErrorCode::unavailable,
                fmt::format("no broker answered at {} within {:.0f} s: {}", brokers_of(config_.properties),
                            to_seconds(config_.open_deadline), last)};

@@ -52,7 +52,8 @@ Result<Client> make_client(const Properties& properties) {
 Status judge(const Event& event, const std::string& topic, const std::string& silence) {
   const auto* result = event ? rd_kafka_event_CreateTopics_result(event.get()) : nullptr;
   const auto error = event ? rd_kafka_event_error(event.get()) : RD_KAFKA_RESP_ERR__TIMED_OUT;
-  if (result == nullptr || error == RD_KAFKA_RESP_ERR__TIMED_OUT) return unavailable(topic, silence.c_str());
+  if (result == nullptr || error == RD_KAFKA_RESP_ERR__TIMED_OUT)
+    return Error{ErrorCode::timed_out, unavailable(topic, silence.c_str()).message};
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR)
     return unavailable(topic, rd_kafka_event_error_string(event.get()));
   std::size_t count = 0;

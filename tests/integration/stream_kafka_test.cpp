@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <set>
 #include <thread>
@@ -149,6 +150,24 @@ void failed_commit_is_repeated(KafkaServer& kafka, SourceWorld& world, stream::R
       20s));
 }
 
+/// A broker that stands still while it is asked for topics of logs is asked again. Where it meets the opening
+/// of one log is left to chance, so there are twenty.
+void slow_broker_opens_logs(KafkaServer& kafka) {
+  std::vector<LogWorld> worlds;
+  std::vector<std::unique_ptr<OrderedLog>> logs;
+  for (int i = 0; i < 20; ++i) {
+    worlds.push_back(kafka_log_world(kafka.brokers(), fmt::format("rivulet.slow{}.control", i)));
+    logs.push_back(worlds.back().open());
+    REQUIRE(logs.back()->append(bytes_of_text("early")));
+    std::this_thread::sleep_for(20ms);
+  }
+  kafka.suspend();
+  std::this_thread::sleep_for(5s);  // longer than one creation of a topic waits, shorter than opening does
+  kafka.resume();
+  for (std::size_t i = 0; i < logs.size(); ++i)
+    CHECK(read_log(worlds[i], *logs[i], 1) == std::vector<std::string>{"early"});
+}
+
 void stopped_broker_holds_nobody(KafkaServer& kafka) {
   make_topic(kafka, "stopped", 2);
   const auto world = kafka_source_world("stopped Kafka", kafka.brokers(), "stopped");
@@ -219,5 +238,6 @@ TEST_CASE("Real Kafka: sources, logs and the feeder keep their promises there") 
 TEST_CASE("Real Kafka: a killed broker costs no record, and a stopped one holds nobody for long") {
   const auto kafka = start_kafka();
   kill_costs_no_record(*kafka);
+  slow_broker_opens_logs(*kafka);
   stopped_broker_holds_nobody(*kafka);
 }
