@@ -27,6 +27,7 @@ struct Config {
     std::string data_dir = "/var/lib/rivulet";
     std::string type = "auto";
     int threads = 1;
+    double speed = 0;                                ///< beside that of others; 0: threads
     std::uint64_t memory = std::uint64_t{1} << 30U;  ///< bytes; see memory_plan.h
   } device;
   struct Source {

@@ -37,6 +37,12 @@ std::vector<KeyRow> job_and_device() {
       {spec("device.threads", kind::integer, "1", "threads of one computation"),
        {1, 1024},
        [](Config& c, const Value& v) { c.device.threads = whole<int>(v); }},
+      {spec("device.speed", kind::number, "0.0",
+            "how fast it computes beside the others, in a unit that all share (cores, teraflops), for the "
+            "time before "
+            "that is measured; 0: device.threads"),
+       {0, 1e9},
+       [](Config& c, const Value& v) { c.device.speed = real(v); }},
       {spec("device.memory", kind::size, "\"1 GiB\"",
             "hard cap of buffers, client queue, payloads and states; the program itself comes on top"),
        {1, 1e15},

@@ -130,6 +130,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   out.copies_seed = derive_seed(config.job.seed, "copies",
                                 rivulet::digest_of(std::as_bytes(std::span(config.device.id))).low);
   out.usual_features = usual_features(config);
+  out.speed_hint = config.device.speed > 0 ? config.device.speed : config.device.threads;
   out.prequential_window = config.evaluate.prequential_window;
   return out;
 }

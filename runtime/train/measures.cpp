@@ -48,6 +48,7 @@ std::vector<float> Measures::take(const Entering& now) {
     if (field.name == "compute_row_seconds") put(fit().each());
     if (field.name == "gradient_signal") put(sketches.gradient_signal());
     if (field.name == "gradient_noise") put(sketches.gradient_noise());
+    if (field.name == "speed_hint") put(speed_hint_);
     if (field.name == "copies_bytes") put(static_cast<double>(copied_bytes_));
     if (field.name == "label_counts") std::ranges::copy(labels_, std::back_inserter(all));
     if (field.name == "movement_sketch") std::ranges::copy(sketches.movement(), std::back_inserter(all));

@@ -17,6 +17,8 @@ namespace rivulet::runtime {
 /// their names; of a name that nothing is known of: 0. Owner: the train thread.
 class Measures {
  public:
+  /// `speed_hint`: of this device, as somebody says.
+  explicit Measures(double speed_hint) : speed_hint_(speed_hint) {}
   /// A view begins.
   void begin(std::vector<sync::policy::FactField> wanted);
   /// Something wants the sketches of LocalModel, which cost a pass over each own gradient.
@@ -48,6 +50,7 @@ class Measures {
     return {compute_, {.kept = 0.98, .fixed_part = 0.25, .doubt = 0.02}};
   }
 
+  const double speed_hint_;
   std::vector<sync::policy::FactField> wanted_;
   sync::policy::LinearFit::Memory compute_{};  ///< seconds of a step by its rows
   bool warm_ = false;                          ///< the first step of a process takes longer than all others

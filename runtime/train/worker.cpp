@@ -31,6 +31,7 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
       entry_(entry_parts()),
       residual_(config.session.shape, sync::policy::agrees_on_movements(config.session.policy),
                 config.session.movement_per_gradient),
+      measures_(config.speed_hint),
       copies_({config.session.row_shape, config.usual_features}, config.classes, config.copies_seed) {}
 
 Worker::~Worker() = default;

@@ -224,7 +224,8 @@ void SimulatedGroup::State::happen(const Fault& fault) {
 }
 
 Result<std::unique_ptr<SimulatedNode>> SimulatedGroup::State::start(std::size_t device, std::uint64_t lives) {
-  const LoadedConfig own = config_of(loaded, device);
+  LoadedConfig own = config_of(loaded, device);
+  if (own.config.device.speed == 0) own.config.device.speed = profile_of(options, device).rows_per_second;
   auto simulated = std::make_unique<SimulatedNode>();
   simulated->lives = lives;
   auto source = open_source(own.config, device, simulated->ingest_clock);

@@ -347,7 +347,7 @@ TEST_CASE("Own steps: begin again with what was saved of them, beside the state 
 TEST_CASE(
     "Measures: by their names, what nobody knows as 0, and the exchange without the wait for who came last") {
   Bench b;
-  Measures measures;
+  Measures measures(1);
   measures.begin({{"of another build", "", 2},
                   {"apart_seconds", ""},
                   {"exchange_seconds", ""},
@@ -376,7 +376,7 @@ TEST_CASE(
     "Measures: steps that have something in common say so, and movements that have diverged say nothing") {
   Bench b;
   b.model->sketch(true);
-  Measures measures;
+  Measures measures(1);
   measures.begin({{"steps_signal", ""}, {"steps_noise", ""}, {"movement_sketch", "", sync::Sketch::small}});
   const auto take = [&] { return measures.take({.model = *b.model}); };
   b.step(0);

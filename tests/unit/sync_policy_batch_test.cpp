@@ -28,6 +28,7 @@ struct Machine {
   double speed = 1000;
   double rate = 0;
   std::uint32_t queue = 0;
+  double hint = 0;  ///< what somebody says of its speed
 };
 
 /// Steps of a group under one batch policy; every round has the rows that the plan before asked for.
@@ -38,6 +39,7 @@ class Group {
     settings.set("batch.throughput.window", std::int64_t{20});
     settings.set("batch.throughput.dead_band", 0.05);
     settings.set("batch.throughput.sum", std::string("scaled"));
+    settings.set("batch.throughput.start", std::string("speeds"));
     settings.set("batch.noise_share", 0.125);
   }
 
@@ -61,8 +63,11 @@ class Group {
       f.compute_seconds = static_cast<float>(times.back());
       f.stream_rate = static_cast<float>(m.rate);
       f.queue_rows = m.queue;
-      f.measurements = {static_cast<float>(m.fixed), static_cast<float>(1 / m.speed),
-                        static_cast<float>(signal), static_cast<float>(noise)};
+      if (config.batch_policy == "throughput")
+        f.measurements = {static_cast<float>(m.hint)};
+      else
+        f.measurements = {static_cast<float>(m.fixed), static_cast<float>(1 / m.speed),
+                          static_cast<float>(signal), static_cast<float>(noise)};
       f.measurements.resize(measurements_of(controllers));
     }
     plan(table, config, controllers, state);
@@ -156,6 +161,34 @@ TEST_CASE(
       group.step();
       CHECK(group.spread() < 0.05 + 1.0 / *std::ranges::min_element(group.rows()));  // of whole rows
     }
+}
+
+TEST_CASE(
+    "Dynamic batching: begins with the speeds that devices are said to have, and corrects what is wrong") {
+  const auto hinted = [](std::vector<double> hints) {
+    Group group = cluster({3, 5, 12}, 0);
+    for (std::size_t i = 0; i < hints.size(); ++i) group.machines[i].hint = hints[i];
+    return group;
+  };
+  Group right = hinted({3, 5, 12});
+  right.step();
+  CHECK(right.rows() == Rows{29, 48, 115});
+  for (int i = 0; i < 100; ++i) right.step();
+  CHECK(right.rows() == Rows{29, 48, 115});
+
+  Group wrong = hinted({5, 5, 10});
+  wrong.step();
+  CHECK(wrong.rows() == Rows{48, 48, 96});
+  for (int i = 0; i < 41; ++i) wrong.step();
+  CHECK(wrong.rows() == Rows{29, 48, 115});
+
+  Group unknown = hinted({3, 0, 12});
+  unknown.step();
+  CHECK(unknown.rows() == Rows{64, 64, 64});
+  Group even = hinted({3, 5, 12});
+  even.settings.set("batch.throughput.start", std::string("even"));
+  even.step();
+  CHECK(even.rows() == Rows{64, 64, 64});
 }
 
 TEST_CASE("Dynamic batching: within the dead band nothing changes") {

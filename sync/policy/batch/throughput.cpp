@@ -12,6 +12,7 @@ namespace {
 // Dynamic batching (Tyagi and Sharma, ACSOS 2020; OmniLearn, TPDS 2025): iteration times become equal, the
 // rows of a step stay the same.
 //
+//   at first, and for whoever joins: b_k = K b0 X_k / sum X, with X_k as the device is said to be (open loop)
 //   mu_k = mean compute time of device k since the last change;  b_k' = b_k mean(mu) / mu_k
 //   applied if that changes any b_k by more than the dead band; then all begin to measure again
 //
@@ -35,6 +36,17 @@ constexpr std::array keys{
         .text = "\"scaled\"",
         .help = "of policy throughput: how the rows of all are kept the same; shifted: as published",
         .choices = "scaled | shifted"},
+    Key{.name = "batch.throughput.start",
+        .type = KeyType::text,
+        .text = "\"speeds\"",
+        .help = "of policy throughput: rows before anything is measured: by what device.speed says of all "
+                "(speeds), or "
+                "the same for all (even)",
+        .choices = "speeds | even"},
+};
+
+constexpr std::array measurements{
+    FactField{"speed_hint", "what the device is said to compute, beside the others"},
 };
 
 constexpr double weight_of_a_round = 0.3;  ///< in mu
@@ -124,13 +136,45 @@ void adjust(const Inputs& inputs, std::uint64_t total, std::span<double> memory)
   memory[rounds_at] = 0;
 }
 
+/// Speeds that all devices are said to have; the same for all where one of them says nothing.
+std::vector<double> hints(const Inputs& inputs) {
+  std::vector<double> all;
+  for (const Facts& f : inputs.table.facts)
+    all.push_back(std::clamp(finite(f.measurements[inputs.measured]), 0.0, most_wanted));
+  const bool even = setting(inputs.config, keys[3].name).text == "even";
+  if (even || std::ranges::find(all, 0.0) != all.end()) std::ranges::fill(all, 1.0);
+  return all;
+}
+
+/// Whoever has no rows yet begins with the share that its hint gives it; those who have keep their
+/// proportions.
+void start(const Inputs& inputs, std::uint64_t total, std::span<double> memory) {
+  const std::size_t n = inputs.table.size();
+  const auto is_new = [&](std::size_t rank) {
+    const double now = of_rank(memory, rank)[rows];
+    return now < 1 || now > inputs.config.max;
+  };
+  std::vector<double> wanted = hints(inputs);
+  double sum = 0;
+  for (const double hint : wanted) sum += hint;
+  bool any = false;
+  std::vector<RowBounds> bounds;
+  for (std::size_t rank = 0; rank < n; ++rank) {
+    const auto own = of_rank(memory, rank);
+    any = any || is_new(rank);
+    wanted[rank] = is_new(rank) ? static_cast<double>(total) * wanted[rank] / sum : own[rows];
+    bounds.push_back(bounds_of(inputs.config, inputs.table.facts[rank], own));
+  }
+  if (!any) return;
+  const auto shares = share_rows(wanted, total, bounds);
+  for (std::size_t rank = 0; rank < n; ++rank) of_rank(memory, rank)[rows] = shares[rank];
+}
+
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const PolicyConfig& config = inputs.config;
   const std::size_t n = inputs.table.size();
   const std::uint64_t total = std::uint64_t{config.rows} * n;
-  for (std::size_t rank = 0; rank < n; ++rank)
-    if (const auto own = of_rank(memory, rank); own[rows] < 1 || own[rows] > config.max)
-      own[rows] = config.rows;
+  start(inputs, total, memory);
   measure(inputs, memory);
   if (memory[rounds_at] >= setting(config, keys[0].name).number) adjust(inputs, total, memory);
   keep_finite(memory);
@@ -150,6 +194,7 @@ const ControllerEntry batch_throughput{
     .help = "batch.rows on average, more on faster devices: steps take all the same time (dynamic batching)",
     .propose = &propose,
     .keys = keys,
+    .fact_fields = measurements,
     .memory = 1,
     .memory_per_rank = per_rank};
 
