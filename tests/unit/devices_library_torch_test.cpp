@@ -376,8 +376,15 @@ TEST_CASE("LibTorch models: shapes and keys they cannot work with are refused by
   CHECK(message_of(lenet) ==
         "model.name = \"lenet5\" needs rows of shape [1, 28, 28], but decode gives [1, 32, 32]");
   ModelConfig cnn = config_of("cnn");
-  cnn.input = {3, 30, 32};
-  CHECK(message_of(cnn).find("multiples of 8") != std::string::npos);
+  cnn.input = {3, 7, 32};
+  CHECK(message_of(cnn).find("height and width of 8 or more") != std::string::npos);
+  cnn.input = {1, 28, 28};
+  const auto made = model_entry("cnn").make(cnn, *device);
+  REQUIRE(made);
+  const std::size_t behind_pools = 128 * 3 * 3;
+  CHECK(made.value()->layout().parameter_slots.back().count == 10);
+  CHECK(std::ranges::any_of(made.value()->layout().parameter_slots,
+                            [&](const TensorSlot& slot) { return slot.count == 96 * behind_pools; }));
   ModelConfig mlp = config_of("mlp");
   mlp.activation = "gelu";
   CHECK(message_of(mlp).find("\"gelu\"; it must be relu or tanh") != std::string::npos);

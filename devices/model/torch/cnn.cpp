@@ -4,7 +4,7 @@
 namespace rivulet::devices {
 namespace {
 
-constexpr std::int64_t pools = 3;  ///< each halves height and width
+constexpr std::int64_t pools = 3;  ///< each halves height and width; a last odd row or column is left out
 
 /// Three blocks of conv 3x3, batch norm, pool, ReLU with 32, 64, 128 channels, then 96 -> outputs:
 /// 291 370 parameters and 448 buffers for [3, 32, 32] and ten classes.
@@ -39,8 +39,8 @@ struct Cnn final : Network {
 Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device) {
   if (Status good = check_model_config(config); !good) return good.error();
   const auto& input = config.input;
-  if (input.size() != 3 || input[1] % (1 << pools) != 0 || input[2] % (1 << pools) != 0) {
-    return wrong_input(config, "[channels, height, width] with height and width multiples of 8");
+  if (input.size() != 3 || input[1] < (1 << pools) || input[2] < (1 << pools)) {
+    return wrong_input(config, "[channels, height, width] with height and width of 8 or more");
   }
   return make_torch_trainer(
       config, device.computes_on(),
@@ -57,7 +57,7 @@ ModelNeeds needs(const ModelConfig& config) {
   const auto channels = static_cast<double>(config.input[0]);
   const double windows =
       config.scalar == Scalar::f64 ? pixels * (9 * channels + 9 * 32.0 / 4 + 9 * 64.0 / 16) : 0;
-  const double full = 128 * pixels / 64;
+  const auto full = 128 * static_cast<double>((config.input[1] >> pools) * (config.input[2] >> pools));
   return {96 * full + 97 * outputs,
           6 * planes + windows + static_cast<double>(columns_of(config)) + 5 * (96 + outputs)};
 }
