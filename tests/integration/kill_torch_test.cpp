@@ -127,3 +127,42 @@ TEST_CASE("Kill: all devices at once, and they go on from what the group has sav
   report_figure("rows trained again per kill of all", static_cast<double>(history.rows_again) / kills,
                 "rows");
 }
+
+TEST_CASE(
+    "Kill: all devices at once, while copies of rows pass between them and too fast streams are truncated") {
+  const auto seed = seed_or(1);
+  CAPTURE(seed);
+  Rng rng = Rng::derive(seed, "copies and truncation");
+  const int kills = repetitions(2, 50);
+  const int rows = repetitions(12'000, 1'000'000) / 3 + 1;
+  KillGroup group({.devices = 3,
+                   .rows_per_device = rows,
+                   .batch_max = repetitions(32, 256),
+                   .buffer_rows = 4096,
+                   .copies = true,
+                   .truncated = true,
+                   .settings = {"batch.policy=stream"}});
+  group.start_all();
+  std::uint64_t copies = 0;
+  for (int k = 0; k < kills; ++k) {
+    group.require_formed(30s);
+    for (int i = 0; i < 10; ++i) {
+      group.produce(rows / (kills + 1) / 10);
+      sleep_up_to(400ms, rng);
+    }
+    group.kill_all();
+    for (int i = 0; i < group.devices(); ++i) copies += group.page(i).copies.exchange(0);
+    group.start_all();
+  }
+  group.produce_all();
+  group.require_formed(30s);
+  group.require_all_passed(20s);
+  const RunHistory history = group.check_exact();
+  report_figure("kills of all devices with copies and truncation", kills, "kills");
+  report_figure("rows of them", 3.0 * rows, "rows");
+  report_figure("rows truncated", static_cast<double>(group.rows_truncated()), "rows");
+  report_figure("copies computed on", static_cast<double>(copies), "rows");
+  CHECK(copies > 0);
+  CHECK(group.rows_truncated() > 0);
+  CHECK(20 * history.rows > static_cast<std::uint64_t>(rows));
+}

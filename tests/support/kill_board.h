@@ -20,9 +20,12 @@ struct KillPage {
   std::atomic<std::uint64_t> total{0};    ///< payload bytes of this round that were posted so far
   std::atomic<std::uint64_t> applied{0};  ///< rounds, by this process
   std::atomic<std::int64_t> first_applied_ns{0};  ///< on RealClock, of this process
+  std::atomic<std::uint64_t> copies{0};           ///< rows of others that it computed on
   // the test orders
   std::atomic<std::uint32_t> hold_back{0};   ///< bit r: payloads for rank r stay here
   std::atomic<std::uint32_t> compute_ms{0};  ///< a gradient takes so long
+  std::atomic<std::uint32_t> own_first{0};   ///< numbers of its own rows: it counts no others
+  std::atomic<std::uint32_t> own_end{0};     ///< 0: all are its own
 
   [[nodiscard]] bool inside_payload() const { return phase == Phase::payload && sent > 0 && sent < total; }
 };

@@ -25,6 +25,7 @@ std::string lines_of(const std::vector<std::string>& all) {
 
 RunHistory KillGroup::check_exact() {
   end_all();
+  if (options_.truncated) learn_truncated();
   std::vector<std::string> directories = kept_of_wiped_;
   const FinalState state = check_final_state(0);
   directories.push_back(directory(0));
@@ -92,6 +93,20 @@ RunOutput KillGroup::ask_ledger(int device, std::vector<std::string> words) cons
   words.insert(words.end(), {"--config", config_, "--brokers", brokers(), "--data-dir", directory(device),
                              "--set", "job.devices=" + std::to_string(options_.devices)});
   return run_rivulet(words, 60s);
+}
+
+/// Which rows were dropped because too many came is for the group alone to say. Whether all devices say the
+/// same, and whether the state holds all others, is what is checked then.
+void KillGroup::learn_truncated() {
+  const auto shown = ask_ledger(0, {"show", "--rows", "--json"});
+  REQUIRE_MESSAGE(shown.status.code == 0, shown.errors);
+  const auto books = nlohmann::json::parse(shown.output, nullptr, false);
+  REQUIRE(books.is_object());
+  for (const auto& partition : books.at("partitions"))
+    for (const auto& run : partition.at("passed"))
+      if (run.at("fate") == "dropped: truncated")
+        for (int k = run.at("from").at(0); k < run.at("to").at(0).get<int>(); ++k)
+          truncated_.emplace(partition.at("partition").get<int>(), k);
 }
 
 void KillGroup::check_ledgers(const FinalState& state) {

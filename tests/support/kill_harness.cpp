@@ -105,6 +105,7 @@ KillGroup::~KillGroup() = default;
 
 std::string KillGroup::fate_of(int partition, int k) const {
   if (deleted_.contains({partition, k})) return "hole";
+  if (truncated_.contains({partition, k})) return "dropped: truncated";
   if (options_.bad_every == 0 || k % options_.bad_every != options_.bad_every / 2) return "trained";
   static const std::array reasons{"wrong_shape", "tombstone", "nonfinite_value", "bad_label"};
   return std::string("dropped: ") +
@@ -149,6 +150,10 @@ ProcessOptions KillGroup::command_of(int device) const {
     options.command.push_back("sync.bind=" + network_->address_of(device));
     options.network_namespace = network_->namespace_of(device);
   }
+  if (options_.truncated) options.command.emplace_back("source.retention=truncate-oldest");
+  if (options_.copies)
+    for (const char* setting : {"inject.policy=random", "inject.random.devices=1", "inject.random.share=0.2"})
+      options.command.emplace_back(setting);
   for (const auto& setting : options_.settings) options.command.push_back(setting);
   options.environment = {{KillBoard::variable, (folder_.path() / ("board-" + number)).string()}};
   return options;
@@ -160,6 +165,10 @@ void KillGroup::start(int device, const std::vector<std::string>& more) {
   d.page->phase = KillPage::Phase::idle;
   for (auto* number : {&d.page->sent, &d.page->total, &d.page->applied}) *number = 0;
   d.page->first_applied_ns = 0;
+  if (options_.copies) {
+    d.page->own_first = static_cast<std::uint32_t>(device * options_.rows_per_device);
+    d.page->own_end = d.page->own_first + static_cast<std::uint32_t>(options_.rows_per_device);
+  }
   ProcessOptions options = command_of(device);
   options.command.insert(options.command.end(), more.begin(), more.end());
   d.started = RealClock().now();
@@ -298,6 +307,24 @@ void KillGroup::require_all_trained(Duration patience) {
   take_deadline_note();  // what stands still is lost, and not late
   INFO(story());
   REQUIRE(rows == rows_in_all());
+}
+
+void KillGroup::require_all_passed(Duration patience) {
+  const auto read = [&] {
+    std::int64_t offsets = 0;
+    for (int i = 0; i < options_.devices; ++i) {
+      const auto books = status(i).value("ledger", nlohmann::json::array());
+      for (const auto& partition : books)
+        if (partition.value("partition", -1) == i) offsets += partition.value("next", std::int64_t{0});
+    }
+    return offsets;
+  };
+  const std::int64_t all = std::int64_t{options_.devices} * options_.rows_per_device;
+  std::int64_t offsets = read();
+  while (offsets < all && wait_until([&] { return read() > offsets; }, patience)) offsets = read();
+  take_deadline_note();
+  INFO(story());
+  REQUIRE(offsets == all);
 }
 
 Duration KillGroup::wait_until_back(int device, Duration deadline) {

@@ -25,7 +25,9 @@ struct KillOptions {
   int counters = 0;    ///< numbers of the model, at least one per row: what a payload is made of
   int batch_max = 16;
   int buffer_rows = 64;
-  double bits_per_second = 0;         ///< of each device's own link (needs root); 0: all on the loopback
+  bool copies = false;         ///< devices send each other copies of rows
+  bool truncated = false;      ///< what comes too fast is dropped: which rows that were, the ledgers say
+  double bits_per_second = 0;  ///< of each device's own link (needs root); 0: all on the loopback
   std::vector<std::string> settings;  ///< further KEY=VALUE of the configuration
 };
 
@@ -83,6 +85,8 @@ class KillGroup {
   void require_caught_up(Duration deadline);
   /// `patience`: for the next rows, not for all.
   void require_all_trained(Duration patience);
+  /// The same where some rows are dropped instead: no device has anything left to read.
+  void require_all_passed(Duration patience);
   /// True as soon as the device is there; for payload, past a part of its bytes that `rng` chooses.
   bool wait_for(int device, Moment moment, Rng& rng, Duration deadline);
 
@@ -109,6 +113,8 @@ class KillGroup {
   /// Kills that met the device inside payload bytes, and while it wrote a checkpoint.
   [[nodiscard]] int kills_inside_payload() const { return inside_payload_; }
   [[nodiscard]] int kills_inside_checkpoint() const { return inside_checkpoint_; }
+  /// Behind check_exact().
+  [[nodiscard]] std::size_t rows_truncated() const { return truncated_.size(); }
 
   /// Ends the job with `rivulet stop`. Every row counts exactly once and every dropped one never, on every
   /// device; all hold the same state; the rounds that lead to it follow from each other; and of every device
@@ -139,6 +145,7 @@ class KillGroup {
   };
   FinalState check_final_state(int device);
   void check_ledgers(const FinalState& state);
+  void learn_truncated();
   RunOutput ask_ledger(int device, std::vector<std::string> words) const;
 
   const KillOptions options_;
@@ -147,8 +154,9 @@ class KillGroup {
   std::unique_ptr<KafkaServer> kafka_;
   std::string config_;
   std::vector<Device> all_;
-  int produced_ = 0;                        ///< of each partition
-  std::set<std::pair<int, int>> deleted_;   ///< partition and row
+  int produced_ = 0;                       ///< of each partition
+  std::set<std::pair<int, int>> deleted_;  ///< partition and row
+  std::set<std::pair<int, int>> truncated_;
   std::vector<std::string> kept_of_wiped_;  ///< folders with decision logs
   int inside_payload_ = 0;
   int inside_checkpoint_ = 0;

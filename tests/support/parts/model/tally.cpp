@@ -30,12 +30,9 @@ class TallyTrainer final : public Trainer {
     std::this_thread::sleep_for(std::chrono::milliseconds(page_->compute_ms));
     const auto counts = out.as<float>();
     std::ranges::fill(counts, 0.0F);
-    const std::size_t columns = batch.rows > 0 ? batch.features.size() / batch.rows : 0;
-    for (std::size_t i = 0; i < batch.rows; ++i) {
-      const float number = batch.features[i * columns];
-      if (number < 0 || static_cast<std::size_t>(number) >= counts.size()) continue;
-      counts[static_cast<std::size_t>(number)] += 1.0F / static_cast<float>(batch.rows);
-    }
+    const std::vector<std::size_t> own = own_rows(batch, counts.size());
+    for (const std::size_t row : own) counts[row] += 1.0F / static_cast<float>(own.size());
+    page_->copies += batch.rows - own.size();
     page_->phase = testing::KillPage::Phase::idle;
     StepReport report;
     report.rows = batch.rows;
@@ -52,6 +49,20 @@ class TallyTrainer final : public Trainer {
   }
 
  private:
+  /// The numbers of the rows that count, and not those of copies from others.
+  [[nodiscard]] std::vector<std::size_t> own_rows(const BatchView& batch, std::size_t counters) const {
+    std::vector<std::size_t> own;
+    const std::size_t columns = batch.rows > 0 ? batch.features.size() / batch.rows : 0;
+    const std::size_t first = page_->own_first;
+    const std::size_t end = page_->own_end > 0 ? std::size_t{page_->own_end} : counters;
+    for (std::size_t i = 0; i < batch.rows; ++i) {
+      const float number = batch.features[i * columns];
+      if (number >= static_cast<float>(first) && number < static_cast<float>(end))
+        own.push_back(static_cast<std::size_t>(number));
+    }
+    return own;
+  }
+
   ModelLayout layout_;
   const std::shared_ptr<testing::KillPage> page_ = testing::KillBoard::of_this_process();
 };
