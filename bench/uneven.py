@@ -29,6 +29,10 @@ def our_sides():
     return {**ticks, "ours-fixed": best_fixed(), "ours-64": "fixed-64"}
 
 
+def settings_of(batching):
+    return [*all_batchings()[batching].settings, f"train.optimizer.lr={learning_rate(batching)}"]
+
+
 def rival_sides():
     return {
         "rival-tick": ["--tick", 0.1, "--lr", learning_rate("tick-exact")],
@@ -43,10 +47,9 @@ def side_names():
 class OurGroup:
     """One of its devices is asked how good it is on the held-out rows."""
 
-    def __init__(self, run, stack, batching, every, seed):
+    def __init__(self, run, stack, settings, every, seed):
         self._scores = []
-        settings = [*all_batchings()[batching].settings, f"train.optimizer.lr={learning_rate(batching)}"]
-        settings += [f"job.seed={seed}"]
+        settings = [*settings, f"job.seed={seed}"]
         looks = [f"evaluate.held_out.path={MNIST}", f"evaluate.held_out.every={every}s"]
         self.devices = [
             OurDevice(CASE, index, run, settings + (looks if index == 0 else [])) for index in range(CASE.devices)
@@ -101,7 +104,7 @@ def groups_of(names, kafka, python, topic, seed, folder, stack):
     groups = {}
     for name in names:
         if name in our_sides():
-            groups[name] = OurGroup(run_of(name), stack, our_sides()[name], LOOKS[name], seed)
+            groups[name] = OurGroup(run_of(name), stack, settings_of(our_sides()[name]), LOOKS[name], seed)
         elif python:
             groups[name] = RivalGroup(run_of(name), stack, rival_sides()[name], LOOKS[name], seed)
     return groups
@@ -116,13 +119,18 @@ def measure_uneven(kafka, python, topics, seconds, seed):
     """One round: a sample for each side. Without a Python for the rival only ours."""
     samples = {}
     for names, topic in zip(SITTINGS, topics, strict=True):
-        samples |= measure_sitting(names, kafka, python, topic, seconds, seed)
+
+        def start(folder, stack, names=names, topic=topic):
+            return groups_of(names, kafka, python, topic, seed, folder, stack)
+
+        samples |= measure_sitting(start, kafka, topic, seconds, seed)
     return samples
 
 
-def measure_sitting(names, kafka, python, topic, seconds, seed):
+def measure_sitting(start, kafka, topic, seconds, seed):
+    """A sample for each group, by its name, that `start(folder, stack)` makes."""
     with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder, contextlib.ExitStack() as stack:
-        groups = groups_of(names, kafka, python, topic, seed, folder, stack)
+        groups = start(folder, stack)
         for name, group in groups.items():
             wait_until(group.is_ready, 180, f"group of {name}")
         cpu = {name: cpu_of(group) for name, group in groups.items()}
