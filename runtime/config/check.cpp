@@ -105,8 +105,8 @@ class Checks {
     catalog_name("compression.policy", c_.compression.policy, catalog_.compressions);
     const std::string& policy = c_.compression.policy;
     const bool leaves_out = policy == "auto" && c_.sync.policy == "auto";
-    const bool dense =
-        !leaves_out && (policy != "fixed" || c_.settings.text("compression.compressor") == "dense");
+    const bool fixed_dense = policy == "fixed" && c_.settings.text("compression.compressor") == "dense";
+    const bool dense = policy == "none" || fixed_dense || (policy == "auto" && !leaves_out);
     if (c_.sync.collective == "two_sided" && dense)
       wrong({"sync.collective", "compression.policy"},
             "'sync.collective' is 'two_sided', which without a compressor is the same as 'sum'", true);

@@ -112,6 +112,9 @@ void upgrade_schedule(json& plan, std::uint64_t version) {
   if (!next.is_object()) return;
   next["copies"] = json::array();
   next["guests"] = 0;
+  next["gated"] = false;
+  if (plan["now"].is_object())
+    plan["now"]["way"] = {{"collective", ""}, {"compressor", ""}, {"keep_ratio", 1.0}, {"payload_bytes", 0}};
   if (version == overlap) return;
   next["overlap"] = false;
   if (version == own_steps) return;

@@ -24,6 +24,7 @@ void Measures::begin(std::vector<sync::policy::FactField> wanted) {
   wanted_ = std::move(wanted);
   wants_sketches_ = place_of(wanted_, "movement_sketch") || place_of(wanted_, "steps_noise") ||
                     place_of(wanted_, "gradient_noise");
+  wants_gains_ = place_of(wanted_, "energy_shares").has_value();
   wants_labels_ = place_of(wanted_, "label_counts").has_value();
   labels_ = {};
   copied_bytes_ = 0;
@@ -49,6 +50,9 @@ std::vector<float> Measures::take(const Entering& now) {
     if (field.name == "gradient_signal") put(sketches.gradient_signal());
     if (field.name == "gradient_noise") put(sketches.gradient_noise());
     if (field.name == "speed_hint") put(speed_hint_);
+    if (field.name == "contribution_norm") put(now.gains.contribution_norm);
+    if (field.name == "gradient_norm") put(now.gains.gradient_norm);
+    if (field.name == "energy_shares") std::ranges::copy(now.gains.shares, std::back_inserter(all));
     if (field.name == "copies_bytes") put(static_cast<double>(copied_bytes_));
     if (field.name == "label_counts") std::ranges::copy(labels_, std::back_inserter(all));
     if (field.name == "movement_sketch") std::ranges::copy(sketches.movement(), std::back_inserter(all));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/train/local_model.h"
+#include "sync/coding/gains.h"
 #include "sync/collective/transport.h"
 #include "sync/policy/controller.h"
 #include "sync/policy/linear_fit.h"
@@ -23,6 +24,8 @@ class Measures {
   void begin(std::vector<sync::policy::FactField> wanted);
   /// Something wants the sketches of LocalModel, which cost a pass over each own gradient.
   [[nodiscard]] bool wants_sketches() const noexcept { return wants_sketches_; }
+  /// Something wants what compression would keep of the contribution.
+  [[nodiscard]] bool wants_gains() const noexcept { return wants_gains_; }
 
   /// What a device knows when it enters a round.
   struct Entering {
@@ -31,6 +34,7 @@ class Measures {
     double apart_seconds = 0;        ///< since the last round ended
     double stepping_seconds = 0;     ///< that its turns to step took
     std::uint64_t bytes_sent = 0;    ///< through the transport, in this view
+    sync::Gains gains;               ///< of the contribution; 0 if there is none
   };
   std::vector<float> take(const Entering& now);
   /// A step of so many rows was computed, compute only.
@@ -55,6 +59,7 @@ class Measures {
   sync::policy::LinearFit::Memory compute_{};  ///< seconds of a step by its rows
   bool warm_ = false;                          ///< the first step of a process takes longer than all others
   bool wants_sketches_ = false;
+  bool wants_gains_ = false;
   std::uint64_t bytes_sent_ = 0;  ///< at the last facts
   double exchange_seconds_ = 0;
   bool wants_labels_ = false;

@@ -178,6 +178,7 @@ class Worker final : public Agent {
   void add_own_steps(sync::Facts& facts);
   sync::FactsSection my_section();
   Status measure(sync::Facts& facts);
+  sync::Gains my_gains(std::uint32_t rows);
   Status prepare_contribution();
   Status refresh_digest();
 

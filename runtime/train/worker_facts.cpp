@@ -58,7 +58,8 @@ Status Worker::refresh_digest() {
 
 /// What its controllers want to know. The contribution is made for it, or because it leaves with the facts.
 Status Worker::measure(sync::Facts& facts) {
-  if (facts.rows > 0 && (view_->session->speculates() || measures_.wants_sketches() || overlaps())) {
+  const bool wanted = view_->session->speculates() || measures_.wants_sketches() || measures_.wants_gains();
+  if (facts.rows > 0 && (wanted || overlaps())) {
     if (auto prepared = prepare_contribution(); !prepared) return prepared;
     if (!contributes_movement()) model_.sketch_gradient(parts_.trainer.layout());
   }
@@ -70,8 +71,18 @@ Status Worker::measure(sync::Facts& facts) {
                                        .record_bytes = record_bytes,
                                        .apart_seconds = apart,
                                        .stepping_seconds = stepping,
-                                       .bytes_sent = view_->transport->counters().bytes_sent});
+                                       .bytes_sent = view_->transport->counters().bytes_sent,
+                                       .gains = my_gains(facts.rows)});
   return ok();
+}
+
+/// Of the parameters of what this device brings, with what it kept of earlier rounds.
+sync::Gains Worker::my_gains(std::uint32_t rows) {
+  if (!measures_.wants_gains() || rows == 0) return {};
+  const GradientView mine = model_.contribution().slice(0, parts_.trainer.layout().parameters);
+  const bool alike = residual_.of_movements() == contributes_movement();
+  return sync::gains_of(mine, view_->session->expected_weight(rows),
+                        alike ? residual_.kept() : GradientView{});
 }
 
 /// The steps that were made since the group agreed last count as this round's batch.

@@ -37,6 +37,16 @@ void compress_with(const PolicyConfig& config, std::string_view compressor, doub
   }
 }
 
+Way way_of(const PolicyConfig& config, std::size_t world, std::string_view compressor, double keep) {
+  Schedule next{.payload_bytes = config.contribution_bytes};
+  compress_with(config, compressor, keep, next);
+  const bool dense = compressor == "dense";
+  const auto bytes = static_cast<double>(next.payload_bytes);
+  const std::string_view collective = config.collective == "auto" ? cheapest_collective(world, dense, bytes)
+                                                                  : std::string_view(config.collective);
+  return {std::string(collective), next.compressor, next.keep_ratio, next.payload_bytes};
+}
+
 std::string_view cheapest_collective(std::size_t world, bool dense, double payload_bytes) {
   // Below a quarter of a MiB saved, the phases of a sum cost more than its bytes.
   constexpr double worth_it = 256.0 * 1024;

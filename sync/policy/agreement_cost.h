@@ -16,6 +16,9 @@ std::string_view cheapest_collective(std::size_t world, bool dense, double paylo
 /// Nothing is set for a name that no compressor has.
 void compress_with(const PolicyConfig& config, std::string_view compressor, double keep, Schedule& next);
 
+/// ... those of this round, in a gated one.
+Way way_of(const PolicyConfig& config, std::size_t world, std::string_view compressor, double keep);
+
 /// Bytes that leave a device's interface in one agreement on this share of the parameters, by topk below 1:
 /// facts, payloads, what TCP and IP put around them, and the unseen. `facts_bytes`: of one device.
 double agreement_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes);

@@ -134,6 +134,7 @@ void choose_exchange(std::size_t world, const PolicyConfig& config, const Contro
   plan.next.own_steps = 1;
   plan.next.own_time = Duration(0);
   plan.next.overlap = false;
+  plan.now.way = {};
   fit_collective(plan.next);
 }
 
@@ -159,6 +160,18 @@ void validate_moves(const FactsTable& table, RoundPlan& plan) {
   if (kept.size() == plan.next.moves.size()) return;
   plan.why += "; rows that do not fit stay where they are";
   plan.next.moves = std::move(kept);
+}
+
+/// Where the way of a gated round fits: the sum is of whole contributions, slices of others.
+void fit_way(const Schedule& entered, RoundPlan& plan) {
+  const bool exchanges = plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta;
+  if (!entered.gated || !exchanges) {
+    plan.now.way = {};
+    return;
+  }
+  Schedule fitted{.collective = plan.now.way.collective, .compressor = plan.now.way.compressor};
+  fit_collective(fitted);
+  plan.now.way.collective = fitted.collective;
 }
 
 /// One slow knob changes at a time, and none while another is being measured.
@@ -220,6 +233,7 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   validate_moves(table, plan);
   settle_slow_knobs(state.last.next, plan);
   fit_collective(plan.next);
+  fit_way(state.last.next, plan);
   back_off(config, state, plan);
   plan.next.latest = latest_of(table, plan.next);
   plan.now.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.now.mode);

@@ -42,6 +42,21 @@ constexpr void fields(Either<Move> auto& m, auto&& visit) {
   visit("rows", m.rows);
 }
 
+/// How contributions become a sum.
+struct Way {
+  std::string collective;  ///< catalog name
+  std::string compressor;  ///< catalog name; empty: nothing is said
+  double keep_ratio = 1.0;
+  std::uint64_t payload_bytes = 0;
+  bool operator==(const Way&) const = default;
+};
+constexpr void fields(Either<Way> auto& w, auto&& visit) {
+  visit("collective", w.collective);
+  visit("compressor", w.compressor);
+  visit("keep_ratio", w.keep_ratio);
+  visit("payload_bytes", w.payload_bytes);
+}
+
 /// What becomes of the round whose facts were just gathered.
 struct Decision {
   Mode mode = Mode::idle;
@@ -50,6 +65,9 @@ struct Decision {
   bool checkpoint = false;             ///< everyone saves the agreed state as this round leaves it
   bool stop = false;                   ///< everyone ends after this round, exit 0
   std::vector<std::uint32_t> leaving;  ///< ranks that end after this round
+  /// In a gated round (Schedule::gated): how its contributions are exchanged, in place of what it was entered
+  /// with. Else nothing is said.
+  Way way;
   bool operator==(const Decision&) const = default;
 };
 constexpr void fields(Either<Decision> auto& d, auto&& visit) {
@@ -59,6 +77,7 @@ constexpr void fields(Either<Decision> auto& d, auto&& visit) {
   visit("checkpoint", d.checkpoint);
   visit("stop", d.stop);
   visit("leaving", d.leaving);
+  visit("way", d.way);
 }
 
 /// How the round after it is entered and exchanged: known before its facts leave.
@@ -89,6 +108,9 @@ struct Schedule {
   /// and announce them; the others compute on them besides.
   std::vector<std::uint32_t> copies;
   double guests = 0;  ///< copies in a step, for each of its own rows: of those that came last
+  /// How contributions are exchanged is decided with the facts of the round (Decision::way), for it depends
+  /// on them. So nothing leaves before its plan is known.
+  bool gated = false;
   bool operator==(const Schedule&) const = default;
   /// What leaves a device after each step takes its momentum along (DGC, Lin et al. 2018): else the same
   /// direction would be sent again before the group has answered.
@@ -112,6 +134,7 @@ constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
   visit("overlap", s.overlap);
   visit("copies", s.copies);
   visit("guests", s.guests);
+  visit("gated", s.gated);
 }
 
 /// What all devices make of the facts of a round, in two tenses.

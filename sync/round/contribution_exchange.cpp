@@ -37,7 +37,7 @@ const CompressorEntry& ContributionExchange::compressor_of(const policy::Schedul
 }
 
 bool ContributionExchange::speculates(const policy::Schedule& schedule) const {
-  if (!speculation_.speculates(schedule)) return false;
+  if (schedule.gated || !speculation_.speculates(schedule)) return false;
   // At rest nobody expects rows, and a slot would leave from everybody for nothing.
   if (compressor_of(schedule).keeps_residual) return !schedule.rest;
   // Devices that step apart come at their own time: a payload behind the facts would wait for them as if they
@@ -106,6 +106,12 @@ bool ContributionExchange::flushes(const Round& round) const {
 }
 
 Progress ContributionExchange::see(const Round& round) {
+  if (const policy::Way& way = round.plan().now.way; !way.compressor.empty()) {
+    schedule_.collective = way.collective;
+    schedule_.compressor = way.compressor;
+    schedule_.keep_ratio = way.keep_ratio;
+    schedule_.payload_bytes = way.payload_bytes;
+  }
   const bool as_expected = speculation_.see(round, schedule_, flushes(round));
   if (sent_ == Sent::nothing) return Progress::done;
   if (as_expected) {

@@ -177,6 +177,11 @@ void Residual::restore(const Stamp& stamp, std::uint64_t rows, std::span<const s
   drop();
 }
 
+GradientView Residual::kept() {
+  if (empty()) return {.scalar = shape_.scalar};
+  return view(kept_).slice(0, shape_.parameters());
+}
+
 std::span<const std::byte> Residual::numbers() const noexcept {
   if (empty()) return {};
   return std::span(kept_).first(shape_.parameters() * bytes_of(shape_.scalar));

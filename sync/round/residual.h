@@ -84,6 +84,7 @@ class Residual {
   [[nodiscard]] const SlotBytes& slot_bytes() const noexcept { return slot_bytes_; }
   /// [P], or nothing while it is empty.
   [[nodiscard]] std::span<const std::byte> numbers() const noexcept;
+  [[nodiscard]] GradientView kept();
 
  private:
   [[nodiscard]] GradientView view(std::vector<std::byte>& memory) const;

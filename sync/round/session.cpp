@@ -199,6 +199,10 @@ bool SyncSession::speculates() const {
   return state_->contributions.speculates(state_->round->plan().next);
 }
 
+double SyncSession::expected_weight(std::uint32_t rows) const {
+  return guess_weight(state_->round->plan().next, state_->me(), rows);
+}
+
 SpeculationOutcome SyncSession::early() const {
   return state_->contributions.outcome();
 }

@@ -90,6 +90,8 @@ class SyncSession {
 
   /// begin_facts() wants to see the contribution of those who have rows.
   [[nodiscard]] bool speculates() const;
+  /// What `rows` of this rank will weigh in the agreed sum, if the others bring what they were asked for.
+  [[nodiscard]] double expected_weight(std::uint32_t rows) const;
   /// view, round, rank and plan_hash of `facts` are filled in here, and measurements that are missing, with
   /// 0. `mine` as for begin_payload(); looked at only if speculates() and facts.rows > 0.
   void begin_facts(Facts facts, const FactsSection& section, const GradientView& mine,

@@ -1,0 +1,93 @@
+#include "sync/coding/energy.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "core/check.h"
+
+namespace rivulet::sync {
+namespace {
+
+constexpr int fraction_bits = 23;
+constexpr int kept_fraction_bits = 5;
+constexpr int shift = fraction_bits - kept_fraction_bits;
+constexpr std::size_t bins = std::size_t{1} << (8 + kept_fraction_bits);
+constexpr std::uint32_t without_sign = 0x7fffffffU;
+constexpr std::uint32_t first_infinite = 0x7f800000U;
+
+/// The bin of its size; not finite: the first.
+[[gnu::always_inline]] inline std::size_t bin_of(float x) {
+  const std::uint32_t size = std::bit_cast<std::uint32_t>(x) & without_sign;
+  return (size < first_infinite ? size : 0) >> shift;
+}
+
+template <class T>
+void count(const T* mine, const T* kept, double weight, std::size_t numbers, std::uint32_t* counts) {
+  const auto w = static_cast<T>(weight);
+  for (std::size_t i = 0; i < numbers; ++i) {
+    const T x = kept != nullptr ? w * mine[i] + kept[i] : w * mine[i];
+    ++counts[(i % 2) * bins + bin_of(static_cast<float>(x))];
+  }
+}
+
+/// The mean square of the sizes in a bin, if they lie evenly. The first bin holds 0 and what is next to it,
+/// the last ones nothing: they are of numbers that are none.
+double mean_square(std::size_t bin) {
+  if (bin == 0 || bin >= first_infinite >> shift) return 0;
+  const double low = std::bit_cast<float>(static_cast<std::uint32_t>(bin << shift));
+  const double high = std::bit_cast<float>(static_cast<std::uint32_t>(((bin + 1) << shift) - 1));
+  return (low * low + low * high + high * high) / 3;
+}
+
+}  // namespace
+
+EnergyHistogram::EnergyHistogram() : bins_(2 * bins) {}
+
+void EnergyHistogram::add(const GradientView& mine, double weight, const GradientView& kept) {
+  RIVULET_CHECK(kept.count == 0 || (kept.count == mine.count && kept.scalar == mine.scalar),
+                "contribution and residual differ in shape");
+  if (mine.scalar == Scalar::f32)
+    count(mine.as<float>().data(), kept.count > 0 ? kept.as<float>().data() : nullptr, weight, mine.count,
+          bins_.data());
+  else
+    count(mine.as<double>().data(), kept.count > 0 ? kept.as<double>().data() : nullptr, weight, mine.count,
+          bins_.data());
+  count_ += mine.count;
+}
+
+double EnergyHistogram::squares() const {
+  double sum = 0;
+  for (std::size_t bin = 0; bin < bins; ++bin)
+    sum += (static_cast<double>(bins_[bin]) + bins_[bins + bin]) * mean_square(bin);
+  return sum;
+}
+
+double EnergyHistogram::share(double keep) const {
+  return shares(std::span(&keep, 1))[0];
+}
+
+std::vector<double> EnergyHistogram::shares(std::span<const double> keeps) const {
+  const double all = squares();
+  std::vector<double> found(keeps.size());
+  if (!(all > 0)) return found;
+  double taken = 0;
+  double energy = 0;
+  std::size_t bin = bins;
+  double in_bin = 0;
+  for (std::size_t i = keeps.size(); i-- > 0;) {  // the fewest first
+    const double wanted = std::max(1.0, std::floor(keeps[i] * static_cast<double>(count_) + 0.5));
+    while (bin > 0 && taken + in_bin < wanted) {
+      taken += in_bin;
+      energy += bin < bins ? in_bin * mean_square(bin) : 0;
+      --bin;
+      in_bin = static_cast<double>(bins_[bin]) + bins_[bins + bin];
+    }
+    // Of a bin that is not taken whole, the mean: what lies highest in it is no larger than that by a
+    // fiftieth.
+    found[i] = std::min(1.0, (energy + (wanted - taken) * mean_square(bin)) / all);
+  }
+  return found;
+}
+
+}  // namespace rivulet::sync
