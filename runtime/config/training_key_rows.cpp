@@ -78,10 +78,10 @@ std::vector<KeyRow> train_rows() {
 
 std::vector<KeyRow> sync_and_checkpoint_rows() {
   return {
-      {spec("sync.policy", kind::text, "\"auto\"",
-            "every (after each batch) | periodic (after steps of their own) | auto (as links and budget "
-            "allow)",
-            {.later = {"selsync"}}),
+      {spec(
+           "sync.policy", kind::text, "\"auto\"",
+           "every (after each batch) | periodic (after steps of their own) | selsync (when gradients change) "
+           "| auto (as links and budget allow)"),
        {},
        [](Config& c, const Value& v) { c.sync.policy = str(v); }},
       {spec("sync.deadline", kind::duration, "\"5s\"", "a peer that makes no progress for so long is lost"),
@@ -113,9 +113,9 @@ std::vector<KeyRow> sync_and_checkpoint_rows() {
        {},
        [](Config& c, const Value& v) { c.sync.on_peer_loss = str(v); }},
       {spec("compression.policy", kind::text, "\"auto\"",
-            "none | fixed (the same compressor and share in every round) | auto (as sync.policy auto finds "
-            "it)",
-            {}),
+            "none | fixed (the same compressor and share in every round) | two-point | gravac | moo "
+            "(published: by how "
+            "much of the gradient is left) | auto (as sync.policy auto finds it)"),
        {},
        [](Config& c, const Value& v) { c.compression.policy = str(v); }},
       {spec("checkpoint.every.rounds", kind::integer, "500", "applied rounds, or"),

@@ -113,6 +113,8 @@ void upgrade_schedule(json& plan, std::uint64_t version) {
   next["copies"] = json::array();
   next["guests"] = 0;
   next["gated"] = false;
+  next["call_above"] = 0;
+  next["norm_weight"] = 1;
   if (plan["now"].is_object())
     plan["now"]["way"] = {{"collective", ""}, {"compressor", ""}, {"keep_ratio", 1.0}, {"payload_bytes", 0}};
   if (version == overlap) return;

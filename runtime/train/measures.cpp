@@ -49,6 +49,7 @@ std::vector<float> Measures::take(const Entering& now) {
     if (field.name == "compute_row_seconds") put(fit().each());
     if (field.name == "gradient_signal") put(sketches.gradient_signal());
     if (field.name == "gradient_noise") put(sketches.gradient_noise());
+    if (field.name == "norm_change") put(now.norm_change);
     if (field.name == "speed_hint") put(speed_hint_);
     if (field.name == "contribution_norm") put(now.gains.contribution_norm);
     if (field.name == "gradient_norm") put(now.gains.gradient_norm);

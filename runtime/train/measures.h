@@ -35,6 +35,7 @@ class Measures {
     double stepping_seconds = 0;     ///< that its turns to step took
     std::uint64_t bytes_sent = 0;    ///< through the transport, in this view
     sync::Gains gains;               ///< of the contribution; 0 if there is none
+    double norm_change = 0;          ///< NormWatch
   };
   std::vector<float> take(const Entering& now);
   /// A step of so many rows was computed, compute only.

@@ -347,6 +347,7 @@ Turn Worker::after_round() {
   measures_.ended(view_->session->table(), view_->spec.rank, times_.sync_seconds);
   const auto& decision = view_->session->plan().now;
   if (decision.mode == Mode::hold) measures_.held();
+  if (decision.mode != Mode::idle) norms_.agreed();  // a call that was not enough is not repeated at once
   residual_.follow(parts_.state->stamp, parts_.state->rows);
   report_.kept(residual_);
   if (decision.checkpoint) checkpoints_.save(*parts_.state);

@@ -27,6 +27,7 @@
 #include "runtime/train/checkpoint_cycle.h"
 #include "runtime/train/local_model.h"
 #include "runtime/train/measures.h"
+#include "runtime/train/norm_watch.h"
 #include "runtime/train/round_report.h"
 #include "runtime/train/round_rows.h"
 #include "runtime/train/run_clock.h"
@@ -219,6 +220,7 @@ class Worker final : public Agent {
   RoundTimes times_;
   double factor_ahead_ = 1;  ///< of the learning rate, for steps while the group agrees
   Measures measures_;
+  NormWatch norms_;
   RowCopies copies_;
   std::string control_words_;  ///< what the control topic complained about last
   TimePoint next_membership_look_{};

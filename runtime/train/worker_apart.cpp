@@ -18,8 +18,9 @@ bool Worker::contributes_movement() const {
 /// Its own steps are made, or no more of them can be.
 bool Worker::must_agree(TimePoint now) const {
   const OwnSteps& own = memory_.model->own();
-  return own.complete(view_->session->plan().next, now) || own.full(parts_.commits.partitions().size()) ||
-         asked_to_end() || clock_.time_is_up(now);
+  const auto& schedule = view_->session->plan().next;
+  return own.complete(schedule, now) || norms_.calls(schedule) ||
+         own.full(parts_.commits.partitions().size()) || asked_to_end() || clock_.time_is_up(now);
 }
 
 Turn Worker::step_apart() {
@@ -104,6 +105,7 @@ Turn Worker::make_own_step() {
   const TimePoint now = parts_.clock.now();
   model_.own().add(model_.report(), rows_.batch().own_tags(), to_seconds(now - began), now);
   measures_.stepped(rows_.batch().rows(), to_seconds(now - began));
+  norms_.add(model_.report().gradient_norm2, view_->session->plan().next.norm_weight);
   offer_copies();
   report_.own_step(model_.applied(), model_.compute_seconds());
   keep(Fate::trained);

@@ -72,7 +72,8 @@ Status Worker::measure(sync::Facts& facts) {
                                        .apart_seconds = apart,
                                        .stepping_seconds = stepping,
                                        .bytes_sent = view_->transport->counters().bytes_sent,
-                                       .gains = my_gains(facts.rows)});
+                                       .gains = my_gains(facts.rows),
+                                       .norm_change = norms_.change()});
   return ok();
 }
 

@@ -192,6 +192,7 @@ bool agrees_on_movements(const PolicyConfig& config) {
     return one != config.settings.end() && wanted(*one);
   };
   if (config.sync_policy == "auto") return true;
+  if (is_set("sync.selsync.delta", [](const PolicySetting& one) { return one.number > 0; })) return true;
   if (is_set("sync.own_steps", [](const PolicySetting& one) { return one.number > 1; })) return true;
   const bool leaves_out = is_set("compression.compressor", [](const PolicySetting& one) {
     return std::ranges::any_of(builtin_compressors(), [&](const CompressorEntry* entry) {

@@ -48,6 +48,7 @@ class HalfLife {
     const double x = 0.693147180559945 / rounds;
     weight_ = x / (1 + x / 2 + x * x / 12);  // 1 - 2^(-1 / rounds), by exact operations
   }
+  [[nodiscard]] double weight() const { return weight_; }
   void add(double& mean, double now, bool first) const { mean = first ? now : mean + weight_ * (now - mean); }
 
  private:

@@ -134,6 +134,7 @@ void choose_exchange(std::size_t world, const PolicyConfig& config, const Contro
   plan.next.own_steps = 1;
   plan.next.own_time = Duration(0);
   plan.next.overlap = false;
+  plan.next.call_above = 0;
   plan.now.way = {};
   fit_collective(plan.next);
 }

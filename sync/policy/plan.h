@@ -111,6 +111,10 @@ struct Schedule {
   /// How contributions are exchanged is decided with the facts of the round (Decision::way), for it depends
   /// on them. So nothing leaves before its plan is known.
   bool gated = false;
+  /// Relative change of a device's smoothed squared gradient norm, from one own step to the next, from which
+  /// it calls the others; 0: never. `norm_weight`: of the newest in the mean.
+  double call_above = 0;
+  double norm_weight = 1;
   bool operator==(const Schedule&) const = default;
   /// What leaves a device after each step takes its momentum along (DGC, Lin et al. 2018): else the same
   /// direction would be sent again before the group has answered.
@@ -135,6 +139,8 @@ constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
   visit("copies", s.copies);
   visit("guests", s.guests);
   visit("gated", s.gated);
+  visit("call_above", s.call_above);
+  visit("norm_weight", s.norm_weight);
 }
 
 /// What all devices make of the facts of a round, in two tenses.

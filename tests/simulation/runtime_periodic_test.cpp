@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "tests/support/group_support.h"
+#include "tests/support/group_run.h"
 #include "tests/support/parts/parts.h"
 #include "tests/support/real_node.h"
 
@@ -14,16 +14,6 @@ using sync::policy::Mode;
 
 namespace {
 
-struct Outcome {
-  std::vector<std::vector<float>> parameters;  ///< by device
-  std::vector<std::vector<std::byte>> momentum;
-  std::vector<RecordedRound> rounds;  ///< as device 0 saw them
-  std::uint64_t step = 0;
-  std::uint64_t rows = 0;
-  std::uint64_t views = 0;
-  double seconds = 0;
-};
-
 LoadedConfig periodic_job(std::uint32_t devices, std::int64_t own_steps) {
   auto job = linear_job(devices);
   auto& c = job.config;
@@ -32,43 +22,6 @@ LoadedConfig periodic_job(std::uint32_t devices, std::int64_t own_steps) {
   c.sync.policy = own_steps > 0 ? "periodic" : "every";
   c.settings.set("sync.own_steps", std::max<std::int64_t>(own_steps, 1));
   return job;
-}
-
-SimulateOptions fast(std::uint64_t rounds) {
-  SimulateOptions options;
-  options.rates = {{{0, 5000}}};
-  options.profile = {std::chrono::milliseconds(2), 8000};
-  options.link = {std::chrono::milliseconds(1), 12.5e6};
-  options.stop_after.rounds = rounds;
-  return options;
-}
-
-Outcome run(const LoadedConfig& job, const SimulateOptions& options, double seconds = 1000) {
-  Outcome out;
-  SimulatedParts parts;
-  parts.decisions = [&](std::size_t device) -> std::unique_ptr<DecisionLog> {
-    if (device == 0) return std::make_unique<RecordingDecisions>(out.rounds);
-    return make_null_decision_log();
-  };
-  auto group = build_group(job, options, std::move(parts));
-  run_to_end(*group, [] { return false; }, seconds);
-  for (std::size_t i = 0; i < group->size(); ++i) {
-    const auto& model = group->node(i).state().model;
-    const auto p = model.parameters().as<float>();
-    out.parameters.emplace_back(p.begin(), p.end());
-    const auto m = model.optimizer_array(0).host_bytes();
-    out.momentum.emplace_back(m.begin(), m.end());
-  }
-  out.step = group->node(0).state().stamp.step;
-  out.rows = group->node(0).state().rows;
-  out.views = group->node(0).state().stamp.lineage;
-  out.seconds = group->seconds();
-  return out;
-}
-
-std::size_t rounds_of(const Outcome& outcome, Mode mode) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(outcome.rounds, [&](const auto& r) { return r.plan.now.mode == mode; }));
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ TEST_CASE("Usage: every command teaches with examples and names its flags") {
        {"--config", "--set", "--devices", "--rates", "--stop-after", "--profile-fixed", "--profile-rate",
         "--latency", "--bandwidth", "--data", "--held-out", "--seed", "--model", "--replay", "--state",
         "--expect", "--json"}},
-      {{"decisions"}, {"replay", "explain"}},
+      {{"decisions"}, {"replay", "explain", "gains"}},
       {{"decisions", "replay"}, {"LOG", "--json"}},
       {{"decisions", "explain"}, {"LOG", "--round", "--view", "--last", "--json"}},
       {{"config"}, {"init", "show"}},

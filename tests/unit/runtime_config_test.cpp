@@ -108,8 +108,6 @@ TEST_CASE("Config: keys of later work are accepted as the canonical file shows t
   CHECK(one("[device]\nmemory = \"1024 MiB\"").empty());
   CHECK(one("[device]\nmemory = \"2 GiB\"").empty());
   CHECK(one("[device]\ntype = \"cuda\"").empty());
-  CHECK(one("[sync]\npolicy = \"selsync\"") ==
-        Lines{"device.toml:9:10: error: 'sync.policy' = 'selsync' is not in this version"});
   CHECK(one("[sync]\npolicy = \"auto\"\nbudget = \"2 GB/month\"") == Lines{});
   CHECK(one("[sync]\nbudget = \"2 GB\"") == Lines{"device.toml:9:10: error: 'sync.budget' is '2 GB', must be "
                                                   "like 0.1 of stream, 50 kB/s or 2 GB/month"});

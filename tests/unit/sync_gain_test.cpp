@@ -10,10 +10,12 @@
 #include "sync/coding/gains.h"
 #include "sync/coding/selection.h"
 #include "sync/policy/gain.h"
+#include "tests/support/gated_group.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
 using namespace rivulet::sync::policy;
+using namespace rivulet::testing;
 
 namespace {
 
@@ -49,78 +51,6 @@ double exact_share(std::vector<float> numbers, double keep) {
     part += i < k ? square : 0;
   }
   return part / all;
-}
-
-/// A group whose devices bring gradients, under one compression policy, round by round.
-class Gated {
- public:
-  Gated(std::string policy, std::size_t devices, std::size_t parameters) : devices_(devices) {
-    config.sync_policy = "every";
-    config.batch_policy = "fixed";
-    config.compression_policy = std::move(policy);
-    config.collective = "gather";
-    config.contribution_bytes = 4 * parameters;
-    config.tensors = {parameters};
-    for (const auto* entry : builtin_controllers())
-      for (const Key& key : entry->keys) set_default(key);
-    for (const auto* entry : builtin_compressors())
-      for (const Key& key : entry->keys) set_default(key);
-  }
-
-  /// One round in which each device's contribution has these gains.
-  const RoundPlan& step(const std::vector<Gains>& all) {
-    config.settings = settings_of(config, settings);
-    const auto controllers = controllers_of(config, builtin_controllers()).value();
-    if (state.last.next.rows.empty()) state = first_state(devices_, config, controllers);
-    FactsTable table;
-    table.facts.resize(devices_);
-    table.sections.resize(devices_);
-    for (std::size_t i = 0; i < devices_; ++i) {
-      Facts& f = table.facts[i];
-      f.rows = rows;
-      f.rows_max = 4096;
-      f.compute_seconds = 0.01F;
-      f.sync_seconds = static_cast<float>(sync_seconds);
-      f.measurements.assign(all[i].shares.begin(), all[i].shares.end());
-      f.measurements.push_back(static_cast<float>(all[i].contribution_norm));
-      f.measurements.push_back(static_cast<float>(all[i].gradient_norm));
-      for (const double more : {0.1, sent, sync_seconds}) f.measurements.push_back(static_cast<float>(more));
-      f.measurements.resize(measurements_of(controllers));
-    }
-    plan(table, config, controllers, state);
-    return state.last;
-  }
-  const RoundPlan& step(const Gains& alike) { return step(std::vector<Gains>(devices_, alike)); }
-
-  PolicyConfig config;
-  Settings settings;
-  PolicyState state;
-  std::uint32_t rows = 64;
-  double sync_seconds = 0.1;
-  double sent = 1000;
-
- private:
-  void set_default(const Key& key) {
-    if (key.type == KeyType::text)
-      settings.set(std::string(key.name), std::string(key.text.substr(1, key.text.size() - 2)));
-    else if (key.type == KeyType::integer)
-      settings.set(std::string(key.name), std::int64_t{std::stoll(std::string(key.text))});
-    else if (key.type == KeyType::boolean)
-      settings.set(std::string(key.name), key.text == "true");
-    else if (key.type == KeyType::duration)
-      settings.set(std::string(key.name), Duration(0));
-    else
-      settings.set(std::string(key.name), std::stod(std::string(key.text)));
-  }
-  std::size_t devices_;
-};
-
-/// The same share of the squared norm in every part of the numbers above `from`.
-Gains flat(double share) {
-  Gains gains;
-  gains.shares.fill(static_cast<float>(share));
-  gains.contribution_norm = gains.gradient_norm = 1;
-  return gains;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "runtime/cli/text.h"
 #include "runtime/decisions/decision_files.h"
 #include "runtime/decisions/decision_reader.h"
+#include "runtime/decisions/gain_thresholds.h"
 #include "runtime/decisions/plan_replay.h"
 #include "runtime/decisions/round_explanation.h"
 #include "runtime/node/catalog.h"
@@ -24,6 +25,7 @@ constexpr const char* decisions_footer = R"(Examples:
   rivulet decisions replay data/decisions.jsonl             is every plan what its recorded facts come to?
   rivulet decisions explain data/decisions.jsonl            why the last rounds did what they did
   rivulet decisions explain data/decisions.jsonl --view 3 --round 120 --json
+  rivulet decisions gains data/decisions.jsonl --open 0.5   thresholds for a gate that is open half of the time
 
 A device writes every round into decisions.jsonl of its data directory: what each device of the group measured, and
 the plan that all made of it. A full file gets a number, decisions.jsonl.1, .2, ...; all that are there are read,
@@ -90,17 +92,23 @@ void print_story(const RoundExplanation& s, std::ostream& out) {
 class DecisionsCommand final : public Command {
  public:
   explicit DecisionsCommand(CLI::App& root)
-      : app_(root.add_subcommand("decisions",
-                                 "why rounds did what they did, and whether they had to: replay, explain")),
+      : app_(root.add_subcommand(
+            "decisions", "why rounds did what they did, and whether they had to: replay, explain, gains")),
         replay_(app_->add_subcommand("replay", "every plan again from its recorded facts, to a bit")),
-        explain_(app_->add_subcommand("explain", "in words why a round did what it did")) {
+        explain_(app_->add_subcommand("explain", "in words why a round did what it did")),
+        gains_(app_->add_subcommand("gains",
+                                    "thresholds for gates of compression, from the gains of these rounds")) {
     app_->require_subcommand(1);
     app_->footer(decisions_footer);
-    for (CLI::App* sub : {replay_, explain_}) {
+    for (CLI::App* sub : {replay_, explain_, gains_}) {
       sub->footer(decisions_footer);
       sub->add_option("LOG", log_, "decisions.jsonl of a device")->required()->type_name("FILE");
-      sub->add_flag("--json", json_, sub == replay_ ? "one JSON object" : "one JSON object per round");
+      sub->add_flag("--json", json_, sub == explain_ ? "one JSON object per round" : "one JSON object");
     }
+    gains_->add_option("--open", open_, "share of the rounds in which the gate is to be open")
+        ->type_name("SHARE")
+        ->check(CLI::Range(0.001, 1.0))
+        ->capture_default_str();
     auto* round = explain_->add_option("--round", round_, "only this one; of the newest view that has it")
                       ->type_name("R")
                       ->check(whole_number);
@@ -113,6 +121,7 @@ class DecisionsCommand final : public Command {
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
   ExitCode execute(Terminal& terminal) override {
+    if (gains_->parsed()) return gains(terminal);
     return replay_->parsed() ? replay(terminal) : explain(terminal);
   }
 
@@ -152,6 +161,26 @@ class DecisionsCommand final : public Command {
                            {"recorded", r.difference->what.recorded},
                            {"computed", r.difference->what.computed}};
     terminal.out << out.dump() << '\n';
+  }
+
+  ExitCode gains(Terminal& terminal) const {
+    const auto found = gain_thresholds(log_, open_, builtin_catalog().sync.controllers);
+    if (!found) return complain(terminal, found.error());
+    if (json_) {
+      Json out{{"rounds", found.value().rounds}, {"open", open_}, {"shares", Json::array()}};
+      for (const GainThreshold& t : found.value().shares)
+        out["shares"].push_back({{"keep", t.keep}, {"squared", t.squared}, {"unsquared", t.unsquared}});
+      terminal.out << out.dump() << '\n';
+      return ExitCode::ok;
+    }
+    terminal.out << fmt::format(
+        "Of {} rounds, {:g} % had these gains or larger ones: epsilon of gravac and moo; delta of two-point "
+        "is 1 "
+        "less it.\n\n{:>10}  {:>10}  {:>10}\n",
+        grouped(found.value().rounds), 100 * open_, "share", "squared", "unsquared");
+    for (const GainThreshold& t : found.value().shares)
+      terminal.out << fmt::format("{:>10g}  {:>10.4f}  {:>10.4f}\n", t.keep, t.squared, t.unsquared);
+    return ExitCode::ok;
   }
 
   ExitCode explain(Terminal& terminal) const {
@@ -225,6 +254,8 @@ class DecisionsCommand final : public Command {
   CLI::App* app_;
   CLI::App* replay_;
   CLI::App* explain_;
+  CLI::App* gains_;
+  double open_ = 0.5;
   std::string log_;
   std::optional<std::uint64_t> round_;
   std::optional<std::uint64_t> view_;

@@ -74,7 +74,7 @@ double number(const Inputs& inputs, std::size_t key) {
   return setting(inputs.config, keys.at(key).name).number;
 }
 std::size_t place(double value) {
-  return static_cast<std::size_t>(std::clamp(value, 0.0, static_cast<double>(ladder.size() - 1)));
+  return static_cast<std::size_t>(std::clamp(finite(value), 0.0, static_cast<double>(ladder.size() - 1)));
 }
 bool alike(double a, double b, double omega) {
   return std::abs(a - b) <= omega * std::max(std::abs(a), std::abs(b));

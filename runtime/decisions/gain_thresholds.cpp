@@ -1,0 +1,116 @@
+#include "runtime/decisions/gain_thresholds.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <variant>
+
+#include "runtime/decisions/decision_reader.h"
+#include "sync/policy/gain.h"
+
+namespace rivulet::runtime {
+namespace {
+
+using sync::gain_keeps;
+using sync::policy::GainKind;
+
+/// Where in Facts::measurements the gains are; nothing if nobody wanted them.
+std::optional<std::size_t> place_of_gains(const sync::policy::Controllers& controllers) {
+  std::size_t place = 0;
+  for (const auto* controller : controllers)
+    for (const auto& field : controller->fact_fields) {
+      if (field.name == sync::policy::gain_fields[0].name) return place;
+      place += field.count;
+    }
+  return std::nullopt;
+}
+
+/// Gains of the rounds, by share.
+class Collection {
+ public:
+  explicit Collection(std::span<const sync::policy::ControllerEntry* const> catalog) : catalog_(catalog) {}
+  Status take(const DecisionRecord& record) {
+    if (const auto* view = std::get_if<ViewRecord>(&record)) return enter(*view);
+    add(std::get<RoundRecord>(record));
+    return ok();
+  }
+  [[nodiscard]] GainThresholds at(double open) {
+    GainThresholds found{.rounds = rounds_};
+    for (std::size_t i = 0; i < gain_keeps.size(); ++i)
+      found.shares.push_back(
+          {gain_keeps.at(i), quantile(squared_.at(i), open), quantile(unsquared_.at(i), open)});
+    return found;
+  }
+  [[nodiscard]] std::uint64_t rounds() const { return rounds_; }
+
+ private:
+  Status enter(const ViewRecord& view) {
+    auto controllers = sync::policy::controllers_of(view.policy, catalog_);
+    if (!controllers) return Error{ErrorCode::bad_record, controllers.error().message};
+    wanted_ = sync::policy::measurements_of(controllers.value());
+    place_ = place_of_gains(controllers.value());
+    policy_ = view.policy;
+    return ok();
+  }
+  void add(const RoundRecord& round) {
+    if (!place_) return;
+    bool any = false;
+    for (const sync::Facts& f : round.table.facts) {
+      if (f.measurements.size() != wanted_) return;  // of a view whose line is gone
+      any = any || f.rows > 0;
+    }
+    if (!any) return;
+    const sync::policy::Schedule entered;
+    const sync::policy::Inputs inputs{round.table, policy_, entered, round.round, *place_};
+    for (std::size_t i = 0; i < gain_keeps.size(); ++i) {
+      const auto gain = [&](GainKind kind) {
+        return static_cast<float>(sync::policy::mean_gain(inputs, gain_keeps.at(i), kind));
+      };
+      squared_.at(i).push_back(gain(GainKind::squared));
+      unsquared_.at(i).push_back(gain(GainKind::unsquared));
+    }
+    ++rounds_;
+  }
+  /// What `open` of them reach.
+  static double quantile(std::vector<float>& gains, double open) {
+    const auto reach = static_cast<std::ptrdiff_t>(open * static_cast<double>(gains.size()));
+    const auto at = gains.begin() + std::clamp<std::ptrdiff_t>(reach - 1, 0, std::ssize(gains) - 1);
+    std::nth_element(gains.begin(), at, gains.end(), std::greater<>());
+    return *at;
+  }
+
+  std::span<const sync::policy::ControllerEntry* const> catalog_;
+  sync::policy::PolicyConfig policy_;
+  std::optional<std::size_t> place_;
+  std::size_t wanted_ = 0;
+  std::array<std::vector<float>, gain_keeps.size()> squared_;
+  std::array<std::vector<float>, gain_keeps.size()> unsquared_;
+  std::uint64_t rounds_ = 0;
+};
+
+}  // namespace
+
+Result<GainThresholds> gain_thresholds(const std::string& log, double open,
+                                       std::span<const sync::policy::ControllerEntry* const> catalog) {
+  auto reader = DecisionReader::open(log);
+  if (!reader) return reader.error();
+  Collection all(catalog);
+  while (true) {
+    auto record = reader.value().next();
+    if (!record) return record.error();
+    if (!record.value()) break;
+    const bool older =
+        std::visit([](const auto& r) { return r.version < decision_log_version; }, *record.value());
+    if (older) continue;  // they have none
+    if (auto taken = all.take(*record.value()); !taken)
+      return Error{ErrorCode::bad_record, reader.value().place() + ": " + taken.error().message};
+  }
+  if (all.rounds() == 0)
+    return Error{
+        ErrorCode::unavailable,
+        log +
+            " has no round with gains: they are measured with compression.policy two-point, gravac and moo"};
+  return all.at(open);
+}
+
+}  // namespace rivulet::runtime

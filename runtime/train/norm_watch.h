@@ -1,0 +1,35 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+#include "sync/policy/plan.h"
+
+namespace rivulet::runtime {
+
+/// How much this device's gradients have changed from one own step to the next: what makes it call the others
+/// (SelSync, Tyagi and Swany, CLUSTER 2023). Owner: the train thread.
+class NormWatch {
+ public:
+  /// Of a step. `weight`: of the newest in the mean, 0 < weight <= 1.
+  void add(double norm2, double weight) {
+    if (!std::isfinite(norm2)) return;
+    const double before = mean_;
+    mean_ = before > 0 ? before + weight * (norm2 - before) : norm2;
+    // Nothing to compare with: everything is new.
+    const double change = before > 0 ? std::abs(mean_ - before) / before : unknown;
+    change_ = std::max(change_, change);
+  }
+  /// The largest relative change of the smoothed squared norm since the group agreed last.
+  [[nodiscard]] double change() const noexcept { return change_; }
+  [[nodiscard]] bool calls(const sync::policy::Schedule& schedule) const noexcept {
+    return schedule.call_above > 0 && change_ >= schedule.call_above;
+  }
+  void agreed() noexcept { change_ = 0; }
+
+ private:
+  static constexpr double unknown = 1e9;
+  double mean_ = 0;
+  double change_ = 0;
+};
+
+}  // namespace rivulet::runtime
