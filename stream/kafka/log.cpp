@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <librdkafka/rdkafka.h>
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <mutex>
@@ -162,7 +163,8 @@ Status KafkaLog::find_topic() {
 }
 
 Status KafkaLog::create() const {
-  return create_topic(config_.properties, config_.topic, 1, std::chrono::seconds(3),
+  const Duration left = std::max<Duration>(deadline_ - clock_.now(), std::chrono::milliseconds(500));
+  return create_topic(config_.properties, config_.topic, 1, std::min<Duration>(left, std::chrono::seconds(3)),
                       {{"message.timestamp.type", "LogAppendTime"},
                        {"cleanup.policy", "delete"},
                        {"retention.ms", "-1"},  // a HELLO that is gone would split the group

@@ -91,7 +91,7 @@ Status ask_for_topic(const Properties& properties, const std::string& topic, int
   const Queue queue(rd_kafka_queue_new(client.value().get()));
   rd_kafka_NewTopic_t* list[] = {wanted.get()};
   rd_kafka_CreateTopics(client.value().get(), list, 1, options.get(), queue.get());
-  const Event event(rd_kafka_queue_poll(queue.get(), ms + 1000));
+  const Event event(rd_kafka_queue_poll(queue.get(), ms + 200));
   return judge(event, topic,
                fmt::format("{} did not answer that request within {:.0f} s", kafka::brokers_of(properties),
                            to_seconds(deadline)));
