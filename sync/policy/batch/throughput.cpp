@@ -49,15 +49,15 @@ constexpr std::array measurements{
     FactField{"speed_hint", "what the device is said to compute, beside the others"},
 };
 
-constexpr double weight_of_a_round = 0.3;  ///< in mu
-constexpr double slower = 0.98;            ///< rows/s after a batch grew, of those before: it was too large
-constexpr double forgiving = 1.05;         ///< of a most that was found so, with each change
+constexpr double least_weight = 0.1;  ///< of a round in mu: of long windows the last rounds count
+constexpr double slower = 0.9;        ///< rows/s after a batch grew, of those before: it was too large
+constexpr double forgiving = 1.05;    ///< of a most that was found so, with each change
 
 constexpr double most_wanted = 1e9;
 
 /// Memory: rounds measured, and of each rank what the enum says.
 constexpr std::size_t rounds_at = 0;
-enum Place : std::size_t { rows, mu, most, rows_before, speed_before, per_rank };
+enum Place : std::size_t { rows, mu, most, rows_before, speed_before, speed_wanted, per_rank };
 
 /// Of one rank.
 std::span<double, per_rank> of_rank(std::span<double> memory, std::size_t rank) {
@@ -72,23 +72,31 @@ RowBounds bounds_of(const PolicyConfig& config, const Facts& facts, std::span<co
 
 void measure(const Inputs& inputs, std::span<double> memory) {
   bool all = true;
+  const double weight = std::max(least_weight, 1 / (1 + memory[rounds_at]));
   for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
     const Facts& f = inputs.table.facts[rank];
     const double seconds = finite(f.compute_seconds);
     const auto own = of_rank(memory, rank);
-    all = all && f.rows > 0 && seconds > 0;
-    if (f.rows > 0 && seconds > 0)
-      own[mu] = own[mu] == 0 ? seconds : own[mu] + weight_of_a_round * (seconds - own[mu]);
+    const bool as_asked = f.rows > 0 && f.rows == own[rows] && seconds > 0;  // not of the batch before
+    all = all && as_asked;
+    if (as_asked) own[mu] = own[mu] == 0 ? seconds : own[mu] + weight * (seconds - own[mu]);
   }
   if (all) ++memory[rounds_at];
 }
 
-/// A batch that grew and made its device slower was the last one of that size.
+/// A batch that grew and made its device slower was the last one of that size; but if it stays as slow with
+/// the size before, that was not why.
 void ratchet(std::span<double, per_rank> own) {
   const double speed = own[mu] > 0 ? own[rows] / own[mu] : 0;
   if (own[most] > 0) own[most] *= forgiving;
-  if (own[rows_before] > 0 && own[rows] > own[rows_before] && speed < slower * own[speed_before])
+  const bool is_slower = speed < slower * own[speed_before];
+  if (own[rows_before] > 0 && own[rows] > own[rows_before] && is_slower) {
     own[most] = own[rows_before];
+    own[speed_wanted] = own[speed_before];
+  } else if (own[most] > 0 && own[speed_wanted] > 0) {
+    if (speed < slower * own[speed_wanted]) own[most] = 0;
+    own[speed_wanted] = 0;  // asked once
+  }
 }
 
 std::vector<std::uint32_t> shifted(std::span<const double> wanted, double total,
