@@ -107,9 +107,11 @@ class Checks {
     const bool leaves_out = policy == "auto" && c_.sync.policy == "auto";
     const bool fixed_dense = policy == "fixed" && c_.settings.text("compression.compressor") == "dense";
     const bool dense = policy == "none" || fixed_dense || (policy == "auto" && !leaves_out);
-    if (c_.sync.collective == "two_sided" && dense)
+    if ((c_.sync.collective == "two_sided" || c_.sync.collective == "shared_index") && dense)
       wrong({"sync.collective", "compression.policy"},
-            "'sync.collective' is 'two_sided', which without a compressor is the same as 'sum'", true);
+            "'sync.collective' is '" + c_.sync.collective +
+                "', which without a compressor is the same as 'sum'",
+            true);
     if (c_.compression.policy == "none") return;
     catalog_name("compression.compressor", c_.settings.text("compression.compressor"), catalog_.compressors);
     if (c_.sync.collective == "sum")

@@ -97,7 +97,7 @@ struct Config {
   struct Sync {
     std::string policy = "auto";
     Duration deadline = std::chrono::seconds(5);
-    std::string collective = "auto";  ///< gather | two_sided | sum | auto
+    std::string collective = "auto";  ///< gather | two_sided | shared_index | sum | auto
     bool speculate = true;            ///< contributions may leave with the facts; group key
     std::string bind = "127.0.0.1";
     std::string advertise;

@@ -71,7 +71,7 @@ double unseen_bytes(const PolicyConfig& config, std::size_t world, double keep) 
 double agreement_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes) {
   const auto n = static_cast<double>(world);
   const std::string_view how = collective_of(config, world, keep);
-  const bool twice = how == "sum" || how == "two_sided";
+  const bool twice = how == "sum" || how == "two_sided" || how == "shared_index";
   const double payloads = (twice ? 2 * (n - 1) / n : n - 1) * payload_bytes(config, keep);
   return wire_bytes(payloads + (n - 1) * facts_bytes, world) + unseen_bytes(config, world, keep);
 }

@@ -107,7 +107,7 @@ void schedule_exchange(const PolicyConfig& config, Schedule& next) {
 void fit_collective(Schedule& next) {
   const bool dense = next.compressor == "dense";
   if (next.collective == "sum" && !dense) next.collective = "gather";
-  if (next.collective == "two_sided" && dense) next.collective = "sum";
+  if ((next.collective == "two_sided" || next.collective == "shared_index") && dense) next.collective = "sum";
 }
 
 std::vector<double>* memory_of(PolicyState& state, const ControllerEntry& controller) {

@@ -127,6 +127,17 @@ GradientView Residual::left() {
   return marks_ && is_staged_ ? view(left_).slice(0, shape_.parameters()) : GradientView{};
 }
 
+void Residual::sent_at(std::span<const std::uint32_t> positions, std::uint64_t position_bytes) {
+  RIVULET_CHECK(is_staged_, "nothing is staged");
+  const std::size_t size = bytes_of(shape_.scalar);
+  for (const std::uint32_t at : positions) {
+    if (marks_) std::memcpy(left_.data() + at * size, staged_.data() + at * size, size);
+    std::memset(staged_.data() + at * size, 0, size);
+  }
+  slot_bytes_.values += positions.size() * size;
+  slot_bytes_.positions += position_bytes;
+}
+
 void Residual::sent_all() {
   RIVULET_CHECK(is_staged_, "nothing is staged");
   const GradientView parameters = view(staged_).slice(0, shape_.parameters());

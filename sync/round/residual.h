@@ -51,6 +51,8 @@ class Residual {
   /// The slot leaves: what it says is no longer kept. It is of the parameters from `begin` on.
   void sent(const CompressorEntry& compressor, const Coding& coding, std::span<const std::byte> slot,
             std::size_t begin = 0);
+  /// The numbers at these places leave, as they are, with so many bytes that say where.
+  void sent_at(std::span<const std::uint32_t> positions, std::uint64_t position_bytes);
   /// All of it leaves.
   void sent_all();
   /// Entries that are no finite numbers are not kept: no sum with them could ever be applied.

@@ -28,7 +28,9 @@ constexpr std::array keys{
         .most = 10'000},
     Key{.name = "batch.throughput.dead_band",
         .text = "0.05",
-        .help = "of policy throughput: batches change if one of them changes by more than this part",
+        .help =
+            "of policy throughput: batches change if one of them changes by more than this part, and by more "
+            "than the noise of its times",
         .least = 0,
         .most = 1},
     Key{.name = "batch.throughput.sum",
@@ -50,14 +52,18 @@ constexpr std::array measurements{
 };
 
 constexpr double least_weight = 0.1;  ///< of a round in mu: of long windows the last rounds count
-constexpr double slower = 0.9;        ///< rows/s after a batch grew, of those before: it was too large
-constexpr double forgiving = 1.05;    ///< of a most that was found so, with each change
+constexpr double slower =
+    0.1;                    ///< part of its rows/s that a device loses at least when its batch was too large
+constexpr double sure = 4;  ///< ... and standard deviations of what was measured
+constexpr double likely = 2;  ///< the same for the dead band
+constexpr double deviation_weight = 0.05;
+constexpr double forgiving = 1.05;  ///< of a most that was found so, with each change
 
 constexpr double most_wanted = 1e9;
 
 /// Memory: rounds measured, and of each rank what the enum says.
 constexpr std::size_t rounds_at = 0;
-enum Place : std::size_t { rows, mu, most, rows_before, speed_before, speed_wanted, per_rank };
+enum Place : std::size_t { rows, mu, deviation, most, rows_before, speed_before, speed_wanted, per_rank };
 
 /// Of one rank.
 std::span<double, per_rank> of_rank(std::span<double> memory, std::size_t rank) {
@@ -79,22 +85,34 @@ void measure(const Inputs& inputs, std::span<double> memory) {
     const auto own = of_rank(memory, rank);
     const bool as_asked = f.rows > 0 && f.rows == own[rows] && seconds > 0;  // not of the batch before
     all = all && as_asked;
-    if (as_asked) own[mu] = own[mu] == 0 ? seconds : own[mu] + weight * (seconds - own[mu]);
+    if (!as_asked) continue;
+    if (own[mu] > 0) {
+      const double off = std::min(1.0, std::abs(seconds - own[mu]) / own[mu]);
+      own[deviation] += deviation_weight * (off - own[deviation]);
+    }
+    own[mu] = own[mu] == 0 ? seconds : own[mu] + weight * (seconds - own[mu]);
   }
   if (all) ++memory[rounds_at];
 }
 
+/// Of the mean of a window, relative.
+double doubt(const Inputs& inputs, std::span<double, per_rank> own) {
+  constexpr double deviations = 1.25;  // a standard deviation, in mean absolute ones
+  return deviations * own[deviation] / std::sqrt(setting(inputs.config, keys[0].name).number);
+}
+
 /// A batch that grew and made its device slower was the last one of that size; but if it stays as slow with
 /// the size before, that was not why.
-void ratchet(std::span<double, per_rank> own) {
+void ratchet(const Inputs& inputs, std::span<double, per_rank> own) {
   const double speed = own[mu] > 0 ? own[rows] / own[mu] : 0;
   if (own[most] > 0) own[most] *= forgiving;
-  const bool is_slower = speed < slower * own[speed_before];
+  const double least = 1 - std::min(0.9, std::max(slower, sure * doubt(inputs, own)));
+  const bool is_slower = speed < least * own[speed_before];
   if (own[rows_before] > 0 && own[rows] > own[rows_before] && is_slower) {
     own[most] = own[rows_before];
     own[speed_wanted] = own[speed_before];
   } else if (own[most] > 0 && own[speed_wanted] > 0) {
-    if (speed < slower * own[speed_wanted]) own[most] = 0;
+    if (speed < least * own[speed_wanted]) own[most] = 0;
     own[speed_wanted] = 0;  // asked once
   }
 }
@@ -121,19 +139,20 @@ void adjust(const Inputs& inputs, std::uint64_t total, std::span<double> memory)
   std::vector<RowBounds> bounds;
   for (std::size_t rank = 0; rank < n; ++rank) {
     const auto own = of_rank(memory, rank);
-    ratchet(own);
+    ratchet(inputs, own);
     wanted.push_back(own[mu] > 0 ? std::min(most_wanted, own[rows] * finite(mean / own[mu])) : 0);
     bounds.push_back(bounds_of(inputs.config, inputs.table.facts[rank], own));
   }
   const bool as_published = setting(inputs.config, keys[2].name).text == "shifted";
   const auto next =
       as_published ? shifted(wanted, static_cast<double>(total), bounds) : share_rows(wanted, total, bounds);
-  double change = 0;
+  bool changes = false;
   for (std::size_t rank = 0; rank < n; ++rank) {
-    const double now = of_rank(memory, rank)[rows];
-    change = std::max(change, std::abs(next[rank] - now) / std::max(now, 1.0));
+    const auto own = of_rank(memory, rank);
+    const double band = std::max(setting(inputs.config, keys[1].name).number, likely * doubt(inputs, own));
+    changes = changes || std::abs(next[rank] - own[rows]) > band * std::max(own[rows], 1.0);
   }
-  if (change > setting(inputs.config, keys[1].name).number)
+  if (changes)
     for (std::size_t rank = 0; rank < n; ++rank) {
       const auto own = of_rank(memory, rank);
       own[rows_before] = own[rows];
