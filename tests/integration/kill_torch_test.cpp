@@ -137,6 +137,7 @@ TEST_CASE(
   const int rows = repetitions(12'000, 1'000'000) / 3 + 1;
   KillGroup group({.devices = 3,
                    .rows_per_device = rows,
+                   .bad_every = repetitions(50, 20'000),  // books are exact about where only so many of them are
                    .batch_max = repetitions(32, 256),
                    .buffer_rows = 4096,
                    .copies = true,
