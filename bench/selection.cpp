@@ -15,6 +15,7 @@
 #include "core/rng.h"
 #include "core/vector_code.h"
 #include "sync/coding/positions.h"
+#include "sync/coding/gains.h"
 #include "sync/coding/selection.h"
 #include "sync/coding/values.h"
 #include "sync/round/residual.h"
@@ -30,7 +31,7 @@ RIVULET_VECTOR_CODE void add(const float* __restrict g, std::size_t count, float
 }
 
 struct Times {
-  std::vector<double> pass, selection, compression, coding, torch;
+  std::vector<double> pass, selection, gains, compression, coding, torch;
 };
 
 /// Gradients have heavy tails: the third power of a normal number.
@@ -67,12 +68,14 @@ class Bench {
       std::ranges::fill(r_, 0.0F);
       const double pass = seconds([&] { add(g_.data(), g_.size(), r_.data()); });
       const double selection = seconds([&] { select_largest<float>(r_, k_, found_); });
+      const double gains = seconds([&] { gains_ = gains_of(view(g_), 0.5, view(r_)); });
       const double coding = seconds([&] { code(); });
       const double compression = seconds([&] { compress(residual); });
       const double torch = seconds([&] { largest_by_torch(r_, k_, by_torch_); });
       if (i < 2) continue;  // warm-up
       times.pass.push_back(pass);
       times.selection.push_back(selection);
+      times.gains.push_back(gains);
       times.coding.push_back(coding);
       times.compression.push_back(compression);
       times.torch.push_back(torch);
@@ -138,6 +141,7 @@ class Bench {
   std::vector<std::byte> slot_;
   std::vector<std::uint32_t> found_, by_torch_, tensors_;
   std::vector<float> values_;
+  Gains gains_;
 };
 
 void report(std::size_t count, double density, int repetitions) {
@@ -149,6 +153,7 @@ void report(std::size_t count, double density, int repetitions) {
   fmt::print("{} million numbers, {} % of them; r += g takes {:.3g} ms\n", count / 1'000'000, 100 * density,
              1e3 * percentile(times.pass, 0.5));
   fmt::print("  r += g and the selection     {}\n", spread(with_pass, "passes"));
+  fmt::print("  gains of all shares          {}\n", spread(ratios(times.gains, times.pass), "passes"));
   fmt::print("  a round's compression        {}\n", spread(ratios(times.compression, times.pass), "passes"));
   fmt::print("  coding, of the selection     {}\n", spread(ratios(times.coding, times.selection), "times"));
   fmt::print("  LibTorch's topk, of ours     {}\n", spread(ratios(times.torch, times.selection), "times"));

@@ -12,7 +12,7 @@ namespace rivulet::sync {
 /// How the squared norm of a long vector is spread over its numbers: which share of it the k largest have,
 /// for every k at once, from one pass. Sizes are counted in bins of a thirty-second of an octave, each taken
 /// as evenly filled: the shares are right to a thousandth or so. Numbers that are not finite count as 0.
-/// Pure; any thread. Memory: 64 KiB. Cost: about 1.5 passes `r += g` (bench_selection).
+/// Pure; any thread. Memory: 64 KiB. Cost: bench_selection.
 class EnergyHistogram {
  public:
   EnergyHistogram();
@@ -27,8 +27,9 @@ class EnergyHistogram {
   [[nodiscard]] double squares() const;
 
  private:
-  static constexpr int bin_bits = 13;  ///< exponent and the first five bits of the fraction
-  std::vector<std::uint32_t> bins_;    ///< [2 * bins]: neighbours are counted apart, so that none waits
+  /// [2 * bins], by exponent and the first five bits of the fraction: neighbours are counted apart, so that
+  /// none waits.
+  std::vector<std::uint32_t> bins_;
   std::uint64_t count_ = 0;
 };
 
