@@ -2,13 +2,17 @@
 
 #include <malloc.h>
 
+#include <cstdlib>
+
 namespace rivulet::devices {
 
 void keep_freed_memory() {
+  constexpr int kept_block_bytes = 4 << 20;
   constexpr int kept_bytes = 512 << 20;
   // NOLINTBEGIN(concurrency-mt-unsafe): called before there are other threads
-  mallopt(M_MMAP_THRESHOLD, kept_bytes);
+  mallopt(M_MMAP_THRESHOLD, kept_block_bytes);
   mallopt(M_TRIM_THRESHOLD, kept_bytes);
+  setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128", 0);
   // NOLINTEND(concurrency-mt-unsafe)
 }
 

@@ -135,14 +135,15 @@ TEST_CASE(
   Rng rng = Rng::derive(seed, "copies and truncation");
   const int kills = repetitions(2, 50);
   const int rows = repetitions(12'000, 1'000'000) / 3 + 1;
-  KillGroup group({.devices = 3,
-                   .rows_per_device = rows,
-                   .bad_every = repetitions(50, 20'000),  // books are exact about where only so many of them are
-                   .batch_max = repetitions(32, 256),
-                   .buffer_rows = 4096,
-                   .copies = true,
-                   .truncated = true,
-                   .settings = {"batch.policy=stream"}});
+  KillGroup group(
+      {.devices = 3,
+       .rows_per_device = rows,
+       .bad_every = repetitions(50, 20'000),  // books are exact about where only so many of them are
+       .batch_max = repetitions(32, 256),
+       .buffer_rows = 4096,
+       .copies = true,
+       .truncated = true,
+       .settings = {"batch.policy=stream"}});
   group.start_all();
   std::uint64_t copies = 0;
   for (int k = 0; k < kills; ++k) {

@@ -11,8 +11,6 @@
 
 namespace rivulet::sync {
 
-extern const AggregationEntry aggregation_sum;
-
 namespace {
 
 // AR-Topk (Tyagi and Swany, BigData 2023), STAR: one rank's largest numbers say for all of them which are
@@ -37,6 +35,12 @@ std::size_t entries_of(const Exchange& exchange) {
 std::size_t message_bytes(std::size_t entries, std::size_t count) {
   const double bits = expected_position_bits(static_cast<double>(entries), static_cast<double>(count));
   return head_bytes + static_cast<std::size_t>(std::ceil(bits / 8)) + 2;
+}
+
+std::unique_ptr<Aggregation> make_sum() {
+  for (const AggregationEntry* entry : builtin_aggregations())
+    if (entry->name == "sum") return entry->make();
+  RIVULET_CHECK(false, "there is no dense sum");
 }
 
 class SharedIndex final : public Aggregation {
@@ -70,7 +74,7 @@ class SharedIndex final : public Aggregation {
   std::vector<std::uint32_t> positions_;
   std::vector<std::byte> message_;
   std::vector<Ticket> pending_;
-  const std::unique_ptr<Aggregation> sum_ = aggregation_sum.make();
+  const std::unique_ptr<Aggregation> sum_ = make_sum();
   ContributionShape shape_;      ///< of what is summed
   std::vector<double> alike_;    ///< what is staged is weighted already
   std::vector<std::byte> mine_;  ///< numbers at the positions, then buffers
