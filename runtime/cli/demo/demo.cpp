@@ -85,8 +85,12 @@ Result<Child> Demo::start_child(const std::string& name, std::vector<std::string
 
 Status Demo::start_broker() {
   if (!plan_.embedded) {
-    return stream::create_topic({{"bootstrap.servers", plan_.brokers}}, plan_.topic,
-                                static_cast<int>(plan_.devices()), answer_deadline);
+    const Status made = stream::create_topic({{"bootstrap.servers", plan_.brokers}}, plan_.topic,
+                                             static_cast<int>(plan_.devices()), answer_deadline);
+    // A broker that says nothing is one that is not there.
+    if (!made && made.error().code == ErrorCode::timed_out)
+      return Error{ErrorCode::unavailable, made.error().message};
+    return made;
   }
   auto child = start_child("broker", broker_arguments(plan_));
   if (!child) return child.error();

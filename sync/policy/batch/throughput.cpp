@@ -166,6 +166,7 @@ void adjust(const Inputs& inputs, std::uint64_t total, std::span<double> memory)
 /// Speeds that all devices are said to have; the same for all where one of them says nothing.
 std::vector<double> hints(const Inputs& inputs) {
   std::vector<double> all;
+  all.reserve(inputs.table.size());
   for (const Facts& f : inputs.table.facts)
     all.push_back(std::clamp(finite(f.measurements[inputs.measured]), 0.0, most_wanted));
   const bool even = setting(inputs.config, keys[3].name).text == "even";
