@@ -176,6 +176,12 @@ void keep(std::size_t k, Found<T>& found) {
 
 }  // namespace
 
+std::size_t entries_of(std::size_t count, double keep_ratio) {
+  if (count == 0) return 0;
+  const auto k = static_cast<std::uint64_t>(std::llround(static_cast<double>(count) * keep_ratio));
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(k, 1, count));
+}
+
 template <class T>
 void keep_largest(std::span<const T> numbers, std::size_t k, std::vector<std::uint32_t>& found) {
   Found<T> all{found, {}, found.size()};

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/rng.h"
+#include "sync/coding/selection.h"
 #include "sync/compressor/compressor.h"
 
 namespace rivulet::sync {
@@ -30,9 +31,7 @@ void for_each_drawn(const Coding& coding, std::size_t count, std::size_t k, Visi
 }
 
 std::uint64_t slot_bytes(const ContributionShape& shape, double keep_ratio, const Settings&) {
-  const auto k =
-      static_cast<std::uint64_t>(std::llround(static_cast<double>(shape.parameters()) * keep_ratio));
-  return std::clamp<std::uint64_t>(k, 1, shape.parameters()) * bytes_of(shape.scalar);
+  return std::uint64_t{entries_of(shape.parameters(), keep_ratio)} * bytes_of(shape.scalar);
 }
 
 template <class T>

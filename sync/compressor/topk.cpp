@@ -37,12 +37,6 @@ ValueCode value_code(const Settings& settings) {
   return *value_code_of(settings.text(keys[0].name));
 }
 
-std::size_t entries_of(std::size_t count, double keep_ratio) {
-  if (count == 0) return 0;
-  const auto k = static_cast<std::uint64_t>(std::llround(static_cast<double>(count) * keep_ratio));
-  return static_cast<std::size_t>(std::clamp<std::uint64_t>(k, 1, count));
-}
-
 std::uint64_t slot_bytes(const ContributionShape& shape, double keep_ratio, const Settings& settings) {
   const ValueCode code = value_code(settings);
   const std::size_t count = shape.parameters();

@@ -27,6 +27,12 @@ std::string_view collective_of(const PolicyConfig& config, std::size_t world, do
 
 }  // namespace
 
+double payloads_sent(std::string_view collective, std::size_t world) {
+  const auto n = static_cast<double>(world);
+  const bool twice = collective == "sum" || collective == "two_sided" || collective == "shared_index";
+  return twice ? 2 * (n - 1) / n : n - 1;
+}
+
 void compress_with(const PolicyConfig& config, std::string_view compressor, double keep, Schedule& next) {
   for (const CompressorEntry* entry : builtin_compressors()) {
     if (entry->name != compressor) continue;
@@ -71,8 +77,7 @@ double unseen_bytes(const PolicyConfig& config, std::size_t world, double keep) 
 double agreement_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes) {
   const auto n = static_cast<double>(world);
   const std::string_view how = collective_of(config, world, keep);
-  const bool twice = how == "sum" || how == "two_sided" || how == "shared_index";
-  const double payloads = (twice ? 2 * (n - 1) / n : n - 1) * payload_bytes(config, keep);
+  const double payloads = payloads_sent(how, world) * payload_bytes(config, keep);
   return wire_bytes(payloads + (n - 1) * facts_bytes, world) + unseen_bytes(config, world, keep);
 }
 

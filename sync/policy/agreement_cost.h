@@ -12,6 +12,9 @@ namespace rivulet::sync::policy {
 /// of one device.
 std::string_view cheapest_collective(std::size_t world, bool dense, double payload_bytes);
 
+/// Payloads that leave a device in one agreement, by a collective's name.
+double payloads_sent(std::string_view collective, std::size_t world);
+
 /// The next round's contributions go through this compressor, and this share of them: sets all that follows.
 /// Nothing is set for a name that no compressor has.
 void compress_with(const PolicyConfig& config, std::string_view compressor, double keep, Schedule& next);

@@ -10,7 +10,6 @@
 #include "sync/round/weighted_numbers.h"
 
 namespace rivulet::sync {
-
 namespace {
 
 // AR-Topk (Tyagi and Swany, BigData 2023), STAR: one rank's largest numbers say for all of them which are
@@ -26,10 +25,7 @@ namespace {
 constexpr std::size_t head_bytes = 8;
 
 std::size_t entries_of(const Exchange& exchange) {
-  const std::size_t count = exchange.coding.shape->parameters();
-  const auto k =
-      static_cast<std::size_t>(std::llround(static_cast<double>(count) * exchange.coding.keep_ratio));
-  return std::clamp<std::size_t>(k, 1, std::max<std::size_t>(1, count));
+  return sync::entries_of(exchange.coding.shape->parameters(), exchange.coding.keep_ratio);
 }
 
 std::size_t message_bytes(std::size_t entries, std::size_t count) {

@@ -86,10 +86,8 @@ void learn_cost(const Inputs& inputs, std::span<double> memory) {
 
 /// Bytes that leave a device, by its transport.
 double bytes_of(const Inputs& inputs, double keep) {
-  const auto n = static_cast<double>(inputs.table.size());
   const Way way = way_of(inputs.config, inputs.table.size(), "topk", keep);
-  const bool twice = way.collective == "two_sided";
-  return (twice ? 2 * (n - 1) / n : n - 1) * static_cast<double>(way.payload_bytes);
+  return payloads_sent(way.collective, inputs.table.size()) * static_cast<double>(way.payload_bytes);
 }
 
 struct Candidate {
@@ -107,7 +105,7 @@ std::vector<Candidate> eligible(const Inputs& inputs, std::span<double> memory) 
     const double gain = memory[gains_at + i];
     if (gain <= 0 || gain < epsilon) continue;
     const double keep = candidates.at(i);
-    all.push_back({keep, cost.fixed() + cost.each() * bytes_of(inputs, keep), 1 / gain, gain});
+    all.push_back({keep, cost.seconds(bytes_of(inputs, keep)), 1 / gain, gain});
   }
   const auto beaten = [&](const Candidate& one) {
     return std::ranges::any_of(all, [&](const Candidate& other) {
@@ -159,7 +157,7 @@ void learn(const Inputs& inputs, std::span<double> memory) {
 void choose(const Inputs& inputs, std::span<double> memory) {
   const double middle_gain = memory[gains_at + candidates.size() / 2];
   const LinearFit cost(memory.subspan(cost_at));
-  const double seconds = cost.fixed() + cost.each() * bytes_of(inputs, candidates[0]);
+  const double seconds = cost.seconds(bytes_of(inputs, candidates[0]));
   const bool again =
       has_moved(middle_gain, memory[chosen_gain_at]) || has_moved(seconds, memory[chosen_seconds_at]);
   if (memory[share_at] > 0 && !again) return;
