@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "core/rng.h"
 #include "sync/coding/selection.h"
