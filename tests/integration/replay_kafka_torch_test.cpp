@@ -48,12 +48,15 @@ TEST_CASE("Replay: four processes, LeNet, changing rates on a real Kafka come to
   const TempDir folder;
   const std::string kept = (folder.path() / "demo").string();
   const auto demo = run_rivulet({"demo", "--brokers", kafka.value()->brokers(), "--devices", "4", "--rates",
-                                 "200,100,50,25", "--seconds", "8", "--keep", kept, "--json"},
-                                120s);
+                                 "200,100,50,25", "--seconds", "16", "--keep", kept, "--json"},
+                                180s);
   INFO(demo.output);
   INFO(demo.errors);
   REQUIRE(demo.status.code == 0);
-  const auto digest = Json::parse(last_line(demo.output))["devices"][0]["digest"].get<std::string>();
+  const auto summary = Json::parse(last_line(demo.output));
+  const auto digest = summary["devices"][0]["digest"].get<std::string>();
+  double trained = 0;
+  for (const auto& one : summary["devices"]) trained += one["rows_trained"].get<double>();
   const std::string device = kept + "/device-1";
   const std::string log = device + "/decisions.jsonl";
   REQUIRE(std::filesystem::exists(log));
@@ -76,7 +79,8 @@ TEST_CASE("Replay: four processes, LeNet, changing rates on a real Kafka come to
   CHECK(report["equal"] == true);
   CHECK(report["digest"] == digest);
   CHECK(report["rounds"] == Json::parse(last_line(plans.output))["rounds"]);
-  CHECK(report["rows"].get<int>() > 500);
+  CHECK(report["rows"].get<double>() == trained);
+  CHECK(trained > 100);  // how many is up to the machine: this is that the run was one
   report_figure("replay.rows", report["rows"].get<double>(), "rows");
   report_figure("replay.digests_compared", report["digests_compared"].get<double>(), "digests");
 
