@@ -1,7 +1,10 @@
+#include <algorithm>
+
 #include "devices/optimizer.h"
 #include "devices/trainer.h"
 #include "runtime/config/config.h"
 #include "stream/decoder.h"
+#include "sync/collective/aggregation.h"
 #include "sync/policy/controller.h"
 
 namespace rivulet::runtime {
@@ -17,7 +20,8 @@ std::vector<std::string> names_of(const Entries& entries) {
 
 std::vector<std::string> controllers(sync::policy::Role role, std::vector<std::string> names = {}) {
   for (const auto* entry : sync::policy::builtin_controllers())
-    if (entry->role == role) names.emplace_back(entry->name);
+    if (entry->role == role && std::ranges::find(names, entry->name) == names.end())
+      names.emplace_back(entry->name);
   return names;
 }
 
@@ -33,7 +37,8 @@ CatalogNames builtin_catalog_names() {
           names_of(sync::builtin_compressors()),
           controllers(Role::when),
           controllers(Role::learning_rate),
-          controllers(Role::transfer, {"none"})};
+          controllers(Role::transfer, {"none"}),
+          controllers(Role::collective, names_of(sync::builtin_aggregations()))};
 }
 
 }  // namespace rivulet::runtime

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "runtime/config/coerce.h"
+#include "sync/collective/aggregation.h"
 #include "sync/round/facts.h"
 
 namespace rivulet::runtime {
@@ -16,6 +17,13 @@ using Names = std::vector<std::string>;
 
 bool contains(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+template <class Entry>
+const Entry* entry_named(std::span<const Entry* const> entries, std::string_view name) {
+  for (const Entry* entry : entries)
+    if (entry->name == name) return entry;
+  return nullptr;
 }
 
 class Checks {
@@ -104,19 +112,31 @@ class Checks {
   void compression() {
     catalog_name("compression.policy", c_.compression.policy, catalog_.compressions);
     const std::string& policy = c_.compression.policy;
-    const bool leaves_out = policy == "auto" && c_.sync.policy == "auto";
-    const bool fixed_dense = policy == "fixed" && c_.settings.text("compression.compressor") == "dense";
-    const bool dense = policy == "none" || fixed_dense || (policy == "auto" && !leaves_out);
-    if ((c_.sync.collective == "two_sided" || c_.sync.collective == "shared_index") && dense)
+    const bool leaves_out = policy != "auto" || c_.sync.policy == "auto";
+    std::string_view compressor = policy == "none" || !leaves_out ? "dense" : "topk";
+    if (policy == "fixed") compressor = c_.settings.text("compression.compressor");
+    collective(compressor);
+    if (policy != "none")
+      catalog_name("compression.compressor", c_.settings.text("compression.compressor"),
+                   catalog_.compressors);
+  }
+
+  /// What cannot be summed so is summed in another way, which is worth a word; where nothing is compressed
+  /// by a way that is for that, or all of it by one that adds whole contributions.
+  void collective(std::string_view compressor) {
+    catalog_name("sync.collective", c_.sync.collective, catalog_.collectives);
+    const auto* how = entry_named(sync::builtin_aggregations(), c_.sync.collective);
+    const auto* small = entry_named(sync::builtin_compressors(), compressor);
+    if (how == nullptr || small == nullptr || how->fits == nullptr || how->fits(*small)) return;
+    if (!small->keeps_residual)
       wrong({"sync.collective", "compression.policy"},
             "'sync.collective' is '" + c_.sync.collective +
                 "', which without a compressor is the same as 'sum'",
             true);
-    if (c_.compression.policy == "none") return;
-    catalog_name("compression.compressor", c_.settings.text("compression.compressor"), catalog_.compressors);
-    if (c_.sync.collective == "sum")
+    else
       wrong({"sync.collective", "compression.policy"},
-            "'sync.collective' is 'sum', which adds whole contributions: compression needs 'gather'");
+            fmt::format("'sync.collective' is '{}', which cannot sum what compressor '{}' sends: '{}' can",
+                        c_.sync.collective, compressor, small->entries ? "gather" : "low_rank"));
   }
 
   void stream() {

@@ -97,8 +97,8 @@ struct Config {
   struct Sync {
     std::string policy = "auto";
     Duration deadline = std::chrono::seconds(5);
-    std::string collective = "auto";  ///< gather | two_sided | shared_index | sum | auto
-    bool speculate = true;            ///< contributions may leave with the facts; group key
+    std::string collective = "auto";
+    bool speculate = true;  ///< contributions may leave with the facts; group key
     std::string bind = "127.0.0.1";
     std::string advertise;
     int port = 0;                         ///< of the peer traffic; 0 = any free one
@@ -177,6 +177,7 @@ struct CatalogNames {
   std::vector<std::string> syncs = {"every", "periodic"};
   std::vector<std::string> schedules = {"constant"};
   std::vector<std::string> injections = {"none", "auto"};
+  std::vector<std::string> collectives = {"gather", "auto"};
 };
 CatalogNames builtin_catalog_names();
 

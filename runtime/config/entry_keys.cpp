@@ -63,6 +63,7 @@ std::vector<KeyRow> entry_rows() {
   add_rows(all, seen, devices::builtin_optimizers());
   add_rows(all, seen, sync::policy::builtin_controllers());
   add_rows(all, seen, sync::builtin_compressors());
+  add_rows(all, seen, sync::builtin_aggregations());
   return all;
 }
 

@@ -87,10 +87,10 @@ std::vector<KeyRow> sync_and_checkpoint_rows() {
       {spec("sync.deadline", kind::duration, "\"5s\"", "a peer that makes no progress for so long is lost"),
        some_time, [](Config& c, const Value& v) { c.sync.deadline = time(v); }},
       {spec("sync.collective", kind::text, "\"auto\"",
-            "gather (payloads to all) | two_sided (slices, compressed both ways) | shared_index (one "
-            "device's largest "
-            "numbers say which ones all sum) | sum (dense) | auto",
-            {.choices = {"gather", "two_sided", "shared_index", "sum", "auto"}}),
+            "how contributions become a sum: gather (payloads to all) | two_sided (slices, compressed both "
+            "ways) | shared_index (one device's largest numbers say which ones all sum) | low_rank (thin "
+            "matrices) | sum, ring, halving_doubling (whole) | learned (whichever was fast) | auto (by "
+            "bytes)"),
        {},
        [](Config& c, const Value& v) { c.sync.collective = str(v); }},
       {spec("sync.speculate", kind::boolean, "true",

@@ -147,6 +147,7 @@ bool upgrade_view(json& view, std::uint64_t version) {
     view["state"]["memory"] = json::array();
   }
   upgrade_schedule(view["state"]["last"], version);
+  policy["tensor_rows"] = json::array();
   if (version < own_steps) add_policy_of_version_5(policy);
   if (version < overlap) policy["learning_rate_policy"] = "none";
   policy["transfer_policy"] = "none";

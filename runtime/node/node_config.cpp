@@ -101,7 +101,11 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   policy.contribution_bytes = layout.contribution() * bytes_of(layout.scalar);
   policy.number_bytes = static_cast<std::uint32_t>(bytes_of(layout.scalar));
   policy.buffers = layout.buffers;
-  for (const devices::TensorSlot& slot : layout.parameter_slots) policy.tensors.push_back(slot.count);
+  for (const devices::TensorSlot& slot : layout.parameter_slots) {
+    policy.tensors.push_back(slot.count);
+    const bool is_matrix = slot.shape.size() > 1 && slot.shape[0] > 0;
+    policy.tensor_rows.push_back(is_matrix ? static_cast<std::uint64_t>(slot.shape[0]) : 1);
+  }
   policy.momentum_adds_up = config.train.optimizer == "sgd";
   policy.compression_policy = config.compression.policy;
   policy.learning_rate_policy = config.train.lr_schedule;

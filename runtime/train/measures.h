@@ -26,6 +26,8 @@ class Measures {
   [[nodiscard]] bool wants_sketches() const noexcept { return wants_sketches_; }
   /// Something wants what compression would keep of the contribution.
   [[nodiscard]] bool wants_gains() const noexcept { return wants_gains_; }
+  /// ... or only how large the contribution is.
+  [[nodiscard]] bool wants_norm() const noexcept { return wants_norm_; }
 
   /// What a device knows when it enters a round.
   struct Entering {
@@ -36,6 +38,7 @@ class Measures {
     std::uint64_t bytes_sent = 0;    ///< through the transport, in this view
     sync::Gains gains;               ///< of the contribution; 0 if there is none
     double norm_change = 0;          ///< NormWatch
+    double kept_norm = 0;            ///< of the residual
   };
   std::vector<float> take(const Entering& now);
   /// A step of so many rows was computed, compute only.
@@ -61,6 +64,7 @@ class Measures {
   bool warm_ = false;                          ///< the first step of a process takes longer than all others
   bool wants_sketches_ = false;
   bool wants_gains_ = false;
+  bool wants_norm_ = false;
   std::uint64_t bytes_sent_ = 0;  ///< at the last facts
   double exchange_seconds_ = 0;
   bool wants_labels_ = false;

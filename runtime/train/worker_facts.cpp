@@ -1,4 +1,5 @@
 #include "runtime/train/worker.h"
+#include "sync/coding/norm.h"
 
 // What a device tells the others when it enters a round.
 namespace rivulet::runtime {
@@ -58,7 +59,8 @@ Status Worker::refresh_digest() {
 
 /// What its controllers want to know. The contribution is made for it, or because it leaves with the facts.
 Status Worker::measure(sync::Facts& facts) {
-  const bool wanted = view_->session->speculates() || measures_.wants_sketches() || measures_.wants_gains();
+  const bool wanted = view_->session->speculates() || measures_.wants_sketches() || measures_.wants_gains() ||
+                      measures_.wants_norm();
   if (facts.rows > 0 && (wanted || overlaps())) {
     if (auto prepared = prepare_contribution(); !prepared) return prepared;
     if (!contributes_movement()) model_.sketch_gradient(parts_.trainer.layout());
@@ -73,17 +75,19 @@ Status Worker::measure(sync::Facts& facts) {
                                        .stepping_seconds = stepping,
                                        .bytes_sent = view_->transport->counters().bytes_sent,
                                        .gains = my_gains(facts.rows),
-                                       .norm_change = norms_.change()});
+                                       .norm_change = norms_.change(),
+                                       .kept_norm = residual_.norm()});
   return ok();
 }
 
 /// Of the parameters of what this device brings, with what it kept of earlier rounds.
 sync::Gains Worker::my_gains(std::uint32_t rows) {
-  if (!measures_.wants_gains() || rows == 0) return {};
+  if (!(measures_.wants_gains() || measures_.wants_norm()) || rows == 0) return {};
   const GradientView mine = model_.contribution().slice(0, parts_.trainer.layout().parameters);
+  const double weight = view_->session->expected_weight(rows);
+  if (!measures_.wants_gains()) return {.gradient_norm = weight * sync::norm_of(mine)};
   const bool alike = residual_.of_movements() == contributes_movement();
-  return sync::gains_of(mine, view_->session->expected_weight(rows),
-                        alike ? residual_.kept() : GradientView{});
+  return sync::gains_of(mine, weight, alike ? residual_.kept() : GradientView{});
 }
 
 /// The steps that were made since the group agreed last count as this round's batch.

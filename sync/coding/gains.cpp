@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sync/coding/energy.h"
+#include "sync/coding/norm.h"
 
 namespace rivulet::sync {
 
@@ -17,9 +18,7 @@ Gains gains_of(const GradientView& mine, double weight, const GradientView& kept
   gains.contribution_norm = std::sqrt(all.squares());
   gains.gradient_norm = gains.contribution_norm;
   if (kept.count == 0) return gains;
-  EnergyHistogram own;
-  own.add(mine, weight);
-  gains.gradient_norm = std::sqrt(own.squares());
+  gains.gradient_norm = weight * norm_of(mine);
   return gains;
 }
 

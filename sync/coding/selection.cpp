@@ -1,6 +1,7 @@
 #include "sync/coding/selection.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/rng.h"
 #include "core/vector_code.h"
 
 namespace rivulet::sync {
@@ -174,6 +176,49 @@ void keep(std::size_t k, Found<T>& found) {
   found.at.resize(n);
 }
 
+/// How many reach the threshold.
+template <class T>
+std::size_t count_reaching(std::span<const T> numbers, SizeOf<T> threshold) {
+  constexpr std::size_t at_once = 256;
+  std::array<std::uint32_t, at_once> reached{};
+  const std::size_t blocks = numbers.size() / block_numbers;
+  std::size_t count = 0;
+  for (std::size_t begin = 0; begin < blocks; begin += at_once) {
+    const std::size_t n = std::min(at_once, blocks - begin);
+    look_into(numbers.data() + begin * block_numbers, n, threshold, reached.data());
+    for (std::size_t b = 0; b < n; ++b) count += static_cast<std::size_t>(std::popcount(reached.at(b)));
+  }
+  for (const T x : numbers.subspan(blocks * block_numbers)) count += size_of(x) >= threshold ? 1U : 0U;
+  return count;
+}
+
+template <class T>
+T number_of(SizeOf<T> size) {
+  return std::bit_cast<T>(size);
+}
+
+/// The size of the k-th largest by a sample, drawn with replacement.
+template <class T>
+T sampled_threshold(std::span<const T> numbers, std::size_t k, std::uint64_t seed) {
+  const std::size_t drawn = std::max(numbers.size() / 100, std::min(numbers.size(), least_sample));
+  const double share = static_cast<double>(k) / static_cast<double>(numbers.size());
+  const double wanted = std::ceil(share * static_cast<double>(drawn));
+  const auto nth = std::min(drawn, static_cast<std::size_t>(wanted)) - 1;
+  std::vector<SizeOf<T>> sample;
+  Rng rng(derive_seed(seed, "threshold", 0));
+  for (std::size_t i = 0; i < drawn; ++i) sample.push_back(size_of(numbers[rng.below(numbers.size())]));
+  std::nth_element(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(nth), sample.end(),
+                   std::greater<>());
+  return number_of<T>(sample[nth]);
+}
+
+template <class T>
+void take_reaching(std::span<const T> numbers, T threshold, std::vector<std::uint32_t>& into) {
+  Found<T> found{into, {}};
+  collect(numbers, size_of(threshold), found);
+  into.resize(found.count);
+}
+
 }  // namespace
 
 std::size_t entries_of(std::size_t count, double keep_ratio) {
@@ -204,8 +249,62 @@ void select_largest(std::span<const T> numbers, std::size_t k, std::vector<std::
   keep(k, found);
 }
 
+template <class T>
+void select_sampled(std::span<const T> numbers, std::size_t k, std::uint64_t seed,
+                    std::vector<std::uint32_t>& into) {
+  constexpr int tries = 10;
+  constexpr double above = 1.3;
+  constexpr double below = 0.7;
+  into.clear();
+  if (k == 0 || numbers.empty()) return;
+  T threshold = sampled_threshold(numbers, std::min(k, numbers.size()), seed);
+  for (int i = 0; i < tries; ++i) {
+    const auto found = static_cast<double>(count_reaching(numbers, size_of(threshold)));
+    if (found > above * static_cast<double>(k))
+      threshold *= static_cast<T>(above);
+    else if (found < below * static_cast<double>(k))
+      threshold *= static_cast<T>(below);
+    else
+      break;
+  }
+  take_reaching(numbers, threshold, into);
+}
+
+template <class T>
+void select_bisected(std::span<const T> numbers, std::size_t k, std::vector<std::uint32_t>& into) {
+  constexpr double narrow = 1e-3;
+  into.clear();
+  if (k == 0 || numbers.empty()) return;
+  double sum = 0;
+  SizeOf<T> largest = 0;
+  for (const T x : numbers) {
+    const SizeOf<T> size = size_of(x);
+    sum += static_cast<double>(number_of<T>(size));
+    largest = std::max(largest, size);
+  }
+  const double mean = sum / static_cast<double>(numbers.size());
+  const double range = static_cast<double>(number_of<T>(largest)) - mean;
+  double low = 0;
+  double high = 1;
+  T threshold = static_cast<T>(mean);
+  while (high - low > narrow) {
+    const double part = (low + high) / 2;
+    threshold = static_cast<T>(mean + part * range);
+    const std::size_t found = count_reaching(numbers, size_of(threshold));
+    if (found >= k && found <= 2 * k) break;
+    (found < k ? high : low) = part;
+  }
+  take_reaching(numbers, threshold, into);
+}
+
 template void select_largest<float>(std::span<const float>, std::size_t, std::vector<std::uint32_t>&);
 template void select_largest<double>(std::span<const double>, std::size_t, std::vector<std::uint32_t>&);
+template void select_sampled<float>(std::span<const float>, std::size_t, std::uint64_t,
+                                    std::vector<std::uint32_t>&);
+template void select_sampled<double>(std::span<const double>, std::size_t, std::uint64_t,
+                                     std::vector<std::uint32_t>&);
+template void select_bisected<float>(std::span<const float>, std::size_t, std::vector<std::uint32_t>&);
+template void select_bisected<double>(std::span<const double>, std::size_t, std::vector<std::uint32_t>&);
 template void keep_largest<float>(std::span<const float>, std::size_t, std::vector<std::uint32_t>&);
 template void keep_largest<double>(std::span<const double>, std::size_t, std::vector<std::uint32_t>&);
 

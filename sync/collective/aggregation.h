@@ -75,11 +75,8 @@ class SpeculativeAggregation : public Aggregation {
   virtual void give_up(std::span<const std::uint32_t> rows) = 0;
 };
 
-/// Catalog: sync/collective/aggregation/<name>.cpp defines `const AggregationEntry aggregation_<name>`.
-///  gather  1 phase; sends (N-1) * payload; payloads decoded and added in rank order.
-///  two_sided  2 phases; sends 2 (N-1)/N * slot; slices decoded, added and compressed again by their owners.
-///  sum     dense alone, in place: direct for 2, halving-doubling for powers of two, ring otherwise and from
-///  1 MB.
+/// Catalog: sync/collective/aggregation/<name>.cpp defines `const AggregationEntry aggregation_<name>`; its
+/// keys are configuration keys.
 struct AggregationEntry {
   std::string_view name;
   std::string_view help;
@@ -87,8 +84,18 @@ struct AggregationEntry {
   std::unique_ptr<Aggregation> (*make_gathered)() = nullptr;  ///< for a transport that gathers; null: make()
   std::unique_ptr<SpeculativeAggregation> (*make_speculative)(bool gathers) =
       nullptr;  ///< null: it needs the plan
+  /// Contributions that this compressor makes small can be summed so. Null: all can.
+  bool (*fits)(const CompressorEntry& compressor) = nullptr;
+  std::span<const Key> keys = {};
 };
 std::span<const AggregationEntry* const> builtin_aggregations() noexcept;
+/// For AggregationEntry::fits: a slot is all numbers as they are | it is some of them.
+inline bool sums_whole(const CompressorEntry& compressor) {
+  return !compressor.keeps_residual;
+}
+inline bool sums_entries(const CompressorEntry& compressor) {
+  return compressor.keeps_residual && compressor.entries;
+}
 
 inline constexpr std::size_t payload_header_bytes = 64;
 /// In front of every payload that travels apart from facts.

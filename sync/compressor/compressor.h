@@ -18,6 +18,8 @@ struct ContributionShape {
   Scalar scalar = Scalar::f32;
   std::vector<std::size_t> tensors;  ///< elements of each tensor of parameters, in their order
   std::size_t buffers = 0;
+  /// Of each tensor its first dimension, behind which it is a matrix; 1 or nothing: it is none.
+  std::vector<std::size_t> rows = {};
   [[nodiscard]] std::size_t parameters() const noexcept {
     return std::accumulate(tensors.begin(), tensors.end(), std::size_t{0});
   }
@@ -44,6 +46,9 @@ struct CompressorEntry {
   std::string_view help;
   /// What a slot leaves out is kept and sent later (sync/round/residual.h); else it is forgotten.
   bool keeps_residual = false;
+  /// What a slot leaves out it leaves out number by number: so a device may keep the momentum of these, and
+  /// there are slots of parts of the parameters. Else it says a little of all.
+  bool entries = true;
   /// Of the slot that holds this share of the parameters. `settings`: of its own keys. 1 <= bytes <= 2 GB.
   std::uint64_t (*slot_bytes)(const ContributionShape& shape, double keep_ratio, const Settings& settings);
   /// Fills all of `slot` with as much of `numbers` [P], in host memory, as fits.

@@ -21,16 +21,15 @@ double payload_bytes(const PolicyConfig& config, double keep) {
 }
 
 std::string_view collective_of(const PolicyConfig& config, std::size_t world, double keep) {
-  if (config.collective != "auto") return config.collective;
-  return cheapest_collective(world, keep >= 1, payload_bytes(config, keep));
+  if (!chooses_collective(config)) return config.collective;
+  return cheapest_collective(world, keep >= 1 ? "dense" : "topk", payload_bytes(config, keep));
 }
 
 }  // namespace
 
 double payloads_sent(std::string_view collective, std::size_t world) {
   const auto n = static_cast<double>(world);
-  const bool twice = collective == "sum" || collective == "two_sided" || collective == "shared_index";
-  return twice ? 2 * (n - 1) / n : n - 1;
+  return collective == "gather" ? n - 1 : 2 * (n - 1) / n;
 }
 
 void compress_with(const PolicyConfig& config, std::string_view compressor, double keep, Schedule& next) {
@@ -46,19 +45,20 @@ void compress_with(const PolicyConfig& config, std::string_view compressor, doub
 Way way_of(const PolicyConfig& config, std::size_t world, std::string_view compressor, double keep) {
   Schedule next{.payload_bytes = config.contribution_bytes};
   compress_with(config, compressor, keep, next);
-  const bool dense = compressor == "dense";
   const auto bytes = static_cast<double>(next.payload_bytes);
-  const std::string_view collective = config.collective == "auto" ? cheapest_collective(world, dense, bytes)
-                                                                  : std::string_view(config.collective);
+  const std::string_view collective = chooses_collective(config)
+                                          ? cheapest_collective(world, compressor, bytes)
+                                          : std::string_view(config.collective);
   return {std::string(collective), next.compressor, next.keep_ratio, next.payload_bytes};
 }
 
-std::string_view cheapest_collective(std::size_t world, bool dense, double payload_bytes) {
+std::string_view cheapest_collective(std::size_t world, std::string_view compressor, double payload_bytes) {
   // Below a quarter of a MiB saved, the phases of a sum cost more than its bytes.
   constexpr double worth_it = 256.0 * 1024;
   const auto n = static_cast<double>(world);
   const double saved = (n - 1) * (1 - 2 / n) * payload_bytes;
-  if (dense) return saved >= worth_it ? "sum" : "gather";
+  if (compressor == "low_rank") return compressor;
+  if (compressor == "dense") return saved >= worth_it ? "sum" : "gather";
   // Its payload goes with the facts, in one message to each; two_sided sends two more.
   return saved > 2 * (n - 1) * message_bytes ? "two_sided" : "gather";
 }

@@ -10,7 +10,7 @@ namespace rivulet::sync::policy {
 
 /// The collective that sends the fewest bytes, where it saves enough of them for its phases. `payload_bytes`:
 /// of one device.
-std::string_view cheapest_collective(std::size_t world, bool dense, double payload_bytes);
+std::string_view cheapest_collective(std::size_t world, std::string_view compressor, double payload_bytes);
 
 /// Payloads that leave a device in one agreement, by a collective's name.
 double payloads_sent(std::string_view collective, std::size_t world);

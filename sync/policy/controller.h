@@ -7,7 +7,7 @@
 
 #include "core/result.h"
 #include "core/settings.h"
-#include "sync/compressor/compressor.h"
+#include "sync/collective/aggregation.h"
 #include "sync/policy/plan.h"
 
 namespace rivulet::sync::policy {
@@ -74,6 +74,10 @@ Settings compressor_settings(const PolicyConfig& config);
 /// if it names a controller of those.
 std::vector<PolicySetting> settings_of(const PolicyConfig& config, const Settings& settings);
 ContributionShape shape_of(const PolicyConfig& config);
+/// Sums what has this name; null: nothing in this build, or a controller that chooses among several.
+const AggregationEntry* collective_named(std::string_view name) noexcept;
+/// What the configuration names is a controller that chooses among several.
+bool chooses_collective(const PolicyConfig& config);
 /// Contributions are movements behind own steps, and residuals are left of those; else of gradients. So it is
 /// with several own steps, and where what a compressor leaves out would lose its momentum.
 bool agrees_on_movements(const PolicyConfig& config);

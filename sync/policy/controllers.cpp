@@ -196,7 +196,7 @@ bool agrees_on_movements(const PolicyConfig& config) {
   if (is_set("sync.own_steps", [](const PolicySetting& one) { return one.number > 1; })) return true;
   const bool leaves_out = is_set("compression.compressor", [](const PolicySetting& one) {
     return std::ranges::any_of(builtin_compressors(), [&](const CompressorEntry* entry) {
-      return entry->name == one.text && entry->keeps_residual;
+      return entry->name == one.text && entry->keeps_residual && entry->entries;
     });
   });
   return leaves_out && config.momentum_adds_up &&
@@ -206,7 +206,19 @@ bool agrees_on_movements(const PolicyConfig& config) {
 ContributionShape shape_of(const PolicyConfig& config) {
   return {config.number_bytes == 8 ? Scalar::f64 : Scalar::f32,
           {config.tensors.begin(), config.tensors.end()},
-          config.buffers};
+          config.buffers,
+          {config.tensor_rows.begin(), config.tensor_rows.end()}};
+}
+
+const AggregationEntry* collective_named(std::string_view name) noexcept {
+  for (const AggregationEntry* entry : builtin_aggregations())
+    if (entry->name == name) return entry;
+  return nullptr;
+}
+
+bool chooses_collective(const PolicyConfig& config) {
+  return collective_named(config.collective) == nullptr &&
+         find(builtin_controllers(), Role::collective, config.collective) != nullptr;
 }
 
 std::size_t measurements_of(const Controllers& controllers) {

@@ -98,16 +98,18 @@ bool wants_checkpoint(const FactsTable& table, const PolicyConfig& config, const
 
 /// How contributions are exchanged where no controller decides.
 void schedule_exchange(const PolicyConfig& config, Schedule& next) {
-  next.collective = config.collective == "auto" ? "gather" : config.collective;
+  next.collective = chooses_collective(config) ? "gather" : config.collective;
   next.payload_bytes = config.contribution_bytes;
 }
 
-/// The sum adds numbers on the way: it knows nothing of slots. Slices of the two-sided one leave something
-/// out.
+/// What one compressor makes another collective may not be able to sum.
 void fit_collective(Schedule& next) {
-  const bool dense = next.compressor == "dense";
-  if (next.collective == "sum" && !dense) next.collective = "gather";
-  if ((next.collective == "two_sided" || next.collective == "shared_index") && dense) next.collective = "sum";
+  const AggregationEntry* how = collective_named(next.collective);
+  if (how == nullptr || how->fits == nullptr) return;
+  for (const CompressorEntry* small : builtin_compressors()) {
+    if (small->name != next.compressor || how->fits(*small)) continue;
+    next.collective = !small->keeps_residual ? "sum" : small->entries ? "gather" : "low_rank";
+  }
 }
 
 std::vector<double>* memory_of(PolicyState& state, const ControllerEntry& controller) {

@@ -185,10 +185,11 @@ struct PolicyConfig {
   Duration tick = std::chrono::milliseconds(100);
   Duration max_wait = std::chrono::milliseconds(200);
   Duration idle_wait_max = std::chrono::seconds(1);
-  std::string collective = "gather";     ///< catalog name, or "auto": whichever fits the group
-  std::uint64_t contribution_bytes = 0;  ///< (P + B) * bytes per number
-  std::vector<std::uint64_t> tensors;    ///< numbers of each tensor of parameters
-  std::uint64_t buffers = 0;             ///< B
+  std::string collective = "gather";       ///< catalog name, or "auto": whichever fits the group
+  std::uint64_t contribution_bytes = 0;    ///< (P + B) * bytes per number
+  std::vector<std::uint64_t> tensors;      ///< numbers of each tensor of parameters
+  std::vector<std::uint64_t> tensor_rows;  ///< of each, its first dimension
+  std::uint64_t buffers = 0;               ///< B
   std::uint32_t number_bytes = 4;
   bool momentum_adds_up = false;  ///< the optimizer's memory is a sum of gradients: devices may keep parts
   std::uint64_t checkpoint_rounds = 0;  ///< applied rounds from one checkpoint to the next; 0 = by wish only
@@ -210,6 +211,7 @@ constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
   visit("collective", c.collective);
   visit("contribution_bytes", c.contribution_bytes);
   visit("tensors", c.tensors);
+  visit("tensor_rows", c.tensor_rows);
   visit("buffers", c.buffers);
   visit("number_bytes", c.number_bytes);
   visit("momentum_adds_up", c.momentum_adds_up);

@@ -53,6 +53,8 @@ class Residual {
             std::size_t begin = 0);
   /// The numbers at these places leave, as they are, with so many bytes that say where.
   void sent_at(std::span<const std::uint32_t> positions, std::uint64_t position_bytes);
+  /// These numbers [P] leave, in so many bytes.
+  void sent(const GradientView& numbers, std::uint64_t bytes);
   /// All of it leaves.
   void sent_all();
   /// Entries that are no finite numbers are not kept: no sum with them could ever be applied.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "runtime/config/config.h"
 #include "sync/coding/sketch.h"
 #include "sync/policy/agreement_cost.h"
 #include "sync/policy/budget.h"
@@ -43,13 +44,10 @@ class Group {
     config_.momentum_adds_up = true;
     config_.tensors = world.tensors;
     for (const auto tensor : world.tensors) config_.contribution_bytes += 4 * tensor;
-    Settings settings;
+    Settings settings = runtime::Config::default_settings();
     settings.set("sync.budget", world.budget);
     settings.set("sync.own_steps_max", static_cast<std::int64_t>(world.own_steps_max));
     settings.set("sync.overlap", std::string(world.overlap ? "auto" : "never"));
-    settings.set("compression.topk.values", std::string("i8"));
-    settings.set("compression.topk.per_tensor", false);
-    settings.set("compression.random_k.seed", std::int64_t{1});
     config_.settings = settings_of(config_, settings);
     controllers_ = controllers_of(config_, builtin_controllers()).value();
     state_ = first_state(world.devices, config_, controllers_);

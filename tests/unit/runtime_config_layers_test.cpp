@@ -242,6 +242,34 @@ TEST_CASE("Config group: the hash follows the group keys only, in one form of wr
   CHECK_FALSE(keys.contains("device.id"));
 }
 
+TEST_CASE(
+    "Config: a collective that cannot sum what is sent is refused, and one that comes to the same is said") {
+  const auto complaints = [](const testing::Lines& sets) {
+    auto input = input_of();
+    input.catalog = runtime::builtin_catalog_names();
+    input.sets = {"job.name=j", "source.kafka.properties.bootstrap.servers=h:1", "source.topics=t"};
+    input.sets.insert(input.sets.end(), sets.begin(), sets.end());
+    std::string all;
+    for (const auto& problem : load_config(input).problems) all += problem.message + "\n";
+    return all;
+  };
+  const testing::Lines low_rank{"compression.policy=fixed", "compression.compressor=low_rank"};
+  const auto with = [](testing::Lines lines, const char* collective) {
+    lines.push_back(std::string("sync.collective=") + collective);
+    return lines;
+  };
+  for (const char* fits : {"gather", "low_rank", "auto", "learned"})
+    CHECK(complaints(with(low_rank, fits)).empty());
+  CHECK(contains(complaints(with(low_rank, "two_sided")),
+                 "'two_sided', which cannot sum what compressor 'low_rank' sends: 'low_rank' can"));
+  CHECK(contains(complaints(with({"compression.policy=fixed", "compression.compressor=topk"}, "low_rank")),
+                 "which cannot sum what compressor 'topk' sends: 'gather' can"));
+  CHECK(contains(complaints(with({"compression.policy=gravac"}, "ring")), "'ring', which cannot sum"));
+  CHECK(contains(complaints(with({"compression.policy=none"}, "shared_index")),
+                 "which without a compressor is the same as 'sum'"));
+  CHECK(contains(complaints({"sync.collective=two_sidde"}), "did you mean 'two_sided'"));
+}
+
 TEST_CASE("Config group: the hash tells one key from another, and where a value ends") {
   CHECK(group_hash({{"batch.tick", "1"}}) != group_hash({{"batch.rows", "1"}}));
   CHECK(group_hash({{"a", "1"}, {"b", "2"}}) != group_hash({{"a", "2"}, {"b", "1"}}));

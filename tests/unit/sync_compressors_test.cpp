@@ -41,7 +41,7 @@ std::vector<T> drawn(std::size_t count, std::uint64_t seed) {
 template <class T>
 struct Slot {
   const CompressorEntry& compressor;
-  ContributionShape shape{sizeof(T) == 4 ? Scalar::f32 : Scalar::f64, {600, 399, 1}, 0};
+  ContributionShape shape{sizeof(T) == 4 ? Scalar::f32 : Scalar::f64, {600, 399, 1}, 0, {20, 19, 1}};
   Coding coding{&shape, 0.05, 3, &settings()};
   std::vector<T> numbers = drawn<T>(1000, 5);
   std::vector<std::byte> bytes =

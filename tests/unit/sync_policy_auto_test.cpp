@@ -461,16 +461,9 @@ TEST_CASE("Auto: of its two controllers each may go with another one") {
   PolicyConfig config = both.config();
   SUBCASE("own steps alone follow what is measured, the share is given") {
     config.compression_policy = "fixed";
-    Settings settings;
-    settings.set("sync.budget", std::string("1 of stream"));
-    settings.set("sync.own_steps_max", std::int64_t{32});
-    settings.set("sync.overlap", std::string("auto"));
+    Settings settings = runtime::Config::default_settings();
     settings.set("compression.compressor", std::string("topk"));
     settings.set("compression.keep", 0.02);
-    settings.set("compression.momentum", std::string("own"));
-    settings.set("compression.topk.values", std::string("f16"));
-    settings.set("compression.topk.per_tensor", false);
-    settings.set("compression.random_k.seed", std::int64_t{1});
     config.settings = settings_of(config, settings);
     const auto all = controllers_of(config, builtin_controllers()).value();
     auto state = first_state(4, config, all);
@@ -479,13 +472,7 @@ TEST_CASE("Auto: of its two controllers each may go with another one") {
   }
   SUBCASE("without it nothing is left out") {
     config.sync_policy = "every";
-    config.settings = settings_of(config, [] {
-      Settings settings;
-      settings.set("compression.topk.values", std::string("f16"));
-      settings.set("compression.topk.per_tensor", false);
-      settings.set("compression.random_k.seed", std::int64_t{1});
-      return settings;
-    }());
+    config.settings = settings_of(config, runtime::Config::default_settings());
     const auto all = controllers_of(config, builtin_controllers()).value();
     CHECK(first_state(4, config, all).last.next.compressor == "dense");
     CHECK_FALSE(agrees_on_movements(config));

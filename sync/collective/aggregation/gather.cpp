@@ -6,9 +6,11 @@ namespace rivulet::sync {
 
 extern const AggregationEntry aggregation_gather;
 const AggregationEntry aggregation_gather{
-    "gather", "everyone gets every payload and adds them in rank order: the same bits on every device",
-    []() -> std::unique_ptr<Aggregation> { return make_slot_gather(false); },
-    []() -> std::unique_ptr<Aggregation> { return make_gathered_sum(false); },
-    [](bool gathers) { return gathers ? make_gathered_sum(true) : make_slot_gather(true); }};
+    .name = "gather",
+    .help = "everyone gets every payload and adds them in rank order: the same bits on every device",
+    .make = []() -> std::unique_ptr<Aggregation> { return make_slot_gather(false); },
+    .make_gathered = []() -> std::unique_ptr<Aggregation> { return make_gathered_sum(false); },
+    .make_speculative =
+        [](bool gathers) { return gathers ? make_gathered_sum(true) : make_slot_gather(true); }};
 
 }  // namespace rivulet::sync

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -6,20 +7,30 @@
 #include "core/check.h"
 #include "sync/coding/positions.h"
 #include "sync/coding/selection.h"
-#include "sync/collective/aggregation.h"
+#include "sync/collective/dense_sum.h"
 #include "sync/round/weighted_numbers.h"
 
 namespace rivulet::sync {
 namespace {
 
-// AR-Topk (Tyagi and Swany, BigData 2023), STAR: one rank's largest numbers say for all of them which are
-// sent.
+// AR-Topk (Tyagi and Swany, BigData 2023): one rank's largest numbers say for all of them which are sent.
 //
-//   1. the root, rank (applied rounds mod N), selects its largest numbers and sends their positions to all;
+//   0. whose: STAR, rank (applied rounds mod N); VAR, that of the largest squared norm, which all tell all;
+//   1. the root selects its largest numbers and sends their positions to all;
 //   2. all sum their numbers there, and their buffers, densely; what they have elsewhere they keep.
 //
 // So a rank's own large numbers may wait for N rounds. Sends k positions, log-free, from the root, and
 // 2 (N - 1) / N of k numbers from everybody, whole: no scales, no rounding but that of the sum.
+
+constexpr std::array keys{
+    Key{.name = "sync.shared_index.root",
+        .type = KeyType::text,
+        .text = "\"turns\"",
+        .help =
+            "of collective shared_index: whose largest numbers: each device's by turns (STAR), or those of "
+            "the largest norm (VAR)",
+        .choices = "turns | largest"},
+};
 
 /// entries u32 | position code u8, 0 u24 | positions | zeros
 constexpr std::size_t head_bytes = 8;
@@ -33,12 +44,6 @@ std::size_t message_bytes(std::size_t entries, std::size_t count) {
   return head_bytes + static_cast<std::size_t>(std::ceil(bits / 8)) + 2;
 }
 
-std::unique_ptr<Aggregation> make_sum() {
-  for (const AggregationEntry* entry : builtin_aggregations())
-    if (entry->name == "sum") return entry->make();
-  RIVULET_CHECK(false, "there is no dense sum");
-}
-
 class SharedIndex final : public Aggregation {
  public:
   Status begin(Transport& transport, const Exchange& exchange) override;
@@ -50,13 +55,16 @@ class SharedIndex final : public Aggregation {
   [[nodiscard]] const Error& error() const override { return error_; }
 
  private:
-  enum class Step : std::uint8_t { telling, summing, done, failed };
+  enum class Step : std::uint8_t { electing, telling, summing, done, failed };
 
   [[nodiscard]] std::uint32_t me() const { return transport_->rank(); }
   [[nodiscard]] std::size_t number_bytes() const { return bytes_of(exchange_.agreed.scalar); }
   [[nodiscard]] GradientView view(std::vector<std::byte>& bytes) const {
     return {.data = bytes.data(), .count = bytes.size() / number_bytes(), .scalar = exchange_.agreed.scalar};
   }
+  void begin_election();
+  Status elect();
+  void begin_telling();
   void select();
   void write_positions();
   Status read_positions();
@@ -69,8 +77,9 @@ class SharedIndex final : public Aggregation {
   std::uint32_t root_ = 0;
   std::vector<std::uint32_t> positions_;
   std::vector<std::byte> message_;
+  std::vector<double> energies_;  ///< [N] of what each has selected
   std::vector<Ticket> pending_;
-  const std::unique_ptr<Aggregation> sum_ = make_sum();
+  const std::unique_ptr<Aggregation> sum_ = make_dense_sum();
   ContributionShape shape_;      ///< of what is summed
   std::vector<double> alike_;    ///< what is staged is weighted already
   std::vector<std::byte> mine_;  ///< numbers at the positions, then buffers
@@ -87,15 +96,51 @@ Status SharedIndex::begin(Transport& transport, const Exchange& exchange) {
   root_ = static_cast<std::uint32_t>(exchange.coding.draw % transport.world());
   pending_.clear();
   message_.assign(message_bytes(entries_of(exchange), exchange.coding.shape->parameters()), std::byte{0});
+  if (exchange.coding.settings->text(keys[0].name) == "largest")
+    begin_election();
+  else
+    begin_telling();
+  return ok();
+}
+
+/// Everybody selects, and says how much that is.
+void SharedIndex::begin_election() {
+  select();
+  energies_.assign(transport_->world(), 0);
+  const GradientView staged = exchange_.residual->staged();
+  for (const std::uint32_t at : positions_) {
+    const double x = staged.scalar == Scalar::f32 ? staged.as<float>()[at] : staged.as<double>()[at];
+    energies_[me()] += x * x;
+  }
+  const auto of = [&](std::uint32_t rank) { return std::as_writable_bytes(std::span(&energies_[rank], 1)); };
+  for (std::uint32_t k = 1; k < transport_->world(); ++k) {
+    const std::uint32_t peer = (me() + k) % transport_->world();
+    pending_.push_back(transport_->receive(peer, Lane::phase, of(peer)));
+    pending_.push_back(transport_->send(peer, Lane::phase, of(me())));
+  }
+  step_ = Step::electing;
+}
+
+Status SharedIndex::elect() {
+  for (std::uint32_t rank = 0; rank < energies_.size(); ++rank) {
+    if (std::isnan(energies_[rank]) || energies_[rank] < 0)
+      return Error{ErrorCode::protocol, "rank " + std::to_string(rank) +
+                                            " says that its numbers have a squared norm of " +
+                                            std::to_string(energies_[rank])};
+  }
+  root_ = static_cast<std::uint32_t>(std::ranges::max_element(energies_) - energies_.begin());
+  return ok();
+}
+
+void SharedIndex::begin_telling() {
   if (me() != root_) {
-    pending_.push_back(transport.receive(root_, Lane::phase, message_));
+    pending_.push_back(transport_->receive(root_, Lane::phase, message_));
   } else {
-    select();
-    for (std::uint32_t k = 1; k < transport.world(); ++k)
-      pending_.push_back(transport.send((me() + k) % transport.world(), Lane::phase, message_));
+    if (step_ != Step::electing) select();
+    for (std::uint32_t k = 1; k < transport_->world(); ++k)
+      pending_.push_back(transport_->send((me() + k) % transport_->world(), Lane::phase, message_));
   }
   step_ = Step::telling;
-  return ok();
 }
 
 /// The root's largest numbers, as many as fit.
@@ -172,6 +217,13 @@ void SharedIndex::spread_sum() {
 
 Progress SharedIndex::poll() {
   if (step_ == Step::failed) return Progress::failed;
+  if (step_ == Step::electing) {
+    const Progress p = finish_all(*transport_, pending_);
+    if (p == Progress::failed) return fail(transport_->error());
+    if (p == Progress::pending) return p;
+    if (auto elected = elect(); !elected) return fail(elected.error());
+    begin_telling();
+  }
   if (step_ == Step::telling) {
     const Progress p = finish_all(*transport_, pending_);
     if (p == Progress::failed) return fail(transport_->error());
@@ -201,7 +253,10 @@ Progress SharedIndex::fail(Error error) {
 
 extern const AggregationEntry aggregation_shared_index;
 const AggregationEntry aggregation_shared_index{
-    "shared_index", "the largest numbers of one device, by turns, say which ones all of them sum (AR-Topk)",
-    []() -> std::unique_ptr<Aggregation> { return std::make_unique<SharedIndex>(); }};
+    .name = "shared_index",
+    .help = "the largest numbers of one device say which ones all of them sum (AR-Topk)",
+    .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<SharedIndex>(); },
+    .fits = &sums_entries,
+    .keys = keys};
 
 }  // namespace rivulet::sync

@@ -229,7 +229,9 @@ Progress TwoSided::fail(Error error) {
 
 extern const AggregationEntry aggregation_two_sided;
 const AggregationEntry aggregation_two_sided{
-    "two_sided", "slices summed by their owners, compressed both ways: the fewest bytes from four devices on",
-    []() -> std::unique_ptr<Aggregation> { return std::make_unique<TwoSided>(); }};
+    .name = "two_sided",
+    .help = "slices summed by their owners, compressed both ways: the fewest bytes from four devices on",
+    .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<TwoSided>(); },
+    .fits = &sums_entries};
 
 }  // namespace rivulet::sync

@@ -1,0 +1,13 @@
+#include "sync/collective/dense_sum.h"
+
+namespace rivulet::sync {
+
+extern const AggregationEntry aggregation_halving_doubling;
+const AggregationEntry aggregation_halving_doubling{
+    .name = "halving_doubling",
+    .help =
+        "dense sum in place, always by halves: fewest steps (ring, where the devices are no power of two)",
+    .make = [] { return make_dense_sum(SumSchedule::halving_doubling); },
+    .fits = &sums_whole};
+
+}  // namespace rivulet::sync

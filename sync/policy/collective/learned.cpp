@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sync/policy/coherence.h"
+#include "sync/policy/collective_cost.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+// Flexible communication: of two published collectives the one that takes less time, changed while the group
+// runs. What is compressed goes by gather or shared_index, whole contributions by ring or halving_doubling.
+//
+//   first     the one that the published formulas name, on a link of 100 Mbit/s and 1 ms
+//   trial     after fifty rounds that agreed the other one is tried for a few, if it never was, or if what an
+//             exchange takes has changed by a quarter since
+//   changes   for a gain of a tenth at least
+//
+// Their trial trains and goes back; here all rounds count, and what is measured is how long they took.
+
+constexpr std::array<std::string_view, 4> names{"gather", "shared_index", "ring", "halving_doubling"};
+constexpr std::size_t gather = 0, shared_index = 1, ring = 2, halving = 3;
+
+constexpr std::array keys{kept_key};
+constexpr std::array fields_wanted{
+    kept_fields[0],
+    kept_fields[1],
+    FactField{"apart_seconds", "since the last agreement"},
+    FactField{"exchange_seconds", "of the last agreement, without waiting for who came later"},
+};
+constexpr std::size_t exchange_seconds = 3;
+
+enum Place : std::size_t {
+  chosen_at,  ///< 1 + which; 0: none
+  used_at,    ///< in the round before; 1 + which
+  dwelt_at,   ///< rounds that agreed since the choice has changed
+  trial_at,   ///< this is a trial
+  kept_at,    ///< of KeptLimit
+  then_at,    ///< seconds of the one when the other was tried last
+  seconds_at,
+  memory_size = seconds_at + names.size(),
+};
+constexpr std::array figures{
+    Figure{"kept", "what a device has kept, in contributions; below 0 while that is too much", kept_at},
+    Figure{"gather_seconds", "that an exchange takes by gather", seconds_at + gather},
+    Figure{"shared_index_seconds", "... by shared_index", seconds_at + shared_index},
+    Figure{"ring_seconds", "... by ring", seconds_at + ring},
+    Figure{"halving_doubling_seconds", "... by halving_doubling", seconds_at + halving},
+};
+constexpr double dwell = 50;
+constexpr double trial_rounds = 5;
+constexpr double moved = 0.25;
+constexpr double worth_it = 0.9;
+constexpr double newest = 0.3;
+constexpr LinkCost usual_link{.message = 0.001, .byte = 8e-8};
+
+/// Halves of a payload are values and positions, about.
+double formula(std::size_t which, std::size_t world, double payload) {
+  const SparseBytes halves{payload / 2, payload / 2};
+  switch (which) {
+    case gather: return gather_seconds(usual_link, world, halves);
+    case shared_index:
+      return std::min(shared_ring_seconds(usual_link, world, halves),
+                      shared_tree_seconds(usual_link, world, halves));
+    case ring: return ring_seconds(usual_link, world, payload);
+    default: return tree_seconds(usual_link, world, payload / log2_of(static_cast<double>(world)));
+  }
+}
+
+void learn(const Inputs& inputs, std::span<double> memory) {
+  double seconds = 0;
+  for (const Facts& f : inputs.table.facts)
+    seconds += std::max(0.0, finite(f.measurements[inputs.measured + exchange_seconds]));
+  if (!(seconds > 0) || memory[used_at] == 0) return;
+  seconds /= static_cast<double>(inputs.table.size());
+  double& mean = memory[seconds_at + static_cast<std::size_t>(memory[used_at]) - 1];
+  mean = mean == 0 ? seconds : mean + newest * (seconds - mean);
+  if (memory[used_at] == memory[chosen_at]) memory[dwelt_at] += 1;
+}
+
+/// Of the pair that begins with `first`.
+std::size_t choose(std::size_t first, std::span<double> memory) {
+  const auto now = static_cast<std::size_t>(memory[chosen_at]) - 1;
+  const std::size_t other = now == first ? first + 1 : first;
+  const double seconds = memory[seconds_at + now];
+  const double of_other = memory[seconds_at + other];
+  if (memory[trial_at] != 0) {
+    if (memory[dwelt_at] < trial_rounds) return now;
+    memory[trial_at] = 0;
+    memory[then_at] = of_other;
+    if (seconds < worth_it * of_other) {  // it stays
+      memory[then_at] = seconds;
+      return now;
+    }
+    return other;
+  }
+  if (memory[dwelt_at] < dwell || seconds == 0) return now;
+  const bool known = of_other > 0 && std::abs(seconds - memory[then_at]) <= moved * memory[then_at];
+  if (known) return now;
+  memory[trial_at] = 1;
+  memory[seconds_at + other] = 0;
+  return other;
+}
+
+std::size_t next_of(const Inputs& inputs, std::span<double> memory, std::size_t first, double payload) {
+  const double chosen = memory[chosen_at] - 1;
+  const bool of_pair = chosen == static_cast<double>(first) || chosen == static_cast<double>(first + 1);
+  if (of_pair) return choose(first, memory);
+  memory[trial_at] = 0;
+  const std::size_t world = inputs.table.size();
+  return formula(first + 1, world, payload) < formula(first, world, payload) ? first + 1 : first;
+}
+
+void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
+  if (inputs.table.size() < 2) return;
+  const Way& way = plan.now.way;
+  const bool gated = !way.compressor.empty();
+  const bool dense = (gated ? way.compressor : plan.next.compressor) == "dense";
+  const auto payload = static_cast<double>(gated ? way.payload_bytes : plan.next.payload_bytes);
+  KeptLimit limit(setting(inputs.config, kept_key.name).number, memory[kept_at]);
+  limit.add(kept_ratio(inputs));
+  learn(inputs, memory);
+  std::size_t which = next_of(inputs, memory, dense ? ring : gather, payload);
+  if (which == shared_index && limit.exceeded()) which = gather;
+  if (static_cast<double>(which) + 1 != memory[chosen_at]) memory[dwelt_at] = 0;
+  memory[chosen_at] = static_cast<double>(which) + 1;
+  use_collective(names.at(which), plan);
+  const std::string_view used = gated ? std::string_view(way.collective) : inputs.entered.collective;
+  const auto* const place = std::ranges::find(names, used);
+  memory[used_at] = place == names.end() ? 0 : static_cast<double>(place - names.begin()) + 1;
+  plan.why = std::string(names.at(which)) + (memory[trial_at] != 0 ? ", on trial" : "");
+  keep_finite(memory);
+}
+
+}  // namespace
+
+extern const ControllerEntry collective_learned;
+const ControllerEntry collective_learned{
+    .role = Role::collective,
+    .name = "learned",
+    .help = "gather or shared_index, ring or halving_doubling: the fastest by what exchanges took (Flexible)",
+    .propose = &propose,
+    .keys = keys,
+    .fact_fields = fields_wanted,
+    .memory = memory_size,
+    .figures = figures};
+
+}  // namespace rivulet::sync::policy
