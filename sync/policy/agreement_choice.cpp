@@ -32,13 +32,16 @@ std::string percent(double share) {
 }  // namespace
 
 Chooser::Price Chooser::price_of(double keep) const {
+  return price_of(way_of(inputs_.config, inputs_.table.size(), keep >= 1 ? "dense" : "topk", keep));
+}
+
+Chooser::Price Chooser::price_of(const Way& way) const {
   const double copies = has_copies() ? memory_[copies_at] : 0;
-  const double bytes =
-      copies + agreement_bytes(inputs_.config, inputs_.table.size(), keep, limits_.facts_bytes);
+  const double bytes = copies + agreement_bytes(way, inputs_.table.size(), limits_.facts_bytes);
   LinearFit::Memory cost{};
   std::ranges::copy(memory_.subspan(cost_at, cost.size()), cost.begin());
   const bool hard = budget_.is_hard();
-  const double unseen = hard ? 0 : unseen_bytes(inputs_.config, inputs_.table.size(), keep);
+  const double unseen = hard ? 0 : unseen_bytes(way, inputs_.table.size());
   return {bytes, bytes - unseen, memory_[wait_at] + LinearFit(cost).seconds(bytes)};
 }
 
@@ -109,6 +112,15 @@ bool Chooser::sends_all() const {
   if (inputs_.config.compression_policy != "auto" || memory_[cost_at] <= 0) return false;
   const Price price = price_of(1);
   return steps_for_bytes(price) <= 1 && time_of(1, price) <= time_share;
+}
+
+bool Chooser::affords_low_rank() const {
+  if (inputs_.config.compression_policy != "auto" || has_copies()) return false;
+  const Way way = way_of(inputs_.config, inputs_.table.size(), "low_rank", 1);
+  const Price price = price_of(way);
+  const double slack = inputs_.entered.compressor == way.compressor ? 1.2 : 1;
+  const double most_seconds = slack * time_share / (1 - time_share) * memory_[step_seconds_at];
+  return steps_for_bytes({price.bytes / slack, price.counted / slack, 0}) <= 1 && price.seconds <= most_seconds;
 }
 
 double Chooser::loss_of(double steps, double keep, const Price& price) const {

@@ -14,15 +14,8 @@ constexpr double header = 66;
 /// budget).
 constexpr double message_bytes = 150 + 3.3 * header;
 
-double payload_bytes(const PolicyConfig& config, double keep) {
-  Schedule next{.payload_bytes = config.contribution_bytes};
-  if (keep < 1) compress_with(config, "topk", keep, next);
-  return static_cast<double>(next.payload_bytes);
-}
-
-std::string_view collective_of(const PolicyConfig& config, std::size_t world, double keep) {
-  if (!chooses_collective(config)) return config.collective;
-  return cheapest_collective(world, keep >= 1 ? "dense" : "topk", payload_bytes(config, keep));
+std::string_view compressor_for(double keep) {
+  return keep >= 1 ? "dense" : "topk";
 }
 
 }  // namespace
@@ -38,7 +31,7 @@ void compress_with(const PolicyConfig& config, std::string_view compressor, doub
     const ContributionShape shape = shape_of(config);
     next.compressor = compressor;
     next.keep_ratio = keep;
-    next.payload_bytes = entry->slot_bytes(shape, keep, compressor_settings(config)) + shape.buffer_bytes();
+    next.payload_bytes = entry->slot_bytes(shape, keep, compressor_settings(config, *entry)) + shape.buffer_bytes();
   }
 }
 
@@ -70,15 +63,22 @@ double wire_bytes(double transport_bytes, std::size_t world) {
 }
 
 double unseen_bytes(const PolicyConfig& config, std::size_t world, double keep) {
-  const bool one_message = collective_of(config, world, keep) == "gather" && keep < 1;
+  return unseen_bytes(way_of(config, world, compressor_for(keep), keep), world);
+}
+
+double unseen_bytes(const Way& way, std::size_t world) {
+  const bool one_message = way.collective == "gather" && way.compressor != "dense";
   return static_cast<double>(world - 1) * (one_message ? 1 : 3) * message_bytes;
 }
 
 double agreement_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes) {
+  return agreement_bytes(way_of(config, world, compressor_for(keep), keep), world, facts_bytes);
+}
+
+double agreement_bytes(const Way& way, std::size_t world, double facts_bytes) {
   const auto n = static_cast<double>(world);
-  const std::string_view how = collective_of(config, world, keep);
-  const double payloads = payloads_sent(how, world) * payload_bytes(config, keep);
-  return wire_bytes(payloads + (n - 1) * facts_bytes, world) + unseen_bytes(config, world, keep);
+  const double payloads = payloads_sent(way.collective, world) * static_cast<double>(way.payload_bytes);
+  return wire_bytes(payloads + (n - 1) * facts_bytes, world) + unseen_bytes(way, world);
 }
 
 double busy_share(const FactsTable& table, double step_seconds) {

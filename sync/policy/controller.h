@@ -68,8 +68,8 @@ std::span<const ControllerEntry* const> builtin_controllers() noexcept;
 
 /// What is set for a key of a controller's entry.
 const PolicySetting& setting(const PolicyConfig& config, std::string_view key);
-/// What is set for the keys of compressors.
-Settings compressor_settings(const PolicyConfig& config);
+/// What is set for the keys of a compressor.
+Settings compressor_settings(const PolicyConfig& config, const CompressorEntry& compressor);
 /// Settings as controllers read them, of the keys of all controllers that `config` names, and of compressors
 /// if it names a controller of those.
 std::vector<PolicySetting> settings_of(const PolicyConfig& config, const Settings& settings);

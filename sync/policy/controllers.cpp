@@ -133,22 +133,21 @@ const PolicySetting& setting(const PolicyConfig& config, std::string_view key) {
   RIVULET_CHECK(false, "a setting that nobody made");
 }
 
-Settings compressor_settings(const PolicyConfig& config) {
+Settings compressor_settings(const PolicyConfig& config, const CompressorEntry& compressor) {
   Settings all;
-  for (const CompressorEntry* compressor : builtin_compressors())
-    for (const Key& key : compressor->keys) {
-      const PolicySetting& one = setting(config, key.name);
-      switch (key.type) {
-        case KeyType::text: all.set(one.name, one.text); break;
-        case KeyType::integer: all.set(one.name, static_cast<std::int64_t>(one.number)); break;
-        case KeyType::number: all.set(one.name, one.number); break;
-        case KeyType::boolean: all.set(one.name, one.number != 0); break;
-        case KeyType::duration: all.set(one.name, from_seconds(one.number)); break;
-        case KeyType::texts:
-        case KeyType::integers:
-        case KeyType::numbers: RIVULET_CHECK(false, "a compressor's key is one value");
-      }
+  for (const Key& key : compressor.keys) {
+    const PolicySetting& one = setting(config, key.name);
+    switch (key.type) {
+      case KeyType::text: all.set(one.name, one.text); break;
+      case KeyType::integer: all.set(one.name, static_cast<std::int64_t>(one.number)); break;
+      case KeyType::number: all.set(one.name, one.number); break;
+      case KeyType::boolean: all.set(one.name, one.number != 0); break;
+      case KeyType::duration: all.set(one.name, from_seconds(one.number)); break;
+      case KeyType::texts:
+      case KeyType::integers:
+      case KeyType::numbers: RIVULET_CHECK(false, "a compressor's key is one value");
     }
+  }
   return all;
 }
 

@@ -31,6 +31,7 @@ struct World {
   double in_common = 1;        ///< what part of the movements all devices share
   std::string budget = "1 of stream";
   std::vector<std::uint64_t> tensors{60'000, 1'000};
+  std::vector<std::uint64_t> tensor_rows = {};
   double own_steps_max = 32;
   bool overlap = false;
 };
@@ -43,6 +44,7 @@ class Group {
     config_.batch_policy = "fixed";
     config_.momentum_adds_up = true;
     config_.tensors = world.tensors;
+    config_.tensor_rows = world.tensor_rows;
     for (const auto tensor : world.tensors) config_.contribution_bytes += 4 * tensor;
     Settings settings = runtime::Config::default_settings();
     settings.set("sync.budget", world.budget);

@@ -233,6 +233,32 @@ TEST_CASE("Auto: streams that clearly differ are agreed on after each step at on
   CHECK(group.state().last.next.keep_ratio <= 0.02);  // of gradients no more is needed
 }
 
+TEST_CASE("Auto: of streams that differ thin matrices of gradients are summed where budget and link allow") {
+  World world;
+  world.in_common = 0;
+  world.signal = 10;
+  world.tensor_rows = {200, 1};
+  const auto compressor = [](const World& of) {
+    Group group(of);
+    const auto& plan = group.agree(20);
+    CHECK_FALSE(plan.next.apart);
+    CHECK((plan.next.compressor == "low_rank") == (plan.next.collective == "low_rank"));
+    CHECK((plan.next.compressor == "low_rank") == contains(plan.why, "as thin matrices"));
+    return plan.next.compressor;
+  };
+  CHECK(compressor(world) == "low_rank");
+  World slow = world;
+  slow.bytes_per_second = 12'500;
+  CHECK(compressor(slow) == "topk");
+  World frugal = world;
+  frugal.budget = "0.2 of stream";
+  CHECK(compressor(frugal) == "topk");
+  World alike = world;
+  alike.in_common = 1;
+  Group group(alike);
+  CHECK(group.agree(20).next.compressor == "topk");
+}
+
 TEST_CASE("Auto: where movements are all noise, nothing is known of the streams, and nothing is changed") {
   World world;
   world.bytes_per_second = 12'500;

@@ -264,9 +264,14 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const std::string& wanted = setting(inputs.config, overlap_key.name).text;
   const bool overlap = choice.steps > 1 && wanted != overlap_never && (worth_it || wanted == overlap_always);
   plan.next.overlap = overlap;
-  if (sums_gradients(inputs, memory)) plan.next.apart = false;
+  const bool sums = sums_gradients(inputs, memory);
+  if (sums) plan.next.apart = false;
   if (inputs.config.compression_policy == "auto") plan.next.keep_ratio = choice.keep;
   plan.why = chooser.words_of(choice, overlap);
+  if (sums && choice.keep < 1 && chooser.affords_low_rank()) {
+    plan.next.compressor = "low_rank";
+    plan.why += ", as thin matrices";
+  }
   keep_finite(memory);
 }
 
