@@ -14,17 +14,6 @@ namespace {
 using sync::gain_keeps;
 using sync::policy::GainKind;
 
-/// Where in Facts::measurements the gains are; nothing if nobody wanted them.
-std::optional<std::size_t> place_of_gains(const sync::policy::Controllers& controllers) {
-  std::size_t place = 0;
-  for (const auto* controller : controllers)
-    for (const auto& field : controller->fact_fields) {
-      if (field.name == sync::policy::gain_fields[0].name) return place;
-      place += field.count;
-    }
-  return std::nullopt;
-}
-
 /// Gains of the rounds, by share.
 class Collection {
  public:
@@ -48,7 +37,7 @@ class Collection {
     auto controllers = sync::policy::controllers_of(view.policy, catalog_);
     if (!controllers) return Error{ErrorCode::bad_record, controllers.error().message};
     wanted_ = sync::policy::measurements_of(controllers.value());
-    place_ = place_of_gains(controllers.value());
+    place_ = sync::policy::place_of_gains(controllers.value());
     policy_ = view.policy;
     return ok();
   }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/time.h"
+#include "runtime/decisions/exchange_explanation.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -207,6 +208,7 @@ RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, con
     say("It is the first round of its view: nobody was asked for rows, each brought what it had.");
   else
     for (std::size_t rank = 0; rank < view.members.size(); ++rank) say(why_so_many(view, *before, rank));
+  for (auto& sentence : how_it_was_exchanged(view, before, round)) say(std::move(sentence));
   say(who_brought_less(story, view));
   if (round.plan.now.mode != Mode::idle) say(who_was_waited_for(story));
   say(what_it_cost(story));

@@ -120,7 +120,8 @@ bool Chooser::affords_low_rank() const {
   const Price price = price_of(way);
   const double slack = inputs_.entered.compressor == way.compressor ? 1.2 : 1;
   const double most_seconds = slack * time_share / (1 - time_share) * memory_[step_seconds_at];
-  return steps_for_bytes({price.bytes / slack, price.counted / slack, 0}) <= 1 && price.seconds <= most_seconds;
+  return steps_for_bytes({price.bytes / slack, price.counted / slack, 0}) <= 1 &&
+         price.seconds <= most_seconds;
 }
 
 double Chooser::loss_of(double steps, double keep, const Price& price) const {

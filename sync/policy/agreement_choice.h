@@ -71,8 +71,8 @@ class Chooser {
   /// Seconds of an agreement to those of the steps before it, and its own.
   [[nodiscard]] double time_of(double steps, const Price& price) const;
   [[nodiscard]] Choice best() const;
-  /// Thin matrices of gradients fit the budget and the time, in every step: where streams differ they learn what
-  /// whole gradients do, also at rates at which topk does not (measured: bench/agreeing skew).
+  /// Thin matrices of gradients fit the budget and the time, in every step: where streams differ they learn
+  /// what whole gradients do, also at rates at which topk does not (measured: bench/agreeing skew).
   [[nodiscard]] bool affords_low_rank() const;
   /// What was chosen last may stay: it fits, and hardly anything is better.
   [[nodiscard]] bool may_stay(const Choice& better) const;

@@ -31,7 +31,8 @@ void compress_with(const PolicyConfig& config, std::string_view compressor, doub
     const ContributionShape shape = shape_of(config);
     next.compressor = compressor;
     next.keep_ratio = keep;
-    next.payload_bytes = entry->slot_bytes(shape, keep, compressor_settings(config, *entry)) + shape.buffer_bytes();
+    next.payload_bytes =
+        entry->slot_bytes(shape, keep, compressor_settings(config, *entry)) + shape.buffer_bytes();
   }
 }
 

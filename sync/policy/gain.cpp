@@ -25,6 +25,16 @@ double share_of(const Inputs& inputs, std::size_t rank, double keep) {
 
 }  // namespace
 
+std::optional<std::size_t> place_of_gains(const Controllers& controllers) {
+  std::size_t place = 0;
+  for (const auto* controller : controllers)
+    for (const auto& field : controller->fact_fields) {
+      if (field.name == gain_fields[0].name) return place;
+      place += field.count;
+    }
+  return std::nullopt;
+}
+
 double gain_of(const Inputs& inputs, std::size_t rank, double keep, GainKind kind) {
   const double share = share_of(inputs, rank, keep);
   if (kind == GainKind::squared) return share;

@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "sync/coding/gains.h"
@@ -33,6 +34,9 @@ inline constexpr std::array gain_fields{
     FactField{"contribution_norm", "of its weighted gradient and what it kept of earlier ones"},
     FactField{"gradient_norm", "of its weighted gradient alone"},
 };
+
+/// Where in Facts::measurements they are; nothing if none of these wants them.
+std::optional<std::size_t> place_of_gains(const Controllers& controllers);
 
 /// Of what one device brings, the gain of its largest `keep`; 0 if it brings nothing. Between the shares that
 /// facts have, on a straight line.

@@ -3,8 +3,8 @@
 namespace rivulet::sync::policy {
 namespace {
 
-// Sends the share of the parameters that policy auto of when has chosen, or the thin matrices; without a choice,
-// all of them.
+// Sends the share of the parameters that policy auto of when has chosen, or the thin matrices; without a
+// choice, all of them.
 
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   const bool thin = plan.next.compressor == "low_rank";
@@ -15,9 +15,10 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
 }  // namespace
 
 extern const ControllerEntry compression_auto;
-const ControllerEntry compression_auto{.role = Role::compression,
-                                       .name = "auto",
-                                       .help = "topk of the share that sync.policy auto finds, or low_rank; else dense",
-                                       .propose = &propose};
+const ControllerEntry compression_auto{
+    .role = Role::compression,
+    .name = "auto",
+    .help = "topk of the share that sync.policy auto finds, or low_rank; else dense",
+    .propose = &propose};
 
 }  // namespace rivulet::sync::policy

@@ -1,0 +1,66 @@
+#include "runtime/decisions/exchange_explanation.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "sync/policy/gain.h"
+
+namespace rivulet::runtime {
+namespace {
+
+using sync::policy::GainKind;
+using sync::policy::Mode;
+
+/// Shares of which the gains are told: the candidates of Flexible, about.
+constexpr std::array shown{0.1, 0.033, 0.01, 0.004, 0.001};
+
+std::string how(std::string_view compressor, double keep, std::string_view collective, std::uint64_t bytes) {
+  const std::string what = compressor == "dense" ? "all parameters as they are"
+                                                 : fmt::format("{} of {:.3g} %", compressor, 100 * keep);
+  return fmt::format("Each sent {}, summed by {}: a payload of {} bytes.", what, collective, bytes);
+}
+
+std::string gains_of(const sync::policy::Inputs& inputs, GainKind kind) {
+  std::string text;
+  for (const double keep : shown)
+    text += fmt::format("{}{:.3g} % {:.1f} %", text.empty() ? "" : ", ", 100 * keep,
+                        100 * sync::policy::mean_gain(inputs, keep, kind));
+  return text;
+}
+
+std::optional<std::string> what_the_gate_saw(const ViewRecord& view, const RoundRecord& round) {
+  const auto controllers = sync::policy::controllers_of(view.policy, sync::policy::builtin_controllers());
+  if (!controllers) return std::nullopt;
+  const auto place = sync::policy::place_of_gains(controllers.value());
+  const std::size_t wanted = sync::policy::measurements_of(controllers.value());
+  if (!place) return std::nullopt;
+  for (const sync::Facts& f : round.table.facts)
+    if (f.measurements.size() != wanted) return std::nullopt;  // of a view whose line is gone
+  const sync::policy::Schedule entered;
+  const sync::policy::Inputs inputs{round.table, view.policy, entered, round.round, *place};
+  return fmt::format(
+      "Gate {} decided by what the largest numbers hold. Gains, squared: {}; unsquared: {}. It says: {}.",
+      view.policy.compression_policy, gains_of(inputs, GainKind::squared),
+      gains_of(inputs, GainKind::unsquared), round.plan.why);
+}
+
+}  // namespace
+
+std::vector<std::string> how_it_was_exchanged(const ViewRecord& view, const RoundRecord* before,
+                                              const RoundRecord& round) {
+  if (round.plan.now.mode != Mode::gradients && round.plan.now.mode != Mode::delta) return {};
+  std::vector<std::string> said;
+  const sync::policy::Way& way = round.plan.now.way;
+  if (!way.compressor.empty()) {
+    if (auto gate = what_the_gate_saw(view, round)) said.push_back(std::move(*gate));
+    said.push_back(how(way.compressor, way.keep_ratio, way.collective, way.payload_bytes));
+  } else if (before != nullptr) {
+    const sync::policy::Schedule& entered = before->plan.next;
+    said.push_back(how(entered.compressor, entered.keep_ratio, entered.collective, entered.payload_bytes));
+  }
+  return said;
+}
+
+}  // namespace rivulet::runtime
