@@ -2,6 +2,8 @@
 
 import gzip
 import pathlib
+import random
+import shutil
 import tempfile
 
 from processes import ROOT
@@ -20,5 +22,24 @@ def smaller(rows, store):
         whole = gzip.decompress((DATA / name).read_bytes())
         part = whole[:4] + rows.to_bytes(4, "big") + whole[8 : head + rows * size]
         (made / name).write_bytes(gzip.compress(part, mtime=0))
+    made.rename(folder)
+    return folder
+
+
+def shuffled(store):
+    """The data set with the labels of its training images in another order: nothing can be learned from them."""
+    folder = store / "shuffled"
+    if folder.exists():
+        return folder
+    store.mkdir(parents=True, exist_ok=True)
+    made = pathlib.Path(tempfile.mkdtemp(dir=store))
+    for file in DATA.iterdir():
+        if "train-labels" not in file.name:
+            shutil.copy(file, made)
+            continue
+        whole = gzip.decompress(file.read_bytes())
+        labels = bytearray(whole[8:])
+        random.Random(1).shuffle(labels)
+        (made / file.name).write_bytes(gzip.compress(whole[:8] + bytes(labels), mtime=0))
     made.rename(folder)
     return folder

@@ -7,7 +7,7 @@
 #include "core/sha256.h"
 #include "runtime/state/state_image.h"
 
-// The table of bytes is in state_image.cpp. Here only the first section is looked at, with nothing of the
+// The table of bytes is in image_format.h. Here only the first section is looked at, with nothing of the
 // head.
 namespace rivulet::runtime {
 namespace {

@@ -6,7 +6,7 @@
 
 namespace rivulet::runtime {
 
-/// A line of a decision log that version 3, 4 or 5 wrote, in the words of this one and without a checksum;
+/// A line of a decision log that version 3, 4, 5 or 6 wrote, in the words of this one and without a checksum;
 /// what did not exist then has its default. What it reports can be explained, but its plans cannot be made
 /// again: version 3 made them in one tense, and none hashed what plans hold now. The checksum was verified.
 /// Nothing: it is no such line.

@@ -66,7 +66,7 @@ struct PlanReplayReport {
   std::optional<Found> difference;  ///< the first
   [[nodiscard]] bool proven() const noexcept { return !difference && unchecked == 0 && rounds > 0; }
 };
-/// The log at `path` and the file before it. Errors: io, bad_record (file and line).
+/// The log at `path` and the files before it. Errors: io, bad_record (file and line).
 Result<PlanReplayReport> replay_plans(const std::string& path,
                                       std::span<const sync::policy::ControllerEntry* const> catalog);
 

@@ -26,7 +26,7 @@ struct StateOwner {
 
 /// An agreed state as bytes, on disk and between devices: a 64-byte head (version, sections, length, stamp,
 /// digest, checksum), sections with tag, length and checksum each, of which unknown ones are skipped, SHA-256
-/// over all of it. The layout is a table in state_image.cpp. `digest` is the state's own.
+/// over all of it. The layout is a table in image_format.h. `digest` is the state's own.
 std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& state, const Digest& digest);
 
 /// The SHA-256 at the end of an image that encode_state() made; it is of all the bytes before it.

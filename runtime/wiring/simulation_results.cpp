@@ -72,6 +72,17 @@ Status write_table(const std::string& folder, const char* name, const std::strin
   return write_whole_file(folder + "/" + name, std::as_bytes(std::span(text)));
 }
 
+/// "compressor,keep,collective,payload_bytes" of a round in which something was summed.
+std::string way_of(const sync::policy::Schedule& entered, const sync::policy::Decision& now) {
+  using sync::policy::Mode;
+  if (now.mode != Mode::gradients && now.mode != Mode::delta) return ",,,";
+  if (!now.way.compressor.empty())
+    return fmt::format("{},{},{},{}", now.way.compressor, now.way.keep_ratio, now.way.collective,
+                       now.way.payload_bytes);
+  return fmt::format("{},{},{},{}", entered.compressor, entered.keep_ratio, entered.collective,
+                     entered.payload_bytes);
+}
+
 }  // namespace
 
 std::unique_ptr<DecisionLog> ResultTables::log() {
@@ -82,6 +93,7 @@ std::unique_ptr<DecisionLog> ResultTables::log() {
 void ResultTables::add_round(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table,
                              const sync::policy::RoundPlan& plan) {
   if (view < view_ || (view == view_ && round < next_round_)) return;
+  if (view != view_) entered_ = {};
   view_ = view;
   next_round_ = round + 1;
   const double now = seconds_();
@@ -102,9 +114,11 @@ void ResultTables::add_round(std::uint64_t view, std::uint64_t round, const sync
     add_line(shares_, "{},{},{},{},{},{},{},{},{}\n", view, round, rank, f.rows, f.queue_rows, f.stream_rate,
              f.compute_seconds, f.wait_seconds, f.sync_seconds);
   }
-  add_line(rounds_, "{},{},{},{},{},{},{},{},{},{},{},{}\n", now, view, round, table.size(),
+  add_line(rounds_, "{},{},{},{},{},{},{},{},{},{},{},{},{}\n", now, view, round, table.size(),
            sync::policy::name_of(plan.now.mode), rows, table.facts[0].agreed_rows, waiting,
-           rows > 0 ? loss / static_cast<double>(rows) : 0.0, compute, wait, sync);
+           rows > 0 ? loss / static_cast<double>(rows) : 0.0, compute, wait, sync,
+           way_of(entered_, plan.now));
+  entered_ = plan.next;
 }
 
 void ResultTables::add_accuracy(double seconds, double accuracy) {
@@ -124,7 +138,8 @@ Status ResultTables::prepare(const std::string& folder) {
 Status ResultTables::write(const std::string& folder, const Summary& summary, double seconds) const {
   const std::pair<const char*, std::string> tables[] = {
       {"rounds.csv",
-       "second,view,round,devices,mode,rows,rows_before,rows_waiting,loss,compute_s,wait_s,sync_s\n" +
+       "second,view,round,devices,mode,rows,rows_before,rows_waiting,loss,compute_s,wait_s,sync_s,"
+       "compressor,keep,collective,payload_bytes\n" +
            rounds_},
       {"shares.csv", "view,round,rank,rows,rows_waiting,stream_rate,compute_s,wait_s,sync_s\n" + shares_},
       {"accuracy.csv", "second,accuracy\n" + accuracy_},

@@ -12,7 +12,8 @@ namespace rivulet::runtime {
 
 /// What a simulated group did, as CSV for plots and spreadsheets. Seconds are of the simulation, so the same
 /// seed gives the same bytes. Rows are kept in memory until write().
-///   rounds.csv    every round of every view, once: when, how many devices, rows, loss, slowest part
+///   rounds.csv    every round of every view, once: when, how many devices, rows, loss, slowest part, and how
+///                 contributions were summed, if they were
 ///   shares.csv    every device's part in every round: rows, rows waiting, seconds
 ///   accuracy.csv  held-out accuracy over time, if there is any
 ///   devices.csv   every device at the end
@@ -36,6 +37,7 @@ class ResultTables {
   std::function<double()> seconds_;
   std::uint64_t view_ = 0;
   std::uint64_t next_round_ = 0;
+  sync::policy::Schedule entered_;  ///< how the next round of this view is entered
   std::string rounds_;
   std::string shares_;
   std::string accuracy_;

@@ -125,11 +125,10 @@ double expected_position_bits(double entries, double count) {
   const double p = std::min(entries / count, 1.0);
   if (p >= 1) return count * (1 + parameter_bits / static_cast<double>(gaps_of_block));
   // A gap of at least 2^r has another zero with the probability of so many numbers without an entry.
+  // By products alone: sizes of slots follow from it, and must be the same on every machine.
   double least = 1e300;
-  for (unsigned r = 0; r < 31; ++r) {
-    const double none = std::pow(1 - p, std::exp2(r));
-    least = std::min(least, 1 + r + none / (1 - none));
-  }
+  double none = 1 - p;
+  for (unsigned r = 0; r < 31; ++r, none *= none) least = std::min(least, 1 + r + none / (1 - none));
   return entries * (least + parameter_bits / static_cast<double>(gaps_of_block)) + parameter_bits;
 }
 

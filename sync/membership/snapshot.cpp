@@ -1,6 +1,7 @@
 #include "sync/membership/snapshot.h"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -180,9 +181,15 @@ bool hangs_together(const Fold& fold) {
   };
   const auto& members = fold.view.members;
   return members.size() == fold.view.sessions.size() && std::all_of(members.begin(), members.end(), known) &&
+         std::adjacent_find(members.begin(), members.end(), std::greater_equal<>()) == members.end() &&
          std::all_of(fold.devices.begin(), fold.devices.end(), [&](const auto& entry) {
-           return entry.first == entry.second.hello.device && entry.second.swaps.size() <= swaps_max &&
-                  entry.second.session >= 0 && entry.second.session < fold.next_offset;
+           const DeviceEntry& device = entry.second;
+           constexpr std::int64_t far = std::int64_t{1} << 62;  // times are added to
+           const bool times = std::all_of(device.swaps.begin(), device.swaps.end(),
+                                          [](std::int64_t ms) { return -far < ms && ms < far; });
+           return entry.first == device.hello.device && times && device.swaps.size() <= swaps_max &&
+                  device.past_nonces.size() <= past_nonces_max && device.session >= 0 &&
+                  device.session < fold.next_offset;
          });
 }
 

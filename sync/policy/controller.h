@@ -52,7 +52,7 @@ struct ControllerEntry {
   Role role = Role::batch;
   std::string_view name;
   std::string_view help;
-  /// Sets what its role decides, and Proposal::why if it has something to say. `memory`: as many numbers as
+  /// Sets what its role decides, and RoundPlan::why if it has something to say. `memory`: as many numbers as
   /// it asks for, 0 at first; agreed, and in the checkpoint. By operations that are rounded the same
   /// everywhere alone: + - * / and sqrt, not log or exp, of which libraries and processors have their own
   /// last bits.

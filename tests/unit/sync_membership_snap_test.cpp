@@ -106,6 +106,9 @@ TEST_CASE("Snap: nothing but a whole and sound fold is read, whatever its hash s
   refused("\"view\":{", "\"view\":{\"more\":1,");
   refused("\"pid\":100", "\"pid\":\"100\"");
   refused("\"contested\":-1", "\"contested\":-1e30");
+  refused("\"swaps\":[5000", "\"swaps\":[9223372036854775807");
+  refused("\"past_nonces\":[", "\"past_nonces\":[\"1\",\"2\",\"3\",\"4\",\"5\"");
+  refused("\"members\":[\"a\",\"b\"", "\"members\":[\"b\",\"a\"");
   for (std::size_t length = 0; length < good.fold.size(); length += 7) {
     Snap torn = good;
     torn.fold.resize(length);
