@@ -39,6 +39,9 @@ for steps in (4, 10):
         # A quarter of each batch comes from the others.
         way = {**periodic(steps, 0.05, collective), "inject.policy": "auto"}
         WAYS[f"topk 5 %, {steps} own steps, {collective}, copies of rows"] = way
+LOW_RANK = {**every(1, "low_rank"), "compression.compressor": "low_rank", "compression.momentum": "group"}
+WAYS["low rank 2, every batch"] = LOW_RANK
+WAYS["auto, no copies, 1.5 of stream"] = {**AUTO, "inject.policy": "none", "sync.budget": '"1.5 of stream"'}
 WAYS["auto, 0.1 of stream"] = {**AUTO, "sync.budget": '"0.1 of stream"'}
 # Twelve that somebody could write into the configuration.
 GRID = ["dense, sum", "topk 1 %, every batch, gather"]
