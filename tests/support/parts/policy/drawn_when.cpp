@@ -1,0 +1,21 @@
+// Gradients or up to four own steps, drawn anew in each round; steps may go on while the group agrees, and
+// a device whose gradients change may call the others.
+#include "sync/policy/controller.h"
+#include "tests/support/parts/policy/drawn.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+void propose(const Inputs& in, std::span<double>, RoundPlan& plan) {
+  Rng rng = testing::drawn_for(in, "when");
+  plan.next.apart = rng.below(2) == 0;
+  plan.next.own_steps = plan.next.apart ? 1 + static_cast<std::uint32_t>(rng.below(4)) : 1;
+  plan.next.overlap = plan.next.own_steps > 1 && rng.below(3) == 0;
+  plan.next.call_above = plan.next.apart && rng.below(2) == 0 ? 0.01 : 0;
+  plan.next.norm_weight = 0.2;
+}
+
+}  // namespace
+extern const ControllerEntry policy_drawn_when;
+const ControllerEntry policy_drawn_when{Role::when, "drawn_when", "test only", &propose};
+}  // namespace rivulet::sync::policy
