@@ -17,7 +17,9 @@ double steps_of(const Schedule& entered) {
   return entered.apart ? std::max(1.0, static_cast<double>(entered.own_steps)) : 1.0;
 }
 
-void learn_rows(const Inputs& inputs, std::span<double> memory) {
+/// Rows of a round that is held come again, and some are missing until then.
+void learn_rows(const Inputs& inputs, Mode mode, std::span<double> memory) {
+  if (mode != Mode::gradients && mode != Mode::delta) return;
   double rows = 0;
   for (const Facts& f : inputs.table.facts) rows += static_cast<double>(f.rows) + f.rows_since_sync;
   if (rows == 0) return;
@@ -59,7 +61,7 @@ double rows_trained(const FactsTable& table) {
 }
 
 void set_learning_rate(const Inputs& inputs, std::span<double> memory, double schedule, RoundPlan& plan) {
-  learn_rows(inputs, memory);
+  learn_rows(inputs, plan.now.mode, memory);
   follow(inputs, memory);
   keep_finite(memory);
   const double warmup = setting(inputs.config, warmup_rows_key.name).number;
