@@ -62,6 +62,13 @@ std::vector<std::uint32_t> share_rows(std::span<const double> shares, std::uint6
   return rows;
 }
 
+bool is_another_batch(double rows, double& usual) {
+  constexpr double weight = 0.1;
+  const bool another = usual > 0 && (rows >= 1.5 * usual || usual >= 1.5 * rows);
+  usual = another || usual == 0 ? rows : usual + weight * (rows - usual);
+  return another;
+}
+
 void wait_for_all(const FactsTable& table, RoundPlan& plan) {
   plan.next.whole = true;
   const bool waiting =

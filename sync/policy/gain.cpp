@@ -54,6 +54,28 @@ double mean_gain(const Inputs& inputs, double keep, GainKind kind) {
   return devices > 0 ? sum / devices : 0;
 }
 
+bool is_exchanged(const Inputs& inputs, const RoundPlan& plan) {
+  if (plan.now.mode != Mode::gradients && plan.now.mode != Mode::delta) return false;
+  return step_rows(inputs) > 0;
+}
+
+double step_rows(const Inputs& inputs, std::size_t rank) {
+  const FactsTable& table = inputs.table;
+  const Facts& f = table.facts[rank];
+  const std::uint32_t steps = rank < table.sections.size() ? steps_behind(f, table.sections[rank]) : 1;
+  return static_cast<double>(f.rows) / steps;
+}
+
+double step_rows(const Inputs& inputs) {
+  double sum = 0;
+  double devices = 0;
+  for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
+    sum += step_rows(inputs, rank);
+    devices += inputs.table.facts[rank].rows > 0 ? 1 : 0;
+  }
+  return devices > 0 ? sum / devices : 0;
+}
+
 GainKind gain_kind(std::string_view text) {
   return text == "unsquared" ? GainKind::unsquared : GainKind::squared;
 }

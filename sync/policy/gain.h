@@ -44,6 +44,12 @@ double gain_of(const Inputs& inputs, std::size_t rank, double keep, GainKind kin
 /// Mean over the devices that have rows; 0: none has.
 double mean_gain(const Inputs& inputs, double keep, GainKind kind);
 GainKind gain_kind(std::string_view text);
+/// Gains are learned of rounds that are exchanged alone: rows of one that is held come again with the next.
+bool is_exchanged(const Inputs& inputs, const RoundPlan& plan);
+/// Rows of a step of this device.
+double step_rows(const Inputs& inputs, std::size_t rank);
+/// Mean over the devices that have some.
+double step_rows(const Inputs& inputs);
 
 /// A running mean in which a value counts half after so many others.
 class HalfLife {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sync/policy/batch_rows.h"
 #include "sync/policy/coherence.h"
 #include "sync/policy/gain.h"
 
@@ -50,17 +51,21 @@ constexpr std::array keys{
 };
 
 enum Place : std::size_t {
-  rounds_at,                             ///< that exchanged something
-  low_at,                                ///< of the ladder
-  candidate_at,                          ///< of the ladder
-  settled_at,                            ///< 1: the search is over
-  sent_at,                               ///< in the round before: 0: all; else 1 + place in the ladder
-  factor_at,                             ///< in the round before
-  gain_at,                               ///< of the candidate
-  gains_at,                              ///< of each factor, smoothed
-  speeds_at = gains_at + ladder.size(),  ///< rows/s times gain of each factor, smoothed
-  tries_at = speeds_at + ladder.size(),  ///< rounds in which it was sent
-  memory_size = tries_at + ladder.size(),
+  rounds_at,                              ///< that exchanged something
+  low_at,                                 ///< of the ladder
+  candidate_at,                           ///< of the ladder
+  settled_at,                             ///< 1: the search is over
+  sent_at,                                ///< in the round before: 0: all; else 1 + place in the ladder
+  factor_at,                              ///< in the round before
+  gain_at,                                ///< of the candidate
+  gains_at,                               ///< of each factor, smoothed
+  speeds_at = gains_at + ladder.size(),   ///< rows/s times gain of each factor, smoothed
+  tries_at = speeds_at + ladder.size(),   ///< rounds in which it was sent
+  seconds_at = tries_at + ladder.size(),  ///< of the exchange of each factor, mean of its tries
+  drift_at = seconds_at + ladder.size(),  ///< of the last ones from that, relative, smoothed
+  scatter_at,                             ///< the same, whatever its sign
+  step_rows_at,                           ///< usual ones
+  memory_size,
 };
 constexpr std::array figures{
     Figure{"compression_factor", "by which the last contributions had fewer numbers; 1: all were sent",
@@ -86,6 +91,25 @@ double rows_of(const FactsTable& table) {
   return rows;
 }
 
+/// Speeds of other links or of other batches say nothing of these: the search goes on with new ones.
+void forget_speeds(std::span<double> memory) {
+  std::ranges::fill(memory.subspan(tries_at, ladder.size()), 0.0);
+  memory[drift_at] = memory[scatter_at] = memory[settled_at] = 0;
+}
+
+/// Exchanges take other times than they did, by more than a tenth and than their noise.
+bool links_have_changed(std::size_t factor, double exchange, std::span<double> memory) {
+  constexpr double weight = 0.05;
+  constexpr double noise = 0.6;  // of the scatter: three deviations of a mean with that weight
+  double& usual = memory[seconds_at + factor];
+  if (memory[tries_at + factor] == 0) usual = exchange;
+  const double off = usual > 0 ? finite((exchange - usual) / usual) : 0;
+  usual += (exchange - usual) / (memory[tries_at + factor] + 1);
+  memory[drift_at] += weight * (off - memory[drift_at]);
+  memory[scatter_at] += weight * (std::abs(off) - memory[scatter_at]);
+  return std::abs(memory[drift_at]) > std::max(0.1, noise * memory[scatter_at]);
+}
+
 /// What was sent in the round before took so long.
 void learn_speed(const Inputs& inputs, const HalfLife& mean, std::span<double> memory) {
   if (memory[sent_at] < 1) return;
@@ -97,6 +121,7 @@ void learn_speed(const Inputs& inputs, const HalfLife& mean, std::span<double> m
     exchange += std::max(0.0, finite(f.sync_seconds)) / static_cast<double>(inputs.table.size());
   }
   if (seconds + exchange <= 0) return;
+  if (links_have_changed(last, exchange, memory)) forget_speeds(memory);
   const double speed = finite(rows_of(inputs.table) / (seconds + exchange) * memory[gains_at + last]);
   mean.add(memory[speeds_at + last], speed, memory[tries_at + last] == 0);
   memory[tries_at + last] += 1;
@@ -129,10 +154,12 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   const GainKind kind = gain_kind(setting(inputs.config, keys[3].name).text);
   const HalfLife mean(number(inputs, 4));
   const bool first = memory[rounds_at] == 0;
+  const bool another = is_another_batch(step_rows(inputs), memory[step_rows_at]);
   if (first) memory[candidate_at] = 1;
+  if (another) forget_speeds(memory);
   learn_speed(inputs, mean, memory);
   for (std::size_t i = 0; i < ladder.size(); ++i)
-    mean.add(memory[gains_at + i], mean_gain(inputs, 1 / ladder.at(i), kind), first);
+    mean.add(memory[gains_at + i], mean_gain(inputs, 1 / ladder.at(i), kind), first || another);
   memory[rounds_at] += 1;
   const double window = number(inputs, 2);
   const double in_window = memory[rounds_at] - window * std::floor(memory[rounds_at] / window);
@@ -153,7 +180,7 @@ std::size_t choose(double epsilon, std::span<double> memory) {
 }
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
-  const bool exchanges = rows_of(inputs.table) > 0;
+  const bool exchanges = is_exchanged(inputs, plan);
   if (exchanges) learn(inputs, memory);
   const double epsilon = number(inputs, 0);
   const std::size_t sent = memory[rounds_at] > 0 ? choose(epsilon, memory) : 0;

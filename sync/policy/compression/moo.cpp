@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "sync/policy/agreement_cost.h"
+#include "sync/policy/batch_rows.h"
 #include "sync/policy/coherence.h"
 #include "sync/policy/gain.h"
 #include "sync/policy/linear_fit.h"
@@ -60,6 +61,7 @@ enum Place : std::size_t {
   gains_at = cost_at + LinearFit::numbers,
   chosen_gain_at = gains_at + candidates.size(),  ///< when the choice was made
   chosen_seconds_at,
+  step_rows_at,  ///< usual ones
   memory_size,
 };
 constexpr std::array figures{
@@ -148,8 +150,9 @@ bool has_moved(double now, double then) {
 void learn(const Inputs& inputs, std::span<double> memory) {
   const GainKind kind = gain_kind(setting(inputs.config, keys[2].name).text);
   const HalfLife mean(setting(inputs.config, keys[3].name).number);
+  const bool anew = is_another_batch(step_rows(inputs), memory[step_rows_at]) || memory[rounds_at] == 0;
   for (std::size_t i = 0; i < candidates.size(); ++i)
-    mean.add(memory[gains_at + i], mean_gain(inputs, candidates.at(i), kind), memory[rounds_at] == 0);
+    mean.add(memory[gains_at + i], mean_gain(inputs, candidates.at(i), kind), anew);
   learn_cost(inputs, memory);
   memory[rounds_at] += 1;
 }
@@ -170,9 +173,7 @@ void choose(const Inputs& inputs, std::span<double> memory) {
 }
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
-  bool exchanges = false;
-  for (const Facts& f : inputs.table.facts) exchanges = exchanges || f.rows > 0;
-  if (exchanges) {
+  if (is_exchanged(inputs, plan)) {
     learn(inputs, memory);
     choose(inputs, memory);
     plan.why = std::to_string(memory[share_at]) + " of the parameters: gain " + percent(memory[gain_at]);

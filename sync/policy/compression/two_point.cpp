@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sync/policy/batch_rows.h"
 #include "sync/policy/coherence.h"
 #include "sync/policy/gain.h"
 
@@ -39,8 +40,8 @@ enum Place : std::size_t { rounds_at, compressed_at, share_at, memory_size };
 constexpr std::array figures{
     Figure{"compressed_share", "of the rounds, in which topk was sent: CNC", share_at},
 };
-/// Of each rank: what topk leaves out, smoothed, and whether anything is known.
-enum RankPlace : std::size_t { left_out, known, per_rank };
+/// Of each rank: what topk leaves out, smoothed, and the rows of the steps that it is known of; 0: of none.
+enum RankPlace : std::size_t { left_out, usual_rows, per_rank };
 
 struct Votes {
   std::size_t yes = 0;
@@ -57,8 +58,9 @@ Votes vote(const Inputs& inputs, std::span<double> memory) {
   for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
     const auto own = memory.subspan(memory_size + rank * per_rank, per_rank);
     if (inputs.table.facts[rank].rows == 0) continue;
-    mean.add(own[left_out], std::abs(1 - gain_of(inputs, rank, keep, kind)), own[known] == 0);
-    own[known] = 1;
+    const bool first = own[usual_rows] == 0;
+    const bool anew = is_another_batch(step_rows(inputs, rank), own[usual_rows]) || first;
+    mean.add(own[left_out], std::abs(1 - gain_of(inputs, rank, keep, kind)), anew);
     ++votes.all;
     votes.yes += own[left_out] <= delta ? 1 : 0;
     votes.left_out += own[left_out];
@@ -68,7 +70,7 @@ Votes vote(const Inputs& inputs, std::span<double> memory) {
 }
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
-  const Votes votes = vote(inputs, memory);
+  const Votes votes = is_exchanged(inputs, plan) ? vote(inputs, memory) : Votes{};
   const bool compress = 2 * votes.yes > votes.all;
   if (votes.all > 0) {
     memory[rounds_at] += 1;
