@@ -1,7 +1,9 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 
+#include "sync/policy/batch_rows.h"
 #include "sync/policy/plan.h"
 
 namespace rivulet::runtime {
@@ -10,9 +12,14 @@ namespace rivulet::runtime {
 /// (SelSync, Tyagi and Swany, CLUSTER 2023). Owner: the train thread.
 class NormWatch {
  public:
-  /// Of a step. `weight`: of the newest in the mean, 0 < weight <= 1.
-  void add(double norm2, double weight) {
+  /// Of a step of so many rows. `weight`: of the newest in the mean, 0 < weight <= 1. The norm of a mean of
+  /// few rows has more noise in it: a batch of another size begins the mean anew, and is no change.
+  void add(double norm2, double weight, std::size_t rows) {
     if (!std::isfinite(norm2)) return;
+    if (sync::policy::is_another_batch(static_cast<double>(rows), rows_) && mean_ > 0) {
+      mean_ = norm2;
+      return;
+    }
     const double before = mean_;
     mean_ = before > 0 ? before + weight * (norm2 - before) : norm2;
     // Nothing to compare with: everything is new.
@@ -29,6 +36,7 @@ class NormWatch {
  private:
   static constexpr double unknown = 1e9;
   double mean_ = 0;
+  double rows_ = 0;  ///< usual ones
   double change_ = 0;
 };
 

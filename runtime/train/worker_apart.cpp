@@ -105,7 +105,7 @@ Turn Worker::make_own_step() {
   const TimePoint now = parts_.clock.now();
   model_.own().add(model_.report(), rows_.batch().own_tags(), to_seconds(now - began), now);
   measures_.stepped(rows_.batch().rows(), to_seconds(now - began));
-  norms_.add(model_.report().gradient_norm2, view_->session->plan().next.norm_weight);
+  norms_.add(model_.report().gradient_norm2, view_->session->plan().next.norm_weight, rows_.batch().rows());
   offer_copies();
   report_.own_step(model_.applied(), model_.compute_seconds());
   keep(Fate::trained);

@@ -1,0 +1,61 @@
+// What makes a device call the others: how much its gradients have changed.
+#include <doctest/doctest.h>
+
+#include "runtime/train/norm_watch.h"
+
+using namespace rivulet::runtime;
+
+namespace {
+
+const rivulet::sync::policy::Schedule above_a_third{.call_above = 0.3};
+
+/// After 30 steps of 16 rows whose gradients have this squared norm, and an agreement.
+NormWatch used_to(double norm2) {
+  NormWatch norms;
+  for (int i = 0; i < 30; ++i) norms.add(norm2, 0.16, 16);
+  norms.agreed();
+  return norms;
+}
+
+}  // namespace
+
+TEST_CASE("Norms: a device calls when its gradients change, the first time, and until the group has agreed") {
+  NormWatch norms;
+  norms.add(10, 0.16, 16);
+  CHECK(norms.calls(above_a_third));
+  CHECK_FALSE(norms.calls({.call_above = 0}));
+  norms.agreed();
+  norms.add(11, 0.16, 16);
+  CHECK(norms.change() == doctest::Approx(0.016));
+  CHECK_FALSE(norms.calls(above_a_third));
+  norms = used_to(10);
+  norms.add(40, 0.16, 16);
+  CHECK(norms.change() == doctest::Approx(0.48));
+  norms.add(10, 0.16, 16);
+  CHECK(norms.calls(above_a_third));
+  norms.agreed();
+  CHECK(norms.change() == 0);
+}
+
+TEST_CASE("Norms: a batch of another size is no change of the gradients, and what follows it is seen") {
+  for (const std::size_t rows : {4, 64}) {
+    CAPTURE(rows);
+    NormWatch norms = used_to(10);
+    const double now = rows == 4 ? 40 : 2.5;  // all of it was noise
+    for (int i = 0; i < 5; ++i) norms.add(now, 0.16, rows);
+    CHECK(norms.change() == 0);
+    norms.add(4 * now, 0.16, rows);
+    CHECK(norms.change() == doctest::Approx(0.48));
+  }
+  NormWatch nearly = used_to(10);  // batches of streams are never quite the same
+  nearly.add(40, 0.16, 20);
+  CHECK(nearly.calls(above_a_third));
+}
+
+TEST_CASE("Norms: what is no number changes nothing") {
+  NormWatch norms = used_to(10);
+  norms.add(std::nan(""), 0.16, 16);
+  CHECK(norms.change() == 0);
+  norms.add(10, 0.16, 16);
+  CHECK(norms.change() == 0);
+}
