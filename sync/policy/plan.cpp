@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/digest.h"
+#include "sync/policy/agreement_cost.h"
 #include "sync/policy/controller.h"
 #include "sync/schema.h"
 
@@ -165,13 +166,15 @@ void validate_moves(const FactsTable& table, RoundPlan& plan) {
   plan.next.moves = std::move(kept);
 }
 
-/// Where the way of a gated round fits: the sum is of whole contributions, slices of others.
-void fit_way(const Schedule& entered, RoundPlan& plan) {
+/// Where the way of a gated round fits: the sum is of whole contributions, slices of others. Who leaves takes
+/// what it has kept along, so all of it is sent before.
+void fit_way(const PolicyConfig& config, const Schedule& entered, RoundPlan& plan) {
   const bool exchanges = plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta;
   if (!entered.gated || !exchanges) {
     plan.now.way = {};
     return;
   }
+  if (!plan.now.leaving.empty()) plan.now.way = way_of(config, plan.now.weights.size(), "dense", 1);
   Schedule fitted{.collective = plan.now.way.collective, .compressor = plan.now.way.compressor};
   fit_collective(fitted);
   plan.now.way.collective = fitted.collective;
@@ -236,7 +239,7 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   validate_moves(table, plan);
   settle_slow_knobs(state.last.next, plan);
   fit_collective(plan.next);
-  fit_way(state.last.next, plan);
+  fit_way(config, state.last.next, plan);
   back_off(config, state, plan);
   plan.next.latest = latest_of(table, plan.next);
   plan.now.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.now.mode);
