@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,7 +46,11 @@ class Gated {
     table.sections.resize(devices_);
     for (std::size_t i = 0; i < devices_; ++i) {
       Facts& f = table.facts[i];
-      f.rows = rows;
+      f.rows = i == 0 ? rows_of_first.value_or(rows) : rows;
+      f.flags = i == 0 ? flags : 0;
+      f.wait_seconds = i == 0 ? wait_of_first : 0;
+      f.interval.rows_trained = f.rows;
+      if (steps > 1) table.sections[i].step_rows.assign(steps, rows / steps);
       f.rows_max = 4096;
       f.compute_seconds = 0.01F;
       f.sync_seconds = static_cast<float>(sync_seconds);
@@ -66,6 +71,10 @@ class Gated {
   PolicyState state;
   FactsTable table;  ///< of the last round
   std::uint32_t rows = 64;
+  std::uint32_t steps = 1;  ///< behind them
+  std::optional<std::uint32_t> rows_of_first;
+  std::uint32_t flags = 0;  ///< of the first device
+  float wait_of_first = 0;
   double sync_seconds = 0.1;
   double sent = 1000;
 

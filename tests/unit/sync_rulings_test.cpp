@@ -1,0 +1,301 @@
+// Where policies get into each other's way: what one of them does must not mislead another.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/rng.h"
+#include "sync/policy/agreement_cost.h"
+#include "tests/support/gated_group.h"
+
+using namespace rivulet;
+using namespace rivulet::sync;
+using namespace rivulet::sync::policy;
+using namespace rivulet::testing;
+
+namespace {
+
+constexpr const char* gates[] = {"two-point", "gravac", "moo"};
+
+const std::vector<double>& memory_of(const Gated& group) {
+  return group.state.memory.front().values;
+}
+
+/// Places in the memory of gravac and moo.
+constexpr std::size_t gravac_settled = 3;
+constexpr std::size_t gravac_tries = 17;
+constexpr std::size_t moo_chosen_seconds = 14;
+
+double tries_of(const Gated& group) {
+  double sum = 0;
+  for (std::size_t i = 0; i < 5; ++i) sum += memory_of(group).at(gravac_tries + i);
+  return sum;
+}
+
+Gated climbing() {
+  Gated group("gravac", 2, 1'000'000);
+  group.settings.set("compression.gravac.window", std::int64_t{30});
+  return group;
+}
+
+/// What a proposal of one role may change, put back.
+void take_back(Role role, const RoundPlan& before, RoundPlan& plan) {
+  plan.why = before.why;
+  switch (role) {
+    case Role::when:
+      plan.now.mode = before.now.mode;
+      plan.next.apart = before.next.apart;
+      plan.next.own_steps = before.next.own_steps;
+      plan.next.own_time = before.next.own_time;
+      plan.next.overlap = before.next.overlap;
+      plan.next.call_above = before.next.call_above;
+      plan.next.norm_weight = before.next.norm_weight;
+      plan.next.keep_ratio = before.next.keep_ratio;  // auto finds it; the policy of compression obeys
+      return;
+    case Role::batch:
+      plan.now.mode = before.now.mode;
+      plan.next.rows = before.next.rows;
+      plan.next.wait = before.next.wait;
+      plan.next.whole = before.next.whole;
+      plan.next.rest = before.next.rest;
+      return;
+    case Role::transfer:
+      plan.next.moves = before.next.moves;
+      plan.next.copies = before.next.copies;
+      plan.next.guests = before.next.guests;
+      plan.next.rows = before.next.rows;  // copies count within a batch
+      return;
+    case Role::compression:
+      plan.now.way = before.now.way;
+      plan.next.compressor = before.next.compressor;
+      plan.next.keep_ratio = before.next.keep_ratio;
+      plan.next.payload_bytes = before.next.payload_bytes;
+      plan.next.gated = before.next.gated;
+      return;
+    case Role::collective: plan.next.collective = before.next.collective; return;
+    case Role::learning_rate: plan.now.learning_rate_factor = before.now.learning_rate_factor; return;
+  }
+}
+
+/// Facts that make controllers do something: devices differ in all that can be measured.
+FactsTable busy_table(std::size_t measurements) {
+  FactsTable table;
+  table.facts.resize(3);
+  table.sections.resize(3);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    Facts& f = table.facts[rank];
+    f.rank = rank;
+    f.rows = 10 + 30 * rank;
+    f.rows_max = 1024;
+    f.queue_rows = 2000 * rank;
+    f.stream_rate = 100.0F + 500.0F * static_cast<float>(rank);
+    f.compute_seconds = 0.01F * static_cast<float>(1 + rank);
+    f.sync_seconds = 0.1F;
+    f.loss_sum = 2.0 * f.rows;
+    f.agreed_rows = 5000;
+    f.measurements.assign(measurements, 0.3F + 0.2F * static_cast<float>(rank));
+  }
+  return table;
+}
+
+PolicyConfig config_with(const ControllerEntry& entry) {
+  Gated all("none", 3, 10'000);  // has every key's default
+  all.config.collective = "gather";
+  const std::string name(entry.name);
+  if (entry.role == Role::when) all.config.sync_policy = name;
+  if (entry.role == Role::batch) all.config.batch_policy = name;
+  if (entry.role == Role::transfer) all.config.transfer_policy = name;
+  if (entry.role == Role::compression) all.config.compression_policy = name;
+  if (entry.role == Role::collective) all.config.collective = name;
+  if (entry.role == Role::learning_rate) all.config.learning_rate_policy = name;
+  if (name == "auto" && entry.role == Role::transfer) all.config.sync_policy = "auto";
+  all.config.settings = settings_of(all.config, all.settings);
+  return all.config;
+}
+
+}  // namespace
+
+TEST_CASE("Rulings: each controller changes what its role owns, and nothing else") {
+  for (const ControllerEntry* entry : builtin_controllers()) {
+    const std::string name = name_of(*entry);
+    CAPTURE(name);
+    const PolicyConfig config = config_with(*entry);
+    std::size_t measurements = 0;
+    for (const FactField& field : entry->fact_fields) measurements += field.count;
+    const FactsTable table = busy_table(measurements);
+    std::vector<double> memory(entry->memory + 3 * entry->memory_per_rank);
+    Schedule entered{.rows = {10, 40, 70}, .collective = "gather", .gated = true};
+    RoundPlan before{.now = {.mode = Mode::gradients, .weights = {0.1, 0.3, 0.6}}, .next = entered};
+    before.next.apart = true;
+    before.next.payload_bytes = config.contribution_bytes;
+    for (int i = 0; i < 40; ++i) {
+      RoundPlan after = before;
+      entry->propose({table, config, entered, static_cast<std::uint64_t>(i), 0}, memory, after);
+      take_back(entry->role, before, after);
+      REQUIRE(after == before);
+    }
+  }
+}
+
+TEST_CASE("Rulings: gates learn of rounds that are exchanged, once, and nothing of those that are held") {
+  for (const char* policy : gates) {
+    CAPTURE(policy);
+    Gated group(policy, 3, 10'000);
+    for (int i = 0; i < 5; ++i) group.step(flat(0.9));
+    const auto known = memory_of(group);
+    group.flags = flag_incomplete;
+    const RoundPlan held = group.step(flat(0.1));
+    REQUIRE(held.now.mode == Mode::hold);
+    CHECK(memory_of(group) == known);
+    group.flags = 0;
+    group.step(flat(0.9));
+    CHECK(memory_of(group) != known);
+  }
+}
+
+TEST_CASE("Rulings: a batch of another size begins the averages of the gates anew") {
+  for (const char* policy : {"two-point", "gravac"}) {
+    CAPTURE(policy);
+    Gated group(policy, 2, 1'000'000);
+    for (int i = 0; i < 30; ++i) group.step(flat(0.2));
+    CHECK(group.step(flat(0.95)).now.way.compressor == "dense");  // one round says little
+    group.rows = 80;                                              // nor does a batch that is a little larger
+    CHECK(group.step(flat(0.95)).now.way.compressor == "dense");
+    group.rows = 256;
+    CHECK(group.step(flat(0.95)).now.way.compressor == "topk");
+    group.rows = 64;
+    CHECK(group.step(flat(0.2)).now.way.compressor == "dense");
+  }
+  Gated moo("moo", 2, 1'000'000);
+  moo.settings.set("compression.moo.epsilon", 0.7);
+  for (int i = 0; i < 30; ++i) moo.step(flat(0.2));
+  CHECK(moo.step(flat(0.95)).now.way.compressor == "dense");
+  moo.rows = 256;
+  CHECK(moo.step(flat(0.95)).now.way.compressor == "topk");
+}
+
+TEST_CASE("Rulings: of own steps, whose number changes, the rows of one count") {
+  Gated group("two-point", 2, 1'000'000);
+  for (int i = 0; i < 30; ++i) group.step(flat(0.2));
+  group.rows = 4 * 64;
+  group.steps = 4;
+  CHECK(group.step(flat(0.95)).now.way.compressor == "dense");
+}
+
+TEST_CASE("Rulings: speeds on links that were another tenth faster or slower are forgotten, and no others") {
+  Gated group = climbing();
+  for (int i = 0; i < 50; ++i) group.step(flat(0.95));
+  CHECK(tries_of(group) == 49);
+  group.sync_seconds = 0.105;
+  for (int i = 0; i < 5; ++i) group.step(flat(0.95));
+  CHECK(tries_of(group) == 54);
+  group.sync_seconds = 0.2;
+  for (int i = 0; i < 5; ++i) group.step(flat(0.95));
+  CHECK(tries_of(group) < 5);
+
+  Gated settled = climbing();
+  for (int i = 0; i < 200; ++i) settled.step(flat(0.95));
+  CHECK(memory_of(settled).at(gravac_settled) == 1);
+  settled.sync_seconds = 0.03;
+  for (int i = 0; i < 5; ++i) settled.step(flat(0.95));
+  CHECK(memory_of(settled).at(gravac_settled) == 0);
+}
+
+TEST_CASE("Rulings: times that only vary are no other links") {
+  Gated group = climbing();
+  Rng rng(7);
+  for (int i = 0; i < 400; ++i) {
+    group.sync_seconds = 0.1 * std::exp(0.3 * rng.normal());
+    group.step(flat(0.95));
+  }
+  CHECK(tries_of(group) > 350);
+}
+
+TEST_CASE("Rulings: a compromise is looked at again when links have changed") {
+  Gated group("moo", 4, 1'000'000);
+  const auto run = [&](double speed) {
+    for (int i = 0; i < 60; ++i) {
+      group.sent = i % 2 == 0 ? 1e5 : 1e6;
+      group.sync_seconds = 0.01 + group.sent / speed;
+      group.step(flat(0.9));
+    }
+    return memory_of(group).at(moo_chosen_seconds);
+  };
+  const double fast = run(1e7);
+  CHECK(run(1e6) > 5 * fast);
+}
+
+TEST_CASE("Rulings: where gains differ between devices their mean decides, once for all") {
+  for (const char* policy : {"gravac", "moo"}) {
+    CAPTURE(policy);
+    const auto way = [&](double a, double b) {
+      Gated group(policy, 2, 1'000'000);
+      group.settings.set("compression.moo.epsilon", 0.7);
+      return group.step({flat(a), flat(b)}).now.way.compressor;
+    };
+    CHECK(way(0.95, 0.5) == "topk");
+    CHECK(way(0.95, 0.4) == "dense");
+    CHECK(way(0.4, 0.95) == "dense");
+  }
+}
+
+TEST_CASE("Rulings: the learning rate follows the rows of steps, not those of rounds that are held") {
+  Gated group("none", 2, 1000);
+  group.config.learning_rate_policy = "constant";
+  group.settings.set("train.lr_scaling.rule", std::string("linear"));
+  for (int i = 0; i < 50; ++i) CHECK(group.step(flat(0)).now.learning_rate_factor == 1);
+  for (int i = 0; i < 50; ++i) {  // one of them has its rows, the other has not
+    group.flags = i % 2 == 0 ? std::uint32_t{flag_incomplete} : 0;
+    group.rows_of_first = i % 2 == 0 ? 0 : 64;
+    CHECK(group.step(flat(0)).now.learning_rate_factor == 1);
+  }
+}
+
+TEST_CASE("Rulings: who waits for rows or for others computes as fast as before") {
+  Gated group("none", 2, 1000);
+  group.config.batch_policy = "throughput";
+  for (int i = 0; i < 100; ++i) {
+    group.wait_of_first = 10;
+    group.sync_seconds = 5;
+    group.step(flat(0));
+  }
+  CHECK(group.state.last.next.rows == std::vector<std::uint32_t>{64, 64});
+}
+
+TEST_CASE("Rulings: compressor and collective do not change in one plan, nor while they are frozen") {
+  const ControllerEntry compression{Role::compression, "topk", "test only",
+                                    [](const Inputs& in, std::span<double>, RoundPlan& plan) {
+                                      compress_with(in.config, "topk", 0.1, plan.next);
+                                    }};
+  const ControllerEntry collective{
+      Role::collective, "two_sided", "test only",
+      [](const Inputs&, std::span<double>, RoundPlan& plan) { plan.next.collective = "two_sided"; }};
+  const Controllers both{&compression, &collective};
+  Gated group("fixed", 3, 10'000);
+  group.config.settings = settings_of(group.config, group.settings);
+  const FactsTable table = busy_table(0);
+  PolicyState state;
+  state.last.next.collective = "sum";
+  state.last.next.payload_bytes = group.config.contribution_bytes;
+  state.last.next.freeze = true;
+  Schedule next = plan(table, group.config, both, state).next;
+  CHECK(next.compressor == "dense");
+  CHECK(next.collective == "sum");
+  CHECK(next.payload_bytes == group.config.contribution_bytes);
+  next = plan(table, group.config, both, state).next;
+  CHECK(next.compressor == "topk");
+  CHECK(next.collective == "gather");  // what topk leaves of a sum
+  next = plan(table, group.config, both, state).next;
+  CHECK(next.collective == "two_sided");
+}
+
+TEST_CASE("Rulings: with a device that leaves everything is sent, where that is decided with the facts") {
+  Gated group("two-point", 3, 10'000);
+  for (int i = 0; i < 3; ++i) CHECK(group.step(flat(0.95)).now.way.compressor == "topk");
+  group.flags = flag_leaving;
+  const RoundPlan& last = group.step(flat(0.95));
+  CHECK(last.now.leaving == std::vector<std::uint32_t>{0});
+  CHECK(last.now.way.compressor == "dense");
+  CHECK(last.now.way.keep_ratio == 1);
+  CHECK(last.now.way.payload_bytes == group.config.contribution_bytes);
+}
