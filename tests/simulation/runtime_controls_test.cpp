@@ -179,10 +179,8 @@ TEST_CASE(
     "1 in as many rounds as the share leaves out") {
   for (const double keep : {0.1, 0.01, 0.001}) {
     CAPTURE(keep);
-    const auto rounds = run_noise(noise_job("squared", keep, 10),  // always open: the residual fills
-                                  keep == 0.1    ? 60
-                                  : keep == 0.01 ? 330
-                                                 : 1500);
+    const std::uint64_t length = keep < 0.01 ? 1500 : keep < 0.1 ? 330 : 60;
+    const auto rounds = run_noise(noise_job("squared", keep, 10), length);  // always open: residuals fill
     CHECK(compressed_share(rounds) == 1);
     const double law = energy_of_normal(keep);
     const BothGains first = gains_at(rounds, keep, 1);

@@ -270,3 +270,18 @@ TEST_CASE("Memory of controllers: goes on from the agreed state in the next view
     if (run.rounds[i].plan.why.starts_with("round ")) went_on = run.rounds[i].plan.why != "round 1";
   CHECK(went_on);
 }
+
+TEST_CASE("Mass: of a device that leaves nothing is lost where rounds are decided with their facts") {
+  MassRun run{.compressor = "even_rows", .steps = 40, .rows = 6'000};
+  run.when = "every";
+  run.compression = "two-point";
+  run.watch = [&](runtime::SimulatedGroup& group) {
+    if (group.node(2).state().stamp.step >= 20) group.ask_to_leave(2);
+    return group.node(2).worker().ended();
+  };
+  run_mass(run);
+  REQUIRE(run.rounds.back().plan.now.leaving == std::vector<std::uint32_t>{2});
+  CHECK(run.rounds.back().plan.now.way.compressor == "dense");
+  CHECK(run.rounds.at(10).plan.now.way.compressor == "topk");
+  for (std::size_t device = 0; device < mass_world; ++device) CHECK(mass_off_by(run, device) < mass_rounding);
+}

@@ -70,6 +70,7 @@ TEST_CASE(
   run.watch = [&](runtime::SimulatedGroup& group) {
     if (group.node(0).state().stamp.step * 100 >= (memory.size() + 1) * run.steps)
       memory.push_back(allocated());
+    return false;
   };
   run_mass(run);
   CHECK(run.agreed);

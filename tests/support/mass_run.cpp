@@ -93,6 +93,10 @@ runtime::LoadedConfig counting_job(const MassRun& run) {
     c.settings.set("compression.topk.values", std::string("i8"));
     c.settings.set("compression.topk.per_tensor", false);
     c.settings.set("compression.random_k.seed", std::int64_t{1});
+    c.settings.set("compression.two_point.keep", compressed_keep);
+    c.settings.set("compression.two_point.delta", 10.0);  // always topk
+    c.settings.set("compression.two_point.gain", std::string("squared"));
+    c.settings.set("compression.two_point.half_life", 10.0);
   }
   c.sync.collective = run.collective;
   c.model.name = "tally";
@@ -151,10 +155,7 @@ void run_mass(MassRun& run) {
   options.faults = run.faults;
   if (run.slow_last) options.own_links = {{{}, 1e8}, {{}, 1e8}, {{}, 1e7}};
   auto group = build_group(counting_job(run), options, std::move(outside));
-  run_to_end(*group, [&] {
-    if (run.watch) run.watch(*group);
-    return false;
-  });
+  run_to_end(*group, [&] { return run.watch && run.watch(*group); });
   auto& state = group->node(0).state();
   const auto p = state.model.parameters().as<float>();
   run.parameters.assign(p.begin(), p.end());

@@ -46,8 +46,8 @@ struct MassRun {
   bool keeps_rounds = true;                         ///< in `rounds`
   std::vector<double> expected;                     ///< what the parameters must be, see mass_off_by()
   std::unique_ptr<runtime::DecisionLog> decisions;  ///< of device 0, besides
-  /// Looks at the group while it runs.
-  std::function<void(runtime::SimulatedGroup&)> watch;
+  /// Looks at the group while it runs; true ends it.
+  std::function<bool(runtime::SimulatedGroup&)> watch;
 };
 
 void run_mass(MassRun& run);
