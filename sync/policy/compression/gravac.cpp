@@ -51,14 +51,14 @@ constexpr std::array keys{
 };
 
 enum Place : std::size_t {
-  rounds_at,                              ///< that exchanged something
-  low_at,                                 ///< of the ladder
-  candidate_at,                           ///< of the ladder
-  settled_at,                             ///< 1: the search is over
-  sent_at,                                ///< in the round before: 0: all; else 1 + place in the ladder
-  factor_at,                              ///< in the round before
-  gain_at,                                ///< of the candidate
-  gains_at,                               ///< of each factor, smoothed
+  rounds_at,     ///< that exchanged something
+  low_at,        ///< of the ladder
+  candidate_at,  ///< of the ladder
+  settled_at,    ///< 1: the search is over
+  sent_at,       ///< in the round before: 0: all, or nothing; else 1 + place in the ladder
+  factor_at,     ///< in the round before
+  gain_at,       ///< of the candidate
+  gains_at,      ///< of each factor, smoothed
   speeds_at = gains_at + ladder.size(),   ///< rows/s times gain of each factor, smoothed
   tries_at = speeds_at + ladder.size(),   ///< rounds in which it was sent
   seconds_at = tries_at + ladder.size(),  ///< of the exchange of each factor, mean of its tries
@@ -185,7 +185,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const double epsilon = number(inputs, 0);
   const std::size_t sent = memory[rounds_at] > 0 ? choose(epsilon, memory) : 0;
   const std::size_t candidate = place(memory[candidate_at]);
-  memory[sent_at] = static_cast<double>(sent);
+  memory[sent_at] = exchanges ? static_cast<double>(sent) : 0;  // what comes next has no time of an exchange
   memory[factor_at] = sent > 0 ? ladder.at(sent - 1) : 1;
   memory[gain_at] = memory[gains_at + candidate];
   if (exchanges)
