@@ -19,7 +19,7 @@ double steps_of(const Schedule& entered) {
 
 /// Rows of a round that is held come again, and some are missing until then.
 void learn_rows(const Inputs& inputs, Mode mode, std::span<double> memory) {
-  if (mode != Mode::gradients && mode != Mode::delta) return;
+  if (mode == Mode::hold || mode == Mode::idle || mode == Mode::skip) return;
   double rows = 0;
   for (const Facts& f : inputs.table.facts) rows += static_cast<double>(f.rows) + f.rows_since_sync;
   if (rows == 0) return;
