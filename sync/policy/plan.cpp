@@ -107,10 +107,16 @@ void schedule_exchange(const PolicyConfig& config, Schedule& next) {
 void fit_collective(Schedule& next) {
   const AggregationEntry* how = collective_named(next.collective);
   if (how == nullptr || how->fits == nullptr) return;
+  bool known = false;
+  bool sums_whole = false;
   for (const CompressorEntry* small : builtin_compressors()) {
-    if (small->name != next.compressor || how->fits(*small)) continue;
+    sums_whole = sums_whole || (!small->keeps_residual && how->fits(*small));
+    if (small->name != next.compressor) continue;
+    known = true;
+    if (how->fits(*small)) continue;
     next.collective = !small->keeps_residual ? "sum" : small->entries ? "gather" : "low_rank";
   }
+  if (!known && sums_whole) next.collective = "gather";  // a compressor of somebody's own
 }
 
 std::vector<double>* memory_of(PolicyState& state, const ControllerEntry& controller) {
