@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 
+#include "sync/policy/agreement_cost.h"
 #include "sync/policy/gain.h"
 
 namespace rivulet::runtime {
@@ -16,10 +17,15 @@ using sync::policy::Mode;
 /// Shares of which the gains are told: the candidates of Flexible, about.
 constexpr std::array shown{0.1, 0.033, 0.01, 0.004, 0.001};
 
-std::string how(std::string_view compressor, double keep, std::string_view collective, std::uint64_t bytes) {
-  const std::string what = compressor == "dense" ? "all parameters as they are"
-                                                 : fmt::format("{} of {:.3g} %", compressor, 100 * keep);
-  return fmt::format("Each sent {}, summed by {}: a payload of {} bytes.", what, collective, bytes);
+std::string how(const sync::policy::Way& way) {
+  std::string what = fmt::format("{} of {:.3g} %", way.compressor, 100 * way.keep_ratio);
+  for (const sync::CompressorEntry* entry : sync::builtin_compressors()) {
+    if (entry->name != way.compressor) continue;
+    if (!entry->keeps_residual) what = "all parameters as they are";
+    if (!entry->entries) what = fmt::format("all parameters, as {} has them", way.compressor);
+  }
+  return fmt::format("Each sent {}, summed by {}: a payload of {} bytes.", what, way.collective,
+                     way.payload_bytes);
 }
 
 std::string gains_of(const sync::policy::Inputs& inputs, GainKind kind) {
@@ -55,10 +61,9 @@ std::vector<std::string> how_it_was_exchanged(const ViewRecord& view, const Roun
   const sync::policy::Way& way = round.plan.now.way;
   if (!way.compressor.empty()) {
     if (auto gate = what_the_gate_saw(view, round)) said.push_back(std::move(*gate));
-    said.push_back(how(way.compressor, way.keep_ratio, way.collective, way.payload_bytes));
+    said.push_back(how(way));
   } else if (before != nullptr) {
-    const sync::policy::Schedule& entered = before->plan.next;
-    said.push_back(how(entered.compressor, entered.keep_ratio, entered.collective, entered.payload_bytes));
+    said.push_back(how(sync::policy::way_of(before->plan.next)));
   }
   return said;
 }

@@ -142,11 +142,12 @@ class Planner {
   void network() {
     const double devices = c_.job.devices;
     const double payload = scalar_ * numbers_;  // no compressor makes it larger
-    const double gathered = c_.sync.collective == "sum" ? 0 : devices * payload;
+    const auto* how = sync::policy::collective_named(c_.sync.collective);
+    const bool whole = how != nullptr && how->fits == &sync::sums_whole;
+    const double gathered = whole ? 0 : devices * payload;
     const double summed = c_.sync.collective == "gather" ? 0 : payload;
-    add("payloads", gathered + summed,
-        c_.sync.collective == "sum" ? "model" : "sync.collective (sum needs one)", devices + 1);
-    const bool speculates = c_.sync.speculate && c_.job.devices > 1 && c_.sync.collective != "sum";
+    add("payloads", gathered + summed, whole ? "model" : "sync.collective (sum needs one)", devices + 1);
+    const bool speculates = c_.sync.speculate && c_.job.devices > 1 && !whole;
     if (speculates && scalar_ * numbers_ <= static_cast<double>(sync::Speculation::payload_bytes_max))
       add("early_payloads", gathered, "sync.speculate", devices + 1);
     const bool movements =

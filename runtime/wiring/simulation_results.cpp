@@ -11,6 +11,7 @@
 #include <span>
 
 #include "runtime/process/whole_file.h"
+#include "sync/policy/agreement_cost.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -72,15 +73,14 @@ Status write_table(const std::string& folder, const char* name, const std::strin
   return write_whole_file(folder + "/" + name, std::as_bytes(std::span(text)));
 }
 
-/// "compressor,keep,collective,payload_bytes" of a round in which something was summed.
-std::string way_of(const sync::policy::Schedule& entered, const sync::policy::Decision& now) {
+/// "compressor,keep,collective,payload_bytes" of a round in which something was summed; nothing where it is
+/// not known, in the first round of a view.
+std::string way_of(const std::optional<sync::policy::Schedule>& entered, const sync::policy::Decision& now) {
   using sync::policy::Mode;
-  if (now.mode != Mode::gradients && now.mode != Mode::delta) return ",,,";
-  if (!now.way.compressor.empty())
-    return fmt::format("{},{},{},{}", now.way.compressor, now.way.keep_ratio, now.way.collective,
-                       now.way.payload_bytes);
-  return fmt::format("{},{},{},{}", entered.compressor, entered.keep_ratio, entered.collective,
-                     entered.payload_bytes);
+  const bool exchanged = now.mode == Mode::gradients || now.mode == Mode::delta;
+  if (!exchanged || (now.way.compressor.empty() && !entered)) return ",,,";
+  const auto way = now.way.compressor.empty() ? sync::policy::way_of(*entered) : now.way;
+  return fmt::format("{},{},{},{}", way.compressor, way.keep_ratio, way.collective, way.payload_bytes);
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ std::unique_ptr<DecisionLog> ResultTables::log() {
 void ResultTables::add_round(std::uint64_t view, std::uint64_t round, const sync::FactsTable& table,
                              const sync::policy::RoundPlan& plan) {
   if (view < view_ || (view == view_ && round < next_round_)) return;
-  if (view != view_) entered_ = {};
+  if (view != view_) entered_.reset();
   view_ = view;
   next_round_ = round + 1;
   const double now = seconds_();

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/result.h"
@@ -37,7 +38,7 @@ class ResultTables {
   std::function<double()> seconds_;
   std::uint64_t view_ = 0;
   std::uint64_t next_round_ = 0;
-  sync::policy::Schedule entered_;  ///< how the next round of this view is entered
+  std::optional<sync::policy::Schedule> entered_;  ///< how the next round of this view is entered, if known
   std::string rounds_;
   std::string shares_;
   std::string accuracy_;

@@ -77,9 +77,16 @@ LowRankLayout::LowRankLayout(const ContributionShape& shape, std::size_t rank) {
 }
 
 template <class T>
-void draw_right(std::uint64_t seed, std::span<T> right) {
-  Rng rng(derive_seed(seed, "low rank", 0));
-  for (T& x : right) x = static_cast<T>(2 * rng.uniform() - 1);
+void renew_right(const LowRankLayout& layout, std::uint64_t seed, std::span<T> right) {
+  for_each_product(layout, [&](const LowRankMatrix& m, std::size_t, std::size_t q) {
+    for (std::size_t k = 0; k < m.rank; ++k) {
+      const std::span<T> column = right.subspan(q + k * m.columns, m.columns);
+      const double squares = dot(column.data(), column.data(), m.columns);
+      if (squares > 0 && std::isfinite(squares)) continue;
+      Rng rng(derive_seed(seed, "low rank", q + k * m.columns));
+      for (T& x : column) x = static_cast<T>(2 * rng.uniform() - 1);
+    }
+  });
 }
 
 template <class T>
@@ -115,7 +122,7 @@ void orthonormalize(const LowRankLayout& layout, std::span<T> left) {
       const double before = length_of<T>(own);
       remove_parts(columns, m.rows, k);
       const double length = length_of<T>(own);
-      const bool depends = length <= nothing * before;
+      const bool depends = std::isfinite(before) && length <= nothing * before;
       for (T& x : own) x = depends ? T{0} : static_cast<T>(static_cast<double>(x) / length);
     }
   });
@@ -154,7 +161,7 @@ void add_whole(const LowRankLayout& layout, std::span<const T> whole, double wei
 }
 
 #define RIVULET_LOW_RANK_OF(T)                                                                       \
-  template void draw_right<T>(std::uint64_t, std::span<T>);                                          \
+  template void renew_right<T>(const LowRankLayout&, std::uint64_t, std::span<T>);                   \
   template void multiply_right<T>(const LowRankLayout&, std::span<const T>, std::span<const T>,      \
                                   std::span<T>);                                                     \
   template void multiply_left<T>(const LowRankLayout&, std::span<const T>, std::span<const T>,       \

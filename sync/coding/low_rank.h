@@ -43,9 +43,10 @@ class LowRankLayout {
   std::size_t whole_ = 0;
 };
 
-/// A Q to begin with: numbers from -1 to 1, the same for the same seed.
+/// Columns of Q that are 0 or no numbers are drawn anew, from -1 to 1, the same for the same seed: a matrix
+/// that was 0 in one round would be 0 for ever.
 template <class T>
-void draw_right(std::uint64_t seed, std::span<T> right);
+void renew_right(const LowRankLayout& layout, std::uint64_t seed, std::span<T> right);
 /// left = M Q of each matrix. 2 P rank operations.
 template <class T>
 void multiply_right(const LowRankLayout& layout, std::span<const T> numbers, std::span<const T> right,

@@ -53,7 +53,7 @@ void encode_as(const Coding& coding, const GradientView& from, std::span<std::by
   const LowRankLayout layout(*coding.shape, *coding.settings);
   const std::span<const T> numbers = from.as<T>();
   Parts<T> parts(layout);
-  draw_right<T>(coding.draw, parts.right);
+  renew_right<T>(layout, coding.draw, parts.right);
   for (int step = 0; step < power_steps; ++step) {
     multiply_right<T>(layout, numbers, parts.right, parts.left);
     orthonormalize<T>(layout, parts.left);

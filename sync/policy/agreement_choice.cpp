@@ -114,11 +114,14 @@ bool Chooser::sends_all() const {
   return steps_for_bytes(price) <= 1 && time_of(1, price) <= time_share;
 }
 
+Chooser::Price Chooser::price_of_low_rank() const {
+  return price_of(way_of(inputs_.config, inputs_.table.size(), "low_rank", 1));
+}
+
 bool Chooser::affords_low_rank() const {
   if (inputs_.config.compression_policy != "auto" || has_copies()) return false;
-  const Way way = way_of(inputs_.config, inputs_.table.size(), "low_rank", 1);
-  const Price price = price_of(way);
-  const double slack = inputs_.entered.compressor == way.compressor ? 1.2 : 1;
+  const Price price = price_of_low_rank();
+  const double slack = inputs_.entered.compressor == "low_rank" ? 1.2 : 1;
   const double most_seconds = slack * time_share / (1 - time_share) * memory_[step_seconds_at];
   return steps_for_bytes({price.bytes / slack, price.counted / slack, 0}) <= 1 &&
          price.seconds <= most_seconds;
@@ -140,14 +143,17 @@ Choice Chooser::first() const {
   return {std::min(first_steps, limits_.most), chooses ? first_keep : inputs_.entered.keep_ratio, 0, true};
 }
 
-std::string Chooser::words_of(const Choice& choice, bool overlap) const {
-  const Price price = price_of(choice.keep);
+std::string Chooser::words_of(const Choice& choice, const Price& price, std::string_view how,
+                              bool overlap) const {
   const double stream = choice.steps * memory_[step_bytes_at];
   std::string words = "agree every ";
   words += choice.steps == 1 ? "step" : std::to_string(static_cast<int>(choice.steps)) + " steps";
-  words += choice.keep >= 1
-               ? " on all parameters"
-               : " on " + std::to_string(static_cast<int>(std::lround(1000 * choice.keep))) + " per mille";
+  if (!how.empty())
+    words += " on all parameters, " + std::string(how);
+  else if (choice.keep >= 1)
+    words += " on all parameters";
+  else
+    words += " on " + std::to_string(static_cast<int>(std::lround(1000 * choice.keep))) + " per mille";
   if (stream > 0) words += ": " + percent(price.bytes / stream) + " % of the rows' bytes";
   words += ", " + percent(time_of(choice.steps, price)) + " % of the time";
   if (overlap) words += " but for the steps meanwhile";

@@ -67,7 +67,7 @@ class Chooser {
     double seconds = 0;
   };
   [[nodiscard]] Price price_of(double keep) const;
-  [[nodiscard]] Price price_of(const Way& way) const;
+  [[nodiscard]] Price price_of_low_rank() const;
   /// Seconds of an agreement to those of the steps before it, and its own.
   [[nodiscard]] double time_of(double steps, const Price& price) const;
   [[nodiscard]] Choice best() const;
@@ -76,10 +76,13 @@ class Chooser {
   [[nodiscard]] bool affords_low_rank() const;
   /// What was chosen last may stay: it fits, and hardly anything is better.
   [[nodiscard]] bool may_stay(const Choice& better) const;
-  /// One phrase for people. `overlap`: steps go on while the group agrees.
-  [[nodiscard]] std::string words_of(const Choice& choice, bool overlap) const;
+  /// One phrase for people. `how`: it is sent, if not as a share; `overlap`: steps go on while the group
+  /// agrees.
+  [[nodiscard]] std::string words_of(const Choice& choice, const Price& price, std::string_view how,
+                                     bool overlap) const;
 
  private:
+  [[nodiscard]] Price price_of(const Way& way) const;
   [[nodiscard]] bool has_copies() const;
   [[nodiscard]] bool may_grow() const;
   [[nodiscard]] bool sends_all() const;

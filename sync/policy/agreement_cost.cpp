@@ -63,13 +63,18 @@ double wire_bytes(double transport_bytes, std::size_t world) {
   return transport_bytes + header * (messages + 1.5 * transport_bytes / segment);
 }
 
-double unseen_bytes(const PolicyConfig& config, std::size_t world, double keep) {
-  return unseen_bytes(way_of(config, world, compressor_for(keep), keep), world);
+double unseen_bytes(const Way& way, std::size_t world) {
+  // To each peer, about, facts among them: a small payload goes with those; a sum takes two, thin matrices
+  // two sums, positions one message before theirs.
+  double messages = 3;
+  if (way.collective == "gather" && way.compressor != "dense") messages = 1;
+  if (way.collective == "shared_index") messages = 4;
+  if (way.collective == "low_rank") messages = 5;
+  return static_cast<double>(world - 1) * messages * message_bytes;
 }
 
-double unseen_bytes(const Way& way, std::size_t world) {
-  const bool one_message = way.collective == "gather" && way.compressor != "dense";
-  return static_cast<double>(world - 1) * (one_message ? 1 : 3) * message_bytes;
+Way way_of(const Schedule& entered) {
+  return {entered.collective, entered.compressor, entered.keep_ratio, entered.payload_bytes};
 }
 
 double agreement_bytes(const PolicyConfig& config, std::size_t world, double keep, double facts_bytes) {

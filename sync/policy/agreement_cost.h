@@ -21,6 +21,8 @@ void compress_with(const PolicyConfig& config, std::string_view compressor, doub
 
 /// ... those of this round, in a gated one.
 Way way_of(const PolicyConfig& config, std::size_t world, std::string_view compressor, double keep);
+/// ... those of a round that is not gated.
+Way way_of(const Schedule& entered);
 
 /// Bytes that leave a device's interface in one agreement on this share of the parameters, by topk below 1:
 /// facts, payloads, what TCP and IP put around them, and the unseen. `facts_bytes`: of one device.
@@ -31,7 +33,6 @@ double wire_bytes(double transport_bytes, std::size_t world);
 /// ... and besides, in one agreement: what Gloo's ends say to each other before a message goes, in segments
 /// of their own. With the next, what is between an estimate and the interface's counter (measured at the
 /// sockets of four devices: bench/shaped budget).
-double unseen_bytes(const PolicyConfig& config, std::size_t world, double keep);
 double unseen_bytes(const Way& way, std::size_t world);
 /// Bytes a second that leave the interface whether the group agrees or not: the control topic is asked for
 /// news.

@@ -63,6 +63,11 @@ Exchange ContributionExchange::exchange(const GradientView& mine) const {
           .slot_bytes = schedule_.payload_bytes - buffers};
 }
 
+/// What says a little of all would take all momentum along.
+bool ContributionExchange::masks_momentum() const {
+  return schedule_.masks_momentum() && compressor_of(schedule_).entries;
+}
+
 /// Encoded with a guessed weight: the residual keeps what that was wrong by.
 std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& schedule, const Facts& facts,
                                                        const GradientView& mine) {
@@ -80,7 +85,7 @@ std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& s
   sent_ = Sent::with_facts;
   parts_.residual.become(schedule_.apart);
   const double guess = guess_weight(schedule_, parts_.transport.rank(), facts.rows);
-  Exchange sending = exchange(parts_.residual.stage(mine, guess, schedule_.masks_momentum()));
+  Exchange sending = exchange(parts_.residual.stage(mine, guess, masks_momentum()));
   parts_.residual.guess(guess, facts.rows);
   sending.residual = &parts_.residual;
   payload_.resize(sending.payload_bytes());
@@ -150,8 +155,7 @@ Progress ContributionExchange::begin(const Round& round, FactsExchange& facts, c
   if (exchange.compressor->keeps_residual || flushes(round)) {
     // Movements behind own steps, gradients behind all others.
     parts_.residual.become(round.plan().now.mode == policy::Mode::delta);
-    exchange.mine =
-        parts_.residual.stage(mine, exchange.weights[parts_.transport.rank()], schedule_.masks_momentum());
+    exchange.mine = parts_.residual.stage(mine, exchange.weights[parts_.transport.rank()], masks_momentum());
     exchange.residual = &parts_.residual;
   }
   running_ = used ? early_.get() : &collective();

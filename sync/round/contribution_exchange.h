@@ -64,6 +64,7 @@ class ContributionExchange {
  private:
   [[nodiscard]] const CompressorEntry& compressor_of(const policy::Schedule& schedule) const;
   [[nodiscard]] bool flushes(const Round& round) const;
+  [[nodiscard]] bool masks_momentum() const;
   [[nodiscard]] Exchange exchange(const GradientView& mine) const;
   [[nodiscard]] Aggregation& collective();
   Progress add_up(FactsExchange& facts, Exchange& exchange);

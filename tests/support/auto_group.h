@@ -86,8 +86,8 @@ class Group {
     }
     plan(table_, config_, controllers_, state_);
     const Schedule& next = state_.last.next;
-    const double all = agreement_bytes(config_, world_.devices, next.keep_ratio, 512);
-    const double unseen = unseen_bytes(config_, world_.devices, next.keep_ratio);
+    const double all = agreement_bytes(way_of(next), world_.devices, 512);
+    const double unseen = unseen_bytes(way_of(next), world_.devices);
     sent_ = (all - unseen) / wire_bytes(1e6, world_.devices) * 1e6;  // through the transport
     wire_ += all;
     if (budget_of(world_.budget)->is_hard()) wire_ += standing_bytes_per_second * world_.step_seconds * steps;

@@ -1,6 +1,7 @@
 // The published cost of collectives, and the controllers that choose by what exchanges took.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -36,14 +37,15 @@ std::array<double, 3> milliseconds(double parameters, double share, double gigab
 /// A group whose link is a formula, planning by one controller of collectives.
 class LinkGroup {
  public:
-  LinkGroup(std::size_t world, std::string_view collective, double keep = 0.01) {
+  LinkGroup(std::size_t world, std::string_view collective, double keep = 0.01,
+            const char* compressor = "topk") {
     config_.collective = collective;
     config_.compression_policy = keep < 1 ? "fixed" : "none";
     config_.batch_policy = "fixed";
     config_.tensors = {1'000'000};
     config_.contribution_bytes = 4'000'000;
     Settings settings = runtime::Config::default_settings();
-    settings.set("compression.compressor", std::string("topk"));
+    settings.set("compression.compressor", std::string(compressor));
     settings.set("compression.keep", keep);
     settings.set("compression.momentum", std::string("group"));
     settings.set("sync.kept_max", 20.0);
@@ -67,7 +69,8 @@ class LinkGroup {
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       Facts& f = table_.facts[rank];
       f.rank = rank;
-      f.rows = f.rows_max = 64;
+      f.rows_max = 64;
+      f.rows = rows;
       f.measurements = {static_cast<float>(kept), 1.0F, 0.1F, static_cast<float>(seconds_)};
       f.measurements.resize(measurements_of(controllers_));
     }
@@ -80,8 +83,15 @@ class LinkGroup {
     return last;
   }
   [[nodiscard]] const RoundPlan& last() const { return state_.last; }
+  std::vector<double>& memory() {
+    for (ControllerMemory& own : state_.memory)
+      if (own.name == "collective/learned") return own.values;
+    FAIL("no memory");
+    return state_.memory.front().values;
+  }
 
   LinkCost link{0.001, 8e-8};
+  std::uint32_t rows = 64;
   double kept = 1;  ///< in contributions
 
  private:
@@ -228,5 +238,42 @@ TEST_CASE("Shared index: devices that keep too much gather until they keep half 
     CHECK(group.after(60) == "gather");
     group.kept = 5;
     CHECK(group.after(120) == "shared_index");
+  }
+}
+
+TEST_CASE(
+    "Learned collective: what too much is kept for comes again, also where the other takes hardly longer") {
+  LinkGroup group(8, "learned");
+  group.link = {1e-5, 1e-7};
+  REQUIRE(group.after(120) == "shared_index");
+  group.kept = 40;
+  REQUIRE(group.after(60) == "gather");
+  group.kept = 1;
+  CHECK(group.after(200) == "shared_index");
+}
+
+TEST_CASE("Learned collective: rounds in which nothing is exchanged teach nothing") {
+  LinkGroup group(8, "learned");
+  group.link = {1e-5, 1e-6};
+  const std::string first = group.round();
+  group.rows = 0;
+  for (int i = 0; i < 300; ++i) CHECK(group.round() == first);
+}
+
+TEST_CASE("Learned collective: thin matrices have one way to be summed, and no trial of it") {
+  LinkGroup group(8, "learned", 0.01, "low_rank");
+  for (int i = 0; i < 200; ++i) {
+    CHECK(group.round() == "low_rank");
+    CHECK(group.last().why.find("trial") == std::string::npos);
+  }
+}
+
+TEST_CASE("Learned collective: memory that somebody else has written is read as it may be") {
+  LinkGroup group(8, "learned");
+  for (const double strange : {9.0, 0.5, -3.0, 1e300}) {
+    auto& memory = group.memory();
+    std::ranges::fill(memory, strange);
+    const std::string now = group.round();
+    CHECK((now == "gather" || now == "shared_index"));
   }
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/check.h"
+#include "core/rng.h"
 #include "sync/collective/dense_sum.h"
 #include "sync/round/weighted_numbers.h"
 
@@ -67,11 +68,8 @@ Status LowRankOf<T>::begin(Transport& transport, const Exchange& exchange) {
   exchange_ = exchange;
   alike_.assign(world(), 1.0);
   layout_ = LowRankLayout(*exchange.coding.shape, *exchange.coding.settings);
-  const auto is_number = [](T x) { return std::isfinite(x); };
-  if (right_.size() != layout_.right() || !std::ranges::all_of(right_, is_number)) {
-    right_.resize(layout_.right());
-    draw_right<T>(exchange.view, right_);
-  }
+  right_.resize(layout_.right());
+  renew_right<T>(layout_, derive_seed(exchange.view, "round", exchange.round), right_);
   step_ = Step::lefts;
   return begin_lefts();
 }

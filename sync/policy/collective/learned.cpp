@@ -70,20 +70,25 @@ double formula(std::size_t which, std::size_t world, double payload) {
   }
 }
 
+/// Of memory that anybody may have written: 1 + which, or 0.
+std::size_t place(double number) {
+  return number >= 1 && number <= static_cast<double>(names.size()) ? static_cast<std::size_t>(number) : 0;
+}
+
 void learn(const Inputs& inputs, std::span<double> memory) {
   double seconds = 0;
   for (const Facts& f : inputs.table.facts)
     seconds += std::max(0.0, finite(f.measurements[inputs.measured + exchange_seconds]));
-  if (!(seconds > 0) || memory[used_at] == 0) return;
+  const std::size_t used = place(memory[used_at]);
+  if (!(seconds > 0) || used == 0) return;
   seconds /= static_cast<double>(inputs.table.size());
-  double& mean = memory[seconds_at + static_cast<std::size_t>(memory[used_at]) - 1];
+  double& mean = memory[seconds_at + used - 1];
   mean = mean == 0 ? seconds : mean + newest * (seconds - mean);
   if (memory[used_at] == memory[chosen_at]) memory[dwelt_at] += 1;
 }
 
-/// Of the pair that begins with `first`.
-std::size_t choose(std::size_t first, std::span<double> memory) {
-  const auto now = static_cast<std::size_t>(memory[chosen_at]) - 1;
+/// Of the pair that begins with `first`, `now` being the one.
+std::size_t choose(std::size_t first, std::size_t now, std::span<double> memory) {
   const std::size_t other = now == first ? first + 1 : first;
   const double seconds = memory[seconds_at + now];
   const double of_other = memory[seconds_at + other];
@@ -106,32 +111,49 @@ std::size_t choose(std::size_t first, std::span<double> memory) {
 }
 
 std::size_t next_of(const Inputs& inputs, std::span<double> memory, std::size_t first, double payload) {
-  const double chosen = memory[chosen_at] - 1;
-  const bool of_pair = chosen == static_cast<double>(first) || chosen == static_cast<double>(first + 1);
-  if (of_pair) return choose(first, memory);
+  const std::size_t chosen = place(memory[chosen_at]);
+  if (chosen == first + 1 || chosen == first + 2) return choose(first, chosen - 1, memory);
   memory[trial_at] = 0;
   const std::size_t world = inputs.table.size();
   return formula(first + 1, world, payload) < formula(first, world, payload) ? first + 1 : first;
+}
+
+/// Of the round whose facts these are; nothing if none of these was used, or nothing was exchanged.
+double used_in(const Inputs& inputs, const RoundPlan& plan, std::string_view collective) {
+  if (plan.now.mode != Mode::gradients && plan.now.mode != Mode::delta) return 0;
+  const std::string_view used = plan.now.way.compressor.empty() ? inputs.entered.collective : collective;
+  const auto* const place = std::ranges::find(names, used);
+  return place == names.end() ? 0 : static_cast<double>(place - names.begin()) + 1;
+}
+
+bool sends_entries(std::string_view compressor) {
+  return std::ranges::any_of(builtin_compressors(), [&](const CompressorEntry* entry) {
+    return entry->name == compressor && sums_entries(*entry);
+  });
 }
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (inputs.table.size() < 2) return;
   const Way& way = plan.now.way;
   const bool gated = !way.compressor.empty();
-  const bool dense = (gated ? way.compressor : plan.next.compressor) == "dense";
+  const std::string_view compressor = gated ? std::string_view(way.compressor) : plan.next.compressor;
   const auto payload = static_cast<double>(gated ? way.payload_bytes : plan.next.payload_bytes);
   KeptLimit limit(setting(inputs.config, kept_key.name).number, memory[kept_at]);
   limit.add(kept_ratio(inputs));
   learn(inputs, memory);
-  std::size_t which = next_of(inputs, memory, dense ? ring : gather, payload);
-  if (which == shared_index && limit.exceeded()) which = gather;
+  const bool dense = compressor == "dense";
+  if (!dense && !sends_entries(compressor)) {  // there is one way to sum it
+    memory[used_at] = 0;
+    return use_collective("low_rank", plan);
+  }
+  const std::size_t which = next_of(inputs, memory, dense ? ring : gather, payload);
   if (static_cast<double>(which) + 1 != memory[chosen_at]) memory[dwelt_at] = 0;
   memory[chosen_at] = static_cast<double>(which) + 1;
-  use_collective(names.at(which), plan);
-  const std::string_view used = gated ? std::string_view(way.collective) : inputs.entered.collective;
-  const auto* const place = std::ranges::find(names, used);
-  memory[used_at] = place == names.end() ? 0 : static_cast<double>(place - names.begin()) + 1;
-  plan.why = std::string(names.at(which)) + (memory[trial_at] != 0 ? ", on trial" : "");
+  // Too much is kept: for a while, whatever is faster.
+  const std::size_t taken = which == shared_index && limit.exceeded() ? gather : which;
+  use_collective(names.at(taken), plan);
+  memory[used_at] = used_in(inputs, plan, names.at(taken));
+  plan.why = std::string(names.at(taken)) + (memory[trial_at] != 0 ? ", on trial" : "");
   keep_finite(memory);
 }
 

@@ -147,7 +147,7 @@ void learn_costs(const Inputs& inputs, std::span<double> memory) {
   if (exchange > 0) average(memory[exchange_at], exchange, 0.5);
   if (inputs.entered.guests > 0) average(memory[copies_at], sum_of(inputs, copies_bytes) / n, 0.5);
   const double seen = wire_bytes(sent, inputs.table.size());
-  const double left = seen + unseen_bytes(inputs.config, inputs.table.size(), inputs.entered.keep_ratio);
+  const double left = seen + unseen_bytes(way_of(inputs.entered), inputs.table.size());
   if (sent > 0 && exchange > 0) LinearFit(memory.subspan(cost_at)).add(left, exchange);
 }
 
@@ -169,8 +169,7 @@ void pay(const Inputs& inputs, const Budget& budget, std::span<double> memory) {
       memory[step_seconds_at] > 0 ? std::max(0.0, finite(of_a_step / memory[step_seconds_at])) : 0;
   double spent = wire_bytes(sent, inputs.table.size());
   if (budget.is_hard())
-    spent += unseen_bytes(inputs.config, inputs.table.size(), inputs.entered.keep_ratio) +
-             standing_bytes_per_second * seconds;
+    spent += unseen_bytes(way_of(inputs.entered), inputs.table.size()) + standing_bytes_per_second * seconds;
   const double credit = budget.is_hard() ? hard_credit_seconds : balance_seconds;
   memory[balance_at] = std::clamp(memory[balance_at] + may - spent, -balance_seconds * rate, credit * rate);
 }
@@ -257,21 +256,19 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   memory[settled_at] = changes ? 0 : memory[settled_at] + 1;
   memory[steps_at] = choice.steps;
   memory[keep_at] = choice.keep;
-  const Chooser::Price price = chooser.price_of(choice.keep);
+  const bool sums = sums_gradients(inputs, memory);
+  const bool thin = sums && choice.keep < 1 && chooser.affords_low_rank();
+  const Chooser::Price price = thin ? chooser.price_of_low_rank() : chooser.price_of(choice.keep);
   memory[expected_at] = finite(price.seconds - memory[wait_at]);
   plan.next.own_steps = static_cast<std::uint32_t>(choice.steps);
   const bool worth_it = is_calm(memory) && chooser.time_of(choice.steps, price) > worth_overlapping;
   const std::string& wanted = setting(inputs.config, overlap_key.name).text;
   const bool overlap = choice.steps > 1 && wanted != overlap_never && (worth_it || wanted == overlap_always);
   plan.next.overlap = overlap;
-  const bool sums = sums_gradients(inputs, memory);
   if (sums) plan.next.apart = false;
   if (inputs.config.compression_policy == "auto") plan.next.keep_ratio = choice.keep;
-  plan.why = chooser.words_of(choice, overlap);
-  if (sums && choice.keep < 1 && chooser.affords_low_rank()) {
-    plan.next.compressor = "low_rank";
-    plan.why += ", as thin matrices";
-  }
+  if (thin) plan.next.compressor = "low_rank";
+  plan.why = chooser.words_of(choice, price, thin ? "as thin matrices" : "", overlap);
   keep_finite(memory);
 }
 

@@ -17,7 +17,7 @@ using namespace sync;
 constexpr std::size_t elements = 1000;
 
 const ContributionShape& shape() {
-  static const ContributionShape value{Scalar::f32, {600, 400}, 0};
+  static const ContributionShape value{Scalar::f32, {600, 400}, 0, {20, 20}};
   return value;
 }
 constexpr std::array value_codes{"i8", "f32", "f16", "bf16", "sign"};
