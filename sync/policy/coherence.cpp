@@ -99,6 +99,19 @@ double loss_variance(const FactsTable& table, double loss, double usual) {
   return finite(std::max(between, rows * risen * risen));
 }
 
+double log2_of(double x) {
+  constexpr double ln2 = 0.693147180559945309;
+  if (!(x > 0) || !std::isfinite(x)) return 0;
+  int exponent = 0;
+  const double part = std::frexp(x, &exponent);  // x = part * 2^exponent, 0.5 <= part < 1
+  if (part == 0.5) return exponent - 1;
+  const double y = (part - 1) / (part + 1);  // ln(part) = 2 (y + y^3 / 3 + ...), |y| <= 1 / 3
+  double power = y;
+  double sum = 0;
+  for (int n = 1; n < 40; n += 2, power *= y * y) sum += power / n;
+  return exponent + 2 * sum / ln2;
+}
+
 double doublings(double x) {
   if (!(x > 1)) return 0;
   int exponent = 0;

@@ -57,6 +57,8 @@ class CoherenceFilter {
 /// noise.
 double loss_variance(const FactsTable& table, double loss, double usual);
 
+/// log2(x) of x > 0, to the last digits or two; 0 of others. By exact operations alone, as the next.
+double log2_of(double x);
 /// log2(x) of x >= 1, linear between powers of two: by exact operations alone, so that all devices come to
 /// the same bits whatever library and processor they have. At most 0.09 below.
 double doublings(double x);

@@ -1,24 +1,10 @@
 #include "sync/policy/collective_cost.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "sync/policy/coherence.h"
 
 namespace rivulet::sync::policy {
-
-double log2_of(double x) {
-  if (!(x > 1) || !std::isfinite(x)) return 0;
-  constexpr double ln2 = 0.693147180559945309;
-  int exponent = 0;
-  const double part = std::frexp(x, &exponent);  // x = part * 2^exponent, 0.5 <= part < 1
-  if (part == 0.5) return exponent - 1;
-  const double y = (part - 1) / (part + 1);  // ln(part) = 2 (y + y^3 / 3 + ...), |y| <= 1 / 3
-  double power = y;
-  double sum = 0;
-  for (int n = 1; n < 40; n += 2, power *= y * y) sum += power / n;
-  return exponent + 2 * sum / ln2;
-}
 
 double gather_seconds(const LinkCost& link, std::size_t world, const SparseBytes& bytes) {
   const auto n = static_cast<double>(world);

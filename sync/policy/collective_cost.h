@@ -19,8 +19,6 @@ struct SparseBytes {
   double positions = 0;
 };
 
-/// log2, for the depth of a tree; 0 up to 1.
-double log2_of(double x);
 /// Everybody's entries to everybody.
 double gather_seconds(const LinkCost& link, std::size_t world, const SparseBytes& bytes);
 /// One device's positions to all, then a sum of the values there: by a ring, or up and down a tree.

@@ -4,30 +4,12 @@
 #include <array>
 #include <cmath>
 
+#include "sync/policy/coherence.h"
+
 namespace rivulet::sync::policy {
 namespace {
 
 using Shares = std::array<double, label_bins>;
-
-/// Of a number above 0, to 12 digits. The library's logarithm has its own last bits on each machine.
-double log2_of(double x) {
-  constexpr double half_of_two = 0.70710678118654752;
-  constexpr double log2_of_e = 1.4426950408889634;
-  int exponent = 0;
-  double part = std::frexp(x, &exponent);
-  if (part < half_of_two) {
-    part *= 2;
-    --exponent;
-  }
-  const double s = (part - 1) / (part + 1);  // log x = 2 artanh s
-  double power = s;
-  double sum = 0;
-  for (int n = 1; n < 24; n += 2) {
-    sum += power / n;
-    power *= s * s;
-  }
-  return exponent + 2 * log2_of_e * sum;
-}
 
 /// Kullback-Leibler, in bits. `q` has all that `p` has.
 double divergence(const Shares& p, const Shares& q) {

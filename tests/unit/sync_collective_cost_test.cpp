@@ -7,6 +7,7 @@
 
 #include "core/rng.h"
 #include "runtime/config/config.h"
+#include "sync/policy/coherence.h"
 #include "sync/policy/collective_cost.h"
 
 using namespace rivulet;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/rng.h"
+#include "runtime/config/config.h"
 #include "sync/policy/agreement_cost.h"
 #include "tests/support/gated_group.h"
 
@@ -310,4 +311,52 @@ TEST_CASE("Rulings: with a device that leaves everything is sent, where that is 
   CHECK(last.now.way.compressor == "dense");
   CHECK(last.now.way.keep_ratio == 1);
   CHECK(last.now.way.payload_bytes == group.config.contribution_bytes);
+}
+
+namespace {
+
+/// Of ten devices by controller transfer/auto, when policy auto of sync has asked for so many own steps.
+bool sends_copies(double in_common, std::uint32_t own_steps) {
+  PolicyConfig config;
+  config.sync_policy = config.compression_policy = config.collective = config.transfer_policy = "auto";
+  config.tensors = {50'000};
+  config.contribution_bytes = 200'000;
+  config.settings = settings_of(config, runtime::Config::default_settings());
+  const ControllerEntry* transfer = nullptr;
+  for (const ControllerEntry* entry : builtin_controllers())
+    if (entry->role == Role::transfer && entry->name == "auto") transfer = entry;
+  FactsTable table;
+  table.facts.resize(10);
+  for (std::uint32_t rank = 0; rank < 10; ++rank) {
+    Facts& f = table.facts[rank];
+    f.rank = rank;
+    f.rows = 100;
+    f.measurements.assign(measurements_of({transfer}), 0);
+    for (std::size_t label = 0; label < 10; ++label)
+      f.measurements[label] =
+          static_cast<float>(10 * in_common + (label == rank ? 100 * (1 - in_common) : 0));
+    f.measurements.back() = 785 * 100;
+  }
+  std::vector<double> memory(transfer->memory + 10 * transfer->memory_per_rank);
+  RoundPlan plan;
+  plan.now.mode = Mode::delta;
+  plan.next.apart = true;
+  plan.next.own_steps = own_steps;
+  plan.next.keep_ratio = 0.02;
+  plan.next.rows.assign(10, 5);
+  const Schedule entered = plan.next;
+  transfer->propose({table, config, entered}, memory, plan);
+  return !plan.next.copies.empty();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "Rulings: a budget that asks for many own steps does not keep copies from labels with little in common") {
+  CHECK(sends_copies(0, 4));
+  CHECK(sends_copies(0, 12));
+  // Half alike: few own steps say that they drift, many that they do not.
+  CHECK(sends_copies(0.4, 4));
+  CHECK_FALSE(sends_copies(0.4, 12));
+  CHECK_FALSE(sends_copies(1, 4));
 }

@@ -42,9 +42,10 @@ constexpr std::array figures{
     Figure{"skew", "how far the devices' labels are apart: 0 alike, 1 nothing in common", skew_at},
 };
 
-constexpr double remembered = 0.95;   ///< of label counts, from one agreement to the next
-constexpr double stays_on = 0.7;      ///< of the skew at which it goes on
-constexpr double few_rows = 30;       ///< of a device, before its labels say something
+constexpr double remembered = 0.95;  ///< of label counts, from one agreement to the next
+constexpr double stays_on = 0.7;     ///< of the skew at which it goes on
+constexpr double few_rows = 30;      ///< of a device, before its labels say something
+constexpr double little_in_common = 0.6;
 constexpr double own_steps_then = 4;  ///< that copies allow: of policy auto of sync
 constexpr double facts_about = 512;   ///< bytes
 constexpr double usual_weight = 0.2;
@@ -97,7 +98,10 @@ bool wants(const Inputs& inputs, double guests, std::span<const double> memory, 
   // All parameters after every step, for that costs next to nothing.
   const bool sends_all = inputs.config.compression_policy == "auto" && next.keep_ratio >= 1;
   if (guests <= 0 || memory[skew_at] <= least || sends_all) return false;
-  const bool drifts = inputs.config.sync_policy != "auto" || !next.apart || next.own_steps <= own_steps_then;
+  // Few own steps are a sign that they drift. A budget may ask for many, and labels that have little in
+  // common drift then, too (measured: bench/published c1-skew).
+  const bool drifts = inputs.config.sync_policy != "auto" || !next.apart ||
+                      next.own_steps <= own_steps_then || memory[skew_at] > little_in_common;
   return (on || drifts) && saves_bytes(inputs, guests, memory[row_bytes_at], next);
 }
 
