@@ -130,7 +130,8 @@ bool Chooser::affords_low_rank() const {
 double Chooser::loss_of(double steps, double keep, const Price& price) const {
   const double enough = steps > 1 || may_grow() ? shares.front() : enough_of_gradients;
   const double few = doublings(enough / std::min(keep, enough));
-  // Copies of rows hold devices together: ten steps cost a point more than four (measured: bench/agreeing skew, topk 5 %).
+  // Copies of rows hold devices together: ten steps cost a point more than four (measured: bench/agreeing
+  // skew, topk 5 %).
   const double apart = may_grow() || has_copies() ? loss_of_growth : loss_of_drift;
   const double drift = apart * doublings(steps / memory_[most_at]);
   const double speed = 1 - time_of(steps, price);
