@@ -254,7 +254,7 @@ void report(const Case& c, std::string_view collective, const std::vector<Round>
     floors.push_back(1e3 * floor_of(schedule, c, round));
   }
   const auto bytes = static_cast<double>(c.bytes);
-  const bool chosen = sync::policy::cheapest_collective(c.world, true, bytes) == collective;
+  const bool chosen = sync::policy::cheapest_collective(c.world, "dense", bytes) == collective;
   fmt::print(
       "{:3.0f} Mbit/s, {} ranks, {:5} KiB, {:6}{}: {:7.1f} ms, floor {:7.1f} ms, link alone {:7.1f} ms, {}\n",
       c.bits_per_second / 1e6, c.world, c.bytes / kib, collective, chosen ? " (auto)" : "       ",
