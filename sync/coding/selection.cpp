@@ -205,6 +205,7 @@ T sampled_threshold(std::span<const T> numbers, std::size_t k, std::uint64_t see
   const double wanted = std::ceil(share * static_cast<double>(drawn));
   const auto nth = std::min(drawn, static_cast<std::size_t>(wanted)) - 1;
   std::vector<SizeOf<T>> sample;
+  sample.reserve(drawn);
   Rng rng(derive_seed(seed, "threshold", 0));
   for (std::size_t i = 0; i < drawn; ++i) sample.push_back(size_of(numbers[rng.below(numbers.size())]));
   std::nth_element(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(nth), sample.end(),
