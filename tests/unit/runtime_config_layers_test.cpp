@@ -247,7 +247,8 @@ TEST_CASE(
   const auto complaints = [](const testing::Lines& sets) {
     auto input = input_of();
     input.catalog = runtime::builtin_catalog_names();
-    input.sets = {"job.name=j", "source.kafka.properties.bootstrap.servers=h:1", "source.topics=t"};
+    input.sets = {"job.name=j", "source.kafka.properties.bootstrap.servers=h:1", "source.topics=t",
+                  "model.name=linear"};
     input.sets.insert(input.sets.end(), sets.begin(), sets.end());
     std::string all;
     for (const auto& problem : load_config(input).problems) all += problem.message + "\n";
