@@ -12,31 +12,18 @@ namespace {
 
 constexpr std::array keys{sparse_values_key};
 
-template <class T>
-void select(const Coding& coding, std::span<const T> numbers, std::size_t k,
-            std::vector<std::uint32_t>& into) {
-  select_sampled(numbers, k, coding.draw, into);
-}
-
-void encode(const Coding& coding, const GradientView& numbers, std::span<std::byte> slot) {
-  if (numbers.scalar == Scalar::f32)
-    encode_sparse<float>(coding, numbers.as<float>(), &select<float>, slot);
-  else
-    encode_sparse<double>(coding, numbers.as<double>(), &select<double>, slot);
-}
+struct Sampled {
+  template <class T>
+  static void select(const Coding& coding, std::span<const T> numbers, std::size_t k,
+                     std::vector<std::uint32_t>& into) {
+    select_sampled(numbers, k, coding.draw, into);
+  }
+};
 
 }  // namespace
 
 extern const CompressorEntry compressor_dgc;
-const CompressorEntry compressor_dgc{
-    .name = "dgc",
-    .wire_id = 5,
-    .help = "numbers above a threshold that a sample of them gives (DGC), the rest later",
-    .keeps_residual = true,
-    .slot_bytes = &sparse_slot_bytes,
-    .encode = &encode,
-    .decode_add = &decode_add_sparse,
-    .keys = keys,
-    .value_bytes = &sparse_value_bytes};
+const CompressorEntry compressor_dgc = sparse_compressor<Sampled>(
+    "dgc", 5, "numbers above a threshold that a sample of them gives (DGC), the rest later", keys);
 
 }  // namespace rivulet::sync

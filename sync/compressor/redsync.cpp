@@ -11,30 +11,18 @@ namespace {
 
 constexpr std::array keys{sparse_values_key};
 
-template <class T>
-void select(const Coding&, std::span<const T> numbers, std::size_t k, std::vector<std::uint32_t>& into) {
-  select_bisected(numbers, k, into);
-}
-
-void encode(const Coding& coding, const GradientView& numbers, std::span<std::byte> slot) {
-  if (numbers.scalar == Scalar::f32)
-    encode_sparse<float>(coding, numbers.as<float>(), &select<float>, slot);
-  else
-    encode_sparse<double>(coding, numbers.as<double>(), &select<double>, slot);
-}
+struct Bisected {
+  template <class T>
+  static void select(const Coding&, std::span<const T> numbers, std::size_t k,
+                     std::vector<std::uint32_t>& into) {
+    select_bisected(numbers, k, into);
+  }
+};
 
 }  // namespace
 
 extern const CompressorEntry compressor_redsync;
-const CompressorEntry compressor_redsync{
-    .name = "redsync",
-    .wire_id = 6,
-    .help = "numbers above a threshold found by halves (RedSync), the rest later",
-    .keeps_residual = true,
-    .slot_bytes = &sparse_slot_bytes,
-    .encode = &encode,
-    .decode_add = &decode_add_sparse,
-    .keys = keys,
-    .value_bytes = &sparse_value_bytes};
+const CompressorEntry compressor_redsync = sparse_compressor<Bisected>(
+    "redsync", 6, "numbers above a threshold found by halves (RedSync), the rest later", keys);
 
 }  // namespace rivulet::sync

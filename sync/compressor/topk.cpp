@@ -16,39 +16,27 @@ constexpr Key per_tensor{
     .help = "of compressor topk: the same share of every tensor, and not of all numbers together"};
 constexpr std::array keys{sparse_values_key, per_tensor};
 
-template <class T>
-void select(const Coding& coding, std::span<const T> numbers, std::size_t k,
-            std::vector<std::uint32_t>& into) {
-  if (!coding.settings->flag(per_tensor.name)) return select_largest(numbers, k, into);
-  into.clear();
-  std::vector<std::uint32_t> of_tensor;
-  std::size_t begin = 0;
-  for (const std::size_t count : coding.shape->tensors) {
-    const double share = static_cast<double>(k) / static_cast<double>(numbers.size());
-    select_largest(numbers.subspan(begin, count), entries_of(count, share), of_tensor);
-    for (const std::uint32_t at : of_tensor) into.push_back(static_cast<std::uint32_t>(begin + at));
-    begin += count;
+struct Largest {
+  template <class T>
+  static void select(const Coding& coding, std::span<const T> numbers, std::size_t k,
+                     std::vector<std::uint32_t>& into) {
+    if (!coding.settings->flag(per_tensor.name)) return select_largest(numbers, k, into);
+    into.clear();
+    std::vector<std::uint32_t> of_tensor;
+    std::size_t begin = 0;
+    for (const std::size_t count : coding.shape->tensors) {
+      const double share = static_cast<double>(k) / static_cast<double>(numbers.size());
+      select_largest(numbers.subspan(begin, count), entries_of(count, share), of_tensor);
+      for (const std::uint32_t at : of_tensor) into.push_back(static_cast<std::uint32_t>(begin + at));
+      begin += count;
+    }
   }
-}
-
-void encode(const Coding& coding, const GradientView& numbers, std::span<std::byte> slot) {
-  if (numbers.scalar == Scalar::f32)
-    encode_sparse<float>(coding, numbers.as<float>(), &select<float>, slot);
-  else
-    encode_sparse<double>(coding, numbers.as<double>(), &select<double>, slot);
-}
+};
 
 }  // namespace
 
 extern const CompressorEntry compressor_topk;
-const CompressorEntry compressor_topk{.name = "topk",
-                                      .wire_id = 3,
-                                      .help = "the largest numbers, the rest later",
-                                      .keeps_residual = true,
-                                      .slot_bytes = &sparse_slot_bytes,
-                                      .encode = &encode,
-                                      .decode_add = &decode_add_sparse,
-                                      .keys = keys,
-                                      .value_bytes = &sparse_value_bytes};
+const CompressorEntry compressor_topk =
+    sparse_compressor<Largest>("topk", 3, "the largest numbers, the rest later", keys);
 
 }  // namespace rivulet::sync
