@@ -37,6 +37,16 @@ struct Figure {
   std::size_t place = 0;  ///< in its memory
 };
 
+/// What makes a controller a slow loop: it changes what others measure, and measures what they change.
+struct SlowLoop {
+  static constexpr std::size_t nowhere = SIZE_MAX;
+  /// Rounds that exchange something after which the longest of its averages counts half; null, or 0: it is
+  /// no slow loop, and never waits for others.
+  double (*half_life)(const PolicyConfig& config) = nullptr;
+  /// In its memory: how often it has changed what others measure. They wait then (sync/policy/settling.h).
+  std::size_t changes_at = nowhere;
+};
+
 /// What a controller may read.
 struct Inputs {
   const FactsTable& table;
@@ -44,6 +54,7 @@ struct Inputs {
   const Schedule& entered;   ///< how this round was entered
   std::uint64_t round = 0;   ///< of the view
   std::size_t measured = 0;  ///< its first number in Facts::measurements
+  bool settling = false;     ///< a slow loop stays where it is, and learns nothing that others disturb
 };
 
 /// To add a controller, add a file sync/policy/<role>/<name>.cpp that defines
@@ -63,6 +74,7 @@ struct ControllerEntry {
   std::span<const Figure> figures = {};
   /// Behind them so many numbers of each rank, rank by rank.
   std::size_t memory_per_rank = 0;
+  SlowLoop slow = {};
 };
 std::span<const ControllerEntry* const> builtin_controllers() noexcept;
 

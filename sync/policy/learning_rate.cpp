@@ -52,6 +52,13 @@ void follow(const Inputs& inputs, std::span<double> memory) {
   scale += std::min(1.0, steps / setting(inputs.config, scaling_warmup_key.name).number) * (wanted - scale);
 }
 
+void count_falls(double schedule, std::span<double> memory) {
+  constexpr double fifth = 0.8;
+  double& counted = memory[schedule_at];
+  if (counted > 0 && schedule <= fifth * counted) memory[falls_at] += 1;
+  if (schedule > counted || schedule <= fifth * counted) counted = schedule;
+}
+
 }  // namespace
 
 double rows_trained(const FactsTable& table) {
@@ -63,6 +70,7 @@ double rows_trained(const FactsTable& table) {
 void set_learning_rate(const Inputs& inputs, std::span<double> memory, double schedule, RoundPlan& plan) {
   learn_rows(inputs, plan.now.mode, memory);
   follow(inputs, memory);
+  count_falls(schedule, memory);
   keep_finite(memory);
   const double warmup = setting(inputs.config, warmup_rows_key.name).number;
   double factor = schedule * (memory[scale_at] > 0 ? memory[scale_at] : 1.0);

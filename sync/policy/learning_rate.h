@@ -57,6 +57,8 @@ enum LearningRatePlace : std::size_t {
   step_rows_at,  ///< of a step, all devices together; mean of the last ones
   scale_at,      ///< in use; 0: no step has been seen
   factor_at,     ///< of train.optimizer.lr, as it stands
+  schedule_at,   ///< when it was said last that it has fallen
+  falls_at,      ///< how often that was
   learning_rate_memory,
 };
 inline constexpr std::array learning_rate_figures{
@@ -64,6 +66,9 @@ inline constexpr std::array learning_rate_figures{
     Figure{"learning_rate_factor", "of train.optimizer.lr, from schedule, warm-up and rows of a step",
            factor_at},
 };
+
+/// Where a schedule falls by a fifth gradients jump, and slow loops wait: ControllerEntry::slow.
+inline constexpr SlowLoop learning_rate_falls{.changes_at = falls_at};
 
 /// Rows that the group had trained before this round.
 double rows_trained(const FactsTable& table);

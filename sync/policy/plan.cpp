@@ -7,6 +7,7 @@
 #include "core/digest.h"
 #include "sync/policy/agreement_cost.h"
 #include "sync/policy/controller.h"
+#include "sync/policy/settling.h"
 #include "sync/schema.h"
 
 namespace rivulet::sync::policy {
@@ -123,6 +124,35 @@ std::vector<double>* memory_of(PolicyState& state, const ControllerEntry& contro
   return const_cast<std::vector<double>*>(policy::memory_of(std::as_const(state), controller));
 }
 
+std::span<double> settling_memory(PolicyState& state) {
+  const auto own = std::ranges::find(state.memory, Settling::name, &ControllerMemory::name);
+  return own != state.memory.end() ? std::span<double>(own->values) : std::span<double>();
+}
+
+/// Asks all in the order of their roles; of slow loops those that need not wait.
+void ask(const FactsTable& table, const PolicyConfig& config, const Controllers& controllers,
+         PolicyState& state, RoundPlan& plan) {
+  Settling settling(controllers, config, settling_memory(state));
+  settling.look_at(table);
+  Inputs inputs{table, config, state.last.next, state.round};
+  for (const ControllerEntry* controller : controllers) {
+    std::vector<double>* memory = memory_of(state, *controller);
+    const auto numbers = memory != nullptr ? std::span<double>(*memory) : std::span<double>();
+    const std::size_t place = controller->slow.changes_at;
+    const double changes = place < numbers.size() ? numbers[place] : 0;
+    const std::string said = std::exchange(plan.why, {});
+    inputs.settling = inputs.entered.freeze || settling.waits(*controller);
+    controller->propose(inputs, numbers, plan);
+    if (!said.empty()) plan.why = plan.why.empty() ? said : said + "; " + plan.why;
+    if (place < numbers.size() && numbers[place] != changes) settling.has_changed(*controller);
+    inputs.measured += measurements_of({controller});
+  }
+  settling.end_round(plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta);
+  if (!settling.said().empty())
+    plan.why += "; " + std::string(settling.said()) + " has changed: others wait for " +
+                std::to_string(static_cast<std::uint64_t>(settling.window())) + " rounds";
+}
+
 /// Who is in a view is known before its first facts: own steps of a view that was lost may be agreed about
 /// with them. All enter at once, whatever a controller of when proposes, and none learns from it.
 void choose_exchange(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
@@ -186,8 +216,8 @@ void fit_way(const PolicyConfig& config, const Schedule& entered, RoundPlan& pla
   plan.now.way.collective = fitted.collective;
 }
 
-/// One slow knob changes at a time, and none while another is being measured.
-void settle_slow_knobs(const Schedule& entered, RoundPlan& plan) {
+/// In one plan compressor or collective changes, and neither while they are being measured.
+void settle_exchange(const Schedule& entered, RoundPlan& plan) {
   Schedule& next = plan.next;
   const bool compression = next.compressor != entered.compressor || next.keep_ratio != entered.keep_ratio;
   const bool collective = next.collective != entered.collective;
@@ -227,14 +257,7 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   for (std::uint32_t rank = 0; rank < table.size(); ++rank)
     if ((table.facts[rank].flags & flag_leaving) != 0) plan.now.leaving.push_back(rank);
   set_weights(table, plan);
-  Inputs inputs{table, config, state.last.next, state.round};
-  for (const ControllerEntry* controller : controllers) {
-    std::vector<double>* memory = memory_of(state, *controller);
-    const std::string said = std::exchange(plan.why, {});
-    controller->propose(inputs, memory != nullptr ? std::span<double>(*memory) : std::span<double>(), plan);
-    if (!said.empty()) plan.why = plan.why.empty() ? said : said + "; " + plan.why;
-    inputs.measured += measurements_of({controller});
-  }
+  ask(table, config, controllers, state, plan);
   if (plan.now.mode == Mode::gradients && has_local_steps(table))
     plan.now.mode = Mode::delta;  // replicas differ
   if (plan.now.mode == Mode::local && state.last.next.compressor != "dense") {
@@ -243,7 +266,7 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   }
   if (plan.next.apart) plan.next.moves.clear();  // rows move between devices that meet
   validate_moves(table, plan);
-  settle_slow_knobs(state.last.next, plan);
+  settle_exchange(state.last.next, plan);
   fit_collective(plan.next);
   fit_way(config, state.last.next, plan);
   back_off(config, state, plan);
@@ -265,13 +288,18 @@ PolicyState first_state(std::size_t world, const PolicyConfig& config, const Con
   schedule_exchange(config, plan.next);
   plan.next.wait = config.tick;
   plan.next.rest = true;
-  for (const ControllerEntry* controller : controllers) {
-    const std::size_t numbers = controller->memory + world * controller->memory_per_rank;
-    if (numbers == 0) continue;
-    ControllerMemory own{name_of(*controller), std::vector<double>(numbers)};
+  const auto remember = [&](std::string name, std::size_t numbers) {
+    if (numbers == 0) return;
+    ControllerMemory own{std::move(name), std::vector<double>(numbers)};
     for (ControllerMemory& agreed : memory)
       if (agreed.name == own.name && agreed.values.size() == own.values.size()) own = std::move(agreed);
     state.memory.push_back(std::move(own));
+  };
+  for (const ControllerEntry* controller : controllers)
+    remember(name_of(*controller), controller->memory + world * controller->memory_per_rank);
+  if (Settling::is_needed(controllers, config)) {
+    remember(std::string(Settling::name), Settling::numbers);
+    Settling(controllers, config, settling_memory(state)).begin_view();
   }
   choose_exchange(world, config, controllers, state);
   plan.why = "first round: rates are not known yet";

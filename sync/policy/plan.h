@@ -92,7 +92,7 @@ struct Schedule {
   double keep_ratio = 1.0;            ///< of the entries of a contribution, what the compressor aims at
   std::uint64_t payload_bytes =
       0;                ///< of each device, exactly: the compressor's slot and the model's buffers
-  bool freeze = false;  ///< slow knobs stay where they are (profiling)
+  bool freeze = false;  ///< slow loops stay where they are (profiling)
   /// Devices step on their own copies and agree on how far they have come, not on gradients. Nothing is sent
   /// until a device has had `own_steps` of them, each at the latest `wait` after the one before, made or not;
   /// `rows` are those of one step.

@@ -57,6 +57,14 @@ void record(RecordedRun& run, const SimulateOptions& options, std::uint64_t log_
   run.step = group->node(0).state().stamp.step;
 }
 
+/// Gradients of every batch, with the momentum of the group.
+void compressed_by(Config& config, const char* compressor) {
+  config.compression.policy = "fixed";
+  config.settings.set("compression.compressor", std::string(compressor));
+  config.settings.set("compression.keep", 0.1);
+  config.settings.set("compression.momentum", std::string("group"));
+}
+
 void to_the_end(SimulatedGroup& group) {
   run_to_end(group);
 }
@@ -132,6 +140,20 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
   SUBCASE("by what was measured") {
     run.job.config.sync.policy = run.job.config.compression.policy = run.job.config.sync.collective = "auto";
     run.job.config.settings.set("sync.own_steps_max", std::int64_t{4});
+  }
+  SUBCASE("thin matrices, whose factors stay from round to round") {
+    compressed_by(run.job.config, "low_rank");
+  }
+  SUBCASE("the largest of one device, by turns") {
+    compressed_by(run.job.config, "topk");
+    run.job.config.sync.collective = "shared_index";
+  }
+  SUBCASE("SelSync's calls and GraVAC's gate, whose collective is learned") {
+    run.job.config.sync.policy = "selsync";
+    run.job.config.compression.policy = "gravac";
+    run.job.config.sync.collective = "learned";
+    run.job.config.settings.set("sync.selsync.steps_max", std::int64_t{4});
+    run.job.config.settings.set("compression.gravac.window", std::int64_t{5});
   }
   SUBCASE(
       "batches by what was measured, a learning rate that follows them and the rows trained, and rows "
@@ -221,6 +243,10 @@ TEST_CASE("Replay: own steps come out again, around a device that was killed and
     c.compression.policy = "fixed";
     c.settings.set("compression.compressor", std::string("topk"));
     c.settings.set("compression.keep", 0.1);
+  }
+  SUBCASE("as thin matrices") {
+    c.sync.policy = "every";
+    compressed_by(c, "low_rank");
   }
   options.faults = {{.at_s = 1.5, .kind = Fault::Kind::kill, .device = 1},
                     {.at_s = 2, .kind = Fault::Kind::start, .device = 1}};

@@ -51,13 +51,16 @@ class Gated {
       f.wait_seconds = i == 0 ? wait_of_first : 0;
       f.interval.rows_trained = f.rows;
       if (steps > 1) table.sections[i].step_rows.assign(steps, rows / steps);
-      f.rows_max = 4096;
+      f.rows_max = rows_max;
+      f.agreed_rows = agreed_rows;
       f.compute_seconds = 0.01F;
       f.sync_seconds = static_cast<float>(sync_seconds);
       f.measurements.assign(all[i].shares.begin(), all[i].shares.end());
       f.measurements.push_back(static_cast<float>(all[i].contribution_norm));
       f.measurements.push_back(static_cast<float>(all[i].gradient_norm));
-      for (const double more : {0.1, sent, sync_seconds}) f.measurements.push_back(static_cast<float>(more));
+      // Of whoever asks for more: moo's three, the four of a collective that learns.
+      for (const double more : {0.1, sent, sync_seconds, sync_seconds})
+        f.measurements.push_back(static_cast<float>(more));
       f.measurements.resize(measurements_of(controllers));
     }
     plan(table, config, controllers, state);
@@ -77,6 +80,8 @@ class Gated {
   float wait_of_first = 0;
   double sync_seconds = 0.1;
   double sent = 1000;
+  std::uint32_t rows_max = 4096;
+  std::uint64_t agreed_rows = 0;
 
  private:
   void set_default(const Key& key) {

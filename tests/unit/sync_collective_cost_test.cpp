@@ -4,15 +4,19 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/rng.h"
 #include "runtime/config/config.h"
 #include "sync/policy/coherence.h"
 #include "sync/policy/collective_cost.h"
+#include "tests/support/gated_group.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
 using namespace rivulet::sync::policy;
+using rivulet::testing::flat;
+using rivulet::testing::Gated;
 
 namespace {
 
@@ -269,6 +273,29 @@ TEST_CASE("Learned collective: thin matrices have one way to be summed, and no t
     CHECK(group.round() == "low_rank");
     CHECK(group.last().why.find("trial") == std::string::npos);
   }
+}
+
+TEST_CASE("Learned collective: a gate that sends all in some rounds and little in others: both are learned") {
+  const auto ways = [](const LinkCost& link) {
+    constexpr std::size_t world = 8;
+    Gated group("two-point", world, 1'000'000);
+    group.config.collective = "learned";
+    group.settings.set("compression.two_point.half_life", 0.01);
+    std::pair<std::string, std::string> last;
+    for (int i = 0; i < 1000; ++i) {
+      const Way way = group.step(flat(i % 3 == 0 ? 0.1 : 0.95)).now.way;
+      (way.compressor == "dense" ? last.first : last.second) = way.collective;
+      const auto bytes = static_cast<double>(way.payload_bytes);
+      const SparseBytes halves{bytes / 2, bytes / 2};
+      group.sync_seconds = way.collective == "gather"         ? gather_seconds(link, world, halves)
+                           : way.collective == "shared_index" ? shared_ring_seconds(link, world, halves)
+                           : way.collective == "ring"         ? ring_seconds(link, world, bytes)
+                                                              : tree_seconds(link, world, bytes / 3);
+    }
+    return last;
+  };
+  CHECK(ways({1e-5, 1e-6}) == std::pair<std::string, std::string>("ring", "shared_index"));
+  CHECK(ways({0.2, 1e-9}) == std::pair<std::string, std::string>("halving_doubling", "gather"));
 }
 
 TEST_CASE("Learned collective: memory that somebody else has written is read as it may be") {

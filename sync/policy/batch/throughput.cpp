@@ -61,13 +61,13 @@ constexpr double forgiving = 1.05;  ///< of a most that was found so, with each 
 
 constexpr double most_wanted = 1e9;
 
-/// Memory: rounds measured, and of each rank what the enum says.
-constexpr std::size_t rounds_at = 0;
+/// Memory: rounds measured, how often batches have changed, and of each rank what the enum says.
+constexpr std::size_t rounds_at = 0, changes_at = 1, of_all = 2;
 enum Place : std::size_t { rows, mu, deviation, most, rows_before, speed_before, speed_wanted, per_rank };
 
 /// Of one rank.
 std::span<double, per_rank> of_rank(std::span<double> memory, std::size_t rank) {
-  return memory.subspan(1 + rank * per_rank).first<per_rank>();
+  return memory.subspan(of_all + rank * per_rank).first<per_rank>();
 }
 
 RowBounds bounds_of(const PolicyConfig& config, const Facts& facts, std::span<const double, per_rank> own) {
@@ -152,13 +152,15 @@ void adjust(const Inputs& inputs, std::uint64_t total, std::span<double> memory)
     const double band = std::max(setting(inputs.config, keys[1].name).number, likely * doubt(inputs, own));
     changes = changes || std::abs(next[rank] - own[rows]) > band * std::max(own[rows], 1.0);
   }
-  if (changes)
+  if (changes) {
+    memory[changes_at] += 1;
     for (std::size_t rank = 0; rank < n; ++rank) {
       const auto own = of_rank(memory, rank);
       own[rows_before] = own[rows];
       own[speed_before] = own[mu] > 0 ? own[rows] / own[mu] : 0;
       own[rows] = next[rank];
     }
+  }
   for (std::size_t rank = 0; rank < n; ++rank) of_rank(memory, rank)[mu] = 0;
   memory[rounds_at] = 0;
 }
@@ -204,7 +206,8 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const std::uint64_t total = std::uint64_t{config.rows} * n;
   start(inputs, total, memory);
   measure(inputs, memory);
-  if (memory[rounds_at] >= setting(config, keys[0].name).number) adjust(inputs, total, memory);
+  const bool enough = memory[rounds_at] >= setting(config, keys[0].name).number;
+  if (enough && !inputs.settling) adjust(inputs, total, memory);
   keep_finite(memory);
   for (std::size_t rank = 0; rank < n; ++rank)
     plan.next.rows[rank] =
@@ -223,7 +226,10 @@ const ControllerEntry batch_throughput{
     .propose = &propose,
     .keys = keys,
     .fact_fields = measurements,
-    .memory = 1,
-    .memory_per_rank = per_rank};
+    .memory = of_all,
+    .memory_per_rank = per_rank,
+    // Of a window of rounds the middle one.
+    .slow = {[](const PolicyConfig& config) { return setting(config, keys[0].name).number / 2; },
+             changes_at}};
 
 }  // namespace rivulet::sync::policy

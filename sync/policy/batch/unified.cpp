@@ -40,7 +40,15 @@ constexpr std::array measurements{
 };
 enum Field : std::size_t { fixed_seconds, row_seconds, gradient_signal, gradient_noise };
 
-enum Place : std::size_t { signal_at, noise_at, scale_at, tick_at, memory_size };
+enum Place : std::size_t {
+  signal_at,
+  noise_at,
+  scale_at,
+  tick_at,
+  counted_at,  ///< the scale when it was said last that it has changed
+  changes_at,
+  memory_size,
+};
 constexpr std::array figures{
     Figure{"gradient_noise_scale", "rows whose gradients hide the direction that they share", scale_at},
     Figure{"tick_seconds", "of a step of the group", tick_at},
@@ -99,7 +107,18 @@ std::vector<Capacity> capacities(const Inputs& inputs, const Schedule& next) {
   return all;
 }
 
+/// Rows that pay follow the scale by and by; others wait for what makes half more of them, or less.
+void count_changes(std::span<double> memory) {
+  constexpr double another = 1.5;
+  double& counted = memory[counted_at];
+  if (counted == 0) counted = memory[scale_at];
+  if (memory[scale_at] < another * counted && counted < another * memory[scale_at]) return;
+  counted = memory[scale_at];
+  memory[changes_at] += 1;
+}
+
 void learn_noise(const Inputs& inputs, std::span<double> memory) {
+  if (inputs.settling && memory[noise_at] > 0) return;
   double signal = 0;
   double noise = 0;
   double devices = 0;
@@ -120,6 +139,7 @@ void learn_noise(const Inputs& inputs, std::span<double> memory) {
   const double before = memory[scale_at] > 0 ? memory[scale_at] : first_scale;
   // Both are noisy, and their ratio more so: it has no mean where the signal may be none.
   memory[scale_at] = std::clamp(now, before / most_change, before * most_change);
+  count_changes(memory);
 }
 
 /// Rows of a step that pay, of all devices.
@@ -207,6 +227,7 @@ const ControllerEntry batch_unified{
     .keys = keys,
     .fact_fields = measurements,
     .memory = memory_size,
-    .figures = figures};
+    .figures = figures,
+    .slow = {[](const PolicyConfig&) { return 0.693147180559945 / weight_of_a_round; }, changes_at}};
 
 }  // namespace rivulet::sync::policy

@@ -19,6 +19,8 @@ namespace {
 //             exchange takes has changed by a quarter since
 //   changes   for a gain of a tenth at least
 //
+// Each of the two pairs has a choice of its own: a gate may send all in one round and little in the next.
+//
 // Their trial trains and goes back; here all rounds count, and what is measured is how long they took.
 
 constexpr std::array<std::string_view, 4> names{"gather", "shared_index", "ring", "halving_doubling"};
@@ -34,15 +36,21 @@ constexpr std::array fields_wanted{
 constexpr std::size_t exchange_seconds = 3;
 
 enum Place : std::size_t {
-  chosen_at,  ///< 1 + which; 0: none
-  used_at,    ///< in the round before; 1 + which
-  dwelt_at,   ///< rounds that agreed since the choice has changed
-  trial_at,   ///< this is a trial
-  kept_at,    ///< of KeptLimit
-  then_at,    ///< seconds of the one when the other was tried last
+  used_at,  ///< in the round before; 1 + which
+  kept_at,  ///< of KeptLimit
+  changes_at,
   seconds_at,
-  memory_size = seconds_at + names.size(),
+  pairs_at = seconds_at + names.size(),
 };
+/// Of each pair.
+enum PairPlace : std::size_t {
+  chosen,  ///< 1 + which; 0: none
+  dwelt,   ///< its rounds that agreed since the choice has changed
+  trial,   ///< this is a trial
+  then,    ///< seconds of the one when the other was tried last
+  per_pair,
+};
+constexpr std::size_t memory_size = std::size_t{pairs_at} + 2 * std::size_t{per_pair};
 constexpr std::array figures{
     Figure{"kept", "what a device has kept, in contributions; below 0 while that is too much", kept_at},
     Figure{"gather_seconds", "that an exchange takes by gather", seconds_at + gather},
@@ -75,6 +83,11 @@ std::size_t place(double number) {
   return number >= 1 && number <= static_cast<double>(names.size()) ? static_cast<std::size_t>(number) : 0;
 }
 
+/// Of the pair that begins with `first`.
+std::span<double, per_pair> pair_of(std::size_t first, std::span<double> memory) {
+  return memory.subspan(first == gather ? pairs_at : pairs_at + std::size_t{per_pair}).first<per_pair>();
+}
+
 void learn(const Inputs& inputs, std::span<double> memory) {
   double seconds = 0;
   for (const Facts& f : inputs.table.facts)
@@ -84,36 +97,37 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   seconds /= static_cast<double>(inputs.table.size());
   double& mean = memory[seconds_at + used - 1];
   mean = mean == 0 ? seconds : mean + newest * (seconds - mean);
-  if (memory[used_at] == memory[chosen_at]) memory[dwelt_at] += 1;
+  const auto pair = pair_of(used - 1 < ring ? gather : ring, memory);
+  if (memory[used_at] == pair[chosen]) pair[dwelt] += 1;
 }
 
 /// Of the pair that begins with `first`, `now` being the one.
 std::size_t choose(std::size_t first, std::size_t now, std::span<double> memory) {
+  const auto pair = pair_of(first, memory);
   const std::size_t other = now == first ? first + 1 : first;
   const double seconds = memory[seconds_at + now];
   const double of_other = memory[seconds_at + other];
-  if (memory[trial_at] != 0) {
-    if (memory[dwelt_at] < trial_rounds) return now;
-    memory[trial_at] = 0;
-    memory[then_at] = of_other;
+  if (pair[trial] != 0) {
+    if (pair[dwelt] < trial_rounds) return now;
+    pair[trial] = 0;
+    pair[then] = of_other;
     if (seconds < worth_it * of_other) {  // it stays
-      memory[then_at] = seconds;
+      pair[then] = seconds;
       return now;
     }
     return other;
   }
-  if (memory[dwelt_at] < dwell || seconds == 0) return now;
-  const bool known = of_other > 0 && std::abs(seconds - memory[then_at]) <= moved * memory[then_at];
+  if (pair[dwelt] < dwell || seconds == 0) return now;
+  const bool known = of_other > 0 && std::abs(seconds - pair[then]) <= moved * pair[then];
   if (known) return now;
-  memory[trial_at] = 1;
+  pair[trial] = 1;
   memory[seconds_at + other] = 0;
   return other;
 }
 
 std::size_t next_of(const Inputs& inputs, std::span<double> memory, std::size_t first, double payload) {
-  const std::size_t chosen = place(memory[chosen_at]);
-  if (chosen == first + 1 || chosen == first + 2) return choose(first, chosen - 1, memory);
-  memory[trial_at] = 0;
+  const std::size_t now = place(pair_of(first, memory)[chosen]);
+  if (now == first + 1 || now == first + 2) return choose(first, now - 1, memory);
   const std::size_t world = inputs.table.size();
   return formula(first + 1, world, payload) < formula(first, world, payload) ? first + 1 : first;
 }
@@ -140,20 +154,24 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const auto payload = static_cast<double>(gated ? way.payload_bytes : plan.next.payload_bytes);
   KeptLimit limit(setting(inputs.config, kept_key.name).number, memory[kept_at]);
   limit.add(kept_ratio(inputs));
-  learn(inputs, memory);
+  if (!inputs.settling) learn(inputs, memory);  // what teaches nothing brings no choice nearer
   const bool dense = compressor == "dense";
   if (!dense && !sends_entries(compressor)) {  // there is one way to sum it
     memory[used_at] = 0;
     return use_collective("low_rank", plan);
   }
   const std::size_t which = next_of(inputs, memory, dense ? ring : gather, payload);
-  if (static_cast<double>(which) + 1 != memory[chosen_at]) memory[dwelt_at] = 0;
-  memory[chosen_at] = static_cast<double>(which) + 1;
+  const auto pair = pair_of(dense ? ring : gather, memory);
+  if (static_cast<double>(which) + 1 != pair[chosen]) {
+    pair[dwelt] = 0;
+    memory[changes_at] += pair[chosen] != 0 ? 1 : 0;
+  }
+  pair[chosen] = static_cast<double>(which) + 1;
   // Too much is kept: for a while, whatever is faster.
   const std::size_t taken = which == shared_index && limit.exceeded() ? gather : which;
   use_collective(names.at(taken), plan);
   memory[used_at] = used_in(inputs, plan, names.at(taken));
-  plan.why = std::string(names.at(taken)) + (memory[trial_at] != 0 ? ", on trial" : "");
+  plan.why = std::string(names.at(taken)) + (pair[trial] != 0 ? ", on trial" : "");
   keep_finite(memory);
 }
 
@@ -168,6 +186,7 @@ const ControllerEntry collective_learned{
     .keys = keys,
     .fact_fields = fields_wanted,
     .memory = memory_size,
-    .figures = figures};
+    .figures = figures,
+    .slow = {[](const PolicyConfig&) { return 0.693147180559945 / newest; }, changes_at}};
 
 }  // namespace rivulet::sync::policy

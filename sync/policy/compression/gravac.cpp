@@ -65,6 +65,7 @@ enum Place : std::size_t {
   drift_at = seconds_at + ladder.size(),  ///< of the last ones from that, relative, smoothed
   scatter_at,                             ///< the same, whatever its sign
   step_rows_at,                           ///< usual ones
+  changes_at,                             ///< of the search
   memory_size,
 };
 constexpr std::array figures{
@@ -150,6 +151,15 @@ void climb(const Inputs& inputs, std::span<double> memory) {
     memory[candidate_at] = std::min(memory[candidate_at] + 1, static_cast<double>(ladder.size() - 1));
 }
 
+/// Windows are of rounds in which nothing else settles.
+void count(const Inputs& inputs, std::span<double> memory) {
+  if (inputs.settling && memory[rounds_at] > 0) return;
+  memory[rounds_at] += 1;
+  const double window = number(inputs, 2);
+  const double in_window = memory[rounds_at] - window * std::floor(memory[rounds_at] / window);
+  if (in_window == 0 && memory[settled_at] == 0) climb(inputs, memory);
+}
+
 void learn(const Inputs& inputs, std::span<double> memory) {
   const GainKind kind = gain_kind(setting(inputs.config, keys[3].name).text);
   const HalfLife mean(number(inputs, 4));
@@ -160,18 +170,15 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   learn_speed(inputs, mean, memory);
   for (std::size_t i = 0; i < ladder.size(); ++i)
     mean.add(memory[gains_at + i], mean_gain(inputs, 1 / ladder.at(i), kind), first || another);
-  memory[rounds_at] += 1;
-  const double window = number(inputs, 2);
-  const double in_window = memory[rounds_at] - window * std::floor(memory[rounds_at] / window);
-  if (in_window == 0 && memory[settled_at] == 0) climb(inputs, memory);
+  count(inputs, memory);
 }
 
 /// 0: all; else 1 + place in the ladder.
-std::size_t choose(double epsilon, std::span<double> memory) {
+std::size_t choose(double epsilon, bool may_search, std::span<double> memory) {
   const std::size_t low = place(memory[low_at]);
   const std::size_t candidate = place(memory[candidate_at]);
   if (memory[gains_at + candidate] >= epsilon) return 1 + candidate;
-  if (memory[settled_at] != 0) {  // what was settled on no longer holds: down, and look again
+  if (memory[settled_at] != 0 && may_search) {  // what was settled on no longer holds: down, and look again
     memory[settled_at] = 0;
     memory[low_at] = static_cast<double>(low > 0 ? low - 1 : 0);
   }
@@ -181,9 +188,11 @@ std::size_t choose(double epsilon, std::span<double> memory) {
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const bool exchanges = is_exchanged(inputs, plan);
+  const std::array before{memory[low_at], memory[candidate_at]};
   if (exchanges) learn(inputs, memory);
   const double epsilon = number(inputs, 0);
-  const std::size_t sent = memory[rounds_at] > 0 ? choose(epsilon, memory) : 0;
+  const std::size_t sent = memory[rounds_at] > 0 ? choose(epsilon, !inputs.settling, memory) : 0;
+  if (before != std::array{memory[low_at], memory[candidate_at]}) memory[changes_at] += 1;
   const std::size_t candidate = place(memory[candidate_at]);
   memory[sent_at] = exchanges ? static_cast<double>(sent) : 0;  // what comes next has no time of an exchange
   memory[factor_at] = sent > 0 ? ladder.at(sent - 1) : 1;
@@ -208,6 +217,7 @@ const ControllerEntry compression_gravac{
     .keys = keys,
     .fact_fields = gain_fields,
     .memory = memory_size,
-    .figures = figures};
+    .figures = figures,
+    .slow = {[](const PolicyConfig& config) { return setting(config, keys[4].name).number; }, changes_at}};
 
 }  // namespace rivulet::sync::policy

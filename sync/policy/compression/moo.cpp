@@ -62,6 +62,7 @@ enum Place : std::size_t {
   chosen_gain_at = gains_at + candidates.size(),  ///< when the choice was made
   chosen_seconds_at,
   step_rows_at,  ///< usual ones
+  changes_at,    ///< of the choice
   memory_size,
 };
 constexpr std::array figures{
@@ -163,9 +164,10 @@ void choose(const Inputs& inputs, std::span<double> memory) {
   const double seconds = cost.seconds(bytes_of(inputs, candidates[0]));
   const bool again =
       has_moved(middle_gain, memory[chosen_gain_at]) || has_moved(seconds, memory[chosen_seconds_at]);
-  if (memory[share_at] > 0 && !again) return;
+  if (memory[share_at] > 0 && (!again || inputs.settling)) return;
   const bool knee = setting(inputs.config, keys[0].name).text == "knee";
   const Candidate best = best_of(eligible(inputs, memory), knee);
+  if (memory[share_at] != best.keep) memory[changes_at] += 1;
   memory[share_at] = best.keep;
   memory[gain_at] = best.gain;
   memory[chosen_gain_at] = middle_gain;
@@ -193,6 +195,7 @@ const ControllerEntry compression_moo{
     .keys = keys,
     .fact_fields = fields_wanted,
     .memory = memory_size,
-    .figures = figures};
+    .figures = figures,
+    .slow = {[](const PolicyConfig& config) { return setting(config, keys[3].name).number; }, changes_at}};
 
 }  // namespace rivulet::sync::policy

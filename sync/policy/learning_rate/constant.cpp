@@ -18,6 +18,7 @@ const ControllerEntry learning_rate_constant{.role = Role::learning_rate,
                                              .propose = &propose,
                                              .keys = keys,
                                              .memory = learning_rate_memory,
-                                             .figures = learning_rate_figures};
+                                             .figures = learning_rate_figures,
+                                             .slow = learning_rate_falls};
 
 }  // namespace rivulet::sync::policy

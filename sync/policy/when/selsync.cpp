@@ -90,8 +90,14 @@ void count(const Inputs& inputs, double steps, std::span<double> memory) {
   memory[agreements_at] += 1;
   memory[own_share_at] = 1 - memory[agreements_at] / memory[steps_at];
   const double target = number(inputs, 4);
-  if (target > 0)
+  if (target > 0 && !inputs.settling)
     memory[delta_at] = std::max(least_delta, memory[delta_at] * (1 + follow * (target - (1 - 1 / steps))));
+}
+
+/// Where delta follows a target it is a slow loop; its changes are small, and nobody waits for them.
+double half_life(const PolicyConfig& config) {
+  constexpr double of_followed = 0.693147180559945 / follow;
+  return setting(config, keys[4].name).number > 0 ? of_followed : 0;
 }
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
@@ -135,6 +141,7 @@ const ControllerEntry when_selsync{.role = Role::when,
                                    .keys = keys,
                                    .fact_fields = measurements,
                                    .memory = memory_size,
-                                   .figures = figures};
+                                   .figures = figures,
+                                   .slow = {&half_life}};
 
 }  // namespace rivulet::sync::policy

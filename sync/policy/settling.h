@@ -1,0 +1,58 @@
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "sync/policy/controller.h"
+
+/// Slow loops (SlowLoop) take turns: each measures what the others change. Pure.
+namespace rivulet::sync::policy {
+
+/// Whose change counts more: it is made whatever settles, and those below wait until it has settled.
+enum class Precedence : std::uint8_t {
+  none,
+  exchange,       ///< when, transfer, compression, collective
+  batch,          ///< rows of steps
+  memory,         ///< a device has room for fewer rows
+  membership,     ///< another view
+  learning_rate,  ///< its schedule has fallen: gradients jump, and all wait
+};
+Precedence precedence_of(Role role) noexcept;
+
+/// After each change a window of twice the longest half-life among the job's slow loops, counted in rounds
+/// that exchange something. In it the loop that made the change, and those of higher precedence, may change
+/// again; the others wait, but for four windows in a row at most.
+class Settling {
+ public:
+  static constexpr std::string_view name = "settling";  ///< of its memory, among the controllers'
+  static constexpr std::size_t numbers = 6;
+
+  /// A group without slow loops has no memory of them.
+  static bool is_needed(const Controllers& controllers, const PolicyConfig& config);
+
+  /// `memory`: [numbers], 0 at first; or empty: nobody ever waits.
+  Settling(const Controllers& controllers, const PolicyConfig& config, std::span<double> memory);
+
+  /// A view begins: one behind another if rounds were counted before.
+  void begin_view();
+  /// Before controllers are asked.
+  void look_at(const FactsTable& table);
+  [[nodiscard]] bool waits(const ControllerEntry& controller) const;
+  void has_changed(const ControllerEntry& controller);
+  /// After controllers were asked. `exchanges`: the round counts.
+  void end_round(bool exchanges);
+  /// What has changed in this round, for people; empty: nothing that others wait for.
+  [[nodiscard]] std::string_view said() const { return said_; }
+  /// In rounds; 0: there is no slow loop.
+  [[nodiscard]] double window() const { return window_; }
+
+ private:
+  void open(Precedence by, double who, std::string_view what);
+
+  const Controllers& controllers_;
+  std::span<double> memory_;
+  double window_ = 0;
+  std::string_view said_;
+};
+
+}  // namespace rivulet::sync::policy

@@ -1,0 +1,266 @@
+// Slow loops take turns: what one of them changes settles before another one changes.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/rng.h"
+#include "sync/policy/settling.h"
+#include "tests/support/gated_group.h"
+
+using namespace rivulet;
+using namespace rivulet::sync;
+using namespace rivulet::sync::policy;
+using namespace rivulet::testing;
+
+namespace {
+
+/// Counts in its memory how often it was asked and did not have to wait: each time it changes something.
+void change(const Inputs& inputs, std::span<double> memory, RoundPlan&) {
+  if (!inputs.settling) memory[0] += 1;
+}
+double ten_rounds(const PolicyConfig&) {
+  return 10;
+}
+ControllerEntry eager(Role role, std::string_view name) {
+  return {.role = role,
+          .name = name,
+          .help = "test only",
+          .propose = &change,
+          .memory = 1,
+          .slow = {&ten_rounds, 0}};
+}
+/// As eager, but changes in the rounds that are said alone.
+std::vector<std::uint64_t> batch_rounds;
+void change_then(const Inputs& inputs, std::span<double> memory, RoundPlan&) {
+  const bool wants = std::ranges::find(batch_rounds, inputs.round) != batch_rounds.end();
+  if (wants && !inputs.settling) memory[0] += 1;
+}
+
+/// A group of test-only controllers, round by round.
+struct Loops {
+  explicit Loops(Controllers all) : controllers(std::move(all)) {
+    state = first_state(3, config, controllers);
+    table.facts.resize(3);
+    table.sections.resize(3);
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      table.facts[rank].rank = rank;
+      table.facts[rank].rows = 10;
+      table.facts[rank].rows_max = 100;
+    }
+  }
+  /// Names of those that have changed something.
+  std::vector<std::string> round() {
+    const auto before = state.memory;
+    why = plan(table, config, controllers, state).why;
+    std::vector<std::string> changed;
+    for (std::size_t i = 0; i < before.size(); ++i)
+      if (before[i].name != Settling::name && before[i] != state.memory[i]) changed.push_back(before[i].name);
+    return changed;
+  }
+  std::size_t rounds_until(const std::string& name, std::size_t most = 500) {
+    std::size_t rounds = 1;
+    while (rounds < most && std::ranges::count(round(), name) == 0) ++rounds;
+    return rounds;
+  }
+
+  Controllers controllers;
+  PolicyConfig config;
+  PolicyState state;
+  FactsTable table;
+  std::string why;
+};
+
+constexpr std::size_t window = 20;
+
+}  // namespace
+
+TEST_CASE("Settling: of loops that all want to change something one does, and then another when it settled") {
+  const auto compression = eager(Role::compression, "a");
+  const auto collective = eager(Role::collective, "b");
+  Loops group({&compression, &collective});
+  CHECK(group.round() == std::vector<std::string>{"compression/a"});
+  CHECK(group.why.find("a has changed: others wait for 20 rounds") != std::string::npos);
+  // Who changed may change again: what it does is its own affair.
+  for (std::size_t i = 0; i < window; ++i) CHECK(group.round() == std::vector<std::string>{"compression/a"});
+}
+
+TEST_CASE("Settling: nobody waits for ever for one that never settles") {
+  const auto compression = eager(Role::compression, "a");
+  const auto collective = eager(Role::collective, "b");
+  Loops group({&compression, &collective});
+  const std::size_t waited = group.rounds_until("collective/b");
+  CHECK(waited > 4 * window);
+  CHECK(waited < 4 * window + 5);
+}
+
+TEST_CASE("Settling: a window is twice the longest half-life, in rounds that exchange something") {
+  ControllerEntry batch = eager(Role::batch, "slow");
+  batch.propose = &change_then;
+  const auto collective = eager(Role::collective, "b");
+  batch_rounds = {0};
+  Loops group({&batch, &collective});
+  CHECK(group.round() == std::vector<std::string>{"batch/slow"});
+  for (std::size_t i = 1; i < window; ++i) {
+    CAPTURE(i);
+    CHECK(group.round().empty());
+    for (Facts& f : group.table.facts) f.rows = 0;  // a round of nobody's rows does not count
+    CHECK(group.round().empty());
+    for (Facts& f : group.table.facts) f.rows = 10;
+  }
+  CHECK(group.round().empty());
+  CHECK(group.round() == std::vector<std::string>{"collective/b"});
+}
+
+TEST_CASE("Settling: batches do not wait for how they are sent, and what follows waits for both") {
+  ControllerEntry batch = eager(Role::batch, "slow");
+  batch.propose = &change_then;
+  const auto compression = eager(Role::compression, "a");
+  batch_rounds = {5, 15};
+  Loops group({&batch, &compression});
+  for (int i = 0; i < 5; ++i) CHECK(group.round() == std::vector<std::string>{"compression/a"});
+  CHECK(group.round() == std::vector<std::string>{"batch/slow"});
+  for (int i = 6; i < 15; ++i) CHECK(group.round().empty());
+  CHECK(group.round() == std::vector<std::string>{"batch/slow"});
+  CHECK(group.rounds_until("compression/a") == window + 1);
+}
+
+TEST_CASE("Settling: less room for rows, another view and a rate that fell come before all loops") {
+  const auto batch = eager(Role::batch, "a");
+  Loops room({&batch});
+  CHECK(room.round().size() == 1);
+  room.table.facts[1].rows_max = 90;
+  CHECK(room.rounds_until("batch/a") == window + 2);
+  room.table.facts[1].rows_max = 100;  // more room is no reason to wait
+  CHECK(room.round().size() == 1);
+
+  Loops view({&batch});
+  CHECK(view.round().size() == 1);
+  const auto memory = view.state.memory;
+  view.state = first_state(3, view.config, view.controllers, memory);
+  // Of the view's first state again, as a replay makes it.
+  CHECK(first_state(3, view.config, view.controllers, view.state.memory) == view.state);
+  CHECK(view.rounds_until("batch/a") == window + 1);
+
+  ControllerEntry rate = eager(Role::learning_rate, "r");
+  rate.propose = &change_then;
+  batch_rounds = {3};
+  Loops falls({&batch, &rate});
+  for (int i = 0; i < 3; ++i) CHECK(falls.round() == std::vector<std::string>{"batch/a"});
+  falls.round();
+  CHECK(falls.rounds_until("batch/a") == window + 1);
+}
+
+TEST_CASE("Settling: a group that has just begun waits for nothing, nor one without slow loops") {
+  const auto batch = eager(Role::batch, "a");
+  CHECK(Loops({&batch}).round().size() == 1);
+  ControllerEntry fast = eager(Role::batch, "fast");
+  fast.slow = {};
+  Loops none({&fast});
+  CHECK(none.state.memory.size() == 1);
+  for (int i = 0; i < 30; ++i) CHECK(none.round() == std::vector<std::string>{"batch/fast"});
+}
+
+TEST_CASE("Settling: memory that anybody may have written holds nobody up for ever") {
+  const auto batch = eager(Role::batch, "a");
+  for (const double strange : {1e300, -1.0, 0.5}) {
+    Loops group({&batch});
+    std::ranges::fill(group.state.memory.back().values, strange);
+    CHECK(group.rounds_until("batch/a") < 5 * window);
+  }
+}
+
+TEST_CASE(
+    "Settling: every slow loop of this build moves by itself, and stays where it is when it is told to") {
+  std::size_t loops = 0;
+  for (const ControllerEntry* entry : builtin_controllers()) {
+    Gated group("none", 3, 100'000);
+    const std::string name(entry->name);
+    if (entry->role == Role::batch) group.config.batch_policy = name;
+    if (entry->role == Role::compression) group.config.compression_policy = name;
+    if (entry->role == Role::collective) group.config.collective = name;
+    group.settings.set("compression.gravac.window", std::int64_t{3});
+    group.settings.set("batch.throughput.window", std::int64_t{2});
+    group.config.settings = settings_of(group.config, group.settings);
+    const std::size_t changes = entry->slow.changes_at;
+    if (changes == SlowLoop::nowhere || entry->role == Role::learning_rate) continue;
+    CAPTURE(name);
+    CHECK(entry->slow.half_life(group.config) > 0);
+    Rng rng(5);
+    std::vector<double> memory(entry->memory + 3 * entry->memory_per_rank);
+    Schedule entered{.rows = {10, 40, 70}, .collective = "gather", .gated = true};
+    double asked = 0;
+    const auto round = [&](bool settling, double level) {
+      FactsTable table;
+      table.facts.resize(3);
+      table.sections.resize(3);
+      for (Facts& f : table.facts) {
+        f.rows = entered.rows[static_cast<std::size_t>(&f - table.facts.data())];
+        f.rows_max = 1024;
+        f.compute_seconds = static_cast<float>(0.1 * rng.uniform());
+        f.sync_seconds = 0.1F;
+        for (int i = 0; i < 40; ++i) f.measurements.push_back(static_cast<float>(level * rng.uniform()));
+      }
+      RoundPlan plan{.now = {.mode = Mode::gradients}, .next = entered};
+      plan.next.payload_bytes = 100'000;
+      entry->propose({table, group.config, entered, 0, 0, settling}, memory, plan);
+      for (std::size_t i = 0; i < 3 && entry->role == Role::batch; ++i)
+        if (plan.next.rows[i] > 0) entered.rows[i] = plan.next.rows[i];
+      entered.collective = plan.next.collective;
+      asked = memory[changes];
+    };
+    for (int i = 0; i < 300 && asked == 0; ++i) round(false, 1);
+    CHECK(asked == 1);
+    const auto then = std::pair(memory, entered);
+    for (int i = 0; i < 300; ++i) round(true, i / 50 % 2 == 0 ? 1 : 0.01);
+    CHECK(asked == 1);
+    std::tie(memory, entered) = then;
+    for (int i = 0; i < 300; ++i) round(false, i / 50 % 2 == 0 ? 1 : 0.01);
+    CHECK(asked > 1);
+    ++loops;
+  }
+  CHECK(loops == 5);
+}
+
+TEST_CASE("Settling: GraVAC does not climb while a fallen learning rate settles, and does thereafter") {
+  Gated group("gravac", 2, 1'000'000);
+  group.settings.set("compression.gravac.window", std::int64_t{10});
+  group.config.learning_rate_policy = "step";
+  group.settings.set("train.lr_schedule.every_rows", std::int64_t{1000});
+  constexpr std::size_t candidate = 2;
+  const auto place = [&] {
+    for (const ControllerMemory& own : group.state.memory)
+      if (own.name == "compression/gravac") return own.values.at(candidate);
+    return 0.0;
+  };
+  for (int i = 0; i < 9; ++i) group.step(flat(0.95));
+  CHECK(place() == 1);
+  group.agreed_rows = 1000;  // one more round and it would climb
+  CHECK(group.step(flat(0.95)).why.find("step has changed") != std::string::npos);
+  const double then = place();
+  for (int i = 0; i < 20; ++i) {
+    group.step(flat(0.95));
+    CHECK(place() == then);
+  }
+  for (int i = 0; i < 10; ++i) group.step(flat(0.95));
+  CHECK(place() == then + 1);
+}
+
+TEST_CASE("Settling: SelSync's delta follows its target, but not while something else settles") {
+  Gated group("none", 3, 1000);
+  group.config.sync_policy = "selsync";
+  group.settings.set("sync.selsync.target", 0.9);
+  group.begin();
+  const auto delta = [&](std::uint32_t room) {
+    group.rows_max = room;
+    return group.step(flat(0)).next.call_above;
+  };
+  const double first = delta(4096);
+  const double second = delta(4096);
+  CHECK(second != first);
+  CHECK(delta(100) == second);  // less room than before: it waits
+  CHECK(delta(100) == second);
+}
