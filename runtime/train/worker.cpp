@@ -167,7 +167,13 @@ Turn Worker::move_rows() {
     case Progress::failed: return lost(view_->session->error());
     case Progress::done: break;
   }
-  for (const auto& row : view_->session->received_rows()) rows_.receive(row.features, row.targets, row.tag);
+  for (const auto& row : view_->session->received_rows()) {
+    if (!copies_.could_be_decoded(row.features, row.targets))
+      return lost(
+          Error{ErrorCode::protocol, "rows from " + view_->spec.members[row.peer] +
+                                         ": a number is not finite, or a label not one of the classes"});
+    rows_.receive(row.features, row.targets, row.tag);
+  }
   return compute_and_enter();
 }
 

@@ -103,14 +103,14 @@ void MovesExchange::begin(std::uint64_t round, std::span<const policy::Move> mov
   parcels_.begin(round, std::move(out), in, Peers::due);
 }
 
-void MovesExchange::unpack(std::span<const std::byte> bytes) {
+void MovesExchange::unpack(std::uint32_t peer, std::span<const std::byte> bytes) {
   const std::size_t columns = shape_.columns();
   for (std::size_t at = 0; at < bytes.size(); at += row_bytes()) {
     received_values_.emplace_back(columns + shape_.targets);
     auto& values = received_values_.back();
     std::memcpy(values.data(), bytes.data() + at + tag_bytes, 4 * values.size());
     const std::span<const float> all(values);
-    received_.push_back({all.first(columns), all.subspan(columns), unpack_tag(bytes.data() + at)});
+    received_.push_back({peer, all.first(columns), all.subspan(columns), unpack_tag(bytes.data() + at)});
   }
 }
 
@@ -118,7 +118,7 @@ Progress MovesExchange::poll() {
   const Progress p = parcels_.poll();
   if (p != Progress::done || unpacked_) return p;
   unpacked_ = true;
-  for (const auto& parcel : parcels_.received()) unpack(parcel.bytes);
+  for (const auto& parcel : parcels_.received()) unpack(parcel.peer, parcel.bytes);
   return p;
 }
 

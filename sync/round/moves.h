@@ -29,7 +29,7 @@ class MovesExchange {
   void clear();
 
  private:
-  void unpack(std::span<const std::byte> bytes);
+  void unpack(std::uint32_t peer, std::span<const std::byte> bytes);
   [[nodiscard]] std::vector<std::byte> pack(const BatchView& outgoing, std::size_t first,
                                             std::size_t rows) const;
   [[nodiscard]] std::size_t row_bytes() const;

@@ -51,6 +51,7 @@ struct SessionConfig {
 
 /// A row that came from a peer for this round.
 struct ReceivedRow {
+  std::uint32_t peer = 0;
   std::span<const float> features;
   std::span<const float> targets;
   RowTag tag;

@@ -10,6 +10,7 @@
 #include "runtime/wiring/simulation.h"
 #include "tests/support/group_support.h"
 #include "tests/support/real_node.h"
+#include "tests/support/spoiled_moves.h"
 
 /// The extension points of the product: test-only parts that run through Worker and SyncSession as they are,
 /// over every transport.
@@ -37,7 +38,7 @@ struct WallsRun {
   runtime::StopAfter stop_after;
   std::size_t records = 4000;
   bool copying_device = false;
-  bool cut_moves = false;  ///< device 0 loses its wires while it lends rows for the third time
+  MoveFault third_move = MoveFault::none;  ///< of what device 0 lends
   std::function<std::vector<std::byte>(std::size_t device, std::size_t index)> row;  ///< null = linear rows
 };
 /// Runs a group to its end over one kind of wire.
@@ -188,7 +189,7 @@ inline void walls_suite(const RunGroup& run_group) {
   SUBCASE("rows whose transfer fails return to their owner, and the round has not happened") {
     auto run = walls_run("move_rows", 3, 20);
     const auto whole = run_simulated(walls_run("move_rows", 3, 2));
-    run.cut_moves = true;
+    run.third_move = MoveFault::cut;
     const auto out = run_group(run);
     for (std::size_t i = 0; i < out.errors.size(); ++i) {
       REQUIRE(out.errors[i]);
@@ -200,6 +201,24 @@ inline void walls_suite(const RunGroup& run_group) {
       CHECK(out.steps[i] <= 2);
       CHECK(out.steps[i] >= (i == 0 ? 2 : 1));
       if (out.steps[i] == 2) CHECK(out.digests[i] == whole.digests[0]);
+    }
+  }
+  SUBCASE("rows from a peer that no decoder could have made end the view, and are announced by nobody") {
+    for (const MoveFault fault : {MoveFault::infinite, MoveFault::strange_target}) {
+      auto run = walls_run("move_rows", 3, 20);
+      run.third_move = fault;
+      const auto out = run_group(run);
+      REQUIRE(out.errors[1]);
+      INFO(out.errors[1]->message);
+      CHECK(out.errors[1]->code == ErrorCode::protocol);
+      CHECK(out.errors[1]->message.find("rows from ") != std::string::npos);
+      CHECK(out.errors[1]->message.find("a number is not finite, or a label") != std::string::npos);
+      CHECK(out.steps[1] == 2);
+      for (std::size_t i = 0; i < out.errors.size(); ++i) {
+        CHECK(out.errors[i]);
+        CHECK(out.rows_trained[i] == 16 * out.steps[i]);
+        CHECK(out.rows_consumed[i] == out.rows_trained[i] + out.rows_waiting[i]);
+      }
     }
   }
   SUBCASE("a device whose gradients need a copy to be seen by the host") {

@@ -8,9 +8,9 @@
 #include "sync/membership/membership.h"
 #include "tests/conformance/walls_suite.h"
 #include "tests/support/copying_device.h"
-#include "tests/support/cut_wires.h"
 #include "tests/support/model_fixture.h"
 #include "tests/support/sgd.h"
+#include "tests/support/spoiled_moves.h"
 
 namespace rivulet::testing {
 namespace {
@@ -63,9 +63,9 @@ GroupOutcome run_simulated(const WallsRun& run) {
   outside.catalog = parts.catalog();
   outside.source = [&](std::size_t device, const Clock& clock) { return source_for(run, device, clock); };
   outside.decisions = [&](std::size_t device) { return decisions_for(device, out.rounds); };
-  if (run.cut_moves)
-    outside.wires = [](std::size_t device, sync::Connect usual) {
-      return device == 0 ? cut_third_move(std::move(usual)) : usual;
+  if (run.third_move != MoveFault::none)
+    outside.wires = [fault = run.third_move](std::size_t device, sync::Connect usual) {
+      return device == 0 ? spoil_third_move(std::move(usual), fault) : usual;
     };
   if (run.copying_device)
     outside.device = [](std::size_t, VirtualClock&) { return std::make_unique<CopyingDevice>(); };
@@ -134,7 +134,8 @@ GroupOutcome run_on_threads(const WallsRun& run,
     if (run.copying_device) outside.device = std::make_unique<CopyingDevice>();
     outside.log = log.open();
     outside.connect = connect_of(device);
-    if (run.cut_moves && device == 0) outside.connect = cut_third_move(std::move(outside.connect));
+    if (run.third_move != MoveFault::none && device == 0)
+      outside.connect = spoil_third_move(std::move(outside.connect), run.third_move);
     outside.decisions = decisions_for(device, out.rounds);
     nodes.push_back(std::make_unique<RealNode>(config_of_device(run.loaded, device),
                                                runtime::RunOptions{.stop_after = run.stop_after},

@@ -1,16 +1,23 @@
-#include "tests/support/cut_wires.h"
+#include "tests/support/spoiled_moves.h"
+
+#include <cstring>
+#include <limits>
+#include <vector>
 
 namespace rivulet::testing {
 namespace {
 
-class CutTransport final : public sync::Transport {
+class SpoiledTransport final : public sync::Transport {
  public:
-  explicit CutTransport(std::unique_ptr<sync::Transport> inner) : inner_(std::move(inner)) {}
+  SpoiledTransport(std::unique_ptr<sync::Transport> inner, MoveFault fault)
+      : inner_(std::move(inner)), fault_(fault) {}
   [[nodiscard]] std::uint32_t rank() const noexcept override { return inner_->rank(); }
   [[nodiscard]] std::uint32_t world() const noexcept override { return inner_->world(); }
   Progress connected() override { return inner_->connected(); }
   sync::Ticket send(std::uint32_t peer, sync::Lane lane, std::span<const std::byte> bytes) override {
-    if (lane == sync::Lane::moves && ++moves_ == 3) {
+    const bool now = lane == sync::Lane::moves && ++moves_ == 3;
+    if (now && fault_ != MoveFault::cut) return inner_->send(peer, lane, spoiled(bytes));
+    if (now) {
       cut_ = true;
       lost_ = static_cast<int>(peer);
       inner_->close();
@@ -34,7 +41,19 @@ class CutTransport final : public sync::Transport {
   void close() noexcept override { inner_->close(); }
 
  private:
+  std::span<const std::byte> spoiled(std::span<const std::byte> bytes) {
+    constexpr std::size_t tag_bytes = 48;
+    sent_.assign(bytes.begin(), bytes.end());
+    const bool infinite = fault_ == MoveFault::infinite;
+    const float strange = infinite ? std::numeric_limits<float>::infinity() : 1e6F;
+    std::memcpy(sent_.data() + (infinite ? tag_bytes : sent_.size() - sizeof strange), &strange,
+                sizeof strange);
+    return sent_;
+  }
+
   std::unique_ptr<sync::Transport> inner_;
+  const MoveFault fault_;
+  std::vector<std::byte> sent_;
   int moves_ = 0;
   bool cut_ = false;
   int lost_ = -1;
@@ -43,12 +62,13 @@ class CutTransport final : public sync::Transport {
 
 }  // namespace
 
-sync::Connect cut_third_move(sync::Connect usual) {
-  return [usual = std::move(usual)](const sync::ViewSpec& spec, sync::AddressBook& book,
-                                    Wake& wake) -> Result<std::unique_ptr<sync::Transport>> {
+sync::Connect spoil_third_move(sync::Connect usual, MoveFault fault) {
+  return [usual = std::move(usual), fault](const sync::ViewSpec& spec, sync::AddressBook& book,
+                                           Wake& wake) -> Result<std::unique_ptr<sync::Transport>> {
     auto inner = usual(spec, book, wake);
     if (!inner) return inner.error();
-    return std::unique_ptr<sync::Transport>(std::make_unique<CutTransport>(std::move(inner).value()));
+    return std::unique_ptr<sync::Transport>(
+        std::make_unique<SpoiledTransport>(std::move(inner).value(), fault));
   };
 }
 
