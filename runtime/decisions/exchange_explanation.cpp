@@ -19,11 +19,10 @@ constexpr std::array shown{0.1, 0.033, 0.01, 0.004, 0.001};
 
 std::string how(const sync::policy::Way& way) {
   std::string what = fmt::format("{} of {:.3g} %", way.compressor, 100 * way.keep_ratio);
-  for (const sync::CompressorEntry* entry : sync::builtin_compressors()) {
-    if (entry->name != way.compressor) continue;
-    if (!entry->keeps_residual) what = "all parameters as they are";
-    if (!entry->entries) what = fmt::format("all parameters, as {} has them", way.compressor);
-  }
+  const sync::CompressorEntry* entry = sync::policy::compressor_named(way.compressor);
+  if (entry != nullptr && !entry->keeps_residual) what = "all parameters as they are";
+  if (entry != nullptr && !entry->entries)
+    what = fmt::format("all parameters, as {} has them", way.compressor);
   return fmt::format("Each sent {}, summed by {}: a payload of {} bytes.", what, way.collective,
                      way.payload_bytes);
 }

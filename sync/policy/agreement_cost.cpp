@@ -26,14 +26,13 @@ double payloads_sent(std::string_view collective, std::size_t world) {
 }
 
 void compress_with(const PolicyConfig& config, std::string_view compressor, double keep, Schedule& next) {
-  for (const CompressorEntry* entry : builtin_compressors()) {
-    if (entry->name != compressor) continue;
-    const ContributionShape shape = shape_of(config);
-    next.compressor = compressor;
-    next.keep_ratio = keep;
-    next.payload_bytes =
-        entry->slot_bytes(shape, keep, compressor_settings(config, *entry)) + shape.buffer_bytes();
-  }
+  const CompressorEntry* entry = compressor_named(compressor);
+  if (entry == nullptr) return;
+  const ContributionShape shape = shape_of(config);
+  next.compressor = compressor;
+  next.keep_ratio = keep;
+  next.payload_bytes =
+      entry->slot_bytes(shape, keep, compressor_settings(config, *entry)) + shape.buffer_bytes();
 }
 
 Way way_of(const PolicyConfig& config, std::size_t world, std::string_view compressor, double keep) {

@@ -88,6 +88,8 @@ std::vector<PolicySetting> settings_of(const PolicyConfig& config, const Setting
 ContributionShape shape_of(const PolicyConfig& config);
 /// Sums what has this name; null: nothing in this build, or a controller that chooses among several.
 const AggregationEntry* collective_named(std::string_view name) noexcept;
+/// The compressor of this name; null: nothing in this build.
+const CompressorEntry* compressor_named(std::string_view name) noexcept;
 /// What the configuration names is a controller that chooses among several.
 bool chooses_collective(const PolicyConfig& config);
 /// Contributions are movements behind own steps, and residuals are left of those; else of gradients. So it is

@@ -194,9 +194,8 @@ bool agrees_on_movements(const PolicyConfig& config) {
   if (is_set("sync.selsync.delta", [](const PolicySetting& one) { return one.number > 0; })) return true;
   if (is_set("sync.own_steps", [](const PolicySetting& one) { return one.number > 1; })) return true;
   const bool leaves_out = is_set("compression.compressor", [](const PolicySetting& one) {
-    return std::ranges::any_of(builtin_compressors(), [&](const CompressorEntry* entry) {
-      return entry->name == one.text && entry->keeps_residual && entry->entries;
-    });
+    const CompressorEntry* small = compressor_named(one.text);
+    return small != nullptr && small->keeps_residual && small->entries;
   });
   return leaves_out && config.momentum_adds_up &&
          is_set("compression.momentum", [](const PolicySetting& one) { return one.text == "own"; });
@@ -211,6 +210,12 @@ ContributionShape shape_of(const PolicyConfig& config) {
 
 const AggregationEntry* collective_named(std::string_view name) noexcept {
   for (const AggregationEntry* entry : builtin_aggregations())
+    if (entry->name == name) return entry;
+  return nullptr;
+}
+
+const CompressorEntry* compressor_named(std::string_view name) noexcept {
+  for (const CompressorEntry* entry : builtin_compressors())
     if (entry->name == name) return entry;
   return nullptr;
 }

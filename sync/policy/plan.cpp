@@ -108,16 +108,15 @@ void schedule_exchange(const PolicyConfig& config, Schedule& next) {
 void fit_collective(Schedule& next) {
   const AggregationEntry* how = collective_named(next.collective);
   if (how == nullptr || how->fits == nullptr) return;
-  bool known = false;
-  bool sums_whole = false;
-  for (const CompressorEntry* small : builtin_compressors()) {
-    sums_whole = sums_whole || (!small->keeps_residual && how->fits(*small));
-    if (small->name != next.compressor) continue;
-    known = true;
-    if (how->fits(*small)) continue;
+  if (const CompressorEntry* small = compressor_named(next.compressor); small != nullptr) {
+    if (how->fits(*small)) return;
     next.collective = !small->keeps_residual ? "sum" : small->entries ? "gather" : "low_rank";
+    return;
   }
-  if (!known && sums_whole) next.collective = "gather";  // a compressor of somebody's own
+  const bool sums_whole = std::ranges::any_of(builtin_compressors(), [&](const CompressorEntry* one) {
+    return !one->keeps_residual && how->fits(*one);
+  });
+  if (sums_whole) next.collective = "gather";  // a compressor of somebody's own
 }
 
 std::vector<double>* memory_of(PolicyState& state, const ControllerEntry& controller) {

@@ -141,9 +141,8 @@ double used_in(const Inputs& inputs, const RoundPlan& plan, std::string_view col
 }
 
 bool sends_entries(std::string_view compressor) {
-  return std::ranges::any_of(builtin_compressors(), [&](const CompressorEntry* entry) {
-    return entry->name == compressor && sums_entries(*entry);
-  });
+  const CompressorEntry* entry = compressor_named(compressor);
+  return entry != nullptr && sums_entries(*entry);
 }
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
