@@ -23,6 +23,10 @@ constexpr double least_speed = 0.4;
 constexpr double first_steps = 4;  ///< streams that differ lead apart before it is known
 constexpr double first_keep = 0.02;
 constexpr double harmless_steps = 4;
+// What a budget that only steers has left is spent soon, while there is most to learn: so much more than its
+// rate, if there are so many seconds of it left.
+constexpr double eager_most = 2;
+constexpr double eager_seconds = 5;
 constexpr std::array shares{0.05, 0.03, 0.02, 0.01, 0.005};
 
 std::string percent(double share) {
@@ -95,7 +99,10 @@ double Chooser::steps_for_bytes(const Price& price) const {
                                               : budget_.bytes_per_second * memory_[step_seconds_at];
   // What was sent too much, or could have been sent, comes back by and by.
   const double rate = memory_[step_seconds_at] > 0 ? a_step / memory_[step_seconds_at] : 0;
-  const double back = rate > 0 ? std::clamp(memory_[balance_at] / (balance_seconds * rate), -0.5, 0.5) : 0;
+  const double saved = rate > 0 ? memory_[balance_at] / rate : 0;  // seconds
+  const bool eager = saved > 0 && !budget_.is_hard();
+  const double back =
+      eager ? std::min(saved / eager_seconds, eager_most) : std::clamp(saved / balance_seconds, -0.5, 0.5);
   if (a_step <= 0) return 1;
   const double standing = budget_.is_hard() ? standing_bytes_per_second * memory_[step_seconds_at] : 0;
   const double left = a_step * (1 + back) - standing;

@@ -205,6 +205,29 @@ TEST_CASE("Auto: what a hard budget did not use is not made up for beyond a few 
   CHECK(group.bytes_share() < 1.1 * 0.1);
 }
 
+TEST_CASE("Auto: a budget that only steers is spent ahead at first, by ten seconds of it, and then held") {
+  World world;
+  world.step_seconds = 0.1;
+  world.record_bytes = 3'400;
+  world.in_common = 0;
+  world.signal = 20;
+  Group group(world);
+  const auto run = [&](double wanted) {
+    double seconds = 0;
+    while (seconds < wanted) seconds += 0.1 * group.agree().next.own_steps;
+    return group.bytes_share();
+  };
+  const double first = run(4);
+  const double whole = run(116);
+  group.forget_sums();
+  const double usual = run(120);  // at the interface: one that steers does not count all of that
+  CHECK(first > 1.5 * usual);
+  CHECK(first < 3.3 * usual);
+  const double ahead = 120 * (whole - usual) / usual;
+  CHECK(ahead > 5);
+  CHECK(ahead < 14);
+}
+
 TEST_CASE("Auto: rounds in which nobody has rows are paid for, too") {
   World world;
   world.step_seconds = 0.1;

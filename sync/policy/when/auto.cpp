@@ -76,6 +76,8 @@ constexpr std::array figures{
 
 constexpr double streams_are_alike_again = 0.9;
 constexpr double hard_credit_seconds = 5;  ///< what a hard budget saves up at most: its windows are of 60
+constexpr double first_credit_seconds =
+    10;  ///< of one that steers, to begin with: there is most to learn then
 constexpr double first_most = 32;
 constexpr double few_rows = 512;
 constexpr double many_rows = 4096;
@@ -152,7 +154,7 @@ void learn_costs(const Inputs& inputs, std::span<double> memory) {
 }
 
 /// What is left of the budget: rounds without rows cost, too.
-void pay(const Inputs& inputs, const Budget& budget, std::span<double> memory) {
+void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<double> memory) {
   double sent = 0;
   double seconds = 0;
   for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
@@ -171,6 +173,7 @@ void pay(const Inputs& inputs, const Budget& budget, std::span<double> memory) {
   if (budget.is_hard())
     spent += unseen_bytes(way_of(inputs.entered), inputs.table.size()) + standing_bytes_per_second * seconds;
   const double credit = budget.is_hard() ? hard_credit_seconds : balance_seconds;
+  if (!budget.is_hard() && begins) memory[balance_at] = first_credit_seconds * rate;
   memory[balance_at] = std::clamp(memory[balance_at] + may - spent, -balance_seconds * rate, credit * rate);
 }
 
@@ -243,8 +246,9 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   }
   const Budget budget = *budget_of(setting(inputs.config, keys[0].name).text);
   const double most = setting(inputs.config, keys[1].name).number;
+  const bool begins = memory[step_bytes_at] == 0;
   if (rows_of(inputs.table) > 0) learn(inputs, memory);
-  pay(inputs, budget, memory);
+  pay(inputs, budget, begins, memory);
   follow_streams(inputs.entered.guests > 0 ? std::min(steps_with_copies, most) : 1, most, memory);
   const Chooser chooser(inputs, budget, {most, facts_bytes}, memory);
   const Choice best = chooser.best();
