@@ -23,10 +23,7 @@ constexpr double least_speed = 0.4;
 constexpr double first_steps = 4;  ///< streams that differ lead apart before it is known
 constexpr double first_keep = 0.02;
 constexpr double harmless_steps = 4;
-// What a budget that only steers has left is spent soon, while there is most to learn: so much more than its
-// rate, if there are so many seconds of it left.
-constexpr double eager_most = 2;
-constexpr double eager_seconds = 5;
+constexpr double eager = 2;  ///< times its rate, that a budget is spent ahead at first
 constexpr std::array shares{0.05, 0.03, 0.02, 0.01, 0.005};
 
 std::string percent(double share) {
@@ -94,15 +91,14 @@ bool Chooser::may_grow() const {
   return memory_[alike_at] > streams_are_alike && memory_[overshot_at] == 0;
 }
 
-double Chooser::steps_for_bytes(const Price& price) const {
+double Chooser::steps_for_bytes(const Price& price, Spending spending) const {
   const double a_step = budget_.of_stream > 0 ? budget_.of_stream * memory_[step_bytes_at]
                                               : budget_.bytes_per_second * memory_[step_seconds_at];
   // What was sent too much, or could have been sent, comes back by and by.
   const double rate = memory_[step_seconds_at] > 0 ? a_step / memory_[step_seconds_at] : 0;
-  const double saved = rate > 0 ? memory_[balance_at] / rate : 0;  // seconds
-  const bool eager = saved > 0 && !budget_.is_hard();
-  const double back =
-      eager ? std::min(saved / eager_seconds, eager_most) : std::clamp(saved / balance_seconds, -0.5, 0.5);
+  double back = rate > 0 ? std::clamp(memory_[balance_at] / (balance_seconds * rate), -0.5, 0.5) : 0;
+  if (spending == Spending::ahead && !budget_.is_hard())
+    back += eager * std::clamp(finite(memory_[ahead_at]), 0.0, 1.0);
   if (a_step <= 0) return 1;
   const double standing = budget_.is_hard() ? standing_bytes_per_second * memory_[step_seconds_at] : 0;
   const double left = a_step * (1 + back) - standing;
@@ -118,7 +114,7 @@ double Chooser::steps_for_time(const Price& price) const {
 bool Chooser::sends_all() const {
   if (inputs_.config.compression_policy != "auto" || memory_[cost_at] <= 0) return false;
   const Price price = price_of(1);
-  return steps_for_bytes(price) <= 1 && time_of(1, price) <= time_share;
+  return steps_for_bytes(price, Spending::usual) <= 1 && time_of(1, price) <= time_share;
 }
 
 Chooser::Price Chooser::price_of_low_rank() const {
@@ -130,7 +126,7 @@ bool Chooser::affords_low_rank() const {
   const Price price = price_of_low_rank();
   const double slack = inputs_.entered.compressor == "low_rank" ? 1.2 : 1;
   const double most_seconds = slack * time_share / (1 - time_share) * memory_[step_seconds_at];
-  return steps_for_bytes({price.bytes / slack, price.counted / slack, 0}) <= 1 &&
+  return steps_for_bytes({price.bytes / slack, price.counted / slack, 0}, Spending::usual) <= 1 &&
          price.seconds <= most_seconds;
 }
 

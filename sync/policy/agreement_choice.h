@@ -20,6 +20,7 @@ enum AutoPlace : std::size_t {
   alike_variance_at,
   settled_at,       ///< agreements since the choice has changed
   balance_at,       ///< bytes that a device may send beyond its share of rows; below 0: it has sent too much
+  ahead_at,         ///< of what a budget that steers may be spent ahead at first, the part that is left
   step_bytes_at,    ///< of the records that a device trains in a step
   step_seconds_at,  ///< from one own step to the next
   wait_at,          ///< seconds that devices which could compute have waited for the last one
@@ -86,7 +87,9 @@ class Chooser {
   [[nodiscard]] bool has_copies() const;
   [[nodiscard]] bool may_grow() const;
   [[nodiscard]] bool sends_all() const;
-  [[nodiscard]] double steps_for_bytes(const Price& price) const;
+  /// Another way to send than by entries is not taken for as long as there is something to spend ahead.
+  enum class Spending : std::uint8_t { usual, ahead };
+  [[nodiscard]] double steps_for_bytes(const Price& price, Spending spending = Spending::ahead) const;
   [[nodiscard]] double steps_for_time(const Price& price) const;
   [[nodiscard]] double loss_of(double steps, double keep, const Price& price) const;
   [[nodiscard]] Choice with(double keep) const;

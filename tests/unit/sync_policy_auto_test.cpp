@@ -205,27 +205,38 @@ TEST_CASE("Auto: what a hard budget did not use is not made up for beyond a few 
   CHECK(group.bytes_share() < 1.1 * 0.1);
 }
 
-TEST_CASE("Auto: a budget that only steers is spent ahead at first, by ten seconds of it, and then held") {
+TEST_CASE("Auto: of a budget that only steers five hundred rows are spent ahead, at first and once") {
   World world;
   world.step_seconds = 0.1;
-  world.record_bytes = 3'400;
-  world.in_common = 0;
-  world.signal = 20;
-  Group group(world);
-  const auto run = [&](double wanted) {
-    double seconds = 0;
-    while (seconds < wanted) seconds += 0.1 * group.agree().next.own_steps;
-    return group.bytes_share();
+  world.devices = 16;
+  world.record_bytes = 3'000;
+  constexpr double ahead = 500 / 64.0 * 3'000;
+  Group eager(world);
+  Group even(world);
+  const auto bytes_in = [](Group& group, double steps) {
+    group.forget_sums();
+    double made = 0;
+    while (made < steps) made += group.agree().next.own_steps;
+    return group.bytes_share() * made * 3'000;
   };
-  const double first = run(4);
-  const double whole = run(116);
-  group.forget_sums();
-  const double usual = run(120);  // at the interface: one that steers does not count all of that
-  CHECK(first > 1.5 * usual);
-  CHECK(first < 3.3 * usual);
-  const double ahead = 120 * (whole - usual) / usual;
-  CHECK(ahead > 5);
-  CHECK(ahead < 14);
+  eager.agree(1);
+  even.agree(1);
+  auto& memory = even.state().memory.front().values;
+  CHECK(memory[ahead_at] > 0);
+  memory[balance_at] -= ahead * memory[ahead_at];
+  memory[ahead_at] = 0;
+  const double early = bytes_in(eager, 60) - bytes_in(even, 60);
+  CHECK(early > 0.4 * ahead);
+  CHECK(early < 2.2 * ahead);
+  bytes_in(eager, 2000);
+  bytes_in(even, 2000);
+  CHECK(eager.state().memory.front().values[ahead_at] < 0.2);
+  CHECK(bytes_in(eager, 2000) == doctest::Approx(bytes_in(even, 2000)).epsilon(0.03));
+
+  world.budget = "0.5 of stream";
+  Group hard(world);
+  hard.agree(1);
+  CHECK(hard.state().memory.front().values[ahead_at] == 0);
 }
 
 TEST_CASE("Auto: rounds in which nobody has rows are paid for, too") {

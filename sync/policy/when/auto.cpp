@@ -76,8 +76,7 @@ constexpr std::array figures{
 
 constexpr double streams_are_alike_again = 0.9;
 constexpr double hard_credit_seconds = 5;  ///< what a hard budget saves up at most: its windows are of 60
-constexpr double first_credit_seconds =
-    10;  ///< of one that steers, to begin with: there is most to learn then
+constexpr double rows_ahead = 500;         ///< of a device: there is most to learn at first
 constexpr double first_most = 32;
 constexpr double few_rows = 512;
 constexpr double many_rows = 4096;
@@ -173,7 +172,15 @@ void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<doub
   if (budget.is_hard())
     spent += unseen_bytes(way_of(inputs.entered), inputs.table.size()) + standing_bytes_per_second * seconds;
   const double credit = budget.is_hard() ? hard_credit_seconds : balance_seconds;
-  if (!budget.is_hard() && begins) memory[balance_at] = first_credit_seconds * rate;
+  // Of one that only steers some is spent ahead, as long as most is learned, and not made up for.
+  const double rows = rows_of(inputs.table) / n;
+  const double ahead = rows > 0 ? rows_ahead * may / rows : 0;
+  if (begins && ahead > 0 && !budget.is_hard()) {
+    memory[ahead_at] = 1;
+    memory[balance_at] = ahead;
+  }
+  if (ahead > 0)
+    memory[ahead_at] = std::clamp(memory[ahead_at] - std::max(0.0, finite((spent - may) / ahead)), 0.0, 1.0);
   memory[balance_at] = std::clamp(memory[balance_at] + may - spent, -balance_seconds * rate, credit * rate);
 }
 
