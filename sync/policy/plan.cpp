@@ -148,7 +148,7 @@ void ask(const FactsTable& table, const PolicyConfig& config, const Controllers&
   }
   settling.end_round(plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta);
   if (!settling.said().empty())
-    plan.why += "; " + std::string(settling.said()) + " has changed: others wait for " +
+    plan.why += "; " + settling.said() + " has changed: others wait for " +
                 std::to_string(static_cast<std::uint64_t>(settling.window())) + " rounds";
 }
 

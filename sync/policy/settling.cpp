@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace rivulet::sync::policy {
 namespace {
@@ -49,7 +50,7 @@ Settling::Settling(const Controllers& controllers, const PolicyConfig& config, s
   window_ = std::ceil(half_lives * longest);
 }
 
-void Settling::open(Precedence by, double who, std::string_view what) {
+void Settling::open(Precedence by, double who, std::string what) {
   if (window_ == 0) return;
   const bool was_open = memory_[left_at] > 0;
   const auto level = static_cast<double>(by);
@@ -59,7 +60,7 @@ void Settling::open(Precedence by, double who, std::string_view what) {
     memory_[who_at] = who;
   }
   memory_[left_at] = window_;
-  said_ = what;
+  said_ = std::move(what);
 }
 
 void Settling::begin_view() {
@@ -86,7 +87,7 @@ bool Settling::waits(const ControllerEntry& controller) const {
 
 void Settling::has_changed(const ControllerEntry& controller) {
   const auto place = std::ranges::find(controllers_, &controller) - controllers_.begin();
-  open(precedence_of(controller.role), static_cast<double>(place) + 1, controller.name);
+  open(precedence_of(controller.role), static_cast<double>(place) + 1, name_of(controller));
 }
 
 void Settling::end_round(bool exchanges) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "sync/policy/controller.h"
@@ -42,17 +43,17 @@ class Settling {
   /// After controllers were asked. `exchanges`: the round counts.
   void end_round(bool exchanges);
   /// What has changed in this round, for people; empty: nothing that others wait for.
-  [[nodiscard]] std::string_view said() const { return said_; }
+  [[nodiscard]] const std::string& said() const { return said_; }
   /// In rounds; 0: there is no slow loop.
   [[nodiscard]] double window() const { return window_; }
 
  private:
-  void open(Precedence by, double who, std::string_view what);
+  void open(Precedence by, double who, std::string what);
 
   const Controllers& controllers_;
   std::span<double> memory_;
   double window_ = 0;
-  std::string_view said_;
+  std::string said_;
 };
 
 }  // namespace rivulet::sync::policy
