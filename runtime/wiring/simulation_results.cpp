@@ -83,6 +83,13 @@ std::string way_of(const std::optional<sync::policy::Schedule>& entered, const s
   return fmt::format("{},{},{},{}", way.compressor, way.keep_ratio, way.collective, way.payload_bytes);
 }
 
+/// Text that has commas in it.
+std::string quoted(const std::string& text) {
+  std::string all = "\"";
+  for (const char c : text) all += c == '"' ? "\"\"" : std::string(1, c);
+  return all + "\"";
+}
+
 }  // namespace
 
 std::unique_ptr<DecisionLog> ResultTables::log() {
@@ -114,10 +121,10 @@ void ResultTables::add_round(std::uint64_t view, std::uint64_t round, const sync
     add_line(shares_, "{},{},{},{},{},{},{},{},{}\n", view, round, rank, f.rows, f.queue_rows, f.stream_rate,
              f.compute_seconds, f.wait_seconds, f.sync_seconds);
   }
-  add_line(rounds_, "{},{},{},{},{},{},{},{},{},{},{},{},{}\n", now, view, round, table.size(),
+  add_line(rounds_, "{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", now, view, round, table.size(),
            sync::policy::name_of(plan.now.mode), rows, table.facts[0].agreed_rows, waiting,
-           rows > 0 ? loss / static_cast<double>(rows) : 0.0, compute, wait, sync,
-           way_of(entered_, plan.now));
+           rows > 0 ? loss / static_cast<double>(rows) : 0.0, compute, wait, sync, way_of(entered_, plan.now),
+           quoted(plan.why));
   entered_ = plan.next;
 }
 
@@ -139,7 +146,7 @@ Status ResultTables::write(const std::string& folder, const Summary& summary, do
   const std::pair<const char*, std::string> tables[] = {
       {"rounds.csv",
        "second,view,round,devices,mode,rows,rows_before,rows_waiting,loss,compute_s,wait_s,sync_s,"
-       "compressor,keep,collective,payload_bytes\n" +
+       "compressor,keep,collective,payload_bytes,why\n" +
            rounds_},
       {"shares.csv", "view,round,rank,rows,rows_waiting,stream_rate,compute_s,wait_s,sync_s\n" + shares_},
       {"accuracy.csv", "second,accuracy\n" + accuracy_},

@@ -121,7 +121,10 @@ TEST_CASE(
   CHECK(lost.exit == runtime::ExitCode::failure);
   CHECK(contains(lost.message, "waiting for device-02"));
   CHECK(lost.summary.rounds > 10);
-  CHECK(files_of(options.csv).at("rounds.csv").size() > 500);
+  const auto rounds = files_of(options.csv).at("rounds.csv");
+  CHECK(rounds.size() > 500);
+  CHECK(contains(rounds, ",payload_bytes,why\n"));
+  CHECK(contains(rounds, "\"\n"));
   CHECK(contains(play("at 3 stop a\n", {{0, 100}}).message, "waiting for device-01"));
   CHECK(play("at 3 kill b\nat 2000 start b\n", {{0, 100}}).exit == runtime::ExitCode::ok);
   const auto dead = play("at 3 kill a\nat 3 kill b\nat 3 kill c\nat 4 kill d\n", {{0, 100}});
