@@ -234,6 +234,7 @@ TEST_CASE("Auto: of a budget that only steers five hundred rows are spent ahead,
   CHECK(bytes_in(eager, 2000) == doctest::Approx(bytes_in(even, 2000)).epsilon(0.03));
 
   world.budget = "0.5 of stream";
+  world.record_bytes = 30'000;
   Group hard(world);
   hard.agree(1);
   CHECK(hard.state().memory.front().values[ahead_at] == 0);
