@@ -97,8 +97,10 @@ double Chooser::steps_for_bytes(const Price& price, Spending spending) const {
   // What was sent too much, or could have been sent, comes back by and by.
   const double rate = memory_[step_seconds_at] > 0 ? a_step / memory_[step_seconds_at] : 0;
   double back = rate > 0 ? std::clamp(memory_[balance_at] / (balance_seconds * rate), -0.5, 0.5) : 0;
-  if (spending == Spending::ahead && !budget_.is_hard())
-    back += eager * std::clamp(finite(memory_[ahead_at]), 0.0, 1.0);
+  // Streams that are alike learn as much from fewer agreements.
+  const bool differ = memory_[alike_at] > 0 && memory_[alike_at] < streams_differ;
+  if (spending == Spending::ahead && differ)
+    back = std::min(eager, back + eager * std::clamp(memory_[ahead_at], 0.0, 1.0));
   if (a_step <= 0) return 1;
   const double standing = budget_.is_hard() ? standing_bytes_per_second * memory_[step_seconds_at] : 0;
   const double left = a_step * (1 + back) - standing;

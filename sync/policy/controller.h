@@ -54,7 +54,7 @@ struct Inputs {
   const Schedule& entered;   ///< how this round was entered
   std::uint64_t round = 0;   ///< of the view
   std::size_t measured = 0;  ///< its first number in Facts::measurements
-  bool settling = false;     ///< a slow loop stays where it is, and learns nothing that others disturb
+  bool settling = false;     ///< a slow loop stays where it is, and averages nothing that is disturbed
 };
 
 /// To add a controller, add a file sync/policy/<role>/<name>.cpp that defines

@@ -132,7 +132,6 @@ std::span<double> settling_memory(PolicyState& state) {
 void ask(const FactsTable& table, const PolicyConfig& config, const Controllers& controllers,
          PolicyState& state, RoundPlan& plan) {
   Settling settling(controllers, config, settling_memory(state));
-  settling.look_at(table);
   Inputs inputs{table, config, state.last.next, state.round};
   for (const ControllerEntry* controller : controllers) {
     std::vector<double>* memory = memory_of(state, *controller);
@@ -146,7 +145,7 @@ void ask(const FactsTable& table, const PolicyConfig& config, const Controllers&
     if (place < numbers.size() && numbers[place] != changes) settling.has_changed(*controller);
     inputs.measured += measurements_of({controller});
   }
-  settling.end_round(plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta);
+  settling.end_round(plan.now.mode != Mode::idle && plan.now.mode != Mode::hold);
   if (!settling.said().empty())
     plan.why += "; " + settling.said() + " has changed: others wait for " +
                 std::to_string(static_cast<std::uint64_t>(settling.window())) + " rounds";

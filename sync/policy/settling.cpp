@@ -12,8 +12,7 @@ enum Place : std::size_t {
   by_at,     ///< Precedence of who changed it
   who_at,    ///< 1 + place among the controllers; 0: none of them
   since_at,  ///< rounds in a row in which somebody might have waited
-  room_at,   ///< rows that the device with the least room can take
-  rounds_at,
+  begun_at,  ///< 1: a round has counted
 };
 constexpr double half_lives = 2;
 constexpr double patience = 4;  ///< windows
@@ -45,17 +44,24 @@ Settling::Settling(const Controllers& controllers, const PolicyConfig& config, s
     : controllers_(controllers), memory_(memory) {
   if (memory_.size() != numbers) return;
   double longest = 0;
-  for (const ControllerEntry* controller : controllers)
-    longest = std::max(longest, half_life_of(*controller, config));
+  for (const ControllerEntry* controller : controllers) {
+    const double half_life = half_life_of(*controller, config);
+    if (half_life > 0) loops_.push_back(controller);
+    longest = std::max(longest, half_life);
+  }
   window_ = std::ceil(half_lives * longest);
+  // Anybody may have written it.
+  const double most[numbers] = {window_, static_cast<double>(Precedence::learning_rate),
+                                static_cast<double>(controllers.size()),
+                                patience * window_ * static_cast<double>(loops_.size() + 1), 1};
+  for (std::size_t i = 0; i < numbers; ++i)
+    memory_[i] = memory_[i] > 0 ? std::floor(std::min(memory_[i], most[i])) : 0;
 }
 
 void Settling::open(Precedence by, double who, std::string what) {
   if (window_ == 0) return;
-  const bool was_open = memory_[left_at] > 0;
   const auto level = static_cast<double>(by);
-  if (was_open && level < memory_[by_at]) memory_[since_at] = 0;  // it has waited long enough
-  if (!was_open || level >= memory_[by_at]) {
+  if (memory_[left_at] == 0 || level >= memory_[by_at]) {
     memory_[by_at] = level;
     memory_[who_at] = who;
   }
@@ -64,24 +70,21 @@ void Settling::open(Precedence by, double who, std::string what) {
 }
 
 void Settling::begin_view() {
-  if (window_ == 0 || memory_[rounds_at] == 0) return;
-  memory_[room_at] = 0;
-  open(Precedence::membership, 0, "the group");
+  if (window_ > 0 && memory_[begun_at] > 0) open(Precedence::membership, 0, "the group");
 }
 
-void Settling::look_at(const FactsTable& table) {
-  if (window_ == 0) return;
-  double room = 0;
-  for (const Facts& f : table.facts)
-    if (f.rows_max > 0 && (room == 0 || f.rows_max < room)) room = f.rows_max;
-  if (room < memory_[room_at]) open(Precedence::memory, 0, "room for rows");
-  memory_[room_at] = room;
+/// Of a loop that has waited for windows without end; null: nobody's.
+const ControllerEntry* Settling::whose_turn() const {
+  const double turn = std::floor(memory_[since_at] / (patience * window_));
+  if (turn < 1 || memory_[since_at] - turn * patience * window_ >= window_) return nullptr;
+  return loops_[static_cast<std::size_t>(turn - 1) % loops_.size()];
 }
 
 bool Settling::waits(const ControllerEntry& controller) const {
-  if (window_ == 0 || memory_[left_at] <= 0 || memory_[since_at] > patience * window_) return false;
-  const auto who = static_cast<std::size_t>(std::max(0.0, memory_[who_at]));
-  if (who > 0 && who <= controllers_.size() && controllers_[who - 1] == &controller) return false;
+  if (window_ == 0 || memory_[left_at] == 0) return false;
+  if (const ControllerEntry* turn = whose_turn(); turn != nullptr) return turn != &controller;
+  const auto who = static_cast<std::size_t>(memory_[who_at]);
+  if (who > 0 && controllers_[who - 1] == &controller) return false;
   return memory_[by_at] >= static_cast<double>(precedence_of(controller.role));
 }
 
@@ -90,12 +93,14 @@ void Settling::has_changed(const ControllerEntry& controller) {
   open(precedence_of(controller.role), static_cast<double>(place) + 1, name_of(controller));
 }
 
-void Settling::end_round(bool exchanges) {
-  if (window_ == 0 || !exchanges) return;
-  memory_[rounds_at] += 1;
+void Settling::end_round(bool counts) {
+  if (window_ == 0 || !counts) return;
+  memory_[begun_at] = 1;
   // A round in which something changes is not one in which it settles.
   if (said_.empty()) memory_[left_at] = std::max(0.0, memory_[left_at] - 1);
   memory_[since_at] = memory_[left_at] > 0 ? memory_[since_at] + 1 : 0;
+  if (memory_[since_at] >= patience * window_ * static_cast<double>(loops_.size() + 1))
+    memory_[since_at] = patience * window_;  // all had their turn: the first one again
 }
 
 }  // namespace rivulet::sync::policy

@@ -51,7 +51,7 @@ class Gated {
       f.wait_seconds = i == 0 ? wait_of_first : 0;
       f.interval.rows_trained = f.rows;
       if (steps > 1) table.sections[i].step_rows.assign(steps, rows / steps);
-      f.rows_max = rows_max;
+      f.rows_max = 4096;
       f.agreed_rows = agreed_rows;
       f.compute_seconds = 0.01F;
       f.sync_seconds = static_cast<float>(sync_seconds);
@@ -80,7 +80,6 @@ class Gated {
   float wait_of_first = 0;
   double sync_seconds = 0.1;
   double sent = 1000;
-  std::uint32_t rows_max = 4096;
   std::uint64_t agreed_rows = 0;
 
  private:

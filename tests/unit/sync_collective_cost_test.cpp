@@ -298,6 +298,26 @@ TEST_CASE("Learned collective: a gate that sends all in some rounds and little i
   CHECK(ways({0.2, 1e-9}) == std::pair<std::string, std::string>("halving_doubling", "gather"));
 }
 
+TEST_CASE("Learned collective: what one pair is due for waits while something else settles") {
+  for (const int rounds : {49, 50, 51, 55}) {
+    Gated group("two-point", 8, 1'000'000);
+    group.config.collective = "learned";
+    group.settings.set("compression.two_point.half_life", 0.01);
+    group.begin();
+    const auto way = [&](double gain) { return group.step(flat(gain)).now.way.collective; };
+    for (int i = 0; i < rounds; ++i) way(0.95);
+    way(0.1);  // what came before has been learned of
+    const double* changes = nullptr;
+    for (ControllerMemory& own : group.state.memory)
+      if (own.name == "collective/learned") changes = &own.values.at(2);
+    REQUIRE(changes != nullptr);
+    const double before = *changes;
+    group.state.last.next.freeze = true;
+    way(0.95);
+    CHECK(*changes == before);
+  }
+}
+
 TEST_CASE("Learned collective: memory that somebody else has written is read as it may be") {
   LinkGroup group(8, "learned");
   group.after(2);  // it has seen what an exchange takes

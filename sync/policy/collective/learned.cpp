@@ -127,7 +127,7 @@ std::size_t choose(std::size_t first, std::size_t now, std::span<double> memory)
 
 std::size_t next_of(const Inputs& inputs, std::span<double> memory, std::size_t first, double payload) {
   const std::size_t now = place(pair_of(first, memory)[chosen]);
-  if (now == first + 1 || now == first + 2) return choose(first, now - 1, memory);
+  if (now == first + 1 || now == first + 2) return inputs.settling ? now - 1 : choose(first, now - 1, memory);
   const std::size_t world = inputs.table.size();
   return formula(first + 1, world, payload) < formula(first, world, payload) ? first + 1 : first;
 }
@@ -153,7 +153,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const auto payload = static_cast<double>(gated ? way.payload_bytes : plan.next.payload_bytes);
   KeptLimit limit(setting(inputs.config, kept_key.name).number, memory[kept_at]);
   limit.add(kept_ratio(inputs));
-  if (!inputs.settling) learn(inputs, memory);  // what teaches nothing brings no choice nearer
+  if (!inputs.settling) learn(inputs, memory);
   const bool dense = compressor == "dense";
   if (!dense && !sends_entries(compressor)) {  // there is one way to sum it
     memory[used_at] = 0;

@@ -167,7 +167,7 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   const bool another = is_another_batch(step_rows(inputs), memory[step_rows_at]);
   if (first) memory[candidate_at] = 1;
   if (another) forget_speeds(memory);
-  learn_speed(inputs, mean, memory);
+  if (!inputs.settling) learn_speed(inputs, mean, memory);
   for (std::size_t i = 0; i < ladder.size(); ++i)
     mean.add(memory[gains_at + i], mean_gain(inputs, 1 / ladder.at(i), kind), first || another);
   count(inputs, memory);
@@ -188,11 +188,12 @@ std::size_t choose(double epsilon, bool may_search, std::span<double> memory) {
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const bool exchanges = is_exchanged(inputs, plan);
+  const bool begins = memory[rounds_at] == 0;
   const std::array before{memory[low_at], memory[candidate_at]};
   if (exchanges) learn(inputs, memory);
   const double epsilon = number(inputs, 0);
   const std::size_t sent = memory[rounds_at] > 0 ? choose(epsilon, !inputs.settling, memory) : 0;
-  if (before != std::array{memory[low_at], memory[candidate_at]}) memory[changes_at] += 1;
+  if (!begins && before != std::array{memory[low_at], memory[candidate_at]}) memory[changes_at] += 1;
   const std::size_t candidate = place(memory[candidate_at]);
   memory[sent_at] = exchanges ? static_cast<double>(sent) : 0;  // what comes next has no time of an exchange
   memory[factor_at] = sent > 0 ? ladder.at(sent - 1) : 1;

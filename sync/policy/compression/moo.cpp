@@ -167,7 +167,7 @@ void choose(const Inputs& inputs, std::span<double> memory) {
   if (memory[share_at] > 0 && (!again || inputs.settling)) return;
   const bool knee = setting(inputs.config, keys[0].name).text == "knee";
   const Candidate best = best_of(eligible(inputs, memory), knee);
-  if (memory[share_at] != best.keep) memory[changes_at] += 1;
+  if (memory[share_at] > 0 && memory[share_at] != best.keep) memory[changes_at] += 1;
   memory[share_at] = best.keep;
   memory[gain_at] = best.gain;
   memory[chosen_gain_at] = middle_gain;
@@ -176,7 +176,7 @@ void choose(const Inputs& inputs, std::span<double> memory) {
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (is_exchanged(inputs, plan)) {
-    learn(inputs, memory);
+    if (!inputs.settling || memory[share_at] == 0) learn(inputs, memory);
     choose(inputs, memory);
     plan.why = std::to_string(memory[share_at]) + " of the parameters: gain " + percent(memory[gain_at]);
   }

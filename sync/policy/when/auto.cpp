@@ -76,7 +76,8 @@ constexpr std::array figures{
 
 constexpr double streams_are_alike_again = 0.9;
 constexpr double hard_credit_seconds = 5;  ///< what a hard budget saves up at most: its windows are of 60
-constexpr double rows_ahead = 500;         ///< of a device: there is most to learn at first
+constexpr double rows_ahead = 500;         ///< of a device: what they may cost is spent ahead
+constexpr double rows_early = 5000;        ///< of a device, in which that may be
 constexpr double first_most = 32;
 constexpr double few_rows = 512;
 constexpr double many_rows = 4096;
@@ -152,6 +153,19 @@ void learn_costs(const Inputs& inputs, std::span<double> memory) {
   if (sent > 0 && exchange > 0) LinearFit(memory.subspan(cost_at)).add(left, exchange);
 }
 
+/// Some of a budget that only steers is spent ahead and not made up for, as long as most is learned. Bytes of
+/// this agreement that are.
+double spend_ahead(const Inputs& inputs, double may, double spent, bool begins, std::span<double> memory) {
+  const double rows = rows_of(inputs.table) / static_cast<double>(inputs.table.size());
+  const double all = rows > 0 ? finite(rows_ahead * may / rows) : 0;
+  if (all <= 0) return 0;
+  if (begins) memory[ahead_at] = 1;
+  memory[ahead_at] = std::clamp(memory[ahead_at], 0.0, 1.0);
+  const double now = std::clamp(spent - may, 0.0, memory[ahead_at] * all);
+  memory[ahead_at] = std::clamp(memory[ahead_at] - now / all - rows / rows_early, 0.0, 1.0);
+  return now;
+}
+
 /// What is left of the budget: rounds without rows cost, too.
 void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<double> memory) {
   double sent = 0;
@@ -172,15 +186,7 @@ void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<doub
   if (budget.is_hard())
     spent += unseen_bytes(way_of(inputs.entered), inputs.table.size()) + standing_bytes_per_second * seconds;
   const double credit = budget.is_hard() ? hard_credit_seconds : balance_seconds;
-  // Of one that only steers some is spent ahead, as long as most is learned, and not made up for.
-  const double rows = rows_of(inputs.table) / n;
-  const double ahead = rows > 0 ? rows_ahead * may / rows : 0;
-  if (begins && ahead > 0 && !budget.is_hard()) {
-    memory[ahead_at] = 1;
-    memory[balance_at] = ahead;
-  }
-  if (ahead > 0)
-    memory[ahead_at] = std::clamp(memory[ahead_at] - std::max(0.0, finite((spent - may) / ahead)), 0.0, 1.0);
+  if (!budget.is_hard()) spent -= spend_ahead(inputs, may, spent, begins, memory);
   memory[balance_at] = std::clamp(memory[balance_at] + may - spent, -balance_seconds * rate, credit * rate);
 }
 
