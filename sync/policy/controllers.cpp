@@ -178,7 +178,8 @@ Status check_policy(const PolicyConfig& config, const Controllers& controllers, 
   const auto alike = [](const ControllerMemory& a, const ControllerMemory& b) {
     return a.name == b.name && a.values.size() == b.values.size();
   };
-  if (!std::ranges::equal(state.memory, fresh, alike)) return bad("memory of other controllers, or of those of another version");
+  if (!std::ranges::equal(state.memory, fresh, alike))
+    return bad("memory of other controllers, or of those of another version");
   for (const ControllerMemory& own : state.memory)
     if (!std::ranges::all_of(own.values, [](double value) { return std::isfinite(value); }))
       return bad("memory of " + own.name + " that is no number");

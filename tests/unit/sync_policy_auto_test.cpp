@@ -236,8 +236,9 @@ TEST_CASE("Auto: of a budget that only steers five hundred rows are spent ahead,
   world.in_common = 1;  // fewer agreements learn as much there
   Group alike(world);
   Group alike_even(world);
-  alike.agree(3);
-  alike_even.agree(3);
+  alike.agree(5);
+  alike_even.agree(5);
+  alike.state().memory.front().values[ahead_at] = 1;
   alike_even.state().memory.front().values[ahead_at] = 0;
   CHECK(bytes_in(alike, 60) == doctest::Approx(bytes_in(alike_even, 60)));
 
