@@ -285,6 +285,29 @@ TEST_CASE("Settling: GraVAC does not climb while a fallen learning rate settles,
   CHECK(place() == then + 1);
 }
 
+TEST_CASE(
+    "Settling: a larger group's exchanges take longer, and moo chooses anew when its view has settled") {
+  Gated small("moo", 4, 1'000'000);
+  for (int i = 0; i < 40; ++i) {
+    small.sent = i % 2 == 0 ? 1e5 : 1e6;
+    small.sync_seconds = small.sent / 1e7;
+    small.step(flat(0.9));
+  }
+  Gated large("moo", 16, 1'000'000);
+  large.begin();
+  large.state = first_state(16, large.config, large.controllers, small.state.memory);
+  large.sent = 1e6;
+  large.sync_seconds = 0.1;
+  constexpr std::size_t chosen_seconds = 14;
+  const auto chosen = [&] { return large.state.memory.front().values.at(chosen_seconds); };
+  const double before = chosen();
+  CHECK(before > 0);
+  large.step(flat(0.9));
+  CHECK(chosen() == before);
+  for (int i = 0; i < 10; ++i) large.step(flat(0.9));
+  CHECK(chosen() > 1.5 * before);
+}
+
 TEST_CASE("Settling: SelSync's delta follows its target, but not while something else settles") {
   Gated group("none", 3, 1000);
   group.config.sync_policy = "selsync";
