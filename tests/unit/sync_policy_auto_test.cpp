@@ -234,6 +234,7 @@ TEST_CASE("Auto: of a budget that only steers five hundred rows are spent ahead,
   CHECK(bytes_in(eager, 2000) == doctest::Approx(bytes_in(even, 2000)).epsilon(0.03));
 
   world.in_common = 1;  // fewer agreements learn as much there
+  world.record_bytes = 1'000;
   Group alike(world);
   Group alike_even(world);
   alike.agree(5);
