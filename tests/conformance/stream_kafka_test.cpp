@@ -345,7 +345,7 @@ TEST_CASE("Kafka source: records that its client has fetched and nobody has take
       },
       5s);
   CHECK(most > 0);
-  CHECK(most <= 48);
+  CHECK(most <= 50);  // 48, or what it was before two were taken: statistics come every 20 ms
   CHECK(bytes == 2 * most);
 }
 
