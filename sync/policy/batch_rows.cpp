@@ -62,9 +62,13 @@ std::vector<std::uint32_t> share_rows(std::span<const double> shares, std::uint6
   return rows;
 }
 
+bool differ_by_half(double one, double other) {
+  return one >= 1.5 * other || other >= 1.5 * one;
+}
+
 bool is_another_batch(double rows, double& usual) {
   constexpr double weight = 0.1;
-  const bool another = usual > 0 && (rows >= 1.5 * usual || usual >= 1.5 * rows);
+  const bool another = usual > 0 && differ_by_half(rows, usual);
   usual = another || usual == 0 ? rows : usual + weight * (rows - usual);
   return another;
 }

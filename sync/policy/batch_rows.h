@@ -21,6 +21,8 @@ struct RowBounds {
 std::vector<std::uint32_t> share_rows(std::span<const double> shares, std::uint64_t total,
                                       std::span<const RowBounds> bounds);
 
+/// One is half as much again as the other, or more.
+bool differ_by_half(double one, double other);
 /// Steps of so many rows are other ones than those that `usual` is the mean of, by half or more: what was
 /// averaged of those had another noise. `usual`: 0 at first; follows by and by, and at once where they are.
 bool is_another_batch(double rows, double& usual);

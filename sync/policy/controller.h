@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <numbers>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +47,11 @@ struct SlowLoop {
   /// In its memory: how often it has changed what others measure. They wait then (sync/policy/settling.h).
   std::size_t changes_at = nowhere;
 };
+
+/// For SlowLoop::half_life: of a running mean in which the newest value has this weight.
+constexpr double half_life_of_mean(double weight) {
+  return std::numbers::ln2 / weight;
+}
 
 /// What a controller may read.
 struct Inputs {

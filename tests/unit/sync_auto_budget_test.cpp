@@ -9,12 +9,21 @@ using namespace rivulet::sync;
 using namespace rivulet::sync::policy;
 using namespace rivulet::testing;
 
-TEST_CASE("Auto: what was sent beyond the budget is made up for") {
+namespace {
+
+/// A tenth of a slow stream.
+World tight() {
   World world;
   world.step_seconds = 0.1;
   world.record_bytes = 3'400;
   world.budget = "0.1 of stream";
-  Group group(world);
+  return world;
+}
+
+}  // namespace
+
+TEST_CASE("Auto: what was sent beyond the budget is made up for") {
+  Group group(tight());
   group.agree(10);
   group.forget_sums();
   group.agree(4);
@@ -27,11 +36,7 @@ TEST_CASE("Auto: what was sent beyond the budget is made up for") {
 }
 
 TEST_CASE("Auto: what a hard budget did not use is not made up for beyond a few seconds of it") {
-  World world;
-  world.step_seconds = 0.1;
-  world.record_bytes = 3'400;
-  world.budget = "0.1 of stream";
-  Group group(world);
+  Group group(tight());
   group.agree(20);
   group.state().memory.front().values[balance_at] = 1e9;
   group.agree(1);
@@ -87,11 +92,7 @@ TEST_CASE("Auto: of a budget that only steers five hundred rows are spent ahead,
 }
 
 TEST_CASE("Auto: rounds in which nobody has rows are paid for, too") {
-  World world;
-  world.step_seconds = 0.1;
-  world.record_bytes = 3'400;
-  world.budget = "0.1 of stream";
-  Group group(world);
+  Group group(tight());
   group.agree(20);
   double& balance = group.state().memory.front().values[balance_at];
   balance = 0;

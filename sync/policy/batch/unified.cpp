@@ -109,10 +109,9 @@ std::vector<Capacity> capacities(const Inputs& inputs, const Schedule& next) {
 
 /// Rows that pay follow the scale by and by; others wait for what makes half more of them, or less.
 void count_changes(std::span<double> memory) {
-  constexpr double another = 1.5;
   double& counted = memory[counted_at];
   if (counted == 0) counted = memory[scale_at];
-  if (memory[scale_at] < another * counted && counted < another * memory[scale_at]) return;
+  if (!differ_by_half(memory[scale_at], counted)) return;
   counted = memory[scale_at];
   memory[changes_at] += 1;
 }
@@ -228,6 +227,6 @@ const ControllerEntry batch_unified{
     .fact_fields = measurements,
     .memory = memory_size,
     .figures = figures,
-    .slow = {[](const PolicyConfig&) { return 0.693147180559945 / weight_of_a_round; }, changes_at}};
+    .slow = {[](const PolicyConfig&) { return half_life_of_mean(weight_of_a_round); }, changes_at}};
 
 }  // namespace rivulet::sync::policy

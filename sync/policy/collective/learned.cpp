@@ -186,6 +186,6 @@ const ControllerEntry collective_learned{
     .fact_fields = fields_wanted,
     .memory = memory_size,
     .figures = figures,
-    .slow = {[](const PolicyConfig&) { return 0.693147180559945 / newest; }, changes_at}};
+    .slow = {[](const PolicyConfig&) { return half_life_of_mean(newest); }, changes_at}};
 
 }  // namespace rivulet::sync::policy

@@ -96,8 +96,7 @@ void count(const Inputs& inputs, double steps, std::span<double> memory) {
 
 /// Where delta follows a target it is a slow loop; its changes are small, and nobody waits for them.
 double half_life(const PolicyConfig& config) {
-  constexpr double of_followed = 0.693147180559945 / follow;
-  return setting(config, keys[4].name).number > 0 ? of_followed : 0;
+  return setting(config, keys[4].name).number > 0 ? half_life_of_mean(follow) : 0;
 }
 
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
