@@ -53,8 +53,35 @@ configure() {
   rm -f "$log"
 }
 
-# compile_targets PRESET TARGET...: of a preset that is configured.
-compile_targets() { cmake --build --preset "$1" --parallel "$(jobs)" --target "${@:2}"; }
+# as_progress SECONDS: lines like "[12/384] Building ..." on stdin become one line that changes on a terminal, one every so many
+# seconds elsewhere. Whatever else is said there comes out when it ends in failure, which only the caller knows: it is kept in $log.
+as_progress() {
+  local line started=$SECONDS shown=$((SECONDS - $1 + 1)) terminal=no
+  if [[ -t 1 ]]; then terminal=yes; fi
+  while IFS= read -r line; do
+    printf '%s\n' "$line" >>"$log"
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    line="built ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]} parts, $((SECONDS - started)) s"
+    if [[ $terminal == yes ]]; then
+      printf '\r\033[2K%s' "$line"
+    elif ((SECONDS - shown >= $1)); then
+      printf '%s\n' "$line"
+      shown=$SECONDS
+    fi
+  done
+  if [[ $terminal == yes ]]; then printf '\r\033[2K'; fi
+}
+
+# compile_targets PRESET TARGET...: of a preset that is configured. The compiler's own lines are shown only when it fails.
+compile_targets() {
+  local log status=0
+  log=$(mktemp)
+  cmake --build --preset "$1" --parallel "$(jobs)" --target "${@:2}" 2>&1 | as_progress 10 || status=$?
+  # Of a step that failed, from there on: what was built before is nobody's question.
+  if ((status != 0)); then sed -n '/^FAILED: /,$p' "$log" | grep . >&2 || cat "$log" >&2; fi
+  rm -f "$log"
+  return "$status"
+}
 
 # build PRESET TARGET...: configures when needed, then builds.
 build() { configure "$1" && compile_targets "$@"; }

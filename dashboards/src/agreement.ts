@@ -1,6 +1,7 @@
 // How the devices of a job train one model: rounds, batches, weights, bytes, and who waits for whom.
 import * as units from '@grafana/grafana-foundation-sdk/units';
-import type { Frame } from './frame';
+import type { Frame, Row } from './frame';
+import { learning } from './learning';
 import { lines, number, rows } from './panels';
 import { increase, maxBy, mean, ofTopic, quantile, rate, rivulet, since, sumBy } from './promql';
 
@@ -22,12 +23,19 @@ const whole = {
       queries: [[`max by (job) (changes(${rivulet('collective_view')}[1h]))`, '{{job}}']],
       steps: [[null, 'green'], [3, 'orange']],
     }),
+    number({
+      title: 'Since the last step',
+      description: 'Of the device that is furthest behind.',
+      unit: units.Seconds,
+      queries: [[maxBy('job', since('last_step_timestamp_seconds')), '{{job}}']],
+      steps: [[null, 'green'], [60, 'orange'], [300, 'red']],
+    }),
     rows({
       title: 'Members',
       description: 'Rank of each device in its view. Ranks are given by the order of names and have no other meaning.',
       unit: units.Short,
-      width: 8,
-      height: 6,
+      width: 12,
+      height: 4,
       queries: [
         [
           `${rivulet('collective_rank')} * on (job, instance) group_left (device, rivulet_job) ${rivulet('device_info')}`,
@@ -35,17 +43,6 @@ const whole = {
         ],
       ],
       rename: { Value: 'rank', rivulet_job: 'job of Rivulet', job: 'job of Prometheus' },
-    }),
-    lines({
-      title: 'View and devices in it',
-      description: `The number of the view grows by one each time the group forms; devices in it are 0 in between. All
-        devices show the same, or soon do.`,
-      unit: units.Short,
-      height: 6,
-      queries: [
-        [rivulet('collective_view'), 'view {{instance}}'],
-        [rivulet('collective_world_size'), 'devices {{instance}}'],
-      ],
     }),
   ],
 };
@@ -55,15 +52,17 @@ const rounds = {
   panels: [
     lines({
       title: 'Rounds per second, by what became of them',
-      description: `By result. applied: the model made a step; idle: nobody had rows; held: the plan waited for more; skipped:
-        the sum was not finite, or a dry run; local: a step of this device alone.`,
+      width: 12,
+      description: `By result. applied: the model made a step; idle: nobody had rows; deferred: the plan waited for more; skipped:
+        the sum was not finite, or a dry run; local_step: a step of this device alone.`,
       unit: units.OpsPerSecond,
       queries: [[maxBy('job, result', rate('train_steps_total')), '{{result}} {{job}}']],
     }),
     lines({
       title: 'Time of a round',
+      width: 12,
       description: `From the end of the last round to the end of this one. The percentile is read from buckets and is coarse:
-        0.1, 0.25, 0.5 and 1 s are neighbours.`,
+        0.5, 1, 2.5, 6 and 15 s are neighbours.`,
       unit: units.Seconds,
       queries: [
         [mean('instance', 'step_duration_seconds', 'phase="total"'), 'mean {{instance}}'],
@@ -72,6 +71,7 @@ const rounds = {
     }),
     lines({
       title: 'Time of an exchange, 95th percentile',
+      width: 12,
       description: `By operation: from the facts of this device to the end of the round, waiting for the peers
         included.`,
       unit: units.Seconds,
@@ -79,27 +79,12 @@ const rounds = {
     }),
     lines({
       title: 'Exchanges per second',
+      width: 12,
       description: `By operation and result. round: facts and payload of one round; failed: a peer was lost or late, and the group forms
         again. state: the state that a view begins with. early_payload: contributions that left with the facts, used or for nothing;
         those save one crossing of the wire.`,
       unit: units.OpsPerSecond,
       queries: [[sumBy('instance, op, result', rate('collective_operations_total')), '{{op}} {{result}} {{instance}}']],
-    }),
-    number({
-      title: 'Since the last step',
-      description: 'Of the device that is furthest behind.',
-      unit: units.Seconds,
-      height: 8,
-      queries: [[maxBy('job', since('last_step_timestamp_seconds')), '{{job}}']],
-      steps: [[null, 'green'], [60, 'orange'], [300, 'red']],
-    }),
-    lines({
-      title: 'Records of the control topic that changed nothing',
-      description: `Per step of the picture, by reason. replayed is normal: what was said twice. stale_session is,
-        too, while a group forms. foreign, unreadable or impossible: somebody else writes into this topic.`,
-      unit: units.Short,
-      width: 12,
-      queries: [[maxBy('job, reason', increase('control_records_ignored_total')), '{{reason}} {{job}}']],
     }),
   ],
 };
@@ -109,7 +94,7 @@ const weights = {
   panels: [
     lines({
       title: 'Rows of a batch, by device',
-      description: 'Mean of the batches with rows. The batch follows the stream: rate times tick.',
+      description: 'Rows that a gradient was computed from, on average. The batch follows the stream: rate times tick.',
       unit: units.Short,
       queries: [[mean('instance', 'batch_rows'), '{{instance}}']],
     }),
@@ -188,20 +173,10 @@ const bytes = {
       queries: [[sumBy('instance', rate('collective_received_bytes_total')), '{{instance}}']],
     }),
     lines({
-      title: 'Left for later rounds by compression',
-      description: `The norm of what a device has contributed and not sent yet. 0 without compression. One that grows
-        for ever: the share that is kept is too small. The second is what was lost with states that the group gave up.`,
-      unit: units.Short,
-      queries: [
-        [rivulet('residual_norm'), '{{instance}}'],
-        [sumBy('instance', increase('residual_lost_norm_total')), '{{instance}}, lost'],
-      ],
-    }),
-    lines({
-      title: 'Bytes sent to agree, to bytes of the records trained on',
-      description: `The edge ratio, of the job and of each device. Above 1, shipping the rows to one server would send
-        less: compress more (compression.policy), or agree less often (sync.policy).`,
-      unit: units.Short,
+      title: 'Bytes sent, of the rows\' bytes',
+      description: `Bytes sent to peers, of the bytes of the records trained on; of the job and of each device. Above 100 %, shipping the rows to
+        one server would send less: compress more (compression.policy), or agree less often (sync.policy).`,
+      unit: units.PercentUnit,
       queries: [
         [
           [
@@ -247,6 +222,18 @@ const bytes = {
           ].join(' / '),
           '{{instance}}',
         ],
+      ],
+    }),
+    lines({
+      title: 'Left for later rounds by compression',
+      width: 24,
+      height: 6,
+      description: `The norm of what a device has contributed and not sent yet. 0 without compression. One that grows
+        for ever: the share that is kept is too small. The second is what was lost with states that the group gave up.`,
+      unit: units.Short,
+      queries: [
+        [rivulet('residual_norm'), '{{instance}}'],
+        [sumBy('instance', increase('residual_lost_norm_total')), '{{instance}}, lost'],
       ],
     }),
   ],
@@ -329,7 +316,8 @@ const shares = {
   ],
 };
 
-const memory = {
+const memory: Row = {
+  folded: true,
   question: 'What memory is planned for it?',
   panels: [
     lines({
@@ -356,9 +344,41 @@ const memory = {
   ],
 };
 
+const wrong: Row = {
+  question: 'What goes wrong? Flat while all is well',
+  folded: true,
+  panels: [
+    lines({
+      title: 'View and devices in it',
+      width: 12,
+      description: `The number of the view grows by one each time the group forms; devices in it are 0 in between. All
+        devices show the same, or soon do.`,
+      unit: units.Short,
+      queries: [
+        [rivulet('collective_view'), 'view {{instance}}'],
+        [rivulet('collective_world_size'), 'devices {{instance}}'],
+      ],
+    }),
+    lines({
+      title: 'Records of the control topic that were refused',
+      width: 12,
+      description: `Per step of the picture, by reason. refused: what somebody may not say; foreign: of another job; impossible,
+        unreadable: somebody else writes into this topic. Records that come twice, or of a session that has ended, are normal and not
+        shown.`,
+      unit: units.Short,
+      queries: [
+        [
+          maxBy('job, reason', increase('control_records_ignored_total', 'reason=~"refused|foreign|impossible|unreadable"')),
+          '{{reason}} {{job}}',
+        ],
+      ],
+    }),
+  ],
+};
+
 export const agreement: Frame = {
   uid: 'rivulet-agreement',
   title: 'Rivulet / Agreement',
   description: 'How the devices of a job train one model: rounds, batches, weights, bytes, and who waits for whom.',
-  rows: [whole, rounds, choice, weights, shares, waiting, bytes, memory],
+  rows: [learning, whole, rounds, choice, weights, shares, waiting, bytes, wrong, memory],
 };

@@ -1,6 +1,6 @@
 // The machine under a device: heat, power, load, memory, as far as it tells.
 import * as units from '@grafana/grafana-foundation-sdk/units';
-import type { Frame } from './frame';
+import type { Frame, Row } from './frame';
 import { lines, rows } from './panels';
 import { ofTopic, rate, rivulet, sumBy } from './promql';
 
@@ -11,6 +11,7 @@ const work = {
   panels: [
     lines({
       title: 'GPU, share of time computing',
+      width: 12,
       description: 'As the driver of an integrated GPU says it.',
       unit: units.PercentUnit,
       max: 1,
@@ -19,6 +20,7 @@ const work = {
     }),
     lines({
       title: 'Clocks',
+      width: 12,
       description: 'Of the GPU, and of the fastest core of the processor, now.',
       unit: units.Hertz,
       queries: [
@@ -29,6 +31,7 @@ const work = {
     }),
     lines({
       title: 'Memory of the machine',
+      width: 12,
       description: `All of it, and what can be had without swapping. On a Jetson the GPU takes from the same.`,
       unit: units.BytesIEC,
       queries: [
@@ -41,6 +44,7 @@ const work = {
 
 const reading = lines({
   title: 'Records read, per second',
+  width: 12,
   description: 'What it works on: records that came from Kafka.',
   unit: units.CountsPerSecond,
   queries: [[sumBy('instance', rate('kafka_records_consumed_total', ofTopic)), '{{instance}}']],
@@ -65,14 +69,6 @@ const heat = {
       mayBeEmpty: untold,
     }),
     lines({
-      title: 'Slowed down, times per second',
-      description: `How often the machine took its clocks back to stay within its limits: heat of a processor package,
-        or a Jetson's monitors of over-current. More than 0 and falling clocks explain a slower device.`,
-      unit: units.CountsPerSecond,
-      queries: [[rate('throttle_events_total'), '{{instance}} {{by}}']],
-      mayBeEmpty: untold,
-    }),
-    lines({
       title: 'Energy for a thousand rows',
       description: 'Joules of the rail that takes most, by rows trained. It counts what else runs on the machine, too.',
       unit: units.Joule,
@@ -87,19 +83,38 @@ const heat = {
   ],
 };
 
-const trouble = {
-  question: 'What is it, and what does it not say?',
+const machine = {
+  question: 'Which machine is it?',
   panels: [
     rows({
       title: 'Machines',
+      width: 24,
+      height: 4,
       description: 'What each calls itself.',
       unit: units.Short,
       queries: [[rivulet('board_info'), '']],
       hide: ['Time', 'Value', '__name__'],
       mayBeEmpty: untold,
     }),
+  ],
+};
+
+const wrong: Row = {
+  question: 'What goes wrong? Flat while all is well',
+  folded: true,
+  panels: [
+    lines({
+      title: 'Slowed down, times per second',
+      width: 12,
+      description: `How often the machine took its clocks back to stay within its limits: heat of a processor package,
+        or a Jetson's monitors of over-current. More than 0 and falling clocks explain a slower device.`,
+      unit: units.CountsPerSecond,
+      queries: [[rate('throttle_events_total'), '{{instance}} {{by}}']],
+      mayBeEmpty: untold,
+    }),
     lines({
       title: 'Sensors that could not be read, per second',
+      width: 12,
       description: 'They are there and refuse: powered down, or of a driver that answers nonsense.',
       unit: units.CountsPerSecond,
       queries: [[rate('sensor_read_errors_total'), '{{instance}} {{sensor}}']],
@@ -111,5 +126,5 @@ export const device: Frame = {
   uid: 'rivulet-device',
   title: 'Rivulet / Device',
   description: 'The machine under each device: load, clocks, memory, heat, power.',
-  rows: [{ ...work, panels: [reading, ...work.panels] }, heat, trouble],
+  rows: [{ ...work, panels: [reading, ...work.panels] }, heat, machine, wrong],
 };

@@ -1,6 +1,7 @@
 // Every device of every job on one page: who is there, who is slow, who refuses rows.
 import * as units from '@grafana/grafana-foundation-sdk/units';
-import type { Frame } from './frame';
+import type { Frame, Row } from './frame';
+import { learning } from './learning';
 import { lines, number, rows } from './panels';
 import { maxBy, ofProcess, ofTopic, quantile, rate, rivulet, series, since, sumBy } from './promql';
 
@@ -46,12 +47,6 @@ const there = {
       unit: units.Short,
       queries: [[`sum(max by (job) (${rivulet('unclaimed_partitions')}))`, 'partitions']],
       steps: [[null, 'green'], [1, 'orange']],
-    }),
-    number({
-      title: 'Partitions read',
-      description: 'Partitions bound to the devices that answer.',
-      unit: units.Short,
-      queries: [[`sum(${rivulet('kafka_assigned_partitions', ofTopic)})`, 'partitions']],
     }),
     rows({
       title: 'Devices and their versions',
@@ -106,8 +101,9 @@ const fast = {
   ],
 };
 
-const lost = {
-  question: 'Is something refused, held up or complained about?',
+const wrong: Row = {
+  question: 'What goes wrong? Flat while all is well',
+  folded: true,
   panels: [
     lines({
       leadsToNode: true,
@@ -134,20 +130,13 @@ const lost = {
   ],
 };
 
-const learning = {
-  question: 'Does it learn, and is that safe?',
+const safe = {
+  question: 'Is it safe?',
   panels: [
     lines({
       leadsToNode: true,
-      title: 'Loss, moving average',
-      description: `Of the group, before training on each batch. Devices of one job show the same line; one that
-        differs is not of the group.`,
-      unit: units.Short,
-      queries: [[maxBy('instance', rivulet('train_loss', 'window="average"')), '{{instance}}']],
-    }),
-    lines({
-      leadsToNode: true,
       title: 'Age of the last checkpoint',
+      width: 12,
       description: 'Since the last saved state was on the disk of the device.',
       unit: units.Seconds,
       queries: [[since('last_checkpoint_timestamp_seconds'), '{{instance}}']],
@@ -155,6 +144,7 @@ const learning = {
     lines({
       leadsToNode: true,
       title: 'Resident memory',
+      width: 12,
       description: 'Of the whole process: what device.memory caps, and about 170 MB of program and libraries.',
       unit: units.BytesIEC,
       queries: [[ofProcess('resident_memory_bytes'), '{{instance}}']],
@@ -165,6 +155,6 @@ const learning = {
 export const fleet: Frame = {
   uid: 'rivulet-fleet',
   title: 'Rivulet / Fleet',
-  description: 'Every device on one page: who is there, how fast it is, what is refused.',
-  rows: [there, fast, lost, learning],
+  description: 'Every device on one page: does it learn, who is there, how fast it is, what is refused.',
+  rows: [learning, there, fast, safe, wrong],
 };

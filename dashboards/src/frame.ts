@@ -7,6 +7,8 @@ import { increase, ofProcess, rivulet } from './promql';
 export interface Row {
   question: string;
   panels: Built[];
+  /** Its panels are flat while all is well: nobody sees them before asking. */
+  folded?: true;
 }
 
 export interface Frame {
@@ -91,11 +93,14 @@ export function build(frame: Frame): dashboard.Dashboard {
         .url(''),
     );
   for (const row of frame.rows) {
-    builder.withRow(new dashboard.RowBuilder(row.question));
-    for (const panel of row.panels) builder.withPanel(panel);
+    const heading = new dashboard.RowBuilder(row.question).collapsed(row.folded === true);
+    if (row.folded) for (const panel of row.panels) heading.withPanel(panel);
+    builder.withRow(heading);
+    if (!row.folded) for (const panel of row.panels) builder.withPanel(panel);
   }
   const built = builder.build();
-  (built.panels ?? []).forEach((panel, at) => (panel.id = at + 1));
+  const all = (built.panels ?? []).flatMap((panel) => [panel, ...('panels' in panel ? panel.panels : [])]);
+  all.forEach((panel, at) => (panel.id = at + 1));
   // The SDK would hide both in a menu.
   for (const shown of [...(built.links ?? []), ...(built.annotations?.list ?? [])]) delete shown.placement;
   return built;

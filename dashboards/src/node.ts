@@ -1,6 +1,7 @@
 // One device, or a few beside each other: its stream, its pipeline, its model, its process.
 import * as units from '@grafana/grafana-foundation-sdk/units';
-import type { Frame } from './frame';
+import type { Frame, Row } from './frame';
+import { learning } from './learning';
 import { heat, lines, number, rows } from './panels';
 import { increase, mean, ofProcess, ofTopic, quantile, rate, rateOfProcess, rivulet, since, sumBy } from './promql';
 
@@ -110,31 +111,6 @@ const stream = {
       queries: [[sumBy('instance, topic', rate('kafka_consumed_bytes_total', ofTopic)), '{{instance}} {{topic}}']],
     }),
     lines({
-      title: 'Partitions paused or stopped',
-      description: `Paused: the buffer is full, reading goes on by itself. Stopped: nothing more is read until
-        somebody acts; /api/v1/status says why.`,
-      unit: units.Short,
-      queries: [
-        [rivulet('kafka_paused_partitions'), 'paused {{instance}}'],
-        [sumBy('instance', rivulet('kafka_stopped_partition', ofTopic)), 'stopped {{instance}}'],
-      ],
-    }),
-    lines({
-      title: 'Offsets that were deleted before they were read',
-      description: `Per second, gone over with source.on_gap = "count". Retention in Kafka is too short for how far
-        behind this device was.`,
-      unit: units.CountsPerSecond,
-      queries: [[rate('kafka_gap_records_total', ofTopic), '{{instance}} {{topic}}:{{partition}}']],
-    }),
-    lines({
-      title: 'Brokers with a connection',
-      description: `Brokers to which the client has a connection that stands. It needs only those that lead its partitions. 0: nothing
-        comes in.`,
-      unit: units.Short,
-      queries: [[rivulet('kafka_brokers_up'), '{{instance}}']],
-      mayBeEmpty: toldByClient,
-    }),
-    lines({
       title: 'Answers of brokers',
       description: `Mean time from a request to its answer, and the mean wait that quotas of the brokers asked for. A fetch of a stream
         that has nothing new waits at the broker for fetch.wait.max.ms, half a second: that is no slow network.`,
@@ -161,13 +137,6 @@ const stream = {
       mayBeEmpty: toldByClient,
     }),
     lines({
-      title: 'Errors of the Kafka client, per second',
-      description: `By kind. transport: a broker cannot be reached; auth: credentials or rights; fetch, commit: the
-        broker refused that; fatal: the client gave up.`,
-      unit: units.CountsPerSecond,
-      queries: [[sumBy('kind', rate('kafka_errors_total')), '{{kind}}']],
-    }),
-    lines({
       title: 'Commits of offsets, per second',
       description: `Offsets are committed for what a saved state covers, so that the tools of Kafka see the job. A run
         goes on from its states, not from them.`,
@@ -178,16 +147,17 @@ const stream = {
       title: 'Since the last commit',
       description: 'Since offsets were last committed.',
       unit: units.Seconds,
+      width: 8,
       height: 8,
       queries: [[since('kafka_last_commit_timestamp_seconds'), '{{instance}}']],
       mayBeEmpty: 'nothing has been committed yet: it begins with the first state that enough devices have saved.',
     }),
     rows({
       title: 'What became of the rows of each partition',
-      description: `In the agreed state: trained, dropped by reason, offsets without a row (hole). The books of
-        \`rivulet ledger show\`.`,
+      description: `In the agreed state: trained, dropped by reason, offsets without a row (hole). The ledger, as
+        \`rivulet ledger show\` prints it.`,
       unit: units.Short,
-      width: 12,
+      width: 24,
       queries: [[`sum by (topic, partition, fate) (${rivulet('ledger_rows', ofTopic)}) > 0`, '{{topic}}:{{partition}} {{fate}}']],
     }),
   ],
@@ -204,14 +174,8 @@ const pipeline = {
       queries: [[`${rivulet('buffer_rows')} / ${rivulet('buffer_capacity_rows')}`, '{{instance}}']],
     }),
     lines({
-      title: 'Back-pressure',
-      description: 'Share of the time in which there was no room, by stage.',
-      unit: units.PercentUnit,
-      max: 1,
-      queries: [[sumBy('instance, stage', rate('backpressure_seconds_total')), '{{stage}} {{instance}}']],
-    }),
-    lines({
       title: 'Where the time of a round goes',
+      width: 16,
       description: `Mean per round, over the chosen devices. wait: until there were rows or the tick was over;
         compute: the gradient; agree: exchange with the peers, waiting for them included.`,
       unit: units.Seconds,
@@ -223,14 +187,6 @@ const pipeline = {
       description: 'Batches by their rows. By policy unified or stream they follow the stream: rate times tick.',
       unit: units.Short,
       queries: [[sumBy('le', increase('batch_rows_bucket')), '{{le}}']],
-    }),
-    lines({
-      title: 'Rows dropped per second, by reason',
-      description: `Rows that never reached the model. malformed, missing_field, wrong_shape, wrong_type: the format
-        is not what the configuration says; nonfinite_batch: the model has diverged; truncated: more came than were
-        trained (source.retention).`,
-      unit: units.CountsPerSecond,
-      queries: [[sumBy('reason', rate('rows_dropped_total')), '{{reason}}']],
     }),
     lines({
       title: 'Records decoded per second',
@@ -251,24 +207,9 @@ const pipeline = {
   ],
 };
 
-const learning = {
-  question: 'Does it learn?',
+const steps = {
+  question: 'How large are its steps?',
   panels: [
-    lines({
-      title: 'Loss',
-      description: 'Of the last batch of the group, and its moving average: test first, then train.',
-      unit: units.Short,
-      queries: [
-        [rivulet('train_loss'), '{{window}} {{instance}}'],
-      ],
-    }),
-    lines({
-      title: 'Score',
-      description: 'Accuracy before training on each batch, and on held-out rows where some are configured.',
-      unit: units.PercentUnit,
-      max: 1,
-      queries: [[rivulet('eval_score'), '{{metric}} {{instance}}']],
-    }),
     lines({
       title: 'Norm of the gradient',
       description: `L2 norm of the agreed gradient before clipping. One that runs away precedes a loss that is not
@@ -282,13 +223,6 @@ const learning = {
       description: 'Of the last step.',
       unit: units.ScientificNotation,
       queries: [[rivulet('learning_rate'), '{{instance}}']],
-    }),
-    lines({
-      title: 'Batches that are not finite, per second',
-      description: `Loss or gradient had a NaN or an infinity. local: in the batch of this device; agreed: in the sum
-        of the group.`,
-      unit: units.CountsPerSecond,
-      queries: [[sumBy('where', rate('nonfinite_batches_total')), '{{where}}']],
     }),
     number({
       title: 'Parameters',
@@ -370,9 +304,73 @@ const process = {
   ],
 };
 
+const wrong: Row = {
+  question: 'What goes wrong? Flat while all is well',
+  folded: true,
+  panels: [
+    lines({
+      title: 'Partitions paused or stopped',
+      description: `Paused: the buffer is full, reading goes on by itself. Stopped: nothing more is read until
+        somebody acts; /api/v1/status says why.`,
+      unit: units.Short,
+      queries: [
+        [rivulet('kafka_paused_partitions'), 'paused {{instance}}'],
+        [sumBy('instance', rivulet('kafka_stopped_partition', ofTopic)), 'stopped {{instance}}'],
+      ],
+    }),
+    lines({
+      title: 'Offsets that were deleted before they were read',
+      description: `Per second, gone over with source.on_gap = "count". Retention in Kafka is too short for how far
+        behind this device was.`,
+      unit: units.CountsPerSecond,
+      queries: [[rate('kafka_gap_records_total', ofTopic), '{{instance}} {{topic}}:{{partition}}']],
+    }),
+    lines({
+      title: 'Back-pressure',
+      description: 'Share of the time in which there was no room, by stage.',
+      unit: units.PercentUnit,
+      max: 1,
+      queries: [[sumBy('instance, stage', rate('backpressure_seconds_total')), '{{stage}} {{instance}}']],
+    }),
+    lines({
+      title: 'Rows dropped per second, by reason',
+      width: 16,
+      description: `Rows that never reached the model. malformed, missing_field, wrong_shape, wrong_type: the format
+        is not what the configuration says; nonfinite_batch: the model has diverged; truncated: more came than were
+        trained (source.retention).`,
+      unit: units.CountsPerSecond,
+      queries: [[sumBy('reason', rate('rows_dropped_total')), '{{reason}}']],
+    }),
+    lines({
+      title: 'Errors of the Kafka client, per second',
+      description: `By kind. transport: a broker cannot be reached; auth: credentials or rights; fetch, commit: the
+        broker refused that; fatal: the client gave up.`,
+      unit: units.CountsPerSecond,
+      queries: [[sumBy('kind', rate('kafka_errors_total')), '{{kind}}']],
+    }),
+    lines({
+      title: 'Batches that are not finite, per second',
+      width: 12,
+      description: `Loss or gradient had a NaN or an infinity. local: in the batch of this device; agreed: in the sum
+        of the group.`,
+      unit: units.CountsPerSecond,
+      queries: [[sumBy('where', rate('nonfinite_batches_total')), '{{where}}']],
+    }),
+    lines({
+      title: 'Brokers with a connection',
+      width: 12,
+      description: `Brokers to which the client has a connection that stands. It needs only those that lead its partitions. 0: nothing
+        comes in.`,
+      unit: units.Short,
+      queries: [[rivulet('kafka_brokers_up'), '{{instance}}']],
+      mayBeEmpty: toldByClient,
+    }),
+  ],
+};
+
 export const node: Frame = {
   uid: 'rivulet-node',
   title: 'Rivulet / Node',
-  description: 'One device, or a few beside each other: stream, pipeline, learning, checkpoints, process.',
-  rows: [working, stream, pipeline, learning, saved, process],
+  description: 'One device, or a few beside each other: learning, stream, pipeline, checkpoints, process.',
+  rows: [learning, working, stream, pipeline, steps, saved, wrong, process],
 };

@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter  # noqa: E402
 GRID_COLUMN_PX = 58
 GRID_ROW_PX = 38
 LEGEND_MOST = 8
+LABEL_IN = 0.9  # of a time below a picture, with room around it
 COLOURS = {"green": "#3a7d44", "orange": "#c76b00", "red": "#b3261e", "text": "#222"}
 NOTE = "Drawn from the dashboards' own queries, not by Grafana."
 
@@ -24,7 +25,7 @@ STYLE = """
 body { font: 14px/1.4 sans-serif; margin: 1.5rem auto; width: 1400px; color: #222; background: #f4f5f5 }
 h1 { margin: 0 } h2 { margin: 2rem 0 0 } p { margin: .2rem 0 }
 .grid { display: grid; grid-template-columns: repeat(24, 1fr); grid-auto-rows: 30px; gap: 8px; margin-top: .8rem }
-.row { font-weight: bold; align-self: end }
+h3.row, summary { font-weight: bold; font-size: 15px; margin: 1.2rem 0 0 } summary { cursor: pointer }
 .panel { background: #fff; border: 1px solid #ddd; border-radius: 3px; padding: 4px 8px; overflow: auto }
 .panel h3 { margin: 0; font-size: 13px; cursor: help } .panel img { width: 100% }
 .number { font-size: 26px } .number small { font-size: 12px; color: #666; display: block }
@@ -115,8 +116,9 @@ def draw_lines(panel, axes, step):
     handles, names = axes.get_legend_handles_labels()
     if len(names) > LEGEND_MOST:
         handles, names = handles[:LEGEND_MOST], names[: LEGEND_MOST - 1] + [f"... {len(names) - LEGEND_MOST + 1} more"]
-    columns = 4 if panel["gridPos"]["w"] >= 16 else 2
-    axes.legend(handles, names, fontsize=6, loc="upper left", bbox_to_anchor=(0, -0.1), frameon=False, ncols=columns)
+    columns = 4 if panel["gridPos"]["w"] >= 12 else 2
+    below = -18 / (axes.figure.get_figheight() * axes.figure.dpi)  # under the times, however high the picture is
+    axes.legend(handles, names, fontsize=6, loc="upper left", bbox_to_anchor=(0, below * 1.5), frameon=False, ncols=columns)
 
 
 def draw_heat(panel, axes):
@@ -143,6 +145,8 @@ def picture(panel, path, step):
         draw_lines(panel, axes, step)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: in_unit(value, panel["unit"])))
         axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
+    most = max(2, int(figure.get_figwidth() / LABEL_IN))
+    axes.xaxis.set_major_locator(matplotlib.dates.AutoDateLocator(minticks=2, maxticks=most))
     axes.xaxis.set_major_formatter(matplotlib.dates.DateFormatter("%H:%M:%S"))
     figure.savefig(path, dpi=110)
     plt.close(figure)
@@ -201,16 +205,28 @@ def place(pos, kind, inner):
     return f'<div class="{kind}" style="{style}">{inner}</div>'
 
 
+def row_html(row, folder, prefix, step):
+    top = min(panel["gridPos"]["y"] for panel in row["panels"])
+    for panel in row["panels"]:
+        panel["gridPos"]["y"] -= top
+    cells = [panel_html(panel, folder, f"{prefix}-{at + 1:02}.png", step) for at, panel in enumerate(row["panels"])]
+    title, grid = html.escape(row["title"]), f'<div class="grid">{"".join(cells)}</div>'
+    if row["folded"]:
+        return f"<details><summary>{title}</summary>{grid}</details>"
+    return f'<section><h3 class="row">{title}</h3>{grid}</section>'
+
+
 def main(answers, folder):
     asked = json.loads(pathlib.Path(answers).read_text())
     folder = pathlib.Path(folder)
     sections = []
     for dashboard in asked["dashboards"]:
-        cells = [place(row["gridPos"], "row", html.escape(row["title"])) for row in dashboard["rows"]]
-        for at, panel in enumerate(dashboard["panels"]):
-            cells.append(panel_html(panel, folder, f"{dashboard['uid']}-{at + 1:02}.png", asked["step"]))
+        rows = [
+            row_html(row, folder, f"{dashboard['uid']}-{at + 1:02}", asked["step"])
+            for at, row in enumerate(dashboard["rows"])
+        ]
         head = f"<h2>{html.escape(dashboard['title'])}</h2><p>{html.escape(dashboard['description'])}</p>"
-        sections.append(f'{head}<div class="grid">{"".join(cells)}</div>')
+        sections.append(f'<article id="{dashboard["uid"]}">{head}{"".join(rows)}</article>')
     when = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
     page = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Rivulet</title><style>{STYLE}</style>'

@@ -43,8 +43,30 @@ export function readRules(file: string): Rule[] {
   return groups.flatMap((group) => group.rules.map((rule) => ({ ...rule, file, group: group.name })));
 }
 
-/** All but the headings of rows. */
-export const panelsOf = (d: Dashboard): Panel[] => (d.panels ?? []).filter((p) => p.type !== 'row') as Panel[];
+export interface Row {
+  title: string;
+  /** Nobody sees its panels before asking. */
+  folded: boolean;
+  panels: Panel[];
+}
+
+/** A folded row holds its panels; those of another one stand behind it. */
+export function rowsOf(d: Dashboard): Row[] {
+  const rows: Row[] = [];
+  for (const p of d.panels ?? [])
+    if (p.type === 'row') {
+      const row = p as dashboard.RowPanel;
+      rows.push({ title: row.title ?? '', folded: row.collapsed, panels: [...(row.panels ?? [])] as Panel[] });
+    } else {
+      if (rows.length === 0) rows.push({ title: '', folded: false, panels: [] });
+      rows.at(-1)!.panels.push(p as Panel);
+    }
+  return rows;
+}
+
+/** All but the headings of rows; those of folded rows too. */
+export const panelsOf = (d: Dashboard): Panel[] => rowsOf(d).flatMap((row) => row.panels);
+export const foldedPanelsOf = (d: Dashboard): Panel[] => rowsOf(d).flatMap((row) => (row.folded ? row.panels : []));
 
 export const targetsOf = (p: Panel): Target[] => (p.targets ?? []) as unknown as Target[];
 

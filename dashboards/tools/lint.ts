@@ -1,7 +1,7 @@
 // The rules of Grafana's dashboard-linter that concern Prometheus, and a few of our own, over a finished dashboard.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { rateInterval, read } from './expressions';
-import { type Dashboard, type Panel, panelsOf, type Target, targetsOf } from './files';
+import { type Dashboard, foldedPanelsOf, type Panel, panelsOf, type Target, targetsOf } from './files';
 
 export interface Finding {
   rule: string;
@@ -44,6 +44,17 @@ const matched = (label: string) => (d: Dashboard) =>
       .selectors.filter((s) => !s.matchers.some((m) => m.label === label && m.operator === '=~' && m.value === `$${label}`))
       .map((s) => `${s.text} does not match ${label}=~"$${label}"`),
   );
+
+/** What counts faults: its picture is a line at 0 while all is well. */
+const faults =
+  /^rivulet_(rows_dropped|kafka_errors|kafka_gap_records|nonfinite_batches|backpressure_seconds|control_records_ignored|throttle_events|sensor_read_errors)_/;
+
+/** Columns that the panels of each line of the grid take. */
+function widths(d: Dashboard): Map<number, number> {
+  const taken = new Map<number, number>();
+  for (const { gridPos } of panelsOf(d)) if (gridPos) taken.set(gridPos.y, (taken.get(gridPos.y) ?? 0) + gridPos.w);
+  return taken;
+}
 
 const perSecond = new Set(['rate', 'irate', 'increase']);
 
@@ -104,6 +115,29 @@ export const rules: Rule[] = [
     'panel-units',
     (d) =>
       eachPanel(d, (p) => (knownUnits.has(p.fieldConfig?.defaults.unit ?? '') ? [] : ['has no unit that Grafana knows'])),
+  ],
+  [
+    'full-lines',
+    (d) => [...widths(d)].filter(([, taken]) => taken !== 24).map(([y, taken]) => `the panels at ${y} take ${taken} of 24 columns`),
+  ],
+  [
+    'faults-are-folded',
+    (d) => {
+      const folded = new Set(foldedPanelsOf(d));
+      return eachPanel(d, (p) => {
+        const read_ = targetsOf(p).flatMap((t) => read(t.expr).selectors);
+        const shows = p.type === 'timeseries' && read_.length > 0 && read_.every((s) => faults.test(s.metric));
+        return shows && !folded.has(p) ? ['is flat while all is well: its row must be folded'] : [];
+      });
+    },
+  ],
+  [
+    'learning-first',
+    (d) => {
+      const learns = (p: Panel): boolean => targetsOf(p).some((t) => /rivulet_(train_loss|eval_score)/.test(t.expr));
+      const at = panelsOf(d).findIndex(learns);
+      return at > 0 ? ['must begin with what shows whether it learns'] : [];
+    },
   ],
   ['panel-no-targets', (d) => eachPanel(d, (p) => (targetsOf(p).length > 0 ? [] : ['asks nothing']))],
   [

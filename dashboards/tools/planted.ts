@@ -1,5 +1,5 @@
 // Faults planted in a good dashboard: every rule of lint.ts must find its own, or it guards nothing.
-import { type Dashboard, panelsOf, targetsOf } from './files';
+import { type Dashboard, foldedPanelsOf, panelsOf, targetsOf } from './files';
 import { lint, rules } from './lint';
 
 type Plant = (d: Dashboard) => void;
@@ -19,6 +19,9 @@ const plants: [rule: string, Plant][] = [
   ['panel-datasource', (d) => void (panelsOf(d)[0]!.datasource = { type: 'prometheus', uid: 'mine' })],
   ['panel-title-description', (d) => void delete panelsOf(d)[0]!.description],
   ['panel-units', (d) => void (panelsOf(d)[0]!.fieldConfig!.defaults.unit = 'rows')],
+  ['full-lines', (d) => void (panelsOf(d)[0]!.gridPos!.w = 4)],
+  ['faults-are-folded', (d) => d.panels!.splice(1, 0, ...foldedPanelsOf(d).map((p) => ({ ...p }) as never))],
+  ['learning-first', (d) => void d.panels!.push(...d.panels!.splice(0, 5))],
   ['panel-no-targets', (d) => void (panelsOf(d)[0]!.targets = [])],
   ['panel-unique-title', (d) => void (panelsOf(d)[0]!.title = panelsOf(d)[1]!.title!)],
   ['target-promql', (d) => ask(d, `sum(rivulet_ready{${all}}`)],

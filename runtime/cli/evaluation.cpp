@@ -84,9 +84,7 @@ using Scores = std::variant<RegressionScores, ClassScores>;
 
 Scores empty_scores(const Config& config) {
   if (!is_classification(config)) return RegressionScores();
-  auto names = config.decode.classes;
-  for (std::size_t i = names.size(); i < config.model.classes; ++i) names.push_back(std::to_string(i));
-  return ClassScores(std::move(names));
+  return ClassScores(class_names(config));
 }
 
 /// A second pass over the rows: what the model answers for each.

@@ -41,10 +41,4 @@ struct NodeAnswer {
 /// Errors: unavailable (also if an answer is not a page: its text, fit for a terminal).
 Result<NodeAnswer> ask_all(const NodePages& pages);
 
-/// For a person, without line ends; none wider than `width`. Whatever is in the report, a
-/// terminal is sent no control character.
-std::vector<std::string> render_report(const NodeReport& report, int width);
-/// The same in one line, for pipes and logs.
-std::string render_report_line(const NodeReport& report);
-
 }  // namespace rivulet::runtime::cli

@@ -33,7 +33,7 @@ void print_restarts(const Summary& summary, std::ostream& out) {
   for (const auto& d : summary.devices) {
     const auto times = d.restarts.value_or(0);
     if (times == 0) continue;
-    out << fmt::format("  {} was started again {}; its numbers are since then\n", d.id,
+    out << fmt::format("  {} was restarted {}; its numbers count from there\n", d.id,
                        times == 1 ? "once" : fmt::format("{} times", times));
   }
 }
@@ -54,11 +54,8 @@ std::string equality(const Summary& summary) {
 std::string cost_of_agreeing(const Summary& summary) {
   const auto ratio = summary.edge_ratio();
   if (!ratio) return {};
-  const double percent = *ratio * 100;
-  return fmt::format(
-      "agreeing sent {}, shipping the rows would have sent {}: {}", human(summary.agreement_bytes_sent()),
-      human(summary.record_bytes_trained()),
-      percent < 100 ? fmt::format("{:.1f} % of it", percent) : fmt::format("{:.1f} times that", *ratio));
+  return fmt::format("{} sent, {} of the rows' bytes ({})", human(summary.agreement_bytes_sent()),
+                     human_share(*ratio), human(summary.record_bytes_trained()));
 }
 
 std::string times_to_accuracy(const Summary& summary) {

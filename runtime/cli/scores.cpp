@@ -51,7 +51,7 @@ std::size_t width_of(const ClassScores& scores, const std::vector<std::size_t>& 
 std::string confusion(const ClassScores& scores, const std::vector<std::size_t>& classes) {
   const std::size_t width = width_of(scores, classes);
   auto text = fmt::format(
-      "who was taken for whom: a line for each class, a column for each prediction\n  {:<{}}", "", width);
+      "confusion: a line for each class, a column for each prediction\n  {:<{}}", "", width);
   for (const std::size_t predicted : classes)
     text += fmt::format("  {:>{}}", shown(scores.name(predicted)), width);
   text += '\n';
@@ -143,7 +143,7 @@ std::optional<double> RegressionScores::r2() const {
 std::string describe(const ClassScores& scores) {
   const auto majority = scores.majority();
   auto text =
-      fmt::format("a model that always says {} would be right in {:.2f} %\n", shown(scores.name(majority)),
+      fmt::format("baseline (majority class): {}, {:.2f} %\n", shown(scores.name(majority)),
                   100 * static_cast<double>(scores.of(majority).rows) / static_cast<double>(scores.rows()));
   const auto classes = occurring(scores);
   const std::size_t width = width_of(scores, classes);
@@ -161,8 +161,7 @@ std::string describe(const ClassScores& scores) {
 std::string describe(const RegressionScores& scores) {
   const auto r2 = scores.r2();
   return fmt::format(
-      "mean absolute error {:.4g}, R2 {}\na model that always says the mean, {:.4g}, would have {:.4g} and "
-      "0\n",
+      "mean absolute error {:.4g}, R2 {}\nbaseline (the mean, {:.4g}): mean absolute error {:.4g}, R2 0\n",
       scores.mean_absolute_error(), r2 ? fmt::format("{:.4f}", *r2) : "unknown: all targets are equal",
       scores.mean(), scores.mean_absolute_error_of_mean());
 }

@@ -76,6 +76,12 @@ std::string human_bytes(double bytes) {
                                      : fmt::format("{:.1f} {}", bytes, units[unit]);
 }
 
+std::string human_share(double share) {
+  const double percent = 100 * share;
+  return percent < 0.95 ? fmt::format("{:.2g} %", percent)
+                        : fmt::format("{:.{}f} %", percent, percent < 99.95 ? 1 : 0);
+}
+
 std::string human_seconds(double seconds) {
   if (seconds < 0.9995) return fmt::format("{:.0f} ms", seconds * 1000);
   if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);

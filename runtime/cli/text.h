@@ -18,6 +18,8 @@ std::optional<std::string> closest(const std::string& word, const std::vector<st
 std::string grouped(std::uint64_t n);
 /// 1234567 -> "1.2 MB".
 std::string human_bytes(double bytes);
+/// 0.046 -> "4.6 %", 14.8 -> "1480 %": a share has one unit everywhere.
+std::string human_share(double share);
 /// 35.2 -> "35 s", 0.0123 -> "12 ms", 150 -> "2 min 30 s".
 std::string human_seconds(double seconds);
 

@@ -310,7 +310,7 @@ class Checks {
     if (c_.model.sha256.size() != 64 || !digits)
       wrong(
           {"model.sha256", "model.name"},
-          "'model.sha256' must be the 64 hexadecimal digits that `rivulet model inspect` says of model.file");
+          "'model.sha256' must be the 64 hexadecimal digits that `rivulet model inspect` prints of model.file");
   }
 
   void network() {

@@ -17,7 +17,7 @@ std::vector<KeyRow> job_and_device() {
             {.sample = "\"mnist\""}),
        {},
        [](Config& c, const Value& v) { c.job.name = str(v); }},
-      {spec("job.devices", kind::integer, "4", "size of the group: run waits until so many are there",
+      {spec("job.devices", kind::integer, "4", "devices in the group: run waits for all of them",
             {.sample = "1"}),
        {1, 10'000},
        [](Config& c, const Value& v) { c.job.devices = whole<std::uint32_t>(v); }},

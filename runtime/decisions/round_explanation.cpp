@@ -60,6 +60,19 @@ std::vector<DevicePart> parts_of(const ViewRecord& view, const RoundRecord* befo
   return parts;
 }
 
+/// The mode as people read it; the decision log has it by its own name.
+std::string words_of(Mode mode) {
+  switch (mode) {
+    case Mode::gradients: return "gradients averaged";
+    case Mode::delta: return "movements averaged";
+    case Mode::local: return "local step";
+    case Mode::hold: return "deferred";
+    case Mode::idle: return "idle";
+    case Mode::skip: return "dry run";
+  }
+  return "";
+}
+
 std::string what_happened(const ViewRecord& view, const RoundRecord& round, std::uint64_t rows) {
   switch (round.plan.now.mode) {
     case Mode::gradients:
@@ -69,13 +82,12 @@ std::string what_happened(const ViewRecord& view, const RoundRecord& round, std:
           rows_text(rows));
     case Mode::delta:
       return fmt::format(
-          "The devices had made steps of their own on {}. How far each had moved was averaged by its share "
-          "of the "
-          "rows, and all hold the same parameters again.",
+          "The devices had made steps of their own on {}: how far each had moved was averaged by its share "
+          "of the rows, and all hold the same parameters again.",
           rows_text(rows));
     case Mode::local: return "Every device made a step of its own; nothing was agreed.";
     case Mode::hold:
-      return fmt::format("Nobody made a step: {} did not have its rows yet. Whoever has its rows keeps them.",
+      return fmt::format("Nobody made a step: {} did not have its rows yet. Devices that have theirs keep them.",
                          listed(flagged(view, round, sync::flag_incomplete)));
     case Mode::idle: return "Nobody had a row to train: nothing was trained, nothing was sent.";
     case Mode::skip: return "A dry run: rows were looked at, and nothing was changed.";
@@ -92,9 +104,8 @@ std::string who_was_waited_for(const RoundExplanation& story) {
   if (story.devices.size() == 1) return "";
   if (most->spare_s <= 0) return "All were ready at once.";
   return fmt::format(
-      "{} was ready last, {} after the round before: {} waiting for its rows, {} computing. {} waited "
-      "longest "
-      "for it, {}.",
+      "{} was ready last, {} after the round before: {} waiting for its rows, {} computing; {} waited "
+      "longest for it, {}.",
       least->id, milliseconds(least->wait_s + least->compute_s), milliseconds(least->wait_s),
       milliseconds(least->compute_s), most->id, milliseconds(most->spare_s));
 }
@@ -138,11 +149,11 @@ std::string why_so_many(const ViewRecord& view, const RoundRecord& before, std::
   return text + ".";
 }
 
-std::string who_brought_less(const RoundExplanation& story, const ViewRecord& view) {
+std::string who_brought_less(const RoundExplanation& story, const ViewRecord& view, const RoundRecord& round) {
   std::vector<std::string> less;
   for (const auto& d : story.devices)
     if (d.asked && d.rows < *d.asked) less.push_back(fmt::format("{} ({} of {})", d.id, d.rows, *d.asked));
-  if (less.empty() || story.mode == "hold") return "";
+  if (less.empty() || round.plan.now.mode == Mode::hold) return "";
   return fmt::format("Fewer rows than asked came from {}: nobody waits longer than {}.", listed(less),
                      milliseconds(to_seconds(view.policy.max_wait)));
 }
@@ -152,8 +163,8 @@ std::string how_they_agree_next(const RoundRecord& round) {
   const auto& next = round.plan.next;
   if (!next.apart || round.plan.now.stop) return "";
   return fmt::format(
-      "Each makes {} of its own, then all agree on {:.3g} % of the parameters ({}, {}): {} bytes from each. "
-      "Why: {}.",
+      "Each makes {} of its own, then all agree on {:.3g} % of the parameters ({}, {}; {} bytes from each), "
+      "because: {}.",
       next.own_steps == 1 ? "a step" : fmt::format("{} steps", next.own_steps),
       next.compressor == "dense" ? 100.0 : 100 * next.keep_ratio, next.compressor, next.collective,
       next.payload_bytes, round.plan.why);
@@ -189,7 +200,7 @@ RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, con
   story.view = round.view;
   story.round = round.round;
   story.step = round.table.facts.front().step;
-  story.mode = std::string(name_of(round.plan.now.mode));
+  story.mode = words_of(round.plan.now.mode);
   story.policy = view.policy.batch_policy;
   story.why = round.plan.why;
   story.devices = parts_of(view, before, round, after);
@@ -203,18 +214,20 @@ RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, con
   const auto say = [&](std::string sentence) {
     if (!sentence.empty()) story.sentences.push_back(std::move(sentence));
   };
+  // What most want to know: what was done, for whom it waited, what is next.
   say(what_happened(view, round, story.rows));
+  if (round.plan.now.mode != Mode::idle) say(who_was_waited_for(story));
+  const std::string agreement = how_they_agree_next(round);
+  say(agreement.empty() ? what_comes_next(view, round) : agreement);
   if (before == nullptr)
     say("It is the first round of its view: nobody was asked for rows, each brought what it had.");
   else
     for (std::size_t rank = 0; rank < view.members.size(); ++rank) say(why_so_many(view, *before, rank));
   for (auto& sentence : how_it_was_exchanged(view, before, round)) say(std::move(sentence));
-  say(who_brought_less(story, view));
-  if (round.plan.now.mode != Mode::idle) say(who_was_waited_for(story));
+  say(who_brought_less(story, view, round));
   say(what_it_cost(story));
   for (auto& sentence : what_else(view, round)) say(std::move(sentence));
-  say(what_comes_next(view, round));
-  say(how_they_agree_next(round));
+  if (!agreement.empty()) say(what_comes_next(view, round));
   return story;
 }
 

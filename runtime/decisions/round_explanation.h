@@ -29,12 +29,12 @@ struct RoundExplanation {
   std::uint64_t round = 0;
   std::uint64_t step = 0;  ///< before it
   std::uint64_t rows = 0;
-  std::string mode;
+  std::string mode;  ///< in words: "movements averaged", "deferred"
   std::string policy;
   std::string why;   ///< the plan's own phrase
   std::string last;  ///< device that was ready last; empty: all at once, or nobody had rows
   std::vector<DevicePart> devices;
-  std::vector<std::string> sentences;
+  std::vector<std::string> sentences;  ///< the two or three that say most come first
 };
 
 /// `before` and `after` are the neighbours in the same view, if they are known. Pure.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/check.h"
 #include "runtime/node/node.h"
 #include "runtime/node/node_config.h"
 #include "stream/dataset.h"
@@ -11,6 +12,7 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr std::size_t rows_per_step = 250;
+constexpr std::size_t classes_shown = 64;  // each is a series of Prometheus's
 
 void add(devices::StepReport& sum, const devices::StepReport& one) {
   sum.loss_sum += one.loss_sum;
@@ -77,8 +79,16 @@ Result<devices::StepReport> evaluate_all(devices::Trainer& trainer, const device
 Evaluator::Evaluator(const Parts& parts)
     : parts_(parts),
       score_(parts.metrics.gauge("eval_score", {{"metric", "held_out_accuracy"}})),
+      classes_(parts.classes.size()),
       next_(parts.clock.now() + parts.every) {
-  score_.set(std::numeric_limits<double>::quiet_NaN());
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  score_.set(unknown);
+  for (const float target : parts_.data.slice(0, parts_.data.rows()).targets) {
+    const auto c = static_cast<std::size_t>(target);
+    if (c >= std::min(classes_.size(), classes_shown) || classes_[c].gauge != nullptr) continue;
+    classes_[c].gauge = &parts.metrics.gauge("eval_class_recall", {{"class", parts.classes[c]}});
+    classes_[c].gauge->set(unknown);
+  }
 }
 
 Turn Evaluator::step() {
@@ -91,23 +101,41 @@ Turn Evaluator::step() {
   }
   if (!parts_.snapshots.ready()) return {.wake_at = now + std::chrono::milliseconds(100)};
   const std::size_t n = std::min(rows_per_step, parts_.data.rows() - at_);
-  auto part = parts_.trainer.evaluate(parts_.snapshots.model(), parts_.data.slice(at_, n));
-  if (!part) {
-    parts_.log.write(Level::error, "the held-out rows cannot be measured", {{"error", part.error().message}});
+  const BatchView part = parts_.data.slice(at_, n);
+  const auto outputs = parts_.trainer.predict(parts_.snapshots.model(), part);
+  if (!outputs) {
+    parts_.log.write(Level::error, "the held-out rows cannot be measured", {{"error", outputs.error().message}});
     return {.finished = true};
   }
-  add(sum_, part.value());
+  count(outputs.value(), part.targets);
   at_ += n;
   if (at_ >= parts_.data.rows()) finish();
   return {.work = 1};
 }
 
+void Evaluator::count(const std::vector<float>& outputs, std::span<const float> targets) {
+  const std::size_t n = classes_.size();
+  RIVULET_CHECK(outputs.size() == targets.size() * n, "outputs of another shape");
+  for (std::size_t row = 0; row < targets.size(); ++row) {
+    const auto of_row = std::span(outputs).subspan(row * n, n);
+    Recall& of = classes_.at(static_cast<std::size_t>(targets[row]));
+    ++of.rows;
+    if (std::ranges::max_element(of_row) == of_row.begin() + static_cast<std::ptrdiff_t>(targets[row]))
+      ++of.right;
+  }
+}
+
 void Evaluator::finish() {
-  const double accuracy = static_cast<double>(sum_.correct) / static_cast<double>(sum_.rows);
+  std::uint64_t right = 0;
+  for (Recall& c : classes_) {
+    right += c.right;
+    if (c.gauge != nullptr) c.gauge->set(static_cast<double>(c.right) / static_cast<double>(c.rows));
+    c.rows = c.right = 0;
+  }
+  const double accuracy = static_cast<double>(right) / static_cast<double>(parts_.data.rows());
   parts_.status.held_out_accuracy.store(accuracy);
   score_.set(accuracy);
   reached_.add(parts_.snapshots.seconds(), accuracy);
-  sum_ = {};
   at_ = 0;
   asked_ = false;
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,7 @@ class HeldOut {
 Result<devices::StepReport> evaluate_all(devices::Trainer& trainer, const devices::ModelState& model,
                                          const HeldOut& data);
 
-/// Measures snapshots of the model on held-out rows every so often, with a Trainer of its own, a bounded
+/// Measures snapshots of a classifier on held-out rows every so often, each class, too, with a Trainer of its own, a bounded
 /// batch per step. A model that cannot be measured is reported once, and nothing is measured from then on:
 /// the training does not depend on it.
 class Evaluator final : public Agent {
@@ -58,6 +59,7 @@ class Evaluator final : public Agent {
     MetricsSink& metrics;
     Logger& log;
     Duration every;
+    std::vector<std::string> classes;  ///< a name for each, the model's outputs in order
   };
   explicit Evaluator(const Parts& parts);
   [[nodiscard]] std::string_view name() const noexcept override { return "evaluate"; }
@@ -66,12 +68,19 @@ class Evaluator final : public Agent {
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return reached_; }
 
  private:
+  /// Rows of a class, and how many of them the model takes for it.
+  struct Recall {
+    Gauge* gauge = nullptr;  ///< none: no held-out row is of it, or it is one of too many
+    std::uint64_t rows = 0;
+    std::uint64_t right = 0;
+  };
+  void count(const std::vector<float>& outputs, std::span<const float> targets);
   void finish();
   Parts parts_;
   Gauge& score_;
+  std::vector<Recall> classes_;
   std::size_t at_ = 0;
   bool asked_ = false;
-  devices::StepReport sum_;
   TimePoint next_{};
   TimeToAccuracy reached_;
 };

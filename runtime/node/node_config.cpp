@@ -34,6 +34,12 @@ bool is_classification(const Config& config) {
   return config.train.loss == "cross_entropy";
 }
 
+std::vector<std::string> class_names(const Config& config) {
+  auto names = config.decode.classes;
+  for (std::size_t i = names.size(); i < config.model.classes; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
 bool measures_held_out(const Config& config) {
   return is_classification(config) && !config.evaluate.held_out_path.empty();
 }

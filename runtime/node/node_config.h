@@ -21,6 +21,8 @@ std::string transfer_policy(const Config& config);
 
 /// Rows have classes, so that an accuracy can be measured; else numbers, and there is a loss alone.
 bool is_classification(const Config& config);
+/// A name for each class: decode's, or its number.
+std::vector<std::string> class_names(const Config& config);
 /// There are held-out rows whose accuracy is to be measured.
 bool measures_held_out(const Config& config);
 stream::DecodeConfig decode_config(const Config& config);

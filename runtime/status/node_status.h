@@ -64,7 +64,7 @@ struct NodeStatus {
   std::atomic<std::uint64_t> rows_trained{0};          ///< by this device
   std::atomic<std::uint64_t> record_bytes_trained{0};  ///< of the records that these came from
   std::atomic<std::uint64_t> group_rows{0};            ///< by the group
-  std::atomic<std::uint32_t> batch_rows{0};            ///< of the last round
+  std::atomic<std::uint32_t> batch_rows{0};            ///< that the last gradient was computed from
   /// Group mean over the last rounds' rows (moving average); no number before the first.
   std::atomic<double> loss{std::numeric_limits<double>::quiet_NaN()};
   /// Prequential, over evaluate.prequential.window rows; -1 = not measured, as that of a regression always.

@@ -86,7 +86,13 @@ void RoundReport::stepped(const StepMade& made, Mode mode) {
   metrics_.last_step.set(static_cast<double>(unix_time_ms()) / 1000.0);
 }
 
-void RoundReport::own_step(const devices::ApplyReport& applied, double compute_seconds) {
+void RoundReport::took_batch(std::size_t rows) {
+  if (rows > 0) metrics_.batch_rows.observe(static_cast<double>(rows));
+  parts_.status.batch_rows.store(static_cast<std::uint32_t>(rows), std::memory_order_relaxed);
+}
+
+void RoundReport::own_step(const devices::ApplyReport& applied, double compute_seconds, std::size_t rows) {
+  took_batch(rows);
   metrics_.steps_local.add(1);
   metrics_.compute.observe(compute_seconds);
   parts_.status.compute_s.store(parts_.status.compute_s.load() + compute_seconds);
@@ -103,14 +109,17 @@ void RoundReport::ended(const Ended& round, RoundTimes& times) {
   const auto& table = session.table();
   const auto& mine = table.facts[round.view.spec.rank];
   metrics_.wait.observe(times.wait_seconds);
-  if ((mine.flags & sync::flag_own_steps) == 0) metrics_.compute.observe(round.compute_seconds);
+  // What own steps took, and on how many rows, was counted with each of them.
+  if ((mine.flags & sync::flag_own_steps) == 0) {
+    metrics_.compute.observe(round.compute_seconds);
+    took_batch(mine.rows);
+  }
   metrics_.agree.observe(waited);
   metrics_.total.observe(to_seconds(now - times.last_ended));
   metrics_.rounds_done.add(1);
   metrics_.round_exchange.observe(times.sync_seconds);
-  if (mine.rows > 0) metrics_.batch_rows.observe(mine.rows);
+  if (mine.rows > 0) metrics_.own_loss.set(mine.loss_sum / mine.rows);
   auto& status = parts_.status;
-  status.batch_rows.store(mine.rows, std::memory_order_relaxed);
   status.wait_s.store(status.wait_s.load() + times.wait_seconds);
   status.compute_s.store(status.compute_s.load() + round.compute_seconds);
   status.sync_s.store(status.sync_s.load() + waited);

@@ -62,7 +62,7 @@ class RoundReport {
     holds_ = false;
   }
   void stepped(const StepMade& made, sync::policy::Mode mode);
-  void own_step(const devices::ApplyReport& applied, double compute_seconds);
+  void own_step(const devices::ApplyReport& applied, double compute_seconds, std::size_t rows);
   /// The round has ended. Fills in times.sync_seconds.
   struct Ended {
     const View& view;
@@ -77,6 +77,7 @@ class RoundReport {
   void kept(const sync::Residual& residual);
 
  private:
+  void took_batch(std::size_t rows);
   struct Trained {
     std::uint64_t rows = 0;
     std::uint64_t record_bytes = 0;

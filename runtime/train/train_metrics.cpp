@@ -17,8 +17,8 @@ TrainMetrics::TrainMetrics(MetricsSink& sink, bool classification)
       steps_applied(sink.counter("train_steps_total", {{"result", "applied"}})),
       steps_skipped(sink.counter("train_steps_total", {{"result", "skipped"}})),
       steps_idle(sink.counter("train_steps_total", {{"result", "idle"}})),
-      steps_held(sink.counter("train_steps_total", {{"result", "held"}})),
-      steps_local(sink.counter("train_steps_total", {{"result", "local"}})),
+      steps_held(sink.counter("train_steps_total", {{"result", "deferred"}})),
+      steps_local(sink.counter("train_steps_total", {{"result", "local_step"}})),
       wait(sink.histogram("step_duration_seconds", {{"phase", "wait"}})),
       compute(sink.histogram("step_duration_seconds", {{"phase", "compute"}})),
       agree(sink.histogram("step_duration_seconds", {{"phase", "agree"}})),
@@ -26,6 +26,7 @@ TrainMetrics::TrainMetrics(MetricsSink& sink, bool classification)
       record_delay(sink.histogram("record_delay_seconds")),
       loss_last(sink.gauge("train_loss", {{"window", "last"}})),
       loss_average(sink.gauge("train_loss", {{"window", "average"}})),
+      own_loss(sink.gauge("train_own_loss")),
       eval_score(classification ? &sink.gauge("eval_score", {{"metric", "prequential_accuracy"}}) : nullptr),
       grad_norm(sink.gauge("grad_norm")),
       learning_rate(sink.gauge("learning_rate")),
@@ -55,6 +56,7 @@ TrainMetrics::TrainMetrics(MetricsSink& sink, bool classification)
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
   loss_last.set(unknown);
   loss_average.set(unknown);
+  own_loss.set(unknown);
   if (eval_score != nullptr) eval_score->set(unknown);
   for (std::size_t i = 0; i < ignored.size(); ++i)
     ignored[i] =

@@ -30,6 +30,7 @@ struct TrainMetrics {
   Histogram& record_delay;
   Gauge& loss_last;
   Gauge& loss_average;
+  Gauge& own_loss;
   Gauge* eval_score;  ///< nullptr: a regression has no accuracy
   Gauge& grad_norm;
   Gauge& learning_rate;

@@ -71,7 +71,8 @@ ViewEntry::Outcome ViewEntry::form(bool was_in_group) {
 void ViewEntry::say_waiting(TimePoint now) {
   const auto missing = parts_.membership.waiting_for();
   parts_.status.state.store(NodeState::forming);
-  const std::string phrase = "forming: waiting for " + (missing.empty() ? "the log" : listed(missing));
+  const std::string phrase =
+      missing.empty() ? "forming: confirming membership" : "forming: waiting for " + listed(missing);
   if (phrase != parts_.status.phrase() || now >= say_again_at_) {
     parts_.log.write(Level::info, phrase);
     say_again_at_ = now + say_again_after;

@@ -107,7 +107,7 @@ Turn Worker::make_own_step() {
   measures_.stepped(rows_.batch().rows(), to_seconds(now - began));
   norms_.add(model_.report().gradient_norm2, view_->session->plan().next.norm_weight, rows_.batch().rows());
   offer_copies();
-  report_.own_step(model_.applied(), model_.compute_seconds());
+  report_.own_step(model_.applied(), model_.compute_seconds(), rows);
   keep(Fate::trained);
   return again();
 }

@@ -150,7 +150,7 @@ Status add_evaluator(Process& p, const LoadedConfig& loaded, const Catalog& cata
   p.evaluate_trainer = std::move(trainer).value();
   p.evaluator = std::make_unique<Evaluator>(
       Evaluator::Parts{p.clock, *p.evaluate_trainer, *p.held_out, p.node->snapshots(), p.node->status(),
-                       *p.metrics, *p.log, config.evaluate.held_out_every});
+                       *p.metrics, *p.log, config.evaluate.held_out_every, class_names(config)});
   return ok();
 }
 

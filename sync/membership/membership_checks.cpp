@@ -101,7 +101,7 @@ std::vector<std::string> LogMembership::waiting_for() const {
   auto names = missing_devices(fold_, next_view(enough), wanted);
   for (auto& hope : other_hopes(next_view(true))) names.push_back(std::move(hope));
   if (names.empty()) names.push_back(text_of(outside(fold_, self)));
-  if (names.back().empty()) names.back() = "the view to be closed";
+  if (names.back().empty()) return {};
   return names;
 }
 

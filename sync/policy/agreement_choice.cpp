@@ -30,6 +30,13 @@ std::string percent(double share) {
   return std::to_string(static_cast<int>(std::lround(100 * std::clamp(finite(share), 0.0, 1e6))));
 }
 
+/// 0.005 -> "0.5", 0.05 -> "5".
+std::string percent_of_few(double share) {
+  const long tenths = std::lround(1000 * share);
+  const std::string whole = std::to_string(tenths / 10);
+  return tenths % 10 == 0 ? whole : whole + "." + std::to_string(tenths % 10);
+}
+
 }  // namespace
 
 Chooser::Price Chooser::price_of(double keep) const {
@@ -161,10 +168,10 @@ std::string Chooser::words_of(const Choice& choice, const Price& price, std::str
   else if (choice.keep >= 1)
     words += " on all parameters";
   else
-    words += " on " + std::to_string(static_cast<int>(std::lround(1000 * choice.keep))) + " per mille";
+    words += " on " + percent_of_few(choice.keep) + " % of the parameters";
   if (stream > 0) words += ": " + percent(price.bytes / stream) + " % of the rows' bytes";
   words += ", " + percent(time_of(choice.steps, price)) + " % of the time";
-  if (overlap) words += " but for the steps meanwhile";
+  if (overlap) words += " apart from the steps made meanwhile";
   if (memory_[alike_at] > 0)
     words += std::string(", streams ") + (memory_[alike_at] < streams_differ ? "differ" : "are alike") +
              " (" + percent(memory_[alike_at]) + " %)";

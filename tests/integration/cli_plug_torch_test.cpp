@@ -148,7 +148,7 @@ TEST_CASE("Plug: kill -9 of the device with 800 rows/s; the others wait for it, 
   const auto summary = demo.summary(60s);
   CHECK(restarts_in(summary) == std::vector<int>{1, 0, 0});
   CHECK(summary["accuracy"].get<double>() > 0.7);
-  CHECK(contains(demo.process().errors(), "device-1 was started again once"));
+  CHECK(contains(demo.process().errors(), "device-1 was restarted once"));
 }
 
 TEST_CASE("Plug: kill -9 of all devices at once; the group goes on from what it has saved") {

@@ -235,7 +235,7 @@ TEST_CASE(
   CHECK(bench.call({"ledger", "verify"}).status.code == 0);
   const auto unknown = bench.call({"ledger", "verify", "--topic", "row"});  // of nothing everything is true
   CHECK(unknown.status.code == 1);
-  CHECK(contains(unknown.errors, "error: the books hold no partition of topic \"row\"\n"));
+  CHECK(contains(unknown.errors, "error: the ledger holds no partition of topic \"row\"\n"));
   // Another broker with a topic of the same name that holds less.
   const Bench other;
   auto command = bench.command({"ledger", "verify"});

@@ -45,7 +45,7 @@ TEST_CASE("Labels: each with its rows and share, the most frequent first, and wh
         "  label          rows    share\n"
         "  0                13   81.2 %\n"
         "  1                 3   18.8 %\n"
-        "0 has 81.2 % of 16 labels: a model that always says so is right as often\n");
+        "baseline (majority class): 0, 81.2 % of 16 labels\n");
   CHECK(said(json_config_of(2), {}).empty());
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("Survey: labels of dropped rows count, drops are summed up by reason, 
   survey_record(*decoder, record_of(rows), survey);
   CHECK(survey.rows() == 2);
   CHECK(survey.dropped() == 3);
-  CHECK(survey.labels().largest() == "1 has 50.0 % of 4 labels");
+  CHECK(survey.labels().largest() == "baseline (majority class): 1, 50.0 % of 4 labels");
   const auto text = survey.describe(config);
   CAPTURE(text);
   CHECK(contains(text, "  temp"));

@@ -62,11 +62,11 @@ TEST_CASE("Scores: a person reads names, shares and the confusion; what never co
   const auto text = describe(example());
   CAPTURE(text);
   CHECK(text ==
-        "a model that always says ok would be right in 60.00 %\n"
+        "baseline (majority class): ok, 60.00 %\n"
         "  class       rows  predicted  precision   recall\n"
         "  ok             6          6     83.3 %   83.3 %\n"
         "  fault          4          4     75.0 %   75.0 %\n"
-        "who was taken for whom: a line for each class, a column for each prediction\n"
+        "confusion: a line for each class, a column for each prediction\n"
         "              ok   fault\n"
         "  ok           5       1\n"
         "  fault        1       3\n");
@@ -86,7 +86,7 @@ TEST_CASE("Scores: of many classes those of most rows are listed, and no matrix 
   CHECK(contains(text, "class-20 "));
   CHECK_FALSE(contains(text, "class-19 "));
   CHECK(contains(text, "are in --json"));
-  CHECK_FALSE(contains(text, "taken for whom"));
+  CHECK_FALSE(contains(text, "confusion:"));
 }
 
 TEST_CASE("Scores: of a regression the error and R2, beside the mean's") {
@@ -98,7 +98,7 @@ TEST_CASE("Scores: of a regression the error and R2, beside the mean's") {
   CHECK(*scores.r2() == doctest::Approx(1 - 10.0 / 2));
   CHECK(describe(scores) ==
         "mean absolute error 1.333, R2 -4.0000\n"
-        "a model that always says the mean, 2, would have 0.6667 and 0\n");
+        "baseline (the mean, 2): mean absolute error 0.6667, R2 0\n");
   RegressionScores still;
   still.add(std::vector<float>{1, 2}, std::vector<float>{7, 7});
   CHECK_FALSE(still.r2());

@@ -35,7 +35,7 @@ Check judged(const std::string& name, const std::string& topic, const RowSurvey&
                         survey.worst_drop()),
             peek};
   if (!is_classification(config))
-    return {name, CheckLevel::ok, fmt::format("{} looked at, none is dropped", all), ""};
+    return {name, CheckLevel::ok, fmt::format("{} read, none dropped", all), ""};
   const auto most = survey.labels().shares().front();
   const bool large =
       static_cast<double>(most.rows) >= large_share * static_cast<double>(survey.labels().rows());

@@ -49,14 +49,14 @@ class ConfigCommand final : public Command {
     init_->add_option("--from-topic", topic_, "write one for the records of this topic")->type_name("TOPIC");
     init_->add_option("--target", target_, "with --from-topic: the field or column to predict")
         ->type_name("NAME");
-    init_->add_option("--rows", rows_, "with --from-topic: look at so many of the newest records")
+    init_->add_option("--rows", rows_, "with --from-topic: how many of the newest records to read")
         ->type_name("N")
         ->capture_default_str()
         ->check(CLI::Range(1, 100'000));
     init_flags_.add_to(*init_, {"--brokers"});
     init_->footer(init_footer);
     flags_.add_to(*show_);
-    show_->add_flag("--origin", origin_, "say behind each value where it comes from");
+    show_->add_flag("--origin", origin_, "print where each value comes from");
     show_->add_flag("--json", json_, "one JSON object: key -> {value, origin}");
     show_->footer(show_footer);
     keys_->add_flag("--json", json_, "one JSON array of objects");

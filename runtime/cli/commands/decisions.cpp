@@ -93,9 +93,9 @@ class DecisionsCommand final : public Command {
  public:
   explicit DecisionsCommand(CLI::App& root)
       : app_(root.add_subcommand(
-            "decisions", "why rounds did what they did, and whether they had to: replay, explain, gains")),
-        replay_(app_->add_subcommand("replay", "every plan again from its recorded facts, to a bit")),
-        explain_(app_->add_subcommand("explain", "in words why a round did what it did")),
+            "decisions", "explain rounds, and check them against their facts: replay, explain, gains")),
+        replay_(app_->add_subcommand("replay", "compute every plan again from its recorded facts, to a bit")),
+        explain_(app_->add_subcommand("explain", "explain a round in words")),
         gains_(app_->add_subcommand("gains",
                                     "thresholds for gates of compression, from the gains of these rounds")) {
     app_->require_subcommand(1);

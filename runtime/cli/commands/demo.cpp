@@ -32,7 +32,7 @@ class DemoCommand final : public Command {
  public:
   explicit DemoCommand(CLI::App& root)
       : app_(root.add_subcommand("demo", "watch several devices train one model through Kafka")) {
-    app_->add_option("--devices", options_.devices, "how many; 4 if nothing is said")
+    app_->add_option("--devices", options_.devices, "how many (default: 4)")
         ->type_name("N")
         ->check(CLI::Range(1, 64));
     app_->add_option("--rates", options_.rates, "rows per second of each device (800,400,200,100)")
@@ -43,7 +43,7 @@ class DemoCommand final : public Command {
     app_->add_option("--model", options_.model, "lenet5, mlp or linear")
         ->type_name("NAME")
         ->capture_default_str();
-    app_->add_option("--seed", options_.seed, "of everything that is drawn by lot")
+    app_->add_option("--seed", options_.seed, "of everything random")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60U))
         ->capture_default_str();
     app_->add_option("--keep", options_.keep, "work in this folder and leave it")->type_name("DIR");
@@ -182,7 +182,7 @@ class DemoCommand final : public Command {
     }
     const auto& m = measured.value();
     show << fmt::format(
-        "  measured here, on {} images that nobody trained on, with the {} parameters of digest {}\n",
+        "  measured here, on {} held-out images, with the {} parameters of digest {}\n",
         grouped(m.rows), grouped(m.parameters), m.digest.hex());
     if (!summary.parameters_equal) show << "  error: the final states of the devices differ\n";
   }

@@ -18,8 +18,8 @@ constexpr const char* evaluate_footer = R"(Examples:
   rivulet evaluate --config device.toml /var/lib/rivulet/checkpoints/3.4500.ckpt examples/mnist/data
   rivulet evaluate --config device.toml final.state held-out.jsonl --json
 
-Says the accuracy, precision and recall of each class, and which classes are taken for which; of a regression
-the mean absolute error and R2; and beside both what a model is worth that always says the same.
+Prints accuracy, precision and recall of each class, and the confusion of classes; of a regression the mean
+absolute error and R2; and beside them a baseline: the majority class, or the mean.
 Forward passes only, in a process that did not train the state. A folder is read as its test split.)";
 
 std::string describe(const Evaluation& e) {

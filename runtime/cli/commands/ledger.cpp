@@ -24,7 +24,7 @@ constexpr const char* ledger_footer = R"(Examples:
   rivulet ledger show --config device.toml --topic mnist --rows     which rows were trained in which round
   rivulet ledger verify --config device.toml --offline      without asking the broker how far its log reaches
 
-The books are those of the newest checkpoint of --data-dir: they hold all partitions of the job. For each,
+The ledger is that of the newest checkpoint of --data-dir: it holds all partitions of the job. For each,
   next - start = trained + dropped - shared + holes, and the log ends `waiting` offsets behind next
 Stretches and rounds are from the first place to the second, without it. Shared counts rows behind which their record goes on, and holes are offsets without a row.)";
 
@@ -89,8 +89,8 @@ class LedgerCommand final : public Command {
  public:
   explicit LedgerCommand(CLI::App& root)
       : app_(root.add_subcommand("ledger", "what became of every row: show, verify")),
-        show_(app_->add_subcommand("show", "the books of every partition")),
-        verify_(app_->add_subcommand("verify", "does every offset have a fate, and does the log agree?")) {
+        show_(app_->add_subcommand("show", "the ledger of every partition")),
+        verify_(app_->add_subcommand("verify", "check that every offset is accounted for, and that the log agrees")) {
     app_->require_subcommand(1);
     app_->footer(ledger_footer);
     show_->footer(ledger_footer);
@@ -116,7 +116,7 @@ class LedgerCommand final : public Command {
     if (!state) return ExitCode::failure;
     auto lines = books_of(*state, loaded->config.source.topics, topic_);
     if (lines.empty()) {  // of nothing everything is true
-      terminal.err << fmt::format("error: the books hold no partition{}\n",
+      terminal.err << fmt::format("error: the ledger holds no partition{}\n",
                                   topic_.empty() ? "" : " of topic \"" + topic_ + "\"");
       return ExitCode::failure;
     }

@@ -96,7 +96,7 @@ Status set_duration(const std::string& flag, const std::string& text, Duration& 
   return ok();
 }
 
-/// "1ms+8000": what a batch costs whatever its size, and rows per second.
+/// "1ms+8000": fixed time of a batch, and rows per second.
 Result<devices::DeviceProfile> parse_profile(const std::string& text) {
   const auto plus = text.find('+');
   const Error wrong{ErrorCode::usage,
@@ -190,7 +190,7 @@ Result<SimulateOptions> options_of(const SimulateFlags& flags) {
 class SimulateCommand final : public Command {
  public:
   explicit SimulateCommand(CLI::App& root)
-      : app_(root.add_subcommand("simulate", "the whole group in one process, faster than time")) {
+      : app_(root.add_subcommand("simulate", "simulate the whole group in one process")) {
     config_.add_to(*app_, std::vector<std::string_view>());
     config_.without_stream();
     add_job();
@@ -256,13 +256,13 @@ class SimulateCommand final : public Command {
     app_->add_flag("--json", flags_.json, "last line of stdout: the summary as one object");
   }
   void add_world() {
-    app_->add_option("--profile-fixed", flags_.profile_fixed, "what a batch costs whatever its size")
+    app_->add_option("--profile-fixed", flags_.profile_fixed, "fixed time of a batch")
         ->type_name("TIME")
         ->capture_default_str();
     app_->add_option("--profile-rate", flags_.profile_rate, "rows a device computes per second")
         ->capture_default_str();
     app_->add_option("--latency", flags_.latency, "of a message between two devices")->type_name("TIME");
-    app_->add_option("--bandwidth", flags_.bandwidth, "Mbit/s between two devices; 0 = endless")
+    app_->add_option("--bandwidth", flags_.bandwidth, "Mbit/s between two devices; 0 = unlimited")
         ->type_name("MBIT");
     app_->add_option("--profile", flags_.profile, "what a batch costs each device (above both --profile-*)")
         ->type_name("FIXED+RATE[,...]");
@@ -271,7 +271,7 @@ class SimulateCommand final : public Command {
                      "rest, as a "
                      "token bucket's")
         ->type_name("BANDWIDTH[/LATENCY[/BURST]][,...]");
-    app_->add_option("--faults", flags_.faults, "script of what happens to whom (below)")->type_name("FILE");
+    app_->add_option("--faults", flags_.faults, "script of faults and other events (below)")->type_name("FILE");
     app_->add_option("--csv", flags_.csv,
                      "write rounds, shares, devices, accuracy and summary as tables there")
         ->type_name("FOLDER");

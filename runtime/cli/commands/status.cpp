@@ -3,6 +3,7 @@
 
 #include "runtime/cli/command.h"
 #include "runtime/cli/node_pages.h"
+#include "runtime/cli/node_text.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -10,16 +11,16 @@ namespace {
 constexpr const char* status_footer = R"(Examples:
   rivulet status                                  of the device on this machine
   rivulet status 10.0.0.7:9464 --token-file token --json
-  rivulet status --ready                          for a health check: says nothing when all is well
+  rivulet status --ready                          for a health check: prints nothing when all is well
 
-What a device says about itself and, from its last round, about everybody in its group.
+Prints the state of a device and, from its last round, of each device of its group.
 Exit codes: 0 when its group is formed and Kafka answers it, 1 when not, 69 when nobody answers, or not to
 this token.)";
 
 class StatusCommand final : public Command {
  public:
   explicit StatusCommand(CLI::App& root)
-      : app_(root.add_subcommand("status", "what a running device says about itself and its group")) {
+      : app_(root.add_subcommand("status", "the state of a running device and its group")) {
     pages_.add_to(*app_);
     auto* ready = app_->add_flag("--ready", ready_, "only whether its group is formed and Kafka answers it");
     app_->add_flag("--json", json_, "one JSON object: status, group")->excludes(ready);

@@ -63,7 +63,7 @@ class StopCommand final : public Command {
       if (device.lost) {
         terminal.out << who << " did not answer: the others had lost it before\n";
       } else {
-        terminal.err << who << " has not said that it ended\n";
+        terminal.err << who << " has not confirmed that it ended\n";
       }
     }
     if (report.complete()) {
@@ -72,8 +72,8 @@ class StopCommand final : public Command {
     }
     return complain(terminal,
                     {ErrorCode::timed_out,
-                     fmt::format("not every device of job {} has said within {} that it ended: killed, or "
-                                 "cut off. The job is stopped all the same: who reads the STOP later "
+                     fmt::format("not every device of job {} has confirmed within {} that it ended: killed, or "
+                                 "cut off. The job is stopped all the same: a device that reads the STOP later "
                                  "ends then, and --new-run may start over",
                                  job, timeout_)});
   }

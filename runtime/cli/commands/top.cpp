@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <deque>
 #include <ostream>
 
 #include "core/clock.h"
@@ -9,6 +10,7 @@
 #include "runtime/cli/command.h"
 #include "runtime/cli/live_view.h"
 #include "runtime/cli/node_pages.h"
+#include "runtime/cli/node_text.h"
 #include "runtime/cli/text.h"
 #include "runtime/config/config.h"
 #include "runtime/process/signals.h"
@@ -20,19 +22,20 @@ constexpr int step_ms = 50;
 constexpr const char* top_footer = R"(Examples:
   rivulet top                                     the device on this machine and its group, once a second
   rivulet top 10.0.0.7:9464 --token-file token --interval 5s
-  rivulet top --count 10 | tee log                in a pipe: a line per look
+  rivulet top --count 10 | tee log                in a pipe: a line per update
 
-Ends with Ctrl-C. A device that stops answering is said, and looked for until it is back.)";
+Ends with Ctrl-C. On a terminal: a table of the group, a chart of the loss since the command was started, and a sentence on
+the last round; rivulet status has the rest. A device that stops answering is named, and asked until it is back.)";
 
 class TopCommand final : public Command {
  public:
   explicit TopCommand(CLI::App& root)
       : app_(root.add_subcommand("top", "watch a running device and its group, live")) {
     pages_.add_to(*app_);
-    app_->add_option("--interval", interval_, "from one look to the next")
+    app_->add_option("--interval", interval_, "between two updates")
         ->type_name("DURATION")
         ->capture_default_str();
-    app_->add_option("--count", count_, "end after so many looks (default: none)")
+    app_->add_option("--count", count_, "end after N updates (default: never)")
         ->type_name("N")
         ->check(CLI::Range(1, 1'000'000'000));
     app_->footer(top_footer);
@@ -68,6 +71,7 @@ class TopCommand final : public Command {
     if (answer) {
       answered_ = now;
       seen_ = answer.value().report;
+      keep_loss(now);
     }
     const auto silence = answer ? std::string()
                                 : fmt::format("no answer from {} for {:.0f} s: {}", pages_.address(),
@@ -76,15 +80,28 @@ class TopCommand final : public Command {
       terminal.out << (answer ? render_report_line(seen_) : silence) << '\n' << std::flush;
       return;
     }
-    auto lines = render_report(seen_, terminal.width);
+    auto lines = render_top(seen_, course_, {terminal.colour, terminal.unicode, terminal.width});
     lines.insert(lines.begin(), clipped(silence, terminal.width));
     height_ = std::max(height_, lines.size());
     lines.resize(height_);  // what is drawn over a picture must be as tall as it
     painter.paint(lines);
   }
 
+  void keep_loss(TimePoint now) {
+    if (!seen_.loss) return;
+    course_.losses.push_back(*seen_.loss);
+    looked_.push_back(now);
+    if (looked_.size() > LossCourse::kept) {
+      course_.losses.erase(course_.losses.begin());
+      looked_.pop_front();
+    }
+    course_.seconds = to_seconds(looked_.back() - looked_.front());
+  }
+
   CLI::App* app_;
   NodePages pages_;
+  LossCourse course_;
+  std::deque<TimePoint> looked_;  ///< when each loss of the course was seen
   std::string interval_ = "1s";
   int count_ = 0;
   NodeReport seen_;

@@ -120,7 +120,7 @@ Status Demo::start_devices() {
     view_.devices[i].pid = devices_.back().pid();
   }
   last_start_ = clock_.now();
-  view_.hint = "pull a plug: kill -9 PID, of any device or of all; it is started again and the group goes on";
+  view_.hint = "pull the plug: kill -9 PID of any device, or of all; it is restarted, and the group resumes";
   if (painter_) return ok();
   for (std::size_t i = 0; i < devices_.size(); ++i)
     show_ << fmt::format("{} is process {}, its page is http://127.0.0.1:{}/\n", devices_[i].name(),

@@ -41,7 +41,7 @@ Result<std::vector<double>> rates_of(const DemoOptions& options) {
   if (own && devices != rates.size()) {
     return usage(fmt::format("--devices {} but --rates names {}", devices, rates.size()));
   }
-  if (devices > 64) return usage(fmt::format("--devices {}: this machine would drown; 64 at most", devices));
+  if (devices > 64) return usage(fmt::format("--devices {}: too many for one machine; 64 at most", devices));
   const auto given = rates;
   rates.clear();
   for (std::size_t i = 0; i < devices; ++i) rates.push_back(given[i % given.size()]);

@@ -177,7 +177,7 @@ Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::s
   const auto loaded = load_with(brokers, keys);
   if (!loaded.usable()) return first_error(loaded);
   if (const auto largest = survey.value().labels().largest(); !largest.empty())
-    notes.push_back("of the classes " + largest + ": a model that always says so is right as often");
+    notes.push_back("labels: " + largest);
   if (const auto far = far_target(survey.value(), plain.config); !far.empty()) notes.push_back(far);
   if (const auto drop = survey.value().worst_drop(); !drop.empty())
     notes.push_back(fmt::format("dropped {} of {} rows, most of them: {}", survey.value().dropped(),

@@ -84,8 +84,8 @@ std::vector<LabelCounts::Share> LabelCounts::shares() const {
 std::string LabelCounts::largest() const {
   if (rows_ == 0) return {};
   const auto first = shares().front();
-  return fmt::format("{} has {:.1f} % of {} labels", printable(first.label), percent(first.rows, rows_),
-                     rows_);
+  return fmt::format("baseline (majority class): {}, {:.1f} % of {} labels", printable(first.label),
+                     percent(first.rows, rows_), rows_);
 }
 
 std::string LabelCounts::describe(const Config& config) const {
@@ -102,7 +102,7 @@ std::string LabelCounts::describe(const Config& config) const {
                         all[i].rows, percent(all[i].rows, rows_));
   }
   if (listed < rows_) text += fmt::format("  {:<{}}{:>10}\n", "others", width, rows_ - listed);
-  return text + largest() + ": a model that always says so is right as often\n" + advice(config);
+  return text + largest() + "\n" + advice(config);
 }
 
 std::string LabelCounts::advice(const Config& config) const {

@@ -155,13 +155,22 @@ std::string state_and_phrase(const NodeReport& r) {
   return out;
 }
 
+std::string when_agreed(const NodeReport& r) {
+  if (!r.own_steps) return "";
+  if (*r.own_steps == 0) return "after each batch";
+  return *r.own_steps == 1 ? "after each step" : fmt::format("every {} steps", *r.own_steps);
+}
+
+std::string share_agreed(const NodeReport& r) {
+  if (!r.keep_ratio) return "";
+  return *r.keep_ratio >= 1 ? "all parameters"
+                            : fmt::format("{:.3g} % of the parameters", 100 * *r.keep_ratio);
+}
+
 std::string agreement_of(const NodeReport& r) {
-  if (!r.own_steps || !r.keep_ratio) return "";
-  const std::string when = *r.own_steps == 0   ? "after each batch"
-                           : *r.own_steps == 1 ? "after each step"
-                                               : fmt::format("every {} steps", *r.own_steps);
-  return when + (*r.keep_ratio >= 1 ? ", on all parameters"
-                                    : fmt::format(", on {:.3g} % of the parameters", 100 * *r.keep_ratio));
+  const auto when = when_agreed(r);
+  const auto share = share_agreed(r);
+  return when.empty() || share.empty() ? "" : when + ", on " + share;
 }
 
 NodeReport::Number edge_ratio(const NodeReport& r) {

@@ -51,10 +51,13 @@ struct NodeReport {
   // its group
   Whole group_view, told_round;   ///< which round the members and sentences are of
   std::string ready_last;         ///< whom all others waited for in it
-  std::vector<std::string> said;  ///< why it did what it did
+  std::vector<std::string> said;  ///< why it did what it did, the main sentences first
   std::vector<Member> members;    ///< by rank; empty before the first round
   std::vector<Round> rounds;      ///< newest first
 };
+
+/// So many sentences of `said` are shown to everybody, the others to those who ask for them.
+constexpr std::size_t main_sentences = 3;
 
 /// nullopt if these are not the pages of a device. Pure.
 std::optional<NodeReport> read_node_report(const std::string& status_json, const std::string& group_json);
@@ -66,6 +69,10 @@ bool trains(const NodeReport& report);
 /// is in the way of its rows.
 std::string state_and_phrase(const NodeReport& report);
 
+/// "every 8 steps"; empty: it does not say.
+std::string when_agreed(const NodeReport& report);
+/// "5 % of the parameters"; empty: it does not say.
+std::string share_agreed(const NodeReport& report);
 /// "every 8 steps, on 5 % of the parameters"; empty: it does not say.
 std::string agreement_of(const NodeReport& report);
 

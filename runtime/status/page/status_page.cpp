@@ -92,8 +92,10 @@ class Table {
   std::vector<bool> words_;
 };
 
+/// What belongs together, in one box. There are four of them, so that no row of boxes is left with fewer.
 class Tiles {
  public:
+  explicit Tiles(const char* heading) { html_ = fmt::format("<section><h2>{}</h2><dl>", heading); }
   void add(const char* key, const char* name, const std::string& shown) {
     html_ += fmt::format("<div><dt>{}</dt><dd id=\"{}\">{}</dd></div>", name, key, shown);
   }
@@ -103,7 +105,7 @@ class Tiles {
         fmt::format("<div><dt>{0}</dt><dd id=\"{1}\" data-series=\"{0}\" data-value=\"{2}\">{3}</dd></div>",
                     name, key, value ? fmt::format("{}", *value) : "", shown);
   }
-  [[nodiscard]] std::string html() const { return "<dl class=\"tiles\">" + html_ + "</dl>\n"; }
+  [[nodiscard]] std::string html() const { return html_ + "</dl></section>\n"; }
 
  private:
   std::string html_;
@@ -129,7 +131,7 @@ std::string state_line(const NodeReport& r) {
   if (good) {
     words = fmt::format("training: {} device{} in view {}, {} rounds applied", *r.world,
                         *r.world == 1 ? "" : "s", r.view.value_or(0), count(r.steps));
-    if (!r.ready_last.empty()) words += fmt::format("; the others wait for {}", escaped(r.ready_last));
+    if (!r.ready_last.empty()) words += fmt::format("; slowest: {}", escaped(r.ready_last));
   }
   // Without a broker nothing can come; without rows nothing has to.
   const bool bad = r.state == "failed" || !r.source_trouble.empty();
@@ -153,12 +155,8 @@ Number as_number(Whole value) {
   return value ? Number(static_cast<double>(*value)) : std::nullopt;
 }
 
-std::string tiles(const NodeReport& r) {
-  Tiles out;
-  out.add_series("stream_rate", name_rate, decimal(r.stream_rate, 1), r.stream_rate);
-  out.add_series("rows_waiting", name_waiting, count(r.rows_waiting), as_number(r.rows_waiting));
-  out.add("lag_records", "records behind", count(r.lag_records));
-  out.add_series("batch_rows", name_batch, count(r.batch_rows), as_number(r.batch_rows));
+std::string learning_tiles(const NodeReport& r) {
+  Tiles out("Learning");
   out.add_series("loss", name_loss, decimal(r.loss, 4), r.loss);
   if (r.held_out_accuracy)
     out.add_series("held_out_accuracy", name_held_out, percent(r.held_out_accuracy), r.held_out_accuracy);
@@ -166,13 +164,39 @@ std::string tiles(const NodeReport& r) {
     out.add_series("accuracy", name_accuracy, percent(r.accuracy), r.accuracy);
   out.add("rows_trained", "rows trained here", count(r.rows_trained));
   out.add("group_rows", "rows trained by the group", count(r.group_rows));
+  return out.html();
+}
+
+std::string stream_tiles(const NodeReport& r) {
+  Tiles out("Stream");
+  out.add_series("stream_rate", name_rate, decimal(r.stream_rate, 1), r.stream_rate);
+  out.add_series("rows_waiting", name_waiting, count(r.rows_waiting), as_number(r.rows_waiting));
+  out.add("lag_records", "records behind", count(r.lag_records));
   out.add("rows_refused", "rows refused", grouped(std::to_string(refused_rows(r))));
+  return out.html();
+}
+
+std::string agreement_tiles(const NodeReport& r) {
+  Tiles out("Agreement");
+  out.add("steps", "rounds applied", count(r.steps));
+  out.add_series("batch_rows", name_batch, count(r.batch_rows), as_number(r.batch_rows));
+  if (const auto when = when_agreed(r); !when.empty()) out.add("agreed_when", "when", when);
+  if (const auto share = share_agreed(r); !share.empty()) out.add("agreed_on", "what", share);
+  return out.html();
+}
+
+std::string bytes_tiles(const NodeReport& r) {
+  Tiles out("Bytes");
   out.add("bytes_sent", "sent to peers", bytes(r.bytes_sent));
   out.add("bytes_received", "received from peers", bytes(r.bytes_received));
-  out.add("record_bytes_trained", "records trained on", bytes(r.record_bytes_trained));
-  out.add("edge_ratio", "sent per byte of records", decimal(edge_ratio(r), 3));
-  if (const auto words = agreement_of(r); !words.empty()) out.add("agreement", "agreement", words);
+  out.add("record_bytes_trained", "rows trained, as records", bytes(r.record_bytes_trained));
+  out.add("edge_ratio", "sent, of the rows' bytes", percent(edge_ratio(r)));
   return out.html();
+}
+
+std::string tiles(const NodeReport& r) {
+  return "<div class=\"tiles\">" + learning_tiles(r) + stream_tiles(r) + agreement_tiles(r) + bytes_tiles(r) +
+         "</div>\n";
 }
 
 std::string members(const NodeReport& r) {
@@ -181,12 +205,12 @@ std::string members(const NodeReport& r) {
                           {"rank", false},
                           {"rows/s", false},
                           {"waiting", false},
-                          {"batch", false},
+                          {"rows", false},
                           {"weight", false},
-                          {"for rows", false},
+                          {"awaiting rows", false},
                           {"computing", false},
-                          {"for the last one", false},
-                          {"next batch", false}});
+                          {"awaiting the slowest", false},
+                          {"rows of next step", false}});
   int rank = 0;
   for (const auto& m : r.members) {
     const bool own = m.id == r.id;
@@ -203,10 +227,14 @@ std::string members(const NodeReport& r) {
 
 std::string story(const NodeReport& r) {
   if (r.said.empty()) return "";
-  std::string out = fmt::format("<h2>Why round {} of view {} did what it did</h2>\n<ul id=\"story\">",
-                                count(r.told_round), count(r.group_view));
-  for (const auto& sentence : r.said) out += "<li>" + escaped(sentence) + "</li>";
-  return out + "</ul>\n";
+  std::string first;
+  std::string rest;
+  for (std::size_t i = 0; i < r.said.size(); ++i)
+    (i < main_sentences ? first : rest) += "<li>" + escaped(r.said[i]) + "</li>";
+  return fmt::format(
+      "<h2>Why round {} of view {} did what it did</h2>\n<ul id=\"story\">{}</ul>\n"
+      "<details id=\"story-rest\"{}><summary>The whole of it</summary><ul>{}</ul></details>\n",
+      count(r.told_round), count(r.group_view), first, rest.empty() ? " hidden" : "", rest);
 }
 
 std::string rounds(const NodeReport& r) {

@@ -48,7 +48,7 @@ constexpr std::array keys{
 };
 
 constexpr std::array measurements{
-    FactField{"speed_hint", "what the device is said to compute, beside the others"},
+    FactField{"speed_hint", "configured speed of the device, beside the others"},
 };
 
 constexpr double least_weight = 0.1;  ///< of a round in mu: of long windows the last rounds count

@@ -38,7 +38,7 @@ extern const ControllerEntry when_periodic;
 const ControllerEntry when_periodic{
     .role = Role::when,
     .name = "periodic",
-    .help = "devices step on their own and agree every so many steps or seconds",
+    .help = "devices step on their own and agree every N steps or seconds",
     .propose = &propose,
     .keys = keys};
 

@@ -47,7 +47,7 @@ constexpr std::array keys{
         .most = 8000},
     Key{.name = "sync.selsync.target",
         .text = "0",
-        .help = "of policy selsync: share of the steps that should be nobody's but the device's own (LSSR): "
+        .help = "of policy selsync: share of the steps that should stay local (LSSR): "
                 "delta "
                 "follows; 0: it stays",
         .least = 0,
@@ -60,7 +60,7 @@ constexpr std::array measurements{
 
 enum Place : std::size_t { steps_at, agreements_at, own_share_at, delta_at, calls_at, memory_size };
 constexpr std::array figures{
-    Figure{"own_share", "of the steps, that nobody agreed on: LSSR", own_share_at},
+    Figure{"own_share", "share of steps that stayed local: LSSR", own_share_at},
     Figure{"delta", "change from which a device calls", delta_at},
     Figure{"calls", "devices that called for the last agreement", calls_at},
 };
