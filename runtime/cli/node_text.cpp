@@ -119,12 +119,13 @@ void add_chart(const NodeReport& r, const LossCourse& course, const ViewStyle& s
   const int columns = std::clamp(style.width - 14, 8, 80);
   const double high = std::max(0.0, *std::ranges::max_element(course.losses));
   const double low = std::min(0.0, *std::ranges::min_element(course.losses));
-  const auto drawn = area_chart(columns_of(course.losses, columns), low, high > low ? high : low + 1, height,
-                                style.unicode);
+  const auto drawn =
+      area_chart(columns_of(course.losses, columns), low, high > low ? high : low + 1, height, style.unicode);
   lines.push_back(learning(r));
   for (int i = 0; i < height; ++i) {
-    const std::string label =
-        i == 0 ? fmt::format("{:.3g}", high) : i + 1 == height ? fmt::format("{:.3g}", low) : "";
+    const std::string label = i == 0            ? fmt::format("{:.3g}", high)
+                              : i + 1 == height ? fmt::format("{:.3g}", low)
+                                                : "";
     const auto& line = drawn[static_cast<std::size_t>(i)];
     lines.push_back(fmt::format("  {:>8} {}{}", label, style.unicode ? "│" : "|",
                                 style.colour ? "\x1b[36m" + line + "\x1b[0m" : line));

@@ -50,8 +50,8 @@ std::size_t width_of(const ClassScores& scores, const std::vector<std::size_t>& 
 
 std::string confusion(const ClassScores& scores, const std::vector<std::size_t>& classes) {
   const std::size_t width = width_of(scores, classes);
-  auto text = fmt::format(
-      "confusion: a line for each class, a column for each prediction\n  {:<{}}", "", width);
+  auto text =
+      fmt::format("confusion: a line for each class, a column for each prediction\n  {:<{}}", "", width);
   for (const std::size_t predicted : classes)
     text += fmt::format("  {:>{}}", shown(scores.name(predicted)), width);
   text += '\n';

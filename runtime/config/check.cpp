@@ -308,9 +308,9 @@ class Checks {
       wrong({"model.file", "model.name"}, "'model.file' is required for model.name = 'torchscript'");
     const bool digits = c_.model.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
     if (c_.model.sha256.size() != 64 || !digits)
-      wrong(
-          {"model.sha256", "model.name"},
-          "'model.sha256' must be the 64 hexadecimal digits that `rivulet model inspect` prints of model.file");
+      wrong({"model.sha256", "model.name"},
+            "'model.sha256' must be the 64 hexadecimal digits that `rivulet model inspect` prints of "
+            "model.file");
   }
 
   void network() {

@@ -76,19 +76,16 @@ std::string words_of(Mode mode) {
 std::string what_happened(const ViewRecord& view, const RoundRecord& round, std::uint64_t rows) {
   switch (round.plan.now.mode) {
     case Mode::gradients:
-      return fmt::format(
-          "The gradients of {} were averaged, each device's by its share of the rows, and all made the same "
-          "step.",
-          rows_text(rows));
+      return fmt::format("The gradients of {} were averaged, weighted by rows, and all made the same step.",
+                         rows_text(rows));
     case Mode::delta:
-      return fmt::format(
-          "The devices had made steps of their own on {}: how far each had moved was averaged by its share "
-          "of the rows, and all hold the same parameters again.",
-          rows_text(rows));
+      return fmt::format("Devices had made own steps on {}: their movements were averaged, weighted by rows.",
+                         rows_text(rows));
     case Mode::local: return "Every device made a step of its own; nothing was agreed.";
     case Mode::hold:
-      return fmt::format("Nobody made a step: {} did not have its rows yet. Devices that have theirs keep them.",
-                         listed(flagged(view, round, sync::flag_incomplete)));
+      return fmt::format(
+          "Nobody made a step: {} did not have its rows yet. Devices that have theirs keep them.",
+          listed(flagged(view, round, sync::flag_incomplete)));
     case Mode::idle: return "Nobody had a row to train: nothing was trained, nothing was sent.";
     case Mode::skip: return "A dry run: rows were looked at, and nothing was changed.";
   }
@@ -149,7 +146,8 @@ std::string why_so_many(const ViewRecord& view, const RoundRecord& before, std::
   return text + ".";
 }
 
-std::string who_brought_less(const RoundExplanation& story, const ViewRecord& view, const RoundRecord& round) {
+std::string who_brought_less(const RoundExplanation& story, const ViewRecord& view,
+                             const RoundRecord& round) {
   std::vector<std::string> less;
   for (const auto& d : story.devices)
     if (d.asked && d.rows < *d.asked) less.push_back(fmt::format("{} ({} of {})", d.id, d.rows, *d.asked));
@@ -163,11 +161,10 @@ std::string how_they_agree_next(const RoundRecord& round) {
   const auto& next = round.plan.next;
   if (!next.apart || round.plan.now.stop) return "";
   return fmt::format(
-      "Each makes {} of its own, then all agree on {:.3g} % of the parameters ({}, {}; {} bytes from each), "
-      "because: {}.",
+      "Each makes {} of its own, then all agree on {:.3g} % of the parameters ({}, {}, {} bytes from each).",
       next.own_steps == 1 ? "a step" : fmt::format("{} steps", next.own_steps),
       next.compressor == "dense" ? 100.0 : 100 * next.keep_ratio, next.compressor, next.collective,
-      next.payload_bytes, round.plan.why);
+      next.payload_bytes);
 }
 
 std::string what_comes_next(const ViewRecord& view, const RoundRecord& round) {
@@ -227,7 +224,10 @@ RoundExplanation story_of(const ViewRecord& view, const RoundRecord* before, con
   say(who_brought_less(story, view, round));
   say(what_it_cost(story));
   for (auto& sentence : what_else(view, round)) say(std::move(sentence));
-  if (!agreement.empty()) say(what_comes_next(view, round));
+  if (!agreement.empty()) {
+    say(what_comes_next(view, round));
+    say(fmt::format("Why: {}.", round.plan.why));
+  }
   return story;
 }
 

@@ -104,7 +104,8 @@ Turn Evaluator::step() {
   const BatchView part = parts_.data.slice(at_, n);
   const auto outputs = parts_.trainer.predict(parts_.snapshots.model(), part);
   if (!outputs) {
-    parts_.log.write(Level::error, "the held-out rows cannot be measured", {{"error", outputs.error().message}});
+    parts_.log.write(Level::error, "the held-out rows cannot be measured",
+                     {{"error", outputs.error().message}});
     return {.finished = true};
   }
   count(outputs.value(), part.targets);

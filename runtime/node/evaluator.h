@@ -45,9 +45,9 @@ class HeldOut {
 Result<devices::StepReport> evaluate_all(devices::Trainer& trainer, const devices::ModelState& model,
                                          const HeldOut& data);
 
-/// Measures snapshots of a classifier on held-out rows every so often, each class, too, with a Trainer of its own, a bounded
-/// batch per step. A model that cannot be measured is reported once, and nothing is measured from then on:
-/// the training does not depend on it.
+/// Measures snapshots of a classifier on held-out rows every so often, each class, too, with a Trainer of its
+/// own, a bounded batch per step. A model that cannot be measured is reported once, and nothing is measured
+/// from then on: the training does not depend on it.
 class Evaluator final : public Agent {
  public:
   struct Parts {

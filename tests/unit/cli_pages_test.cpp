@@ -8,6 +8,8 @@
 #include "core/clock.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/node_pages.h"
+#include "runtime/cli/node_text.h"
+#include "runtime/cli/text.h"
 #include "runtime/status/http/http_server.h"
 #include "tests/support/scripted_server.h"
 #include "tests/support/temp_dir.h"
@@ -73,12 +75,12 @@ TEST_CASE("Status: what a device says, its group, and what is wrong") {
   CHECK(said.exit == ExitCode::ok);
   CHECK(said.err.empty());
   for (const char* words :
-       {"b (job mnist, model lenet5): training, 3 devices in view 2; the others wait for a\n",
+       {"b (job mnist, model lenet5): training, 3 devices in view 2; slowest: a\n",
         "99.5 rows/s arrive, 4 rows wait, unknown records behind\n", "5 000 rows here, 15 000 by the group",
         "loss 0.2500, accuracy (prequential) 91.0 %, held out not measured", "3 malformed",
-        "  agreeing  every 8 steps, on 5 % of the parameters; so far 0.25 times the bytes of its records "
-        "were sent\n",
-        "STOPPED   images partition 1: offset 5 is gone", "<- last", "It is so."})
+        "  peers     1.0 kB sent, 25.0 % of the rows' bytes (4.0 kB), 2.0 kB received\n",
+        "  agreeing  every 8 steps, on 5 % of the parameters\n",
+        "STOPPED   images partition 1: offset 5 is gone", "  slowest\n", "It is so."})
     CHECK_MESSAGE(contains(said.out, words), said.out);
   CHECK(contains(said.out, "b\\u001b[2J"));
   CHECK(contains(said.out, "\n  It is\\u001b[2J \\u009b31m so\\r\\nto\\u007fo, übrigens.\n"));
@@ -227,8 +229,7 @@ TEST_CASE("Top: in a pipe a line per look, and an error if nobody is there") {
   const Said said = say({"top", device.address(), "--count", "2", "--interval", "100ms"});
   CHECK(said.exit == ExitCode::ok);
   CHECK(std::count(said.out.begin(), said.out.end(), '\n') == 2);
-  CHECK(said.out.starts_with(
-      "b: training, 3 devices in view 2; the others wait for a  | 99.5 rows/s, waiting 4, "));
+  CHECK(said.out.starts_with("b: training, 3 devices in view 2; slowest: a  | 99.5 rows/s, waiting 4, "));
   CHECK(say({"top", "127.0.0.1:1", "--count", "1"}).exit == ExitCode::unavailable);
   CHECK(say({"top", device.address(), "--interval", "1"}).exit == ExitCode::usage);
   CHECK(say({"top", "nowhere"}).exit == ExitCode::usage);
@@ -241,4 +242,43 @@ TEST_CASE("Status: what a transaction holds back is said, and no word has two me
   CHECK(std::ranges::count(lines,
                            "  held back images partition 1: an open transaction holds back 3 records") == 1);
   for (const auto& line : lines) CHECK_FALSE(contains(line, "agreeing"));
+}
+
+TEST_CASE("Top: on a terminal it is a table, a chart and one sentence, and what somebody has to look at") {
+  NodeReport report;
+  report.id = "b";
+  report.state = "training";
+  report.world = 2;
+  report.view = 1;
+  report.loss = 0.5;
+  report.members = {{"a", 10, 0.75, 0.1, 0.02, 0, 1, 20, 20}, {"b", 5, 0.25, 0.1, 0.01, 0.06, 0, 5, 5}};
+  report.said = {"It is so.", "And so.", "Why: so."};
+  const ViewStyle plain{.width = 100};
+  const auto quiet = render_top(report, {}, plain);
+  CHECK(quiet.size() == 5);  // state, heading, two devices, a sentence
+  CHECK(quiet.back() == "  It is so.");
+  const auto drawn = render_top(report, {{2.0, 1.0, 0.5}, 120}, plain);
+  REQUIRE(drawn.size() == quiet.size() + 8);
+  CHECK(drawn[4] == "  learning  loss 0.5000");
+  CHECK(drawn[5].starts_with("         2 |####"));
+  CHECK(drawn[10].starts_with("         0 |####"));
+  // However few losses there are, they take the whole width.
+  for (int line = 5; line <= 10; ++line) CHECK(drawn[static_cast<std::size_t>(line)].size() == 12 + 80);
+  CHECK(drawn[10].find(' ', 12) == std::string::npos);
+  CHECK(drawn[11].starts_with("            2 min 0 s ago"));
+  CHECK(drawn[11].ends_with("now"));
+  CHECK(drawn[11].size() == drawn[10].size());
+  report.refused = {{"malformed", 3}};
+  report.unclaimed = {"pumps:2"};
+  const auto troubled = render_top(report, {}, plain);
+  CHECK(troubled[troubled.size() - 2] == "  refused   3 malformed");
+  CHECK(troubled.back() == "  UNREAD    pumps:2: the group has trained it, and no device claims it");
+  for (const auto& line : render_top(report, {{1, 2}, 1}, {.width = 40})) CHECK(line.size() <= 40);
+}
+
+TEST_CASE("Status: a share has one unit, however small or large") {
+  CHECK(human_share(0.0004) == "0.04 %");
+  CHECK(human_share(0.046) == "4.6 %");
+  CHECK(human_share(0.9996) == "100 %");
+  CHECK(human_share(14.8) == "1480 %");
 }

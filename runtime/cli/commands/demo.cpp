@@ -181,9 +181,8 @@ class DemoCommand final : public Command {
       return;
     }
     const auto& m = measured.value();
-    show << fmt::format(
-        "  measured here, on {} held-out images, with the {} parameters of digest {}\n",
-        grouped(m.rows), grouped(m.parameters), m.digest.hex());
+    show << fmt::format("  measured here, on {} held-out images, with the {} parameters of digest {}\n",
+                        grouped(m.rows), grouped(m.parameters), m.digest.hex());
     if (!summary.parameters_equal) show << "  error: the final states of the devices differ\n";
   }
 

@@ -90,7 +90,8 @@ class LedgerCommand final : public Command {
   explicit LedgerCommand(CLI::App& root)
       : app_(root.add_subcommand("ledger", "what became of every row: show, verify")),
         show_(app_->add_subcommand("show", "the ledger of every partition")),
-        verify_(app_->add_subcommand("verify", "check that every offset is accounted for, and that the log agrees")) {
+        verify_(app_->add_subcommand("verify",
+                                     "check that every offset is accounted for, and that the log agrees")) {
     app_->require_subcommand(1);
     app_->footer(ledger_footer);
     show_->footer(ledger_footer);

@@ -139,7 +139,8 @@ class Peeker {
 class PeekCommand final : public Command {
  public:
   explicit PeekCommand(CLI::App& root)
-      : app_(root.add_subcommand("peek", "print a topic's records as the decoder reads them; moves no offset")) {
+      : app_(root.add_subcommand("peek",
+                                 "print a topic's records as the decoder reads them; moves no offset")) {
     app_->add_option("topic", flags_.topic, "which topic")->required()->type_name("TOPIC");
     config_.add_to(*app_, {"--brokers"});
     app_->add_option("-n,--rows", flags_.rows, "show so many rows")

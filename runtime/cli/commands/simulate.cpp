@@ -271,7 +271,8 @@ class SimulateCommand final : public Command {
                      "rest, as a "
                      "token bucket's")
         ->type_name("BANDWIDTH[/LATENCY[/BURST]][,...]");
-    app_->add_option("--faults", flags_.faults, "script of faults and other events (below)")->type_name("FILE");
+    app_->add_option("--faults", flags_.faults, "script of faults and other events (below)")
+        ->type_name("FILE");
     app_->add_option("--csv", flags_.csv,
                      "write rounds, shares, devices, accuracy and summary as tables there")
         ->type_name("FOLDER");

@@ -70,12 +70,12 @@ class StopCommand final : public Command {
       terminal.out << "job " << job << " has ended\n";
       return ExitCode::ok;
     }
-    return complain(terminal,
-                    {ErrorCode::timed_out,
-                     fmt::format("not every device of job {} has confirmed within {} that it ended: killed, or "
-                                 "cut off. The job is stopped all the same: a device that reads the STOP later "
-                                 "ends then, and --new-run may start over",
-                                 job, timeout_)});
+    return complain(
+        terminal, {ErrorCode::timed_out,
+                   fmt::format("not every device of job {} has confirmed within {} that it ended: killed, or "
+                               "cut off. The job is stopped all the same: a device that reads the STOP later "
+                               "ends then, and --new-run may start over",
+                               job, timeout_)});
   }
 
   CLI::App* app_;

@@ -44,8 +44,8 @@ Buckets buckets_of(std::string_view name) {
   if (name == "record_delay_seconds") return {0.01, 0.05, 0.1, 0.25, 0.5, 1, 5, 10, 60, 600, 3600};
   if (name == "decode_duration_seconds")
     return {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.25, 1};
-  // Of a step or an exchange. Own steps and slow streams make rounds of seconds: neighbours are at most a factor
-  // of 2.5 apart from 100 ms to 15 s, so that no percentile is that much too large.
+  // Of a step or an exchange. Own steps and slow streams make rounds of seconds: neighbours are at most a
+  // factor of 2.5 apart from 100 ms to 15 s, so that no percentile is that much too large.
   return {0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1, 2.5, 6, 15, 60};
 }
 

@@ -244,7 +244,8 @@ std::string rounds(const NodeReport& r) {
   for (const auto& one : r.rounds)
     table.row(
         {count(one.step), count(one.rows), escaped(one.mode), escaped(one.why), escaped(one.ready_last)});
-  return "<h2>Last rounds, newest first</h2>\n" + table.html();
+  return "<details id=\"last-rounds\"><summary>Last rounds, newest first</summary>\n" + table.html() +
+         "</details>\n";
 }
 
 std::string partitions(const NodeReport& r) {

@@ -35,11 +35,10 @@ void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
 }  // namespace
 
 extern const ControllerEntry when_periodic;
-const ControllerEntry when_periodic{
-    .role = Role::when,
-    .name = "periodic",
-    .help = "devices step on their own and agree every N steps or seconds",
-    .propose = &propose,
-    .keys = keys};
+const ControllerEntry when_periodic{.role = Role::when,
+                                    .name = "periodic",
+                                    .help = "devices step on their own and agree every N steps or seconds",
+                                    .propose = &propose,
+                                    .keys = keys};
 
 }  // namespace rivulet::sync::policy
