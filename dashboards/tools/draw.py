@@ -12,12 +12,13 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402 (the backend comes first)
-from matplotlib.ticker import FuncFormatter  # noqa: E402
+from matplotlib.ticker import FuncFormatter, MaxNLocator  # noqa: E402
 
 GRID_COLUMN_PX = 58
 GRID_ROW_PX = 38
 LEGEND_MOST = 8
 LABEL_IN = 0.9  # of a time below a picture, with room around it
+LETTER_IN, MARK_IN = 0.05, 0.5  # of a legend
 COLOURS = {"green": "#3a7d44", "orange": "#c76b00", "red": "#b3261e", "text": "#222"}
 NOTE = "Drawn from the dashboards' own queries, not by Grafana."
 
@@ -84,6 +85,14 @@ def has_numbers(panel):
     return any(math.isfinite(v) for a in panel["answers"] for s in a["result"] for v in points(s)[1])
 
 
+class BinaryLocator(MaxNLocator):
+    """Round numbers of the largest unit of bytes that fits."""
+
+    def tick_values(self, low, high):
+        unit = 1024 ** max(0, math.floor(math.log(max(abs(high), 1), 1024)))
+        return [unit * tick for tick in super().tick_values(low / unit, high / unit)]
+
+
 def new_axes(panel):
     pos = panel["gridPos"]
     width, height = pos["w"] * GRID_COLUMN_PX / 100, (pos["h"] * GRID_ROW_PX - 40) / 100
@@ -112,11 +121,14 @@ def draw_lines(panel, axes, step):
             axes.set_yscale("log")
         else:
             values = [v for _, _, vs in lines for v in vs if math.isfinite(v)]
-            axes.set_ylim(bottom=min(0, *values), top=None if any(values) else 1)
+            high = max(values, default=0)
+            axes.set_ylim(bottom=min(0, *values), top=1.05 * high if high > 0 else None if any(values) else 1)
     handles, names = axes.get_legend_handles_labels()
     if len(names) > LEGEND_MOST:
         handles, names = handles[:LEGEND_MOST], names[: LEGEND_MOST - 1] + [f"... {len(names) - LEGEND_MOST + 1} more"]
-    columns = 4 if panel["gridPos"]["w"] >= 12 else 2
+    # As many beside each other as fit: a wider legend would narrow the picture.
+    widest = max((len(name) for name in names), default=0) * LETTER_IN + MARK_IN
+    columns = max(1, min(4, int(axes.figure.get_figwidth() * 0.9 / widest)))
     below = -18 / (axes.figure.get_figheight() * axes.figure.dpi)  # under the times, however high the picture is
     axes.legend(handles, names, fontsize=6, loc="upper left", bbox_to_anchor=(0, below * 1.5), frameon=False, ncols=columns)
 
@@ -143,6 +155,8 @@ def picture(panel, path, step):
         draw_heat(panel, axes)
     else:
         draw_lines(panel, axes, step)
+        if panel["unit"] in ("bytes", "binBps") and axes.get_yscale() == "linear":
+            axes.yaxis.set_major_locator(BinaryLocator(nbins=6))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: in_unit(value, panel["unit"])))
         axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: ""))
     most = max(2, int(figure.get_figwidth() / LABEL_IN))

@@ -103,7 +103,7 @@ async function checkNumbers(page, address) {
       return (before > 0 || name === "rows refused") && before <= shown && shown <= after;
     });
   assert.equal(await page.locator("#members tbody tr").count(), devices);
-  assert.ok(await page.locator("#story li").count() >= 3);
+  assert.equal(await page.locator("#story li").count(), 3);
   assert.ok(await page.locator("#rounds tbody tr").count() >= 3);
   assert.ok(await page.locator("#partitions tbody tr").count() >= 1);
   await eventually("charts", async () => await page.locator("#charts polyline").count() >= 4);
@@ -117,6 +117,40 @@ function childOf(parent, word) {
       return Number(ppid) === parent && readFileSync("/proc/" + pid + "/cmdline", "utf8").split("\0")[1] === word;
     } catch { return false; /* it has ended */ }
   });
+}
+
+/// What is folded stays as its reader left it, whatever is put in place meanwhile.
+async function checkFolded(page) {
+  const rest = page.locator("#story-rest");
+  assert.equal(await rest.evaluate(details => details.open), false);
+  await rest.locator("summary").click();
+  const fetched = page.waitForResponse(answer => new URL(answer.url()).pathname === "/", { timeout: deadline });
+  await fetched;
+  await sleep(500);
+  assert.equal(await rest.evaluate(details => details.open), true);
+  assert.ok(await rest.locator("li").count() >= 3);
+  await rest.locator("summary").click();
+}
+
+/// Charts take their whole width however little there is, how well it learns comes first and large; and no row of boxes has fewer
+/// than the one before.
+async function checkLayout(page, name) {
+  const charts = await page.locator("#charts figure").evaluateAll(all => all.map(figure => {
+    const points = figure.querySelector("polyline").getAttribute("points").split(" ").map(point => Number(point.split(",")[0]));
+    const { width, height } = figure.querySelector("svg").getBoundingClientRect();
+    return { id: figure.id, first: points[0], last: points.at(-1), width, height };
+  }));
+  for (const chart of charts) {
+    assert.equal(chart.first, 0, name + ": " + chart.id + " begins at the left");
+    assert.equal(chart.last, 300, name + ": " + chart.id + " ends at the right");
+  }
+  assert.equal(charts[0].id, "chart-loss", name);
+  assert.match(charts[1].id, /accuracy/, name);
+  for (const large of charts.slice(0, 2))
+    for (const small of charts.slice(2)) assert.ok(large.height > 2 * small.height && large.width >= small.width, name + ": " + large.id);
+  const tops = await page.locator(".tiles section").evaluateAll(all => all.map(one => Math.round(one.getBoundingClientRect().top)));
+  const inRows = [...new Set(tops)].map(top => tops.filter(one => one === top).length);
+  assert.equal(new Set(inRows).size, 1, name + ": boxes in rows of " + inRows);
 }
 
 /// What does not move: page and metrics must say the very same.
@@ -223,6 +257,7 @@ async function takePictures(browser, address) {
     assert.ok(await topOf("#state") < await topOf("#charts") && await topOf("#charts") < await topOf("#members"), name + ": charts between state and tables");
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= options.viewport.width, name + " is " + width + " wide");
+    await checkLayout(page, name);
     const dark = await page.evaluate(() => getComputedStyle(document.body).backgroundColor !== "rgb(255, 255, 255)");
     assert.equal(dark, name === "dark");
     await page.screenshot({ path: join(folder, "status-" + name + ".png"), fullPage: true });
@@ -270,6 +305,7 @@ try {
   const [first] = all;
   const page = await open(browser, first, {});
   await checkNumbers(page, first);
+  await checkFolded(page);
   await checkWithoutScript(browser, first);
   await checkPast(browser, first);
   await takePictures(browser, first);

@@ -46,6 +46,12 @@ std::string status_of(const std::string& id, const std::string& phrase) {
   return status_json(status, {id, "mnist", "lenet5", {"images"}});
 }
 
+int count_of(const std::string& text, const std::string& what) {
+  int found = 0;
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
+  return found;
+}
+
 }  // namespace
 
 TEST_CASE("Board: it holds the newest rounds of the newest view, oldest first") {
@@ -214,7 +220,9 @@ TEST_CASE("Page: it says the numbers of its JSON, and the group's") {
   // First whether it works, then its course, then the tables.
   CHECK(page.find("id=\"rows_trained\"") < page.find("<section id=\"charts\""));
   CHECK(page.find("<section id=\"charts\"") < page.find("id=\"members\""));
-  CHECK(contains(page, "<ul id=\"story\">"));
+  const auto first = page.substr(page.find("<ul id=\"story\">"));
+  CHECK(count_of(first.substr(0, first.find("</ul>")), "<li>") == 3);  // the others are asked for
+  CHECK(count_of(first.substr(0, first.find("</details>")), "<li>") > 3);
   for (const char* never : {"{{", "}}", "http://", "https://", " style=", "onload", "onclick"})
     CHECK_MESSAGE(!contains(page, never), std::string(never));
   CHECK_FALSE(contains(page.substr(0, page.find("</main>")), "nan"));
