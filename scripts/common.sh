@@ -56,7 +56,7 @@ configure() {
 # as_progress SECONDS: lines like "[12/384] Building ..." on stdin become one line that changes on a terminal, one every so many
 # seconds elsewhere. Whatever else is said there comes out when it ends in failure, which only the caller knows: it is kept in $log.
 as_progress() {
-  local line started=$SECONDS shown=$((SECONDS - $1 + 1)) terminal=no
+  local line started=$SECONDS shown=$((SECONDS - $1)) terminal=no
   if [[ -t 1 ]]; then terminal=yes; fi
   while IFS= read -r line; do
     printf '%s\n' "$line" >>"$log"
