@@ -17,7 +17,7 @@ const whole = {
     }),
     number({
       title: 'Views within an hour',
-      description: `How often the group formed anew, as the device that saw most of them counts. Each is somebody who
+      description: `How often the group formed anew, as the device that saw most of them counts: each time a device
         came, went or was lost.`,
       unit: units.Short,
       queries: [[`max by (job) (changes(${rivulet('collective_view')}[1h]))`, '{{job}}']],
@@ -53,7 +53,7 @@ const rounds = {
     lines({
       title: 'Rounds per second, by what became of them',
       width: 12,
-      description: `By result. applied: the model made a step; idle: nobody had rows; deferred: the plan waited for more; skipped:
+      description: `By result. applied: the model made a step; idle: no device had rows; deferred: the plan waited for more; skipped:
         the sum was not finite, or a dry run; local_step: a step of this device alone.`,
       unit: units.OpsPerSecond,
       queries: [[maxBy('job, result', rate('train_steps_total')), '{{result}} {{job}}']],
@@ -195,7 +195,7 @@ const bytes = {
       ],
     }),
     lines({
-      title: 'Bytes sent to peers, by what for',
+      title: 'Bytes sent to peers, by purpose',
       description: `Of all devices. facts: what they tell of each other, and what leaves in the same message; contributions: gradients or
         movements; state: for devices that come anew; rows: those that are moved between devices.`,
       unit: units.BytesPerSecondIEC,
@@ -229,7 +229,7 @@ const bytes = {
       width: 24,
       height: 6,
       description: `The norm of what a device has contributed and not sent yet. 0 without compression. One that grows
-        for ever: the share that is kept is too small. The second is what was lost with states that the group gave up.`,
+        without end: the share that is sent is too small. The second is what was lost with states that the group gave up.`,
       unit: units.Short,
       queries: [
         [rivulet('residual_norm'), '{{instance}}'],

@@ -1,4 +1,4 @@
-// The machine under a device: heat, power, load, memory, as far as it tells.
+// The machine under a device: heat, power, load, memory, as far as it has sensors.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Frame, Row } from './frame';
 import { lines, rows } from './panels';
@@ -12,7 +12,7 @@ const work = {
     lines({
       title: 'GPU, share of time computing',
       width: 12,
-      description: 'As the driver of an integrated GPU says it.',
+      description: 'As the driver of an integrated GPU reports it.',
       unit: units.PercentUnit,
       max: 1,
       queries: [[rivulet('gpu_utilization_ratio'), '{{instance}} {{gpu}}']],
@@ -90,7 +90,7 @@ const machine = {
       title: 'Machines',
       width: 24,
       height: 4,
-      description: 'What each calls itself.',
+      description: 'Product name, as the firmware reports it.',
       unit: units.Short,
       queries: [[rivulet('board_info'), '']],
       hide: ['Time', 'Value', '__name__'],

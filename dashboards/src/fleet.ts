@@ -35,7 +35,7 @@ const there = {
     }),
     number({
       title: 'Stopped partitions',
-      description: 'Partitions of which nothing more is read. /api/v1/status of the device says why.',
+      description: 'Partitions of which nothing more is read. /api/v1/status of the device gives the reason.',
       unit: units.Short,
       queries: [[`sum(${rivulet('kafka_stopped_partition', ofTopic)})`, 'partitions']],
       steps: [[null, 'green'], [1, 'red']],

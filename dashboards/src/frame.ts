@@ -63,7 +63,7 @@ const annotations = [
   mark(
     'Refused control records',
     'purple',
-    '{{instance}} went over records of the control topic: {{reason}}',
+    '{{instance}} refused records of the control topic: {{reason}}',
     increase('control_records_ignored_total', 'reason=~"refused|foreign|impossible|unreadable"'),
   ),
 ];

@@ -24,7 +24,7 @@ const working = {
     }),
     number({
       title: 'Since the last step',
-      description: 'Since a round was applied. It grows while nobody of the group has rows, or while the group forms.',
+      description: 'Since a round was applied. It grows while no device of the group has rows, or while the group forms.',
       unit: units.Seconds,
       queries: [[since('last_step_timestamp_seconds'), '{{instance}}']],
       steps: [[null, 'green'], [60, 'orange'], [300, 'red']],
@@ -52,7 +52,7 @@ const working = {
   ],
 };
 
-const toldByClient = 'the client tells this every five seconds, and never with statistics.interval.ms = 0.';
+const toldByClient = 'the client reports this every five seconds, and never with statistics.interval.ms = 0.';
 
 const stream = {
   question: 'The stream: what comes in, and is it kept up with?',
@@ -93,7 +93,7 @@ const stream = {
       ]),
     }),
     heat({
-      title: 'Record delay, how often which',
+      title: 'Record delay, distribution',
       description: 'Batches by the delay of their oldest row.',
       unit: units.Seconds,
       queries: [[sumBy('le', increase('record_delay_seconds_bucket')), '{{le}}']],
@@ -123,7 +123,7 @@ const stream = {
     }),
     lines({
       title: 'Records that the client has fetched ahead',
-      description: `And nobody has taken yet. Near zero while rows wait in Kafka: the network or the broker is the limit; many while the
+      description: `Fetched and not decoded yet. Near zero while rows wait in Kafka: the network or the broker is the limit; many while the
         buffer is full: the device is.`,
       unit: units.Short,
       queries: [[rivulet('kafka_fetch_queue_records'), '{{instance}}']],
@@ -183,7 +183,7 @@ const pipeline = {
       queries: [[mean('phase', 'step_duration_seconds', 'phase=~"wait|compute|agree"'), '{{phase}}']],
     }),
     heat({
-      title: 'Rows of a batch, how often which',
+      title: 'Rows of a batch, distribution',
       description: 'Batches by their rows. By policy unified or stream they follow the stream: rate times tick.',
       unit: units.Short,
       queries: [[sumBy('le', increase('batch_rows_bucket')), '{{le}}']],
@@ -311,7 +311,7 @@ const wrong: Row = {
     lines({
       title: 'Partitions paused or stopped',
       description: `Paused: the buffer is full, reading goes on by itself. Stopped: nothing more is read until
-        somebody acts; /api/v1/status says why.`,
+        somebody acts; /api/v1/status gives the reason.`,
       unit: units.Short,
       queries: [
         [rivulet('kafka_paused_partitions'), 'paused {{instance}}'],
