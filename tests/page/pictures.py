@@ -54,12 +54,14 @@ def dashboard_differences(kept):
     return [] if kept["words"] == today[:len(kept["words"])] else [f"dashboard.png: {kept['words']} on the picture, {today} today"]
 
 
-def wait_for(what, look, process):
+def wait_for(what, look, process, script):
     end = time.monotonic() + DEADLINE_S
-    while time.monotonic() < end and process.poll() is None:
+    while time.monotonic() < end:
         found = look()
         if found:
             return found
+        if process.poll() is not None:
+            sys.exit(f"the demo ended with {process.returncode} before {what}:\n{script.read_text(errors='replace')[-3000:]}")
         time.sleep(0.5)
     print(f"{what} did not come within {DEADLINE_S} s")
     sys.exit(75)  # tests/support/try_again
@@ -89,7 +91,7 @@ def live(rivulet, folder):
         return text if 'id="last-rounds"' in text and 'id="held_out_accuracy"' in text else ""
 
     try:
-        text = wait_for("the page of a training device", page, demo)
+        text = wait_for("the page of a training device", page, demo, script)
         if demo.wait(timeout=DEADLINE_S) != 0:
             sys.exit(f"the demo ended with {demo.returncode}:\n{script.read_text(errors='replace')[-3000:]}")
     finally:
