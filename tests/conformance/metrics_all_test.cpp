@@ -13,8 +13,8 @@ constexpr const char* all_metrics[] = {
 #undef RIVULET_METRIC
 };
 
-constexpr const char* sheets[] = {"device",     "jetson", "desktop", "statistics",
-                                  "complaints", "reader", "fast", "slow", "recall"};
+constexpr const char* sheets[] = {"device", "jetson", "desktop", "statistics", "complaints",
+                                  "reader", "fast",   "slow",    "recall"};
 
 }  // namespace
 
