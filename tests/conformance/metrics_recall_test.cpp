@@ -43,6 +43,7 @@ TEST_CASE("Measured: what a model recognizes of held-out rows, class by class") 
   const auto file = folder.write("held-out.csv", "0,ok\n0,ok\n0,ok\n1,ok\n1,fault\n2,fault\n");
   ConfigInput input;
   input.flags = {{"job.name", "\"j\""},
+                 {"job.devices", "1"},
                  {"source.type", "\"synthetic\""},
                  {"decode.format", "\"csv\""},
                  {"decode.csv.columns", "[\"x\", \"y\"]"},
