@@ -57,7 +57,8 @@ TEST_CASE("Measured: what a model recognizes of held-out rows, class by class") 
   const auto rows = HeldOut::open(loaded.config, builtin_catalog(), file.string(), 100);
   REQUIRE_MESSAGE(rows, rows.error().message);
   const auto sink = make_prometheus_sink();
-  auto log = make_logger("error", "logfmt", *sink);
+  const auto aside = make_prometheus_sink();  // lines of the log are counted elsewhere
+  auto log = make_logger("error", "logfmt", *aside);
   const auto device = devices::make_host_device();
   Echo trainer;
   auto model = devices::ModelState::create(trainer.layout(), *device).value();
