@@ -37,14 +37,21 @@ std::optional<Stamp> stamp_in_name(const std::string& path) {
 }
 
 /// Of a file that is as long as it claims.
-Result<StateHead> head_of(const FileOperations& files, const std::string& path) {
+Result<CheckpointEntry> entry_of(const FileOperations& files, const std::string& path) {
+  std::array<std::byte, job_bytes_max> bytes{};
+  std::uint64_t length = 0;
+  std::size_t got = 0;
   const int fd = files.open(path, O_RDONLY | O_NONBLOCK);  // a pipe in its place must not hold us
-  if (fd < 0) return decode_state_head({}, 0);
-  std::array<std::byte, state_head_bytes> bytes{};
-  const std::uint64_t length = files.size(fd).value_or(0);
-  const auto got = static_cast<std::size_t>(std::max<ssize_t>(files.read(fd, bytes), 0));
-  files.close(fd);
-  return decode_state_head(std::span(bytes).first(got), length);
+  if (fd >= 0) {
+    length = files.size(fd).value_or(0);
+    got = static_cast<std::size_t>(std::max<ssize_t>(files.read(fd, bytes), 0));
+    files.close(fd);
+  }
+  const auto beginning = std::span(bytes).first(got);
+  const auto head = decode_state_head(beginning.first(std::min(got, state_head_bytes)), length);
+  if (!head) return head.error();
+  const StateHead& h = head.value();
+  return CheckpointEntry{path, h.stamp, h.digest, h.bytes, job_in(beginning).value_or("")};
 }
 
 /// A file that is whole, of this job and model, and whose numbers have the digest that it claims.
@@ -85,10 +92,10 @@ std::vector<CheckpointEntry> CheckpointFolder::list(std::vector<std::string>& co
   std::vector<CheckpointEntry> all;
   for (const auto& path : files_->files_in(path_)) {
     if (!path.ends_with(suffix)) continue;
-    if (const auto head = head_of(*files_, path); head)
-      all.push_back({path, head.value().stamp, head.value().digest, head.value().bytes});
+    if (auto entry = entry_of(*files_, path); entry)
+      all.push_back(std::move(entry).value());
     else
-      complaints.push_back(fmt::format("{}: {}", path, head.error().message));
+      complaints.push_back(fmt::format("{}: {}", path, entry.error().message));
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.stamp > b.stamp; });
   return all;
@@ -205,15 +212,23 @@ int CheckpointFolder::remove(const CheckpointEntry& entry) const {
   return removed;
 }
 
-void CheckpointFolder::prune(std::size_t keep, const Stamp& committed) {
+void CheckpointFolder::prune(std::size_t keep, const Stamp& committed, std::string_view job) {
   std::vector<std::string> complaints;
-  const auto all = list(complaints);
+  auto all = list(complaints);
+  std::erase_if(all, [&](const CheckpointEntry& entry) { return entry.job != job; });
   const auto last = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.stamp <= committed; });
   for (std::size_t i = std::max(keep, uncommitted_max); i < all.size(); ++i)
     if (all[i].stamp > committed) remove(all[i]);
   if (last == all.end()) return;
   for (auto i = std::max(keep, static_cast<std::size_t>(last - all.begin()) + 1); i < all.size(); ++i)
     remove(all[i]);
+}
+
+std::optional<CheckpointEntry> CheckpointFolder::foreign(std::string_view job) const {
+  std::vector<std::string> complaints;
+  for (auto& entry : list(complaints))
+    if (!entry.job.empty() && entry.job != job) return std::move(entry);
+  return std::nullopt;
 }
 
 CheckpointFolder::Pruned CheckpointFolder::prune_checked(std::size_t keep, const Expected& expected,

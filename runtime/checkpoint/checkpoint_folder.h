@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct CheckpointEntry {
   Stamp stamp;
   Digest digest;
   std::uint64_t bytes = 0;
+  std::string job;  ///< whose state it is; empty: not legible
 };
 
 /// One that is not what was written any more.
@@ -84,7 +86,10 @@ class CheckpointFolder {
   /// Deletes what is older than both the `keep` newest and the newest that is not newer than `committed`. Of
   /// those that wait to be committed, too, the newest `uncommitted_max` are enough: the group remembers fewer
   /// (saved_max in sync/membership/fold.h), and a peer whose disk is full for ever must not fill this one.
-  void prune(std::size_t keep, const Stamp& committed);
+  /// What is not known to be of `job` stays, and counts for nothing.
+  void prune(std::size_t keep, const Stamp& committed, std::string_view job);
+  /// A checkpoint that lies here and is known to be of another job than `job`.
+  [[nodiscard]] std::optional<CheckpointEntry> foreign(std::string_view job) const;
   struct Pruned {
     std::vector<CheckpointEntry> kept;     ///< newest first
     std::vector<CheckpointEntry> removed;  ///< same

@@ -108,7 +108,7 @@ void Checkpointer::write() {
     saved_ = SavedState{slot_.stamp, digest.value().hex(), file.value().hash};
     committed = committed_;
   }
-  folder_.prune(keep_, committed);
+  folder_.prune(keep_, committed, owner_.job);
 }
 
 }  // namespace rivulet::runtime

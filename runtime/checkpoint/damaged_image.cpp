@@ -7,12 +7,12 @@
 #include "core/sha256.h"
 #include "runtime/state/state_image.h"
 
-// The table of bytes is in image_format.h. Here only the first section is looked at, with nothing of the
-// head.
+// The table of bytes is in image_format.h. Here only the first two sections are looked at, with nothing of
+// the head.
 namespace rivulet::runtime {
 namespace {
 
-constexpr std::size_t size_at = state_head_bytes + 8;  // behind the tag and a zero
+constexpr std::size_t size_at = 8;  // of a section: behind the tag and a zero
 constexpr std::size_t checksum_at = size_at + sizeof(std::uint64_t);
 constexpr std::size_t body_at = checksum_at + sizeof(std::uint64_t);
 constexpr std::size_t rows_in_body = sizeof(std::uint32_t) + 2 * sizeof(std::uint64_t);
@@ -23,6 +23,18 @@ std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t at) {
   return value;
 }
 
+/// The body of the section that begins with `bytes`, if it is there as it was written.
+std::optional<std::span<const std::byte>> body_of(std::span<const std::byte> bytes, std::string_view tag) {
+  if (bytes.size() < body_at) return std::nullopt;
+  const std::uint64_t size = number_at(bytes, size_at);
+  if (std::string_view(reinterpret_cast<const char*>(bytes.data()), 4) != tag ||
+      size > bytes.size() - body_at)
+    return std::nullopt;
+  const auto body = bytes.subspan(body_at, size);
+  if (rivulet::digest_of(body).low != number_at(bytes, checksum_at)) return std::nullopt;
+  return body;
+}
+
 }  // namespace
 
 bool is_whole(std::span<const std::byte> image) {
@@ -31,14 +43,27 @@ bool is_whole(std::span<const std::byte> image) {
 }
 
 std::optional<std::uint64_t> rows_in_damaged(std::span<const std::byte> image) {
-  if (image.size() < body_at) return std::nullopt;
-  const std::string_view tag(reinterpret_cast<const char*>(image.data()) + state_head_bytes, 4);
-  const std::uint64_t size = number_at(image, size_at);
-  if (tag != "MODL" || size > image.size() - body_at || size < rows_in_body + sizeof(std::uint64_t))
+  if (image.size() < state_head_bytes) return std::nullopt;
+  const auto body = body_of(image.subspan(state_head_bytes), "MODL");
+  if (!body || body->size() < rows_in_body + sizeof(std::uint64_t)) return std::nullopt;
+  return number_at(*body, rows_in_body);
+}
+
+std::optional<std::string> job_in(std::span<const std::byte> beginning) {
+  if (beginning.size() < state_head_bytes) return std::nullopt;
+  const auto sections = beginning.subspan(state_head_bytes);
+  const auto model = body_of(sections, "MODL");
+  if (!model) return std::nullopt;
+  // Topics may be more than `beginning` has: the job is in front of them, and no checksum is asked for.
+  const auto owner = sections.subspan(body_at + model->size());
+  if (owner.size() < body_at + sizeof(std::uint32_t) ||
+      std::string_view(reinterpret_cast<const char*>(owner.data()), 4) != "OWNR")
     return std::nullopt;
-  const auto body = image.subspan(body_at, size);
-  if (rivulet::digest_of(body).low != number_at(image, checksum_at)) return std::nullopt;
-  return number_at(body, rows_in_body);
+  std::uint32_t length = 0;
+  std::memcpy(&length, owner.data() + body_at, sizeof length);
+  const auto name = owner.subspan(body_at + sizeof length);
+  if (length > name.size()) return std::nullopt;
+  return std::string(reinterpret_cast<const char*>(name.data()), length);
 }
 
 }  // namespace rivulet::runtime

@@ -91,6 +91,10 @@ StateOwner owner_of(const Config& config) {
           config.source.topics};
 }
 
+DataOwner data_owner_of(const Config& config) {
+  return {config.job.name, config.device.id};
+}
+
 WorkerConfig worker_config(const Config& config, const RunOptions& options, const RowShape& rows,
                            const devices::ModelLayout& layout) {
   WorkerConfig out;

@@ -7,6 +7,7 @@
 #include "devices/trainer.h"
 #include "runtime/config/config.h"
 #include "runtime/node/run.h"
+#include "runtime/process/data_dir.h"
 #include "runtime/train/worker.h"
 #include "stream/decoder.h"
 #include "stream/open.h"
@@ -29,6 +30,8 @@ stream::DecodeConfig decode_config(const Config& config);
 devices::ModelConfig model_config(const Config& config, const RowShape& rows);
 /// The owner that the images of this job's state name.
 StateOwner owner_of(const Config& config);
+/// Whose its data directory is.
+DataOwner data_owner_of(const Config& config);
 WorkerConfig worker_config(const Config& config, const RunOptions& options, const RowShape& rows,
                            const devices::ModelLayout& layout);
 sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded, std::uint64_t nonce_seed);

@@ -80,6 +80,17 @@ Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool d
                            config.log.decisions == "views" ? Recorded::views : Recorded::rounds);
 }
 
+/// Before anything is read or written in it. Checkpoints that somebody copied there must be of this job.
+Status take_data_dir(DataDir& held, const Config& config, bool dry_run) {
+  const std::string& path = config.device.data_dir;
+  if (auto taken = held.take(path, data_owner_of(config)); !taken) return taken;
+  if (const auto foreign = CheckpointFolder(checkpoints_in(path)).foreign(config.job.name))
+    return Error{ErrorCode::invalid_config,
+                 fmt::format("device.data_dir {} holds a checkpoint of job {}, and this is job {}: {}", path,
+                             foreign->job, config.job.name, foreign->path)};
+  return dry_run ? ok() : held.claim();
+}
+
 /// Before anything large is allocated.
 Status plan_within_cap(Process& p, const Config& config, const Catalog& catalog, const StopRequest& stop) {
   auto memory = plan_memory(config, catalog, &stop);
@@ -97,7 +108,7 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
   auto log = make_logger(config.log.level, config.log.format, *p.metrics);
   if (!log) return log.error();
   p.log = std::move(log).value();
-  if (auto taken = p.data_dir.take(config.device.data_dir); !taken) return taken;
+  if (auto taken = take_data_dir(p.data_dir, config, options.dry_run); !taken) return taken;
   if (auto fits = plan_within_cap(p, config, catalog, stop); !fits) return fits;
   if (options.new_run)
     if (auto prepared = start_over(config, *p.log); !prepared) return prepared;

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -118,6 +119,60 @@ TEST_CASE("Run: a result that cannot be written is a failure that names it") {
       30s);
   CHECK(out.status.code == 1);
   CHECK(contains(out.errors, "final.state"));
+}
+
+TEST_CASE(
+    "Run: in the folder of another job or device nothing is changed, and the message names whose it is") {
+  namespace fs = std::filesystem;
+  const TempDir folder;
+  const auto data = folder.path() / "data";
+  const auto config = source_path("examples/mnist/device.toml");
+  const auto train = [&](const std::string& job, const std::string& id, std::vector<std::string> more = {}) {
+    std::vector<std::string> words{"run",
+                                   "--config",
+                                   config,
+                                   "--set",
+                                   "source.type=synthetic",
+                                   "--set",
+                                   "model.name=linear",
+                                   "--set",
+                                   "job.name=" + job,
+                                   "--id",
+                                   id,
+                                   "--devices",
+                                   "1",
+                                   "--http",
+                                   "off",
+                                   "--data-dir",
+                                   data.string(),
+                                   "--stop-after",
+                                   "rounds=7"};
+    words.insert(words.end(), more.begin(), more.end());
+    return rivulet_run(words, 30s);
+  };
+  const auto all = [&] {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::recursive_directory_iterator(data))
+      files[entry.path().string()] = entry.is_regular_file() ? read_file(entry.path()) : "";
+    return files;
+  };
+  REQUIRE(train("first", "a").status.code == 0);
+  const auto before = all();
+  CHECK(before.size() > 3);
+  for (const auto& more : std::vector<std::vector<std::string>>{{}, {"--new-run"}, {"--dry-run"}}) {
+    const auto other = train("second", "a", more);
+    CHECK(other.status.code == 78);
+    CHECK(contains(other.errors, "belongs to device a of job first"));
+  }
+  CHECK(train("first", "b").status.code == 78);
+  CHECK(all() == before);
+  // Without its mark the folder is still not this job's: its checkpoints say so.
+  fs::remove(data / "owner");
+  const auto unmarked = train("second", "a");
+  CHECK(unmarked.status.code == 78);
+  CHECK(contains(unmarked.errors, "holds a checkpoint of job first"));
+  CHECK(all().size() == before.size() - 1);
+  CHECK(train("first", "a").status.code == 0);
 }
 
 TEST_CASE("Run: started again it goes on from its checkpoint, and limits count from there") {

@@ -41,12 +41,23 @@ TEST_CASE(
     "Doctor: a data directory that cannot be written to is said to be, and trying leaves nothing behind") {
   const testing::TempDir folder;
   const auto file = folder.write("file", "x");
-  CHECK(data_dir_check((file / "below").string()).level == CheckLevel::fail);
-  CHECK(data_dir_check((folder.path() / "new").string()).level == CheckLevel::ok);
-  CHECK(data_dir_check((folder.path() / "new/and/deep").string()).level == CheckLevel::ok);
+  const auto checked = [](const std::filesystem::path& path) {
+    Config config;
+    config.job.name = "job";
+    config.device.id = "a";
+    config.device.data_dir = path.string();
+    return data_dir_check(config);
+  };
+  CHECK(checked(file / "below").level == CheckLevel::fail);
+  CHECK(checked(folder.path() / "new").level == CheckLevel::ok);
+  CHECK(checked(folder.path() / "new/and/deep").level == CheckLevel::ok);
   CHECK_FALSE(std::filesystem::exists(folder.path() / "new"));
-  CHECK(data_dir_check(folder.path().string()).level == CheckLevel::ok);
+  CHECK(checked(folder.path()).level == CheckLevel::ok);
   CHECK(std::filesystem::exists(file));
+  folder.write("owner", "job job\ndevice b\n");
+  const auto foreign = checked(folder.path());
+  CHECK(foreign.level == CheckLevel::fail);
+  CHECK(foreign.value.find("belongs to device b of job job") != std::string::npos);
 }
 
 TEST_CASE("Doctor: every line has a level, and what is not well has a hint") {

@@ -123,12 +123,30 @@ TEST_CASE(
 TEST_CASE("Checkpoints: what the group has committed stays, and so do the newest") {
   Bench b;
   for (std::uint64_t step = 1; step <= 6; ++step) b.write({1, step});
-  b.files.prune(3, {1, 2});  // nothing newer than 2 is on enough disks yet
+  b.files.prune(3, {1, 2}, owner.job);  // nothing newer than 2 is on enough disks yet
   CHECK(b.stamps() == std::vector<Stamp>{{1, 6}, {1, 5}, {1, 4}, {1, 3}, {1, 2}});
-  b.files.prune(3, {1, 6});
+  b.files.prune(3, {1, 6}, owner.job);
   CHECK(b.stamps() == std::vector<Stamp>{{1, 6}, {1, 5}, {1, 4}});
-  b.files.prune(3, {});  // nothing is committed that is here: nothing goes
+  b.files.prune(3, {}, owner.job);  // nothing is committed that is here: nothing goes
   CHECK(b.stamps().size() == 3);
+}
+
+TEST_CASE("Checkpoints: of another job are not removed, wherever they come from, and take nobody's place") {
+  Bench b;
+  for (std::uint64_t step = 1; step <= 3; ++step) b.write({1, step});
+  const auto state = state_at({9, 9}, *b.device);
+  REQUIRE(b.files.write({owner.model, "another", owner.topics}, state, digest_of(state, *b.device).value()));
+  std::filesystem::copy_file(b.folder.path() / "checkpoints" / "1.3.ckpt", b.folder.path() / "whole.ckpt");
+  const auto found = b.files.foreign(owner.job);
+  REQUIRE(found);
+  CHECK(found->job == "another");
+  CHECK(found->stamp == Stamp{9, 9});
+  b.files.prune(1, {1, 3}, owner.job);
+  CHECK(b.stamps() == std::vector<Stamp>{{9, 9}, {1, 3}});
+  b.files.prune(1, {9, 9}, "another");
+  CHECK(b.stamps() == std::vector<Stamp>{{9, 9}, {1, 3}});
+  for (std::uint64_t step = 1; step <= 60; ++step) b.files.prune(1, {}, "a third");
+  CHECK(b.stamps().size() == 2);
 }
 
 TEST_CASE("Checkpoints: as long as the group commits nothing, the disk does not fill") {
@@ -137,13 +155,13 @@ TEST_CASE("Checkpoints: as long as the group commits nothing, the disk does not 
   b.write({1, 2});
   for (std::uint64_t step = 3; step <= 60; ++step) {
     b.write({1, step});
-    b.files.prune(3, {1, 2});
+    b.files.prune(3, {1, 2}, owner.job);
   }
   const auto left = b.stamps();
   CHECK(left.size() == CheckpointFolder::uncommitted_max + 1);
   CHECK(left.front() == Stamp{1, 60});
   CHECK(left.back() == Stamp{1, 2});  // what the group has committed
-  b.files.prune(3, {});
+  b.files.prune(3, {}, owner.job);
   CHECK(b.stamps().size() == CheckpointFolder::uncommitted_max);
 }
 

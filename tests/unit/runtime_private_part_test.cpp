@@ -88,7 +88,7 @@ TEST_CASE("Private part: lies beside its state, is found by its stamp, and goes 
   REQUIRE(b.read({3, 2}));
   CHECK(b.read({3, 2})->stamp == Stamp{3, 2});
   CHECK_FALSE(b.read({4, 2}));
-  b.files.prune(2, {3, 4});
+  b.files.prune(2, {3, 4}, owner.job);
   CHECK_FALSE(std::filesystem::exists(b.path({3, 2}, ".private")));
   CHECK(std::filesystem::exists(b.path({3, 3}, ".private")));
   std::filesystem::remove(b.path({3, 3}, ".ckpt"));

@@ -16,6 +16,7 @@
 #include "devices/device.h"
 #include "runtime/cli/text.h"
 #include "runtime/node/memory_plan.h"
+#include "runtime/node/node_config.h"
 #include "runtime/status/http/access.h"
 #include "sync/collective/gloo_transport.h"
 
@@ -78,7 +79,10 @@ std::string checks_to_json(const std::vector<Check>& checks) {
   return all.dump();
 }
 
-Check data_dir_check(const std::string& dir) {
+Check data_dir_check(const Config& config) {
+  const std::string& dir = config.device.data_dir;
+  if (const auto own = check_owner(dir, data_owner_of(config)); !own)
+    return {"data directory", CheckLevel::fail, own.error().message, "choose another with --data-dir"};
   std::error_code error;
   const auto made = missing_folders(dir);
   std::filesystem::create_directories(dir, error);

@@ -28,8 +28,8 @@ std::vector<Check> version_checks();
 Check gloo_check();
 // What this machine is.
 std::vector<Check> machine_checks();
-/// data_dir exists or can be made, and can be written to.
-Check data_dir_check(const std::string& dir);
+/// device.data_dir exists or can be made, can be written to, and belongs to nobody else.
+Check data_dir_check(const Config& config);
 /// The address can be listened on now. "off" is fine.
 Check port_check(const std::string& listen);
 /// http.token_file, if there is one, holds a token.

@@ -35,7 +35,7 @@ class DoctorCommand final : public Command {
     for (auto& check : machine_checks()) checks.push_back(std::move(check));
     if (!flags_.file().empty() && count_errors(loaded.problems) == 0)
       checks.push_back(memory_check(loaded.config));
-    checks.push_back(data_dir_check(loaded.config.device.data_dir));
+    checks.push_back(data_dir_check(loaded.config));
     checks.push_back(port_check(loaded.config.http.listen));
     print(terminal, checks);
     if (!flags_.file().empty() && count_errors(loaded.problems) > 0) return ExitCode::configuration;

@@ -48,7 +48,7 @@ class ValidateCommand final : public Command {
       checks.push_back(device_check(loaded.config));
       for (auto& check : autocast_checks(loaded.config, processor_flags()))
         checks.push_back(std::move(check));
-      checks.push_back(data_dir_check(loaded.config.device.data_dir));
+      checks.push_back(data_dir_check(loaded.config));
       checks.push_back(port_check(loaded.config.http.listen));
       checks.push_back(token_check(loaded.config));
     }
