@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -126,6 +127,33 @@ TEST_CASE("Gloo address: what Gloo would read beyond the end of is refused befor
   const std::uint64_t megabyte = 1 << 20;
   std::memcpy(long_name.data(), &megabyte, 8);
   CHECK_FALSE(complete(long_name, 3));
+}
+
+TEST_CASE("Gloo address: of what is published every byte was set, whatever Gloo left in the others") {
+  const Blob good = blob_of("10.0.0.5", 4000);
+  CHECK(made_anew(good, 3) == good);
+  Blob dirty = good;
+  dirty.insert(dirty.end(), 100, 0xb6);
+  const std::size_t storage = 8 + 4 + 8;
+  for (std::size_t i = sizeof(sockaddr_in) - 8; i < sizeof(sockaddr_storage); ++i) dirty[storage + i] = 0xb6;
+  CHECK(made_anew(dirty, 3) == good);
+  sockaddr_storage six{};
+  auto& in = reinterpret_cast<sockaddr_in6&>(six);
+  std::memset(&six, 0xb6, sizeof six);
+  in.sin6_family = AF_INET6;
+  in.sin6_port = htons(4000);
+  in.sin6_addr = in6addr_loopback;
+  in.sin6_scope_id = 3;
+  Blob link = good;
+  std::memcpy(link.data() + storage, &six, sizeof six);
+  const Blob clean = made_anew(link, 3);
+  const auto address = address_in(clean);
+  REQUIRE(address);
+  const auto& kept = reinterpret_cast<const sockaddr_in6&>(*address);
+  CHECK(kept.sin6_port == in.sin6_port);
+  CHECK(kept.sin6_scope_id == 3);
+  CHECK(std::memcmp(&kept.sin6_addr, &in6addr_loopback, sizeof kept.sin6_addr) == 0);
+  CHECK(std::count(clean.begin(), clean.end(), 0xb6) == 0);
 }
 
 TEST_CASE("Gloo advertise: without one an address passes unchanged") {

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include <cstring>
+#include <utility>
 
 namespace rivulet::sync::gloo_door {
 namespace {
@@ -47,6 +48,25 @@ int compare(const sockaddr_storage& a, const sockaddr_storage& b) {
   return order != 0 ? order : x.sin6_port - y.sin6_port;
 }
 
+/// Family, port and IP of an address, and zeros.
+sockaddr_storage bare(const sockaddr_storage& address) {
+  sockaddr_storage out{};
+  out.ss_family = address.ss_family;
+  if (address.ss_family == AF_INET) {
+    const auto& from = reinterpret_cast<const sockaddr_in&>(address);
+    auto& to = reinterpret_cast<sockaddr_in&>(out);
+    to.sin_port = from.sin_port;
+    to.sin_addr = from.sin_addr;
+    return out;
+  }
+  const auto& from = reinterpret_cast<const sockaddr_in6&>(address);
+  auto& to = reinterpret_cast<sockaddr_in6&>(out);
+  to.sin6_port = from.sin6_port;
+  to.sin6_addr = from.sin6_addr;
+  to.sin6_scope_id = from.sin6_scope_id;
+  return out;
+}
+
 Blob with_address(Blob blob, const sockaddr_storage& address) {
   std::memcpy(blob.data() + *address_offset(blob), &address, sizeof address);
   return blob;
@@ -67,6 +87,12 @@ bool complete(const Blob& blob, std::uint32_t world) {
   const auto offset = address_offset(blob);
   return offset && address_in(blob) &&
          blob.size() >= *offset + fixed + std::size_t{world} * sizeof(std::uint64_t);
+}
+
+Blob made_anew(const Blob& blob, std::uint32_t world) {
+  const std::size_t numbers = fixed + std::size_t{world} * sizeof(std::uint64_t);
+  Blob out(blob.begin(), blob.begin() + static_cast<std::ptrdiff_t>(*address_offset(blob) + numbers));
+  return with_address(std::move(out), bare(*address_in(blob)));
 }
 
 Blob with_numbers(Blob blob, std::uint32_t world, const std::function<std::int64_t(std::int64_t)>& instead) {

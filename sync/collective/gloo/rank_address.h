@@ -27,6 +27,10 @@ std::optional<sockaddr_storage> address_in(const Blob& blob);
 /// Is everything there that Gloo, which checks nothing, will read of it in a group of `world`?
 bool complete(const Blob& blob, std::uint32_t world);
 
+/// The same, of bytes that were all written here: of an address Gloo sets what it needs and leaves the rest
+/// as the memory was, which is nobody else's business. The blob is complete().
+Blob made_anew(const Blob& blob, std::uint32_t world);
+
 /// What connections to the rank begin with, one number for each rank of `world`: replaced by what `instead`
 /// makes of it. The blob is complete().
 Blob with_numbers(Blob blob, std::uint32_t world, const std::function<std::int64_t(std::int64_t)>& instead);

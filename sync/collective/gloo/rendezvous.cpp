@@ -42,9 +42,9 @@ bool Rendezvous::publish(const std::string& key, const Blob& value) {
   if (!complete(value, request_.view.world()))
     return fail(ErrorCode::protocol, "this LibTorch's Gloo publishes addresses of another layout", -1);
   // Peers get numbers that nobody can guess, for those that Gloo counts.
-  mine_ = {
-      with_numbers(value, request_.view.world(), [this](std::int64_t own) { return door_.announce(own); }),
-      request_.advertise};
+  mine_ = {with_numbers(made_anew(value, request_.view.world()), request_.view.world(),
+                        [this](std::int64_t own) { return door_.announce(own); }),
+           request_.advertise};
   const Blob sealed = seal(mine_.blob, request_.advertise);
   auto set = request_.book->set(request_.view.token, key, std::as_bytes(std::span(sealed)));
   return set ? true : fail(set.error().code, set.error().message, -1);
