@@ -144,8 +144,8 @@ Status ReplayGroup::compare_residuals(const RoundRecord& round) {
 const sync::policy::RoundPlan& ReplayGroup::plan() const {
   return sessions_.front()->plan();
 }
-const std::vector<sync::policy::ControllerMemory>& ReplayGroup::controllers() const {
-  return sessions_.front()->policy_state().memory;
+const sync::policy::PolicyState& ReplayGroup::policy_state() const {
+  return sessions_.front()->policy_state();
 }
 
 const sync::FactsTable& ReplayGroup::table() const {

@@ -43,8 +43,8 @@ class ReplayGroup {
   Status meet(const RoundRecord& round);
   [[nodiscard]] const sync::policy::RoundPlan& plan() const;
   [[nodiscard]] const sync::FactsTable& table() const;
-  /// What the controllers remember behind this round.
-  [[nodiscard]] const std::vector<sync::policy::ControllerMemory>& controllers() const;
+  /// What plans are made from, behind this round.
+  [[nodiscard]] const sync::policy::PolicyState& policy_state() const;
   /// Where a rank's contribution of this round goes, on the device.
   [[nodiscard]] const GradientView& contribution(std::size_t rank) const { return contributions_[rank]; }
   /// Contributions to the agreed sum. Errors: protocol (they differ between ranks), unavailable.

@@ -63,19 +63,19 @@ Status ReplayModels::enter(const std::string& id, std::uint64_t digest, const Ag
   return ok();
 }
 
-Status ReplayModels::make_step(LocalModel& model, const AgreedState& state, double factor,
-                               const ReplayBatch& batch) {
+Status ReplayModels::make_step(LocalModel& model, const AgreedState& state,
+                               const sync::policy::OwnStepRate& rate, const ReplayBatch& batch) {
   const BatchView view = batch.view();
   if (view.rows == 0) return Error{ErrorCode::bad_record, "an own step without rows"};
   model.invalidate();
   if (auto computed = model.compute(view, view.rows, state); !computed) return computed;
-  if (auto stepped = model.step(state, view.rows, factor); !stepped) return stepped;
+  if (auto stepped = model.step(state, view.rows, rate.of(view.rows)); !stepped) return stepped;
   model.own().add(model.report(), view.tags, 0, clock_.now());
   return ok();
 }
 
 Result<LocalModel*> ReplayModels::step(const std::string& id, const Announced& announced,
-                                       const sync::FactsSection& section, const Factors& factors,
+                                       const sync::FactsSection& section, const Rates& rates,
                                        const AgreedState& state, ReplayRows& rows, ReplayBatch& batch) {
   const auto refused = [&](const std::string& why) {
     return Error{ErrorCode::bad_record, id + " announces " + why};
@@ -101,7 +101,7 @@ Result<LocalModel*> ReplayModels::step(const std::string& id, const Announced& a
           last ? std::numeric_limits<std::size_t>::max() : section.step_rows[k * intervals.size() + i];
       if (auto read = rows.take(intervals[i], announced.runs(), batch, most); !read) return read.error();
     }
-    if (auto stepped = make_step(model, state, k < ahead ? factors.ahead : factors.usual, batch); !stepped)
+    if (auto stepped = make_step(model, state, k < ahead ? rates.ahead : rates.usual, batch); !stepped)
       return stepped.error().code == ErrorCode::bad_record ? refused(stepped.error().message)
                                                            : stepped.error();
     if (k + 1 == ahead) model.go_on(state);

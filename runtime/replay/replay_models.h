@@ -7,6 +7,7 @@
 #include "runtime/replay/replay_rows.h"
 #include "runtime/state/announced.h"
 #include "runtime/train/local_model.h"
+#include "sync/policy/learning_rate.h"
 #include "sync/round/residual.h"
 
 namespace rivulet::runtime {
@@ -34,17 +35,16 @@ class ReplayModels {
   /// A view begins with `state`, and this device with what has this digest (0: nothing). Errors: bad_record
   /// (it is not what the rounds before have left).
   Status enter(const std::string& id, std::uint64_t digest, const AgreedState& state);
-  /// Factors of the learning rate: of the steps that were made while the group agreed last, and of all
-  /// others.
-  struct Factors {
-    double ahead = 1;
-    double usual = 1;
+  /// Of the steps that were made while the group agreed last, and of all others.
+  struct Rates {
+    sync::policy::OwnStepRate ahead;
+    sync::policy::OwnStepRate usual;
   };
   /// Makes the announced own steps of one device. Errors: bad_record (they do not fit its intervals), those
   /// of `rows` and of the trainer.
   Result<LocalModel*> step(const std::string& id, const Announced& announced,
-                           const sync::FactsSection& section, const Factors& factors,
-                           const AgreedState& state, ReplayRows& rows, ReplayBatch& batch);
+                           const sync::FactsSection& section, const Rates& rates, const AgreedState& state,
+                           ReplayRows& rows, ReplayBatch& batch);
   /// Behind an aggregating round: of gradients, or of movements; `residuals`: by device id.
   void follow_group() { models_.clear(); }
   /// Behind a round that did not aggregate: own steps of it that had left are made again.
@@ -53,7 +53,8 @@ class ReplayModels {
 
  private:
   Result<LocalModel*> model_of(const std::string& id);
-  Status make_step(LocalModel& model, const AgreedState& state, double factor, const ReplayBatch& batch);
+  Status make_step(LocalModel& model, const AgreedState& state, const sync::policy::OwnStepRate& rate,
+                   const ReplayBatch& batch);
 
   const Parts parts_;
   VirtualClock clock_;

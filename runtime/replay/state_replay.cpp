@@ -87,7 +87,7 @@ class Replayer {
   bool began_ = false;               ///< the state is the one that the log's next round starts from
   bool computed_ = false;            ///< contributions of this round
   sync::policy::RoundPlan entered_;  ///< that this round was entered with
-  double factor_ahead_ = 1;          ///< of the learning rate, as the round before was entered
+  ReplayModels::Rates rates_;        ///< of own steps: as the round before was entered, and this one
   StateReplayReport report_;
 };
 
@@ -137,7 +137,7 @@ Found Replayer::play(const RoundRecord& round) {
   ++report_.rounds;
   if (began_)
     if (auto fits = compare_private(round); !fits) return fits.error();
-  factor_ahead_ = entered_.now.learning_rate_factor;
+  rates_ = {rates_.usual, {learner_.config.session.policy, group_->policy_state()}};
   entered_ = group_->plan();
   computed_ = false;
   if (began_ && group_->speculates())
@@ -222,7 +222,7 @@ Found Replayer::make_step(const RoundRecord& round) {
   const std::uint64_t before = state_.now().rows;
   const auto made = runtime::make_step(state_.now(),
                                        {learner_.config.optimizer, *learner_.device, round.table,
-                                        group_->plan().now, group_->controllers(), round.view},
+                                        group_->plan().now, group_->policy_state().memory, round.view},
                                        agreed.value());
   if (!made) return made.error();
   if (group_->plan().now.mode == Mode::delta)
@@ -281,8 +281,7 @@ Found Replayer::compute_own(const RoundRecord& round, std::uint32_t rank, const 
   const sync::Facts& f = round.table.facts[rank];
   const std::string& id = plans_.view()->members[rank];
   auto stepped =
-      state_.models().step(id, announced, round.table.sections[rank],
-                           {factor_ahead_, entered_.now.learning_rate_factor}, state_.now(), rows_, batch_);
+      state_.models().step(id, announced, round.table.sections[rank], rates_, state_.now(), rows_, batch_);
   if (!stepped) return stepped.error();
   LocalModel& model = *stepped.value();
   const OwnSteps& own = model.own();

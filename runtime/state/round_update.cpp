@@ -34,6 +34,14 @@ bool all_finite(const GradientView& numbers) {
                                        : finite(numbers.as<double>());
 }
 
+bool fits_in_average(const GradientView& numbers) {
+  constexpr double most = 0x1p120;
+  const auto fit = [&](auto all) {
+    return std::ranges::all_of(all, [&](auto x) { return std::abs(x) <= most; });
+  };
+  return numbers.scalar == Scalar::f32 ? fit(numbers.as<float>()) : fit(numbers.as<double>());
+}
+
 void fold_round(AgreedState& state, const sync::FactsTable& table, std::uint64_t view, bool trained) {
   state.stamp = {view, state.stamp.step + 1};
   for (std::size_t rank = 0; rank < table.size(); ++rank) {

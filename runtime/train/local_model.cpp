@@ -1,7 +1,9 @@
 #include "runtime/train/local_model.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "devices/numbers.h"
 #include "runtime/state/round_update.h"
 
 namespace rivulet::runtime {
@@ -76,9 +78,21 @@ Status LocalModel::compute(const BatchView& batch, std::size_t counted, const Ag
   computed_rows_ = batch.rows;
   if (counted < batch.rows) count_part(static_cast<double>(counted) / static_cast<double>(batch.rows));
   report_.rows = counted;
-  finite_ = report_.finite;
+  const auto fits = gradient_fits();
+  if (!fits) return fits.error();
+  finite_ = report_.finite && fits.value();
   computed_ = true;
   return ok();
+}
+
+/// Trainers look at what they compute; what is added behind them is looked at here.
+Result<bool> LocalModel::gradient_fits() {
+  const auto& layout = parts_.trainer.layout();
+  if (!(report_.gradient_norm2 <= sum_part_max * sum_part_max)) return false;
+  if (layout.buffers == 0) return true;
+  auto buffers = parts_.device.to_host(gradient_.slice(layout.parameters, layout.buffers));
+  if (!buffers) return buffers.error();
+  return fits_in_average(buffers.value());
 }
 
 /// Hits are whole: what is left of one goes into the next batch, so that many batches have their share.
@@ -93,6 +107,7 @@ Status LocalModel::prepare_gradient() {
   auto host = parts_.device.to_host(gradient_);
   if (!host) return host.error();
   mine_ = host.value();
+  delta_ready_ = false;
   return ok();
 }
 
@@ -125,6 +140,7 @@ Status LocalModel::step(const AgreedState& state, std::size_t rows, double learn
                                          ++private_steps_, parts_.device);
   if (!applied) return applied.error();
   applied_ = applied.value();
+  delta_ready_ = false;
   if (sketching_) sketches_.stepped(host.value().slice(0, state.model.layout().parameters), computed_rows_);
   rows_since_sync_ += static_cast<std::uint32_t>(rows);
   return ok();
@@ -143,9 +159,11 @@ Status LocalModel::prepare_delta(const AgreedState& state, std::size_t rows, dou
   subtract(state.model.parameters(), to.parameters(), mine_.slice(0, layout.parameters));
   std::ranges::copy(to.buffers().host_bytes(),
                     mine_.slice(layout.parameters, layout.buffers).host_bytes().begin());
-  movement_finite_ = all_finite(mine_);
+  movement_norm_ = std::sqrt(devices::norm2(mine_.slice(0, layout.parameters)));
+  movement_fits_ =
+      movement_norm_ <= sum_part_max && fits_in_average(mine_.slice(layout.parameters, layout.buffers));
   if (sketching_) sketches_.moved(mine_.slice(0, layout.parameters), own_.steps());
-  prepared_ = true;
+  prepared_ = delta_ready_ = true;
   return ok();
 }
 
@@ -154,6 +172,7 @@ void LocalModel::depart() {
   left_from_.assign(from.begin(), from.end());
   remember(at_departure_);
   departed_ = true;
+  delta_ready_ = false;
   rows_since_sync_ = 0;
   sketches_.begin();
   own_.begin(parts_.clock.now());
@@ -164,8 +183,8 @@ void LocalModel::start_from(const AgreedState& state) {
   std::ranges::copy(state.model.parameters().host_bytes(), private_->parameters().host_bytes().begin());
   std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
   rows_since_sync_ = 0;
-  prepared_ = departed_ = false;
-  movement_finite_ = true;
+  prepared_ = departed_ = delta_ready_ = false;
+  movement_fits_ = true;
   sketches_.begin();
   own_.begin(parts_.clock.now());
 }
@@ -204,7 +223,7 @@ bool LocalModel::agreed(const AgreedState& state, bool applied, const GradientVi
     return true;
   }
   // What was no number has not been sent, also by a compressor: it must not go on in the momentum.
-  if (!applied || !movement_finite_) {
+  if (!applied || !movement_fits_) {
     const bool undone = departed_ && own_.steps() > 0;
     roll_back(state);
     return !undone;
@@ -260,7 +279,7 @@ void LocalModel::forget_own() noexcept {
   left_from_.clear();
   private_steps_ = 0;
   rows_since_sync_ = 0;
-  prepared_ = departed_ = false;
+  prepared_ = departed_ = delta_ready_ = false;
 }
 
 std::vector<std::span<const std::byte>> LocalModel::kept() const {

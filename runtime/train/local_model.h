@@ -54,8 +54,10 @@ class LocalModel {
     finite_ = true;
   }
   [[nodiscard]] bool is_computed() const noexcept { return computed_; }
-  /// Of the batch as it is: its loss and gradient are numbers.
+  /// Of the batch as it is: its loss and all of its gradient, buffers included, may be part of a sum.
   [[nodiscard]] bool finite() const noexcept { return finite_; }
+  /// ... but it is not to be.
+  void refuse() noexcept { finite_ = false; }
   [[nodiscard]] const devices::StepReport& report() const noexcept { return report_; }
   [[nodiscard]] double compute_seconds() const noexcept { return compute_seconds_; }
 
@@ -66,6 +68,11 @@ class LocalModel {
   /// ... how far the private copy has come from the agreed model, reference - copy, and its buffers; after
   /// one step more with the gradient of a batch of `rows`.
   Status prepare_delta(const AgreedState& state, std::size_t rows, double learning_rate_factor);
+  /// ... and no step was made since.
+  [[nodiscard]] bool is_prepared() const noexcept { return delta_ready_; }
+  /// The movement, buffers included, may be part of a sum; its norm.
+  [[nodiscard]] bool movement_fits() const noexcept { return movement_fits_; }
+  [[nodiscard]] double movement_norm() const noexcept { return movement_norm_; }
   [[nodiscard]] const GradientView& contribution() const noexcept { return mine_; }
   /// The movement has left: steps from here on are of the next one. One copy of the model and of what its
   /// optimizer remembers.
@@ -119,6 +126,7 @@ class LocalModel {
 
  private:
   explicit LocalModel(const Parts& parts) : parts_(parts) {}
+  Result<bool> gradient_fits();
   void count_part(double part);
   void move_along(const AgreedState& state);
   void start_from(const AgreedState& state);
@@ -147,9 +155,11 @@ class LocalModel {
   OwnSteps own_;
   StepSketches sketches_;
   bool sketching_ = false;
-  bool movement_finite_ = true;
-  bool prepared_ = false;  ///< the steps since the last agreement may be in a sum
-  bool computed_ = false;  ///< gradient_ belongs to the batch as it is
+  bool movement_fits_ = true;
+  double movement_norm_ = 0;
+  bool prepared_ = false;     ///< the steps since the last agreement may be in a sum
+  bool delta_ready_ = false;  ///< mine_ is their movement
+  bool computed_ = false;     ///< gradient_ belongs to the batch as it is
   bool finite_ = true;
   devices::StepReport report_;
   std::size_t computed_rows_ = 0;  ///< of the batch, those included that are not counted

@@ -29,12 +29,23 @@ void OwnSteps::add(const devices::StepReport& report, std::span<const RowTag> ro
     else
       parts.push_back({row.position.partition, 1});
   }
+  losses_.push_back({report.loss_sum, rows.size()});
   rows_ += static_cast<std::uint32_t>(rows.size());
   loss_sum_ += report.loss_sum;
   correct_ += report.correct;
   gradient_norm2_ += report.gradient_norm2;
   compute_seconds_ += compute_seconds;
   pass(now);
+}
+
+OwnSteps::Loss OwnSteps::mean_loss(std::size_t from, std::size_t to) const noexcept {
+  Loss all;
+  for (std::size_t i = from; i < to; ++i) {
+    all.loss += losses_[i].loss;
+    all.rows += losses_[i].rows;
+  }
+  if (all.rows > 0) all.loss /= static_cast<double>(all.rows);
+  return all;
 }
 
 double OwnSteps::gradient_norm2() const noexcept {

@@ -61,6 +61,12 @@ class OwnSteps {
   /// Of the records behind them.
   [[nodiscard]] std::uint64_t record_bytes() const noexcept { return record_bytes_; }
   [[nodiscard]] double loss_sum() const noexcept { return loss_sum_; }
+  /// Of a row, in the first half of the steps and in the last one; of one step it is the same.
+  [[nodiscard]] double early_loss() const noexcept { return mean_loss(0, (made_.size() + 1) / 2).loss; }
+  [[nodiscard]] double late_loss() const noexcept { return mean_loss(made_.size() / 2, made_.size()).loss; }
+  [[nodiscard]] std::uint64_t late_rows() const noexcept {
+    return mean_loss(made_.size() / 2, made_.size()).rows;
+  }
   [[nodiscard]] std::uint64_t correct() const noexcept { return correct_; }
   [[nodiscard]] double gradient_norm2() const noexcept;   ///< mean of the steps
   [[nodiscard]] double compute_seconds() const noexcept;  ///< mean of the steps, or of those before
@@ -73,10 +79,16 @@ class OwnSteps {
     PartitionId partition;
     std::uint32_t rows = 0;
   };
+  struct Loss {
+    double loss = 0;
+    std::uint64_t rows = 0;
+  };
+  [[nodiscard]] Loss mean_loss(std::size_t from, std::size_t to) const noexcept;
   TimePoint began_{};
   TimePoint last_ended_{};
   std::uint32_t turns_ = 0;
   std::vector<std::vector<Part>> made_;  ///< of each step
+  std::vector<Loss> losses_;             ///< same; sums
   std::uint32_t ahead_ = 0;
   std::uint32_t rows_ = 0;
   std::uint64_t record_bytes_ = 0;

@@ -1,6 +1,7 @@
 #include "runtime/train/round_report.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rivulet::runtime {
 
@@ -19,48 +20,50 @@ void RoundReport::enter_view(const sync::ViewSpec& spec, const sync::policy::Con
   agreement_.enter_view(controllers);
 }
 
-void RoundReport::settled(Fate fate, std::size_t own, const BatchView& batch, const AgreedState& state) {
-  if (fate == Fate::trained) {
-    observe_delay(batch);
-    Trained trained{.rows = own, .batches = own > 0 ? 1U : 0U};
-    for (const RowTag& tag : batch.tags.first(std::min(own, batch.tags.size())))
-      trained.record_bytes += tag.record_bytes;
-    if (!holds_) return count(trained);
-    held_ = {held_.rows + trained.rows, held_.record_bytes + trained.record_bytes,
-             held_.batches + trained.batches};
-  } else if (fate == Fate::dropped) {
-    const auto reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
-    parts_.status.rows_dropped[reason].fetch_add(own, std::memory_order_relaxed);
-    metrics_.dropped_nonfinite.add(static_cast<double>(own));
-    if (own > 0) warn_of_nonfinite(own, state.stamp.step);
-  }
+void RoundReport::settled(Fate fate, std::size_t own, const BatchView& batch) {
+  if (fate != Fate::trained || own == 0) return;
+  observe_delay(batch);
+  ++settled_.batches;
+  for (const RowTag& tag : batch.tags.first(std::min(own, batch.tags.size())))
+    settled_.record_bytes += tag.record_bytes;
+}
+
+void RoundReport::depart() {
+  under_way_ = std::exchange(settled_, {});
 }
 
 /// The bytes: what shipping the rows to one server would have sent, at the least.
-void RoundReport::count(const Trained& trained) {
-  parts_.status.rows_trained.fetch_add(trained.rows, std::memory_order_relaxed);
-  parts_.status.record_bytes_trained.fetch_add(trained.record_bytes, std::memory_order_relaxed);
-  parts_.status.batches.fetch_add(trained.batches, std::memory_order_relaxed);
-  metrics_.rows_trained.add(static_cast<double>(trained.rows));
-  metrics_.record_bytes_trained.add(static_cast<double>(trained.record_bytes));
+void RoundReport::credit(const Credit& rows, std::uint64_t step) {
+  const Settled of = std::exchange(under_way_.batches > 0 ? under_way_ : settled_, {});
+  if (rows.nonfinite > 0) drop(rows.nonfinite, step);
+  if (rows.trained == 0) return;
+  parts_.status.rows_trained.fetch_add(rows.trained, std::memory_order_relaxed);
+  parts_.status.record_bytes_trained.fetch_add(of.record_bytes, std::memory_order_relaxed);
+  parts_.status.batches.fetch_add(of.batches, std::memory_order_relaxed);
+  metrics_.rows_trained.add(static_cast<double>(rows.trained));
+  metrics_.record_bytes_trained.add(static_cast<double>(of.record_bytes));
 }
 
-void RoundReport::count_held() {
-  count(held_);
-  forget_held();
+void RoundReport::drop(std::uint64_t rows, std::uint64_t step) {
+  const auto reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
+  parts_.status.rows_dropped[reason].fetch_add(rows, std::memory_order_relaxed);
+  metrics_.dropped_nonfinite.add(static_cast<double>(rows));
+  warn_of_nonfinite(rows, step);
 }
 
 /// A model that has diverged drops every batch: said, but not in every round.
-void RoundReport::warn_of_nonfinite(std::size_t rows, std::uint64_t step) {
+void RoundReport::warn_of_nonfinite(std::uint64_t rows, std::uint64_t step) {
   constexpr Duration quiet = std::chrono::seconds(10);
   const TimePoint now = parts_.clock.now();
   if (now < warn_again_at_) return;
   warn_again_at_ = now + quiet;
   const auto reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
-  parts_.log.write(Level::warn, "rows dropped: their loss or gradient is not finite; has the model diverged?",
-                   {{"rows", std::to_string(rows)},
-                    {"rows_in_all", std::to_string(parts_.status.rows_dropped[reason].load())},
-                    {"step", std::to_string(step)}});
+  parts_.log.write(
+      Level::warn,
+      "rows dropped: what was computed on them is not finite, or has exploded; has the model diverged?",
+      {{"rows", std::to_string(rows)},
+       {"rows_in_all", std::to_string(parts_.status.rows_dropped[reason].load())},
+       {"step", std::to_string(step)}});
 }
 
 /// From the record's timestamp to its training, of the batch's oldest row.

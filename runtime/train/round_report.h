@@ -52,15 +52,20 @@ class RoundReport {
   void enter_view(const sync::ViewSpec& spec, const sync::policy::Controllers& controllers);
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return time_to_accuracy_; }
 
-  /// `own` rows of the batch are done with. After hold() those that were trained are counted by count_held(),
-  /// or never: what they are part of may still be undone.
-  void settled(Fate fate, std::size_t own, const BatchView& batch, const AgreedState& state);
-  void hold() noexcept { holds_ = true; }
-  void count_held();
-  void forget_held() noexcept {
-    held_ = {};
-    holds_ = false;
-  }
+  /// `own` rows of the batch are done with; they are counted by credit(), as what the group makes of them.
+  void settled(Fate fate, std::size_t own, const BatchView& batch);
+  /// What was settled until now is under way to the group; what follows is of its next agreement.
+  void depart();
+  /// The state has changed, and has more of this device's rows than before: so many trained, so many dropped.
+  /// The only place where rows are counted, so that pages, metrics and ledger cannot differ.
+  struct Credit {
+    std::uint64_t trained = 0;
+    std::uint64_t nonfinite = 0;  ///< dropped for that
+    bool operator==(const Credit&) const = default;
+  };
+  void credit(const Credit& rows, std::uint64_t step);
+  /// What was settled and not counted comes again, or is dropped.
+  void forget_settled() noexcept { settled_ = under_way_ = {}; }
   void stepped(const StepMade& made, sync::policy::Mode mode);
   void own_step(const devices::ApplyReport& applied, double compute_seconds, std::size_t rows);
   /// The round has ended. Fills in times.sync_seconds.
@@ -78,16 +83,15 @@ class RoundReport {
 
  private:
   void took_batch(std::size_t rows);
-  struct Trained {
-    std::uint64_t rows = 0;
+  struct Settled {
     std::uint64_t record_bytes = 0;
     std::uint64_t batches = 0;
   };
-  void count(const Trained& trained);
+  void drop(std::uint64_t rows, std::uint64_t step);
   void count_mode(sync::policy::Mode mode);
   void count_speculation(sync::SpeculationOutcome outcome);
   void measure_state(const sync::Round& round, double seconds_training);
-  void warn_of_nonfinite(std::size_t rows, std::uint64_t step);
+  void warn_of_nonfinite(std::uint64_t rows, std::uint64_t step);
   void observe_delay(const BatchView& batch);
 
   const Parts parts_;
@@ -98,8 +102,8 @@ class RoundReport {
   Prequential prequential_;
   TimeToAccuracy time_to_accuracy_;
   TimePoint warn_again_at_{};
-  Trained held_;
-  bool holds_ = false;
+  Settled settled_;    ///< trained by this device, since it departed or the group agreed last
+  Settled under_way_;  ///< before it departed
 };
 
 }  // namespace rivulet::runtime

@@ -59,6 +59,8 @@ class RoundRows {
   /// What this round's rows amount to, with all that was passed over around them, and what is pending.
   /// Errors: the ledger's.
   Status announce(bool finite);
+  /// Of what was used, and no aggregating round has announced, no row was trained after all.
+  void drop_pending() { buffer::drop_trained(pending_); }
   /// Of what was announced: the first interval, and all else.
   [[nodiscard]] RowInterval first_interval() const;
   [[nodiscard]] sync::FactsSection section() const;

@@ -31,6 +31,7 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
       entry_(entry_parts()),
       residual_(config.session.shape, sync::policy::agrees_on_movements(config.session.policy),
                 config.session.movement_per_gradient),
+      explosions_(config.classification ? config.classes : 0),
       measures_(config.speed_hint),
       copies_({config.session.row_shape, config.usual_features}, config.classes, config.copies_seed) {}
 
@@ -184,10 +185,12 @@ Turn Worker::compute_and_enter() {
       !computed)
     return end(computed.error());
   if (is_new) {
+    judge_batch(view_->session->plan().now.learning_rate_factor);
     measures_.stepped(rows_.batch().rows(), model_.compute_seconds());
     offer_copies();
   }
   if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
+  if (auto checked = check_movement(); !checked) return end(checked.error());
   if (auto known = refresh_digest(); !known) return end(known.error());
   if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());
   times_.entered = parts_.clock.now();
@@ -205,14 +208,6 @@ Turn Worker::compute_and_enter() {
   if (overlaps()) depart();
   phase_ = Phase::agreeing;
   return again();
-}
-
-Status Worker::refuse_nonfinite() {
-  if (model_.finite()) return ok();
-  report_.metrics().nonfinite_local.add(1);
-  if (!config_.stop_on_nonfinite) return ok();
-  return Error{ErrorCode::numeric,
-               "a batch gave a loss or gradient that is not finite; train.on_nonfinite = \"stop\""};
 }
 
 Turn Worker::agree() {
@@ -254,6 +249,7 @@ Status Worker::carry_out(const sync::policy::Decision& decision) {
       break;
     case Mode::delta:
       if (view_->session->early() == sync::SpeculationOutcome::used || model_.departed()) break;
+      if (rows == 0 && model_.is_prepared()) break;
       if (auto prepared = model_.prepare_delta(*parts_.state, rows, decision.learning_rate_factor); !prepared)
         return prepared;
       break;
@@ -274,6 +270,7 @@ Status Worker::carry_out(const sync::policy::Decision& decision) {
       if (!config_.dry_run && only_offsets_move(view_->session->table())) {
         if (auto folded = fold_offsets(); !folded) return folded;
         settle(Fate::dropped);
+        credit();
       } else if (rows_.batch().own_rows() > 0) {
         keep(Fate::dropped);  // non-finite everywhere: used up, announced later
       }
@@ -312,6 +309,7 @@ Result<bool> Worker::apply_agreed() {
     undo_own_steps();
   times_.went_on = model_.own().ahead() > 0;
   settle(made.value().finite ? Fate::trained : Fate::dropped);
+  credit();
   report_.stepped(made.value(), step.decision.mode);
   return made.value().finite;
 }
@@ -327,10 +325,9 @@ Status Worker::fold_offsets() {
   return folded;
 }
 
-/// The rows of the batch are done with: slots are free, counters say what became of them.
+/// The rows of the batch are done with: slots are free.
 void Worker::settle(Fate fate) {
-  report_.settled(model_.finite() ? fate : Fate::dropped, rows_.batch().own_rows(), rows_.batch().view(),
-                  *parts_.state);
+  report_.settled(model_.finite() ? fate : Fate::dropped, rows_.batch().own_rows(), rows_.batch().view());
   rows_.settle();
   model_.settle();
 }
@@ -356,6 +353,7 @@ Turn Worker::after_round() {
   if (decision.mode != Mode::idle) norms_.agreed();  // a call that was not enough is not repeated at once
   residual_.follow(parts_.state->stamp, parts_.state->rows);
   report_.kept(residual_);
+  if (auto known = measure_state(); !known) return end(known.error());
   if (decision.checkpoint) checkpoints_.save(*parts_.state);
   times_.last_ended = parts_.clock.now();
   times_.early = false;
@@ -367,7 +365,6 @@ Turn Worker::after_round() {
   parts_.snapshots.offer(parts_.state->model, parts_.state->stamp.step,
                          clock_.seconds_since_entry(times_.last_ended));
   if (!decision.stop && decision.leaving.empty()) {
-    report_.count_held();
     phase_ = Phase::collecting;
     return again();
   }

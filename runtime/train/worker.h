@@ -25,6 +25,7 @@
 #include "runtime/state/state_handle.h"
 #include "runtime/status/node_status.h"
 #include "runtime/train/checkpoint_cycle.h"
+#include "runtime/train/explosion_watch.h"
 #include "runtime/train/local_model.h"
 #include "runtime/train/measures.h"
 #include "runtime/train/norm_watch.h"
@@ -35,6 +36,7 @@
 #include "runtime/train/view.h"
 #include "runtime/train/view_entry.h"
 #include "sync/membership/membership.h"
+#include "sync/policy/learning_rate.h"
 #include "sync/round/residual.h"
 #include "sync/round/session.h"
 
@@ -146,7 +148,6 @@ class Worker final : public Agent {
   Turn pay();
   Turn after_round();
   bool may_enter(TimePoint now);
-  Status refuse_nonfinite();
   Status carry_out(const sync::policy::Decision& decision);
   Result<bool> apply_agreed();
   Status fold_offsets();
@@ -167,6 +168,14 @@ class Worker final : public Agent {
   [[nodiscard]] bool overlaps() const;
   void depart();
   void undo_own_steps();
+
+  // worker_values.cpp: what it refuses to contribute, and what became of its rows
+  void judge_batch(double learning_rate_factor);
+  Status refuse_nonfinite();
+  Status count_refused();
+  Status check_movement();
+  Status measure_state();
+  void credit();
 
   // worker_copies.cpp: rows of which devices send each other copies
   void add_copies();
@@ -218,7 +227,10 @@ class Worker final : public Agent {
   Digest digest_;
   std::uint64_t round_in_view_ = 0;
   RoundTimes times_;
-  double factor_ahead_ = 1;  ///< of the learning rate, for steps while the group agrees
+  sync::policy::OwnStepRate rate_ahead_;  ///< of steps while the group agrees
+  ExplosionWatch explosions_;
+  bool movement_refused_ = false;  ///< of this round: it takes part with 0 rows
+  RoundReport::Credit credited_;   ///< rows of this device in the agreed state, as counted
   Measures measures_;
   NormWatch norms_;
   RowCopies copies_;

@@ -63,10 +63,10 @@ bool Worker::overlaps() const {
 }
 
 void Worker::depart() {
-  factor_ahead_ = view_->session->plan().now.learning_rate_factor;
+  rate_ahead_ = {config_.session.policy, view_->session->policy_state()};
   rows_.depart();
   model_.depart();
-  report_.hold();
+  report_.depart();
 }
 
 /// While an agreement is under way: a step of the next one, as long as one is due.
@@ -81,7 +81,7 @@ std::optional<Turn> Worker::step_ahead() {
 
 /// All since the last agreement: their rows come again.
 void Worker::undo_own_steps() {
-  report_.forget_held();
+  report_.forget_settled();
   model_.roll_back(*parts_.state);
   rows_.stand_at(*parts_.state);
 }
@@ -92,6 +92,12 @@ Turn Worker::make_own_step() {
   if (auto computed = model_.compute(rows_.batch().view(), rows_.batch().counted_rows(), *parts_.state);
       !computed)
     return end(computed.error());
+  const std::size_t rows = rows_.batch().counted_rows();
+  const sync::policy::OwnStepRate rate =
+      model_.departed() ? rate_ahead_
+                        : sync::policy::OwnStepRate(config_.session.policy, view_->session->policy_state());
+  const double factor = rate.of(rows);
+  judge_batch(factor);
   if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
   if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());
   if (!model_.finite()) {
@@ -99,8 +105,6 @@ Turn Worker::make_own_step() {
     keep(Fate::dropped);
     return again();
   }
-  const std::size_t rows = rows_.batch().counted_rows();
-  const double factor = model_.departed() ? factor_ahead_ : view_->session->plan().now.learning_rate_factor;
   if (auto stepped = model_.step(*parts_.state, rows, factor); !stepped) return end(stepped.error());
   const TimePoint now = parts_.clock.now();
   model_.own().add(model_.report(), rows_.batch().own_tags(), to_seconds(now - began), now);

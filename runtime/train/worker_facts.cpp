@@ -33,7 +33,8 @@ sync::Facts Worker::my_facts(TimePoint now) {
   f.rows_dropped = dropped_so_far(parts_.status);
   f.rows_max = static_cast<std::uint32_t>(rows_.rows_max());
   f.flags = (parts_.stop.load() > 0 ? sync::flag_leaving : 0U) |
-            (parts_.membership.stop_asked() ? sync::flag_stop : 0U) | (finite ? 0U : sync::flag_nonfinite) |
+            (parts_.membership.stop_asked() ? sync::flag_stop : 0U) |
+            (finite && !movement_refused_ ? 0U : sync::flag_nonfinite) |
             (rows_.incomplete() ? sync::flag_incomplete : 0U) | (config_.dry_run ? sync::flag_dry_run : 0U) |
             (checkpoints_.is_due(now, *parts_.state) ? sync::flag_checkpoint : 0U);
   clock_.ask(f, now, rows_.batch().counted_rows());
@@ -117,7 +118,8 @@ sync::FactsSection Worker::my_section() {
 
 /// Of this round: a gradient, or how far own steps have come.
 Status Worker::prepare_contribution() {
-  return contributes_movement() ? model_.prepare_delta(*parts_.state, 0, 1.0) : model_.prepare_gradient();
+  if (!contributes_movement()) return model_.prepare_gradient();
+  return model_.is_prepared() ? ok() : model_.prepare_delta(*parts_.state, 0, 1.0);
 }
 
 }  // namespace rivulet::runtime

@@ -81,6 +81,7 @@ Turn Worker::begin_rounds() {
   parts_.decisions.enter_view({spec.number, spec.token, spec.members, spec.rank, spec.target, spec.digest,
                                config_.group, config_.session.policy, view_->session->policy_state()});
   report_.metrics().states_taken.add(1);
+  credit();  // others may have agreed on rows of this device
   times_.last_ended = parts_.clock.now();
   times_.early = times_.went_on = false;
   times_.ahead_seconds = 0;
@@ -160,7 +161,6 @@ Turn Worker::drain() {
     return end(Error{ErrorCode::peer_lost, left + "; start again to form a new one"}, true);
   view_.reset();
   put_batch_back();
-  report_.count_held();
   return form_again(left);
 }
 
@@ -179,10 +179,7 @@ Turn Worker::lost(Error error) {  // by value: the original dies with the view
   entry_.drop_view();
   put_batch_back();
   // The step of this round is in the private copy already, or some of the next one: own steps are done anew.
-  if (stepped || model_.departed())
-    undo_own_steps();
-  else
-    report_.count_held();
+  if (stepped || model_.departed()) undo_own_steps();
   const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;
   if (others && !asked_to_end() && config_.reform) return form_again(error.message);
   error.message +=

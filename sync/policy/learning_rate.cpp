@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "sync/policy/coherence.h"
 
@@ -17,11 +18,16 @@ double steps_of(const Schedule& entered) {
   return entered.apart ? std::max(1.0, static_cast<double>(entered.own_steps)) : 1.0;
 }
 
+double rows_of(const FactsTable& table) {
+  double rows = 0;
+  for (const Facts& f : table.facts) rows += static_cast<double>(f.rows) + f.rows_since_sync;
+  return rows;
+}
+
 /// Rows of a round that is held come again, and some are missing until then.
 void learn_rows(const Inputs& inputs, Mode mode, std::span<double> memory) {
   if (mode == Mode::hold || mode == Mode::idle || mode == Mode::skip) return;
-  double rows = 0;
-  for (const Facts& f : inputs.table.facts) rows += static_cast<double>(f.rows) + f.rows_since_sync;
+  const double rows = rows_of(inputs.table);
   if (rows == 0) return;
   const double steps = steps_of(inputs.entered);
   const double now = rows / steps;
@@ -30,19 +36,19 @@ void learn_rows(const Inputs& inputs, Mode mode, std::span<double> memory) {
   memory[step_rows_at] = before + weight * (now - before);
 }
 
-/// By the rule; 1 while no step has been seen.
-double wanted_scale(const Inputs& inputs, std::span<const double> memory) {
+/// By the rule, for a step of so many rows of all devices together; 1 while no step has been seen.
+double wanted_scale(const Inputs& inputs, double step_rows) {
   const std::string& rule = setting(inputs.config, scaling_rule_key.name).text;
-  if (rule == "none" || memory[step_rows_at] == 0) return 1;
+  if (rule == "none" || step_rows == 0) return 1;
   const double base = setting(inputs.config, scaling_base_key.name).number;
-  const double times = memory[step_rows_at] / (base * static_cast<double>(inputs.table.size()));
+  const double times = step_rows / (base * static_cast<double>(inputs.table.size()));
   const double wanted = rule == "linear" ? times : std::sqrt(times);
   return std::min(wanted, setting(inputs.config, scaling_cap_key.name).number);
 }
 
 /// Towards a larger one by and by, towards a smaller one at once.
 void follow(const Inputs& inputs, std::span<double> memory) {
-  const double wanted = wanted_scale(inputs, memory);
+  const double wanted = wanted_scale(inputs, memory[step_rows_at]);
   double& scale = memory[scale_at];
   if (scale == 0 || wanted <= scale) {
     scale = wanted;
@@ -50,6 +56,14 @@ void follow(const Inputs& inputs, std::span<double> memory) {
   }
   const double steps = steps_of(inputs.entered);
   scale += std::min(1.0, steps / setting(inputs.config, scaling_warmup_key.name).number) * (wanted - scale);
+}
+
+/// The step that this round makes is of these rows, however many the last ones had; own steps are the
+/// devices'.
+double scale_of_step(const Inputs& inputs, Mode mode, std::span<const double> memory) {
+  const double usual = memory[scale_at] > 0 ? memory[scale_at] : 1.0;
+  const bool steps = mode == Mode::gradients && !inputs.entered.apart;
+  return steps ? std::min(usual, wanted_scale(inputs, rows_of(inputs.table))) : usual;
 }
 
 void count_falls(double schedule, std::span<double> memory) {
@@ -67,13 +81,32 @@ double rows_trained(const FactsTable& table) {
   return rows;
 }
 
+OwnStepRate::OwnStepRate(const PolicyConfig& config, const PolicyState& state)
+    : factor_(state.last.now.learning_rate_factor) {
+  const std::string name = std::string(name_of(Role::learning_rate)) + "/" + config.learning_rate_policy;
+  const auto own = std::ranges::find(state.memory, name, &ControllerMemory::name);
+  if (own == state.memory.end() || own->values.size() != learning_rate_memory) return;
+  const std::string& rule = setting(config, scaling_rule_key.name).text;
+  scales_ = rule != "none";
+  by_root_ = rule == "sqrt";
+  base_rows_ = setting(config, scaling_base_key.name).number;
+  // Nothing was decided in this view: the factor is 1, whatever was scaled before it.
+  if (state.round > 0 && own->values[scale_at] > 0) scale_ = own->values[scale_at];
+}
+
+double OwnStepRate::of(std::size_t rows) const {
+  if (!scales_) return factor_;
+  const double times = static_cast<double>(rows) / base_rows_;
+  return factor_ * std::min(1.0, (by_root_ ? std::sqrt(times) : times) / scale_);
+}
+
 void set_learning_rate(const Inputs& inputs, std::span<double> memory, double schedule, RoundPlan& plan) {
   learn_rows(inputs, plan.now.mode, memory);
   follow(inputs, memory);
   count_falls(schedule, memory);
   keep_finite(memory);
   const double warmup = setting(inputs.config, warmup_rows_key.name).number;
-  double factor = schedule * (memory[scale_at] > 0 ? memory[scale_at] : 1.0);
+  double factor = schedule * scale_of_step(inputs, plan.now.mode, memory);
   if (warmup > 0) factor *= std::min(1.0, (rows_trained(inputs.table) + 1) / (warmup + 1));
   memory[factor_at] = std::clamp(finite(factor), least_factor, most_factor);
   plan.now.learning_rate_factor = memory[factor_at];

@@ -9,7 +9,10 @@
 ///
 ///   schedule(rows the group has trained) * warm-up(the same) * scale(rows of a step)
 ///
-/// so that it depends on rows, not on how many steps they were made of, and is the same on every device.
+/// so that it depends on rows, not on how many steps they were made of, and is the same on every device. Rows
+/// of a step are those of the last ones on average; a single step of fewer is scaled by its own (OwnStepRate,
+/// and set_learning_rate() where the group steps), or the noise of a few rows would go as far as the mean of
+/// many.
 namespace rivulet::sync::policy {
 
 /// Goyal et al. (2017) scale by the rows, Krizhevsky (2014) by their root: a step of fewer rows is noisier.
@@ -72,6 +75,25 @@ inline constexpr SlowLoop learning_rate_falls{.changes_at = falls_at};
 
 /// Rows that the group had trained before this round.
 double rows_trained(const FactsTable& table);
+/// Factors of train.optimizer.lr for the steps that devices make on their own, until the group agrees next. A
+/// pure function of what they agreed on last, and of the rows of a step: a replay makes the same.
+class OwnStepRate {
+ public:
+  /// 1, for steps of any size.
+  OwnStepRate() = default;
+  /// `state`: behind the last agreement.
+  OwnStepRate(const PolicyConfig& config, const PolicyState& state);
+  /// Of a step of so many rows: the group's, and less if the rule asks for less with so few rows.
+  [[nodiscard]] double of(std::size_t rows) const;
+
+ private:
+  bool scales_ = false;
+  bool by_root_ = false;
+  double base_rows_ = 1;
+  double scale_ = 1;   ///< in factor_
+  double factor_ = 1;  ///< of the group
+};
+
 /// Decides the factor, where the schedule says `schedule`.
 void set_learning_rate(const Inputs& inputs, std::span<double> memory, double schedule, RoundPlan& plan);
 

@@ -21,6 +21,7 @@ struct GroupOutcome {
   std::vector<std::string> digests;  ///< by device
   std::vector<std::uint64_t> steps;
   std::vector<std::uint64_t> rows_trained;  ///< counted by the owners
+  std::vector<std::uint64_t> rows_refused;  ///< same: dropped as not finite
   std::vector<std::uint64_t> group_rows;
   std::vector<std::uint64_t> rows_consumed;
   std::vector<std::uint64_t> rows_waiting;

@@ -33,6 +33,8 @@ void take(GroupOutcome& out, runtime::Node& node) {
   out.steps.push_back(node.state().stamp.step);
   out.group_rows.push_back(node.state().rows);
   out.rows_trained.push_back(node.status().rows_trained.load());
+  const auto nonfinite = static_cast<std::size_t>(DropReason::nonfinite_batch);
+  out.rows_refused.push_back(node.status().rows_dropped[nonfinite].load());
   out.rows_consumed.push_back(node.status().rows_consumed.load());
   out.rows_waiting.push_back(node.rows().waiting());
   out.errors.push_back(node.worker().ending().error);

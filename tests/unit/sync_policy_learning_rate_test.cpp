@@ -44,6 +44,13 @@ class Group {
     }
     return plan(table, config_, all, state_).now.learning_rate_factor;
   }
+  /// Of an own step behind that decision.
+  [[nodiscard]] double own_factor(std::size_t rows) const { return OwnStepRate(config_, state_).of(rows); }
+  /// Nothing was decided in this view; what it remembers is of others.
+  void begin_view() {
+    state_.round = 0;
+    state_.last.now.learning_rate_factor = 1;
+  }
 
  private:
   PolicyConfig config_;
@@ -91,6 +98,29 @@ TEST_CASE("Learning rate: follows the rows of a step, in proportion or with thei
   CHECK(apart.factor(16, 0, 8) == doctest::Approx(0.5));  // of one of eight own steps
 }
 
+TEST_CASE("Learning rate: each own step is scaled by its own rows, and by no more than the group's factor") {
+  Group group("constant", "sqrt");
+  CHECK(group.own_factor(64) == 1);
+  const double usual = group.factor(256, 0, 8);
+  CHECK(usual == 2);
+  CHECK(group.own_factor(256) == 2);
+  CHECK(group.own_factor(1024) == 2);
+  CHECK(group.own_factor(64) == 1);
+  CHECK(group.own_factor(1) == doctest::Approx(0.125));
+  group.begin_view();
+  CHECK(group.own_factor(256) == 1);
+  CHECK(group.own_factor(16) == doctest::Approx(0.5));
+  Group linear("constant", "linear");
+  CHECK(linear.factor(128, 0, 8) == 2);
+  CHECK(linear.own_factor(32) == doctest::Approx(0.5));
+  Group fixed("constant");
+  CHECK(fixed.factor(256, 0, 8) == 1);
+  CHECK(fixed.own_factor(1) == 1);
+  Group step("step", "sqrt");  // what a schedule has left of it stays in it
+  CHECK(step.factor(64, 1000, 8) == 0.5);
+  CHECK(step.own_factor(16) == doctest::Approx(0.25));
+}
+
 TEST_CASE("Learning rate: larger steps are followed by and by, smaller ones at once") {
   Group group("constant", "linear");
   CHECK(group.factor(64, 0) == doctest::Approx(1));
@@ -100,7 +130,8 @@ TEST_CASE("Learning rate: larger steps are followed by and by, smaller ones at o
   for (int i = 0; i < 200; ++i) factor = group.factor(128, 0);
   CHECK(factor == doctest::Approx(2).epsilon(0.001));
   CHECK(group.factor(0, 0) == doctest::Approx(factor));  // a round without rows says nothing
-  CHECK(group.factor(64, 0) == doctest::Approx(1.9).epsilon(0.001));
+  CHECK(group.factor(64, 0) == 1);                       // of this step, whatever is usual
+  CHECK(group.factor(128, 0) == doctest::Approx(1.9).epsilon(0.001));
   for (int i = 0; i < 200; ++i) factor = group.factor(1, 0);
   CHECK(factor == doctest::Approx(1 / 64.0).epsilon(0.001));
 }

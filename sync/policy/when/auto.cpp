@@ -191,6 +191,19 @@ void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<doub
 }
 
 /// Movements that were sent late, or came from too many steps, have gone too far: fewer steps, at once.
+void step_back(std::span<double> memory) {
+  memory[most_at] = std::max(1.0, std::floor(memory[steps_at] / 2));
+  memory[overshot_at] = recovery;
+  memory[settled_at] = settling;
+}
+
+/// A device has come with a movement that it cannot contribute.
+bool has_exploded(const Inputs& inputs) {
+  return inputs.entered.apart && std::ranges::any_of(inputs.table.facts, [](const Facts& f) {
+           return (f.flags & flag_nonfinite) != 0;
+         });
+}
+
 void learn_loss(const Inputs& inputs, double rows, std::span<double> memory) {
   double loss = 0;
   for (const Facts& f : inputs.table.facts) loss += finite(f.loss_sum) / rows;
@@ -205,9 +218,7 @@ void learn_loss(const Inputs& inputs, double rows, std::span<double> memory) {
       average(memory[loss_noise_at], variance, variance > memory[loss_noise_at] ? 0.2 : 0.05);
     return;
   }
-  memory[most_at] = std::max(1.0, std::floor(memory[steps_at] / 2));
-  memory[overshot_at] = recovery;
-  memory[settled_at] = settling;
+  step_back(memory);
   memory[usual_loss_at] = memory[loss_at];
 }
 
@@ -261,6 +272,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const double most = setting(inputs.config, keys[1].name).number;
   const bool begins = memory[step_bytes_at] == 0;
   if (rows_of(inputs.table) > 0) learn(inputs, memory);
+  if (has_exploded(inputs)) step_back(memory);
   pay(inputs, budget, begins, memory);
   follow_streams(inputs.entered.guests > 0 ? std::min(steps_with_copies, most) : 1, most, memory);
   const Chooser chooser(inputs, budget, {most, facts_bytes}, memory);

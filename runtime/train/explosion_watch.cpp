@@ -1,0 +1,72 @@
+#include "runtime/train/explosion_watch.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rivulet::runtime {
+namespace {
+
+/// Of the parameters' norm, or of the largest movement so far: a movement of 32 steps goes 320 times as far
+/// as the first one of one step, momentum included.
+constexpr double too_far = 1000;
+/// Of what the loss was before the steps, or of a model that has learned nothing.
+constexpr double too_high = 4;
+constexpr double too_high_of_numbers = 16;  ///< targets that are any numbers have long tails
+constexpr double few_rows = 4;              ///< one row in so many may be far off
+constexpr double kept = 0.99;               ///< of a maximum, from one agreement to the next
+constexpr double usual_rows = 4096;
+constexpr std::uint32_t agreements_before = 20;  ///< of targets that are any numbers
+constexpr std::uint32_t refusals_of_a_kind = 8;
+constexpr double more_patience = 4;
+
+}  // namespace
+
+ExplosionWatch::ExplosionWatch(std::size_t classes)
+    : untrained_(classes > 1 ? std::log(static_cast<double>(classes)) : 0) {}
+
+void ExplosionWatch::agreed(double loss_sum, std::uint64_t rows) {
+  if (rows == 0 || !std::isfinite(loss_sum)) return;
+  const double loss = loss_sum / static_cast<double>(rows);
+  const double weight = std::min(1.0, static_cast<double>(rows) / usual_rows);
+  usual_loss_ = agreements_ == 0 ? loss : usual_loss_ + weight * (loss - usual_loss_);
+  highest_loss_ = std::max(loss, kept * highest_loss_);
+  largest_ *= kept;
+  agreements_ = std::min(agreements_ + 1, agreements_before);
+}
+
+/// What is refused again and again may be how the rows are.
+double ExplosionWatch::patience(std::uint32_t refused) const {
+  return std::pow(more_patience, refused / refusals_of_a_kind);
+}
+
+/// 0: nothing to compare with.
+double ExplosionWatch::longest() const {
+  return too_far * std::max(parameters_, largest_);
+}
+
+bool ExplosionWatch::refuses_step(double distance) {
+  const double most = longest() * patience(refused_steps_);
+  const bool refuses = most > 0 && distance > most;
+  refused_steps_ = refuses ? refused_steps_ + 1 : 0;
+  return refuses;
+}
+
+bool ExplosionWatch::loss_exploded(const OwnSteps& steps) const {
+  const bool numbers = untrained_ == 0;
+  if (numbers && agreements_ < agreements_before) return false;
+  const double before =
+      std::max({untrained_, usual_loss_, steps.early_loss(), numbers ? highest_loss_ : 0.0});
+  const double doubt = 1 + few_rows / std::max(1.0, static_cast<double>(steps.late_rows()));
+  return steps.late_loss() >
+         before * doubt * (numbers ? too_high_of_numbers : too_high) * patience(refused_movements_);
+}
+
+bool ExplosionWatch::refuses_movement(double norm, const OwnSteps& steps) {
+  const double most = longest() * patience(refused_movements_);
+  const bool refuses = (most > 0 && norm > most) || loss_exploded(steps);
+  refused_movements_ = refuses ? refused_movements_ + 1 : 0;
+  if (!refuses) largest_ = std::max(largest_, norm);
+  return refuses;
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "runtime/train/worker.h"
+#include "sync/coding/norm.h"
+
+// What a device looks at before it contributes, and what it counts when the group has decided.
+namespace rivulet::runtime {
+
+/// A batch whose step would lead nowhere is used up like one that is not finite.
+void Worker::judge_batch(double learning_rate_factor) {
+  if (!model_.finite() || rows_.batch().rows() == 0) return;
+  const auto& optimizer = config_.optimizer;
+  const double norm = std::sqrt(model_.report().gradient_norm2);
+  const double clipped = optimizer.clip_grad_norm > 0 ? std::min(norm, optimizer.clip_grad_norm) : norm;
+  if (explosions_.refuses_step(optimizer.learning_rate * learning_rate_factor * clipped)) model_.refuse();
+}
+
+Status Worker::refuse_nonfinite() {
+  return model_.finite() ? ok() : count_refused();
+}
+
+Status Worker::count_refused() {
+  report_.metrics().nonfinite_local.add(1);
+  if (!config_.stop_on_nonfinite) return ok();
+  return Error{ErrorCode::numeric,
+               "what was computed on rows is not finite, or has exploded; train.on_nonfinite = \"stop\""};
+}
+
+/// The last look at how far own steps have come, before anybody hears of it: one number of one device that is
+/// not finite would cost the rows of all. What cannot be part of a sum is undone, and its rows are used up.
+Status Worker::check_movement() {
+  movement_refused_ = false;
+  if (!contributes_movement() || model_.own().rows() == 0) return ok();
+  if (auto prepared = prepare_contribution(); !prepared) return prepared;
+  if (model_.movement_fits() && !explosions_.refuses_movement(model_.movement_norm(), model_.own()))
+    return ok();
+  movement_refused_ = true;
+  model_.roll_back(*parts_.state);
+  rows_.drop_pending();
+  report_.forget_settled();
+  if (auto refused = count_refused(); !refused) return refused;
+  return model_.prepare_delta(*parts_.state, 0, 1.0);  // of nothing
+}
+
+/// How large the parameters are: looked at now and then, and more often while a view is young.
+Status Worker::measure_state() {
+  constexpr std::uint64_t every = 64;
+  const auto& round = *view_->session->last_round();
+  const auto mode = round.plan().now.mode;
+  if (mode == sync::policy::Mode::gradients || mode == sync::policy::Mode::delta)
+    explosions_.agreed(round.totals.loss_sum, round.totals.rows);
+  if (round_in_view_ % every != 0 && !std::has_single_bit(round_in_view_)) return ok();
+  auto host = parts_.device.to_host(parts_.state->model.parameters());
+  if (!host) return host.error();
+  explosions_.stands_at(sync::norm_of(host.value()));
+  return ok();
+}
+
+/// What the agreed state says of this device's rows, its counters say too.
+void Worker::credit() {
+  RoundReport::Credit now;
+  for (const PartitionId& id : parts_.commits.partitions()) {
+    const auto known = parts_.state->partitions.find(id);
+    if (known == parts_.state->partitions.end()) continue;
+    now.trained += known->second.trained;
+    now.nonfinite += known->second.dropped.at(static_cast<std::size_t>(DropReason::nonfinite_batch));
+  }
+  const auto more = [](std::uint64_t to, std::uint64_t from) { return to > from ? to - from : 0; };
+  // A state that another life of this device led to, or an older one, is no news.
+  if (clock_.entered())
+    report_.credit({more(now.trained, credited_.trained), more(now.nonfinite, credited_.nonfinite)},
+                   parts_.state->stamp.step);
+  credited_ = now;
+}
+
+}  // namespace rivulet::runtime
