@@ -328,6 +328,9 @@ Status Worker::fold_offsets() {
 /// The rows of the batch are done with: slots are free.
 void Worker::settle(Fate fate) {
   report_.settled(model_.finite() ? fate : Fate::dropped, rows_.batch().own_rows(), rows_.batch().view());
+  // A dry run has no ledger.
+  if (config_.dry_run && !model_.finite())
+    report_.credit({.nonfinite = rows_.batch().own_rows()}, parts_.state->stamp.step);
   rows_.settle();
   model_.settle();
 }

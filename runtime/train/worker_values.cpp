@@ -67,6 +67,7 @@ void Worker::credit() {
     now.trained += known->second.trained;
     now.nonfinite += known->second.dropped.at(static_cast<std::size_t>(DropReason::nonfinite_batch));
   }
+  if (now == credited_) return;
   const auto more = [](std::uint64_t to, std::uint64_t from) { return to > from ? to - from : 0; };
   // A state that another life of this device led to, or an older one, is no news.
   if (clock_.entered())

@@ -82,6 +82,19 @@ Result<StateReplayReport> again(const RecordedRun& run, const std::string& log,
       [](const StateReplayReport&) {}, stop);
 }
 
+/// Contributions that devices kept to themselves, because they could not be part of a sum.
+std::size_t refused_in(const RecordedRun& run) {
+  std::istringstream lines(read_file(run.log));
+  std::size_t refused = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto record = parse_decision_line(line);
+    REQUIRE(record);
+    if (const auto* round = std::get_if<RoundRecord>(&record.value()))
+      for (const auto& facts : round->table.facts) refused += (facts.flags & sync::flag_nonfinite) != 0 ? 1 : 0;
+  }
+  return refused;
+}
+
 /// How far the traces of a change are covered: its line's checksum is right again; or every later line bears
 /// witness to it, too.
 enum class Forger : std::uint8_t { careful, thorough };
@@ -119,6 +132,7 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
   RecordedRun run;
   run.job = linear_job(4);
   SimulateOptions options = changing(5);
+  std::size_t refused_at_least = 0;
   SUBCASE("policy stream") {}
   SUBCASE("policy fixed, whose rounds wait for the slowest") {
     run.job.config.batch.policy = "fixed";
@@ -136,6 +150,20 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
     run.job.config.settings.set("sync.own_steps", std::int64_t{4});
     run.job.config.settings.set("sync.overlap", std::string("always"));
     options.link = {std::chrono::milliseconds(20), 1e5};
+  }
+  SUBCASE("own steps that are scaled by their own rows, also those that were made ahead") {
+    run.job.config.sync.policy = "periodic";
+    run.job.config.settings.set("sync.own_steps", std::int64_t{4});
+    run.job.config.settings.set("sync.overlap", std::string("always"));
+    run.job.config.settings.set("train.lr_scaling.rule", std::string("sqrt"));
+    options.link = {std::chrono::milliseconds(20), 1e5};
+  }
+  SUBCASE("own steps that go too far, and are dropped") {
+    run.job.config.sync.policy = "periodic";
+    run.job.config.settings.set("sync.own_steps", std::int64_t{8});
+    run.job.config.settings.set("sync.overlap", std::string("always"));
+    run.job.config.train.lr = 4;
+    refused_at_least = 1;
   }
   SUBCASE("by what was measured") {
     run.job.config.sync.policy = run.job.config.compression.policy = run.job.config.sync.collective = "auto";
@@ -183,6 +211,7 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
   CHECK(report.stamp.step == run.step);
   CHECK(report.digest.hex() == run.summary.devices[0].digest);
   CHECK(report.rows > 200);
+  CHECK(refused_in(run) >= refused_at_least);
 }
 
 TEST_CASE(

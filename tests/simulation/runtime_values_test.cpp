@@ -62,7 +62,7 @@ std::uint64_t flagged(const GroupOutcome& out, std::size_t device) {
   return n;
 }
 
-constexpr std::size_t rows_at_once = 8000;
+constexpr std::size_t rows_at_once = 2100;
 
 /// Many rows that wait, and then one by one.
 std::unique_ptr<stream::RecordSource> running_dry(std::uint64_t seed, std::size_t device,
@@ -82,7 +82,7 @@ std::unique_ptr<stream::RecordSource> running_dry(std::uint64_t seed, std::size_
 TEST_CASE("Values: of a reading whose square is infinite only the batch is lost, of its own device") {
   for (const char* when : {"every", "periodic", "overlap"}) {
     CAPTURE(when);
-    auto run = spoiled_run(when, 12, [](std::size_t row, float x) { return row % 40 == 20 ? 1e25F : x; });
+    auto run = spoiled_run(when, 10, [](std::size_t row, float x) { return row % 40 == 20 ? 1e25F : x; });
     run.loaded.config.decode.normalize = true;
     const auto out = run_simulated(run);
     check_counted(out);
@@ -109,13 +109,13 @@ TEST_CASE("Values: own steps that go too far are not contributed, and the device
   for (const char* when : {"periodic", "overlap"}) {
     CAPTURE(when);
     const auto out = run_simulated(spoiled_run(
-        when, 20, [](std::size_t row, float x) { return row >= 200 && row < 280 ? 300 * x : x; }));
+        when, 20, [](std::size_t row, float x) { return row >= 224 && row < 240 ? 300 * x : x; }));
     check_counted(out);
-    CHECK(flagged(out, 0) > 0);
+    CHECK(flagged(out, 0) == 1);
     CHECK(flagged(out, 1) == 0);
-    CHECK(out.rows_refused[0] > 0);
-    CHECK(out.rows_refused[0] < 200);
-    CHECK(out.rows_trained[0] > 400);
+    CHECK(out.rows_refused[0] >= 40);  // all steps since the agreement, with those that were made ahead
+    CHECK(out.rows_refused[0] <= 80);
+    CHECK(out.rows_trained[0] > 600);
     CHECK(out.rows_refused[1] + out.rows_refused[2] == 0);
   }
 }
@@ -128,6 +128,7 @@ TEST_CASE("Values: a step of few rows, behind steps of many, goes as far as few 
     c.decode.shape = {64};
     c.model.classes = 1;
     c.train.loss = "mse";
+    c.train.lr = 0.1;
     c.settings.set("train.optimizer.momentum", 0.0);
     c.settings.set("train.lr_scaling.rule", std::string("sqrt"));
     c.sync.policy = when;
@@ -154,7 +155,7 @@ TEST_CASE("Values: a step of few rows, behind steps of many, goes as far as few 
         largest = std::max(largest, facts.rows);
         if (facts.rows > 0) worst = std::max(worst, facts.loss_sum / facts.rows);
       }
-    CHECK(largest >= 256);
+    CHECK(largest >= 128);
     CHECK(worst < 300);  // in the beginning it is 64
     for (const float x : group->node(0).state().model.parameters().as<float>()) CHECK(std::abs(x) < 10);
   }
