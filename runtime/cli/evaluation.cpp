@@ -152,7 +152,7 @@ Result<std::string> take_checkpoints(const Config& config, DataDir& held) {
   if (!std::filesystem::is_directory(folder, error))
     return Error{ErrorCode::io,
                  folder + " is not there: nothing was saved by a device with this data directory"};
-  if (auto taken = held.take(config.device.data_dir, data_owner_of(config)); !taken) return taken.error();
+  if (auto taken = held.take(config.device.data_dir, {config.job.name, {}}); !taken) return taken.error();
   return folder;
 }
 

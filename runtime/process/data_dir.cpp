@@ -52,11 +52,13 @@ Status check_owner(const std::string& path, const DataOwner& owner) {
   if (!mark) return refused(path, " may be another device's: " + mark.error().message);
   const auto found = owner_in({reinterpret_cast<const char*>(mark.value().data()), mark.value().size()});
   if (!found) return refused(path, " may be another device's: its file owner cannot be read");
-  if (*found == owner) return ok();
-  return refused(path, fmt::format(" belongs to device {} of job {}, and this is device {} of job {}: choose "
-                                   "another folder, or correct device.id or job.name (to hand all that is in "
-                                   "it over, remove its file owner)",
-                                   found->device, found->job, owner.device, owner.job));
+  if (found->job == owner.job && (owner.device.empty() || found->device == owner.device)) return ok();
+  const std::string self = owner.device.empty() ? "" : "device " + owner.device + " of ";
+  return refused(path,
+                 fmt::format(" belongs to device {} of job {}, and this is {}job {}: choose another folder, "
+                             "or correct device.id or job.name (to hand all that is in it over, remove its "
+                             "file owner)",
+                             found->device, found->job, self, owner.job));
 }
 
 DataDir::~DataDir() {

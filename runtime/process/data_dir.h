@@ -8,7 +8,7 @@ namespace rivulet::runtime {
 /// Whose a folder is.
 struct DataOwner {
   std::string job;
-  std::string device;
+  std::string device;  ///< empty: any of the job's, for who looks after one that does not run
   bool operator==(const DataOwner&) const = default;
 };
 

@@ -90,7 +90,8 @@ std::size_t refused_in(const RecordedRun& run) {
     const auto record = parse_decision_line(line);
     REQUIRE(record);
     if (const auto* round = std::get_if<RoundRecord>(&record.value()))
-      for (const auto& facts : round->table.facts) refused += (facts.flags & sync::flag_nonfinite) != 0 ? 1 : 0;
+      for (const auto& facts : round->table.facts)
+        refused += (facts.flags & sync::flag_nonfinite) != 0 ? 1 : 0;
   }
   return refused;
 }

@@ -50,6 +50,14 @@ TEST_CASE("Data directory: another job or device is refused, whose it is is name
   CHECK(entries(folder.path()) == 1);  // no lock either
 }
 
+TEST_CASE("Data directory: whoever looks after it may not know its device, but must know its job") {
+  const TempDir folder;
+  claim(folder.path());
+  DataDir held;
+  CHECK_FALSE(held.take(folder.path().string(), {"kilns", ""}));
+  CHECK(held.take(folder.path().string(), {"ovens", ""}));
+}
+
 TEST_CASE("Data directory: who only takes it leaves it to the first who claims it") {
   const TempDir folder;
   {
