@@ -24,6 +24,7 @@ void plant_in_threads();
 class PlantedFinds {
  public:
   void look_at(const std::string& what, std::span<const std::byte> bytes);
+  void add(std::string what);
   [[nodiscard]] std::vector<std::string> found() const;
   [[nodiscard]] std::size_t looked_at() const;
 
