@@ -12,9 +12,9 @@
 #include "runtime/node/new_run.h"
 #include "runtime/node/node.h"
 #include "runtime/node/node_config.h"
+#include "runtime/node/own_folder.h"
 #include "runtime/node/plain_brokers.h"
 #include "runtime/node/run.h"
-#include "runtime/process/data_dir.h"
 #include "runtime/process/runner.h"
 #include "runtime/process/service_manager.h"
 #include "runtime/process/watchdog.h"
@@ -80,17 +80,6 @@ Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool d
                            config.log.decisions == "views" ? Recorded::views : Recorded::rounds);
 }
 
-/// Before anything is read or written in it. Checkpoints that somebody copied there must be of this job.
-Status take_data_dir(DataDir& held, const Config& config, bool dry_run) {
-  const std::string& path = config.device.data_dir;
-  if (auto taken = held.take(path, data_owner_of(config)); !taken) return taken;
-  if (const auto foreign = CheckpointFolder(checkpoints_in(path)).foreign(config.job.name))
-    return Error{ErrorCode::invalid_config,
-                 fmt::format("device.data_dir {} holds a checkpoint of job {}, and this is job {}: {}", path,
-                             foreign->job, config.job.name, foreign->path)};
-  return dry_run ? ok() : held.claim();
-}
-
 /// Before anything large is allocated.
 Status plan_within_cap(Process& p, const Config& config, const Catalog& catalog, const StopRequest& stop) {
   auto memory = plan_memory(config, catalog, &stop);
@@ -108,7 +97,7 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
   auto log = make_logger(config.log.level, config.log.format, *p.metrics);
   if (!log) return log.error();
   p.log = std::move(log).value();
-  if (auto taken = take_data_dir(p.data_dir, config, options.dry_run); !taken) return taken;
+  if (auto taken = take_own_folder(p.data_dir, config, !options.dry_run); !taken) return taken;
   if (auto fits = plan_within_cap(p, config, catalog, stop); !fits) return fits;
   if (options.new_run)
     if (auto prepared = start_over(config, *p.log); !prepared) return prepared;
