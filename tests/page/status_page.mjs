@@ -102,11 +102,22 @@ async function checkNumbers(page, address) {
       const after = saidBy(await get(address, "/metrics"));
       return (before > 0 || name === "rows refused") && before <= shown && shown <= after;
     });
+  await checkBatches(page, address);
   assert.equal(await page.locator("#members tbody tr").count(), devices);
   assert.equal(await page.locator("#story li").count(), 3);
   assert.ok(await page.locator("#rounds tbody tr").count() >= 3);
   assert.ok(await page.locator("#partitions tbody tr").count() >= 1);
   await eventually("charts", async () => await page.locator("#charts polyline").count() >= 4);
+}
+
+/// A batch is what one gradient is computed from, also where devices make many steps until they agree: never above batch.max.
+async function checkBatches(page, address) {
+  const text = await eventually("batches", async () => {
+    const said = await get(address, "/metrics");
+    return sumOf(said, "rivulet_batch_rows_count") > 20 && sumOf(said, "rivulet_train_steps_total", 'result="local_step"') > 10 ? said : undefined;
+  });
+  assert.equal(sumOf(text, "rivulet_batch_rows_bucket", 'le="128"'), sumOf(text, "rivulet_batch_rows_count"));
+  assert.ok(await tile(page, "batch_rows") <= 128);
 }
 
 /// The process whose parent is this one and whose command has this word behind the program.
