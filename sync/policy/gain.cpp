@@ -88,7 +88,9 @@ void gate(const Inputs& inputs, double keep, RoundPlan& plan) {
 }
 
 std::string percent(double share) {
-  return std::to_string(std::lround(std::clamp(finite(share), 0.0, 1e6) * 100)) + " %";
+  const long tenths = std::lround(std::clamp(finite(share), 0.0, 1e6) * 1000);
+  if (tenths >= 100 || tenths % 10 == 0) return std::to_string((tenths + 5) / 10) + " %";
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
 }
 
 }  // namespace rivulet::sync::policy

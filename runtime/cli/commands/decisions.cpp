@@ -84,8 +84,8 @@ void print_story(const RoundExplanation& s, std::ostream& out) {
   std::size_t width = 0;
   for (const auto& d : s.devices) width = std::max(width, d.id.size());
   for (const auto& d : s.devices)
-    out << fmt::format("  {:{}}  {:>6} rows, weight {:.3f}; {:>8.1f} rows/s, {} more waiting\n", d.id, width,
-                       d.rows, d.weight, d.rows_per_s, d.waiting_rows);
+    out << fmt::format("  {:{}}  {:>6} rows, weight {:>4.1f} %; {:>8.1f} rows/s, {} more waiting\n", d.id,
+                       width, d.rows, 100 * d.weight, d.rows_per_s, d.waiting_rows);
   for (const auto& sentence : s.sentences) out << "  " << sentence << '\n';
 }
 

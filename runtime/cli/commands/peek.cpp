@@ -143,7 +143,7 @@ class PeekCommand final : public Command {
                                  "print a topic's records as the decoder reads them; moves no offset")) {
     app_->add_option("topic", flags_.topic, "which topic")->required()->type_name("TOPIC");
     config_.add_to(*app_, {"--brokers"});
-    app_->add_option("-n,--rows", flags_.rows, "show so many rows")
+    app_->add_option("-n,--rows", flags_.rows, "rows to show")
         ->type_name("N")
         ->capture_default_str()
         ->check(CLI::Range(1, 1'000'000));

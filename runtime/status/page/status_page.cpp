@@ -233,14 +233,14 @@ std::string story(const NodeReport& r) {
     (i < main_sentences ? first : rest) += "<li>" + escaped(r.said[i]) + "</li>";
   return fmt::format(
       "<h2>Why round {} of view {} did what it did</h2>\n<ul id=\"story\">{}</ul>\n"
-      "<details id=\"story-rest\"{}><summary>The whole of it</summary><ul>{}</ul></details>\n",
+      "<details id=\"story-rest\"{}><summary>Details</summary><ul>{}</ul></details>\n",
       count(r.told_round), count(r.group_view), first, rest.empty() ? " hidden" : "", rest);
 }
 
 std::string rounds(const NodeReport& r) {
   if (r.rounds.empty()) return "";
   Table table("rounds",
-              {{"step", false}, {"rows", false}, {"what", true}, {"plan", true}, {"ready last", true}});
+              {{"step", false}, {"rows", false}, {"what", true}, {"plan", true}, {"slowest", true}});
   for (const auto& one : r.rounds)
     table.row(
         {count(one.step), count(one.rows), escaped(one.mode), escaped(one.why), escaped(one.ready_last)});

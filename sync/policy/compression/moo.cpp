@@ -178,7 +178,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (is_exchanged(inputs, plan)) {
     if (!inputs.settling || memory[share_at] == 0) learn(inputs, memory);
     choose(inputs, memory);
-    plan.why = std::to_string(memory[share_at]) + " of the parameters: gain " + percent(memory[gain_at]);
+    plan.why = percent(memory[share_at]) + " of the parameters: gain " + percent(memory[gain_at]);
   }
   keep_finite(memory);
   gate(inputs, memory[share_at] > 0 ? std::min(1.0, memory[share_at]) : 1, plan);
