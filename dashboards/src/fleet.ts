@@ -143,9 +143,10 @@ const safe = {
     }),
     lines({
       leadsToNode: true,
-      title: 'Resident memory',
+      title: 'Resident memory (RSS)',
       width: 12,
-      description: 'Of the whole process: what device.memory caps, and about 170 MB of program and libraries.',
+      description: `Of the whole process: what device.memory caps, and about 170 MB of program and libraries. Devices of one machine share most of
+        those, and RSS counts them in each.`,
       unit: units.BytesIEC,
       queries: [[ofProcess('resident_memory_bytes'), '{{instance}}']],
     }),
