@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -75,9 +76,20 @@ def fetch(url):
         return ""
 
 
+def interrupt(folder):
+    """As Ctrl-C does, of the demo that works in the folder."""
+    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if len(words) > 1 and words[1] == "demo" and f"{folder}/demo" in words:
+            os.kill(int(entry.parent.name), signal.SIGINT)
+
+
 def live(rivulet, folder):
     """A demo on a terminal: its view, and the page of its first device."""
-    seconds = 12
+    seconds = 600  # until the page has come, however long that takes
     script = folder / "typescript"
     command = f"stty cols 110 rows 34; {rivulet} demo --seconds {seconds} --keep {folder}/demo"
     demo = subprocess.Popen(["script", "--quiet", "--return", "--command", command, str(script)],
@@ -92,13 +104,14 @@ def live(rivulet, folder):
 
     try:
         text = wait_for("the page of a training device", page, demo, script)
-        if demo.wait(timeout=DEADLINE_S) != 0:
-            sys.exit(f"the demo ended with {demo.returncode}:\n{script.read_text(errors='replace')[-3000:]}")
+        interrupt(folder)
+        demo.wait(timeout=DEADLINE_S)
     finally:
         if demo.poll() is None:
-            os.killpg(demo.pid, 9)
+            os.killpg(demo.pid, signal.SIGKILL)
+            interrupt(folder)
     svg = folder / "demo.svg"
-    subprocess.run([ROOT / "scripts/terminal_svg.py", script, svg, "--until", "What happened"], check=True)
+    subprocess.run([ROOT / "scripts/terminal_svg.py", script, svg, "--until", "Interrupted after"], check=True)
     return {"demo.svg": shown.terminal(svg.read_text()), "status.png": shown.page(text)}
 
 
