@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/lockfree/spsc_queue.hpp>
 #include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "core/check.h"
 
@@ -17,8 +17,6 @@ namespace rivulet::buffer {
 namespace {
 
 constexpr std::size_t cache_line = 64;
-/// Free slots the ingest thread fetches from the ring at once.
-constexpr std::size_t fetch_rows = 256;
 
 using Ring = boost::lockfree::spsc_queue<SlotIndex>;
 
@@ -66,11 +64,10 @@ struct RowBuffer::State {
   float* target_rows = nullptr;
 
   // ingest thread
-  alignas(cache_line) std::array<SlotIndex, fetch_rows> fetched{};  ///< free slots, [fetched_at, fetched_end)
-  std::size_t fetched_at = 0;
-  std::size_t fetched_end = 0;
-  bool claimed = false;            ///< fetched[fetched_at] is being written
-  std::vector<SlotIndex> pending;  ///< published, not flushed
+  alignas(cache_line) std::vector<SlotIndex> free;  ///< the next to write is at the end
+  bool claimed = false;                             ///< free.back() is being written
+  bool flushed = false;                             ///< since slots were gathered last
+  std::vector<SlotIndex> pending;                   ///< published, not flushed
 
   // train thread
   alignas(cache_line) std::vector<SlotIndex> front;  ///< put back, newest first: the oldest row is at the end
@@ -101,13 +98,14 @@ RowBuffer::State::State(std::size_t row_count, const RowShape& row_shape)
   feature_rows = reinterpret_cast<float*>(bytes + sizes.tags);
   target_rows = reinterpret_cast<float*>(bytes + sizes.tags + sizes.features);
   // Reserved once, so that publish(), flush() and put_back() never allocate.
+  free.reserve(rows);
   pending.reserve(rows);
   front.reserve(rows);
 }
 
 std::size_t RowBuffer::bytes_for(std::size_t rows, const RowShape& shape) noexcept {
-  // Two rings with an empty place each, and two lists as long as the buffer: numbers of slots.
-  return sizeof(State) + slab_sizes(rows + 1, shape).all() + 4 * (rows + 2) * sizeof(SlotIndex);
+  // Two rings with an empty place each, and three lists as long as the buffer: numbers of slots.
+  return sizeof(State) + slab_sizes(rows + 1, shape).all() + 5 * (rows + 2) * sizeof(SlotIndex);
 }
 
 Result<std::unique_ptr<RowBuffer>> RowBuffer::create(std::size_t rows, const RowShape& shape) {
@@ -143,18 +141,26 @@ const RowShape& RowBuffer::shape() const noexcept {
 std::size_t RowBuffer::free_rows() noexcept {
   const State& s = *state_;
   // A claimed slot counts: claim() hands it out again. One stays with the ingest thread.
-  return s.fetched_end - s.fetched_at + s.free_ring.read_available() - 1;
+  return s.free.size() + s.free_ring.read_available() - 1;
+}
+
+/// Slots that were released go before those that lie free for longer: what was written lately is still in the
+/// processor's cache, and a buffer that is never full touches a part of its memory only.
+void RowBuffer::gather_free() noexcept {
+  State& s = *state_;
+  const std::size_t begin = s.free.size();
+  s.free.resize(begin + s.free_ring.read_available());
+  s.free.resize(begin + s.free_ring.pop(s.free.data() + begin, s.free.size() - begin));
+  std::reverse(s.free.begin() + static_cast<std::ptrdiff_t>(begin), s.free.end());
 }
 
 RowSlot RowBuffer::claim() noexcept {
   State& s = *state_;
-  if (s.fetched_at == s.fetched_end) {
-    s.fetched_at = 0;
-    s.fetched_end = s.free_ring.pop(s.fetched.data(), s.fetched.size());
-    RIVULET_CHECK(s.fetched_end > 0, "the spare slot is gone");
-  }
+  if (!s.claimed && std::exchange(s.flushed, false)) gather_free();
+  if (s.free.empty()) gather_free();
+  RIVULET_CHECK(!s.free.empty(), "the spare slot is gone");
   s.claimed = true;
-  const std::size_t slot = s.fetched[s.fetched_at];
+  const std::size_t slot = s.free.back();
   return {{s.feature_rows + slot * s.columns, s.columns}, {s.target_rows + slot * s.targets, s.targets}};
 }
 
@@ -162,7 +168,8 @@ void RowBuffer::publish(const RowTag& tag) noexcept {
   State& s = *state_;
   RIVULET_CHECK(s.claimed, "publish() without claim()");
   RIVULET_CHECK(free_rows() > 0, "publish() into a full buffer");
-  const SlotIndex slot = s.fetched[s.fetched_at++];
+  const SlotIndex slot = s.free.back();
+  s.free.pop_back();
   s.claimed = false;
   std::construct_at(s.tags + slot, tag);
   s.pending.push_back(slot);
@@ -177,6 +184,7 @@ void RowBuffer::amend_newest(const RowCursor& next, std::uint32_t record_bytes) 
 
 void RowBuffer::flush() noexcept {
   State& s = *state_;
+  s.flushed = true;
   if (s.pending.empty()) return;
   const std::size_t moved = s.full_ring.push(s.pending.data(), s.pending.size());
   RIVULET_CHECK(moved == s.pending.size(), "more full slots than slots");

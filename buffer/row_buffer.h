@@ -16,8 +16,9 @@ using SlotIndex = std::uint32_t;
 
 /// Rows between the ingest and the train thread: a slab of `rows` slots and a spare one allocated once, and
 /// two lock-free rings (boost::lockfree::spsc_queue) of slot numbers, free ones and full ones, moved in
-/// batches. A row is written once (by a decoder, into its slot) and copied once (into the batch). Wait-free
-/// on both sides. Memory: rows * (columns + targets) * 4 bytes + tags.
+/// batches. Slots that became free last are written first, so that they are still in the processor's cache. A
+/// row is written once (by a decoder, into its slot) and copied once (into the batch). Wait-free on both
+/// sides. Memory: rows * (columns + targets) * 4 bytes + tags.
 class RowBuffer {
  public:
   /// What a buffer of this size allocates, slab and rings. Pure.
@@ -76,6 +77,7 @@ class RowBuffer {
  private:
   struct State;
   explicit RowBuffer(std::unique_ptr<State> state);
+  void gather_free() noexcept;
   std::size_t take_any(std::size_t n, std::vector<SlotIndex>& out);
   std::unique_ptr<State> state_;
   std::atomic<std::size_t> waiting_{0};

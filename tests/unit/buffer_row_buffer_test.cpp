@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <numeric>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -236,6 +237,31 @@ TEST_CASE("Buffer: slots are used again after release, in any number of rounds")
     buffer.release(slots);
     REQUIRE(buffer.free_rows() == 5);
   }
+}
+
+TEST_CASE("Buffer: a buffer that is never full writes the same few slots again and again") {
+  RowBuffer buffer(1'000, shape);
+  std::set<SlotIndex> used;
+  std::vector<SlotIndex> slots;
+  for (std::int64_t round = 0; round < 100; ++round) {
+    write_rows(buffer, round * 10, round * 10 + 10);
+    slots.clear();
+    buffer.take(10, slots);
+    used.insert(slots.begin(), slots.end());
+    buffer.release(slots);
+  }
+  CHECK(used.size() == 10);
+}
+
+TEST_CASE("Buffer: a claimed slot stays the same when others are released meanwhile") {
+  RowBuffer buffer(4, shape);
+  write_rows(buffer, 0, 2);
+  std::vector<SlotIndex> slots;
+  buffer.take(2, slots);
+  const float* claimed = buffer.claim().features.data();
+  buffer.release(slots);
+  buffer.flush();
+  CHECK(buffer.claim().features.data() == claimed);
 }
 
 TEST_CASE("Buffer: a million rows cross two threads in order and unharmed") {
