@@ -161,6 +161,7 @@ class Endpoint final : public Transport, public Gathering {
   Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) override;
   Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override;
   Ticket receive_ahead(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override;
+  Ticket send_ahead(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) override;
   void promote(Ticket ticket) override;
   Progress poll(Ticket ticket) override;
   bool healthy() override;
@@ -186,6 +187,7 @@ class Endpoint final : public Transport, public Gathering {
   Progress connected_locked();
   Progress miss_members();
   Ticket open(std::uint32_t peer, std::size_t size);
+  Ticket post_send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes, bool ahead);
   Ticket post_receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes, bool ahead);
   void start_waiting(TimePoint now);
   void look(TimePoint now, std::uint64_t ticket);

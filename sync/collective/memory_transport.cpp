@@ -46,6 +46,13 @@ Duration longer(Duration alone) {
 // ---- posting ----
 
 Ticket Endpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) {
+  return post_send(peer, lane, bytes, false);
+}
+Ticket Endpoint::send_ahead(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) {
+  return post_send(peer, lane, bytes, true);
+}
+
+Ticket Endpoint::post_send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes, bool ahead) {
   const std::lock_guard lock(state_->mutex);
   const Ticket ticket = open(peer, bytes.size());
   if (failed_ || bytes.empty()) return ticket;
@@ -58,10 +65,10 @@ Ticket Endpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> 
   ++channel.sent;
   counters_.sent(lane, bytes.size());
 
-  Operation op{.sending = true, .peer = peer, .lane = lane, .size = bytes.size()};
+  Operation op{.sending = true, .ahead = ahead, .peer = peer, .lane = lane, .size = bytes.size()};
   op.message = message;
   if (message.taken_at > now) {
-    start_waiting(now);
+    if (!ahead) start_waiting(now);
     operations_.emplace(ticket.id, op);
     wake_.notify_at(message.taken_at);
   }

@@ -126,6 +126,8 @@ class Transport {
   /// A receive that may stay open for long without anything being wrong (next round's facts). It does not
   /// count for the progress deadline until promote()d.
   virtual Ticket receive_ahead(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) = 0;
+  /// A send whose peer may post the receive much later without anything being wrong: as receive_ahead().
+  virtual Ticket send_ahead(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) = 0;
   virtual void promote(Ticket ticket) = 0;
   /// pending | done | failed (the whole transport failed; see error()). Never waits.
   virtual Progress poll(Ticket ticket) = 0;

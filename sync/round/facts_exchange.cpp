@@ -69,13 +69,13 @@ void MessageFacts::begin(std::vector<std::byte> head, std::vector<std::byte> sec
   pending_.clear();
   for_each_peer([&](std::uint32_t peer) {
     pending_.push_back(ahead_[peer]);
-    pending_.push_back(parts_.transport.send(peer, Lane::facts, mine));
+    pending_.push_back(parts_.transport.send_ahead(peer, Lane::facts, mine));
   });
   if (peers == Peers::due) peers_are_due();
 }
 
 void MessageFacts::peers_are_due() {
-  for_each_peer([&](std::uint32_t peer) { parts_.transport.promote(ahead_[peer]); });
+  for (const Ticket ticket : pending_) parts_.transport.promote(ticket);
 }
 
 void MessageFacts::expect(std::size_t section_bytes, std::size_t payload_bytes) {

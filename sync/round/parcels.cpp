@@ -45,9 +45,9 @@ void ParcelExchange::begin(std::uint64_t round, std::vector<Outgoing> outgoing,
     parcel.opened = true;
     parcel.bytes = std::move(out.bytes);
     parcel.header = encode_header({view_.token, round_, way_.wire_id, parcel.bytes.size()});
-    parcel.tickets.push_back(transport_.send(parcel.peer, way_.headers, parcel.header));
+    parcel.tickets.push_back(transport_.send_ahead(parcel.peer, way_.headers, parcel.header));
     if (!parcel.bytes.empty())
-      parcel.tickets.push_back(transport_.send(parcel.peer, way_.bytes, parcel.bytes));
+      parcel.tickets.push_back(transport_.send_ahead(parcel.peer, way_.bytes, parcel.bytes));
   }
   for (const Incoming& in : incoming) {
     Parcel& parcel = parcels_[at++];
@@ -62,7 +62,7 @@ void ParcelExchange::begin(std::uint64_t round, std::vector<Outgoing> outgoing,
 
 void ParcelExchange::peers_are_due() {
   for (const Parcel& parcel : parcels_)
-    if (parcel.incoming) transport_.promote(parcel.tickets.front());
+    for (const Ticket ticket : parcel.tickets) transport_.promote(ticket);
 }
 
 /// The header of an incoming one is here: check it, then post exactly its length.

@@ -34,8 +34,8 @@ class ParcelExchange {
     std::size_t most = 0;  ///< bytes
     std::size_t unit = 1;  ///< the length is so many times
   };
-  /// Between two ranks in the same order on both sides. With Peers::have_time the silence of who has not sent
-  /// yet counts from peers_are_due() on.
+  /// Between two ranks in the same order on both sides. With Peers::have_time the silence of a peer counts
+  /// from peers_are_due() on: it may not have sent yet, nor be there to receive.
   void begin(std::uint64_t round, std::vector<Outgoing> outgoing, std::span<const Incoming> incoming,
              Peers peers);
   void peers_are_due();

@@ -169,6 +169,34 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: a promoted receive runs into the deadline,
   CHECK_MESSAGE(complaints.empty(), joined(complaints));
 }
 
+TEST_CASE_TEMPLATE_DEFINE("Transport: a send ahead to a peer that comes later than the deadline loses nobody",
+                          Net, transport_send_ahead) {
+  Net net(Net::deadline);
+  const auto complaints = play_group(net, 2, [](Node& node) {
+    const std::uint32_t peer = 1 - node.rank();
+    std::vector<std::byte> copies(100'000, std::byte{42});
+    std::array<std::byte, 8> word{};
+    const Ticket asked = node.transport.receive_ahead(peer, Lane::facts, word);
+    if (node.rank() == 0) {
+      const Ticket sent = node.transport.send_ahead(1, Lane::copies, copies);
+      static_cast<void>(node.wait(asked, Net::deadline + Net::deadline / 2));
+      node.expect(node.transport.healthy(), "who is not due was lost: " + node.transport.error().message);
+      node.finish(node.transport.send(1, Lane::facts, word), "now you are due");
+      node.transport.promote(sent);
+      node.finish(sent, "the send");
+      node.finish(asked, "the answer");
+      return;
+    }
+    // Comes when it is called: until then it has no receive for what was sent.
+    node.finish(asked, "the call");
+    std::vector<std::byte> in(copies.size());
+    node.finish(node.transport.receive(0, Lane::copies, in), "the copies");
+    node.expect(in == copies, "wrong bytes");
+    node.finish(node.transport.send(0, Lane::facts, word), "the answer");
+  });
+  CHECK_MESSAGE(complaints.empty(), joined(complaints));
+}
+
 /// Rank 0 alone waits for rank 2, which stays silent; rank 1 has no business with it.
 TEST_CASE_TEMPLATE_DEFINE("Transport: whom one rank lost is told to the others, and to the lost one", Net,
                           transport_last_words) {
@@ -315,6 +343,7 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: views come and go, each under its own toke
   TEST_CASE_TEMPLATE_INVOKE(transport_lanes, Net);      \
   TEST_CASE_TEMPLATE_INVOKE(transport_ahead, Net);      \
   TEST_CASE_TEMPLATE_INVOKE(transport_promote, Net);    \
+  TEST_CASE_TEMPLATE_INVOKE(transport_send_ahead, Net); \
   TEST_CASE_TEMPLATE_INVOKE(transport_last_words, Net); \
   TEST_CASE_TEMPLATE_INVOKE(transport_slow, Net);       \
   TEST_CASE_TEMPLATE_INVOKE(transport_close, Net);      \

@@ -19,9 +19,10 @@ struct Deaf : WrappedTransport {
   Deaf(std::unique_ptr<sync::Transport> transport, sync::Lane lane, int& sends_left)
       : WrappedTransport(std::move(transport)), lane_(lane), sends_left_(sends_left) {}
   sync::Ticket send(std::uint32_t peer, sync::Lane lane, std::span<const std::byte> bytes) override {
-    const auto ticket = inner->send(peer, lane, bytes);
-    if (lane == lane_ && --sends_left_ == 0) deaf_ = true;
-    return ticket;
+    return sent(lane, inner->send(peer, lane, bytes));
+  }
+  sync::Ticket send_ahead(std::uint32_t peer, sync::Lane lane, std::span<const std::byte> bytes) override {
+    return sent(lane, inner->send_ahead(peer, lane, bytes));
   }
   Progress poll(sync::Ticket ticket) override {
     if (!deaf_) return inner->poll(ticket);
@@ -33,6 +34,11 @@ struct Deaf : WrappedTransport {
   [[nodiscard]] int lost_rank() const noexcept override { return deaf_ ? 0 : inner->lost_rank(); }
 
  private:
+  sync::Ticket sent(sync::Lane lane, sync::Ticket ticket) {
+    if (lane == lane_ && --sends_left_ == 0) deaf_ = true;
+    return ticket;
+  }
+
   const sync::Lane lane_;
   int& sends_left_;
   bool deaf_ = false;

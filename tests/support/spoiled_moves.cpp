@@ -15,13 +15,6 @@ class SpoiledTransport final : public sync::Transport {
   [[nodiscard]] std::uint32_t world() const noexcept override { return inner_->world(); }
   Progress connected() override { return inner_->connected(); }
   sync::Ticket send(std::uint32_t peer, sync::Lane lane, std::span<const std::byte> bytes) override {
-    const bool now = lane == sync::Lane::moves && ++moves_ == 3;
-    if (now && fault_ != MoveFault::cut) return inner_->send(peer, lane, spoiled(bytes));
-    if (now) {
-      cut_ = true;
-      lost_ = static_cast<int>(peer);
-      inner_->close();
-    }
     return cut_ ? sync::Ticket{} : inner_->send(peer, lane, bytes);
   }
   sync::Ticket receive(std::uint32_t peer, sync::Lane lane, std::span<std::byte> bytes) override {
@@ -29,6 +22,17 @@ class SpoiledTransport final : public sync::Transport {
   }
   sync::Ticket receive_ahead(std::uint32_t peer, sync::Lane lane, std::span<std::byte> bytes) override {
     return cut_ ? sync::Ticket{} : inner_->receive_ahead(peer, lane, bytes);
+  }
+  /// Moved rows leave so.
+  sync::Ticket send_ahead(std::uint32_t peer, sync::Lane lane, std::span<const std::byte> bytes) override {
+    const bool now = lane == sync::Lane::moves && ++moves_ == 3;
+    if (now && fault_ != MoveFault::cut) return inner_->send_ahead(peer, lane, spoiled(bytes));
+    if (now) {
+      cut_ = true;
+      lost_ = static_cast<int>(peer);
+      inner_->close();
+    }
+    return cut_ ? sync::Ticket{} : inner_->send_ahead(peer, lane, bytes);
   }
   void promote(sync::Ticket ticket) override {
     if (!cut_) inner_->promote(ticket);

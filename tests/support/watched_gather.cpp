@@ -37,6 +37,13 @@ class WatchedTransport final : public Transport {
   Ticket receive_ahead(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override {
     return add({.peer = peer, .lane = lane, .ahead = true, .bytes = bytes});
   }
+  Ticket send_ahead(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) override {
+    return add({.peer = peer,
+                .lane = lane,
+                .sending = true,
+                .ahead = true,
+                .bytes = {const_cast<std::byte*>(bytes.data()), bytes.size()}});  // only read
+  }
   void promote(Ticket ticket) override {
     Message* message = find(ticket);
     if (message == nullptr) return;
@@ -106,6 +113,7 @@ class WatchedTransport final : public Transport {
     }
   }
   Ticket post_piece(const Message& message, std::span<std::byte> piece) {
+    if (message.sending && message.ahead) return inner_.send_ahead(message.peer, message.lane, piece);
     if (message.sending) return inner_.send(message.peer, message.lane, piece);
     if (message.ahead) return inner_.receive_ahead(message.peer, message.lane, piece);
     return inner_.receive(message.peer, message.lane, piece);

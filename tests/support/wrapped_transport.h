@@ -21,6 +21,9 @@ struct WrappedTransport : sync::Transport {
   sync::Ticket receive_ahead(std::uint32_t peer, sync::Lane lane, std::span<std::byte> bytes) override {
     return inner->receive_ahead(peer, lane, bytes);
   }
+  sync::Ticket send_ahead(std::uint32_t peer, sync::Lane lane, std::span<const std::byte> bytes) override {
+    return inner->send_ahead(peer, lane, bytes);
+  }
   void promote(sync::Ticket ticket) override { inner->promote(ticket); }
   Progress poll(sync::Ticket ticket) override { return inner->poll(ticket); }
   bool wait(sync::Ticket ticket) override { return inner->wait(ticket); }

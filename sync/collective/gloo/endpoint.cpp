@@ -5,6 +5,23 @@
 #include <algorithm>
 
 namespace rivulet::sync::gloo_door {
+namespace {
+
+/// Goes with the group.
+class LaneInbox final : public Inbox {
+ public:
+  LaneInbox(const Group& group, const Operation& op)
+      : group_(group), peer_(op.peer), tag_(static_cast<int>(op.lane)) {}
+  [[nodiscard]] std::uint64_t arrived() const override { return group_.arrived(peer_, tag_); }
+  [[nodiscard]] std::optional<std::string> broken() const override { return group_.broken(peer_); }
+
+ private:
+  const Group& group_;
+  const std::uint32_t peer_;
+  const int tag_;
+};
+
+}  // namespace
 
 GlooEndpoint::GlooEndpoint(const GlooConfig& config, const Clock& clock, ConnectRequest request, Wake& wake)
     : config_(config),
@@ -14,6 +31,12 @@ GlooEndpoint::GlooEndpoint(const GlooConfig& config, const Clock& clock, Connect
       request_(std::move(request)),
       peers_(view_.world()) {
   request_.cancel = &cancel_;
+  request_.on_arrival = [this](Lane lane) {
+    if (is_asked_for(lane)) return;
+    const std::lock_guard lock(alarm_mutex_);
+    arrived_ = true;
+    alarm_changed_.notify_one();
+  };
   comm_ = std::thread([this] { run(); });
   pthread_setname_np(comm_.native_handle(), "comm");
 }
@@ -51,6 +74,9 @@ TransportCounters GlooEndpoint::counters() const noexcept {
 Ticket GlooEndpoint::send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) {
   // Gloo takes what it sends as mutable too; it only reads it.
   return post(true, peer, lane, {const_cast<std::byte*>(bytes.data()), bytes.size()}, false);
+}
+Ticket GlooEndpoint::send_ahead(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) {
+  return post(true, peer, lane, {const_cast<std::byte*>(bytes.data()), bytes.size()}, true);
 }
 Ticket GlooEndpoint::receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) {
   return post(false, peer, lane, bytes, false);
@@ -99,12 +125,9 @@ Status GlooEndpoint::post_chunk(Operation& op, std::span<std::byte> bytes) {
 
 Waiter& GlooEndpoint::waiter_for(const Operation& op) {
   auto& waiter = waiters_[waiter_key(op)];
-  if (waiter == nullptr) {
-    const std::string name =
-        op.sending ? "comm-send"
-                   : "comm-" + std::to_string(op.peer) + "-" + std::to_string(static_cast<int>(op.lane));
-    waiter = std::make_shared<Waiter>(*this, name);
-  }
+  if (waiter == nullptr)
+    waiter = op.sending ? std::make_shared<Waiter>(*this, "comm-send")
+                        : std::make_shared<Waiter>(*this, std::make_unique<LaneInbox>(*group_, op));
   return *waiter;
 }
 

@@ -22,8 +22,8 @@
 //            owner see it.
 //   waiters  one for all sends, one per peer and lane for receives: lanes stay independent, and an open
 //            receive for the next round holds up nobody. While train waits for an operation it does the
-//            waiter's work itself; a waiter's own thread is made when something lies there that train has
-//            not asked for.
+//            waiter's work itself. What it has not asked for: comm takes the receives that are there, at
+//            each tick and, of lanes that train never waits on, as they come; of sends one thread waits.
 namespace rivulet::sync::gloo_door {
 
 /// What the threads know of one peer.
@@ -54,6 +54,7 @@ class GlooEndpoint final : public Transport, public ChunkSink {
   Ticket send(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) override;
   Ticket receive(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override;
   Ticket receive_ahead(std::uint32_t peer, Lane lane, std::span<std::byte> bytes) override;
+  Ticket send_ahead(std::uint32_t peer, Lane lane, std::span<const std::byte> bytes) override;
   void promote(Ticket ticket) override;
   Progress poll(Ticket ticket) override;
   bool wait(Ticket ticket) override;
@@ -78,6 +79,7 @@ class GlooEndpoint final : public Transport, public ChunkSink {
   // comm thread
   void run();
   bool sleep_until_tick();
+  void hand_out();
   void look();
   void look_at_peer(std::uint32_t peer);
   void look_at_deadline();
@@ -117,6 +119,7 @@ class GlooEndpoint final : public Transport, public ChunkSink {
   std::mutex alarm_mutex_;
   std::condition_variable alarm_changed_;
   bool alarm_ = false;
+  bool arrived_ = false;  ///< on a lane that train does not wait on
   bool stop_ = false;
   std::map<std::uint32_t, std::string> breaks_;  ///< under alarm_mutex_: first account by peer
 

@@ -43,7 +43,15 @@ bool GlooEndpoint::sleep_until_tick() {
   if (config_.comm_beat_ns != nullptr) *config_.comm_beat_ns = clock_.now().time_since_epoch().count();
   if (config_.comm_tick) config_.comm_tick();
   std::unique_lock lock(alarm_mutex_);
-  alarm_changed_.wait_for(lock, suspects_ ? settle : tick, [this] { return stop_ || alarm_; });
+  const TimePoint until = clock_.now() + (suspects_ ? settle : tick);
+  const auto something = [this] { return stop_ || alarm_ || arrived_; };
+  while (alarm_changed_.wait_for(lock, until - clock_.now(), something)) {
+    if (stop_ || alarm_) break;
+    arrived_ = false;
+    lock.unlock();
+    hand_out();
+    lock.lock();
+  }
   alarm_ = false;
   for (auto& [peer, why] : breaks_) {
     peers_[peer].broken = true;
@@ -51,6 +59,11 @@ bool GlooEndpoint::sleep_until_tick() {
   }
   breaks_.clear();
   return !stop_;
+}
+
+void GlooEndpoint::hand_out() {
+  const std::lock_guard lock(post_mutex_);
+  for (const auto& [key, waiter] : waiters_) waiter->hand_out();
 }
 
 void GlooEndpoint::look() {
@@ -67,6 +80,10 @@ void GlooEndpoint::look() {
 void GlooEndpoint::look_at_peer(std::uint32_t index) {
   Peer& peer = peers_[index];
   const Pulse pulse = group_->pulse(index);
+  if (pulse.refused)
+    return fail({ErrorCode::peer_lost,
+                 rank_name(view_, index) + " sent what is no message of this view: " + *pulse.refused},
+                static_cast<int>(index));
   if (pulse.told && pulse.told->rank == rank()) {
     // Taken for lost by who waits for this device, while this one waits for somebody else: that one is named.
     const auto quiet =

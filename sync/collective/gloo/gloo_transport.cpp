@@ -20,6 +20,7 @@ class LoneTransport final : public Transport {
   Ticket send(std::uint32_t, Lane, std::span<const std::byte>) override { return nobody(); }
   Ticket receive(std::uint32_t, Lane, std::span<std::byte>) override { return nobody(); }
   Ticket receive_ahead(std::uint32_t, Lane, std::span<std::byte>) override { return nobody(); }
+  Ticket send_ahead(std::uint32_t, Lane, std::span<const std::byte>) override { return nobody(); }
   void promote(Ticket) override {}
   Progress poll(Ticket) override { return Progress::done; }
   bool healthy() override { return true; }

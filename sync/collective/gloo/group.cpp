@@ -8,7 +8,9 @@
 #include <cstring>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include "sync/collective/gloo/gloo_pair.h"
 #include "sync/collective/gloo/gloo_socket.h"
+#include "sync/collective/gloo/links.h"
 #include "sync/collective/gloo/quiet_stdout.h"
 #include "sync/collective/gloo/rendezvous.h"
 
@@ -21,25 +23,6 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 // Longer than any view lives. A wait() that ran out would close all pairs of this rank, healthy ones
 // included.
 constexpr auto for_ever = std::chrono::hours(24 * 365);
-
-// c10d makes one full mesh per device it is given and picks it by tag modulo their number. The same device
-// three times: data to higher ranks, data to lower ranks, and sentinels have connections of their own. A
-// connection is locked while something large is written to it, and the device's thread spins when it may not
-// read from it meanwhile; last words and the end of a peer do not queue behind payloads.
-constexpr int meshes = 3;
-constexpr int sentinel_tag = 1000 * meshes + 2;
-constexpr int data_tag(int tag, bool upwards) {
-  return meshes * tag + (upwards ? 0 : 1);
-}
-
-/// The sentence in the middle of "[file:line] sentence. Advice and a backtrace".
-std::string plain(const char* text) {
-  std::string line(text);
-  line = line.substr(0, line.find('\n'));
-  if (const auto end = line.find("] "); line.starts_with("[/") && end != std::string::npos)
-    line.erase(0, end + 2);
-  return line.substr(0, line.find(". "));
-}
 
 at::Tensor tensor_over(const void* data, std::size_t bytes) {
   return at::from_blob(const_cast<void*>(data), {static_cast<std::int64_t>(bytes)}, at::kByte);
@@ -74,13 +57,9 @@ class BookStore final : public c10d::Store {
   c10::intrusive_ptr<c10d::Store> clone() override { return c10::make_intrusive<BookStore>(rendezvous_); }
   using c10d::Store::set;
   void set(const std::string& key, const std::vector<std::uint8_t>& value) override {
-    if (!rendezvous_.publish(key, value)) throw std::runtime_error(rendezvous_.failure());
+    rendezvous_.publish(key, value);
   }
-  std::vector<std::uint8_t> get(const std::string& key) override {
-    std::vector<std::uint8_t> value;
-    if (!rendezvous_.look_up(key, value)) throw std::runtime_error(rendezvous_.failure());
-    return value;
-  }
+  std::vector<std::uint8_t> get(const std::string& key) override { return rendezvous_.look_up(key); }
   void wait(const std::vector<std::string>& keys) override {
     for (const auto& key : keys) get(key);
   }
@@ -120,11 +99,29 @@ class BatchScheduling {
   int before_ = SCHED_OTHER;
 };
 
+/// Outlives the pairs of its view.
+class LinksKept {
+ public:
+  explicit LinksKept(std::shared_ptr<Links> links) : links_(std::move(links)) {}
+  ~LinksKept() { links_->forget(); }
+  LinksKept(const LinksKept&) = delete;
+  LinksKept& operator=(const LinksKept&) = delete;
+  Links* operator->() const { return links_.get(); }
+
+ private:
+  std::shared_ptr<Links> links_;
+};
+
 class GlooGroup final : public Group {
  public:
-  GlooGroup(std::unique_ptr<DoorKept> door, c10::intrusive_ptr<ProcessGroup> group, std::uint32_t rank,
-            std::uint32_t world)
-      : door_(std::move(door)), last_words_(world), group_(std::move(group)), rank_(rank), sentinels_(world) {
+  GlooGroup(std::unique_ptr<DoorKept> door, std::unique_ptr<LinksKept> links,
+            c10::intrusive_ptr<ProcessGroup> group, std::uint32_t rank, std::uint32_t world)
+      : door_(std::move(door)),
+        links_(std::move(links)),
+        last_words_(world),
+        group_(std::move(group)),
+        rank_(rank),
+        sentinels_(world) {
     for (std::uint32_t peer = 0; peer < world; ++peer) {
       if (peer != rank)
         sentinels_[peer] = post(false, peer, sentinel_tag, &last_words_[peer], sizeof(LastWords));
@@ -141,6 +138,12 @@ class GlooGroup final : public Group {
   Result<std::unique_ptr<Work>> receive(std::uint32_t peer, int tag, std::span<std::byte> bytes) override {
     return checked_post(false, peer, data_tag(tag, peer < rank_), bytes.data(), bytes.size());
   }
+  std::uint64_t arrived(std::uint32_t peer, int tag) const override {
+    return (*links_)->arrived(peer, static_cast<Lane>(tag));
+  }
+  std::optional<std::string> broken(std::uint32_t peer) const override {
+    return (*links_)->data_broken(peer);
+  }
   Pulse pulse(std::uint32_t peer) override;
   void say(const Obituary& last_words) override;
 
@@ -148,6 +151,7 @@ class GlooGroup final : public Group {
   WorkPtr post(bool sending, std::uint32_t peer, int tag, const void* data, std::size_t bytes) {
     std::vector<at::Tensor> tensors{tensor_over(data, bytes)};
     const int rank = static_cast<int>(peer);
+    (*links_)->posted(sending, peer, tag % meshes);
     return sending ? group_->send(tensors, rank, tag) : group_->recv(tensors, rank, tag);
   }
   Result<std::unique_ptr<Work>> checked_post(bool sending, std::uint32_t peer, int tag, const void* data,
@@ -162,6 +166,7 @@ class GlooGroup final : public Group {
   // Declared so that works go before the group, and what its loop thread reads and writes after it: that
   // thread is joined when the group goes, also when the constructor gives up half-way.
   std::unique_ptr<DoorKept> door_;
+  std::unique_ptr<LinksKept> links_;
   std::vector<LastWords> said_;
   std::vector<LastWords> last_words_;
   c10::intrusive_ptr<ProcessGroup> group_;
@@ -175,6 +180,7 @@ class GlooGroup final : public Group {
 Pulse GlooGroup::pulse(std::uint32_t peer) {
   Pulse pulse;
   WorkPtr& sentinel = sentinels_[peer];
+  pulse.refused = (*links_)->refusal(peer);
   try {
     if (!sentinel) return pulse;
     sentinel->abort();
@@ -220,31 +226,55 @@ bool Cancel::wait_for(Duration d) {
   return changed_.wait_for(lock, d, [this] { return set_; });
 }
 
+namespace {
+
+std::unique_ptr<Group> connect_behind(std::unique_ptr<DoorKept> door, const std::shared_ptr<PeerDoor>& opened,
+                                      const std::shared_ptr<Links>& links, Rendezvous& rendezvous,
+                                      const ConnectRequest& request) {
+  auto kept = std::make_unique<LinksKept>(links);
+  const QuietStdout quiet;
+  auto options =
+      ProcessGroup::Options::create(std::chrono::duration_cast<std::chrono::milliseconds>(request.deadline));
+  options->threads = 1;  // point to point uses none of them
+  {
+    const BatchScheduling batch;
+    const BehindDoor behind(opened);
+    options->devices.assign(meshes, ProcessGroup::createDeviceForHostname(request.address, false));
+    if (!behind.stands()) throw std::runtime_error("this LibTorch's Gloo lets in whoever comes");
+  }
+  const auto world = static_cast<int>(request.view.world());
+  const auto rank = static_cast<int>(request.view.rank);
+  c10::intrusive_ptr<ProcessGroup> group;
+  {
+    const Links::Connecting connecting(links);
+    group =
+        c10::make_intrusive<ProcessGroup>(c10::make_intrusive<BookStore>(rendezvous), rank, world, options);
+  }
+  links->wait_until_all_stand();
+  door->door().shut();
+  return std::make_unique<GlooGroup>(std::move(door), std::move(kept), std::move(group), request.view.rank,
+                                     request.view.world());
+}
+
+}  // namespace
+
 std::unique_ptr<Group> connect_group(const ConnectRequest& request, ConnectFailure& failure) {
   auto opened = PeerDoor::open(request.address, request.port);
   if (!opened) {
     failure = {opened.error(), -1};
     return nullptr;
   }
+  if (const std::string lacks = missing_in_gloo(); !lacks.empty()) {
+    failure = {{ErrorCode::unavailable, "this LibTorch's Gloo lacks " + lacks}, -1};
+    return nullptr;
+  }
+  const auto links = std::make_shared<Links>(request);
   auto door = std::make_unique<DoorKept>(opened.value());
-  Rendezvous rendezvous(request, door->door());
+  Rendezvous rendezvous(request, door->door(), *links);
   try {
-    const QuietStdout quiet;
-    auto options = ProcessGroup::Options::create(
-        std::chrono::duration_cast<std::chrono::milliseconds>(request.deadline));
-    options->threads = 1;  // point to point uses none of them
-    {
-      const BatchScheduling batch;
-      const BehindDoor behind(opened.value());
-      options->devices.assign(meshes, ProcessGroup::createDeviceForHostname(request.address, false));
-      if (!behind.stands()) throw std::runtime_error("this LibTorch's Gloo lets in whoever comes");
-    }
-    const auto world = static_cast<int>(request.view.world());
-    auto group = c10::make_intrusive<ProcessGroup>(c10::make_intrusive<BookStore>(rendezvous),
-                                                   static_cast<int>(request.view.rank), world, options);
-    door->door().shut();
-    return std::make_unique<GlooGroup>(std::move(door), std::move(group), request.view.rank,
-                                       request.view.world());
+    return connect_behind(std::move(door), opened.value(), links, rendezvous, request);
+  } catch (const NotConnected& e) {
+    failure = e.failure();
   } catch (const std::exception& e) {
     failure = rendezvous.explain(plain(e.what()));
   }

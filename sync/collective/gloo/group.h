@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,6 +42,7 @@ struct Pulse {
   bool broken = false;
   std::optional<Obituary> told;
   std::string why;
+  std::optional<std::string> refused;  ///< it has sent what is no message of this view, and why
 };
 
 /// Ends a connecting group early. Thread-safe.
@@ -66,6 +68,11 @@ class Group {
   virtual Result<std::unique_ptr<Work>> receive(std::uint32_t peer, int tag, std::span<std::byte> bytes) = 0;
   /// Looks at the sentinel, a receive that only an obituary ever matches. 1 to 3 microseconds.
   virtual Pulse pulse(std::uint32_t peer) = 0;
+  /// Messages that have come from a peer by one tag, so far. As the receives of a tag, in the order in which
+  /// they were posted. Of any thread.
+  [[nodiscard]] virtual std::uint64_t arrived(std::uint32_t peer, int tag) const = 0;
+  /// How its connection ended; empty: it has not. Of any thread.
+  [[nodiscard]] virtual std::optional<std::string> broken(std::uint32_t peer) const = 0;
   /// Sends all peers the rank that this one lost, as far as the sockets take it at once.
   virtual void say(const Obituary& last_words) = 0;
 };
@@ -79,13 +86,15 @@ struct ConnectRequest {
   ViewSpec view;
   AddressBook* book = nullptr;
   Cancel* cancel = nullptr;
+  std::function<void(Lane)> on_arrival = {};  ///< on Gloo's thread: a message is there as a whole
 };
 struct ConnectFailure {
   Error error;
   int rank = -1;
 };
 
-/// Waits until the mesh stands. Null and `failure` if it does not.
+/// Waits until the mesh stands: while something comes, and for three deadlines at most. Null and `failure` if
+/// it does not.
 std::unique_ptr<Group> connect_group(const ConnectRequest& request, ConnectFailure& failure);
 
 /// For the test that guards the shim.

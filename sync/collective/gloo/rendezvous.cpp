@@ -5,9 +5,6 @@
 namespace rivulet::sync::gloo_door {
 namespace {
 
-/// Connecting looks into the address book this often.
-constexpr Duration look_every = std::chrono::milliseconds(2);
-
 std::string key_prefix(const std::string& key) {
   const auto last = key.find_last_not_of("0123456789");
   return last == std::string::npos ? std::string() : key.substr(0, last + 1);
@@ -22,32 +19,23 @@ std::uint32_t rank_of(const std::string& key) {
 
 }  // namespace
 
-Rendezvous::Rendezvous(const ConnectRequest& request, PeerDoor& door)
-    : request_(request),
-      door_(door),
-      deadline_(request.clock->now() + request.deadline),
-      addresses_(request.view.world()) {}
+Rendezvous::Rendezvous(const ConnectRequest& request, PeerDoor& door, Links& links)
+    : request_(request), door_(door), links_(links), addresses_(request.view.world()) {}
 
 std::string Rendezvous::name_of(std::uint32_t rank) const {
   return rank_name(request_.view, rank);
 }
 
-bool Rendezvous::fail(ErrorCode code, const std::string& message, int rank) {
-  if (!failed_) failure_ = {{code, message}, rank};
-  failed_ = true;
-  return false;
-}
-
-bool Rendezvous::publish(const std::string& key, const Blob& value) {
+void Rendezvous::publish(const std::string& key, const Blob& value) {
   if (!complete(value, request_.view.world()))
-    return fail(ErrorCode::protocol, "this LibTorch's Gloo publishes addresses of another layout", -1);
+    links_.give_up({{ErrorCode::protocol, "this LibTorch's Gloo publishes addresses of another layout"}, -1});
   // Peers get numbers that nobody can guess, for those that Gloo counts.
   mine_ = {with_numbers(made_anew(value, request_.view.world()), request_.view.world(),
                         [this](std::int64_t own) { return door_.announce(own); }),
            request_.advertise};
   const Blob sealed = seal(mine_.blob, request_.advertise);
   auto set = request_.book->set(request_.view.token, key, std::as_bytes(std::span(sealed)));
-  return set ? true : fail(set.error().code, set.error().message, -1);
+  if (!set) links_.give_up({set.error(), -1});
 }
 
 bool Rendezvous::has(const std::string& key) {
@@ -56,38 +44,34 @@ bool Rendezvous::has(const std::string& key) {
   return found;
 }
 
-bool Rendezvous::wait_for_key(const std::string& key, Blob& value) {
+Blob Rendezvous::wait_for_key(const std::string& key) {
   while (true) {
     bool found = false;
     const auto bytes = request_.book->get(request_.view.token, key, found);
-    if (found) {
-      value.resize(bytes.size());
-      for (std::size_t i = 0; i < bytes.size(); ++i) value[i] = static_cast<std::uint8_t>(bytes[i]);
-      return true;
+    if (!found) {
+      links_.step([&] { return missing_keys(key); });
+      continue;
     }
-    if (request_.clock->now() >= deadline_) return miss(key);
-    if (request_.cancel->wait_for(look_every))
-      return fail(ErrorCode::cancelled, "connecting was cancelled", -1);
+    links_.progress();
+    Blob value(bytes.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i) value[i] = static_cast<std::uint8_t>(bytes[i]);
+    return value;
   }
 }
 
-bool Rendezvous::look_up(const std::string& key, Blob& value) {
-  Blob sealed;
-  if (!wait_for_key(key, sealed)) return false;
+Blob Rendezvous::look_up(const std::string& key) {
   const std::uint32_t rank = rank_of(key);
-  const auto theirs = unseal(sealed);
-  if (!theirs || rank >= addresses_.size() || !complete(theirs->blob, request_.view.world())) {
-    return fail(ErrorCode::protocol, name_of(rank) + " published an address that cannot be read", -1);
-  }
+  const auto theirs = unseal(wait_for_key(key));
+  if (!theirs || rank >= addresses_.size() || !complete(theirs->blob, request_.view.world()))
+    links_.give_up({{ErrorCode::protocol, name_of(rank) + " published an address that cannot be read"}, -1});
   auto blob = blob_for(request_.view.rank, mine_, rank, *theirs);
-  if (!blob) return fail(blob.error().code, blob.error().message, static_cast<int>(rank));
-  value = std::move(blob).value();
-  addresses_[rank] = address_in(value);
-  return true;
+  if (!blob) links_.give_up({blob.error(), static_cast<int>(rank)});
+  addresses_[rank] = address_in(blob.value());
+  return std::move(blob).value();
 }
 
 /// Names everybody whose address is not there.
-bool Rendezvous::miss(const std::string& key) {
+ConnectFailure Rendezvous::missing_keys(const std::string& key) {
   std::string missing;
   int first = -1;
   for (std::uint32_t rank = 0; rank < request_.view.world(); ++rank) {
@@ -95,14 +79,13 @@ bool Rendezvous::miss(const std::string& key) {
     if (first < 0) first = static_cast<int>(rank);
     missing += (missing.empty() ? "" : ", ") + name_of(rank);
   }
-  return fail(ErrorCode::timed_out,
-              "no address within " + std::to_string(to_seconds(request_.deadline)).substr(0, 4) + " s from " +
-                  missing,
-              first);
+  return {{ErrorCode::timed_out, "no address within " +
+                                     std::to_string(to_seconds(request_.deadline)).substr(0, 4) + " s from " +
+                                     missing},
+          first};
 }
 
 ConnectFailure Rendezvous::explain(const std::string& message) const {
-  if (failed_) return failure_;
   for (std::uint32_t rank = 0; rank < addresses_.size(); ++rank) {
     if (!addresses_[rank] || rank == request_.view.rank) continue;
     for (const std::string& text : printed(*addresses_[rank])) {

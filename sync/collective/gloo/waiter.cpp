@@ -9,6 +9,8 @@ namespace rivulet::sync::gloo_door {
 Waiter::Waiter(ChunkSink& sink, std::string thread_name)
     : sink_(sink), name_(thread_name.substr(0, 15)) {}  // the kernel keeps no more
 
+Waiter::Waiter(ChunkSink& sink, std::unique_ptr<Inbox> inbox) : sink_(sink), inbox_(std::move(inbox)) {}
+
 Waiter::~Waiter() {
   stop();
 }
@@ -18,7 +20,7 @@ void Waiter::add(std::uint32_t channel, Chunk chunk, bool at_once) {
   if (stop_) return;
   if (channels_.empty()) ticks_ = 0;
   channels_[channel].push_back(std::move(chunk));
-  if (at_once) rouse();
+  if (at_once && inbox_ == nullptr) rouse();
 }
 
 void Waiter::rouse() {
@@ -56,11 +58,30 @@ void Waiter::take_over(std::unique_lock<std::mutex>& lock) {
 }
 
 void Waiter::tick() {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   ++ticks_;
   const bool turn_is_over = waiting_ == Who::asker ? ticks_ > 1 : channels_.size() > 1;
   if (waiting_ != Who::nobody && turn_is_over) current_->wake();
+  if (inbox_ != nullptr) return hand_out(lock);
   if (waiting_ == Who::nobody && !asked_ && !roused_ && !channels_.empty() && ticks_ > 1) rouse();
+}
+
+void Waiter::hand_out() {
+  std::unique_lock lock(mutex_);
+  if (inbox_ != nullptr) hand_out(lock);
+}
+
+void Waiter::hand_out(std::unique_lock<std::mutex>& lock) {
+  const auto broken = channels_.empty() ? std::nullopt : inbox_->broken();
+  while (!stop_ && !asked_ && waiting_ == Who::nobody && !channels_.empty()) {
+    const std::uint32_t channel = channels_.begin()->first;
+    if (ended_ < inbox_->arrived())
+      wait_at(channel, Who::thread, lock);  // for nothing
+    else if (broken)
+      end(channel, Who::thread, broken, lock);
+    else
+      return;
+  }
 }
 
 void Waiter::stop() {
@@ -96,16 +117,24 @@ bool Waiter::wait_at(std::uint32_t channel, Who who, std::unique_lock<std::mutex
   waiting_ = Who::nobody;
   left_.notify_all();
   if (waited == Waited::woken) return false;
+  end(channel, who, waited == Waited::broken ? std::optional(why) : std::nullopt, lock);
+  return true;
+}
+
+/// The oldest chunk of the channel.
+void Waiter::end(std::uint32_t channel, Who who, std::optional<std::string> broken,
+                 std::unique_lock<std::mutex>& lock) {
+  std::deque<Chunk>& chunks = channels_.find(channel)->second;
   const Chunk chunk = std::move(chunks.front());
   chunks.pop_front();
   if (chunks.empty()) channels_.erase(channel);
+  ++ended_;
   lock.unlock();
-  if (waited == Waited::broken)
-    sink_.chunk_broken(*chunk.operation, why);
+  if (broken)
+    sink_.chunk_broken(*chunk.operation, *broken);
   else if (sink_.chunk_done(*chunk.operation, chunk.bytes) && who == Who::thread)
     sink_.announce();
   lock.lock();
-  return true;
 }
 
 void Waiter::run() {
