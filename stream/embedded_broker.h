@@ -17,12 +17,20 @@ class EmbeddedBroker {
   };
   /// Errors: unavailable.
   static Result<std::unique_ptr<EmbeddedBroker>> start(const std::vector<Topic>& topics);
+  /// For tests: a cluster of brokers 1 to `brokers`; the first leads all partitions.
+  static Result<std::unique_ptr<EmbeddedBroker>> start(const std::vector<Topic>& topics, int brokers);
   ~EmbeddedBroker();
   EmbeddedBroker(const EmbeddedBroker&) = delete;
   EmbeddedBroker& operator=(const EmbeddedBroker&) = delete;
   [[nodiscard]] const std::string& bootstrap_servers() const noexcept;  ///< 127.0.0.1:PORT
-  /// For tests: the broker goes away and comes back on the same port.
+  /// For tests: the first broker goes away and comes back on the same port.
   void set_down(bool down);
+  void set_down(int broker, bool down);
+  /// For tests: a broker takes connections and answers nothing, as one that hangs; what it was asked
+  /// meanwhile it answers a minute later.
+  void set_silent(int broker, bool silent);
+  /// For tests: another broker leads a partition.
+  void set_leader(const std::string& topic, int partition, int broker);
   /// For tests: a partition loses its leader, as after an election that has not ended, and gets it back.
   void set_leaderless(const std::string& topic, int partition, bool leaderless);
   /// The next `times` requests to write records are refused, in a way that has the client try again.

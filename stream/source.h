@@ -24,6 +24,9 @@ struct PartitionState {
   std::int64_t skipped = 0;  ///< offsets gone over because they were deleted unread (take_gaps())
   /// Why nothing more is read here, with topic, partition, offset and watermarks; empty: it is read.
   std::string stopped = {};
+  /// Why nothing can be read here at the moment, with topic, partition, and the broker that does not answer;
+  /// it is asked again and again. Named within 10 s. Empty: it answers, or was not missed yet.
+  std::string unreached = {};
 };
 
 /// Offsets [from, to) of a partition that were deleted before they could be read.

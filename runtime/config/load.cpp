@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -20,12 +22,20 @@ namespace rivulet::runtime {
 
 namespace {
 
+/// Shells set HOSTNAME and do not export it.
+std::optional<std::string> host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return std::nullopt;
+  return name.data();
+}
+
 Variables variables_of(const ConfigInput& input) {
   if (input.variable) return input.variable;
   return [environment = input.environment](const std::string& name) -> std::optional<std::string> {
     if (const auto it = environment.find(name); it != environment.end()) return it->second;
     const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): before any thread
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+    if (value != nullptr) return value;
+    return name == "HOSTNAME" ? host_name() : std::nullopt;
   };
 }
 

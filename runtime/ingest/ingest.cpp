@@ -335,10 +335,13 @@ void Ingest::commit_if_due(TimePoint now) {
 double Ingest::stream_rate(TimePoint now) {
   if (config_.retention == Retention::persist) return rate_.rows_per_second(now);
   std::int64_t end = 0;
+  std::size_t known = 0;
   for (const stream::PartitionState& partition : parts_.source.partitions()) {
-    if (partition.high_watermark < 0) return growth_.per_second(now);  // not known yet
+    if (partition.high_watermark < 0) continue;  // not known yet
     end += partition.high_watermark;
+    ++known;
   }
+  if (std::exchange(growing_, known) != known) growth_ = {};
   growth_.reached(end, now);
   const double rate = growth_.per_second(now);
   const auto of_stream = static_cast<std::size_t>(seconds_kept * rate);

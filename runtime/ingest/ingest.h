@@ -127,6 +127,7 @@ class Ingest final : public Agent {
   stream::RateEstimate rate_;
   std::uint64_t published_ = 0;             ///< rows of this step
   stream::GrowthEstimate growth_;           ///< of the partitions, whatever is read of them
+  std::size_t growing_ = 0;                 ///< so many of them, whose ends are known
   bool has_truncated_ = false;              ///< ever
   std::size_t keep_ = 0;                    ///< rows that wait before any are dropped
   std::uint32_t unaccounted_bytes_ = 0;     ///< of records that ended with a dropped row

@@ -9,6 +9,7 @@ namespace {
 
 const char* state_name(const stream::PartitionState& state) {
   if (!state.stopped.empty()) return "stopped";
+  if (!state.unreached.empty()) return "unreachable";
   if (state.next_offset < 0) return "opening";
   return state.paused ? "paused" : "reading";
 }
@@ -17,7 +18,8 @@ const char* state_name(const stream::PartitionState& state) {
 constexpr Duration transaction_patience = std::chrono::seconds(20);
 
 std::string why_nothing_comes(const stream::PartitionState& state) {
-  if (!state.stopped.empty() || state.held_from < 0) return state.stopped;
+  if (!state.stopped.empty()) return state.stopped;
+  if (!state.unreached.empty() || state.held_from < 0) return state.unreached;
   return "an open transaction holds back " + std::to_string(state.high_watermark - state.held_from) +
          " records from offset " + std::to_string(state.held_from) + " on";
 }
@@ -27,7 +29,7 @@ std::int64_t lag_of(const stream::RecordSource& source) {
   if (!source.unreachable().empty()) return -1;
   std::int64_t lag = 0;
   for (const auto& p : source.partitions()) {
-    if (p.high_watermark < 0 || p.next_offset < 0) return -1;
+    if (p.high_watermark < 0 || p.next_offset < 0 || !p.unreached.empty()) return -1;
     // What an open transaction holds back cannot be read yet.
     const std::int64_t end = p.held_from >= 0 ? std::min(p.held_from, p.high_watermark) : p.high_watermark;
     lag += std::max<std::int64_t>(end - p.next_offset, 0);  // stopped beyond the end: none
@@ -74,6 +76,13 @@ void PartitionWatch::tell(const stream::PartitionState& state, Said& said, TimeP
     else
       log_.write(Level::error, state.stopped, place_of(state));
   }
+  if (state.unreached.empty() != said.unreached.empty()) {
+    if (state.unreached.empty())
+      log_.write(Level::info, "the leader of a partition answers again", place_of(state));
+    else
+      log_.write(Level::warn, state.unreached, place_of(state));
+  }
+  said.unreached = state.unreached;
   said.stopped = state.stopped;
   said.skipped = state.skipped;
   tell_of_transaction(state, said, now);
@@ -103,7 +112,7 @@ void PartitionWatch::tell_of_silence(const stream::PartitionState& state, Said& 
     said.silent = false;
   }
   const bool at_end = state.next_offset >= 0 && state.high_watermark == state.next_offset &&
-                      state.stopped.empty() && state.held_from < 0;
+                      state.stopped.empty() && state.unreached.empty() && state.held_from < 0;
   if (!at_end || said.silent || now - said.moved_at < said.patience) return;
   said.silent = true;
   log_.write(Level::info, "no more records: all that the partition holds are read, and none arrives",

@@ -9,10 +9,10 @@
 
 namespace rivulet::runtime {
 
-/// Reports where each partition of this device stands: on the status page, and in the log when one
-/// stops, resumes, has skipped a gap, is held back by a transaction that nobody ends, or has been read to its
-/// end and gets no more records. Owner: the ingest
-/// thread. Cost: a copy of a few numbers twice a second.
+/// Reports where each partition of this device stands: on the status page, and in the log when one stops,
+/// resumes, cannot be reached, has skipped a gap, is held back by a transaction that nobody ends, or has been
+/// read to its end and gets no more records. Owner: the ingest thread. Cost: a copy of a few numbers twice a
+/// second.
 class PartitionWatch {
  public:
   /// `topics`: names of the job's topics, in the order of PartitionId::topic; may be empty.
@@ -23,6 +23,7 @@ class PartitionWatch {
  private:
   struct Said {
     std::string stopped;
+    std::string unreached;
     std::int64_t skipped = 0;
     std::int64_t held_from = -1;
     TimePoint held_since{};

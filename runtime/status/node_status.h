@@ -32,7 +32,7 @@ std::string_view name_of(NodeState state) noexcept;
 struct PartitionStatus {
   std::string topic;
   std::int32_t partition = 0;
-  std::string state;  ///< opening | reading | paused | stopped
+  std::string state;  ///< opening | reading | paused | unreachable | stopped
   std::int64_t next_offset = -1;
   std::int64_t low_watermark = -1;
   std::int64_t high_watermark = -1;

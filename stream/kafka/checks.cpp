@@ -1,16 +1,24 @@
 #include <librdkafka/rdkafka.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 
 #include "core/clock.h"
 #include "stream/kafka/client.h"
+#include "stream/kafka/leaders.h"
 #include "stream/open.h"
+#include "stream/rights.h"
 
 namespace rivulet::stream {
 namespace {
 
-struct IgnoreErrors final : kafka::Listener {
-  void client_error(int, std::string_view) noexcept override {}
+struct KeepWords final : kafka::Listener {
+  explicit KeepWords(kafka::BrokerWords& words) : words_(words) {}
+  void client_error(int, std::string_view words) noexcept override { words_.take(words); }
+
+ private:
+  kafka::BrokerWords& words_;
 };
 
 /// Keeps why a broker rejects us, if it reports that: a refused password, a certificate that nobody
@@ -108,22 +116,67 @@ Result<int> partition_count(const Properties& properties, const std::string& top
                "topic \"" + topic + "\" does not exist on " + kafka::brokers_of(properties)};
 }
 
-Result<std::vector<LogEnds>> log_ends(const Properties& properties,
-                                      const std::vector<TopicPartition>& partitions, Duration deadline) {
+namespace {
+
+/// Of each partition, in order, asked again until all have answered or `deadline` is over.
+Result<std::vector<kafka::Finding>> survey_until(const Properties& properties,
+                                                 const std::vector<TopicPartition>& partitions,
+                                                 kafka::BrokerWords& words, Duration deadline) {
   static constexpr kafka::Default defaults[] = {{"allow.auto.create.topics", "false"}};
-  IgnoreErrors listener;
+  KeepWords listener(words);
   auto client = kafka::Client::open(kafka::ClientKind::consumer, properties, defaults, listener);
   if (!client) return client.error();
+  std::vector<kafka::Finding> findings(partitions.size());
+  std::vector<kafka::Question> open;
+  for (std::size_t i = 0; i < partitions.size(); ++i) open.push_back({i, partitions[i]});
+  const RealClock clock;
+  const TimePoint end = clock.now() + deadline;
+  const std::atomic<bool> never{false};
+  do {
+    const Duration left = std::max<Duration>(end - clock.now(), std::chrono::milliseconds(1));
+    survey(client.value()->handle(), open, std::min<Duration>(left, std::chrono::seconds(2)), never,
+           [&](kafka::Finding found) { findings[found.slot] = std::move(found); });
+    client.value()->serve_callbacks(std::chrono::milliseconds(50));
+    std::erase_if(open, [&](const kafka::Question& question) {
+      return findings[question.slot].kind == kafka::Finding::Kind::marks;
+    });
+  } while (!open.empty() && clock.now() < end);
+  return findings;
+}
+
+/// One sentence for each that is not known; empty: all are.
+std::string why_unread(const Properties& properties, const std::vector<TopicPartition>& partitions,
+                       const std::vector<kafka::Finding>& findings, const kafka::BrokerWords& words) {
+  std::string all;
+  for (std::size_t i = 0; i < findings.size(); ++i)
+    if (const auto why =
+            kafka::why_unread(partitions[i], findings[i], words.about(findings[i].leader.address),
+                              kafka::brokers_of(properties));
+        !why.empty())
+      all += (all.empty() ? "" : "; ") + why;
+  return all;
+}
+
+}  // namespace
+
+Result<std::vector<LogEnds>> log_ends(const Properties& properties,
+                                      const std::vector<TopicPartition>& partitions, Duration deadline) {
+  kafka::BrokerWords words;
+  const auto findings = survey_until(properties, partitions, words, deadline);
+  if (!findings) return findings.error();
+  if (auto why = why_unread(properties, partitions, findings.value(), words); !why.empty())
+    return Error{ErrorCode::unavailable, std::move(why)};
   std::vector<LogEnds> ends;
   ends.reserve(partitions.size());
-  for (const auto& p : partitions) {
-    const auto marks = kafka::query_watermarks(client.value()->handle(), p.topic, p.id.partition, deadline);
-    if (!marks)
-      return Error{ErrorCode::unavailable, p.topic + ":" + std::to_string(p.id.partition) + " on " +
-                                               kafka::brokers_of(properties) + ": " + marks.error().message};
-    ends.push_back({marks.value().low, marks.value().high});
-  }
+  for (const auto& finding : findings.value()) ends.push_back({finding.marks.low, finding.marks.high});
   return ends;
+}
+
+Status try_leaders(const Properties& properties, const std::vector<TopicPartition>& partitions,
+                   Duration deadline) {
+  const auto ends = log_ends(properties, partitions, deadline);
+  if (ends || ends.error().code != ErrorCode::unavailable) return ends ? ok() : Status(ends.error());
+  return Error{ErrorCode::timed_out, ends.error().message};
 }
 
 }  // namespace rivulet::stream

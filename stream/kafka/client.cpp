@@ -10,6 +10,9 @@
 #include <system_error>
 #include <thread>
 
+#include "core/clock.h"
+#include "stream/kafka/leaders.h"
+
 namespace rivulet::stream::kafka {
 namespace {
 
@@ -167,16 +170,11 @@ std::string words_of(int code) {
 }
 
 Result<std::optional<int>> partitions_of(rd_kafka_s* client, const std::string& topic, Duration timeout) {
-  const struct rd_kafka_metadata* metadata = nullptr;
-  const auto code = rd_kafka_metadata(client, 1, nullptr, &metadata, to_ms(timeout));
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return Error{ErrorCode::unavailable, words_of(code)};
-  std::optional<int> count;
-  for (int i = 0; i < metadata->topic_cnt; ++i) {
-    const auto& entry = metadata->topics[i];
-    if (topic == entry.topic && entry.partition_cnt > 0) count = entry.partition_cnt;
-  }
-  rd_kafka_metadata_destroy(metadata);
-  return count;
+  const auto found = leaders_of(client, std::span(&topic, 1), timeout);
+  if (!found) return found.error();
+  const auto leaders = found.value().find(topic);
+  if (leaders == found.value().end()) return std::optional<int>();
+  return std::optional<int>(static_cast<int>(leaders->second.size()));
 }
 
 Status ask_leader(rd_kafka_s* client, const std::string& topic, std::int32_t partition, Duration timeout) {
@@ -187,13 +185,50 @@ Status ask_leader(rd_kafka_s* client, const std::string& topic, std::int32_t par
   return ok();
 }
 
+namespace {
+
+/// Where each log begins or ends, for `which` is RD_KAFKA_OFFSET_BEGINNING or RD_KAFKA_OFFSET_END: brokers
+/// take them as times.
+Result<std::vector<std::int64_t>> offsets_at(rd_kafka_s* client, std::span<const TopicPartition> partitions,
+                                             std::int64_t which, Duration timeout) {
+  PartitionList list;
+  for (const auto& [topic, id] : partitions) list.add(topic, id.partition, which);
+  int code = rd_kafka_offsets_for_times(client, list.get(), to_ms(timeout));
+  std::vector<std::int64_t> offsets;
+  offsets.reserve(partitions.size());
+  for (std::size_t i = 0; i < partitions.size() && code == RD_KAFKA_RESP_ERR_NO_ERROR; ++i) {
+    code = list.offset(i) >= 0 ? list.code(i) : int{RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE};
+    offsets.push_back(list.offset(i));
+  }
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return Error{ErrorCode::unavailable, words_of(code)};
+  return offsets;
+}
+
+}  // namespace
+
+Result<std::vector<Watermarks>> query_watermarks(rd_kafka_s* client,
+                                                 std::span<const TopicPartition> partitions,
+                                                 Duration timeout) {
+  const RealClock clock;
+  const TimePoint end = clock.now() + timeout;
+  const auto low = offsets_at(client, partitions, RD_KAFKA_OFFSET_BEGINNING, timeout);
+  if (!low) return low.error();
+  const auto high = offsets_at(client, partitions, RD_KAFKA_OFFSET_END,
+                               std::max<Duration>(end - clock.now(), std::chrono::milliseconds(1)));
+  if (!high) return high.error();
+  std::vector<Watermarks> marks;
+  marks.reserve(partitions.size());
+  for (std::size_t i = 0; i < partitions.size(); ++i)
+    marks.push_back({.low = low.value()[i], .high = high.value()[i]});
+  return marks;
+}
+
 Result<Watermarks> query_watermarks(rd_kafka_s* client, const std::string& topic, std::int32_t partition,
                                     Duration timeout) {
-  Watermarks marks;
-  const auto code = rd_kafka_query_watermark_offsets(client, topic.c_str(), partition, &marks.low,
-                                                     &marks.high, to_ms(timeout));
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return Error{ErrorCode::unavailable, words_of(code)};
-  return marks;
+  const TopicPartition one{topic, {0, partition}};
+  const auto marks = query_watermarks(client, std::span(&one, 1), timeout);
+  if (!marks) return marks.error();
+  return marks.value().front();
 }
 
 Watermarks known_watermarks(rd_kafka_s* client, const std::string& topic, std::int32_t partition) noexcept {
@@ -237,6 +272,9 @@ void PartitionList::add(const std::string& topic, std::int32_t partition, std::i
 }
 std::int64_t PartitionList::offset(std::size_t i) const noexcept {
   return list_->elems[static_cast<int>(i)].offset;
+}
+int PartitionList::code(std::size_t i) const noexcept {
+  return list_->elems[static_cast<int>(i)].err;
 }
 
 /// The client's main thread works through its queue in order. The first question stands behind the orders to

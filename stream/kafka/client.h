@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/result.h"
 #include "core/time.h"
@@ -88,8 +89,13 @@ struct Watermarks {
 /// Sends the leader a small question and waits up to `timeout` for the answer, whatever it is. Errors:
 /// unavailable.
 Status ask_leader(rd_kafka_s* client, const std::string& topic, std::int32_t partition, Duration timeout);
-/// Asks the leader. Blocks up to `timeout`, and while a broker that has answered before is gone until it is
-/// back: librdkafka 2.0 forgets the time there. Errors: unavailable.
+/// Of each partition, in order, asked from their leaders. Blocks up to `timeout`; one that is not answered
+/// fails all. Not by rd_kafka_query_watermark_offsets(), which forgets the time before librdkafka 2.3.
+/// Errors: unavailable.
+Result<std::vector<Watermarks>> query_watermarks(rd_kafka_s* client,
+                                                 std::span<const TopicPartition> partitions,
+                                                 Duration timeout);
+/// The same of one.
 Result<Watermarks> query_watermarks(rd_kafka_s* client, const std::string& topic, std::int32_t partition,
                                     Duration timeout);
 /// What the client remembers from its fetches; -1 where it does not know.
@@ -118,6 +124,8 @@ class PartitionList {
   PartitionList& operator=(const PartitionList&) = delete;
   void add(const std::string& topic, std::int32_t partition, std::int64_t offset);
   [[nodiscard]] std::int64_t offset(std::size_t i) const noexcept;
+  /// What the broker says of it; 0: nothing is wrong.
+  [[nodiscard]] int code(std::size_t i) const noexcept;
   [[nodiscard]] rd_kafka_topic_partition_list_s* get() const noexcept { return list_; }
 
  private:

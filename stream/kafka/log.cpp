@@ -58,6 +58,8 @@ class KafkaLog final : public OrderedLog {
   Status create() const;
   Status connect_consumer(const Properties& properties);
   Status assign_from_beginning();
+  Finding find_end();
+  Duration next_patience();
   [[nodiscard]] bool go_on() const { return !stop_.load() && clock_.now() < deadline_; }
   [[nodiscard]] Error how_to_create(const std::string& why) const;
 
@@ -68,6 +70,9 @@ class KafkaLog final : public OrderedLog {
   void note_error(const rd_kafka_message_t& message);
 
   static constexpr std::size_t max_waiting = 1024;
+  static constexpr Duration patience_most = std::chrono::seconds(2);
+  /// A topic that was made is listed as soon as the broker has heard of it from its controller.
+  static constexpr Duration appears_within = std::chrono::seconds(30);
   // constant
   KafkaLogConfig config_;
   RealClock clock_;
@@ -77,6 +82,7 @@ class KafkaLog final : public OrderedLog {
   std::unique_ptr<Client> consumer_;
   std::unique_ptr<Producer> producer_;
   TimePoint deadline_;
+  Duration patience_ = std::chrono::milliseconds(500);  ///< with the next question
   std::int64_t end_at_open_ = 0;
   Error failure_;
   // shared
@@ -138,7 +144,7 @@ Status KafkaLog::find_topic() {
   Duration wait(0);
   do {
     consumer_->serve_callbacks(std::exchange(wait, std::chrono::milliseconds(50)));
-    const auto count = partitions_of(consumer_->handle(), config_.topic, std::chrono::milliseconds(500));
+    const auto count = partitions_of(consumer_->handle(), config_.topic, next_patience());
     if (!count) {
       last = fmt::format("{} ({})", notices_.last_words(), count.error().message);
       continue;
@@ -153,7 +159,10 @@ Status KafkaLog::find_topic() {
     if (!config_.create) return how_to_create("does not exist");
     const Status made = create();
     tried_to_create = bool(made);
-    unmade = made ? "was created but did not appear in time" : "does not exist and " + made.error().message;
+    if (made) deadline_ = std::max(deadline_, clock_.now() + appears_within);
+    unmade = made ? fmt::format("was created and no broker has listed it within {:.0f} s",
+                                to_seconds(appears_within))
+                  : "does not exist and " + made.error().message;
     if (!made && made.error().code != ErrorCode::timed_out) break;  // a silent broker is asked again
   } while (go_on());
   if (!unmade.empty()) return how_to_create(unmade);
@@ -201,23 +210,33 @@ Status KafkaLog::connect_consumer(const Properties& properties) {
   return ok();
 }
 
+/// A far broker, or a machine that is busy, must be able to answer in one of the attempts.
+Duration KafkaLog::next_patience() {
+  return std::exchange(patience_, std::min(2 * patience_, patience_most));
+}
+
+Finding KafkaLog::find_end() {
+  Finding end;
+  const Question about{.partition = {config_.topic, {0, 0}}};
+  survey(consumer_->handle(), std::span(&about, 1), next_patience(), stop_,
+         [&](Finding found) { end = std::move(found); });
+  return end;
+}
+
 Status KafkaLog::assign_from_beginning() {
   std::string last = "no answer";
   do {
-    const auto marks =
-        query_watermarks(consumer_->handle(), config_.topic, 0, std::chrono::milliseconds(500));
-    if (!marks) {
-      last = marks.error().message;
-      // librdkafka believes its cached metadata: without a leader once, without one until it is asked for
-      // again.
+    const Finding end = find_end();
+    if (end.kind != Finding::Kind::marks) {
       consumer_->serve_callbacks(std::chrono::milliseconds(50));
-      static_cast<void>(partitions_of(consumer_->handle(), config_.topic, std::chrono::milliseconds(500)));
+      last = why_unread({config_.topic, {0, 0}}, end, notices_.words_about(end.leader.address),
+                        brokers_of(config_.properties));
       continue;
     }
-    end_at_open_ = marks.value().high;
-    caught_up_ = marks.value().low >= end_at_open_;
+    end_at_open_ = end.marks.high;
+    caught_up_ = end.marks.low >= end_at_open_;
     PartitionList list;
-    list.add(config_.topic, 0, marks.value().low);
+    list.add(config_.topic, 0, end.marks.low);
     if (const auto status = assign(consumer_->handle(), list); !status) {
       last = status.error().message;
       continue;
@@ -225,8 +244,7 @@ Status KafkaLog::assign_from_beginning() {
     producer_->look_up(std::chrono::milliseconds(500));
     return ok();
   } while (go_on());
-  return Error{ErrorCode::unavailable,
-               fmt::format("topic \"{}\", partition 0: no leader answers: {}", config_.topic, last)};
+  return Error{ErrorCode::unavailable, last};
 }
 
 Status KafkaLog::write(std::span<const std::byte> bytes) {

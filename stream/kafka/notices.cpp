@@ -37,7 +37,10 @@ Notices::Notices(std::string brokers, MetricsSink& metrics)
 void Notices::client_error(int code, std::string_view words) noexcept {
   // "1/1 brokers are down" explains less than the refused connection before it.
   const bool all_down = code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
-  if (!all_down) last_words_ = words;
+  if (!all_down) {
+    last_words_ = words;
+    words_.take(words);
+  }
   if (code == RD_KAFKA_RESP_ERR__FATAL) {
     fatal_.add(1);
     pending_ = last_words_;

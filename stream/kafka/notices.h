@@ -9,6 +9,7 @@
 #include "core/result.h"
 #include "core/time.h"
 #include "stream/kafka/client.h"
+#include "stream/kafka/leaders.h"
 #include "stream/kafka/statistics.h"
 
 namespace rivulet::stream::kafka {
@@ -24,6 +25,8 @@ class Notices final : public Listener {
   void statistics(std::string_view json) noexcept override;
   /// A broker was there just now.
   void answered() noexcept { unreachable_.clear(); }
+  /// The broker at this address was.
+  void answered(const std::string& address) { words_.forget(address); }
 
   /// A source_lost to hand out now: at once after a quiet time, then at most every 5 s.
   std::optional<Error> take(TimePoint now) noexcept;
@@ -36,6 +39,12 @@ class Notices final : public Listener {
   /// "no broker of kafka:9092 can be reached (...)", from when the last one is gone until one is there again;
   /// empty: one is there, or was not missed yet.
   [[nodiscard]] const std::string& unreachable() const noexcept { return unreachable_; }
+  /// The last words about the broker at this address; empty: none.
+  [[nodiscard]] std::string words_about(const std::string& address) const { return words_.about(address); }
+  /// See StatisticsMeters.
+  [[nodiscard]] std::optional<std::vector<Statistics::Silent>> take_silent() noexcept {
+    return meters_.take_silent();
+  }
   /// Partitions that open transactions hold back, by the last statistics.
   [[nodiscard]] const std::vector<Statistics::Held>& held() const noexcept { return meters_.held(); }
   /// An answer that more trying will not change: credentials, permissions, a broken client. Empty: none.
@@ -56,6 +65,7 @@ class Notices final : public Listener {
   Gauge& last_commit_;
   StatisticsMeters meters_;
   std::string last_words_ = "no answer";
+  BrokerWords words_;
   std::string hopeless_;
   std::string unreachable_;
   std::optional<std::string> pending_;

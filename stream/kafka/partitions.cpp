@@ -4,15 +4,31 @@
 #include <librdkafka/rdkafka.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <utility>
 
 #include "stream/kafka/range.h"
 
 namespace rivulet::stream::kafka {
+namespace {
+
+/// A leader answers a fetch after fetch.wait.max.ms at the latest. What its answer takes on the way, and what
+/// waits before it, is a guess: being asked once too often costs one small question.
+Duration silence_of(const Properties& properties) {
+  std::int64_t wait_ms = 500;
+  const std::string text = property(properties, "fetch.wait.max.ms");
+  static_cast<void>(std::from_chars(text.data(), text.data() + text.size(), wait_ms));
+  return std::chrono::milliseconds(wait_ms + 1000);
+}
+
+}  // namespace
 
 Partitions::Partitions(const KafkaSourceConfig& config, MetricsSink& metrics)
-    : config_(config), metrics_(metrics), paused_gauge_(metrics.gauge("kafka_paused_partitions")) {
+    : config_(config),
+      silence_most_(silence_of(config.properties)),
+      metrics_(metrics),
+      paused_gauge_(metrics.gauge("kafka_paused_partitions")) {
   std::map<std::string, double> assigned;
   for (const auto& partition : config.partitions) {
     const auto number = std::to_string(partition.id.partition);
@@ -51,6 +67,30 @@ Result<std::vector<std::size_t>> Partitions::slots_of(std::span<const NextOffset
 
 bool Partitions::is_read(std::size_t slot) const {
   return states_[slot].stopped.empty() && !slots_[slot].unsettled;
+}
+
+void Partitions::miss(std::size_t slot, std::string why, TimePoint now, Duration grace) {
+  auto& since = slots_[slot].missed_since;
+  if (!since) since = now;
+  if (now - *since >= grace) states_[slot].unreached = std::move(why);
+}
+
+void Partitions::reached(std::size_t slot) {
+  slots_[slot].missed_since.reset();
+  slots_[slot].doubted = false;
+  states_[slot].unreached.clear();
+}
+
+void Partitions::doubt(std::span<const Statistics::Silent> silent) {
+  for (std::size_t slot = 0; slot < size(); ++slot)
+    slots_[slot].doubted = std::ranges::any_of(silent, [&](const Statistics::Silent& one) {
+      return one.partition == states_[slot].id.partition && one.topic == name(slot).topic &&
+             one.seconds > to_seconds(silence_most_);
+    });
+}
+
+bool Partitions::is_doubtful(std::size_t slot) const {
+  return slots_[slot].doubted || !states_[slot].unreached.empty();
 }
 
 void Partitions::place(std::size_t slot, Watermarks marks) {
@@ -110,6 +150,7 @@ void Partitions::move_to(std::size_t slot, std::int64_t offset) {
 void Partitions::passed(std::size_t slot, const rd_kafka_message_s& message) {
   PartitionState& state = states_[slot];
   state.next_offset = message.offset + 1;
+  if (!state.unreached.empty()) reached(slot);
   // What was read is in the log, whatever the last look at its end found.
   state.high_watermark = std::max(state.high_watermark, state.next_offset);
   slots_[slot].records.add(1);

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,8 +13,8 @@
 namespace rivulet::stream::kafka {
 
 /// The partitions of a source and where each stands: read, stopped (and why), or to be settled, which means
-/// that the broker must be asked whether it has the next offset. A slot is an index of config.partitions.
-/// Counts what was read and skipped. Owner: the ingest thread.
+/// that the broker must be asked whether it has the next offset, or where a new one begins. All begin so. A
+/// slot is an index of config.partitions. Counts what was read and skipped. Owner: the ingest thread.
 class Partitions {
  public:
   /// `config` must outlive this.
@@ -31,6 +32,15 @@ class Partitions {
   [[nodiscard]] bool is_read(std::size_t slot) const;
   [[nodiscard]] bool is_unsettled(std::size_t slot) const { return slots_[slot].unsettled; }
   void unsettle(std::size_t slot) { slots_[slot].unsettled = true; }
+  /// Its leader does not answer: named as unreached once that has lasted for `grace`.
+  void miss(std::size_t slot, std::string why, TimePoint now, Duration grace);
+  /// Its leader has answered.
+  void reached(std::size_t slot);
+  /// Those whose leader the reader has not heard of for longer than it should take, by statistics that may be
+  /// some seconds old: somebody should ask.
+  void doubt(std::span<const Statistics::Silent> silent);
+  /// To be asked about: doubted, or unreached.
+  [[nodiscard]] bool is_doubtful(std::size_t slot) const;
   /// The broker has these offsets of it: it is read on, goes over a gap, or stops.
   void place(std::size_t slot, Watermarks marks);
   /// Its log is another one now: stopped for good. `anchor`: see why_other_log().
@@ -58,7 +68,9 @@ class Partitions {
     Gauge& lag;
     Gauge& stopped;
     Counter& gap_records;
-    bool unsettled = false;
+    bool unsettled = true;
+    bool doubted = false;
+    std::optional<TimePoint> missed_since;
     bool other_log = false;
     std::int64_t committed = -1;
     Gauge* committed_lag = nullptr;  ///< from the first commit on
@@ -68,6 +80,7 @@ class Partitions {
   void go_on(std::size_t slot);
 
   const KafkaSourceConfig& config_;
+  const Duration silence_most_;  ///< of a leader that is asked for records
   MetricsSink& metrics_;
   Gauge& paused_gauge_;
   std::vector<PartitionState> states_;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "stream/kafka/opening.h"
+#include "stream/kafka/leaders.h"
 
 namespace rivulet::stream::kafka {
 namespace {

@@ -47,6 +47,7 @@ void Refill::ask_leaders(const Partitions& partitions) {
   for (std::size_t slot = 0; slot < partitions.size(); ++slot) {
     const PartitionState& state = partitions.state(slot);
     if (!partitions.is_read(slot) || state.next_offset >= state.high_watermark) continue;
+    if (partitions.is_doubtful(slot)) continue;  // asked elsewhere, by somebody who may wait
     const auto& [topic, id] = partitions.name(slot);
     (void)ask_leader(client_, topic, id.partition, patience);
   }

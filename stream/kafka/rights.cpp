@@ -14,19 +14,23 @@
 namespace rivulet::stream {
 namespace {
 
-/// What came back first.
+/// What came back first, and what the client said meanwhile.
 struct Verdict final : kafka::Listener {
-  void client_error(int, std::string_view) noexcept override {}
+  void client_error(int code, std::string_view words) noexcept override {
+    if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) last_words = words.substr(0, 300);
+  }
   void committed(int code) noexcept override { came(code); }
   void delivered(int code, std::int32_t, std::size_t) noexcept override { came(code); }
   void came(int code) noexcept {
     if (!answer) answer = code;
   }
   std::optional<int> answer;
+  std::string last_words;
 };
 
-Error unavailable(const std::string& what, const std::string& why) {
-  return {ErrorCode::unavailable, what + ": " + why};
+Error unanswered(const std::string& what, const std::string& why, const Verdict& verdict) {
+  const std::string words = verdict.last_words.empty() ? "" : " (" + verdict.last_words + ")";
+  return {ErrorCode::timed_out, what + ": " + why + words};
 }
 
 /// The answer to the commit that a consumer was asked for. Who may not know the group's coordinator gets
@@ -61,20 +65,20 @@ Status try_reading(const Properties& properties, const std::string& topic, int b
   rd_kafka_s* handle = client.value()->handle();
   const std::string what = "reading topic " + topic + " and committing as group " + group;
   if (const auto seen = kafka::partitions_of(handle, topic, deadline); !seen)
-    return unavailable(what, seen.error().message);
+    return unanswered(what, seen.error().message, verdict);
   if (kafka::is_embedded(handle)) return ok();
   kafka::PartitionList nowhere;
   nowhere.add(topic, beyond, 0);
   client.value()->expect_commits();
   if (const auto code = rd_kafka_commit(handle, nowhere.get(), 1); code != RD_KAFKA_RESP_ERR_NO_ERROR)
-    return unavailable(what, kafka::words_of(code));
+    return unanswered(what, kafka::words_of(code), verdict);
   const int answer = answer_to_commit(handle, verdict, deadline);
   if (answer == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART) return ok();
   if (answer == RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED)
     return Error{ErrorCode::unavailable, "this user has no right to READ the group " + group};
   if (answer == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
     return Error{ErrorCode::unavailable, "this user has no right to READ the topic " + topic};
-  return unavailable(what, kafka::words_of(answer));
+  return unanswered(what, kafka::words_of(answer), verdict);
 }
 
 Status try_writing(const Properties& properties, const std::string& topic, Duration deadline) {
@@ -90,17 +94,17 @@ Status try_writing(const Properties& properties, const std::string& topic, Durat
   rd_kafka_s* handle = client.value()->handle();
   const std::string what = "writing into topic " + topic;
   if (const auto seen = kafka::partitions_of(handle, topic, deadline); !seen)
-    return unavailable(what, seen.error().message);
+    return unanswered(what, seen.error().message, verdict);
   if (kafka::is_embedded(handle)) return ok();
   const auto code = rd_kafka_producev(handle, RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(0),
                                       RD_KAFKA_V_VALUE(nullptr, 0), RD_KAFKA_V_END);
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return unavailable(what, kafka::words_of(code));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return unanswered(what, kafka::words_of(code), verdict);
   rd_kafka_flush(handle, kafka::to_ms(deadline) + 1000);  // calls back
   const int answer = verdict.answer.value_or(RD_KAFKA_RESP_ERR__TIMED_OUT);
   if (answer == RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS || answer == RD_KAFKA_RESP_ERR_NO_ERROR) return ok();
   if (answer == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)
     return Error{ErrorCode::unavailable, "this user has no right to WRITE into the topic " + topic};
-  return unavailable(what, kafka::words_of(answer));
+  return unanswered(what, kafka::words_of(answer), verdict);
 }
 
 }  // namespace rivulet::stream

@@ -7,10 +7,10 @@
 #include "core/check.h"
 #include "stream/kafka/committer.h"
 #include "stream/kafka/notices.h"
-#include "stream/kafka/opening.h"
 #include "stream/kafka/partitions.h"
 #include "stream/kafka/refill.h"
 #include "stream/kafka/same_log.h"
+#include "stream/kafka/settling.h"
 #include "stream/open.h"
 
 namespace rivulet::stream {
@@ -30,7 +30,7 @@ constexpr Default reader_defaults[] = {{"auto.offset.reset", "error"},
                                        {"allow.auto.create.topics", "false"},
                                        {"isolation.level", "read_committed"},
                                        {"queued.max.messages.kbytes", "16384"},
-                                       {"statistics.interval.ms", "5000"}};
+                                       {"statistics.interval.ms", "2000"}};
 
 /// A reader that commits nothing needs no group, but librdkafka's assign() wants one. It is never joined.
 std::string group_of(const KafkaSourceConfig& config) {
@@ -57,7 +57,7 @@ class KafkaSource final : public RecordSource {
   }
 
  private:
-  Result<bool> open(Duration max_wait);
+  Status settle(TimePoint now);
   Status assign();
   void hold_back(TimePoint now);
   void let_go();
@@ -65,7 +65,6 @@ class KafkaSource final : public RecordSource {
   void fetch(std::size_t max_records, Duration max_wait);
   void accept(std::size_t slot, Message message);
   void note_error(const rd_kafka_message_t& message);
-  void settle(TimePoint now);
   void check_logs(Duration wait);
   void refresh(TimePoint now);
 
@@ -77,12 +76,10 @@ class KafkaSource final : public RecordSource {
   std::unique_ptr<Client> client_;
   std::optional<Refill> refill_;  ///< of the client
   Committer committer_;
-  Opening opening_;
   SameLog same_log_;
-  bool opened_ = false;
-  Duration patience_ = std::chrono::milliseconds(250);
-  TimePoint next_attempt_{};
+  bool opened_ = false;  ///< something is assigned
   Partitions partitions_;
+  Settling settling_;
   std::vector<const rd_kafka_message_s*> newest_;  ///< of the last fetch, by slot
   std::vector<Message> held_;                      ///< what records_ points into
   std::vector<Record> records_;
@@ -91,7 +88,6 @@ class KafkaSource final : public RecordSource {
   bool client_paused_ = false;
   std::map<std::size_t, std::int64_t> commits_;  ///< slot -> last offset to commit
   TimePoint next_refresh_{};
-  TimePoint next_settle_{};
 };
 
 KafkaSource::KafkaSource(const KafkaSourceConfig& config, const Clock& clock, MetricsSink& metrics)
@@ -99,7 +95,6 @@ KafkaSource::KafkaSource(const KafkaSourceConfig& config, const Clock& clock, Me
       clock_(clock),
       notices_(brokers_of(config.properties), metrics),
       committer_(config.properties, config.group_id, config.client_id, notices_),
-      opening_(config_, clock),
       same_log_({.properties = config.properties,
                  .group_id = group_of(config),
                  .partitions = config.partitions,
@@ -107,6 +102,7 @@ KafkaSource::KafkaSource(const KafkaSourceConfig& config, const Clock& clock, Me
                  .every = config.anchor_every},
                 clock),
       partitions_(config_, metrics),
+      settling_(config_, clock, partitions_, notices_),
       newest_(config.partitions.size()) {
   for (std::size_t slot = 0; slot < partitions_.size(); ++slot)
     if (config_.resume.contains(partitions_.name(slot).id)) same_log_.recall(slot);
@@ -131,13 +127,13 @@ Status KafkaSource::connect(const Properties& properties) {
 Result<std::span<const Record>> KafkaSource::poll(std::size_t max_records, Duration max_wait) {
   records_.clear();
   held_.clear();
-  if (!opened_) {
-    const auto done = open(max_wait);
-    if (!done) return done.error();
-    if (!done.value()) return std::span<const Record>();
-  }
   const TimePoint now = clock_.now();
-  settle(now);
+  if (auto status = settle(now); !status) return status.error();
+  if (!opened_) {
+    client_->serve_callbacks(Duration(0));
+    settling_.wait(max_wait);
+    return std::span<const Record>();
+  }
   if (max_records == 0)
     hold_back(now);
   else
@@ -157,28 +153,20 @@ void KafkaSource::hold() {
   refresh(now);
 }
 
-/// Attempts last a quarter of a second at first and longer later: a far broker must be able to answer in one.
-Result<bool> KafkaSource::open(Duration max_wait) {
-  const TimePoint now = clock_.now();
-  const Duration rest = std::clamp<Duration>(next_attempt_ - now, Duration(0), max_wait);
-  client_->serve_callbacks(rest);
-  if (now + rest < next_attempt_) return false;
-  const Duration patience = std::max(std::min<Duration>(patience_, config_.open_deadline), max_wait);
-  auto done = opening_.attempt(client_->handle(), patience, notices_.last_words());
-  patience_ = std::min<Duration>(patience_ * 2, std::chrono::seconds(2));
-  next_attempt_ = clock_.now() + std::chrono::milliseconds(50);
-  if (!done || !done.value()) return done;
-  if (is_embedded(client_->handle())) {
+/// What has been settled is read, whatever the others wait for.
+Status KafkaSource::settle(TimePoint now) {
+  if (const auto silent = notices_.take_silent()) partitions_.doubt(*silent);
+  const auto changed = settling_.serve(client_->handle(), now);
+  if (!changed) return changed.error();
+  if (!changed.value() && (opened_ || !settling_.any_settled())) return ok();
+  if (!opened_ && is_embedded(client_->handle())) {
+    if (settling_.uses_client()) return ok();
     same_log_.disable();
-    if (auto status = connect(for_embedded(config_.properties)); !status) return status.error();
+    if (auto status = connect(for_embedded(config_.properties)); !status) return status;
   }
-  for (std::size_t slot = 0; slot < partitions_.size(); ++slot) {
-    partitions_.move_to(slot, opening_.offsets()[slot]);
-    partitions_.place(slot, opening_.watermarks()[slot]);
-  }
-  if (auto status = assign(); !status) return status.error();
   opened_ = true;
-  return true;
+  if (auto status = assign(); !status) notices_.say(status.error().message);
+  return ok();
 }
 
 /// (Re)starts every partition that is not stopped at its next offset. What librdkafka has queued of older
@@ -287,27 +275,6 @@ void KafkaSource::note_error(const rd_kafka_message_t& message) {
   notices_.record_error(message.err, where + words);
 }
 
-/// The leader reports what it has of a partition whose next offset it did not have. Without an answer: later.
-void KafkaSource::settle(TimePoint now) {
-  if (now < next_settle_) return;
-  bool settled = false;
-  for (std::size_t slot = 0; slot < partitions_.size(); ++slot) {
-    if (!partitions_.is_unsettled(slot)) continue;
-    next_settle_ = now + std::chrono::milliseconds(200);
-    const auto& partition = partitions_.name(slot);
-    const auto marks = query_watermarks(client_->handle(), partition.topic, partition.id.partition,
-                                        std::chrono::milliseconds(250));
-    if (!marks) {
-      next_settle_ = now + std::chrono::seconds(1);
-      return;
-    }
-    partitions_.place(slot, marks.value());
-    settled = true;
-  }
-  if (!settled) return;
-  if (auto status = assign(); !status) notices_.say(status.error().message);
-}
-
 void KafkaSource::check_logs(Duration wait) {
   const auto other = same_log_.serve(wait);
   if (auto complaint = same_log_.take_complaint()) notices_.say(complaint->message);
@@ -350,13 +317,13 @@ Status KafkaSource::seek(std::span<const NextOffset> positions) {
   if (!slots) return slots.error();
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const std::size_t slot = slots.value()[i];
-    partitions_.move_to(slot, positions[i].offset);
-    if (!opened_) {
-      opening_.set_start(positions[i].partition, positions[i].offset);
+    if (partitions_.state(slot).next_offset < 0) {
+      settling_.set_start(slot, positions[i].offset);
       same_log_.recall(slot);
-    } else if (partitions_.is_unsettled(slot)) {
-      same_log_.doubt(slot);
+      continue;
     }
+    partitions_.move_to(slot, positions[i].offset);
+    if (partitions_.is_unsettled(slot)) same_log_.doubt(slot);
   }
   return opened_ ? assign() : ok();
 }

@@ -20,8 +20,8 @@ void raise(std::optional<double>& most, std::optional<double> value) {
 }
 
 /// Takes what is used out of the text while it is read, for most of it is about other things: brokers / NAME
-/// / nodeid, state, source, rtt, throttle, and topics / NAME / partitions / NUMBER / fetchq_cnt, fetchq_size,
-/// ls_offset, hi_offset.
+/// / nodeid, state, source, waitresp_cnt, rxidle, rtt, throttle, and topics / NAME / partitions / NUMBER /
+/// leader, fetchq_cnt, fetchq_size, ls_offset, hi_offset.
 class Reader {
  public:
   Statistics all;
@@ -45,6 +45,13 @@ class Reader {
     if (names_[2] == "source") broker_.twice = value == "logical";
     return true;
   }
+  /// What only the whole text shows: which leaders are silent.
+  Statistics finish() {
+    for (auto& [broker, place] : led_)
+      if (const auto idle = idle_.find(broker); idle != idle_.end())
+        all.silent.push_back({std::move(place.first), place.second, idle->second});
+    return std::move(all);
+  }
   static bool null() { return true; }
   static bool boolean(bool) { return true; }
   static bool binary(Json::binary_t&) { return true; }
@@ -58,6 +65,8 @@ class Reader {
     std::optional<double> round_trip_us;
     std::optional<double> round_trips;
     std::optional<double> throttle_ms;
+    std::optional<double> waiting;  ///< questions without an answer
+    std::optional<double> idle_us;  ///< since its last answer
   };
 
   [[nodiscard]] bool is_at(std::string_view top, std::size_t depth) const {
@@ -81,6 +90,8 @@ class Reader {
   bool number(double value) {
     if (!std::isfinite(value) || value < 0) return true;
     if (is_at("brokers", 3) && names_[2] == "nodeid") broker_.node = value;
+    if (is_at("brokers", 3) && names_[2] == "waitresp_cnt") broker_.waiting = value;
+    if (is_at("brokers", 3) && names_[2] == "rxidle") broker_.idle_us = value;
     if (is_at("brokers", 4)) number_of_broker(value);
     if (is_at("topics", 5) && names_[2] == "partitions") number_of_partition(value);
     return true;
@@ -94,6 +105,7 @@ class Reader {
   void number_of_partition(double value) {
     if (names_[4] == "fetchq_cnt") raise(all.queue_records, value);
     if (names_[4] == "fetchq_size") raise(all.queue_bytes, value);
+    if (names_[4] == "leader") partition_.leader = offset_of(value);
     if (names_[4] == "ls_offset") partition_.stable = offset_of(value);
     if (names_[4] == "hi_offset") partition_.end = offset_of(value);
   }
@@ -106,13 +118,20 @@ class Reader {
     std::int32_t number = -1;
     const std::string& name = names_[3];
     const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (parsed.ec != std::errc() || number < 0 || !partition_.stable || !partition_.end) return;
+    if (parsed.ec != std::errc() || number < 0) return;
+    if (partition_.leader) led_.emplace_back(*partition_.leader, std::pair(names_[1], number));
+    if (!partition_.stable || !partition_.end) return;
     if (*partition_.stable < *partition_.end)
       all.held.push_back({names_[1], number, *partition_.stable, *partition_.end});
   }
   /// Addresses whose broker is not known yet have no node id.
   void take_broker() {
     if (!broker_.node || *broker_.node > std::numeric_limits<std::int32_t>::max() || broker_.twice) return;
+    const auto node = static_cast<std::int64_t>(*broker_.node);
+    if (!broker_.up)
+      idle_[node] = std::numeric_limits<double>::infinity();
+    else if (broker_.waiting.value_or(0) > 0 && broker_.idle_us)
+      idle_[node] = *broker_.idle_us / 1e6;
     if (broker_.up) all.brokers_up = all.brokers_up.value_or(0) + 1;
     if (broker_.throttle_ms) raise(all.throttle_seconds, *broker_.throttle_ms / 1e3);
     const bool answered = broker_.round_trip_us && broker_.round_trips.value_or(0) > 0;
@@ -124,9 +143,12 @@ class Reader {
   std::array<std::string, 5> names_;  ///< the member that each of them is in
   Broker broker_;
   struct Offsets {
+    std::optional<std::int64_t> leader;
     std::optional<std::int64_t> stable;
     std::optional<std::int64_t> end;
   } partition_;
+  std::map<std::int64_t, double> idle_;  ///< seconds, of brokers that owe an answer
+  std::vector<std::pair<std::int64_t, std::pair<std::string, std::int32_t>>> led_;  ///< leader: partition
 };
 
 }  // namespace
@@ -135,13 +157,14 @@ std::optional<Statistics> Statistics::parse(std::string_view json) {
   if (json.size() > bytes_most) return std::nullopt;
   Reader reader;
   if (!Json::sax_parse(json, &reader) || !reader.is_object) return std::nullopt;
-  return std::move(reader.all);
+  return reader.finish();
 }
 
 std::optional<int> StatisticsMeters::show(std::string_view json) noexcept {
   auto now = Statistics::parse(json);
   if (!now) return std::nullopt;
   held_ = std::move(now->held);
+  silent_ = std::move(now->silent);
   show(brokers_up_, "kafka_brokers_up", now->brokers_up);
   show(throttle_seconds_, "kafka_throttle_seconds", now->throttle_seconds);
   show(queue_records_, "kafka_fetch_queue_records", now->queue_records);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/metrics.h"
@@ -25,12 +26,19 @@ struct Statistics {
     std::int64_t from = 0;  ///< its last stable offset
     std::int64_t end = 0;   ///< of its log
   };
+  /// A partition whose leader has a question of this client and does not answer it, or is not connected.
+  struct Silent {
+    std::string topic;
+    std::int32_t partition = 0;
+    double seconds = 0;  ///< since its last answer; infinite: not connected
+  };
   std::optional<int> brokers_up;  ///< those with a connection that stands
   std::vector<Answers> answers;   ///< of brokers that answered within the interval, brokers_shown at most
   std::optional<double> throttle_seconds;  ///< mean wait that the strictest broker asked for
   std::optional<double> queue_records;     ///< fetched and not handed out yet
   std::optional<double> queue_bytes;
   std::vector<Held> held;
+  std::vector<Silent> silent;
 
   static constexpr std::size_t brokers_shown = 64;
   /// Longer texts are not read: about a thousand partitions in the topics of a client.
@@ -49,6 +57,10 @@ class StatisticsMeters {
   std::optional<int> show(std::string_view json) noexcept;
   /// Of the last text that could be read.
   [[nodiscard]] const std::vector<Statistics::Held>& held() const noexcept { return held_; }
+  /// The same, each text once.
+  [[nodiscard]] std::optional<std::vector<Statistics::Silent>> take_silent() noexcept {
+    return std::exchange(silent_, std::nullopt);
+  }
 
  private:
   void show(Gauge*& gauge, const char* name, const std::optional<double>& value);
@@ -61,6 +73,7 @@ class StatisticsMeters {
   Gauge* queue_records_ = nullptr;
   Gauge* queue_bytes_ = nullptr;
   std::vector<Statistics::Held> held_;
+  std::optional<std::vector<Statistics::Silent>> silent_;
   std::map<std::int32_t, Gauge*> round_trips_;  ///< by node id of the broker
 };
 

@@ -29,12 +29,14 @@ std::string contested_device(const DeviceEntry& device) {
 
 std::string superseded_by(const Hello& newer) {
   return "a newer session of device " + newer.device + " was started on host " + newer.host + " (pid " +
-         std::to_string(newer.pid) + ") and takes its place";
+         std::to_string(newer.pid) +
+         ") and takes its place. If these are two devices, give each a device.id of its own";
 }
 
 std::string keeps_its_place(const Hello& present, const Obstacle& why) {
   return "device " + present.device + " lives on host " + present.host + " (pid " +
-         std::to_string(present.pid) + ") and keeps its place, for this one cannot take it: " + text_of(why);
+         std::to_string(present.pid) + ") and keeps its place, for this one cannot take it: " + text_of(why) +
+         ". If these are two devices, give each a device.id of its own";
 }
 
 std::string not_let_in(const Fold& fold, const Obstacle& why, const std::string& self) {

@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 
 #include "runtime/config/config.h"
 #include "tests/support/config_text.h"
@@ -46,6 +49,20 @@ TEST_CASE("Config layers: defaults < file < environment < --set < flag, and the 
   CHECK(loaded.origin.at("batch.max") == "--set");
   CHECK(loaded.origin.at("job.devices") == "flag");
   CHECK(loaded.origin.at("device.id") == "environment RIVULET_ID");
+}
+
+TEST_CASE(
+    "Config layers: a shell does not export HOSTNAME, and the device is called after its machine all the "
+    "same") {
+  Files files;
+  auto input = input_of(files.write("d.toml", "[job]\nname = \"f\"\n"));
+  input.variable = nullptr;
+  std::array<char, 256> name{};
+  REQUIRE(gethostname(name.data(), name.size() - 1) == 0);
+  ::unsetenv("HOSTNAME");  // NOLINT(concurrency-mt-unsafe): no thread reads it
+  CHECK(load_config(input).config.device.id == name.data());
+  input.environment["HOSTNAME"] = "edge-9";
+  CHECK(load_config(input).config.device.id == "edge-9");
 }
 
 TEST_CASE("Config layers: every variable of a flag reaches its key, and every key has a variable") {

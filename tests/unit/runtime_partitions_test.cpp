@@ -92,6 +92,31 @@ TEST_CASE("Partitions: each is on the status page, and what happens to one is sa
                                  "low=8 high=9"});
 }
 
+TEST_CASE(
+    "Partitions: one whose leader does not answer is named once, shown with the reason, and its lag is not "
+    "known") {
+  OnePartition one;
+  auto& [clock, status, log, source, watch] = one;
+  TimePoint now(1s);
+  source.states[0].unreached = "no leader answers: broker 2";
+  watch.look(source, now);
+  source.states[0].unreached = "no leader answers: broker 2 (refused)";  // other words, the same trouble
+  watch.look(source, now += 1s);
+  CHECK(std::exchange(log.all, {}) ==
+        std::vector<std::string>{
+            "warn: no leader answers: broker 2 topic=a partition=0 offset=7 low=0 high=9"});
+  CHECK(status.partitions()[0].state == "unreachable");
+  CHECK(status.partitions()[0].reason == "no leader answers: broker 2 (refused)");
+  CHECK(status.lag_records == -1);
+  source.states[0].unreached.clear();
+  watch.look(source, now += 1s);
+  CHECK(std::exchange(log.all, {}) ==
+        std::vector<std::string>{
+            "info: the leader of a partition answers again topic=a partition=0 offset=7 low=0 high=9"});
+  CHECK(status.partitions()[0].state == "reading");
+  CHECK(status.lag_records == 2);
+}
+
 TEST_CASE("Partitions: while nobody has the log, the page says so, and that the lag is not known") {
   VirtualClock clock;
   NodeStatus status;

@@ -71,3 +71,20 @@ TEST_CASE("Notices: the brokers are out of reach from when the last is gone unti
   notices.statistics("{}");
   CHECK_FALSE(notices.unreachable().empty());
 }
+
+TEST_CASE("Notices: the last words about a broker are kept by its address, until it answers") {
+  NullMetrics metrics;
+  Notices notices("kafka:9092", metrics);
+  notices.client_error(transport, "sasl_ssl://kafka-2:9092/2: Failed to resolve 'kafka-2:9092'");
+  notices.client_error(transport, "kafka-3:9092/3: Connection refused");
+  notices.client_error(all_brokers_down, "2/2 brokers are down");
+  notices.client_error(transport, "kafka-3:9092/3: Connect to 10.0.0.3 failed: No route to host");
+  CHECK(notices.words_about("kafka-2:9092") == "Failed to resolve 'kafka-2:9092'");
+  CHECK(notices.words_about("kafka-3:9092") == "Connect to 10.0.0.3 failed: No route to host");
+  CHECK(notices.words_about("kafka:9092").empty());
+  notices.answered("kafka-3:9092");
+  CHECK(notices.words_about("kafka-3:9092").empty());
+  for (int i = 0; i < 1000; ++i) notices.client_error(transport, "b" + std::to_string(i) + ":1/1: refused");
+  CHECK(notices.words_about("b10:1") == "refused");
+  CHECK(notices.words_about("b999:1").empty());  // a bound
+}

@@ -56,6 +56,21 @@ TEST_CASE("Statistics: a broker that is down, that does not answer, that throttl
   CHECK(Statistics::parse(R"({"brokers": {}})")->brokers_up == 0);
 }
 
+TEST_CASE("Statistics: partitions whose leader owes an answer, or has no connection, are found") {
+  const auto usual = Statistics::parse(recorded());
+  REQUIRE(usual->silent.size() == 3);  // a fetch is on its way, for half a second at most
+  CHECK(usual->silent[1].topic == "t");
+  CHECK(usual->silent[1].partition == 1);
+  CHECK(usual->silent[1].seconds == doctest::Approx(0.497996));
+  CHECK(Statistics::parse(with(second_broker + "/waitresp_cnt", 0))->silent.empty());
+  const auto down = Statistics::parse(with(second_broker + "/state", "DOWN"));
+  REQUIRE(down->silent.size() == 3);
+  CHECK(down->silent[0].seconds > 1e9);
+  const auto elsewhere = Statistics::parse(with("/topics/t/partitions/0/leader", 1));
+  REQUIRE(elsewhere->silent.size() == 2);  // broker 1 was asked nothing
+  CHECK(elsewhere->silent[0].partition == 1);
+}
+
 TEST_CASE("Statistics: what is missing or of another kind is absent, and the rest is read") {
   for (const nlohmann::json& wrong :
        {nlohmann::json(), nlohmann::json("x"), nlohmann::json(-1), nlohmann::json(1e300),

@@ -20,7 +20,7 @@ TEST_CASE("Membership: a newer session of the same device ends the older one and
   g.run(100ms);
   CHECK(g.error("a") ==
         "superseded: a newer session of device a was started on host spare (pid 4242) and takes its "
-        "place");
+        "place. If these are two devices, give each a device.id of its own");
   CHECK(g.error("a-again") == "none");
 }
 

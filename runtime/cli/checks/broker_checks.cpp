@@ -15,10 +15,33 @@ constexpr Duration patience = std::chrono::seconds(5);
 constexpr Duration coordinator_patience = std::chrono::seconds(15);  // a Kafka that is new has none yet
 constexpr const char* rights_hint = "kafka-acls.sh --add ...: docs/howto/secure.md has the commands";
 
+constexpr const char* address_hint =
+    "a client connects to the address that a broker advertises, whatever bootstrap.servers says: this "
+    "machine "
+    "must reach it (advertised.listeners of that broker, DNS, firewalls)";
+
+/// What to do about a question that was refused, or that nobody answered.
+const char* hint_for(const Error& error) {
+  return error.code == ErrorCode::timed_out ? address_hint : rights_hint;
+}
+
 std::string brokers_in(const Config& config) {
   for (const auto& [name, value] : config.source.kafka_properties)
     if (name == "bootstrap.servers" || name == "metadata.broker.list") return value;
   return "HOST:PORT";
+}
+
+std::string group_of(const Config& config) {
+  return "rivulet." + config.job.name;
+}
+
+/// The partitions that this device claims of a topic; all, if it claims none.
+std::vector<stream::TopicPartition> claimed_of(const Config& config, const std::string& topic, int count) {
+  std::vector<stream::TopicPartition> partitions;
+  for (const auto& [claimed, partition] : config.source.claims)
+    if (claimed == topic) partitions.push_back({topic, {0, partition}});
+  for (int p = 0; partitions.empty() && p < count; ++p) partitions.push_back({topic, {0, p}});
+  return partitions;
 }
 
 /// The topic is there, it has the claimed partitions, and the user may read it and commit.
@@ -40,9 +63,9 @@ Check topic_check(const Config& config, const std::string& topic) {
               "change source.partitions, or add partitions to the topic"};
     }
   }
-  const auto may_read =
-      stream::try_reading(properties, topic, count, "rivulet." + config.job.name, coordinator_patience);
-  if (!may_read) return {name, CheckLevel::fail, may_read.error().message, rights_hint};
+  Status may = stream::try_leaders(properties, claimed_of(config, topic, count), patience);
+  if (may) may = stream::try_reading(properties, topic, count, group_of(config), coordinator_patience);
+  if (!may) return {name, CheckLevel::fail, may.error().message, hint_for(may.error())};
   return {name, CheckLevel::ok, fmt::format("{} partition{}", count, count == 1 ? "" : "s"), ""};
 }
 
@@ -68,9 +91,10 @@ Check control_topic_check(const Config& config) {
   if (*found.value() != 1)
     return {name, CheckLevel::fail, fmt::format("has {} partitions, exactly one is allowed", *found.value()),
             "use another job.name, or delete this topic"};
-  Status may = stream::try_reading(properties, topic, 1, "rivulet." + config.job.name, coordinator_patience);
+  Status may = stream::try_leaders(properties, {{topic, {0, 0}}}, patience);
+  if (may) may = stream::try_reading(properties, topic, 1, group_of(config), coordinator_patience);
   if (may) may = stream::try_writing(properties, topic, patience);
-  if (!may) return {name, CheckLevel::fail, may.error().message, rights_hint};
+  if (!may) return {name, CheckLevel::fail, may.error().message, hint_for(may.error())};
   return {name, CheckLevel::ok, "1 partition", ""};
 }
 

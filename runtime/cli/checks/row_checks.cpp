@@ -23,6 +23,8 @@ constexpr double large_share = 0.9;
 constexpr std::uint64_t rows_to_compare = 30;
 constexpr double far_apart = 0.4;
 constexpr int partitions_compared = 64;
+// What a slow link has brought until then is enough to judge by.
+constexpr Duration reads_longest = std::chrono::seconds(20);
 
 Check judged(const std::string& name, const std::string& topic, const RowSurvey& survey,
              const Config& config) {
@@ -46,8 +48,13 @@ Check judged(const std::string& name, const std::string& topic, const RowSurvey&
 /// The newest records of these partitions.
 TopicReading newest(const Config& config, const std::string& topic, std::vector<int> partitions,
                     std::uint64_t records) {
-  return {config.source.kafka_properties,         topic,  peek_group(config.job.name), std::move(partitions),
-          {stream::StartOffset::Kind::latest, 0}, records};
+  return {.properties = config.source.kafka_properties,
+          .topic = topic,
+          .group = peek_group(config.job.name),
+          .partitions = std::move(partitions),
+          .start = {stream::StartOffset::Kind::latest, 0},
+          .records = records,
+          .longest = reads_longest};
 }
 
 Check topic_rows_check(const Config& config, const std::string& topic, std::vector<int> partitions) {

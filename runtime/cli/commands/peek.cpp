@@ -168,9 +168,7 @@ class PeekCommand final : public Command {
     config_.set_key("source.partitions", "[0]");
     const auto loaded = load_or_complain(config_, terminal);
     if (!loaded) return ExitCode::configuration;
-    StopRequest stop{0};
-    const SignalHandlers handlers(stop);
-    const auto peeked = peek(terminal, loaded->config, own, start.value(), stop);
+    const auto peeked = peek(terminal, loaded->config, own, start.value());
     return peeked ? ExitCode::ok : complain(terminal, peeked.error());
   }
 
@@ -184,7 +182,7 @@ class PeekCommand final : public Command {
   }
 
   Status peek(Terminal& terminal, const Config& config, const std::vector<int>& own,
-              const stream::StartOffset& start, const StopRequest& stop) {
+              const stream::StartOffset& start) {
     const auto decoder = build_decoder(config, builtin_catalog());
     if (!decoder) return decoder.error();
     const auto& properties = config.source.kafka_properties;
@@ -196,18 +194,20 @@ class PeekCommand final : public Command {
     // name.
     const TopicReading reading{properties,         flags_.topic, peek_group(config.job.name),
                                partitions.value(), start,        flags_.rows};
+    StopRequest stop{0};
+    const SignalHandlers handlers(stop);  // before, a signal ends the process at once
     Peeker peeker(flags_, config, *decoder.value(), terminal.out);
     const auto show = [&](const Record& record) { return peeker.show(record); };
-    if (auto status = read_topic(reading, stop, show); !status) return status;
-    if (flags_.json) return ok();
+    const Status read = read_topic(reading, stop, show);
     const auto& survey = peeker.survey();
+    if (flags_.json || (!read && survey.rows() + survey.dropped() == 0)) return read;
     terminal.out << survey.describe(config);
     if (partitions.value().size() < static_cast<std::size_t>(count.value()))
       terminal.out << fmt::format("of {} partitions only {}; --partitions all reads all\n", count.value(),
                                   fmt::join(partitions.value(), ", "));
     terminal.out << fmt::format("{} rows shown, {} dropped; no offset was moved\n", survey.rows(),
                                 survey.dropped());
-    return ok();
+    return read;
   }
 
   CLI::App* app_;

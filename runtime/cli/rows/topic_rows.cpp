@@ -25,26 +25,110 @@ stream::KafkaSourceConfig source_of(const TopicReading& reading) {
   return source;
 }
 
-bool seen_ends(std::span<const stream::PartitionState> states) {
-  return std::all_of(states.begin(), states.end(), [](const auto& p) { return p.high_watermark >= 0; });
+using States = std::span<const stream::PartitionState>;
+
+bool seen_end(const stream::PartitionState& p) {
+  return p.high_watermark >= 0;
 }
 
-bool at_end(std::span<const stream::PartitionState> states) {
-  return std::all_of(states.begin(), states.end(), [](const auto& p) {
-    return p.high_watermark >= 0 &&
-           (p.next_offset >= p.high_watermark || p.held_from >= 0 || !p.stopped.empty());
-  });
+/// Where each partition ended when that was seen first: what comes later is not waited for, or a live topic
+/// would never be read to its end. -1: not seen yet.
+using Ends = std::vector<std::int64_t>;
+
+void note_ends(States states, Ends& ends) {
+  ends.resize(states.size(), -1);
+  for (std::size_t i = 0; i < states.size(); ++i)
+    if (ends[i] < 0) ends[i] = states[i].high_watermark;
+}
+
+/// Of those whose end was seen.
+bool at_end(States states, const Ends& ends) {
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const auto& p = states[i];
+    if (ends[i] >= 0 && p.next_offset < ends[i] && p.held_from < 0 && p.stopped.empty()) return false;
+  }
+  return true;
 }
 
 /// From the end back by as many records as are wanted, so that "latest" shows what there is.
 Status rewind(stream::RecordSource& source, std::uint64_t records) {
-  const auto states = source.partitions();
-  const auto each = static_cast<std::int64_t>((records + states.size() - 1) / states.size());
+  const States states = source.partitions();
+  const auto seen = std::max<std::ptrdiff_t>(std::ranges::count_if(states, seen_end), 1);
+  const auto each = (static_cast<std::int64_t>(records) + seen - 1) / seen;
   std::vector<NextOffset> positions;
   for (const auto& p : states)
-    positions.push_back({p.id, std::max({p.high_watermark - each, p.low_watermark, std::int64_t{0}})});
+    if (seen_end(p))
+      positions.push_back({p.id, std::max({p.high_watermark - each, p.low_watermark, std::int64_t{0}})});
   return source.seek(positions);
 }
+
+/// Why not all of the partitions could be read, if that is so.
+Status all_read(const std::string& topic, States states) {
+  std::string why;
+  for (const auto& p : states)
+    if (!p.unreached.empty()) why += (why.empty() ? "" : "; ") + p.unreached;
+  if (!why.empty()) return Error{ErrorCode::unavailable, why};
+  if (std::ranges::all_of(states, seen_end)) return ok();
+  return Error{ErrorCode::unavailable, fmt::format("nothing heard from topic {} within 10 s", topic)};
+}
+
+/// One reading of a topic.
+class Reading {
+ public:
+  Reading(const TopicReading& reading, stream::RecordSource& source)
+      : reading_(reading),
+        source_(source),
+        began_(clock_.now()),
+        now_(began_),
+        quiet_since_(began_),
+        rewound_(reading.start.kind != stream::StartOffset::Kind::latest) {}
+
+  /// True: that was all.
+  Result<bool> step(const std::function<bool(const Record&)>& use) {
+    const auto polled = source_.poll(64, std::chrono::milliseconds(100));
+    const bool lost = !polled && polled.error().code == ErrorCode::source_lost;
+    if (!polled && (!lost || !source_.unreachable().empty())) return polled.error();
+    const auto records = polled ? polled.value() : std::span<const Record>();
+    now_ = clock_.now();
+    if (!records.empty()) quiet_since_ = now_;
+    if (!rewound_) return rewind_when_known();
+    note_ends(source_.partitions(), ends_);
+    for (const auto& record : records)
+      if (!use(record)) return true;
+    return is_over(records.empty());
+  }
+
+ private:
+  /// One whose broker does not answer is waited for, and then the others are read.
+  [[nodiscard]] bool waits() const {
+    return !std::ranges::all_of(source_.partitions(), seen_end) && now_ < began_ + broker_deadline;
+  }
+  Result<bool> rewind_when_known() {
+    if (waits()) return false;
+    note_ends(source_.partitions(), ends_);
+    rewound_ = true;
+    quiet_since_ = now_;
+    if (auto status = rewind(source_, reading_.records); !status) return status.error();
+    return false;
+  }
+  Result<bool> is_over(bool empty) {
+    if (waits()) return false;
+    // The last offsets of a log may be no records: the marks that transactions end with.
+    const bool quiet = empty && now_ - quiet_since_ > quiet_most;
+    if (!quiet && !at_end(source_.partitions(), ends_) && now_ < began_ + reading_.longest) return false;
+    if (auto all = all_read(reading_.topic, source_.partitions()); !all) return all.error();
+    return true;
+  }
+
+  const TopicReading& reading_;
+  stream::RecordSource& source_;
+  const RealClock clock_;
+  const TimePoint began_;
+  TimePoint now_;
+  TimePoint quiet_since_;
+  Ends ends_;
+  bool rewound_;
+};
 
 }  // namespace
 
@@ -54,29 +138,11 @@ Status read_topic(const TopicReading& reading, const StopRequest& stop,
   NullMetrics metrics;
   const auto opened = stream::open_kafka_source(source_of(reading), clock, metrics);
   if (!opened) return opened.error();
-  stream::RecordSource& source = *opened.value();
-  const auto deadline = clock.now() + broker_deadline;
-  // The last offsets of a log may be no records: the marks that transactions end with.
-  auto quiet_since = clock.now();
-  bool rewound = reading.start.kind != stream::StartOffset::Kind::latest;
+  Reading steps(reading, *opened.value());
   while (stop.load() == 0) {
-    const auto records = source.poll(64, std::chrono::milliseconds(100));
-    if (!records) return records.error();
-    const auto states = source.partitions();
-    if (!seen_ends(states) && clock.now() > deadline)
-      return Error{ErrorCode::unavailable,
-                   fmt::format("nothing heard from topic {} within 10 s", reading.topic)};
-    if (!rewound) {
-      if (!seen_ends(states)) continue;
-      if (auto status = rewind(source, reading.records); !status) return status;
-      rewound = true;
-      quiet_since = clock.now();
-      continue;
-    }
-    for (const auto& record : records.value())
-      if (!use(record)) return ok();
-    if (!records.value().empty() || !seen_ends(states)) quiet_since = clock.now();
-    if (records.value().empty() && (at_end(states) || clock.now() - quiet_since > quiet_most)) break;
+    const auto done = steps.step(use);
+    if (!done) return done.error();
+    if (done.value()) break;
   }
   return ok();
 }

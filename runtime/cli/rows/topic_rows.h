@@ -6,6 +6,7 @@
 
 #include "core/record.h"
 #include "core/result.h"
+#include "core/time.h"
 #include "runtime/process/signals.h"
 #include "stream/open.h"
 
@@ -19,11 +20,13 @@ struct TopicReading {
   std::vector<int> partitions;  ///< that are there
   stream::StartOffset start;    ///< latest: the newest `records`, shared out evenly
   std::uint64_t records = 10;
+  Duration longest = std::chrono::hours(24);  ///< from when on what was read is enough
 };
 
-/// Hands records over until `use` returns false or the end of every partition was seen: its last record, an
-/// open transaction, or 5 s without a record. Until `stop`. The record's bytes live during the call. Errors:
-/// unavailable (also: nothing heard for 10 s), invalid_config.
+/// Hands records over until `use` returns false, or every partition was read to where it ended at first: a
+/// live topic has no other end; to an open transaction; or for 5 s without a record. Until `stop`, which is
+/// looked at ten times a second. The record's bytes live during the call. Errors: unavailable (also: a
+/// partition whose leader has not answered for 10 s, named, when the others have been read), invalid_config.
 Status read_topic(const TopicReading& reading, const StopRequest& stop,
                   const std::function<bool(const Record&)>& use);
 

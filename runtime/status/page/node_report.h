@@ -16,7 +16,7 @@ struct NodeReport {
   using Number = std::optional<double>;
   struct Partition {
     std::string topic;
-    std::string state;  ///< opening | reading | paused | stopped
+    std::string state;  ///< opening | reading | paused | unreachable | stopped
     std::string reason;
     Whole partition, next_offset, high_watermark, skipped;
   };

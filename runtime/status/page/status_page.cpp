@@ -260,7 +260,7 @@ std::string partitions(const NodeReport& r) {
   for (const auto& p : r.partitions)
     table.row({escaped(p.topic), count(p.partition), escaped(p.state), count(p.next_offset),
                count(p.high_watermark), count(p.skipped), escaped(p.reason)},
-              p.state == "stopped" ? "slowest" : "");
+              p.state == "stopped" || p.state == "unreachable" ? "slowest" : "");
   return "<h2>What it reads</h2>\n" + table.html();
 }
 

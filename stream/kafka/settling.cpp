@@ -1,0 +1,131 @@
+#include "stream/kafka/settling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace rivulet::stream::kafka {
+namespace {
+
+constexpr Duration patience_most = std::chrono::seconds(2);
+constexpr Duration patience_least = std::chrono::milliseconds(250);
+constexpr Duration pause_at_start = std::chrono::milliseconds(100);
+constexpr Duration pause = std::chrono::seconds(1);
+/// A topic that was made just now, or whose broker was replaced, has no leader for a moment.
+constexpr Duration a_moment = std::chrono::seconds(2);
+/// A client of its own connects first.
+constexpr Duration patience_with_doubts = std::chrono::seconds(3);
+constexpr Duration pause_of_doubts = std::chrono::seconds(2);
+constexpr Default own_defaults[] = {{"allow.auto.create.topics", "false"},
+                                    {"isolation.level", "read_committed"}};
+
+}  // namespace
+
+Settling::Settling(const KafkaSourceConfig& config, const Clock& clock, Partitions& partitions,
+                   Notices& notices)
+    : config_(config),
+      partitions_(partitions),
+      notices_(notices),
+      brokers_(brokers_of(config.properties)),
+      deadline_(clock.now() + config.open_deadline) {
+  for (std::size_t slot = 0; slot < partitions.size(); ++slot)
+    if (const auto resumed = config.resume.find(partitions.name(slot).id); resumed != config.resume.end())
+      starts_[slot] = resumed->second;
+}
+
+Result<bool> Settling::serve(rd_kafka_s* client, TimePoint now) {
+  bool changed = false;
+  const bool was_asking = survey_.busy();
+  for (const Finding& finding : survey_.take())
+    if (auto status = take(finding, now, changed); !status) return status.error();
+  const bool was_doubting = doubts_.busy();
+  for (const Finding& finding : doubts_.take()) {
+    if (finding.kind == Finding::Kind::marks)
+      partitions_.reached(finding.slot);
+    else
+      partitions_.miss(finding.slot, why(finding), now, Duration(0));
+  }
+  if (was_asking && !survey_.busy()) next_ask_ = now + (any_settled_ ? pause : pause_at_start);
+  if (was_doubting && !doubts_.busy()) next_doubt_ = now + pause_of_doubts;
+  ask(client, now);
+  ask_about_doubts(now);
+  return changed;
+}
+
+void Settling::ask(rd_kafka_s* client, TimePoint now) {
+  if (survey_.busy() || now < next_ask_) return;
+  std::vector<Question> questions;
+  for (std::size_t slot = 0; slot < partitions_.size(); ++slot)
+    if (partitions_.is_unsettled(slot)) questions.push_back({slot, partitions_.name(slot)});
+  if (questions.empty()) return;
+  const Duration patience =
+      any_settled_ ? patience_most : std::clamp<Duration>(deadline_ - now, patience_least, patience_most);
+  survey_.start(client, std::move(questions), patience);
+}
+
+void Settling::ask_about_doubts(TimePoint now) {
+  if (doubts_.busy() || now < next_doubt_) return;
+  std::vector<Question> questions;
+  for (std::size_t slot = 0; slot < partitions_.size(); ++slot)
+    if (partitions_.is_read(slot) && partitions_.is_doubtful(slot))
+      questions.push_back({slot, partitions_.name(slot)});
+  if (questions.empty()) return;
+  const auto open = [this]() -> std::unique_ptr<Client> {
+    std::vector<Default> defaults(std::begin(own_defaults), std::end(own_defaults));
+    if (!config_.client_id.empty()) defaults.emplace_back("client.id", config_.client_id);
+    auto client = Client::open(ClientKind::consumer, config_.properties, defaults, nobody_listens_);
+    return client ? std::move(client).value() : nullptr;
+  };
+  doubts_.start(open, std::move(questions), patience_with_doubts);
+}
+
+Status Settling::take(const Finding& finding, TimePoint now, bool& changed) {
+  if (finding.kind != Finding::Kind::marks) {
+    const std::string words = why(finding);
+    partitions_.miss(finding.slot, words, now, a_moment);
+    return judge_start(finding, words, now);
+  }
+  notices_.answered(finding.leader.address);
+  partitions_.reached(finding.slot);
+  if (!partitions_.is_unsettled(finding.slot)) return ok();
+  if (partitions_.state(finding.slot).next_offset < 0)
+    partitions_.move_to(finding.slot, start_of(finding.slot, finding.marks));
+  partitions_.place(finding.slot, finding.marks);
+  any_settled_ = changed = true;
+  return ok();
+}
+
+/// A device that has something to read stays: what is silent now may come back.
+Status Settling::judge_start(const Finding& finding, const std::string& why, TimePoint now) {
+  using Kind = Finding::Kind;
+  const bool exists = finding.kind == Kind::silent || finding.kind == Kind::leaderless;
+  if (exists) seen_.insert(finding.slot);
+  const bool absent = finding.kind == Kind::no_topic || finding.kind == Kind::no_partition;
+  const bool settled_once = partitions_.state(finding.slot).next_offset >= 0;
+  if (any_settled_ && (!absent || settled_once || seen_.contains(finding.slot))) return ok();
+  if (finding.kind == Kind::no_partition) return Error{ErrorCode::unavailable, why};
+  if (now < deadline_) return ok();
+  if (finding.kind != Kind::no_broker) return Error{ErrorCode::unavailable, why};
+  return Error{ErrorCode::unavailable,
+               fmt::format("no broker answered at {} within {:.0f} s: {} ({})", brokers_,
+                           to_seconds(config_.open_deadline), notices_.last_words(), finding.words)};
+}
+
+std::int64_t Settling::start_of(std::size_t slot, Watermarks marks) const {
+  if (const auto start = starts_.find(slot); start != starts_.end()) return start->second;
+  switch (config_.start.kind) {
+    case StartOffset::Kind::earliest: return marks.low;
+    case StartOffset::Kind::latest: return marks.high;
+    case StartOffset::Kind::absolute: break;
+  }
+  return config_.start.offset;
+}
+
+std::string Settling::why(const Finding& finding) const {
+  const auto& words = finding.kind == Finding::Kind::no_broker ? notices_.last_words()
+                                                               : notices_.words_about(finding.leader.address);
+  return why_unread(partitions_.name(finding.slot), finding, words, brokers_);
+}
+
+}  // namespace rivulet::stream::kafka
