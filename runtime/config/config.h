@@ -99,7 +99,7 @@ struct Config {
     Duration deadline = std::chrono::seconds(5);
     std::string collective = "auto";
     bool speculate = true;  ///< contributions may leave with the facts; group key
-    std::string bind = "127.0.0.1";
+    std::string bind = "auto";
     std::string advertise;
     int port = 0;                         ///< of the peer traffic; 0 = any free one
     std::string on_peer_loss = "reform";  ///< reform | exit

@@ -24,25 +24,40 @@ std::string trimmed(std::string text) {
   return text;
 }
 
+std::vector<std::string> servers_in(const std::vector<std::pair<std::string, std::string>>& properties) {
+  std::string servers;
+  for (const auto& [name, value] : properties)
+    if (name == "bootstrap.servers" || name == "metadata.broker.list") servers = value;
+  std::vector<std::string> found;
+  while (!servers.empty()) {
+    const auto comma = std::min(servers.find(','), servers.size());
+    if (auto server = trimmed(servers.substr(0, comma)); !server.empty()) found.push_back(std::move(server));
+    servers.erase(0, comma + 1);
+  }
+  return found;
+}
+
 }  // namespace
 
-std::string plain_brokers(const std::vector<std::pair<std::string, std::string>>& properties) {
-  std::string servers;
-  std::string protocol = "plaintext";
-  for (const auto& [name, value] : properties) {
-    if (name == "bootstrap.servers" || name == "metadata.broker.list") servers = value;
-    if (name == "security.protocol") protocol = value;
+std::vector<std::string> broker_hosts(const std::vector<std::pair<std::string, std::string>>& properties) {
+  std::vector<std::string> hosts = servers_in(properties);
+  for (std::string& host : hosts) {
+    host = host_of(std::move(host));
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   }
+  return hosts;
+}
+
+std::string plain_brokers(const std::vector<std::pair<std::string, std::string>>& properties) {
+  std::string protocol = "plaintext";
+  for (const auto& [name, value] : properties)
+    if (name == "security.protocol") protocol = value;
   std::ranges::transform(protocol, protocol.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (protocol.ends_with("ssl")) return "";
   std::string found;
-  while (!servers.empty()) {
-    const auto comma = std::min(servers.find(','), servers.size());
-    const std::string server = trimmed(servers.substr(0, comma));
-    servers.erase(0, comma + 1);
-    if (!server.empty() && !is_here(host_of(server))) found += (found.empty() ? "" : ", ") + server;
-  }
+  for (const std::string& server : servers_in(properties))
+    if (!is_here(host_of(server))) found += (found.empty() ? "" : ", ") + server;
   return found;
 }
 

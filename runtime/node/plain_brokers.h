@@ -5,6 +5,9 @@
 
 namespace rivulet::runtime {
 
+/// The hosts of bootstrap.servers, without their ports. Pure.
+std::vector<std::string> broker_hosts(const std::vector<std::pair<std::string, std::string>>& properties);
+
 /// Of bootstrap.servers those that are not of this machine, if `properties` (of librdkafka) reach them
 /// without encryption: whoever is on the way reads rows and, with SASL, can take over the session. Names
 /// joined by ", "; empty if there is nothing to warn of. Pure.

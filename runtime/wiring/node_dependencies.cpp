@@ -4,6 +4,7 @@
 
 #include "runtime/node/control_topic.h"
 #include "runtime/node/node_config.h"
+#include "runtime/node/peer_address.h"
 #include "stream/open.h"
 #include "sync/collective/gloo_transport.h"
 
@@ -77,11 +78,7 @@ Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, const MemoryP
 Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock,
                                  std::atomic<std::int64_t>& comm_beat_ns) {
   if (config.job.devices == 1) return alone.connect_for(clock);
-  sync::GlooConfig gloo;
-  gloo.transport.progress_deadline = config.sync.deadline;
-  gloo.bind = config.sync.bind;
-  gloo.advertise = config.sync.advertise;
-  gloo.port = config.sync.port;
+  sync::GlooConfig gloo = gloo_config(config);
   gloo.comm_beat_ns = &comm_beat_ns;
   return sync::make_gloo_connect(gloo, clock);
 }

@@ -13,6 +13,7 @@
 #include "runtime/node/node.h"
 #include "runtime/node/node_config.h"
 #include "runtime/node/own_folder.h"
+#include "runtime/node/peer_address.h"
 #include "runtime/node/plain_brokers.h"
 #include "runtime/node/run.h"
 #include "runtime/process/runner.h"
@@ -214,6 +215,7 @@ void say_who_we_are(Process& p, const Config& config) {
         Level::warn,
         "rows and passwords go to these brokers unencrypted: security.protocol is not ssl or sasl_ssl",
         {{"brokers", plain}});
+  if (const auto why = unreachable_for_peers(config); !why.empty()) p.log->write(Level::warn, why);
 }
 
 /// Waits for the end: the worker's own, or a broken stream. Returns the ingest thread's error if it

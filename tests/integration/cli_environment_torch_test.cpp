@@ -40,8 +40,9 @@ TEST_CASE("Environment: all of it is tried and named where it is good") {
   CHECK(good.status.code == 0);
   for (const char* line :
        {"ok    topic rows           2 partitions\n", "ok    topic rivulet.t.control 1 partition\n",
-        "ok    peer address         127.0.0.1\n", "ok    device.type          computes on host\n",
-        "ok    data directory ", "ok    http port            off\n", "ok    http token "})
+        "ok    peer address         127.0.0.1, for peers on this machine only\n",
+        "ok    device.type          computes on host\n", "ok    data directory ",
+        "ok    http port            off\n", "ok    http token "})
     CHECK_MESSAGE(contains(good.output, line), line << "is not in\n" << good.output);
 }
 

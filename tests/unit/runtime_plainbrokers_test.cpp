@@ -5,6 +5,7 @@
 
 #include "runtime/node/plain_brokers.h"
 
+using rivulet::runtime::broker_hosts;
 using rivulet::runtime::plain_brokers;
 
 TEST_CASE("PlainBrokers: only those beyond this machine, and only without encryption") {
@@ -22,4 +23,11 @@ TEST_CASE("PlainBrokers: only those beyond this machine, and only without encryp
   for (const char* safe : {"ssl", "SSL", "sasl_ssl", "SASL_SSL"}) CHECK(of("kafka:9093", safe).empty());
   CHECK(plain_brokers({}).empty());
   CHECK(plain_brokers({{"metadata.broker.list", "b:1"}}) == "b:1");
+}
+
+TEST_CASE("PlainBrokers: hosts are those of the last list, without scheme, port and brackets") {
+  CHECK(broker_hosts({}).empty());
+  CHECK(broker_hosts({{"bootstrap.servers", "other:1"},
+                      {"bootstrap.servers", "kafka-1:9092, SASL_SSL://10.0.0.7:9092 ,[::1]:9092,,bare"}}) ==
+        std::vector<std::string>{"kafka-1", "10.0.0.7", "::1", "bare"});
 }

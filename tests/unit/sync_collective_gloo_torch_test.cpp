@@ -57,6 +57,29 @@ TEST_CASE("Gloo bind: an interface, an address and a name of this machine become
   CHECK(local_address("127.0.0.2").value() == "127.0.0.2");
 }
 
+TEST_CASE("Gloo bind: auto is the address from which the brokers are reached, by name or number") {
+  sync::GlooConfig config;
+  config.bind = "auto";
+  for (const std::string host : {"127.0.0.9", "localhost"}) {
+    config.towards = {"no-such-host.invalid", host};
+    const auto address = sync::local_peer_address(config);
+    REQUIRE_MESSAGE(address, address.error().message);
+    CHECK((address.value() == "127.0.0.1" || address.value() == "::1"));
+  }
+  // Every address of this machine is reached from itself.
+  std::istringstream own_addresses(output_of("hostname -I"));
+  for (std::string own; own_addresses >> own;) {
+    config.towards = {own};
+    CHECK(sync::local_peer_address(config).value() == own);
+  }
+  config.towards = {"no-such-host.invalid"};
+  const RealClock clock;
+  const auto nowhere = sync::make_gloo_connect(config, clock);
+  REQUIRE_FALSE(nowhere);
+  CHECK(nowhere.error().code == ErrorCode::unavailable);
+  CHECK(nowhere.error().message.find("sync.bind = \"auto\"") != std::string::npos);
+}
+
 TEST_CASE("Gloo bind: a wildcard and what is not local are refused by name") {
   const RealClock clock;
   for (const char* bind : {"0.0.0.0", "::", "192.0.2.1", "no-such-interface0", ""}) {

@@ -17,6 +17,7 @@
 #include "runtime/cli/text.h"
 #include "runtime/node/memory_plan.h"
 #include "runtime/node/node_config.h"
+#include "runtime/node/peer_address.h"
 #include "runtime/status/http/access.h"
 #include "sync/collective/gloo_transport.h"
 
@@ -135,15 +136,18 @@ Check memory_check(const Config& config) {
 
 std::vector<Check> peer_checks(const Config& config) {
   if (config.job.devices == 1) return {};
-  sync::GlooConfig gloo;
-  gloo.bind = config.sync.bind;
-  gloo.advertise = config.sync.advertise;
-  gloo.port = config.sync.port;
+  const std::string name = "peer address";
+  const sync::GlooConfig gloo = gloo_config(config);
   const RealClock clock;
-  const auto wires = sync::make_gloo_connect(gloo, clock);
-  if (wires) return {{"peer address", CheckLevel::ok, config.sync.bind, ""}};
-  return {{"peer address", CheckLevel::fail, wires.error().message,
-           "name an interface or an address with --peer-bind"}};
+  if (const auto wires = sync::make_gloo_connect(gloo, clock); !wires)
+    return {
+        {name, CheckLevel::fail, wires.error().message, "name an interface or an address with --peer-bind"}};
+  if (auto why = unreachable_for_peers(config); !why.empty())
+    return {{name, CheckLevel::warn, std::move(why), "sync.bind = \"auto\", or an interface or an address"}};
+  const auto bound = sync::local_peer_address(gloo);
+  const std::string address = bound ? bound.value() : config.sync.bind;
+  const bool here = config.sync.advertise.empty() && (address.starts_with("127.") || address == "::1");
+  return {{name, CheckLevel::ok, address + (here ? ", for peers on this machine only" : ""), ""}};
 }
 
 }  // namespace rivulet::runtime::cli

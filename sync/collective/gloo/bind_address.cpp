@@ -64,6 +64,24 @@ Interface find_interface(const std::string& name) {
   return found;
 }
 
+/// A datagram socket that is connected has the address that the kernel would send from. Empty: no way there.
+std::string source_towards(const std::string& address) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  if (getaddrinfo(address.c_str(), "9", &hints, &list) != 0) return {};
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, &freeaddrinfo);
+  const int fd = socket(list->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return {};
+  sockaddr_storage local{};
+  socklen_t length = sizeof local;
+  const bool known = connect(fd, list->ai_addr, list->ai_addrlen) == 0 &&
+                     getsockname(fd, reinterpret_cast<sockaddr*>(&local), &length) == 0;
+  close(fd);
+  return known ? numeric(reinterpret_cast<const sockaddr*>(&local), length) : std::string();
+}
+
 }  // namespace
 
 Result<std::string> local_address(const std::string& bind) {
@@ -84,6 +102,31 @@ Result<std::string> local_address(const std::string& bind) {
     if (is_local(*i)) return numeric(i->ai_addr, i->ai_addrlen);
   }
   return refused(bind, "is not an address of this machine");
+}
+
+std::vector<std::string> numeric_addresses(std::span<const std::string> hosts) {
+  std::vector<std::string> v4;
+  std::vector<std::string> v6;
+  for (const std::string& host : hosts) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_DGRAM;
+    addrinfo* list = nullptr;
+    if (getaddrinfo(host.c_str(), nullptr, &hints, &list) != 0) continue;
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, &freeaddrinfo);
+    for (const addrinfo* i = list; i != nullptr; i = i->ai_next)
+      (i->ai_family == AF_INET ? v4 : v6).push_back(numeric(i->ai_addr, i->ai_addrlen));
+  }
+  v4.insert(v4.end(), v6.begin(), v6.end());
+  return v4;
+}
+
+Result<std::string> local_address_towards(std::span<const std::string> addresses) {
+  for (const std::string& address : addresses)
+    if (auto local = source_towards(address); !local.empty()) return local;
+  return Error{
+      ErrorCode::unavailable,
+      "sync.bind = \"auto\": this machine has no way to the brokers, so there is no address for peers to "
+      "dial; check the brokers' names and the network, or give sync.bind an interface name such as eth0"};
 }
 
 Status check_advertised(const std::string& advertise) {

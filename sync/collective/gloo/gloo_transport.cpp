@@ -39,8 +39,23 @@ class LoneTransport final : public Transport {
 }  // namespace
 }  // namespace gloo_door
 
-Result<Connect> make_gloo_connect(const GlooConfig& config, const Clock& clock) {
-  const auto local = gloo_door::local_address(config.bind);
+namespace {
+
+Result<std::string> bound_address(const GlooConfig& config) {
+  return config.bind == "auto" ? gloo_door::local_address_towards(config.towards)
+                               : gloo_door::local_address(config.bind);
+}
+
+}  // namespace
+
+Result<std::string> local_peer_address(GlooConfig config) {
+  config.towards = gloo_door::numeric_addresses(config.towards);
+  return bound_address(config);
+}
+
+Result<Connect> make_gloo_connect(GlooConfig config, const Clock& clock) {
+  if (config.bind == "auto") config.towards = gloo_door::numeric_addresses(config.towards);
+  const auto local = bound_address(config);
   if (!local) return local.error();
   if (auto door = gloo_door::PeerDoor::open(local.value(), config.port); !door) return door.error();
   if (!config.advertise.empty()) {
@@ -54,7 +69,7 @@ Result<Connect> make_gloo_connect(const GlooConfig& config, const Clock& clock) 
     RIVULET_CHECK(view.rank < view.world(), "own rank is not in the view");
     if (view.world() == 1) return std::unique_ptr<Transport>(std::make_unique<gloo_door::LoneTransport>());
     // Looked up again for each view: an interface may have got another address.
-    auto address = gloo_door::local_address(config.bind);
+    auto address = bound_address(config);
     if (!address) return address.error();
     gloo_door::ConnectRequest request{std::move(address).value(),
                                       config.advertise,

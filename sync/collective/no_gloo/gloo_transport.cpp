@@ -2,9 +2,20 @@
 
 namespace rivulet::sync {
 
-Result<Connect> make_gloo_connect(const GlooConfig&, const Clock&) {
-  return Error{ErrorCode::unavailable,
-               "built without LibTorch, so there is no Gloo to reach other devices with"};
+namespace {
+
+Error no_gloo() {
+  return {ErrorCode::unavailable, "built without LibTorch, so there is no Gloo to reach other devices with"};
+}
+
+}  // namespace
+
+Result<Connect> make_gloo_connect(GlooConfig, const Clock&) {
+  return no_gloo();
+}
+
+Result<std::string> local_peer_address(GlooConfig) {
+  return no_gloo();
 }
 
 }  // namespace rivulet::sync
