@@ -341,7 +341,7 @@ double Ingest::stream_rate(TimePoint now) {
     end += partition.high_watermark;
     ++known;
   }
-  if (std::exchange(growing_, known) != known) growth_ = {};
+  if (std::exchange(growing_, known) != known) growth_ = stream::GrowthEstimate();
   growth_.reached(end, now);
   const double rate = growth_.per_second(now);
   const auto of_stream = static_cast<std::size_t>(seconds_kept * rate);
