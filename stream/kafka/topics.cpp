@@ -19,10 +19,6 @@ struct With {
     destroy(pointer);
   }
 };
-void end_producer(rd_kafka_t* handle) {
-  kafka::end(handle, 0);
-}
-using Client = std::unique_ptr<rd_kafka_t, With<end_producer>>;
 using Queue = std::unique_ptr<rd_kafka_queue_t, With<rd_kafka_queue_destroy>>;
 using NewTopic = std::unique_ptr<rd_kafka_NewTopic_t, With<rd_kafka_NewTopic_destroy>>;
 using Options = std::unique_ptr<rd_kafka_AdminOptions_t, With<rd_kafka_AdminOptions_destroy>>;
@@ -33,21 +29,14 @@ Error unavailable(const std::string& topic, const char* why) {
   return {ErrorCode::unavailable, fmt::format("cannot create topic {}: {}", topic, why)};
 }
 
-Result<Client> make_client(const Properties& properties) {
-  TextBuffer text{};
-  rd_kafka_conf_t* conf = rd_kafka_conf_new();
-  rd_kafka_conf_set(conf, "log_level", "0", nullptr, 0);  // what matters comes back as an error
-  for (const auto& [name, value] : properties) {
-    if (rd_kafka_conf_set(conf, name.c_str(), value.c_str(), text.data(), text.size()) != RD_KAFKA_CONF_OK) {
-      rd_kafka_conf_destroy(conf);
-      return Error{ErrorCode::invalid_config, text.data()};
-    }
+/// What the client has reported last: which broker it could not reach, for the request goes to the
+/// controller, at the address that this one advertises.
+struct LastWords final : kafka::Listener {
+  void client_error(int code, std::string_view text) noexcept override {
+    if (code != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) words = " (" + std::string(text.substr(0, 300)) + ")";
   }
-  Client client(rd_kafka_new(RD_KAFKA_PRODUCER, conf, text.data(), text.size()));
-  if (client) return client;
-  rd_kafka_conf_destroy(conf);  // ours until a client took it
-  return Error{ErrorCode::invalid_config, text.data()};
-}
+  std::string words;
+};
 
 Status judge(const Event& event, const std::string& topic, const std::string& silence) {
   const auto* result = event ? rd_kafka_event_CreateTopics_result(event.get()) : nullptr;
@@ -77,24 +66,27 @@ namespace {
 Status ask_for_topic(const Properties& properties, const std::string& topic, int partitions,
                      Duration deadline, const Properties& settings, bool check_only) {
   TextBuffer text{};
-  auto client = make_client(properties);
-  if (!client) return client.error();
+  LastWords last;
+  auto opened = kafka::Client::open(kafka::ClientKind::producer, properties, {}, last);
+  if (!opened) return opened.error();
+  rd_kafka_t* client = opened.value()->handle();
   const NewTopic wanted(rd_kafka_NewTopic_new(topic.c_str(), partitions, -1, text.data(), text.size()));
   if (!wanted) return unavailable(topic, text.data());
   for (const auto& [name, value] : settings)
     rd_kafka_NewTopic_set_config(wanted.get(), name.c_str(), value.c_str());
-  const Options options(rd_kafka_AdminOptions_new(client.value().get(), RD_KAFKA_ADMIN_OP_CREATETOPICS));
+  const Options options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_CREATETOPICS));
   const auto ms = static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(deadline).count());
   rd_kafka_AdminOptions_set_request_timeout(options.get(), ms, nullptr, 0);
   rd_kafka_AdminOptions_set_operation_timeout(options.get(), ms, nullptr, 0);
   rd_kafka_AdminOptions_set_validate_only(options.get(), check_only ? 1 : 0, nullptr, 0);
-  const Queue queue(rd_kafka_queue_new(client.value().get()));
+  const Queue queue(rd_kafka_queue_new(client));
   rd_kafka_NewTopic_t* list[] = {wanted.get()};
-  rd_kafka_CreateTopics(client.value().get(), list, 1, options.get(), queue.get());
+  rd_kafka_CreateTopics(client, list, 1, options.get(), queue.get());
   const Event event(rd_kafka_queue_poll(queue.get(), ms + 200));
+  rd_kafka_poll(client, 0);
   return judge(event, topic,
-               fmt::format("{} did not answer that request within {:.0f} s", kafka::brokers_of(properties),
-                           to_seconds(deadline)));
+               fmt::format("{} did not answer that request within {:.0f} s{}", kafka::brokers_of(properties),
+                           to_seconds(deadline), last.words));
 }
 
 }  // namespace

@@ -382,6 +382,20 @@ TEST_CASE("Real Kafka: whatever lies in the control topic, reading goes on behin
   CHECK(read_log(world, *log, 2)[1] == "after");
 }
 
+TEST_CASE(
+    "Real Kafka: a control topic that was made just now is waited for, whatever the start has left of its "
+    "time") {
+  const std::string topic = "rivulet.made.control";
+  const auto opened = stream::open_kafka_log({.properties = {{"bootstrap.servers", shared_kafka().brokers()}},
+                                              .topic = topic,
+                                              .client_id = "t",
+                                              .open_deadline = 1ms});
+  REQUIRE(opened);
+  REQUIRE(opened.value()->append(bytes_of_text("first")));
+  auto world = kafka_log_world(shared_kafka().brokers(), topic);
+  CHECK(read_log(world, *opened.value(), 1) == std::vector<std::string>{"first"});
+}
+
 TEST_CASE("Real Kafka: a control topic that loses what comes next is an error, not a silence") {
   const std::string topic = "rivulet.lost.control";
   const std::string brokers = shared_kafka().brokers();

@@ -76,7 +76,8 @@ Check absent_control_check(const Config& config, const std::string& topic) {
                           "retention.ms=-1 --bootstrap-server " +
                           brokers_in(config);
   if (const auto may = stream::try_creating(config.source.kafka_properties, topic, patience); !may)
-    return {"topic " + topic, CheckLevel::fail, "not there yet, and " + may.error().message, how};
+    return {"topic " + topic, CheckLevel::fail, "not there yet, and " + may.error().message,
+            may.error().code == ErrorCode::timed_out ? address_hint : how};
   return {"topic " + topic, CheckLevel::ok, "not there yet; the first device makes it", ""};
 }
 
