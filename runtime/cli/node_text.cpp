@@ -70,8 +70,10 @@ void add_troubles(const NodeReport& r, std::vector<std::string>& lines) {
   for (const auto& p : r.partitions)
     if (p.state == "stopped" || !p.reason.empty())
       lines.push_back(fmt::format("  {:<9} {} partition {}: {}",
-                                  p.state == "stopped" ? "STOPPED" : "held back", p.topic,
-                                  p.partition.value_or(0), p.reason));
+                                  p.state == "stopped"       ? "STOPPED"
+                                  : p.state == "unreachable" ? "SILENT"
+                                                             : "held back",
+                                  p.topic, p.partition.value_or(0), p.reason));
   for (const auto& name : r.unclaimed)
     lines.push_back("  UNREAD    " + name + ": the group has trained it, and no device claims it");
 }
