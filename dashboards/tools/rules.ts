@@ -78,7 +78,7 @@ const number = /(?<![\w:{"[.])\d+(\.\d+)?(e\d+)?(?![\w\]}"])/g;
 
 /** It never fires; each time and each threshold (0 and 1 are yes and no) is another one. */
 function mutantsOf(alert: Rule): Mutant[] {
-  const seconds = Number.parseInt(alert.for ?? '0', 10) * 60;
+  const seconds = Number.parseInt(alert.for ?? '0', 10) * (alert.for?.endsWith('s') ? 1 : 60);
   const others = [...alert.expr.matchAll(number)]
     .filter(([text]) => Number(text) > 1 || !Number.isInteger(Number(text)))
     .flatMap((found) =>

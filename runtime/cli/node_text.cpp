@@ -50,7 +50,7 @@ std::string refusals(const NodeReport& r) {
 /// "training, 4 devices in view 3; slowest: c", or what else it does.
 std::string state_of(const NodeReport& r) {
   const auto world = r.world.value_or(0);
-  if (!r.phrase.empty() || !r.source_trouble.empty() || world == 0) return state_and_phrase(r);
+  if (!r.phrase.empty() || !r.trouble.empty() || world == 0) return state_and_phrase(r);
   return fmt::format("{}, {} device{} in view {}{}", trains(r) ? "training" : r.state, world,
                      world == 1 ? "" : "s", r.view.value_or(0),
                      r.ready_last.empty() ? "" : "; slowest: " + r.ready_last);
@@ -74,8 +74,7 @@ void add_troubles(const NodeReport& r, std::vector<std::string>& lines) {
                                   : p.state == "unreachable" ? "SILENT"
                                                              : "held back",
                                   p.topic, p.partition.value_or(0), p.reason));
-  for (const auto& name : r.unclaimed)
-    lines.push_back("  UNREAD    " + name + ": the group has trained it, and no device claims it");
+  for (const auto& phrase : r.impaired) lines.push_back("  IMPAIRED  " + phrase);
 }
 
 void add_own(const NodeReport& r, std::vector<std::string>& lines) {

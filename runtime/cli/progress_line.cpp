@@ -25,7 +25,7 @@ void ProgressLine::show(const std::string& text) {
   }
   const auto now = clock_.now();
   if (now < next_line_) return;
-  next_line_ = now + std::chrono::seconds(2);
+  next_line_ = now + line_every_;
   out_ << text << '\n' << std::flush;
 }
 

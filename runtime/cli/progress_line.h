@@ -9,10 +9,11 @@ namespace rivulet::runtime::cli {
 /// "[#####.....]" with `fraction` of it filled.
 std::string progress_bar(double fraction, int width, bool unicode);
 
-/// Progress of a long command: redrawn in place on a terminal, a line every two seconds elsewhere.
+/// Progress of a long command: redrawn in place on a terminal, a line now and then elsewhere.
 class ProgressLine {
  public:
-  ProgressLine(std::ostream& out, bool interactive) : out_(out), interactive_(interactive) {}
+  ProgressLine(std::ostream& out, bool interactive, Duration line_every = std::chrono::seconds(2))
+      : out_(out), interactive_(interactive), line_every_(line_every) {}
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -21,6 +22,7 @@ class ProgressLine {
  private:
   std::ostream& out_;
   bool interactive_;
+  const Duration line_every_;
   bool drawn_ = false;
   RealClock clock_;
   TimePoint next_line_{};

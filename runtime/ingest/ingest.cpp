@@ -5,6 +5,7 @@
 
 #include "core/printable.h"
 #include "runtime/process/topic_name.h"
+#include "runtime/status/health/health_watch.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -30,11 +31,14 @@ Ingest::Ingest(const IngestConfig& config, const Parts& parts)
     : config_(config),
       parts_(parts),
       watch_(config.topics, parts.status, parts.log),
+      health_(std::make_unique<HealthWatch>(config.health, parts.status, parts.metrics, parts.log)),
       metrics_(parts.metrics, config.format) {
   parts.metrics.gauge("buffer_capacity_rows").set(static_cast<double>(parts.rows.capacity()));
   next_commit_ = parts.clock.now() + config.commit_every;
   keep_ = std::min(config.keep_least, parts.rows.capacity());
 }
+
+Ingest::~Ingest() = default;
 
 Turn Ingest::step() {
   if (!rewind())
@@ -358,6 +362,7 @@ void Ingest::publish_status(TimePoint now) {
   parts_.status.rows_waiting.store(waiting, std::memory_order_relaxed);
   parts_.status.ingest_beat_ns.store(now.time_since_epoch().count(), std::memory_order_relaxed);
   watch_.look(parts_.source, now);
+  health_->look(now);
 }
 
 }  // namespace rivulet::runtime

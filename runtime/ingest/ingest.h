@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,8 @@
 
 namespace rivulet::runtime {
 
+class HealthWatch;
+
 /// Of rows that come faster than they are trained.
 enum class Retention : std::uint8_t {
   persist,          ///< all wait where they are
@@ -37,7 +40,8 @@ struct IngestConfig {
   bool commit = true;            ///< false: nothing is ever published (dry run)
   bool stop_on_bad_row = false;  ///< decode.on_error = "stop"
   Retention retention = Retention::persist;
-  std::size_t keep_least = 128;          ///< rows that wait in any case before any are dropped
+  std::size_t keep_least = 128;  ///< rows that wait in any case before any are dropped
+  HealthSetup health = {};
   std::string format;                    ///< for metrics
   std::vector<std::string> topics = {};  ///< of the job, for people
 };
@@ -62,6 +66,7 @@ class Ingest final : public Agent {
     Wake& worker;  ///< notified when rows arrived
   };
   Ingest(const IngestConfig& config, const Parts& parts);
+  ~Ingest() override;
 
   [[nodiscard]] std::string_view name() const noexcept override { return "ingest"; }
   Turn step() override;
@@ -95,6 +100,7 @@ class Ingest final : public Agent {
   const IngestConfig config_;
   Parts parts_;
   PartitionWatch watch_;
+  const std::unique_ptr<HealthWatch> health_;
   struct Metrics {
     Metrics(MetricsSink& sink, const std::string& format);
     Counter& consumed;

@@ -218,6 +218,9 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   if (config.source.retention == "truncate-newest") reading.retention = Retention::truncate_newest;
   if (config.source.retention == "truncate-oldest") reading.retention = Retention::truncate_oldest;
   reading.keep_least = config.batch.max;
+  reading.health.steps_in_time =
+      !options.dry_run && (config.batch.policy != "fixed" || config.job.devices == 1);
+  reading.health.batch_least = rows_of_batches(config).first;
   reading.format = config.decode.format;
   reading.topics = config.source.topics;
   std::sort(reading.topics.begin(), reading.topics.end());  // as PartitionId::topic counts them

@@ -1,9 +1,12 @@
 #pragma once
+#include <functional>
 #include <string>
 
+#include "core/time.h"
 #include "runtime/config/config.h"
 #include "runtime/process/exit_code.h"
 #include "runtime/process/stop.h"
+#include "runtime/status/node_status.h"
 #include "runtime/status/summary.h"
 
 namespace rivulet::runtime {
@@ -12,6 +15,9 @@ struct RunOptions {
   StopAfter stop_after;
   bool dry_run = false;
   bool new_run = false;  ///< start over: the group begins a new run, old checkpoints are kept aside
+  /// Called by the main thread some times a second while the device runs: who shows its progress. May be
+  /// empty.
+  std::function<void(const NodeStatus&, TimePoint now)> watch = {};
 };
 
 struct RunResult {

@@ -77,7 +77,7 @@ class SpdlogLogger final : public Logger {
  private:
   void put(Level level, std::string_view message, const Fields& fields) {
     written_[static_cast<std::size_t>(level)]->add(1);
-    const std::string line = format_line(format_, unix_time_ms(), level, message, fields);
+    const std::string line = begin_ + format_line(format_, unix_time_ms(), level, message, fields);
     out_.log(spdlog_level(level), spdlog::string_view_t(line.data(), line.size()));
   }
   void tell_swallowed(TimePoint now) {
@@ -89,6 +89,8 @@ class SpdlogLogger final : public Logger {
   // constant
   const RealClock clock_;
   const LogFormat format_;
+  /// A terminal may show a line of progress, which is drawn again below.
+  const std::string begin_ = isatty(STDERR_FILENO) != 0 ? "\r\x1b[2K" : "";
   std::array<Counter*, 4> written_{};
   // shared; lines and the memory of them change together
   std::mutex mutex_;

@@ -54,8 +54,32 @@ bool NodeStatus::settle() {
   const bool phrase = phrase_.settle();
   const bool digest = digest_.settle();
   const bool control = control_trouble_.settle();
-  const bool unclaimed = unclaimed_.settle();
-  return books_.settle() && digest && phrase && control && unclaimed;
+  const bool claims = claims_.settle();
+  return books_.settle() && digest && phrase && control && claims;
+}
+
+void NodeStatus::set_claims(GroupClaims claims) {
+  claims_.post(std::move(claims));
+}
+
+GroupClaims NodeStatus::claims() const {
+  return claims_.read();
+}
+
+void NodeStatus::set_topics(std::vector<TopicStatus> topics) {
+  topics_.post(std::move(topics));
+}
+
+std::vector<TopicStatus> NodeStatus::topics() const {
+  return topics_.read();
+}
+
+void NodeStatus::set_health(Health health) {
+  health_.post(std::move(health));
+}
+
+Health NodeStatus::health() const {
+  return health_.read();
 }
 
 void NodeStatus::set_control_trouble(std::string why) {

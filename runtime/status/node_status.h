@@ -11,6 +11,7 @@
 #include "core/posted.h"
 #include "core/record.h"
 #include "runtime/state/partition_progress.h"
+#include "runtime/status/health/health.h"
 #include "runtime/status/history.h"
 #include "sync/collective/transport.h"
 
@@ -40,6 +41,23 @@ struct PartitionStatus {
   std::string reason;        ///< why it is stopped, or what holds records back
 };
 
+/// What the broker has of one topic of the job, by the last answer.
+struct TopicStatus {
+  std::string name;
+  bool control = false;         ///< the job's control topic
+  bool gone = false;            ///< it was there
+  int partitions = -1;          ///< -1: not known (yet)
+  std::vector<int> leaderless;  ///< partitions that no broker leads
+  bool operator==(const TopicStatus&) const = default;
+};
+
+/// Who reads what in the current view. Partitions as "mnist:1".
+struct GroupClaims {
+  bool known = false;                ///< there is, or was, a view
+  std::vector<std::string> claimed;  ///< by its members
+  std::vector<std::string> trained;  ///< the agreed state knows them
+};
+
 /// What a device reports about itself to people, probes and the demo: written by the agents, read by the http
 /// thread and by the summary. No writer waits for a reader: numbers are atomics, the rest is posted, and what
 /// could not be shown because somebody read is shown a moment later. Invariant rows_consumed = rows_trained +
@@ -66,7 +84,11 @@ struct NodeStatus {
   std::atomic<std::uint64_t> group_rows{0};            ///< by the group
   std::atomic<std::uint32_t> batch_rows{0};            ///< that the last gradient was computed from
   /// Group mean over the last rounds' rows (moving average); no number before the first.
-  std::atomic<double> loss{std::numeric_limits<double>::quiet_NaN()};
+  std::atomic<double> loss{std::numeric_limits<double>::quiet_NaN()};  ///< infinite: it is not finite
+  /// Mean over this device's own last rows, and that of a model which knows nothing of them: what a loss is
+  /// to be compared with. No number: not known.
+  std::atomic<double> own_loss{std::numeric_limits<double>::quiet_NaN()};
+  std::atomic<double> guess_loss{std::numeric_limits<double>::quiet_NaN()};
   /// Prequential, over evaluate.prequential.window rows; -1 = not measured, as that of a regression always.
   std::atomic<double> accuracy{-1};
   std::atomic<double> held_out_accuracy{-1};  ///< -1 = not measured
@@ -85,6 +107,12 @@ struct NodeStatus {
   std::atomic<std::uint64_t> early_wasted{0};  ///< ... and were for nothing
   std::atomic<std::uint64_t> digests_different{0};
   std::atomic<std::int64_t> train_beat_ns{0};
+  std::atomic<std::uint32_t> own_rows{0};  ///< in own steps that the group has not agreed on
+  std::atomic<double> agreement_due_s{0};  ///< from one agreement to the next, at the latest
+  std::atomic<std::int64_t> unsaved_since_ns{
+      0};  ///< a state was to be saved and is not on the disk; 0: it is
+  std::atomic<std::int64_t> uncommitted_since_ns{
+      0};  ///< one was saved, and the group has committed none since
   // any thread
   std::atomic<std::uint64_t> rows_waiting{0};
 
@@ -95,13 +123,17 @@ struct NodeStatus {
   void set_books(Books books);  ///< of this device's partitions, without their runs
   /// Why saved states do not get into the control topic; empty: they do.
   void set_control_trouble(std::string why);
-  /// Partitions that the agreed state knows and no device of the group claims, as "mnist:1".
-  void set_unclaimed(std::vector<std::string> partitions);
+  void set_claims(GroupClaims claims);
   bool settle();  ///< shows what could not be shown; false: not everything yet
   // ingest thread, again and again
   void set_partitions(std::vector<PartitionStatus> partitions);
   /// Why nothing comes in (stream::RecordSource::unreachable()); empty: nothing is in the way.
   void set_source_trouble(std::string why);
+  /// Partitions of the job's topics that no device of the group claims, as "mnist:1".
+  void set_unclaimed(std::vector<std::string> partitions);
+  void set_health(Health health);
+  // the thread that asks the broker for its topics, again and again
+  void set_topics(std::vector<TopicStatus> topics);
   /// Before the threads start: what is shown from now on is remembered for the page. Without it nothing is.
   void keep_history() { history_ = std::make_unique<History>(); }
   /// Ingest thread.
@@ -117,6 +149,9 @@ struct NodeStatus {
   [[nodiscard]] Books books() const;
   [[nodiscard]] std::vector<std::string> unclaimed() const;
   [[nodiscard]] std::vector<PartitionStatus> partitions() const;
+  [[nodiscard]] GroupClaims claims() const;
+  [[nodiscard]] std::vector<TopicStatus> topics() const;
+  [[nodiscard]] Health health() const;
 
  private:
   Posted<std::string> phrase_;
@@ -126,6 +161,9 @@ struct NodeStatus {
   Posted<std::vector<PartitionStatus>> partitions_;
   Posted<std::string> source_trouble_;
   Posted<std::string> control_trouble_;
+  Posted<GroupClaims> claims_;
+  Posted<std::vector<TopicStatus>> topics_;
+  Posted<Health> health_;
   std::unique_ptr<History> history_;
 };
 

@@ -62,6 +62,17 @@ void add_stream(Json& out, const NodeStatus& s) {
   out["partitions"] = partitions_json(s);
 }
 
+/// Whether it is of use, and what is in the way.
+void add_health(Json& out, const Health& health) {
+  out["ready"] = health.ready();
+  auto findings = Json::array();
+  for (const Finding& finding : health.findings)
+    findings.push_back({{"condition", std::string(finding.condition)},
+                        {"grade", std::string(name_of(finding.grade))},
+                        {"phrase", finding.phrase}});
+  out["health"] = std::move(findings);
+}
+
 /// Per partition of this device, as the group has agreed on it: offsets and what became of the rows.
 Json books_json(const NodeStatus& s, const std::vector<std::string>& topics) {
   auto out = Json::array();
@@ -141,6 +152,7 @@ std::string status_json(const NodeStatus& status, const NodeStatusText& text) {
   out["model"] = text.model;
   out["state"] = std::string(name_of(status.state.load()));
   out["phrase"] = status.phrase();
+  add_health(out, status.health());
   add_group(out, status);
   add_stream(out, status);
   out["ledger"] = books_json(status, text.topics);

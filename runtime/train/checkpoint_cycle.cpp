@@ -9,9 +9,14 @@ bool CheckpointCycle::is_due(TimePoint now, const AgreedState& state) const {
 void CheckpointCycle::save(const AgreedState& state) {
   if (!saves() || parts_.dry_run || state.stamp == saved_) return;
   saved_at_ = parts_.clock.now();
+  begins_once(parts_.status.unsaved_since_ns);
   if (!parts_.checkpoints->offer(state, kept_beside(state))) return;
   saved_ = state.stamp;
   uncommitted_.saved(state, parts_.commits);
+}
+
+void CheckpointCycle::begins_once(std::atomic<std::int64_t>& since_ns) const {
+  if (since_ns.load() == 0) since_ns.store(parts_.clock.now().time_since_epoch().count());
 }
 
 PrivateView CheckpointCycle::kept_beside(const AgreedState& state) const {
@@ -39,14 +44,18 @@ void CheckpointCycle::watch_announcing(TimePoint now, const std::string& control
 void CheckpointCycle::watch(const std::string& control_words) {
   if (!saves()) return;
   watch_announcing(parts_.clock.now(), control_words);
-  if (const auto saved = parts_.checkpoints->take_saved())
+  if (const auto saved = parts_.checkpoints->take_saved()) {
+    parts_.status.unsaved_since_ns.store(0);
+    begins_once(parts_.status.uncommitted_since_ns);
     if (auto said = parts_.membership.say_saved(saved->stamp, saved->digest, saved->file_hash); !said)
       parts_.log.write(Level::warn, "a saved state could not be announced",
                        {{"error", said.error().message}});
+  }
   const Stamp committed = parts_.membership.committed().stamp;
   if (uncommitted_.committed(committed, parts_.commits)) parts_.ingest.notify();
   if (committed == committed_) return;
   committed_ = committed;
+  parts_.status.uncommitted_since_ns.store(0);
   parts_.checkpoints->committed(committed);
 }
 

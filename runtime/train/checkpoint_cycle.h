@@ -1,4 +1,6 @@
 #pragma once
+#include <atomic>
+#include <cstdint>
 #include <string>
 
 #include "core/clock.h"
@@ -59,6 +61,7 @@ class CheckpointCycle {
 
  private:
   [[nodiscard]] PrivateView kept_beside(const AgreedState& state) const;
+  void begins_once(std::atomic<std::int64_t>& since_ns) const;
   void watch_announcing(TimePoint now, const std::string& control_words);
 
   const Parts parts_;

@@ -9,14 +9,19 @@ void Prequential::add(std::uint64_t rows, double loss_sum, std::uint64_t correct
   if (rows == 0) return;
   entries_.push_back({rows, loss_sum, correct});
   rows_ += rows;
-  loss_sum_ += loss_sum;
   correct_ += correct;
   while (entries_.size() > 1 && rows_ - entries_.front().rows >= window_) {
     rows_ -= entries_.front().rows;
-    loss_sum_ -= entries_.front().loss_sum;
     correct_ -= entries_.front().correct;
     entries_.pop_front();
   }
+}
+
+/// Added up anew each time: what is not finite would never leave a running sum.
+double Prequential::loss() const noexcept {
+  double sum = 0;
+  for (const Entry& entry : entries_) sum += entry.loss_sum;
+  return rows_ > 0 ? sum / static_cast<double>(rows_) : 0;
 }
 
 void TimeToAccuracy::add(double seconds, double accuracy) {

@@ -12,9 +12,8 @@ class Prequential {
   explicit Prequential(std::uint64_t window) : window_(window) {}
   void add(std::uint64_t rows, double loss_sum, std::uint64_t correct);
   [[nodiscard]] bool full() const noexcept { return rows_ >= window_; }
-  [[nodiscard]] double loss() const noexcept {
-    return rows_ > 0 ? loss_sum_ / static_cast<double>(rows_) : 0;
-  }
+  /// Not finite while the sum of one of the rows' batches is not.
+  [[nodiscard]] double loss() const noexcept;
   [[nodiscard]] double accuracy() const noexcept {
     return rows_ > 0 ? static_cast<double>(correct_) / static_cast<double>(rows_) : 0;
   }
@@ -28,7 +27,6 @@ class Prequential {
   const std::uint64_t window_;
   std::deque<Entry> entries_;
   std::uint64_t rows_ = 0;
-  double loss_sum_ = 0;
   std::uint64_t correct_ = 0;
 };
 

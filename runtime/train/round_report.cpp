@@ -1,11 +1,20 @@
 #include "runtime/train/round_report.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 namespace rivulet::runtime {
 
 using sync::policy::Mode;
+
+namespace {
+
+/// So few that a model which has just diverged shows, so many that a lucky row does not hide it.
+constexpr std::uint64_t own_window = 64;
+
+}  // namespace
 
 RoundReport::RoundReport(const Parts& parts)
     : parts_(parts),
@@ -13,7 +22,11 @@ RoundReport::RoundReport(const Parts& parts)
       metrics_(parts.metrics, parts.classification),
       agreement_(parts.metrics, parts.status),
       ledger_(parts.metrics, parts.status, parts.commits, parts.topics),
-      prequential_(parts.prequential_window) {}
+      prequential_(parts.prequential_window),
+      own_(own_window),
+      squares_(own_window) {
+  if (parts.classes > 1) parts.status.guess_loss.store(std::log(static_cast<double>(parts.classes)));
+}
 
 void RoundReport::enter_view(const sync::ViewSpec& spec, const sync::policy::Controllers& controllers) {
   metrics_.enter_view(spec);
@@ -21,6 +34,7 @@ void RoundReport::enter_view(const sync::ViewSpec& spec, const sync::policy::Con
 }
 
 void RoundReport::settled(Fate fate, std::size_t own, const BatchView& batch) {
+  measure_guess(own, batch);
   if (fate != Fate::trained || own == 0) return;
   observe_delay(batch);
   ++settled_.batches;
@@ -135,6 +149,7 @@ void RoundReport::ended(const Ended& round, RoundTimes& times) {
   count_speculation(session.early());
   agreement_.ended(session.policy_state(), round.view.transport->counters());
   measure_state(*session.last_round(), round.seconds_training);
+  measure_own(mine);
   ledger_.publish(round.state, now);
 }
 
@@ -168,6 +183,23 @@ void RoundReport::count_speculation(sync::SpeculationOutcome outcome) {
   }
 }
 
+void RoundReport::measure_own(const sync::Facts& mine) {
+  if (mine.rows == 0) return;
+  own_.add(mine.rows, mine.loss_sum, 0);
+  parts_.status.own_loss.store(own_.loss());
+}
+
+/// Who knows nothing of a row answers 0, and is wrong by what it should have said.
+void RoundReport::measure_guess(std::size_t own, const BatchView& batch) {
+  if (parts_.classes > 0 || own == 0 || batch.rows == 0) return;
+  const std::size_t each = batch.targets.size() / batch.rows;
+  double sum = 0;
+  for (const float target : batch.targets.first(std::min(own, batch.rows) * each))
+    sum += double{target} * double{target};
+  squares_.add(own, sum / static_cast<double>(std::max<std::size_t>(each, 1)), 0);
+  parts_.status.guess_loss.store(squares_.loss());
+}
+
 /// Test-then-train over the rows of the whole group.
 void RoundReport::measure_state(const sync::Round& round, double seconds_training) {
   const sync::RoundTotals& all = round.totals;
@@ -176,7 +208,8 @@ void RoundReport::measure_state(const sync::Round& round, double seconds_trainin
   prequential_.add(all.rows, all.loss_sum, all.correct);
   metrics_.loss_last.set(all.loss_sum / static_cast<double>(all.rows));
   metrics_.loss_average.set(prequential_.loss());
-  parts_.status.loss.store(prequential_.loss());
+  const double loss = prequential_.loss();
+  parts_.status.loss.store(std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity());
   if (!parts_.classification) return;
   metrics_.eval_score->set(prequential_.accuracy());
   parts_.status.accuracy.store(prequential_.accuracy());

@@ -44,6 +44,7 @@ class RoundReport {
     const std::vector<std::string>& topics;
     bool classification = true;  ///< there is an accuracy to measure
     std::uint64_t prequential_window = 1000;
+    std::size_t classes = 0;    ///< labels that there are; 0: targets are any numbers
     double age_at_start_s = 0;  ///< of the process when this object was made
   };
   explicit RoundReport(const Parts& parts);
@@ -91,6 +92,8 @@ class RoundReport {
   void count_mode(sync::policy::Mode mode);
   void count_speculation(sync::SpeculationOutcome outcome);
   void measure_state(const sync::Round& round, double seconds_training);
+  void measure_own(const sync::Facts& mine);
+  void measure_guess(std::size_t own, const BatchView& batch);
   void warn_of_nonfinite(std::uint64_t rows, std::uint64_t step);
   void observe_delay(const BatchView& batch);
 
@@ -100,6 +103,8 @@ class RoundReport {
   AgreementMetrics agreement_;
   LedgerMetrics ledger_;
   Prequential prequential_;
+  Prequential own_;      ///< loss of this device's own rows
+  Prequential squares_;  ///< of its targets, where they are any numbers
   TimeToAccuracy time_to_accuracy_;
   TimePoint warn_again_at_{};
   Settled settled_;    ///< trained by this device, since it departed or the group agreed last

@@ -9,8 +9,7 @@ namespace rivulet::runtime {
 using sync::membership::Ignored;
 
 TrainMetrics::TrainMetrics(MetricsSink& sink, bool classification)
-    : ready(sink.gauge("ready")),
-      rows_trained(sink.counter("rows_trained_total")),
+    : rows_trained(sink.counter("rows_trained_total")),
       copies_trained(sink.counter("copies_trained_total")),
       record_bytes_trained(sink.counter("record_bytes_trained_total")),
       batch_rows(sink.histogram("batch_rows")),
@@ -39,7 +38,6 @@ TrainMetrics::TrainMetrics(MetricsSink& sink, bool classification)
       world(sink.gauge("collective_world_size")),
       rank(sink.gauge("collective_rank")),
       view(sink.gauge("collective_view")),
-      unclaimed(sink.gauge("unclaimed_partitions")),
       rounds_done(sink.counter("collective_operations_total", {{"op", "round"}, {"result", "ok"}})),
       rounds_failed(sink.counter("collective_operations_total", {{"op", "round"}, {"result", "failed"}})),
       states_taken(sink.counter("collective_operations_total", {{"op", "state"}, {"result", "ok"}})),
@@ -50,7 +48,6 @@ TrainMetrics::TrainMetrics(MetricsSink& sink, bool classification)
       round_exchange(sink.histogram("collective_duration_seconds", {{"op", "round"}})),
       residual(sink.gauge("residual_norm")),
       residual_lost(sink.counter("residual_lost_norm_total")) {
-  ready.set(0);
   world.set(0);
   // Nobody has measured them yet, and 0 would be perfect.
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
@@ -72,14 +69,12 @@ void TrainMetrics::count_ignored(const sync::membership::IgnoredRecords& so_far)
 }
 
 void TrainMetrics::enter_view(const sync::ViewSpec& spec) {
-  ready.set(1);
   world.set(spec.world());
   rank.set(spec.rank);
   view.set(static_cast<double>(spec.number));
 }
 
 void TrainMetrics::leave_view() {
-  ready.set(0);
   world.set(0);
 }
 

@@ -13,7 +13,6 @@ struct TrainMetrics {
   void leave_view();
   void count_ignored(const sync::membership::IgnoredRecords& so_far);
 
-  Gauge& ready;
   Counter& rows_trained;
   Counter& copies_trained;
   Counter& record_bytes_trained;
@@ -42,7 +41,6 @@ struct TrainMetrics {
   Gauge& world;
   Gauge& rank;
   Gauge& view;
-  Gauge& unclaimed;
   Counter& rounds_done;
   Counter& rounds_failed;
   Counter& states_taken;

@@ -74,15 +74,9 @@ Status Worker::begin_with(const PrivatePart& part) {
 }
 
 RoundReport::Parts Worker::report_parts() const {
-  return {parts_.clock,
-          parts_.status,
-          parts_.metrics,
-          parts_.commits,
-          parts_.log,
-          config_.owner.topics,
-          config_.classification,
-          config_.prequential_window,
-          config_.age_at_start_s};
+  return {parts_.clock,    parts_.status,         parts_.metrics,         parts_.commits,
+          parts_.log,      config_.owner.topics,  config_.classification, config_.prequential_window,
+          config_.classes, config_.age_at_start_s};
 }
 
 ViewEntry::Parts Worker::entry_parts() {
@@ -107,6 +101,7 @@ ViewEntry::Parts Worker::entry_parts() {
 Turn Worker::step() {
   const TimePoint now = parts_.clock.now();
   parts_.status.train_beat_ns.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  parts_.status.own_rows.store(model_.own().rows(), std::memory_order_relaxed);
   static_cast<void>(parts_.status.settle());  // what is not shown now is tried again with the next step
   if (phase_ != Phase::ended && !watch_membership(now))
     return {.work = 1, .finished = phase_ == Phase::ended};
@@ -353,6 +348,8 @@ Turn Worker::after_round() {
   measures_.ended(view_->session->table(), view_->spec.rank, times_.sync_seconds);
   const auto& decision = view_->session->plan().now;
   if (decision.mode == Mode::hold) measures_.held();
+  const auto& next = view_->session->plan().next;
+  parts_.status.agreement_due_s.store(to_seconds(std::max(next.wait, next.latest)));
   if (decision.mode != Mode::idle) norms_.agreed();  // a call that was not enough is not repeated at once
   residual_.follow(parts_.state->stamp, parts_.state->rows);
   report_.kept(residual_);

@@ -197,7 +197,7 @@ class Worker final : public Agent {
   Turn begin_rounds();
   void resolve_residual();
   Status begin_lineage();
-  void look_for_unclaimed();
+  void show_claims();
   bool watch_membership(TimePoint now);
   [[nodiscard]] bool asked_to_end() const;
   Duration leaving_for(TimePoint now);

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "runtime/state/unclaimed.h"
+#include "runtime/process/topic_name.h"
 #include "runtime/train/worker.h"
 
 // How a worker gets into a view and out of it, and how it ends.
@@ -97,7 +97,7 @@ Turn Worker::begin_rounds() {
                    {{"view", std::to_string(spec.number)},
                     {"members", listed(spec.members)},
                     {"rank", std::to_string(spec.rank)}});
-  look_for_unclaimed();
+  show_claims();
   phase_ = Phase::collecting;
   return again();
 }
@@ -131,15 +131,15 @@ Status Worker::begin_lineage() {
 }
 
 /// Members and what they claim are the same for a whole view, and only they bring partitions into its state.
-void Worker::look_for_unclaimed() {
+void Worker::show_claims() {
   const auto& closed = parts_.membership.fold().view;
   if (closed.token != view_->spec.token) return;  // there is another view already
-  auto unclaimed = unclaimed_partitions(parts_.state->partitions, closed.claims, config_.owner.topics);
-  report_.metrics().unclaimed.set(static_cast<double>(unclaimed.size()));
-  if (!unclaimed.empty())
-    parts_.log.write(Level::warn, "partitions that the group has trained are claimed by no device",
-                     {{"partitions", listed(unclaimed)}, {"do", "give them to one, source.partitions"}});
-  parts_.status.set_unclaimed(std::move(unclaimed));
+  GroupClaims claims{.known = true, .claimed = {}, .trained = {}};
+  for (const auto& [device, partitions] : closed.claims)
+    claims.claimed.insert(claims.claimed.end(), partitions.begin(), partitions.end());
+  for (const auto& [id, progress] : parts_.state->partitions)
+    claims.trained.push_back(text_of(id, config_.owner.topics));
+  parts_.status.set_claims(std::move(claims));
 }
 
 /// The last exchange: nobody closes before everybody is through, so no close looks like a death.

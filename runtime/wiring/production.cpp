@@ -7,6 +7,7 @@
 #include "core/rng.h"
 #include "devices/sensors.h"
 #include "runtime/config/secrets.h"
+#include "runtime/node/control_topic.h"
 #include "runtime/node/evaluator.h"
 #include "runtime/node/memory_plan.h"
 #include "runtime/node/new_run.h"
@@ -22,6 +23,7 @@
 #include "runtime/state/state_file.h"
 #include "runtime/status/board_watch.h"
 #include "runtime/status/group_json.h"
+#include "runtime/status/health/topic_watch.h"
 #include "runtime/status/http/http_server.h"
 #include "runtime/status/metrics/build_info.h"
 #include "runtime/status/metrics/process_metrics.h"
@@ -57,6 +59,7 @@ struct Process {
   ThreadRunner evaluate_thread;
   ThreadRunner checkpoint_thread;  ///< not watched: a slow disk costs copies, not the device
   ThreadRunner board_thread;       ///< not watched: a sensor answers when it likes
+  ThreadRunner topics_thread;      ///< not watched: a broker answers when it likes
   RecentRounds board;
   std::unique_ptr<Node> node;
   std::unique_ptr<devices::Device> evaluate_device;
@@ -64,6 +67,7 @@ struct Process {
   std::unique_ptr<HeldOut> held_out;
   std::unique_ptr<Evaluator> evaluator;
   std::unique_ptr<BoardWatch> sensors;
+  std::unique_ptr<TopicWatch> topics;
   std::unique_ptr<HttpServer> http;
 };
 
@@ -168,6 +172,21 @@ bool all_alive(const Process& p, Duration limit, std::string& why) {
          !stuck("comm", p.comm_beat_ns.load(std::memory_order_relaxed));
 }
 
+/// Of a source that reads topics, and of the control topic if the group's is one.
+void add_topic_watch(Process& p, const Config& config, bool dry_run) {
+  constexpr Duration patience = std::chrono::seconds(2);  // the end of the device may have to wait for it
+  if (config.source.type != "kafka") return;
+  std::vector<TopicWatch::Topic> topics;
+  for (const auto& topic : config.source.topics) topics.push_back({topic});
+  if (!log_is_own(config, dry_run)) topics.push_back({ControlTopic::name_of(config.job.name), true});
+  std::vector<std::string> names;
+  for (const auto& topic : topics) names.push_back(topic.name);
+  p.topics = std::make_unique<TopicWatch>(p.clock, p.node->status(), std::move(topics),
+                                          [names, properties = config.source.kafka_properties] {
+                                            return stream::topic_facts(properties, names, patience);
+                                          });
+}
+
 Status add_http(Process& p, const Config& config) {
   if (config.http.listen == "off" || config.http.listen.empty()) return ok();
   p.node->status().keep_history();
@@ -175,12 +194,11 @@ Status add_http(Process& p, const Config& config) {
   HttpServer::Pages pages;
   pages.metrics = [&p] { return p.metrics->scrape(); };
   pages.live = [&p, limit = config.watchdog.deadline](std::string& why) { return all_alive(p, limit, why); };
-  pages.ready = [&p](std::string& why) {
-    why = p.node->status().source_trouble();
-    if (why.empty()) why = p.node->status().control_trouble();
-    if (!why.empty()) return false;
-    why = p.node->status().phrase();
-    return p.node->status().world.load() > 0;
+  // Who judges may be stuck itself.
+  pages.ready = [&p, limit = config.watchdog.deadline / 2](std::string& why) {
+    const Health health = p.node->status().health();
+    why = health.why_not();
+    return health.ready() && all_alive(p, limit, why);
   };
   pages.status_json = [&p, text] { return status_json(p.node->status(), text); };
   pages.group_json = [&p] { return group_json(p.board.read()); };
@@ -221,14 +239,15 @@ void say_who_we_are(Process& p, const Config& config) {
 /// Waits for the end: the worker's own, or a broken stream. Returns the ingest thread's error if it
 /// ended first.
 std::optional<Error> wait_for_end(Process& p, const Watchdog& watchdog, StopRequest& leave,
-                                  const StopRequest& stop) {
+                                  const StopRequest& stop, const RunOptions& options) {
   std::optional<Error> broken;
   auto manager = ServiceManager::from_environment();
   manager.ready();
   while (!p.train_thread.finished()) {
     if (watchdog.content()) manager.alive(p.clock.now());
-    const std::string phrase = p.node->status().phrase();
-    manager.say(phrase.empty() ? name_of(p.node->status().state.load()) : std::string_view(phrase));
+    const std::string why = p.node->status().health().why_not();
+    manager.say(why.empty() ? name_of(p.node->status().state.load()) : std::string_view(why));
+    if (options.watch) options.watch(p.node->status(), p.clock.now());
     if (stop.load() > leave.load()) {
       manager.stopping();
       leave.store(stop.load());
@@ -317,6 +336,7 @@ void start_threads(Process& p) {
   p.ingest_thread.start(p.node->ingest(), p.clock);
   p.train_thread.start(p.node->worker(), p.clock);
   if (p.evaluator) p.evaluate_thread.start(*p.evaluator, p.clock);
+  if (p.topics) p.topics_thread.start(*p.topics, p.clock);
   if (p.sensors) p.board_thread.start(*p.sensors, p.clock);
   if (p.node->checkpoints() != nullptr) p.checkpoint_thread.start(*p.node->checkpoints(), p.clock);
 }
@@ -326,7 +346,7 @@ void join_threads(Process& p, Watchdog& watchdog) {
   p.ingest_thread.stop();
   p.ingest_thread.join();
   watchdog.stop();
-  for (ThreadRunner* thread : {&p.evaluate_thread, &p.checkpoint_thread, &p.board_thread}) {
+  for (ThreadRunner* thread : {&p.evaluate_thread, &p.checkpoint_thread, &p.board_thread, &p.topics_thread}) {
     thread->stop();
     thread->join();
   }
@@ -358,12 +378,13 @@ RunResult run_unmasked(const LoadedConfig& given, const RunOptions& options, con
   if (auto built = build(p, loaded, options, catalog, leave, stop); !built) return refuse(built.error());
   if (auto added = add_evaluator(p, loaded, catalog); !added) return refuse(added.error());
   if (auto added = add_http(p, config); !added) return refuse(added.error());
+  add_topic_watch(p, config, options.dry_run);
   say_who_we_are(p, config);
   Watchdog watchdog(config.watchdog.deadline);
   watch_threads(p, watchdog);
   start_threads(p);
   watchdog.start();
-  const auto broken = wait_for_end(p, watchdog, leave, stop);
+  const auto broken = wait_for_end(p, watchdog, leave, stop, options);
   join_threads(p, watchdog);
   if (!options.dry_run) commit_the_rest(p);
   RunResult result = sum_up(p, loaded, options);

@@ -117,10 +117,9 @@ TEST_CASE("Status: how they agree next, in words; an older device does not say")
 
 TEST_CASE("Status: a partition that nobody claims any more is named") {
   NodeReport report;
-  report.unclaimed = {"pumps:2"};
-  CHECK(render_report(report, 200).at(6) ==
-        "  UNREAD    pumps:2: the group has trained it, and no device claims it");
-  report.unclaimed.clear();
+  report.impaired = {"no device of the group claims pumps:2"};
+  CHECK(render_report(report, 200).at(6) == "  IMPAIRED  no device of the group claims pumps:2");
+  report.impaired.clear();
   CHECK(render_report(report, 200).size() == 6);
 }
 
@@ -142,18 +141,19 @@ TEST_CASE("Status: without brokers it says so, and knows no lag") {
   const auto shown = [](const char* state, const char* rest) {
     const auto report = read_node_report(
         std::string(
-            R"({"id":"b","world":2,"lag_records":null,"source_trouble":"no broker of k:1 can be reached","state":")") +
+            R"({"id":"b","world":2,"lag_records":null,"health":[{"condition":"brokers_unreachable","grade":"waits",
+            "phrase":"no broker of k:1 can be reached"},{"condition":"forming","grade":"waits","phrase":"forming"}],"state":")") +
             state + R"(",)" + rest + "}",
         "{}");
     REQUIRE(report);
     return render_report(*report, 200)[0] + render_report(*report, 200)[1] + render_report_line(*report);
   };
   const auto forming = shown("forming", R"("phrase":"forming: waiting for a, c")");
-  CHECK_MESSAGE(contains(forming, ": forming: no broker of k:1 can be reached; waiting for a, c  stream"),
+  CHECK_MESSAGE(contains(forming, ": not ready: no broker of k:1 can be reached; waiting for a, c  stream"),
                 forming);
   CHECK(contains(forming, "unknown records behind"));
   const auto training = shown("training", R"("phrase":"")");
-  CHECK_MESSAGE(contains(training, "b: training: no broker of k:1 can be reached  | "), training);
+  CHECK_MESSAGE(contains(training, "b: not ready: no broker of k:1 can be reached  | "), training);
 }
 
 TEST_CASE("Status: what another server answers is no readiness, whatever its words, and moves no cursor") {
@@ -269,10 +269,10 @@ TEST_CASE("Top: on a terminal it is a table, a chart and one sentence, and what 
   CHECK(drawn[11].ends_with("now"));
   CHECK(drawn[11].size() == drawn[10].size());
   report.refused = {{"malformed", 3}};
-  report.unclaimed = {"pumps:2"};
+  report.impaired = {"no device of the group claims pumps:2"};
   const auto troubled = render_top(report, {}, plain);
   CHECK(troubled[troubled.size() - 2] == "  refused   3 malformed");
-  CHECK(troubled.back() == "  UNREAD    pumps:2: the group has trained it, and no device claims it");
+  CHECK(troubled.back() == "  IMPAIRED  no device of the group claims pumps:2");
   for (const auto& line : render_top(report, {{1, 2}, 1}, {.width = 40})) CHECK(line.size() <= 40);
 }
 

@@ -65,6 +65,7 @@ void fill(NodeStatus& s) {
   s.set_source_trouble("no broker of k:1 can be reached");
   s.set_control_trouble("gone");
   s.set_unclaimed({"mnist:1"});
+  s.set_health({.judged = true, .findings = {{"topic_gone", Grade::useless, "topic \"t\" is gone"}}});
   s.set_books(
       {{{0, 3}, {{10, 0}, {100, 0}, 80, 1, 8, {0, 0, 3}, {}}}, {{9, 0}, {{0, 0}, {1, 0}, 3, 0, 0, {}, {}}}});
   s.set_partitions({{"a", 3, "reading", 7, -1, 9, 0, ""}, {"b", 0, "stopped", 5, 8, 20, 2, "cut"}});
@@ -85,7 +86,7 @@ TEST_CASE("Status page: everything a device knows about itself is there under it
   fill(status);
   const Json page = Json::parse(status_json(status, {"device-1", "demo", "lenet5", {"mnist"}}));
   const Json expected = Json::parse(R"({"id":"device-1","job":"demo","model":"lenet5","state":"training",
-    "phrase":"round 7","view":2,"rank":1,"world":4,"rounds":8,"steps":7,"batches":4,"group_rows":300,"batch_rows":16,
+    "phrase":"round 7","ready":false,"health":[{"condition":"topic_gone","grade":"useless","phrase":"topic \"t\" is gone"}],"view":2,"rank":1,"world":4,"rounds":8,"steps":7,"batches":4,"group_rows":300,"batch_rows":16,
     "loss":0.25,"accuracy":0.9,"held_out_accuracy":0.75,"unclaimed_partitions":["mnist:1"],"records_consumed":90,"bytes_consumed":70650,
     "rows_consumed":89,"rows_waiting":9,"rows_trained":80,"rows_dropped":{"tombstone":0,"oversize":0,"malformed":1,
     "missing_field":0,"wrong_shape":0,"wrong_type":0,"nonfinite_value":0,"bad_label":0,"nonfinite_batch":0,"truncated":0},

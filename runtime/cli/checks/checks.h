@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/config/config.h"
+#include "runtime/status/node_status.h"
 
 namespace rivulet::runtime::cli {
 
@@ -54,6 +56,12 @@ std::vector<Check> broker_checks(const Config& config);
 /// of several devices learns classes. Nothing if they come from no broker. For brokers that answer; reads for
 /// some seconds.
 std::vector<Check> row_checks(const Config& config);
+/// Whether every partition of the job's topics is claimed by a device: by this one, or by another member of
+/// the group's last view, as the control topic has it. Nothing where the source is no topic.
+std::vector<Check> claim_checks(const Config& config);
+/// The same of what is known. `others`: "mnist:1" that other members claim; nothing: there was no view yet.
+Check judge_claims(const Config& config, const std::vector<TopicStatus>& topics,
+                   const std::optional<std::vector<std::string>>& others);
 /// Can peers be met at sync.bind? Nothing for a group of one.
 std::vector<Check> peer_checks(const Config& config);
 

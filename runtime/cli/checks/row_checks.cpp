@@ -32,7 +32,7 @@ Check judged(const std::string& name, const std::string& topic, const RowSurvey&
   const auto all = survey.rows() + survey.dropped();
   if (all == 0) return {name, CheckLevel::ok, "none is there yet", ""};
   if (survey.dropped() > 0)
-    return {name, CheckLevel::warn,
+    return {name, survey.rows() == 0 ? CheckLevel::fail : CheckLevel::warn,
             fmt::format("{} of {} rows are dropped, most of them: {}", survey.dropped(), all,
                         survey.worst_drop()),
             peek};

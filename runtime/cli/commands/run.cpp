@@ -4,6 +4,7 @@
 #include "devices/trainer.h"
 #include "runtime/cli/config_flags.h"
 #include "runtime/cli/report.h"
+#include "runtime/cli/run_line.h"
 #include "runtime/node/run.h"
 #include "runtime/process/signals.h"
 
@@ -18,6 +19,8 @@ constexpr const char* run_footer = R"(Examples:
   rivulet run --config device.toml --stop-after seconds=60 --json       last line of stdout: one object
   rivulet run --config device.toml --new-run                            start over (not for a service's command line)
   RIVULET_BROKERS=kafka:9092 RIVULET_ID=$HOSTNAME RIVULET_CONFIG=/etc/rivulet/job.toml rivulet run
+
+A terminal shows one line of what it does, a pipe gets one every 10 s (with --json on stderr).
 
 SIGTERM or Ctrl-C: finishes the round and leaves with 0, the others wait for it; a second one: leaves now.
 All devices at once: rivulet stop.
@@ -61,12 +64,20 @@ class RunCommand final : public Command {
     devices::prepare_process(loaded->config.device.threads);
     StopRequest stop{0};
     const SignalHandlers handlers(stop);
-    const auto result = run_device(*loaded, options, stop);
+    const auto result = run_shown(terminal, *loaded, options, stop);
     report(terminal, result);
     return result.exit;
   }
 
  private:
+  /// The line ends before the summary begins.
+  RunResult run_shown(Terminal& terminal, const LoadedConfig& loaded, RunOptions& options,
+                      StopRequest& stop) const {
+    RunLine line(terminal, json_ ? terminal.err_screen() : terminal.out_screen(), loaded.config);
+    options.watch = [&line](const NodeStatus& status, TimePoint now) { line.look(status, now); };
+    return run_device(loaded, options, stop);
+  }
+
   void report(Terminal& terminal, const RunResult& result) const {
     if (result.exit != ExitCode::ok) terminal.err << "error: " << result.message << '\n';
     if (json_) {

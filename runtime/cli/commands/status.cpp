@@ -14,15 +14,15 @@ constexpr const char* status_footer = R"(Examples:
   rivulet status --ready                          for a health check: prints nothing when all is well
 
 Prints the state of a device and, from its last round, of each device of its group.
-Exit codes: 0 when its group is formed and Kafka answers it, 1 when not, 69 when nobody answers, or not to
-this token.)";
+Exit codes: 0 when it is ready: its group is formed, and nothing keeps its rows from being trained; 1 when not, and its
+first line names the cause; 69 when nobody answers, or not to this token.)";
 
 class StatusCommand final : public Command {
  public:
   explicit StatusCommand(CLI::App& root)
       : app_(root.add_subcommand("status", "the state of a running device and its group")) {
     pages_.add_to(*app_);
-    auto* ready = app_->add_flag("--ready", ready_, "only whether its group is formed and Kafka answers it");
+    auto* ready = app_->add_flag("--ready", ready_, "only whether it is ready, and why not");
     app_->add_flag("--json", json_, "one JSON object: status, group")->excludes(ready);
     app_->footer(status_footer);
   }

@@ -91,6 +91,7 @@ class ValidateCommand final : public Command {
     const auto failed = count_failed(checks);
     for (auto& check : broker_checks(config)) checks.push_back(std::move(check));
     if (count_failed(checks) > failed) return;
+    for (auto& check : claim_checks(config)) checks.push_back(std::move(check));
     for (auto& check : row_checks(config)) checks.push_back(std::move(check));
   }
 
@@ -103,10 +104,21 @@ class ValidateCommand final : public Command {
     print_problems(loaded.problems, terminal.err);
     for (const auto& check : checks) terminal.out_screen() << render_check(check, terminal.colour) << '\n';
     if (!right) return;
-    terminal.out << (flags_.file().empty() ? "the configuration" : flags_.file()) << " is valid";
-    if (const auto failed = count_failed(checks); failed > 0)
-      terminal.out << fmt::format(", but cannot run here: {} check{} failed", failed, failed == 1 ? "" : "s");
-    terminal.out << '\n';
+    terminal.out << (flags_.file().empty() ? "the configuration" : flags_.file()) << verdict(checks) << '\n';
+  }
+
+  /// The last words, behind the name of the file: "valid" is who can be started, and will be of use.
+  static std::string verdict(const std::vector<Check>& checks) {
+    const auto count = [&checks](CheckLevel level) {
+      return std::ranges::count(checks, level, &Check::level);
+    };
+    const auto many = [](std::ptrdiff_t n, const char* what) {
+      return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+    };
+    if (const auto failed = count(CheckLevel::fail); failed > 0)
+      return fmt::format(" has no errors, but cannot run here: {} failed", many(failed, "check"));
+    const auto warned = count(CheckLevel::warn);
+    return " is valid" + (warned > 0 ? fmt::format(", with {}", many(warned, "warning")) : "");
   }
 
   static void print_json(Terminal& terminal, const LoadedConfig& loaded, const std::vector<Check>& checks,

@@ -69,9 +69,13 @@ void read_device(const ReadJson& s, NodeReport& out) {
   out.model = text_in(s, "model");
   out.state = text_in(s, "state");
   out.phrase = text_in(s, "phrase");
-  out.source_trouble = text_in(s, "source_trouble");
-  if (const auto control = text_in(s, "control_trouble"); !control.empty())
-    out.source_trouble += (out.source_trouble.empty() ? "" : "; ") + control;
+  for (const ReadJson& finding : array_of(s, "health")) {
+    const auto phrase = text_in(finding, "phrase");
+    if (text_in(finding, "grade") == "impaired")
+      out.impaired.push_back(phrase);
+    else if (text_in(finding, "condition") != "forming")
+      out.trouble += (out.trouble.empty() ? "" : "; ") + phrase;
+  }
   out.digest = text_in(s, "digest");
   read_counts(s, out);
   out.keep_ratio = number_in(s, "keep_ratio");
@@ -139,18 +143,18 @@ std::optional<NodeReport> read_node_report(const std::string& status_json, const
 }
 
 bool trains(const NodeReport& r) {
-  return r.world.value_or(0) > 0 && r.phrase.empty() && r.source_trouble.empty() &&
+  return r.world.value_or(0) > 0 && r.phrase.empty() && r.trouble.empty() &&
          (r.state == "training" || r.state == "waiting");
 }
 
 std::string state_and_phrase(const NodeReport& r) {
   std::string_view phrase = r.phrase;
-  if (r.source_trouble.empty()) {
+  if (r.trouble.empty()) {
     if (phrase.empty()) return r.state;
     return phrase.starts_with(r.state) ? r.phrase : r.state + ": " + r.phrase;
   }
   if (phrase.starts_with(r.state + ": ")) phrase.remove_prefix(r.state.size() + 2);
-  std::string out = r.state + ": " + r.source_trouble;
+  std::string out = "not ready: " + r.trouble;
   if (!phrase.empty()) out.append("; ").append(phrase);
   return out;
 }

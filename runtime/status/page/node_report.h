@@ -34,10 +34,10 @@ struct NodeReport {
 
   // the device
   std::string id, job, model;
-  std::string state;           ///< of NodeState
-  std::string phrase;          ///< "forming: waiting for c"; empty while it trains
-  std::string source_trouble;  ///< "no broker of kafka:9092 can be reached (...)", and what is wrong with the
-                               ///< control topic; empty: none
+  std::string state;    ///< of NodeState
+  std::string phrase;   ///< "forming: waiting for c"; empty while it trains
+  std::string trouble;  ///< what is in the way of being of use, but that its group forms; empty: nothing
+  std::vector<std::string> impaired;  ///< what is left undone while it is ready
   std::string digest;
   Whole view, world, steps, batch_rows, rows_waiting, lag_records, rows_trained, group_rows;
   Whole bytes_sent, bytes_received, record_bytes_trained, digests_compared, digests_different;
@@ -46,7 +46,7 @@ struct NodeReport {
   Number stream_rate, loss, accuracy, held_out_accuracy, compute_s, wait_s, sync_s;
   std::vector<std::pair<std::string, std::uint64_t>> refused;  ///< rows by reason, without those of none
   std::vector<Partition> partitions;
-  std::vector<std::string> unclaimed;  ///< "mnist:1": trained once, and no device of the group claims it
+  std::vector<std::string> unclaimed;  ///< "mnist:1": no device of the group claims it
 
   // its group
   Whole group_view, told_round;   ///< which round the members and sentences are of
@@ -65,8 +65,8 @@ std::optional<NodeReport> read_node_report(const std::string& status_json, const
 /// In a group, with nothing in its way. Between two rounds it waits for rows, which is a part of training.
 bool trains(const NodeReport& report);
 
-/// What it does, in its own phrase: "forming: waiting for c", or its state alone; before its phrase, what
-/// is in the way of its rows.
+/// What it does, in its own phrase: "forming: waiting for c", or its state alone; or what makes it not ready:
+/// "not ready: topic "mnist" is gone".
 std::string state_and_phrase(const NodeReport& report);
 
 /// "every 8 steps"; empty: it does not say.

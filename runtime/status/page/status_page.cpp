@@ -133,22 +133,17 @@ std::string state_line(const NodeReport& r) {
                         *r.world == 1 ? "" : "s", r.view.value_or(0), count(r.steps));
     if (!r.ready_last.empty()) words += fmt::format("; slowest: {}", escaped(r.ready_last));
   }
-  // Without a broker nothing can come; without rows nothing has to.
-  const bool bad = r.state == "failed" || !r.source_trouble.empty();
+  const bool bad = r.state == "failed" || !r.trouble.empty();
   const char* look = bad ? " bad" : good ? " good" : "";
   return fmt::format("<p id=\"state\" class=\"state{}\">{}</p>\n", look, words);
 }
 
-/// Its rows wait until retention takes them, and nothing else on the page would show it.
-std::string unclaimed_line(const NodeReport& r) {
-  if (r.unclaimed.empty()) return "";
-  std::string names;
-  for (const auto& name : r.unclaimed) names += (names.empty() ? "" : ", ") + escaped(name);
-  return fmt::format(
-      "<p id=\"unclaimed\" class=\"state\">no device of the group claims {}, which it has trained before: "
-      "give it "
-      "to one (source.partitions)</p>\n",
-      names);
+/// It works, and a part of its work is not done.
+std::string impaired_lines(const NodeReport& r) {
+  std::string out;
+  for (const auto& phrase : r.impaired)
+    out += fmt::format("<p class=\"state impaired\">{}</p>\n", escaped(phrase));
+  return out;
 }
 
 Number as_number(Whole value) {
@@ -287,7 +282,7 @@ std::string costs(const NodeReport& r) {
 /// Whether it works: above the pictures of its course.
 std::string live_part(const std::optional<NodeReport>& said) {
   if (!said) return "<p class=\"state bad\">this device says nothing readable</p>";
-  return header(*said) + state_line(*said) + unclaimed_line(*said) + tiles(*said);
+  return header(*said) + state_line(*said) + impaired_lines(*said) + tiles(*said);
 }
 
 /// Why, and what of: below them.

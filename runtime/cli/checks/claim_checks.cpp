@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "runtime/cli/checks/checks.h"
+#include "runtime/cli/child.h"
+#include "runtime/node/control_topic.h"
+#include "runtime/status/health/unclaimed.h"
+#include "stream/topics.h"
+
+namespace rivulet::runtime::cli {
+namespace {
+
+constexpr Duration patience = std::chrono::seconds(5);
+constexpr int reading_step_ms = 10;
+
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 5;
+  std::string out;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) out += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > most ? out + fmt::format(" and {} more", names.size() - most) : out;
+}
+
+/// What the other members of the group claim, by its last view; nothing: it has none yet.
+std::optional<std::vector<std::string>> claims_of_others(const Config& config) {
+  auto topic = ControlTopic::open(config, false, [] { pause_ms(reading_step_ms); });
+  if (!topic || !topic.value().read_all(patience)) return std::nullopt;
+  const auto& view = topic.value().fold().view;
+  if (view.number == 0) return std::nullopt;
+  std::vector<std::string> claimed;
+  for (const auto& [device, partitions] : view.claims)
+    if (device != config.device.id) claimed.insert(claimed.end(), partitions.begin(), partitions.end());
+  return claimed;
+}
+
+}  // namespace
+
+Check judge_claims(const Config& config, const std::vector<TopicStatus>& topics,
+                   const std::optional<std::vector<std::string>>& others) {
+  GroupClaims claims{.known = true, .claimed = others.value_or(std::vector<std::string>()), .trained = {}};
+  for (const auto& [topic, partition] : config.source.claims)
+    claims.claimed.push_back(topic + ":" + std::to_string(partition));
+  const auto unclaimed = unclaimed_partitions(claims, topics);
+  if (unclaimed.empty()) return {"partitions", CheckLevel::ok, "each is claimed by a device", ""};
+  if (config.job.devices > 1 && !others)
+    return {"partitions", CheckLevel::ok,
+            fmt::format("{} {} for the other devices to claim", listed(unclaimed),
+                        unclaimed.size() == 1 ? "is" : "are"),
+            ""};
+  return {"partitions", CheckLevel::warn, "no device claims " + listed(unclaimed),
+          "nobody reads their rows: give them to a device, source.partitions"};
+}
+
+std::vector<Check> claim_checks(const Config& config) {
+  if (config.source.type != "kafka") return {};
+  const auto facts = stream::topic_facts(config.source.kafka_properties, config.source.topics, patience);
+  if (!facts) return {};  // broker_checks() has said why
+  std::vector<TopicStatus> topics;
+  for (std::size_t i = 0; i < facts.value().size(); ++i)
+    topics.push_back(
+        {.name = config.source.topics[i], .partitions = facts.value()[i].partitions.value_or(-1)});
+  return {judge_claims(config, topics,
+                       config.job.devices > 1 ? claims_of_others(config) : std::vector<std::string>())};
+}
+
+}  // namespace rivulet::runtime::cli

@@ -1,0 +1,188 @@
+#include "runtime/status/health/conditions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace rivulet::runtime {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+// Half of the minute within which somebody is to be called.
+constexpr Duration sure_after = seconds(30);
+constexpr std::uint64_t many = 10;
+// A transaction that takes longer has a producer that died, or forgot it.
+constexpr Duration transaction_patience = minutes(1);
+constexpr Duration stalled_after = minutes(2);
+constexpr Duration unsaved_after = minutes(1);
+constexpr Duration uncommitted_after = minutes(3);
+constexpr Duration silence_least = minutes(5);
+constexpr int gaps_of_silence = 5;
+constexpr std::size_t named_most = 3;
+
+std::string span(Duration d) {
+  const double s = to_seconds(d);
+  if (s < 120) return fmt::format("{:.0f} s", s);
+  return s < 7200 ? fmt::format("{:.0f} min", s / 60) : fmt::format("{:.0f} h", s / 3600);
+}
+
+std::string name_of(const PartitionStatus& p) {
+  return p.topic + ":" + std::to_string(p.partition);
+}
+
+/// "a; b; c; and 2 more"
+std::string listed(const std::vector<std::string>& all, const char* between) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(all.size(), named_most); ++i)
+    out += (out.empty() ? "" : between) + all[i];
+  if (all.size() > named_most) out += fmt::format("{}and {} more", between, all.size() - named_most);
+  return out;
+}
+
+std::string brokers_unreachable(const VitalSigns& s) {
+  return s.source_trouble;
+}
+
+std::string topic_gone(const VitalSigns& s) {
+  std::vector<std::string> gone;
+  for (const TopicStatus& topic : s.topics)
+    if (topic.gone)
+      gone.push_back(fmt::format("{} \"{}\" is gone: it was deleted, or this user may not see it any more",
+                                 topic.control ? "control topic" : "topic", topic.name));
+  return listed(gone, "; ");
+}
+
+const TopicStatus* topic_of(const VitalSigns& s, const PartitionStatus& p) {
+  const auto found = std::ranges::find(s.topics, p.topic, &TopicStatus::name);
+  return found == s.topics.end() || found->gone ? nullptr : &*found;
+}
+
+/// Why nothing can be read of a claimed partition; empty: it can be.
+std::string why_unread(const VitalSigns& s, const VitalSigns::Partition& partition) {
+  const PartitionStatus& p = partition.status;
+  if (const TopicStatus* topic = topic_of(s, p); topic != nullptr && topic->partitions >= 0) {
+    if (p.partition >= topic->partitions)
+      return fmt::format("the topic has {} partition{} now", topic->partitions,
+                         topic->partitions == 1 ? "" : "s");
+    if (std::ranges::count(topic->leaderless, p.partition) > 0) return "no broker leads it";
+  }
+  if (p.state == "stopped") return p.reason;
+  if (p.state == "opening" && partition.standing >= sure_after)
+    return p.reason.empty() ? "no broker has told where it begins" : p.reason;
+  return !p.reason.empty() && partition.standing >= transaction_patience ? p.reason : "";
+}
+
+std::string partition_unread(const VitalSigns& s) {
+  std::vector<std::string> unread;
+  for (const auto& partition : s.partitions)
+    if (const auto why = why_unread(s, partition); !why.empty())
+      unread.push_back(name_of(partition.status) + " is not read: " + why);
+  return listed(unread, "; ");
+}
+
+std::string forming(const VitalSigns& s) {
+  if (s.state == NodeState::failed || s.state == NodeState::stopping || s.world == 0)
+    return s.phrase.empty() ? std::string(rivulet::runtime::name_of(s.state)) : s.phrase;
+  return "";
+}
+
+std::string rows_refused(const VitalSigns& s) {
+  if (s.refused.hopeless())
+    return fmt::format("the last {} row{} refused, none was good for {}; most of them: {}", s.refused.count,
+                       s.refused.count == 1 ? " was" : "s were", span(s.refused.lasting),
+                       s.refused.most_common);
+  if (s.rowless.hopeless())
+    return fmt::format("the last {} record{} held no row, for {}", s.rowless.count,
+                       s.rowless.count == 1 ? "" : "s", span(s.rowless.lasting));
+  return "";
+}
+
+std::string batches_lost(const VitalSigns& s) {
+  if (!s.lost.hopeless()) return "";
+  return fmt::format(
+      "loss or gradient of every batch is not finite for {}, {} rows are dropped: the model has diverged",
+      span(s.lost.lasting), s.lost.count);
+}
+
+std::string loss_not_finite(const VitalSigns& s) {
+  return s.loss_finite ? "" : "the loss is not finite: the model has diverged";
+}
+
+std::string loss_out_of_range(const VitalSigns& s) {
+  if (s.diverged < sure_after || !s.loss || !s.guess) return "";
+  return fmt::format(
+      "the loss is {:.4g} where guessing has {:.4g}, and has not come down for {}: the model has diverged",
+      *s.loss, *s.guess, span(s.diverged));
+}
+
+std::string no_agreement(const VitalSigns& s) {
+  if (s.world == 0 || s.stalled < std::max(stalled_after, 2 * s.agreement_due)) return "";
+  return fmt::format("rows wait, and the group has applied no round for {}", span(s.stalled));
+}
+
+std::string not_announced(const VitalSigns& s) {
+  return s.control_trouble;
+}
+
+std::string not_saved(const VitalSigns& s) {
+  if (s.unsaved >= unsaved_after)
+    return fmt::format("no checkpoint reaches the disk for {}: it is full, fails or hangs (the log has why)",
+                       span(s.unsaved));
+  if (s.uncommitted < uncommitted_after) return "";
+  return fmt::format("saved states are not committed for {}: too few disks of the group have them",
+                     span(s.uncommitted));
+}
+
+std::string stream_silent(const VitalSigns& s) {
+  if (s.silent < std::max(silence_least, gaps_of_silence * s.longest_gap)) return "";
+  return s.any_record
+             ? fmt::format("no record has come for {}; before, never more than {} passed without one",
+                           span(s.silent), span(std::max<Duration>(s.longest_gap, seconds(1))))
+             : fmt::format("no record has come since the start, {} ago", span(s.silent));
+}
+
+std::string partitions_unclaimed(const VitalSigns& s) {
+  if (s.unclaimed.empty()) return "";
+  return fmt::format("no device of the group claims {}: give {} to one (source.partitions)",
+                     listed(s.unclaimed, ", "), s.unclaimed.size() == 1 ? "it" : "them");
+}
+
+constexpr std::array all_conditions{
+    Condition{"brokers_unreachable", Grade::waits, brokers_unreachable},
+    Condition{"topic_gone", Grade::useless, topic_gone},
+    Condition{"partition_unread", Grade::useless, partition_unread},
+    Condition{"rows_refused", Grade::useless, rows_refused},
+    Condition{"batches_lost", Grade::useless, batches_lost},
+    Condition{"loss_not_finite", Grade::useless, loss_not_finite},
+    Condition{"loss_out_of_range", Grade::useless, loss_out_of_range},
+    Condition{"no_agreement", Grade::useless, no_agreement},
+    Condition{"not_announced", Grade::waits, not_announced},
+    Condition{"forming", Grade::waits, forming},
+    Condition{"not_saved", Grade::impaired, not_saved},
+    Condition{"partitions_unclaimed", Grade::impaired, partitions_unclaimed},
+    Condition{"stream_silent", Grade::impaired, stream_silent},
+};
+
+}  // namespace
+
+bool BadRun::hopeless() const noexcept {
+  return count > 0 && lasting >= sure_after && (!any_good || count >= many || spread >= sure_after);
+}
+
+std::span<const Condition> conditions() noexcept {
+  return all_conditions;
+}
+
+Health judge(const VitalSigns& signs) {
+  Health health{.judged = true, .findings = {}};
+  for (const Condition& condition : conditions())
+    if (auto phrase = condition.phrase(signs); !phrase.empty())
+      health.findings.push_back({condition.name, condition.grade, std::move(phrase)});
+  return health;
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,75 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/metrics.h"
+#include "runtime/process/log.h"
+#include "runtime/status/health/conditions.h"
+#include "runtime/status/node_status.h"
+
+namespace rivulet::runtime {
+
+/// Judges its device again and again: what its threads have put into NodeStatus, and how that has changed.
+/// The verdict goes into NodeStatus::health(), into the metrics ready, health_condition and
+/// unclaimed_partitions, and into the log when a condition begins or ends. Owner: the ingest thread. Cost: a
+/// copy of some numbers and texts twice a second.
+class HealthWatch {
+ public:
+  HealthWatch(HealthSetup setup, NodeStatus& status, MetricsSink& metrics, Logger& log);
+  void look(TimePoint now);
+
+ private:
+  using Reasons = std::array<std::uint64_t, drop_reasons>;
+  /// Counts what came to nothing since the last thing that did not.
+  class RunCount {
+   public:
+    /// Totals so far; `bad` by reason.
+    BadRun look(std::uint64_t good, const Reasons& bad, TimePoint now);
+
+   private:
+    std::uint64_t good_ = 0;
+    Reasons before_{};
+    std::uint64_t count_ = 0;
+    std::optional<TimePoint> first_;
+    TimePoint last_{};
+  };
+  struct Standing {
+    std::string state, reason;
+    std::int64_t next_offset = -1;
+    TimePoint since{};
+  };
+  void look_at_stream(VitalSigns& signs, TimePoint now);
+  void look_at_rows(VitalSigns& signs, TimePoint now);
+  void look_at_partitions(VitalSigns& signs, TimePoint now);
+  void look_at_loss(VitalSigns& signs, TimePoint now);
+  void look_at_training(VitalSigns& signs, TimePoint now);
+  void publish(Health health);
+
+  // constant
+  const HealthSetup setup_;
+  NodeStatus& status_;
+  Logger& log_;
+  Gauge& ready_;
+  Gauge& unclaimed_;
+  std::vector<Gauge*> holds_;  ///< by conditions()
+  // ingest thread
+  TimePoint next_{};
+  std::optional<TimePoint> began_;
+  RunCount refused_, rowless_, lost_;
+  std::map<std::pair<std::string, std::int32_t>, Standing> standing_;
+  std::uint64_t records_ = 0;
+  TimePoint record_at_{};
+  Duration longest_gap_{};
+  std::uint64_t steps_ = 0;
+  std::optional<TimePoint> stalled_since_;
+  std::optional<TimePoint> diverged_since_;
+  double diverged_from_ = 0;
+  std::vector<Finding> said_;
+};
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,39 @@
+#include "runtime/status/health/topic_watch.h"
+
+#include <utility>
+
+namespace rivulet::runtime {
+namespace {
+
+constexpr Duration look_every = std::chrono::seconds(20);
+constexpr Duration look_again = std::chrono::seconds(3);
+
+}  // namespace
+
+TopicWatch::TopicWatch(const Clock& clock, NodeStatus& status, std::vector<Topic> topics, Ask ask)
+    : clock_(clock), status_(status), ask_(std::move(ask)), missed_(topics.size()) {
+  for (Topic& topic : topics) topics_.push_back({.name = std::move(topic.name), .control = topic.control});
+}
+
+Turn TopicWatch::step() {
+  if (clock_.now() < next_) return {.wake_at = next_};
+  const auto answer = ask_();
+  bool doubtful = !answer;
+  for (std::size_t i = 0; answer && i < topics_.size(); ++i) {
+    const stream::TopicFacts& facts = answer.value()[i];
+    TopicStatus& topic = topics_[i];
+    // One that was never there is not gone: who needs it waits for it, and says so.
+    const bool misses = !facts.partitions && topic.partitions >= 0;
+    topic.gone = misses && missed_[i];
+    doubtful = doubtful || (misses && !missed_[i]);
+    missed_[i] = misses;
+    if (!facts.partitions) continue;
+    topic.partitions = *facts.partitions;
+    topic.leaderless = facts.leaderless;
+  }
+  status_.set_topics(topics_);
+  next_ = clock_.now() + (doubtful ? look_again : look_every);
+  return {.work = 1, .wake_at = next_};
+}
+
+}  // namespace rivulet::runtime
