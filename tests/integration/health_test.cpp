@@ -32,7 +32,7 @@ class Job {
         folder_
             .write("device.toml",
                    "version = 1\n[job]\nname = \"" + name + "\"\ndevices = 1\n[source]\ntopics = [\"" + name +
-                       "\"]\n[decode]\nformat = \"csv\"\nscale = 1\nshift = 0\n[decode.csv]\nfeatures = "
+                       "\"]\n[decode]\nformat = \"csv\"\n[decode.csv]\nscale = 1\nshift = 0\nfeatures = "
                        "[\"0\", \"1\"]\ntarget = \"2\"\n[model]\nname = \"linear\"\nclasses = 3\n")
             .string();
   }
