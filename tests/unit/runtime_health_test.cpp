@@ -1,11 +1,10 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
+#include <functional>
 #include <limits>
 #include <set>
 
 #include "runtime/status/health/health_watch.h"
-#include "runtime/status/health/topic_watch.h"
 #include "runtime/status/node_status.h"
 #include "tests/support/counting_metrics.h"
 #include "tests/support/text.h"
@@ -414,57 +413,4 @@ TEST_CASE("Health: partitions that nobody claims are those trained before, and t
   it.wait(1s);
   CHECK(it.status.unclaimed().empty());
   CHECK(it.holding().empty());
-}
-
-namespace {
-
-using Facts = std::vector<stream::TopicFacts>;
-
-/// A broker whose answer is what the test says, and who asks it.
-struct Asked {
-  VirtualClock clock;
-  NodeStatus status;
-  Result<Facts> answer{Facts{{2, {}}, {1, {}}}};
-  int asked = 0;
-  TopicWatch watch{clock, status, {{"t"}, {"c", true}}, [this] {
-                     ++asked;
-                     return answer;
-                   }};
-  /// The next question, and how long it was to wait for it.
-  Duration ask() {
-    const TimePoint from = clock.now();
-    const Turn turn = watch.step();
-    clock.advance_to(turn.wake_at);
-    return turn.wake_at - from;
-  }
-};
-
-}  // namespace
-
-TEST_CASE("Topics: one is gone when two answers in a row lack it, within 30 s, and back with the next") {
-  Asked it;
-  CHECK(it.ask() == 20s);
-  CHECK(it.status.topics().at(0) == TopicStatus{.name = "t", .partitions = 2});
-  CHECK(it.status.topics().at(1) == TopicStatus{.name = "c", .control = true, .partitions = 1});
-  it.answer = Facts{{std::nullopt, {}}, {1, {}}};
-  CHECK(it.ask() == 3s);
-  CHECK_FALSE(it.status.topics().at(0).gone);
-  CHECK(it.ask() == 20s);
-  CHECK(it.status.topics().at(0).gone);
-  CHECK_FALSE(it.status.topics().at(1).gone);
-  it.answer = Facts{{3, {2}}, {1, {}}};
-  it.ask();
-  CHECK(it.status.topics().at(0) == TopicStatus{.name = "t", .partitions = 3, .leaderless = {2}});
-}
-
-TEST_CASE("Topics: a broker that does not answer changes nothing, and a topic that never was is not gone") {
-  Asked it;
-  it.answer = Facts{{std::nullopt, {}}, {1, {}}};
-  for (int i = 0; i < 3; ++i) it.ask();
-  CHECK_FALSE(it.status.topics().at(0).gone);
-  it.answer = Facts{{2, {}}, {1, {}}};
-  it.ask();
-  it.answer = Error{ErrorCode::unavailable, "away"};
-  for (int i = 0; i < 5; ++i) CHECK(it.ask() == 3s);
-  CHECK(it.status.topics().at(0) == TopicStatus{.name = "t", .partitions = 2});
 }
