@@ -83,4 +83,20 @@ Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alon
   return sync::make_gloo_connect(gloo, clock);
 }
 
+std::unique_ptr<TopicWatch> make_topic_watch(const Config& config, bool dry_run, const Clock& clock,
+                                             NodeStatus& status) {
+  constexpr Duration patience = std::chrono::seconds(2);  // the end of the device may have to wait for it
+  if (config.source.type != "kafka") return nullptr;
+  std::vector<TopicWatch::Topic> topics;
+  for (const auto& topic : config.source.topics) topics.push_back({topic});
+  if (!log_is_own(config, dry_run)) topics.push_back({ControlTopic::name_of(config.job.name), true});
+  std::vector<std::string> names;
+  names.reserve(topics.size());
+  for (const auto& topic : topics) names.push_back(topic.name);
+  return std::make_unique<TopicWatch>(clock, status, std::move(topics),
+                                      [names, properties = config.source.kafka_properties] {
+                                        return stream::topic_facts(properties, names, patience);
+                                      });
+}
+
 }  // namespace rivulet::runtime

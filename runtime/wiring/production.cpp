@@ -7,7 +7,6 @@
 #include "core/rng.h"
 #include "devices/sensors.h"
 #include "runtime/config/secrets.h"
-#include "runtime/node/control_topic.h"
 #include "runtime/node/evaluator.h"
 #include "runtime/node/memory_plan.h"
 #include "runtime/node/new_run.h"
@@ -23,7 +22,6 @@
 #include "runtime/state/state_file.h"
 #include "runtime/status/board_watch.h"
 #include "runtime/status/group_json.h"
-#include "runtime/status/health/topic_watch.h"
 #include "runtime/status/http/http_server.h"
 #include "runtime/status/metrics/build_info.h"
 #include "runtime/status/metrics/process_metrics.h"
@@ -170,21 +168,6 @@ bool all_alive(const Process& p, Duration limit, std::string& why) {
   return !stuck("ingest", p.ingest_thread.beat_ns()) && !stuck("train", p.train_thread.beat_ns()) &&
          !stuck("evaluate", p.evaluate_thread.beat_ns()) &&
          !stuck("comm", p.comm_beat_ns.load(std::memory_order_relaxed));
-}
-
-/// Of a source that reads topics, and of the control topic if the group's is one.
-void add_topic_watch(Process& p, const Config& config, bool dry_run) {
-  constexpr Duration patience = std::chrono::seconds(2);  // the end of the device may have to wait for it
-  if (config.source.type != "kafka") return;
-  std::vector<TopicWatch::Topic> topics;
-  for (const auto& topic : config.source.topics) topics.push_back({topic});
-  if (!log_is_own(config, dry_run)) topics.push_back({ControlTopic::name_of(config.job.name), true});
-  std::vector<std::string> names;
-  for (const auto& topic : topics) names.push_back(topic.name);
-  p.topics = std::make_unique<TopicWatch>(p.clock, p.node->status(), std::move(topics),
-                                          [names, properties = config.source.kafka_properties] {
-                                            return stream::topic_facts(properties, names, patience);
-                                          });
 }
 
 Status add_http(Process& p, const Config& config) {
@@ -378,7 +361,7 @@ RunResult run_unmasked(const LoadedConfig& given, const RunOptions& options, con
   if (auto built = build(p, loaded, options, catalog, leave, stop); !built) return refuse(built.error());
   if (auto added = add_evaluator(p, loaded, catalog); !added) return refuse(added.error());
   if (auto added = add_http(p, config); !added) return refuse(added.error());
-  add_topic_watch(p, config, options.dry_run);
+  p.topics = make_topic_watch(config, options.dry_run, p.clock, p.node->status());
   say_who_we_are(p, config);
   Watchdog watchdog(config.watchdog.deadline);
   watch_threads(p, watchdog);

@@ -104,7 +104,8 @@ std::string rows_refused(const VitalSigns& s) {
 std::string batches_lost(const VitalSigns& s) {
   if (!s.lost.hopeless()) return "";
   return fmt::format(
-      "loss or gradient of every batch is not finite for {}, {} rows are dropped: the model has diverged",
+      "what is computed on rows is not finite, or has exploded, for {}: {} rows are dropped: the model has "
+      "diverged",
       span(s.lost.lasting), s.lost.count);
 }
 
