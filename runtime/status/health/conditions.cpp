@@ -15,6 +15,7 @@ using std::chrono::seconds;
 // Half of the minute within which somebody is to be called.
 constexpr Duration sure_after = seconds(30);
 constexpr std::uint64_t many = 10;
+constexpr Duration silence_patience = seconds(15);
 // A transaction that takes longer has a producer that died, or forgot it.
 constexpr Duration transaction_patience = minutes(1);
 constexpr Duration stalled_after = minutes(2);
@@ -73,6 +74,8 @@ std::string why_unread(const VitalSigns& s, const VitalSigns::Partition& partiti
   if (p.state == "stopped") return p.reason;
   if (p.state == "opening" && partition.standing >= sure_after)
     return p.reason.empty() ? "no broker has told where it begins" : p.reason;
+  // It is named after 10 s of silence, and a broker that only starts again is back within as long.
+  if (p.state == "unreachable" && partition.standing >= silence_patience) return p.reason;
   return !p.reason.empty() && partition.standing >= transaction_patience ? p.reason : "";
 }
 
