@@ -5,8 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <ostream>
 
+#include "core/nearest.h"
 #include "rivulet_version.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/output.h"
@@ -56,12 +58,18 @@ std::string help_of(const CLI::App& app) {
   return text;
 }
 
+bool takes_config(const CLI::App& app) {
+  return app.get_option_no_throw("--config") != nullptr;
+}
+
 /// What was probably meant by the first argument that nobody took.
 std::string suggestion_for(const CLI::App& app, const std::string& word) {
   const bool flag = word.starts_with("-");
   const auto name = word.substr(0, word.find('='));
-  const auto meant = closest(name, flag ? flags_of(app) : commands_of(app));
-  return meant ? fmt::format(" - did you mean '{}'?", *meant) : "";
+  if (!flag && takes_config(app) && (word.ends_with(".toml") || std::filesystem::is_regular_file(word)))
+    return fmt::format(" - did you mean '--config {}'?", word);
+  const auto meant = nearest(name, flag ? flags_of(app) : commands_of(app));
+  return meant.empty() ? "" : fmt::format(" - did you mean '{}'?", meant);
 }
 
 ExitCode wrong_usage(Terminal& terminal, const CLI::App& app, const std::string& message) {

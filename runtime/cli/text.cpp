@@ -5,27 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numeric>
 
 namespace rivulet::runtime::cli {
 namespace {
-
-/// Letters to insert, delete, replace or swap with a neighbour to come from a to b (optimal string
-/// alignment).
-std::size_t distance(const std::string& a, const std::string& b) {
-  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
-  std::iota(d[0].begin(), d[0].end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, replaced});
-      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-      if (swapped) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-    }
-  }
-  return d[a.size()][b.size()];
-}
 
 std::optional<double> number(const std::string& text) {
   double value = 0;
@@ -40,20 +22,6 @@ Error usage(std::string message) {
 }
 
 }  // namespace
-
-std::optional<std::string> closest(const std::string& word, const std::vector<std::string>& candidates) {
-  std::optional<std::string> best;
-  // Up to a third of the letters may be wrong; more is another word.
-  std::size_t limit = std::max<std::size_t>(1, word.size() / 3) + 1;
-  for (const auto& candidate : candidates) {
-    const auto d = distance(word, candidate);
-    if (d < limit) {
-      limit = d;
-      best = candidate;
-    }
-  }
-  return best;
-}
 
 std::string grouped(std::uint64_t n) {
   const std::string digits = std::to_string(n);

@@ -11,9 +11,6 @@
 /// Small pieces of text that several commands print or read.
 namespace rivulet::runtime::cli {
 
-/// The candidate that differs least from `word`, if few enough letters differ to be a slip.
-std::optional<std::string> closest(const std::string& word, const std::vector<std::string>& candidates);
-
 /// 12345 -> "12 345".
 std::string grouped(std::uint64_t n);
 /// 1234567 -> "1.2 MB".

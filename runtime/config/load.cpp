@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "core/nearest.h"
 #include "core/digest.h"
 #include "runtime/config/check.h"
 #include "runtime/config/claims.h"

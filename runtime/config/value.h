@@ -51,8 +51,6 @@ void complain(Problems& problems, const Setting& setting, std::string message, s
 /// "12ms" in the largest unit that fits.
 std::string render_duration(Duration d);
 
-/// The candidate that is only a slip away from `word`, or empty.
-std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 /// " - did you mean 'x'?" or empty.
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates);
 /// "a, b, c"

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "core/nearest.h"
 #include "core/printable.h"
 #include "runtime/cli/progress_line.h"
 #include "runtime/cli/text.h"
@@ -18,14 +19,14 @@ TEST_CASE("Text: a terminal is sent no control character of others") {
 TEST_CASE("Command line: a slip finds the word that was meant, another word finds nothing") {
   const std::vector<std::string> words = {"run",  "demo",     "feed",   "broker",
                                           "peek", "validate", "doctor", "version"};
-  CHECK(closest("demmo", words) == "demo");
-  CHECK(closest("valdate", words) == "validate");
-  CHECK(closest("rnu", words) == "run");
-  CHECK(closest("doktor", words) == "doctor");
-  CHECK(closest("--confg", {"--config", "--set"}) == "--config");
-  CHECK_FALSE(closest("kubernetes", words).has_value());
-  CHECK_FALSE(closest("zz", words).has_value());
-  CHECK_FALSE(closest("x", {}).has_value());
+  CHECK(nearest("demmo", words) == "demo");
+  CHECK(nearest("valdate", words) == "validate");
+  CHECK(nearest("rnu", words) == "run");
+  CHECK(nearest("doktor", words) == "doctor");
+  CHECK(nearest("--confg", {"--config", "--set"}) == "--config");
+  CHECK(nearest("kubernetes", words) == "");
+  CHECK(nearest("zz", words) == "");
+  CHECK(nearest("x", {}) == "");
 }
 
 TEST_CASE("Command line: numbers, bytes and seconds are printed for people") {

@@ -1,0 +1,11 @@
+#pragma once
+#include <string>
+#include <vector>
+
+namespace rivulet {
+
+/// The candidate that was probably meant: up to a third of the letters may be wrong, and swapped neighbours
+/// count as one; more is another word. Empty: none is. Cost: the product of the lengths, for each.
+std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
+
+}  // namespace rivulet
