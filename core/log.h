@@ -34,6 +34,9 @@ class OrderedLog {
   virtual Result<std::span<const LogEntry>> poll(std::size_t max_entries) = 0;
   /// True once everything that existed when the log was opened has been handed out.
   [[nodiscard]] virtual bool caught_up() const = 0;
+  /// The jobs that have a log of this kind in the same place, but for this one: who waits alone may have a
+  /// wrong name. Known once the log is open; some, if they are many.
+  [[nodiscard]] virtual std::vector<std::string> other_jobs() const { return {}; }
 };
 
 }  // namespace rivulet

@@ -114,6 +114,11 @@ struct LogEnds {
 Result<std::vector<LogEnds>> log_ends(const Properties&, const std::vector<TopicPartition>& partitions,
                                       Duration deadline);
 
+/// The names of all topics that the user may see, in no order. Errors: unavailable (no broker answers).
+Result<std::vector<std::string>> list_topics(const Properties&, Duration deadline);
+/// The jobs whose control topics are among them.
+std::vector<std::string> jobs_among(const std::vector<std::string>& topics);
+
 /// How many partitions a topic has; nullopt: there is no such topic. Asking does not make it. Errors:
 /// unavailable (no broker answers; the user may not see the topic).
 Result<std::optional<int>> find_topic(const Properties&, const std::string& topic, Duration deadline);

@@ -108,6 +108,24 @@ Result<std::optional<int>> find_topic(const Properties& properties, const std::s
                "no broker answered at " + kafka::brokers_of(properties) + ": " + last};
 }
 
+Result<std::vector<std::string>> list_topics(const Properties& properties, Duration deadline) {
+  static constexpr kafka::Default defaults[] = {{"allow.auto.create.topics", "false"}};
+  IgnoreErrors listener;
+  auto client = kafka::Client::open(kafka::ClientKind::consumer, properties, defaults, listener);
+  if (!client) return client.error();
+  return kafka::topics_of(client.value()->handle(), deadline);
+}
+
+std::vector<std::string> jobs_among(const std::vector<std::string>& topics) {
+  constexpr std::string_view head = "rivulet.";
+  constexpr std::string_view tail = ".control";
+  std::vector<std::string> jobs;
+  for (const std::string& topic : topics)
+    if (topic.size() > head.size() + tail.size() && topic.starts_with(head) && topic.ends_with(tail))
+      jobs.push_back(topic.substr(head.size(), topic.size() - head.size() - tail.size()));
+  return jobs;
+}
+
 Result<int> partition_count(const Properties& properties, const std::string& topic, Duration deadline) {
   const auto found = find_topic(properties, topic, deadline);
   if (!found) return found.error();

@@ -177,6 +177,16 @@ Result<std::optional<int>> partitions_of(rd_kafka_s* client, const std::string& 
   return std::optional<int>(static_cast<int>(leaders->second.size()));
 }
 
+Result<std::vector<std::string>> topics_of(rd_kafka_s* client, Duration timeout) {
+  const struct rd_kafka_metadata* metadata = nullptr;
+  const auto code = rd_kafka_metadata(client, 1, nullptr, &metadata, to_ms(timeout));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return Error{ErrorCode::unavailable, words_of(code)};
+  std::vector<std::string> names;
+  for (int i = 0; i < metadata->topic_cnt; ++i) names.emplace_back(metadata->topics[i].topic);
+  rd_kafka_metadata_destroy(metadata);
+  return names;
+}
+
 Status ask_leader(rd_kafka_s* client, const std::string& topic, std::int32_t partition, Duration timeout) {
   PartitionList list;
   list.add(topic, partition, RD_KAFKA_OFFSET_END);

@@ -82,6 +82,9 @@ std::string words_of(int code);
 /// Blocks up to `timeout`. Errors: unavailable (no answer).
 Result<std::optional<int>> partitions_of(rd_kafka_s* client, const std::string& topic, Duration timeout);
 
+/// The names of all topics that the user may see. Blocks up to `timeout`. Errors: unavailable (no answer).
+Result<std::vector<std::string>> topics_of(rd_kafka_s* client, Duration timeout);
+
 struct Watermarks {
   std::int64_t low = 0;
   std::int64_t high = 0;

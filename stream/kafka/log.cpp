@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/nearest.h"
 #include "stream/kafka/notices.h"
 #include "stream/kafka/producer.h"
 #include "stream/open.h"
@@ -32,6 +33,11 @@ constexpr Default log_reader_defaults[] = {{"fetch.wait.max.ms", "5000"},
                                            {"enable.partition.eof", "true"},
                                            {"queued.max.messages.kbytes", "4096"}};
 
+std::string job_of(const std::string& topic) {
+  const auto jobs = jobs_among({topic});
+  return jobs.empty() ? topic : jobs.front();
+}
+
 /// librdkafka has no way to ask for metadata without waiting, and poll() must not wait: a thread of its own
 /// opens the log, hands it over, and ends. Until then appended records wait here, because a producer that
 /// names a missing topic makes some brokers create it, with as many partitions as they please.
@@ -47,6 +53,9 @@ class KafkaLog final : public OrderedLog {
   Status append(std::span<const std::byte> bytes) override;
   Result<std::span<const LogEntry>> poll(std::size_t max_entries) override;
   [[nodiscard]] bool caught_up() const override { return stage_ == Stage::open && caught_up_; }
+  [[nodiscard]] std::vector<std::string> other_jobs() const override {
+    return stage_ == Stage::open ? other_jobs_ : std::vector<std::string>();
+  }
 
  private:
   enum class Stage : std::uint8_t { opening, open, failed };
@@ -56,6 +65,7 @@ class KafkaLog final : public OrderedLog {
   Status open();
   Status find_topic();
   Status create() const;
+  void look_for_other_jobs();
   Status connect_consumer(const Properties& properties);
   Status assign_from_beginning();
   Finding find_end();
@@ -73,6 +83,7 @@ class KafkaLog final : public OrderedLog {
   static constexpr Duration patience_most = std::chrono::seconds(2);
   /// A topic that was made is listed as soon as the broker has heard of it from its controller.
   static constexpr Duration appears_within = std::chrono::seconds(30);
+  static constexpr std::size_t other_jobs_max = 1000;
   // constant
   KafkaLogConfig config_;
   RealClock clock_;
@@ -85,6 +96,7 @@ class KafkaLog final : public OrderedLog {
   Duration patience_ = std::chrono::milliseconds(500);  ///< with the next question
   std::int64_t end_at_open_ = 0;
   Error failure_;
+  std::vector<std::string> other_jobs_;
   // shared
   std::atomic<Stage> stage_{Stage::opening};
   std::atomic<bool> stop_{false};
@@ -149,6 +161,7 @@ Status KafkaLog::find_topic() {
       last = fmt::format("{} ({})", notices_.last_words(), count.error().message);
       continue;
     }
+    look_for_other_jobs();
     if (count.value() == 1) return ok();
     if (count.value())
       return Error{ErrorCode::unavailable,
@@ -171,6 +184,16 @@ Status KafkaLog::find_topic() {
                            to_seconds(config_.open_deadline), last)};
 }
 
+/// Their names are for people alone: without an answer nobody is told of them.
+void KafkaLog::look_for_other_jobs() {
+  if (!other_jobs_.empty()) return;
+  const auto topics = topics_of(consumer_->handle(), std::chrono::milliseconds(500));
+  if (!topics) return;
+  other_jobs_ = jobs_among(topics.value());
+  std::erase(other_jobs_, job_of(config_.topic));
+  if (other_jobs_.size() > other_jobs_max) other_jobs_.resize(other_jobs_max);
+}
+
 Status KafkaLog::create() const {
   const Duration left = std::max<Duration>(deadline_ - clock_.now(), std::chrono::milliseconds(500));
   return create_topic(config_.properties, config_.topic, 1, std::min<Duration>(left, std::chrono::seconds(3)),
@@ -182,17 +205,18 @@ Status KafkaLog::create() const {
 
 Error KafkaLog::how_to_create(const std::string& why) const {
   const auto brokers = brokers_of(config_.properties);
-  std::string job = config_.topic;
-  if (job.starts_with("rivulet.")) job.erase(0, 8);
-  if (job.ends_with(".control")) job.erase(job.size() - 8);
-  return {ErrorCode::unavailable,
-          fmt::format(
-              "topic \"{}\" {}. Create it with: kafka-topics.sh --create --topic {} --partitions 1 --config "
-              "message.timestamp.type=LogAppendTime --config retention.ms=-1 --bootstrap-server {}; or, with "
-              "no Kafka at all: rivulet "
-              "broker "
-              "--job {} --topic NAME:PARTITIONS",
-              config_.topic, why, config_.topic, brokers, job)};
+  const std::string job = job_of(config_.topic);
+  const std::string meant = nearest(job, other_jobs_);
+  return {
+      ErrorCode::unavailable,
+      fmt::format(
+          "topic \"{}\" {}{}. Create it with: kafka-topics.sh --create --topic {} --partitions 1 --config "
+          "message.timestamp.type=LogAppendTime --config retention.ms=-1 --bootstrap-server {}; or, with "
+          "no Kafka at all: rivulet "
+          "broker "
+          "--job {} --topic NAME:PARTITIONS",
+          config_.topic, why, meant.empty() ? "" : " - did you mean job '" + meant + "'?", config_.topic,
+          brokers, job)};
 }
 
 Status KafkaLog::connect_consumer(const Properties& properties) {

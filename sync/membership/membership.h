@@ -22,6 +22,9 @@ struct MembershipConfig {
   /// A state older than what was saved, from which this device may resume all the same (announced while it
   /// holds that one); none: it may not.
   std::optional<Stamp> goes_back_to = {};
+  /// What this device has saved and cannot use, and why; empty: nothing. The cause where nobody has the state
+  /// that was saved.
+  std::string unusable = {};
   Rules rules = {};
   std::uint64_t nonce_seed = 0;
   Duration close_wait =

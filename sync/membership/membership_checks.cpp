@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "core/nearest.h"
 #include "sync/membership/log_membership.h"
 
 // What in the log ends a device, and what it waits for.
@@ -84,7 +85,9 @@ bool LogMembership::somebody_left_for(WhyNot cause) const {
 
 Status LogMembership::end_by_conflict() {
   if (of_all_) final_cause_ = conflict_.why;
-  return refuse(ErrorCode::invalid_config, not_let_in(fold_, conflict_, config_.hello.device));
+  const bool own = conflict_.why == WhyNot::lost_state && !config_.unusable.empty();
+  return refuse(ErrorCode::invalid_config, (own ? config_.unusable + "; " : std::string()) +
+                                               not_let_in(fold_, conflict_, config_.hello.device));
 }
 
 std::vector<std::string> LogMembership::waiting_for() const {
@@ -100,6 +103,12 @@ std::vector<std::string> LogMembership::waiting_for() const {
   const bool enough = next_view(false).devices.size() >= wanted;
   auto names = missing_devices(fold_, next_view(enough), wanted);
   for (auto& hope : other_hopes(next_view(true))) names.push_back(std::move(hope));
+  // Two that call their job differently wait in two topics, each for the other.
+  const bool alone = fold_.devices.size() == 1 && fold_.devices.contains(self) && wanted > 1;
+  const std::string meant = alone ? nearest(config_.job, log_.other_jobs()) : "";
+  if (!meant.empty())
+    names.push_back("or for a correction: job.name is '" + config_.job +
+                    "' here, and this broker also has job '" + meant + "'");
   if (names.empty()) names.push_back(text_of(outside(fold_, self)));
   if (names.back().empty()) return {};
   return names;

@@ -53,8 +53,8 @@ TEST_CASE(
   const auto file = (folder.path() / "device.toml").string();
   const auto data = (folder.path() / "data").string();
   const auto made = rivulet_run({"config", "init", "--from-topic", "machines", "--brokers", broker.address,
-                                 "--output", file, "--set", "batch.max=32", "--set", "http.listen=off",
-                                 "--set", "device.data_dir=" + data});
+                                 "--output", file, "--set", "job.name=machines", "--set", "batch.max=32",
+                                 "--set", "http.listen=off", "--set", "device.data_dir=" + data});
   INFO(made.errors);
   REQUIRE(made.status.code == 0);
   CHECK(contains(made.errors, "features: temp, vibration.rms"));
@@ -249,9 +249,10 @@ TEST_CASE("Program: numbers of a CSV topic: a regression is written, trained, an
   const auto data = folder.write("rows.csv", text).string();
   feed(data, broker.address, "flow");
   const auto file = (folder.path() / "device.toml").string();
-  const auto made = rivulet_run({"config", "init", "--from-topic", "flow", "--brokers", broker.address,
-                                 "--output", file, "--set", "batch.max=32", "--set", "http.listen=off",
-                                 "--set", "device.data_dir=" + (folder.path() / "data").string()});
+  const auto made =
+      rivulet_run({"config", "init", "--from-topic", "flow", "--brokers", broker.address, "--output", file,
+                   "--set", "job.name=flow", "--set", "batch.max=32", "--set", "http.listen=off", "--set",
+                   "device.data_dir=" + (folder.path() / "data").string()});
   INFO(made.errors);
   REQUIRE(made.status.code == 0);
   CHECK(contains(made.errors, "to predict: '2', a number"));

@@ -172,13 +172,13 @@ TEST_CASE("Guess: any bytes are guessed at without harm") {
 
 TEST_CASE("Config from records: the file is valid, trains on what it saw, and says how it was made") {
   const auto records = machines(60, {"\"ok\"", "\"ok\"", "\"fault\""});
-  const auto made = config_from_records(brokers_of(), "press.line_7", "", 2, records);
+  const auto made = config_from_records(brokers_of(), "press.line_7", "press.line_7-1", "", 2, records);
   REQUIRE_MESSAGE(made, made.error().message);
   const auto loaded = load_text(made.value().text);
   for (const auto& problem : loaded.problems) MESSAGE(problem.text());
   CHECK(loaded.problems.empty());
   const auto& c = loaded.config;
-  CHECK(c.job.name == "press.line_7");
+  CHECK(c.job.name == "press.line_7-1");
   CHECK(c.job.devices == 1);
   CHECK(c.source.topics == std::vector<std::string>{"press.line_7"});
   CHECK(c.source.partitions == std::vector<int>{0, 1});
@@ -198,7 +198,7 @@ TEST_CASE("Config from records: the name of a field writes no line of the file")
   for (int i = 0; i < 30; ++i)
     records.push_back(R"({"x":)" + std::to_string(i % 9) +
                       R"(.5,"\ncheckpoint = { quorum = 1 }\n#.label":")" + (i % 2 ? "a" : "b") + R"("})");
-  const auto made = config_from_records(brokers_of(), "rows", "", 1, records);
+  const auto made = config_from_records(brokers_of(), "rows", "rows-1", "", 1, records);
   REQUIRE_MESSAGE(made, made.error().message);
   CHECK(contains(made.value().text, R"(# to predict: '\ncheckpoint = { quorum = 1 }\n#)"));
   CHECK_FALSE(contains(made.value().text, "\ncheckpoint = { quorum"));
@@ -210,7 +210,7 @@ TEST_CASE("Config from records: what was said wins over what is guessed, and no 
   const auto made =
       config_from_records(brokers_of({"model.name=linear", "train.optimizer.lr=0.02",
                                       "source.kafka.properties.sasl.password=${file:/etc/hostname}"}),
-                          "t", "", 1, records);
+                          "t", "t-1", "", 1, records);
   REQUIRE_MESSAGE(made, made.error().message);
   CHECK(contains(made.value().text, "[model]\nname = \"linear\"\nclasses = 2\n"));
   CHECK(contains(made.value().text, "optimizer.lr = 0.02\n"));
@@ -219,4 +219,14 @@ TEST_CASE("Config from records: what was said wins over what is guessed, and no 
   std::getline(file, secret);
   REQUIRE_FALSE(secret.empty());
   CHECK_FALSE(contains(made.value().text, "password = \"" + secret));
+}
+
+TEST_CASE("Config from topic: its job is one that is not there yet, on the broker or in /tmp") {
+  const auto none = [](const std::string&) { return false; };
+  CHECK(free_job_name("readings", {}, none) == "readings-1");
+  CHECK(free_job_name("readings", {"readings", "readings-1", "readings-2"}, none) == "readings-3");
+  CHECK(free_job_name("readings", {}, [](const std::string& job) { return job == "readings-1"; }) ==
+        "readings-2");
+  CHECK(free_job_name("a b/c", {}, none) == "a-b-c-1");
+  CHECK(free_job_name(std::string(249, 'x'), {}, none).size() <= 128);
 }

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "core/nearest.h"
 #include "runtime/cli/checks/checks.h"
 #include "runtime/node/control_topic.h"
 #include "runtime/node/plain_brokers.h"
@@ -78,6 +79,11 @@ Check absent_control_check(const Config& config, const std::string& topic) {
   if (const auto may = stream::try_creating(config.source.kafka_properties, topic, patience); !may)
     return {"topic " + topic, CheckLevel::fail, "not there yet, and " + may.error().message,
             may.error().code == ErrorCode::timed_out ? address_hint : how};
+  const auto topics = stream::list_topics(config.source.kafka_properties, patience);
+  const auto meant = topics ? nearest(config.job.name, stream::jobs_among(topics.value())) : std::string();
+  if (!meant.empty())
+    return {"topic " + topic, CheckLevel::warn, "not there yet, but there is that of job '" + meant + "'",
+            "is job.name right? Devices meet if theirs is the same"};
   return {"topic " + topic, CheckLevel::ok, "not there yet; the first device makes it", ""};
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <numeric>
 
@@ -26,7 +27,7 @@ using Keys = std::vector<std::pair<std::string, std::string>>;
 
 /// As job.name takes it.
 std::string job_name_of(const std::string& topic) {
-  std::string name = topic.substr(0, 128);
+  std::string name = topic.substr(0, 100);
   for (char& c : name)
     if (std::string_view("._-").find(c) == std::string_view::npos &&
         std::isalnum(static_cast<unsigned char>(c)) == 0)
@@ -44,13 +45,16 @@ LoadedConfig load_with(const ConfigInput& said, const Keys& keys) {
   return load_config(input);
 }
 
-Keys keys_of_topic(const std::string& topic, int partitions) {
-  const std::string name = job_name_of(topic);
+std::string data_dir_of(const std::string& job) {
+  return "/tmp/rivulet-" + job;
+}
+
+Keys keys_of_topic(const std::string& topic, const std::string& job, int partitions) {
   std::vector<int> mine(static_cast<std::size_t>(std::min<int>(partitions, sync::facts_partitions_max)));
   std::iota(mine.begin(), mine.end(), 0);
-  return {{"job.name", toml_string(name)},
+  return {{"job.name", toml_string(job)},
           {"job.devices", "1"},
-          {"device.data_dir", toml_string("/tmp/rivulet-" + name)},
+          {"device.data_dir", toml_string(data_dir_of(job))},
           {"source.topics", toml_list({topic})},
           {"source.partitions", fmt::format("[{}]", fmt::join(mine, ", "))}};
 }
@@ -154,13 +158,22 @@ Result<std::vector<std::string>> read_records(const TopicReading& reading, const
 
 }  // namespace
 
+std::string free_job_name(const std::string& topic, const std::vector<std::string>& jobs,
+                          const std::function<bool(const std::string& job)>& taken) {
+  const std::string stem = job_name_of(topic);
+  for (int number = 1;; ++number) {
+    std::string name = fmt::format("{}-{}", stem, number);
+    if (std::ranges::find(jobs, name) == jobs.end() && !taken(name)) return name;
+  }
+}
+
 Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::string& topic,
-                                        const std::string& target, int partitions,
+                                        const std::string& job, const std::string& target, int partitions,
                                         const std::vector<std::string>& records) {
   const auto guess = guess_rows(records, target);
   if (!guess) return guess.error();
   auto notes = guess.value().notes;
-  Keys keys = keys_of_topic(topic, partitions);
+  Keys keys = keys_of_topic(topic, job, partitions);
   keys.insert(keys.end(), guess.value().keys.begin(), guess.value().keys.end());
   keys.emplace_back("model.name", toml_string(model_for(value_in(keys, "decode.raw.shape"))));
   // Judged as the numbers are in the records.
@@ -195,7 +208,7 @@ Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::s
 Result<TopicConfig> config_from_topic(const ConfigInput& brokers, const std::string& topic,
                                       const std::string& target, std::uint64_t rows,
                                       const StopRequest& stop) {
-  const auto connection = load_with(brokers, keys_of_topic(topic, 1));
+  const auto connection = load_with(brokers, keys_of_topic(topic, job_name_of(topic), 1));
   const auto& properties = connection.config.source.kafka_properties;
   if (!has_brokers(connection.config))
     return Error{ErrorCode::usage, "--brokers HOST:PORT is needed to read the topic"};
@@ -207,7 +220,13 @@ Result<TopicConfig> config_from_topic(const ConfigInput& brokers, const std::str
   if (!records) return records.error();
   if (records.value().empty())
     return Error{ErrorCode::unavailable, fmt::format("topic {} holds no record to look at yet", topic)};
-  return config_from_records(brokers, topic, target, partitions.value(), records.value());
+  const auto topics = stream::list_topics(properties, std::chrono::seconds(5));
+  if (!topics) return topics.error();
+  const auto job = free_job_name(topic, stream::jobs_among(topics.value()), [](const std::string& name) {
+    std::error_code error;
+    return std::filesystem::exists(data_dir_of(name), error);
+  });
+  return config_from_records(brokers, topic, job, target, partitions.value(), records.value());
 }
 
 }  // namespace rivulet::runtime::cli

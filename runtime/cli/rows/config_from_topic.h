@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,9 +24,15 @@ struct TopicConfig {
 Result<TopicConfig> config_from_topic(const ConfigInput& brokers, const std::string& topic,
                                       const std::string& target, std::uint64_t rows, const StopRequest& stop);
 
-/// The same of records that were read: `partitions` of them in the topic. Pure but for ${...}.
+/// The same of records that were read: `partitions` of them in the topic. `job`: its name. Pure but for
+/// ${...}.
 Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::string& topic,
-                                        const std::string& target, int partitions,
+                                        const std::string& job, const std::string& target, int partitions,
                                         const std::vector<std::string>& records);
+
+/// "readings-1" of topic "readings", or the next number that is neither one of `jobs` nor `taken`: a job that
+/// is there already would be joined, or its folder found full. Pure.
+std::string free_job_name(const std::string& topic, const std::vector<std::string>& jobs,
+                          const std::function<bool(const std::string& job)>& taken);
 
 }  // namespace rivulet::runtime::cli
