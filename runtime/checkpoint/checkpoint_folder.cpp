@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include "runtime/checkpoint/damaged_image.h"
@@ -112,6 +113,18 @@ std::optional<CheckpointFolder::Found> CheckpointFolder::newest(const Expected& 
   return std::nullopt;
 }
 
+std::optional<std::string> CheckpointFolder::misfit(const Expected& expected) const {
+  std::vector<std::string> complaints;
+  for (const auto& entry : list(complaints)) {
+    const auto file = read_whole_file(entry.path, state_image_max(expected.layout), *files_);
+    if (!file) continue;
+    const auto decoded = decode_state(file.value(), expected);
+    if (!decoded && decoded.error().code == ErrorCode::invalid_config)
+      return fmt::format("{}: {}", entry.path, decoded.error().message);
+  }
+  return std::nullopt;
+}
+
 /// By their names, the newest first: a head may be damaged, too.
 std::vector<std::pair<Stamp, std::string>> CheckpointFolder::newer_than(const Stamp& stamp) const {
   std::vector<std::pair<Stamp, std::string>> newer;
@@ -212,16 +225,40 @@ int CheckpointFolder::remove(const CheckpointEntry& entry) const {
   return removed;
 }
 
+Status CheckpointFolder::write_note(const Stamp& stamp, const CheckpointNote& note) {
+  CheckpointNotes all = notes();
+  all.insert_or_assign(stamp, note);
+  const std::string text = text_of(all);
+  return write_whole_file(notes_file(), std::as_bytes(std::span(text)), *files_);
+}
+
+CheckpointNotes CheckpointFolder::notes() const {
+  const auto files = files_->files_in(path_);
+  if (std::ranges::count(files, notes_file()) == 0) return {};
+  const auto text = read_whole_file(notes_file(), notes_bytes_max, *files_);
+  if (!text) return {};
+  CheckpointNotes all = notes_in({reinterpret_cast<const char*>(text.value().data()), text.value().size()});
+  std::set<Stamp> there;
+  for (const auto& path : files)
+    if (const auto of = stamp_in_name(path)) there.insert(*of);
+  std::erase_if(all, [&](const auto& one) { return !there.contains(one.first); });
+  return all;
+}
+
 void CheckpointFolder::prune(std::size_t keep, const Stamp& committed, std::string_view job) {
   std::vector<std::string> complaints;
   auto all = list(complaints);
   std::erase_if(all, [&](const CheckpointEntry& entry) { return entry.job != job; });
+  const auto best = best_of(notes());
+  const auto remove_old = [&](const CheckpointEntry& entry) {
+    if (entry.stamp != best) remove(entry);
+  };
   const auto last = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.stamp <= committed; });
   for (std::size_t i = std::max(keep, uncommitted_max); i < all.size(); ++i)
-    if (all[i].stamp > committed) remove(all[i]);
+    if (all[i].stamp > committed) remove_old(all[i]);
   if (last == all.end()) return;
   for (auto i = std::max(keep, static_cast<std::size_t>(last - all.begin()) + 1); i < all.size(); ++i)
-    remove(all[i]);
+    remove_old(all[i]);
 }
 
 std::optional<CheckpointEntry> CheckpointFolder::foreign(std::string_view job) const {
@@ -234,9 +271,11 @@ std::optional<CheckpointEntry> CheckpointFolder::foreign(std::string_view job) c
 CheckpointFolder::Pruned CheckpointFolder::prune_checked(std::size_t keep, const Expected& expected,
                                                          std::vector<std::string>& complaints) const {
   Pruned pruned;
+  const auto best = best_of(notes());
+  std::size_t newest = 0;
   for (auto& entry : list(complaints)) {
     if (!load(*files_, entry.path, expected, complaints)) continue;
-    if (pruned.kept.size() < std::max<std::size_t>(keep, 1)) {
+    if (newest++ < std::max<std::size_t>(keep, 1) || entry.stamp == best) {
       pruned.kept.push_back(std::move(entry));
       continue;
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/result.h"
+#include "runtime/checkpoint/checkpoint_notes.h"
 #include "runtime/checkpoint/private_part.h"
 #include "runtime/process/whole_file.h"
 #include "runtime/state/state_image.h"
@@ -58,6 +59,10 @@ class CheckpointFolder {
   [[nodiscard]] std::optional<Found> newest(const Expected& expected,
                                             std::vector<std::string>& complaints) const;
 
+  /// Why the newest that is whole is not of `expected` (another job, model, topics or meaning): names the
+  /// file and both. Where newest() found nothing. Reads every file.
+  [[nodiscard]] std::optional<std::string> misfit(const Expected& expected) const;
+
   struct GoneBack {
     std::vector<std::string> aside;  ///< files that were newer, oldest first; where they are now
     std::string folder;              ///< newer-N, in which they are; empty: there were none
@@ -83,7 +88,13 @@ class CheckpointFolder {
   [[nodiscard]] std::optional<PrivatePart> private_part(const Stamp& stamp,
                                                         const devices::ModelLayout& layout,
                                                         std::vector<std::string>& complaints) const;
-  /// Deletes what is older than both the `keep` newest and the newest that is not newer than `committed`. Of
+  /// Beside the image of the state with this stamp; those of files that are gone go. Errors: those of
+  /// write_whole_file().
+  Status write_note(const Stamp& stamp, const CheckpointNote& note);
+  /// Of the files that are there. One that cannot be read has none.
+  [[nodiscard]] CheckpointNotes notes() const;
+  /// Deletes what is older than both the `keep` newest and the newest that is not newer than `committed`, but
+  /// for the best by their notes, which stays. Of
   /// those that wait to be committed, too, the newest `uncommitted_max` are enough: the group remembers fewer
   /// (saved_max in sync/membership/fold.h), and a peer whose disk is full for ever must not fill this one.
   /// What is not known to be of `job` stays, and counts for nothing.
@@ -95,8 +106,8 @@ class CheckpointFolder {
     std::vector<CheckpointEntry> removed;  ///< same
   };
   /// For a device that is not running: reads every file and deletes the usable ones but the `keep` newest
-  /// (at least one). What cannot be used or deleted stays and is described in `complaints`: it may be of
-  /// another model or a newer program.
+  /// (at least one) and the best by their notes. What cannot be used or deleted stays and is described in
+  /// `complaints`: it may be of another model or a newer program.
   [[nodiscard]] Pruned prune_checked(std::size_t keep, const Expected& expected,
                                      std::vector<std::string>& complaints) const;
 
@@ -106,6 +117,7 @@ class CheckpointFolder {
   }
   int remove(const CheckpointEntry& entry) const;
   [[nodiscard]] std::string note() const { return path_ + "/goes-back"; }
+  [[nodiscard]] std::string notes_file() const { return path_ + "/notes"; }
   [[nodiscard]] std::vector<std::pair<Stamp, std::string>> newer_than(const Stamp& stamp) const;
   [[nodiscard]] std::optional<DamagedCheckpoint> newest_damaged(const Stamp& above,
                                                                 const Expected& expected) const;

@@ -23,12 +23,13 @@ Checkpointer::Checkpointer(CheckpointFolder folder, std::size_t keep, StateOwner
       slot_{std::move(space), {}, 0, {}},
       folder_(std::move(folder)) {}
 
-bool Checkpointer::offer(const AgreedState& state, const PrivateView& kept) {
+bool Checkpointer::offer(const AgreedState& state, const PrivateView& kept, std::optional<Score> score) {
   if (busy()) {
     skipped_.add(1);
     return false;
   }
   slot_.copy_from(state);
+  score_slot_ = score;
   private_slot_.stamp = state.stamp;
   private_slot_.scalar = state.model.layout().scalar;
   private_slot_.residual.assign(kept.residual.begin(), kept.residual.end());
@@ -83,6 +84,13 @@ void Checkpointer::write_private() {
                      {{"state", text_of(slot_.stamp)}, {"error", written.error().message}});
 }
 
+/// Behind its state, whose file it is of. A state without one is as good a state.
+void Checkpointer::write_note() {
+  if (auto written = folder_.write_note(slot_.stamp, {unix_time_ms(), score_slot_}); !written)
+    parts_.log.write(Level::warn, "when a state was saved, and how good it was, could not be written",
+                     {{"state", text_of(slot_.stamp)}, {"error", written.error().message}});
+}
+
 void Checkpointer::write() {
   if (disk_failures_ >= disk_failures_max) {
     failed_.add(1);
@@ -108,6 +116,7 @@ void Checkpointer::write() {
     saved_ = SavedState{slot_.stamp, digest.value().hex(), file.value().hash};
     committed = committed_;
   }
+  write_note();
   folder_.prune(keep_, committed, owner_.job);
 }
 

@@ -42,8 +42,8 @@ class Checkpointer final : public Agent {
 
   // train thread
   /// Takes a copy; false: the last one is still being written. Costs a copy of the state, and of what the
-  /// device keeps beside it.
-  bool offer(const AgreedState& state, const PrivateView& kept = {});
+  /// device keeps beside it. `score`: how good it is, if that was measured.
+  bool offer(const AgreedState& state, const PrivateView& kept = {}, std::optional<Score> score = {});
   /// What has been written since the last call.
   std::optional<SavedState> take_saved();
   /// The group has committed this: older files may go.
@@ -58,6 +58,7 @@ class Checkpointer final : public Agent {
   enum class State : std::uint8_t { resting, wanted };
   void write();
   void write_private();
+  void write_note();
   void failed(const Error& error);
 
   // constant
@@ -74,6 +75,7 @@ class Checkpointer final : public Agent {
   std::atomic<State> state_{State::resting};
   AgreedState slot_;
   PrivatePart private_slot_;
+  std::optional<Score> score_slot_;
   // checkpoint thread
   CheckpointFolder folder_;
   int disk_failures_ = 0;  ///< in a row

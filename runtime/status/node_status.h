@@ -91,6 +91,7 @@ struct NodeStatus {
   std::atomic<double> guess_loss{std::numeric_limits<double>::quiet_NaN()};
   /// Prequential, over evaluate.prequential.window rows; -1 = not measured, as that of a regression always.
   std::atomic<double> accuracy{-1};
+  std::atomic<bool> window_full{false};       ///< `loss` and `accuracy` are of as many rows as they are to be
   std::atomic<double> held_out_accuracy{-1};  ///< -1 = not measured
   std::atomic<double> compute_s{0};
   std::atomic<double> wait_s{0};

@@ -1,5 +1,7 @@
 #include "runtime/train/checkpoint_cycle.h"
 
+#include <cmath>
+
 namespace rivulet::runtime {
 
 bool CheckpointCycle::is_due(TimePoint now, const AgreedState& state) const {
@@ -10,13 +12,24 @@ void CheckpointCycle::save(const AgreedState& state) {
   if (!saves() || parts_.dry_run || state.stamp == saved_) return;
   saved_at_ = parts_.clock.now();
   begins_once(parts_.status.unsaved_since_ns);
-  if (!parts_.checkpoints->offer(state, kept_beside(state))) return;
+  if (!parts_.checkpoints->offer(state, kept_beside(state), score())) return;
   saved_ = state.stamp;
   uncommitted_.saved(state, parts_.commits);
 }
 
 void CheckpointCycle::begins_once(std::atomic<std::int64_t>& since_ns) const {
   if (since_ns.load() == 0) since_ns.store(parts_.clock.now().time_since_epoch().count());
+}
+
+std::optional<Score> CheckpointCycle::score() const {
+  const NodeStatus& status = parts_.status;
+  if (const double held_out = status.held_out_accuracy.load(); held_out >= 0)
+    return Score{Measure::held_out_accuracy, held_out};
+  if (!status.window_full.load()) return std::nullopt;
+  if (const double accuracy = status.accuracy.load(); accuracy >= 0)
+    return Score{Measure::accuracy, accuracy};
+  const double loss = status.loss.load();
+  return std::isfinite(loss) ? std::optional(Score{Measure::loss, loss}) : std::nullopt;
 }
 
 PrivateView CheckpointCycle::kept_beside(const AgreedState& state) const {

@@ -60,6 +60,8 @@ class CheckpointCycle {
   bool last_is_committed(const AgreedState& state);
 
  private:
+  /// As it was measured last; nothing while that is of too few rows.
+  [[nodiscard]] std::optional<Score> score() const;
   [[nodiscard]] PrivateView kept_beside(const AgreedState& state) const;
   void begins_once(std::atomic<std::int64_t>& since_ns) const;
   void watch_announcing(TimePoint now, const std::string& control_words);

@@ -210,6 +210,7 @@ void RoundReport::measure_state(const sync::Round& round, double seconds_trainin
   metrics_.loss_average.set(prequential_.loss());
   const double loss = prequential_.loss();
   parts_.status.loss.store(std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity());
+  parts_.status.window_full.store(prequential_.full());
   if (!parts_.classification) return;
   metrics_.eval_score->set(prequential_.accuracy());
   parts_.status.accuracy.store(prequential_.accuracy());
