@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "core/check.h"
@@ -17,6 +18,8 @@ void append(ModelLayout& layout, const char* name, std::size_t count) {
   layout.buffer_slots.push_back({name, {static_cast<std::int64_t>(count)}, layout.buffers, count});
   layout.buffers += count;
 }
+
+constexpr std::string_view statistics_prefix = "normalize.";
 
 ModelLayout with_statistics(ModelLayout layout, std::size_t columns) {
   append(layout, "normalize.rows", 1);
@@ -50,6 +53,7 @@ struct Statistics {
     };
     to.scalar == Scalar::f32 ? put(to.as<float>()) : put(to.as<double>());
   }
+  [[nodiscard]] std::vector<double> factors() const;
   void add(const BatchView& batch);
   void add_column(const BatchView& batch, std::size_t column, double weight);
 };
@@ -75,6 +79,16 @@ void Statistics::add_column(const BatchView& batch, std::size_t column, double w
   mean[column] = about + shift;
   variance[column] = std::max(0.0, (1 - weight) * variance[column] +
                                        weight * squares / static_cast<double>(batch.rows) - shift * shift);
+}
+
+std::vector<double> Statistics::factors() const {
+  std::vector<double> all(mean.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const double deviation = std::sqrt(variance[i]);
+    const bool varies = deviation > least_relative_deviation * std::abs(mean[i]) && deviation > 0;
+    all[i] = varies ? 1 / deviation : 0;
+  }
+  return all;
 }
 
 class NormalizingTrainer final : public Trainer {
@@ -149,12 +163,7 @@ BatchView NormalizingTrainer::normalized(const BatchView& batch) {
   const std::size_t columns = normalization_.columns;
   if (known_.rows == 0) return batch;
   features_.resize(std::max(features_.size(), batch.rows * columns));
-  std::vector<double> factor(columns);
-  for (std::size_t i = 0; i < columns; ++i) {
-    const double deviation = std::sqrt(known_.variance[i]);
-    const bool varies = deviation > least_relative_deviation * std::abs(known_.mean[i]) && deviation > 0;
-    factor[i] = varies ? 1 / deviation : 0;
-  }
+  const std::vector<double> factor = known_.factors();
   for (std::size_t row = 0; row < batch.rows; ++row)
     for (std::size_t i = 0; i < columns; ++i)
       features_[row * columns + i] =
@@ -164,7 +173,28 @@ BatchView NormalizingTrainer::normalized(const BatchView& batch) {
   return seen;
 }
 
+bool is_statistics(const TensorSlot& slot) {
+  return slot.name.starts_with(statistics_prefix);
+}
+
 }  // namespace
+
+std::optional<FeatureScaling> feature_scaling(const ModelState& state) {
+  const auto& slots = state.layout().buffer_slots;
+  const auto first = std::ranges::find_if(slots, is_statistics);
+  if (first == slots.end()) return std::nullopt;
+  Statistics known;
+  known.read(state.buffers().slice(first->begin, state.layout().buffers - first->begin));
+  if (known.rows == 0) return std::nullopt;
+  return FeatureScaling{known.mean, known.factors()};
+}
+
+ModelLayout without_statistics(ModelLayout layout) {
+  std::erase_if(layout.buffer_slots, is_statistics);
+  layout.buffers = 0;
+  for (const TensorSlot& slot : layout.buffer_slots) layout.buffers += slot.count;
+  return layout;
+}
 
 std::unique_ptr<Trainer> make_normalizing(std::unique_ptr<Trainer> model, Device& device,
                                           const Normalization& normalization) {

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "devices/trainer.h"
 
@@ -22,5 +24,16 @@ struct Normalization {
 /// double. Memory: a copy of the batch's features. Cost: two passes over them.
 std::unique_ptr<Trainer> make_normalizing(std::unique_ptr<Trainer> model, Device& device,
                                           const Normalization& normalization);
+
+/// What the model inside sees of feature i: (x - mean[i]) * factor[i].
+struct FeatureScaling {
+  std::vector<double> mean, factor;
+};
+/// Of a state whose buffers are those of such a trainer; nullopt: they are not, or no row was trained yet, so
+/// that features are as they came. Needs host-readable memory.
+std::optional<FeatureScaling> feature_scaling(const ModelState& state);
+
+/// The layout of the model inside: without what is known of features.
+ModelLayout without_statistics(ModelLayout layout);
 
 }  // namespace rivulet::devices

@@ -101,6 +101,9 @@ struct ModelEntry {
   /// will, and measures. make() is for what passed. Errors: invalid_config (what is wrong with it, that it
   /// did not answer in time), cancelled.
   Result<ModelNeeds> (*try_out)(const ModelConfig&, const Trial&) = nullptr;
+  /// Its first two tensors are a linear layer over the features as they come: weight [n, columns], bias [n].
+  /// What is linear in the features can be folded into it.
+  bool linear_first = false;
 };
 std::span<const ModelEntry* const> builtin_models() noexcept;
 

@@ -169,6 +169,7 @@ ModelNeeds needs(const ModelConfig& config) {
 }  // namespace
 
 extern const ModelEntry model_linear;
-const ModelEntry model_linear{"linear", "one weight per input and output; needs no LibTorch", make, needs};
+const ModelEntry model_linear{
+    "linear", "one weight per input and output; needs no LibTorch", make, needs, nullptr, true};
 
 }  // namespace rivulet::devices

@@ -52,12 +52,22 @@ void put_tensors(std::span<std::byte>& rest, const std::vector<devices::TensorSl
   for (const auto& slot : slots) put(rest, numbers.slice(slot.begin, slot.count).host_bytes());
 }
 
-SafeHeader metadata_of(const std::string& model, const AgreedState& state, const Digest& digest) {
-  return {{"format", "pt"},
-          {"model", model},
-          {"stamp", text_of(state.stamp)},
-          {"digest", digest.hex()},
-          {"rows", std::to_string(state.rows)}};
+SafeHeader metadata_of(const ExportNotes& notes, const AgreedState& state, const Digest& digest) {
+  SafeHeader all{{"format", "pt"},
+                 {"model", notes.model},
+                 {"stamp", text_of(state.stamp)},
+                 {"digest", digest.hex()},
+                 {"rows", std::to_string(state.rows)}};
+  for (const auto& [name, text] : notes.more) all[name] = text;
+  return all;
+}
+
+/// Texts, as all of a file's metadata: a reader takes them for JSON.
+void add_normalization(SafeHeader& metadata, const ExportedModel& model) {
+  metadata["normalization"] = name_of(model.normalization);
+  if (!model.scaling) return;
+  metadata["normalization.mean"] = SafeHeader(model.scaling->mean).dump();
+  metadata["normalization.factor"] = SafeHeader(model.scaling->factor).dump();
 }
 
 /// Makes room for a header and `data` bytes behind it, writes the header, and returns the place of the
@@ -75,11 +85,12 @@ std::span<std::byte> begin_file(const SafeHeader& header, std::size_t data, std:
 
 }  // namespace
 
-std::vector<std::byte> encode_safetensors(const std::string& model, const AgreedState& state,
-                                          const Digest& digest) {
-  const auto& layout = state.model.layout();
+std::vector<std::byte> encode_safetensors(const ExportNotes& notes, const AgreedState& state,
+                                          const ExportedModel& model, const Digest& digest) {
+  const auto layout = devices::without_statistics(state.model.layout());
   SafeHeader header;
-  header["__metadata__"] = metadata_of(model, state, digest);
+  header["__metadata__"] = metadata_of(notes, state, digest);
+  add_normalization(header["__metadata__"], model);
   const std::size_t counts = add_counts(header, layout.batch_counts);
   const std::size_t buffers = add_tensors(header, layout.parameter_slots, layout.scalar, counts);
   const std::size_t data = add_tensors(header, layout.buffer_slots, layout.scalar, buffers);
@@ -88,17 +99,17 @@ std::vector<std::byte> encode_safetensors(const std::string& model, const Agreed
   const auto steps = static_cast<std::int64_t>(state.stamp.step);
   for (std::size_t i = 0; i < layout.batch_counts.size(); ++i)
     put(rest, std::as_bytes(std::span<const std::int64_t, 1>(&steps, 1)));
-  put_tensors(rest, layout.parameter_slots, state.model.parameters());
+  put(rest, model.parameters);
   put_tensors(rest, layout.buffer_slots, state.model.buffers());
   RIVULET_CHECK(rest.empty(), "every tensor lies where the header says");
   return out;
 }
 
-std::vector<std::byte> encode_optimizer(const std::string& model, const AgreedState& state,
+std::vector<std::byte> encode_optimizer(const ExportNotes& notes, const AgreedState& state,
                                         const Digest& digest) {
   const auto& layout = state.model.layout();
   SafeHeader header;
-  header["__metadata__"] = metadata_of(model, state, digest);
+  header["__metadata__"] = metadata_of(notes, state, digest);
   std::size_t data = 0;
   for (const std::string& array : layout.optimizer_arrays) {
     auto slots = layout.parameter_slots;

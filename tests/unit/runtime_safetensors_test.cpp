@@ -19,7 +19,7 @@ TEST_CASE("Safetensors: batch norm's counts are the steps made, whole numbers be
   layout.batch_counts = {"bn.num_batches_tracked", "last.num_batches_tracked"};
   const auto device = devices::make_host_device();
   const AgreedState state{devices::ModelState::create(layout, *device).value(), {2, 1234}, 9, {}};
-  const auto bytes = encode_safetensors("cnn", state, {});
+  const auto bytes = encode_safetensors({"cnn"}, state, exported_model(state, false), {});
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof length);
   const auto header =
@@ -50,7 +50,7 @@ TEST_CASE("Safetensors: what the optimizer remembers is a file of its own, named
     state.model.optimizer_array(0).as<float>()[i] = static_cast<float>(i);
     state.model.optimizer_array(1).as<float>()[i] = static_cast<float>(10 + i);
   }
-  const auto bytes = encode_optimizer("mlp", state, {});
+  const auto bytes = encode_optimizer({"mlp"}, state, {});
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof length);
   const auto header =

@@ -61,6 +61,8 @@ ModelNeeds needs(const ModelConfig& config) {
 
 extern const ModelEntry model_mlp;
 const ModelEntry model_mlp{
-    "mlp", "fully connected layers over rows of any shape: model.mlp = { hidden, activation }", make, needs};
+    "mlp",   "fully connected layers over rows of any shape: model.mlp = { hidden, activation }",
+    make,    needs,
+    nullptr, true};
 
 }  // namespace rivulet::devices
