@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "devices/trainer.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/node/catalog.h"
 #include "runtime/node/evaluator.h"
+#include "runtime/node/meaning.h"
 #include "runtime/node/node.h"
 #include "runtime/node/node_config.h"
 #include "runtime/process/data_dir.h"
@@ -22,31 +24,52 @@ namespace {
 
 /// A trainer of the configured model and the device it computes on.
 struct Bench {
+  std::unique_ptr<stream::Decoder> decoder;
   std::unique_ptr<devices::Device> device;
   std::unique_ptr<devices::Trainer> trainer;
+  bool linear_first = false;  ///< see devices::ModelEntry
+  StateOwner owner;           ///< this job
+  StateOwner any_job;  ///< looking at a model alone, or taking it elsewhere, does no harm with another job's
 
-  [[nodiscard]] Expected expects(const StateOwner& owner) const {
-    return {owner, trainer->layout(), *device};
-  }
+  [[nodiscard]] Expected expects() const { return {owner, trainer->layout(), *device}; }
+  [[nodiscard]] Expected expects_any_job() const { return {any_job, trainer->layout(), *device}; }
 };
 
-Result<Bench> make_bench(const Config& config) {
+Result<Bench> make_bench(Config config) {
   const auto catalog = builtin_catalog();
-  const auto decoder = build_decoder(config, catalog);
+  if (config.source.type == "synthetic")  // as run has it
+    if (auto fits = expect_synthetic_rows(config, catalog); !fits) return fits.error();
+  auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
   Bench bench;
-  if (const auto needs = needs_of_model(config, catalog, decoder.value()->shape()); !needs)
-    return needs.error();
+  bench.decoder = std::move(decoder).value();
+  const RowShape& rows = bench.decoder->shape();
+  if (const auto needs = needs_of_model(config, catalog, rows); !needs) return needs.error();
   bench.device = devices::make_host_device();
-  auto trainer = build_trainer(config, catalog, decoder.value()->shape(), *bench.device);
+  auto trainer = build_trainer(config, catalog, rows, *bench.device);
   if (!trainer) return trainer.error();
   bench.trainer = std::move(trainer).value();
+  bench.linear_first = std::ranges::any_of(
+      catalog.models, [&](const auto* m) { return m->name == config.model.name && m->linear_first; });
+  bench.owner = owner_of(config, *bench.decoder);
+  bench.any_job = {bench.owner.model, {}, {}, bench.owner.meaning};
   return bench;
 }
 
-/// Looking at a model alone, or taking it elsewhere, does no harm with that of another job.
-StateOwner any_job_with(const Config& config) {
-  return {owner_of(config).model, {}, {}};
+/// What somebody needs to know who has the file alone: what goes in, in which order and unit, and what comes
+/// out. As JSON where it is a list.
+std::vector<std::pair<std::string, std::string>> notes_of(const Config& config,
+                                                          const stream::Decoder& decoder) {
+  using Json = nlohmann::ordered_json;
+  std::vector<std::pair<std::string, std::string>> notes;
+  if (const auto features = feature_names(config, decoder); !features.empty())
+    notes.emplace_back("features", Json(features).dump());
+  notes.emplace_back("shape", Json(decoder.shape().shape).dump());
+  notes.emplace_back("units", Json{{"scale", config.decode.scale}, {"shift", config.decode.shift}}.dump());
+  if (!config.decode.target.empty()) notes.emplace_back("target", config.decode.target);
+  if (const auto labels = class_labels(config); !labels.empty())
+    notes.emplace_back("classes", Json(labels).dump());
+  return notes;
 }
 
 Result<DecodedState> read_checked(const Expected& expected, const std::string& file) {
@@ -68,12 +91,11 @@ StateFacts facts_of(DecodedState read) {
 }
 
 /// A file as it is, or the newest usable one of a folder.
-Result<DecodedState> read_any(const Config& config, const Bench& bench, const std::string& from) {
-  const StateOwner owner = any_job_with(config);
+Result<DecodedState> read_any(const Bench& bench, const std::string& from) {
   std::error_code error;
-  if (!std::filesystem::is_directory(from, error)) return read_checked(bench.expects(owner), from);
+  if (!std::filesystem::is_directory(from, error)) return read_checked(bench.expects_any_job(), from);
   std::vector<std::string> complaints;
-  auto newest = CheckpointFolder(checkpoint_folder_of(from)).newest(bench.expects(owner), complaints);
+  auto newest = CheckpointFolder(checkpoint_folder_of(from)).newest(bench.expects_any_job(), complaints);
   if (newest) return std::move(*newest);
   std::string why;
   for (const auto& complaint : complaints) why += "; " + complaint;
@@ -111,8 +133,7 @@ Status check_model(const LoadedConfig& loaded) {
 Result<Digest> digest_of_state_file(const LoadedConfig& loaded, const std::string& state_file) {
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
-  const StateOwner owner = owner_of(loaded.config);
-  const auto read = read_checked(bench.value().expects(owner), state_file);
+  const auto read = read_checked(bench.value().expects(), state_file);
   if (!read) return read.error();
   return read.value().digest;
 }
@@ -120,27 +141,27 @@ Result<Digest> digest_of_state_file(const LoadedConfig& loaded, const std::strin
 Result<StateFacts> inspect_state_file(const LoadedConfig& loaded, const std::string& state_file) {
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
-  const StateOwner owner = owner_of(loaded.config);
-  auto read = read_checked(bench.value().expects(owner), state_file);
+  auto read = read_checked(bench.value().expects(), state_file);
   if (!read) return read.error();
   return facts_of(std::move(read).value());
 }
 
-Result<StateFacts> export_state_file(const LoadedConfig& loaded, const std::string& from,
-                                     const std::string& out, const std::string& optimizer) {
+Result<Exported> export_state_file(const LoadedConfig& loaded, const std::string& from,
+                                   const std::string& out, const std::string& optimizer) {
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
-  auto read = read_any(loaded.config, bench.value(), from);
+  auto read = read_any(bench.value(), from);
   if (!read) return read.error();
   const DecodedState& decoded = read.value();
-  const auto& model = loaded.config.model.name;
-  const auto bytes = encode_safetensors(model, decoded.state, decoded.digest);
+  const ExportNotes notes{loaded.config.model.name, notes_of(loaded.config, *bench.value().decoder)};
+  const auto model = exported_model(decoded.state, bench.value().linear_first);
+  const auto bytes = encode_safetensors(notes, decoded.state, model, decoded.digest);
   if (auto written = write_whole_file(out, bytes); !written) return written.error();
   if (!optimizer.empty()) {
-    const auto arrays = encode_optimizer(model, decoded.state, decoded.digest);
+    const auto arrays = encode_optimizer(notes, decoded.state, decoded.digest);
     if (auto written = write_whole_file(optimizer, arrays); !written) return written.error();
   }
-  return facts_of(std::move(read).value());
+  return Exported{facts_of(std::move(read).value()), model.normalization};
 }
 
 namespace {
@@ -172,8 +193,7 @@ Result<Restored> restore_checkpoint(const LoadedConfig& loaded, const std::strin
   if (auto fits = check_is_in(path.value(), file); !fits) return fits.error();
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
-  const StateOwner owner = owner_of(loaded.config);
-  const Expected expected = bench.value().expects(owner);
+  const Expected expected = bench.value().expects();
   auto to = read_checked(expected, file);
   if (!to) return to.error();
   CheckpointFolder folder(path.value());
@@ -196,10 +216,9 @@ Result<PruneReport> prune_checkpoints(const LoadedConfig& loaded, std::size_t ke
   if (!folder) return folder.error();
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
-  const StateOwner owner = owner_of(loaded.config);
   PruneReport report;
   report.files =
-      CheckpointFolder(folder.value()).prune_checked(keep, bench.value().expects(owner), report.complaints);
+      CheckpointFolder(folder.value()).prune_checked(keep, bench.value().expects(), report.complaints);
   return report;
 }
 
@@ -207,8 +226,7 @@ Result<Evaluation> evaluate_state_file(const LoadedConfig& loaded, const std::st
                                        const std::string& data) {
   auto bench = make_bench(loaded.config);
   if (!bench) return bench.error();
-  const StateOwner owner = any_job_with(loaded.config);
-  const auto read = read_checked(bench.value().expects(owner), state_file);
+  const auto read = read_checked(bench.value().expects_any_job(), state_file);
   if (!read) return read.error();
   constexpr std::size_t all_rows = std::size_t{1} << 24U;
   const auto held_out = HeldOut::open(loaded.config, builtin_catalog(), data, all_rows);

@@ -14,6 +14,7 @@
 #include "runtime/cli/scores.h"
 #include "runtime/config/config.h"
 #include "runtime/state/agreed_state.h"
+#include "runtime/state/exported_model.h"
 
 namespace rivulet::runtime::cli {
 
@@ -54,8 +55,12 @@ Result<StateFacts> inspect_state_file(const LoadedConfig& loaded, const std::str
 /// folder (a device's data directory, or its checkpoints): then the newest that can be used. `optimizer`:
 /// if not empty, a second file, for what the optimizer remembers. Returns what was exported. Errors: as
 /// above, io and unavailable (cannot be written).
-Result<StateFacts> export_state_file(const LoadedConfig& loaded, const std::string& from,
-                                     const std::string& out, const std::string& optimizer = "");
+struct Exported {
+  StateFacts state;
+  Normalization normalization = Normalization::none;
+};
+Result<Exported> export_state_file(const LoadedConfig& loaded, const std::string& from,
+                                   const std::string& out, const std::string& optimizer = "");
 
 /// What `rivulet checkpoint prune` did.
 struct PruneReport {

@@ -112,6 +112,7 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
   decoder_ = std::move(decoder).value();
+  owner_ = owner_of(config, *decoder_);
   if (auto made = make_learner(config, catalog); !made) return made;
   auto rows = buffer::RowBuffer::create(config.buffer.rows, decoder_->shape());
   if (!rows) return rows.error();
@@ -121,6 +122,7 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   joining.hello.new_run = options.new_run;
   joining.limited = !options.dry_run && options.stop_after.rows + options.stop_after.rounds > 0;
   joining.goes_back_to = goes_back_to_;
+  joining.unusable = unusable_;
   joining.rules = outside_.rules;
   joining.shared_fold = outside_.shared_fold;
   membership_ = sync::membership::make_membership(joining, *outside_.log);
@@ -161,13 +163,15 @@ Status Node::load_checkpoint(const Config& config) {
   std::vector<std::string> complaints;
   CheckpointFolder folder(outside_.checkpoints, outside_.files);
   folder.sweep();
-  auto newest = folder.newest({owner_of(config), trainer_->layout(), *outside_.device}, complaints);
+  const Expected expected{owner_, trainer_->layout(), *outside_.device};
+  auto newest = folder.newest(expected, complaints);
   for (const auto& complaint : complaints)
     outside_.logger.write(Level::warn, "a checkpoint cannot be used", {{"why", complaint}});
+  if (!complaints.empty()) unusable_ = complaints.front();
   const auto told = folder.told_to_go_back();
   const Stamp stamp = newest ? newest->state.stamp : Stamp{};
   if (told && *told != stamp) folder.forget_going_back();  // it has trained since
-  if (!newest) return ok();
+  if (!newest) return refuse_misfit(folder, expected);
   const bool alone = config.job.devices == 1;
   if (told == stamp || (alone && newest->damaged)) goes_back_to_ = stamp;
   if (newest->damaged && alone) say_what_is_done_again(*newest);
@@ -180,6 +184,15 @@ Status Node::load_checkpoint(const Config& config) {
   outside_.logger.write(Level::info, "checkpoint loaded",
                         {{"state", text_of((*state_)->stamp)}, {"file", newest->path}});
   return ok();
+}
+
+/// To begin anew beside states that are whole would leave them behind in silence.
+Status Node::refuse_misfit(const CheckpointFolder& folder, const Expected& expected) const {
+  const auto misfit = folder.misfit(expected);
+  if (!misfit) return ok();
+  return Error{
+      ErrorCode::invalid_config,
+      *misfit + ". Set it back as it was, start over with --new-run, or name another device.data_dir"};
 }
 
 /// A device that is alone has nobody to get the newer state from, and what it saved it has committed: every
@@ -202,7 +215,7 @@ Status Node::make_checkpointer(const Config& config) {
   auto room = devices::ModelState::create(trainer_->layout(), *outside_.device);
   if (!room) return room.error();
   checkpoints_ = std::make_unique<Checkpointer>(
-      CheckpointFolder(outside_.checkpoints, outside_.files), config.checkpoint.keep, owner_of(config),
+      CheckpointFolder(outside_.checkpoints, outside_.files), config.checkpoint.keep, owner_,
       std::move(room).value(),
       Checkpointer::Parts{outside_.worker_clock, *outside_.device, outside_.metrics, outside_.logger,
                           *outside_.checkpoint_wake, outside_.worker_wake});
@@ -230,6 +243,7 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   const auto optimizer = build_optimizer(config, catalog);
   if (!optimizer) return optimizer.error();
   WorkerConfig training = worker_config(config, options, decoder_->shape(), trainer_->layout());
+  training.owner = owner_;
   training.optimizer = optimizer.value();
   training.group = group_hash(group_keys(loaded));
   training.age_at_start_s = outside_.age_at_start_s;

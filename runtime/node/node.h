@@ -78,6 +78,8 @@ class Node {
   SnapshotSlot& snapshots() { return *snapshots_; }
   stream::RecordSource& source() { return *outside_.source; }
   CommittableOffsets& commits() { return *commits_; }
+  /// Whose states these are.
+  [[nodiscard]] const StateOwner& owner() const { return owner_; }
   Checkpointer* checkpoints() { return checkpoints_.get(); }
 
   /// Role and dynamic type of every object, for the test that both wirings build the same things.
@@ -87,6 +89,7 @@ class Node {
   explicit Node(NodeDependencies outside) : outside_(std::move(outside)) {}
   Status make(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
   Status load_checkpoint(const Config& config);
+  [[nodiscard]] Status refuse_misfit(const CheckpointFolder& folder, const Expected& expected) const;
   void say_what_is_done_again(const CheckpointFolder::Found& found);
   Status make_checkpointer(const Config& config);
   Status make_learner(const Config& config, const Catalog& catalog);
@@ -95,9 +98,11 @@ class Node {
   NodeDependencies outside_;
   NodeStatus status_;
   std::unique_ptr<stream::Decoder> decoder_;
+  StateOwner owner_;
   std::unique_ptr<devices::Trainer> own_trainer_;
   devices::Trainer* trainer_ = nullptr;
   std::unique_ptr<StateHandle> state_;
+  std::string unusable_;                     ///< see MembershipConfig
   std::optional<Stamp> goes_back_to_;        ///< see MembershipConfig
   std::optional<PrivatePart> private_part_;  ///< until the worker has it
   std::unique_ptr<buffer::RowBuffer> rows_;

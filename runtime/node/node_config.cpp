@@ -9,6 +9,7 @@
 
 #include "core/digest.h"
 #include "core/rng.h"
+#include "runtime/node/meaning.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -85,10 +86,10 @@ devices::ModelConfig model_config(const Config& config, const RowShape& rows) {
   return out;
 }
 
-StateOwner owner_of(const Config& config) {
+StateOwner owner_of(const Config& config, const stream::Decoder& decoder) {
   const bool own = config.model.name == "torchscript";
   return {own ? "torchscript-" + config.model.sha256.substr(0, 12) : config.model.name, config.job.name,
-          config.source.topics};
+          config.source.topics, meaning_of(config, decoder)};
 }
 
 DataOwner data_owner_of(const Config& config) {
@@ -134,7 +135,6 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   out.dry_run = options.dry_run;
   out.reform = config.sync.on_peer_loss == "reform";
   out.peer_deadline = config.sync.deadline;
-  out.owner = owner_of(config);
   out.checkpoint_interval = config.checkpoint.every_interval;
   out.stop_on_nonfinite = config.train.on_nonfinite == "stop";
   out.digest_every = config.sync.digest_every;

@@ -28,10 +28,11 @@ std::vector<std::string> class_names(const Config& config);
 bool measures_held_out(const Config& config);
 stream::DecodeConfig decode_config(const Config& config);
 devices::ModelConfig model_config(const Config& config, const RowShape& rows);
-/// The owner that the images of this job's state name.
-StateOwner owner_of(const Config& config);
+/// The owner that the images of this job's state name. `decoder`: of this configuration.
+StateOwner owner_of(const Config& config, const stream::Decoder& decoder);
 /// Whose its data directory is.
 DataOwner data_owner_of(const Config& config);
+/// Without the owner of the states, which takes a decoder.
 WorkerConfig worker_config(const Config& config, const RunOptions& options, const RowShape& rows,
                            const devices::ModelLayout& layout);
 sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded, std::uint64_t nonce_seed);

@@ -18,6 +18,7 @@ Result<ReplayLearner> make_replay_learner(const Config& config, const Catalog& c
   if (!trainer) return trainer.error();
   out.trainer = std::move(trainer).value();
   out.config = worker_config(config, {}, decoder.value()->shape(), out.trainer->layout());
+  out.config.owner = owner_of(config, *decoder.value());
   auto optimizer = build_optimizer(config, catalog);
   if (!optimizer) return optimizer.error();
   out.config.optimizer = std::move(optimizer).value();

@@ -21,6 +21,7 @@
 //   section:        tag 4 | zero u32 | bytes u64 | low half of XXH3-128 of the body | body
 //     "MODL"  scalar u32 (0 f32, 1 f64) | parameters u64 | buffers u64 | rows u64 | name
 //     "OWNR"  bytes u32, name of the job | topics u32 | per topic: bytes u32, name
+//     "MEAN"  parts u32; of each: bytes u32, what it is of; texts u32, and of each: bytes u32, text
 //     "PART"  per partition: topic u32, partition i32, start offset i64, row u32, next offset i64, row u32,
 //             trained u64, shared u64, holes u64, reasons u32, and per reason of which rows were dropped:
 //             DropReason u32, rows u64; runs u32, and per run: from offset i64, row u32, to offset i64,
@@ -30,9 +31,7 @@
 //     "BUFS"  the buffers
 //     "CTRL"  if controllers remember anything, of each: bytes u32, name, numbers u32, and f64 of each
 //   SHA-256 of everything before, 32 bytes
-// Known sections come in this order; one whose tag is not known is skipped. Version 4, which is still read,
-// has exactly "MODL", "OWNR", "PART", "PARM", "MOMT", "BUFS": "MOMT" is the array "momentum", and "PART" has
-// a u64 for each of nine reasons in place of the list.
+// Known sections come in this order; one whose tag is not known is skipped.
 namespace rivulet::runtime::image {
 
 static_assert(std::endian::native == std::endian::little,
@@ -46,11 +45,10 @@ inline constexpr std::size_t hash_bytes = sizeof(Sha256);
 inline constexpr std::size_t name_max = 1024;
 inline constexpr std::size_t partitions_bytes_max =
     partitions_max * (partition_bytes + passed_runs_max * run_bytes);
-inline constexpr std::size_t owner_bytes_max = std::size_t{1} << 20U;  // four thousand topics
+inline constexpr std::size_t owner_bytes_max = std::size_t{1} << 20U;    // four thousand topics
+inline constexpr std::size_t meaning_bytes_max = std::size_t{4} << 20U;  // a row of 100,000 named features
 inline constexpr std::size_t controllers_bytes_max = std::size_t{1} << 20U;
 inline constexpr std::size_t sections_max = 64;
-inline constexpr std::uint32_t version_before = 4;
-inline constexpr std::size_t reasons_before = 9;  // of version 4
 
 inline std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "core/check.h"
+#include "runtime/state/file_kind.h"
 #include "runtime/state/image_format.h"
+#include "runtime/state/misfit.h"
 #include "runtime/state/state_image.h"
 
 namespace rivulet::runtime {
@@ -53,8 +55,8 @@ class Reader {
 /// The sentence about what is wrong, if anything is.
 using ValidationError = std::optional<std::string>;
 
-constexpr std::array<std::string_view, 7> known{"MODL", "OWNR", "PART", "PARM", "OPTA", "BUFS", "CTRL"};
-constexpr std::array<std::string_view, 6> known_before{"MODL", "OWNR", "PART", "PARM", "MOMT", "BUFS"};
+constexpr std::array<std::string_view, 8> known{"MODL", "OWNR", "MEAN", "PART",
+                                                "PARM", "OPTA", "BUFS", "CTRL"};
 
 struct Section {
   std::string_view tag;
@@ -63,7 +65,6 @@ struct Section {
 
 /// What an image is made of: its head, and the sections behind it.
 struct Frame {
-  std::uint32_t version = 0;
   std::uint32_t count = 0;
   StateHead head;
   std::vector<Section> sections;
@@ -76,13 +77,17 @@ struct Frame {
 
 /// `length`: of the whole image.
 ValidationError read_head(std::span<const std::byte> bytes, std::uint64_t length, Frame& frame) {
+  if (!as_text(bytes).starts_with(magic)) {
+    const auto kind = kind_of_file(bytes.first(std::min(bytes.size(), state_head_bytes)));
+    return kind.empty()
+               ? "it is no state of Rivulet"
+               : fmt::format("it is {}, no state of Rivulet (final.state, checkpoints/*.ckpt)", kind);
+  }
   if (bytes.size() < state_head_bytes) return "it is too short";
-  Reader r(bytes);
-  if (as_text(r.bytes(magic.size())) != magic) return "it is no state of rivulet";
-  frame.version = r.number<std::uint32_t>();
-  if (frame.version != state_image_version && frame.version != version_before)
-    return fmt::format("its version is {}, this program reads versions {} and {}", frame.version,
-                       version_before, state_image_version);
+  Reader r(bytes.subspan(magic.size()));
+  const auto version = r.number<std::uint32_t>();
+  if (version != state_image_version)
+    return fmt::format("its version is {}, this program reads version {}", version, state_image_version);
   frame.count = r.number<std::uint32_t>();
   StateHead& head = frame.head;
   head.bytes = r.number<std::uint64_t>();
@@ -114,37 +119,29 @@ ValidationError read_sections(std::span<const std::byte> bytes, Frame& frame) {
   return std::nullopt;
 }
 
-/// What is known comes in order and once each, but for the optimizer's arrays; in version 4 nothing else
-/// comes.
+/// What is known comes in order and once each, but for the optimizer's arrays.
 ValidationError check_order(const Frame& frame) {
-  const std::span<const std::string_view> tags =
-      frame.version == version_before ? std::span<const std::string_view>(known_before) : known;
   std::size_t next = 0;
   for (const Section& section : frame.sections) {
-    const auto at = static_cast<std::size_t>(std::ranges::find(tags, section.tag) - tags.begin());
-    if (at == tags.size() && frame.version != version_before) continue;
-    if (at == tags.size() || at < next) return "its sections are not in order, or one is in it twice";
+    const auto at = static_cast<std::size_t>(std::ranges::find(known, section.tag) - known.begin());
+    if (at == known.size()) continue;
+    if (at < next) return "its sections are not in order, or one is in it twice";
     next = section.tag == "OPTA" ? at : at + 1;
   }
   return std::nullopt;
 }
 
-ValidationError read_model(std::span<const std::byte> body, const Expected& expected, std::uint64_t& rows) {
+ValidationError read_model(std::span<const std::byte> body, ImageFacts& facts, std::uint64_t& rows) {
   Reader r(body);
   const auto scalar = r.number<std::uint32_t>();
-  const auto parameters = r.number<std::uint64_t>();
-  const auto buffers = r.number<std::uint64_t>();
+  facts.scalar = scalar == number_of(Scalar::f32) ? Scalar::f32 : Scalar::f64;
+  facts.parameters = r.number<std::uint64_t>();
+  facts.buffers = r.number<std::uint64_t>();
   rows = r.number<std::uint64_t>();
-  const auto name = as_text(r.bytes(std::min(r.left(), name_max)));
-  const auto& layout = expected.layout;
-  if (!r.good() || r.left() > 0) return "its description of the model is no such thing";
-  if (name != expected.owner.model)
-    return fmt::format("it is of model '{}', not '{}'", name, expected.owner.model);
-  if (scalar == number_of(layout.scalar) && parameters == layout.parameters && buffers == layout.buffers)
-    return std::nullopt;
-  return fmt::format("it holds {} parameters and {} buffers of {}, the model has {} and {} of {}", parameters,
-                     buffers, scalar == 0 ? "float32" : "float64", layout.parameters, layout.buffers,
-                     layout.scalar == Scalar::f32 ? "float32" : "float64");
+  facts.owner.model = as_text(r.bytes(std::min(r.left(), name_max)));
+  if (!r.good() || r.left() > 0 || scalar > number_of(Scalar::f64))
+    return "its description of the model is no such thing";
+  return std::nullopt;
 }
 
 std::string name_in(Reader& r) {
@@ -152,23 +149,33 @@ std::string name_in(Reader& r) {
   return std::string(as_text(r.bytes(bytes)));
 }
 
-/// Offsets count within topics, and those have numbers: the same number must mean the same topic.
-ValidationError read_owner(std::span<const std::byte> body, const StateOwner& expected) {
-  Reader r(body);
-  const std::string job = name_in(r);
-  const auto topics = r.number<std::uint32_t>();
+std::vector<std::string> names_in(Reader& r) {
+  const auto count = r.number<std::uint32_t>();
   std::vector<std::string> names;
-  for (std::uint32_t i = 0; i < topics && r.good(); ++i) names.push_back(name_in(r));
-  if (!r.good() || r.left() > 0 || body.size() > owner_bytes_max)
-    return "its names of job and topics are no such thing";
-  if (!expected.job.empty() && job != expected.job)
-    return fmt::format("it is of job '{}', this is job '{}'", job, expected.job);
-  if (expected.topics.empty()) return std::nullopt;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (i >= expected.topics.size() || names[i] != expected.topics[i])
-      return fmt::format("its topics are {}, not {}", fmt::join(names, ", "),
-                         fmt::join(expected.topics, ", "));
-  return std::nullopt;
+  for (std::uint32_t i = 0; i < count && r.good(); ++i) names.push_back(name_in(r));
+  return names;
+}
+
+/// Offsets count within topics, and those have numbers: the same number must mean the same topic.
+ValidationError read_owner(std::span<const std::byte> body, StateOwner& owner) {
+  Reader r(body);
+  owner.job = name_in(r);
+  owner.topics = names_in(r);
+  return r.good() && r.left() == 0 && body.size() <= owner_bytes_max
+             ? ValidationError()
+             : "its names of job and topics are no such thing";
+}
+
+ValidationError read_meaning(std::span<const std::byte> body, Meaning& meaning) {
+  Reader r(body);
+  const auto parts = r.number<std::uint32_t>();
+  for (std::uint32_t i = 0; i < parts && r.good(); ++i) {
+    std::string what = name_in(r);
+    meaning.push_back({std::move(what), names_in(r)});
+  }
+  return r.good() && r.left() == 0 && body.size() <= meaning_bytes_max
+             ? ValidationError()
+             : "what its numbers mean is no such thing";
 }
 
 SkippedRange read_run(Reader& r, const PartitionId& id) {
@@ -181,41 +188,40 @@ SkippedRange read_run(Reader& r, const PartitionId& id) {
 }
 
 /// A reason that this build does not know is of a newer one, whose ledger it cannot keep.
-void read_dropped(Reader& r, std::uint32_t version, DropCounts& dropped) {
-  const auto reasons = version == version_before ? std::uint32_t{reasons_before} : r.number<std::uint32_t>();
+void read_dropped(Reader& r, DropCounts& dropped) {
+  const auto reasons = r.number<std::uint32_t>();
   std::uint32_t least = 0;
   for (std::uint32_t i = 0; i < reasons && r.good(); ++i) {
-    const auto reason = version == version_before ? i : r.number<std::uint32_t>();
+    const auto reason = r.number<std::uint32_t>();
     const auto rows = r.number<std::uint64_t>();
-    if (reason < least || reason >= drop_reasons) return r.give_up();
-    if (rows == 0 && version != version_before) return r.give_up();
+    if (reason < least || reason >= drop_reasons || rows == 0) return r.give_up();
     dropped.at(reason) = rows;
     least = reason + 1;
   }
 }
 
-PartitionProgress read_progress(Reader& r, std::uint32_t version, const PartitionId& id) {
+PartitionProgress read_progress(Reader& r, const PartitionId& id) {
   PartitionProgress p;
   p.start = r.cursor();
   p.next = r.cursor();
   p.trained = r.number<std::uint64_t>();
   p.shared = r.number<std::uint64_t>();
   p.holes = r.number<std::uint64_t>();
-  read_dropped(r, version, p.dropped);
+  read_dropped(r, p.dropped);
   const auto runs = r.number<std::uint32_t>();
   if (runs > passed_runs_max) r.give_up();
   for (std::uint32_t i = 0; i < runs && r.good(); ++i) p.runs.push_back(read_run(r, id));
   return p;
 }
 
-ValidationError read_partitions(std::span<const std::byte> body, std::uint32_t version, AgreedState& state) {
+ValidationError read_partitions(std::span<const std::byte> body, AgreedState& state) {
   if (body.size() > partitions_bytes_max) return "its partitions are no such thing";
   Reader r(body);
   while (r.left() > 0) {
     PartitionId id;
     id.topic = r.number<std::uint32_t>();
     id.partition = r.number<std::int32_t>();
-    const PartitionProgress p = read_progress(r, version, id);
+    const PartitionProgress p = read_progress(r, id);
     if (!r.good()) return "its partitions are cut off";
     if (p.next < p.start || p.start.offset < 0) return "a partition in it ends before it begins";
     if (!p.adds_up() || !p.is_explained()) return "the ledger of a partition in it does not add up";
@@ -272,8 +278,7 @@ struct NamedArray {
 std::vector<NamedArray> optimizer_arrays(const Frame& frame) {
   std::vector<NamedArray> all;
   for (const Section& section : frame.sections) {
-    if (section.tag == "MOMT" && frame.version == version_before) all.push_back({"momentum", section.body});
-    if (section.tag != "OPTA" || frame.version == version_before) continue;
+    if (section.tag != "OPTA") continue;
     Reader r(section.body);
     std::string name = name_in(r);
     all.push_back({std::move(name), r.bytes(r.left())});
@@ -281,26 +286,24 @@ std::vector<NamedArray> optimizer_arrays(const Frame& frame) {
   return all;
 }
 
-/// The bytes of each array of the state, in its order; or why they cannot be its own.
-ValidationError find_arrays(const Frame& frame, const devices::ModelLayout& layout,
+/// The bytes of each array of the state, in its order; or why they cannot be its own. `facts`: names of those
+/// of the optimizer.
+ValidationError find_arrays(const Frame& frame, ImageFacts& facts,
                             std::vector<std::span<const std::byte>>& arrays) {
   const auto parameters = frame.body_of("PARM");
   const auto buffers = frame.body_of("BUFS");
   if (!parameters || !buffers) return "it does not have its parameters and buffers once each";
   arrays = {*parameters};
-  std::vector<std::string> names;
   for (const NamedArray& array : optimizer_arrays(frame)) {
-    names.push_back(array.name);
+    facts.optimizer_arrays.push_back(array.name);
     arrays.push_back(array.numbers);
   }
-  if (names != layout.optimizer_arrays)
-    return fmt::format("its optimizer remembers [{}], this one [{}]", fmt::join(names, ", "),
-                       fmt::join(layout.optimizer_arrays, ", "));
   arrays.push_back(*buffers);
-  const std::size_t scalar = bytes_of(layout.scalar);
+  const std::size_t scalar = bytes_of(facts.scalar);
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const std::size_t wanted = i + 1 == arrays.size() ? layout.buffers : layout.parameters;
-    if (arrays[i].size() != wanted * scalar) return "an array in it is too short or too long";
+    const std::size_t bytes = arrays[i].size();
+    const std::uint64_t wanted = i + 1 == arrays.size() ? facts.buffers : facts.parameters;
+    if (bytes % scalar != 0 || bytes / scalar != wanted) return "an array in it is too short or too long";
   }
   return std::nullopt;
 }
@@ -313,25 +316,28 @@ Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expect
   if (const ValidationError c = read_frame(bytes, frame, hash)) return bad(*c);
   const auto about = frame.body_of("MODL");
   const auto owner = frame.body_of("OWNR");
+  const auto meaning = frame.body_of("MEAN");
   const auto partitions = frame.body_of("PART");
-  if (!about || !owner || !partitions) return bad("it does not say once each what it is of");
+  if (!about || !owner || !meaning || !partitions) return bad("it does not name once each what it is of");
+  ImageFacts facts;
   std::uint64_t rows = 0;
-  if (const ValidationError c = read_model(*about, expected, rows)) return bad(*c);
-  if (const ValidationError c = read_owner(*owner, expected.owner)) return bad(*c);
+  if (const ValidationError c = read_model(*about, facts, rows)) return bad(*c);
+  if (const ValidationError c = read_owner(*owner, facts.owner)) return bad(*c);
+  if (const ValidationError c = read_meaning(*meaning, facts.owner.meaning)) return bad(*c);
   std::vector<std::span<const std::byte>> arrays;
-  if (const ValidationError c = find_arrays(frame, expected.layout, arrays)) return bad(*c);
+  if (const ValidationError c = find_arrays(frame, facts, arrays)) return bad(*c);
+  if (const auto misfit = misfit_of(facts, expected)) return Error{ErrorCode::invalid_config, *misfit};
   auto model = devices::ModelState::create(expected.layout, expected.device);
   if (!model) return model.error();
   DecodedState out{{std::move(model).value(), frame.head.stamp, rows, {}}, frame.head.digest, hash};
-  if (const ValidationError c = read_partitions(*partitions, frame.version, out.state)) return bad(*c);
+  if (const ValidationError c = read_partitions(*partitions, out.state)) return bad(*c);
   if (const auto controllers = frame.body_of("CTRL"))
     if (const ValidationError c = read_controllers(*controllers, out.state)) return bad(*c);
   const auto own = out.state.model.arrays();
   for (std::size_t i = 0; i < own.size(); ++i)
     if (Status filled = fill(own[i], arrays[i], expected.device); !filled) return filled.error();
-  if (frame.version != version_before)
-    out.skipped = static_cast<std::size_t>(std::ranges::count_if(
-        frame.sections, [](const Section& s) { return std::ranges::count(known, s.tag) == 0; }));
+  out.skipped = static_cast<std::size_t>(std::ranges::count_if(
+      frame.sections, [](const Section& s) { return std::ranges::count(known, s.tag) == 0; }));
   return out;
 }
 

@@ -26,6 +26,10 @@ class Writer {
     number(at.offset);
     number(at.row);
   }
+  void sized_text(std::string_view in) {
+    number(static_cast<std::uint32_t>(in.size()));
+    text(in);
+  }
   void section(std::string_view tag, std::span<const std::byte> body) {
     text(tag);
     number(std::uint32_t{0});
@@ -52,13 +56,20 @@ std::vector<std::byte> model_section(const std::string& model, const AgreedState
 
 std::vector<std::byte> owner_section(const StateOwner& owner) {
   Writer w(64);
-  const auto name = [&](const std::string& text) {
-    w.number(static_cast<std::uint32_t>(text.size()));
-    w.text(text);
-  };
-  name(owner.job);
+  w.sized_text(owner.job);
   w.number(static_cast<std::uint32_t>(owner.topics.size()));
-  for (const std::string& topic : owner.topics) name(topic);
+  for (const std::string& topic : owner.topics) w.sized_text(topic);
+  return std::move(w.out());
+}
+
+std::vector<std::byte> meaning_section(const Meaning& meaning) {
+  Writer w(256);
+  w.number(static_cast<std::uint32_t>(meaning.size()));
+  for (const MeaningPart& part : meaning) {
+    w.sized_text(part.what);
+    w.number(static_cast<std::uint32_t>(part.list.size()));
+    for (const std::string& text : part.list) w.sized_text(text);
+  }
   return std::move(w.out());
 }
 
@@ -97,8 +108,7 @@ std::size_t array_bytes(const devices::ModelLayout& layout) {
 
 std::vector<std::byte> optimizer_section(const std::string& name, const GradientView& array) {
   Writer w(sizeof(std::uint32_t) + name.size() + array.bytes());
-  w.number(static_cast<std::uint32_t>(name.size()));
-  w.text(name);
+  w.sized_text(name);
   w.bytes(array.host_bytes());
   return std::move(w.out());
 }
@@ -106,8 +116,7 @@ std::vector<std::byte> optimizer_section(const std::string& name, const Gradient
 std::vector<std::byte> controllers_section(const AgreedState& state) {
   Writer w(64);
   for (const auto& memory : state.controllers) {
-    w.number(static_cast<std::uint32_t>(memory.name.size()));
-    w.text(memory.name);
+    w.sized_text(memory.name);
     w.number(static_cast<std::uint32_t>(memory.values.size()));
     w.bytes(std::as_bytes(std::span(memory.values)));
   }
@@ -118,13 +127,15 @@ std::vector<std::byte> controllers_section(const AgreedState& state) {
 
 std::size_t state_image_max(const devices::ModelLayout& layout) {
   return state_head_bytes + sections_max * (section_head_bytes + name_max) + 64 + owner_bytes_max +
-         controllers_bytes_max + partitions_bytes_max + array_bytes(layout) + hash_bytes;
+         meaning_bytes_max + controllers_bytes_max + partitions_bytes_max + array_bytes(layout) + hash_bytes;
 }
 
 std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& state, const Digest& digest) {
   RIVULET_CHECK(owner.model.size() <= name_max, "a model's name is short");
   const auto about = model_section(owner.model, state);
   const auto names = owner_section(owner);
+  const auto meaning = meaning_section(owner.meaning);
+  RIVULET_CHECK(meaning.size() <= meaning_bytes_max, "meaning_of() is bounded");
   const auto partitions = partitions_section(state);
   const auto& layout = state.model.layout();
   std::vector<std::vector<std::byte>> remembered;
@@ -135,10 +146,10 @@ std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& 
   }
   const auto controllers = controllers_section(state);
   RIVULET_CHECK(controllers.size() <= controllers_bytes_max, "controllers remember little");
-  const std::size_t sections = 5 + remembered.size() + (controllers.empty() ? 0 : 1);
+  const std::size_t sections = 6 + remembered.size() + (controllers.empty() ? 0 : 1);
   const std::size_t total = state_head_bytes + sections * section_head_bytes + about.size() + names.size() +
-                            partitions.size() + controllers.size() + names_bytes + array_bytes(layout) +
-                            hash_bytes;
+                            meaning.size() + partitions.size() + controllers.size() + names_bytes +
+                            array_bytes(layout) + hash_bytes;
   Writer w(total);
   w.text(magic);
   w.number(state_image_version);
@@ -151,6 +162,7 @@ std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& 
   w.number(rivulet::digest_of(w.out()).low);
   w.section("MODL", about);
   w.section("OWNR", names);
+  w.section("MEAN", meaning);
   w.section("PART", partitions);
   w.section("PARM", state.model.parameters().host_bytes());
   for (const auto& array : remembered) w.section("OPTA", array);

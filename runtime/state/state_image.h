@@ -13,8 +13,17 @@
 
 namespace rivulet::runtime {
 
-inline constexpr std::uint32_t state_image_version = 5;
+inline constexpr std::uint32_t state_image_version = 6;
 inline constexpr std::size_t state_head_bytes = 64;
+
+/// What the numbers of a state mean, which equal shapes do not tell: "features" are temp, rms; "classes" are
+/// ok, fault. Made by meaning_of() in an order that follows from the configuration alone.
+struct MeaningPart {
+  std::string what;
+  std::vector<std::string> list;
+  bool operator==(const MeaningPart&) const = default;
+};
+using Meaning = std::vector<MeaningPart>;
 
 /// What a state is of, besides its shapes: parameters of another job mean nothing here, and offsets of other
 /// topics still less.
@@ -22,6 +31,7 @@ struct StateOwner {
   std::string model;  ///< its name
   std::string job;
   std::vector<std::string> topics;  ///< PartitionId::topic is an index of these
+  Meaning meaning = {};
 };
 
 /// An agreed state as bytes, on disk and between devices: a 64-byte head (version, sections, length, stamp,
@@ -33,7 +43,8 @@ std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& 
 Sha256 hash_in(std::span<const std::byte> image);
 
 /// What decode_state() expects: shapes come from the local model, never from the bytes. An owner without a
-/// job or without topics takes those of any; topics may have been added behind those of the state.
+/// job, without topics or without a meaning takes those of any; topics may have been added behind those of
+/// the state.
 struct Expected {
   const StateOwner& owner;
   const devices::ModelLayout& layout;
@@ -46,7 +57,8 @@ struct DecodedState {
   std::size_t skipped = 0;  ///< sections that only a newer build knows
 };
 /// Takes nothing on trust: lengths are checked before anything is allocated, checksums before anything is
-/// used. Errors: bad_record (names what is wrong).
+/// used. Errors: invalid_config (a whole image, of another model, job, topics or meaning: has both), else
+/// bad_record (names what is wrong).
 Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expected& expected);
 /// Its numbers have the digest that it claims: what a file claims is not evidence. Errors: bad_record
 /// (has both), those of the device.

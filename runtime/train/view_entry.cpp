@@ -140,7 +140,9 @@ ViewEntry::Outcome ViewEntry::adopt() {
 /// The state becomes the one that the view starts from, and rows are used from where it stands.
 Status ViewEntry::replace_state(std::span<const std::byte> image) {
   auto decoded = decode_state(image, {parts_.owner, parts_.layout, parts_.device});
-  if (!decoded) return decoded.error();
+  // Also what is of another job: a peer that sends it breaks the protocol, and ends nobody.
+  if (!decoded)
+    return Error{ErrorCode::protocol, "the state that came cannot be used: " + decoded.error().message};
   AgreedState target = std::move(decoded).value().state;
   const auto digest = digest_of(target, parts_.device);
   if (!digest) return digest.error();

@@ -264,7 +264,7 @@ void leave_final_state(Process& p, const LoadedConfig& loaded, const Result<Dige
   const bool agreed = p.node->worker().entered_group() && p.node->state().stamp.step > 0;
   if (!agreed || !digest) return;
   const std::string path = loaded.config.device.data_dir + "/final.state";
-  auto written = write_state_file(path, owner_of(loaded.config), p.node->state(), digest.value());
+  auto written = write_state_file(path, p.node->owner(), p.node->state(), digest.value());
   if (written) {
     result.state_file = path;
     return;

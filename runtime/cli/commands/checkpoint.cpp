@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -17,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* checkpoint_footer = R"(Examples:
-  rivulet checkpoint ls --config device.toml              the files of this device, newest first
+  rivulet checkpoint ls --config device.toml              the files of this device, newest first: when, how good
   rivulet checkpoint verify --config device.toml          every byte of each; exit code 1 if one cannot be used
   rivulet checkpoint show --config device.toml FILE       how far the group had come, in every partition
   rivulet checkpoint prune --config device.toml --keep 1  deletes the older ones; the device must not run
@@ -92,20 +93,50 @@ class CheckpointCommand final : public Command {
     return sub == prune_ ? prune(loaded, terminal) : write_model(loaded, terminal);
   }
 
+  static std::string time_text(std::int64_t ms) {
+    if (ms <= 0) return "saved at ?";
+    const std::time_t seconds = ms / 1000;
+    std::tm parts{};
+    char text[32] = {};
+    if (gmtime_r(&seconds, &parts) == nullptr || std::strftime(text, sizeof text, "%F %T UTC", &parts) == 0)
+      return "saved at ?";
+    return text;
+  }
+  static std::string score_text(const CheckpointNote& note, bool best) {
+    if (!note.score) return "not measured";
+    const double value = note.score->value;
+    const std::string mark = best ? " (best)" : "";
+    switch (note.score->measure) {
+      case Measure::held_out_accuracy: return fmt::format("held-out accuracy {:.1f} %{}", 100 * value, mark);
+      case Measure::accuracy: return fmt::format("accuracy {:.1f} %{}", 100 * value, mark);
+      case Measure::loss: return fmt::format("loss {:.4g}{}", value, mark);
+    }
+    return "";
+  }
+
   ExitCode list(const LoadedConfig& loaded, Terminal& terminal) const {
     std::vector<std::string> complaints;
-    const auto all = CheckpointFolder(checkpoints_in(loaded.config.device.data_dir)).list(complaints);
+    const CheckpointFolder folder(checkpoints_in(loaded.config.device.data_dir));
+    const auto all = folder.list(complaints);
+    auto notes = folder.notes();
+    const auto best = best_of(notes);
     auto json = Json::array();
     for (const auto& entry : all) {
+      const CheckpointNote& note = notes[entry.stamp];
       if (json_)
         json.push_back({{"file", entry.path},
                         {"lineage", entry.stamp.lineage},
                         {"step", entry.stamp.step},
+                        {"saved_ms", note.saved_ms > 0 ? Json(note.saved_ms) : Json()},
+                        {"measure", note.score ? Json(name_of(note.score->measure)) : Json()},
+                        {"score", note.score ? Json(note.score->value) : Json()},
+                        {"best", entry.stamp == best},
                         {"digest", entry.digest.hex()},
                         {"bytes", entry.bytes}});
       else
-        terminal.out << fmt::format("{:<12} {}  {:>10} bytes  {}\n", text_of(entry.stamp), entry.digest.hex(),
-                                    entry.bytes, entry.path);
+        terminal.out << fmt::format("{:<12} {:<23}  {:<32}  {}  {:>10} bytes  {}\n", text_of(entry.stamp),
+                                    time_text(note.saved_ms), score_text(note, entry.stamp == best),
+                                    entry.digest.hex(), entry.bytes, entry.path);
     }
     if (json_) terminal.out << json.dump() << '\n';
     for (const auto& complaint : complaints) terminal.err << "error: " << complaint << '\n';
@@ -222,21 +253,33 @@ class CheckpointCommand final : public Command {
     terminal.out << "In a group: restore on every device before one is started; the best state wins.\n";
   }
 
+  static std::string_view input_of(Normalization normalization) {
+    switch (normalization) {
+      case Normalization::none: return "";
+      case Normalization::folded:
+        return "It takes features as they are in the records: their normalization is folded into the first "
+               "layer.\n";
+      case Normalization::apart:
+        return "It takes (x - mean) * factor of each feature: both are in the file's metadata, as "
+               "normalization.mean and normalization.factor.\n";
+    }
+    return "";
+  }
   ExitCode write_model(const LoadedConfig& loaded, Terminal& terminal) const {
     const auto exported = export_state_file(loaded, from_, out_, optimizer_out_);
     if (!exported) return complain(terminal, exported.error());
-    const auto& f = exported.value();
+    const auto& f = exported.value().state;
+    const Normalization normalization = exported.value().normalization;
     if (json_)
-      terminal.out << Json{{"file", out_},
-                           {"lineage", f.stamp.lineage},
-                           {"step", f.stamp.step},
-                           {"digest", f.digest.hex()},
-                           {"rows", f.rows}}
+      terminal.out << Json{{"file", out_},         {"lineage", f.stamp.lineage},
+                           {"step", f.stamp.step}, {"digest", f.digest.hex()},
+                           {"rows", f.rows},       {"normalization", name_of(normalization)}}
                           .dump()
                    << '\n';
     else
       terminal.out << fmt::format("{}: the model after step {} (view {}), {} rows, digest {}\n", out_,
-                                  f.stamp.step, f.stamp.lineage, f.rows, f.digest.hex());
+                                  f.stamp.step, f.stamp.lineage, f.rows, f.digest.hex())
+                   << input_of(normalization);
     return ExitCode::ok;
   }
 

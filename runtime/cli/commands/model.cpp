@@ -1,13 +1,17 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <span>
 
 #include "devices/apart.h"
 #include "devices/script_file.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/text.h"
+#include "runtime/state/file_kind.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -65,6 +69,7 @@ class ModelCommand final : public Command {
       return ExitCode::ok;
     }
     Error error = said.error();
+    if (const std::string other = other_kind(); !other.empty()) error.message = other;
     if (error.code == ErrorCode::timed_out)
       error = {ErrorCode::io, fmt::format("did not answer within {:.0f} s", to_seconds(patience.deadline))};
     if (!error.message.starts_with(file_)) error.message = file_ + ": " + error.message;
@@ -72,6 +77,16 @@ class ModelCommand final : public Command {
   }
 
  private:
+  /// Why the file cannot be a model, if its first bytes show that.
+  [[nodiscard]] std::string other_kind() const {
+    std::ifstream file(file_, std::ios::binary);
+    std::array<char, 64> begin{};
+    file.read(begin.data(), begin.size());
+    const auto kind =
+        kind_of_file(std::as_bytes(std::span(begin).first(static_cast<std::size_t>(file.gcount()))));
+    if (kind.empty() || kind.find("torch") != std::string_view::npos) return "";
+    return fmt::format("it is {}; a model is saved by torch.jit.script(module).save()", kind);
+  }
   static std::string json_of(const devices::ScriptFacts& f) {
     return Json{{"sha256", f.sha256},
                 {"bytes", f.bytes},

@@ -15,7 +15,8 @@ constexpr std::size_t section_head = 24;  // tag 4, zero 4, length 8, checksum 8
 constexpr std::size_t hash_bytes = sizeof(Sha256);
 
 const StateOwner& owner() {
-  static const StateOwner value{"m", "pumps", {"readings", "more"}};
+  static const StateOwner value{
+      "m", "pumps", {"readings", "more"}, {{"features", {"temp", "rms"}}, {"classes", {"ok", "fault"}}}};
   return value;
 }
 
@@ -33,7 +34,9 @@ void run(Input input) {
   const auto head = decode_state_head(input, input.size());
   const auto decoded = decode_state(input, {owner(), layout(), device()});
   if (!decoded) {
-    RIVULET_CHECK(decoded.error().code == ErrorCode::bad_record && !decoded.error().message.empty(),
+    const auto code = decoded.error().code;
+    RIVULET_CHECK((code == ErrorCode::bad_record || code == ErrorCode::invalid_config) &&
+                      !decoded.error().message.empty(),
                   "refused in words");
     return;
   }
@@ -88,7 +91,8 @@ std::vector<Bytes> seeds() {
   state.partitions[{0, 7}] = {};
   state.partitions[{2, 5}] = {{5, 1}, {9'000'000'000, 4'000'000'000}, 9'000'000'000, 5, 0, {}, {}};
   all.push_back(encode_state(owner(), state, digest_of(state, device()).value()));
-  all.push_back(encode_state({"m", "pumps", {"readings"}}, state, digest_of(state, device()).value()));
+  all.push_back(
+      encode_state({"m", "pumps", {"readings"}, owner().meaning}, state, digest_of(state, device()).value()));
   return all;
 }
 

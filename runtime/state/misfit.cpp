@@ -1,0 +1,86 @@
+#include "runtime/state/misfit.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/printable.h"
+
+namespace rivulet::runtime {
+namespace {
+
+using Misfit = std::optional<std::string>;
+using Texts = std::vector<std::string>;
+
+constexpr std::size_t listed_max = 32;  // for people, who compare no longer lists
+
+std::string listed(const Texts& all, std::size_t differs) {
+  if (all.size() > listed_max)
+    return differs < all.size()
+               ? fmt::format("[{} of them, number {} is {}]", all.size(), differs, printable(all[differs]))
+               : fmt::format("[{} of them]", all.size());
+  Texts shown;
+  for (const auto& text : all) shown.push_back(printable(text));
+  return fmt::format("[{}]", fmt::join(shown, ", "));
+}
+
+Texts list_of(const Meaning& meaning, const std::string& what) {
+  const auto part = std::ranges::find(meaning, what, &MeaningPart::what);
+  return part == meaning.end() ? Texts() : part->list;
+}
+
+Misfit other_names(const StateOwner& found, const StateOwner& expected) {
+  if (found.model != expected.model)
+    return fmt::format("it is of model '{}', not '{}'", printable(found.model), expected.model);
+  if (!expected.job.empty() && found.job != expected.job)
+    return fmt::format("it is of job '{}', this is job '{}'", printable(found.job), expected.job);
+  if (expected.topics.empty()) return std::nullopt;
+  for (std::size_t i = 0; i < found.topics.size(); ++i)
+    if (i >= expected.topics.size() || found.topics[i] != expected.topics[i])
+      return fmt::format("its topics are {}, not {}", fmt::join(found.topics, ", "),
+                         fmt::join(expected.topics, ", "));
+  return std::nullopt;
+}
+
+/// Every part that differs: who mends one of them only would learn of the next at the next start.
+Misfit other_meaning(const Meaning& found, const Meaning& expected) {
+  if (expected.empty() || found == expected) return std::nullopt;
+  Texts differences;
+  const auto compare = [&](const std::string& what) {
+    const Texts theirs = list_of(found, what);
+    const Texts ours = list_of(expected, what);
+    if (theirs == ours) return;
+    const auto [at, end] = std::ranges::mismatch(theirs, ours);
+    const auto differs = static_cast<std::size_t>(at - theirs.begin());
+    differences.push_back(
+        fmt::format("{} {}, here {}", printable(what), listed(theirs, differs), listed(ours, differs)));
+  };
+  for (const auto& part : expected) compare(part.what);
+  for (const auto& part : found)
+    if (std::ranges::find(expected, part.what, &MeaningPart::what) == expected.end()) compare(part.what);
+  if (differences.empty()) return std::nullopt;
+  return fmt::format("its numbers mean something else: {}", fmt::join(differences, "; "));
+}
+
+Misfit other_shape(const ImageFacts& found, const devices::ModelLayout& layout) {
+  const auto name = [](Scalar scalar) { return scalar == Scalar::f32 ? "float32" : "float64"; };
+  if (found.scalar != layout.scalar || found.parameters != layout.parameters ||
+      found.buffers != layout.buffers)
+    return fmt::format("it holds {} parameters and {} buffers of {}, the model has {} and {} of {}",
+                       found.parameters, found.buffers, name(found.scalar), layout.parameters, layout.buffers,
+                       name(layout.scalar));
+  if (found.optimizer_arrays == layout.optimizer_arrays) return std::nullopt;
+  return fmt::format("its optimizer remembers [{}], this one [{}]", fmt::join(found.optimizer_arrays, ", "),
+                     fmt::join(layout.optimizer_arrays, ", "));
+}
+
+}  // namespace
+
+std::optional<std::string> misfit_of(const ImageFacts& found, const Expected& expected) {
+  if (auto other = other_names(found.owner, expected.owner)) return other;
+  if (auto other = other_meaning(found.owner.meaning, expected.owner.meaning)) return other;
+  return other_shape(found, expected.layout);
+}
+
+}  // namespace rivulet::runtime
