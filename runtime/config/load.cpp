@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "core/nearest.h"
 #include "core/digest.h"
+#include "core/nearest.h"
 #include "runtime/config/check.h"
 #include "runtime/config/claims.h"
 #include "runtime/config/coerce.h"
