@@ -95,8 +95,11 @@ Result<DecodedState> read_any(const Bench& bench, const std::string& from) {
   std::error_code error;
   if (!std::filesystem::is_directory(from, error)) return read_checked(bench.expects_any_job(), from);
   std::vector<std::string> complaints;
-  auto newest = CheckpointFolder(checkpoint_folder_of(from)).newest(bench.expects_any_job(), complaints);
+  const CheckpointFolder folder(checkpoint_folder_of(from));
+  auto newest = folder.newest(bench.expects_any_job(), complaints);
   if (newest) return std::move(*newest);
+  if (const auto misfit = folder.misfit(bench.expects_any_job()))
+    return Error{ErrorCode::invalid_config, *misfit};
   std::string why;
   for (const auto& complaint : complaints) why += "; " + complaint;
   return Error{ErrorCode::io, fmt::format("{}: no checkpoint that can be used{}", from, why)};

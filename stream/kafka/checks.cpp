@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "core/clock.h"
+#include "core/nearest.h"
 #include "stream/kafka/client.h"
 #include "stream/kafka/leaders.h"
 #include "stream/open.h"
@@ -130,8 +131,11 @@ Result<int> partition_count(const Properties& properties, const std::string& top
   const auto found = find_topic(properties, topic, deadline);
   if (!found) return found.error();
   if (found.value()) return *found.value();
-  return Error{ErrorCode::unavailable,
-               "topic \"" + topic + "\" does not exist on " + kafka::brokers_of(properties)};
+  const auto topics = list_topics(properties, deadline);
+  const std::string meant = topics ? nearest(topic, topics.value()) : "";
+  return Error{ErrorCode::unavailable, "topic \"" + topic + "\" does not exist on " +
+                                           kafka::brokers_of(properties) +
+                                           (meant.empty() ? "" : " - did you mean '" + meant + "'?")};
 }
 
 namespace {
