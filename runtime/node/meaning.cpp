@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 
 #include "core/digest.h"
@@ -54,11 +53,7 @@ std::vector<std::string> feature_names(const Config& config, const stream::Decod
 }
 
 std::vector<std::string> class_labels(const Config& config) {
-  if (!is_classification(config)) return {};
-  if (!config.decode.classes.empty()) return config.decode.classes;
-  std::vector<std::uint32_t> numbers(config.model.classes);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return texts_of(numbers);
+  return is_classification(config) ? class_names(config) : Texts();
 }
 
 Meaning meaning_of(const Config& config, const stream::Decoder& decoder) {
