@@ -111,7 +111,7 @@ Result<std::optional<int>> find_topic(const Properties& properties, const std::s
 
 Result<std::vector<std::string>> list_topics(const Properties& properties, Duration deadline) {
   static constexpr kafka::Default defaults[] = {{"allow.auto.create.topics", "false"}};
-  IgnoreErrors listener;
+  KeepRefusal listener;
   auto client = kafka::Client::open(kafka::ClientKind::consumer, properties, defaults, listener);
   if (!client) return client.error();
   return kafka::topics_of(client.value()->handle(), deadline);
