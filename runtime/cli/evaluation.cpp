@@ -35,10 +35,8 @@ struct Bench {
   [[nodiscard]] Expected expects_any_job() const { return {any_job, trainer->layout(), *device}; }
 };
 
-Result<Bench> make_bench(Config config) {
+Result<Bench> make_bench(const Config& config) {
   const auto catalog = builtin_catalog();
-  if (config.source.type == "synthetic")  // as run has it
-    if (auto fits = expect_synthetic_rows(config, catalog); !fits) return fits.error();
   auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
   Bench bench;

@@ -112,7 +112,7 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   auto decoder = build_decoder(config, catalog);
   if (!decoder) return decoder.error();
   decoder_ = std::move(decoder).value();
-  owner_ = owner_of(config, *decoder_);
+  owner_ = outside_.owner ? *outside_.owner : owner_of(config, *decoder_);
   if (auto made = make_learner(config, catalog); !made) return made;
   auto rows = buffer::RowBuffer::create(config.buffer.rows, decoder_->shape());
   if (!rows) return rows.error();

@@ -49,6 +49,8 @@ struct NodeDependencies {
   double age_at_start_s = 0;
   Wake* checkpoint_wake = nullptr;  ///< null: nothing is saved
   std::string checkpoints = {};     ///< folder
+  /// Whose states these are, where made-up rows stand for a job's: its own configuration says what they mean.
+  std::optional<StateOwner> owner = {};
   const FileOperations& files = system_files();
   sync::membership::Rules rules = {};                   ///< of the protocol: all, but in tests
   sync::membership::SharedFold* shared_fold = nullptr;  ///< of nodes that share a thread and read one log

@@ -59,6 +59,7 @@ struct Process {
   ThreadRunner board_thread;       ///< not watched: a sensor answers when it likes
   ThreadRunner topics_thread;      ///< not watched: a broker answers when it likes
   RecentRounds board;
+  std::optional<StateOwner> owner;  ///< of made-up rows
   std::unique_ptr<Node> node;
   std::unique_ptr<devices::Device> evaluate_device;
   std::unique_ptr<devices::Trainer> evaluate_trainer;
@@ -134,6 +135,7 @@ Status build(Process& p, const LoadedConfig& loaded, const RunOptions& options, 
                        .age_at_start_s = process_age_seconds(),
                        .checkpoint_wake = options.dry_run ? nullptr : &p.checkpoint_thread,
                        .checkpoints = checkpoints_in(config.device.data_dir),
+                       .owner = p.owner,
                        .own_log = log_is_own(config, options.dry_run),
                        .snapshots = measures_held_out(config)});
   if (!node) return node.error();
@@ -352,12 +354,16 @@ namespace {
 RunResult run_unmasked(const LoadedConfig& given, const RunOptions& options, const Catalog& catalog,
                        StopRequest& stop) {
   LoadedConfig loaded = options.dry_run ? as_dry_run(given) : given;
-  if (loaded.config.source.type == "synthetic")
-    if (auto fits = expect_synthetic_rows(loaded.config, catalog); !fits) return refuse(fits.error());
-  const Config& config = loaded.config;
-  devices::prepare_process(config.device.threads);
   StopRequest leave{0};
   Process p;
+  if (loaded.config.source.type == "synthetic") {
+    const auto decoder = build_decoder(loaded.config, catalog);
+    if (!decoder) return refuse(decoder.error());
+    p.owner = owner_of(loaded.config, *decoder.value());
+    if (auto fits = expect_synthetic_rows(loaded.config, catalog); !fits) return refuse(fits.error());
+  }
+  const Config& config = loaded.config;
+  devices::prepare_process(config.device.threads);
   if (auto built = build(p, loaded, options, catalog, leave, stop); !built) return refuse(built.error());
   if (auto added = add_evaluator(p, loaded, catalog); !added) return refuse(added.error());
   if (auto added = add_http(p, config); !added) return refuse(added.error());

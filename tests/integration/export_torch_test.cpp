@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "runtime/config/config.h"
+#include "runtime/node/node.h"
+#include "runtime/node/node_config.h"
 #include "runtime/state/state_file.h"
 #include "tests/support/device_group.h"
 #include "tests/support/effort.h"
@@ -51,7 +54,6 @@ struct Exported {
     trainer = make_trainer(config, *device);
     AgreedState state{trained(*trainer, config, *device), {4, 1234}, 56'789, {}};
     digest = digest_of(state, *device).value();
-    REQUIRE(write_state_file(path("a.state"), {config.name, "t", {}}, state, digest));
     const Rows rows(config, rows_compared, 23);
     expected = trainer->predict(state.model, rows.all()).value();
     write_features(rows, path("rows.f32"));
@@ -59,6 +61,13 @@ struct Exported {
                                     shape_text(config.input) + "]\n[model]\nname = \"" + config.name +
                                     "\"\nmlp = { hidden = [16, 8] }\ndtype = \"" +
                                     (config.scalar == Scalar::f64 ? "float64" : "float32") + "\"\n");
+    ConfigInput input;
+    input.file = path("device.toml");
+    input.needs_stream = false;
+    const Config job = load_config(input).config;
+    const auto decoder = build_decoder(job, builtin_catalog());
+    REQUIRE_MESSAGE(decoder, decoder.error().message);
+    REQUIRE(write_state_file(path("a.state"), owner_of(job, *decoder.value()), state, digest));
   }
   [[nodiscard]] std::string path(const std::string& name) const { return (folder.path() / name).string(); }
 
@@ -109,11 +118,15 @@ TEST_CASE("Export: Python loads every model by its names and shapes, and its out
     const auto bytes = one.exported("a.safetensors");
     CHECK(bytes == one.exported("b.safetensors"));
     const auto said = one.in_python("a.safetensors");
-    CHECK(said["metadata"] == Json{{"format", "pt"},
-                                   {"model", model},
-                                   {"stamp", "4.1234"},
-                                   {"digest", one.digest.hex()},
-                                   {"rows", "56789"}});
+    const Json expected{{"format", "pt"},
+                        {"model", model},
+                        {"stamp", "4.1234"},
+                        {"digest", one.digest.hex()},
+                        {"rows", "56789"},
+                        {"shape", Json(one.config.input).dump()},
+                        {"classes", R"(["0","1","2","3","4","5","6","7","8","9"])"},
+                        {"normalization", "none"}};
+    for (const auto& [name, text] : expected.items()) CHECK_MESSAGE(said["metadata"][name] == text, name);
     check_tensors(said, one.trainer->layout());
     REQUIRE(said["outputs"].size() == rows_compared);
     std::vector<double> theirs;
@@ -196,7 +209,8 @@ TEST_CASE("Prune: keeps what can be used, and leaves a running device's folder a
 
   const auto done = prune({"--keep", "1"});
   CHECK(done.status.code == 0);
-  CHECK(Json::parse(done.output)["kept"].size() == 1);
-  CHECK(files() == 1);
+  const auto kept = Json::parse(done.output)["kept"].size();  // the newest, and the best
+  CHECK((kept == 1 || kept == 2));
+  CHECK(files() == kept);
   CHECK(prune({"--keep", "0"}).status.code == 2);
 }
