@@ -3,6 +3,7 @@ add_library(rivulet_options INTERFACE)
 target_include_directories(rivulet_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
 target_compile_options(rivulet_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
   -Woverloaded-virtual -Wno-missing-field-initializers -fno-omit-frame-pointer
+  $<$<BOOL:${CMAKE_UNITY_BUILD}>:-Wno-shadow>  # a name of another file of the lump is no shadow
   $<$<AND:$<BOOL:${CMAKE_UNITY_BUILD}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage> -ffp-contract=off
   $<$<BOOL:${RIVULET_WERROR}>:-Werror>)
 # What a sanitizer looks at is built fast and runs fast enough: half the time of -O0 and of -O2 with all names.

@@ -37,6 +37,9 @@ ends 2 err test --lane
 ends 2 err test --lane no-such-lane
 ends 2 err test --lane format no-such-lane
 ends 2 err test --full now
+ends 2 err test --all now
+ends 2 err test --slow
+ends 2 err test --fast
 ends 2 err tidy --recent core/check.h
 folder=dashboards
 for script in check demo draw generate; do

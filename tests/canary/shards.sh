@@ -18,7 +18,7 @@ def runs(arguments, file):
 
 wrong = []
 for program in programs:
-    shards = [test["command"][2:] for test in shown["tests"] if program in test.get("command", [])[:2]]
+    shards = [test["command"][1:] for test in shown["tests"] if program in test.get("command", [])[:1]]
     listed = tree.fromstring(subprocess.check_output([program, "--list-test-cases", "--reporters=xml"]))
     files = {case.get("filename") for case in listed.iter("TestCase")}
     for file in files:

@@ -226,7 +226,6 @@ TEST_CASE(
         return next == rows;
       },
       30s);
-  take_deadline_note();  // what has not come by now is lost
   CHECK(seen.size() == rows);
   wait_until([&] { return done.load(); }, 10s);
   feeder.join();

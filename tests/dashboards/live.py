@@ -16,9 +16,8 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
-LIMIT_S = 60  # what the demo itself keeps to
+LIMIT_S = 600  # ends what hangs; a slow machine is no finding
 NOTE = "not by Grafana"
-DEADLINE_EXIT = 75  # tests/support/try_again
 
 
 def wait_for(text, log, process, deadline_s):
@@ -30,8 +29,7 @@ def wait_for(text, log, process, deadline_s):
         if process.poll() is not None:
             sys.exit(f"the demo ended with {process.returncode}:\n{log.read_text()}")
         time.sleep(0.2)
-    print(f"the demo never said {text}:\n{log.read_text()}")
-    sys.exit(DEADLINE_EXIT)
+    sys.exit(f"the demo never said {text}:\n{log.read_text()}")
 
 
 def processes_of(folder):
@@ -104,14 +102,14 @@ def main(binary):
         )
     try:
         taken = wait_for(r"every panel was answered ([0-9.]+) s after the start", log, demo, LIMIT_S + 30)[1]
-        url = wait_for(r"Prometheus is at (http://\S+) until", log, demo, 120)[1]
+        url = wait_for(r"Prometheus is at (http://\S+) until", log, demo, LIMIT_S)[1]
         if len(processes_of(folder)) < 6:  # the script, Prometheus, the demo and its devices
             sys.exit(f"who runs here? {processes_of(folder)}")
         check_page(folder / "page")
         check_answers(url)
         check_planted(url)
         os.killpg(demo.pid, signal.SIGINT)  # as a terminal does
-        status = demo.wait(timeout=30)
+        status = demo.wait(timeout=LIMIT_S)
     finally:
         if demo.poll() is None:
             os.killpg(demo.pid, signal.SIGKILL)

@@ -12,7 +12,7 @@ import yaml
 import engine
 import images
 from device import TOKEN, check, token_file
-from engine import PREFIX, ROOT, Late, podman, processes
+from engine import PREFIX, ROOT, Failed, podman, processes
 
 WITHOUT = ("grafana",)  # which nobody here can bring
 DEVICES = [f"device-{i}" for i in range(4)]
@@ -64,9 +64,9 @@ class Project:
 
     def until(self, service, what, condition, seconds=120):
         try:
-            return processes.until(condition, seconds)
+            return processes.until(condition, engine.SLACK * seconds)
         except TimeoutError:
-            raise Late(f"{service} is not {what} after {seconds} s: {podman('logs', '--tail', '40', self.container(service))}") from None
+            raise Failed(f"{service} is not {what}: {podman('logs', '--tail', '40', self.container(service))}") from None
 
     def until_healthy(self, service):
         self.until(service, "healthy", lambda: self.inspect(service, ".State.Health.Status") == "healthy")

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import engine
-from engine import PREFIX, ROOT, Failed, Late, podman, processes
+from engine import PREFIX, ROOT, SLACK, Failed, podman, processes
 
 USER = 10001
 TOKEN = "token-of-this-test-0123456789abcdef"
@@ -58,9 +58,9 @@ class Device:
                 raise Failed(f"{self.name} ended with {self.inspect('.State.ExitCode')} before it was {what}: {self.log()}")
             return condition()
         try:
-            return processes.until(look, seconds)
+            return processes.until(look, SLACK * seconds)
         except TimeoutError:
-            raise Late(f"{self.name} is not {what} after {seconds} s: {self.log()}") from None
+            raise Failed(f"{self.name} is not {what}: {self.log()}") from None
 
     def healthy(self):
         """Asked as the image's HEALTHCHECK does; podman's own timers are systemd's."""

@@ -16,6 +16,7 @@
 #include "tests/support/real_node.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
+#include "tests/support/wait.h"
 #include "tests/support/wrapped_source.h"
 #include "tests/support/wrapped_trainer.h"
 
@@ -182,7 +183,7 @@ TEST_CASE(
     REQUIRE(at != std::string::npos);
     const Duration took(ended - std::stoll(said.substr(at + std::string(mark).size())));
     CHECK(took >= deadline);
-    CHECK(took <= 2 * deadline);
+    CHECK(took <= testing::deadline_slack * deadline);
     const std::string thread = where.starts_with("run-") ? where.substr(4) : where;
     CHECK(contains(said, "watchdog: thread '" + thread + "' has not stepped"));
     for (const char* other : {"ingest", "train"}) CHECK(contains(said, other));

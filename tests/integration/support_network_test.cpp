@@ -3,6 +3,7 @@
 #include "core/clock.h"
 #include "tests/support/network.h"
 #include "tests/support/process.h"
+#include "tests/support/wait.h"
 
 using namespace rivulet;
 using namespace rivulet::testing;
@@ -60,7 +61,7 @@ TEST_CASE("Support: a shaped network has the rate it was given, and a pulled cab
   // 2 MB at 40 Mbit/s: 0.4 s, headers and slow start on top; unshaped it is a millisecond.
   const double at_40 = transfer_seconds(network, 2'000'000);
   CHECK(at_40 > 0.38);
-  CHECK(at_40 < 1.5);
+  CHECK(at_40 < testing::deadline_slack * 1.5);
   REQUIRE(network.set_rate(1, 10e6));
   CHECK(transfer_seconds(network, 2'000'000) > 1.5);
 
@@ -81,7 +82,7 @@ TEST_CASE("Support: two networks live side by side, and nothing of them is left"
     REQUIRE(first);
     REQUIRE_MESSAGE(second, second.error().message);
     CHECK(first.value()->host_address() != second.value()->host_address());
-    CHECK(transfer_seconds(*second.value(), 2'000'000) < 0.3);
+    CHECK(transfer_seconds(*second.value(), 2'000'000) < testing::deadline_slack * 0.3);
     space = second.value()->namespace_of(2);
     CHECK(run({.command = {"ip", "netns", "list"}}, 5s).output.find(space) != std::string::npos);
   }

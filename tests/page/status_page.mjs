@@ -11,12 +11,9 @@ const { chromium } = createRequire(new URL("../../dashboards/package.json", impo
 
 const [rivulet, browserPath, folder] = process.argv.slice(2);
 const devices = 3;
-const deadline = 60_000;
+const deadline = 360_000; // ends what hangs; a slow machine is no finding
 
 const sleep = ms => new Promise(done => setTimeout(done, ms));
-
-// A page that does not come to show something on a busy machine ends the test with 75 (tests/support/try_again).
-class DeadlinePassed extends Error {}
 
 async function eventually(what, look, ms = deadline) {
   const end = Date.now() + ms;
@@ -30,7 +27,7 @@ async function eventually(what, look, ms = deadline) {
     }
     await sleep(100);
   }
-  throw new DeadlinePassed(what + " did not come within " + ms / 1000 + " s" + (last ? ": " + last.message : ""));
+  throw new Error(what + " did not come within " + ms / 1000 + " s" + (last ? ": " + last.message : ""));
 }
 
 /// The addresses that the devices say in their logs.
@@ -327,7 +324,7 @@ try {
   console.log("status page: numbers, pictures, silence: as they should be");
 } catch (error) {
   console.error(error);
-  process.exitCode = error instanceof DeadlinePassed ? 75 : 1;
+  process.exitCode = 1;
 } finally {
   await browser?.close();
   demo.kill("SIGINT");

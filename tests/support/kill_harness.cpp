@@ -285,10 +285,6 @@ void KillGroup::require_caught_up(Duration deadline) {
     return formed();
   };
   const bool came = wait_until(caught_up, deadline);
-  // Rows that none of the devices gets any nearer to are lost, and not late.
-  if (!came &&
-      !wait_until([&, before = least_group_rows()] { return least_group_rows() > before; }, deadline))
-    take_deadline_note();
   for (int i = 0; i < options_.devices; ++i) CHECK(group_rows(i) <= rows_produced());
   INFO(story());
   REQUIRE(came);
@@ -304,7 +300,6 @@ void KillGroup::require_all_trained(Duration patience) {
   std::int64_t rows = least_group_rows();
   const auto more = [&] { return least_group_rows() > rows; };
   while (rows < rows_in_all() && wait_until(more, patience)) rows = least_group_rows();
-  take_deadline_note();  // what stands still is lost, and not late
   INFO(story());
   REQUIRE(rows == rows_in_all());
 }
@@ -322,7 +317,6 @@ void KillGroup::require_all_passed(Duration patience) {
   const std::int64_t all = std::int64_t{options_.devices} * options_.rows_per_device;
   std::int64_t offsets = read();
   while (offsets < all && wait_until([&] { return read() > offsets; }, patience)) offsets = read();
-  take_deadline_note();
   INFO(story());
   REQUIRE(offsets == all);
 }

@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "runtime/process/watchdog.h"
 #include "tests/support/text.h"
+#include "tests/support/wait.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;
@@ -134,7 +135,7 @@ TEST_CASE("Watchdog: a stalled thread ends the process with 70 and the stacks of
     CHECK(WIFEXITED(out.status));
     CHECK(WEXITSTATUS(out.status) == 70);
     CHECK(out.seconds >= to_seconds(deadline));
-    CHECK(out.seconds < 2 * to_seconds(deadline));
+    CHECK(out.seconds < testing::deadline_slack * to_seconds(deadline));
     CHECK(contains(out.errors, "watchdog: thread '" + names[i] + "' has not stepped for "));
     for (const char* thread : {" train\n", " ingest\n", " comm\n", " watchdog\n"})
       CHECK(contains(out.errors, thread));
@@ -161,7 +162,7 @@ TEST_CASE("Watchdog: a thread that blocks signals is named and does not keep the
   const Outcome out = child.finish();
   CAPTURE(out.errors);
   CHECK(WEXITSTATUS(out.status) == 70);
-  CHECK(out.seconds < 2 * to_seconds(deadline));
+  CHECK(out.seconds < testing::deadline_slack * to_seconds(deadline));
   CHECK(contains(out.errors, " deaf\n    (no answer"));
 }
 
@@ -177,7 +178,7 @@ TEST_CASE("Watchdog: a full pipe that nobody reads does not keep the process ali
   const Outcome out = child.finish(false);
   CHECK(WIFEXITED(out.status));
   CHECK(WEXITSTATUS(out.status) == 70);
-  CHECK(out.seconds < 2 * to_seconds(deadline));
+  CHECK(out.seconds < testing::deadline_slack * to_seconds(deadline));
 }
 
 TEST_CASE(
