@@ -17,8 +17,9 @@ def runs(arguments, file):
 
 
 wrong = []
+commands = [test.get("command", []) for test in shown["tests"]]
 for program in programs:
-    shards = [test["command"][1:] for test in shown["tests"] if program in test.get("command", [])[:1]]
+    shards = [words[words.index(program) + 1:] for words in commands if program in words]
     listed = tree.fromstring(subprocess.check_output([program, "--list-test-cases", "--reporters=xml"]))
     files = {case.get("filename") for case in listed.iter("TestCase")}
     for file in files:
