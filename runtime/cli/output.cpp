@@ -36,7 +36,7 @@ bool Output::add(std::string_view piece, bool escapes) {
 bool Output::write_waiting(bool whole) {
   const std::size_t kept = whole ? 0 : unfinished_tail(waiting_);
   const std::string tail = waiting_.substr(waiting_.size() - kept);
-  waiting_.resize(waiting_.size() - kept);
+  waiting_.erase(waiting_.size() - kept);
   const bool written = waiting_.empty() || write_bytes(printable_lines(waiting_));
   waiting_ = tail;
   return written;

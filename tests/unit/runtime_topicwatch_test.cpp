@@ -8,13 +8,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using Facts = std::vector<stream::TopicFacts>;
+using Answers = std::vector<stream::TopicFacts>;
 
 /// A broker whose answer is what the test says, and who asks it.
 struct Asked {
   VirtualClock clock;
   NodeStatus status;
-  Result<Facts> answer{Facts{{2, {}}, {1, {}}}};
+  Result<Answers> answer{Answers{{2, {}}, {1, {}}}};
   int asked = 0;
   TopicWatch watch{clock, status, {{"t"}, {"c", true}}, [this] {
                      ++asked;
@@ -36,23 +36,23 @@ TEST_CASE("Topics: one is gone when two answers in a row lack it, within 30 s, a
   CHECK(it.ask() == 20s);
   CHECK(it.status.topics().at(0) == TopicStatus{.name = "t", .partitions = 2});
   CHECK(it.status.topics().at(1) == TopicStatus{.name = "c", .control = true, .partitions = 1});
-  it.answer = Facts{{std::nullopt, {}}, {1, {}}};
+  it.answer = Answers{{std::nullopt, {}}, {1, {}}};
   CHECK(it.ask() == 3s);
   CHECK_FALSE(it.status.topics().at(0).gone);
   CHECK(it.ask() == 20s);
   CHECK(it.status.topics().at(0).gone);
   CHECK_FALSE(it.status.topics().at(1).gone);
-  it.answer = Facts{{3, {2}}, {1, {}}};
+  it.answer = Answers{{3, {2}}, {1, {}}};
   it.ask();
   CHECK(it.status.topics().at(0) == TopicStatus{.name = "t", .partitions = 3, .leaderless = {2}});
 }
 
 TEST_CASE("Topics: a broker that does not answer changes nothing, and a topic that never was is not gone") {
   Asked it;
-  it.answer = Facts{{std::nullopt, {}}, {1, {}}};
+  it.answer = Answers{{std::nullopt, {}}, {1, {}}};
   for (int i = 0; i < 3; ++i) it.ask();
   CHECK_FALSE(it.status.topics().at(0).gone);
-  it.answer = Facts{{2, {}}, {1, {}}};
+  it.answer = Answers{{2, {}}, {1, {}}};
   it.ask();
   it.answer = Error{ErrorCode::unavailable, "away"};
   for (int i = 0; i < 5; ++i) CHECK(it.ask() == 3s);

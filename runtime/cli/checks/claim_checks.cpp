@@ -13,7 +13,7 @@
 namespace rivulet::runtime::cli {
 namespace {
 
-constexpr Duration patience = std::chrono::seconds(5);
+constexpr Duration claim_patience = std::chrono::seconds(5);
 constexpr int reading_step_ms = 10;
 
 std::string listed(const std::vector<std::string>& names) {
@@ -26,7 +26,7 @@ std::string listed(const std::vector<std::string>& names) {
 /// What the other members of the group claim, by its last view; nothing: it has none yet.
 std::optional<std::vector<std::string>> claims_of_others(const Config& config) {
   auto topic = ControlTopic::open(config, false, [] { pause_ms(reading_step_ms); });
-  if (!topic || !topic.value().read_all(patience)) return std::nullopt;
+  if (!topic || !topic.value().read_all(claim_patience)) return std::nullopt;
   const auto& view = topic.value().fold().view;
   if (view.number == 0) return std::nullopt;
   std::vector<std::string> claimed;
@@ -55,7 +55,7 @@ Check judge_claims(const Config& config, const std::vector<TopicStatus>& topics,
 
 std::vector<Check> claim_checks(const Config& config) {
   if (config.source.type != "kafka") return {};
-  const auto facts = stream::topic_facts(config.source.kafka_properties, config.source.topics, patience);
+  const auto facts = stream::topic_facts(config.source.kafka_properties, config.source.topics, claim_patience);
   if (!facts) return {};  // broker_checks() has said why
   std::vector<TopicStatus> topics;
   for (std::size_t i = 0; i < facts.value().size(); ++i)

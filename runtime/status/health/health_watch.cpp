@@ -9,7 +9,7 @@
 namespace rivulet::runtime {
 namespace {
 
-constexpr Duration look_every = std::chrono::milliseconds(500);
+constexpr Duration judge_every = std::chrono::milliseconds(500);
 /// So many times the loss of guessing is no learning, nor a stream that has changed.
 constexpr double out_of_range = 10;
 
@@ -35,7 +35,7 @@ HealthWatch::HealthWatch(HealthSetup setup, NodeStatus& status, MetricsSink& met
 
 void HealthWatch::look(TimePoint now) {
   if (now < next_) return;
-  next_ = now + look_every;
+  next_ = now + judge_every;
   if (!began_) began_ = record_at_ = now;
   VitalSigns signs;
   signs.state = status_.state.load();

@@ -5,8 +5,8 @@
 namespace rivulet::runtime {
 namespace {
 
-constexpr Duration look_every = std::chrono::seconds(20);
-constexpr Duration look_again = std::chrono::seconds(3);
+constexpr Duration ask_every = std::chrono::seconds(20);
+constexpr Duration ask_again = std::chrono::seconds(3);
 
 }  // namespace
 
@@ -32,7 +32,7 @@ Turn TopicWatch::step() {
     topic.leaderless = facts.leaderless;
   }
   status_.set_topics(topics_);
-  next_ = clock_.now() + (doubtful ? look_again : look_every);
+  next_ = clock_.now() + (doubtful ? ask_again : ask_every);
   return {.work = 1, .wake_at = next_};
 }
 
