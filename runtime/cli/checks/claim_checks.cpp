@@ -55,7 +55,8 @@ Check judge_claims(const Config& config, const std::vector<TopicStatus>& topics,
 
 std::vector<Check> claim_checks(const Config& config) {
   if (config.source.type != "kafka") return {};
-  const auto facts = stream::topic_facts(config.source.kafka_properties, config.source.topics, claim_patience);
+  const auto facts =
+      stream::topic_facts(config.source.kafka_properties, config.source.topics, claim_patience);
   if (!facts) return {};  // broker_checks() has said why
   std::vector<TopicStatus> topics;
   for (std::size_t i = 0; i < facts.value().size(); ++i)
