@@ -36,4 +36,12 @@ std::string unreachable_for_peers(const Config& config) {
       bound.value(), config.sync.bind, towards.value());
 }
 
+void warn_of_networks(const Config& config, Logger& log) {
+  if (const auto plain = plain_brokers(config.source.kafka_properties); !plain.empty())
+    log.write(Level::warn,
+              "rows and passwords go to these brokers unencrypted: security.protocol is not ssl or sasl_ssl",
+              {{"brokers", plain}});
+  if (const auto why = unreachable_for_peers(config); !why.empty()) log.write(Level::warn, why);
+}
+
 }  // namespace rivulet::runtime

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "runtime/config/config.h"
+#include "runtime/process/log.h"
 #include "sync/collective/gloo_transport.h"
 
 /// Where the peers of a device reach it.
@@ -13,5 +14,9 @@ sync::GlooConfig gloo_config(const Config& config);
 /// are elsewhere. Empty: they can, or sync.advertise names another address, or nobody else is awaited. May
 /// wait for name servers.
 std::string unreachable_for_peers(const Config& config);
+
+/// Writes into the log that rows go to brokers unencrypted, and that peers cannot reach this device, where
+/// that is so.
+void warn_of_networks(const Config& config, Logger& log);
 
 }  // namespace rivulet::runtime

@@ -14,7 +14,6 @@
 #include "runtime/node/node_config.h"
 #include "runtime/node/own_folder.h"
 #include "runtime/node/peer_address.h"
-#include "runtime/node/plain_brokers.h"
 #include "runtime/node/run.h"
 #include "runtime/process/runner.h"
 #include "runtime/process/service_manager.h"
@@ -213,12 +212,7 @@ void say_who_we_are(Process& p, const Config& config) {
                 {"device", config.device.id},
                 {"model", config.model.name},
                 {"http", p.http ? host_of(config.http.listen) + std::to_string(p.http->port()) : "off"}});
-  if (const auto plain = plain_brokers(config.source.kafka_properties); !plain.empty())
-    p.log->write(
-        Level::warn,
-        "rows and passwords go to these brokers unencrypted: security.protocol is not ssl or sasl_ssl",
-        {{"brokers", plain}});
-  if (const auto why = unreachable_for_peers(config); !why.empty()) p.log->write(Level::warn, why);
+  warn_of_networks(config, *p.log);
 }
 
 /// Waits for the end: the worker's own, or a broken stream. Returns the ingest thread's error if it

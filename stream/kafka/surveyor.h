@@ -17,9 +17,8 @@ namespace rivulet::stream::kafka {
 /// survey under way, one `patience` at most.
 class Surveyor {
  public:
-  /// The client to ask with; called on the survey's thread, which drops it at its end. nullptr: there is
-  /// none.
-  using OpenClient = std::function<std::shared_ptr<Client>()>;
+  /// A client of the survey's own, made and ended on its thread. nullptr: there is none.
+  using OpenClient = std::function<std::unique_ptr<Client>()>;
 
   Surveyor() = default;
   ~Surveyor();
