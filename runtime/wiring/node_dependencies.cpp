@@ -83,6 +83,12 @@ Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alon
   return sync::make_gloo_connect(gloo, clock);
 }
 
+Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool dry_run) {
+  if (dry_run || config.log.decisions == "off") return make_null_decision_log();
+  return open_decision_log(config.device.data_dir + "/decisions.jsonl", config.log.decisions_max,
+                           config.log.decisions == "views" ? Recorded::views : Recorded::rounds);
+}
+
 std::unique_ptr<TopicWatch> make_topic_watch(const Config& config, bool dry_run, const Clock& clock,
                                              NodeStatus& status) {
   constexpr Duration patience = std::chrono::seconds(2);  // the end of the device may have to wait for it

@@ -8,6 +8,7 @@
 #include "core/metrics.h"
 #include "core/result.h"
 #include "runtime/config/config.h"
+#include "runtime/decisions/decision_log.h"
 #include "runtime/node/memory_plan.h"
 #include "runtime/status/health/topic_watch.h"
 #include "stream/source.h"
@@ -33,6 +34,9 @@ Result<std::unique_ptr<OrderedLog>> open_log(const Config& config, const MemoryP
 /// `alone` is what a group of one talks through. The thread of the transport beats in `comm_beat_ns`.
 Result<sync::Connect> open_wires(const Config& config, sync::MemoryNetwork& alone, const Clock& clock,
                                  std::atomic<std::int64_t>& comm_beat_ns);
+
+/// As log.decisions asks for; a dry run decides nothing. Errors: io.
+Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool dry_run);
 
 /// Of a source that reads topics, and of the control topic if it is the group's; null: there are none.
 std::unique_ptr<TopicWatch> make_topic_watch(const Config& config, bool dry_run, const Clock& clock,

@@ -77,12 +77,6 @@ Status start_over(const Config& config, Logger& log) {
   return aside ? ok() : aside.error();
 }
 
-Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool dry_run) {
-  if (dry_run || config.log.decisions == "off") return make_null_decision_log();
-  return open_decision_log(config.device.data_dir + "/decisions.jsonl", config.log.decisions_max,
-                           config.log.decisions == "views" ? Recorded::views : Recorded::rounds);
-}
-
 /// Before anything large is allocated.
 Status plan_within_cap(Process& p, const Config& config, const Catalog& catalog, const StopRequest& stop) {
   auto memory = plan_memory(config, catalog, &stop);

@@ -138,8 +138,9 @@ TEST_CASE("Health: partitions that nobody claims are named, from the beginning a
   CHECK(job.ready());
   CHECK(contains(job.page("/").body, "no device of the group claims wide:1"));
   CHECK(contains(job.page("/metrics").body, "rivulet_unclaimed_partitions 1\n"));
-  shared_kafka().tool("org.apache.kafka.tools.TopicCommand",
-                      {"--alter", "--topic", "wide", "--partitions", "3"});
+  const auto added = shared_kafka().tool("org.apache.kafka.tools.TopicCommand",
+                                         {"--alter", "--topic", "wide", "--partitions", "3"});
+  REQUIRE_MESSAGE(added.status.code == 0, added.output);
   CHECK_MESSAGE(names({"wide:1", "wide:2"}), job.status().dump());
 }
 
