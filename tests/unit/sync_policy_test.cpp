@@ -112,12 +112,8 @@ TEST_CASE("Arbiter: when nobody has rows nothing happens, and waiting doubles up
 
 TEST_CASE("Arbiter: a view begins short, until it has agreed on rows") {
   PolicyConfig config;
-  config.sync_policy = "periodic";
-  Settings settings;
-  settings.set("sync.own_steps", std::int64_t{10});
-  settings.set("sync.own_time", Duration(0));
-  settings.set("sync.overlap", std::string("never"));
-  config.settings = settings_of(config, settings);
+  config.when = "periodic";
+  config.batch_policy = "stream";
   const Controllers all = controllers_of(config, builtin_controllers()).value();
   PolicyState state = first_state(2, config, all, {});
   const auto own_steps_after = [&](std::uint32_t rows) {
