@@ -17,6 +17,10 @@
 namespace rivulet::runtime {
 namespace {
 
+bool for_people(LogFormat format) {
+  return format == LogFormat::pretty || format == LogFormat::pretty_color;
+}
+
 std::optional<Level> parse_level(std::string_view text) {
   for (const Level level : {Level::debug, Level::info, Level::warn, Level::error}) {
     if (name_of(level) == text) return level;
@@ -90,7 +94,7 @@ class SpdlogLogger final : public Logger {
   const RealClock clock_;
   const LogFormat format_;
   /// A terminal may show a line of progress, which is drawn again below.
-  const std::string begin_ = isatty(STDERR_FILENO) != 0 ? "\r\x1b[2K" : "";
+  const std::string begin_ = isatty(STDERR_FILENO) != 0 && for_people(format_) ? "\r\x1b[2K" : "";
   std::array<Counter*, 4> written_{};
   // shared; lines and the memory of them change together
   std::mutex mutex_;

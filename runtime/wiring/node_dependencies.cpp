@@ -91,7 +91,8 @@ Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool d
 
 std::unique_ptr<TopicWatch> make_topic_watch(const Config& config, bool dry_run, const Clock& clock,
                                              NodeStatus& status) {
-  constexpr Duration patience = std::chrono::seconds(2);  // the end of the device may have to wait for it
+  static constexpr Duration patience =
+      std::chrono::seconds(2);  // the end of the device may have to wait for it
   if (config.source.type != "kafka") return nullptr;
   std::vector<TopicWatch::Topic> topics;
   for (const auto& topic : config.source.topics) topics.push_back({topic});
@@ -103,6 +104,12 @@ std::unique_ptr<TopicWatch> make_topic_watch(const Config& config, bool dry_run,
                                       [names, properties = config.source.kafka_properties] {
                                         return stream::topic_facts(properties, names, patience);
                                       });
+}
+
+Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool dry_run) {
+  if (dry_run || config.log.decisions == "off") return make_null_decision_log();
+  return open_decision_log(config.device.data_dir + "/decisions.jsonl", config.log.decisions_max,
+                           config.log.decisions == "views" ? Recorded::views : Recorded::rounds);
 }
 
 }  // namespace rivulet::runtime

@@ -18,7 +18,7 @@ std::vector<std::string> leaks_of(const WallsRun& run) {
     return look_for_planted(std::move(connect).value(), finds);
   });
   for (const auto& error : out.errors) CHECK_FALSE_MESSAGE(error, error->message);
-  CHECK(finds.looked_at() > 50);
+  CHECK(finds.looked_at() > 20);
   return finds.found();
 }
 

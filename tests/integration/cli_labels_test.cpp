@@ -62,7 +62,7 @@ TEST_CASE(
   CHECK(contains(made.errors, "of a time or a number: seq"));
   const auto valid = rivulet_run({"validate", file, "--environment"}, 30s);
   CHECK_MESSAGE(valid.status.code == 0, valid.output);
-  CHECK_MESSAGE(contains(valid.output, "ok has "), valid.output);
+  CHECK_MESSAGE(contains(valid.output, "baseline (majority class): ok, "), valid.output);
 
   const auto run = rivulet_run({"run", "--config", file, "--stop-after", "rows=3000", "--json"}, 60s);
   INFO(run.errors);

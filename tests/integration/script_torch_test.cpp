@@ -79,6 +79,7 @@ TEST_CASE("Script: a group trains a model of the user's, and Python gets it back
   const auto stopped = run_rivulet({"stop", "--job", "mnist", "--brokers", group.brokers()}, 60s);
   INFO(stopped.errors);
   REQUIRE(stopped.status.code == 0);
+  for (const int device : {0, 1}) REQUIRE(group.device(device).wait(30s));  // each prints its summary last
   const std::string digest = group.summary(0)["devices"][0]["digest"];
   CHECK(digest.size() == 32);
   CHECK(digest == group.summary(1)["devices"][0]["digest"]);

@@ -173,7 +173,7 @@ double MeasuredGroup::checkpoint_bytes(std::size_t device) const {
   double bytes = 0;
   for (const auto& entry :
        std::filesystem::recursive_directory_iterator(state_->devices.at(device)->folder.path()))
-    if (entry.is_regular_file() && entry.last_write_time() >= newest) {
+    if (entry.path().extension() == ".ckpt" && entry.last_write_time() >= newest) {
       newest = entry.last_write_time();
       bytes = static_cast<double>(entry.file_size());
     }

@@ -189,7 +189,7 @@ TEST_CASE("Config from records: the file is valid, trains on what it saw, and sa
   // temp lies around 63.5 with a deviation of 2.
   CHECK(c.decode.scale[0] == doctest::Approx(0.5).epsilon(0.05));
   CHECK(63.4 * c.decode.scale[0] + c.decode.shift[0] == doctest::Approx(0).epsilon(0.2));
-  CHECK(contains(made.value().text, "# of the classes ok has 66.7 % of 60 labels"));
+  CHECK(contains(made.value().text, "baseline (majority class): ok, 66.7 % of 60 labels"));
   CHECK_FALSE(contains(made.value().text, "model.classes"));
 }
 

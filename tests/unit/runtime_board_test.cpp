@@ -264,8 +264,10 @@ TEST_CASE("Page: a broker that is away is red, a device without rows is not") {
   status.state = NodeState::idle;
   const auto page = [&] { return status_page(status_json(status, {"b", "j", "m", {}}), "{}", "n"); };
   CHECK(contains(page(), "<p id=\"state\" class=\"state\">idle</p>"));
-  status.set_source_trouble("no broker of kafka:9092 can be reached (refused)");
-  CHECK(contains(page(), "<p id=\"state\" class=\"state bad\">idle: no broker of kafka:9092"));
+  status.set_health(
+      {.judged = true,
+       .findings = {{"source", Grade::useless, "no broker of kafka:9092 can be reached (refused)"}}});
+  CHECK(contains(page(), "<p id=\"state\" class=\"state bad\">not ready: no broker of kafka:9092"));
 }
 
 TEST_CASE("Page: charts begin with what the device remembers, oldest first, without what was not measured") {

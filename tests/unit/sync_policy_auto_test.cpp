@@ -38,7 +38,7 @@ TEST_CASE("Auto: steps go on while the group agrees where that takes long, and a
   CHECK(plan.next.overlap);
   CHECK(plan.next.own_steps == waits.next.own_steps);
   CHECK(plan.next.keep_ratio == waits.next.keep_ratio);
-  CHECK_MESSAGE(contains(plan.why, "but for the steps meanwhile"), plan.why);
+  CHECK_MESSAGE(contains(plan.why, "apart from the steps made meanwhile"), plan.why);
   world.latency = 0.001;
   Group fast(world);
   CHECK(!fast.agree(40).next.overlap);
