@@ -328,21 +328,22 @@ TEST_CASE(
 
 TEST_CASE("Kafka source: records that its client has fetched and nobody has taken are counted, once") {
   const auto broker = start_broker({{"t", 2}});
-  REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(10, 50)));
+  for (int i = 0; i < 10; ++i)  // of two bytes each; enough of them that some are left on a slow machine
+    REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(10, 90)));
   auto config = config_for(broker->bootstrap_servers(), "t");
   config.partitions.push_back({"t", {0, 1}});
   config.properties.emplace_back("statistics.interval.ms", "20");
   Opened opened(config);
   CHECK(opened.read(2, 5s).size() == 2);
-  // Nothing more is taken, so the statistics come to what is left; before, they may be of any moment.
-  const auto left = [&] {
-    REQUIRE(opened.source->poll(0, 0s));
-    return opened.metrics["kafka_fetch_queue_records"] == 48 &&
-           opened.metrics["kafka_fetch_queue_bytes"] == 96;
+  // Statistics are of one moment for both; what comes between two reports is seen in neither or in the next.
+  double records = 0;
+  const auto told = [&] {
+    REQUIRE(opened.source->poll(1, 0s));
+    records = opened.metrics["kafka_fetch_queue_records"];
+    return records > 0 && opened.metrics["kafka_fetch_queue_bytes"] == 2 * records;
   };
-  CHECK(wait_until(left, 5s));
-  CAPTURE(opened.metrics["kafka_fetch_queue_records"]);
-  CHECK(opened.metrics["kafka_fetch_queue_bytes"] == 96);
+  CHECK(wait_until(told, 5s));
+  CHECK(records <= 10 * 90);
 }
 
 TEST_CASE("Kafka source: its client tells its statistics every two seconds, or as the user says") {

@@ -122,9 +122,9 @@ std::vector<Check> version_checks() {
 }
 
 Check gloo_check() {
-  // Its devices: only a whole copy has them. Of the rest LibTorch keeps a part for GPUs elsewhere, and three
-  // functions of its sockets are this program's own.
-  const auto copies = loaded_objects_defining("_ZN4gloo9transport3tcp6Device");
+  // Its devices' end: only a whole copy has it. Of the rest LibTorch keeps a part for GPUs elsewhere, and
+  // some functions are this program's own (docs/adr/0023, docs/adr/0045).
+  const auto copies = loaded_objects_defining("_ZN4gloo9transport3tcp6Device8shutdown");
   if (copies.size() == 1) return {"Gloo copies", CheckLevel::ok, "1: " + copies.front(), ""};
   if (copies.empty()) {
     return {"Gloo copies", CheckLevel::warn, "0: this build cannot reach other devices",
