@@ -106,10 +106,4 @@ std::unique_ptr<TopicWatch> make_topic_watch(const Config& config, bool dry_run,
                                       });
 }
 
-Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool dry_run) {
-  if (dry_run || config.log.decisions == "off") return make_null_decision_log();
-  return open_decision_log(config.device.data_dir + "/decisions.jsonl", config.log.decisions_max,
-                           config.log.decisions == "views" ? Recorded::views : Recorded::rounds);
-}
-
 }  // namespace rivulet::runtime

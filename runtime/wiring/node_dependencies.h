@@ -42,7 +42,4 @@ Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool d
 std::unique_ptr<TopicWatch> make_topic_watch(const Config& config, bool dry_run, const Clock& clock,
                                              NodeStatus& status);
 
-/// Where this device writes what was decided; what goes nowhere in a dry run.
-Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool dry_run);
-
 }  // namespace rivulet::runtime
