@@ -163,8 +163,8 @@ TEST_CASE("Health: in a pipe a run says every ten seconds what it does") {
   const auto lines = [&job] {
     const std::string output = job.device().output();
     int count = 0;
-    for (auto at = output.find("device-1: "); at != std::string::npos; at = output.find("device-1: ", at + 1))
-      ++count;
+    const std::string each = " rows/s, waiting ";
+    for (auto at = output.find(each); at != std::string::npos; at = output.find(each, at + 1)) ++count;
     return count;
   };
   CHECK(wait_until([&] { return lines() >= 2; }, 60s));
