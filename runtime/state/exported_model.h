@@ -14,7 +14,7 @@ namespace rivulet::runtime {
 enum class Normalization : std::uint8_t {
   none,    ///< the model takes features as the decoder gives them
   folded,  ///< the same: the first layer does the rest
-  apart,   ///< the model takes (x - mean) * factor, which whoever uses it must make
+  apart,   ///< the model takes (x - mean) * factor, which its user must make
 };
 std::string_view name_of(Normalization normalization) noexcept;
 

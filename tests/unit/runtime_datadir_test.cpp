@@ -50,7 +50,7 @@ TEST_CASE("Data directory: another job or device is refused, whose it is is name
   CHECK(entries(folder.path()) == 1);  // no lock either
 }
 
-TEST_CASE("Data directory: whoever looks after it may not know its device, but must know its job") {
+TEST_CASE("Data directory: a command need not know its device, but must know its job") {
   const TempDir folder;
   claim(folder.path());
   DataDir held;

@@ -240,7 +240,7 @@ std::unique_ptr<Group> connect_behind(std::unique_ptr<DoorKept> door, const std:
     const BatchScheduling batch;
     const BehindDoor behind(opened);
     options->devices.assign(meshes, ProcessGroup::createDeviceForHostname(request.address, false));
-    if (!behind.stands()) throw std::runtime_error("this LibTorch's Gloo lets in whoever comes");
+    if (!behind.stands()) throw std::runtime_error("this LibTorch's Gloo lets anybody in");
   }
   const auto world = static_cast<int>(request.view.world());
   const auto rank = static_cast<int>(request.view.rank);
