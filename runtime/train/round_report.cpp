@@ -207,8 +207,8 @@ void RoundReport::measure_state(const sync::Round& round, double seconds_trainin
   if (all.rows == 0 || mode == Mode::hold || mode == Mode::idle) return;
   prequential_.add(all.rows, all.loss_sum, all.correct);
   metrics_.loss_last.set(all.loss_sum / static_cast<double>(all.rows));
-  metrics_.loss_average.set(prequential_.loss());
   const double loss = prequential_.loss();
+  metrics_.loss_average.set(loss);
   parts_.status.loss.store(std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity());
   parts_.status.window_full.store(prequential_.full());
   if (!parts_.classification) return;

@@ -18,8 +18,7 @@ constexpr const char* rights_hint = "kafka-acls.sh --add ...: docs/howto/secure.
 
 constexpr const char* address_hint =
     "a client connects to the address that a broker advertises, whatever bootstrap.servers says: this "
-    "machine "
-    "must reach it (advertised.listeners of that broker, DNS, firewalls)";
+    "machine must reach it (advertised.listeners of that broker, DNS, firewalls)";
 
 /// What to do about a question that was refused, or that nobody answered.
 const char* hint_for(const Error& error) {

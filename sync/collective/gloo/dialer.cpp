@@ -22,7 +22,7 @@ socklen_t length_of(const sockaddr_storage& address) {
 
 Dialer::~Dialer() {
   for (const Peer& peer : peers_)
-    for (const Call& call : peer.calls) ::close(call.fd);
+    for (const int fd : peer.calls) ::close(fd);
 }
 
 void Dialer::dial(const sockaddr_storage& to, std::int64_t number, Answered answered) {
@@ -33,14 +33,14 @@ void Dialer::dial(const sockaddr_storage& to, std::int64_t number, Answered answ
 void Dialer::call(Peer& peer) const {
   peer.called_at = clock_.now();
   if (peer.calls.size() == calls_most) {
-    ::close(peer.calls.front().fd);
+    ::close(peer.calls.front());
     peer.calls.erase(peer.calls.begin());
   }
   const int fd = ::socket(peer.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return;  // none left: perhaps when it is time again
   const auto* to = reinterpret_cast<const sockaddr*>(&peer.address);
   if (::connect(fd, to, length_of(peer.address)) == 0 || errno == EINPROGRESS)
-    peer.calls.push_back({fd, peer.called_at});
+    peer.calls.push_back(fd);
   else
     ::close(fd);
 }
@@ -56,7 +56,7 @@ bool Dialer::greet(int fd, std::int64_t number) {
 /// Afterwards a peer that has answered has no calls.
 void Dialer::look(Peer& peer) {
   std::vector<pollfd> fds;
-  for (const Call& call : peer.calls) fds.push_back({call.fd, POLLOUT, 0});
+  for (const int fd : peer.calls) fds.push_back({fd, POLLOUT, 0});
   if (::poll(fds.data(), fds.size(), 0) <= 0) return;
   int answered = -1;
   for (std::size_t i = fds.size(); i-- > 0;) {
@@ -69,14 +69,14 @@ void Dialer::look(Peer& peer) {
       ::close(fd);
   }
   if (answered < 0) return;
-  for (const Call& call : std::exchange(peer.calls, {})) ::close(call.fd);
+  for (const int fd : std::exchange(peer.calls, {})) ::close(fd);
   std::exchange(peer.answered, nullptr)(answered);
 }
 
 void Dialer::step(Duration longest) {
   std::vector<pollfd> fds;
   for (const Peer& peer : peers_)
-    for (const Call& call : peer.calls) fds.push_back({call.fd, POLLOUT, 0});
+    for (const int fd : peer.calls) fds.push_back({fd, POLLOUT, 0});
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(longest).count();
   ::poll(fds.data(), fds.size(), static_cast<int>(ms));
   const TimePoint now = clock_.now();

@@ -29,15 +29,11 @@ class Dialer {
   void step(Duration longest);
 
  private:
-  struct Call {
-    int fd = -1;
-    TimePoint since;
-  };
   struct Peer {
     sockaddr_storage address{};
     std::int64_t number = 0;
     Answered answered;
-    std::vector<Call> calls;  ///< oldest first
+    std::vector<int> calls;  ///< descriptors, oldest first
     TimePoint called_at;
   };
   void call(Peer& peer) const;
