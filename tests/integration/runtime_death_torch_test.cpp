@@ -43,11 +43,15 @@ void train(DeviceGroup& group, int steps = 5) {
   REQUIRE_MESSAGE(group.trained(steps, 60s), group.story());
 }
 
+/// What a lost device does to its connections.
+enum class Loss { breaks, hangs };
+
 /// All but `lost` exit 75 within deadline + 1 s of `since`, name it, and hold the bits of the same step, or
 /// of two neighbours.
-void check_others_stop(DeviceGroup& group, int devices, int lost, TimePoint since) {
+void check_others_stop(DeviceGroup& group, int devices, int lost, TimePoint since, Loss loss = Loss::breaks) {
   const RealClock clock;
   std::map<int, std::set<std::string>> digests;  // by step
+  int named = 0;
   for (int i = 0; i < devices; ++i) {
     if (i == lost) continue;
     const Duration left = since + bound - clock.now();
@@ -58,10 +62,13 @@ void check_others_stop(DeviceGroup& group, int devices, int lost, TimePoint sinc
     CHECK(ended->code == 75);
     const std::string said = last_line(group.device(i).errors());
     CHECK(said.starts_with("error: "));
-    CHECK(contains(said, DeviceGroup::name(lost)));
+    named += contains(said, DeviceGroup::name(lost)) ? 1 : 0;
     const auto summary = group.summary(i);
     digests[summary["rounds"].get<int>()].insert(summary["devices"][0]["digest"].get<std::string>());
   }
+  CAPTURE(named);
+  // Only who hangs breaks no connection: who has all of its messages waits for another, which waits for it.
+  CHECK((loss == Loss::hangs ? named > 0 : named == devices - 1));
   // Whoever had all of the dead one's last payload finished the round; a part of it changed nobody's state.
   CHECK(digests.rbegin()->first - digests.begin()->first <= 1);
   for (const auto& [step, same] : digests) CHECK(same.size() == 1);
@@ -139,7 +146,7 @@ TEST_CASE("Death: a process that is stopped, not dead, counts as lost; continued
     train(ready(group));
     const auto since = RealClock().now();
     group.device(lost).send_signal(SIGSTOP);
-    check_others_stop(group, 3, lost, since);
+    check_others_stop(group, 3, lost, since, Loss::hangs);
     CHECK(group.device(lost).stats()->state == 'T');
     group.device(lost).send_signal(SIGCONT);
     const auto ended = group.device(lost).wait(10s);
@@ -179,13 +186,13 @@ TEST_CASE("Death: SIGTERM before the group has formed is an exit with 0") {
 }
 
 TEST_CASE("Death: SIGTERM ends a device within 10 s also while a peer hangs and sync.deadline is long") {
-  DeviceGroup group(quick_group(2, {"--set", "sync.deadline=60s"}));
+  DeviceGroup group(quick_group(2, {"--set", "sync.deadline=10m"}));
   train(ready(group));
   group.device(1).send_signal(SIGSTOP);
-  CHECK_FALSE(group.device(0).wait(1s));
+  CHECK(group.device(0).runs_for(1s));
   group.device(0).send_signal(SIGTERM);
-  CHECK_FALSE(group.device(0).wait(5s));  // the peer gets its chance
-  const auto ended = group.device(0).wait(5s);
+  CHECK(group.device(0).runs_for(4s));  // the peer gets its chance
+  const auto ended = group.device(0).wait(6s);
   INFO(group.story());
   REQUIRE(ended);
   CHECK(ended->code == 0);
@@ -195,12 +202,12 @@ TEST_CASE("Death: SIGTERM ends a device within 10 s also while a peer hangs and 
 }
 
 TEST_CASE("Death: a second SIGTERM ends a device that cannot finish its round, at once") {
-  DeviceGroup group(quick_group(2, {"--set", "sync.deadline=60s"}));
+  DeviceGroup group(quick_group(2, {"--set", "sync.deadline=10m"}));
   train(ready(group));
   group.device(1).send_signal(SIGSTOP);  // from now on device 0 waits for it
-  CHECK_FALSE(group.device(0).wait(1s));
+  CHECK(group.device(0).runs_for(1s));
   group.device(0).send_signal(SIGTERM);
-  CHECK_FALSE(group.device(0).wait(500ms));
+  CHECK(group.device(0).runs_for(500ms));
   group.device(0).send_signal(SIGTERM);
   const auto ended = group.device(0).wait(1s);
   REQUIRE(ended);

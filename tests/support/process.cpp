@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <system_error>
+#include <thread>
 
 #include "tests/support/wait.h"
 
@@ -191,6 +192,16 @@ Process::~Process() {
 
 bool Process::running() {
   return !wait(Duration::zero());
+}
+
+bool Process::runs_for(Duration time) {
+  const RealClock clock;
+  const TimePoint end = clock.now() + time;
+  while (running()) {
+    if (clock.now() >= end) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
 }
 
 std::optional<ExitStatus> Process::wait(Duration deadline) {

@@ -52,6 +52,8 @@ class Process {
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   [[nodiscard]] bool running();
+  /// True when it is still there after this time, which no slack makes longer; returns at its end.
+  bool runs_for(Duration time);
   /// The status when it has ended within the deadline.
   std::optional<ExitStatus> wait(Duration deadline);
   void send_signal(int signal);           ///< to the process
