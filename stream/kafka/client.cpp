@@ -1,6 +1,9 @@
 #include "stream/kafka/client.h"
 
 #include <librdkafka/rdkafka.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -51,6 +54,23 @@ int on_statistics(rd_kafka_t*, char* json, std::size_t size, void* opaque) {
 
 /// librdkafka writes to stderr by default; what matters comes to us as an error as well.
 void no_log(const rd_kafka_t*, int, const char*, const char*) {}
+
+/// A link that was down is used within 2 s of its return: TCP itself would wait as long again as it was down.
+/// A broker that acknowledges nothing for 4 s is connected anew, and what is idle is asked once in that time.
+int open_socket(int domain, int type, int protocol, void*) {
+  constexpr int unacknowledged_ms = 4000;
+  constexpr int idle_s = 4;
+  constexpr int between_probes_s = 1;
+  const int fd = ::socket(domain, type | SOCK_CLOEXEC, protocol);
+  if (fd < 0) return fd;
+  const auto set = [fd](int option, int value) {
+    ::setsockopt(fd, IPPROTO_TCP, option, &value, sizeof value);
+  };
+  set(TCP_USER_TIMEOUT, unacknowledged_ms);
+  set(TCP_KEEPIDLE, idle_s);
+  set(TCP_KEEPINTVL, between_probes_s);
+  return fd;
+}
 
 /// Everything set; one message in `wrong` for each property that was refused.
 Conf configure(ClientKind kind, const Properties& properties, std::span<const Default> defaults,
@@ -108,6 +128,7 @@ Result<std::unique_ptr<Client>> Client::open(ClientKind kind, const Properties& 
     return Error{ErrorCode::invalid_config, std::move(message)};
   }
   rd_kafka_conf_set_opaque(conf.get(), &listener);
+  rd_kafka_conf_set_socket_cb(conf.get(), open_socket);
   rd_kafka_conf_set_error_cb(conf.get(), on_error);
   if (kind == ClientKind::consumer) rd_kafka_conf_set_offset_commit_cb(conf.get(), on_commit);
   if (kind == ClientKind::reader) rd_kafka_conf_set_stats_cb(conf.get(), on_statistics);

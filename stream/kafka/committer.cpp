@@ -17,7 +17,7 @@ Status Committer::send() {
   if (!client_) {
     // There is no group session: its time only bounds how long a commit waits for a coordinator that is gone.
     std::vector<Default> defaults{{"enable.auto.commit", "false"},     {"allow.auto.create.topics", "false"},
-                                  {"socket.keepalive.enable", "true"}, {"reconnect.backoff.max.ms", "2000"},
+                                  {"socket.keepalive.enable", "true"}, {"reconnect.backoff.max.ms", "1000"},
                                   {"socket.timeout.ms", "2500"},       {"session.timeout.ms", "2500"},
                                   {"heartbeat.interval.ms", "1000"}};
     if (!group_id_.empty()) defaults.emplace_back("group.id", group_id_);

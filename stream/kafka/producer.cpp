@@ -13,7 +13,7 @@ Result<std::unique_ptr<Producer>> Producer::open(const Properties& properties, c
   std::vector<Default> defaults{{"linger.ms", linger_ms},
                                 {"message.timeout.ms", give_up_ms},
                                 {"socket.keepalive.enable", "true"},
-                                {"reconnect.backoff.max.ms", "2000"}};
+                                {"reconnect.backoff.max.ms", "1000"}};
   // Idempotence excludes settings that a user may have reasons for; then theirs count.
   const auto free = [&](std::string_view name) { return property(properties, name).empty(); };
   if (free("acks") && free("request.required.acks") && free("max.in.flight") && free("retries") &&

@@ -151,6 +151,15 @@ void ask(const FactsTable& table, const PolicyConfig& config, const Controllers&
                 std::to_string(static_cast<std::uint64_t>(settling.window())) + " rounds";
 }
 
+/// A view begins with an agreement after one step, whatever the group had come to before: who waits for it
+/// sees soon that the group works again.
+void begin_short(Schedule& next) {
+  next.own_steps = 1;
+  next.own_time = Duration(0);
+  next.overlap = false;
+  next.call_above = 0;
+}
+
 /// Who is in a view is known before its first facts: own steps of a view that was lost may be agreed about
 /// with them. All enter at once, whatever a controller of when proposes, and none learns from it.
 void choose_exchange(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
@@ -168,10 +177,7 @@ void choose_exchange(std::size_t world, const PolicyConfig& config, const Contro
     if (asked) controller->propose(inputs, memory, plan);
     inputs.measured += measurements_of({controller});
   }
-  plan.next.own_steps = 1;
-  plan.next.own_time = Duration(0);
-  plan.next.overlap = false;
-  plan.next.call_above = 0;
+  begin_short(plan.next);
   plan.now.way = {};
   fit_collective(plan.next);
 }
@@ -262,6 +268,8 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
     plan.now.mode = Mode::hold;  // a residual is of gradients, not of movements
     plan.why += "; no local steps while contributions are compressed";
   }
+  const bool nothing_yet = plan.now.mode == Mode::idle && state.idle_rounds == state.round;
+  if (nothing_yet) begin_short(plan.next);
   if (plan.next.apart) plan.next.moves.clear();  // rows move between devices that meet
   validate_moves(table, plan);
   settle_exchange(state.last.next, plan);

@@ -18,6 +18,7 @@ TEST_CASE(
   group.start_all();
   group.feed(400);
   train_to(group, 30);
+  for (int device = 0; device < 2; ++device) train_until_saved(group, device, 4);
   const auto running = on_folder(group, 0, {"checkpoint", "restore", saved_by(group, 0).back().path});
   CHECK(running.status.code == 78);
   CHECK(contains(running.errors, "is in use by another rivulet run"));

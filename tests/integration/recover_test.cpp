@@ -17,6 +17,7 @@ TEST_CASE(
   group.start_all();
   group.feed(400);
   train_to(group, 30);
+  train_until_saved(group, 0, 3);
   stop_all(group, 1);
   const auto files = saved_by(group, 0);
   REQUIRE(files.size() > 2);
@@ -45,6 +46,7 @@ TEST_CASE("Recover: a device that was killed beside it goes on as well, when its
   group.start_all();
   group.feed(400);
   train_to(group, 20);
+  train_until_saved(group, 0, 2);
   group.stop_feeding();
   REQUIRE(group.idle(30s));
   group.device(0).send_signal(SIGKILL);
@@ -63,6 +65,7 @@ TEST_CASE("Recover: a group whose newest checkpoints are all damaged does not go
   group.start_all();
   group.feed(400);
   train_to(group, 20);
+  for (int device = 0; device < 2; ++device) train_until_saved(group, device, 2);
   stop_all(group, 2);
   for (int device = 0; device < 2; ++device) {
     REQUIRE(saved_by(group, device).size() > 1);

@@ -17,6 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 const std::string mnist = source_path("examples/mnist");
+const std::string token = "only-for-these-tests";  // beyond the loopback a page wants one
 
 ProcessOptions rivulet_with(const std::vector<std::string>& arguments) {
   ProcessOptions options;
@@ -27,8 +28,11 @@ ProcessOptions rivulet_with(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-std::unique_ptr<Process> start_rivulet(const std::vector<std::string>& arguments) {
-  auto started = Process::start(rivulet_with(arguments));
+std::unique_ptr<Process> start_rivulet(const std::vector<std::string>& arguments,
+                                       const std::string& network_namespace) {
+  ProcessOptions options = rivulet_with(arguments);
+  options.network_namespace = network_namespace;
+  auto started = Process::start(options);
   REQUIRE(started);
   return std::move(started).value();
 }
@@ -41,7 +45,11 @@ DeviceGroup::DeviceGroup(DeviceGroupOptions options)
     : options_(std::move(options)),
       brokers_(options_.brokers),
       devices_(static_cast<std::size_t>(options_.devices)) {
-  for (Member& member : devices_) member.http_port = free_port();
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    devices_[i].http_port = free_port();
+    if (options_.network != nullptr) devices_[i].host = options_.network->address_of(static_cast<int>(i));
+  }
+  if (options_.network != nullptr) static_cast<void>(folder_.write("token", token));
   if (!brokers_.empty()) return;
   broker_ = start_rivulet(
       {"broker", "--job", "mnist", "--topic", options_.topic + ":" + std::to_string(options_.devices)});
@@ -60,16 +68,19 @@ void DeviceGroup::start_on(int partition, int device, const std::vector<std::str
       {"--topic", options_.topic},
       {"--brokers", brokers_},
       {"--data-dir", directory(device)},
-      {"--http", "127.0.0.1:" + std::to_string(member.http_port)}};
+      {"--http", member.host + ":" + std::to_string(member.http_port)}};
   for (const auto& [flag, value] : usual)
     if (std::find(more.begin(), more.end(), flag) == more.end())
       arguments.insert(arguments.end(), {flag, value});
   arguments.insert(arguments.end(),
                    {"--set", "log.format=logfmt", "--set", "sync.on_peer_loss=" + options_.on_peer_loss});
+  if (options_.network != nullptr)
+    arguments.insert(arguments.end(), {"--set", "http.token_file=" + (folder_.path() / "token").string()});
   arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
   arguments.insert(arguments.end(), more.begin(), more.end());
   member.process.reset();  // the old one is gone before the new one takes its port
-  member.process = start_rivulet(arguments);
+  member.process =
+      start_rivulet(arguments, options_.network != nullptr ? options_.network->namespace_of(device) : "");
 }
 
 void DeviceGroup::start_all() {
@@ -97,7 +108,7 @@ bool DeviceGroup::formed(Duration deadline) {
 }
 
 nlohmann::json DeviceGroup::status_of(const Member& member) {
-  const auto page = runtime::http_get("127.0.0.1", member.http_port, "/api/v1/status");
+  const auto page = runtime::http_get(member.host, member.http_port, "/api/v1/status", "Bearer " + token);
   const auto status = page ? nlohmann::json::parse(page.value(), nullptr, false) : nlohmann::json();
   return status.is_object() ? status : nlohmann::json();
 }
@@ -107,8 +118,8 @@ nlohmann::json DeviceGroup::status(int device) const {
 }
 
 std::string DeviceGroup::metrics(int device) const {
-  const auto page =
-      runtime::http_get("127.0.0.1", devices_.at(static_cast<std::size_t>(device)).http_port, "/metrics");
+  const Member& member = devices_.at(static_cast<std::size_t>(device));
+  const auto page = runtime::http_get(member.host, member.http_port, "/metrics", "Bearer " + token);
   return page ? page.value() : "";
 }
 

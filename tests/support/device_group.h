@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/network.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
@@ -13,7 +14,8 @@
 namespace rivulet::testing {
 
 /// `rivulet ARGUMENTS`, running.
-std::unique_ptr<Process> start_rivulet(const std::vector<std::string>& arguments);
+std::unique_ptr<Process> start_rivulet(const std::vector<std::string>& arguments,
+                                       const std::string& network_namespace = "");
 /// `rivulet ARGUMENTS` to its end.
 RunOutput run_rivulet(const std::vector<std::string>& arguments, Duration deadline);
 
@@ -22,6 +24,7 @@ struct DeviceGroupOptions {
   std::string brokers;  ///< empty: an embedded broker of its own
   std::string topic = "mnist";
   std::string on_peer_loss = "exit";
+  const Network* network = nullptr;    ///< a node for each device; `brokers` is at its host address
   std::vector<std::string> arguments;  ///< of every `rivulet run`, after ours
 };
 
@@ -63,6 +66,7 @@ class DeviceGroup {
  private:
   struct Member {
     std::unique_ptr<Process> process;
+    std::string host = "127.0.0.1";
     int http_port = 0;
   };
   [[nodiscard]] static nlohmann::json status_of(const Member& member);

@@ -348,7 +348,16 @@ Result<std::int64_t> committed_offset(const std::string& brokers, const std::str
   Result<Client> client = open_consumer(brokers, group);
   if (!client) return client.error();
   const Offsets list = one_partition(topic, partition, RD_KAFKA_OFFSET_INVALID);
-  const rd_kafka_resp_err_t code = rd_kafka_committed(client.value().get(), list.get(), call_timeout_ms);
+  rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+  // A broker that has just started says for a while that it coordinates no group.
+  wait_until(
+      [&] {
+        code = rd_kafka_committed(client.value().get(), list.get(), call_timeout_ms);
+        return code != RD_KAFKA_RESP_ERR_NOT_COORDINATOR &&
+               code != RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE &&
+               code != RD_KAFKA_RESP_ERR_COORDINATOR_LOAD_IN_PROGRESS;
+      },
+      std::chrono::seconds(10));
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return failure(code, "no offsets of " + group);
   const std::int64_t offset = list->elems[0].offset;
   return offset < 0 ? -1 : offset;

@@ -10,6 +10,7 @@
 #include "tests/support/device_group.h"
 #include "tests/support/places.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/wait.h"
 
 /// Groups that save often, and what their folders hold.
 namespace rivulet::testing {
@@ -49,6 +50,12 @@ inline void damage(const runtime::CheckpointEntry& entry) {
 inline void train_to(DeviceGroup& group, int steps) {
   REQUIRE_MESSAGE(group.formed(std::chrono::seconds(60)), group.story());
   REQUIRE_MESSAGE(group.trained(steps, std::chrono::seconds(60)), group.story());
+}
+
+/// Trains on until so many states of this device are on its disk: it writes them beside its rounds.
+inline void train_until_saved(DeviceGroup& group, int device, std::size_t states) {
+  const auto saved = [&] { return saved_by(group, device).size() >= states; };
+  REQUIRE_MESSAGE(wait_until(saved, std::chrono::seconds(60)), group.story());
 }
 
 inline void stop_all(DeviceGroup& group, int devices) {

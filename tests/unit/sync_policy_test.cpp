@@ -110,6 +110,27 @@ TEST_CASE("Arbiter: when nobody has rows nothing happens, and waiting doubles up
         doctest::Approx(0.2));
 }
 
+TEST_CASE("Arbiter: a view begins short, until it has agreed on rows") {
+  PolicyConfig config;
+  config.sync_policy = "periodic";
+  Settings settings;
+  settings.set("sync.own_steps", std::int64_t{10});
+  settings.set("sync.own_time", Duration(0));
+  settings.set("sync.overlap", std::string("never"));
+  config.settings = settings_of(config, settings);
+  const Controllers all = controllers_of(config, builtin_controllers()).value();
+  PolicyState state = first_state(2, config, all, {});
+  const auto own_steps_after = [&](std::uint32_t rows) {
+    return plan(table_of({with(rows, 10), with(0, 10)}), config, all, state).next.own_steps;
+  };
+  CHECK(state.last.next.own_steps == 1);
+  CHECK(own_steps_after(0) == 1);
+  CHECK(own_steps_after(0) == 1);
+  const std::uint32_t usual = own_steps_after(3);
+  CHECK(usual > 1);
+  CHECK(own_steps_after(0) == usual);
+}
+
 TEST_CASE("Policy fixed: everybody brings the same rows, and all hold until all have them") {
   PolicyConfig config;
   config.rows = 64;

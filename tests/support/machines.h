@@ -1,0 +1,58 @@
+#pragma once
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/device_group.h"
+#include "tests/support/kafka_server.h"
+#include "tests/support/network.h"
+
+namespace rivulet::testing {
+
+/// A group of devices on machines of their own, each a network namespace with a shaped link to the broker's
+/// machine and to the others. A lost peer makes the others form anew. Needs root. Everything is REQUIREd.
+struct Machines {
+  explicit Machines(int devices, const std::vector<std::string>& arguments = {}) : count(devices) {
+    auto made = Network::create({.nodes = devices});
+    REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
+    network = std::move(made).value();
+    auto started = KafkaServer::start({.host = network->host_address()});
+    REQUIRE_MESSAGE(started, (started ? "" : started.error().message));
+    kafka = std::move(started).value();
+    REQUIRE(create_topic(kafka->brokers(), "mnist", devices));
+    group = std::make_unique<DeviceGroup>(DeviceGroupOptions{.devices = devices,
+                                                             .brokers = kafka->brokers(),
+                                                             .on_peer_loss = "reform",
+                                                             .network = network.get(),
+                                                             .arguments = arguments});
+  }
+
+  /// Starts them all with 100 rows/s for each, until each has applied `steps` rounds.
+  void train(int steps) {
+    group->feed(100);
+    group->start_all();
+    REQUIRE_MESSAGE(group->formed(std::chrono::seconds(60)), group->story());
+    REQUIRE_MESSAGE(group->trained(steps, std::chrono::seconds(60)), group->story());
+  }
+
+  void set_connected(int device, bool connected) {
+    const Status set = network->set_connected(device, connected);
+    REQUIRE_MESSAGE(set, (set ? "" : set.error().message));
+  }
+
+  /// Rounds that `device` has applied in this life, while all are there; -1 while they are not.
+  [[nodiscard]] int rounds_of_all(int device = 0) const {
+    const auto status = group->status(device);
+    return status.is_object() && status.value("world", 0) == count ? status.value("steps", -1) : -1;
+  }
+
+  int count;
+  std::unique_ptr<Network> network;
+  std::unique_ptr<KafkaServer> kafka;
+  std::unique_ptr<DeviceGroup> group;
+};
+
+}  // namespace rivulet::testing
