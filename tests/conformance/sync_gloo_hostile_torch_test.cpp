@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 using sync::Lane;
 using namespace sync::gloo_door;
 
-constexpr Duration patience = 20s;
+constexpr Duration patience = 120s;  // a flood is a million announcements, under TSan too
 
 // ---- the healthy process
 
@@ -83,7 +83,7 @@ struct Healthy {
       REQUIRE_MESSAGE(process->wait_for_output("STANDS " + view + ".", patience), process->output());
       send(member);
     }
-    const bool lost = process->wait_for_output("LOST " + view + ":", 10s);
+    const bool lost = process->wait_for_output("LOST " + view + ":", patience);
     REQUIRE_MESSAGE(process->running(), process->output() << process->errors());
     REQUIRE_MESSAGE(lost, process->output());
     process->wait_for_output(";", 1s);
