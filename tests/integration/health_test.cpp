@@ -1,13 +1,16 @@
 // Ready means useful: what a real device says of itself when it runs and nothing comes of it.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <csignal>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/clock.h"
 #include "runtime/status/http/http_server.h"
 #include "tests/support/kafka_client.h"
+#include "tests/support/prometheus.h"
 #include "tests/support/rivulet_program.h"
 #include "tests/support/shared_kafka.h"
 #include "tests/support/temp_dir.h"
@@ -78,6 +81,7 @@ class Job {
   [[nodiscard]] bool ready() const { return page("/readyz").status == 200; }
   [[nodiscard]] Process& device() { return *device_; }
   [[nodiscard]] const std::string& topic() const { return name_; }
+  [[nodiscard]] std::string target() const { return "127.0.0.1:" + std::to_string(port_); }
 
  private:
   TempDir folder_;
@@ -88,7 +92,7 @@ class Job {
 
 }  // namespace
 
-TEST_CASE("Health: each way to be of no use is named within a minute, on every page") {
+TEST_CASE("Health: each way to be of no use is named within a minute, on every page and by an alert") {
   Job refused("refused", 1);
   Job gone("gone", 1);
   Job diverged("diverged", 1);
@@ -102,14 +106,32 @@ TEST_CASE("Health: each way to be of no use is named within a minute, on every p
     CAPTURE(job->topic());
     CHECK(wait_until([&] { return job->ready() && job->status().value("rows_trained", 0) > 0; }, 60s));
   }
+  const Prometheus prometheus({refused.target(), gone.target(), diverged.target(), unread.target()});
+  const RealClock clock;
+  const TimePoint since = clock.now();
   REQUIRE(delete_topic(Job::brokers(), "gone"));
+  std::map<const Job*, double> not_ready, alerted;
+  const auto all_alerted = [&] {
+    for (const Job* job : {&refused, &gone, &diverged, &unread}) {
+      const double now = to_seconds(clock.now() - since);
+      if (!job->ready()) not_ready.try_emplace(job, now);
+      if (prometheus.fires("RivuletNotReady", job->target())) alerted.try_emplace(job, now);
+    }
+    return alerted.size() == 4;
+  };
+  CHECK_MESSAGE(wait_until(
+                    [&] {
+                      refused.feed("no row at all");
+                      diverged.feed("1e30,-1e30,2");
+                      std::this_thread::sleep_for(900ms);
+                      return all_alerted();
+                    },
+                    a_minute),
+                prometheus.errors());
+  for (const Job* job : {&refused, &gone, &diverged, &unread})
+    fmt::print("figure: {} = not ready {:.0f} s, alert {:.0f} s\n", job->topic(), not_ready[job],
+               alerted[job]);
   unread.check_not_ready("partition_unread", "unread:0 is not read: ");
-  // The others have seen these rows by the time that they are asked, or see more of them.
-  for (int second = 0; second < 40; ++second) {
-    refused.feed("no row at all");
-    diverged.feed("1e30,-1e30,2");
-    std::this_thread::sleep_for(1s);
-  }
   refused.check_not_ready("rows_refused", "rows were refused, none was good for ");
   diverged.check_not_ready("batches_lost", "the model has diverged");
   gone.check_not_ready("topic_gone", "topic \"gone\" is gone");
