@@ -27,6 +27,13 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return last[b.size()];
 }
 
+/// Without the number at its end, and the dash before it.
+std::string stem_of(std::string name) {
+  while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.pop_back();
+  if (name.ends_with('-')) name.pop_back();
+  return name;
+}
+
 }  // namespace
 
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates) {
@@ -39,6 +46,12 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
     best = candidate;
   }
   return best;
+}
+
+std::string nearest_but_number(const std::string& word, const std::vector<std::string>& candidates) {
+  auto others = candidates;
+  std::erase_if(others, [&](const std::string& one) { return stem_of(one) == stem_of(word); });
+  return nearest(word, others);
 }
 
 }  // namespace rivulet

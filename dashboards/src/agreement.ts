@@ -94,7 +94,7 @@ const weights = {
   panels: [
     lines({
       title: 'Rows of a batch, by device',
-      description: 'Rows that a gradient was computed from, on average. The batch follows the stream: rate times tick.',
+      description: 'Rows that a gradient was computed from, on average: by default as many as pay (batch.policy).',
       unit: units.Short,
       queries: [[mean('instance', 'batch_rows'), '{{instance}}']],
     }),
@@ -258,7 +258,7 @@ const choice = {
     lines({
       title: 'How alike the streams are',
       description: `Coherence of policy auto: about 1 where all streams move the model the same way, whatever the noise of their
-        batches. Below 0.5 devices would drift apart, and agree more often.`,
+        batches. Below 0.6 devices would drift apart, and agree more often.`,
       unit: units.Short,
       queries: [[maxBy('job', rivulet('agreement_figure', 'figure="coherence"')), '{{job}}']],
     }),

@@ -15,9 +15,9 @@ const there = {
       queries: [[`count(${rivulet('build_info')})`, 'devices']],
     }),
     number({
-      title: 'Devices in a group',
-      description: `Devices whose group is formed. Fewer than answer: the others wait for somebody, see the dashboard
-        Agreement.`,
+      title: 'Devices that are ready',
+      description: `Devices whose group is formed and whose rows can be trained. Fewer than answer: \`rivulet status\` of
+        the others names why.`,
       unit: units.Short,
       queries: [[`sum(${rivulet('ready')})`, 'ready']],
     }),
@@ -42,8 +42,8 @@ const there = {
     }),
     number({
       title: 'Partitions that nobody reads',
-      description: `The agreed state knows them, and no device of the group claims them: after a newcomer took
-        another one's place, or the group became smaller. Their rows wait until retention takes them.`,
+      description: `Partitions of the job's topics that no device of the group claims: from the beginning, added
+        later, or left by a device that went. Their rows wait until retention takes them.`,
       unit: units.Short,
       queries: [[`sum(max by (job) (${rivulet('unclaimed_partitions')}))`, 'partitions']],
       steps: [[null, 'green'], [1, 'orange']],

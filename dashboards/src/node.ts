@@ -52,15 +52,15 @@ const working = {
   ],
 };
 
-const toldByClient = 'the client reports this every five seconds, and never with statistics.interval.ms = 0.';
+const toldByClient = 'the client reports this every two seconds (statistics.interval.ms, at most 5000).';
 
 const stream = {
   question: 'The stream: what comes in, and is it kept up with?',
   panels: [
     lines({
       title: 'Rows per second: arrived, trained',
-      description: `Rows put into the buffer, rows whose gradient entered the agreed state, and the measured rate that
-        sets the batch.`,
+      description: `Rows put into the buffer, rows whose gradient entered the agreed state, and the measured rate
+        of arrival.`,
       unit: units.CountsPerSecond,
       queries: [
         [sumBy('instance', rate('rows_consumed_total')), 'arrived {{instance}}'],
@@ -349,10 +349,10 @@ const wrong: Row = {
       queries: [[sumBy('kind', rate('kafka_errors_total')), '{{kind}}']],
     }),
     lines({
-      title: 'Batches that are not finite, per second',
+      title: 'Batches that were refused, per second',
       width: 12,
-      description: `Loss or gradient had a NaN or an infinity. local: in the batch of this device; agreed: in the sum
-        of the group.`,
+      description: `Loss, gradient or movement was not finite, too large, or had exploded. local: of this device's batch, or of
+        its steps since the last agreement; agreed: of the sum of the group.`,
       unit: units.CountsPerSecond,
       queries: [[sumBy('where', rate('nonfinite_batches_total')), '{{where}}']],
     }),

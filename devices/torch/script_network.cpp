@@ -67,7 +67,7 @@ Result<ScriptBytes> read_script(const std::string& path) {
   file.seekg(0);
   if (!file.read(script.bytes.data(), size)) return Error{ErrorCode::io, path + ": cannot be read"};
   const auto unpacked = unpacked_bytes(script.bytes);
-  if (!unpacked) return Error{ErrorCode::io, path + ": is no file that torch.jit saved"};
+  if (!unpacked) return Error{ErrorCode::io, path + ": was not saved by torch.jit"};
   if (*unpacked > script_file_max_bytes) return Error{ErrorCode::io, path + ": unpacks to more than 1 GiB"};
   // Every module that torch.jit saved has its constants; torch.save writes tensors alone.
   if (has_entry(script.bytes, "data.pkl") && !has_entry(script.bytes, "constants.pkl"))

@@ -114,13 +114,13 @@ std::optional<CheckpointFolder::Found> CheckpointFolder::newest(const Expected& 
 }
 
 std::optional<std::string> CheckpointFolder::misfit(const Expected& expected) const {
-  std::vector<std::string> complaints;
-  for (const auto& entry : list(complaints)) {
-    const auto file = read_whole_file(entry.path, state_image_max(expected.layout), *files_);
+  for (const auto& [stamp, path] : newer_than({})) {
+    const auto file = read_whole_file(path, state_image_max(expected.layout), *files_);
     if (!file) continue;
     const auto decoded = decode_state(file.value(), expected);
-    if (!decoded && decoded.error().code == ErrorCode::invalid_config)
-      return fmt::format("{}: {}", entry.path, decoded.error().message);
+    // A file that is as it was written, and cannot be read, is of another version of this program.
+    if (!decoded && (decoded.error().code == ErrorCode::invalid_config || is_whole(file.value())))
+      return fmt::format("{}: {}", path, decoded.error().message);
   }
   return std::nullopt;
 }

@@ -59,8 +59,8 @@ class CheckpointFolder {
   [[nodiscard]] std::optional<Found> newest(const Expected& expected,
                                             std::vector<std::string>& complaints) const;
 
-  /// Why the newest that is whole is not of `expected` (another job, model, topics or meaning): names the
-  /// file and both. Where newest() found nothing. Reads every file.
+  /// Why the newest that is whole is not of `expected` (another job, model, topics, meaning or version):
+  /// names the file and both. Where newest() found nothing. Reads every file.
   [[nodiscard]] std::optional<std::string> misfit(const Expected& expected) const;
 
   struct GoneBack {

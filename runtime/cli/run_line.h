@@ -14,7 +14,8 @@ namespace rivulet::runtime::cli {
 /// when it is destroyed. Owner: the main thread.
 class RunLine {
  public:
-  RunLine(const Terminal& terminal, std::ostream& out, const Config& config);
+  /// `descriptor`: what `out` writes to. A reader that does not read delays nothing: its lines are left out.
+  RunLine(const Terminal& terminal, std::ostream& out, int descriptor, const Config& config);
   void look(const NodeStatus& status, TimePoint now);
 
  private:
@@ -22,6 +23,7 @@ class RunLine {
   const bool interactive_;
   const int width_;
   const Duration every_;
+  const int descriptor_;
   ProgressLine line_;
   TimePoint next_{};
 };

@@ -59,7 +59,8 @@ std::vector<KeyRow> train_rows() {
        {},
        [](Config& c, const Value& v) { c.train.optimizer = str(v); }},
       {spec("train.optimizer.lr", kind::number, "0.05",
-            "learning rate; steps of few rows want less: 0.01 or 0.02"),
+            "learning rate of a step of train.lr_scaling.base_rows rows; smaller steps get less by "
+            "themselves"),
        positive, [](Config& c, const Value& v) { c.train.lr = real(v); }},
       {spec("train.optimizer.weight_decay", kind::number, "0.0", "L2"), not_negative,
        [](Config& c, const Value& v) { c.train.weight_decay = real(v); }},

@@ -113,7 +113,7 @@ std::int64_t JsonReader::whole(const json& j, const char* name, std::int64_t lea
   constexpr std::uint64_t largest{std::numeric_limits<std::int64_t>::max()};
   const bool fits = j.is_number_integer() && (!j.is_number_unsigned() || j.get<std::uint64_t>() <= largest) &&
                     j.get<std::int64_t>() <= most && j.get<std::int64_t>() >= least;
-  if (!fits) return complain(std::string(name) + " is no whole number that fits"), 0;
+  if (!fits) return complain(std::string(name) + " is not a whole number that fits"), 0;
   return j.get<std::int64_t>();
 }
 
@@ -174,7 +174,7 @@ void read_facts(JsonReader& in, const json& j, sync::Facts& f, sync::FactsSectio
   measured_fields(f, in.into(j));
   if (in.fine() && j.contains("section")) in.get(j, "section", section);
   for (const double number : {f.stream_rate, f.compute_seconds, f.wait_seconds, f.sync_seconds})
-    if (!std::isfinite(number) || number < 0) in.complain("a rate or a time that is no such thing");
+    if (!std::isfinite(number) || number < 0) in.complain("a rate or a time that is negative or not finite");
 }
 
 void read_policy(JsonReader& in, const json& j, sync::policy::PolicyConfig& c) {

@@ -182,7 +182,9 @@ std::string what_comes_next(const ViewRecord& view, const RoundRecord& round) {
 std::vector<std::string> what_else(const ViewRecord& view, const RoundRecord& round) {
   std::vector<std::string> out;
   if (const auto bad = flagged(view, round, sync::flag_nonfinite); !bad.empty())
-    out.push_back(fmt::format("The rows of {} were dropped: loss or gradient was not finite.", listed(bad)));
+    out.push_back(
+        fmt::format("The rows of {} were dropped: what they gave was not finite, too large, or had exploded.",
+                    listed(bad)));
   if (const auto leaving = flagged(view, round, sync::flag_leaving); !leaving.empty())
     out.push_back(fmt::format("{} leaves after this round.", listed(leaving)));
   if (round.plan.now.checkpoint) out.emplace_back("Everyone saves the state that this round leaves.");

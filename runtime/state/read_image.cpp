@@ -80,7 +80,7 @@ ValidationError read_head(std::span<const std::byte> bytes, std::uint64_t length
   if (!as_text(bytes).starts_with(magic)) {
     const auto kind = kind_of_file(bytes.first(std::min(bytes.size(), state_head_bytes)));
     return kind.empty()
-               ? "it is no state of Rivulet"
+               ? "it is not a state of Rivulet"
                : fmt::format("it is {}, no state of Rivulet (final.state, checkpoints/*.ckpt)", kind);
   }
   if (bytes.size() < state_head_bytes) return "it is too short";
@@ -140,7 +140,7 @@ ValidationError read_model(std::span<const std::byte> body, ImageFacts& facts, s
   rows = r.number<std::uint64_t>();
   facts.owner.model = as_text(r.bytes(std::min(r.left(), name_max)));
   if (!r.good() || r.left() > 0 || scalar > number_of(Scalar::f64))
-    return "its description of the model is no such thing";
+    return "its description of the model cannot be read";
   return std::nullopt;
 }
 
@@ -175,7 +175,7 @@ ValidationError read_meaning(std::span<const std::byte> body, Meaning& meaning) 
   }
   return r.good() && r.left() == 0 && body.size() <= meaning_bytes_max
              ? ValidationError()
-             : "what its numbers mean is no such thing";
+             : "what its numbers mean cannot be read";
 }
 
 SkippedRange read_run(Reader& r, const PartitionId& id) {
@@ -242,9 +242,8 @@ ValidationError read_controllers(std::span<const std::byte> body, AgreedState& s
     for (std::uint32_t i = 0; i < count && r.good(); ++i) memory.values.push_back(r.number<double>());
     state.controllers.push_back(std::move(memory));
   }
-  return r.good() && body.size() <= controllers_bytes_max
-             ? ValidationError()
-             : "what controllers remember in it is no such thing";
+  return r.good() && body.size() <= controllers_bytes_max ? ValidationError()
+                                                          : "what controllers remember in it cannot be read";
 }
 
 Status fill(const GradientView& own, std::span<const std::byte> from, devices::Device& device) {

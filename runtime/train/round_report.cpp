@@ -48,7 +48,7 @@ void RoundReport::depart() {
 
 /// The bytes: what shipping the rows to one server would have sent, at the least.
 void RoundReport::credit(const Credit& rows, std::uint64_t step) {
-  const Settled of = std::exchange(under_way_.batches > 0 ? under_way_ : settled_, {});
+  const Settled of = under_way_ ? *std::exchange(under_way_, std::nullopt) : std::exchange(settled_, {});
   if (rows.nonfinite > 0) drop(rows.nonfinite, step);
   if (rows.trained == 0) return;
   parts_.status.rows_trained.fetch_add(rows.trained, std::memory_order_relaxed);

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,7 +67,10 @@ class RoundReport {
   };
   void credit(const Credit& rows, std::uint64_t step);
   /// What was settled and not counted comes again, or is dropped.
-  void forget_settled() noexcept { settled_ = under_way_ = {}; }
+  void forget_settled() noexcept {
+    settled_ = {};
+    under_way_.reset();
+  }
   void stepped(const StepMade& made, sync::policy::Mode mode);
   void own_step(const devices::ApplyReport& applied, double compute_seconds, std::size_t rows);
   /// The round has ended. Fills in times.sync_seconds.
@@ -107,8 +111,8 @@ class RoundReport {
   Prequential squares_;  ///< of its targets, where they are any numbers
   TimeToAccuracy time_to_accuracy_;
   TimePoint warn_again_at_{};
-  Settled settled_;    ///< trained by this device, since it departed or the group agreed last
-  Settled under_way_;  ///< before it departed
+  Settled settled_;                   ///< trained by this device, since it departed or the group agreed last
+  std::optional<Settled> under_way_;  ///< before it departed
 };
 
 }  // namespace rivulet::runtime

@@ -37,7 +37,7 @@ Result<std::size_t> device_of(const std::string& word, std::size_t devices) {
   else if (rest.find_first_not_of("0123456789") == std::string::npos)
     number = take_number(rest);
   if (!number || *number < 1)
-    return usage_error(fmt::format("'{}' is no device: 2, b and device-02 are the second", word));
+    return usage_error(fmt::format("'{}' is not a device: 2, b and device-02 are the second", word));
   if (*number > static_cast<double>(devices))
     return usage_error(fmt::format("there is no device '{}' among {}", word, devices));
   return static_cast<std::size_t>(*number) - 1;
@@ -108,7 +108,7 @@ Result<double> parse_bandwidth(const std::string& text) {
   if (unit == "mbit") bits = 1e6;
   if (unit == "gbit") bits = 1e9;
   if (!amount || !(*amount > 0) || bits == 0)
-    return usage_error(fmt::format("'{}' is no bandwidth such as 250kbit, 1mbit, 1gbit or free", text));
+    return usage_error(fmt::format("'{}' is not a bandwidth such as 250kbit, 1mbit, 1gbit or free", text));
   return *amount * bits / 8;
 }
 

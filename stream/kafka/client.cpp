@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <memory>
 #include <semaphore>
@@ -72,6 +73,14 @@ int open_socket(int domain, int type, int protocol, void*) {
   return fd;
 }
 
+/// A broker that falls silent is noticed by the statistics, so the user may not turn them off.
+bool tells_in_time(const std::string& interval_ms) {
+  constexpr int longest = 5000;
+  int ms = 1;
+  std::from_chars(interval_ms.data(), interval_ms.data() + interval_ms.size(), ms);
+  return ms > 0 && ms <= longest;
+}
+
 /// Everything set; one message in `wrong` for each property that was refused.
 Conf configure(ClientKind kind, const Properties& properties, std::span<const Default> defaults,
                std::vector<std::string>& wrong) {
@@ -85,6 +94,8 @@ Conf configure(ClientKind kind, const Properties& properties, std::span<const De
   for (const auto& [name, value] : defaults) set(std::string(name), std::string(value));
   for (const auto& [name, value] : properties) set(name, value);
   if (kind != ClientKind::reader) set("statistics.interval.ms", "0");
+  if (kind == ClientKind::reader && !tells_in_time(property(properties, "statistics.interval.ms")))
+    set("statistics.interval.ms", "5000");
   if (property(properties, "debug").empty() && property(properties, "log_level").empty())
     rd_kafka_conf_set_log_cb(conf.get(), no_log);
   return conf;

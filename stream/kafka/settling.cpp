@@ -103,8 +103,10 @@ Status Settling::judge_start(const Finding& finding, const std::string& why, Tim
   if (exists) seen_.insert(finding.slot);
   const bool absent = finding.kind == Kind::no_topic || finding.kind == Kind::no_partition;
   const bool settled_once = partitions_.state(finding.slot).next_offset >= 0;
-  if (any_settled_ && (!absent || settled_once || seen_.contains(finding.slot))) return ok();
-  if (finding.kind == Kind::no_partition) return Error{ErrorCode::unavailable, why};
+  // What an earlier run read was there, and may be gone or not be seen by this broker yet.
+  const bool was_there = settled_once || seen_.contains(finding.slot) || starts_.contains(finding.slot);
+  if (any_settled_ && (!absent || was_there)) return ok();
+  if (finding.kind == Kind::no_partition && !was_there) return Error{ErrorCode::unavailable, why};
   if (now < deadline_) return ok();
   if (finding.kind != Kind::no_broker) return Error{ErrorCode::unavailable, why};
   return Error{ErrorCode::unavailable,

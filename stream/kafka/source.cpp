@@ -78,6 +78,7 @@ class KafkaSource final : public RecordSource {
   Committer committer_;
   SameLog same_log_;
   bool opened_ = false;  ///< something is assigned
+  bool assign_due_ = false;
   Partitions partitions_;
   Settling settling_;
   std::vector<const rd_kafka_message_s*> newest_;  ///< of the last fetch, by slot
@@ -158,14 +159,17 @@ Status KafkaSource::settle(TimePoint now) {
   if (const auto silent = notices_.take_silent()) partitions_.doubt(*silent);
   const auto changed = settling_.serve(client_->handle(), now);
   if (!changed) return changed.error();
-  if (!changed.value() && (opened_ || !settling_.any_settled())) return ok();
+  assign_due_ = assign_due_ || changed.value() || !opened_;
+  if (!assign_due_ || !settling_.any_settled()) return ok();
   if (!opened_ && is_embedded(client_->handle())) {
     if (settling_.uses_client()) return ok();
     same_log_.disable();
     if (auto status = connect(for_embedded(config_.properties)); !status) return status;
   }
   opened_ = true;
-  if (auto status = assign(); !status) notices_.say(status.error().message);
+  const auto assigned = assign();
+  assign_due_ = !assigned;  // else with the next poll
+  if (!assigned) notices_.say(assigned.error().message);
   return ok();
 }
 

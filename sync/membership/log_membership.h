@@ -91,6 +91,7 @@ class LogMembership final : public Membership {
   SharedFold::Reader reader_;
   const Fold& fold_ = shared_.fold();  // guarded, as session_ is: set() and get() of other threads read them
   std::int64_t session_ = -1;
+  mutable std::optional<std::string> meant_job_;  // looked for once: of a thousand names, each in full
   std::int64_t refused_at_ = -1;  // offset of the first HELLO that did not get the place of another session
   TimePoint refused_since_{};
   std::int64_t asked_at_ = -1;  // offset of a HELLO of this id that asks whether this session lives

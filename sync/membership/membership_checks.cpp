@@ -105,10 +105,10 @@ std::vector<std::string> LogMembership::waiting_for() const {
   for (auto& hope : other_hopes(next_view(true))) names.push_back(std::move(hope));
   // Two that call their job differently wait in two topics, each for the other.
   const bool alone = fold_.devices.size() == 1 && fold_.devices.contains(self) && wanted > 1;
-  const std::string meant = alone ? nearest(config_.job, log_.other_jobs()) : "";
-  if (!meant.empty())
+  if (alone && !meant_job_) meant_job_ = nearest_but_number(config_.job, log_.other_jobs());
+  if (alone && !meant_job_->empty())
     names.push_back("or for a correction: job.name is '" + config_.job +
-                    "' here, and this broker also has job '" + meant + "'");
+                    "' here, and this broker also has job '" + *meant_job_ + "'");
   if (names.empty()) names.push_back(text_of(outside(fold_, self)));
   if (names.back().empty()) return {};
   return names;

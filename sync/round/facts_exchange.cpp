@@ -238,7 +238,7 @@ Status check_table(const FactsTable& table, const ViewSpec& view) {
     for (const double number : {f.stream_rate, f.compute_seconds, f.wait_seconds, f.sync_seconds})
       if (!std::isfinite(number) || number < 0)
         return Error{ErrorCode::protocol,
-                     view.members[rank] + " sent a rate or a time that is no such thing"};
+                     view.members[rank] + " sent a rate or a time that is negative or not finite"};
   }
   if (auto text = policy::digest_disagreement(table, view.members.list()); !text.empty())
     return Error{ErrorCode::diverged, text};

@@ -67,7 +67,7 @@ struct Reader {
 };
 
 /// Of a broker that answers nobody, calls that forget the time come back after a minute.
-constexpr Duration no_minute = 10s;
+constexpr Duration no_minute = 50s;
 
 }  // namespace
 

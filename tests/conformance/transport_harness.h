@@ -17,13 +17,14 @@
 #include "core/rng.h"
 #include "sync/collective/transport.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/wait.h"
 
 /// What the transport suites stand on: ranks as threads, an address book, waiting for tickets.
 namespace rivulet::testing {
 
-/// What may pass between an event and whoever notices it: a sanitizer makes everything some ten times slower.
+/// What may pass between an event and who notices it: a sanitizer makes everything some ten times slower.
 inline Duration noticed_within(Duration d) {
-  return std::string_view(RIVULET_SANITIZE).empty() ? d : 10 * d;
+  return (std::string_view(RIVULET_SANITIZE).empty() ? deadline_slack : 10) * d;
 }
 
 /// A Wake that a thread can sleep on.

@@ -3,7 +3,7 @@
 source "$(dirname "$0")/planted.sh"
 
 plant dashboards/grafana/rivulet-fleet.json 's/sum(rivulet_ready{/sum(rivulet_steady{/'
-must_fail 'panel "Devices in a group" has no answer' --prometheus "$1"
+must_fail 'panel "Devices that are ready" has no answer' --prometheus "$1"
 must_fail 'asks for rivulet_steady, which /metrics does not have' --prometheus "$1"
 plant dashboards/grafana/rivulet-fleet.json 's/sum by (instance) (rate(rivulet_rows_dropped_total/sum by (device) (rate(rivulet_rows_dropped_total/'
 must_fail 'names its lines by the label instance, which the answer lacks' --prometheus "$1"

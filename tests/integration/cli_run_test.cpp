@@ -444,7 +444,7 @@ TEST_CASE(
   const auto written = std::filesystem::last_write_time(state);
   auto holder = Process::start(rivulet_with(with({})));
   REQUIRE(holder);
-  std::this_thread::sleep_for(1s);
+  REQUIRE(holder.value()->wait_for_output("msg=starting", 30s));  // it has the folder
   const auto second = rivulet_run(with({"--stop-after", "rounds=3"}), 30s);
   CHECK(second.status.code == 78);
   CHECK(contains(second.errors, "is in use by another rivulet run"));

@@ -33,7 +33,7 @@ TEST_CASE("Network: a link that was down for 8 s holds the group up while it is 
   const RealClock clock;
   const TimePoint whole = clock.now();
   const int before = machines.group->status(0).value("steps", 0);
-  const bool goes_on = wait_until([&] { return machines.rounds_of_all() > before; }, 10s);
+  const bool goes_on = wait_until([&] { return machines.rounds_of_all() > before; }, 2s);
   INFO(machines.group->story());
   REQUIRE(goes_on);
   MESSAGE("after the link is whole: ", to_seconds(clock.now() - whole), " s");
@@ -47,7 +47,7 @@ TEST_CASE("Network: SIGTERM ends devices on both sides of a link that is down") 
   REQUIRE(machines.group->device(0).runs_for(4s));  // it is lost, and the others connect anew
   for (int i = 0; i < devices; ++i) machines.group->device(i).send_signal(SIGTERM);
   for (int i = 0; i < devices; ++i) {
-    const auto ended = machines.group->device(i).wait(10s);
+    const auto ended = machines.group->device(i).wait(3s);  // 18 s: who waits for the peers takes longer
     INFO(machines.group->story());
     REQUIRE(ended);
     CHECK(ended->signal == 0);

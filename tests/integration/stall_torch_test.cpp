@@ -163,7 +163,7 @@ const devices::ModelEntry stalling_model{
 }  // namespace
 
 TEST_CASE(
-    "Stall: ingest, train and comm each end the process with 70 within twice the deadline, with all stacks") {
+    "Stall: ingest, train and comm each end the process with 70 soon after the deadline, with all stacks") {
   if (const char* where = std::getenv("RIVULET_TEST_STALL")) {
     if (std::string(where).starts_with("run-")) stall_in_production(where);
     stall(where);

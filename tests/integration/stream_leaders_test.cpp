@@ -184,8 +184,7 @@ TEST_CASE(
   CHECK(in_state(status, "reading") == good);
   CHECK(contains(running.errors(),
                  "no leader answers: broker 2 advertises the address " + nodes.second->brokers()));
-  std::this_thread::sleep_for(12s);  // longer than the watchdog's deadline
-  CHECK(running.running());
+  CHECK(running.runs_for(12s));  // longer than the watchdog's deadline
   REQUIRE(testing::produce(nodes.first->brokers(), "rows", rows_for(good)));
   CHECK(until([&] { return status["rows_trained"] == 2 * of_first; }));
   nodes.second->resume();
@@ -228,8 +227,7 @@ TEST_CASE("Leaders: peek ends by Ctrl-C while it waits for a broker that is sile
   const Device device(cluster->bootstrap_servers());
   auto peek = Process::start(rivulet_with(device.words({"peek", "rows"}, {"--partitions", "0"})));
   REQUIRE(peek);
-  std::this_thread::sleep_for(3s);
-  CHECK(peek.value()->running());
+  CHECK(peek.value()->runs_for(3s));
   peek.value()->send_signal(SIGINT);
   CHECK(peek.value()->wait(9s).has_value());
 }

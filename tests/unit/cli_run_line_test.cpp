@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <sstream>
 
@@ -23,7 +24,8 @@ std::string minute_of(bool interactive, int width) {
   Config config;
   config.device.id = "m1";
   {
-    RunLine line({.out = out, .err = out, .interactive = interactive, .width = width}, out, config);
+    RunLine line({.out = out, .err = out, .interactive = interactive, .width = width}, out, STDOUT_FILENO,
+                 config);
     for (TimePoint now{1h}; now < TimePoint{1h} + 1min; now += 20ms) {
       ++status.rows_trained;
       line.look(status, now);

@@ -255,7 +255,7 @@ TEST_CASE("Page: what is no JSON, or of other types, gives a page that says so")
     CAPTURE(bad);
     CHECK(contains(status_page(bad, bad, "n"), "</html>"));
   }
-  CHECK(contains(status_page("", "", "n"), "nothing readable"));
+  CHECK(contains(status_page("", "", "n"), "cannot be read"));
 }
 
 TEST_CASE("Page: a broker that is away is red, a device without rows is not") {

@@ -120,6 +120,24 @@ TEST_CASE(
   CHECK(contains(b.complaints[0], "1.2.ckpt: its numbers are not those that its digest is of"));
 }
 
+TEST_CASE("Checkpoints: of another version of the program they are no misfit only when they are damaged") {
+  Bench b;
+  const auto path = b.write({1, 1});
+  flip(path, 8);  // of the version, behind the magic
+  const auto shape = layout();
+  CHECK_FALSE(b.newest());
+  CHECK_FALSE(b.files.misfit({owner, shape, *b.device}));
+  auto image = read_whole_file(path, fs::file_size(path)).value();
+  const auto hash = sha256_of(std::span(image).first(image.size() - sizeof(Sha256)));
+  std::copy(hash.begin(), hash.end(), image.end() - sizeof(Sha256));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(image.data()), static_cast<std::streamsize>(image.size()));
+  CHECK_FALSE(b.newest());
+  const auto misfit = b.files.misfit({owner, shape, *b.device});
+  REQUIRE(misfit);
+  CHECK(contains(*misfit, "this program reads version"));
+}
+
 TEST_CASE("Checkpoints: what the group has committed stays, and so do the newest") {
   Bench b;
   for (std::uint64_t step = 1; step <= 6; ++step) b.write({1, step});

@@ -87,7 +87,7 @@ TEST_CASE("Decision log: every field comes back with every bit, at its extremes,
   CHECK(std::isnan(again.table.facts[0].loss_sum));
   CHECK(again.table.facts[1] == r.table.facts[1]);
   r.table.facts[1].stream_rate = std::numeric_limits<double>::infinity();  // no device believes this
-  CHECK(contains(parse_decision_line(decision_line(r)).error().message, "no such thing"));
+  CHECK(contains(parse_decision_line(decision_line(r)).error().message, "negative or not finite"));
 }
 
 TEST_CASE("Decision log: whatever is read of a broken line is, byte for byte, what would have been written") {

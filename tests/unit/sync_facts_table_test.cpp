@@ -74,7 +74,7 @@ TEST_CASE("Facts table: a rate or a time that cannot be is refused with its devi
     for (float Facts::* field :
          {&Facts::stream_rate, &Facts::compute_seconds, &Facts::wait_seconds, &Facts::sync_seconds})
       CHECK(said_of(2, [&](Facts& f) { f.*field = wrong; }) ==
-            "protocol: c sent a rate or a time that is no such thing");
+            "protocol: c sent a rate or a time that is negative or not finite");
   }
 }
 

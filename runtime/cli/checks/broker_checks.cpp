@@ -79,7 +79,8 @@ Check absent_control_check(const Config& config, const std::string& topic) {
     return {"topic " + topic, CheckLevel::fail, "not there yet, and " + may.error().message,
             may.error().code == ErrorCode::timed_out ? address_hint : how};
   const auto topics = stream::list_topics(config.source.kafka_properties, patience);
-  const auto meant = topics ? nearest(config.job.name, stream::jobs_among(topics.value())) : std::string();
+  const auto meant =
+      topics ? nearest_but_number(config.job.name, stream::jobs_among(topics.value())) : std::string();
   if (!meant.empty())
     return {"topic " + topic, CheckLevel::warn, "not there yet, but there is that of job '" + meant + "'",
             "is job.name right? Devices meet if theirs is the same"};

@@ -44,9 +44,8 @@ Status check_topics(const std::vector<stream::EmbeddedBroker::Topic>& topics) {
     const std::string& name = topic.name;
     if (name.size() > 249 || name.find_first_not_of(allowed) != std::string::npos ||
         name.find_first_not_of('.') == std::string::npos)
-      return Error{
-          ErrorCode::usage,
-          fmt::format("'{}' is no name of a topic: up to 249 letters, digits, '.', '_' or '-'", name)};
+      return Error{ErrorCode::usage,
+                   fmt::format("'{}' is not a topic name: up to 249 letters, digits, '.', '_' or '-'", name)};
     if (!seen.insert(name).second)
       return Error{ErrorCode::usage, fmt::format("topic '{}' is named twice", name)};
   }

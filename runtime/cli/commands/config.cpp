@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* config_footer = R"(Examples:
   rivulet config init > device.toml                 an annotated file: the keys that a first job needs
-  rivulet config show --config device.toml --origin what counts, and who said so
+  rivulet config show --config device.toml --origin values in force, and where each comes from
   rivulet config keys | grep batch                  every key there is)";
 constexpr const char* keys_footer = R"(Examples:
   rivulet config keys

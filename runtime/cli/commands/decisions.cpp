@@ -36,7 +36,7 @@ std::string whole_number(const std::string& text) {
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();
   const auto [read, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc{} && read == end ? "" : "'" + text + "' is no whole number";
+  return error == std::errc{} && read == end ? "" : "'" + text + "' is not a whole number";
 }
 
 /// Up to the newest `last` stories, or the newest of one round: one pass, and no more rounds in memory than

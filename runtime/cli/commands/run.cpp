@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <ostream>
 
@@ -73,7 +75,8 @@ class RunCommand final : public Command {
   /// The line ends before the summary begins.
   RunResult run_shown(Terminal& terminal, const LoadedConfig& loaded, RunOptions& options,
                       StopRequest& stop) const {
-    RunLine line(terminal, json_ ? terminal.err_screen() : terminal.out_screen(), loaded.config);
+    RunLine line(terminal, json_ ? terminal.err_screen() : terminal.out_screen(),
+                 json_ ? STDERR_FILENO : STDOUT_FILENO, loaded.config);
     options.watch = [&line](const NodeStatus& status, TimePoint now) { line.look(status, now); };
     return run_device(loaded, options, stop);
   }

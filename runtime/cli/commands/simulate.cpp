@@ -250,7 +250,7 @@ class SimulateCommand final : public Command {
     app_->add_option("--held-out", flags_.held_out, "data set to measure accuracy on")->type_name("PATH");
     app_->add_option("--seed", flags_.seed, "job.seed")->type_name("N")->check([](const std::string& text) {
       return parse_seed(text) ? std::string()
-                              : "'" + text + "' is no whole number from 0 to 9223372036854775807";
+                              : "'" + text + "' is not a whole number from 0 to 9223372036854775807";
     });
     app_->add_option("--model", flags_.model, "model.name")->type_name("NAME");
     app_->add_flag("--json", flags_.json, "last line of stdout: the summary as one object");

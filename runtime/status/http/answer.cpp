@@ -79,7 +79,7 @@ PageAnswer answer_to(const HttpRequest& request, const HttpServer::Pages& pages,
 }
 
 PageAnswer answer_to_unreadable(int status) {
-  return {status, text_type, "this is no request that could be read, or not in time\n"};
+  return {status, text_type, "the request could not be read, or came too slowly\n"};
 }
 
 std::string head_of(const PageAnswer& answer) {

@@ -26,7 +26,7 @@ struct PageAnswer {
 /// Pure but for the pages that it asks for, and the nonce of the page for browsers.
 PageAnswer answer_to(const HttpRequest& request, const HttpServer::Pages& pages, const Access& access);
 
-/// To what is no request that could be read; `status`: what the library makes of it.
+/// To a request that could not be read; `status`: what the library makes of it.
 PageAnswer answer_to_unreadable(int status);
 
 /// Status line and headers, with the empty line behind them.

@@ -281,7 +281,7 @@ std::string costs(const NodeReport& r) {
 
 /// Whether it works: above the pictures of its course.
 std::string live_part(const std::optional<NodeReport>& said) {
-  if (!said) return "<p class=\"state bad\">this device says nothing readable</p>";
+  if (!said) return "<p class=\"state bad\">the status of this device cannot be read</p>";
   return header(*said) + state_line(*said) + impaired_lines(*said) + tiles(*said);
 }
 

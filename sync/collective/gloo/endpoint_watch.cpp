@@ -81,9 +81,9 @@ void GlooEndpoint::look_at_peer(std::uint32_t index) {
   Peer& peer = peers_[index];
   const Pulse pulse = group_->pulse(index);
   if (pulse.refused)
-    return fail({ErrorCode::peer_lost,
-                 rank_name(view_, index) + " sent what is no message of this view: " + *pulse.refused},
-                static_cast<int>(index));
+    return fail(
+        {ErrorCode::peer_lost, rank_name(view_, index) + " sent an unexpected message: " + *pulse.refused},
+        static_cast<int>(index));
   if (pulse.told && pulse.told->rank == rank()) {
     // Taken for lost by who waits for this device, while this one waits for somebody else: that one is named.
     const auto quiet =

@@ -49,7 +49,7 @@ Result<std::string> bound_address(const GlooConfig& config) {
 }  // namespace
 
 Result<std::string> local_peer_address(GlooConfig config) {
-  config.towards = gloo_door::numeric_addresses(config.towards);
+  if (config.bind == "auto") config.towards = gloo_door::numeric_addresses(config.towards);
   return bound_address(config);
 }
 

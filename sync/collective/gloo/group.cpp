@@ -250,7 +250,7 @@ std::unique_ptr<Group> connect_behind(std::unique_ptr<DoorKept> door, const std:
     group =
         c10::make_intrusive<ProcessGroup>(c10::make_intrusive<BookStore>(rendezvous), rank, world, options);
   }
-  links->wait_until_all_stand();
+  links->wait_until_all_stand(std::size_t{meshes} * (request.view.world() - 1));
   door->door().shut();
   return std::make_unique<GlooGroup>(std::move(door), std::move(kept), std::move(group), request.view.rank,
                                      request.view.world());

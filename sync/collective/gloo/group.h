@@ -42,7 +42,7 @@ struct Pulse {
   bool broken = false;
   std::optional<Obituary> told;
   std::string why;
-  std::optional<std::string> refused;  ///< it has sent what is no message of this view, and why
+  std::optional<std::string> refused;  ///< it has sent an unexpected message, and why
 };
 
 /// Ends a connecting group early. Thread-safe.

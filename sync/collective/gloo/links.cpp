@@ -120,7 +120,7 @@ void Links::look_for_the_broken() {
   for (const auto& link : links_) {
     const std::lock_guard lock(link->mutex);
     if (link->broken.empty()) continue;
-    const std::string what = link->refused.empty() ? " is gone: " : " sent what is no message of this view: ";
+    const std::string what = link->refused.empty() ? " is gone: " : " sent an unexpected message: ";
     give_up({{ErrorCode::peer_lost, rank_name(view_, link->rank) + what + link->broken},
              static_cast<int>(link->rank)});
   }
@@ -137,7 +137,10 @@ bool Links::all_stand() {
   return all;
 }
 
-void Links::wait_until_all_stand() {
+void Links::wait_until_all_stand(std::size_t pairs) {
+  // A LibTorch whose Gloo calls its own functions without the loader: nothing of this would hold.
+  if (links_.size() != pairs)
+    give_up({{ErrorCode::unavailable, "this LibTorch's Gloo connects by itself"}, -1});
   while (!all_stand()) step([this] { return missing_links(); });
 }
 

@@ -65,8 +65,9 @@ class Links {
   /// Waits a moment for something to happen. Throws NotConnected: cancelled, or nothing has come for the
   /// deadline; `missing` says who, for people.
   void step(const std::function<ConnectFailure()>& missing);
-  /// Returns when all pairs stand. Throws NotConnected.
-  void wait_until_all_stand();
+  /// Returns when all of so many pairs stand. Throws NotConnected, also where Gloo has connected others
+  /// itself.
+  void wait_until_all_stand(std::size_t pairs);
   /// No connection reaches Gloo after this: its pairs may go.
   void abandon();
   /// As abandon(), and throws.
@@ -82,7 +83,7 @@ class Links {
   void posted(bool sending, std::uint32_t rank, int mesh);
 
   // any thread
-  /// What a peer has sent that is no message of this view; empty: nothing.
+  /// What a peer has sent that this view does not expect; empty: nothing.
   [[nodiscard]] std::optional<std::string> refusal(std::uint32_t rank) const;
   /// How the connection ended on which a rank sends data; empty: it stands.
   [[nodiscard]] std::optional<std::string> data_broken(std::uint32_t rank) const;
