@@ -75,6 +75,24 @@ TEST_CASE("Kafka source: what does not exist is named within the deadline, and i
   CHECK(partition_count({{"bootstrap.servers", servers}}, "t", 2s).value() == 4);
 }
 
+TEST_CASE("Kafka source: a partition that an earlier run read and that is gone ends no reader of another") {
+  const auto broker = start_broker({{"t", 1}});
+  REQUIRE(testing::produce(broker->bootstrap_servers(), "t", numbered(0, 3)));
+  auto config = config_for(broker->bootstrap_servers(), "t");
+  config.partitions.push_back({"t", {0, 7}});
+  config.resume[{0, 7}] = 5;
+  Opened opened(config);
+  CHECK(opened.read(3, 5s).size() == 3);
+  CHECK(opened.read(1, 1s).empty());  // past the time in which partitions must be found
+  CHECK(opened.errors.empty());
+  CHECK(contains(opened.source->partitions()[1].unreached, "topic \"t\", partition 7 does not exist"));
+  config.resume.clear();
+  Opened never(config);
+  never.read(4, 1s);
+  REQUIRE(never.errors.size() == 1);
+  CHECK(contains(never.errors[0].message, "topic \"t\", partition 7 does not exist"));
+}
+
 TEST_CASE("Kafka source: a topic that is made while the source waits for it is found") {
   // The embedded broker makes a topic when a producer names it: with four partitions.
   const auto broker = start_broker({{"other", 1}});
