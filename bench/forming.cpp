@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "bench/measure.h"
+#include "bench/outside_tests.h"
 #include "core/clock.h"
 #include "tests/support/device_group.h"
 
@@ -17,13 +18,6 @@ using namespace rivulet::testing;
 namespace {
 
 constexpr int sizes[] = {4, 16, 32};
-
-/// The helpers of the tests REQUIRE what they do; outside of a test case that ends the program.
-void end_on_failure(const doctest::AssertData& data) {
-  if (!data.m_failed) return;
-  fmt::print(stderr, "{}:{}: {} failed: {}\n", data.m_file, data.m_line, data.m_expr, data.m_decomp.c_str());
-  std::_Exit(1);
-}
 
 struct Formed {
   std::vector<double> seconds, threads;
@@ -46,9 +40,7 @@ void form(int devices, Formed& formed) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  doctest::Context context;
-  context.setAsDefaultForAssertsOutOfTestCases();
-  context.setAssertHandler(end_on_failure);
+  const OutsideTests outside_tests;
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 5;
   Formed formed[std::size(sizes)];
   for (int round = 0; round < rounds; ++round)

@@ -4,9 +4,8 @@
 //   restart  one by SIGTERM, started again when it has ended: the same
 //   all      all by SIGTERM, then all started: from the last start
 //   link     one device's link is down for 6 to 14 s: from its return to the next round of all
-//   end      SIGTERM to one at a moment that is drawn: while it trains, while its link is down, while a peer
-//   hangs,
-//            while it forms: until it has ended
+//   end      SIGTERM to one, by turns while it trains, its link is down, a peer hangs, or after a peer was
+//            killed, at a moment that is drawn: until it has ended
 //   build/release/bench_recovery [ROUNDS [SEED]]
 #include <doctest/doctest.h>
 
@@ -15,6 +14,7 @@
 #include <thread>
 
 #include "bench/measure.h"
+#include "bench/outside_tests.h"
 #include "core/clock.h"
 #include "core/rng.h"
 #include "tests/support/machines.h"
@@ -28,13 +28,6 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int devices = 3;
-
-/// The helpers of the tests REQUIRE what they do; outside of a test case that ends the program.
-void end_on_failure(const doctest::AssertData& data) {
-  if (!data.m_failed) return;
-  fmt::print(stderr, "{}:{}: {} failed: {}\n", data.m_file, data.m_line, data.m_expr, data.m_decomp.c_str());
-  std::_Exit(1);
-}
 
 double seconds_since(TimePoint then) {
   return to_seconds(RealClock().now() - then);
@@ -165,9 +158,7 @@ class Recovery {
 }  // namespace
 
 int main(int argc, char** argv) {
-  doctest::Context context;
-  context.setAsDefaultForAssertsOutOfTestCases();
-  context.setAssertHandler(end_on_failure);
+  const OutsideTests outside_tests;
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 10;
   const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
   Recovery recovery(seed);

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "bench/measure.h"
+#include "bench/outside_tests.h"
 #include "core/clock.h"
 #include "tests/support/device_group.h"
 #include "tests/support/kafka_server.h"
@@ -26,13 +27,6 @@ namespace {
 
 constexpr int devices = 4;
 constexpr int victim = 2;
-
-/// The helpers of the tests REQUIRE what they do; outside of a test case that ends the program.
-void end_on_failure(const doctest::AssertData& data) {
-  if (!data.m_failed) return;
-  fmt::print(stderr, "{}:{}: {} failed: {}\n", data.m_file, data.m_line, data.m_expr, data.m_decomp.c_str());
-  std::_Exit(1);
-}
 
 /// Milliseconds since 1970 of each message in logfmt lines: the first time it was said.
 std::map<std::string, double> said(const std::string& log) {
@@ -120,9 +114,7 @@ void restart(DeviceGroup& group, Marks& marks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  doctest::Context context;
-  context.setAsDefaultForAssertsOutOfTestCases();
-  context.setAssertHandler(end_on_failure);
+  const OutsideTests outside_tests;
   const int restarts = argc > 1 ? std::atoi(argv[1]) : 15;
   auto kafka = KafkaServer::start();
   REQUIRE(kafka);

@@ -78,7 +78,7 @@ class KafkaSource final : public RecordSource {
   Committer committer_;
   SameLog same_log_;
   bool opened_ = false;  ///< something is assigned
-  bool assign_due_ = false;
+  bool assign_due_ = true;
   Partitions partitions_;
   Settling settling_;
   std::vector<const rd_kafka_message_s*> newest_;  ///< of the last fetch, by slot
@@ -159,7 +159,7 @@ Status KafkaSource::settle(TimePoint now) {
   if (const auto silent = notices_.take_silent()) partitions_.doubt(*silent);
   const auto changed = settling_.serve(client_->handle(), now);
   if (!changed) return changed.error();
-  assign_due_ = assign_due_ || changed.value() || !opened_;
+  assign_due_ = assign_due_ || changed.value();
   if (!assign_due_ || !settling_.any_settled()) return ok();
   if (!opened_ && is_embedded(client_->handle())) {
     if (settling_.uses_client()) return ok();

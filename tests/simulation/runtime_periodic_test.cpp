@@ -24,7 +24,7 @@ LoadedConfig periodic_job(std::uint32_t devices, std::int64_t own_steps) {
   return job;
 }
 
-/// Rows of so many agreements of devices that make `own_steps` steps of 16 rows before each: the first
+/// Rows of `agreements` of `devices` that make `own_steps` steps of 16 rows before each: the first
 /// agreement of a view comes after one step.
 std::uint64_t rows_of(std::uint64_t agreements, std::uint64_t devices, std::uint64_t own_steps) {
   return devices * 16 * (1 + (agreements - 1) * own_steps);

@@ -52,7 +52,7 @@ inline void train_to(DeviceGroup& group, int steps) {
   REQUIRE_MESSAGE(group.trained(steps, std::chrono::seconds(60)), group.story());
 }
 
-/// Trains on until so many states of this device are on its disk: it writes them beside its rounds.
+/// Trains on until at least `states` of this device are on its disk: it writes them beside its rounds.
 inline void train_until_saved(DeviceGroup& group, int device, std::size_t states) {
   const auto saved = [&] { return saved_by(group, device).size() >= states; };
   REQUIRE_MESSAGE(wait_until(saved, std::chrono::seconds(60)), group.story());

@@ -65,7 +65,7 @@ class Links {
   /// Waits a moment for something to happen. Throws NotConnected: cancelled, or nothing has come for the
   /// deadline; `missing` says who, for people.
   void step(const std::function<ConnectFailure()>& missing);
-  /// Returns when all of so many pairs stand. Throws NotConnected, also where Gloo has connected others
+  /// Returns when all stand; there must be `pairs`. Throws NotConnected, also where Gloo has connected others
   /// itself.
   void wait_until_all_stand(std::size_t pairs);
   /// No connection reaches Gloo after this: its pairs may go.
