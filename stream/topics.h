@@ -1,4 +1,5 @@
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,9 +26,24 @@ struct TopicFacts {
   std::vector<int> leaderless;    ///< partitions that no broker leads
 };
 
-/// Of each of these topics, in order, asked at once by a client that lives for this question. Asking makes
-/// none of them. Errors: invalid_config, unavailable (no answer within `deadline`).
-Result<std::vector<TopicFacts>> topic_facts(const Properties& properties,
-                                            const std::vector<std::string>& topics, Duration deadline);
+/// Asks brokers about the same topics again and again, by one client that stays connected. Owned by one
+/// thread. Asking makes no topic. Cost of an answer: some 100 bytes and 50 for each partition.
+class TopicLookup {
+ public:
+  TopicLookup() = default;
+  TopicLookup(const TopicLookup&) = delete;
+  TopicLookup& operator=(const TopicLookup&) = delete;
+  virtual ~TopicLookup() = default;
+  /// Of each topic, in order. Errors: unavailable (no answer within `deadline`).
+  virtual Result<std::vector<TopicFacts>> ask(Duration deadline) = 0;
+};
+
+/// Connects when it is asked. Errors: invalid_config (a property, with librdkafka's words).
+Result<std::unique_ptr<TopicLookup>> open_topic_lookup(const Properties& properties,
+                                                       std::vector<std::string> topics);
+
+/// The hosts of all brokers, as the cluster advertises them: there devices on other machines find them,
+/// whatever bootstrap.servers says here. Errors: invalid_config, unavailable (no answer within `deadline`).
+Result<std::vector<std::string>> advertised_hosts(const Properties& properties, Duration deadline);
 
 }  // namespace rivulet::stream

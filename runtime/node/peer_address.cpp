@@ -2,13 +2,27 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+
 #include "runtime/node/plain_brokers.h"
+#include "stream/topics.h"
 
 namespace rivulet::runtime {
 namespace {
 
-bool is_loopback(const std::string& address) {
-  return address.starts_with("127.") || address == "::1";
+/// A broker on this machine may have devices elsewhere, which reach it, and this one, where the cluster
+/// advertises it.
+std::vector<std::string> hosts_for_all(const stream::Properties& properties) {
+  static constexpr Duration patience = std::chrono::seconds(2);
+  auto hosts = broker_hosts(properties);
+  std::ranges::stable_partition(hosts, [](const auto& host) { return !is_this_machine(host); });
+  if (hosts.empty() || !is_this_machine(hosts.front())) return hosts;
+  const auto advertised = stream::advertised_hosts(properties, patience);
+  if (!advertised) return hosts;  // the views have the same question
+  for (const auto& host : advertised.value())
+    if (!is_this_machine(host)) hosts.insert(hosts.begin(), host);
+  return hosts;
 }
 
 }  // namespace
@@ -17,20 +31,21 @@ sync::GlooConfig gloo_config(const Config& config) {
   sync::GlooConfig gloo;
   gloo.transport.progress_deadline = config.sync.deadline;
   gloo.bind = config.sync.bind;
-  gloo.towards = broker_hosts(config.source.kafka_properties);
+  gloo.towards = [properties = config.source.kafka_properties] { return hosts_for_all(properties); };
   gloo.advertise = config.sync.advertise;
   gloo.port = config.sync.port;
   return gloo;
 }
 
 std::string unreachable_for_peers(const Config& config) {
-  if (config.job.devices == 1 || !config.sync.advertise.empty()) return {};
+  if (config.job.devices == 1 || !config.sync.advertise.empty() || config.sync.bind == "auto") return {};
   sync::GlooConfig gloo = gloo_config(config);
   const auto bound = sync::local_peer_address(gloo);
-  if (!bound || !is_loopback(bound.value())) return {};
+  if (!bound || !is_this_machine(bound.value())) return {};
   gloo.bind = "auto";
+  gloo.towards = [&] { return broker_hosts(config.source.kafka_properties); };
   const auto towards = sync::local_peer_address(gloo);
-  if (!towards || is_loopback(towards.value())) return {};
+  if (!towards || is_this_machine(towards.value())) return {};
   return fmt::format(
       "peers on other machines cannot reach {} (sync.bind = \"{}\"); the brokers are reached from {}",
       bound.value(), config.sync.bind, towards.value());

@@ -14,10 +14,6 @@ std::string host_of(std::string server) {
   return server;
 }
 
-bool is_here(const std::string& host) {
-  return host == "localhost" || host.starts_with("127.") || host == "[::1]" || host == "::1";
-}
-
 std::string trimmed(std::string text) {
   text.erase(0, text.find_first_not_of(' '));
   text.erase(text.find_last_not_of(' ') + 1);
@@ -39,6 +35,10 @@ std::vector<std::string> servers_in(const std::vector<std::pair<std::string, std
 
 }  // namespace
 
+bool is_this_machine(const std::string& host) {
+  return host == "localhost" || host.starts_with("127.") || host == "[::1]" || host == "::1";
+}
+
 std::vector<std::string> broker_hosts(const std::vector<std::pair<std::string, std::string>>& properties) {
   std::vector<std::string> hosts = servers_in(properties);
   for (std::string& host : hosts) {
@@ -57,7 +57,7 @@ std::string plain_brokers(const std::vector<std::pair<std::string, std::string>>
   if (protocol.ends_with("ssl")) return "";
   std::string found;
   for (const std::string& server : servers_in(properties))
-    if (!is_here(host_of(server))) found += (found.empty() ? "" : ", ") + server;
+    if (!is_this_machine(host_of(server))) found += (found.empty() ? "" : ", ") + server;
   return found;
 }
 

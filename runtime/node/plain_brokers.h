@@ -5,6 +5,9 @@
 
 namespace rivulet::runtime {
 
+/// localhost, or a loopback address.
+bool is_this_machine(const std::string& host);
+
 /// The hosts of bootstrap.servers, without their ports. Pure.
 std::vector<std::string> broker_hosts(const std::vector<std::pair<std::string, std::string>>& properties);
 

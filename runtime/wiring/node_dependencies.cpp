@@ -91,8 +91,6 @@ Result<std::unique_ptr<DecisionLog>> open_decisions(const Config& config, bool d
 
 std::unique_ptr<TopicWatch> make_topic_watch(const Config& config, bool dry_run, const Clock& clock,
                                              NodeStatus& status) {
-  static constexpr Duration patience =
-      std::chrono::seconds(2);  // the end of the device may have to wait for it
   if (config.source.type != "kafka") return nullptr;
   std::vector<TopicWatch::Topic> topics;
   for (const auto& topic : config.source.topics) topics.push_back({topic});
@@ -100,10 +98,9 @@ std::unique_ptr<TopicWatch> make_topic_watch(const Config& config, bool dry_run,
   std::vector<std::string> names;
   names.reserve(topics.size());
   for (const auto& topic : topics) names.push_back(topic.name);
-  return std::make_unique<TopicWatch>(clock, status, std::move(topics),
-                                      [names, properties = config.source.kafka_properties] {
-                                        return stream::topic_facts(properties, names, patience);
-                                      });
+  auto lookup = stream::open_topic_lookup(config.source.kafka_properties, std::move(names));
+  if (!lookup) return nullptr;  // the reader's own client has reported why
+  return std::make_unique<TopicWatch>(clock, status, std::move(topics), std::move(lookup).value());
 }
 
 }  // namespace rivulet::runtime

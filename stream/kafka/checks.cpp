@@ -8,6 +8,7 @@
 #include "core/nearest.h"
 #include "stream/kafka/client.h"
 #include "stream/kafka/leaders.h"
+#include "stream/kafka/metadata.h"
 #include "stream/open.h"
 #include "stream/rights.h"
 
@@ -50,20 +51,16 @@ std::string check_together(const Properties& properties) {
   return {};
 }
 
-/// Why the list of topics lacks one: it leaves out what the user may not see. Asking by name shows it; that
-/// would make the topic on the embedded broker, which has no access lists.
+/// A topic that this user may not see is not there for them.
 bool may_not_see(rd_kafka_t* client, const std::string& topic) {
-  if (kafka::is_embedded(client)) return false;
-  rd_kafka_topic_t* named = rd_kafka_topic_new(client, topic.c_str(), nullptr);
-  const rd_kafka_metadata_t* metadata = nullptr;
-  bool refused = false;
-  if (rd_kafka_metadata(client, 0, named, &metadata, 1000) == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    for (int i = 0; i < metadata->topic_cnt; ++i)
-      refused = refused || metadata->topics[i].err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
-    rd_kafka_metadata_destroy(metadata);
-  }
-  rd_kafka_topic_destroy(named);
-  return refused;
+  const auto answers = kafka::ask_about_topics(client, std::span(&topic, 1), std::chrono::seconds(1));
+  if (!answers) return false;
+  return std::ranges::any_of(answers.value(), [&](const kafka::Metadata& answer) {
+    const std::span topics(answer->topics, static_cast<std::size_t>(answer->topic_cnt));
+    return std::ranges::any_of(topics, [&](const rd_kafka_metadata_topic& one) {
+      return topic == one.topic && one.err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    });
+  });
 }
 
 }  // namespace
@@ -87,9 +84,8 @@ std::string kafka_client_version() {
 
 Result<std::optional<int>> find_topic(const Properties& properties, const std::string& topic,
                                       Duration deadline) {
-  static constexpr kafka::Default defaults[] = {{"allow.auto.create.topics", "false"}};
   KeepRefusal listener;
-  auto client = kafka::Client::open(kafka::ClientKind::consumer, properties, defaults, listener);
+  auto client = kafka::Client::open(kafka::ClientKind::consumer, properties, {}, listener);
   if (!client) return client.error();
   rd_kafka_t* handle = client.value()->handle();
   const RealClock clock;
@@ -110,9 +106,8 @@ Result<std::optional<int>> find_topic(const Properties& properties, const std::s
 }
 
 Result<std::vector<std::string>> list_topics(const Properties& properties, Duration deadline) {
-  static constexpr kafka::Default defaults[] = {{"allow.auto.create.topics", "false"}};
   KeepRefusal listener;
-  auto client = kafka::Client::open(kafka::ClientKind::consumer, properties, defaults, listener);
+  auto client = kafka::Client::open(kafka::ClientKind::consumer, properties, {}, listener);
   if (!client) return client.error();
   return kafka::topics_of(client.value()->handle(), deadline);
 }
@@ -144,9 +139,8 @@ namespace {
 Result<std::vector<kafka::Finding>> survey_until(const Properties& properties,
                                                  const std::vector<TopicPartition>& partitions,
                                                  kafka::BrokerWords& words, Duration deadline) {
-  static constexpr kafka::Default defaults[] = {{"allow.auto.create.topics", "false"}};
   KeepWords listener(words);
-  auto client = kafka::Client::open(kafka::ClientKind::consumer, properties, defaults, listener);
+  auto client = kafka::Client::open(kafka::ClientKind::consumer, properties, {}, listener);
   if (!client) return client.error();
   std::vector<kafka::Finding> findings(partitions.size());
   std::vector<kafka::Question> open;

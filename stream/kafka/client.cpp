@@ -16,6 +16,7 @@
 
 #include "core/clock.h"
 #include "stream/kafka/leaders.h"
+#include "stream/kafka/metadata.h"
 
 namespace rivulet::stream::kafka {
 namespace {
@@ -93,6 +94,11 @@ Conf configure(ClientKind kind, const Properties& properties, std::span<const De
         RD_KAFKA_CONF_OK)
       wrong.push_back(name + ": " + words.data());
   };
+  set("reconnect.backoff.max.ms", "1000");  // not 10 s, for which a link that is back would not be used
+  if (kind != ClientKind::producer) {
+    set("enable.auto.commit", "false");  // offsets belong to the agreed state
+    set("allow.auto.create.topics", "false");
+  }
   for (const auto& [name, value] : defaults) set(std::string(name), std::string(value));
   for (const auto& [name, value] : properties) set(name, value);
   if (kind != ClientKind::reader) set("statistics.interval.ms", "0");
@@ -212,12 +218,11 @@ Result<std::optional<int>> partitions_of(rd_kafka_s* client, const std::string& 
 }
 
 Result<std::vector<std::string>> topics_of(rd_kafka_s* client, Duration timeout) {
-  const struct rd_kafka_metadata* metadata = nullptr;
-  const auto code = rd_kafka_metadata(client, 1, nullptr, &metadata, to_ms(timeout));
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return Error{ErrorCode::unavailable, words_of(code)};
+  const auto answer = ask_about_all_topics(client, timeout);
+  if (!answer) return answer.error();
+  const Metadata& all = answer.value();
   std::vector<std::string> names;
-  for (int i = 0; i < metadata->topic_cnt; ++i) names.emplace_back(metadata->topics[i].topic);
-  rd_kafka_metadata_destroy(metadata);
+  for (int i = 0; i < all->topic_cnt; ++i) names.emplace_back(all->topics[i].topic);
   return names;
 }
 

@@ -77,9 +77,8 @@ std::string brokers_of(const Properties& properties);
 /// How librdkafka calls its answer `code`, in words.
 std::string words_of(int code);
 
-/// What the broker knows about a topic; nullopt: it does not exist (or may not be seen). Asks for the list of
-/// all topics, because a question about one by name creates it on brokers that create topics by themselves.
-/// Blocks up to `timeout`. Errors: unavailable (no answer).
+/// What the broker knows about a topic; nullopt: it does not exist (or may not be seen). Blocks up to
+/// `timeout`. Errors: unavailable (no answer).
 Result<std::optional<int>> partitions_of(rd_kafka_s* client, const std::string& topic, Duration timeout);
 
 /// The names of all topics that the user may see. Blocks up to `timeout`. Errors: unavailable (no answer).

@@ -8,8 +8,7 @@ namespace rivulet::stream::kafka {
 
 Result<std::unique_ptr<CommittedOffsets>> CommittedOffsets::open(const Properties& properties,
                                                                  const std::string& group) {
-  const Default defaults[] = {
-      {"group.id", group}, {"allow.auto.create.topics", "false"}, {"enable.auto.commit", "false"}};
+  const Default defaults[] = {{"group.id", group}};
   // The group asked about is not the user's choice here.
   Properties with_group = properties;
   std::erase_if(with_group, [](const auto& entry) { return entry.first == "group.id"; });

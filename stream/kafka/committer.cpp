@@ -16,9 +16,8 @@ Status Committer::send() {
   failed_ = false;
   if (!client_) {
     // There is no group session: its time only bounds how long a commit waits for a coordinator that is gone.
-    std::vector<Default> defaults{{"enable.auto.commit", "false"},      {"allow.auto.create.topics", "false"},
-                                  {"reconnect.backoff.max.ms", "1000"}, {"socket.timeout.ms", "2500"},
-                                  {"session.timeout.ms", "2500"},       {"heartbeat.interval.ms", "1000"}};
+    std::vector<Default> defaults{
+        {"socket.timeout.ms", "2500"}, {"session.timeout.ms", "2500"}, {"heartbeat.interval.ms", "1000"}};
     if (!group_id_.empty()) defaults.emplace_back("group.id", group_id_);
     if (!client_id_.empty()) defaults.emplace_back("client.id", client_id_);
     auto client = Client::open(ClientKind::consumer, properties_, defaults, *this);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "stream/kafka/metadata.h"
 
 namespace rivulet::stream::kafka {
 namespace {
@@ -110,20 +111,17 @@ std::string name_of(const TopicPartition& partition) {
 
 Result<std::map<std::string, Leaders>> leaders_of(rd_kafka_s* client, std::span<const std::string> topics,
                                                   Duration timeout) {
-  const struct rd_kafka_metadata* metadata = nullptr;
-  const auto code = rd_kafka_metadata(client, 1, nullptr, &metadata, to_ms(timeout));
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return Error{ErrorCode::unavailable, words_of(code)};
-  std::map<std::int32_t, std::string> brokers;
-  for (int i = 0; i < metadata->broker_cnt; ++i)
-    brokers[metadata->brokers[i].id] =
-        fmt::format("{}:{}", metadata->brokers[i].host, metadata->brokers[i].port);
+  const auto answers = ask_about_topics(client, topics, timeout);
+  if (!answers) return answers.error();
   std::map<std::string, Leaders> found;
-  for (int i = 0; i < metadata->topic_cnt; ++i) {
-    const auto& topic = metadata->topics[i];
-    if (topic.partition_cnt > 0 && std::ranges::find(topics, topic.topic) != topics.end())
-      found[topic.topic] = leaders_in(topic, brokers);
+  for (const Metadata& answer : answers.value()) {
+    std::map<std::int32_t, std::string> brokers;
+    for (const auto& broker : std::span(answer->brokers, static_cast<std::size_t>(answer->broker_cnt)))
+      brokers[broker.id] = fmt::format("{}:{}", broker.host, broker.port);
+    for (const auto& topic : std::span(answer->topics, static_cast<std::size_t>(answer->topic_cnt)))
+      if (topic.partition_cnt > 0 && std::ranges::find(topics, topic.topic) != topics.end())
+        found[topic.topic] = leaders_in(topic, brokers);
   }
-  rd_kafka_metadata_destroy(metadata);
   return found;
 }
 

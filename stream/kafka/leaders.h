@@ -21,9 +21,7 @@ struct Leader {
 /// The leaders of the partitions 0, 1, ... of a topic.
 using Leaders = std::vector<Leader>;
 
-/// Of the named topics, those that any broker lists. Asks for the list of all topics, because a question
-/// about one by name creates it on brokers that create topics by themselves. Blocks up to `timeout`. Errors:
-/// unavailable (no answer).
+/// Of the named topics, those that are there. Blocks up to `timeout`. Errors: unavailable (no answer).
 Result<std::map<std::string, Leaders>> leaders_of(rd_kafka_s* client, std::span<const std::string> topics,
                                                   Duration timeout);
 

@@ -21,17 +21,11 @@ namespace {
 using namespace kafka;
 
 // Records come as soon as they are there; asking for news twice a second sends more bytes than agreeing may.
-constexpr Default log_reader_defaults[] = {{"fetch.wait.max.ms", "5000"},
-                                           {"auto.offset.reset", "error"},
-                                           {"enable.auto.commit", "false"},
-                                           {"enable.auto.offset.store", "false"},
-                                           {"check.crcs", "true"},
-                                           {"socket.keepalive.enable", "true"},
-                                           {"reconnect.backoff.max.ms", "1000"},
-                                           {"allow.auto.create.topics", "false"},
-                                           {"isolation.level", "read_committed"},
-                                           {"enable.partition.eof", "true"},
-                                           {"queued.max.messages.kbytes", "4096"}};
+constexpr Default log_reader_defaults[] = {
+    {"fetch.wait.max.ms", "5000"},         {"auto.offset.reset", "error"},
+    {"enable.auto.offset.store", "false"}, {"check.crcs", "true"},
+    {"socket.keepalive.enable", "true"},   {"isolation.level", "read_committed"},
+    {"enable.partition.eof", "true"},      {"queued.max.messages.kbytes", "4096"}};
 
 std::string job_of(const std::string& topic) {
   const auto jobs = jobs_among({topic});

@@ -9,10 +9,9 @@ namespace {
 
 /// One batch of records per partition is enough.
 constexpr Default probe_defaults[] = {
-    {"auto.offset.reset", "error"},        {"enable.auto.commit", "false"},
-    {"enable.auto.offset.store", "false"}, {"enable.partition.eof", "true"},
-    {"allow.auto.create.topics", "false"}, {"isolation.level", "read_committed"},
-    {"fetch.message.max.bytes", "1024"},   {"queued.min.messages", "1"},
+    {"auto.offset.reset", "error"},      {"enable.auto.offset.store", "false"},
+    {"enable.partition.eof", "true"},    {"isolation.level", "read_committed"},
+    {"fetch.message.max.bytes", "1024"}, {"queued.min.messages", "1"},
     {"queued.max.messages.kbytes", "64"}};
 
 }  // namespace

@@ -10,8 +10,7 @@ Result<std::unique_ptr<Producer>> Producer::open(const Properties& properties, c
                                                  Duration give_up_after) {
   const std::string linger_ms = std::to_string(to_ms(linger));
   const std::string give_up_ms = std::to_string(to_ms(give_up_after));
-  std::vector<Default> defaults{
-      {"linger.ms", linger_ms}, {"message.timeout.ms", give_up_ms}, {"reconnect.backoff.max.ms", "1000"}};
+  std::vector<Default> defaults{{"linger.ms", linger_ms}, {"message.timeout.ms", give_up_ms}};
   // Idempotence excludes settings that a user may have reasons for; then theirs count.
   const auto free = [&](std::string_view name) { return property(properties, name).empty(); };
   if (free("acks") && free("request.required.acks") && free("max.in.flight") && free("retries") &&

@@ -56,9 +56,10 @@ Properties without(Properties properties, std::initializer_list<std::string_view
 
 Status try_reading(const Properties& properties, const std::string& topic, int beyond,
                    const std::string& group, Duration deadline) {
-  const std::vector<kafka::Default> defaults{
-      {"group.id", group},           {"enable.auto.commit", "false"}, {"allow.auto.create.topics", "false"},
-      {"socket.timeout.ms", "2500"}, {"session.timeout.ms", "2500"},  {"heartbeat.interval.ms", "1000"}};
+  const std::vector<kafka::Default> defaults{{"group.id", group},
+                                             {"socket.timeout.ms", "2500"},
+                                             {"session.timeout.ms", "2500"},
+                                             {"heartbeat.interval.ms", "1000"}};
   Verdict verdict;
   auto client = kafka::Client::open(kafka::ClientKind::consumer, properties, defaults, verdict);
   if (!client) return client.error();

@@ -17,8 +17,7 @@ constexpr Duration a_moment = std::chrono::seconds(2);
 /// A client of its own connects first.
 constexpr Duration patience_with_doubts = std::chrono::seconds(3);
 constexpr Duration pause_of_doubts = std::chrono::seconds(2);
-constexpr Default own_defaults[] = {{"allow.auto.create.topics", "false"},
-                                    {"isolation.level", "read_committed"}};
+constexpr Default own_defaults[] = {{"isolation.level", "read_committed"}};
 
 }  // namespace
 

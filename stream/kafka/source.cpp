@@ -20,17 +20,11 @@ using namespace kafka;
 
 /// What a careful consumer sets. Offsets belong to the agreed state, so nothing is committed or reset by
 /// itself.
-constexpr Default reader_defaults[] = {{"auto.offset.reset", "error"},
-                                       {"enable.auto.commit", "false"},
-                                       {"enable.auto.offset.store", "false"},
-                                       {"enable.partition.eof", "false"},
-                                       {"check.crcs", "true"},
-                                       {"socket.keepalive.enable", "true"},
-                                       {"reconnect.backoff.max.ms", "1000"},
-                                       {"allow.auto.create.topics", "false"},
-                                       {"isolation.level", "read_committed"},
-                                       {"queued.max.messages.kbytes", "16384"},
-                                       {"statistics.interval.ms", "2000"}};
+constexpr Default reader_defaults[] = {
+    {"auto.offset.reset", "error"},          {"enable.auto.offset.store", "false"},
+    {"enable.partition.eof", "false"},       {"check.crcs", "true"},
+    {"socket.keepalive.enable", "true"},     {"isolation.level", "read_committed"},
+    {"queued.max.messages.kbytes", "16384"}, {"statistics.interval.ms", "2000"}};
 
 /// A reader that commits nothing needs no group, but librdkafka's assign() wants one. It is never joined.
 std::string group_of(const KafkaSourceConfig& config) {

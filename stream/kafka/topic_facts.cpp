@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
+#include <utility>
 
 #include "stream/kafka/client.h"
+#include "stream/kafka/metadata.h"
 #include "stream/topics.h"
 
 namespace rivulet::stream {
@@ -15,11 +18,7 @@ struct Silent final : Listener {
   void client_error(int, std::string_view) noexcept override {}
 };
 
-struct DestroyMetadata {
-  void operator()(const rd_kafka_metadata_t* metadata) const { rd_kafka_metadata_destroy(metadata); }
-};
-
-TopicFacts facts_of(const rd_kafka_metadata_topic_t& topic) {
+TopicFacts facts_of(const rd_kafka_metadata_topic& topic) {
   TopicFacts facts;
   if (topic.partition_cnt == 0) return facts;
   facts.partitions = topic.partition_cnt;
@@ -29,28 +28,59 @@ TopicFacts facts_of(const rd_kafka_metadata_topic_t& topic) {
   return facts;
 }
 
+Error unanswered(const Properties& properties, const Error& why) {
+  return {ErrorCode::unavailable, "no broker answered at " + brokers_of(properties) + ": " + why.message};
+}
+
+class KafkaTopicLookup final : public TopicLookup {
+ public:
+  KafkaTopicLookup(Properties properties, std::vector<std::string> topics)
+      : properties_(std::move(properties)), topics_(std::move(topics)) {}
+  Status open() {
+    auto client = Client::open(ClientKind::consumer, properties_, {}, nobody_listens_);
+    if (!client) return client.error();
+    client_ = std::move(client).value();
+    return ok();
+  }
+  Result<std::vector<TopicFacts>> ask(Duration deadline) override {
+    rd_kafka_poll(client_->handle(), 0);  // what has gone wrong meanwhile would pile up
+    const auto answers = ask_about_topics(client_->handle(), topics_, deadline);
+    if (!answers) return unanswered(properties_, answers.error());
+    std::vector<TopicFacts> facts(topics_.size());
+    for (const Metadata& answer : answers.value())
+      for (const auto& topic : std::span(answer->topics, static_cast<std::size_t>(answer->topic_cnt)))
+        if (const auto at = std::ranges::find(topics_, topic.topic); at != topics_.end())
+          facts[static_cast<std::size_t>(at - topics_.begin())] = facts_of(topic);
+    return facts;
+  }
+
+ private:
+  const Properties properties_;
+  const std::vector<std::string> topics_;
+  Silent nobody_listens_;
+  std::unique_ptr<Client> client_;
+};
+
 }  // namespace
 
-// For the list of all topics: a question about one by name creates it on brokers that create topics by
-// themselves.
-Result<std::vector<TopicFacts>> topic_facts(const Properties& properties,
-                                            const std::vector<std::string>& topics, Duration deadline) {
-  static constexpr Default defaults[] = {{"allow.auto.create.topics", "false"}};
+Result<std::unique_ptr<TopicLookup>> open_topic_lookup(const Properties& properties,
+                                                       std::vector<std::string> topics) {
+  auto lookup = std::make_unique<KafkaTopicLookup>(properties, std::move(topics));
+  if (auto opened = lookup->open(); !opened) return opened.error();
+  return std::unique_ptr<TopicLookup>(std::move(lookup));
+}
+
+Result<std::vector<std::string>> advertised_hosts(const Properties& properties, Duration deadline) {
   Silent listener;
-  auto client = Client::open(ClientKind::consumer, properties, defaults, listener);
+  const auto client = Client::open(ClientKind::consumer, properties, {}, listener);
   if (!client) return client.error();
-  const rd_kafka_metadata_t* got = nullptr;
-  const auto code = rd_kafka_metadata(client.value()->handle(), 1, nullptr, &got, to_ms(deadline));
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-    return Error{ErrorCode::unavailable,
-                 "no broker answered at " + brokers_of(properties) + ": " + words_of(code)};
-  const std::unique_ptr<const rd_kafka_metadata_t, DestroyMetadata> metadata(got);
-  std::vector<TopicFacts> facts(topics.size());
-  for (int i = 0; i < metadata->topic_cnt; ++i) {
-    const auto at = std::ranges::find(topics, metadata->topics[i].topic);
-    if (at != topics.end()) facts[at - topics.begin()] = facts_of(metadata->topics[i]);
-  }
-  return facts;
+  const auto answer = ask_about_brokers(client.value()->handle(), deadline);
+  if (!answer) return unanswered(properties, answer.error());
+  std::vector<std::string> hosts;
+  const Metadata& all = answer.value();
+  for (const auto& broker : std::span(all->brokers, static_cast<std::size_t>(all->broker_cnt)))
+    hosts.emplace_back(broker.host);
+  return hosts;
 }
 
 }  // namespace rivulet::stream

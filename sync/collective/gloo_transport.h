@@ -13,9 +13,11 @@ struct GlooConfig {
   TransportConfig transport;
   /// Interface name or local address; never a wildcard. "auto": that of the way to `towards`.
   std::string bind = "127.0.0.1";
-  std::vector<std::string> towards;  ///< hosts that every device reaches, by name or address
-  std::string advertise;             ///< address peers should dial, if it differs (NAT); empty = bind
-  int port = 0;                      ///< where peers dial; 0: another free one in each view
+  /// Hosts that every device reaches, by name or address. Asked when an address is needed and none of those
+  /// that were told before leads anywhere.
+  std::function<std::vector<std::string>()> towards;
+  std::string advertise;  ///< address peers should dial, if it differs (NAT); empty = bind
+  int port = 0;           ///< where peers dial; 0: another free one in each view
   Duration connect_deadline = std::chrono::seconds(5);
   /// For the watchdog: the comm thread writes the clock's nanoseconds here at least every 20 ms; 0 while no
   /// group stands. Must outlive the transports.
@@ -27,11 +29,12 @@ struct GlooConfig {
 /// Point-to-point over the Gloo inside LibTorch (c10d::ProcessGroupGloo): a
 /// comm thread waits, a timer thread wakes it every 20 ms by abort(), sentinels notice dead peers, our own
 /// clock is the progress deadline. Errors of the factory: invalid_config (bind is not a local interface or
-/// address; wildcard), unavailable (built without LibTorch; the port is taken; "auto", and no way to any of
-/// `towards`). With "auto" it may wait for name servers; the views do not.
+/// address; wildcard), unavailable (built without LibTorch; the port is taken). With "auto" a view looks for
+/// the address, and waits up to 3 s for name servers where it has none yet.
 Result<Connect> make_gloo_connect(GlooConfig, const Clock&);
 
-/// The numeric address at which `bind` listens now. Errors: as above.
-Result<std::string> local_peer_address(GlooConfig);
+/// The numeric address at which `bind` listens now. Errors: as above; unavailable ("auto", and no way to any
+/// of `towards` within those 3 s).
+Result<std::string> local_peer_address(const GlooConfig&);
 
 }  // namespace rivulet::sync

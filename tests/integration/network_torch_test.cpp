@@ -24,6 +24,12 @@ TEST_CASE("Network: devices on machines of their own find addresses that the oth
   for (int i = 0; i < devices; ++i) CHECK(machines.group->device(i).running());
 }
 
+TEST_CASE("Network: a device beside the broker, at localhost, is reached where the cluster advertises it") {
+  Machines machines(devices, {}, true);
+  machines.train(5);
+  for (int i = 0; i < devices; ++i) CHECK(machines.group->device(i).running());
+}
+
 TEST_CASE("Network: a link that was down for 8 s holds the group up while it is down, and soon no longer") {
   Machines machines(devices);
   machines.train(5);

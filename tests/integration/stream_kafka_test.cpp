@@ -1,13 +1,18 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <librdkafka/rdkafka.h>
 
+#include <algorithm>
 #include <set>
 #include <thread>
 
 #include "core/clock.h"
 #include "stream/dataset.h"
 #include "stream/feeder.h"
+#include "stream/kafka/client.h"
+#include "stream/kafka/metadata.h"
 #include "stream/open.h"
+#include "stream/topics.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/kafka_log_world.h"
 #include "tests/support/kafka_server.h"
@@ -225,7 +230,47 @@ void feeder_keeps_rates(KafkaServer& kafka) {
   CHECK(labels.size() == 4);
 }
 
+/// Of all that a broker lists, a device that asks every 20 s wants its own topics; and asks in vain for one
+/// that is not there yet, on brokers that would make it.
+void questions_stay_small(KafkaServer& kafka) {
+  struct Silence final : stream::kafka::Listener {
+    void client_error(int, std::string_view) noexcept override {}
+  } silence;
+  make_topic(kafka, "mine", 2);
+  make_topic(kafka, "of-others", 3);
+  const stream::Properties properties{{"bootstrap.servers", kafka.brokers()}};
+  const auto client =
+      stream::kafka::Client::open(stream::kafka::ClientKind::consumer, properties, {}, silence);
+  REQUIRE(client);
+  const std::vector<std::string> topics{"mine", "absent"};
+  for (int i = 0; i < 2; ++i) {
+    const auto answers = stream::kafka::ask_about_topics(client.value()->handle(), topics, 20s);
+    REQUIRE_MESSAGE(answers, answers.error().message);
+    REQUIRE(answers.value().size() == 2);
+    for (const auto& answer : answers.value()) CHECK(answer->topic_cnt == 1);
+  }
+  const auto lookup = stream::open_topic_lookup(properties, topics);
+  REQUIRE(lookup);
+  for (int i = 0; i < 2; ++i) {
+    const auto facts = lookup.value()->ask(20s);
+    REQUIRE_MESSAGE(facts, facts.error().message);
+    CHECK(facts.value().at(0).partitions == 2);
+    CHECK_FALSE(facts.value().at(1).partitions);
+  }
+  const auto all = stream::list_topics(properties, 20s);
+  REQUIRE(all);
+  CHECK(std::ranges::count(all.value(), "absent") == 0);
+  CHECK(std::ranges::count(all.value(), "of-others") == 1);
+  CHECK(stream::advertised_hosts(properties, 20s).value() == std::vector<std::string>{"127.0.0.1"});
+}
+
 }  // namespace
+
+TEST_CASE("Real Kafka: questions about topics are about these, and make none on brokers that make topics") {
+  auto kafka = KafkaServer::start({.properties = {{"auto.create.topics.enable", "true"}}});
+  REQUIRE_MESSAGE(kafka, kafka.error().message);
+  questions_stay_small(*kafka.value());
+}
 
 TEST_CASE("Real Kafka: sources, logs and the feeder keep their promises there") {
   const auto kafka = start_kafka();

@@ -45,12 +45,22 @@ DeviceGroup::DeviceGroup(DeviceGroupOptions options)
     : options_(std::move(options)),
       brokers_(options_.brokers),
       devices_(static_cast<std::size_t>(options_.devices)) {
+  if (options_.network != nullptr) static_cast<void>(folder_.write("token", token));
+  if (brokers_.empty()) start_broker();
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     devices_[i].http_port = free_port();
-    if (options_.network != nullptr) devices_[i].host = options_.network->address_of(static_cast<int>(i));
+    devices_[i].brokers = brokers_;
+    if (options_.network == nullptr) continue;
+    if (i == 0 && options_.first_beside_broker) {
+      devices_[i].brokers = "127.0.0.1" + brokers_.substr(brokers_.rfind(':'));
+      continue;
+    }
+    devices_[i].host = options_.network->address_of(static_cast<int>(i));
+    devices_[i].network_namespace = options_.network->namespace_of(static_cast<int>(i));
   }
-  if (options_.network != nullptr) static_cast<void>(folder_.write("token", token));
-  if (!brokers_.empty()) return;
+}
+
+void DeviceGroup::start_broker() {
   broker_ = start_rivulet(
       {"broker", "--job", "mnist", "--topic", options_.topic + ":" + std::to_string(options_.devices)});
   REQUIRE(broker_->wait_for_output("runs until", 30s));
@@ -66,7 +76,7 @@ void DeviceGroup::start_on(int partition, int device, const std::vector<std::str
       {"--partitions", std::to_string(partition)},
       {"--devices", std::to_string(options_.devices)},
       {"--topic", options_.topic},
-      {"--brokers", brokers_},
+      {"--brokers", member.brokers},
       {"--data-dir", directory(device)},
       {"--http", member.host + ":" + std::to_string(member.http_port)}};
   for (const auto& [flag, value] : usual)
@@ -79,8 +89,7 @@ void DeviceGroup::start_on(int partition, int device, const std::vector<std::str
   arguments.insert(arguments.end(), options_.arguments.begin(), options_.arguments.end());
   arguments.insert(arguments.end(), more.begin(), more.end());
   member.process.reset();  // the old one is gone before the new one takes its port
-  member.process =
-      start_rivulet(arguments, options_.network != nullptr ? options_.network->namespace_of(device) : "");
+  member.process = start_rivulet(arguments, member.network_namespace);
 }
 
 void DeviceGroup::start_all() {

@@ -25,6 +25,7 @@ struct DeviceGroupOptions {
   std::string topic = "mnist";
   std::string on_peer_loss = "exit";
   const Network* network = nullptr;    ///< a node for each device; `brokers` is at its host address
+  bool first_beside_broker = false;    ///< device 0 is on the broker's machine, and finds it at 127.0.0.1
   std::vector<std::string> arguments;  ///< of every `rivulet run`, after ours
 };
 
@@ -64,10 +65,13 @@ class DeviceGroup {
   std::string story();
 
  private:
+  void start_broker();
   struct Member {
     std::unique_ptr<Process> process;
     std::string host = "127.0.0.1";
     int http_port = 0;
+    std::string network_namespace;  ///< empty: the test's own
+    std::string brokers;
   };
   [[nodiscard]] static nlohmann::json status_of(const Member& member);
   [[nodiscard]] static std::int64_t steps_of(const Member& member);

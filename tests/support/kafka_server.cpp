@@ -17,15 +17,16 @@ std::string environment_variable(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-std::map<std::string, std::string> default_properties(const std::string& host, int broker, int controller,
-                                                      const fs::path& data) {
-  const std::string listener = "PLAINTEXT://" + host + ":" + std::to_string(broker);
-  const std::string quorum = host + ":" + std::to_string(controller);
+std::map<std::string, std::string> default_properties(const KafkaServerOptions& options, int broker,
+                                                      int controller, const fs::path& data) {
+  const std::string port = ":" + std::to_string(broker);
+  const std::string listener = "PLAINTEXT://" + (options.listens_on_all ? "0.0.0.0" : options.host) + port;
+  const std::string quorum = options.host + ":" + std::to_string(controller);
   return {{"process.roles", "broker,controller"},
           {"node.id", "1"},
           {"controller.quorum.voters", "1@" + quorum},
           {"listeners", listener + ",CONTROLLER://" + quorum},
-          {"advertised.listeners", listener},
+          {"advertised.listeners", "PLAINTEXT://" + options.host + port},
           {"controller.listener.names", "CONTROLLER"},
           {"inter.broker.listener.name", "PLAINTEXT"},
           {"listener.security.protocol.map", "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"},
@@ -71,7 +72,7 @@ KafkaServer::KafkaServer(const KafkaServerOptions& options) {
   const int port = free_port();
   int controller = free_port();
   while (controller == port) controller = free_port();
-  auto properties = default_properties(options.host, port, controller, directory_.path() / "data");
+  auto properties = default_properties(options, port, controller, directory_.path() / "data");
   for (const auto& [name, value] : options.properties) properties[name] = value;
   brokers_ = options.brokers.empty() ? options.host + ":" + std::to_string(port) : options.brokers;
   properties_file_ = directory_.write("server.properties", to_text(properties));

@@ -11,6 +11,7 @@ namespace rivulet::testing {
 
 struct KafkaServerOptions {
   std::string host = "127.0.0.1";                 ///< address it listens on and advertises
+  bool listens_on_all = false;                    ///< addresses of this machine; it advertises `host`
   std::map<std::string, std::string> properties;  ///< on top of our server.properties
   std::string brokers;  ///< HOST:PORT of the plain listener, if `properties` moved it
 };

@@ -15,11 +15,14 @@ namespace rivulet::testing {
 /// A group of devices on machines of their own, each a network namespace with a shaped link to the broker's
 /// machine and to the others. A lost peer makes the others form anew. Needs root. Everything is REQUIREd.
 struct Machines {
-  explicit Machines(int devices, const std::vector<std::string>& arguments = {}) : count(devices) {
+  explicit Machines(int devices, const std::vector<std::string>& arguments = {},
+                    bool first_beside_broker = false)
+      : count(devices) {
     auto made = Network::create({.nodes = devices});
     REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
     network = std::move(made).value();
-    auto started = KafkaServer::start({.host = network->host_address()});
+    auto started =
+        KafkaServer::start({.host = network->host_address(), .listens_on_all = first_beside_broker});
     REQUIRE_MESSAGE(started, (started ? "" : started.error().message));
     kafka = std::move(started).value();
     REQUIRE(create_topic(kafka->brokers(), "mnist", devices));
@@ -27,6 +30,7 @@ struct Machines {
                                                              .brokers = kafka->brokers(),
                                                              .on_peer_loss = "reform",
                                                              .network = network.get(),
+                                                             .first_beside_broker = first_beside_broker,
                                                              .arguments = arguments});
   }
 

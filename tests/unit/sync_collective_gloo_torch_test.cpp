@@ -17,6 +17,7 @@
 #include "sync/collective/gloo/quiet_stdout.h"
 #include "sync/collective/gloo/rank_address.h"
 #include "sync/collective/gloo_transport.h"
+#include "tests/support/quiet_rank.h"
 
 namespace {
 
@@ -61,7 +62,7 @@ TEST_CASE("Gloo bind: auto is the address from which the brokers are reached, by
   sync::GlooConfig config;
   config.bind = "auto";
   for (const std::string host : {"127.0.0.9", "localhost"}) {
-    config.towards = {"no-such-host.invalid", host};
+    config.towards = [&] { return std::vector<std::string>{"no-such-host.invalid", host}; };
     const auto address = sync::local_peer_address(config);
     REQUIRE_MESSAGE(address, address.error().message);
     CHECK((address.value() == "127.0.0.1" || address.value() == "::1"));
@@ -69,15 +70,41 @@ TEST_CASE("Gloo bind: auto is the address from which the brokers are reached, by
   // Every address of this machine is reached from itself.
   std::istringstream own_addresses(output_of("hostname -I"));
   for (std::string own; own_addresses >> own;) {
-    config.towards = {own};
+    config.towards = [&] { return std::vector<std::string>{own}; };
     CHECK(sync::local_peer_address(config).value() == own);
   }
-  config.towards = {"no-such-host.invalid"};
+}
+
+/// Of two devices.
+Status begin_view(const sync::Connect& connect) {
+  testing::NoAddresses book;
+  testing::LastCall wake;
+  sync::ViewSpec view;
+  view.members = std::vector<std::string>{"a", "b"};
+  const auto transport = connect(view, book, wake);
+  return transport ? ok() : Status(transport.error());
+}
+
+TEST_CASE("Gloo bind: with auto, a network that comes up late ends no device: views look for the address") {
+  bool up = false;
+  int asked = 0;
+  sync::GlooConfig config;
+  config.bind = "auto";
+  config.towards = [&] {
+    ++asked;
+    return std::vector<std::string>{up ? "127.0.0.1" : "no-such-host.invalid"};
+  };
   const RealClock clock;
-  const auto nowhere = sync::make_gloo_connect(config, clock);
+  const auto connect = sync::make_gloo_connect(config, clock);
+  REQUIRE(connect);
+  const auto nowhere = begin_view(connect.value());
   REQUIRE_FALSE(nowhere);
   CHECK(nowhere.error().code == ErrorCode::unavailable);
   CHECK(nowhere.error().message.find("sync.bind = \"auto\"") != std::string::npos);
+  up = true;
+  CHECK(begin_view(connect.value()));
+  CHECK(begin_view(connect.value()));
+  CHECK(asked == 2);  // what is known is not looked up again
 }
 
 TEST_CASE("Gloo bind: a wildcard and what is not local are refused by name") {

@@ -139,15 +139,15 @@ std::vector<Check> peer_checks(const Config& config) {
   const std::string name = "peer address";
   const sync::GlooConfig gloo = gloo_config(config);
   const RealClock clock;
-  if (const auto wires = sync::make_gloo_connect(gloo, clock); !wires)
-    return {
-        {name, CheckLevel::fail, wires.error().message, "name an interface or an address with --peer-bind"}};
+  const auto bound = sync::local_peer_address(gloo);
+  const auto wires = sync::make_gloo_connect(gloo, clock);
+  if (!bound || !wires)
+    return {{name, CheckLevel::fail, bound ? wires.error().message : bound.error().message,
+             "name an interface or an address with --peer-bind"}};
   if (auto why = unreachable_for_peers(config); !why.empty())
     return {{name, CheckLevel::warn, std::move(why), "sync.bind = \"auto\", or an interface or an address"}};
-  const auto bound = sync::local_peer_address(gloo);
-  const std::string address = bound ? bound.value() : config.sync.bind;
-  const bool here = config.sync.advertise.empty() && (address.starts_with("127.") || address == "::1");
-  return {{name, CheckLevel::ok, address + (here ? ", for peers on this machine only" : ""), ""}};
+  const bool here = config.sync.advertise.empty() && is_this_machine(bound.value());
+  return {{name, CheckLevel::ok, bound.value() + (here ? ", for peers on this machine only" : ""), ""}};
 }
 
 }  // namespace rivulet::runtime::cli

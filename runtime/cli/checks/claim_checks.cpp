@@ -55,9 +55,10 @@ Check judge_claims(const Config& config, const std::vector<TopicStatus>& topics,
 
 std::vector<Check> claim_checks(const Config& config) {
   if (config.source.type != "kafka") return {};
-  const auto facts =
-      stream::topic_facts(config.source.kafka_properties, config.source.topics, claim_patience);
-  if (!facts) return {};  // broker_checks() has said why
+  const auto lookup = stream::open_topic_lookup(config.source.kafka_properties, config.source.topics);
+  if (!lookup) return {};  // broker_checks() has said why
+  const auto facts = lookup.value()->ask(claim_patience);
+  if (!facts) return {};
   std::vector<TopicStatus> topics;
   for (std::size_t i = 0; i < facts.value().size(); ++i)
     topics.push_back(

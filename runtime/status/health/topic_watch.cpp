@@ -6,18 +6,21 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr Duration ask_every = std::chrono::seconds(20);
+/// The end of the device may have to wait for it.
+constexpr Duration patience = std::chrono::seconds(2);
 constexpr Duration ask_again = std::chrono::seconds(3);
 
 }  // namespace
 
-TopicWatch::TopicWatch(const Clock& clock, NodeStatus& status, std::vector<Topic> topics, Ask ask)
-    : clock_(clock), status_(status), ask_(std::move(ask)), missed_(topics.size()) {
+TopicWatch::TopicWatch(const Clock& clock, NodeStatus& status, std::vector<Topic> topics,
+                       std::unique_ptr<stream::TopicLookup> lookup)
+    : clock_(clock), status_(status), lookup_(std::move(lookup)), missed_(topics.size()) {
   for (Topic& topic : topics) topics_.push_back({.name = std::move(topic.name), .control = topic.control});
 }
 
 Turn TopicWatch::step() {
   if (clock_.now() < next_) return {.wake_at = next_};
-  const auto answer = ask_();
+  const auto answer = lookup_->ask(patience);
   bool doubtful = !answer;
   for (std::size_t i = 0; answer && i < topics_.size(); ++i) {
     const stream::TopicFacts& facts = answer.value()[i];

@@ -1,5 +1,5 @@
 #pragma once
-#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,20 +18,19 @@ namespace rivulet::runtime {
 /// are never deleted, is asked like any other.
 class TopicWatch final : public Agent {
  public:
-  /// As stream::topic_facts(), of the topics in their order.
-  using Ask = std::function<Result<std::vector<stream::TopicFacts>>()>;
   struct Topic {
     std::string name;
     bool control = false;
   };
-  TopicWatch(const Clock& clock, NodeStatus& status, std::vector<Topic> topics, Ask ask);
+  TopicWatch(const Clock& clock, NodeStatus& status, std::vector<Topic> topics,
+             std::unique_ptr<stream::TopicLookup> lookup);
   [[nodiscard]] std::string_view name() const noexcept override { return "topics"; }
   Turn step() override;
 
  private:
   const Clock& clock_;
   NodeStatus& status_;
-  const Ask ask_;
+  const std::unique_ptr<stream::TopicLookup> lookup_;  ///< of `topics_`, in their order
   std::vector<TopicStatus> topics_;
   std::vector<bool> missed_;  ///< by the last answer
   TimePoint next_{};

@@ -14,7 +14,7 @@ Result<Connect> make_gloo_connect(GlooConfig, const Clock&) {
   return no_gloo();
 }
 
-Result<std::string> local_peer_address(GlooConfig) {
+Result<std::string> local_peer_address(const GlooConfig&) {
   return no_gloo();
 }
 
