@@ -59,11 +59,11 @@ void no_log(const rd_kafka_t*, int, const char*, const char*) {}
 
 /// A link that was down is used within 2 s of its return: TCP itself would wait as long again as it was down.
 /// A broker that acknowledges nothing for 4 s is connected anew; so is one that owes an answer, for that may
-/// be lost: where socket.keepalive.enable is set, of clients that always wait for one. None of theirs takes
-/// longer than 5 s.
+/// be lost: where socket.keepalive.enable is set, of clients that always wait for one. Theirs take 5 s at
+/// most, so one sign of life is asked for in each.
 int open_socket(int domain, int type, int protocol, void*) {
   constexpr int unacknowledged_ms = 4000;
-  constexpr int idle_s = 6;
+  constexpr int idle_s = 4;
   constexpr int between_probes_s = 1;
   const int fd = ::socket(domain, type | SOCK_CLOEXEC, protocol);
   if (fd < 0) return fd;

@@ -51,7 +51,7 @@ DeviceGroup::DeviceGroup(DeviceGroupOptions options)
     devices_[i].http_port = free_port();
     devices_[i].brokers = brokers_;
     if (options_.network == nullptr) continue;
-    if (i == 0 && options_.first_beside_broker) {
+    if (static_cast<int>(i) == options_.beside_broker) {
       devices_[i].brokers = "127.0.0.1" + brokers_.substr(brokers_.rfind(':'));
       continue;
     }

@@ -24,8 +24,8 @@ struct DeviceGroupOptions {
   std::string brokers;  ///< empty: an embedded broker of its own
   std::string topic = "mnist";
   std::string on_peer_loss = "exit";
-  const Network* network = nullptr;    ///< a node for each device; `brokers` is at its host address
-  bool first_beside_broker = false;    ///< device 0 is on the broker's machine, and finds it at 127.0.0.1
+  const Network* network = nullptr;  ///< a node for each device; `brokers` is at its host address
+  int beside_broker = -1;  ///< this device is on the machine of the broker, and finds it at 127.0.0.1
   std::vector<std::string> arguments;  ///< of every `rivulet run`, after ours
 };
 

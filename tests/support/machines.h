@@ -15,14 +15,13 @@ namespace rivulet::testing {
 /// A group of devices on machines of their own, each a network namespace with a shaped link to the broker's
 /// machine and to the others. A lost peer makes the others form anew. Needs root. Everything is REQUIREd.
 struct Machines {
-  explicit Machines(int devices, const std::vector<std::string>& arguments = {},
-                    bool first_beside_broker = false)
+  explicit Machines(int devices, const std::vector<std::string>& arguments = {}, int beside_broker = -1)
       : count(devices) {
     auto made = Network::create({.nodes = devices});
     REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
     network = std::move(made).value();
     auto started =
-        KafkaServer::start({.host = network->host_address(), .listens_on_all = first_beside_broker});
+        KafkaServer::start({.host = network->host_address(), .listens_on_all = beside_broker >= 0});
     REQUIRE_MESSAGE(started, (started ? "" : started.error().message));
     kafka = std::move(started).value();
     REQUIRE(create_topic(kafka->brokers(), "mnist", devices));
@@ -30,7 +29,7 @@ struct Machines {
                                                              .brokers = kafka->brokers(),
                                                              .on_peer_loss = "reform",
                                                              .network = network.get(),
-                                                             .first_beside_broker = first_beside_broker,
+                                                             .beside_broker = beside_broker,
                                                              .arguments = arguments});
   }
 

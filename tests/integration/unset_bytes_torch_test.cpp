@@ -1,0 +1,147 @@
+// Memory of the process that was never set for a purpose goes out to nobody: not into a record, a message or
+// a file.
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "tests/support/device_group.h"
+#include "tests/support/kafka_client.h"
+#include "tests/support/text.h"
+
+using namespace rivulet;
+using namespace rivulet::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Memory that is handed out holds 0xb6, memory that was freed 0x49. Each as it is, and in base64, in which
+/// the inside of such a stretch looks the same wherever it begins.
+constexpr std::string_view tunables = "glibc.malloc.perturb=73:glibc.malloc.tcache_count=0";
+const std::array<std::string, 4> stretches = {std::string(8, '\xb6'), std::string(8, '\x49'), "tra2tra2",
+                                              "SUlJSUlJ"};
+
+bool has_unset(std::string_view bytes) {
+  return std::ranges::any_of(
+      stretches, [&](const auto& stretch) { return bytes.find(stretch) != std::string_view::npos; });
+}
+
+struct Perturbed {
+  Perturbed() { ::setenv("GLIBC_TUNABLES", tunables.data(), 1); }  // NOLINT(concurrency-mt-unsafe)
+  ~Perturbed() { ::unsetenv("GLIBC_TUNABLES"); }                   // NOLINT(concurrency-mt-unsafe)
+};
+
+/// What goes over the loopback interface while this lives. Needs root.
+class Wire {
+ public:
+  Wire() : fd_(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_IP))) {
+    REQUIRE(fd_ >= 0);
+    sockaddr_ll loopback{};
+    loopback.sll_family = AF_PACKET;
+    loopback.sll_protocol = htons(ETH_P_IP);
+    loopback.sll_ifindex = static_cast<int>(::if_nametoindex("lo"));
+    REQUIRE(::bind(fd_, reinterpret_cast<const sockaddr*>(&loopback), sizeof loopback) == 0);
+    thread_ = std::thread([this] { listen(); });
+  }
+  ~Wire() {
+    stop();
+    ::close(fd_);
+  }
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+  void stop() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  std::uint64_t bytes = 0;            ///< after stop()
+  std::vector<std::string> findings;  ///< packets, after stop()
+
+ private:
+  void listen() {
+    std::vector<char> packet(1 << 17);
+    pollfd ready{.fd = fd_, .events = POLLIN, .revents = 0};
+    while (!over_) {
+      if (::poll(&ready, 1, 50) <= 0) continue;
+      const auto got = ::recv(fd_, packet.data(), packet.size(), 0);
+      if (got <= 0) continue;
+      bytes += static_cast<std::uint64_t>(got);
+      const std::string_view seen(packet.data(), static_cast<std::size_t>(got));
+      if (has_unset(seen) && findings.size() < 5) findings.emplace_back(seen);
+    }
+  }
+  int fd_;
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
+/// "hello" of a control record.
+std::string kind_of(const std::string& record) {
+  const auto at = record.find("\"type\":\"");
+  REQUIRE(at != std::string::npos);
+  return record.substr(at + 8, record.find('"', at + 8) - at - 8);
+}
+
+}  // namespace
+
+TEST_CASE("Unset bytes: records, messages and files of a group that loses a device and ends have none") {
+  const Perturbed memory;
+  Wire wire;
+  DeviceGroup group({.devices = 2, .on_peer_loss = "reform"});
+  group.feed(200, {"--labels-per-device", "5"});
+  group.start_all();
+  REQUIRE_MESSAGE(group.formed(60s), group.story());
+  REQUIRE_MESSAGE(group.trained(3, 60s), group.story());
+  group.device(1).send_signal(SIGKILL);
+  group.start(1);
+  REQUIRE_MESSAGE(group.device(1).wait_for_output("group formed", 60s), group.story());
+  REQUIRE_MESSAGE(group.trained(3, 60s), group.story());
+  const auto run = run_rivulet({"stop", "--job", "mnist", "--brokers", group.brokers()}, 60s);
+  INFO(run.errors);
+  REQUIRE(run.status.code == 0);
+  for (int i = 0; i < 2; ++i) REQUIRE_MESSAGE(group.device(i).wait(60s), group.story());
+  const std::string topic = "rivulet.mnist.control";
+  const auto ends = watermarks(group.brokers(), topic, 0);
+  REQUIRE(ends);
+  const auto count = static_cast<std::size_t>(ends.value().second);
+  const auto records = consume(group.brokers(), topic, 0, 0, count, 20s);
+  REQUIRE_MESSAGE(records, records.error().message);
+  wire.stop();
+
+  std::set<std::string> kinds;
+  for (const auto& record : records.value()) {
+    CAPTURE(record.value);
+    CHECK_FALSE(has_unset(record.value));
+    kinds.insert(kind_of(record.value));
+  }
+  std::string all;
+  for (const auto& kind : kinds) all += kind + " ";
+  MESSAGE(records.value().size(), " records: ", all);
+  CHECK(kinds.size() >= 5);
+  MESSAGE(wire.bytes, " bytes of messages");
+  CHECK(wire.bytes > 1'000'000);
+  for (const auto& packet : wire.findings) FAIL_CHECK("a message of ", packet.size(), " bytes has some");
+  std::size_t files = 0;
+  for (int i = 0; i < 2; ++i)
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(group.directory(i))) {
+      if (!entry.is_regular_file()) continue;
+      ++files;
+      CAPTURE(entry.path().string());
+      CHECK_FALSE(has_unset(read_file(entry.path())));
+    }
+  CHECK(files > 8);  // checkpoints with their private parts, anchors, decisions, final states, whose they are
+}
