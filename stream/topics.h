@@ -27,23 +27,25 @@ struct TopicFacts {
 };
 
 /// Asks brokers about the same topics again and again, by one client that stays connected. Owned by one
-/// thread. Asking makes no topic. Cost of an answer: some 100 bytes and 50 for each partition.
+/// thread. Asking makes no topic. Cost of an answer: some 300 bytes, and 50 for each partition.
 class TopicLookup {
  public:
   TopicLookup() = default;
   TopicLookup(const TopicLookup&) = delete;
   TopicLookup& operator=(const TopicLookup&) = delete;
   virtual ~TopicLookup() = default;
-  /// Of each topic, in order. Errors: unavailable (no answer within `deadline`).
+  /// Of each topic, in order. Errors: invalid_config (a property, with librdkafka's words), unavailable (no
+  /// answer within `deadline`).
   virtual Result<std::vector<TopicFacts>> ask(Duration deadline) = 0;
 };
 
-/// Connects when it is asked. Errors: invalid_config (a property, with librdkafka's words).
-Result<std::unique_ptr<TopicLookup>> open_topic_lookup(const Properties& properties,
-                                                       std::vector<std::string> topics);
+/// Connects when it is asked.
+std::unique_ptr<TopicLookup> make_topic_lookup(const Properties& properties, std::vector<std::string> topics);
 
 /// The hosts of all brokers, as the cluster advertises them: there devices on other machines find them,
-/// whatever bootstrap.servers says here. Errors: invalid_config, unavailable (no answer within `deadline`).
-Result<std::vector<std::string>> advertised_hosts(const Properties& properties, Duration deadline);
+/// whatever bootstrap.servers says here. Asks about `topic`, which need not be there, for an answer names the
+/// brokers besides. Errors: invalid_config, unavailable (no answer within `deadline`).
+Result<std::vector<std::string>> advertised_hosts(const Properties& properties, const std::string& topic,
+                                                  Duration deadline);
 
 }  // namespace rivulet::stream

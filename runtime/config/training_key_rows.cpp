@@ -102,7 +102,8 @@ std::vector<KeyRow> sync_and_checkpoint_rows() {
        {1, 1e6},
        [](Config& c, const Value& v) { c.sync.digest_every = whole<std::uint32_t>(v); }},
       {spec("sync.bind", kind::text, "\"auto\"",
-            "interface or address of the peer traffic; auto: the one towards the brokers; never all"),
+            "interface or address of the peer traffic; auto: the one towards the brokers that the cluster "
+            "advertises; never all"),
        {},
        [](Config& c, const Value& v) { c.sync.bind = str(v); }},
       {spec("sync.advertise", kind::text, "\"\"", "what peers dial if it differs (NAT)",

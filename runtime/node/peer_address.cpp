@@ -5,24 +5,23 @@
 #include <algorithm>
 #include <chrono>
 
+#include "runtime/node/control_topic.h"
 #include "runtime/node/plain_brokers.h"
 #include "stream/topics.h"
 
 namespace rivulet::runtime {
 namespace {
 
-/// A broker on this machine may have devices elsewhere, which reach it, and this one, where the cluster
-/// advertises it.
-std::vector<std::string> hosts_for_all(const stream::Properties& properties) {
+/// Devices elsewhere reach a broker of this machine where the cluster advertises it: this device has to be
+/// reached on that network, too. Empty: the brokers have not answered.
+std::vector<std::string> hosts_for_all(const Config& config) {
   static constexpr Duration patience = std::chrono::seconds(2);
+  const auto& properties = config.source.kafka_properties;
   auto hosts = broker_hosts(properties);
-  std::ranges::stable_partition(hosts, [](const auto& host) { return !is_this_machine(host); });
-  if (hosts.empty() || !is_this_machine(hosts.front())) return hosts;
-  const auto advertised = stream::advertised_hosts(properties, patience);
-  if (!advertised) return hosts;  // the views have the same question
-  for (const auto& host : advertised.value())
-    if (!is_this_machine(host)) hosts.insert(hosts.begin(), host);
-  return hosts;
+  if (!std::ranges::all_of(hosts, is_this_machine)) return hosts;
+  const auto advertised =
+      stream::advertised_hosts(properties, ControlTopic::name_of(config.job.name), patience);
+  return advertised ? advertised.value() : std::vector<std::string>();
 }
 
 }  // namespace
@@ -31,7 +30,7 @@ sync::GlooConfig gloo_config(const Config& config) {
   sync::GlooConfig gloo;
   gloo.transport.progress_deadline = config.sync.deadline;
   gloo.bind = config.sync.bind;
-  gloo.towards = [properties = config.source.kafka_properties] { return hosts_for_all(properties); };
+  gloo.towards = [config] { return hosts_for_all(config); };
   gloo.advertise = config.sync.advertise;
   gloo.port = config.sync.port;
   return gloo;

@@ -57,8 +57,9 @@ ViewEntry::Outcome ViewEntry::form(bool was_in_group) {
   view_->spec = *polled.value();
   auto transport = parts_.connect(view_->spec, parts_.membership, parts_.wake);
   if (!transport) {
-    // An address that was there once may only be away, like the tunnel it belongs to.
-    if (!was_in_group) return ends(transport.error());
+    // An address may be away, like the tunnel it belongs to, or a network that comes up late.
+    const bool may_come = was_in_group || transport.error().code == ErrorCode::unavailable;
+    if (!may_come) return ends(transport.error());
     return not_connected({ErrorCode::unavailable, transport.error().message});
   }
   view_->transport = std::move(transport).value();

@@ -98,9 +98,9 @@ std::unique_ptr<TopicWatch> make_topic_watch(const Config& config, bool dry_run,
   std::vector<std::string> names;
   names.reserve(topics.size());
   for (const auto& topic : topics) names.push_back(topic.name);
-  auto lookup = stream::open_topic_lookup(config.source.kafka_properties, std::move(names));
-  if (!lookup) return nullptr;  // the reader's own client has reported why
-  return std::make_unique<TopicWatch>(clock, status, std::move(topics), std::move(lookup).value());
+  return std::make_unique<TopicWatch>(
+      clock, status, std::move(topics),
+      stream::make_topic_lookup(config.source.kafka_properties, std::move(names)));
 }
 
 }  // namespace rivulet::runtime

@@ -53,13 +53,11 @@ std::string check_together(const Properties& properties) {
 
 /// A topic that this user may not see is not there for them.
 bool may_not_see(rd_kafka_t* client, const std::string& topic) {
-  const auto answers = kafka::ask_about_topics(client, std::span(&topic, 1), std::chrono::seconds(1));
-  if (!answers) return false;
-  return std::ranges::any_of(answers.value(), [&](const kafka::Metadata& answer) {
-    const std::span topics(answer->topics, static_cast<std::size_t>(answer->topic_cnt));
-    return std::ranges::any_of(topics, [&](const rd_kafka_metadata_topic& one) {
-      return topic == one.topic && one.err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
-    });
+  const auto answer = kafka::ask_about_topics(client, std::span(&topic, 1), std::chrono::seconds(1));
+  if (!answer) return false;
+  const std::span topics(answer.value()->topics, static_cast<std::size_t>(answer.value()->topic_cnt));
+  return std::ranges::any_of(topics, [&](const rd_kafka_metadata_topic& one) {
+    return topic == one.topic && one.err == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
   });
 }
 

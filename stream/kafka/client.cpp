@@ -58,12 +58,12 @@ int on_statistics(rd_kafka_t*, char* json, std::size_t size, void* opaque) {
 void no_log(const rd_kafka_t*, int, const char*, const char*) {}
 
 /// A link that was down is used within 2 s of its return: TCP itself would wait as long again as it was down.
-/// A broker that acknowledges nothing for 4 s is connected anew; so is one that owes an answer, for that may
-/// be lost: where socket.keepalive.enable is set, of clients that always wait for one. Theirs take 5 s at
-/// most, so one sign of life is asked for in each.
+/// A broker that acknowledges nothing for 5 s is connected anew. So is one that owes an answer, for that may
+/// be lost: where socket.keepalive.enable is set, of clients that always wait for one, it is probed after 3 s
+/// and a second later. An answer takes 5 s at most, and so costs one probe at most.
 int open_socket(int domain, int type, int protocol, void*) {
-  constexpr int unacknowledged_ms = 4000;
-  constexpr int idle_s = 4;
+  constexpr int unacknowledged_ms = 5000;
+  constexpr int idle_s = 3;
   constexpr int between_probes_s = 1;
   const int fd = ::socket(domain, type | SOCK_CLOEXEC, protocol);
   if (fd < 0) return fd;

@@ -111,17 +111,16 @@ std::string name_of(const TopicPartition& partition) {
 
 Result<std::map<std::string, Leaders>> leaders_of(rd_kafka_s* client, std::span<const std::string> topics,
                                                   Duration timeout) {
-  const auto answers = ask_about_topics(client, topics, timeout);
-  if (!answers) return answers.error();
+  const auto answer = ask_about_topics(client, topics, timeout);
+  if (!answer) return answer.error();
+  const Metadata& all = answer.value();
+  std::map<std::int32_t, std::string> brokers;
+  for (const auto& broker : std::span(all->brokers, static_cast<std::size_t>(all->broker_cnt)))
+    brokers[broker.id] = fmt::format("{}:{}", broker.host, broker.port);
   std::map<std::string, Leaders> found;
-  for (const Metadata& answer : answers.value()) {
-    std::map<std::int32_t, std::string> brokers;
-    for (const auto& broker : std::span(answer->brokers, static_cast<std::size_t>(answer->broker_cnt)))
-      brokers[broker.id] = fmt::format("{}:{}", broker.host, broker.port);
-    for (const auto& topic : std::span(answer->topics, static_cast<std::size_t>(answer->topic_cnt)))
-      if (topic.partition_cnt > 0 && std::ranges::find(topics, topic.topic) != topics.end())
-        found[topic.topic] = leaders_in(topic, brokers);
-  }
+  for (const auto& topic : std::span(all->topics, static_cast<std::size_t>(all->topic_cnt)))
+    if (topic.partition_cnt > 0 && std::ranges::find(topics, topic.topic) != topics.end())
+      found[topic.topic] = leaders_in(topic, brokers);
   return found;
 }
 

@@ -18,16 +18,20 @@ struct DestroyTopic {
 };
 using Topic = std::unique_ptr<rd_kafka_topic_t, DestroyTopic>;
 
-Result<Metadata> ask(rd_kafka_s* client, bool all, rd_kafka_topic_t* one, Duration timeout) {
+Result<Metadata> ask(rd_kafka_s* client, bool all, Duration timeout) {
   const rd_kafka_metadata_t* answer = nullptr;
-  const auto code = rd_kafka_metadata(client, all ? 1 : 0, one, &answer, to_ms(timeout));
+  const auto code = rd_kafka_metadata(client, all ? 1 : 0, nullptr, &answer, to_ms(timeout));
   if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return Error{ErrorCode::unavailable, words_of(code)};
   return Metadata(answer);
 }
 
-/// What a broker that has answered is known by.
-bool knows_cluster(rd_kafka_s* client) {
-  char* id = rd_kafka_clusterid(client, 0);
+/// A broker has answered, which clients see to by themselves. In short waits, for librdkafka's own wakes up
+/// by news of topics alone.
+bool knows_cluster(rd_kafka_s* client, const Clock& clock, TimePoint end) {
+  constexpr int look_every_ms = 20;
+  char* id = nullptr;
+  do id = rd_kafka_clusterid(client, look_every_ms);
+  while (id == nullptr && clock.now() < end);
   if (id == nullptr) return false;
   rd_kafka_mem_free(client, id);
   return true;
@@ -51,35 +55,20 @@ void DestroyMetadata::operator()(const struct rd_kafka_metadata* metadata) const
 }
 
 Result<Metadata> ask_about_all_topics(rd_kafka_s* client, Duration timeout) {
-  return ask(client, true, nullptr, timeout);
+  return ask(client, true, timeout);
 }
 
-Result<Metadata> ask_about_brokers(rd_kafka_s* client, Duration timeout) {
-  return ask(client, false, nullptr, timeout);
-}
-
-Result<std::vector<Metadata>> ask_about_topics(rd_kafka_s* client, std::span<const std::string> topics,
-                                               Duration timeout) {
+Result<Metadata> ask_about_topics(rd_kafka_s* client, std::span<const std::string> topics, Duration timeout) {
   const RealClock clock;
   const TimePoint end = clock.now() + timeout;
   const auto left = [&] { return std::max<Duration>(end - clock.now(), std::chrono::milliseconds(1)); };
-  std::vector<Metadata> answers;
-  const auto keep = [&](Result<Metadata> answer) {
-    if (answer) answers.push_back(std::move(answer).value());
-    return answer ? ok() : Status(answer.error());
-  };
-  bool by_name = !makes_topics(client);
-  if (by_name && !knows_cluster(client))
-    if (const auto brokers = ask_about_brokers(client, left()); !brokers) return brokers.error();
-  by_name = by_name && knows_cluster(client) && !is_embedded(client);
-  if (!by_name)
-    if (auto kept = keep(ask_about_all_topics(client, left())); !kept) return kept.error();
-  for (std::size_t i = 0; by_name && i < topics.size(); ++i) {
-    const Topic topic(rd_kafka_topic_new(client, topics[i].c_str(), nullptr));
-    if (!topic) return Error{ErrorCode::unavailable, words_of(rd_kafka_last_error())};
-    if (auto kept = keep(ask(client, false, topic.get(), left())); !kept) return kept.error();
-  }
-  return answers;
+  if (makes_topics(client) || !knows_cluster(client, clock, end) || is_embedded(client))
+    return ask_about_all_topics(client, left());
+  // librdkafka asks about all topics that the client has objects of, and about all there are if it has none.
+  std::vector<Topic> ours;
+  for (const std::string& topic : topics)
+    ours.emplace_back(rd_kafka_topic_new(client, topic.c_str(), nullptr));
+  return ask(client, false, left());
 }
 
 }  // namespace rivulet::stream::kafka

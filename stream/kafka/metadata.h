@@ -2,7 +2,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "core/result.h"
 #include "core/time.h"
@@ -18,18 +17,14 @@ struct DestroyMetadata {
 /// Topics, with their partitions and leaders, and all brokers, at the addresses that the cluster advertises.
 using Metadata = std::unique_ptr<const struct rd_kafka_metadata, DestroyMetadata>;
 
-/// Each of these blocks up to `timeout`. Errors: unavailable (no answer).
+/// Both block up to `timeout`. Errors: unavailable (no answer).
 
 /// All topics that the user may see. Cost: some 50 bytes for each partition of the cluster.
 Result<Metadata> ask_about_all_topics(rd_kafka_s* client, Duration timeout);
 
-/// No topic, but the brokers.
-Result<Metadata> ask_about_brokers(rd_kafka_s* client, Duration timeout);
-
-/// These topics; maybe others, too. One that is not there, or that the user may not see, has no partitions or
-/// is missing. Asks for each by its name, if the answer is sure to make none: of the embedded broker, and by
-/// a client that makes topics, for all.
-Result<std::vector<Metadata>> ask_about_topics(rd_kafka_s* client, std::span<const std::string> topics,
-                                               Duration timeout);
+/// These topics, of which there is at least one; maybe others, too. One that is not there, or that the user
+/// may not see, has no partitions or is missing. Asks by name if that is sure to make none; of the embedded
+/// broker, and by a client that makes topics, about all.
+Result<Metadata> ask_about_topics(rd_kafka_s* client, std::span<const std::string> topics, Duration timeout);
 
 }  // namespace rivulet::stream::kafka

@@ -36,25 +36,27 @@ class KafkaTopicLookup final : public TopicLookup {
  public:
   KafkaTopicLookup(Properties properties, std::vector<std::string> topics)
       : properties_(std::move(properties)), topics_(std::move(topics)) {}
+  Result<std::vector<TopicFacts>> ask(Duration deadline) override {
+    if (auto opened = open(); !opened) return opened.error();
+    rd_kafka_poll(client_->handle(), 0);  // what has gone wrong meanwhile would pile up
+    const auto answer = ask_about_topics(client_->handle(), topics_, deadline);
+    if (!answer) return unanswered(properties_, answer.error());
+    std::vector<TopicFacts> facts(topics_.size());
+    for (const auto& topic :
+         std::span(answer.value()->topics, static_cast<std::size_t>(answer.value()->topic_cnt)))
+      if (const auto at = std::ranges::find(topics_, topic.topic); at != topics_.end())
+        facts[static_cast<std::size_t>(at - topics_.begin())] = facts_of(topic);
+    return facts;
+  }
+
+ private:
   Status open() {
+    if (client_) return ok();
     auto client = Client::open(ClientKind::consumer, properties_, {}, nobody_listens_);
     if (!client) return client.error();
     client_ = std::move(client).value();
     return ok();
   }
-  Result<std::vector<TopicFacts>> ask(Duration deadline) override {
-    rd_kafka_poll(client_->handle(), 0);  // what has gone wrong meanwhile would pile up
-    const auto answers = ask_about_topics(client_->handle(), topics_, deadline);
-    if (!answers) return unanswered(properties_, answers.error());
-    std::vector<TopicFacts> facts(topics_.size());
-    for (const Metadata& answer : answers.value())
-      for (const auto& topic : std::span(answer->topics, static_cast<std::size_t>(answer->topic_cnt)))
-        if (const auto at = std::ranges::find(topics_, topic.topic); at != topics_.end())
-          facts[static_cast<std::size_t>(at - topics_.begin())] = facts_of(topic);
-    return facts;
-  }
-
- private:
   const Properties properties_;
   const std::vector<std::string> topics_;
   Silent nobody_listens_;
@@ -63,22 +65,21 @@ class KafkaTopicLookup final : public TopicLookup {
 
 }  // namespace
 
-Result<std::unique_ptr<TopicLookup>> open_topic_lookup(const Properties& properties,
-                                                       std::vector<std::string> topics) {
-  auto lookup = std::make_unique<KafkaTopicLookup>(properties, std::move(topics));
-  if (auto opened = lookup->open(); !opened) return opened.error();
-  return std::unique_ptr<TopicLookup>(std::move(lookup));
+std::unique_ptr<TopicLookup> make_topic_lookup(const Properties& properties,
+                                               std::vector<std::string> topics) {
+  return std::make_unique<KafkaTopicLookup>(properties, std::move(topics));
 }
 
-Result<std::vector<std::string>> advertised_hosts(const Properties& properties, Duration deadline) {
+Result<std::vector<std::string>> advertised_hosts(const Properties& properties, const std::string& topic,
+                                                  Duration deadline) {
   Silent listener;
   const auto client = Client::open(ClientKind::consumer, properties, {}, listener);
   if (!client) return client.error();
-  const auto answer = ask_about_brokers(client.value()->handle(), deadline);
+  const auto answer = ask_about_topics(client.value()->handle(), std::span(&topic, 1), deadline);
   if (!answer) return unanswered(properties, answer.error());
   std::vector<std::string> hosts;
-  const Metadata& all = answer.value();
-  for (const auto& broker : std::span(all->brokers, static_cast<std::size_t>(all->broker_cnt)))
+  for (const auto& broker :
+       std::span(answer.value()->brokers, static_cast<std::size_t>(answer.value()->broker_cnt)))
     hosts.emplace_back(broker.host);
   return hosts;
 }

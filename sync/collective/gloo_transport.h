@@ -13,8 +13,8 @@ struct GlooConfig {
   TransportConfig transport;
   /// Interface name or local address; never a wildcard. "auto": that of the way to `towards`.
   std::string bind = "127.0.0.1";
-  /// Hosts that every device reaches, by name or address. Asked when an address is needed and none of those
-  /// that were told before leads anywhere.
+  /// Hosts that every device reaches, by name or address; empty: not known now. Asked on a thread of its own,
+  /// and again when none of them leads anywhere. May wait for some seconds.
   std::function<std::vector<std::string>()> towards;
   std::string advertise;  ///< address peers should dial, if it differs (NAT); empty = bind
   int port = 0;           ///< where peers dial; 0: another free one in each view
@@ -29,12 +29,12 @@ struct GlooConfig {
 /// Point-to-point over the Gloo inside LibTorch (c10d::ProcessGroupGloo): a
 /// comm thread waits, a timer thread wakes it every 20 ms by abort(), sentinels notice dead peers, our own
 /// clock is the progress deadline. Errors of the factory: invalid_config (bind is not a local interface or
-/// address; wildcard), unavailable (built without LibTorch; the port is taken). With "auto" a view looks for
-/// the address, and waits up to 3 s for name servers where it has none yet.
+/// address; wildcard), unavailable (built without LibTorch; the port is taken). With "auto" a view takes
+/// the address that is known by then: unavailable while none is.
 Result<Connect> make_gloo_connect(GlooConfig, const Clock&);
 
 /// The numeric address at which `bind` listens now. Errors: as above; unavailable ("auto", and no way to any
-/// of `towards` within those 3 s).
+/// of `towards` within 5 s).
 Result<std::string> local_peer_address(const GlooConfig&);
 
 }  // namespace rivulet::sync

@@ -55,10 +55,9 @@ Check judge_claims(const Config& config, const std::vector<TopicStatus>& topics,
 
 std::vector<Check> claim_checks(const Config& config) {
   if (config.source.type != "kafka") return {};
-  const auto lookup = stream::open_topic_lookup(config.source.kafka_properties, config.source.topics);
-  if (!lookup) return {};  // broker_checks() has said why
-  const auto facts = lookup.value()->ask(claim_patience);
-  if (!facts) return {};
+  const auto facts =
+      stream::make_topic_lookup(config.source.kafka_properties, config.source.topics)->ask(claim_patience);
+  if (!facts) return {};  // broker_checks() has said why
   std::vector<TopicStatus> topics;
   for (std::size_t i = 0; i < facts.value().size(); ++i)
     topics.push_back(

@@ -7,13 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <system_error>
-#include <thread>
 
 namespace rivulet::sync::gloo_door {
 namespace {
@@ -108,57 +104,10 @@ Result<std::string> local_address(const std::string& bind) {
   return refused(bind, "is not an address of this machine");
 }
 
-namespace {
-
-/// What name servers have answered so far.
-struct Found {
-  std::mutex mutex;
-  std::condition_variable news;
-  std::vector<std::string> v4, v6;
-  bool complete = false;
-};
-
-void look_up(const std::vector<std::string>& hosts, Found& found) {
-  for (const std::string& host : hosts) {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_DGRAM;
-    addrinfo* list = nullptr;
-    if (getaddrinfo(host.c_str(), nullptr, &hints, &list) != 0) continue;
-    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, &freeaddrinfo);
-    const std::scoped_lock lock(found.mutex);
-    for (const addrinfo* i = list; i != nullptr; i = i->ai_next)
-      (i->ai_family == AF_INET ? found.v4 : found.v6).push_back(numeric(i->ai_addr, i->ai_addrlen));
-  }
-  const std::scoped_lock lock(found.mutex);
-  found.complete = true;
-  found.news.notify_one();
-}
-
-}  // namespace
-
-// The library's question cannot be ended, and lasts as long as resolv.conf says for each server: it is left
-// behind on a thread.
-std::vector<std::string> numeric_addresses(std::vector<std::string> hosts, Duration patience) {
-  const auto found = std::make_shared<Found>();
-  try {
-    std::thread([hosts, found] { look_up(hosts, *found); }).detach();
-  } catch (const std::system_error&) {  // no thread to be had
-    look_up(hosts, *found);
-  }
-  std::unique_lock lock(found->mutex);
-  found->news.wait_for(lock, patience, [&] { return found->complete; });
-  std::vector<std::string> all = found->v4;
-  all.insert(all.end(), found->v6.begin(), found->v6.end());
-  return all;
-}
-
-Result<std::string> local_address_towards(std::span<const std::string> addresses) {
+std::string local_address_towards(std::span<const std::string> addresses) {
   for (const std::string& address : addresses)
     if (auto local = source_towards(address); !local.empty()) return local;
-  return Error{
-      ErrorCode::unavailable,
-      "sync.bind = \"auto\": this machine has no way to the brokers, so there is no address for peers to "
-      "dial; check the brokers' names and the network, or give sync.bind an interface name such as eth0"};
+  return {};
 }
 
 Status check_advertised(const std::string& advertise) {

@@ -4,8 +4,10 @@
 #include <csignal>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "sync/collective/gloo/address_towards.h"
 #include "sync/collective/gloo/bind_address.h"
 #include "sync/collective/gloo/endpoint.h"
 #include "sync/collective/gloo/peer_door.h"
@@ -45,30 +47,34 @@ class LoneTransport final : public Transport {
 
 namespace {
 
+constexpr std::string_view automatic = "auto";
+constexpr Duration name_server_patience = std::chrono::seconds(5);
+constexpr Duration view_patience = std::chrono::milliseconds(500);  // of a thread that is watched
+
 bool follows_brokers(const GlooConfig& config) {
-  return config.bind == "auto";
+  return config.bind == automatic;
 }
 
 /// Where peers dial, which may be another address in each view: an interface gets a new one, a network comes
 /// up late.
 class BoundAddress {
  public:
-  Result<std::string> find(const GlooConfig& config) {
-    if (!follows_brokers(config)) return gloo_door::local_address(config.bind);
-    if (auto known = gloo_door::local_address_towards(addresses_)) return known;
-    addresses_ = gloo_door::numeric_addresses(config.towards(), name_server_patience);
-    return gloo_door::local_address_towards(addresses_);
+  explicit BoundAddress(const GlooConfig& config) : bind_(config.bind), towards_(config.towards) {
+    if (follows_brokers(config)) towards_.ask();
+  }
+  Result<std::string> find(Duration patience) {
+    return bind_ == automatic ? towards_.find(patience) : gloo_door::local_address(bind_);
   }
 
  private:
-  static constexpr Duration name_server_patience = std::chrono::seconds(3);
-  std::vector<std::string> addresses_;  ///< of the brokers; names are looked up once
+  const std::string bind_;
+  gloo_door::AddressTowards towards_;
 };
 
 /// A port that is taken ends a device before it reads; a network that is not up yet does not.
-Status check_door(const GlooConfig& config) {
+Status check_door(const GlooConfig& config, BoundAddress& bound) {
   if (follows_brokers(config) && config.port == 0) return ok();
-  const auto local = BoundAddress().find(config);
+  const auto local = bound.find(name_server_patience);
   if (!local) return follows_brokers(config) ? ok() : Status(local.error());
   const auto door = gloo_door::PeerDoor::open(local.value(), config.port);
   return door ? ok() : Status(door.error());
@@ -77,36 +83,35 @@ Status check_door(const GlooConfig& config) {
 }  // namespace
 
 Result<std::string> local_peer_address(const GlooConfig& config) {
-  return BoundAddress().find(config);
+  return BoundAddress(config).find(name_server_patience);
 }
 
 Result<Connect> make_gloo_connect(GlooConfig config, const Clock& clock) {
-  if (auto free = check_door(config); !free) return free.error();
+  auto bound = std::make_shared<BoundAddress>(config);
+  if (auto free = check_door(config, *bound); !free) return free.error();
   if (!config.advertise.empty()) {
     if (auto checked = gloo_door::check_advertised(config.advertise); !checked) return checked.error();
   }
   // Gloo writes to sockets without MSG_NOSIGNAL: a peer that died would end this process too.
   std::signal(SIGPIPE, SIG_IGN);
   gloo_door::QuietStdout::install();
-  return Connect(
-      [config, &clock, bound = std::make_shared<BoundAddress>()](
-          const ViewSpec& view, AddressBook& book, Wake& wake) -> Result<std::unique_ptr<Transport>> {
-        RIVULET_CHECK(view.rank < view.world(), "own rank is not in the view");
-        if (view.world() == 1)
-          return std::unique_ptr<Transport>(std::make_unique<gloo_door::LoneTransport>());
-        auto address = bound->find(config);
-        if (!address) return address.error();
-        gloo_door::ConnectRequest request{std::move(address).value(),
-                                          config.advertise,
-                                          config.port,
-                                          config.connect_deadline,
-                                          &clock,
-                                          view,
-                                          &book,
-                                          nullptr};
-        return std::unique_ptr<Transport>(
-            std::make_unique<gloo_door::GlooEndpoint>(config, clock, std::move(request), wake));
-      });
+  return Connect([config, &clock, bound](const ViewSpec& view, AddressBook& book,
+                                         Wake& wake) -> Result<std::unique_ptr<Transport>> {
+    RIVULET_CHECK(view.rank < view.world(), "own rank is not in the view");
+    if (view.world() == 1) return std::unique_ptr<Transport>(std::make_unique<gloo_door::LoneTransport>());
+    auto address = bound->find(view_patience);
+    if (!address) return address.error();
+    gloo_door::ConnectRequest request{std::move(address).value(),
+                                      config.advertise,
+                                      config.port,
+                                      config.connect_deadline,
+                                      &clock,
+                                      view,
+                                      &book,
+                                      nullptr};
+    return std::unique_ptr<Transport>(
+        std::make_unique<gloo_door::GlooEndpoint>(config, clock, std::move(request), wake));
+  });
 }
 
 }  // namespace rivulet::sync
