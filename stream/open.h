@@ -43,6 +43,7 @@ struct KafkaSourceConfig {
   /// restart, too. Empty: only while the process lives.
   std::string anchor_file;
   Duration anchor_every = std::chrono::seconds(30);  ///< how often that record is looked up again
+  Duration anchor_hold = std::chrono::seconds(2);    ///< what newer records wait for an answer, at most
 };
 
 /// A consumer with assign() at absolute offsets. Connects lazily; a topic or partition that does not exist is

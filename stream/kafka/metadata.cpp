@@ -25,13 +25,14 @@ Result<Metadata> ask(rd_kafka_s* client, bool all, Duration timeout) {
   return Metadata(answer);
 }
 
-/// A broker has answered, which clients see to by themselves. In short waits, for librdkafka's own wakes up
-/// by news of topics alone.
+/// A broker has answered. A client asks for its cluster when it connects, and connects at once for the sake
+/// of a question, even of one without time. In short waits, for librdkafka's own wakes up by news of topics
+/// alone.
 bool knows_cluster(rd_kafka_s* client, const Clock& clock, TimePoint end) {
   constexpr int look_every_ms = 20;
-  char* id = nullptr;
-  do id = rd_kafka_clusterid(client, look_every_ms);
-  while (id == nullptr && clock.now() < end);
+  char* id = rd_kafka_clusterid(client, 0);
+  if (id == nullptr) static_cast<void>(ask(client, true, Duration(0)));
+  while (id == nullptr && clock.now() < end) id = rd_kafka_clusterid(client, look_every_ms);
   if (id == nullptr) return false;
   rd_kafka_mem_free(client, id);
   return true;

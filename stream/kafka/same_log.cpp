@@ -9,7 +9,6 @@ namespace {
 
 constexpr Duration look_lasts = std::chrono::seconds(5);
 constexpr Duration look_pause = std::chrono::milliseconds(500);
-constexpr Duration hold_at_most = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -36,7 +35,7 @@ bool SameLog::trusts(std::size_t slot) {
   const TimePoint now = clock_.now();
   if (is_fresh(memory, now)) return true;
   if (!memory.held_since) memory.held_since = now;
-  holds_ = now - *memory.held_since < hold_at_most;
+  holds_ = now - *memory.held_since < setup_.hold_at_most;
   return !holds_;
 }
 

@@ -25,6 +25,7 @@ class SameLog {
     std::vector<TopicPartition> partitions;  ///< a slot is an index of these
     std::string file;                        ///< empty: only in memory
     Duration every = std::chrono::seconds(30);
+    Duration hold_at_most = std::chrono::seconds(2);
   };
   SameLog(Setup setup, const Clock& clock);
 
@@ -34,7 +35,7 @@ class SameLog {
   /// Something odd happened there: look before the next record.
   void doubt(std::size_t slot);
   /// May a record of this partition be handed out now? Otherwise a look is under way: ask again. A look
-  /// without an answer holds nobody for longer than 2 s.
+  /// without an answer holds nobody for longer than `hold_at_most`.
   bool trusts(std::size_t slot);
   /// The newest record handed out.
   void passed(std::size_t slot, const rd_kafka_message_s& message);

@@ -50,6 +50,7 @@ stream::KafkaSourceConfig reader_of(const std::string& topic) {
   config.group_id = "rivulet.t";
   config.partitions = {{topic, {0, 0}}, {topic, {0, 1}}};
   config.anchor_every = 500ms;
+  config.anchor_hold = 60s;  // a slow machine answers late
   return config;
 }
 
@@ -88,8 +89,9 @@ struct Reader {
         },
         deadline);
   }
+  /// No slack makes it longer: nothing is waited for.
   void during(Duration time) {
-    until([] { return false; }, time);
+    for (const TimePoint end = clock.now() + time; clock.now() < end;) poll();
   }
   std::size_t count(int partition) { return got[{0, partition}].size(); }
   [[nodiscard]] const stream::PartitionState& state(int partition) const {
@@ -209,13 +211,14 @@ TEST_CASE("Real Kafka: a topic made anew while it is read stops, shorter or long
   config.count_gaps = true;
   Reader reader(config);
   REQUIRE(reader.until([&] { return reader.count(0) == 50 && reader.count(1) == 50; }));
-  reader.during(1500ms);  // its trust in the log is over
+  reader.during(1500ms);
   make_anew("anew");
   std::vector<TestRecord> records;
   records.reserve(110);
   for (int i = 0; i < 80; ++i) records.push_back({"new " + std::to_string(i), "", 0});
   for (int i = 0; i < 30; ++i) records.push_back({"new " + std::to_string(i), "", 1});
   must(testing::produce(shared_kafka().brokers(), "anew", records));
+  std::this_thread::sleep_for(1s);  // its trust in the log lasts 0.7 s
   REQUIRE(reader.until([&] { return !reader.state(0).stopped.empty() && !reader.state(1).stopped.empty(); }));
   CAPTURE(reader.state(0).stopped);
   CAPTURE(reader.state(1).stopped);
@@ -235,11 +238,11 @@ TEST_CASE("Real Kafka: a topic made anew while it is read stops, shorter or long
   fill("anew", "newer", 40);
   const NextOffset same[] = {{{0, 0}, 50}, {{0, 1}, 50}};
   must(reader.source->seek(same));
-  reader.during(2500ms);
+  CHECK(reader.until([&] { return contains(reader.state(1).stopped, "this is another log"); }));
+  reader.during(1s);
   CHECK(reader.count(0) == 50);
   CHECK(reader.count(1) == 50);
   CHECK_FALSE(reader.state(0).stopped.empty());
-  CHECK(contains(reader.state(1).stopped, "this is another log"));
   CHECK(reader.gaps.empty());
 }
 
