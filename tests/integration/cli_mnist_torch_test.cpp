@@ -26,7 +26,9 @@ TEST_CASE(
     const auto summary = nlohmann::json::parse(last_line(demo.output));
     CHECK(summary["accuracy"].get<double>() >= 0.97);
     CHECK(summary["parameters_equal"] == true);
-    CHECK(summary["digests_compared"].get<int>() > 150);
+    const int rounds = summary["rounds"].get<int>();
+    CHECK(rounds > 0);
+    CHECK(summary["digests_compared"].get<int>() > 2 * rounds);  // by all of four, but for the last
     CHECK(summary["time_to_accuracy_s"].contains("0.90"));
     REQUIRE(summary["devices"].size() == 4);
     for (const auto& device : summary["devices"]) CHECK(device["digest"] == summary["devices"][0]["digest"]);
