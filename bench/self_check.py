@@ -201,7 +201,7 @@ class Measuring(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder:
             kafka = Kafka(folder, "unused", 4, topics_of(0))
             self.addCleanup(kafka.close)
-            samples = measure_uneven(kafka, "", topics_of(0), 8, 1)
+            samples = measure_uneven(kafka, "", topics_of(0), 20, 1)
             self.assertEqual(list(samples), ["ours", "ours-1s", "ours-fixed", "ours-64", "ours-default"])
             self.assertGreater(samples["ours"]["used"], 0.9)
             self.assertGreater(samples["ours-default"]["used"], 0.9)

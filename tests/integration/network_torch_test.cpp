@@ -25,7 +25,7 @@ TEST_CASE("Network: devices on machines of their own find addresses that the oth
 }
 
 TEST_CASE("Network: a device beside the broker, at localhost, is reached where the cluster advertises it") {
-  Machines machines(devices, {}, devices - 1);  // the others dial the last
+  Machines machines(devices, {}, 0);
   machines.train(5);
   for (int i = 0; i < devices; ++i) CHECK(machines.group->device(i).running());
 }

@@ -17,7 +17,7 @@ namespace rivulet::testing {
 struct Machines {
   explicit Machines(int devices, const std::vector<std::string>& arguments = {}, int beside_broker = -1)
       : count(devices) {
-    auto made = Network::create({.nodes = devices});
+    auto made = Network::create({.nodes = devices, .above_loopback = beside_broker >= 0});
     REQUIRE_MESSAGE(made, (made ? "" : made.error().message));
     network = std::move(made).value();
     auto started =

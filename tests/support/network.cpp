@@ -120,6 +120,8 @@ std::string Network::namespace_of(int node) const {
 }
 
 std::string Network::host_address() const {
+  if (options_.above_loopback)
+    return "198." + std::to_string(18 + number_ / 256 % 2) + "." + std::to_string(number_ % 256) + ".1";
   return "10." + std::to_string(192 + number_ / 256) + "." + std::to_string(number_ % 256) + ".1";
 }
 

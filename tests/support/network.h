@@ -10,6 +10,8 @@ namespace rivulet::testing {
 struct NetworkOptions {
   int nodes = 2;
   double bits_per_second = 40e6;  ///< each way on each node's link
+  /// Addresses 198.18.x.y (RFC 2544), for Gloo lets the higher of two addresses dial: these dial 127.0.0.1.
+  bool above_loopback = false;
 };
 
 /// `nodes` network namespaces, each with one shaped link (veth, token bucket, Ethernet MTU) into a bridge of
@@ -24,8 +26,8 @@ class Network {
   Network& operator=(const Network&) = delete;
 
   [[nodiscard]] std::string namespace_of(int node) const;
-  [[nodiscard]] std::string address_of(int node) const;  ///< 10.x.y.(node+2)
-  [[nodiscard]] std::string host_address() const;        ///< 10.x.y.1, this machine as the nodes see it
+  [[nodiscard]] std::string address_of(int node) const;  ///< 10.x.y.(node+2), or 198.
+  [[nodiscard]] std::string host_address() const;  ///< 10.x.y.1, or 198., this machine as the nodes see it
   /// What the token bucket of such a link holds.
   static std::size_t burst_of_link(double bits_per_second);
   /// Changes the rate of one node's link, both ways.
