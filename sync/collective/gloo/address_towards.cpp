@@ -23,11 +23,8 @@ std::vector<std::string> numeric_addresses(const std::string& host, int flags) {
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, &freeaddrinfo);
   std::vector<std::string> v4;
   std::vector<std::string> v6;
-  for (const addrinfo* i = list; i != nullptr; i = i->ai_next) {
-    char text[NI_MAXHOST];
-    if (getnameinfo(i->ai_addr, i->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0)
-      (i->ai_family == AF_INET ? v4 : v6).emplace_back(text);
-  }
+  for (const addrinfo* i = list; i != nullptr; i = i->ai_next)
+    (i->ai_family == AF_INET ? v4 : v6).push_back(numeric(i->ai_addr, i->ai_addrlen));
   v4.insert(v4.end(), v6.begin(), v6.end());
   return v4;
 }

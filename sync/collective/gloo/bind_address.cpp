@@ -12,18 +12,19 @@
 #include <optional>
 
 namespace rivulet::sync::gloo_door {
+
+std::string numeric(const sockaddr* address, socklen_t length) {
+  char text[NI_MAXHOST];
+  if (getnameinfo(address, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return {};
+  return text;
+}
+
 namespace {
 
 Error refused(const std::string& bind, const std::string& why) {
   return {ErrorCode::invalid_config,
           "sync.bind = \"" + bind + "\" " + why +
               "; give an interface name such as eth0 or one of this machine's addresses"};
-}
-
-std::string numeric(const sockaddr* address, socklen_t length) {
-  char text[NI_MAXHOST];
-  if (getnameinfo(address, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return {};
-  return text;
 }
 
 bool is_wildcard(const sockaddr* address) {

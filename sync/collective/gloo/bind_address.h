@@ -1,10 +1,15 @@
 #pragma once
+#include <sys/socket.h>
+
 #include <span>
 #include <string>
 
 #include "core/result.h"
 
 namespace rivulet::sync::gloo_door {
+
+/// "10.0.0.5"; empty: not an address of the internet.
+std::string numeric(const sockaddr* address, socklen_t length);
 
 /// The numeric local address behind an interface name, host name or address. Interfaces: IPv4 before IPv6.
 /// Errors: invalid_config (wildcard, not local, interface without an address).
