@@ -38,6 +38,11 @@ class Listener {
   virtual void statistics(std::string_view /*json*/) noexcept {}
 };
 
+/// Of a client whose troubles show in what it answers.
+struct NobodyListens final : Listener {
+  void client_error(int, std::string_view) noexcept override {}
+};
+
 /// A setting of ours that a setting of the user replaces.
 using Default = std::pair<std::string_view, std::string_view>;
 

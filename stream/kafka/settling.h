@@ -43,10 +43,6 @@ class Settling {
   [[nodiscard]] std::int64_t start_of(std::size_t slot, Watermarks marks) const;
   [[nodiscard]] std::string why(const Finding& finding) const;
 
-  struct NobodyListens final : Listener {
-    void client_error(int, std::string_view) noexcept override {}
-  };
-
   const KafkaSourceConfig& config_;
   Partitions& partitions_;
   Notices& notices_;

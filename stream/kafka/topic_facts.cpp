@@ -14,10 +14,6 @@ namespace {
 
 using namespace kafka;
 
-struct Silent final : Listener {
-  void client_error(int, std::string_view) noexcept override {}
-};
-
 TopicFacts facts_of(const rd_kafka_metadata_topic& topic) {
   TopicFacts facts;
   if (topic.partition_cnt == 0) return facts;
@@ -59,7 +55,7 @@ class KafkaTopicLookup final : public TopicLookup {
   }
   const Properties properties_;
   const std::vector<std::string> topics_;
-  Silent nobody_listens_;
+  NobodyListens nobody_listens_;
   std::unique_ptr<Client> client_;
 };
 
@@ -72,7 +68,7 @@ std::unique_ptr<TopicLookup> make_topic_lookup(const Properties& properties,
 
 Result<std::vector<std::string>> advertised_hosts(const Properties& properties, const std::string& topic,
                                                   Duration deadline) {
-  Silent listener;
+  NobodyListens listener;
   const auto client = Client::open(ClientKind::consumer, properties, {}, listener);
   if (!client) return client.error();
   const auto answer = ask_about_topics(client.value()->handle(), std::span(&topic, 1), deadline);

@@ -230,10 +230,6 @@ void feeder_keeps_rates(KafkaServer& kafka) {
   CHECK(labels.size() == 4);
 }
 
-struct Silence final : stream::kafka::Listener {
-  void client_error(int, std::string_view) noexcept override {}
-};
-
 std::vector<std::string> listed_topics(const KafkaServer& kafka) {
   auto all = stream::list_topics({{"bootstrap.servers", kafka.brokers()}}, 20s);
   REQUIRE_MESSAGE(all, all.error().message);
@@ -244,7 +240,7 @@ std::vector<std::string> listed_topics(const KafkaServer& kafka) {
 int topics_in_answer(const KafkaServer& kafka, stream::Properties properties,
                      const std::vector<std::string>& topics) {
   properties.emplace_back("bootstrap.servers", kafka.brokers());
-  Silence silence;
+  stream::kafka::NobodyListens silence;
   const auto client =
       stream::kafka::Client::open(stream::kafka::ClientKind::consumer, properties, {}, silence);
   REQUIRE(client);

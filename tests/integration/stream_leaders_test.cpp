@@ -119,9 +119,7 @@ struct TwoNodes {
   }
   /// Partitions of the topic "rows" that this node leads.
   [[nodiscard]] std::vector<int> led_by(std::int32_t node) const {
-    struct Silence final : stream::kafka::Listener {
-      void client_error(int, std::string_view) noexcept override {}
-    } silence;
+    stream::kafka::NobodyListens silence;
     const auto client = stream::kafka::Client::open(stream::kafka::ClientKind::consumer,
                                                     {{"bootstrap.servers", first->brokers()}}, {}, silence);
     REQUIRE(client);
