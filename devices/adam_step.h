@@ -20,7 +20,8 @@ inline constexpr Key adam_keys[] = {{.name = "train.optimizer.beta1",
                                      .help = "of adam and adamw: keeps the step finite where gradients are 0",
                                      .least = 0,
                                      .above = true}};
-inline constexpr std::string_view adam_arrays[] = {"exp_avg", "exp_avg_sq"};
+inline constexpr RememberedArray adam_arrays[] = {{"exp_avg", ArrayKind::gradient},
+                                                   {"exp_avg_sq", ArrayKind::square}};
 
 enum class Decay : std::uint8_t {
   into_gradient,  ///< g += wd w

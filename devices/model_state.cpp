@@ -21,6 +21,7 @@ Result<ModelState> ModelState::create(const ModelLayout& layout, Device& device)
   auto buffers = device.allocate(layout.buffers * size);
   if (!buffers) return buffers.error();
   state.buffers_ = std::move(buffers).value();
+  state.columns_.resize(layout.normalized.size());
   return state;
 }
 
@@ -70,17 +71,21 @@ Status ModelState::hash_into(Hasher& hasher, Device& device) const {
     if (!host) return host.error();
     hasher.add(host.value().host_bytes());
   }
+  static_assert(sizeof(Column) == 5 * sizeof(double), "a column is hashed as it lies in memory");
+  hasher.add(std::as_bytes(std::span(columns_)));
   return ok();
 }
 
 void ModelState::copy_from(const ModelState& other) {
   RIVULET_CHECK(layout_.scalar == other.layout_.scalar && layout_.parameters == other.layout_.parameters &&
                     layout_.buffers == other.layout_.buffers &&
-                    layout_.optimizer_arrays == other.layout_.optimizer_arrays,
+                    layout_.optimizer_arrays == other.layout_.optimizer_arrays &&
+                    columns_.size() == other.columns_.size(),
                 "states of different models or optimizers");
   const auto from = other.arrays();
   const auto to = arrays();
   for (std::size_t i = 0; i < to.size(); ++i) copy_host_numbers(from[i], to[i]);
+  columns_ = other.columns_;
 }
 
 }  // namespace rivulet::devices

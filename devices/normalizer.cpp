@@ -2,139 +2,143 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "core/check.h"
+#include "core/vector_code.h"
 
 namespace rivulet::devices {
 namespace {
 
-/// Below that part of its mean a feature's deviation is the rounding of its numbers.
-constexpr double least_relative_deviation = 1e-6;
+// Of the recent rows, so that the first few of a stream decide nothing.
+constexpr double fewest_of_change = 3;
+constexpr double fewest_to_wake = 1.5;
 
-void append(ModelLayout& layout, const char* name, std::size_t count) {
-  layout.buffer_slots.push_back({name, {static_cast<std::int64_t>(count)}, layout.buffers, count});
-  layout.buffers += count;
-}
-
-constexpr std::string_view statistics_prefix = "normalize.";
-
-ModelLayout with_statistics(ModelLayout layout, std::size_t columns) {
-  append(layout, "normalize.rows", 1);
-  append(layout, "normalize.mean", columns);
-  append(layout, "normalize.variance", columns);
-  return layout;
-}
-
-/// Of the rows that were trained.
-struct Statistics {
-  double rows = 0;
-  std::vector<double> mean, variance;
-
-  void read(const GradientView& from) {
-    const auto take = [&](auto numbers) {
-      rows = static_cast<double>(numbers[0]);
-      const std::size_t columns = (numbers.size() - 1) / 2;
-      mean.assign(numbers.begin() + 1, numbers.begin() + 1 + static_cast<std::ptrdiff_t>(columns));
-      variance.assign(numbers.begin() + 1 + static_cast<std::ptrdiff_t>(columns), numbers.end());
-    };
-    from.scalar == Scalar::f32 ? take(from.as<float>()) : take(from.as<double>());
-  }
-  void write(const GradientView& to) const {
-    const auto put = [&](auto numbers) {
-      using T = typename decltype(numbers)::value_type;
-      numbers[0] = static_cast<T>(rows);
-      for (std::size_t i = 0; i < mean.size(); ++i) {
-        numbers[1 + i] = static_cast<T>(mean[i]);
-        numbers[1 + mean.size() + i] = static_cast<T>(variance[i]);
-      }
-    };
-    to.scalar == Scalar::f32 ? put(to.as<float>()) : put(to.as<double>());
-  }
-  [[nodiscard]] std::vector<double> factors() const;
-  void add(const BatchView& batch);
-  void add_column(const BatchView& batch, std::size_t column, double weight);
+/// Columns [begin, begin + count) of all, of which a batch has values [rows, count].
+struct Block {
+  std::size_t begin, count;
 };
 
-/// Around the mean so far, so that nothing cancels however far that is from 0.
-void Statistics::add(const BatchView& batch) {
-  const auto now = static_cast<double>(batch.rows);
-  const double weight = now / (rows + now);
-  for (std::size_t column = 0; column < mean.size(); ++column) add_column(batch, column, weight);
-  rows += now;
+/// x is seen as (x - mean) * factor, at most `limit` from 0. Factor 0: as 0.
+struct Scaling {
+  std::vector<double> mean, factor;
+  double limit = 0;
+  void resize(std::size_t n) {
+    mean.resize(n);
+    factor.resize(n);
+  }
+  void set(std::size_t i, double center, double deviation) {
+    mean[i] = center;
+    factor[i] = deviation > 0 ? 1 / deviation : 0;
+  }
+};
+
+/// Where values are no outliers: `limit` deviations around the median, as the quartiles say. Where those are
+/// equal, a single other value is one. `sorted` is not empty.
+struct Range {
+  double low, high;
+};
+Range usual_range(std::span<const float> sorted, double limit) {
+  constexpr std::size_t too_few = 4;
+  constexpr double quartiles_apart = 1.349;  // of a normal distribution, in deviations
+  const std::size_t n = sorted.size();
+  const Range all{sorted.front(), sorted.back()};
+  if (n < too_few) return all;
+  const double median = sorted[n / 2];
+  const double spread = (sorted[3 * (n - 1) / 4] - double{sorted[(n - 1) / 4]}) / quartiles_apart;
+  if (spread > 0) return {std::max(all.low, median - limit * spread), std::min(all.high, median + limit * spread)};
+  const auto others = std::ranges::count_if(sorted, [&](float x) { return x != sorted[n / 2]; });
+  return others == 1 ? Range{median, median} : all;
 }
 
-void Statistics::add_column(const BatchView& batch, std::size_t column, double weight) {
-  const double about = rows > 0 ? mean[column] : batch.features[column];
-  double sum = 0;
-  double squares = 0;
-  for (std::size_t row = 0; row < batch.rows; ++row) {
-    const double x = batch.features[row * mean.size() + column] - about;
-    sum += x;
-    squares += x * x;
+/// Sums over the rows of a batch, column by column.
+struct Sums {
+  std::vector<double> first, square;
+  std::vector<std::uint32_t> beyond;
+  void clear(std::size_t n) {
+    first.assign(n, 0);
+    square.assign(n, 0);
+    beyond.assign(n, 0);
   }
-  const double shift = weight * sum / static_cast<double>(batch.rows);
-  mean[column] = about + shift;
-  variance[column] = std::max(0.0, (1 - weight) * variance[column] +
-                                       weight * squares / static_cast<double>(batch.rows) - shift * shift);
+};
+
+struct Pass {
+  const float* values;
+  float* seen;
+  std::size_t rows, count;
+  const double* mean;
+  const double* factor;
+  double limit;
+  double* first;
+  double* square;
+  std::uint32_t* beyond;
+};
+
+/// Missing values are the mean, and leave mean and deviation as they are.
+RIVULET_VECTOR_CODE void see(const Pass& p) {
+  const double* __restrict mean = p.mean;
+  const double* __restrict factor = p.factor;
+  double* __restrict first = p.first;
+  double* __restrict square = p.square;
+  std::uint32_t* __restrict beyond = p.beyond;
+  for (std::size_t row = 0; row < p.rows; ++row) {
+    const float* __restrict x = p.values + row * p.count;
+    float* __restrict seen = p.seen + row * p.count;
+    for (std::size_t i = 0; i < p.count; ++i) {
+      const double z = (static_cast<double>(x[i]) - mean[i]) * factor[i];
+      const bool missing = z != z;
+      const double low = z < -p.limit ? -p.limit : z;
+      const double in = low > p.limit ? p.limit : low;
+      const double c = missing ? 0 : in;
+      first[i] += c;
+      square[i] += missing ? 1 : c * c;
+      beyond[i] += !missing && in != z ? 1 : 0;
+      seen[i] = static_cast<float>(c);
+    }
+  }
 }
 
-std::vector<double> Statistics::factors() const {
-  std::vector<double> all(mean.size());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const double deviation = std::sqrt(variance[i]);
-    const bool varies = deviation > least_relative_deviation * std::abs(mean[i]) && deviation > 0;
-    all[i] = varies ? 1 / deviation : 0;
-  }
-  return all;
+/// What has been measured of one column grows by a batch: means over rows.
+void add_to(double& known, double sum, double rows, double weight) {
+  known += weight * (sum / rows - known);
+}
+
+double least_offset(const Column& c) {
+  return std::max(least_deviation, least_relative_deviation * std::abs(c.shown_mean));
 }
 
 class NormalizingTrainer final : public Trainer {
  public:
-  NormalizingTrainer(std::unique_ptr<Trainer> model, Device& device, const Normalization& normalization)
+  NormalizingTrainer(std::unique_ptr<Trainer> model, Device& device, const NormalizedColumns& columns)
       : model_(std::move(model)),
         device_(device),
-        normalization_(normalization),
-        layout_(with_statistics(model_->layout(), normalization.columns)) {}
+        columns_(columns),
+        layout_(with_columns(model_->layout(), columns)) {
+    scaling_.resize(columns.size());
+  }
 
   [[nodiscard]] const ModelLayout& layout() const noexcept override { return layout_; }
 
   Status initialize(ModelState& state, std::uint64_t seed) override {
     inner_.reset();
+    std::ranges::fill(state.columns(), Column{});
     ModelState inner = ModelState::over(model_->layout(), state);
     return model_->initialize(inner, seed);
   }
   Result<StepReport> compute_gradients(const ModelState& state, const BatchView& batch,
-                                       GradientView out) override {
-    if (auto known = read(state); !known) return known.error();
-    if (batch.rows > 0 && known_.rows < normalization_.rows) known_.add(batch);
-    auto report =
-        model_->compute_gradients(inside(state), normalized(batch), out.slice(0, inner_contribution()));
-    if (!report) return report;
-    auto host = device_.to_host(statistics_of(out, layout_.contribution()));
-    if (!host) return host.error();
-    known_.write(host.value());
-    if (auto there = device_.from_host(host.value(), statistics_of(out, layout_.contribution())); !there)
-      return there.error();
-    return report;
-  }
+                                       GradientView out) override;
   Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) override {
-    if (auto known = read(state); !known) return known.error();
-    return model_->evaluate(inside(state), normalized(batch));
+    if (auto known = go_by(state); !known) return known.error();
+    return model_->evaluate(inside(state), see(batch));
   }
-  Result<std::vector<float>> predict(const ModelState& state, const BatchView& batch) override {
-    if (auto known = read(state); !known) return known.error();
-    return model_->predict(inside(state), normalized(batch));
-  }
+  Result<std::vector<float>> predict(const ModelState& state, const BatchView& batch) override;
 
  private:
-  [[nodiscard]] std::size_t inner_contribution() const { return layout_.contribution() - statistics(); }
-  [[nodiscard]] std::size_t statistics() const { return 1 + 2 * normalization_.columns; }
-  [[nodiscard]] GradientView statistics_of(const GradientView& all, std::size_t count) const {
-    return all.slice(count - statistics(), statistics());
-  }
+  [[nodiscard]] static bool is_known(const ModelState& state) { return state.columns()[0].rows > 0; }
+  [[nodiscard]] Block features_block() const { return {0, columns_.features}; }
+  [[nodiscard]] Block targets_block() const { return {columns_.features, columns_.targets}; }
   /// What the model sees of a state. Those of a device lie where they lie: the last one is kept.
   const ModelState& inside(const ModelState& state) {
     const std::byte* where = state.parameters().data;
@@ -142,63 +146,217 @@ class NormalizingTrainer final : public Trainer {
       inner_.emplace(ModelState::over(model_->layout(), state));
     return *inner_;
   }
-  Status read(const ModelState& state) {
-    auto host = device_.to_host(statistics_of(state.buffers(), layout_.buffers));
-    if (!host) return host.error();
-    known_.read(host.value());
-    return ok();
+  Status go_by(const ModelState& state);
+  BatchView see(const BatchView& batch);
+  std::span<const float> see_block(const Block& block, std::span<const float> values, std::size_t rows,
+                                   std::vector<float>& seen);
+  void measure(const BatchView& batch, std::span<const Column> columns);
+  void measure_column(const Block& block, std::size_t i, std::span<const float> values, std::size_t rows,
+                      const Column& column);
+  void count_as_they_are(const Block& block, std::size_t i, std::span<const float> values, std::size_t rows,
+                         const Column& column);
+  void begin(const BatchView& batch);
+  void begin_column(const Block& block, std::size_t i, std::span<const float> values, std::size_t rows);
+  template <class Each>
+  void each_column(const BatchView& batch, const Each& each) {
+    for (const auto& [block, values] :
+         {std::pair(features_block(), batch.features), std::pair(targets_block(), batch.targets)})
+      for (std::size_t i = 0; i < block.count; ++i) each(block, i, values);
   }
-  [[nodiscard]] BatchView normalized(const BatchView& batch);
 
   const std::unique_ptr<Trainer> model_;
   Device& device_;
-  const Normalization normalization_;
+  const NormalizedColumns columns_;
   const ModelLayout layout_;
+  // scratch
   std::optional<ModelState> inner_;
-  Statistics known_;
+  Measured measured_;  ///< of the state; then of the batch, too
+  Scaling scaling_;    ///< as the model sees columns now
+  Sums sums_;
   std::vector<float> features_;
+  std::vector<float> targets_;
+  std::vector<float> sorted_;
 };
 
-BatchView NormalizingTrainer::normalized(const BatchView& batch) {
-  const std::size_t columns = normalization_.columns;
-  if (known_.rows == 0) return batch;
-  features_.resize(std::max(features_.size(), batch.rows * columns));
-  const std::vector<double> factor = known_.factors();
-  for (std::size_t row = 0; row < batch.rows; ++row)
-    for (std::size_t i = 0; i < columns; ++i)
-      features_[row * columns + i] =
-          static_cast<float>((batch.features[row * columns + i] - known_.mean[i]) * factor[i]);
+/// By what the group knows; before it knows anything, by what this device has measured; else as they come.
+Status NormalizingTrainer::go_by(const ModelState& state) {
+  auto host = device_.to_host(measured_in(state.buffers(), layout_));
+  if (!host) return host.error();
+  measured_.read(host.value(), columns_.size());
+  const bool known = is_known(state);
+  scaling_.limit = known || measured_.rows > 0 ? columns_.limit : std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const Column& c = state.columns()[i];
+    if (known)
+      scaling_.set(i, c.shown_mean, c.shown_deviation);
+    else if (measured_.rows > 0)
+      scaling_.set(i, measured_.mean[i], deviation_of(measured_.mean[i], measured_.square[i]));
+    else
+      scaling_.set(i, 0, 1);
+  }
+  return ok();
+}
+
+Result<StepReport> NormalizingTrainer::compute_gradients(const ModelState& state, const BatchView& batch,
+                                                         GradientView out) {
+  if (auto known = go_by(state); !known) return known.error();
+  const bool known = is_known(state);
+  if (batch.rows > 0 && !known) begin(batch);
+  const BatchView seen = batch.rows > 0 ? see(batch) : batch;
+  if (batch.rows > 0 && known) measure(batch, state.columns());
+  const auto inner = out.slice(0, out.count - Measured::numbers(columns_.size()));
+  auto report = model_->compute_gradients(inside(state), seen, inner);
+  if (!report) return report;
+  if (known && batch.rows > 0) report.value().beyond = sums_.beyond;
+  const GradientView place = measured_in(out, layout_);
+  auto host = device_.to_host(place);
+  if (!host) return host.error();
+  measured_.write(host.value());
+  if (auto there = device_.from_host(host.value(), place); !there) return there.error();
+  return report;
+}
+
+Result<std::vector<float>> NormalizingTrainer::predict(const ModelState& state, const BatchView& batch) {
+  if (auto known = go_by(state); !known) return known.error();
+  auto outputs = model_->predict(inside(state), see(batch));
+  if (!outputs || columns_.targets == 0) return outputs;
+  for (std::size_t i = 0; i < outputs.value().size(); ++i) {
+    const std::size_t at = columns_.features + i % columns_.targets;
+    const double deviation = scaling_.factor[at] > 0 ? 1 / scaling_.factor[at] : 0;
+    float& y = outputs.value()[i];
+    y = static_cast<float>(scaling_.mean[at] + deviation * y);
+  }
+  return outputs;
+}
+
+BatchView NormalizingTrainer::see(const BatchView& batch) {
+  sums_.clear(columns_.size());
   BatchView seen = batch;
-  seen.features = std::span(features_).first(batch.rows * columns);
+  if (columns_.features > 0) seen.features = see_block(features_block(), batch.features, batch.rows, features_);
+  if (columns_.targets > 0) seen.targets = see_block(targets_block(), batch.targets, batch.rows, targets_);
   return seen;
 }
 
-bool is_statistics(const TensorSlot& slot) {
-  return slot.name.starts_with(statistics_prefix);
+std::span<const float> NormalizingTrainer::see_block(const Block& block, std::span<const float> values,
+                                                     std::size_t rows, std::vector<float>& seen) {
+  RIVULET_CHECK(values.size() == rows * block.count, "rows of another shape");
+  seen.resize(std::max(seen.size(), values.size()));
+  rivulet::devices::see({values.data(), seen.data(), rows, block.count, scaling_.mean.data() + block.begin,
+                         scaling_.factor.data() + block.begin, scaling_.limit,
+                         sums_.first.data() + block.begin, sums_.square.data() + block.begin,
+                         sums_.beyond.data() + block.begin});
+  return std::span(seen).first(values.size());
+}
+
+void NormalizingTrainer::measure(const BatchView& batch, std::span<const Column> columns) {
+  each_column(batch, [&](const Block& block, std::size_t i, std::span<const float> values) {
+    measure_column(block, i, values, batch.rows, columns[block.begin + i]);
+  });
+  measured_.rows += static_cast<double>(batch.rows);
+}
+
+void NormalizingTrainer::measure_column(const Block& block, std::size_t i, std::span<const float> values,
+                                        std::size_t rows, const Column& column) {
+  const std::size_t at = block.begin + i;
+  const auto now = static_cast<double>(rows);
+  const double weight = now / (measured_.rows + now);
+  const bool rests = column.shown_deviation == 0;
+  if (rests) {
+    sums_.square[at] = 0;
+    for (std::size_t row = 0; row < rows; ++row)
+      sums_.beyond[at] +=
+          std::abs(values[row * block.count + i] - column.shown_mean) > least_offset(column) ? 1 : 0;
+  }
+  const double looks_back = std::clamp(column.rows + measured_.rows + now, now, std::max(now, recent_rows));
+  double& beyond = measured_.beyond[at];
+  beyond += (sums_.beyond[at] - beyond * now) / looks_back;
+  const bool changed = rests ? beyond > wake_share && beyond * looks_back >= fewest_to_wake
+                             : beyond > change_share && beyond * looks_back >= fewest_of_change;
+  if (changed) count_as_they_are(block, i, values, rows, column);
+  if (changed || column.rows < recent_rows) sums_.beyond[at] = 0;  // no outliers, as far as anybody knows
+  add_to(measured_.mean[at], sums_.first[at], now, weight);
+  add_to(measured_.square[at], sums_.square[at], now, weight);
+}
+
+/// In the statistics; the model sees them clipped until those have followed.
+void NormalizingTrainer::count_as_they_are(const Block& block, std::size_t i, std::span<const float> values,
+                                           std::size_t rows, const Column& column) {
+  const bool rests = column.shown_deviation == 0;
+  const double factor = rests ? 1 : 1 / column.shown_deviation;
+  const double most = rests ? farthest * farthest : farthest;
+  double first = 0;
+  double square = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const double z = (values[row * block.count + i] - column.shown_mean) * factor;
+    const double counted = std::isnan(z) ? 0 : std::clamp(z, -most, most);
+    first += counted;
+    square += std::isnan(z) && !rests ? 1 : counted * counted;
+  }
+  sums_.first[block.begin + i] = first;
+  sums_.square[block.begin + i] = square;
+}
+
+/// Nobody knows anything yet.
+void NormalizingTrainer::begin(const BatchView& batch) {
+  each_column(batch, [&](const Block& block, std::size_t i, std::span<const float> values) {
+    begin_column(block, i, values, batch.rows);
+  });
+  measured_.rows += static_cast<double>(batch.rows);
+  scaling_.limit = columns_.limit;
+}
+
+/// Mean and variance of the rows of the batch that are no outliers, and of the batches before.
+void NormalizingTrainer::begin_column(const Block& block, std::size_t i, std::span<const float> values,
+                                      std::size_t rows) {
+  sorted_.clear();
+  for (std::size_t row = 0; row < rows; ++row)
+    if (const float x = values[row * block.count + i]; !std::isnan(x)) sorted_.push_back(x);
+  if (sorted_.empty()) return;
+  std::ranges::sort(sorted_);
+  const auto [low, high] = usual_range(sorted_, columns_.limit);
+  const auto count = static_cast<double>(sorted_.size());
+  double sum = 0;
+  for (const float x : sorted_) sum += std::clamp<double>(x, low, high);
+  const double mean = sum / count;
+  double squares = 0;
+  for (const float x : sorted_) squares += std::pow(std::clamp<double>(x, low, high) - mean, 2);
+  const std::size_t at = block.begin + i;
+  const double weight = count / (measured_.rows + count);
+  const double distance = mean - measured_.mean[at];
+  double& variance = measured_.square[at];
+  variance = (1 - weight) * variance + weight * (squares / count + (1 - weight) * distance * distance);
+  measured_.mean[at] += weight * distance;
+  scaling_.set(at, measured_.mean[at], deviation_of(measured_.mean[at], variance));
 }
 
 }  // namespace
 
 std::optional<FeatureScaling> feature_scaling(const ModelState& state) {
-  const auto& slots = state.layout().buffer_slots;
-  const auto first = std::ranges::find_if(slots, is_statistics);
-  if (first == slots.end()) return std::nullopt;
-  Statistics known;
-  known.read(state.buffers().slice(first->begin, state.layout().buffers - first->begin));
-  if (known.rows == 0) return std::nullopt;
-  return FeatureScaling{known.mean, known.factors()};
+  const std::size_t features = state.layout().normalized.features;
+  if (features == 0 || state.columns()[0].rows == 0) return std::nullopt;
+  FeatureScaling all;
+  for (const Column& c : state.columns().first(features)) {
+    all.mean.push_back(c.shown_mean);
+    all.factor.push_back(c.shown_deviation > 0 ? 1 / c.shown_deviation : 0);
+  }
+  return all;
 }
 
-ModelLayout without_statistics(ModelLayout layout) {
-  std::erase_if(layout.buffer_slots, is_statistics);
-  layout.buffers = 0;
-  for (const TensorSlot& slot : layout.buffer_slots) layout.buffers += slot.count;
-  return layout;
+std::optional<TargetScaling> target_scaling(const ModelState& state) {
+  const std::size_t targets = state.layout().normalized.targets;
+  if (targets == 0 || state.columns()[0].rows == 0) return std::nullopt;
+  TargetScaling all;
+  for (const Column& c : state.columns().last(targets)) {
+    all.mean.push_back(c.shown_mean);
+    all.deviation.push_back(c.shown_deviation);
+  }
+  return all;
 }
 
 std::unique_ptr<Trainer> make_normalizing(std::unique_ptr<Trainer> model, Device& device,
-                                          const Normalization& normalization) {
-  return std::make_unique<NormalizingTrainer>(std::move(model), device, normalization);
+                                          const NormalizedColumns& columns) {
+  if (columns.size() == 0) return model;
+  return std::make_unique<NormalizingTrainer>(std::move(model), device, columns);
 }
 
 }  // namespace rivulet::devices

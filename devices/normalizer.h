@@ -1,39 +1,38 @@
 #pragma once
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "devices/columns.h"
 #include "devices/trainer.h"
 
 namespace rivulet::devices {
 
-/// How a trainer's features are brought to mean 0 and deviation 1.
-struct Normalization {
-  std::size_t columns = 0;
-  /// Rows of a device after which mean and deviation stay as they are, so that a model's input stops moving.
-  double rows = 0;
-};
-
-/// A trainer whose model sees normalized features: (x - mean) / deviation, feature by feature. Both are
-/// running ones of the rows that were trained, from the first batch on, and buffers of the state: behind
-/// those of the model "normalize.rows" [1], "normalize.mean" [columns], "normalize.variance" [columns]. So
-/// devices agree on them as on batch norm's, weighted by rows; they are in digest, checkpoint, export and
-/// evaluation. A feature that never changes becomes 0. Of devices whose means differ the spread between them
-/// is missing from the variance of their first agreement, and fades with the rows that follow. Sums in
-/// double. Memory: a copy of the batch's features. Cost: two passes over them.
+/// A trainer whose model sees normalized columns: (x - shown_mean) / shown_deviation, clipped at the limit, as
+/// the state's columns say; features, and with mse targets, too, whose predictions are scaled back. Losses of
+/// normalized targets are in their variances: answering the mean has 1. It measures what it sees
+/// (devices/columns.h) on the way.
+///   - Before the group knows anything, a device goes by its own rows, and no model sees a raw row in
+///     training. Those are measured robustly, batch by batch: beyond the limit around the median, in
+///     deviations that the quartiles say, they are clipped.
+///   - A value beyond the limit is clipped, and counted. If more than 5 % of a column's last 200 rows are such,
+///     the stream has changed: from then on they count in the statistics as they are.
+///   - A missing value (NaN) is the mean.
+/// Sums in double. Memory: a copy of the batch. Cost: a pass over it.
 std::unique_ptr<Trainer> make_normalizing(std::unique_ptr<Trainer> model, Device& device,
-                                          const Normalization& normalization);
+                                          const NormalizedColumns& columns);
 
 /// What the model inside sees of feature i: (x - mean[i]) * factor[i].
 struct FeatureScaling {
   std::vector<double> mean, factor;
 };
-/// Of a state whose buffers are those of such a trainer; nullopt: they are not, or no row was trained yet, so
-/// that features are as they came. Needs host-readable memory.
+/// Of a state whose features are normalized; nullopt: they are not, or no row was trained yet, so that they are
+/// as they came.
 std::optional<FeatureScaling> feature_scaling(const ModelState& state);
-
-/// The layout of the model inside: without what is known of features.
-ModelLayout without_statistics(ModelLayout layout);
+/// A prediction is mean[i] + deviation[i] * output i.
+struct TargetScaling {
+  std::vector<double> mean, deviation;
+};
+std::optional<TargetScaling> target_scaling(const ModelState& state);
 
 }  // namespace rivulet::devices

@@ -48,8 +48,10 @@ class HostArrays {
 
 }  // namespace
 
-std::vector<std::string> arrays_of(const OptimizerEntry& optimizer) {
-  return {optimizer.arrays.begin(), optimizer.arrays.end()};
+std::vector<OptimizerArray> arrays_of(const OptimizerEntry& optimizer) {
+  std::vector<OptimizerArray> all;
+  for (const auto& [name, kind] : optimizer.arrays) all.push_back({std::string(name), kind});
+  return all;
 }
 
 Result<ApplyReport> apply_gradient(const OptimizerConfig& config, ModelState& state,

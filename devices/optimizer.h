@@ -26,13 +26,19 @@ struct OptimizerStep {
   const Settings& settings;  ///< of the entry's keys
 };
 
+/// An array of an entry: OptimizerArray.
+struct RememberedArray {
+  std::string_view name;
+  ArrayKind kind;
+};
+
 /// An entry of the catalog of optimizers. To add one, add a file devices/optimizer/<name>.cpp that defines
 /// `const OptimizerEntry optimizer_<name>`; the build finds it, and its keys are configuration keys.
 struct OptimizerEntry {
   std::string_view name;
   std::string_view help;
   std::span<const Key> keys;
-  std::span<const std::string_view> arrays;  ///< what it remembers: P numbers each, part of the agreed state
+  std::span<const RememberedArray> arrays;  ///< what it remembers: P numbers each, part of the agreed state
   void (*step)(const OptimizerStep&);        ///< null: nothing is computed, for whoever wants only times
 };
 std::span<const OptimizerEntry* const> builtin_optimizers() noexcept;
@@ -47,7 +53,7 @@ struct OptimizerConfig {
 };
 
 /// ModelLayout::optimizer_arrays of its states.
-std::vector<std::string> arrays_of(const OptimizerEntry& optimizer);
+std::vector<OptimizerArray> arrays_of(const OptimizerEntry& optimizer);
 
 struct ApplyReport {
   double gradient_norm = 0;  ///< of the agreed gradient, before clipping

@@ -36,7 +36,7 @@ struct ModelConfig {
   /// as `scalar` says. Only with f32.
   bool autocast_bfloat16 = false;
   /// ModelLayout::optimizer_arrays of its states.
-  std::vector<std::string> optimizer_arrays = {"momentum"};
+  std::vector<OptimizerArray> optimizer_arrays = {{"momentum"}};
   int threads = 1;          ///< intra-op threads
   std::string file = {};    ///< of model "torchscript"
   std::string sha256 = {};  ///< of its bytes, 64 hexadecimal digits
@@ -49,6 +49,9 @@ struct StepReport {
   std::uint64_t rows = 0;
   bool finite = true;         ///< loss and gradient are finite
   double gradient_norm2 = 0;  ///< squared L2 of the mean gradient, as computed, before weights
+  /// Of each normalized column, values of the batch that were clipped as outliers; empty: none were looked for.
+  /// Until the trainer's next call.
+  std::span<const std::uint32_t> beyond = {};
 };
 
 /// Computes on a ModelState; holds no trained number of its own. One trainer can serve many states.
@@ -104,6 +107,8 @@ struct ModelEntry {
   /// Its first two tensors are a linear layer over the features as they come: weight [n, columns], bias [n].
   /// What is linear in the features can be folded into it.
   bool linear_first = false;
+  /// Its last two tensors are a linear layer that gives the outputs: weight [outputs, n], bias [outputs].
+  bool linear_last = false;
 };
 std::span<const ModelEntry* const> builtin_models() noexcept;
 

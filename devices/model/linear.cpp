@@ -170,6 +170,6 @@ ModelNeeds needs(const ModelConfig& config) {
 
 extern const ModelEntry model_linear;
 const ModelEntry model_linear{
-    "linear", "one weight per input and output; needs no LibTorch", make, needs, nullptr, true};
+    "linear", "one weight per input and output; needs no LibTorch", make, needs, nullptr, true, true};
 
 }  // namespace rivulet::devices

@@ -9,7 +9,7 @@ constexpr Key keys[] = {{.name = "train.optimizer.momentum",
                          .help = "of sgd, below 1",
                          .least = 0,
                          .most = 0.999999}};
-constexpr std::string_view arrays[] = {"momentum"};
+constexpr RememberedArray arrays[] = {{"momentum", ArrayKind::movement}};
 
 /// w, v and g do not overlap.
 template <class T>

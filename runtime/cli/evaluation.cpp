@@ -27,7 +27,6 @@ struct Bench {
   std::unique_ptr<stream::Decoder> decoder;
   std::unique_ptr<devices::Device> device;
   std::unique_ptr<devices::Trainer> trainer;
-  bool linear_first = false;  ///< see devices::ModelEntry
   StateOwner owner;           ///< this job
   StateOwner any_job;  ///< looking at a model alone, or taking it elsewhere, does no harm with another job's
 
@@ -47,8 +46,6 @@ Result<Bench> make_bench(const Config& config) {
   auto trainer = build_trainer(config, catalog, rows, *bench.device);
   if (!trainer) return trainer.error();
   bench.trainer = std::move(trainer).value();
-  bench.linear_first = std::ranges::any_of(
-      catalog.models, [&](const auto* m) { return m->name == config.model.name && m->linear_first; });
   bench.owner = owner_of(config, *bench.decoder);
   bench.any_job = {bench.owner.model, {}, {}, bench.owner.meaning};
   return bench;
@@ -155,7 +152,7 @@ Result<Exported> export_state_file(const LoadedConfig& loaded, const std::string
   if (!read) return read.error();
   const DecodedState& decoded = read.value();
   const ExportNotes notes{loaded.config.model.name, notes_of(loaded.config, *bench.value().decoder)};
-  const auto model = exported_model(decoded.state, bench.value().linear_first);
+  const auto model = exported_model(decoded.state);
   const auto bytes = encode_safetensors(notes, decoded.state, model, decoded.digest);
   if (auto written = write_whole_file(out, bytes); !written) return written.error();
   if (!optimizer.empty()) {

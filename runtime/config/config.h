@@ -71,7 +71,9 @@ struct Config {
     std::string policy = "auto";  ///< none | random | directed | auto
   } inject;
   struct Normalize {
-    std::uint64_t rows = 10'000;
+    std::uint64_t window = 10'000;  ///< rows of the group
+    double limit = 8;               ///< deviations
+    bool targets = true;
   } normalize;
   struct Model {
     std::string name = "lenet5";

@@ -135,11 +135,19 @@ std::vector<KeyRow> buffer_and_batch() {
       {spec("batch.max_wait", kind::duration, "\"200ms\"",
             "after the previous round ended, with or without rows: below batch.tick it cuts ticks"),
        some_time, [](Config& c, const Value& v) { c.batch.max_wait = time(v); }},
-      {spec("normalize.rows", kind::integer, "10000",
-            "of scale \"auto\": rows of the group after which mean and deviation of features stay as they "
-            "are"),
-       {1, 1e12},
-       [](Config& c, const Value& v) { c.normalize.rows = whole<std::uint64_t>(v); }},
+      {spec("normalize.window", kind::integer, "10000",
+            "of scale \"auto\" and of normalized targets: rows of the group that mean and deviation are of; "
+            "older ones fade"),
+       {100, 1e12},
+       [](Config& c, const Value& v) { c.normalize.window = whole<std::uint64_t>(v); }},
+      {spec("normalize.limit", kind::number, "8.0",
+            "same: deviations beyond which a value is clipped, as an outlier"),
+       positive, [](Config& c, const Value& v) { c.normalize.limit = real(v); }},
+      {spec("normalize.targets", kind::boolean, "true",
+            "of train.loss = \"mse\": the target is measured and normalized, too; predictions are in its own "
+            "unit"),
+       {},
+       [](Config& c, const Value& v) { c.normalize.targets = std::get<bool>(v.data); }},
       {spec(
            "inject.policy", kind::text, "\"auto\"",
            "rows that devices send each other: none | random (copies, by chance) | directed (of streams that "

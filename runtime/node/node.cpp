@@ -42,6 +42,21 @@ Result<devices::OptimizerConfig> build_optimizer(const Config& config, const Cat
                                   config.settings.of(entry.value()->keys)};
 }
 
+namespace {
+
+devices::NormalizedColumns normalized_columns(const Config& config, const devices::ModelEntry& model,
+                                              const RowShape& rows) {
+  const bool numbers = !is_classification(config) && config.normalize.targets;
+  return {.features = config.decode.normalize ? rows.columns() : 0,
+          .targets = numbers ? config.model.outputs : 0,
+          .window = static_cast<double>(config.normalize.window),
+          .limit = config.normalize.limit,
+          .linear_first = model.linear_first,
+          .linear_last = model.linear_last};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, const Catalog& catalog,
                                                         const RowShape& rows_shape, devices::Device& device) {
   const auto entry = find_entry(catalog.models, "model.name", config.model.name);
@@ -51,10 +66,9 @@ Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, co
   devices::ModelConfig model = model_config(config, rows_shape);
   model.optimizer_arrays = devices::arrays_of(*optimizer.value().entry);
   auto trainer = entry.value()->make(model, device);
-  if (!trainer || !config.decode.normalize) return trainer;
-  // Each device counts its own rows, about as many as the others'.
-  const double rows = static_cast<double>(config.normalize.rows) / std::max(1U, config.job.devices);
-  return devices::make_normalizing(std::move(trainer).value(), device, {rows_shape.columns(), rows});
+  if (!trainer) return trainer;
+  return devices::make_normalizing(std::move(trainer).value(), device,
+                                   normalized_columns(config, *entry.value(), rows_shape));
 }
 
 namespace {

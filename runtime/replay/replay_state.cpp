@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "devices/columns.h"
+
 namespace rivulet::runtime {
 
 bool ReplayState::needed(std::uint64_t step) const {
@@ -17,6 +19,16 @@ Status ReplayState::keep_if_needed() {
   copy.copy_from(now_);
   kept_.emplace(step(), Copy{std::move(copy), residuals_, models_.kept()});
   return ok();
+}
+
+void ReplayState::rewrite_residuals(std::span<const devices::Column> before) {
+  const auto& layout = now_.model.layout();
+  const auto by = devices::rescaling_between(before, now_.model.columns(), layout.normalized);
+  if (!by.moves) return;
+  for (auto& [id, residual] : residuals_)
+    residual.rewrite([&](const GradientView& kept) {
+      devices::rescale(kept, devices::ArrayKind::movement, by, layout);
+    });
 }
 
 Result<bool> ReplayState::enter_next(std::uint64_t step) {

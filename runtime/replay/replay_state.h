@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ class ReplayState {
   AgreedState& now() noexcept { return now_; }
   /// What each device keeps for itself beside it, by device id.
   std::map<std::string, sync::Residual>& residuals() noexcept { return residuals_; }
+  /// The state has made a step, and saw these columns before: what was not sent yet follows.
+  void rewrite_residuals(std::span<const devices::Column> before);
   ReplayModels& models() noexcept { return models_; }
   [[nodiscard]] std::uint64_t step() const noexcept { return now_.stamp.step; }
   /// Before a round: keeps what a later view begins with. Errors: unavailable (memory).

@@ -220,6 +220,8 @@ Found Replayer::make_step(const RoundRecord& round) {
   auto agreed = group_->agree();
   if (!agreed) return agreed.error();
   const std::uint64_t before = state_.now().rows;
+  const auto seen = state_.now().model.columns();
+  const std::vector<devices::Column> columns_before(seen.begin(), seen.end());
   const auto made = runtime::make_step(state_.now(),
                                        {learner_.config.optimizer, *learner_.device, round.table,
                                         group_->plan().now, group_->policy_state().memory, round.view},
@@ -230,6 +232,7 @@ Found Replayer::make_step(const RoundRecord& round) {
   else
     state_.models().follow_group();
   group_->finish(made.value().finite, state_.now());
+  state_.rewrite_residuals(columns_before);
   ++report_.steps;
   report_.rows += state_.now().rows - before;
   return nothing_differs();

@@ -54,7 +54,8 @@ bool AgreedState::operator==(const AgreedState& other) const {
   const auto mine = model.arrays();
   const auto others = other.model.arrays();
   return stamp == other.stamp && rows == other.rows && partitions == other.partitions &&
-         controllers == other.controllers && std::ranges::equal(mine, others, equal);
+         controllers == other.controllers && std::ranges::equal(mine, others, equal) &&
+         std::ranges::equal(model.columns(), other.model.columns());
 }
 
 void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const SkippedRange> runs) {

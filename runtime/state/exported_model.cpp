@@ -33,21 +33,30 @@ void fold(const devices::FeatureScaling& scaling, std::span<T> weight, std::span
   }
 }
 
+/// weight [n, m], then bias [n].
 template <class T>
-void fold_first(const devices::FeatureScaling& scaling, const devices::ModelLayout& layout,
-                std::vector<std::byte>& parameters) {
-  std::vector<T> numbers(layout.parameters);
-  std::memcpy(numbers.data(), parameters.data(), parameters.size());
-  const auto slot = [&](std::size_t i) {
-    return std::span(numbers).subspan(layout.parameter_slots[i].begin, layout.parameter_slots[i].count);
-  };
-  fold<T>(scaling, slot(0), slot(1));
-  std::memcpy(parameters.data(), numbers.data(), parameters.size());
+void fold(const devices::TargetScaling& scaling, std::span<T> weight, std::span<T> bias) {
+  const std::size_t inputs = weight.size() / bias.size();
+  for (std::size_t row = 0; row < bias.size(); ++row) {
+    for (T& w : weight.subspan(row * inputs, inputs)) w = static_cast<T>(w * scaling.deviation[row]);
+    bias[row] = static_cast<T>(scaling.mean[row] + scaling.deviation[row] * bias[row]);
+  }
 }
 
-bool is_first_layer(const devices::ModelLayout& layout, std::size_t columns) {
-  const auto& slots = layout.parameter_slots;
-  return slots.size() >= 2 && slots[0].count == slots[1].count * columns;
+/// Into the layer whose weight is this slot.
+template <class Scaling>
+void fold_into(const Scaling& scaling, const devices::ModelLayout& layout, std::size_t slot,
+               std::vector<std::byte>& parameters) {
+  const auto fold_numbers = [&]<class T>(std::vector<T> numbers) {
+    std::memcpy(numbers.data(), parameters.data(), parameters.size());
+    const auto of = [&](std::size_t i) {
+      return std::span(numbers).subspan(layout.parameter_slots[i].begin, layout.parameter_slots[i].count);
+    };
+    fold<T>(scaling, of(slot), of(slot + 1));
+    std::memcpy(parameters.data(), numbers.data(), parameters.size());
+  };
+  layout.scalar == Scalar::f32 ? fold_numbers(std::vector<float>(layout.parameters))
+                               : fold_numbers(std::vector<double>(layout.parameters));
 }
 
 }  // namespace
@@ -61,15 +70,20 @@ std::string_view name_of(Normalization normalization) noexcept {
   return "";
 }
 
-ExportedModel exported_model(const AgreedState& state, bool linear_first) {
+ExportedModel exported_model(const AgreedState& state) {
   const auto& layout = state.model.layout();
   const auto bytes = state.model.parameters().host_bytes();
-  ExportedModel out{{bytes.begin(), bytes.end()}, Normalization::none, devices::feature_scaling(state.model)};
+  ExportedModel out{.parameters = {bytes.begin(), bytes.end()},
+                    .scaling = devices::feature_scaling(state.model),
+                    .targets = devices::target_scaling(state.model)};
+  if (out.targets && layout.normalized.linear_last) {
+    fold_into(*out.targets, layout, layout.parameter_slots.size() - 2, out.parameters);
+    out.targets.reset();
+  }
   if (!out.scaling) return out;
   out.normalization = Normalization::apart;
-  if (!linear_first || !is_first_layer(layout, out.scaling->mean.size()) || !fits(*out.scaling)) return out;
-  layout.scalar == Scalar::f32 ? fold_first<float>(*out.scaling, layout, out.parameters)
-                               : fold_first<double>(*out.scaling, layout, out.parameters);
+  if (!layout.normalized.linear_first || !fits(*out.scaling)) return out;
+  fold_into(*out.scaling, layout, 0, out.parameters);
   out.normalization = Normalization::folded;
   return out;
 }

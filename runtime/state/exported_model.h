@@ -23,11 +23,13 @@ struct ExportedModel {
   std::vector<std::byte> parameters;  ///< in the order and type of the layout
   Normalization normalization = Normalization::none;
   std::optional<devices::FeatureScaling> scaling;  ///< none: nothing was measured
+  /// What a prediction is of an output; none: the same, also where it is folded into the last layer.
+  std::optional<devices::TargetScaling> targets;
 };
 
-/// Folds the normalization into the first layer, w' = w * factor and b' = b - sum(w * factor * mean), if
-/// `linear_first` (devices::ModelEntry) and if no feature lies so far from 0, in deviations, that the sum
-/// loses what it is about. Needs host-readable memory. Cost: a copy of the parameters.
-ExportedModel exported_model(const AgreedState& state, bool linear_first);
+/// Folds the normalization of features into the first layer, w' = w * factor and b' = b - sum(w * factor *
+/// mean), if the layout has it and if no feature lies so far from 0, in deviations, that the sum loses what it
+/// is about; that of targets into the last layer, if the layout has that. Needs host-readable memory. Cost: a copy of the parameters.
+ExportedModel exported_model(const AgreedState& state);
 
 }  // namespace rivulet::runtime

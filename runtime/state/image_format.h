@@ -29,6 +29,7 @@
 //     "PARM"  the parameters
 //     "OPTA"  one for each array that the optimizer remembers: bytes u32, name | array
 //     "BUFS"  the buffers
+//     "COLS"  if columns are normalized: the f64 of each: rows, mean, variance, shown mean, shown deviation
 //     "CTRL"  if controllers remember anything, of each: bytes u32, name, numbers u32, and f64 of each
 //   SHA-256 of everything before, 32 bytes
 // Known sections come in this order; one whose tag is not known is skipped.

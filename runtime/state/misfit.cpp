@@ -70,9 +70,11 @@ Misfit other_shape(const ImageFacts& found, const devices::ModelLayout& layout) 
     return fmt::format("it holds {} parameters and {} buffers of {}, the model has {} and {} of {}",
                        found.parameters, found.buffers, name(found.scalar), layout.parameters, layout.buffers,
                        name(layout.scalar));
-  if (found.optimizer_arrays == layout.optimizer_arrays) return std::nullopt;
+  std::vector<std::string> arrays;
+  for (const devices::OptimizerArray& array : layout.optimizer_arrays) arrays.push_back(array.name);
+  if (found.optimizer_arrays == arrays) return std::nullopt;
   return fmt::format("its optimizer remembers [{}], this one [{}]", fmt::join(found.optimizer_arrays, ", "),
-                     fmt::join(layout.optimizer_arrays, ", "));
+                     fmt::join(arrays, ", "));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -55,8 +57,8 @@ class Reader {
 /// The sentence about what is wrong, if anything is.
 using ValidationError = std::optional<std::string>;
 
-constexpr std::array<std::string_view, 8> known{"MODL", "OWNR", "MEAN", "PART",
-                                                "PARM", "OPTA", "BUFS", "CTRL"};
+constexpr std::array<std::string_view, 9> known{"MODL", "OWNR", "MEAN", "PART", "PARM",
+                                                "OPTA", "BUFS", "COLS", "CTRL"};
 
 struct Section {
   std::string_view tag;
@@ -246,6 +248,18 @@ ValidationError read_controllers(std::span<const std::byte> body, AgreedState& s
                                                           : "what controllers remember in it cannot be read";
 }
 
+/// Of an image that has none: nothing is known. Of each column, numbers that can be worked with.
+ValidationError read_columns(std::span<const std::byte> body, std::span<devices::Column> columns) {
+  if (body.size() != columns.size_bytes()) return "its columns are not those of the model";
+  std::memcpy(columns.data(), body.data(), body.size());
+  const auto usable = [](const devices::Column& c) {
+    const bool finite = std::isfinite(c.rows) && std::isfinite(c.mean) && std::isfinite(c.variance) &&
+                        std::isfinite(c.shown_mean) && std::isfinite(c.shown_deviation);
+    return finite && c.rows >= 0 && c.variance >= 0 && c.shown_deviation >= 0;
+  };
+  return std::ranges::all_of(columns, usable) ? ValidationError() : "a column of it has a number that is none";
+}
+
 Status fill(const GradientView& own, std::span<const std::byte> from, devices::Device& device) {
   auto host = device.to_host(own);
   if (!host) return host.error();
@@ -332,6 +346,8 @@ Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expect
   if (const ValidationError c = read_partitions(*partitions, out.state)) return bad(*c);
   if (const auto controllers = frame.body_of("CTRL"))
     if (const ValidationError c = read_controllers(*controllers, out.state)) return bad(*c);
+  const auto columns = frame.body_of("COLS").value_or(std::span<const std::byte>());
+  if (const ValidationError c = read_columns(columns, out.state.model.columns())) return bad(*c);
   const auto own = out.state.model.arrays();
   for (std::size_t i = 0; i < own.size(); ++i)
     if (Status filled = fill(own[i], arrays[i], expected.device); !filled) return filled.error();

@@ -65,9 +65,13 @@ SafeHeader metadata_of(const ExportNotes& notes, const AgreedState& state, const
 /// Texts, as all of a file's metadata: a reader takes them for JSON.
 void add_normalization(SafeHeader& metadata, const ExportedModel& model) {
   metadata["normalization"] = name_of(model.normalization);
-  if (!model.scaling) return;
-  metadata["normalization.mean"] = SafeHeader(model.scaling->mean).dump();
-  metadata["normalization.factor"] = SafeHeader(model.scaling->factor).dump();
+  if (model.scaling) {
+    metadata["normalization.mean"] = SafeHeader(model.scaling->mean).dump();
+    metadata["normalization.factor"] = SafeHeader(model.scaling->factor).dump();
+  }
+  if (!model.targets) return;
+  metadata["prediction.mean"] = SafeHeader(model.targets->mean).dump();
+  metadata["prediction.deviation"] = SafeHeader(model.targets->deviation).dump();
 }
 
 /// Makes room for a header and `data` bytes behind it, writes the header, and returns the place of the
@@ -87,7 +91,7 @@ std::span<std::byte> begin_file(const SafeHeader& header, std::size_t data, std:
 
 std::vector<std::byte> encode_safetensors(const ExportNotes& notes, const AgreedState& state,
                                           const ExportedModel& model, const Digest& digest) {
-  const auto layout = devices::without_statistics(state.model.layout());
+  const auto layout = devices::without_columns(state.model.layout());
   SafeHeader header;
   header["__metadata__"] = metadata_of(notes, state, digest);
   add_normalization(header["__metadata__"], model);
@@ -111,9 +115,9 @@ std::vector<std::byte> encode_optimizer(const ExportNotes& notes, const AgreedSt
   SafeHeader header;
   header["__metadata__"] = metadata_of(notes, state, digest);
   std::size_t data = 0;
-  for (const std::string& array : layout.optimizer_arrays) {
+  for (const devices::OptimizerArray& array : layout.optimizer_arrays) {
     auto slots = layout.parameter_slots;
-    for (auto& slot : slots) slot.name = array + "." + slot.name;
+    for (auto& slot : slots) slot.name = array.name + "." + slot.name;
     data = add_tensors(header, slots, layout.scalar, data);
   }
   std::vector<std::byte> out;

@@ -106,6 +106,10 @@ std::size_t array_bytes(const devices::ModelLayout& layout) {
          bytes_of(layout.scalar);
 }
 
+std::size_t columns_bytes(const devices::ModelLayout& layout) {
+  return layout.normalized.size() * sizeof(devices::Column);
+}
+
 std::vector<std::byte> optimizer_section(const std::string& name, const GradientView& array) {
   Writer w(sizeof(std::uint32_t) + name.size() + array.bytes());
   w.sized_text(name);
@@ -127,7 +131,8 @@ std::vector<std::byte> controllers_section(const AgreedState& state) {
 
 std::size_t state_image_max(const devices::ModelLayout& layout) {
   return state_head_bytes + sections_max * (section_head_bytes + name_max) + 64 + owner_bytes_max +
-         meaning_bytes_max + controllers_bytes_max + partitions_bytes_max + array_bytes(layout) + hash_bytes;
+         meaning_bytes_max + controllers_bytes_max + partitions_bytes_max + array_bytes(layout) + columns_bytes(layout) +
+         hash_bytes;
 }
 
 std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& state, const Digest& digest) {
@@ -141,15 +146,18 @@ std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& 
   std::vector<std::vector<std::byte>> remembered;
   std::size_t names_bytes = 0;
   for (std::size_t i = 0; i < layout.optimizer_arrays.size(); ++i) {
-    remembered.push_back(optimizer_section(layout.optimizer_arrays[i], state.model.optimizer_array(i)));
-    names_bytes += sizeof(std::uint32_t) + layout.optimizer_arrays[i].size();
+    const std::string& name = layout.optimizer_arrays[i].name;
+    remembered.push_back(optimizer_section(name, state.model.optimizer_array(i)));
+    names_bytes += sizeof(std::uint32_t) + name.size();
   }
   const auto controllers = controllers_section(state);
   RIVULET_CHECK(controllers.size() <= controllers_bytes_max, "controllers remember little");
-  const std::size_t sections = 6 + remembered.size() + (controllers.empty() ? 0 : 1);
+  const auto columns = std::as_bytes(state.model.columns());
+  const std::size_t sections =
+      6 + remembered.size() + (columns.empty() ? 0 : 1) + (controllers.empty() ? 0 : 1);
   const std::size_t total = state_head_bytes + sections * section_head_bytes + about.size() + names.size() +
                             meaning.size() + partitions.size() + controllers.size() + names_bytes +
-                            array_bytes(layout) + hash_bytes;
+                            array_bytes(layout) + columns.size() + hash_bytes;
   Writer w(total);
   w.text(magic);
   w.number(state_image_version);
@@ -167,6 +175,7 @@ std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& 
   w.section("PARM", state.model.parameters().host_bytes());
   for (const auto& array : remembered) w.section("OPTA", array);
   w.section("BUFS", state.model.buffers().host_bytes());
+  if (!columns.empty()) w.section("COLS", columns);
   if (!controllers.empty()) w.section("CTRL", controllers);
   w.bytes(sha256_of(w.out()));
   RIVULET_CHECK(w.out().size() == total, "the length in the head is the length");

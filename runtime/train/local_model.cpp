@@ -178,8 +178,29 @@ void LocalModel::depart() {
   own_.begin(parts_.clock.now());
 }
 
+/// What was remembered, as it is where the model sees these columns.
+void LocalModel::bring_to(std::span<const devices::Column> columns, Remembered& numbers) const {
+  const auto& layout = private_->layout();
+  const auto by = devices::rescaling_between(numbers.columns, columns, layout.normalized);
+  for (std::size_t i = 0; i < numbers.arrays.size() && by.moves; ++i)
+    devices::rescale({.data = numbers.arrays[i].data(), .count = layout.parameters, .scalar = layout.scalar},
+                     layout.optimizer_arrays[i].kind, by, layout);
+  numbers.columns.assign(columns.begin(), columns.end());
+}
+
+/// The copy sees these columns from now on: the same function, and its optimizer on the same way.
+void LocalModel::see(std::span<const devices::Column> columns) {
+  const auto& layout = private_->layout();
+  const auto by = devices::rescaling_between(private_->columns(), columns, layout.normalized);
+  devices::rescale(private_->parameters(), devices::ArrayKind::parameters, by, layout);
+  for (std::size_t i = 0; i < layout.optimizer_arrays.size(); ++i)
+    devices::rescale(private_->optimizer_array(i), layout.optimizer_arrays[i].kind, by, layout);
+  std::ranges::copy(columns, private_->columns().begin());
+}
+
 /// The copy stands where the reference does.
 void LocalModel::start_from(const AgreedState& state) {
+  see(state.model.columns());
   std::ranges::copy(state.model.parameters().host_bytes(), private_->parameters().host_bytes().begin());
   std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
   rows_since_sync_ = 0;
@@ -193,8 +214,12 @@ void LocalModel::start_from(const AgreedState& state) {
 /// buffers only those of the group stay.
 void LocalModel::move_along(const AgreedState& state) {
   if (own_.steps() == 0) return start_from(state);
+  const auto& layout = private_->layout();
   const auto here = private_->parameters();
   const GradientView from{left_from_.data(), here.count, here.scalar};
+  const auto by = devices::rescaling_between(private_->columns(), state.model.columns(), layout.normalized);
+  devices::rescale(from, devices::ArrayKind::parameters, by, layout);
+  see(state.model.columns());
   advance(here, from, state.model.parameters());
   std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
   prepared_ = departed_ = false;
@@ -209,11 +234,17 @@ void LocalModel::remember(Remembered& into) const {
     into.arrays[i].assign(bytes.begin(), bytes.end());
   }
   into.steps = private_steps_;
+  into.columns.assign(private_->columns().begin(), private_->columns().end());
 }
 
+/// As it is where the copy sees its columns.
 void LocalModel::recall(const Remembered& from) {
-  for (std::size_t i = 0; i < from.arrays.size(); ++i)
+  const auto& layout = private_->layout();
+  const auto by = devices::rescaling_between(from.columns, private_->columns(), layout.normalized);
+  for (std::size_t i = 0; i < from.arrays.size(); ++i) {
     std::ranges::copy(from.arrays[i], private_->optimizer_array(i).host_bytes().begin());
+    devices::rescale(private_->optimizer_array(i), layout.optimizer_arrays[i].kind, by, layout);
+  }
   private_steps_ = from.steps;
 }
 
@@ -232,6 +263,7 @@ bool LocalModel::agreed(const AgreedState& state, bool applied, const GradientVi
   for (std::size_t i = 0; i < arrays; ++i) clear_where(left, private_->optimizer_array(i));
   if (departed_) {
     kept_ = at_departure_;
+    bring_to(state.model.columns(), kept_);
     move_along(state);
   } else {
     remember(kept_);
@@ -247,6 +279,7 @@ void LocalModel::roll_back(const AgreedState& state) {
 }
 
 void LocalModel::go_back() {
+  std::ranges::copy(at_departure_.columns, private_->columns().begin());
   std::ranges::copy(left_from_, private_->parameters().host_bytes().begin());
   recall(at_departure_);
 }
@@ -298,7 +331,8 @@ Status LocalModel::begin_with(const PrivatePart& part, const AgreedState& state)
   const auto& layout = state.model.layout();
   if (part.own_arrays.size() != layout.optimizer_arrays.size() || part.own_steps == 0) return ok();
   if (auto made = make_private(state); !made) return made;
-  kept_ = {part.own_arrays, part.own_steps};
+  const auto columns = state.model.columns();
+  kept_ = {part.own_arrays, part.own_steps, {columns.begin(), columns.end()}};
   roll_back(state);
   return ok();
 }

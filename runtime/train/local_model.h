@@ -7,6 +7,7 @@
 #include "buffer/batch.h"
 #include "core/clock.h"
 #include "core/digest.h"
+#include "devices/columns.h"
 #include "devices/device.h"
 #include "devices/optimizer.h"
 #include "devices/trainer.h"
@@ -144,9 +145,12 @@ class LocalModel {
   struct Remembered {
     std::vector<std::vector<std::byte>> arrays;
     std::uint64_t steps = 0;
+    std::vector<devices::Column> columns;  ///< what the model saw then
   };
   void remember(Remembered& into) const;
   void recall(const Remembered& from);
+  void bring_to(std::span<const devices::Column> columns, Remembered& numbers) const;
+  void see(std::span<const devices::Column> columns);
   Remembered kept_;  ///< behind the last agreement
   Remembered at_departure_;
   std::vector<std::byte> left_from_;  ///< [P] of the copy at the last depart()

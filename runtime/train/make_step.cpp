@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "devices/columns.h"
 #include "runtime/state/round_update.h"
 
 namespace rivulet::runtime {
@@ -31,6 +32,12 @@ void apply_delta(devices::ModelState& model, const GradientView& sum) {
     std::ranges::fill(model.optimizer_array(i).host_bytes(), std::byte{0});
 }
 
+double rows_of(const sync::FactsTable& table) {
+  double rows = 0;
+  for (const sync::Facts& facts : table.facts) rows += facts.rows + facts.rows_since_sync;
+  return rows;
+}
+
 }  // namespace
 
 Result<StepMade> make_step(AgreedState& state, const StepParts& parts, const GradientView& sum) {
@@ -45,6 +52,7 @@ Result<StepMade> make_step(AgreedState& state, const StepParts& parts, const Gra
   } else if (made.finite) {
     apply_delta(state.model, sum);
   }
+  if (made.finite) devices::follow_columns(state.model, rows_of(parts.table));
   fold_round(state, parts.table, parts.view, made.finite);
   state.controllers = parts.memory;
   return made;

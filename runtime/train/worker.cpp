@@ -68,6 +68,7 @@ CheckpointCycle::Parts Worker::checkpoint_parts() const {
 
 Status Worker::begin_with(const PrivatePart& part) {
   const bool movements = residual_.of_movements();
+  residual_columns_.assign(parts_.state->model.columns().begin(), parts_.state->model.columns().end());
   if (!part.residual.empty())
     residual_.restore(parts_.state->stamp, parts_.state->rows, part.residual, part.of_movements);
   return movements ? model_.begin_with(part, *parts_.state) : ok();
@@ -352,6 +353,7 @@ Turn Worker::after_round() {
   parts_.status.agreement_due_s.store(to_seconds(std::max(next.wait, next.latest)));
   if (decision.mode != Mode::idle) norms_.agreed();  // a call that was not enough is not repeated at once
   residual_.follow(parts_.state->stamp, parts_.state->rows);
+  rewrite_residual();
   report_.kept(residual_);
   if (auto known = measure_state(); !known) return end(known.error());
   if (decision.checkpoint) checkpoints_.save(*parts_.state);

@@ -196,6 +196,7 @@ class Worker final : public Agent {
   Turn enter();
   Turn begin_rounds();
   void resolve_residual();
+  void rewrite_residual();
   Status begin_lineage();
   void show_claims();
   bool watch_membership(TimePoint now);
@@ -223,6 +224,7 @@ class Worker final : public Agent {
   RoundReport report_;
   ViewEntry entry_;
   sync::Residual residual_;  ///< lent to the session of each view
+  std::vector<devices::Column> residual_columns_;  ///< what the model sees that it will be added to
   std::unique_ptr<View> view_;
   Digest digest_;
   std::uint64_t round_in_view_ = 0;

@@ -105,10 +105,25 @@ Turn Worker::begin_rounds() {
 /// What an unfinished round has sent is part of the state that the view starts from, or it is not.
 void Worker::resolve_residual() {
   const double lost = residual_.resolve(view_->spec.target, parts_.state->rows, model_.contribution());
+  rewrite_residual();
   if (lost == 0) return;
   report_.metrics().residual_lost.add(lost);
   parts_.log.write(Level::warn, "what was not sent yet belonged to another state and is lost",
                    {{"norm", std::to_string(lost)}});
+}
+
+/// What was not sent yet follows the model that it will be added to.
+void Worker::rewrite_residual() {
+  const auto& model = parts_.state->model;
+  const auto columns = model.columns();
+  if (!residual_columns_.empty()) {
+    const auto by = devices::rescaling_between(residual_columns_, columns, model.layout().normalized);
+    if (by.moves)
+      residual_.rewrite([&](const GradientView& kept) {
+        devices::rescale(kept, devices::ArrayKind::movement, by, model.layout());
+      });
+  }
+  residual_columns_.assign(columns.begin(), columns.end());
 }
 
 /// From here on the state is one of this view; devices that share memory share it.

@@ -74,6 +74,13 @@ class Residual {
   /// of it. `mine`: what was staged last; a guessed weight is made good, for the row clocks say what it was.
   /// Returns the norm of what is lost.
   double resolve(const Stamp& target, std::uint64_t rows, const GradientView& mine = {});
+  /// What is kept is rewritten, as the parameters that it will be added to were: change(GradientView [P]).
+  template <class Change>
+  void rewrite(const Change& change) {
+    if (empty()) return;
+    change(kept());
+    measure();
+  }
   /// Nothing is kept any more.
   void forget() noexcept {
     drop();

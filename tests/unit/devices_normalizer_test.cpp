@@ -1,9 +1,11 @@
-// Features of any size reach the model with mean 0 and deviation 1, and what that takes is part of the state.
+// Columns of any size reach the model with mean 0 and deviation 1, for as long as the stream goes on; no single
+// value spoils that, and the model's function stays when it moves.
 #include "devices/normalizer.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "core/rng.h"
@@ -57,8 +59,9 @@ struct Sensor {
   std::vector<float> batch(std::size_t rows) {
     std::vector<float> features;
     for (std::size_t i = 0; i < rows; ++i)
-      features.insert(features.end(), {static_cast<float>(0.01 * rng.normal()),
-                                       static_cast<float>(101'325 + 20 * rng.normal()), 7.5F, 0.0F});
+      features.insert(features.end(),
+                      {static_cast<float>(0.01 * rng.normal()), static_cast<float>(level + 20 * rng.normal()),
+                       7.5F, 0.0F});
     all.insert(all.end(), features.begin(), features.end());
     return features;
   }
@@ -73,29 +76,49 @@ struct Sensor {
     return sum / (static_cast<double>(all.size()) / columns);
   }
   Rng rng{4};
+  double level = 101'325;
   std::vector<float> all;
 };
 
 struct Fixture {
-  explicit Fixture(double rows = 10'000)
+  explicit Fixture(double window = 10'000)
       : device(make_host_device()),
-        trainer(make_normalizing(std::make_unique<Showing>(shown), *device, {columns, rows})),
-        state(ModelState::create(trainer->layout(), *device).value()),
+        trainer(make_normalizing(std::make_unique<Showing>(shown), *device,
+                                 {.features = columns, .window = window, .linear_first = false})),
+        state(ModelState::create(layout_with_window(window), *device).value()),
         out_memory(device->allocate(4 * trainer->layout().contribution()).value()),
         out(out_memory->view(Scalar::f32, trainer->layout().contribution())) {
     REQUIRE(trainer->initialize(state, 1));
+  }
+  /// There is no layer to rewrite, which would make the window ten times as long.
+  [[nodiscard]] ModelLayout layout_with_window(double window) const {
+    ModelLayout layout = trainer->layout();
+    layout.normalized.window = window / 10;
+    return layout;
   }
   static BatchView view(const std::vector<float>& features) {
     static const std::vector<float> targets(10'000);
     const std::size_t rows = features.size() / columns;
     return {features, std::span(targets).first(rows), rows, {}};
   }
-  /// Trains, and makes the buffers of the contribution the state's.
-  void train(const std::vector<float>& features) {
-    REQUIRE(trainer->compute_gradients(state, view(features), out));
+  /// What the device brings after one more batch.
+  StepReport compute(const std::vector<float>& features) {
+    const auto report = trainer->compute_gradients(state, view(features), out);
+    REQUIRE(report);
     copy_host_numbers(out.slice(3, out.count - 3), state.buffers());
+    return report.value();
   }
-  [[nodiscard]] std::span<const float> statistics() const { return state.buffers().as<float>().subspan(1); }
+  StepReport train(const std::vector<float>& features) {
+    const auto report = compute(features);
+    follow_columns(state, static_cast<double>(features.size() / columns));
+    return report;
+  }
+  [[nodiscard]] const Column& column(std::size_t i) const { return state.columns()[i]; }
+  [[nodiscard]] double largest_shown() const {
+    double largest = 0;
+    for (const float x : shown) largest = std::max<double>(largest, std::abs(x));
+    return largest;
+  }
 
   std::vector<float> shown;
   std::unique_ptr<Device> device;
@@ -105,18 +128,24 @@ struct Fixture {
   GradientView out;
 };
 
+/// Rows whose column 1 is x, and whose others are like the sensor's.
+std::vector<float> rows_with(Sensor& sensor, const std::vector<double>& x) {
+  auto rows = sensor.batch(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) rows[i * columns + 1] = static_cast<float>(x[i]);
+  return rows;
+}
+
 }  // namespace
 
 TEST_CASE("Normalizer: mean and deviation are those of all rows that were trained, far from 0, too") {
   Fixture f;
   Sensor sensor;
   for (int i = 0; i < 40; ++i) f.train(sensor.batch(25));
-  const auto known = f.statistics();
-  CHECK(known[0] == 1000);
-  for (std::size_t column = 0; column < columns; ++column) {
-    INFO(column);
-    CHECK(known[1 + column] == doctest::Approx(sensor.mean(column)).epsilon(1e-6));
-    CHECK(known[1 + columns + column] == doctest::Approx(sensor.variance(column)).epsilon(0.002));
+  for (std::size_t i = 0; i < columns; ++i) {
+    INFO(i);
+    CHECK(f.column(i).rows == 1000);
+    CHECK(f.column(i).mean == doctest::Approx(sensor.mean(i)).epsilon(1e-6));
+    CHECK(f.column(i).variance == doctest::Approx(sensor.variance(i)).epsilon(0.002));
   }
   // What the model sees of new rows.
   const auto rows = sensor.batch(2000);
@@ -137,21 +166,164 @@ TEST_CASE("Normalizer: the first batch is normalized by itself, and no model see
   Fixture f;
   Sensor sensor;
   f.train(sensor.batch(50));
-  double largest = 0;
-  for (const float x : f.shown) largest = std::max<double>(largest, std::abs(x));
-  CHECK(largest < 5);
+  CHECK(f.largest_shown() < 5);
   CHECK(f.state.buffers().as<float>()[0] == 1);  // the model's own buffer is where it was
 }
 
-TEST_CASE("Normalizer: after so many rows nothing moves any more") {
-  Fixture f(100);
+TEST_CASE("Normalizer: own steps before the group knows anything go by the device's own rows") {
+  Fixture f;
   Sensor sensor;
-  for (int i = 0; i < 4; ++i) f.train(sensor.batch(25));
-  const std::vector<float> before(f.statistics().begin(), f.statistics().end());
-  CHECK(before[0] == 100);
-  std::vector<float> far(100, 1e6F);
-  f.train(far);
-  CHECK(std::vector<float>(f.statistics().begin(), f.statistics().end()) == before);
+  for (int i = 0; i < 4; ++i) {
+    f.compute(sensor.batch(25));
+    CHECK(f.largest_shown() < 5);
+  }
+  CHECK(f.column(1).rows == 0);
+  follow_columns(f.state, 100);
+  CHECK(f.column(1).rows == 100);
+  CHECK(f.column(1).mean == doctest::Approx(sensor.mean(1)).epsilon(1e-6));
+  CHECK(f.column(1).variance == doctest::Approx(sensor.variance(1)).epsilon(0.01));
+}
+
+TEST_CASE("Normalizer: statistics never freeze, and old rows fade with the window") {
+  Fixture f(1000);
+  Sensor sensor;
+  for (int i = 0; i < 200; ++i) f.train(sensor.batch(25));
+  sensor.level += 30;  // no outliers: a season that comes
+  for (int i = 0; i < 200; ++i) f.train(sensor.batch(25));
+  CHECK(f.column(1).rows == 1000);
+  CHECK(f.column(1).mean == doctest::Approx(101'355).epsilon(3e-5));
+  CHECK(std::sqrt(f.column(1).variance) == doctest::Approx(20).epsilon(0.1));
+  CHECK(f.column(1).shown_mean == doctest::Approx(f.column(1).mean).epsilon(1e-5));
+}
+
+TEST_CASE("Normalizer: one absurd value is clipped, in the statistics and for the model, and counted") {
+  for (const double absurd : {1e18, -1e30, 3e38}) {
+    Fixture f;
+    Sensor sensor;
+    for (int i = 0; i < 40; ++i) f.train(sensor.batch(25));
+    const Column before = f.column(1);
+    const auto report = f.train(rows_with(sensor, {101'300, absurd, 101'330, 101'340}));
+    CHECK(f.largest_shown() == 8);
+    REQUIRE(report.beyond.size() == columns);
+    CHECK(report.beyond[1] == 1);
+    CHECK(report.beyond[0] + report.beyond[2] + report.beyond[3] == 0);
+    CHECK(std::abs(f.column(1).mean - before.mean) < 1);
+    CHECK(std::sqrt(f.column(1).variance) < 1.2 * std::sqrt(before.variance));
+  }
+}
+
+TEST_CASE("Normalizer: of the first rows, too, an absurd value is no reading") {
+  Fixture f;
+  Sensor sensor;
+  f.train(rows_with(sensor, {101'300, 101'310, 101'350, 1e18, 101'330, 101'320, 101'315, 101'340}));
+  CHECK(f.column(1).mean < 101'500);
+  CHECK(f.column(1).variance < 1e5);
+  // Of a column at rest: the single value that is another one.
+  Fixture rest;
+  rest.train({0, 1, 7.5F, 0, 0, 1, 7.5F, 0, 0, 1, 7.5F, 1e18F, 0, 1, 7.5F, 0});
+  CHECK(rest.column(3).mean == 0);
+  CHECK(rest.column(3).shown_deviation == 0);
+}
+
+TEST_CASE("Normalizer: a stream that begins with an absurd row alone recovers with the rows behind it") {
+  Fixture f;
+  Sensor sensor;
+  f.train(rows_with(sensor, {1e18, 101'300}));
+  for (int i = 0; i < 20; ++i) f.train(sensor.batch(25));
+  CHECK(f.column(1).mean == doctest::Approx(101'325).epsilon(1e-3));
+  CHECK(std::sqrt(f.column(1).variance) < 100);
+}
+
+TEST_CASE("Normalizer: one row in a hundred that is a code for nothing stays an outlier for ever") {
+  Fixture f;
+  Sensor sensor;
+  Rng rng(7);
+  std::uint64_t counted = 0;
+  std::uint64_t codes = 0;
+  for (int i = 0; i < 400; ++i) {
+    auto rows = sensor.batch(25);
+    for (std::size_t row = 0; row < 25; ++row)
+      if (rng.uniform() < 0.01) {
+        rows[row * columns + 1] = 65'535;
+        codes += i >= 8 ? 1 : 0;
+      }
+    const auto report = f.train(rows);
+    counted += report.beyond.empty() ? 0 : report.beyond[1];
+  }
+  CHECK(counted == codes);
+  CHECK(std::sqrt(f.column(1).variance) < 40);
+  CHECK(std::abs(f.column(1).mean - 101'325) < 10);
+}
+
+TEST_CASE("Normalizer: values beyond the limit that go on are a change of the stream, and count") {
+  Fixture f;
+  Sensor sensor;
+  for (int i = 0; i < 400; ++i) f.train(sensor.batch(25));
+  sensor.level = 202'650;  // another unit
+  for (int i = 0; i < 40; ++i) {
+    f.train(sensor.batch(25));
+    CHECK(f.largest_shown() <= 8);
+  }
+  CHECK(f.column(1).mean == doctest::Approx(202'650).epsilon(0.1));
+  const auto rows = sensor.batch(100);
+  REQUIRE(f.trainer->evaluate(f.state, Fixture::view(rows)));
+  CHECK(f.largest_shown() < 4);
+}
+
+TEST_CASE("Normalizer: a column at rest is 0, and wakes when it goes on being another value") {
+  Fixture f;
+  Sensor sensor;
+  for (int i = 0; i < 100; ++i) f.train(sensor.batch(25));
+  auto rows = sensor.batch(25);
+  rows[3] = 1e18F;
+  f.train(rows);
+  CHECK(f.column(3).shown_deviation == 0);  // one value is none
+  for (int i = 0; i < 40; ++i) {
+    rows = sensor.batch(25);
+    for (std::size_t row = 0; row < 25; ++row) rows[row * columns + 3] = row % 2 == 0 ? 0.5F : 1.5F;
+    f.train(rows);
+  }
+  CHECK(f.column(3).shown_deviation == doctest::Approx(0.5).epsilon(0.2));
+  CHECK(f.column(3).mean == doctest::Approx(1).epsilon(0.15));
+  CHECK(f.column(2).shown_deviation == 0);
+}
+
+TEST_CASE("Normalizer: a missing value is the mean, and moves nothing") {
+  Fixture f;
+  Sensor sensor;
+  for (int i = 0; i < 40; ++i) f.train(sensor.batch(25));
+  const Column before = f.column(1);
+  constexpr double missing = std::numeric_limits<double>::quiet_NaN();
+  f.train(rows_with(sensor, {missing, missing, missing, missing}));
+  for (std::size_t row = 0; row < 4; ++row) CHECK(f.shown[row * columns + 1] == 0);
+  CHECK(f.column(1).mean == doctest::Approx(before.mean).epsilon(1e-9));
+  CHECK(f.column(1).variance == doctest::Approx(before.variance).epsilon(1e-6));
+  // Before anything is known it is left out.
+  Fixture first;
+  first.train(rows_with(sensor, {missing, 10, missing, 30}));
+  CHECK(first.column(1).mean == 20);
+  CHECK(first.column(1).variance == 100);
+}
+
+TEST_CASE("Normalizer: devices whose means differ contribute what all of their rows together are") {
+  Fixture one;
+  Fixture other;
+  Sensor low;
+  Sensor high;
+  high.level = low.level + 60;
+  high.rng = Rng(9);
+  for (int i = 0; i < 100; ++i) {
+    one.compute(low.batch(30));
+    other.compute(high.batch(10));
+    const auto mine = one.state.buffers().as<float>();
+    const auto theirs = other.state.buffers().as<float>();
+    for (std::size_t k = 0; k < mine.size(); ++k) mine[k] = theirs[k] = 0.75F * mine[k] + 0.25F * theirs[k];
+    follow_columns(one.state, 40);
+    follow_columns(other.state, 40);
+  }
+  CHECK(one.column(1) == other.column(1));
+  CHECK(one.column(1).mean == doctest::Approx(low.level + 15).epsilon(1e-5));
+  CHECK(std::sqrt(one.column(1).variance) == doctest::Approx(std::sqrt(400 + 0.1875 * 3600)).epsilon(0.03));
 }
 
 TEST_CASE("Normalizer: nothing is known of nothing, and neither evaluation nor an empty batch changes that") {
@@ -161,28 +333,18 @@ TEST_CASE("Normalizer: nothing is known of nothing, and neither evaluation nor a
   REQUIRE(f.trainer->predict(f.state, Fixture::view(rows)));
   CHECK(f.shown == rows);
   f.train({});
-  CHECK(f.statistics()[0] == 0);
-}
-
-TEST_CASE("Normalizer: two states of one trainer keep apart") {
-  Fixture f;
-  Sensor sensor;
-  auto other = ModelState::create(f.trainer->layout(), *f.device).value();
-  f.train(sensor.batch(25));
-  REQUIRE(f.trainer->compute_gradients(other, Fixture::view(std::vector<float>(8, 3.0F)), f.out));
-  CHECK(f.out.as<float>()[4] == 2);  // rows
-  CHECK(f.out.as<float>()[5] == 3);  // mean
-  CHECK(f.statistics()[0] == 25);
+  CHECK(f.column(0).rows == 0);
 }
 
 TEST_CASE("Normalizer: layout says what was added, behind the model's own buffers") {
   Fixture f;
   const ModelLayout& layout = f.trainer->layout();
-  CHECK(layout.buffers == 1 + 1 + 2 * columns);
-  REQUIRE(layout.buffer_slots.size() == 4);
-  CHECK(layout.buffer_slots[1].name == "normalize.rows");
-  CHECK(layout.buffer_slots[2].name == "normalize.mean");
-  CHECK(layout.buffer_slots[3].name == "normalize.variance");
-  CHECK(layout.buffer_slots[3].begin == 2 + columns);
-  CHECK(layout.buffer_slots[3].count == columns);
+  CHECK(layout.buffers == 1 + 1 + 3 * columns);
+  REQUIRE(layout.buffer_slots.size() == 5);
+  CHECK(layout.buffer_slots[1].name == "measured.rows");
+  CHECK(layout.buffer_slots[4].name == "measured.beyond");
+  CHECK(layout.buffer_slots[4].begin == 2 + 2 * columns);
+  const ModelLayout own = without_columns(layout);
+  CHECK(own.buffers == 1);
+  CHECK(own.normalized.size() == 0);
 }

@@ -23,7 +23,8 @@ constexpr std::size_t outputs = 2;
 
 /// A linear model behind a normalization, after some batches of sensors around `mean`.
 struct Job {
-  explicit Job(double mean, Scalar scalar = Scalar::f32, int batches = 20) : rng(5), around(mean) {
+  explicit Job(double mean, Scalar scalar = Scalar::f32, int batches = 20, bool foldable = true)
+      : rng(5), around(mean) {
     devices::ModelConfig config;
     config.name = "linear";
     config.input = {columns};
@@ -31,8 +32,9 @@ struct Job {
     config.scalar = scalar;
     for (const auto* entry : devices::builtin_models())
       if (entry->name == "linear") {
-        trainer = devices::make_normalizing(entry->make(config, *device).value(), *device, {columns, 1e6});
-        linear_first = entry->linear_first;
+        trainer = devices::make_normalizing(
+            entry->make(config, *device).value(), *device,
+            {.features = columns, .window = 1e6, .linear_first = foldable && entry->linear_first});
       }
     state = std::make_unique<AgreedState>(
         AgreedState{devices::ModelState::create(trainer->layout(), *device).value(), {1, 1}, 0, {}});
@@ -45,6 +47,7 @@ struct Job {
       REQUIRE(trainer->compute_gradients(state->model, view(features), out));
       devices::copy_host_numbers(out.slice(trainer->layout().parameters, trainer->layout().buffers),
                                  state->model.buffers());
+      devices::follow_columns(state->model, 32);
     }
   }
   /// A feature that varies much, one that varies little, and one that never does.
@@ -81,7 +84,6 @@ struct Job {
 
   Rng rng;
   double around;
-  bool linear_first = false;
   std::unique_ptr<devices::Device> device = devices::make_host_device();
   std::unique_ptr<devices::Trainer> trainer;
   std::unique_ptr<AgreedState> state;
@@ -100,7 +102,7 @@ nlohmann::json header_of(const std::vector<std::byte>& file) {
 TEST_CASE("Exported model: folded, it gives for features as they came what the device gives") {
   for (const Scalar scalar : {Scalar::f32, Scalar::f64}) {
     Job job(60, scalar);
-    const auto model = exported_model(*job.state, job.linear_first);
+    const auto model = exported_model(*job.state);
     CHECK(model.normalization == Normalization::folded);
     const auto x = job.rows(50);
     const auto theirs = job.plain(model, x);
@@ -112,21 +114,21 @@ TEST_CASE("Exported model: folded, it gives for features as they came what the d
 
 TEST_CASE("Exported model: what cannot be folded without loss, or into no layer, is left to who uses it") {
   Job far(1e6);
-  const auto model = exported_model(*far.state, true);
+  const auto model = exported_model(*far.state);
   CHECK(model.normalization == Normalization::apart);
   const auto before = far.state->model.parameters().host_bytes();
   CHECK(std::equal(before.begin(), before.end(), model.parameters.begin(), model.parameters.end()));
-  Job near(60);
-  CHECK(exported_model(*near.state, false).normalization == Normalization::apart);
+  Job near(60, Scalar::f32, 20, false);
+  CHECK(exported_model(*near.state).normalization == Normalization::apart);
   Job fresh(60, Scalar::f32, 0);
-  CHECK(exported_model(*fresh.state, true).normalization == Normalization::none);
+  CHECK(exported_model(*fresh.state).normalization == Normalization::none);
 }
 
 TEST_CASE(
     "Safetensors: the normalization is in the metadata and in no tensor, so that every name is the model's") {
   Job job(60);
   const auto header = header_of(encode_safetensors({"linear", {{"features", R"(["a","b","c"])"}}}, *job.state,
-                                                   exported_model(*job.state, true), {}));
+                                                   exported_model(*job.state), {}));
   std::vector<std::string> names;
   for (const auto& [name, slot] : header.items()) names.push_back(name);
   CHECK(names == std::vector<std::string>{"__metadata__", "bias", "weight"});

@@ -19,7 +19,7 @@ TEST_CASE("Safetensors: batch norm's counts are the steps made, whole numbers be
   layout.batch_counts = {"bn.num_batches_tracked", "last.num_batches_tracked"};
   const auto device = devices::make_host_device();
   const AgreedState state{devices::ModelState::create(layout, *device).value(), {2, 1234}, 9, {}};
-  const auto bytes = encode_safetensors({"cnn"}, state, exported_model(state, false), {});
+  const auto bytes = encode_safetensors({"cnn"}, state, exported_model(state), {});
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof length);
   const auto header =
@@ -43,7 +43,7 @@ TEST_CASE("Safetensors: what the optimizer remembers is a file of its own, named
   devices::ModelLayout layout;
   layout.parameters = 3;
   layout.parameter_slots = {{"fc.weight", {2}, 0, 2}, {"fc.bias", {1}, 2, 1}};
-  layout.optimizer_arrays = {"first", "second"};
+  layout.optimizer_arrays = {{.name = "first"}, {.name = "second"}};
   const auto device = devices::make_host_device();
   AgreedState state{devices::ModelState::create(layout, *device).value(), {2, 7}, 9, {}};
   for (std::size_t i = 0; i < 3; ++i) {

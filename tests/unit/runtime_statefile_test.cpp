@@ -241,7 +241,7 @@ TEST_CASE("State image: a section that is not known is skipped, and counted") {
 TEST_CASE("State image: what another optimizer remembers is refused by name") {
   const auto device = devices::make_host_device();
   auto adam = layout_of(20, 3);
-  adam.optimizer_arrays = {"exp_avg", "exp_avg_sq"};
+  adam.optimizer_arrays = {{.name = "exp_avg"}, {.name = "exp_avg_sq"}};
   const AgreedState state{devices::ModelState::create(adam, *device).value(), {1, 1}, 0, {}};
   const auto image = encode_state(owner("m"), state, {1, 2});
   CHECK(image.size() <= state_image_max(adam));

@@ -66,6 +66,6 @@ ModelNeeds needs(const ModelConfig& config) {
 
 extern const ModelEntry model_cnn;
 const ModelEntry model_cnn{"cnn", "three convolutions with batch norm, for images such as 3 x 32 x 32", make,
-                           needs};
+                           needs, nullptr, false, true};
 
 }  // namespace rivulet::devices

@@ -9,7 +9,7 @@
 namespace rivulet::devices {
 namespace {
 
-constexpr std::string_view arrays[] = {"momentum"};
+constexpr RememberedArray arrays[] = {{"momentum", ArrayKind::movement}};
 
 void count(const OptimizerStep& step) {
   static const auto page = testing::KillBoard::of_this_process();

@@ -1,0 +1,268 @@
+#include "devices/columns.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "core/check.h"
+
+namespace rivulet::devices {
+namespace {
+
+/// What is shown follows once it is off by that part of a deviation. Each time costs a pass over the layers.
+constexpr double slack = 1.0 / 32;
+/// What is known counts as so few rows, once the stream has changed.
+constexpr double rows_after_change = 100;
+/// Of began_wrong(), in deviations.
+constexpr double young_rows = 200;
+constexpr double collapse = 0.03;
+constexpr double apart = 0.3;
+
+/// Of what no layer can be rewritten for, so many windows: it moves slowly.
+constexpr double slow_window = 10;
+
+constexpr std::string_view prefix = "measured.";
+
+void append(ModelLayout& layout, const char* name, std::size_t count) {
+  layout.buffer_slots.push_back({name, {static_cast<std::int64_t>(count)}, layout.buffers, count});
+  layout.buffers += count;
+}
+
+bool is_measured(const TensorSlot& slot) {
+  return slot.name.starts_with(prefix);
+}
+
+/// A linear layer of a model: weight [outputs, inputs], bias [outputs].
+template <class T>
+struct Layer {
+  T* weight;
+  T* bias;
+  std::size_t outputs, inputs;
+};
+
+template <class T>
+Layer<T> layer_at(T* all, const ModelLayout& layout, std::size_t slot) {
+  const TensorSlot& weight = layout.parameter_slots[slot];
+  const TensorSlot& bias = layout.parameter_slots[slot + 1];
+  RIVULET_CHECK(weight.count % bias.count == 0, "a linear layer has a weight and a bias");
+  return {all + weight.begin, all + bias.begin, bias.count, weight.count / bias.count};
+}
+
+/// Of means of gradients the way is the other one: they are of the rewritten weights.
+template <class T>
+void rescale_first(const Layer<T>& layer, ArrayKind kind, const Rescaling& by) {
+  for (std::size_t o = 0; o < layer.outputs; ++o) {
+    T* row = layer.weight + o * layer.inputs;
+    const double bias = layer.bias[o];
+    double moved = 0;
+    for (std::size_t i = 0; i < layer.inputs; ++i) {
+      const double w = row[i];
+      const double ratio = by.ratio[i];
+      switch (kind) {
+        case ArrayKind::parameters:
+        case ArrayKind::movement:
+          row[i] = static_cast<T>(w * ratio);
+          moved += w * by.shift[i];
+          break;
+        case ArrayKind::gradient:
+          row[i] = static_cast<T>(ratio > 0 ? (w - bias * by.shift[i]) / ratio : 0);
+          break;
+        case ArrayKind::square:
+          row[i] = static_cast<T>(
+              by.woken[i] || !(ratio > 0) ? bias : (w + bias * by.shift[i] * by.shift[i]) / (ratio * ratio));
+          break;
+      }
+    }
+    if (moved != 0) layer.bias[o] = static_cast<T>(bias + moved);
+  }
+}
+
+template <class T>
+void rescale_last(const Layer<T>& layer, ArrayKind kind, const Rescaling& by) {
+  for (std::size_t o = 0; o < layer.outputs; ++o) {
+    const double gain = by.gain[o];
+    // Errors grow with the outputs, and what is behind them with the errors.
+    const double factor = kind == ArrayKind::square ? gain * gain : gain;
+    T* row = layer.weight + o * layer.inputs;
+    for (std::size_t i = 0; i < layer.inputs; ++i) row[i] = static_cast<T>(row[i] * factor);
+    const double offset = kind == ArrayKind::parameters ? by.offset[o] : 0;
+    layer.bias[o] = static_cast<T>(layer.bias[o] * factor + offset);
+  }
+}
+
+template <class T>
+void rescale_all(T* numbers, ArrayKind kind, const Rescaling& by, const ModelLayout& layout) {
+  const NormalizedColumns& columns = layout.normalized;
+  if (columns.features > 0 && columns.linear_first) {
+    const auto first = layer_at(numbers, layout, 0);
+    RIVULET_CHECK(first.inputs == columns.features, "a first layer over the features");
+    rescale_first(first, kind, by);
+  }
+  if (columns.targets > 0 && columns.linear_last) {
+    const auto last = layer_at(numbers, layout, layout.parameter_slots.size() - 2);
+    RIVULET_CHECK(last.outputs == columns.targets, "a last layer that gives the targets");
+    rescale_last(last, kind, by);
+  }
+}
+
+/// Mean and variance of a round's rows, as they came.
+struct Spread {
+  double mean, variance;
+};
+
+Spread spread_of(const Column& c, double mean, double square) {
+  if (c.rows == 0) return {mean, std::max(0.0, square)};
+  const double unit = c.shown_deviation > 0 ? c.shown_deviation : 1;
+  return {c.shown_mean + unit * mean, unit * unit * std::max(0.0, square - mean * mean)};
+}
+
+void show(Column& c, bool in_steps) {
+  const double deviation = deviation_of(c.mean, c.variance);
+  const double off = slack * c.shown_deviation;
+  const bool same_kind = (deviation > 0) == (c.shown_deviation > 0);
+  if (in_steps && same_kind && std::abs(c.mean - c.shown_mean) <= off &&
+      std::abs(deviation - c.shown_deviation) <= off)
+    return;
+  c.shown_mean = c.mean;
+  c.shown_deviation = deviation;
+}
+
+/// With a value that was no reading: other rows lie close together, and away from the mean.
+bool began_wrong(const Column& c, const Spread& round, double rows) {
+  const double distance = round.mean - c.mean;
+  return c.rows > 0 && c.rows < young_rows && rows > 1 && round.variance < collapse * collapse * c.variance &&
+         distance * distance > apart * apart * c.variance;
+}
+
+void follow(Column& c, const Spread& round, double rows, double beyond, double window) {
+  const bool rests = c.rows > 0 && c.shown_deviation == 0;
+  if (beyond > change_share || (rests && beyond > wake_share)) c.rows = std::min(c.rows, rows_after_change);
+  if (began_wrong(c, round, rows)) c.rows = 0;
+  const double weight = rows / (std::min(c.rows, window) + rows);
+  const double distance = round.mean - c.mean;
+  c.mean += weight * distance;
+  c.variance = (1 - weight) * c.variance + weight * (round.variance + (1 - weight) * distance * distance);
+  c.rows = std::min(c.rows + rows, window);
+}
+
+}  // namespace
+
+void Measured::read(const GradientView& from, std::size_t columns) {
+  const auto take = [&](auto numbers) {
+    const auto part = [&](std::size_t i) { return numbers.subspan(1 + i * columns, columns); };
+    rows = static_cast<double>(numbers[0]);
+    mean.assign(part(0).begin(), part(0).end());
+    square.assign(part(1).begin(), part(1).end());
+    beyond.assign(part(2).begin(), part(2).end());
+  };
+  from.scalar == Scalar::f32 ? take(from.as<float>()) : take(from.as<double>());
+}
+
+void Measured::write(const GradientView& to) const {
+  const auto put = [&](auto numbers) {
+    using T = typename decltype(numbers)::value_type;
+    const std::size_t columns = mean.size();
+    numbers[0] = static_cast<T>(rows);
+    for (std::size_t i = 0; i < columns; ++i) {
+      numbers[1 + i] = static_cast<T>(mean[i]);
+      numbers[1 + columns + i] = static_cast<T>(square[i]);
+      numbers[1 + 2 * columns + i] = static_cast<T>(beyond[i]);
+    }
+  };
+  to.scalar == Scalar::f32 ? put(to.as<float>()) : put(to.as<double>());
+}
+
+ModelLayout with_columns(ModelLayout model, const NormalizedColumns& columns) {
+  model.normalized = columns;
+  append(model, "measured.rows", 1);
+  append(model, "measured.mean", columns.size());
+  append(model, "measured.square", columns.size());
+  append(model, "measured.beyond", columns.size());
+  return model;
+}
+
+ModelLayout without_columns(ModelLayout layout) {
+  layout.normalized = {};
+  std::erase_if(layout.buffer_slots, is_measured);
+  layout.buffers = 0;
+  for (const TensorSlot& slot : layout.buffer_slots) layout.buffers += slot.count;
+  return layout;
+}
+
+GradientView measured_in(const GradientView& numbers, const ModelLayout& layout) {
+  const std::size_t count = Measured::numbers(layout.normalized.size());
+  return numbers.slice(numbers.count - count, count);
+}
+
+double deviation_of(double mean, double variance) {
+  const double deviation = std::sqrt(variance);
+  const bool varies = deviation > least_relative_deviation * std::abs(mean) && deviation > least_deviation;
+  return varies ? deviation : 0;
+}
+
+Rescaling rescaling_between(std::span<const Column> before, std::span<const Column> after,
+                            const NormalizedColumns& columns) {
+  Rescaling by{std::vector<double>(columns.features, 1),      std::vector<double>(columns.features, 0),
+               std::vector<bool>(columns.features, false),    std::vector<double>(columns.targets, 1),
+               std::vector<double>(columns.targets, 0)};
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const Column& was = before[i];
+    const Column& is = after[i];
+    if (was.rows == 0 || (was.shown_mean == is.shown_mean && was.shown_deviation == is.shown_deviation)) continue;
+    by.moves = true;
+    const double moved = is.shown_mean - was.shown_mean;
+    if (i >= columns.features) {
+      // Predictions are shown_mean + shown_deviation * output.
+      if (is.shown_deviation == 0) continue;
+      by.gain[i - columns.features] = was.shown_deviation / is.shown_deviation;
+      by.offset[i - columns.features] = -moved / is.shown_deviation;
+    } else if (was.shown_deviation == 0) {
+      by.ratio[i] = 0;
+      by.woken[i] = true;
+    } else if (std::abs(moved) <= columns.limit * was.shown_deviation &&
+               is.shown_deviation <= columns.limit * was.shown_deviation) {
+      by.ratio[i] = is.shown_deviation / was.shown_deviation;
+      by.shift[i] = moved / was.shown_deviation;
+    }
+  }
+  return by;
+}
+
+void rescale(const GradientView& numbers, ArrayKind kind, const Rescaling& by, const ModelLayout& layout) {
+  if (!by.moves) return;
+  if (numbers.scalar == Scalar::f32)
+    rescale_all(numbers.as<float>().data(), kind, by, layout);
+  else
+    rescale_all(numbers.as<double>().data(), kind, by, layout);
+}
+
+void follow_columns(ModelState& state, double rows) {
+  const ModelLayout& layout = state.layout();
+  const NormalizedColumns& columns = layout.normalized;
+  if (columns.size() == 0) return;
+  const GradientView place = measured_in(state.buffers(), layout);
+  Measured measured;
+  measured.read(place, columns.size());
+  if (rows > 0 && measured.rows > 0) {
+    const std::vector<Column> before(state.columns().begin(), state.columns().end());
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      Column& c = state.columns()[i];
+      const bool rewritten = i < columns.features ? columns.linear_first : columns.linear_last;
+      const bool rested = c.shown_deviation == 0;
+      follow(c, spread_of(c, measured.mean[i], measured.square[i]), rows, measured.beyond[i],
+             rewritten ? columns.window : slow_window * columns.window);
+      show(c, rewritten);
+      if (rested && c.shown_deviation > 0) measured.beyond[i] = 0;
+    }
+    const Rescaling by = rescaling_between(before, state.columns(), columns);
+    rescale(state.parameters(), ArrayKind::parameters, by, layout);
+    for (std::size_t i = 0; i < layout.optimizer_arrays.size(); ++i)
+      rescale(state.optimizer_array(i), layout.optimizer_arrays[i].kind, by, layout);
+  }
+  measured.rows = 0;
+  std::ranges::fill(measured.mean, 0);
+  std::ranges::fill(measured.square, 0);
+  measured.write(place);
+}
+
+}  // namespace rivulet::devices

@@ -1,0 +1,75 @@
+#pragma once
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "core/gradient_view.h"
+#include "devices/model_state.h"
+
+/// What a group knows of the columns of its rows, and what a model is rewritten by when that changes. Pure
+/// functions of agreed numbers: the same on all devices and in a replay.
+///
+/// A device measures its rows as the model sees them, (x - shown_mean) / shown_deviation, and contributes mean
+/// and mean square of that in the buffers of its contribution: averaged by rows, they are exactly those of all
+/// rows of the round, also where devices' means differ. An agreed step folds them into the columns, and what
+/// the model sees follows once it is off by a part of a deviation. The layers beside the columns are rewritten
+/// in the same step, so that the model's function stays (as PopArt does for outputs: van Hasselt et al., 2016).
+namespace rivulet::devices {
+
+/// What is measured of a round's rows, behind the model's own buffers: "measured.rows" [1], "measured.mean"
+/// [columns], "measured.square" [columns], "measured.beyond" [columns].
+struct Measured {
+  double rows = 0;             ///< of this device since the group agreed; the others are means over these
+  std::vector<double> mean;    ///< in units of what is shown; of a column at rest x - shown_mean; of an unknown
+                               ///< one x itself
+  std::vector<double> square;  ///< of the same; of an unknown column the variance
+  std::vector<double> beyond;  ///< share of the last rows that lie beyond the limit
+
+  void read(const GradientView& from, std::size_t columns);
+  void write(const GradientView& to) const;
+  [[nodiscard]] static std::size_t numbers(std::size_t columns) noexcept { return 1 + 3 * columns; }
+};
+
+/// Rows that Measured::beyond looks back on.
+inline constexpr double recent_rows = 200;
+/// So large a share beyond the limit is a change of the stream, no outlier.
+inline constexpr double change_share = 0.05;
+/// Of a column at rest: two of the recent rows.
+inline constexpr double wake_share = 0.0075;
+/// Deviations that a value counts as at most, once it counts unclipped.
+inline constexpr double farthest = 1e9;
+
+/// The layout of a model whose columns are measured: with the buffers of Measured.
+ModelLayout with_columns(ModelLayout model, const NormalizedColumns& columns);
+/// ... and without them.
+ModelLayout without_columns(ModelLayout layout);
+/// The numbers of Measured in an array that ends with the buffers of such a layout.
+GradientView measured_in(const GradientView& numbers, const ModelLayout& layout);
+
+/// Below that part of its mean a column's deviation is the rounding of its numbers.
+inline constexpr double least_relative_deviation = 1e-6;
+inline constexpr double least_deviation = 1e-20;
+/// Mean and variance as they are shown: 0 where the deviation is the rounding of the numbers.
+double deviation_of(double mean, double variance);
+
+/// How far columns have moved, as the layers beside them have to know it. A first layer W x + b becomes
+/// W' = W ratio, b' = b + W shift, column by column; a last one W' = W gain, b' = b gain + offset, row by row.
+struct Rescaling {
+  std::vector<double> ratio, shift;  ///< [features]
+  std::vector<bool> woken;           ///< [features]: its weights start at 0
+  std::vector<double> gain, offset;  ///< [targets]
+  bool moves = false;                ///< something is not as it was
+};
+/// A column that was at rest wakes with weights of 0. One that jumped, by more than the limit at once, keeps
+/// its weights: what they meant has gone.
+Rescaling rescaling_between(std::span<const Column> before, std::span<const Column> after,
+                            const NormalizedColumns& columns);
+
+/// Rewrites an array [P], where the layout has the layers for it. Needs host-readable memory. Cost: a pass over these.
+void rescale(const GradientView& numbers, ArrayKind kind, const Rescaling& by, const ModelLayout& layout);
+
+/// The rows of an agreed step, so many of the group, become part of the columns, and the model and what its
+/// optimizer remembers follow; what was measured is 0 again. Needs host-readable memory.
+void follow_columns(ModelState& state, double rows);
+
+}  // namespace rivulet::devices

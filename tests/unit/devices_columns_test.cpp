@@ -1,0 +1,214 @@
+// When what a model sees of its columns moves, the layers beside them are rewritten: the function stays.
+#include "devices/columns.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "core/rng.h"
+#include "devices/host_memory.h"
+#include "devices/normalizer.h"
+#include "devices/optimizer.h"
+#include "devices/trainer.h"
+
+using namespace rivulet;
+using namespace rivulet::devices;
+
+namespace {
+
+constexpr std::size_t features = 3;
+constexpr std::size_t outputs = 2;
+
+/// A linear model in double, so that only the rewriting could make a difference.
+struct Linear {
+  explicit Linear(Loss loss, std::vector<OptimizerArray> arrays = {{"momentum", ArrayKind::movement}}) {
+    ModelConfig config;
+    config.name = "linear";
+    config.input = {features};
+    config.outputs = outputs;
+    config.loss = loss;
+    config.scalar = Scalar::f64;
+    config.optimizer_arrays = std::move(arrays);
+    for (const auto* entry : builtin_models())
+      if (entry->name == "linear")
+        trainer = make_normalizing(entry->make(config, *device).value(), *device,
+                                   {.features = features,
+                                    .targets = loss == Loss::mse ? outputs : 0,
+                                    .window = 500,
+                                    .linear_first = entry->linear_first,
+                                    .linear_last = entry->linear_last});
+    state.emplace(ModelState::create(trainer->layout(), *device).value());
+    REQUIRE(trainer->initialize(*state, 3));
+    const std::size_t count = trainer->layout().contribution();
+    memory = device->allocate(count * sizeof(double)).value();
+    out = memory->view(Scalar::f64, count);
+  }
+  /// Measures a batch; parameters stay.
+  void measure(const std::vector<float>& x, const std::vector<float>& y) {
+    const std::size_t rows = x.size() / features;
+    REQUIRE(trainer->compute_gradients(*state, {x, y, rows, {}}, out));
+    copy_host_numbers(out.slice(out.count - state->layout().buffers, state->layout().buffers), state->buffers());
+    follow_columns(*state, static_cast<double>(rows));
+  }
+  void stream(int batches) {
+    for (int i = 0; i < batches; ++i) {
+      const auto x = rows(20);
+      measure(x, targets(x));
+    }
+  }
+  std::vector<float> rows(std::size_t n) {
+    std::vector<float> all;
+    for (std::size_t i = 0; i < n; ++i)
+      all.insert(all.end(),
+                 {static_cast<float>(level + spread * rng.normal()), static_cast<float>(rng.normal()), 5.0F});
+    return all;
+  }
+  [[nodiscard]] std::vector<float> targets(const std::vector<float>& x) const {
+    std::vector<float> all;
+    for (std::size_t i = 0; i < x.size(); i += features)
+      for (std::size_t o = 0; o < targets_each; ++o) all.push_back(target_scale * (x[i] + static_cast<float>(o)));
+    return all;
+  }
+  std::vector<float> predict(const std::vector<float>& x) {
+    const std::size_t n = x.size() / features;
+    const std::vector<float> none(n * targets_each);
+    return trainer->predict(*state, {x, none, n, {}}).value();
+  }
+
+  std::unique_ptr<Device> device = make_host_device();
+  std::unique_ptr<Trainer> trainer;
+  std::optional<ModelState> state;
+  std::unique_ptr<Memory> memory;
+  GradientView out;
+  Rng rng{5};
+  double level = 100;
+  double spread = 10;
+  float target_scale = 1;
+  std::size_t targets_each = 1;
+};
+
+Linear classifier() {
+  return Linear(Loss::cross_entropy);
+}
+Linear regression() {
+  Linear model(Loss::mse);
+  model.targets_each = outputs;
+  return model;
+}
+
+void check_equal(const std::vector<float>& a, const std::vector<float>& b, double close = 1e-5) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    INFO(i);
+    CHECK(a[i] == doctest::Approx(b[i]).epsilon(close));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Columns: what a model gives for a row stays, however far its columns move") {
+  auto model = classifier();
+  model.targets_each = 1;
+  model.target_scale = 0;  // class 0
+  model.stream(50);
+  const std::vector<float> x{95, 0.5F, 5, 110, -1, 5, 120, 2, 5};
+  const auto before = model.predict(x);
+  const double shown = model.state->columns()[0].shown_deviation;
+  model.level = 118;
+  model.spread = 25;
+  model.stream(100);
+  CHECK(model.state->columns()[0].shown_deviation > 2 * shown);
+  check_equal(model.predict(x), before);
+}
+
+TEST_CASE("Columns: predictions of a regression stay when its targets move, and are in their unit") {
+  auto model = regression();
+  model.stream(50);
+  const std::vector<float> x{95, 0.5F, 5, 110, -1, 5};
+  const auto before = model.predict(x);
+  CHECK(before[0] > 50);  // the mean of the targets, and not far from it
+  model.target_scale = 3;
+  model.stream(100);
+  CHECK(model.state->columns()[features].mean > 200);
+  check_equal(model.predict(x), before);
+}
+
+TEST_CASE("Columns: the loss of normalized targets is in their variances") {
+  auto model = regression();
+  model.target_scale = 1000;
+  model.stream(100);
+  for (double& w : model.state->parameters().as<double>()) w = 0;  // answers the mean
+  const auto x = model.rows(2000);
+  const auto y = model.targets(x);
+  const auto report = model.trainer->evaluate(*model.state, {x, y, 2000, {}}).value();
+  CHECK(report.loss_sum / 2000 == doctest::Approx(1).epsilon(0.1));
+}
+
+TEST_CASE("Columns: a movement moves the function as far, wherever the columns have gone") {
+  auto model = classifier();
+  model.target_scale = 0;
+  model.stream(50);
+  std::vector<double> movement{0.3, -0.2, 0.1, 0.5, 0.25, -0.4, 0.2, -0.1};
+  const std::vector<float> x{95, 0.5F, 5, 110, -1, 5};
+  const auto effect = [&](const std::vector<double>& by) {
+    const auto from = model.predict(x);
+    const auto w = model.state->parameters().as<double>();
+    for (std::size_t i = 0; i < by.size(); ++i) w[i] += by[i];
+    auto to = model.predict(x);
+    for (std::size_t i = 0; i < by.size(); ++i) w[i] -= by[i];
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] -= from[i];
+    return to;
+  };
+  const auto before = effect(movement);
+  const std::vector<Column> was(model.state->columns().begin(), model.state->columns().end());
+  model.level = 118;
+  model.spread = 25;
+  model.stream(100);
+  const auto& layout = model.state->layout();
+  const auto by = rescaling_between(was, model.state->columns(), layout.normalized);
+  CHECK(by.moves);
+  rescale({.data = reinterpret_cast<std::byte*>(movement.data()), .count = 8, .scalar = Scalar::f64},
+          ArrayKind::movement, by, layout);
+  check_equal(effect(movement), before, 1e-4);
+}
+
+TEST_CASE("Columns: what an optimizer remembers of gradients is of the rewritten layer") {
+  auto model = Linear(Loss::cross_entropy, {{"exp_avg", ArrayKind::gradient}, {"exp_avg_sq", ArrayKind::square}});
+  model.target_scale = 0;
+  model.stream(50);
+  const auto x = model.rows(400);
+  const std::vector<float> y(400, 0.0F);
+  const auto gradient = [&] {
+    REQUIRE(model.trainer->compute_gradients(*model.state, {x, y, 400, {}}, model.out));
+    const auto all = model.out.as<double>().first(8);
+    return std::vector<double>(all.begin(), all.end());
+  };
+  const auto was = gradient();
+  const auto remembered = model.state->optimizer_array(0).as<double>();
+  std::ranges::copy(was, remembered.begin());
+  model.level = 112;
+  model.stream(60);
+  const auto is = gradient();
+  CHECK(std::abs(is[0] - was[0]) > 0.01);
+  for (std::size_t i = 0; i < 8; ++i) CHECK(remembered[i] == doctest::Approx(is[i]).epsilon(1e-3));
+}
+
+TEST_CASE("Columns: a column that wakes begins with weights of 0, and one that jumps keeps its own") {
+  auto model = classifier();
+  model.target_scale = 0;
+  model.stream(50);
+  const auto w = model.state->parameters().as<double>();
+  CHECK(w[2] != 0);
+  const double first = w[0];
+  model.level = 5000;
+  for (int i = 0; i < 60; ++i) {
+    auto x = model.rows(20);
+    for (std::size_t row = 0; row < 20; ++row) x[row * features + 2] = static_cast<float>(row % 3);
+    model.measure(x, std::vector<float>(20, 0.0F));
+  }
+  CHECK(model.state->columns()[2].shown_deviation > 0);
+  CHECK(w[2] == 0);
+  CHECK(w[5] == 0);
+  CHECK(std::abs(w[0]) < 20 * std::abs(first));  // not 1e5 times as large
+}
