@@ -42,6 +42,8 @@ struct BatchView {
   std::span<const float> targets;
   std::size_t rows = 0;
   std::span<const RowTag> tags;  ///< [rows], less those that are only copies of others' rows, the last ones
+  /// What a row of each class weighs in the gradient; empty: all weigh 1.
+  std::span<const float> class_weights = {};
 };
 
 /// Rows of one partition used by one device in one round: all between `first` and `next` are accounted for,

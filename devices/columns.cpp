@@ -1,8 +1,8 @@
 #include "devices/columns.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <string_view>
 
 #include "core/check.h"
 
@@ -21,7 +21,7 @@ constexpr double apart = 0.3;
 /// Of what no layer can be rewritten for, so many windows: it moves slowly.
 constexpr double slow_window = 10;
 
-constexpr std::string_view prefix = "measured.";
+constexpr std::array names{"measured.rows", "measured.mean", "measured.square", "measured.beyond"};
 
 void append(ModelLayout& layout, const char* name, std::size_t count) {
   layout.buffer_slots.push_back({name, {static_cast<std::int64_t>(count)}, layout.buffers, count});
@@ -29,7 +29,7 @@ void append(ModelLayout& layout, const char* name, std::size_t count) {
 }
 
 bool is_measured(const TensorSlot& slot) {
-  return slot.name.starts_with(prefix);
+  return std::ranges::count(names, slot.name) > 0;
 }
 
 /// A linear layer of a model: weight [outputs, inputs], bias [outputs].
@@ -174,24 +174,15 @@ void Measured::write(const GradientView& to) const {
 
 ModelLayout with_columns(ModelLayout model, const NormalizedColumns& columns) {
   model.normalized = columns;
-  append(model, "measured.rows", 1);
-  append(model, "measured.mean", columns.size());
-  append(model, "measured.square", columns.size());
-  append(model, "measured.beyond", columns.size());
+  for (const char* name : names) append(model, name, name == names.front() ? 1 : columns.size());
   return model;
 }
 
-ModelLayout without_columns(ModelLayout layout) {
-  layout.normalized = {};
-  std::erase_if(layout.buffer_slots, is_measured);
-  layout.buffers = 0;
-  for (const TensorSlot& slot : layout.buffer_slots) layout.buffers += slot.count;
-  return layout;
-}
-
 GradientView measured_in(const GradientView& numbers, const ModelLayout& layout) {
-  const std::size_t count = Measured::numbers(layout.normalized.size());
-  return numbers.slice(numbers.count - count, count);
+  const auto first = std::ranges::find_if(layout.buffer_slots, is_measured);
+  RIVULET_CHECK(first != layout.buffer_slots.end(), "columns that are measured");
+  return numbers.slice(numbers.count - layout.buffers + first->begin,
+                       Measured::numbers(layout.normalized.size()));
 }
 
 double deviation_of(double mean, double variance) {
@@ -256,6 +247,7 @@ void follow_columns(ModelState& state, double rows) {
     }
     const Rescaling by = rescaling_between(before, state.columns(), columns);
     rescale(state.parameters(), ArrayKind::parameters, by, layout);
+    if (layout.average_rows > 0) rescale(state.average(), ArrayKind::parameters, by, layout);
     for (std::size_t i = 0; i < layout.optimizer_arrays.size(); ++i)
       rescale(state.optimizer_array(i), layout.optimizer_arrays[i].kind, by, layout);
   }

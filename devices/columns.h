@@ -41,8 +41,6 @@ inline constexpr double farthest = 1e9;
 
 /// The layout of a model whose columns are measured: with the buffers of Measured.
 ModelLayout with_columns(ModelLayout model, const NormalizedColumns& columns);
-/// ... and without them.
-ModelLayout without_columns(ModelLayout layout);
 /// The numbers of Measured in an array that ends with the buffers of such a layout.
 GradientView measured_in(const GradientView& numbers, const ModelLayout& layout);
 

@@ -21,7 +21,15 @@ Result<ModelState> ModelState::create(const ModelLayout& layout, Device& device)
   auto buffers = device.allocate(layout.buffers * size);
   if (!buffers) return buffers.error();
   state.buffers_ = std::move(buffers).value();
-  state.columns_.resize(layout.normalized.size());
+  if (layout.average_rows > 0) {
+    auto average = device.allocate(layout.parameters * size);
+    if (!average) return average.error();
+    state.average_ = std::move(average).value();
+  }
+  state.own_statistics_ = std::make_unique<Statistics>();
+  state.statistics_ = state.own_statistics_.get();
+  state.statistics_->columns.resize(layout.normalized.size());
+  state.statistics_->class_rows.resize(layout.counted_classes);
   return state;
 }
 
@@ -51,7 +59,25 @@ ModelState ModelState::over(const ModelLayout& layout, const ModelState& whole) 
   for (std::size_t i = 0; i < layout.optimizer_arrays.size(); ++i)
     state.optimizer_arrays_.push_back(std::make_unique<Lent>(whole.optimizer_array(i)));
   state.buffers_ = std::make_unique<Lent>(whole.buffers());
+  state.statistics_ = whole.statistics_;
   return state;
+}
+
+ModelState averaged(const ModelState& state) {
+  ModelState out = ModelState::over(state.layout(), state);
+  if (state.average_ && state.statistics().averaged_rows > 0)
+    out.parameters_ = std::make_unique<Lent>(state.average());
+  return out;
+}
+
+ModelLayout without_measured(ModelLayout layout) {
+  layout.normalized = {};
+  layout.counted_classes = 0;
+  std::erase_if(layout.buffer_slots,
+                [](const TensorSlot& slot) { return slot.name.starts_with("measured."); });
+  layout.buffers = 0;
+  for (const TensorSlot& slot : layout.buffer_slots) layout.buffers += slot.count;
+  return layout;
 }
 
 std::vector<GradientView> ModelState::arrays() const {
@@ -71,8 +97,16 @@ Status ModelState::hash_into(Hasher& hasher, Device& device) const {
     if (!host) return host.error();
     hasher.add(host.value().host_bytes());
   }
+  if (average_) {
+    auto host = device.to_host(average());
+    if (!host) return host.error();
+    hasher.add(host.value().host_bytes());
+  }
   static_assert(sizeof(Column) == 5 * sizeof(double), "a column is hashed as it lies in memory");
-  hasher.add(std::as_bytes(std::span(columns_)));
+  hasher.add(std::as_bytes(std::span(statistics_->columns)));
+  hasher.add(std::as_bytes(std::span(statistics_->class_rows)));
+  hasher.add_value(statistics_->averaged_rows);
+  hasher.add_value(statistics_->usual_norm);
   return ok();
 }
 
@@ -80,12 +114,14 @@ void ModelState::copy_from(const ModelState& other) {
   RIVULET_CHECK(layout_.scalar == other.layout_.scalar && layout_.parameters == other.layout_.parameters &&
                     layout_.buffers == other.layout_.buffers &&
                     layout_.optimizer_arrays == other.layout_.optimizer_arrays &&
-                    columns_.size() == other.columns_.size(),
+                    layout_.normalized.size() == other.layout_.normalized.size() &&
+                    layout_.counted_classes == other.layout_.counted_classes,
                 "states of different models or optimizers");
   const auto from = other.arrays();
   const auto to = arrays();
   for (std::size_t i = 0; i < to.size(); ++i) copy_host_numbers(from[i], to[i]);
-  columns_ = other.columns_;
+  if (average_ && other.average_) copy_host_numbers(other.average(), average());
+  *statistics_ = *other.statistics_;
 }
 
 }  // namespace rivulet::devices

@@ -45,6 +45,15 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
+/// What the group knows besides the trained numbers. In double, equal on all devices: agreed steps move it.
+struct Statistics {
+  std::vector<Column> columns;     ///< [ModelLayout::normalized.size()]
+  std::vector<double> class_rows;  ///< [ModelLayout::counted_classes], rows of each label
+  double averaged_rows = 0;        ///< behind the average of the parameters, at most ModelLayout::average_rows
+  double usual_norm = 0;           ///< of gradients, running; of the steps of this state
+  bool operator==(const Statistics&) const = default;
+};
+
 /// What an array [P] is made of, which says how it follows where a layer is rewritten.
 enum class ArrayKind : std::uint8_t {
   parameters,  ///< of the function
@@ -71,6 +80,8 @@ struct ModelLayout {
   /// What the optimizer remembers, P numbers each, by the names that it gives them.
   std::vector<OptimizerArray> optimizer_arrays = {{"momentum"}};
   NormalizedColumns normalized = {};
+  std::size_t counted_classes = 0;  ///< labels whose rows are counted, by agreed steps
+  double average_rows = 0;          ///< rows of the group that the average of the parameters is of; 0: none
   [[nodiscard]] std::size_t contribution() const noexcept { return parameters + buffers; }  ///< P + B
 };
 
@@ -81,8 +92,8 @@ class ModelState {
  public:
   /// Zeroed. Errors: unavailable (memory).
   static Result<ModelState> create(const ModelLayout& layout, Device& device);
-  /// Over arrays that are another state's, of which a layout with fewer buffers sees only the first. Lives no
-  /// longer than that state.
+  /// Over arrays and statistics that are another state's, of which a layout with fewer buffers sees only the
+  /// first. Lives no longer than that state.
   static ModelState over(const ModelLayout& layout, const ModelState& whole);
   ModelState(ModelState&&) noexcept = default;
   ModelState& operator=(ModelState&&) noexcept = default;
@@ -95,23 +106,41 @@ class ModelState {
     return optimizer_arrays_.at(i)->view(layout_.scalar, layout_.parameters);
   }
   [[nodiscard]] GradientView buffers() const { return buffers_->view(layout_.scalar, layout_.buffers); }
-  [[nodiscard]] std::span<Column> columns() noexcept { return columns_; }
-  [[nodiscard]] std::span<const Column> columns() const noexcept { return columns_; }
-  /// All of them but the columns: parameters, what the optimizer remembers, buffers.
+  /// Of the parameters over the last agreements [P]; empty: there is none.
+  [[nodiscard]] GradientView average() const {
+    return average_ ? average_->view(layout_.scalar, layout_.parameters)
+                    : GradientView{.scalar = layout_.scalar};
+  }
+  [[nodiscard]] Statistics& statistics() noexcept { return *statistics_; }
+  [[nodiscard]] const Statistics& statistics() const noexcept { return *statistics_; }
+  [[nodiscard]] std::span<Column> columns() noexcept { return statistics_->columns; }
+  [[nodiscard]] std::span<const Column> columns() const noexcept { return statistics_->columns; }
+  /// Those that are trained: parameters, what the optimizer remembers, buffers.
   [[nodiscard]] std::vector<GradientView> arrays() const;
   void zero_optimizer();
-  /// Feeds arrays() into a hash, in that order, and the columns. Needs host-readable views from the device.
+  /// Feeds arrays() into a hash, in that order, the average and the statistics. Needs host-readable views from the device.
   Status hash_into(Hasher& hasher, Device& device) const;
-  /// Copies all arrays and columns. Both must have equal layouts and host-readable memory.
+  /// Copies all of it, the average if both have one. Both must have equal layouts but for that, and
+  /// host-readable memory.
   void copy_from(const ModelState& other);
 
  private:
   ModelState() = default;
+  friend ModelState averaged(const ModelState& state);
   ModelLayout layout_;
   std::unique_ptr<Memory> parameters_;
   std::vector<std::unique_ptr<Memory>> optimizer_arrays_;
   std::unique_ptr<Memory> buffers_;
-  std::vector<Column> columns_;  ///< [layout.normalized.size()]
+  std::unique_ptr<Memory> average_;  ///< null: none
+  std::unique_ptr<Statistics> own_statistics_;
+  Statistics* statistics_ = nullptr;  ///< its own, or those of the state that it lies over
 };
+
+/// The layout of the model alone, without buffers that measure rows ("measured.*").
+ModelLayout without_measured(ModelLayout layout);
+
+/// The state as it is to be used, not trained: its parameters are their average, if there is one. Lives no
+/// longer than `state`.
+ModelState averaged(const ModelState& state);
 
 }  // namespace rivulet::devices

@@ -70,13 +70,14 @@ struct Pass {
   std::size_t rows, count;
   const double* mean;
   const double* factor;
-  double limit;
+  double limit, absurd;
   double* first;
   double* square;
   std::uint32_t* beyond;
 };
 
-/// Missing values are the mean, and leave mean and deviation as they are.
+/// Missing values are the mean, and leave mean and deviation as they are. So are those that lie too far out to be
+/// readings of this column.
 RIVULET_VECTOR_CODE void see(const Pass& p) {
   const double* __restrict mean = p.mean;
   const double* __restrict factor = p.factor;
@@ -88,13 +89,13 @@ RIVULET_VECTOR_CODE void see(const Pass& p) {
     float* __restrict seen = p.seen + row * p.count;
     for (std::size_t i = 0; i < p.count; ++i) {
       const double z = (static_cast<double>(x[i]) - mean[i]) * factor[i];
-      const bool missing = z != z;
+      const bool missing = !(z <= p.absurd && z >= -p.absurd);
       const double low = z < -p.limit ? -p.limit : z;
       const double in = low > p.limit ? p.limit : low;
       const double c = missing ? 0 : in;
       first[i] += c;
       square[i] += missing ? 1 : c * c;
-      beyond[i] += !missing && in != z ? 1 : 0;
+      beyond[i] += z == z && in != z ? 1 : 0;
       seen[i] = static_cast<float>(c);
     }
   }
@@ -242,7 +243,7 @@ std::span<const float> NormalizingTrainer::see_block(const Block& block, std::sp
   RIVULET_CHECK(values.size() == rows * block.count, "rows of another shape");
   seen.resize(std::max(seen.size(), values.size()));
   rivulet::devices::see({values.data(), seen.data(), rows, block.count, scaling_.mean.data() + block.begin,
-                         scaling_.factor.data() + block.begin, scaling_.limit,
+                         scaling_.factor.data() + block.begin, scaling_.limit, scaling_.limit * scaling_.limit,
                          sums_.first.data() + block.begin, sums_.square.data() + block.begin,
                          sums_.beyond.data() + block.begin});
   return std::span(seen).first(values.size());

@@ -15,7 +15,8 @@ namespace rivulet::devices {
 ///   - Before the group knows anything, a device goes by its own rows, and no model sees a raw row in
 ///     training. Those are measured robustly, batch by batch: beyond the limit around the median, in
 ///     deviations that the quartiles say, they are clipped.
-///   - A value beyond the limit is clipped, and counted. If more than 5 % of a column's last 200 rows are such,
+///   - A value beyond the limit is clipped, and counted; one beyond the square of the limit is no reading, and
+///     the model sees the mean. If more than 5 % of a column's last 200 rows are such,
 ///     the stream has changed: from then on they count in the statistics as they are.
 ///   - A missing value (NaN) is the mean.
 /// Sums in double. Memory: a copy of the batch. Cost: a pass over it.

@@ -15,6 +15,17 @@ double clip_scale(double norm, double limit) {
   return limit > 0 ? std::min(1.0, limit / (norm + 1e-6)) : 1.0;
 }
 
+/// Far beyond what batches of few rows differ by.
+constexpr double clip_at = 10;
+constexpr double newest = 0.01;  ///< weight in the running norm
+
+/// Of the squares, so that rare rows of large gradients count.
+double usual_norm(double known, double norm) {
+  if (known == 0) return norm;
+  const double counted = std::min(norm, clip_at * known);
+  return std::sqrt(known * known + newest * (counted * counted - known * known));
+}
+
 /// Arrays of a state where the host can read and write them: themselves, or copies that go back.
 class HostArrays {
  public:
@@ -54,6 +65,10 @@ std::vector<OptimizerArray> arrays_of(const OptimizerEntry& optimizer) {
   return all;
 }
 
+double longest_gradient(const OptimizerConfig& config, const Statistics& known) {
+  return config.clip_usual ? clip_at * known.usual_norm : config.clip_grad_norm;
+}
+
 Result<ApplyReport> apply_gradient(const OptimizerConfig& config, ModelState& state,
                                    const GradientView& agreed, double learning_rate_factor,
                                    std::uint64_t step, Device& device) {
@@ -72,11 +87,12 @@ Result<ApplyReport> apply_gradient(const OptimizerConfig& config, ModelState& st
   config.entry->step({.parameters = all.front(),
                       .arrays = all.subspan(1, layout.optimizer_arrays.size()),
                       .gradient = gradient,
-                      .scale = clip_scale(norm, config.clip_grad_norm),
+                      .scale = clip_scale(norm, longest_gradient(config, state.statistics())),
                       .learning_rate = rate,
                       .weight_decay = config.weight_decay,
                       .step = step,
                       .settings = config.settings});
+  if (config.clip_usual) state.statistics().usual_norm = usual_norm(state.statistics().usual_norm, norm);
   copy_host_numbers(agreed.slice(layout.parameters, layout.buffers), all.back());
   if (auto written = arrays.write_back(); !written) return written.error();
   return ApplyReport{norm, rate};

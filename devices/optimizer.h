@@ -50,7 +50,10 @@ struct OptimizerConfig {
   double weight_decay = 0.0;
   double clip_grad_norm = 0.0;  ///< 0 = off
   Settings settings = {};       ///< of the entry's keys
+  bool clip_usual = false;      ///< in place of clip_grad_norm: a multiple of the state's usual norm
 };
+/// A gradient that is longer than this is made as long; 0: any length is right.
+double longest_gradient(const OptimizerConfig& config, const Statistics& known);
 
 /// ModelLayout::optimizer_arrays of its states.
 std::vector<OptimizerArray> arrays_of(const OptimizerEntry& optimizer);
@@ -61,7 +64,8 @@ struct ApplyReport {
 };
 
 /// One step of a state with an agreed contribution [P + B] that the host can read: the optimizer's on the
-/// parameters, buffers replaced. `step` counts from 1. Cost: one pass over the gradient for its norm, one
+/// parameters, buffers replaced, and the state's usual norm follows (as AutoClip: Seetharaman et al., 2020, of
+/// the mean square in place of a percentile). `step` counts from 1. Cost: one pass over the gradient for its norm, one
 /// over all arrays. Errors: those of a device that has to copy.
 Result<ApplyReport> apply_gradient(const OptimizerConfig& config, ModelState& state,
                                    const GradientView& agreed, double learning_rate_factor,

@@ -37,21 +37,31 @@ struct ModelConfig {
   bool autocast_bfloat16 = false;
   /// ModelLayout::optimizer_arrays of its states.
   std::vector<OptimizerArray> optimizer_arrays = {{"momentum"}};
+  double average_rows = 0;  ///< ModelLayout::average_rows of its states
   int threads = 1;          ///< intra-op threads
   std::string file = {};    ///< of model "torchscript"
   std::string sha256 = {};  ///< of its bytes, 64 hexadecimal digits
+};
+
+/// Rows of one label in a batch.
+struct ClassTally {
+  std::uint32_t rows = 0;
+  std::uint32_t predicted = 0;  ///< that the model takes for it
+  std::uint32_t right = 0;      ///< both
 };
 
 /// What one batch gave. Sums, so that reports of several devices add up.
 struct StepReport {
   double loss_sum = 0;        ///< over rows, before the step (test-then-train)
   std::uint64_t correct = 0;  ///< classification only
+  double absolute_sum = 0;    ///< regression: how far off, over rows; mean of their outputs
   std::uint64_t rows = 0;
   bool finite = true;         ///< loss and gradient are finite
   double gradient_norm2 = 0;  ///< squared L2 of the mean gradient, as computed, before weights
+  // Until the trainer's next call:
   /// Of each normalized column, values of the batch that were clipped as outliers; empty: none were looked for.
-  /// Until the trainer's next call.
   std::span<const std::uint32_t> beyond = {};
+  std::span<const ClassTally> classes = {};  ///< classification
 };
 
 /// Computes on a ModelState; holds no trained number of its own. One trainer can serve many states.

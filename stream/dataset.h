@@ -23,6 +23,9 @@ class Dataset {
   [[nodiscard]] virtual const std::string& format() const noexcept = 0;  ///< raw | csv | json
 };
 
+/// In which order records are played: drawn from a seed, or as the data set has them, for streams that change.
+enum class Order : std::uint8_t { shuffled, kept };
+
 enum class Split : std::uint8_t { train, test };
 
 /// `path`: a folder with IDX files (train-images-idx3-ubyte[.gz] ...) or one .csv / .json / .jsonl file.

@@ -17,6 +17,7 @@ ModelLayout layout_of(const ModelConfig& config) {
   ModelLayout layout;
   layout.scalar = config.scalar;
   layout.optimizer_arrays = config.optimizer_arrays;
+  layout.average_rows = config.average_rows;
   layout.parameters = outputs * columns + outputs;
   layout.parameter_slots = {
       {"weight", {config.outputs, static_cast<std::int64_t>(columns)}, 0, outputs * columns},
@@ -52,6 +53,7 @@ class LinearTrainer final : public Trainer {
     fill_zero(out);
     StepReport report;
     if (batch.rows == 0) return report;
+    report.classes = tally_;
     const std::span<T> gradient = out.as<T>();
     for (std::size_t row = 0; row < batch.rows; ++row) {
       forward(state, batch, row);
@@ -66,6 +68,7 @@ class LinearTrainer final : public Trainer {
   Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) override {
     if (Status good = read(batch); !good) return good.error();
     StepReport report;
+    report.classes = tally_;
     for (std::size_t row = 0; row < batch.rows; ++row) {
       forward(state, batch, row);
       judge(batch, row, report);
@@ -87,7 +90,9 @@ class LinearTrainer final : public Trainer {
  private:
   Status read(const BatchView& batch) {
     check_batch(batch, config_);
-    return config_.loss == Loss::cross_entropy ? read_classes(batch, config_.outputs, classes_) : ok();
+    if (config_.loss != Loss::cross_entropy) return ok();
+    tally_.assign(outputs_, {});
+    return read_classes(batch, config_.outputs, classes_);
   }
 
   void forward(const ModelState& state, const BatchView& batch, std::size_t row) {
@@ -103,15 +108,18 @@ class LinearTrainer final : public Trainer {
   void judge(const BatchView& batch, std::size_t row, StepReport& report) {
     report.rows += 1;
     if (config_.loss == Loss::cross_entropy) {
-      judge_class(static_cast<std::size_t>(classes_[row]), static_cast<T>(batch.rows), report);
+      const auto target = static_cast<std::size_t>(classes_[row]);
+      const T weight = batch.class_weights.empty() ? T{1} : static_cast<T>(batch.class_weights[target]);
+      judge_class(target, static_cast<T>(batch.rows) / weight, report);
     } else {
       judge_numbers(batch.targets.subspan(row * outputs_, outputs_), static_cast<T>(batch.rows), report);
     }
   }
 
+  /// `rows`: as if the batch had so many, which makes the row's part of the gradient.
   void judge_class(std::size_t target, T rows, StepReport& report) {
     const auto highest = std::ranges::max_element(row_outputs_);
-    report.correct += highest == row_outputs_.begin() + static_cast<std::ptrdiff_t>(target) ? 1 : 0;
+    report.correct += count(tally_, target, static_cast<std::size_t>(highest - row_outputs_.begin()));
     const T shift = *highest;  // keeps exp() in range
     const T target_output = row_outputs_[target] - shift;
     T sum = 0;
@@ -128,6 +136,7 @@ class LinearTrainer final : public Trainer {
     for (std::size_t o = 0; o < outputs_; ++o) {
       const T difference = row_outputs_[o] - static_cast<T>(targets[o]);
       sum += difference * difference;
+      report.absolute_sum += std::abs(static_cast<double>(difference)) / static_cast<double>(outputs);
       row_outputs_[o] = T{2} * difference / (rows * outputs);
     }
     report.loss_sum += static_cast<double>(sum / outputs);
@@ -151,6 +160,7 @@ class LinearTrainer final : public Trainer {
   // scratch
   std::vector<T> row_outputs_;
   std::vector<std::int64_t> classes_;
+  std::vector<ClassTally> tally_;
 };
 
 Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {

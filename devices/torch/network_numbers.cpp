@@ -151,6 +151,7 @@ NetworkNumbers::NetworkNumbers(Network& network, const ModelConfig& config) {
   const Scalar scalar = config.scalar;
   layout_.scalar = scalar;
   layout_.optimizer_arrays = config.optimizer_arrays;
+  layout_.average_rows = config.average_rows;
   for (const torch::Tensor& parameter : network.parameters()) convert(parameter, scalar);
   for (const torch::Tensor& buffer : network.buffers()) convert(buffer, scalar);
   const auto named = network.named_parameters();

@@ -27,19 +27,22 @@ constexpr std::int64_t bucket_rows = 16;
 
 /// Rows whose largest output is that of their class. By hand: the library's way takes four operators.
 template <class T>
-std::uint64_t count_largest(const torch::Tensor& outputs, const std::int64_t* classes) {
+std::uint64_t count_largest(const torch::Tensor& outputs, const std::int64_t* classes,
+                            std::span<ClassTally> tally) {
   const T* at = outputs.const_data_ptr<T>();
   const std::int64_t width = outputs.size(1);
   std::uint64_t correct = 0;
   for (std::int64_t row = 0; row < outputs.size(0); ++row, at += width)
-    correct += std::max_element(at, at + width) - at == classes[row] ? 1U : 0U;
+    correct += count(tally, static_cast<std::size_t>(classes[row]),
+                     static_cast<std::size_t>(std::max_element(at, at + width) - at));
   return correct;
 }
 
-std::uint64_t count_correct(const torch::Tensor& outputs, const std::int64_t* classes) {
+std::uint64_t count_correct(const torch::Tensor& outputs, const std::int64_t* classes,
+                            std::span<ClassTally> tally) {
   const torch::Tensor plain = outputs.contiguous();
-  return plain.scalar_type() == torch::kFloat32 ? count_largest<float>(plain, classes)
-                                                : count_largest<double>(plain, classes);
+  return plain.scalar_type() == torch::kFloat32 ? count_largest<float>(plain, classes, tally)
+                                                : count_largest<double>(plain, classes, tally);
 }
 
 /// While it lives, this thread's convolutions and products are made in bfloat16, if `on`.
@@ -88,7 +91,10 @@ class TorchTrainer final : public Trainer {
   torch::Tensor targets_of(const BatchView& batch, std::size_t first, std::size_t rows);
   torch::Tensor loss_of(const torch::Tensor& outputs, const torch::Tensor& targets) const;
   void report_on(const torch::Tensor& outputs, std::size_t first, const torch::Tensor& loss,
-                 StepReport& report) const;
+                 StepReport& report);
+  [[nodiscard]] double absolute_of(const torch::Tensor& outputs, std::span<const float> targets) const;
+  torch::Tensor weighted_loss(const torch::Tensor& outputs, const torch::Tensor& targets,
+                              std::span<const float> class_weights) const;
   torch::Tensor forward_to_train(const BatchView& batch);
   StepReport train_on(const BatchView& batch, const GradientView& out);
   void forward_in_blocks(const ModelState& state, const BatchView& batch,
@@ -101,6 +107,7 @@ class TorchTrainer final : public Trainer {
   std::shared_ptr<Network> network_;
   std::unique_ptr<NetworkNumbers> numbers_;
   std::vector<std::int64_t> classes_;
+  std::vector<ClassTally> tally_;
 };
 
 torch::Device torch_place(const ComputePlace& place) {
@@ -134,7 +141,9 @@ Status TorchTrainer::initialize(ModelState& state, std::uint64_t seed) {
 
 Status TorchTrainer::read(const BatchView& batch) {
   check_batch(batch, config_);
-  return config_.loss == Loss::cross_entropy ? read_classes(batch, config_.outputs, classes_) : ok();
+  if (config_.loss != Loss::cross_entropy) return ok();
+  tally_.assign(static_cast<std::size_t>(config_.outputs), {});
+  return read_classes(batch, config_.outputs, classes_);
 }
 
 /// A GPU chooses kernels by shape, and its allocator keeps blocks by size: few sizes, so that a batch of
@@ -175,15 +184,38 @@ torch::Tensor TorchTrainer::loss_of(const torch::Tensor& outputs, const torch::T
   return torch::nn::functional::mse_loss(outputs, targets);
 }
 
+/// What is stepped by: rows of some classes weigh more.
+torch::Tensor TorchTrainer::weighted_loss(const torch::Tensor& outputs, const torch::Tensor& targets,
+                                          std::span<const float> class_weights) const {
+  auto* data = const_cast<float*>(class_weights.data());
+  const torch::Tensor weights = torch::from_blob(data, {config_.outputs}, torch::kFloat32)
+                                    .to(outputs.options().requires_grad(false));
+  using Options = torch::nn::functional::CrossEntropyFuncOptions;
+  const torch::Tensor sum =
+      torch::nn::functional::cross_entropy(outputs, targets, Options().weight(weights).reduction(torch::kSum));
+  return sum / static_cast<double>(outputs.size(0));
+}
+
 /// `outputs` of the rows from `first` on.
 void TorchTrainer::report_on(const torch::Tensor& outputs, std::size_t first, const torch::Tensor& loss,
-                             StepReport& report) const {
+                             StepReport& report) {
   const torch::NoGradGuard no_grad;
   const auto rows = static_cast<std::uint64_t>(outputs.size(0));
   report.rows += rows;
   report.loss_sum += loss.item<double>() * static_cast<double>(rows);
-  if (config_.loss == Loss::cross_entropy)
-    report.correct += count_correct(outputs.to(torch::kCPU), classes_.data() + first);
+  if (config_.loss == Loss::cross_entropy) {
+    report.correct += count_correct(outputs.to(torch::kCPU), classes_.data() + first, tally_);
+    report.classes = tally_;
+  }
+}
+
+/// By hand: few numbers.
+double TorchTrainer::absolute_of(const torch::Tensor& outputs, std::span<const float> targets) const {
+  const torch::Tensor plain = outputs.to(torch::kCPU, torch::kFloat32).contiguous();
+  const float* at = plain.const_data_ptr<float>();
+  double sum = 0;
+  for (std::size_t i = 0; i < targets.size(); ++i) sum += std::abs(double{at[i]} - double{targets[i]});
+  return sum / static_cast<double>(config_.outputs);
 }
 
 torch::Tensor TorchTrainer::forward_to_train(const BatchView& batch) {
@@ -198,10 +230,15 @@ torch::Tensor TorchTrainer::forward_to_train(const BatchView& batch) {
 StepReport TorchTrainer::train_on(const BatchView& batch, const GradientView& out) {
   StepReport report;
   const torch::Tensor outputs = forward_to_train(batch);
-  const torch::Tensor loss = loss_of(outputs, targets_of(batch, 0, batch.rows));
-  loss.backward();
+  const torch::Tensor targets = targets_of(batch, 0, batch.rows);
+  const torch::Tensor loss = loss_of(outputs, targets);
+  if (batch.class_weights.empty())
+    loss.backward();
+  else
+    weighted_loss(outputs, targets, batch.class_weights).backward();
   numbers_->end_training(out);
   report_on(outputs, 0, loss, report);
+  if (config_.loss == Loss::mse) report.absolute_sum = absolute_of(outputs, batch.targets);
   report.gradient_norm2 = norm2(out.slice(0, layout().parameters));
   return report;
 }

@@ -35,6 +35,7 @@ bool Checkpointer::offer(const AgreedState& state, const PrivateView& kept, std:
   private_slot_.residual.assign(kept.residual.begin(), kept.residual.end());
   private_slot_.of_movements = kept.of_movements;
   private_slot_.own_steps = kept.own_steps;
+  private_slot_.own_norm = kept.own_norm;
   private_slot_.own_arrays.resize(kept.own_arrays.size());
   for (std::size_t i = 0; i < kept.own_arrays.size(); ++i)
     private_slot_.own_arrays[i].assign(kept.own_arrays[i].begin(), kept.own_arrays[i].end());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@ constexpr std::uint32_t version = 1;
 constexpr std::string_view residual_name = "residual";
 constexpr std::string_view movements_name = "residual of movements";
 constexpr std::string_view steps_name = "own steps";
+constexpr std::string_view norm_name = "own norm";
 constexpr std::size_t own_max = 8;  ///< arrays that an optimizer remembers
 constexpr std::size_t name_max = 256;
 constexpr std::size_t frame_bytes = 4096;
@@ -41,6 +43,11 @@ Status take_array(std::string_view name, std::span<const std::byte> bytes, std::
     if (bytes.size() != sizeof part.own_steps) return damaged("a number of another size");
     std::memcpy(&part.own_steps, bytes.data(), bytes.size());
     return ok();
+  }
+  if (name == norm_name) {
+    if (bytes.size() != sizeof part.own_norm) return damaged("a number of another size");
+    std::memcpy(&part.own_norm, bytes.data(), bytes.size());
+    return std::isfinite(part.own_norm) && part.own_norm >= 0 ? ok() : Status(damaged("a norm that is none"));
   }
   const bool movements = name == movements_name;
   const bool own = name == name_of_own(part.own_arrays.size()) && part.own_arrays.size() < own_max;
@@ -92,10 +99,13 @@ std::vector<std::byte> encode_private(const PrivatePart& part) {
   writer.put(part.stamp.lineage);
   writer.put(part.stamp.step);
   const std::size_t own = part.own_arrays.size();
-  writer.put(static_cast<std::uint32_t>((part.residual.empty() ? 0 : 1) + (own > 0 ? 1 + own : 0)));
+  writer.put(static_cast<std::uint32_t>((part.residual.empty() ? 0 : 1) + (own > 0 ? 2 + own : 0)));
   if (!part.residual.empty())
     put_array(out, std::string(part.of_movements ? movements_name : residual_name), part.residual);
-  if (own > 0) put_array(out, std::string(steps_name), std::as_bytes(std::span(&part.own_steps, 1)));
+  if (own > 0) {
+    put_array(out, std::string(steps_name), std::as_bytes(std::span(&part.own_steps, 1)));
+    put_array(out, std::string(norm_name), std::as_bytes(std::span(&part.own_norm, 1)));
+  }
   for (std::size_t i = 0; i < own; ++i) put_array(out, name_of_own(i), part.own_arrays[i]);
   append(out, sha256_of(out));
   return out;

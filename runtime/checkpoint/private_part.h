@@ -17,6 +17,7 @@ struct PrivatePart {
   std::vector<std::byte> residual;                 ///< [P] numbers; empty: it had none
   bool of_movements = false;                       ///< what the residual is left of; else of gradients
   std::uint64_t own_steps = 0;                     ///< made for the arrays below
+  double own_norm = 0;                             ///< usual one of the gradients of own steps
   std::vector<std::vector<std::byte>> own_arrays;  ///< [P] each: what the optimizer remembers of own steps
   [[nodiscard]] bool empty() const noexcept { return residual.empty() && own_arrays.empty(); }
   bool operator==(const PrivatePart&) const = default;
@@ -27,6 +28,7 @@ struct PrivateView {
   std::span<const std::byte> residual;
   bool of_movements = false;
   std::uint64_t own_steps = 0;
+  double own_norm = 0;
   std::vector<std::span<const std::byte>> own_arrays;
 };
 

@@ -113,7 +113,7 @@ Status score_all(devices::Trainer& trainer, const devices::ModelState& model, co
   constexpr std::size_t rows_at_once = 250;
   for (std::size_t at = 0; at < data.rows(); at += rows_at_once) {
     const auto part = data.slice(at, std::min(rows_at_once, data.rows() - at));
-    const auto outputs = trainer.predict(model, part);
+    const auto outputs = trainer.predict(devices::averaged(model), part);
     if (!outputs) return outputs.error();
     std::visit([&](auto& s) { s.add(outputs.value(), part.targets); }, scores);
   }

@@ -68,8 +68,28 @@ std::vector<KeyRow> train_rows() {
             "constant | step | cosine: how lr changes with the rows that the group has trained"),
        {},
        [](Config& c, const Value& v) { c.train.lr_schedule = str(v); }},
-      {spec("train.clip_grad_norm", kind::number, "0.0", "0 = off"), not_negative,
-       [](Config& c, const Value& v) { c.train.clip_grad_norm = real(v); }},
+      {spec("train.clip_grad_norm", kind::numbers, "\"auto\"",
+            "auto (ten times the usual norm) | a number; 0 = off", {.choices = {"auto"}}),
+       not_negative,
+       [](Config& c, const Value& v) {
+         const auto all = numbers(v);
+         c.train.clip_usual = all.empty();
+         c.train.clip_grad_norm = all.empty() ? 0 : all.front();
+       }},
+      {spec("train.class_weights", kind::numbers, "\"none\"",
+            "what rows of each class weigh in a step: none (all alike) | auto (rare classes more, by the rows "
+            "that the group has trained) | [..] (one number each)",
+            {.choices = {"none", "auto"}}),
+       not_negative,
+       [](Config& c, const Value& v) {
+         c.train.class_weights = numbers(v);
+         c.train.balanced = v.text() != nullptr && *v.text() == "auto";
+       }},
+      {spec("train.average", kind::integer, "4000",
+            "rows of the group over which parameters are averaged for evaluation, prediction and export; 0 = "
+            "the last ones"),
+       {0, 1e12},
+       [](Config& c, const Value& v) { c.train.average = whole<std::uint64_t>(v); }},
       {spec("train.on_nonfinite", kind::text, "\"skip\"", "skip (counted) | stop",
             {.choices = {"skip", "stop"}, .later = {"rollback"}}),
        {},

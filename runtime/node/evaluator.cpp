@@ -17,6 +17,7 @@ constexpr std::size_t classes_shown = 64;  // each is a series of Prometheus's
 void add(devices::StepReport& sum, const devices::StepReport& one) {
   sum.loss_sum += one.loss_sum;
   sum.correct += one.correct;
+  sum.absolute_sum += one.absolute_sum;
   sum.rows += one.rows;
 }
 
@@ -68,8 +69,9 @@ BatchView HeldOut::slice(std::size_t begin, std::size_t n) const {
 Result<devices::StepReport> evaluate_all(devices::Trainer& trainer, const devices::ModelState& model,
                                          const HeldOut& data) {
   devices::StepReport sum;
+  const devices::ModelState used = devices::averaged(model);
   for (std::size_t at = 0; at < data.rows(); at += rows_per_step) {
-    auto part = trainer.evaluate(model, data.slice(at, std::min(rows_per_step, data.rows() - at)));
+    auto part = trainer.evaluate(used, data.slice(at, std::min(rows_per_step, data.rows() - at)));
     if (!part) return part.error();
     add(sum, part.value());
   }
@@ -102,7 +104,7 @@ Turn Evaluator::step() {
   if (!parts_.snapshots.ready()) return {.wake_at = now + std::chrono::milliseconds(100)};
   const std::size_t n = std::min(rows_per_step, parts_.data.rows() - at_);
   const BatchView part = parts_.data.slice(at_, n);
-  const auto outputs = parts_.trainer.predict(parts_.snapshots.model(), part);
+  const auto outputs = parts_.trainer.predict(devices::averaged(parts_.snapshots.model()), part);
   if (!outputs) {
     parts_.log.write(Level::error, "the held-out rows cannot be measured",
                      {{"error", outputs.error().message}});

@@ -64,9 +64,9 @@ double record_bytes(const Config& config, std::size_t columns) {
   return 1 + numbers * (type == "u8" ? 1 : type == "i16" ? 2 : 4);
 }
 
-/// Parameters, as many again for each array that the optimizer remembers, and buffers; `numbers`: P + B.
+/// Parameters, as many again for their average and for each array that the optimizer remembers, and buffers; `numbers`: P + B.
 double state_numbers(const devices::ModelLayout& layout, double numbers) {
-  const auto arrays = static_cast<double>(layout.optimizer_arrays.size());
+  const auto arrays = static_cast<double>(layout.optimizer_arrays.size() + (layout.average_rows > 0 ? 1 : 0));
   return (1 + arrays) * numbers - arrays * static_cast<double>(layout.buffers);
 }
 
@@ -315,6 +315,7 @@ Result<MemoryPlan> plan_memory(const Config& config, const Catalog& catalog, con
   needs.layout.scalar = model_config(config, needs.rows).scalar;
   const auto optimizer = build_optimizer(config, catalog);
   if (!optimizer) return optimizer.error();
+  needs.layout.average_rows = static_cast<double>(config.train.average);
   needs.layout.optimizer_arrays = devices::arrays_of(*optimizer.value().entry);
   const auto model = needs_of_model(config, catalog, needs.rows, stop);
   if (!model) return model.error();

@@ -4,6 +4,8 @@
 #include <typeinfo>
 
 #include "core/rng.h"
+#include "devices/class_balance.h"
+#include "devices/normalizer.h"
 #include "runtime/node/node_config.h"
 
 namespace rivulet::runtime {
@@ -38,8 +40,12 @@ Result<devices::OptimizerConfig> build_optimizer(const Config& config, const Cat
   const auto& train = config.train;
   const auto entry = find_entry(catalog.optimizers, "train.optimizer.name", train.optimizer);
   if (!entry) return entry.error();
-  return devices::OptimizerConfig{entry.value(), train.lr, train.weight_decay, train.clip_grad_norm,
-                                  config.settings.of(entry.value()->keys)};
+  return devices::OptimizerConfig{entry.value(),
+                                  train.lr,
+                                  train.weight_decay,
+                                  train.clip_grad_norm,
+                                  config.settings.of(entry.value()->keys),
+                                  train.clip_usual};
 }
 
 namespace {
@@ -65,10 +71,15 @@ Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, co
   if (!optimizer) return optimizer.error();
   devices::ModelConfig model = model_config(config, rows_shape);
   model.optimizer_arrays = devices::arrays_of(*optimizer.value().entry);
+  model.average_rows = static_cast<double>(config.train.average);
   auto trainer = entry.value()->make(model, device);
   if (!trainer) return trainer;
-  return devices::make_normalizing(std::move(trainer).value(), device,
-                                   normalized_columns(config, *entry.value(), rows_shape));
+  auto normalizing = devices::make_normalizing(std::move(trainer).value(), device,
+                                               normalized_columns(config, *entry.value(), rows_shape));
+  const auto& given = config.train.class_weights;
+  if (!is_classification(config) || (given.empty() && !config.train.balanced)) return normalizing;
+  return devices::make_balancing(std::move(normalizing), device, config.model.classes,
+                                 {given.begin(), given.end()});
 }
 
 namespace {

@@ -14,7 +14,7 @@ bool ReplayModels::own_steps_of(const sync::policy::Schedule& entered, const syn
 ReplayModels::Kept ReplayModels::kept() const {
   Kept all;
   for (const auto& [id, model] : models_) {
-    PrivatePart part{.own_steps = model->kept_steps()};
+    PrivatePart part{.own_steps = model->kept_steps(), .own_norm = model->kept_norm()};
     for (const auto array : model->kept()) part.own_arrays.emplace_back(array.begin(), array.end());
     if (!part.empty()) all.emplace(id, std::move(part));
   }

@@ -55,7 +55,8 @@ bool AgreedState::operator==(const AgreedState& other) const {
   const auto others = other.model.arrays();
   return stamp == other.stamp && rows == other.rows && partitions == other.partitions &&
          controllers == other.controllers && std::ranges::equal(mine, others, equal) &&
-         std::ranges::equal(model.columns(), other.model.columns());
+         equal(model.average(), other.model.average()) &&
+         model.statistics() == other.model.statistics();
 }
 
 void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const SkippedRange> runs) {

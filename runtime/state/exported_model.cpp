@@ -72,7 +72,8 @@ std::string_view name_of(Normalization normalization) noexcept {
 
 ExportedModel exported_model(const AgreedState& state) {
   const auto& layout = state.model.layout();
-  const auto bytes = state.model.parameters().host_bytes();
+  const devices::ModelState used = devices::averaged(state.model);
+  const auto bytes = used.parameters().host_bytes();
   ExportedModel out{.parameters = {bytes.begin(), bytes.end()},
                     .scaling = devices::feature_scaling(state.model),
                     .targets = devices::target_scaling(state.model)};

@@ -57,8 +57,8 @@ class Reader {
 /// The sentence about what is wrong, if anything is.
 using ValidationError = std::optional<std::string>;
 
-constexpr std::array<std::string_view, 9> known{"MODL", "OWNR", "MEAN", "PART", "PARM",
-                                                "OPTA", "BUFS", "COLS", "CTRL"};
+constexpr std::array<std::string_view, 10> known{"MODL", "OWNR", "MEAN", "PART", "PARM",
+                                                 "OPTA", "BUFS", "AVRG", "STAT", "CTRL"};
 
 struct Section {
   std::string_view tag;
@@ -248,16 +248,35 @@ ValidationError read_controllers(std::span<const std::byte> body, AgreedState& s
                                                           : "what controllers remember in it cannot be read";
 }
 
-/// Of an image that has none: nothing is known. Of each column, numbers that can be worked with.
-ValidationError read_columns(std::span<const std::byte> body, std::span<devices::Column> columns) {
-  if (body.size() != columns.size_bytes()) return "its columns are not those of the model";
-  std::memcpy(columns.data(), body.data(), body.size());
-  const auto usable = [](const devices::Column& c) {
-    const bool finite = std::isfinite(c.rows) && std::isfinite(c.mean) && std::isfinite(c.variance) &&
-                        std::isfinite(c.shown_mean) && std::isfinite(c.shown_deviation);
-    return finite && c.rows >= 0 && c.variance >= 0 && c.shown_deviation >= 0;
-  };
-  return std::ranges::all_of(columns, usable) ? ValidationError() : "a column of it has a number that is none";
+bool is_usable(const devices::Column& c) {
+  const bool finite = std::isfinite(c.rows) && std::isfinite(c.mean) && std::isfinite(c.variance) &&
+                      std::isfinite(c.shown_mean) && std::isfinite(c.shown_deviation);
+  return finite && c.rows >= 0 && c.variance >= 0 && c.shown_deviation >= 0;
+}
+
+bool is_count(double x) {
+  return std::isfinite(x) && x >= 0;
+}
+
+template <class T>
+void read_list(Reader& r, std::vector<T>& list) {
+  if (r.number<std::uint32_t>() != list.size()) return r.give_up();
+  const auto bytes = r.bytes(list.size() * sizeof(T));
+  if (r.good() && !list.empty()) std::memcpy(list.data(), bytes.data(), bytes.size());
+}
+
+/// As many columns and classes as the model's layout has, of numbers that can be worked with.
+ValidationError read_statistics(std::span<const std::byte> body, devices::Statistics& known) {
+  Reader r(body);
+  known.averaged_rows = r.number<double>();
+  known.usual_norm = r.number<double>();
+  read_list(r, known.columns);
+  read_list(r, known.class_rows);
+  if (!r.good() || r.left() > 0) return "what it knows of rows is of another model, or cut off";
+  const bool usable = is_count(known.averaged_rows) && is_count(known.usual_norm) &&
+                      std::ranges::all_of(known.columns, is_usable) &&
+                      std::ranges::all_of(known.class_rows, is_count);
+  return usable ? ValidationError() : "a number that it knows of rows is none";
 }
 
 Status fill(const GradientView& own, std::span<const std::byte> from, devices::Device& device) {
@@ -271,6 +290,15 @@ Status fill(const GradientView& own, std::span<const std::byte> from, devices::D
 
 Error bad(const std::string& complaint) {
   return {ErrorCode::bad_record, complaint};
+}
+
+/// Of an image without one, where the model has one: it begins with what comes.
+Status fill_average(const Frame& frame, devices::ModelState& model, devices::Device& device) {
+  const auto average = frame.body_of("AVRG");
+  if (!average) model.statistics().averaged_rows = 0;
+  if (!average || model.layout().average_rows == 0) return ok();
+  if (average->size() != model.average().bytes()) return bad("an array in it is too short or too long");
+  return fill(model.average(), *average, device);
 }
 
 ValidationError read_frame(std::span<const std::byte> bytes, Frame& frame, Sha256& hash) {
@@ -346,11 +374,13 @@ Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expect
   if (const ValidationError c = read_partitions(*partitions, out.state)) return bad(*c);
   if (const auto controllers = frame.body_of("CTRL"))
     if (const ValidationError c = read_controllers(*controllers, out.state)) return bad(*c);
-  const auto columns = frame.body_of("COLS").value_or(std::span<const std::byte>());
-  if (const ValidationError c = read_columns(columns, out.state.model.columns())) return bad(*c);
+  const auto statistics = frame.body_of("STAT");
+  if (!statistics) return bad("it does not say what it knows of rows");
+  if (const ValidationError c = read_statistics(*statistics, out.state.model.statistics())) return bad(*c);
   const auto own = out.state.model.arrays();
   for (std::size_t i = 0; i < own.size(); ++i)
     if (Status filled = fill(own[i], arrays[i], expected.device); !filled) return filled.error();
+  if (Status filled = fill_average(frame, out.state.model, expected.device); !filled) return filled.error();
   out.skipped = static_cast<std::size_t>(std::ranges::count_if(
       frame.sections, [](const Section& s) { return std::ranges::count(known, s.tag) == 0; }));
   return out;

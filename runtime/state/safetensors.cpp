@@ -91,7 +91,7 @@ std::span<std::byte> begin_file(const SafeHeader& header, std::size_t data, std:
 
 std::vector<std::byte> encode_safetensors(const ExportNotes& notes, const AgreedState& state,
                                           const ExportedModel& model, const Digest& digest) {
-  const auto layout = devices::without_columns(state.model.layout());
+  const auto layout = devices::without_measured(state.model.layout());
   SafeHeader header;
   header["__metadata__"] = metadata_of(notes, state, digest);
   add_normalization(header["__metadata__"], model);

@@ -102,12 +102,24 @@ std::vector<std::byte> partitions_section(const AgreedState& state) {
 }
 
 std::size_t array_bytes(const devices::ModelLayout& layout) {
-  return ((1 + layout.optimizer_arrays.size()) * layout.parameters + layout.buffers) *
-         bytes_of(layout.scalar);
+  const std::size_t arrays = 1 + layout.optimizer_arrays.size() + (layout.average_rows > 0 ? 1 : 0);
+  return (arrays * layout.parameters + layout.buffers) * bytes_of(layout.scalar);
 }
 
-std::size_t columns_bytes(const devices::ModelLayout& layout) {
-  return layout.normalized.size() * sizeof(devices::Column);
+std::size_t statistics_bytes(const devices::ModelLayout& layout) {
+  return 2 * sizeof(double) + 2 * sizeof(std::uint32_t) + layout.normalized.size() * sizeof(devices::Column) +
+         layout.counted_classes * sizeof(double);
+}
+
+std::vector<std::byte> statistics_section(const devices::Statistics& known) {
+  Writer w(64);
+  w.bytes(std::as_bytes(std::span(&known.averaged_rows, 1)));
+  w.bytes(std::as_bytes(std::span(&known.usual_norm, 1)));
+  w.number(static_cast<std::uint32_t>(known.columns.size()));
+  w.bytes(std::as_bytes(std::span(known.columns)));
+  w.number(static_cast<std::uint32_t>(known.class_rows.size()));
+  w.bytes(std::as_bytes(std::span(known.class_rows)));
+  return std::move(w.out());
 }
 
 std::vector<std::byte> optimizer_section(const std::string& name, const GradientView& array) {
@@ -131,7 +143,7 @@ std::vector<std::byte> controllers_section(const AgreedState& state) {
 
 std::size_t state_image_max(const devices::ModelLayout& layout) {
   return state_head_bytes + sections_max * (section_head_bytes + name_max) + 64 + owner_bytes_max +
-         meaning_bytes_max + controllers_bytes_max + partitions_bytes_max + array_bytes(layout) + columns_bytes(layout) +
+         meaning_bytes_max + controllers_bytes_max + partitions_bytes_max + array_bytes(layout) + statistics_bytes(layout) +
          hash_bytes;
 }
 
@@ -152,12 +164,13 @@ std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& 
   }
   const auto controllers = controllers_section(state);
   RIVULET_CHECK(controllers.size() <= controllers_bytes_max, "controllers remember little");
-  const auto columns = std::as_bytes(state.model.columns());
+  const auto statistics = statistics_section(state.model.statistics());
+  const bool averages = layout.average_rows > 0;
   const std::size_t sections =
-      6 + remembered.size() + (columns.empty() ? 0 : 1) + (controllers.empty() ? 0 : 1);
+      7 + remembered.size() + (averages ? 1 : 0) + (controllers.empty() ? 0 : 1);
   const std::size_t total = state_head_bytes + sections * section_head_bytes + about.size() + names.size() +
                             meaning.size() + partitions.size() + controllers.size() + names_bytes +
-                            array_bytes(layout) + columns.size() + hash_bytes;
+                            array_bytes(layout) + statistics.size() + hash_bytes;
   Writer w(total);
   w.text(magic);
   w.number(state_image_version);
@@ -175,7 +188,8 @@ std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& 
   w.section("PARM", state.model.parameters().host_bytes());
   for (const auto& array : remembered) w.section("OPTA", array);
   w.section("BUFS", state.model.buffers().host_bytes());
-  if (!columns.empty()) w.section("COLS", columns);
+  if (averages) w.section("AVRG", state.model.average().host_bytes());
+  w.section("STAT", statistics);
   if (!controllers.empty()) w.section("CTRL", controllers);
   w.bytes(sha256_of(w.out()));
   RIVULET_CHECK(w.out().size() == total, "the length in the head is the length");

@@ -33,7 +33,9 @@ std::optional<Score> CheckpointCycle::score() const {
 }
 
 PrivateView CheckpointCycle::kept_beside(const AgreedState& state) const {
-  PrivateView kept{.own_steps = parts_.model.kept_steps(), .own_arrays = parts_.model.kept()};
+  PrivateView kept{.own_steps = parts_.model.kept_steps(),
+                   .own_norm = parts_.model.kept_norm(),
+                   .own_arrays = parts_.model.kept()};
   if (parts_.residual.stamp() != state.stamp) return kept;
   kept.residual = parts_.residual.numbers();
   kept.of_movements = parts_.residual.of_movements();

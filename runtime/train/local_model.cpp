@@ -120,7 +120,9 @@ void LocalModel::sketch_gradient(const devices::ModelLayout& layout) {
 
 Status LocalModel::make_private(const AgreedState& state) {
   if (private_) return ok();
-  auto copy = devices::ModelState::create(state.model.layout(), parts_.device);
+  devices::ModelLayout layout = state.model.layout();
+  layout.average_rows = 0;  // of the reference
+  auto copy = devices::ModelState::create(layout, parts_.device);
   if (!copy) return copy.error();
   private_.emplace(std::move(copy).value());
   private_->copy_from(state.model);
@@ -201,6 +203,7 @@ void LocalModel::see(std::span<const devices::Column> columns) {
 /// The copy stands where the reference does.
 void LocalModel::start_from(const AgreedState& state) {
   see(state.model.columns());
+  private_->statistics().class_rows = state.model.statistics().class_rows;
   std::ranges::copy(state.model.parameters().host_bytes(), private_->parameters().host_bytes().begin());
   std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
   rows_since_sync_ = 0;
@@ -220,6 +223,7 @@ void LocalModel::move_along(const AgreedState& state) {
   const auto by = devices::rescaling_between(private_->columns(), state.model.columns(), layout.normalized);
   devices::rescale(from, devices::ArrayKind::parameters, by, layout);
   see(state.model.columns());
+  private_->statistics().class_rows = state.model.statistics().class_rows;
   advance(here, from, state.model.parameters());
   std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
   prepared_ = departed_ = false;
@@ -235,6 +239,7 @@ void LocalModel::remember(Remembered& into) const {
   }
   into.steps = private_steps_;
   into.columns.assign(private_->columns().begin(), private_->columns().end());
+  into.usual_norm = private_->statistics().usual_norm;
 }
 
 /// As it is where the copy sees its columns.
@@ -246,6 +251,7 @@ void LocalModel::recall(const Remembered& from) {
     devices::rescale(private_->optimizer_array(i), layout.optimizer_arrays[i].kind, by, layout);
   }
   private_steps_ = from.steps;
+  private_->statistics().usual_norm = from.usual_norm;
 }
 
 bool LocalModel::agreed(const AgreedState& state, bool applied, const GradientView& left) {
@@ -323,6 +329,7 @@ std::uint64_t LocalModel::kept_digest() const {
   if (!private_) return 0;
   Hasher hasher;
   hasher.add_value(kept_.steps);
+  hasher.add_value(kept_.usual_norm);
   for (const auto& array : kept_.arrays) hasher.add(array);
   return hasher.finish().low;
 }
@@ -332,7 +339,7 @@ Status LocalModel::begin_with(const PrivatePart& part, const AgreedState& state)
   if (part.own_arrays.size() != layout.optimizer_arrays.size() || part.own_steps == 0) return ok();
   if (auto made = make_private(state); !made) return made;
   const auto columns = state.model.columns();
-  kept_ = {part.own_arrays, part.own_steps, {columns.begin(), columns.end()}};
+  kept_ = {part.own_arrays, part.own_steps, {columns.begin(), columns.end()}, part.own_norm};
   roll_back(state);
   return ok();
 }

@@ -120,6 +120,12 @@ class LocalModel {
   /// What the optimizer remembers of own steps, as the last agreement left it; nothing: it has made none.
   [[nodiscard]] std::vector<std::span<const std::byte>> kept() const;
   [[nodiscard]] std::uint64_t kept_steps() const noexcept { return kept_.steps; }
+  [[nodiscard]] double kept_norm() const noexcept { return kept_.usual_norm; }
+  /// A gradient that is longer is made as long, by the next own step; 0: any is right.
+  [[nodiscard]] double longest_gradient(const AgreedState& state) const {
+    return devices::longest_gradient(parts_.optimizer,
+                                     (private_ ? *private_ : state.model).statistics());
+  }
   /// 0 if there is nothing.
   [[nodiscard]] std::uint64_t kept_digest() const;
   /// ... as it was saved beside the agreed state that this process begins with. Errors: unavailable (memory).
@@ -146,6 +152,7 @@ class LocalModel {
     std::vector<std::vector<std::byte>> arrays;
     std::uint64_t steps = 0;
     std::vector<devices::Column> columns;  ///< what the model saw then
+    double usual_norm = 0;                 ///< of its gradients
   };
   void remember(Remembered& into) const;
   void recall(const Remembered& from);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "devices/average.h"
+#include "devices/class_balance.h"
 #include "devices/columns.h"
 #include "runtime/state/round_update.h"
 
@@ -52,7 +54,12 @@ Result<StepMade> make_step(AgreedState& state, const StepParts& parts, const Gra
   } else if (made.finite) {
     apply_delta(state.model, sum);
   }
-  if (made.finite) devices::follow_columns(state.model, rows_of(parts.table));
+  if (made.finite) {
+    const double rows = rows_of(parts.table);
+    devices::follow_columns(state.model, rows);
+    devices::follow_classes(state.model, rows);
+    devices::follow_average(state.model, rows);
+  }
   fold_round(state, parts.table, parts.view, made.finite);
   state.controllers = parts.memory;
   return made;

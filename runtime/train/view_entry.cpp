@@ -109,7 +109,7 @@ ViewEntry::Outcome ViewEntry::connect() {
 /// What a state may take to reach everybody who lacks it, over the slowest link there may be.
 Duration ViewEntry::adoption_patience() const {
   const auto& layout = parts_.layout;
-  const std::size_t arrays = 1 + layout.optimizer_arrays.size();
+  const std::size_t arrays = 1 + layout.optimizer_arrays.size() + (layout.average_rows > 0 ? 1 : 0);
   const std::size_t bytes = (arrays * layout.parameters + layout.buffers) * bytes_of(layout.scalar) + 65'536;
   const std::size_t lacking = view_->spec.world() - view_->spec.holders.size();
   return parts_.peer_deadline + from_seconds(static_cast<double>(bytes * lacking) / slowest_bytes_per_s);

@@ -13,7 +13,8 @@ void Worker::judge_batch(double learning_rate_factor) {
   if (!model_.finite() || rows_.batch().rows() == 0) return;
   const auto& optimizer = config_.optimizer;
   const double norm = std::sqrt(model_.report().gradient_norm2);
-  const double clipped = optimizer.clip_grad_norm > 0 ? std::min(norm, optimizer.clip_grad_norm) : norm;
+  const double longest = model_.longest_gradient(*parts_.state);
+  const double clipped = longest > 0 ? std::min(norm, longest) : norm;
   if (explosions_.refuses_step(optimizer.learning_rate * learning_rate_factor * clipped)) model_.refuse();
 }
 

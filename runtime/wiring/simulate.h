@@ -7,6 +7,7 @@
 #include "core/result.h"
 #include "devices/modeled_device.h"
 #include "runtime/config/config.h"
+#include "stream/dataset.h"
 #include "runtime/node/run.h"
 #include "runtime/status/summary.h"
 #include "sync/collective/memory_transport.h"
@@ -39,6 +40,7 @@ struct SimulateOptions {
   std::string csv;           ///< folder for the tables of wiring/simulation_results.h; empty = none
   StopAfter stop_after;
   std::string data;           ///< data set to play; empty = synthetic rows of the configured shape
+  stream::Order order = stream::Order::shuffled;
   int labels_per_device = 0;  ///< > 0: each device sees only so many classes of the data set
   std::string held_out;       ///< data set to measure accuracy on; empty = evaluate.held_out.path, or else
                               ///< data's test split if it has one

@@ -138,9 +138,10 @@ struct SimulatedGroup::State {
 };
 
 Status SimulatedGroup::State::deal() {
-  if (options.labels_per_device == 0) return ok();
+  if (options.labels_per_device == 0 && options.order == stream::Order::shuffled) return ok();
   const std::vector<double> alike(loaded.config.job.devices, 1.0);
-  auto records = stream::feeding::deal(*data, alike, options.labels_per_device, loaded.config.job.seed);
+  auto records = stream::feeding::deal(*data, alike, options.labels_per_device, loaded.config.job.seed,
+                                      options.order);
   if (!records) return records.error();
   dealt = std::move(records).value();
   return ok();
@@ -154,7 +155,7 @@ Result<std::unique_ptr<stream::RecordSource>> SimulatedGroup::State::open_source
   const RateTrace trace = trace_of(options, device);
   if (data)
     return make_trace_source(*data, dealt.empty() ? std::vector<std::uint32_t>() : dealt[device], id, trace,
-                             config.job.seed, clock);
+                             config.job.seed, clock, options.order);
   auto synthetic = synthetic_config(config, {id});
   synthetic.blank = options.timing_only;
   synthetic.rows_per_second = [trace](TimePoint at) {

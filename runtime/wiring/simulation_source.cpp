@@ -21,8 +21,13 @@ RateTrace::const_iterator first_after(const RateTrace& trace, double seconds) {
 class TraceSource final : public stream::RecordSource {
  public:
   TraceSource(const stream::Dataset& data, std::vector<std::uint32_t> records, PartitionId partition,
-              RateTrace trace, std::uint64_t seed, const Clock& clock)
-      : data_(data), played_(std::move(records)), trace_(std::move(trace)), seed_(seed), clock_(clock) {
+              RateTrace trace, std::uint64_t seed, const Clock& clock, stream::Order order)
+      : data_(data),
+        played_(std::move(records)),
+        trace_(std::move(trace)),
+        seed_(seed),
+        clock_(clock),
+        kept_(order == stream::Order::kept) {
     if (played_.empty()) {
       played_.resize(data.size());
       std::iota(played_.begin(), played_.end(), std::uint32_t{0});
@@ -104,7 +109,7 @@ class TraceSource final : public stream::RecordSource {
     shuffle();
   }
   void shuffle() {
-    for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[rng_.below(i)]);
+    for (std::size_t i = order_.size(); i > 1 && !kept_; --i) std::swap(order_[i - 1], order_[rng_.below(i)]);
   }
 
   const stream::Dataset& data_;
@@ -113,6 +118,7 @@ class TraceSource final : public stream::RecordSource {
   const std::uint64_t seed_;
   Rng rng_{0};
   const Clock& clock_;
+  const bool kept_;  ///< the order of the data
   std::vector<std::uint32_t> order_;  ///< of this pass
   std::size_t pass_ = 0;
   std::vector<Record> records_;
@@ -135,8 +141,9 @@ double next_change(const RateTrace& trace, double seconds) noexcept {
 std::unique_ptr<stream::RecordSource> make_trace_source(const stream::Dataset& data,
                                                         std::vector<std::uint32_t> records,
                                                         PartitionId partition, RateTrace trace,
-                                                        std::uint64_t seed, const Clock& clock) {
-  return std::make_unique<TraceSource>(data, std::move(records), partition, std::move(trace), seed, clock);
+                                                        std::uint64_t seed, const Clock& clock, stream::Order order) {
+  return std::make_unique<TraceSource>(data, std::move(records), partition, std::move(trace), seed, clock,
+                                       order);
 }
 
 }  // namespace rivulet::runtime

@@ -43,23 +43,25 @@ std::size_t neediest(const std::vector<double>& weights, const std::vector<std::
 
 }  // namespace
 
-Deck::Deck(std::vector<std::uint32_t> records, bool repeat, std::uint64_t seed, std::uint64_t partition)
-    : records_(std::move(records)), repeat_(repeat), seed_(seed), partition_(partition) {}
+Deck::Deck(std::vector<std::uint32_t> records, bool repeat, std::uint64_t seed, std::uint64_t partition,
+           Order order)
+    : records_(std::move(records)), repeat_(repeat), seed_(seed), partition_(partition), order_(order) {}
 
 std::optional<std::uint32_t> Deck::draw() {
   if (finished()) return std::nullopt;
   if (at_ == records_.size()) {
     at_ = 0;
-    shuffle(records_, Rng::derive(derive_seed(seed_, "feeder repeat", partition_), "epoch", ++epoch_));
+    if (order_ == Order::shuffled)
+      shuffle(records_, Rng::derive(derive_seed(seed_, "feeder repeat", partition_), "epoch", ++epoch_));
   }
   return records_[at_++];
 }
 
 Result<std::vector<std::vector<std::uint32_t>>> deal(const Dataset& data, const std::vector<double>& weights,
-                                                     int labels_per_device, std::uint64_t seed) {
+                                                     int labels_per_device, std::uint64_t seed, Order kept) {
   std::vector<std::uint32_t> order(data.size());
   std::iota(order.begin(), order.end(), 0U);
-  shuffle(order, Rng::derive(seed, "feeder order"));
+  if (kept == Order::shuffled) shuffle(order, Rng::derive(seed, "feeder order"));
   std::vector<std::set<int>> classes;
   if (labels_per_device > 0) {
     std::set<int> all;

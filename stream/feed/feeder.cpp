@@ -123,7 +123,7 @@ Status Feeding::make_lanes() {
   std::vector<double> weights;
   weights.reserve(static_cast<std::size_t>(partitions_));
   for (int p = 0; p < partitions_; ++p) weights.push_back(weight_of(p));
-  auto dealt = feeding::deal(data_, weights, config_.labels_per_device, config_.seed);
+  auto dealt = feeding::deal(data_, weights, config_.labels_per_device, config_.seed, config_.order);
   if (!dealt) return dealt.error();
   std::vector<std::int64_t> ends(static_cast<std::size_t>(partitions_), 0);
   if (commits_) {
@@ -137,7 +137,7 @@ Status Feeding::make_lanes() {
     lanes_.push_back(
         {.first_rate = rate_of(config_.rates, p),
          .second_rate = rate_of(config_.second_rates.empty() ? config_.rates : config_.second_rates, p),
-         .deck = feeding::Deck(std::move(dealt.value()[i]), config_.repeat, config_.seed, i),
+         .deck = feeding::Deck(std::move(dealt.value()[i]), config_.repeat, config_.seed, i, config_.order),
          .window = feeding::Window(ends[i], config_.window_bytes)});
   }
   progress_.per_partition.resize(lanes_.size());

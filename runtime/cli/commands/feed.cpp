@@ -41,6 +41,7 @@ struct FeedFlags {
   int partitions = 0;
   std::uint64_t seed = 1;
   int labels_per_device = 0;
+  bool in_order = false;
   bool repeat = false;
   bool pace = false;
   bool json = false;
@@ -110,6 +111,7 @@ Result<stream::FeederConfig> config_of(const FeedFlags& flags) {
   config.partitions = flags.partitions;
   config.seed = flags.seed;
   config.labels_per_device = flags.labels_per_device;
+  if (flags.in_order) config.order = stream::Order::kept;
   config.repeat = flags.repeat;
   config.pace_by_commits = flags.pace;
   config.pace_group = "rivulet." + flags.job;
@@ -191,6 +193,7 @@ class FeedCommand final : public Command {
     app_->add_option("--split", flags_.split, "part of an IDX folder")
         ->check(CLI::IsMember({"train", "test"}));
     app_->add_option("--seed", flags_.seed, "order of the records")->capture_default_str();
+    app_->add_flag("--in-order", flags_.in_order, "as the data has them: not shuffled")->excludes("--seed");
     app_->add_option("--labels-per-device", flags_.labels_per_device, "each partition sees only N classes")
         ->type_name("N")
         ->check(CLI::NonNegativeNumber);

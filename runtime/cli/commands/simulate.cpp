@@ -61,6 +61,7 @@ struct SimulateFlags {
   std::string latency = "0ms";
   double bandwidth = 0;
   int labels_per_device = 0;
+  bool in_order = false;
   std::string data;
   std::string held_out;
   std::string seed;
@@ -182,6 +183,7 @@ Result<SimulateOptions> options_of(const SimulateFlags& flags) {
   options.link.bytes_per_second = flags.bandwidth * 1e6 / 8;
   options.data = flags.data;
   options.labels_per_device = flags.labels_per_device;
+  if (flags.in_order) options.order = stream::Order::kept;
   options.held_out = flags.held_out;
   if (auto read = read_world(flags, options); !read) return read.error();
   return options;
@@ -242,6 +244,9 @@ class SimulateCommand final : public Command {
         ->capture_default_str();
     app_->add_option("--data", flags_.data, "data set to play; without it rows are made up")
         ->type_name("PATH");
+    app_->add_flag("--in-order", flags_.in_order,
+                   "records as the data has them, dealt to the devices in turn: for streams that change")
+        ->needs("--data");
     app_->add_option("--labels-per-device", flags_.labels_per_device,
                      "each device sees only N classes of the data set")
         ->type_name("N")

@@ -149,8 +149,6 @@ Status add_classes(Guess& guess, const GuessedFields& fields, const GuessedField
 
 void add_regression(Guess& guess, const GuessedField& target) {
   say(guess, "train.loss", "\"mse\"");
-  say(guess, "train.optimizer.lr", "0.01");
-  say(guess, "train.clip_grad_norm", "1.0");
   guess.notes.push_back(fmt::format("to predict: '{}', a number", target.name));
 }
 

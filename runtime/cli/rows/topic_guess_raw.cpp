@@ -80,8 +80,6 @@ Guess guess_of(const char* label, const char* features, const std::string& shape
     guess.notes.push_back(fmt::format("to predict: classes 0 to {:g}", *highest));
   } else {
     guess.keys.emplace_back("train.loss", "\"mse\"");
-    guess.keys.emplace_back("train.optimizer.lr", "0.01");
-    guess.keys.emplace_back("train.clip_grad_norm", "1.0");
     guess.notes.emplace_back("to predict: a number");
   }
   return guess;
