@@ -6,6 +6,7 @@
 #include "core/rng.h"
 #include "devices/class_balance.h"
 #include "devices/normalizer.h"
+#include "runtime/node/meaning.h"
 #include "runtime/node/node_config.h"
 
 namespace rivulet::runtime {
@@ -270,6 +271,7 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   WorkerConfig training = worker_config(config, options, decoder_->shape(), trainer_->layout());
   training.owner = owner_;
   training.optimizer = optimizer.value();
+  if (config.decode.normalize) training.features = feature_names(config, *decoder_);
   training.group = group_hash(group_keys(loaded));
   training.age_at_start_s = outside_.age_at_start_s;
   auto worker = Worker::create(training, Worker::Parts{outside_.worker_clock,

@@ -54,7 +54,7 @@ bool NodeStatus::settle() {
   const bool phrase = phrase_.settle();
   const bool digest = digest_.settle();
   const bool control = control_trouble_.settle();
-  const bool claims = claims_.settle();
+  const bool claims = claims_.settle() && stream_findings_.settle();
   return books_.settle() && digest && phrase && control && claims;
 }
 
@@ -64,6 +64,14 @@ void NodeStatus::set_claims(GroupClaims claims) {
 
 GroupClaims NodeStatus::claims() const {
   return claims_.read();
+}
+
+void NodeStatus::set_stream_findings(StreamFindings findings) {
+  stream_findings_.post(std::move(findings));
+}
+
+StreamFindings NodeStatus::stream_findings() const {
+  return stream_findings_.read();
 }
 
 void NodeStatus::set_topics(std::vector<TopicStatus> topics) {

@@ -58,6 +58,14 @@ struct GroupClaims {
   std::vector<std::string> trained;  ///< the agreed state knows them
 };
 
+/// What this device's own stream does that somebody should know.
+struct StreamFindings {
+  std::vector<std::string> stuck;  ///< features that do not vary any more
+  std::vector<std::string> moved;  ///< features, with what they were and are
+  std::string loss_rose;           ///< a sentence; empty: it has not
+  bool operator==(const StreamFindings&) const = default;
+};
+
 /// What a device reports about itself to people, probes and the demo: written by the agents, read by the http
 /// thread and by the summary. No writer waits for a reader: numbers are atomics, the rest is posted, and what
 /// could not be shown because somebody read is shown a moment later. Invariant rows_consumed = rows_trained +
@@ -125,6 +133,7 @@ struct NodeStatus {
   /// Why saved states do not get into the control topic; empty: they do.
   void set_control_trouble(std::string why);
   void set_claims(GroupClaims claims);
+  void set_stream_findings(StreamFindings findings);
   bool settle();  ///< shows what could not be shown; false: not everything yet
   // ingest thread, again and again
   void set_partitions(std::vector<PartitionStatus> partitions);
@@ -151,6 +160,7 @@ struct NodeStatus {
   [[nodiscard]] std::vector<std::string> unclaimed() const;
   [[nodiscard]] std::vector<PartitionStatus> partitions() const;
   [[nodiscard]] GroupClaims claims() const;
+  [[nodiscard]] StreamFindings stream_findings() const;
   [[nodiscard]] std::vector<TopicStatus> topics() const;
   [[nodiscard]] Health health() const;
 
@@ -163,6 +173,7 @@ struct NodeStatus {
   Posted<std::string> source_trouble_;
   Posted<std::string> control_trouble_;
   Posted<GroupClaims> claims_;
+  Posted<StreamFindings> stream_findings_;
   Posted<std::vector<TopicStatus>> topics_;
   Posted<Health> health_;
   std::unique_ptr<History> history_;

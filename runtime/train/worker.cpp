@@ -32,6 +32,7 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
       residual_(config.session.shape, sync::policy::agrees_on_movements(config.session.policy),
                 config.session.movement_per_gradient),
       explosions_(config.classification ? config.classes : 0),
+      stream_(stream_parts()),
       measures_(config.speed_hint),
       copies_({config.session.row_shape, config.usual_features}, config.classes, config.copies_seed) {}
 
@@ -78,6 +79,10 @@ RoundReport::Parts Worker::report_parts() const {
   return {parts_.clock,    parts_.status,         parts_.metrics,         parts_.commits,
           parts_.log,      config_.owner.topics,  config_.classification, config_.prequential_window,
           config_.classes, config_.age_at_start_s};
+}
+
+StreamWatch::Parts Worker::stream_parts() const {
+  return {parts_.clock, parts_.status, parts_.metrics, parts_.log, config_.classification, config_.features};
 }
 
 ViewEntry::Parts Worker::entry_parts() {
@@ -181,6 +186,7 @@ Turn Worker::compute_and_enter() {
       !computed)
     return end(computed.error());
   if (is_new) {
+    stream_.computed(model_.report(), rows_.batch().view(), rows_.batch().counted_rows());
     judge_batch(view_->session->plan().now.learning_rate_factor);
     measures_.stepped(rows_.batch().rows(), model_.compute_seconds());
     offer_copies();

@@ -33,6 +33,7 @@
 #include "runtime/train/round_rows.h"
 #include "runtime/train/run_clock.h"
 #include "runtime/train/snapshot_slot.h"
+#include "runtime/train/stream_watch.h"
 #include "runtime/train/view.h"
 #include "runtime/train/view_entry.h"
 #include "sync/membership/membership.h"
@@ -59,6 +60,7 @@ struct WorkerConfig {
   std::size_t classes = 0;            ///< labels that there are; 0: targets are any numbers
   std::uint64_t copies_seed = 1;      ///< of which rows are copied
   std::vector<float> usual_features;  ///< sync::RowFormat
+  std::vector<std::string> features;  ///< normalized ones by name; empty: none are
   double speed_hint = 1;              ///< beside that of other devices, in whatever unit
   double age_at_start_s = 0;          ///< of the process when this object was made, for first_step_s
 };
@@ -138,6 +140,7 @@ class Worker final : public Agent {
   static Result<Memory> allocate(const WorkerConfig& config, const Parts& parts);
   [[nodiscard]] CheckpointCycle::Parts checkpoint_parts() const;
   [[nodiscard]] RoundReport::Parts report_parts() const;
+  [[nodiscard]] StreamWatch::Parts stream_parts() const;
   [[nodiscard]] ViewEntry::Parts entry_parts();
 
   // worker.cpp: the phases of a round
@@ -233,6 +236,7 @@ class Worker final : public Agent {
   ExplosionWatch explosions_;
   bool movement_refused_ = false;  ///< of this round: it takes part with 0 rows
   RoundReport::Credit credited_;   ///< rows of this device in the agreed state, as counted
+  StreamWatch stream_;
   Measures measures_;
   NormWatch norms_;
   RowCopies copies_;

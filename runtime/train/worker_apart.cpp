@@ -97,6 +97,7 @@ Turn Worker::make_own_step() {
       model_.departed() ? rate_ahead_
                         : sync::policy::OwnStepRate(config_.session.policy, view_->session->policy_state());
   const double factor = rate.of(rows);
+  stream_.computed(model_.report(), rows_.batch().view(), rows);
   judge_batch(factor);
   if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
   if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());

@@ -155,6 +155,22 @@ std::string partitions_unclaimed(const VitalSigns& s) {
                      listed(s.unclaimed, ", "), s.unclaimed.size() == 1 ? "it" : "them");
 }
 
+std::string feature_stuck(const VitalSigns& s) {
+  if (s.stream.stuck.empty()) return "";
+  return fmt::format("{} no longer: {}", s.stream.stuck.size() == 1 ? "a feature varies" : "features vary",
+                     listed(s.stream.stuck, ", "));
+}
+
+std::string feature_moved(const VitalSigns& s) {
+  if (s.stream.moved.empty()) return "";
+  return fmt::format("{} moved: {}", s.stream.moved.size() == 1 ? "a feature has" : "features have",
+                     listed(s.stream.moved, ", "));
+}
+
+std::string loss_rose(const VitalSigns& s) {
+  return s.stream.loss_rose;
+}
+
 constexpr std::array all_conditions{
     Condition{"brokers_unreachable", Grade::waits, brokers_unreachable},
     Condition{"topic_gone", Grade::useless, topic_gone},
@@ -169,6 +185,9 @@ constexpr std::array all_conditions{
     Condition{"not_saved", Grade::impaired, not_saved},
     Condition{"partitions_unclaimed", Grade::impaired, partitions_unclaimed},
     Condition{"stream_silent", Grade::impaired, stream_silent},
+    Condition{"loss_rose", Grade::impaired, loss_rose},
+    Condition{"feature_stuck", Grade::impaired, feature_stuck},
+    Condition{"feature_moved", Grade::impaired, feature_moved},
 };
 
 }  // namespace

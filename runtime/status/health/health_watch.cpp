@@ -59,6 +59,7 @@ void HealthWatch::look_at_stream(VitalSigns& signs, TimePoint now) {
     records_ = records;
     record_at_ = now;
   }
+  signs.stream = status_.stream_findings();
   signs.any_record = records > 0;
   signs.silent = now - record_at_;
   signs.longest_gap = longest_gap_;

@@ -1,0 +1,90 @@
+#include "runtime/train/feature_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace rivulet::runtime {
+namespace {
+
+constexpr double usual_rows = 10'000;
+constexpr double recent_rows = 200;
+constexpr double rows_before = 500;
+constexpr double clipped_at = 8;    ///< deviations
+constexpr double far = 3;           ///< same
+constexpr double much_longer = 3;   ///< of the longest time at one value
+constexpr double rounding = 1e-6;   ///< of the mean: no deviation is smaller
+
+}  // namespace
+
+double FeatureWatch::Spread::deviation() const noexcept {
+  return std::max(std::sqrt(variance), rounding * std::abs(mean));
+}
+
+void FeatureWatch::follow(Spread& known, double mean, double variance, double weight) {
+  const double distance = mean - known.mean;
+  known.mean += weight * distance;
+  known.variance = (1 - weight) * known.variance + weight * (variance + (1 - weight) * distance * distance);
+}
+
+void FeatureWatch::add(const float* values, std::size_t rows, std::size_t stride) {
+  const bool bounded = rows_ >= recent_rows && usual_.deviation() > 0;
+  const double reach = clipped_at * usual_.deviation();
+  double count = 0;
+  double sum = 0;
+  double squares = 0;
+  double as_they_came = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const double x = values[row * stride];
+    if (std::isnan(x)) continue;
+    const double offset = x - usual_.mean;
+    const double within = bounded ? std::clamp(offset, -reach, reach) : offset;
+    count += 1;
+    sum += within;
+    squares += within * within;
+    as_they_came += offset;
+  }
+  if (count == 0) return;
+  count_still(values, rows, stride);
+  const double mean = usual_.mean + sum / count;
+  const double variance = std::max(0.0, squares / count - sum / count * (sum / count));
+  const double shown = usual_.mean + as_they_came / count;
+  const auto weight = [&](double window) { return count / (std::min(rows_, window) + count); };
+  now_ += weight(recent_rows) * (shown - now_);
+  follow(recent_, mean, variance, weight(recent_rows));
+  follow(usual_, mean, variance, weight(usual_rows));
+  rows_ += count;
+  const double from = distance();
+  moved_ = moved_ ? from > far / 2 : from > far;
+}
+
+void FeatureWatch::count_still(const float* values, std::size_t rows, std::size_t stride) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    const float x = values[row * stride];
+    if (std::isnan(x)) continue;
+    if (x == last_ && rows_ > 0) {
+      still_ += 1;
+      continue;
+    }
+    varied_ = varied_ || rows_ > 0;
+    longest_ = std::max(longest_, still_);
+    still_ = 1;
+    last_ = x;
+  }
+}
+
+double FeatureWatch::distance() const noexcept {
+  if (rows_ < rows_before || usual_.deviation() == 0) return 0;
+  return std::abs(recent_.mean - usual_.mean) / usual_.deviation();
+}
+
+bool FeatureWatch::stuck() const noexcept {
+  return varied_ && rows_ >= 2 * rows_before && still_ >= std::max(rows_before, much_longer * longest_);
+}
+
+std::string FeatureWatch::describe() const {
+  return fmt::format("{:.4g} now, before {:.4g} ± {:.2g}", now_, usual_.mean, usual_.deviation());
+}
+
+}  // namespace rivulet::runtime
