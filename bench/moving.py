@@ -15,9 +15,9 @@ def hits_of_bits(model):
 
 
 def hits_of_decisions(folder):
-    """Of one device: each row of a round has the mean of its round."""
-    hits = []
-    for file in sorted(folder.glob("decisions*.jsonl"), key=lambda file: file.stat().st_mtime_ns):
+    """Of one device: each row of a round has the mean of its round. Full files have numbers, the newest has none."""
+    hits, full = [], sorted(folder.glob("decisions.jsonl.*"), key=lambda file: int(file.suffix[1:]))
+    for file in [*full, folder / "decisions.jsonl"]:
         for line in file.read_text().splitlines():
             fact = json.loads(line).get("facts", [{}])[0]
             if rows := fact.get("rows", 0):
