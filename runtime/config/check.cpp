@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "runtime/config/check_rows.h"
 #include "runtime/config/coerce.h"
 #include "sync/collective/aggregation.h"
 #include "sync/round/facts.h"
@@ -221,6 +222,7 @@ class Checks {
       wrong({table + ".target", "decode.format"},
             fmt::format("'{}.target' is required for decode.format = '{}'", table, d.format));
     class_list();
+    check_rows(c_, written_, [this](const Names& keys, const std::string& message) { wrong(keys, message); });
   }
 
   void class_list() {

@@ -10,6 +10,7 @@
 #include "core/digest.h"
 #include "core/rng.h"
 #include "runtime/node/meaning.h"
+#include "stream/decoder/fill.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -64,6 +65,11 @@ stream::DecodeConfig decode_config(const Config& config) {
   out.features = d.features;
   out.target = d.target;
   out.class_names = d.classes;
+  out.normalizes = d.normalize;
+  out.missing = d.missing;
+  out.fill = stream::parse_fill(d.fill).value_or(stream::Fill{});
+  out.where = d.where;
+  out.decimal = d.decimal;
   out.settings = config.settings;
   return out;
 }
