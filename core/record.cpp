@@ -14,6 +14,7 @@ std::string_view name_of(DropReason reason) noexcept {
     case DropReason::bad_label: return "bad_label";
     case DropReason::nonfinite_batch: return "nonfinite_batch";
     case DropReason::truncated: return "truncated";
+    case DropReason::filtered: return "filtered";
   }
   return "unknown";
 }

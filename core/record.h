@@ -68,8 +68,9 @@ enum class DropReason : std::uint8_t {
   bad_label,        ///< label negative, not an integer, or >= classes
   nonfinite_batch,  ///< finite rows gave a non-finite loss or gradient (train.on_nonfinite)
   truncated,        ///< more came than were trained (source.retention); not decoded: a record counts as one
+  filtered,         ///< of another kind than decode.<format>.where chooses: nobody's fault
 };
-inline constexpr std::size_t drop_reasons = 10;
+inline constexpr std::size_t drop_reasons = 11;
 /// Stable lower-case name, used as the metric label `reason`.
 std::string_view name_of(DropReason reason) noexcept;
 using DropCounts = std::array<std::uint64_t, drop_reasons>;

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,14 +15,30 @@
 
 namespace rivulet::stream {
 
+/// What a value that is missing becomes: an absent field, null, an empty column, a code that says so.
+struct Fill {
+  enum class Kind : std::uint8_t {
+    drop,    ///< nothing: its row is dropped
+    mean,    ///< NaN, for whoever knows the mean (DecodeConfig::normalizes); no value in a whole row: dropped
+    last,    ///< what the feature last was in this partition; as `mean` until that is known, else as `drop`
+    number,  ///< `value`
+  } kind = Kind::drop;
+  double value = 0;  ///< as records have it, before scale and shift
+};
+
 /// [decode] of the configuration, as plain values: what formats share, and the keys of the chosen one.
 struct DecodeConfig {
   std::string format = "raw";
   std::size_t max_record_bytes = 1'000'000;
   std::uint32_t classes = 0;        ///< > 0: targets are class indices and checked against it; 0: regression
   std::vector<std::int64_t> shape;  ///< of one row; {n} of the list of features if empty
-  std::vector<float> scale = {1};   ///< x * scale + shift: one for all features, or one each
-  std::vector<float> shift = {0};
+  std::vector<double> scale = {1};  ///< x * scale + shift: one for all features, or one each
+  std::vector<double> shift = {0};
+  bool normalizes = false;      ///< a NaN becomes the feature's mean behind the decoder
+  std::vector<double> missing;  ///< numbers that say that there is none, as records have them
+  Fill fill;
+  std::string where;                     ///< "FIELD = VALUE" of the rows that are meant; empty: all
+  char decimal = '.';                    ///< of numbers in texts
   std::vector<std::string> features;     ///< of formats that list them
   std::string target;                    ///< of formats that name it
   std::vector<std::string> class_names;  ///< a label's class is its place; empty: whole numbers
@@ -35,10 +52,21 @@ struct Decoded {
   std::uint32_t rows = 1;                     ///< rows passed by this step (a broken record drops as one row)
 };
 
+/// Of one feature: rows in which it differs from the row before, and in how many of them 32 bits no longer
+/// show it. Least and greatest as records have it.
+struct Narrowing {
+  double least = 0;
+  double greatest = 0;
+  std::uint64_t differences = 0;
+  std::uint64_t lost = 0;
+  double scale = 1;  ///< as configured
+};
+
 /// Bytes to numbers. A cursor over one record, so that a record whose rows do not all fit can wait half read:
 ///   begin(record); while (next(slot).kind != end) ...
-/// No row leaves a decoder with a NaN, an infinity, or a label outside [0, classes). Never throws, never
-/// reads outside the record, allocates nothing per row after warm-up. One thread at a time; not shared.
+/// No row leaves a decoder with an infinity or a label outside [0, classes), nor with a NaN but this: where
+/// DecodeConfig::normalizes, a quiet NaN in a feature is a value that is missing. Never throws, never reads
+/// outside the record, allocates nothing per good row after warm-up. One thread at a time; not shared.
 class Decoder {
  public:
   virtual ~Decoder() = default;
@@ -54,6 +82,14 @@ class Decoder {
   [[nodiscard]] virtual std::string label() const { return {}; }
   /// What the configuration calls a feature, in the order of columns; empty: it has no name.
   [[nodiscard]] virtual std::string feature(std::size_t /*column*/) const { return {}; }
+  /// How often each feature was missing so far, whatever became of it: of the first 64, and behind them of
+  /// all others together. Empty: the format has no such values.
+  [[nodiscard]] virtual std::span<const std::uint64_t> missing() const noexcept { return {}; }
+  /// Begins (or ends) to compare rows for narrowing(), which costs a look at each value. Memory: 48 bytes a
+  /// feature; of 65 536 features or more nothing is compared.
+  virtual void watch_narrowing(bool /*on*/) {}
+  /// Of each feature, since it was watched; empty: it is not.
+  [[nodiscard]] virtual std::span<const Narrowing> narrowing() const noexcept { return {}; }
 };
 
 /// One entry of the catalog of formats. To add a format, add a file stream/decoder/<name>.cpp that defines

@@ -4,6 +4,11 @@
 #include "stream/decoder/base.h"
 
 namespace rivulet::stream {
+namespace {
+
+constexpr std::size_t missing_counted = 65;  // the last of all that follow
+
+}  // namespace
 
 DecoderBase::DecoderBase(const DecodeConfig& config, RowShape shape)
     : shape_(std::move(shape)),
@@ -12,7 +17,15 @@ DecoderBase::DecoderBase(const DecodeConfig& config, RowShape shape)
       classes_(config.classes),
       class_names_(config.classes > 0 ? config.class_names : std::vector<std::string>{}),
       scale_(config.scale),
-      shift_(config.shift) {}
+      shift_(config.shift),
+      normalizes_(config.normalizes),
+      codes_(config.missing),
+      fill_(config.fill),
+      decimal_(config.decimal),
+      looks_closer_(!config.missing.empty()),
+      missing_(std::min(columns_, missing_counted)) {
+  if (fill_.kind == Fill::Kind::last) last_values_.emplace(columns_);
+}
 
 void DecoderBase::describe(std::string_view text, std::string_view value) noexcept {
   detail_size_ = 0;
@@ -27,12 +40,29 @@ void DecoderBase::describe(std::string_view text, std::string_view value) noexce
   put(value.substr(0, 60));  // a value can be a megabyte of garbage
 }
 
+void DecoderBase::describe(DropReason reason, const Culprit& culprit) noexcept {
+  constexpr std::size_t shown = 40;
+  const auto numbered = culprit.column ? "column " + std::to_string(*culprit.column) : std::string();
+  const bool named = !culprit.column || culprit.name != std::to_string(*culprit.column);
+  std::string words = named ? "feature \"" + culprit.name.substr(0, shown) + "\"" : numbered;
+  if (named && culprit.column) words += " (" + numbered + ")";
+  const bool cut = culprit.token.size() > shown;
+  const std::string token = ": " + culprit.token.substr(0, shown) + (cut ? "..." : "");
+  if (reason == DropReason::wrong_type) words += token + " is not a number";
+  if (reason == DropReason::nonfinite_value) words += token + " is not finite as a 32-bit float";
+  if (reason == DropReason::missing_field)
+    words += culprit.token.empty() ? " has no value" : token + " is no value";
+  if (culprit.byte) words += ", at byte " + std::to_string(*culprit.byte);
+  describe(words);
+}
+
 void DecoderBase::begin(const Record& record) noexcept {
   done_ = false;
   detail_size_ = 0;
   number_label_.reset();
   text_label_ = {};
   whole_.reset();
+  if (last_values_) last_values_->enter(record);
   if (record.tombstone) {
     describe("the record has no value");
     whole_ = DropReason::tombstone;
@@ -54,9 +84,64 @@ Decoded DecoderBase::next(RowSlot out) noexcept {
                 "a slot of another shape");
   number_label_.reset();
   text_label_ = {};
+  missing_in_row_ = 0;
   const Decoded step = next_row(out);
   done_ = step.kind == Decoded::Kind::end;
+  return step.kind == Decoded::Kind::row ? whole_row(out, step) : step;
+}
+
+/// Means alone say nothing of this row: it is one of another kind, most likely.
+Decoded DecoderBase::whole_row(RowSlot out, Decoded step) noexcept {
+  if (missing_in_row_ == columns_ && fill_.kind == Fill::Kind::mean) {
+    describe("the row has a value for none of the features");
+    return drop(DropReason::missing_field);
+  }
+  if (last_values_) last_values_->row(out.features);
   return step;
+}
+
+std::optional<DropReason> DecoderBase::closer_into(float& out, double x, std::size_t column) noexcept {
+  if (std::ranges::find(codes_, x) != codes_.end()) return nothing_into(out, column);
+  if (!scale_into(out, x, column)) return DropReason::nonfinite_value;
+  if (watch_) watch_->look(column, x, out);
+  return std::nullopt;
+}
+
+std::optional<DropReason> DecoderBase::nothing_into(float& out, std::size_t column) noexcept {
+  if (!missing_.empty()) ++missing_[std::min(column, missing_.size() - 1)];
+  ++missing_in_row_;
+  if (fill_.kind == Fill::Kind::drop) return DropReason::missing_field;
+  if (fill_.kind == Fill::Kind::number)
+    return scale_into(out, fill_.value, column) ? std::nullopt : std::optional(DropReason::nonfinite_value);
+  out = last_values_ ? last_values_->of(column) : std::numeric_limits<float>::quiet_NaN();
+  return normalizes_ || !std::isnan(out) ? std::nullopt : std::optional(DropReason::missing_field);
+}
+
+void DecoderBase::watch_narrowing(bool on) {
+  constexpr std::size_t columns_watched_max = 65'536;
+  watch_.reset();
+  if (on && columns_ < columns_watched_max) {
+    watch_.emplace(columns_);
+    for (std::size_t i = 0; i < columns_; ++i) watch_->set_scale(i, of_column(scale_, i));
+  }
+  looks_closer_ = watch_ || !codes_.empty();
+}
+
+std::span<const Narrowing> DecoderBase::narrowing() const noexcept {
+  return watch_ ? watch_->features() : std::span<const Narrowing>();
+}
+
+std::optional<double> DecoderBase::target_in(std::string_view text) const noexcept {
+  return decimal_ == '.' ? parse_number(text) : parse_number(text, decimal_);
+}
+
+std::optional<double> DecoderBase::number_in(std::string_view text) const noexcept {
+  if (const auto x = target_in(text)) return x;
+  for (const char* yes : {"true", "True", "TRUE"})
+    if (text == yes) return 1;
+  for (const char* no : {"false", "False", "FALSE"})
+    if (text == no) return 0;
+  return std::nullopt;
 }
 
 std::string DecoderBase::label() const {
@@ -108,8 +193,8 @@ std::string_view text_of(double x, std::span<char, 32> room) noexcept {
 namespace {
 
 /// What is wrong with a scale or shift for rows of so many features, or empty.
-std::string unfit(const std::vector<float>& values, const std::string& key, std::size_t columns) {
-  const bool finite = std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
+std::string unfit(const std::vector<double>& values, const std::string& key, std::size_t columns) {
+  const bool finite = std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
   if (!finite) return "." + key + " must be a finite number";
   if (values.size() == 1 || values.size() == columns) return {};
   return "." + key + " has " + std::to_string(values.size()) +
@@ -145,6 +230,13 @@ Result<RowShape> row_shape_of(const DecodeConfig& config, std::size_t needs_colu
     return wrong(table + ".classes has " + std::to_string(named) + " names, but model.classes is " +
                  std::to_string(config.classes));
   return shape;
+}
+
+std::optional<double> parse_number(std::string_view text, char decimal) noexcept {
+  std::array<char, 64> point{};
+  if (text.size() > point.size() || text.find('.') != std::string_view::npos) return std::nullopt;
+  std::ranges::replace_copy(text, point.begin(), decimal, '.');
+  return parse_number(std::string_view(point.data(), text.size()));
 }
 
 std::optional<double> parse_number(std::string_view text) noexcept {

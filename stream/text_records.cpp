@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "stream/decoder/base.h"
+#include "stream/text_body.h"
 
 namespace rivulet::stream {
 namespace {
@@ -19,7 +20,7 @@ Error wrong_line(const std::string& path, std::size_t line, const std::string& w
 template <class Use>
 Status each_line(std::string_view text, Use use) {
   std::size_t number = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
+  for (std::size_t begin = byte_order_mark(text); begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     std::string_view line = text.substr(begin, end - begin);
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -37,6 +38,11 @@ struct Fields {
   bool open_quote = false;
 };
 
+/// With any decimal sign: which one counts is the decoder's business, too.
+bool is_number(std::string_view text) {
+  return parse_number(text).has_value() || parse_number(text, ',').has_value();
+}
+
 /// Which character separates is the decoder's business; the check takes what the first line suggests.
 Fields look_at(std::string_view line, char delimiter) {
   Fields fields;
@@ -46,8 +52,7 @@ Fields look_at(std::string_view line, char delimiter) {
     if (i < line.size() && (line[i] != delimiter || fields.open_quote)) continue;
     const auto first = std::min(line.find_first_not_of(" \t\"", begin), i);
     const auto last = line.substr(first, i - first).find_last_not_of(" \t\"");
-    if (last != std::string_view::npos)
-      fields.any_number |= parse_number(line.substr(first, last + 1)).has_value();
+    if (last != std::string_view::npos) fields.any_number |= is_number(line.substr(first, last + 1));
     fields.count += i < line.size() ? 1 : 0;
     begin = i + 1;
   }
@@ -119,7 +124,7 @@ Result<std::vector<TextRecord>> csv_records(const std::string& path, std::string
 }
 
 Result<std::vector<TextRecord>> json_records(const std::string& path, std::string_view text) {
-  const auto first = text.find_first_not_of(blanks);
+  const auto first = text.find_first_not_of(blanks, byte_order_mark(text));
   if (first != std::string_view::npos && text[first] == '[') return array_records(path, text);
   std::vector<TextRecord> records;
   const auto status =

@@ -108,9 +108,9 @@ const wrong: Row = {
     lines({
       leadsToNode: true,
       title: 'Rows dropped per second, by device',
-      description: 'Rows that never reached the model, for any reason; the dashboard Node has the reasons.',
+      description: 'Rows that never reached the model, for any reason but that they are of another kind; the dashboard Node has the reasons.',
       unit: units.CountsPerSecond,
-      queries: [[sumBy('instance', rate('rows_dropped_total')), '{{instance}}']],
+      queries: [[sumBy('instance', rate('rows_dropped_total', 'reason!="filtered"')), '{{instance}}']],
     }),
     lines({
       leadsToNode: true,

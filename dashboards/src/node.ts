@@ -337,7 +337,7 @@ const wrong: Row = {
       width: 16,
       description: `Rows that never reached the model. malformed, missing_field, wrong_shape, wrong_type: the format
         is not what the configuration says; nonfinite_batch: the model has diverged; truncated: more came than were
-        trained (source.retention).`,
+        trained (source.retention); filtered: of another kind than decode.*.where chooses, which is no fault.`,
       unit: units.CountsPerSecond,
       queries: [[sumBy('reason', rate('rows_dropped_total')), '{{reason}}']],
     }),
@@ -347,6 +347,15 @@ const wrong: Row = {
         broker refused that; fatal: the client gave up.`,
       unit: units.CountsPerSecond,
       queries: [[sumBy('kind', rate('kafka_errors_total')), '{{kind}}']],
+    }),
+    lines({
+      title: 'Values missing per second, by feature',
+      width: 24,
+      description: `What records did not have, of features that may be missing. It becomes what decode.*.fill says: a
+        sensor that falls silent is seen here, and nowhere else.`,
+      mayBeEmpty: 'rows are raw numbers, of which none can be missing.',
+      unit: units.CountsPerSecond,
+      queries: [[sumBy('feature', rate('feature_missing_total')), '{{feature}}']],
     }),
     lines({
       title: 'Batches that were refused, per second',

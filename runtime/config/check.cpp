@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "devices/class_balance.h"
+#include "runtime/config/check_rows.h"
 #include "runtime/config/coerce.h"
 #include "sync/collective/aggregation.h"
 #include "sync/round/facts.h"
@@ -223,6 +224,7 @@ class Checks {
             fmt::format("'{}.target' is required for decode.format = '{}'", table, d.format));
     class_list();
     class_weights();
+    check_rows(c_, written_, [this](const Names& keys, const std::string& message) { wrong(keys, message); });
   }
 
   void class_weights() {

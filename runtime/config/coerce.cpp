@@ -98,7 +98,7 @@ std::optional<Value> as_numbers(Value value) {
     if (!number) return std::nullopt;
     item = std::move(*number);
   }
-  return list->empty() ? std::nullopt : std::optional(std::move(value));
+  return value;
 }
 
 /// The value in its one form, or nothing if the type is wrong.
@@ -210,6 +210,33 @@ std::string not_in_this_version(const KeySpec& spec, const Value& value) {
   return "= " + shown(value) + " is not in this version, only " + spec.text + " is";
 }
 
+/// One of the words that may stand in place of numbers.
+bool is_word(const KeySpec& spec, const Value& value) {
+  return spec.type == kind::numbers && value.text() != nullptr &&
+         std::ranges::find(spec.choices, *value.text()) != spec.choices.end();
+}
+
+/// Numbers that are asked for, and none is given.
+bool is_wrongly_empty(const KeySpec& spec, const Value& value) {
+  const auto* list = std::get_if<Value::List>(&value.data);
+  return spec.type == kind::numbers && list != nullptr && list->empty() && spec.text != "[]";
+}
+
+std::optional<Value> fitting(const KeySpec& spec, const Value& given) {
+  if (is_word(spec, given)) return given;
+  return is_wrongly_empty(spec, given) ? std::nullopt : as_type(spec.type, given);
+}
+
+std::string wrong_type(const KeySpec& spec, const Value& given) {
+  const bool has_words = spec.type == kind::numbers && !spec.choices.empty();
+  const std::string words = has_words ? " or '" + joined(spec.choices) + "'" : "";
+  return "must be " + with_article(spec.type) + words + ", not " + describe(given);
+}
+
+bool is_number(const Value& value) {
+  return std::holds_alternative<std::int64_t>(value.data) || std::holds_alternative<double>(value.data);
+}
+
 }  // namespace
 
 Setting default_setting(const KeyRow& row, std::string source) {
@@ -248,16 +275,12 @@ std::optional<Value> coerce(const KeyRow& row, Setting setting, Problems& proble
   if (given.interpolated && !is_string_like(row.spec.type)) {
     given.data = value_of_text(row.spec.type, *given.text()).data;
   }
+  if (row.or_number && is_number(given)) given.data = render(given);
   if (given.place.line > 0) setting.place = given.place;
   const std::string name = "'" + row.spec.key + "' ";
-  const bool is_word = row.spec.type == kind::numbers && given.text() != nullptr &&
-                       std::ranges::find(row.spec.choices, *given.text()) != row.spec.choices.end();
-  auto value = is_word ? std::optional(given) : as_type(row.spec.type, given);
+  const auto value = fitting(row.spec, given);
   if (!value) {
-    const bool has_words = row.spec.type == kind::numbers && !row.spec.choices.empty();
-    const std::string words = has_words ? " or '" + joined(row.spec.choices) + "'" : "";
-    complain(problems, setting,
-             name + "must be " + with_article(row.spec.type) + words + ", not " + describe(given));
+    complain(problems, setting, name + wrong_type(row.spec, given));
     return std::nullopt;
   }
   for (const auto& wrong : {not_in_this_version(row.spec, *value), not_a_choice(row.spec, *value),

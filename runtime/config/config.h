@@ -53,6 +53,10 @@ struct Config {
     std::vector<std::string> features;
     std::string target;
     std::vector<std::string> classes;  ///< labels in the order of their class
+    std::vector<double> missing;       ///< numbers that mean that there is no value
+    std::string fill = "drop";         ///< what it becomes: mean | last | drop | a number
+    std::string where;                 ///< "FIELD = VALUE" of the rows that are meant; empty: all
+    char decimal = '.';                ///< of numbers in texts
     std::string on_error = "drop";     ///< drop | stop
     std::size_t max_record_bytes = 1'000'000;
   } decode;

@@ -44,6 +44,7 @@ KeyRow row_of(const Key& key) {
   row.of_entry = true;
   row.fits = key.fits;
   row.form = key.form;
+  row.or_number = key.or_number;
   return row;
 }
 

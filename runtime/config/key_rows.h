@@ -21,6 +21,7 @@ struct KeyRow {
   bool of_entry = false;                          ///< a Key of a catalog's entry: goes into Config::settings
   bool (*fits)(std::string_view text) = nullptr;  ///< as of that Key
   std::string_view form = {};
+  bool or_number = false;
 };
 
 /// Types of KeySpec::type that coerce() knows.

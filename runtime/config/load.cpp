@@ -213,8 +213,21 @@ class Loader {
     d.features = of_format<Settings::Texts>("features");
     d.target = of_format<std::string>("target");
     d.classes = of_format<Settings::Texts>("classes");
+    d.where = of_format<std::string>("where");
+    d.missing = of_format<Settings::Numbers>("missing");
+    if (const auto decimal = of_format<std::string>("decimal"); !decimal.empty()) d.decimal = decimal.front();
+    fill();
     out_.config.model.hidden = integers(settings_.at("model.mlp.hidden").value);
     classes_of_list();
+  }
+
+  /// Only a model that normalizes knows a mean: for others a value that is missing drops its row, unless
+  /// somebody says otherwise (check_all() refuses "mean").
+  void fill() {
+    auto& d = out_.config.decode;
+    const std::string key = "decode." + d.format + ".fill";
+    d.fill = of_format<std::string>("fill");
+    if (d.fill.empty() || (!d.normalize && !written_.contains(key))) d.fill = "drop";
   }
 
   /// A list of labels says how many classes there are, unless somebody else does (check_all() compares).

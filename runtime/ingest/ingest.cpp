@@ -31,6 +31,7 @@ Ingest::Ingest(const IngestConfig& config, const Parts& parts)
     : config_(config),
       parts_(parts),
       watch_(config.topics, parts.status, parts.log),
+      features_(parts.decoder, parts.metrics, parts.log),
       health_(std::make_unique<HealthWatch>(config.health, parts.status, parts.metrics, parts.log)),
       metrics_(parts.metrics, config.format) {
   parts.metrics.gauge("buffer_capacity_rows").set(static_cast<double>(parts.rows.capacity()));
@@ -199,8 +200,9 @@ int Ingest::decode_waiting() {
     ++done;
   }
   // Looks that find the buffer full still are no batches.
-  if (done > 0 || published_ > published_before)
-    metrics_.decode_seconds.observe(to_seconds(parts_.clock.now() - began));
+  if (done == 0 && published_ == published_before) return done;
+  features_.look(published_ - published_before);
+  metrics_.decode_seconds.observe(to_seconds(parts_.clock.now() - began));
   return done;
 }
 
@@ -297,8 +299,9 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
   open_.newest_amendable = false;
   open_.row += step.rows;
   metrics_.dropped[reason]->add(step.rows);
-  metrics_.decoded_dropped.add(1);
   parts_.status.rows_dropped[reason].fetch_add(step.rows, std::memory_order_relaxed);
+  if (step.reason == DropReason::filtered) return;
+  metrics_.decoded_dropped.add(1);
   const std::string where = text_of(record.partition, config_.topics) + ", offset " +
                             std::to_string(record.offset) + ": " + printable(parts_.decoder.detail());
   if (config_.stop_on_bad_row)

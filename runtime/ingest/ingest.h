@@ -13,6 +13,7 @@
 #include "core/metrics.h"
 #include "core/wake.h"
 #include "runtime/checkpoint/committable_offsets.h"
+#include "runtime/ingest/feature_watch.h"
 #include "runtime/ingest/partition_watch.h"
 #include "runtime/ingest/seek_requests.h"
 #include "runtime/process/agent.h"
@@ -49,7 +50,8 @@ struct IngestConfig {
 /// Source -> decoder -> slab: owns every call on the source, the decoder and the producer end of the buffer.
 /// Asks for no more records than there are free rows; a record whose rows do not all fit waits half
 /// decoded, with its next row in the buffer's spare slot. A bad row is dropped and counted by reason; the
-/// loop continues. Where rows may be truncated, whole records are, before they are decoded.
+/// loop continues. So is a row of another kind than is meant, in silence. Where rows may be truncated, whole
+/// records are, before they are decoded.
 class Ingest final : public Agent {
  public:
   struct Parts {
@@ -100,6 +102,7 @@ class Ingest final : public Agent {
   const IngestConfig config_;
   Parts parts_;
   PartitionWatch watch_;
+  FeatureWatch features_;
   const std::unique_ptr<HealthWatch> health_;
   struct Metrics {
     Metrics(MetricsSink& sink, const std::string& format);

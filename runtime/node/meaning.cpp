@@ -70,7 +70,9 @@ Meaning meaning_of(const Config& config, const stream::Decoder& decoder) {
   if (d.format == "raw") add("numbers", {config.settings.text("decode.raw.features")});
   add("shape", texts_of(decoder.shape().shape));
   add("scale", d.normalize ? Texts{"auto"} : factors(d.scale));
-  if (!d.normalize) add("shift", factors(d.shift));
+  // Of what is measured a shift is told only if there is one: states of before have none.
+  const bool shifted = std::ranges::any_of(d.shift, [](double by) { return by != 0; });
+  if (!d.normalize || shifted) add("shift", factors(d.shift));
   if (config.model.name == "mlp") {
     add("hidden layers", texts_of(config.model.hidden));
     add("activation", {config.model.activation});

@@ -10,6 +10,7 @@
 #include "core/digest.h"
 #include "core/rng.h"
 #include "runtime/node/meaning.h"
+#include "stream/decoder/fill.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -64,6 +65,11 @@ stream::DecodeConfig decode_config(const Config& config) {
   out.features = d.features;
   out.target = d.target;
   out.class_names = d.classes;
+  out.normalizes = d.normalize;
+  out.missing = d.missing;
+  out.fill = stream::parse_fill(d.fill).value_or(stream::Fill{});
+  out.where = d.where;
+  out.decimal = d.decimal;
   out.settings = config.settings;
   return out;
 }
@@ -144,6 +150,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   out.copies_seed = derive_seed(config.job.seed, "copies",
                                 rivulet::digest_of(std::as_bytes(std::span(config.device.id))).low);
   out.usual_features = usual_features(config);
+  out.features_may_miss = config.decode.normalize;
   out.speed_hint = config.device.speed > 0 ? config.device.speed : config.device.threads;
   out.prequential_window = config.evaluate.prequential_window;
   return out;

@@ -10,7 +10,7 @@
 #include "runtime/process/log.h"
 #include "runtime/status/node_status.h"
 #include "runtime/train/adwin.h"
-#include "runtime/train/feature_watch.h"
+#include "runtime/train/feature_drift.h"
 
 namespace rivulet::runtime {
 
@@ -36,7 +36,7 @@ class StreamWatch {
  private:
   struct Feature {
     std::string name;
-    FeatureWatch watch;
+    FeatureDrift watch;
     Counter* outliers;
     Gauge* distance;
     bool named = false;  ///< its first outlier was logged

@@ -60,6 +60,7 @@ struct WorkerConfig {
   std::size_t classes = 0;            ///< labels that there are; 0: targets are any numbers
   std::uint64_t copies_seed = 1;      ///< of which rows are copied
   std::vector<float> usual_features;  ///< sync::RowFormat
+  bool features_may_miss = false;     ///< same
   std::vector<std::string> features;  ///< normalized ones by name; empty: none are
   double speed_hint = 1;              ///< beside that of other devices, in whatever unit
   double age_at_start_s = 0;          ///< of the process when this object was made, for first_step_s

@@ -2,6 +2,9 @@
 #include <charconv>
 
 #include "stream/decoder/base.h"
+#include "stream/decoder/fill.h"
+#include "stream/decoder/where.h"
+#include "stream/text_body.h"
 
 namespace rivulet::stream {
 namespace {
@@ -20,8 +23,10 @@ std::string_view trim(std::string_view text) noexcept {
 struct Columns {
   std::vector<std::size_t> features;
   std::optional<std::size_t> target;
-  std::vector<std::string> names;  ///< as configured, for messages; features first, then the target
-  std::size_t expected = 0;        ///< columns of a line, 0 = any number
+  std::vector<std::string> names;   ///< as configured, for messages; features first, then the target
+  std::size_t expected = 0;         ///< columns of a line, 0 = any number
+  std::optional<std::size_t> kind;  ///< the column that says whether a row is meant
+  std::string kind_wanted;
 };
 
 /// One row per line. A line feed always ends a line, in quotes too, so that a broken line can only spoil
@@ -39,7 +44,13 @@ class CsvDecoder final : public DecoderBase {
 
  private:
   std::optional<DropReason> open_record(std::span<const std::byte> value) noexcept override {
-    rest_ = {reinterpret_cast<const char*>(value.data()), value.size()};
+    const TextBody body = text_body(value, TextKind::csv);
+    if (body.binary) {
+      describe(words_for_binary(*body.schema));
+      return DropReason::malformed;
+    }
+    record_ = {reinterpret_cast<const char*>(value.data()), value.size()};
+    rest_ = record_.substr(body.begin);
     skip_blank_lines();
     if (!rest_.empty()) return std::nullopt;
     describe("the record has no line");
@@ -66,13 +77,9 @@ class CsvDecoder final : public DecoderBase {
 
   std::optional<DropReason> read_line(std::string_view line, RowSlot out) noexcept {
     if (!split(line)) return DropReason::malformed;
-    double x = 0;
-    for (std::size_t i = 0; i < wanted_.features.size(); ++i) {
-      if (const auto wrong = number_at(wanted_.features[i], i, x)) return wrong;
-      if (scale_into(out.features[i], x, i)) continue;
-      describe("a feature is not finite", wanted_.names[i]);
-      return DropReason::nonfinite_value;
-    }
+    if (wanted_.kind && !is_meant()) return DropReason::filtered;
+    for (std::size_t i = 0; i < wanted_.features.size(); ++i)
+      if (const auto wrong = feature_at(wanted_.features[i], i, out.features[i])) return wrong;
     if (wanted_.target) {
       if (const auto wrong = read_target(out.targets[0])) return wrong;
     }
@@ -83,10 +90,13 @@ class CsvDecoder final : public DecoderBase {
 
   std::optional<DropReason> read_target(float& out) noexcept {
     const std::size_t column = *wanted_.target;
-    if (const auto wrong = missing(column, wanted_.features.size())) return wrong;
+    if (column >= fields_.size() || fields_[column].empty()) {
+      describe("the line has no value for column", wanted_.names.back());
+      return DropReason::missing_field;
+    }
     const std::string_view text = fields_[column];
     if (has_class_names()) return class_into(out, one_quote_for_two(text));
-    if (const auto x = parse_number(text)) return target_into(out, *x);
+    if (const auto x = target_in(text)) return target_into(out, *x);
     return unnamed_label(one_quote_for_two(text));
   }
 
@@ -101,21 +111,36 @@ class CsvDecoder final : public DecoderBase {
     return label_;
   }
 
-  std::optional<DropReason> missing(std::size_t column, std::size_t name) noexcept {
-    if (column < fields_.size() && !fields_[column].empty()) return std::nullopt;
-    describe("the line has no value for column", wanted_.names[name]);
-    return DropReason::missing_field;
+  bool is_meant() noexcept {
+    if (*wanted_.kind < fields_.size() && one_quote_for_two(fields_[*wanted_.kind]) == wanted_.kind_wanted)
+      return true;
+    describe("the row is not the kind that decode.csv.where chooses");
+    return false;
   }
 
-  std::optional<DropReason> number_at(std::size_t column, std::size_t name, double& x) noexcept {
-    if (const auto wrong = missing(column, name)) return wrong;
-    const auto number = parse_number(fields_[column]);
-    if (!number) {
-      describe("not a number", fields_[column]);
-      return DropReason::wrong_type;
+  /// A line that ends before the column is broken, not one that lacks a value.
+  std::optional<DropReason> feature_at(std::size_t column, std::size_t feature, float& out) noexcept {
+    std::optional<DropReason> wrong;
+    if (column >= fields_.size()) {
+      wrong = DropReason::missing_field;
+    } else if (fields_[column].empty()) {
+      wrong = nothing_into(out, feature);
+    } else if (const auto x = number_in(fields_[column])) {
+      wrong = feature_into(out, *x, feature);
+    } else {
+      wrong = DropReason::wrong_type;
     }
-    x = *number;
-    return std::nullopt;
+    if (wrong) describe_feature(*wrong, column, feature);
+    return wrong;
+  }
+
+  void describe_feature(DropReason reason, std::size_t column, std::size_t feature) noexcept {
+    Culprit culprit{.name = wanted_.names[feature], .column = column};
+    if (column < fields_.size() && !fields_[column].empty()) {
+      culprit.token = "\"" + std::string(fields_[column].substr(0, 60)) + "\"";
+      culprit.byte = static_cast<std::size_t>(fields_[column].data() - record_.data());
+    }
+    describe(reason, culprit);
   }
 
   /// Fields of a line; false if a quote is not closed or something follows it.
@@ -154,6 +179,7 @@ class CsvDecoder final : public DecoderBase {
   Columns wanted_;
   char delimiter_;
   // of the current record
+  std::string_view record_;
   std::string_view rest_;
   std::vector<std::string_view> fields_;
   std::string label_;
@@ -194,6 +220,15 @@ Result<std::pair<std::size_t, std::size_t>> column_range(const DecodeConfig& con
   return std::pair{*first, end};
 }
 
+Result<std::size_t> single_column(const DecodeConfig& config, std::string_view key,
+                                  const std::string& column) {
+  const auto range = column_range(config, key, column);
+  if (!range) return range.error();
+  if (range.value().second - range.value().first != 1)
+    return wrong_column(key, column, "must be a single column");
+  return range.value().first;
+}
+
 Result<Columns> columns_of(const DecodeConfig& config) {
   const auto& names = config.settings.texts(csv_columns);
   Columns columns{.expected = names.size()};
@@ -209,13 +244,19 @@ Result<Columns> columns_of(const DecodeConfig& config) {
   }
   if (columns.features.empty())
     return Error{ErrorCode::invalid_config, "decode.csv.features is empty: name the columns to learn from"};
-  if (config.target.empty()) return columns;
-  const auto target = column_range(config, "target", config.target);
-  if (!target) return target.error();
-  if (target.value().second - target.value().first != 1)
-    return wrong_column("target", config.target, "must be a single column");
-  columns.target = target.value().first;
-  columns.names.push_back(config.target);
+  if (!config.target.empty()) {
+    const auto target = single_column(config, "target", config.target);
+    if (!target) return target.error();
+    columns.target = target.value();
+    columns.names.push_back(config.target);
+  }
+  if (config.where.empty()) return columns;
+  auto where = parse_where(config.where);
+  if (!where) return Error{ErrorCode::invalid_config, "decode.csv.where: " + where.error().message};
+  const auto kind = single_column(config, "where", where.value().field);
+  if (!kind) return kind.error();
+  columns.kind = kind.value();
+  columns.kind_wanted = where.value().value;
   return columns;
 }
 
@@ -224,6 +265,9 @@ Result<std::unique_ptr<Decoder>> make(const DecodeConfig& config) {
   if (delimiter.size() != 1 || delimiter == "\n" || delimiter == "\"" || delimiter == "\r")
     return Error{ErrorCode::invalid_config,
                  "decode.csv.delimiter must be one character, not a quote or a line end"};
+  if (delimiter.front() == config.decimal)
+    return Error{ErrorCode::invalid_config, "decode.csv.delimiter and decode.csv.decimal are both \"" +
+                                                delimiter + "\": a number would end at its decimal sign"};
   auto columns = columns_of(config);
   if (!columns) return columns.error();
   const std::size_t count = columns.value().features.size();
@@ -278,7 +322,39 @@ constexpr Key csv_keys[] = {
      .help = "mean 0 and deviation 1, measured in training; or x * scale + shift, [one each]",
      .choices = "auto",
      .sample = "#\"auto\""},
-    {.name = "decode.csv.shift", .type = KeyType::numbers, .text = "0.0", .help = "", .sample = "#0.0"},
+    {.name = "decode.csv.shift",
+     .type = KeyType::numbers,
+     .text = "0.0",
+     .help =
+         "added in 64 bits, also with scale \"auto\": for numbers like 1e8 + 0.5, which 32 bits cannot hold",
+     .sample = "#0.0"},
+    {.name = "decode.csv.decimal",
+     .type = KeyType::text,
+     .text = "\".\"",
+     .help = "of numbers",
+     .choices = ". | ,",
+     .sample = "#\".\""},
+    {.name = "decode.csv.where",
+     .type = KeyType::text,
+     .text = "\"\"",
+     .help = "COLUMN = VALUE: only rows with this text there; others are left out, and are no errors",
+     .fits = is_where,
+     .form = where_form,
+     .sample = "#\"type = reading\""},
+    {.name = "decode.csv.missing",
+     .type = KeyType::numbers,
+     .text = "[]",
+     .help = "numbers that mean that there is no value, as records have them",
+     .sample = "#[-999]"},
+    {.name = "decode.csv.fill",
+     .type = KeyType::text,
+     .text = "\"mean\"",
+     .help = "mean | last | drop | a number: what a feature without a value becomes; drop: its row is "
+             "dropped, as without scale \"auto\"",
+     .fits = is_fill,
+     .form = fill_form,
+     .or_number = true,
+     .sample = "#\"mean\""},
 };
 
 }  // namespace

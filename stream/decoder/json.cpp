@@ -5,61 +5,33 @@
 #include <charconv>
 
 #include "stream/decoder/base.h"
+#include "stream/decoder/json_fields.h"
+#include "stream/decoder/json_keys.h"
+#include "stream/decoder/json_lines.h"
 #include "stream/decoder/json_numbers.h"
-#include "stream/decoder/json_path.h"
+#include "stream/decoder/json_place.h"
+#include "stream/text_body.h"
 
 namespace rivulet::stream {
 namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr bool blank(char c) noexcept {
-  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-std::string_view trim(std::string_view text) noexcept {
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-bool looks_like_object(std::string_view line) noexcept {
-  return line.size() >= 2 && line.front() == '{' && line.back() == '}';
-}
-
-/// The next line that is not blank, taken off `rest`; empty at the end.
-std::string_view take_line(std::string_view& rest) noexcept {
-  while (!rest.empty()) {
-    const std::size_t line_end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = trim(rest.substr(0, line_end));
-    rest.remove_prefix(std::min(line_end + 1, rest.size()));
-    if (!line.empty()) return line;
-  }
-  return {};
-}
-
-/// Count of numbers the list yields; 0 if a path leaves it open.
-std::size_t total_width(const std::vector<JsonPath>& paths) {
-  std::size_t total = 0;
-  for (const auto& path : paths) {
-    const auto width = path.width();
-    if (!width) return 0;
-    total += *width;
-  }
-  return total;
-}
-
 /// An object, an array of objects, or lines of objects. A document (the first two) is parsed once; of lines
 /// each is parsed when its turn comes, so that a bad line spoils only itself.
 class JsonDecoder final : public DecoderBase {
  public:
-  JsonDecoder(const DecodeConfig& config, RowShape shape, std::vector<JsonPath> features,
-              std::optional<JsonPath> target)
-      : DecoderBase(config, std::move(shape)), features_(std::move(features)), target_(std::move(target)) {}
+  JsonDecoder(const DecodeConfig& config, RowShape shape, JsonFields fields)
+      : DecoderBase(config, std::move(shape)),
+        features_(std::move(fields.features)),
+        target_(std::move(fields.target)),
+        kind_(std::move(fields.kind)),
+        kind_wanted_(std::move(fields.kind_wanted)),
+        widths_known_(total_width(features_) == columns()) {}
 
   [[nodiscard]] std::string feature(std::size_t column) const override {
     // A path to a list does not say how many numbers it yields: then no column is known by name.
-    if (total_width(features_) != columns()) return {};
+    if (!widths_known_) return {};
     auto path = features_.begin();
     for (; *path->width() <= column; ++path) column -= *path->width();
     return path->name_of(column);
@@ -69,11 +41,16 @@ class JsonDecoder final : public DecoderBase {
   enum class Mode : std::uint8_t { one_object, array, lines };
 
   std::optional<DropReason> open_record(std::span<const std::byte> value) noexcept override {
+    const TextBody body = text_body(value, TextKind::json);
+    if (body.binary) {
+      describe(words_for_binary(*body.schema));
+      return DropReason::malformed;
+    }
     buffer_.resize(std::max(buffer_.size(), value.size() + simdjson::SIMDJSON_PADDING));
     std::copy_n(reinterpret_cast<const char*>(value.data()), value.size(), buffer_.data());
     // Old bytes behind a shorter record must not look like a part of it.
     std::fill_n(buffer_.data() + value.size(), simdjson::SIMDJSON_PADDING, '\0');
-    const std::string_view text = trim({buffer_.data(), value.size()});
+    const std::string_view text = trim_json({buffer_.data() + body.begin, value.size() - body.begin});
     if (text.find('\n') != std::string_view::npos && starts_with_a_row(text)) return open_lines(text);
     const auto wrong = open_document(text);
     if (!wrong) return wrong;
@@ -91,13 +68,6 @@ class JsonDecoder final : public DecoderBase {
     return looks_like_object(line) && !parse(line);
   }
 
-  static bool has_object_line(std::string_view text) noexcept {
-    if (text.starts_with('[') || text.find('\n') == std::string_view::npos) return false;
-    for (auto line = take_line(text); !line.empty(); line = take_line(text))
-      if (looks_like_object(line)) return true;
-    return false;
-  }
-
   std::optional<DropReason> open_document(std::string_view text) noexcept {
     if (const auto wrong = parse(text)) return wrong;
     mode_ = root_.is_array() ? Mode::array : Mode::one_object;
@@ -113,6 +83,8 @@ class JsonDecoder final : public DecoderBase {
 
   /// Parses into root_. `text` lies in buffer_, which has room behind it.
   std::optional<DropReason> parse(std::string_view text) noexcept {
+    parsed_ = text;
+    element_.reset();
     auto error = parser_.parse(text.data(), text.size(), false).get(root_);
     if (error == simdjson::NUMBER_ERROR) error = parser_.parse(with_fractions(text)).get(root_);
     if (error == simdjson::SUCCESS) return std::nullopt;
@@ -133,6 +105,7 @@ class JsonDecoder final : public DecoderBase {
       if (!wrong) wrong = read_object(root_, out);
     } else if (mode_ == Mode::array) {
       if (at_ == end_) return end();
+      element_ = element_ ? *element_ + 1 : 0;
       wrong = read_object(*at_, out);
       ++at_;
     } else {
@@ -148,9 +121,11 @@ class JsonDecoder final : public DecoderBase {
       describe("a row must be an object");
       return DropReason::malformed;
     }
+    if (kind_ && !is_meant(object)) return DropReason::filtered;
     filled_ = 0;
     for (const auto& path : features_) {
       current_ = &path;
+      first_of_path_ = filled_;
       if (const auto wrong = walk(object, 0, out.features)) return wrong;
     }
     if (filled_ != out.features.size()) {
@@ -162,15 +137,34 @@ class JsonDecoder final : public DecoderBase {
     return read_target(object, out);
   }
 
+  bool is_meant(dom::element at) noexcept {
+    bool there = true;
+    for (const auto& step : kind_->steps) there = there && enter(at, step) == Entered::there;
+    const auto label = there ? label_text(at) : std::nullopt;
+    if (label && *label == kind_wanted_) return true;
+    describe("the row is not the kind that decode.json.where chooses");
+    return false;
+  }
+
   std::optional<DropReason> read_target(dom::element object, RowSlot out) noexcept {
     dom::element at = object;
-    for (const auto& step : target_->steps)
-      if (const auto wrong = enter(at, step)) return wrong;
+    for (const auto& step : target_->steps) {
+      const Entered entered = enter(at, step);
+      if (entered == Entered::no_list) return not_an_array();
+      if (entered == Entered::there) continue;
+      describe("the row has no field", target_->text);
+      return DropReason::missing_field;
+    }
     double x = 0;
     const bool number = at.get(x) == simdjson::SUCCESS;
     if (number && !has_class_names()) return target_into(out.targets[0], x);
     const auto label = label_text(at);
-    if (!label) return not_a_number();
+    if (!label) {
+      describe("the target is not a number", target_->text);
+      return DropReason::wrong_type;
+    }
+    const auto in_text = has_class_names() || at.is_bool() ? std::nullopt : target_in(*label);
+    if (in_text) return target_into(out.targets[0], *in_text);
     return has_class_names() ? class_into(out.targets[0], *label) : unnamed_label(*label);
   }
 
@@ -195,8 +189,11 @@ class JsonDecoder final : public DecoderBase {
   std::optional<DropReason> walk(dom::element at, std::size_t step, std::span<float> out,
                                  bool sliced = false) noexcept {
     for (; step < current_->steps.size(); ++step) {
+      if (at.is_null()) return nothing(step, out);
       if (current_->steps[step].kind == JsonStep::Kind::slice) return fan_out(at, step, out);
-      if (const auto wrong = enter(at, current_->steps[step])) return wrong;
+      const Entered entered = enter(at, current_->steps[step]);
+      if (entered == Entered::no_list) return not_an_array();
+      if (entered == Entered::nothing) return nothing(step, out);
     }
     if (!nested_as_shape(at, sliced)) return wrong_nesting();
     return append(at, out);
@@ -260,18 +257,26 @@ class JsonDecoder final : public DecoderBase {
     return DropReason::wrong_shape;
   }
 
+  enum class Entered : std::uint8_t { there, nothing, no_list };
   /// One key or index deeper.
-  std::optional<DropReason> enter(dom::element& at, const JsonStep& step) noexcept {
-    simdjson::error_code error = simdjson::SUCCESS;
-    if (step.kind == JsonStep::Kind::key) {
-      error = at.at_key(step.key).get(at);
-    } else {
-      if (!at.is_array()) return not_an_array();
-      error = at.at(step.first).get(at);
+  static Entered enter(dom::element& at, const JsonStep& step) noexcept {
+    if (step.kind == JsonStep::Kind::key)
+      return at.at_key(step.key).get(at) == simdjson::SUCCESS ? Entered::there : Entered::nothing;
+    if (!at.is_array()) return at.is_null() ? Entered::nothing : Entered::no_list;
+    return at.at(step.first).get(at) == simdjson::SUCCESS ? Entered::there : Entered::nothing;
+  }
+
+  /// All numbers that the steps from `step` on would have yielded are missing.
+  std::optional<DropReason> nothing(std::size_t step, std::span<float> out) noexcept {
+    std::size_t width = width_from(*current_, step);
+    // How long a list would have been is known if it is all that there is.
+    if (!widths_known_ && features_.size() == 1) width = out.size() - filled_;
+    if (!widths_known_ && features_.size() > 1) return refused(DropReason::missing_field);
+    for (std::size_t i = 0; i < width && filled_ < out.size(); ++i) {
+      if (const auto wrong = nothing_into(out[filled_], filled_)) return refused(*wrong);
+      ++filled_;
     }
-    if (error == simdjson::SUCCESS) return std::nullopt;
-    describe("the row has no field", current_->text);
-    return DropReason::missing_field;
+    return std::nullopt;
   }
 
   /// A number, or an array of numbers of any depth, row-major.
@@ -282,8 +287,6 @@ class JsonDecoder final : public DecoderBase {
         if (const auto wrong = append(element, out)) return wrong;
       return std::nullopt;
     }
-    double x = 0;
-    if (at.get(x) != simdjson::SUCCESS) return not_a_number();
     if (filled_ == out.size()) {
       describe(
           "the features have more numbers than the shape: name a part of a list, like current[0:3], or the "
@@ -291,16 +294,44 @@ class JsonDecoder final : public DecoderBase {
           current_->text);
       return DropReason::wrong_shape;
     }
-    const std::size_t column = filled_++;
-    if (scale_into(out[column], x, column)) return std::nullopt;
-    describe("a feature is not finite", current_->text);
-    return DropReason::nonfinite_value;
+    double x = 0;
+    std::optional<DropReason> wrong;
+    if (at.get(x) == simdjson::SUCCESS) [[likely]]
+      wrong = feature_into(out[filled_], x, filled_);
+    else
+      wrong = other_into(at, out[filled_], filled_);
+    if (wrong) return refused(*wrong);
+    ++filled_;
+    return std::nullopt;
   }
 
-  std::optional<DropReason> not_a_number() noexcept {
-    describe("not a number", current_->text);
-    return DropReason::wrong_type;
+  /// Of what is no number: true and false, a number in a text, null and empty text.
+  std::optional<DropReason> other_into(dom::element at, float& out, std::size_t column) noexcept {
+    if (at.is_null()) return nothing_into(out, column);
+    if (bool yes = false; at.get(yes) == simdjson::SUCCESS) return feature_into(out, yes ? 1 : 0, column);
+    std::string_view text;
+    if (at.get(text) != simdjson::SUCCESS) return DropReason::wrong_type;
+    text = trim_json(text);
+    if (text.empty()) return nothing_into(out, column);
+    const auto x = number_in(text);
+    return x ? feature_into(out, *x, column) : std::optional(DropReason::wrong_type);
   }
+
+  /// Describes feature `filled_`, with what the record has for it.
+  std::optional<DropReason> refused(DropReason reason) noexcept {
+    const std::size_t place = filled_ - first_of_path_;
+    Culprit culprit{.name = widths_known_ ? current_->name_of(place) : current_->text};
+    auto path = parse_json_path(culprit.name).value();
+    if (!widths_known_) path.steps.push_back({.kind = JsonStep::Kind::index, .first = place});
+    if (element_) path.steps.insert(path.steps.begin(), {.kind = JsonStep::Kind::index, .first = *element_});
+    if (const auto value = value_in(parsed_, path.steps)) {
+      culprit.token = value->substr(0, 60);
+      culprit.byte = static_cast<std::size_t>(value->data() - buffer_.data());
+    }
+    describe(reason, culprit);
+    return reason;
+  }
+
   std::optional<DropReason> not_an_array() noexcept {
     describe("not an array", current_->text);
     return DropReason::wrong_type;
@@ -309,6 +340,9 @@ class JsonDecoder final : public DecoderBase {
   // constant
   std::vector<JsonPath> features_;
   std::optional<JsonPath> target_;
+  std::optional<JsonPath> kind_;
+  std::string kind_wanted_;
+  bool widths_known_;
   // of the current record
   dom::parser parser_;
   std::vector<char> buffer_;
@@ -318,78 +352,26 @@ class JsonDecoder final : public DecoderBase {
   dom::array::iterator end_;
   bool pending_ = false;
   std::string_view rest_;
+  std::string_view parsed_;             ///< what root_ is of; lies in buffer_
+  std::optional<std::size_t> element_;  ///< of an array: the row's place
   const JsonPath* current_ = nullptr;
+  std::size_t first_of_path_ = 0;
   std::size_t filled_ = 0;
   std::array<char, 32> label_{};
 };
 
-Error with_key(std::string_view key, const Error& error) {
-  return {error.code, "decode.json." + std::string(key) + ": " + error.message};
-}
-
-Result<std::optional<JsonPath>> target_of(const DecodeConfig& config) {
-  if (config.target.empty()) return std::optional<JsonPath>();
-  auto path = parse_json_path(config.target);
-  if (!path) return with_key("target", path.error());
-  for (const auto& step : path.value().steps)
-    if (step.kind == JsonStep::Kind::slice)
-      return Error{ErrorCode::invalid_config,
-                   "decode.json.target: \"" + config.target + "\" must be a single number"};
-  return std::optional<JsonPath>(std::move(path).value());
-}
-
 Result<std::unique_ptr<Decoder>> make(const DecodeConfig& config) {
-  std::vector<JsonPath> features;
-  for (const auto& feature : config.features) {
-    auto path = parse_json_path(feature);
-    if (!path) return with_key("features", path.error());
-    features.push_back(std::move(path).value());
-  }
-  if (features.empty())
-    return Error{ErrorCode::invalid_config, "decode.json.features is empty: name the fields to learn from"};
-  auto target = target_of(config);
-  if (!target) return target.error();
-  const std::size_t width = total_width(features);
+  auto fields = json_fields_of(config);
+  if (!fields) return fields.error();
+  const std::size_t width = total_width(fields.value().features);
   if (width == 0 && config.shape.empty())
     return Error{ErrorCode::invalid_config,
                  "decode.json.shape is missing: an open slice does not say how many numbers a row has"};
-  auto shape = row_shape_of(config, width, target.value().has_value());
+  auto shape = row_shape_of(config, width, fields.value().target.has_value());
   if (!shape) return shape.error();
   return std::unique_ptr<Decoder>(
-      new JsonDecoder(config, std::move(shape).value(), std::move(features), std::move(target).value()));
+      new JsonDecoder(config, std::move(shape).value(), std::move(fields).value()));
 }
-
-constexpr Key json_keys[] = {
-    {.name = "decode.json.features",
-     .type = KeyType::texts,
-     .text = "[]",
-     .help = "paths to numbers: a.b, a[2], a[0:3] (without the end)",
-     .sample = "#[\"temp\", \"vibration.rms\", \"current[0:3]\"]"},
-    {.name = "decode.json.target",
-     .type = KeyType::text,
-     .text = "\"\"",
-     .help = "path to the label: a number; classes: a whole number from 0 on, or one of decode.json.classes",
-     .sample = "#\"label\""},
-    {.name = "decode.json.classes",
-     .type = KeyType::texts,
-     .text = "[]",
-     .help = "labels that are text, true or false: the first is class 0; model.classes follows",
-     .sample = "#[\"ok\", \"fault\"]"},
-    {.name = "decode.json.shape",
-     .type = KeyType::integers,
-     .text = "[]",
-     .help = "empty = one axis",
-     .least = 1,
-     .most = 1e7,
-     .sample = "#[]"},
-    {.name = "decode.json.scale",
-     .type = KeyType::numbers,
-     .text = "\"auto\"",
-     .help = "mean 0 and deviation 1, measured in training; or x * scale + shift, [one each]",
-     .choices = "auto",
-     .sample = "#\"auto\""},
-    {.name = "decode.json.shift", .type = KeyType::numbers, .text = "0.0", .help = "", .sample = "#0.0"},
-};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include "core/vector_code.h"
 #include "stream/decoder/base.h"
+#include "stream/decoder/fill.h"
 
 namespace rivulet::stream {
 namespace {
@@ -44,6 +45,14 @@ double read_label(Number number, const std::byte* at) noexcept {
   }
 }
 
+double read_feature(Number number, const std::byte* at) noexcept {
+  switch (number) {
+    case Number::u8: return read<std::uint8_t>(at);
+    case Number::i16: return read<std::int16_t>(at);
+    default: return read<float>(at);
+  }
+}
+
 /// All features of a row, x * scale + shift; false if one is not finite. One pass without a branch, so that
 /// it vectorises: the check is an OR over the row, and who needs the column looks for it afterwards.
 template <class T>
@@ -80,7 +89,9 @@ class RawDecoder final : public DecoderBase {
       : DecoderBase(config, std::move(shape)),
         label_(label),
         feature_(feature),
-        row_bytes_(label.bytes + feature.bytes * columns()) {}
+        row_bytes_(label.bytes + feature.bytes * columns()) {
+    if (!has_codes()) has_every_value();
+  }
 
  private:
   std::optional<DropReason> open_record(std::span<const std::byte> value) noexcept override {
@@ -102,9 +113,23 @@ class RawDecoder final : public DecoderBase {
     if (labelled()) {
       if (const auto wrong = target_into(out.targets[0], read_label(label_.number, at))) return drop(*wrong);
     }
+    if (has_codes()) return with_codes(at + label_.bytes, out.features);
     if (features(at + label_.bytes, out.features)) return row();
     describe_nonfinite(out.features);
     return drop(DropReason::nonfinite_value);
+  }
+
+  /// Value by value, for some of them say that there is none.
+  Decoded with_codes(const std::byte* at, std::span<float> out) noexcept {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const double x = read_feature(feature_.number, at + i * feature_.bytes);
+      const auto wrong = feature_into(out[i], x, i);
+      if (!wrong) continue;
+      std::array<char, 32> room{};
+      describe(*wrong, {.name = std::to_string(i), .column = i, .token = std::string(text_of(x, room))});
+      return drop(*wrong);
+    }
+    return row();
   }
 
   bool features(const std::byte* at, std::span<float> out) const noexcept {
@@ -169,6 +194,18 @@ constexpr Key raw_keys[] = {
      .type = KeyType::number,
      .text = "-0.4242",
      .help = "MNIST: mean 0.1307, deviation 0.3081"},
+    {.name = "decode.raw.missing",
+     .type = KeyType::numbers,
+     .text = "[]",
+     .help = "numbers that mean that there is no value, as records have them"},
+    {.name = "decode.raw.fill",
+     .type = KeyType::text,
+     .text = "\"drop\"",
+     .help = "last | drop | a number: what a feature without a value becomes, as records have them; drop: "
+             "its row is dropped",
+     .fits = is_fill_without_mean,
+     .form = fill_form_without_mean,
+     .or_number = true},
 };
 
 }  // namespace

@@ -165,7 +165,9 @@ Result<CopiedRows> decode_rows(std::span<const std::byte> bytes, const RowFormat
   if (!read_features(inside, format.usual, copied.features)) return broken("features are cut short");
   for (float& target : copied.targets) inside.get(target);
   if (!inside.fine() || !inside.empty()) return broken("not of this job's shape");
-  if (!all_finite(copied.features) || !all_finite(copied.targets)) return broken("a number is not finite");
+  const bool features_fit = std::ranges::all_of(
+      copied.features, [&](float x) { return std::isfinite(x) || (format.may_miss && std::isnan(x)); });
+  if (!features_fit || !all_finite(copied.targets)) return broken("a number is not finite");
   return copied;
 }
 

@@ -21,6 +21,7 @@ struct RowFormat {
   /// At most 256 numbers that all features are among, where that is known, as of pixels: else those that
   /// occur are sent.
   std::vector<float> usual;
+  bool may_miss = false;  ///< a feature may be NaN: it is missing
 };
 
 /// As many of the first rows as fit into so many bytes, to the last bit: where few numbers occur, by their

@@ -139,10 +139,12 @@ TEST_CASE("Decoder: every reason to drop, in every format") {
        DropReason::wrong_shape},
       {"json array for a number", json_config(), json_row("[1,2]", "1"), DropReason::wrong_shape},
       {"json empty array for a number", json_config(), json_row("[]", "1"), DropReason::wrong_shape},
-      {"json text", json_config(), json_row("\"12\"", "1"), DropReason::wrong_type},
-      {"json null", json_config(), json_row("null", "1"), DropReason::wrong_type},
-      {"json true", json_config(), json_row("true", "1"), DropReason::wrong_type},
-      {"json label text", json_config(), json_row("1", "\"1\""), DropReason::wrong_type},
+      {"json text", json_config(), json_row("\"12C\"", "1"), DropReason::wrong_type},
+      {"json object", json_config(), json_row("{}", "1"), DropReason::wrong_type},
+      {"json null", json_config(), json_row("null", "1"), DropReason::missing_field},
+      {"json label text", json_config(), json_row("1", "\"one\""), DropReason::wrong_type},
+      {"json label true", json_config(), json_row("1", "true"), DropReason::wrong_type},
+      {"json label null", json_config(), json_row("1", "null"), DropReason::wrong_type},
       {"json slice of a number", json_config(), R"({"temp":1,"current":5,"a":{"b":[7,8]},"label":1})",
        DropReason::wrong_type},
       {"json beyond float", json_config(), json_row("1e39", "1"), DropReason::nonfinite_value},
@@ -189,7 +191,7 @@ TEST_CASE("Decoder: a bad row takes no other row of its record with it") {
   const DecodeConfig json{.format = "json", .features = {"x"}, .target = "y"};
   read = read_text(json, "{\"x\":1,\"y\":2}\n{\"x\":1,\n\n{\"x\":null,\"y\":1}\r\n{\"x\":3,\"y\":4}\n");
   CHECK(read.rows == std::vector<std::vector<float>>{{1, 2}, {3, 4}});
-  CHECK(read.drops == std::vector{DropReason::malformed, DropReason::wrong_type});
+  CHECK(read.drops == std::vector{DropReason::malformed, DropReason::missing_field});
 
   read = read_text(json, "garbage\n{\"x\":3,\"y\":4}\n{\"x\":1e999,\"y\":4}");
   CHECK(read.rows == std::vector<std::vector<float>>{{3, 4}});

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 
+#include "core/printable.h"
 #include "runtime/cli/checks/checks.h"
 #include "runtime/cli/rows/row_survey.h"
 #include "runtime/cli/rows/topic_rows.h"
@@ -30,6 +32,11 @@ Check judged(const std::string& name, const std::string& topic, const RowSurvey&
              const Config& config) {
   const std::string peek = "rivulet peek " + topic + " --config FILE shows them";
   const auto all = survey.rows() + survey.dropped();
+  if (all == 0 && survey.filtered() > 0)
+    return {name, CheckLevel::warn,
+            fmt::format("all {} are of another kind than 'decode.{}.where' chooses: {}", survey.filtered(),
+                        config.decode.format, config.decode.where),
+            peek};
   if (all == 0) return {name, CheckLevel::ok, "none is there yet", ""};
   if (survey.dropped() > 0)
     return {name, survey.rows() == 0 ? CheckLevel::fail : CheckLevel::warn,
@@ -57,10 +64,12 @@ TopicReading newest(const Config& config, const std::string& topic, std::vector<
           .longest = reads_longest};
 }
 
-Check topic_rows_check(const Config& config, const std::string& topic, std::vector<int> partitions) {
+std::vector<Check> topic_rows_checks(const Config& config, const std::string& topic,
+                                     std::vector<int> partitions) {
   const std::string name = "rows of " + topic;
   const auto decoder = build_decoder(config, builtin_catalog());
-  if (!decoder) return {name, CheckLevel::fail, decoder.error().message, "see rivulet validate"};
+  if (!decoder) return {{name, CheckLevel::fail, decoder.error().message, "see rivulet validate"}};
+  decoder.value()->watch_narrowing(true);
   RowSurvey survey(config, *decoder.value());
   const StopRequest never{0};
   const auto reading = newest(config, topic, std::move(partitions), rows_looked_at);
@@ -68,8 +77,13 @@ Check topic_rows_check(const Config& config, const std::string& topic, std::vect
     survey_record(*decoder.value(), record, survey);
     return survey.rows() + survey.dropped() < rows_looked_at;
   });
-  if (!read) return {name, CheckLevel::warn, read.error().message, "rows could not be looked at"};
-  return judged(name, topic, survey, config);
+  if (!read) return {{name, CheckLevel::warn, read.error().message, "rows could not be looked at"}};
+  std::vector<Check> checks{judged(name, topic, survey, config)};
+  survey.take_narrowing(*decoder.value());
+  for (const auto& lost : survey.narrowing())
+    checks.push_back({"numbers of " + topic, CheckLevel::warn, printable(lost),
+                      "decode." + config.decode.format + ".shift, one number for each feature"});
+  return checks;
 }
 
 /// Rows of each label, partition by partition, as skew_of() takes them.
@@ -127,7 +141,7 @@ std::vector<Check> row_checks(const Config& config) {
   std::map<std::string, std::vector<int>> claims;
   for (const auto& [topic, partition] : config.source.claims) claims[topic].push_back(partition);
   for (auto& [topic, partitions] : claims)
-    checks.push_back(topic_rows_check(config, topic, std::move(partitions)));
+    std::ranges::move(topic_rows_checks(config, topic, std::move(partitions)), std::back_inserter(checks));
   if (!is_classification(config) || config.job.devices < 2) return checks;
   for (const auto& [topic, partitions] : claims) {
     const auto there = partitions_in(config.source.kafka_properties, topic);

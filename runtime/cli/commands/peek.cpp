@@ -104,7 +104,10 @@ class Peeker {
     }
     return false;
   }
-  [[nodiscard]] const RowSurvey& survey() const noexcept { return survey_; }
+  [[nodiscard]] const RowSurvey& survey_of_rows() {
+    survey_.take_narrowing(decoder_);
+    return survey_;
+  }
 
  private:
   /// Also when nobody reads on, as behind `| head`.
@@ -120,10 +123,12 @@ class Peeker {
                          : describe_row(row, decoder_.shape(), true));
     survey_.row(features_, targets_, label);
   }
+  /// Rows of another kind are not what somebody wants to look at.
   void show_drop(const RowPosition& position, DropReason reason) {
+    survey_.drop(reason, decoder_.label(), decoder_.detail());
+    if (reason == DropReason::filtered) return;
     out_ << (flags_.json ? drop_to_json(flags_.topic, position, reason, decoder_.detail()) + "\n"
                          : describe_drop(flags_.topic, position, reason, decoder_.detail()));
-    survey_.drop(reason, decoder_.label(), decoder_.detail());
   }
 
   const PeekFlags& flags_;
@@ -196,11 +201,12 @@ class PeekCommand final : public Command {
                                partitions.value(), start,        flags_.rows};
     StopRequest stop{0};
     const SignalHandlers handlers(stop);  // before, a signal ends the process at once
+    decoder.value()->watch_narrowing(true);
     Peeker peeker(flags_, config, *decoder.value(), terminal.out);
     const auto show = [&](const Record& record) { return peeker.show(record); };
     const Status read = read_topic(reading, stop, show);
-    const auto& survey = peeker.survey();
-    if (flags_.json || (!read && survey.rows() + survey.dropped() == 0)) return read;
+    const auto& survey = peeker.survey_of_rows();
+    if (flags_.json || (!read && survey.rows() + survey.dropped() + survey.filtered() == 0)) return read;
     terminal.out << survey.describe(config);
     if (partitions.value().size() < static_cast<std::size_t>(count.value()))
       terminal.out << fmt::format("of {} partitions only {}; --partitions all reads all\n", count.value(),

@@ -92,12 +92,32 @@ void set_scale(Keys& keys, const std::string& format, const std::string& scale, 
 Result<RowSurvey> survey_of(const Config& config, const std::vector<std::string>& records) {
   const auto decoder = build_decoder(config, builtin_catalog());
   if (!decoder) return decoder.error();
+  decoder.value()->watch_narrowing(true);
   RowSurvey survey(config, *decoder.value());
   for (const auto& record : records)
     survey_record(*decoder.value(), {.value = std::as_bytes(std::span(record))}, survey);
+  survey.take_narrowing(*decoder.value());
   if (survey.rows() == 0)
     return Error{ErrorCode::unavailable, "no row could be decoded: " + survey.worst_drop()};
   return survey;
+}
+
+/// What brings features near 0 and 1. Of those that are missing somewhere, or that 32 bits cannot hold as
+/// they are, scale stays "auto", which knows their means; a shift keeps what narrowing would lose.
+void add_scale(Keys& keys, const Keys& unscaled, const Config& plain, const RowSurvey& survey,
+               const Guess& guess, std::vector<std::string>& notes) {
+  Config::Decode as_they_are = plain.decode;
+  as_they_are.normalize = false;
+  if (const auto shifts = survey.shifts(); !shifts.empty()) {
+    set_scale(keys, guess.format, "\"auto\"", toml_of(shifts));
+    notes.insert(notes.end(), survey.narrowing().begin(), survey.narrowing().end());
+    return;
+  }
+  const auto better = survey.ranges().advice(as_they_are);
+  if (better && guess.gaps.empty())
+    set_scale(keys, guess.format, toml_of(better->scale), toml_of(better->shift));
+  else if (guess.format == "raw")
+    keys = unscaled;
 }
 
 Error first_error(const LoadedConfig& loaded) {
@@ -177,24 +197,22 @@ Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::s
   keys.insert(keys.end(), guess.value().keys.begin(), guess.value().keys.end());
   keys.emplace_back("model.name", toml_string(model_for(value_in(keys, "decode.raw.shape"))));
   // Judged as the numbers are in the records.
+  const bool raw = guess.value().format == "raw";
   Keys unscaled = keys;
-  set_scale(unscaled, guess.value().format, "1.0", "0.0");
+  set_scale(unscaled, guess.value().format, raw ? "1.0" : "\"auto\"", "0.0");
   const auto plain = load_with(brokers, unscaled);
   if (!plain.usable()) return first_error(plain);
-  const auto survey = survey_of(plain.config, records);
-  if (!survey) return survey.error();
-  if (const auto better = survey.value().ranges().advice(plain.config.decode))
-    set_scale(keys, guess.value().format, toml_of(better->scale), toml_of(better->shift));
-  else if (guess.value().format == "raw")
-    keys = unscaled;
+  const auto seen = survey_of(plain.config, records);
+  if (!seen) return seen.error();
+  const auto& survey = seen.value();
+  add_scale(keys, unscaled, plain.config, survey, guess.value(), notes);
   const auto loaded = load_with(brokers, keys);
   if (!loaded.usable()) return first_error(loaded);
-  if (const auto largest = survey.value().labels().largest(); !largest.empty())
-    notes.push_back("labels: " + largest);
-  if (const auto far = far_target(survey.value(), plain.config); !far.empty()) notes.push_back(far);
-  if (const auto drop = survey.value().worst_drop(); !drop.empty())
-    notes.push_back(fmt::format("dropped {} of {} rows, most of them: {}", survey.value().dropped(),
-                                survey.value().dropped() + survey.value().rows(), drop));
+  if (const auto largest = survey.labels().largest(); !largest.empty()) notes.push_back("labels: " + largest);
+  if (const auto far = far_target(survey, plain.config); !far.empty()) notes.push_back(far);
+  if (const auto drop = survey.worst_drop(); !drop.empty())
+    notes.push_back(fmt::format("dropped {} of {} rows, most of them: {}", survey.dropped(),
+                                survey.dropped() + survey.rows(), drop));
   if (partitions > 1)
     notes.push_back(
         fmt::format("one device reads all {} partitions; more devices each want their own "

@@ -28,11 +28,17 @@ double rounded(double value, int digits) {
   return std::round(value * unit) / unit;
 }
 
+std::string missing_share(std::uint64_t missing, std::uint64_t rows) {
+  return missing == 0 ? ""
+                      : fmt::format("   missing in {:.3g} %",
+                                    100.0 * static_cast<double>(missing) / static_cast<double>(rows));
+}
+
 }  // namespace
 
 std::string toml_of(const std::vector<double>& values) {
-  if (values.size() == 1) return fmt::format("{:.9g}", values.front());
-  return fmt::format("[{:.9g}]", fmt::join(values, ", "));
+  if (values.size() == 1) return fmt::format("{:.12g}", values.front());
+  return fmt::format("[{:.12g}]", fmt::join(values, ", "));
 }
 
 FeatureRanges::FeatureRanges(std::vector<std::string> names)
@@ -72,7 +78,9 @@ bool FeatureRanges::Column::far_off() const {
 }
 
 void FeatureRanges::add(std::span<const float> features) {
-  for (std::size_t i = 0; i < columns_.size(); ++i) columns_[i].add(features[i]);
+  ++rows_;
+  for (std::size_t i = 0; i < columns_.size(); ++i)
+    if (!std::isnan(features[i])) columns_[i].add(static_cast<double>(features[i]));
 }
 
 std::vector<FeatureRanges::Column> FeatureRanges::grouped(const Config::Decode& decode) const {
@@ -87,17 +95,19 @@ std::string FeatureRanges::table(const char* heading, const char* what, const st
                                  const std::vector<Column>& columns) const {
   std::size_t width = 9;
   for (const auto& name : names) width = std::max(width, std::min(name.size() + 1, most_letters));
-  auto text = fmt::format("{}, of {} rows:\n  {:<{}}{:>11}{:>11}{:>11}{:>11}\n", heading,
-                          columns_.front().count, what, width, "least", "mean", "deviation", "greatest");
+  auto text = fmt::format("{}, of {} rows:\n  {:<{}}{:>11}{:>11}{:>11}{:>11}\n", heading, rows_, what, width,
+                          "least", "mean", "deviation", "greatest");
+  const std::uint64_t each = rows_ * columns_.size() / columns.size();
   for (std::size_t i = 0; i < columns.size(); ++i)
-    text += fmt::format("  {:<{}}{:>11.4g}{:>11.4g}{:>11.4g}{:>11.4g}\n",
+    text += fmt::format("  {:<{}}{:>11.4g}{:>11.4g}{:>11.4g}{:>11.4g}{}\n",
                         clipped(names[i], static_cast<int>(most_letters)), width, columns[i].least,
-                        columns[i].mean, columns[i].deviation(), columns[i].greatest);
+                        columns[i].mean, columns[i].deviation(), columns[i].greatest,
+                        missing_share(each - columns[i].count, each));
   return text;
 }
 
 std::string FeatureRanges::describe(const Config::Decode& decode) const {
-  if (columns_.empty() || columns_.front().count < 2) return {};
+  if (columns_.empty() || rows_ < 2) return {};
   const auto columns = grouped(decode);
   const bool alike = columns.size() == 1 && columns_.size() > 1;
   auto text = table(decode.normalize ? "what the records hold; the model gets it with mean 0 and deviation 1"
@@ -112,12 +122,12 @@ std::string FeatureRanges::describe(const Config::Decode& decode) const {
 }
 
 std::string FeatureRanges::describe_target() const {
-  if (columns_.front().count < 2) return {};
+  if (rows_ < 2) return {};
   return table("what it shall predict", "target", names_, columns_);
 }
 
 std::optional<FeatureRanges::Advice> FeatureRanges::advice(const Config::Decode& decode) const {
-  if (decode.normalize || columns_.empty() || columns_.front().count < 2) return std::nullopt;
+  if (decode.normalize || columns_.empty() || rows_ < 2) return std::nullopt;
   const auto columns = grouped(decode);
   const bool well = std::none_of(columns.begin(), columns.end(), [](const auto& c) { return c.far_off(); });
   return well ? std::nullopt : std::optional(advice_of(columns, decode));

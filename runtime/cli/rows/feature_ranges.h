@@ -15,6 +15,7 @@ class FeatureRanges {
  public:
   /// A column for each name.
   explicit FeatureRanges(std::vector<std::string> names);
+  /// A NaN is a value that the row does not have.
   void add(std::span<const float> features);
   /// Lines for a person: least, mean, deviation, greatest of each column (of all together, if there are many
   /// or the format scales them alike); below them, if they lie far off, the keys to write. Empty before two
@@ -51,6 +52,7 @@ class FeatureRanges {
 
   std::vector<std::string> names_;
   std::vector<Column> columns_;
+  std::uint64_t rows_ = 0;
 };
 
 /// One number as such, several as a list, as the file wants them.

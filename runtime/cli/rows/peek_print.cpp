@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <vector>
@@ -36,9 +38,16 @@ std::string first_of(const PeekedRow& row) {
   for (std::size_t i = 0; i < std::min(first_values, row.features.size()); ++i) {
     if (i > 0) text += ", ";
     if (i < row.names.size() && !row.names[i].empty()) text += row.names[i] + " ";
-    text += fmt::format("{:.4g}", row.features[i]);
+    text += std::isnan(row.features[i]) ? "missing" : fmt::format("{:.4g}", row.features[i]);
   }
   return text;
+}
+
+/// Without those that are missing.
+std::vector<float> values_of(std::span<const float> features) {
+  std::vector<float> values;
+  std::ranges::copy_if(features, std::back_inserter(values), [](float x) { return !std::isnan(x); });
+  return values;
 }
 
 nlohmann::ordered_json place_json(std::string_view topic, const RowPosition& position) {
@@ -75,12 +84,15 @@ std::string describe_row(const PeekedRow& row, const RowShape& shape, bool pictu
   auto text = place(row.topic, row.position);
   if (!row.targets.empty()) text += fmt::format("  target {:g}", fmt::join(row.targets, ", "));
   if (!row.label.empty()) text += fmt::format(" = {}", printable(row.label));
-  const auto [low, high] = std::minmax_element(row.features.begin(), row.features.end());
-  const double sum = std::accumulate(row.features.begin(), row.features.end(), 0.0);
-  text +=
-      fmt::format("\n  features [{}] from {:g} to {:g}, mean {:.4g}\n  first {}{}\n",
-                  fmt::join(shape.shape, ", "), *low, *high, sum / static_cast<double>(row.features.size()),
-                  first_of(row), row.features.size() > first_values ? ", ..." : "");
+  const auto values = values_of(row.features);
+  text += fmt::format("\n  features [{}]", fmt::join(shape.shape, ", "));
+  if (!values.empty()) {
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+    text +=
+        fmt::format(" from {:g} to {:g}, mean {:.4g}", *low, *high, sum / static_cast<double>(values.size()));
+  }
+  text += fmt::format("\n  first {}{}\n", first_of(row), row.features.size() > first_values ? ", ..." : "");
   std::size_t height = 0;
   std::size_t width = 0;
   if (picture && is_picture(shape, height, width))

@@ -7,6 +7,7 @@
 
 #include "core/printable.h"
 #include "runtime/node/node_config.h"
+#include "stream/narrowing.h"
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -36,21 +37,39 @@ void RowSurvey::row(std::span<const float> features, std::span<const float> targ
 }
 
 void RowSurvey::drop(DropReason reason, std::string_view label, std::string_view detail) {
+  if (reason == DropReason::filtered) {
+    ++filtered_;
+    return;
+  }
   ++dropped_;
   auto& one = drops_.at(static_cast<std::size_t>(reason));
   if (one.rows++ == 0) one.first = detail;
   if (classification_ && !label.empty()) labels_.add(label, reason == DropReason::wrong_type);
 }
 
+void RowSurvey::take_narrowing(const stream::Decoder& decoder) {
+  narrowing_ = stream::narrowing_words(decoder);
+  shifts_.clear();
+  if (narrowing_.empty()) return;
+  for (const auto& feature : decoder.narrowing())
+    shifts_.push_back(stream::loses(feature) ? stream::shift_for(feature) : 0);
+}
+
 std::string RowSurvey::describe(const Config& config) const {
   auto text = ranges_.describe(config.decode);
   text += classification_ ? labels_.describe(config) : target_.describe_target();
-  return text + describe_drops();
+  text += describe_drops();
+  for (const auto& words : narrowing_) text += "warning: " + printable(words) + "\n";
+  return text;
 }
 
 std::string RowSurvey::describe_drops() const {
-  if (dropped_ == 0) return {};
-  auto text = fmt::format("dropped {} of {} rows:\n", dropped_, rows_ + dropped_);
+  std::string text;
+  if (filtered_ > 0)
+    text = fmt::format("left out {} of {} rows: of another kind than 'where' chooses\n", filtered_,
+                       filtered_ + rows_ + dropped_);
+  if (dropped_ == 0) return text;
+  text += fmt::format("dropped {} of {} rows:\n", dropped_, rows_ + dropped_);
   for (std::size_t i = 0; i < drops_.size(); ++i) {
     if (drops_[i].rows == 0) continue;
     text += fmt::format("  {:<16}{:>8}  {}\n", name_of(static_cast<DropReason>(i)), drops_[i].rows,

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/record.h"
 #include "runtime/cli/rows/feature_ranges.h"
@@ -24,6 +25,13 @@ class RowSurvey {
   void drop(DropReason reason, std::string_view label, std::string_view detail);
   [[nodiscard]] std::uint64_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
+  /// Rows of another kind than is meant: neither among rows() nor dropped().
+  [[nodiscard]] std::uint64_t filtered() const noexcept { return filtered_; }
+  /// What the decoder's watch over narrowing has found: sentences, and the shifts that save what would be
+  /// lost, one for each feature; both empty: nothing would.
+  void take_narrowing(const stream::Decoder& decoder);
+  [[nodiscard]] const std::vector<std::string>& narrowing() const noexcept { return narrowing_; }
+  [[nodiscard]] const std::vector<double>& shifts() const noexcept { return shifts_; }
   [[nodiscard]] const FeatureRanges& ranges() const noexcept { return ranges_; }
   /// Of a regression: the numbers to predict.
   [[nodiscard]] const FeatureRanges& target() const noexcept { return target_; }
@@ -46,7 +54,10 @@ class RowSurvey {
   LabelCounts labels_;
   std::uint64_t rows_ = 0;
   std::uint64_t dropped_ = 0;
+  std::uint64_t filtered_ = 0;
   std::array<Drop, drop_reasons> drops_;
+  std::vector<std::string> narrowing_;
+  std::vector<double> shifts_;
 };
 
 /// Decodes all rows of a record into the survey.

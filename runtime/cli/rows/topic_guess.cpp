@@ -152,7 +152,27 @@ void add_regression(Guess& guess, const GuessedField& target) {
   guess.notes.push_back(fmt::format("to predict: '{}', a number", target.name));
 }
 
-/// Fields beside the target that are numbers in every row; the others are named with why.
+std::string share_of(std::uint64_t part, std::uint64_t all) {
+  return fmt::format("{:.3g} %", 100.0 * static_cast<double>(part) / static_cast<double>(all));
+}
+
+/// What is said of a feature that some rows lack, or in which some numbers look like none.
+void add_gaps(Guess& guess, const GuessedFields& fields, const GuessedField& field) {
+  if (const auto lack = fields.rows - field.rows; lack > 0)
+    guess.gaps.push_back(
+        fmt::format("{} is missing in {} of {} rows ({}): fill says what it becomes there, by "
+                    "default its mean",
+                    field.name, lack, fields.rows, share_of(lack, fields.rows)));
+  const auto codes = codes_of(field);
+  if (codes.empty()) return;
+  guess.codes.insert(codes.begin(), codes.end());
+  guess.gaps.push_back(
+      fmt::format("{} is {} again and again, far from all else: does that mean that there is no "
+                  "value?",
+                  field.name, fmt::join(codes, " or ")));
+}
+
+/// Fields beside the target that are numbers in half of the rows at least; the others are named with why.
 std::vector<std::string> features_of(Guess& guess, const GuessedFields& fields, const GuessedField& target) {
   std::vector<std::string> features;
   std::vector<std::string> order;
@@ -163,13 +183,22 @@ std::vector<std::string> features_of(Guess& guess, const GuessedFields& fields, 
       others.push_back(field.name);
     else if (tells_order(field))
       order.push_back(field.name);
-    else
+    else {
       features.push_back(field.length ? fmt::format("{}[0:{}]", field.name, *field.length) : field.name);
+      add_gaps(guess, fields, field);
+    }
   }
   if (!features.empty()) guess.notes.push_back("features: " + joined(features));
   if (!order.empty())
     guess.notes.push_back("left out, for their names are of a time or a number: " + joined(order));
-  if (!others.empty()) guess.notes.push_back("left out, not a number in every row: " + joined(others));
+  if (!others.empty())
+    guess.notes.push_back("left out, no numbers, or in less than half of the rows: " + joined(others));
+  for (std::size_t i = 0; i < guess.gaps.size() && i < most_shown; ++i) guess.notes.push_back(guess.gaps[i]);
+  if (guess.gaps.size() > most_shown)
+    guess.notes.push_back(fmt::format("and so with {} more features", guess.gaps.size() - most_shown));
+  if (!guess.codes.empty())
+    guess.notes.push_back(
+        fmt::format("if so: decode.{}.missing = [{}]", fields.format, fmt::join(guess.codes, ", ")));
   return features;
 }
 
@@ -181,9 +210,10 @@ Result<Guess> guess_of(const GuessedFields& fields, const std::string& wanted) {
   say(guess, "decode.format", toml_string(fields.format));
   const auto features = features_of(guess, fields, target);
   if (features.empty())
-    return Error{ErrorCode::unavailable,
-                 fmt::format("no field beside '{}' is a number in every row: there is nothing to learn from",
-                             target.name)};
+    return Error{
+        ErrorCode::unavailable,
+        fmt::format("no field beside '{}' is a number in half of the rows: there is nothing to learn from",
+                    target.name)};
   const std::string table = "decode." + fields.format;
   say(guess, table + ".features", toml_list(features));
   say(guess, table + ".target", toml_string(target.name));
@@ -218,8 +248,10 @@ Result<Guess> for_people(Result<Guess> guess) {
 
 Result<Guess> guess_rows(const std::vector<std::string>& records, const std::string& target) {
   if (records.empty()) return Error{ErrorCode::unavailable, "there is no record to look at yet"};
-  if (const auto fields = json_fields(records)) return for_people(guess_of(*fields, target));
-  if (const auto fields = csv_fields(records)) return for_people(guess_of(*fields, target));
+  const auto bodies = bodies_of(records);
+  if (const auto fields = json_fields(bodies)) return for_people(guess_of(*fields, target));
+  if (const auto why = no_rows(records); !why.empty()) return Error{ErrorCode::unavailable, why};
+  if (const auto fields = csv_fields(bodies)) return for_people(guess_of(*fields, target));
   if (auto guess = raw_guess(records)) return std::move(*guess);
   return Error{ErrorCode::unavailable,
                fmt::format("records of {} that are neither JSON nor CSV: which numbers lie in them cannot be "

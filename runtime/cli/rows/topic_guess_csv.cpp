@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "runtime/cli/rows/topic_guess.h"
@@ -109,6 +110,12 @@ std::optional<std::size_t> heading_of(const Table& table) {
   return std::nullopt;
 }
 
+/// As decoders read it.
+bool is_truth(const std::string& text) {
+  constexpr std::array words{"true", "True", "TRUE", "false", "False", "FALSE"};
+  return std::ranges::find(words, text) != words.end();
+}
+
 }  // namespace
 
 std::optional<GuessedFields> csv_fields(const std::vector<std::string>& records) {
@@ -133,7 +140,9 @@ std::optional<GuessedFields> csv_fields(const std::vector<std::string>& records)
       if (line[i].empty()) continue;
       auto& field = fields.all[i];
       ++field.rows;
-      ++(label_number(line[i]) ? field.numbers : field.texts);
+      const bool number = label_number(line[i]).has_value();
+      ++(number ? field.numbers : field.texts);
+      field.readable += !number && is_truth(line[i]) ? 1 : 0;
       field.values.add(line[i]);
     }
   }

@@ -24,6 +24,10 @@ std::string label_of(const Json& value) {
   return fmt::format("{}", value.get<double>());
 }
 
+bool reads_as_number(const Json& value) {
+  return value.is_boolean() || (value.is_string() && label_number(value.get<std::string>()));
+}
+
 class Reader {
  public:
   void record(const std::string& text) {
@@ -82,16 +86,19 @@ class Reader {
   }
 
   static void add(GuessedField& field, const Json& value) {
+    if (value.is_null()) return;
     const bool first = field.rows++ == 0;
     const bool single = value.is_number() || value.is_string() || value.is_boolean();
     if (single && field.length) field.mixed = true;
     if (single) {
       ++(value.is_number() ? field.numbers : field.texts);
+      field.readable += value.is_number() || !reads_as_number(value) ? 0 : 1;
       field.values.add(label_of(value));
       return;
     }
-    const bool numbers = value.is_array() && !value.empty() &&
-                         std::all_of(value.begin(), value.end(), [](const Json& v) { return v.is_number(); });
+    const bool numbers =
+        value.is_array() && !value.empty() &&
+        std::all_of(value.begin(), value.end(), [](const Json& v) { return v.is_number() || v.is_null(); });
     if (!numbers || (!first && field.length != value.size())) field.mixed = true;
     if (numbers) field.length = value.size();
   }

@@ -1,4 +1,4 @@
-#include "runtime/train/feature_watch.h"
+#include "runtime/train/feature_drift.h"
 
 #include <fmt/format.h>
 
@@ -18,17 +18,17 @@ constexpr double rounding = 1e-6;   ///< of the mean: no deviation is smaller
 
 }  // namespace
 
-double FeatureWatch::Spread::deviation() const noexcept {
+double FeatureDrift::Spread::deviation() const noexcept {
   return std::max(std::sqrt(variance), rounding * std::abs(mean));
 }
 
-void FeatureWatch::follow(Spread& known, double mean, double variance, double weight) {
+void FeatureDrift::follow(Spread& known, double mean, double variance, double weight) {
   const double distance = mean - known.mean;
   known.mean += weight * distance;
   known.variance = (1 - weight) * known.variance + weight * (variance + (1 - weight) * distance * distance);
 }
 
-void FeatureWatch::add(const float* values, std::size_t rows, std::size_t stride) {
+void FeatureDrift::add(const float* values, std::size_t rows, std::size_t stride) {
   const bool bounded = rows_ >= recent_rows && usual_.deviation() > 0;
   const double reach = clipped_at * usual_.deviation();
   double count = 0;
@@ -59,7 +59,7 @@ void FeatureWatch::add(const float* values, std::size_t rows, std::size_t stride
   moved_ = moved_ ? from > far / 2 : from > far;
 }
 
-void FeatureWatch::count_still(const float* values, std::size_t rows, std::size_t stride) {
+void FeatureDrift::count_still(const float* values, std::size_t rows, std::size_t stride) {
   for (std::size_t row = 0; row < rows; ++row) {
     const float x = values[row * stride];
     if (std::isnan(x)) continue;
@@ -74,16 +74,16 @@ void FeatureWatch::count_still(const float* values, std::size_t rows, std::size_
   }
 }
 
-double FeatureWatch::distance() const noexcept {
+double FeatureDrift::distance() const noexcept {
   if (rows_ < rows_before || usual_.deviation() == 0) return 0;
   return std::abs(recent_.mean - usual_.mean) / usual_.deviation();
 }
 
-bool FeatureWatch::stuck() const noexcept {
+bool FeatureDrift::stuck() const noexcept {
   return varied_ && rows_ >= 2 * rows_before && still_ >= std::max(rows_before, much_longer * longest_);
 }
 
-std::string FeatureWatch::describe() const {
+std::string FeatureDrift::describe() const {
   return fmt::format("{:.4g} now, before {:.4g} ± {:.2g}", now_, usual_.mean, usual_.deviation());
 }
 

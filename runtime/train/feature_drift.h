@@ -11,7 +11,7 @@ namespace rivulet::runtime {
 /// How the values of one feature of this device's stream are now, beside how they were: whether they have moved
 /// away, or stand still. Nothing is judged before 500 rows. A few outliers are no movement: values count within
 /// eight deviations. Memory: 100 bytes. Cost: a few additions for a value.
-class FeatureWatch {
+class FeatureDrift {
  public:
   /// Values of one batch, `stride` apart; missing ones are NaN.
   void add(const float* values, std::size_t rows, std::size_t stride);
