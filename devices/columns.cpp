@@ -18,6 +18,8 @@ constexpr double young_rows = 200;
 constexpr double collapse = 0.03;
 constexpr double apart = 0.3;
 
+/// After a change windows are shorter by this.
+constexpr double hurry = 10;
 /// Of what no layer can be rewritten for, so many windows: it moves slowly.
 constexpr double slow_window = 10;
 
@@ -227,6 +229,12 @@ void rescale(const GradientView& numbers, ArrayKind kind, const Rescaling& by, c
     rescale_all(numbers.as<double>().data(), kind, by, layout);
 }
 
+void hurry_after_change(ModelState& state) {
+  Statistics& known = state.statistics();
+  known.hurried_rows = state.layout().normalized.window;
+  known.averaged_rows = 0;
+}
+
 void follow_columns(ModelState& state, double rows) {
   const ModelLayout& layout = state.layout();
   const NormalizedColumns& columns = layout.normalized;
@@ -236,12 +244,15 @@ void follow_columns(ModelState& state, double rows) {
   measured.read(place, columns.size());
   if (rows > 0 && measured.rows > 0) {
     const std::vector<Column> before(state.columns().begin(), state.columns().end());
+    double& hurried = state.statistics().hurried_rows;
+    const double window = columns.window / (hurried > 0 ? hurry : 1);
+    hurried = std::max(0.0, hurried - rows);
     for (std::size_t i = 0; i < columns.size(); ++i) {
       Column& c = state.columns()[i];
       const bool rewritten = i < columns.features ? columns.linear_first : columns.linear_last;
       const bool rested = c.shown_deviation == 0;
       follow(c, spread_of(c, measured.mean[i], measured.square[i]), rows, measured.beyond[i],
-             rewritten ? columns.window : slow_window * columns.window);
+             rewritten ? window : slow_window * window);
       show(c, rewritten);
       if (rested && c.shown_deviation > 0) measured.beyond[i] = 0;
     }

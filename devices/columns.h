@@ -66,6 +66,9 @@ Rescaling rescaling_between(std::span<const Column> before, std::span<const Colu
 /// Rewrites an array [P], where the layout has the layers for it. Needs host-readable memory. Cost: a pass over these.
 void rescale(const GradientView& numbers, ArrayKind kind, const Rescaling& by, const ModelLayout& layout);
 
+/// A stream has changed: what is known of columns, and the average of the parameters, are of fewer rows for a
+/// window from now on.
+void hurry_after_change(ModelState& state);
 /// The rows of an agreed step, so many of the group, become part of the columns, and the model and what its
 /// optimizer remembers follow; what was measured is 0 again. Needs host-readable memory.
 void follow_columns(ModelState& state, double rows);

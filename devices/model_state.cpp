@@ -107,6 +107,7 @@ Status ModelState::hash_into(Hasher& hasher, Device& device) const {
   hasher.add(std::as_bytes(std::span(statistics_->class_rows)));
   hasher.add_value(statistics_->averaged_rows);
   hasher.add_value(statistics_->usual_norm);
+  hasher.add_value(statistics_->hurried_rows);
   return ok();
 }
 

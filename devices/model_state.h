@@ -51,6 +51,7 @@ struct Statistics {
   std::vector<double> class_rows;  ///< [ModelLayout::counted_classes], rows of each label
   double averaged_rows = 0;        ///< behind the average of the parameters, at most ModelLayout::average_rows
   double usual_norm = 0;           ///< of gradients, running; of the steps of this state
+  double hurried_rows = 0;         ///< a stream has changed: for so many rows more the windows are shorter
   bool operator==(const Statistics&) const = default;
 };
 

@@ -270,10 +270,12 @@ ValidationError read_statistics(std::span<const std::byte> body, devices::Statis
   Reader r(body);
   known.averaged_rows = r.number<double>();
   known.usual_norm = r.number<double>();
+  known.hurried_rows = r.number<double>();
   read_list(r, known.columns);
   read_list(r, known.class_rows);
   if (!r.good() || r.left() > 0) return "what it knows of rows is of another model, or cut off";
   const bool usable = is_count(known.averaged_rows) && is_count(known.usual_norm) &&
+                      is_count(known.hurried_rows) &&
                       std::ranges::all_of(known.columns, is_usable) &&
                       std::ranges::all_of(known.class_rows, is_count);
   return usable ? ValidationError() : "a number that it knows of rows is none";

@@ -107,7 +107,7 @@ std::size_t array_bytes(const devices::ModelLayout& layout) {
 }
 
 std::size_t statistics_bytes(const devices::ModelLayout& layout) {
-  return 2 * sizeof(double) + 2 * sizeof(std::uint32_t) + layout.normalized.size() * sizeof(devices::Column) +
+  return 3 * sizeof(double) + 2 * sizeof(std::uint32_t) + layout.normalized.size() * sizeof(devices::Column) +
          layout.counted_classes * sizeof(double);
 }
 
@@ -115,6 +115,7 @@ std::vector<std::byte> statistics_section(const devices::Statistics& known) {
   Writer w(64);
   w.bytes(std::as_bytes(std::span(&known.averaged_rows, 1)));
   w.bytes(std::as_bytes(std::span(&known.usual_norm, 1)));
+  w.bytes(std::as_bytes(std::span(&known.hurried_rows, 1)));
   w.number(static_cast<std::uint32_t>(known.columns.size()));
   w.bytes(std::as_bytes(std::span(known.columns)));
   w.number(static_cast<std::uint32_t>(known.class_rows.size()));

@@ -34,6 +34,11 @@ void apply_delta(devices::ModelState& model, const GradientView& sum) {
     std::ranges::fill(model.optimizer_array(i).host_bytes(), std::byte{0});
 }
 
+bool stream_changed(const sync::FactsTable& table) {
+  return std::ranges::any_of(table.facts,
+                             [](const sync::Facts& f) { return (f.flags & sync::flag_changed) != 0; });
+}
+
 double rows_of(const sync::FactsTable& table) {
   double rows = 0;
   for (const sync::Facts& facts : table.facts) rows += facts.rows + facts.rows_since_sync;
@@ -56,6 +61,7 @@ Result<StepMade> make_step(AgreedState& state, const StepParts& parts, const Gra
   }
   if (made.finite) {
     const double rows = rows_of(parts.table);
+    if (stream_changed(parts.table)) devices::hurry_after_change(state.model);
     devices::follow_columns(state.model, rows);
     devices::follow_classes(state.model, rows);
     devices::follow_average(state.model, rows);

@@ -1,0 +1,189 @@
+// What a device's own stream does: features that move or stand still, outliers, a loss that rises.
+#include "runtime/train/stream_watch.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/clock.h"
+#include "core/rng.h"
+#include "tests/support/counting_metrics.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace rivulet::testing;
+
+namespace {
+
+struct Lines final : Logger {
+  void write(Level, std::string_view message, const Fields&) override { all.emplace_back(message); }
+  [[nodiscard]] long count(std::string_view part) const {
+    return std::count_if(all.begin(), all.end(),
+                         [&](const std::string& line) { return line.find(part) != std::string::npos; });
+  }
+  std::vector<std::string> all;
+};
+
+/// A feature that is fed one row after the other.
+struct Fed {
+  void rows(int n, double mean, double deviation) {
+    for (int i = 0; i < n; ++i) one(static_cast<float>(mean + deviation * rng.normal()));
+  }
+  void one(float x) { drift.add(&x, 1, 1); }
+  FeatureDrift drift;
+  Rng rng{3};
+};
+
+/// Two features, classes or numbers, batches of ten rows.
+struct Watched {
+  explicit Watched(bool classification = true)
+      : watch({.clock = clock,
+               .status = status,
+               .metrics = metrics,
+               .log = log,
+               .classification = classification,
+               .features = {"temp", "rms"}}) {}
+  void batch(double wrong, double temp = 20, std::vector<std::uint32_t> beyond = {0, 0}) {
+    constexpr std::size_t rows = 10;
+    std::vector<float> features;
+    for (std::size_t i = 0; i < rows; ++i)
+      features.insert(features.end(), {static_cast<float>(temp + rng.normal()), static_cast<float>(rng.normal())});
+    devices::StepReport report{.rows = rows};
+    owed += wrong * rows;
+    const auto now = static_cast<std::uint64_t>(owed);
+    owed -= static_cast<double>(now);
+    report.correct = rows - now;
+    report.loss_sum = wrong * rows;
+    report.beyond = beyond;
+    watch.computed(report, {features, {}, rows, {}}, rows);
+  }
+  void batches(int n, double wrong, double temp = 20) {
+    for (int i = 0; i < n; ++i) batch(wrong, temp);
+  }
+
+  VirtualClock clock;
+  NodeStatus status;
+  CountingMetrics metrics;
+  Lines log;
+  StreamWatch watch;
+  Rng rng{5};
+  double owed = 0;
+};
+
+}  // namespace
+
+TEST_CASE("Stream watch: a feature that moves is seen, and is usual again after a while") {
+  Fed fed;
+  fed.rows(5000, 20, 0.5);
+  CHECK(fed.drift.distance() < 0.5);
+  CHECK_FALSE(fed.drift.moved());
+  fed.rows(400, 35, 3);
+  CHECK(fed.drift.moved());
+  CHECK(fed.drift.distance() > 3);
+  CHECK(fed.drift.describe().starts_with("3"));
+  fed.rows(40'000, 35, 3);
+  CHECK_FALSE(fed.drift.moved());
+  CHECK(fed.drift.distance() < 0.5);
+}
+
+TEST_CASE("Stream watch: outliers, a slow wave and a beginning are no movement") {
+  Fed outliers;
+  outliers.rows(2000, 20, 0.5);
+  bool moved = false;
+  for (int i = 0; i < 5000; ++i) {
+    i % 100 == 7 ? outliers.one(65'535) : outliers.rows(1, 20, 0.5);
+    moved = moved || outliers.drift.moved();
+  }
+  CHECK_FALSE(moved);
+  Fed wave;
+  for (int i = 0; i < 40'000; ++i) {
+    wave.one(static_cast<float>(20 + std::sin(i / 500.0) + 0.1 * wave.rng.normal()));
+    moved = moved || wave.drift.moved();
+  }
+  CHECK_FALSE(moved);
+  Fed first;
+  first.rows(100, 20, 0.5);
+  first.rows(100, 50, 0.5);
+  CHECK_FALSE(first.drift.moved());
+  CHECK(first.drift.distance() == 0);
+}
+
+TEST_CASE("Stream watch: a feature is stuck if it varied, and has one value for longer than ever") {
+  Fed fed;
+  fed.rows(2000, 20, 0.5);
+  for (int i = 0; i < 499; ++i) fed.one(21);
+  CHECK_FALSE(fed.drift.stuck());
+  fed.one(21);
+  CHECK(fed.drift.stuck());
+  fed.one(22);
+  CHECK_FALSE(fed.drift.stuck());
+  Fed flag;  // rests for 400 rows at a time
+  for (int i = 0; i < 8000; ++i) flag.one(i / 400 % 2 == 0 ? 0 : 1);
+  for (int i = 0; i < 700; ++i) flag.one(0);
+  CHECK_FALSE(flag.drift.stuck());
+  for (int i = 0; i < 600; ++i) flag.one(0);
+  CHECK(flag.drift.stuck());
+  Fed constant;
+  for (int i = 0; i < 5000; ++i) constant.one(7);
+  CHECK_FALSE(constant.drift.stuck());
+}
+
+TEST_CASE("Stream watch: missing values are none") {
+  Fed fed;
+  fed.rows(2000, 20, 0.5);
+  for (int i = 0; i < 1000; ++i) fed.one(std::numeric_limits<float>::quiet_NaN());
+  CHECK_FALSE(fed.drift.stuck());
+  CHECK_FALSE(fed.drift.moved());
+}
+
+TEST_CASE("Stream watch: a rise of the errors is a change, told once; a fall is none, nor a beginning") {
+  Watched it;
+  it.batches(100, 0.5);  // it learns
+  it.batches(200, 0.05);
+  CHECK_FALSE(it.watch.take_change());
+  CHECK(it.metrics["stream_changes_total"] == 0);
+  it.batches(30, 0.6);
+  CHECK(it.watch.take_change());
+  CHECK_FALSE(it.watch.take_change());
+  CHECK(it.metrics["stream_changes_total"] >= 1);
+  CHECK(it.status.stream_findings().loss_rose.starts_with("the model errs on"));
+  it.batches(300, 0.05);
+  it.clock.advance_by(std::chrono::minutes(11));
+  it.batch(0.05);
+  CHECK(it.status.stream_findings().loss_rose.empty());
+  Watched begins;
+  begins.batches(15, 0.05);
+  begins.batches(20, 0.9);
+  CHECK_FALSE(begins.watch.take_change());
+}
+
+TEST_CASE("Stream watch: of a regression the loss is watched") {
+  Watched it(false);
+  it.batches(300, 0.1);
+  it.batches(60, 3);
+  CHECK(it.watch.take_change());
+}
+
+TEST_CASE("Stream watch: outliers are counted by feature, and the first is named") {
+  Watched it;
+  it.batch(0, 20, {2, 0});
+  it.batch(0, 20, {1, 4});
+  CHECK(it.metrics["feature_outliers_total/temp"] == 3);
+  CHECK(it.metrics["feature_outliers_total/rms"] == 4);
+  CHECK(it.log.count("clipped") == 2);
+}
+
+TEST_CASE("Stream watch: a feature that has moved is in the log once, in the status, and a metric") {
+  Watched it;
+  it.batches(300, 0);
+  it.batches(60, 0, 40);
+  CHECK(it.log.count("a feature has moved") == 1);
+  const auto findings = it.status.stream_findings();
+  REQUIRE(findings.moved.size() == 1);
+  CHECK(findings.moved.front().starts_with("temp ("));
+  CHECK(it.metrics["feature_distance_ratio/temp"] > 3);
+  CHECK(it.metrics["feature_distance_ratio/rms"] < 1);
+}
