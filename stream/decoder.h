@@ -52,8 +52,8 @@ struct Decoded {
   std::uint32_t rows = 1;                     ///< rows passed by this step (a broken record drops as one row)
 };
 
-/// Of one feature: rows in which it differs from the row before, and in how many of them 32 bits no longer
-/// show it. Least and greatest as records have it.
+/// Of one feature: rows in which it differs from the row before, and in how many of them 32 bits make another
+/// difference of it, by more than a tenth. Least and greatest as records have it.
 struct Narrowing {
   double least = 0;
   double greatest = 0;

@@ -13,6 +13,10 @@ namespace {
 constexpr std::size_t sentences_max = 8;
 constexpr std::uint64_t least_lost = 10;
 constexpr std::uint64_t least_share = 20;  // of 1
+constexpr double lost_beyond = 0.1;        // of a difference
+// So many times further from 0 than they are apart: only then a shift gains anything, and the loss is one of
+// what the model gets in the end, which is the place within the range.
+constexpr double far = 64;
 
 }  // namespace
 
@@ -22,14 +26,19 @@ void NarrowingWatch::look(std::size_t column, double x, float narrow) noexcept {
   feature.least = before.any ? std::min(feature.least, x) : x;
   feature.greatest = before.any ? std::max(feature.greatest, x) : x;
   if (before.any && before.x != x) {
+    const double wanted = (x - before.x) * feature.scale;
+    const double got = static_cast<double>(narrow) - static_cast<double>(before.narrow);
     ++feature.differences;
-    feature.lost += before.narrow == narrow ? 1 : 0;
+    feature.lost += std::abs(got - wanted) > lost_beyond * std::abs(wanted) ? 1 : 0;
   }
   before = {x, narrow, true};
 }
 
 bool loses(const Narrowing& feature) noexcept {
-  return feature.lost >= least_lost && feature.lost * least_share >= feature.differences;
+  const double range = feature.greatest - feature.least;
+  const double distance = std::max(std::abs(feature.least), std::abs(feature.greatest));
+  return feature.lost >= least_lost && feature.lost * least_share >= feature.differences &&
+         distance > far * range;
 }
 
 double shift_for(const Narrowing& feature) noexcept {

@@ -227,7 +227,9 @@ std::optional<Value> fitting(const KeySpec& spec, const Value& given) {
   return is_wrongly_empty(spec, given) ? std::nullopt : as_type(spec.type, given);
 }
 
-std::string wrong_type(const KeySpec& spec, const Value& given) {
+std::string wrong_type(const KeyRow& row, const Value& given) {
+  const KeySpec& spec = row.spec;
+  if (row.or_number) return "must be " + std::string(row.form) + ", not " + describe(given);
   const bool has_words = spec.type == kind::numbers && !spec.choices.empty();
   const std::string words = has_words ? " or '" + joined(spec.choices) + "'" : "";
   return "must be " + with_article(spec.type) + words + ", not " + describe(given);
@@ -280,7 +282,7 @@ std::optional<Value> coerce(const KeyRow& row, Setting setting, Problems& proble
   const std::string name = "'" + row.spec.key + "' ";
   const auto value = fitting(row.spec, given);
   if (!value) {
-    complain(problems, setting, name + wrong_type(row.spec, given));
+    complain(problems, setting, name + wrong_type(row, given));
     return std::nullopt;
   }
   for (const auto& wrong : {not_in_this_version(row.spec, *value), not_a_choice(row.spec, *value),

@@ -2,6 +2,7 @@
 #include <charconv>
 
 #include "stream/decoder/base.h"
+#include "stream/decoder/decimal.h"
 #include "stream/decoder/fill.h"
 #include "stream/decoder/where.h"
 #include "stream/text_body.h"
@@ -331,8 +332,9 @@ constexpr Key csv_keys[] = {
     {.name = "decode.csv.decimal",
      .type = KeyType::text,
      .text = "\".\"",
-     .help = "of numbers",
-     .choices = ". | ,",
+     .help = ". or , of numbers",
+     .fits = is_decimal_sign,
+     .form = decimal_form,
      .sample = "#\".\""},
     {.name = "decode.csv.where",
      .type = KeyType::text,

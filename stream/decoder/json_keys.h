@@ -1,5 +1,6 @@
 #pragma once
 #include "core/settings.h"
+#include "stream/decoder/decimal.h"
 #include "stream/decoder/fill.h"
 #include "stream/decoder/where.h"
 
@@ -43,8 +44,9 @@ inline constexpr Key json_keys[] = {
     {.name = "decode.json.decimal",
      .type = KeyType::text,
      .text = "\".\"",
-     .help = "of numbers in texts",
-     .choices = ". | ,",
+     .help = ". or , of numbers in texts",
+     .fits = is_decimal_sign,
+     .form = decimal_form,
      .sample = "#\".\""},
     {.name = "decode.json.where",
      .type = KeyType::text,

@@ -19,12 +19,20 @@ std::unique_ptr<stream::Decoder> make_decoder(const stream::DecodeConfig& config
 struct Step {
   std::vector<float> row;
   std::optional<DropReason> dropped;
-  bool operator==(const Step&) const = default;
+  /// A NaN is equal to itself.
+  bool operator==(const Step& other) const;
 };
 
-/// Reads a record to its end and checks what every decoder promises: only finite numbers, labels below
-/// `classes`, words for every drop, an end after at most one step for each byte, and the same again when the
-/// record is read a second time.
+/// What a decoder may make of a row.
+struct Allowed {
+  std::uint32_t classes = 0;        ///< labels are below that; 0: any number
+  std::size_t columns_missing = 0;  ///< the first that may be NaN, for somebody who knows a mean
+};
+
+/// Reads a record to its end and checks what every decoder promises: only finite numbers, NaN where it is
+/// allowed, labels that are classes, words for every drop, an end after at most one step for each byte, and
+/// the same again when the record is read a second time.
+std::vector<Step> read_record(stream::Decoder& decoder, const Allowed& allowed, Input input);
 std::vector<Step> read_record(stream::Decoder& decoder, std::uint32_t classes, Input input);
 
 /// The rows among the steps, written by `write` and read again, must be the same rows.

@@ -70,7 +70,8 @@ TEST_CASE("Guess: JSON with text labels: numbers are features, lists have their 
   const auto notes = guess_rows(records, "").value().notes;
   CHECK(std::count(notes.begin(), notes.end(), "left out, for their names are of a time or a number: id") ==
         1);
-  CHECK(std::count(notes.begin(), notes.end(), "left out, not a number in every row: site, note") == 1);
+  CHECK(std::count(notes.begin(), notes.end(),
+                   "left out, no numbers, or in less than half of the rows: site, note") == 1);
 }
 
 TEST_CASE("Guess: labels that are numbers from 0 need no list, others do; true and false do") {
@@ -229,4 +230,92 @@ TEST_CASE("Config from topic: its job is one that is not there yet, on the broke
         "readings-2");
   CHECK(free_job_name("a b/c", {}, none) == "a-b-c-1");
   CHECK(free_job_name(std::string(249, 'x'), {}, none).size() <= 128);
+}
+
+TEST_CASE("Guess: a field that some rows lack is kept, and how many lack it is said") {
+  Records records;
+  for (int i = 0; i < 40; ++i)
+    records.push_back(R"({"temp":)" + std::to_string(20 + i % 7) + ".5" +
+                      (i % 4 == 0   ? ""
+                       : i % 4 == 1 ? R"(,"hum":null)"
+                                    : R"(,"hum":)" + std::to_string(i)) +
+                      (i % 3 ? "" : R"(,"rare":1)") + R"(,"on":)" + (i % 2 ? "true" : "false") +
+                      R"(,"text":"1.5","label":")" + (i % 2 ? "a" : "b") + "\"}");
+  CHECK(guessed(records, "decode.json.features") == R"(["temp", "on", "text", "hum"])");
+  const auto notes = guess_rows(records, "").value().notes;
+  CHECK(std::count(
+            notes.begin(), notes.end(),
+            "hum is missing in 20 of 40 rows (50 %): fill says what it becomes there, by default its mean") ==
+        1);
+  CHECK(std::count(notes.begin(), notes.end(),
+                   "left out, no numbers, or in less than half of the rows: rare") == 1);
+  const auto made = config_from_records(brokers_of(), "t", "t-1", "", 1, records);
+  REQUIRE_MESSAGE(made, made.error().message);
+  CHECK(contains(made.value().text, "# hum is missing in 20 of 40 rows"));
+  const auto config = load_text(made.value().text).config;
+  CHECK(config.decode.normalize);  // who fills with a mean must know it
+  CHECK(config.decode.fill == "mean");
+  Records lines;
+  for (int i = 0; i < 30; ++i)
+    lines.push_back(std::to_string(i) + ".5," + (i % 3 ? "7.5" : "") + "," + (i % 2 ? "true" : "false") +
+                    "," + (i % 2 ? "ok" : "no"));
+  CHECK(guessed(lines, "decode.csv.features", "3") == R"(["0", "1", "2"])");
+}
+
+TEST_CASE("Guess: numbers that look like none are suggested as codes, and nothing else is") {
+  const auto with = [](const std::string& odd, int times) {
+    Records records;
+    for (int i = 0; i < 40; ++i)
+      records.push_back(R"({"temp":)" + (i < times ? odd : std::to_string(20 + i % 7)) + R"(.0,"label":")" +
+                        (i % 2 ? "a" : "b") + "\"}");
+    return records;
+  };
+  const auto codes = [](const Records& records) {
+    const auto guess = guess_rows(records, "").value();
+    return std::vector<double>(guess.codes.begin(), guess.codes.end());
+  };
+  CHECK(codes(with("-999", 5)) == std::vector<double>{-999});
+  CHECK(codes(with("65535", 2)) == std::vector<double>{65535});
+  CHECK(codes(with("-999", 1)).empty());   // once is no habit
+  CHECK(codes(with("-999", 30)).empty());  // most of them are no exception
+  CHECK(codes(with("-123", 5)).empty());   // an outlier
+  Records counter;
+  for (int i = 0; i < 40; ++i)
+    counter.push_back(R"({"n":)" + std::to_string(990 + i / 2) + R"(,"label":")" + (i % 2 ? "a" : "b") +
+                      "\"}");
+  CHECK(codes(counter).empty());  // 999 among its neighbours
+  const auto made = config_from_records(brokers_of(), "t", "t-1", "", 1, with("-999", 5));
+  REQUIRE_MESSAGE(made, made.error().message);
+  CHECK(contains(made.value().text, "\n# if so: decode.json.missing = [-999]\n"));
+  CHECK(load_text(made.value().text).config.decode.missing.empty());
+}
+
+TEST_CASE("Guess: JSON arrays are never columns; frames and byte-order marks are looked behind") {
+  CHECK(contains(guessed({"[1,2,3]", "[4,5,6]", " [7,8,9]"}, ""), "records are JSON arrays without objects"));
+  CHECK(contains(guessed({"\xEF\xBB\xBF[1,2,3]"}, ""), "records are JSON arrays without objects"));
+  const std::string frame("\0\0\0\0\x2a", 5);
+  Records framed = machines(30, {"\"ok\"", "\"fault\""});
+  for (auto& record : framed) record.insert(0, frame);
+  CHECK(guessed(framed, "decode.json.classes") == R"(["fault", "ok"])");
+  CHECK(guessed({frame + "\x02\x04\x06", frame + "\x02\x04\x07"}, "") ==
+        "what the topic holds looks like Avro or Protobuf in Confluent's framing, schema 42: rows are JSON, "
+        "CSV or "
+        "raw numbers");
+}
+
+TEST_CASE("Config from records: numbers that 32 bits cannot hold get a shift, and a word") {
+  Records records;
+  for (int i = 0; i < 60; ++i)
+    records.push_back(R"({"temp":)" + std::to_string(20 + i % 7) + R"(,"energy":)" +
+                      std::to_string(100'000'000 + i * 7 % 40) + R"(,"label":")" + (i % 2 ? "a" : "b") +
+                      "\"}");
+  const auto made = config_from_records(brokers_of(), "t", "t-1", "", 1, records);
+  REQUIRE_MESSAGE(made, made.error().message);
+  const auto& text = made.value().text;
+  CAPTURE(text);
+  CHECK(contains(text, "# feature \"energy\" goes from 100000000 to 100000039: 32 bits lose "));
+  CHECK(contains(text, "shift = [0"));
+  const auto config = load_text(text).config;
+  CHECK(config.decode.normalize);
+  CHECK(config.decode.shift == std::vector<double>{0, -100'000'020});
 }

@@ -105,7 +105,7 @@ TEST_CASE("Survey: labels of dropped rows count, drops are summed up by reason, 
   CHECK(contains(text, "  temp"));
   CHECK(contains(text, "decode.json.classes = [\"1\", \"fault\", \"ok\"]\n"));
   CHECK(contains(text,
-                 "dropped 3 of 5 rows:\n  missing_field          1  the row has no field: temp\n"
+                 "dropped 3 of 5 rows:\n  missing_field          1  feature \"temp\" has no value\n"
                  "  wrong_type             2  the label is not a number"));
   CHECK(contains(survey.worst_drop(), "2 wrong_type (the label is not a number"));
 }
@@ -121,4 +121,28 @@ TEST_CASE("Survey: a regression has a target and no labels") {
   CHECK(contains(text, "what it shall predict, of 2 rows:\n"));
   CHECK(contains(text, "  state             20         30         10         40\n"));
   CHECK_FALSE(contains(text, "labels"));
+}
+
+TEST_CASE("Survey: rows of another kind are counted apart, and numbers that lose are said") {
+  auto config = json_config_of(2);
+  DecodeConfig decode{.format = "json", .classes = 2, .features = {"temp"}, .target = "state"};
+  decode.where = "kind = reading";
+  const auto decoder = make_decoder(decode);
+  decoder->watch_narrowing(true);
+  RowSurvey survey(config, *decoder);
+  std::string rows = "{\"kind\":\"alarm\",\"text\":\"hot\"}\n";
+  for (int i = 0; i < 30; ++i)
+    rows += R"({"kind":"reading","temp":)" + std::to_string(1'000'000'000 + i) + ",\"state\":1}\n";
+  survey_record(*decoder, record_of(rows), survey);
+  survey.take_narrowing(*decoder);
+  CHECK(survey.rows() == 30);
+  CHECK(survey.dropped() == 0);
+  CHECK(survey.filtered() == 1);
+  const auto text = survey.describe(config);
+  CAPTURE(text);
+  CHECK(contains(text, "left out 1 of 31 rows: of another kind than 'where' chooses\n"));
+  CHECK_FALSE(contains(text, "dropped"));
+  CHECK(
+      contains(text, "warning: feature \"temp\" goes from 1000000000 to 1000000029: 32 bits lose 29 of 29"));
+  CHECK(survey.shifts() == std::vector<double>{-1'000'000'010});
 }

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -114,4 +115,32 @@ TEST_CASE("Peek: of many features that have a scale each, each is judged by itse
   for (float& x : row) x = -x;
   ranges.add(row);
   CHECK(ranges.describe(decode).find("decode.csv.scale = [1, 1, 1, 0.1, 1, ") != std::string::npos);
+}
+
+TEST_CASE("Peek: a value that is missing is no number, in the row, in the ranges and in JSON") {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> features = {none, 3, 5};
+  const std::vector<float> targets = {1};
+  const std::vector<std::string> names = {"temp", "rms", "rpm"};
+  const PeekedRow row{"fans", {{0, 0}, {3, 0}}, 0, features, targets, "", names};
+  CHECK(describe_row(row, {{3}, 1}, true) ==
+        "fans[0] offset 3 row 0  target 1\n  features [3] from 3 to 5, mean 4\n  first temp missing, rms 3, "
+        "rpm 5\n");
+  CHECK(nlohmann::json::parse(row_to_json(row, {{3}, 1}))["features"][0].is_null());
+  const std::vector<float> nothing(3, none);
+  const PeekedRow empty{"fans", {{0, 0}, {3, 0}}, 0, nothing, targets, "", {}};
+  CHECK(describe_row(empty, {{3}, 1}, true).find("features [3]\n  first missing, ") != std::string::npos);
+  runtime::Config::Decode decode;
+  decode.format = "json";
+  decode.normalize = true;
+  FeatureRanges ranges(names);
+  ranges.add(features);
+  ranges.add(std::vector<float>{2, 4, 5});
+  ranges.add(std::vector<float>{4, 5, 5});
+  const auto text = ranges.describe(decode);
+  CAPTURE(text);
+  CHECK(text.find("of 3 rows") != std::string::npos);
+  CHECK(text.find("  temp               2          3          1          4   missing in 33.3 %\n") !=
+        std::string::npos);
+  CHECK(text.find("  rpm                5          5          0          5\n") != std::string::npos);
 }

@@ -39,6 +39,7 @@ TEST_CASE("State: its digest is that of its values in a row, however many there 
     CAPTURE(runs);
     PartitionProgress& books = state.partitions[{0, static_cast<std::int32_t>(runs)}];
     books = {{1, 2}, {900, 3}, 10, 11, 12, {13, 14}, {}};
+    books.dropped[10] = runs;  // a reason that came later
     for (std::size_t i = 0; i < runs; ++i)
       books.runs.push_back({{0, 0}, {static_cast<std::int64_t>(i), 1}, {900, 2}, i, 1});
     Hasher hasher;
@@ -57,9 +58,10 @@ TEST_CASE("State: its digest is that of its values in a row, however many there 
       add_cursor(p.next);
       for (const std::uint64_t number : {p.trained, p.shared, p.holes}) hasher.add_value(number);
       for (std::size_t reason = 0; reason < 9; ++reason) hasher.add_value(p.dropped[reason]);
-      if (const std::uint64_t truncated = p.dropped[9]; truncated > 0) {
-        hasher.add_value(std::uint64_t{9});
-        hasher.add_value(truncated);
+      for (std::uint64_t later = 9; later < drop_reasons; ++later) {
+        if (p.dropped.at(later) == 0) continue;
+        hasher.add_value(later);
+        hasher.add_value(p.dropped.at(later));
       }
       for (const SkippedRange& run : p.runs) {
         add_cursor(run.from);

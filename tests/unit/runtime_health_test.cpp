@@ -175,6 +175,22 @@ TEST_CASE("Health: a few bad rows among good ones, or the last ones of a stream 
   CHECK(it.ready());
 }
 
+TEST_CASE("Health: rows of another kind are no bad ones, and do not hide bad ones") {
+  Patient it;
+  it.wait(2min, [&] {
+    it.status.records_consumed += 20;
+    it.drop(DropReason::filtered, 20);
+  });
+  CHECK(it.ready());
+  it.wait(35s, [&] {
+    it.status.records_consumed += 21;
+    it.drop(DropReason::filtered, 20);
+    it.drop(DropReason::malformed, 1);
+  });
+  CHECK(it.holding() == "rows_refused");
+  CHECK(contains(it.why(), "most of them: malformed"));
+}
+
 TEST_CASE("Health: of a stream that never had a good row one bad row is enough") {
   Patient it;
   it.status.records_consumed = 1;

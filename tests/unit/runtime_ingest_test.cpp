@@ -149,6 +149,61 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("Ingest: rows of another kind are in the books, stop nothing and are in no log") {
+  auto c = raw();
+  c.format = "json";
+  c.features = {"a", "b"};
+  c.target = "y";
+  c.shape = {};
+  c.where = "k = r";
+  Bench b(c,
+          {bytes(R"({"k":"r","a":1,"b":2,"y":0})"), bytes(R"({"k":"x"})"),
+           bytes(R"({"k":"r","a":3,"b":4,"y":1})")},
+          64, true);
+  b.steps(5);
+  CHECK_FALSE(b.ingest->failure());
+  CHECK(b.dropped(DropReason::filtered) == 1);
+  const auto account = b.account();
+  CHECK(account.intervals == std::vector<RowInterval>{{{0, 0}, {0, 0}, {3, 0}, 2, 1, 0, 0}});
+  CHECK(account.runs == std::vector<SkippedRange>{
+                            {{0, 0}, {1, 0}, {2, 0}, 1, static_cast<std::uint32_t>(DropReason::filtered)}});
+}
+
+TEST_CASE("Ingest: values that are missing are counted by feature, numbers that lose are told once") {
+  auto c = raw();
+  c.format = "csv";
+  c.features = {"0", "1"};
+  c.target = "2";
+  c.shape = {};
+  c.normalizes = true;
+  c.fill = {stream::Fill::Kind::mean};
+  std::vector<std::vector<std::byte>> lines;
+  for (int i = 0; i < 60; ++i) {
+    const std::string big = i % 3 == 0 ? "" : std::to_string(1'000'000'000 + i);
+    lines.push_back(bytes(big + "," + std::to_string(i) + ",1"));
+  }
+  Bench b(c, lines);
+  const auto metrics = runtime::make_prometheus_sink();
+  std::vector<std::string> said;
+  struct Ear final : runtime::Logger {
+    explicit Ear(std::vector<std::string>& heard) : all(heard) {}
+    void write(runtime::Level level, std::string_view message, const runtime::Fields&) override {
+      if (level == runtime::Level::warn) all.emplace_back(message);
+    }
+    std::vector<std::string>& all;
+  } ear(said);
+  runtime::Ingest ingest(b.reading, {b.clock, *b.source, *b.decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
+                                     b.status, *metrics, ear, b.wake});
+  for (int i = 0; i < 5; ++i) static_cast<void>(ingest.step());
+  CHECK(b.rows->waiting() == 60);
+  const std::string page = metrics->scrape();
+  CHECK(page.find("rivulet_feature_missing_total{feature=\"0\"} 20\n") != std::string::npos);
+  CHECK(page.find("rivulet_feature_missing_total{feature=\"1\"} 0\n") != std::string::npos);
+  REQUIRE(said.size() == 1);
+  CHECK(said[0].find("feature \"0\" goes from 1000000001 to 1000000059: 32 bits lose ") == 0);
+  CHECK(b.decoder->narrowing().empty());
+}
+
 TEST_CASE("Ingest: dropped rows are in the books before, between and behind good ones, and without any") {
   Bench b(raw(), {floats({9, 0, 0}), floats({9, 0, 0}), floats({1, 0, 0}), floats({1, 0}), floats({2, 0, 0}),
                   floats({9, 0, 0})});

@@ -100,6 +100,14 @@ TEST_CASE("Meaning: units are part of it, number by number") {
                  "shape [5], here [5, 1]"));
 }
 
+TEST_CASE("Meaning: a shift before what is measured is part of it, and none is as it always was") {
+  const Job job;
+  const Job shifted{.more = "shift = [0, 0, -1e8, 0, 0]"};
+  CHECK(contains(refusal(job, shifted), "shift [], here [0, 0, -100000000, 0, 0]"));
+  CHECK(refusal(shifted, shifted) == "");
+  CHECK(refusal(job, {.more = "shift = 0"}) == "");
+}
+
 TEST_CASE("Meaning: another way to write the same is the same") {
   const Job job;
   CHECK(refusal(job, {.features = R"(["temp", "rms", "current[0]", "current[1]", "current[2]"])"}) == "");

@@ -89,7 +89,7 @@ TEST_CASE("Status page: everything a device knows about itself is there under it
     "phrase":"round 7","ready":false,"health":[{"condition":"topic_gone","grade":"useless","phrase":"topic \"t\" is gone"}],"view":2,"rank":1,"world":4,"rounds":8,"steps":7,"batches":4,"group_rows":300,"batch_rows":16,
     "loss":0.25,"accuracy":0.9,"held_out_accuracy":0.75,"unclaimed_partitions":["mnist:1"],"records_consumed":90,"bytes_consumed":70650,
     "rows_consumed":89,"rows_waiting":9,"rows_trained":80,"rows_dropped":{"tombstone":0,"oversize":0,"malformed":1,
-    "missing_field":0,"wrong_shape":0,"wrong_type":0,"nonfinite_value":0,"bad_label":0,"nonfinite_batch":0,"truncated":0},
+    "missing_field":0,"wrong_shape":0,"wrong_type":0,"nonfinite_value":0,"bad_label":0,"nonfinite_batch":0,"truncated":0,"filtered":0},
     "stream_rate":812.5,"lag_records":12,"source_trouble":"no broker of k:1 can be reached","control_trouble":"gone",
     "partitions":[{"topic":"a","partition":3,"state":"reading","next_offset":7,"low_watermark":null,"high_watermark":9,
     "skipped":0,"reason":null},{"topic":"b","partition":0,"state":"stopped","next_offset":5,"low_watermark":8,

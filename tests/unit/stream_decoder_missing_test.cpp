@@ -195,7 +195,7 @@ TEST_CASE("Decoder: differences that 32 bits cannot hold are counted while someb
   const auto features = decoder->narrowing();
   REQUIRE(features.size() == 2);
   CHECK(features[0].differences == 39);
-  CHECK(features[0].lost == 34);  // numbers lie 8 apart there: 0 to 39 become 6 of them
+  CHECK(features[0].lost == 39);  // numbers lie 8 apart there
   CHECK(features[0].least == 100'000'000);
   CHECK(features[0].greatest == 100'000'039);
   CHECK(features[1].lost == 0);
@@ -205,13 +205,26 @@ TEST_CASE("Decoder: differences that 32 bits cannot hold are counted while someb
   const auto words = stream::narrowing_words(*decoder);
   REQUIRE(words.size() == 1);
   CHECK(words[0] ==
-        "feature \"big\" goes from 100000000 to 100000039: 32 bits lose 34 of 39 differences between rows; a "
+        "feature \"big\" goes from 100000000 to 100000039: 32 bits lose 39 of 39 differences between rows; a "
         "shift of -100000020 for it saves them");
   config.shift = {-100'000'020, 0};
   const auto shifted = make_decoder(config);
   shifted->watch_narrowing(true);
   read_all(*shifted, record_of(text));
   CHECK(stream::narrowing_words(*shifted).empty());
+}
+
+TEST_CASE("Narrowing: what no shift could save, or what does not matter, is not told") {
+  stream::Narrowing feature{.least = 1e8, .greatest = 1e8 + 40, .differences = 100, .lost = 10};
+  CHECK(stream::loses(feature));
+  feature.lost = 9;
+  CHECK_FALSE(stream::loses(feature));
+  feature = {.least = 1e8, .greatest = 1e8 + 40, .differences = 1000, .lost = 49};
+  CHECK_FALSE(stream::loses(feature));
+  feature = {.least = 0, .greatest = 1e8, .differences = 100, .lost = 100};  // a counter
+  CHECK_FALSE(stream::loses(feature));
+  feature = {.least = -1.7e12, .greatest = -1.7e12 + 5000, .differences = 100, .lost = 100, .scale = 2};
+  CHECK(stream::shift_for(feature) == 3.4e12 - 4000);
 }
 
 TEST_CASE("Fill: words and numbers") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -42,17 +43,16 @@ std::vector<std::string> bodies_of(const std::vector<std::string>& records) {
 
 std::string no_rows(const std::vector<std::string>& records) {
   std::size_t arrays = 0;
-  std::size_t framed = 0;
-  std::uint32_t schema = 0;
+  std::map<std::uint32_t, std::size_t> framed;  // floats may look like frames, but not all like one
   for (const auto& record : records) {
     const auto body = body_of(record, stream::TextKind::csv);
     arrays += is_json_without_fields(record.substr(body.begin)) ? 1 : 0;
-    framed += body.binary ? 1 : 0;
-    if (body.binary) schema = *body.schema;
+    if (body.binary) ++framed[*body.schema];
   }
-  if (framed * 2 > records.size())
-    return fmt::format("what the topic holds {}: rows are JSON, CSV or raw numbers",
-                       stream::words_for_binary(schema));
+  for (const auto& [schema, count] : framed)
+    if (count * 2 > records.size())
+      return fmt::format("what the topic holds {}: rows are JSON, CSV or raw numbers",
+                         stream::words_for_binary(schema));
   if (arrays * 2 > records.size())
     return "records are JSON arrays without objects: a row needs names, like {\"x\": [1, 2, 3], \"label\": "
            "0}";
