@@ -3,7 +3,7 @@ import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Frame, Row } from './frame';
 import { learning } from './learning';
 import { heat, lines, number, rows } from './panels';
-import { increase, mean, ofProcess, ofTopic, quantile, rate, rateOfProcess, rivulet, since, sumBy } from './promql';
+import { increase, maxBy, mean, ofProcess, ofTopic, quantile, rate, rateOfProcess, rivulet, since, sumBy } from './promql';
 
 const working = {
   question: 'Is it working?',
@@ -356,6 +356,32 @@ const wrong: Row = {
       mayBeEmpty: 'rows are raw numbers, of which none can be missing.',
       unit: units.CountsPerSecond,
       queries: [[sumBy('feature', rate('feature_missing_total')), '{{feature}}']],
+    }),
+    lines({
+      title: 'Outliers per second, by feature',
+      width: 8,
+      description: `Values beyond normalize.limit deviations: they are clipped. A sensor that says a code for nothing, or
+        is about to break.`,
+      mayBeEmpty: 'features are not normalized.',
+      unit: units.CountsPerSecond,
+      queries: [[sumBy('feature', rate('feature_outliers_total')), '{{feature}}']],
+    }),
+    lines({
+      title: 'Distance of features from their usual mean',
+      width: 8,
+      description: `From the mean of the last 10 000 rows to that of the last 200, in deviations. Above 3 the feature has moved: a
+        season, another unit, a broken sensor.`,
+      mayBeEmpty: 'features are not normalized.',
+      unit: units.Short,
+      queries: [[maxBy('feature', rivulet('feature_distance_ratio')), '{{feature}}']],
+    }),
+    lines({
+      title: 'Changes of the stream, per hour',
+      width: 8,
+      description: `Features that moved, and rises of the loss on a device's own rows. Means follow faster for a while, and the
+        group agrees more often.`,
+      unit: units.Short,
+      queries: [[`3600 * ${sumBy('instance', rate('stream_changes_total'))}`, '{{instance}}']],
     }),
     lines({
       title: 'Batches that were refused, per second',

@@ -6,17 +6,6 @@
 #include <cmath>
 
 namespace rivulet::runtime {
-namespace {
-
-constexpr double usual_rows = 10'000;
-constexpr double recent_rows = 200;
-constexpr double rows_before = 500;
-constexpr double clipped_at = 8;    ///< deviations
-constexpr double far = 3;           ///< same
-constexpr double much_longer = 3;   ///< of the longest time at one value
-constexpr double rounding = 1e-6;   ///< of the mean: no deviation is smaller
-
-}  // namespace
 
 double FeatureDrift::Spread::deviation() const noexcept {
   return std::max(std::sqrt(variance), rounding * std::abs(mean));

@@ -26,6 +26,14 @@ class FeatureDrift {
   [[nodiscard]] std::string describe() const;
 
  private:
+  static constexpr double usual_rows = 10'000;
+  static constexpr double recent_rows = 200;
+  static constexpr double rows_before = 500;
+  static constexpr double clipped_at = 8;   ///< deviations
+  static constexpr double far = 3;          ///< same
+  static constexpr double much_longer = 3;  ///< of the longest time at one value
+  static constexpr double rounding = 1e-6;  ///< of the mean: no deviation is smaller
+
   struct Spread {
     double mean = 0;
     double variance = 0;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/printable.h"
+
 namespace rivulet::runtime {
 namespace {
 
@@ -21,7 +23,7 @@ StreamWatch::StreamWatch(const Parts& parts)
     : parts_(parts), changes_(parts.metrics.counter("stream_changes_total")) {
   const std::size_t watched = std::min(parts.features.size(), features_watched);
   for (std::size_t i = 0; i < watched; ++i) {
-    const std::string& name = parts.features[i];
+    const std::string name = printable(parts.features[i]);
     features_.push_back({name, {}, &parts.metrics.counter("feature_outliers_total", {{"feature", name}}),
                          &parts.metrics.gauge("feature_distance_ratio", {{"feature", name}})});
     features_.back().distance->set(0);

@@ -1,0 +1,47 @@
+// What a device measures of its stream's features, against numbers worked out by hand.
+#include "core/clock.h"
+#include "runtime/ingest/feature_watch.h"
+#include "runtime/process/log.h"
+#include "runtime/status/metrics/prometheus_sink.h"
+#include "runtime/train/stream_watch.h"
+#include "tests/conformance/metrics_typed.h"
+#include "tests/support/decoding.h"
+
+using namespace rivulet;
+using namespace rivulet::runtime;
+using namespace rivulet::testing;
+
+TEST_CASE("Measured: features of a stream that are missing, far out, or move") {
+  const auto sink = make_prometheus_sink();
+  const auto aside = make_prometheus_sink();  // lines of the log are counted elsewhere
+  auto log = make_logger("error", "logfmt", *aside);
+  stream::DecodeConfig config{
+      .format = "json", .classes = 2, .features = {"temp", "rms"}, .target = "state"};
+  config.normalizes = true;
+  const auto decoder = make_decoder(config);
+  FeatureWatch missing(*decoder, *sink, *log.value());
+  for (const std::string& json : {R"({"temp": 1, "state": 0})", R"({"rms": 1, "state": 0})",
+                                  R"({"temp": 2, "rms": null, "state": 1})"}) {
+    std::vector<float> numbers(3);
+    decoder->begin(record_of(json));
+    CHECK(decoder->next({std::span(numbers).first(2), std::span(numbers).last(1)}).kind ==
+          stream::Decoded::Kind::row);
+  }
+  missing.look(3);
+  VirtualClock clock;
+  NodeStatus status;
+  StreamWatch watch({.clock = clock,
+                     .status = status,
+                     .metrics = *sink,
+                     .log = *log.value(),
+                     .features = {"temp", "rms"}});
+  const std::vector<std::uint32_t> beyond{3, 0};
+  const std::vector<float> features(20, 1.0F);
+  // 600 rows of which half are wrong, 600 that are right, 100 that are all wrong.
+  for (int batch = 0; batch < 130; ++batch) {
+    devices::StepReport report{.correct = batch < 60 ? 5U : batch < 120 ? 10U : 0U, .rows = 10};
+    if (batch == 0) report.beyond = beyond;
+    watch.computed(report, {features, {}, 10, {}}, 10);
+  }
+  check_sheet(read_sheet(sink->scrape()), read_typed("stream"));
+}
