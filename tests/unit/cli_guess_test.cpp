@@ -284,6 +284,10 @@ TEST_CASE("Guess: numbers that look like none are suggested as codes, and nothin
     counter.push_back(R"({"n":)" + std::to_string(990 + i / 2) + R"(,"label":")" + (i % 2 ? "a" : "b") +
                       "\"}");
   CHECK(codes(counter).empty());  // 999 among its neighbours
+  for (int i = 0; i < 40; ++i)
+    counter[static_cast<std::size_t>(i)] =
+        R"({"n":)" + std::to_string(i < 5 ? 999 : 950 + i) + R"(,"label":")" + (i % 2 ? "a" : "b") + "\"}";
+  CHECK(codes(counter).empty());  // nor a little above all else
   const auto made = config_from_records(brokers_of(), "t", "t-1", "", 1, with("-999", 5));
   REQUIRE_MESSAGE(made, made.error().message);
   CHECK(contains(made.value().text, "\n# if so: decode.json.missing = [-999]\n"));
