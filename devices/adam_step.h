@@ -21,7 +21,7 @@ inline constexpr Key adam_keys[] = {{.name = "train.optimizer.beta1",
                                      .least = 0,
                                      .above = true}};
 inline constexpr RememberedArray adam_arrays[] = {{"exp_avg", ArrayKind::gradient},
-                                                   {"exp_avg_sq", ArrayKind::square}};
+                                                  {"exp_avg_sq", ArrayKind::square}};
 
 enum class Decay : std::uint8_t {
   into_gradient,  ///< g += wd w

@@ -85,9 +85,10 @@ class BalancingTrainer final : public Trainer {
   void weigh(const std::vector<double>& rows) {
     const double all = std::accumulate(rows.begin(), rows.end(), 0.0);
     for (std::size_t c = 0; c < counted_; ++c)
-      weights_[c] = all == 0 ? 1.0F
-                             : static_cast<float>(std::min(
-                                   weight_max, all / (static_cast<double>(counted_) * std::max(1.0, rows[c]))));
+      weights_[c] = all == 0
+                        ? 1.0F
+                        : static_cast<float>(std::min(
+                              weight_max, all / (static_cast<double>(counted_) * std::max(1.0, rows[c]))));
   }
   Status count_labels(const ModelState& state, const BatchView& batch, const GradientView& out) {
     auto known = device_.to_host(shares_in(state.buffers(), counted_));

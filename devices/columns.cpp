@@ -195,13 +195,14 @@ double deviation_of(double mean, double variance) {
 
 Rescaling rescaling_between(std::span<const Column> before, std::span<const Column> after,
                             const NormalizedColumns& columns) {
-  Rescaling by{std::vector<double>(columns.features, 1),      std::vector<double>(columns.features, 0),
-               std::vector<bool>(columns.features, false),    std::vector<double>(columns.targets, 1),
+  Rescaling by{std::vector<double>(columns.features, 1), std::vector<double>(columns.features, 0),
+               std::vector<bool>(columns.features, false), std::vector<double>(columns.targets, 1),
                std::vector<double>(columns.targets, 0)};
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const Column& was = before[i];
     const Column& is = after[i];
-    if (was.rows == 0 || (was.shown_mean == is.shown_mean && was.shown_deviation == is.shown_deviation)) continue;
+    if (was.rows == 0 || (was.shown_mean == is.shown_mean && was.shown_deviation == is.shown_deviation))
+      continue;
     by.moves = true;
     const double moved = is.shown_mean - was.shown_mean;
     if (i >= columns.features) {

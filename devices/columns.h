@@ -9,19 +9,20 @@
 /// What a group knows of the columns of its rows, and what a model is rewritten by when that changes. Pure
 /// functions of agreed numbers: the same on all devices and in a replay.
 ///
-/// A device measures its rows as the model sees them, (x - shown_mean) / shown_deviation, and contributes mean
-/// and mean square of that in the buffers of its contribution: averaged by rows, they are exactly those of all
-/// rows of the round, also where devices' means differ. An agreed step folds them into the columns, and what
-/// the model sees follows once it is off by a part of a deviation. The layers beside the columns are rewritten
-/// in the same step, so that the model's function stays (as PopArt does for outputs: van Hasselt et al., 2016).
+/// A device measures its rows as the model sees them, (x - shown_mean) / shown_deviation, and contributes
+/// mean and mean square of that in the buffers of its contribution: averaged by rows, they are exactly those
+/// of all rows of the round, also where devices' means differ. An agreed step folds them into the columns,
+/// and what the model sees follows once it is off by a part of a deviation. The layers beside the columns are
+/// rewritten in the same step, so that the model's function stays (as PopArt does for outputs: van Hasselt et
+/// al., 2016).
 namespace rivulet::devices {
 
 /// What is measured of a round's rows, behind the model's own buffers: "measured.rows" [1], "measured.mean"
 /// [columns], "measured.square" [columns], "measured.beyond" [columns].
 struct Measured {
-  double rows = 0;             ///< of this device since the group agreed; the others are means over these
-  std::vector<double> mean;    ///< in units of what is shown; of a column at rest x - shown_mean; of an unknown
-                               ///< one x itself
+  double rows = 0;           ///< of this device since the group agreed; the others are means over these
+  std::vector<double> mean;  ///< in units of what is shown; of a column at rest x - shown_mean; of an unknown
+                             ///< one x itself
   std::vector<double> square;  ///< of the same; of an unknown column the variance
   std::vector<double> beyond;  ///< share of the last rows that lie beyond the limit
 
@@ -51,7 +52,8 @@ inline constexpr double least_deviation = 1e-20;
 double deviation_of(double mean, double variance);
 
 /// How far columns have moved, as the layers beside them have to know it. A first layer W x + b becomes
-/// W' = W ratio, b' = b + W shift, column by column; a last one W' = W gain, b' = b gain + offset, row by row.
+/// W' = W ratio, b' = b + W shift, column by column; a last one W' = W gain, b' = b gain + offset, row by
+/// row.
 struct Rescaling {
   std::vector<double> ratio, shift;  ///< [features]
   std::vector<bool> woken;           ///< [features]: its weights start at 0
@@ -63,7 +65,8 @@ struct Rescaling {
 Rescaling rescaling_between(std::span<const Column> before, std::span<const Column> after,
                             const NormalizedColumns& columns);
 
-/// Rewrites an array [P], where the layout has the layers for it. Needs host-readable memory. Cost: a pass over these.
+/// Rewrites an array [P], where the layout has the layers for it. Needs host-readable memory. Cost: a pass
+/// over these.
 void rescale(const GradientView& numbers, ArrayKind kind, const Rescaling& by, const ModelLayout& layout);
 
 /// A stream has changed: what is known of columns, and the average of the parameters, are of fewer rows for a

@@ -49,9 +49,9 @@ struct Column {
 struct Statistics {
   std::vector<Column> columns;     ///< [ModelLayout::normalized.size()]
   std::vector<double> class_rows;  ///< [ModelLayout::counted_classes], rows of each label
-  double averaged_rows = 0;        ///< behind the average of the parameters, at most ModelLayout::average_rows
-  double usual_norm = 0;           ///< of gradients, running; of the steps of this state
-  double hurried_rows = 0;         ///< a stream has changed: for so many rows more the windows are shorter
+  double averaged_rows = 0;  ///< behind the average of the parameters, at most ModelLayout::average_rows
+  double usual_norm = 0;     ///< of gradients, running; of the steps of this state
+  double hurried_rows = 0;   ///< a stream has changed: for so many rows more the windows are shorter
   bool operator==(const Statistics&) const = default;
 };
 
@@ -119,7 +119,8 @@ class ModelState {
   /// Those that are trained: parameters, what the optimizer remembers, buffers.
   [[nodiscard]] std::vector<GradientView> arrays() const;
   void zero_optimizer();
-  /// Feeds arrays() into a hash, in that order, the average and the statistics. Needs host-readable views from the device.
+  /// Feeds arrays() into a hash, in that order, the average and the statistics. Needs host-readable views
+  /// from the device.
   Status hash_into(Hasher& hasher, Device& device) const;
   /// Copies all of it, the average if both have one. Both must have equal layouts but for that, and
   /// host-readable memory.

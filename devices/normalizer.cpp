@@ -48,7 +48,8 @@ Range usual_range(std::span<const float> sorted, double limit) {
   if (n < too_few) return all;
   const double median = sorted[n / 2];
   const double spread = (sorted[3 * (n - 1) / 4] - double{sorted[(n - 1) / 4]}) / quartiles_apart;
-  if (spread > 0) return {std::max(all.low, median - limit * spread), std::min(all.high, median + limit * spread)};
+  if (spread > 0)
+    return {std::max(all.low, median - limit * spread), std::min(all.high, median + limit * spread)};
   const auto others = std::ranges::count_if(sorted, [&](float x) { return x != sorted[n / 2]; });
   return others == 1 ? Range{median, median} : all;
 }
@@ -76,8 +77,8 @@ struct Pass {
   std::uint32_t* beyond;
 };
 
-/// Missing values are the mean, and leave mean and deviation as they are. So are those that lie too far out to be
-/// readings of this column.
+/// Missing values are the mean, and leave mean and deviation as they are. So are those that lie too far out
+/// to be readings of this column.
 RIVULET_VECTOR_CODE void see(const Pass& p) {
   const double* __restrict mean = p.mean;
   const double* __restrict factor = p.factor;
@@ -233,7 +234,8 @@ Result<std::vector<float>> NormalizingTrainer::predict(const ModelState& state, 
 BatchView NormalizingTrainer::see(const BatchView& batch) {
   sums_.clear(columns_.size());
   BatchView seen = batch;
-  if (columns_.features > 0) seen.features = see_block(features_block(), batch.features, batch.rows, features_);
+  if (columns_.features > 0)
+    seen.features = see_block(features_block(), batch.features, batch.rows, features_);
   if (columns_.targets > 0) seen.targets = see_block(targets_block(), batch.targets, batch.rows, targets_);
   return seen;
 }
@@ -243,9 +245,9 @@ std::span<const float> NormalizingTrainer::see_block(const Block& block, std::sp
   RIVULET_CHECK(values.size() == rows * block.count, "rows of another shape");
   seen.resize(std::max(seen.size(), values.size()));
   rivulet::devices::see({values.data(), seen.data(), rows, block.count, scaling_.mean.data() + block.begin,
-                         scaling_.factor.data() + block.begin, scaling_.limit, scaling_.limit * scaling_.limit,
-                         sums_.first.data() + block.begin, sums_.square.data() + block.begin,
-                         sums_.beyond.data() + block.begin});
+                         scaling_.factor.data() + block.begin, scaling_.limit,
+                         scaling_.limit * scaling_.limit, sums_.first.data() + block.begin,
+                         sums_.square.data() + block.begin, sums_.beyond.data() + block.begin});
   return std::span(seen).first(values.size());
 }
 

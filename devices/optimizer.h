@@ -39,7 +39,7 @@ struct OptimizerEntry {
   std::string_view help;
   std::span<const Key> keys;
   std::span<const RememberedArray> arrays;  ///< what it remembers: P numbers each, part of the agreed state
-  void (*step)(const OptimizerStep&);        ///< null: nothing is computed, for whoever wants only times
+  void (*step)(const OptimizerStep&);       ///< null: nothing is computed, for whoever wants only times
 };
 std::span<const OptimizerEntry* const> builtin_optimizers() noexcept;
 
@@ -64,9 +64,9 @@ struct ApplyReport {
 };
 
 /// One step of a state with an agreed contribution [P + B] that the host can read: the optimizer's on the
-/// parameters, buffers replaced, and the state's usual norm follows (as AutoClip: Seetharaman et al., 2020, of
-/// the mean square in place of a percentile). `step` counts from 1. Cost: one pass over the gradient for its norm, one
-/// over all arrays. Errors: those of a device that has to copy.
+/// parameters, buffers replaced, and the state's usual norm follows (as AutoClip: Seetharaman et al., 2020,
+/// of the mean square in place of a percentile). `step` counts from 1. Cost: one pass over the gradient for
+/// its norm, one over all arrays. Errors: those of a device that has to copy.
 Result<ApplyReport> apply_gradient(const OptimizerConfig& config, ModelState& state,
                                    const GradientView& agreed, double learning_rate_factor,
                                    std::uint64_t step, Device& device);

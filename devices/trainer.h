@@ -59,7 +59,8 @@ struct StepReport {
   bool finite = true;         ///< loss and gradient are finite
   double gradient_norm2 = 0;  ///< squared L2 of the mean gradient, as computed, before weights
   // Until the trainer's next call:
-  /// Of each normalized column, values of the batch that were clipped as outliers; empty: none were looked for.
+  /// Of each normalized column, values of the batch that were clipped as outliers; empty: none were looked
+  /// for.
   std::span<const std::uint32_t> beyond = {};
   std::span<const ClassTally> classes = {};  ///< classification
 };

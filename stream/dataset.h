@@ -23,7 +23,8 @@ class Dataset {
   [[nodiscard]] virtual const std::string& format() const noexcept = 0;  ///< raw | csv | json
 };
 
-/// In which order records are played: drawn from a seed, or as the data set has them, for streams that change.
+/// In which order records are played: drawn from a seed, or as the data set has them, for streams that
+/// change.
 enum class Order : std::uint8_t { shuffled, kept };
 
 enum class Split : std::uint8_t { train, test };

@@ -19,7 +19,7 @@ struct FeederConfig {
   std::vector<double> second_rates;  ///< from `change_at` on; empty = no change
   Duration change_at = Duration::max();
   Duration duration = Duration::max();
-  std::uint64_t seed = 1;     ///< order of the records
+  std::uint64_t seed = 1;  ///< order of the records
   Order order = Order::shuffled;
   int labels_per_device = 0;  ///< > 0: partition i only sees that many classes (needs labels)
   bool repeat = false;        ///< start over (reshuffled) at the end of the data

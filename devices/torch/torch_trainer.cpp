@@ -188,11 +188,11 @@ torch::Tensor TorchTrainer::loss_of(const torch::Tensor& outputs, const torch::T
 torch::Tensor TorchTrainer::weighted_loss(const torch::Tensor& outputs, const torch::Tensor& targets,
                                           std::span<const float> class_weights) const {
   auto* data = const_cast<float*>(class_weights.data());
-  const torch::Tensor weights = torch::from_blob(data, {config_.outputs}, torch::kFloat32)
-                                    .to(outputs.options().requires_grad(false));
+  const torch::Tensor weights =
+      torch::from_blob(data, {config_.outputs}, torch::kFloat32).to(outputs.options().requires_grad(false));
   using Options = torch::nn::functional::CrossEntropyFuncOptions;
-  const torch::Tensor sum =
-      torch::nn::functional::cross_entropy(outputs, targets, Options().weight(weights).reduction(torch::kSum));
+  const torch::Tensor sum = torch::nn::functional::cross_entropy(
+      outputs, targets, Options().weight(weights).reduction(torch::kSum));
   return sum / static_cast<double>(outputs.size(0));
 }
 

@@ -1,8 +1,8 @@
 #include "runtime/checkpoint/private_part.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>

@@ -27,7 +27,7 @@ struct Bench {
   std::unique_ptr<stream::Decoder> decoder;
   std::unique_ptr<devices::Device> device;
   std::unique_ptr<devices::Trainer> trainer;
-  StateOwner owner;           ///< this job
+  StateOwner owner;    ///< this job
   StateOwner any_job;  ///< looking at a model alone, or taking it elsewhere, does no harm with another job's
 
   [[nodiscard]] Expected expects() const { return {owner, trainer->layout(), *device}; }

@@ -76,10 +76,11 @@ std::vector<KeyRow> train_rows() {
          c.train.clip_usual = all.empty();
          c.train.clip_grad_norm = all.empty() ? 0 : all.front();
        }},
-      {spec("train.class_weights", kind::numbers, "\"none\"",
-            "what rows of each class weigh in a step: none (all alike) | auto (rare classes more, by the rows "
-            "that the group has trained) | [..] (one number each)",
-            {.choices = {"none", "auto"}}),
+      {spec(
+           "train.class_weights", kind::numbers, "\"none\"",
+           "what rows of each class weigh in a step: none (all alike) | auto (rare classes more, by the rows "
+           "that the group has trained) | [..] (one number each)",
+           {.choices = {"none", "auto"}}),
        not_negative,
        [](Config& c, const Value& v) {
          c.train.class_weights = numbers(v);

@@ -64,7 +64,8 @@ double record_bytes(const Config& config, std::size_t columns) {
   return 1 + numbers * (type == "u8" ? 1 : type == "i16" ? 2 : 4);
 }
 
-/// Parameters, as many again for their average and for each array that the optimizer remembers, and buffers; `numbers`: P + B.
+/// Parameters, as many again for their average and for each array that the optimizer remembers, and buffers;
+/// `numbers`: P + B.
 double state_numbers(const devices::ModelLayout& layout, double numbers) {
   const auto arrays = static_cast<double>(layout.optimizer_arrays.size() + (layout.average_rows > 0 ? 1 : 0));
   return (1 + arrays) * numbers - arrays * static_cast<double>(layout.buffers);

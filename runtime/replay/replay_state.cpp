@@ -26,9 +26,8 @@ void ReplayState::rewrite_residuals(std::span<const devices::Column> before) {
   const auto by = devices::rescaling_between(before, now_.model.columns(), layout.normalized);
   if (!by.moves) return;
   for (auto& [id, residual] : residuals_)
-    residual.rewrite([&](const GradientView& kept) {
-      devices::rescale(kept, devices::ArrayKind::movement, by, layout);
-    });
+    residual.rewrite(
+        [&](const GradientView& kept) { devices::rescale(kept, devices::ArrayKind::movement, by, layout); });
 }
 
 Result<bool> ReplayState::enter_next(std::uint64_t step) {

@@ -55,8 +55,7 @@ bool AgreedState::operator==(const AgreedState& other) const {
   const auto others = other.model.arrays();
   return stamp == other.stamp && rows == other.rows && partitions == other.partitions &&
          controllers == other.controllers && std::ranges::equal(mine, others, equal) &&
-         equal(model.average(), other.model.average()) &&
-         model.statistics() == other.model.statistics();
+         equal(model.average(), other.model.average()) && model.statistics() == other.model.statistics();
 }
 
 void fold_interval(AgreedState& state, const RowInterval& interval, std::span<const SkippedRange> runs) {

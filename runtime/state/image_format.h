@@ -30,7 +30,8 @@
 //     "OPTA"  one for each array that the optimizer remembers: bytes u32, name | array
 //     "BUFS"  the buffers
 //     "AVRG"  if there is one: the average of the parameters
-//     "STAT"  f64: rows behind the average, usual norm of gradients, rows of a shorter window | columns u32, and of each the f64 rows,
+//     "STAT"  f64: rows behind the average, usual norm of gradients, rows of a shorter window | columns u32,
+//     and of each the f64 rows,
 //             mean, variance, shown mean, shown deviation | classes u32, and f64 rows of each
 //     "CTRL"  if controllers remember anything, of each: bytes u32, name, numbers u32, and f64 of each
 //   SHA-256 of everything before, 32 bytes

@@ -275,8 +275,7 @@ ValidationError read_statistics(std::span<const std::byte> body, devices::Statis
   read_list(r, known.class_rows);
   if (!r.good() || r.left() > 0) return "what it knows of rows is of another model, or cut off";
   const bool usable = is_count(known.averaged_rows) && is_count(known.usual_norm) &&
-                      is_count(known.hurried_rows) &&
-                      std::ranges::all_of(known.columns, is_usable) &&
+                      is_count(known.hurried_rows) && std::ranges::all_of(known.columns, is_usable) &&
                       std::ranges::all_of(known.class_rows, is_count);
   return usable ? ValidationError() : "a number that it knows of rows is none";
 }
@@ -297,8 +296,10 @@ Error bad(const std::string& complaint) {
 /// Of an image without one, where the model has one: it begins with what comes.
 Status fill_average(const Frame& frame, devices::ModelState& model, devices::Device& device) {
   const auto average = frame.body_of("AVRG");
-  if (!average) model.statistics().averaged_rows = 0;
-  if (!average || model.layout().average_rows == 0) return ok();
+  const bool has_one = model.layout().average_rows > 0;
+  if (!average && !has_one && model.statistics().averaged_rows > 0) return bad("it lacks its average");
+  if (!average || !has_one) model.statistics().averaged_rows = 0;
+  if (!average || !has_one) return ok();
   if (average->size() != model.average().bytes()) return bad("an array in it is too short or too long");
   return fill(model.average(), *average, device);
 }

@@ -144,8 +144,8 @@ std::vector<std::byte> controllers_section(const AgreedState& state) {
 
 std::size_t state_image_max(const devices::ModelLayout& layout) {
   return state_head_bytes + sections_max * (section_head_bytes + name_max) + 64 + owner_bytes_max +
-         meaning_bytes_max + controllers_bytes_max + partitions_bytes_max + array_bytes(layout) + statistics_bytes(layout) +
-         hash_bytes;
+         meaning_bytes_max + controllers_bytes_max + partitions_bytes_max + array_bytes(layout) +
+         statistics_bytes(layout) + hash_bytes;
 }
 
 std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& state, const Digest& digest) {
@@ -167,8 +167,7 @@ std::vector<std::byte> encode_state(const StateOwner& owner, const AgreedState& 
   RIVULET_CHECK(controllers.size() <= controllers_bytes_max, "controllers remember little");
   const auto statistics = statistics_section(state.model.statistics());
   const bool averages = layout.average_rows > 0;
-  const std::size_t sections =
-      7 + remembered.size() + (averages ? 1 : 0) + (controllers.empty() ? 0 : 1);
+  const std::size_t sections = 7 + remembered.size() + (averages ? 1 : 0) + (controllers.empty() ? 0 : 1);
   const std::size_t total = state_head_bytes + sections * section_head_bytes + about.size() + names.size() +
                             meaning.size() + partitions.size() + controllers.size() + names_bytes +
                             array_bytes(layout) + statistics.size() + hash_bytes;

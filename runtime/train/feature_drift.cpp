@@ -44,6 +44,12 @@ void FeatureDrift::add(const float* values, std::size_t rows, std::size_t stride
   follow(recent_, mean, variance, weight(recent_rows));
   follow(usual_, mean, variance, weight(usual_rows));
   rows_ += count;
+  until_next_ -= count;
+  if (until_next_ <= 0) {
+    before_ = rows_ <= 2 * rows_before ? usual_ : lately_;
+    lately_ = usual_;
+    until_next_ = rows_before;
+  }
   const double from = distance();
   moved_ = moved_ ? from > far / 2 : from > far;
 }
@@ -64,8 +70,8 @@ void FeatureDrift::count_still(const float* values, std::size_t rows, std::size_
 }
 
 double FeatureDrift::distance() const noexcept {
-  if (rows_ < rows_before || usual_.deviation() == 0) return 0;
-  return std::abs(recent_.mean - usual_.mean) / usual_.deviation();
+  if (before_.deviation() == 0) return 0;
+  return std::abs(recent_.mean - before_.mean) / before_.deviation();
 }
 
 bool FeatureDrift::stuck() const noexcept {
@@ -73,7 +79,7 @@ bool FeatureDrift::stuck() const noexcept {
 }
 
 std::string FeatureDrift::describe() const {
-  return fmt::format("{:.4g} now, before {:.4g} ± {:.2g}", now_, usual_.mean, usual_.deviation());
+  return fmt::format("{:.4g} now, before {:.4g} ± {:.2g}", now_, before_.mean, before_.deviation());
 }
 
 }  // namespace rivulet::runtime

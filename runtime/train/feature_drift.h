@@ -8,9 +8,9 @@
 
 namespace rivulet::runtime {
 
-/// How the values of one feature of this device's stream are now, beside how they were: whether they have moved
-/// away, or stand still. Nothing is judged before 500 rows. A few outliers are no movement: values count within
-/// eight deviations. Memory: 100 bytes. Cost: a few additions for a value.
+/// How the values of one feature of this device's stream are now, beside how they were: whether they have
+/// moved away, or stand still. Nothing is judged before 500 rows. A few outliers are no movement: values
+/// count within eight deviations. Memory: 100 bytes. Cost: a few additions for a value.
 class FeatureDrift {
  public:
   /// Values of one batch, `stride` apart; missing ones are NaN.
@@ -43,13 +43,16 @@ class FeatureDrift {
   void count_still(const float* values, std::size_t rows, std::size_t stride);
 
   double rows_ = 0;
-  Spread usual_;         ///< of the last 10 000 rows, clipped
-  Spread recent_;        ///< of the last 200 rows, clipped
-  double now_ = 0;       ///< mean of the last 200 rows, as they came
-  float last_ = 0;       ///< value
-  double still_ = 0;     ///< rows that had it
-  double longest_ = 0;   ///< so many had one value, before
-  bool varied_ = false;  ///< it has had two values
+  Spread usual_;                     ///< of the last 10 000 rows, clipped
+  Spread before_;                    ///< same, 500 to 1000 rows ago: what recent rows are compared with
+  Spread lately_;                    ///< ... up to 500 rows ago
+  double until_next_ = rows_before;  ///< rows, until these are others
+  Spread recent_;                    ///< of the last 200 rows, clipped
+  double now_ = 0;                   ///< mean of the last 200 rows, as they came
+  float last_ = 0;                   ///< value
+  double still_ = 0;                 ///< rows that had it
+  double longest_ = 0;               ///< so many had one value, before
+  bool varied_ = false;              ///< it has had two values
   bool moved_ = false;
 };
 

@@ -123,8 +123,7 @@ class LocalModel {
   [[nodiscard]] double kept_norm() const noexcept { return kept_.usual_norm; }
   /// A gradient that is longer is made as long, by the next own step; 0: any is right.
   [[nodiscard]] double longest_gradient(const AgreedState& state) const {
-    return devices::longest_gradient(parts_.optimizer,
-                                     (private_ ? *private_ : state.model).statistics());
+    return devices::longest_gradient(parts_.optimizer, (private_ ? *private_ : state.model).statistics());
   }
   /// 0 if there is nothing.
   [[nodiscard]] std::uint64_t kept_digest() const;

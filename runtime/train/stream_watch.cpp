@@ -24,7 +24,9 @@ StreamWatch::StreamWatch(const Parts& parts)
   const std::size_t watched = std::min(parts.features.size(), features_watched);
   for (std::size_t i = 0; i < watched; ++i) {
     const std::string name = printable(parts.features[i]);
-    features_.push_back({name, {}, &parts.metrics.counter("feature_outliers_total", {{"feature", name}}),
+    features_.push_back({name,
+                         {},
+                         &parts.metrics.counter("feature_outliers_total", {{"feature", name}}),
                          &parts.metrics.gauge("feature_distance_ratio", {{"feature", name}})});
     features_.back().distance->set(0);
   }
@@ -80,15 +82,15 @@ void StreamWatch::look_at_loss(const devices::StepReport& report, std::size_t ow
     add(std::isfinite(loss) ? loss / (1 + loss) : 1);
   }
   if (!rose || rows_ < beginning_rows) return;
-  changed_ = rose_ = true;
+  changed_ = true;
   rose_at_ = parts_.clock.now();
   changes_.add(1);
-  shown_.loss_rose =
-      parts_.classification
-          ? fmt::format("the model errs on {:.1f} % of this device's rows, before on {:.1f} %: the stream has changed",
-                        100 * errors_.mean(), 100 * before)
-          : "the model's loss on this device's rows has risen: the stream has changed";
-  parts_.log.write(Level::warn, shown_.loss_rose);
+  rise_ = parts_.classification ? fmt::format(
+                                      "the model errs on {:.1f} % of this device's rows, before on {:.1f} %: "
+                                      "the stream has changed",
+                                      100 * errors_.mean(), 100 * before)
+                                : "the model's loss on this device's rows has risen: the stream has changed";
+  parts_.log.write(Level::warn, rise_);
 }
 
 void StreamWatch::show() {
@@ -97,8 +99,8 @@ void StreamWatch::show() {
     if (feature.watch.stuck()) now.stuck.push_back(feature.name);
     if (feature.watch.moved()) now.moved.push_back(feature.name + " (" + feature.watch.describe() + ")");
   }
-  if (rose_ && parts_.clock.now() >= rose_at_ + shown_for) rose_ = false;
-  if (rose_) now.loss_rose = shown_.loss_rose;
+  if (parts_.clock.now() >= rose_at_ + shown_for) rise_.clear();
+  now.loss_rose = rise_;
   const bool same = now.stuck == shown_.stuck && now.moved.size() == shown_.moved.size() &&
                     now.loss_rose == shown_.loss_rose;
   if (same) return;

@@ -54,9 +54,8 @@ class StreamWatch {
   std::uint64_t rows_ = 0;
   bool changed_ = false;
   StreamFindings shown_;
+  std::string rise_;  ///< of the loss, in words; empty: none that is shown
   TimePoint rose_at_{};
-  bool rose_ = false;
-  double mean_before_ = 0;
 };
 
 }  // namespace rivulet::runtime

@@ -34,7 +34,8 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
       explosions_(config.classification ? config.classes : 0),
       stream_(stream_parts()),
       measures_(config.speed_hint),
-      copies_({config.session.row_shape, config.usual_features, config.features_may_miss}, config.classes, config.copies_seed) {}
+      copies_({config.session.row_shape, config.usual_features, config.features_may_miss}, config.classes,
+              config.copies_seed) {}
 
 Worker::~Worker() = default;
 

@@ -227,7 +227,7 @@ class Worker final : public Agent {
   CheckpointCycle checkpoints_;
   RoundReport report_;
   ViewEntry entry_;
-  sync::Residual residual_;  ///< lent to the session of each view
+  sync::Residual residual_;                        ///< lent to the session of each view
   std::vector<devices::Column> residual_columns_;  ///< what the model sees that it will be added to
   std::unique_ptr<View> view_;
   Digest digest_;

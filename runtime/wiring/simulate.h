@@ -7,9 +7,9 @@
 #include "core/result.h"
 #include "devices/modeled_device.h"
 #include "runtime/config/config.h"
-#include "stream/dataset.h"
 #include "runtime/node/run.h"
 #include "runtime/status/summary.h"
+#include "stream/dataset.h"
 #include "sync/collective/memory_transport.h"
 
 namespace rivulet::runtime {
@@ -39,7 +39,7 @@ struct SimulateOptions {
   bool timing_only = false;  ///< nothing is computed: gradients are zero, their bytes travel as they would
   std::string csv;           ///< folder for the tables of wiring/simulation_results.h; empty = none
   StopAfter stop_after;
-  std::string data;           ///< data set to play; empty = synthetic rows of the configured shape
+  std::string data;  ///< data set to play; empty = synthetic rows of the configured shape
   stream::Order order = stream::Order::shuffled;
   int labels_per_device = 0;  ///< > 0: each device sees only so many classes of the data set
   std::string held_out;       ///< data set to measure accuracy on; empty = evaluate.held_out.path, or else

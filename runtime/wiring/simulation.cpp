@@ -140,8 +140,8 @@ struct SimulatedGroup::State {
 Status SimulatedGroup::State::deal() {
   if (options.labels_per_device == 0 && options.order == stream::Order::shuffled) return ok();
   const std::vector<double> alike(loaded.config.job.devices, 1.0);
-  auto records = stream::feeding::deal(*data, alike, options.labels_per_device, loaded.config.job.seed,
-                                      options.order);
+  auto records =
+      stream::feeding::deal(*data, alike, options.labels_per_device, loaded.config.job.seed, options.order);
   if (!records) return records.error();
   dealt = std::move(records).value();
   return ok();

@@ -118,7 +118,7 @@ class TraceSource final : public stream::RecordSource {
   const std::uint64_t seed_;
   Rng rng_{0};
   const Clock& clock_;
-  const bool kept_;  ///< the order of the data
+  const bool kept_;                   ///< the order of the data
   std::vector<std::uint32_t> order_;  ///< of this pass
   std::size_t pass_ = 0;
   std::vector<Record> records_;
@@ -141,7 +141,8 @@ double next_change(const RateTrace& trace, double seconds) noexcept {
 std::unique_ptr<stream::RecordSource> make_trace_source(const stream::Dataset& data,
                                                         std::vector<std::uint32_t> records,
                                                         PartitionId partition, RateTrace trace,
-                                                        std::uint64_t seed, const Clock& clock, stream::Order order) {
+                                                        std::uint64_t seed, const Clock& clock,
+                                                        stream::Order order) {
   return std::make_unique<TraceSource>(data, std::move(records), partition, std::move(trace), seed, clock,
                                        order);
 }

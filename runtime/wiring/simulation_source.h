@@ -16,8 +16,8 @@ double rate_at(const RateTrace& trace, double seconds) noexcept;
 double next_change(const RateTrace& trace, double seconds) noexcept;
 
 /// Records of a data set played into one partition at the pace of a trace under a virtual clock, for ever
-/// (reshuffled at their end, unless their order is kept). `records`: which ones; empty = all. Same seed, same order. `data` must outlive
-/// it.
+/// (reshuffled at their end, unless their order is kept). `records`: which ones; empty = all. Same seed, same
+/// order. `data` must outlive it.
 std::unique_ptr<stream::RecordSource> make_trace_source(const stream::Dataset& data,
                                                         std::vector<std::uint32_t> records,
                                                         PartitionId partition, RateTrace trace,

@@ -33,10 +33,11 @@ class Deck {
   Order order_;
 };
 
-/// Deals every record of a data set, shuffled or in its order, to one partition, in proportion to `weights`, so that all
-/// partitions run out at about the same time and no record is played twice. With labels_per_device > 0 a
-/// partition is only dealt that many classes; every class has a partition if there are enough places. A pure
-/// function of its arguments. Errors: usage (labels wanted, but the data set shows none).
+/// Deals every record of a data set, shuffled or in its order, to one partition, in proportion to `weights`,
+/// so that all partitions run out at about the same time and no record is played twice. With
+/// labels_per_device > 0 a partition is only dealt that many classes; every class has a partition if there
+/// are enough places. A pure function of its arguments. Errors: usage (labels wanted, but the data set shows
+/// none).
 Result<std::vector<std::vector<std::uint32_t>>> deal(const Dataset& data, const std::vector<double>& weights,
                                                      int labels_per_device, std::uint64_t seed,
                                                      Order order = Order::shuffled);

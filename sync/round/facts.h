@@ -36,7 +36,7 @@ enum FactsFlag : std::uint32_t {
   flag_residual = 1U << 8,      ///< it has kept something of earlier rounds that it has not sent
   flag_own_steps = 1U << 9,     ///< its rows were trained in steps of its own: it contributes a movement
   flag_early = 1U << 10,        ///< it comes before the schedule asks for it: the others come, too
-  flag_changed = 1U << 11,      ///< the loss of its rows has risen since its last facts: its stream has changed
+  flag_changed = 1U << 11,  ///< the loss of its rows has risen since its last facts: its stream has changed
 };
 
 /// One device's measurements of one round. On the wire: magic, version, the fields of the list below in its

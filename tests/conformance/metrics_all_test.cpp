@@ -14,7 +14,7 @@ constexpr const char* all_metrics[] = {
 };
 
 constexpr const char* sheets[] = {"device", "jetson", "desktop", "statistics", "complaints",
-                                  "reader", "fast",   "slow",    "recall",  "stream"};
+                                  "reader", "fast",   "slow",    "recall",     "stream"};
 
 }  // namespace
 

@@ -15,12 +15,11 @@ TEST_CASE("Measured: features of a stream that are missing, far out, or move") {
   const auto sink = make_prometheus_sink();
   const auto aside = make_prometheus_sink();  // lines of the log are counted elsewhere
   auto log = make_logger("error", "logfmt", *aside);
-  stream::DecodeConfig config{
-      .format = "json", .classes = 2, .features = {"temp", "rms"}, .target = "state"};
+  stream::DecodeConfig config{.format = "json", .classes = 2, .features = {"temp", "rms"}, .target = "state"};
   config.normalizes = true;
   const auto decoder = make_decoder(config);
   FeatureWatch missing(*decoder, *sink, *log.value());
-  for (const std::string& json : {R"({"temp": 1, "state": 0})", R"({"rms": 1, "state": 0})",
+  for (const char* json : {R"({"temp": 1, "state": 0})", R"({"rms": 1, "state": 0})",
                                   R"({"temp": 2, "rms": null, "state": 1})"}) {
     std::vector<float> numbers(3);
     decoder->begin(record_of(json));
@@ -30,11 +29,8 @@ TEST_CASE("Measured: features of a stream that are missing, far out, or move") {
   missing.look(3);
   VirtualClock clock;
   NodeStatus status;
-  StreamWatch watch({.clock = clock,
-                     .status = status,
-                     .metrics = *sink,
-                     .log = *log.value(),
-                     .features = {"temp", "rms"}});
+  StreamWatch watch(
+      {.clock = clock, .status = status, .metrics = *sink, .log = *log.value(), .features = {"temp", "rms"}});
   const std::vector<std::uint32_t> beyond{3, 0};
   const std::vector<float> features(20, 1.0F);
   // 600 rows of which half are wrong, 600 that are right, 100 that are all wrong.

@@ -291,6 +291,64 @@ TEST_CASE("Replay: own steps come out again, around a device that was killed and
   CHECK(report.digest.hex() == run.summary.devices[0].digest);
 }
 
+/// In a short window mean and deviation move all the time, and so do the layers that follow them.
+TEST_CASE("Replay: what follows moving columns comes out again, around a device that was killed") {
+  RecordedRun run;
+  run.job = linear_job(4);
+  auto& c = run.job.config;
+  c.sync.on_peer_loss = "reform";
+  c.decode.normalize = true;
+  c.normalize.window = 100;
+  c.train.balanced = true;
+  c.train.clip_usual = true;
+  SimulateOptions options = changing(8);
+  SUBCASE("gradients, compressed") {
+    c.sync.policy = "every";
+    c.compression.policy = "fixed";
+    c.settings.set("compression.compressor", std::string("topk"));
+    c.settings.set("compression.keep", 0.1);
+  }
+  SUBCASE("own steps") {
+    c.sync.policy = "periodic";
+    c.settings.set("sync.own_steps", std::int64_t{4});
+  }
+  SUBCASE("own steps that go on while the group agrees, compressed") {
+    c.sync.policy = "periodic";
+    c.settings.set("sync.own_steps", std::int64_t{4});
+    options.link = {std::chrono::milliseconds(20), 1e5};
+    c.settings.set("sync.overlap", std::string("always"));
+    c.compression.policy = "fixed";
+    c.settings.set("compression.compressor", std::string("topk"));
+    c.settings.set("compression.keep", 0.3);
+  }
+  SUBCASE("of Adam") {
+    c.sync.policy = "periodic";
+    c.settings.set("sync.own_steps", std::int64_t{4});
+    c.train.optimizer = "adam";
+    c.train.lr = 0.01;
+  }
+  options.faults = {{.at_s = 1.5, .kind = Fault::Kind::kill, .device = 1},
+                    {.at_s = 2, .kind = Fault::Kind::start, .device = 1}};
+  std::size_t moved = 0;
+  record(run, options, 1 << 30, [&](SimulatedGroup& group) {
+    std::vector<devices::Column> seen;
+    run_to_end(group, [&] {
+      const auto now = group.node(0).state().model.columns();
+      if (!seen.empty() && seen.front().rows > 0 && seen.front().shown_mean != now.front().shown_mean) ++moved;
+      seen.assign(now.begin(), now.end());
+      return false;
+    }, 60);
+  });
+  CHECK(moved > 5);
+  const auto state = again(run, run.log);
+  REQUIRE_MESSAGE(state, state.error().message);
+  const auto& report = state.value();
+  CHECK_MESSAGE(!report.difference, report.difference->what.field, ": ", report.difference->what.recorded,
+                " / ", report.difference->what.computed);
+  CHECK(report.views == 2);
+  CHECK(report.digest.hex() == run.summary.devices[0].digest);
+}
+
 TEST_CASE("Replay: where devices saw copies of others' rows, plans come out again, and the rest is refused") {
   for (const char* policy : {"every", "periodic"}) {
     INFO(policy);

@@ -82,15 +82,41 @@ std::unique_ptr<stream::RecordSource> running_dry(std::uint64_t seed, std::size_
 TEST_CASE("Values: of a reading whose square is infinite only the batch is lost, of its own device") {
   for (const char* when : {"every", "periodic", "overlap"}) {
     CAPTURE(when);
-    auto run = spoiled_run(when, 10, [](std::size_t row, float x) { return row % 40 == 20 ? 1e25F : x; });
-    run.loaded.config.decode.normalize = true;
-    const auto out = run_simulated(run);
+    const auto out = run_simulated(
+        spoiled_run(when, 10, [](std::size_t row, float x) { return row % 40 == 20 ? 1e25F : x; }));
     check_counted(out);
     CHECK(out.rows_refused[0] > 0);
     const auto all = out.rows_trained[0] + out.rows_refused[0];
     CHECK(out.rows_refused[0] / 8 == all / 8 / 5);  // a batch of every five
     CHECK(out.rows_refused[1] == 0);
     CHECK(out.rows_refused[2] == 0);
+  }
+}
+
+TEST_CASE("Values: where features are normalized, such a reading costs no row, and no accuracy") {
+  for (const char* when : {"every", "periodic", "overlap"}) {
+    CAPTURE(when);
+    const auto out_of = [&](float reading) {
+      auto run = spoiled_run(when, 60, [reading](std::size_t row, float x) {
+        return reading != 0 && row % 40 == 20 ? reading : x;
+      });
+      run.loaded.config.decode.normalize = true;
+      return run_simulated(run);
+    };
+    const auto calm = out_of(0);
+    for (const float reading : {1e25F, -1e30F, 65'535.0F}) {
+      CAPTURE(reading);
+      const auto out = out_of(reading);
+      check_counted(out);
+      for (std::size_t i = 0; i < 3; ++i) CHECK(out.rows_refused[i] == 0);
+      double apart = 0;
+      double size = 0;
+      for (std::size_t i = 0; i < calm.parameters.size(); ++i) {
+        apart += std::pow(out.parameters[i] - calm.parameters[i], 2);
+        size += std::pow(calm.parameters[i], 2);
+      }
+      CHECK(apart < 0.1 * size);
+    }
   }
 }
 

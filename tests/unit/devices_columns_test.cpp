@@ -48,7 +48,8 @@ struct Linear {
   void measure(const std::vector<float>& x, const std::vector<float>& y) {
     const std::size_t rows = x.size() / features;
     REQUIRE(trainer->compute_gradients(*state, {x, y, rows, {}}, out));
-    copy_host_numbers(out.slice(out.count - state->layout().buffers, state->layout().buffers), state->buffers());
+    copy_host_numbers(out.slice(out.count - state->layout().buffers, state->layout().buffers),
+                      state->buffers());
     follow_columns(*state, static_cast<double>(rows));
   }
   void stream(int batches) {
@@ -67,7 +68,8 @@ struct Linear {
   [[nodiscard]] std::vector<float> targets(const std::vector<float>& x) const {
     std::vector<float> all;
     for (std::size_t i = 0; i < x.size(); i += features)
-      for (std::size_t o = 0; o < targets_each; ++o) all.push_back(target_scale * (x[i] + static_cast<float>(o)));
+      for (std::size_t o = 0; o < targets_each; ++o)
+        all.push_back(target_scale * (x[i] + static_cast<float>(o)));
     return all;
   }
   std::vector<float> predict(const std::vector<float>& x) {
@@ -174,7 +176,8 @@ TEST_CASE("Columns: a movement moves the function as far, wherever the columns h
 }
 
 TEST_CASE("Columns: what an optimizer remembers of gradients is of the rewritten layer") {
-  auto model = Linear(Loss::cross_entropy, {{"exp_avg", ArrayKind::gradient}, {"exp_avg_sq", ArrayKind::square}});
+  auto model =
+      Linear(Loss::cross_entropy, {{"exp_avg", ArrayKind::gradient}, {"exp_avg_sq", ArrayKind::square}});
   model.target_scale = 0;
   model.stream(50);
   const auto x = model.rows(400);

@@ -1,5 +1,5 @@
-// Columns of any size reach the model with mean 0 and deviation 1, for as long as the stream goes on; no single
-// value spoils that, and the model's function stays when it moves.
+// Columns of any size reach the model with mean 0 and deviation 1, for as long as the stream goes on; no
+// single value spoils that, and the model's function stays when it moves.
 #include "devices/normalizer.h"
 
 #include <doctest/doctest.h>
@@ -59,9 +59,8 @@ struct Sensor {
   std::vector<float> batch(std::size_t rows) {
     std::vector<float> features;
     for (std::size_t i = 0; i < rows; ++i)
-      features.insert(features.end(),
-                      {static_cast<float>(0.01 * rng.normal()), static_cast<float>(level + 20 * rng.normal()),
-                       7.5F, 0.0F});
+      features.insert(features.end(), {static_cast<float>(0.01 * rng.normal()),
+                                       static_cast<float>(level + 20 * rng.normal()), 7.5F, 0.0F});
     all.insert(all.end(), features.begin(), features.end());
     return features;
   }

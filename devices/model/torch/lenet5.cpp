@@ -50,7 +50,7 @@ ModelNeeds needs(const ModelConfig& config) {
 }  // namespace
 
 extern const ModelEntry model_lenet5;
-const ModelEntry model_lenet5{"lenet5", "LeNet-5 for one-channel images of 28 x 28", make, needs,
-                              nullptr, false, true};
+const ModelEntry model_lenet5{
+    "lenet5", "LeNet-5 for one-channel images of 28 x 28", make, needs, nullptr, false, true};
 
 }  // namespace rivulet::devices

@@ -63,6 +63,7 @@ extern const ModelEntry model_mlp;
 const ModelEntry model_mlp{
     "mlp",   "fully connected layers over rows of any shape: model.mlp = { hidden, activation }",
     make,    needs,
-    nullptr, true, true};
+    nullptr, true,
+    true};
 
 }  // namespace rivulet::devices

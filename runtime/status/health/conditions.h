@@ -48,7 +48,7 @@ struct VitalSigns {
   BadRun refused;          ///< rows that the decoder refused, or that were truncated
   BadRun rowless;          ///< records without any row
 
-  StreamFindings stream;   ///< of this device's own rows
+  StreamFindings stream;  ///< of this device's own rows
 
   // training
   BadRun lost;                  ///< rows of batches that were not finite
