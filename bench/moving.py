@@ -78,9 +78,8 @@ def line(name, models, key, form, by):
     for model in ("Rivulet", linear, "HAT", "ARF"):
         cells.append(spread(of(models, model, key), form) if model in models else "")
     cells.append(single)
-    if "Rivulet" in models:
-        apart = [a - b for a, b in zip(of(models, "Rivulet", key), of(models, single, key))]
-        cells.append(spread(apart, lambda value: ("+" if value > 0 else "") + form(value)))
+    apart = [a - b for a, b in zip(of(models, "Rivulet", key), of(models, single, key))] if "Rivulet" in models else []
+    cells.append(spread(apart, lambda value: ("+" if value > 0 else "") + form(value)) if apart else "")
     return "| " + " | ".join(cells) + " |"
 
 
