@@ -1,8 +1,10 @@
 #include "devices/average.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "core/vector_code.h"
+#include "devices/host_memory.h"
 
 namespace rivulet::devices {
 namespace {
@@ -22,19 +24,27 @@ constexpr double agreements_least = 4;
 
 }  // namespace
 
-void follow_average(ModelState& state, double rows) {
+Status follow_average(ModelState& state, double rows, Device& device) {
   const double window = state.layout().average_rows;
-  if (window == 0 || rows == 0) return;
+  if (window == 0 || rows == 0) return ok();
   double& known = state.statistics().averaged_rows;
   const double before = std::min(known, std::max(window, agreements_least * rows));
   const double weight = rows / (before + rows);
-  const GradientView average = state.average();
-  const GradientView to = state.parameters();
-  if (average.scalar == Scalar::f32)
-    move_f32(average.as<float>().data(), to.as<float>().data(), average.count, static_cast<float>(weight));
-  else
-    move(average.as<double>().data(), to.as<double>().data(), average.count, weight);
   known = before + rows;
+  auto seen = device.to_host(state.parameters());
+  if (!seen) return seen.error();
+  GradientView to = seen.value();
+  std::vector<std::byte> kept;
+  if (!state.parameters().host_readable()) {  // the copy lives until the next one
+    kept.assign(to.host_bytes().begin(), to.host_bytes().end());
+    to.data = kept.data();
+  }
+  return change_on_host(device, state.average(), [&](const GradientView& average) {
+    if (average.scalar == Scalar::f32)
+      move_f32(average.as<float>().data(), to.as<float>().data(), average.count, static_cast<float>(weight));
+    else
+      move(average.as<double>().data(), to.as<double>().data(), average.count, weight);
+  });
 }
 
 }  // namespace rivulet::devices

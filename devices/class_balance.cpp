@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "devices/host_memory.h"
 #include "devices/model_support.h"
 
 namespace rivulet::devices {
@@ -131,13 +132,16 @@ std::unique_ptr<Trainer> make_balancing(std::unique_ptr<Trainer> model, Device& 
   return std::make_unique<BalancingTrainer>(std::move(model), device, classes, std::move(weights));
 }
 
-void follow_classes(ModelState& state, double rows) {
+Status follow_classes(ModelState& state, double rows, Device& device) {
   auto& counts = state.statistics().class_rows;
-  if (counts.empty()) return;
-  with_numbers(shares_in(state.buffers(), counts.size()), [&](auto numbers) {
-    for (std::size_t c = 0; c < counts.size() && numbers[0] > 0; ++c)
-      counts[c] += std::round(rows * static_cast<double>(numbers[1 + c]));
-    std::ranges::fill(numbers, 0);
+  if (counts.empty()) return ok();
+  const GradientView shares = shares_in(state.buffers(), counts.size());
+  return change_on_host(device, shares, [&](const GradientView& host) {
+    with_numbers(host, [&](auto numbers) {
+      for (std::size_t c = 0; c < counts.size() && numbers[0] > 0; ++c)
+        counts[c] += std::round(rows * static_cast<double>(numbers[1 + c]));
+      std::ranges::fill(numbers, 0);
+    });
   });
 }
 

@@ -17,8 +17,8 @@ inline constexpr std::size_t counted_classes_max = 256;
 std::unique_ptr<Trainer> make_balancing(std::unique_ptr<Trainer> model, Device& device, std::size_t classes,
                                         std::vector<float> weights);
 
-/// The rows of an agreed step, so many of the group, are counted; what was measured is 0 again. Pure; needs
-/// host-readable memory.
-void follow_classes(ModelState& state, double rows);
+/// The rows of an agreed step, so many of the group, are counted; what was measured is 0 again. Pure.
+/// Errors: those of a device that has to copy.
+Status follow_classes(ModelState& state, double rows, Device& device);
 
 }  // namespace rivulet::devices

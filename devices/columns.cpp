@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/check.h"
+#include "devices/host_memory.h"
 
 namespace rivulet::devices {
 namespace {
@@ -236,37 +237,57 @@ void hurry_after_change(ModelState& state) {
   known.averaged_rows = 0;
 }
 
-void follow_columns(ModelState& state, double rows) {
-  const ModelLayout& layout = state.layout();
-  const NormalizedColumns& columns = layout.normalized;
-  if (columns.size() == 0) return;
-  const GradientView place = measured_in(state.buffers(), layout);
-  Measured measured;
-  measured.read(place, columns.size());
-  if (rows > 0 && measured.rows > 0) {
-    const std::vector<Column> before(state.columns().begin(), state.columns().end());
-    double& hurried = state.statistics().hurried_rows;
-    const double window = columns.window / (hurried > 0 ? hurry : 1);
-    hurried = std::max(0.0, hurried - rows);
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      Column& c = state.columns()[i];
-      const bool rewritten = i < columns.features ? columns.linear_first : columns.linear_last;
-      const bool rested = c.shown_deviation == 0;
-      follow(c, spread_of(c, measured.mean[i], measured.square[i]), rows, measured.beyond[i],
-             rewritten ? window : slow_window * window);
-      show(c, rewritten);
-      if (rested && c.shown_deviation > 0) measured.beyond[i] = 0;
-    }
-    const Rescaling by = rescaling_between(before, state.columns(), columns);
-    rescale(state.parameters(), ArrayKind::parameters, by, layout);
-    if (layout.average_rows > 0) rescale(state.average(), ArrayKind::parameters, by, layout);
-    for (std::size_t i = 0; i < layout.optimizer_arrays.size(); ++i)
-      rescale(state.optimizer_array(i), layout.optimizer_arrays[i].kind, by, layout);
+namespace {
+
+/// What was measured of a round's rows becomes part of what is known.
+void learn(ModelState& state, double rows, Measured& measured) {
+  const NormalizedColumns& columns = state.layout().normalized;
+  double& hurried = state.statistics().hurried_rows;
+  const double window = columns.window / (hurried > 0 ? hurry : 1);
+  hurried = std::max(0.0, hurried - rows);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    Column& c = state.columns()[i];
+    const bool rewritten = i < columns.features ? columns.linear_first : columns.linear_last;
+    const bool rested = c.shown_deviation == 0;
+    follow(c, spread_of(c, measured.mean[i], measured.square[i]), rows, measured.beyond[i],
+           rewritten ? window : slow_window * window);
+    show(c, rewritten);
+    if (rested && c.shown_deviation > 0) measured.beyond[i] = 0;
   }
-  measured.rows = 0;
-  std::ranges::fill(measured.mean, 0);
-  std::ranges::fill(measured.square, 0);
-  measured.write(place);
+}
+
+Status rewrite(ModelState& state, const Rescaling& by, Device& device) {
+  const ModelLayout& layout = state.layout();
+  const auto follow = [&](const GradientView& own, ArrayKind kind) {
+    return change_on_host(device, own,
+                          [&](const GradientView& numbers) { rescale(numbers, kind, by, layout); });
+  };
+  if (auto done = follow(state.parameters(), ArrayKind::parameters); !done) return done;
+  if (layout.average_rows > 0)
+    if (auto done = follow(state.average(), ArrayKind::parameters); !done) return done;
+  for (std::size_t i = 0; i < layout.optimizer_arrays.size(); ++i)
+    if (auto done = follow(state.optimizer_array(i), layout.optimizer_arrays[i].kind); !done) return done;
+  return ok();
+}
+
+}  // namespace
+
+Status follow_columns(ModelState& state, double rows, Device& device) {
+  const NormalizedColumns& columns = state.layout().normalized;
+  if (columns.size() == 0) return ok();
+  const std::vector<Column> before(state.columns().begin(), state.columns().end());
+  auto folded =
+      change_on_host(device, measured_in(state.buffers(), state.layout()), [&](const GradientView& place) {
+        Measured measured;
+        measured.read(place, columns.size());
+        if (rows > 0 && measured.rows > 0) learn(state, rows, measured);
+        measured.rows = 0;
+        std::ranges::fill(measured.mean, 0);
+        std::ranges::fill(measured.square, 0);
+        measured.write(place);
+      });
+  const Rescaling by = rescaling_between(before, state.columns(), columns);
+  return !folded || !by.moves ? folded : rewrite(state, by, device);
 }
 
 }  // namespace rivulet::devices

@@ -73,7 +73,7 @@ void rescale(const GradientView& numbers, ArrayKind kind, const Rescaling& by, c
 /// window from now on.
 void hurry_after_change(ModelState& state);
 /// The rows of an agreed step, so many of the group, become part of the columns, and the model and what its
-/// optimizer remembers follow; what was measured is 0 again. Needs host-readable memory.
-void follow_columns(ModelState& state, double rows);
+/// optimizer remembers follow; what was measured is 0 again. Errors: those of a device that has to copy.
+Status follow_columns(ModelState& state, double rows, Device& device);
 
 }  // namespace rivulet::devices

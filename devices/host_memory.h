@@ -16,4 +16,13 @@ Result<std::unique_ptr<Memory>> allocate_host_memory(std::size_t bytes);
 /// are the same memory.
 void copy_host_numbers(const GradientView& from, const GradientView& to);
 
+/// Changes numbers of a device where the host can see them: change(GradientView). Errors: the device's.
+template <class Change>
+Status change_on_host(Device& device, const GradientView& own, const Change& change) {
+  auto host = device.to_host(own);
+  if (!host) return host.error();
+  change(host.value());
+  return device.from_host(host.value(), own);
+}
+
 }  // namespace rivulet::devices

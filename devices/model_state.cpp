@@ -1,5 +1,8 @@
 #include "devices/model_state.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/check.h"
 #include "devices/host_memory.h"
 #include "devices/model_support.h"
@@ -78,6 +81,16 @@ ModelLayout without_measured(ModelLayout layout) {
   layout.buffers = 0;
   for (const TensorSlot& slot : layout.buffer_slots) layout.buffers += slot.count;
   return layout;
+}
+
+bool is_sound(const Statistics& known) {
+  const auto counts = [](double x) { return std::isfinite(x) && x >= 0; };
+  const auto sound = [&](const Column& c) {
+    return counts(c.rows) && counts(c.variance) && counts(c.shown_deviation) && std::isfinite(c.mean) &&
+           std::isfinite(c.shown_mean);
+  };
+  return counts(known.averaged_rows) && counts(known.usual_norm) && counts(known.hurried_rows) &&
+         std::ranges::all_of(known.columns, sound) && std::ranges::all_of(known.class_rows, counts);
 }
 
 std::vector<GradientView> ModelState::arrays() const {

@@ -55,6 +55,9 @@ struct Statistics {
   bool operator==(const Statistics&) const = default;
 };
 
+/// All are numbers that can be worked with: bytes from elsewhere may say anything.
+bool is_sound(const Statistics& known);
+
 /// What an array [P] is made of, which says how it follows where a layer is rewritten.
 enum class ArrayKind : std::uint8_t {
   parameters,  ///< of the function

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -248,16 +247,6 @@ ValidationError read_controllers(std::span<const std::byte> body, AgreedState& s
                                                           : "what controllers remember in it cannot be read";
 }
 
-bool is_usable(const devices::Column& c) {
-  const bool finite = std::isfinite(c.rows) && std::isfinite(c.mean) && std::isfinite(c.variance) &&
-                      std::isfinite(c.shown_mean) && std::isfinite(c.shown_deviation);
-  return finite && c.rows >= 0 && c.variance >= 0 && c.shown_deviation >= 0;
-}
-
-bool is_count(double x) {
-  return std::isfinite(x) && x >= 0;
-}
-
 template <class T>
 void read_list(Reader& r, std::vector<T>& list) {
   if (r.number<std::uint32_t>() != list.size()) return r.give_up();
@@ -274,10 +263,7 @@ ValidationError read_statistics(std::span<const std::byte> body, devices::Statis
   read_list(r, known.columns);
   read_list(r, known.class_rows);
   if (!r.good() || r.left() > 0) return "what it knows of rows is of another model, or cut off";
-  const bool usable = is_count(known.averaged_rows) && is_count(known.usual_norm) &&
-                      is_count(known.hurried_rows) && std::ranges::all_of(known.columns, is_usable) &&
-                      std::ranges::all_of(known.class_rows, is_count);
-  return usable ? ValidationError() : "a number that it knows of rows is none";
+  return devices::is_sound(known) ? ValidationError() : "a number that it knows of rows is none";
 }
 
 Status fill(const GradientView& own, std::span<const std::byte> from, devices::Device& device) {

@@ -70,7 +70,7 @@ void FeatureDrift::count_still(const float* values, std::size_t rows, std::size_
 }
 
 double FeatureDrift::distance() const noexcept {
-  if (before_.deviation() == 0) return 0;
+  if (rows_ < rows_judged || before_.deviation() == 0) return 0;
   return std::abs(recent_.mean - before_.mean) / before_.deviation();
 }
 

@@ -9,7 +9,7 @@
 namespace rivulet::runtime {
 
 /// How the values of one feature of this device's stream are now, beside how they were: whether they have
-/// moved away, or stand still. Nothing is judged before 500 rows. A few outliers are no movement: values
+/// moved away, or stand still. Nothing is judged before 2500 rows. A few outliers are no movement: values
 /// count within eight deviations. Memory: 100 bytes. Cost: a few additions for a value.
 class FeatureDrift {
  public:
@@ -29,10 +29,11 @@ class FeatureDrift {
   static constexpr double usual_rows = 10'000;
   static constexpr double recent_rows = 200;
   static constexpr double rows_before = 500;
-  static constexpr double clipped_at = 8;   ///< deviations
-  static constexpr double far = 3;          ///< same
-  static constexpr double much_longer = 3;  ///< of the longest time at one value
-  static constexpr double rounding = 1e-6;  ///< of the mean: no deviation is smaller
+  static constexpr double rows_judged = 2500;  ///< a window of fewer may be a part of a slow wave
+  static constexpr double clipped_at = 8;      ///< deviations
+  static constexpr double far = 3;             ///< same
+  static constexpr double much_longer = 3;     ///< of the longest time at one value
+  static constexpr double rounding = 1e-6;     ///< of the mean: no deviation is smaller
 
   struct Spread {
     double mean = 0;

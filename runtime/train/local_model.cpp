@@ -172,6 +172,8 @@ Status LocalModel::prepare_delta(const AgreedState& state, std::size_t rows, dou
 void LocalModel::depart() {
   const auto from = private_->parameters().host_bytes();
   left_from_.assign(from.begin(), from.end());
+  const auto buffers = private_->buffers().host_bytes();
+  left_buffers_.assign(buffers.begin(), buffers.end());
   remember(at_departure_);
   departed_ = true;
   delta_ready_ = false;
@@ -180,30 +182,31 @@ void LocalModel::depart() {
   own_.begin(parts_.clock.now());
 }
 
-/// What was remembered, as it is where the model sees these columns.
-void LocalModel::bring_to(std::span<const devices::Column> columns, Remembered& numbers) const {
+/// What was remembered, as it is where the model sees columns so.
+void LocalModel::bring_to(const devices::Statistics& known, Remembered& numbers) const {
   const auto& layout = private_->layout();
-  const auto by = devices::rescaling_between(numbers.columns, columns, layout.normalized);
+  const auto by = devices::rescaling_between(numbers.known.columns, known.columns, layout.normalized);
   for (std::size_t i = 0; i < numbers.arrays.size() && by.moves; ++i)
     devices::rescale({.data = numbers.arrays[i].data(), .count = layout.parameters, .scalar = layout.scalar},
                      layout.optimizer_arrays[i].kind, by, layout);
-  numbers.columns.assign(columns.begin(), columns.end());
+  numbers.known.columns = known.columns;
 }
 
-/// The copy sees these columns from now on: the same function, and its optimizer on the same way.
-void LocalModel::see(std::span<const devices::Column> columns) {
+/// The copy sees columns and classes so from now on: the same function, and its optimizer on the same way.
+void LocalModel::see(const devices::Statistics& known) {
   const auto& layout = private_->layout();
-  const auto by = devices::rescaling_between(private_->columns(), columns, layout.normalized);
+  devices::Statistics& own = private_->statistics();
+  const auto by = devices::rescaling_between(own.columns, known.columns, layout.normalized);
   devices::rescale(private_->parameters(), devices::ArrayKind::parameters, by, layout);
   for (std::size_t i = 0; i < layout.optimizer_arrays.size(); ++i)
     devices::rescale(private_->optimizer_array(i), layout.optimizer_arrays[i].kind, by, layout);
-  std::ranges::copy(columns, private_->columns().begin());
+  own.columns = known.columns;
+  own.class_rows = known.class_rows;
 }
 
 /// The copy stands where the reference does.
 void LocalModel::start_from(const AgreedState& state) {
-  see(state.model.columns());
-  private_->statistics().class_rows = state.model.statistics().class_rows;
+  see(state.model.statistics());
   std::ranges::copy(state.model.parameters().host_bytes(), private_->parameters().host_bytes().begin());
   std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
   rows_since_sync_ = 0;
@@ -222,8 +225,7 @@ void LocalModel::move_along(const AgreedState& state) {
   const GradientView from{left_from_.data(), here.count, here.scalar};
   const auto by = devices::rescaling_between(private_->columns(), state.model.columns(), layout.normalized);
   devices::rescale(from, devices::ArrayKind::parameters, by, layout);
-  see(state.model.columns());
-  private_->statistics().class_rows = state.model.statistics().class_rows;
+  see(state.model.statistics());
   advance(here, from, state.model.parameters());
   std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
   prepared_ = departed_ = false;
@@ -238,20 +240,19 @@ void LocalModel::remember(Remembered& into) const {
     into.arrays[i].assign(bytes.begin(), bytes.end());
   }
   into.steps = private_steps_;
-  into.columns.assign(private_->columns().begin(), private_->columns().end());
-  into.usual_norm = private_->statistics().usual_norm;
+  into.known = private_->statistics();
 }
 
 /// As it is where the copy sees its columns.
 void LocalModel::recall(const Remembered& from) {
   const auto& layout = private_->layout();
-  const auto by = devices::rescaling_between(from.columns, private_->columns(), layout.normalized);
+  const auto by = devices::rescaling_between(from.known.columns, private_->columns(), layout.normalized);
   for (std::size_t i = 0; i < from.arrays.size(); ++i) {
     std::ranges::copy(from.arrays[i], private_->optimizer_array(i).host_bytes().begin());
     devices::rescale(private_->optimizer_array(i), layout.optimizer_arrays[i].kind, by, layout);
   }
   private_steps_ = from.steps;
-  private_->statistics().usual_norm = from.usual_norm;
+  private_->statistics().usual_norm = from.known.usual_norm;
 }
 
 bool LocalModel::agreed(const AgreedState& state, bool applied, const GradientView& left) {
@@ -269,7 +270,7 @@ bool LocalModel::agreed(const AgreedState& state, bool applied, const GradientVi
   for (std::size_t i = 0; i < arrays; ++i) clear_where(left, private_->optimizer_array(i));
   if (departed_) {
     kept_ = at_departure_;
-    bring_to(state.model.columns(), kept_);
+    bring_to(state.model.statistics(), kept_);
     move_along(state);
   } else {
     remember(kept_);
@@ -285,7 +286,8 @@ void LocalModel::roll_back(const AgreedState& state) {
 }
 
 void LocalModel::go_back() {
-  std::ranges::copy(at_departure_.columns, private_->columns().begin());
+  private_->statistics() = at_departure_.known;
+  std::ranges::copy(left_buffers_, private_->buffers().host_bytes().begin());
   std::ranges::copy(left_from_, private_->parameters().host_bytes().begin());
   recall(at_departure_);
 }
@@ -316,6 +318,7 @@ void LocalModel::forget_own() noexcept {
   private_.reset();
   kept_ = at_departure_ = {};
   left_from_.clear();
+  left_buffers_.clear();
   private_steps_ = 0;
   rows_since_sync_ = 0;
   prepared_ = departed_ = delta_ready_ = false;
@@ -329,7 +332,7 @@ std::uint64_t LocalModel::kept_digest() const {
   if (!private_) return 0;
   Hasher hasher;
   hasher.add_value(kept_.steps);
-  hasher.add_value(kept_.usual_norm);
+  hasher.add_value(kept_.known.usual_norm);
   for (const auto& array : kept_.arrays) hasher.add(array);
   return hasher.finish().low;
 }
@@ -338,8 +341,8 @@ Status LocalModel::begin_with(const PrivatePart& part, const AgreedState& state)
   const auto& layout = state.model.layout();
   if (part.own_arrays.size() != layout.optimizer_arrays.size() || part.own_steps == 0) return ok();
   if (auto made = make_private(state); !made) return made;
-  const auto columns = state.model.columns();
-  kept_ = {part.own_arrays, part.own_steps, {columns.begin(), columns.end()}, part.own_norm};
+  kept_ = {part.own_arrays, part.own_steps, state.model.statistics()};
+  kept_.known.usual_norm = part.own_norm;
   roll_back(state);
   return ok();
 }

@@ -120,7 +120,7 @@ class LocalModel {
   /// What the optimizer remembers of own steps, as the last agreement left it; nothing: it has made none.
   [[nodiscard]] std::vector<std::span<const std::byte>> kept() const;
   [[nodiscard]] std::uint64_t kept_steps() const noexcept { return kept_.steps; }
-  [[nodiscard]] double kept_norm() const noexcept { return kept_.usual_norm; }
+  [[nodiscard]] double kept_norm() const noexcept { return kept_.known.usual_norm; }
   /// A gradient that is longer is made as long, by the next own step; 0: any is right.
   [[nodiscard]] double longest_gradient(const AgreedState& state) const {
     return devices::longest_gradient(parts_.optimizer, (private_ ? *private_ : state.model).statistics());
@@ -150,16 +150,16 @@ class LocalModel {
   struct Remembered {
     std::vector<std::vector<std::byte>> arrays;
     std::uint64_t steps = 0;
-    std::vector<devices::Column> columns;  ///< what the model saw then
-    double usual_norm = 0;                 ///< of its gradients
+    devices::Statistics known = {};  ///< what the model saw columns and classes by, and its usual norm
   };
   void remember(Remembered& into) const;
   void recall(const Remembered& from);
-  void bring_to(std::span<const devices::Column> columns, Remembered& numbers) const;
-  void see(std::span<const devices::Column> columns);
+  void bring_to(const devices::Statistics& known, Remembered& numbers) const;
+  void see(const devices::Statistics& known);
   Remembered kept_;  ///< behind the last agreement
   Remembered at_departure_;
-  std::vector<std::byte> left_from_;  ///< [P] of the copy at the last depart()
+  std::vector<std::byte> left_from_;     ///< [P] of the copy at the last depart()
+  std::vector<std::byte> left_buffers_;  ///< [B], same
   bool departed_ = false;
   std::uint32_t rows_since_sync_ = 0;
   OwnSteps own_;

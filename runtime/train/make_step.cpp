@@ -62,9 +62,9 @@ Result<StepMade> make_step(AgreedState& state, const StepParts& parts, const Gra
   if (made.finite) {
     const double rows = rows_of(parts.table);
     if (stream_changed(parts.table)) devices::hurry_after_change(state.model);
-    devices::follow_columns(state.model, rows);
-    devices::follow_classes(state.model, rows);
-    devices::follow_average(state.model, rows);
+    if (auto done = devices::follow_columns(state.model, rows, parts.device); !done) return done.error();
+    if (auto done = devices::follow_classes(state.model, rows, parts.device); !done) return done.error();
+    if (auto done = devices::follow_average(state.model, rows, parts.device); !done) return done.error();
   }
   fold_round(state, parts.table, parts.view, made.finite);
   state.controllers = parts.memory;

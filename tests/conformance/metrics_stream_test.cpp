@@ -17,10 +17,11 @@ TEST_CASE("Measured: features of a stream that are missing, far out, or move") {
   auto log = make_logger("error", "logfmt", *aside);
   stream::DecodeConfig config{.format = "json", .classes = 2, .features = {"temp", "rms"}, .target = "state"};
   config.normalizes = true;
+  config.fill = {stream::Fill::Kind::mean};
   const auto decoder = make_decoder(config);
   FeatureWatch missing(*decoder, *sink, *log.value());
   for (const char* json : {R"({"temp": 1, "state": 0})", R"({"rms": 1, "state": 0})",
-                                  R"({"temp": 2, "rms": null, "state": 1})"}) {
+                           R"({"temp": 2, "rms": null, "state": 1})"}) {
     std::vector<float> numbers(3);
     decoder->begin(record_of(json));
     CHECK(decoder->next({std::span(numbers).first(2), std::span(numbers).last(1)}).kind ==

@@ -18,6 +18,7 @@ std::unique_ptr<runtime::SimulatedGroup> group_of_two(std::size_t columns, Count
   job.config.decode.shape = {static_cast<std::int64_t>(columns)};
   job.config.model.classes = 8;
   job.config.sync.on_peer_loss = "reform";
+  job.config.train.average = 0;  // no array more
   runtime::SimulateOptions options;
   options.rates = {{{0, 20}}};
   options.profile = {std::chrono::milliseconds(2), 8000};

@@ -21,6 +21,7 @@ WallsRun fragile_run(std::uint64_t rounds,
   c.decode.shape = {2};
   c.model.name = "fragile";
   c.train.loss = "mse";
+  c.normalize.targets = false;  // the poison is a target of 9
   run.row = [breaks](std::size_t device, std::size_t row) {
     const std::string text = breaks(device, row) ? "9:00ff" : "3:00ff";
     const auto* bytes = reinterpret_cast<const std::byte*>(text.data());

@@ -332,12 +332,16 @@ TEST_CASE("Replay: what follows moving columns comes out again, around a device 
   std::size_t moved = 0;
   record(run, options, 1 << 30, [&](SimulatedGroup& group) {
     std::vector<devices::Column> seen;
-    run_to_end(group, [&] {
-      const auto now = group.node(0).state().model.columns();
-      if (!seen.empty() && seen.front().rows > 0 && seen.front().shown_mean != now.front().shown_mean) ++moved;
-      seen.assign(now.begin(), now.end());
-      return false;
-    }, 60);
+    run_to_end(
+        group,
+        [&] {
+          const auto now = group.node(0).state().model.columns();
+          if (!seen.empty() && seen.front().rows > 0 && seen.front().shown_mean != now.front().shown_mean)
+            ++moved;
+          seen.assign(now.begin(), now.end());
+          return false;
+        },
+        60);
   });
   CHECK(moved > 5);
   const auto state = again(run, run.log);

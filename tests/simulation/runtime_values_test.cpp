@@ -20,6 +20,7 @@ WallsRun spoiled_run(const std::string& when, std::uint64_t rounds,
                      const std::function<float(std::size_t row, float feature)>& spoil) {
   WallsRun run = even_run(8, rounds);
   auto& c = run.loaded.config;
+  c.train.clip_usual = false;  // which would see to most of it
   c.batch.policy = "fixed";
   c.batch.rows = 8;
   c.sync.policy = when == "overlap" ? "periodic" : when;

@@ -51,6 +51,7 @@ runtime::LoadedConfig job_of(const SimSchedule& schedule) {
   c.model.hidden = {static_cast<std::int64_t>(schedule.devices)};
   c.model.dtype = "float64";
   c.train.loss = "mse";
+  c.normalize.targets = false;  // sums of what rows hold are the state
   c.train.lr = sim_learning_rate;
   c.settings.set("train.optimizer.momentum", sim_momentum);
   c.batch.policy = schedule.policy;

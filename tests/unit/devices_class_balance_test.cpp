@@ -43,7 +43,7 @@ struct Balanced {
   void agree(double rows) {
     const auto& layout = state->layout();
     copy_host_numbers(out.slice(layout.parameters, layout.buffers), state->buffers());
-    follow_classes(*state, rows);
+    REQUIRE(follow_classes(*state, rows, *device));
   }
   std::unique_ptr<Device> device = make_host_device();
   std::unique_ptr<Trainer> trainer;
@@ -85,7 +85,7 @@ TEST_CASE("Class balance: own steps add up, and no weight is above 100") {
     it.gradient(three_to_one);
     copy_host_numbers(it.out.slice(layout.parameters, layout.buffers), it.state->buffers());
   }
-  follow_classes(*it.state, 12);
+  REQUIRE(follow_classes(*it.state, 12, *it.device));
   CHECK(it.state->statistics().class_rows == std::vector<double>{9, 3});
   it.state->statistics().class_rows = {1e6, 0};
   CHECK(it.gradient({1}) == doctest::Approx(0.5 * 100));
@@ -108,15 +108,15 @@ TEST_CASE("Average: it is the parameters at first, and follows over its window")
   const auto w = it.state->parameters().as<double>();
   CHECK(averaged(*it.state).parameters().data == it.state->parameters().data);  // nothing is known
   w[0] = 4;
-  follow_average(*it.state, 10);
+  REQUIRE(follow_average(*it.state, 10, *it.device));
   CHECK(it.state->average().as<double>()[0] == 4);
   w[0] = 8;
-  follow_average(*it.state, 10);
+  REQUIRE(follow_average(*it.state, 10, *it.device));
   CHECK(it.state->average().as<double>()[0] == 6);
-  for (int i = 0; i < 20; ++i) follow_average(*it.state, 10);
+  for (int i = 0; i < 20; ++i) REQUIRE(follow_average(*it.state, 10, *it.device));
   CHECK(it.state->average().as<double>()[0] == doctest::Approx(8).epsilon(0.1));
   w[0] = 19;
-  follow_average(*it.state, 10);
+  REQUIRE(follow_average(*it.state, 10, *it.device));
   CHECK(it.state->average().as<double>()[0] == doctest::Approx(9).epsilon(0.02));  // one part in eleven
   CHECK(averaged(*it.state).parameters().data == it.state->average().data);
 }

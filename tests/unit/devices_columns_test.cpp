@@ -50,7 +50,7 @@ struct Linear {
     REQUIRE(trainer->compute_gradients(*state, {x, y, rows, {}}, out));
     copy_host_numbers(out.slice(out.count - state->layout().buffers, state->layout().buffers),
                       state->buffers());
-    follow_columns(*state, static_cast<double>(rows));
+    REQUIRE(follow_columns(*state, static_cast<double>(rows), *device));
   }
   void stream(int batches) {
     for (int i = 0; i < batches; ++i) {

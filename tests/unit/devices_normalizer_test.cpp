@@ -109,7 +109,7 @@ struct Fixture {
   }
   StepReport train(const std::vector<float>& features) {
     const auto report = compute(features);
-    follow_columns(state, static_cast<double>(features.size() / columns));
+    REQUIRE(follow_columns(state, static_cast<double>(features.size() / columns), *device));
     return report;
   }
   [[nodiscard]] const Column& column(std::size_t i) const { return state.columns()[i]; }
@@ -177,7 +177,7 @@ TEST_CASE("Normalizer: own steps before the group knows anything go by the devic
     CHECK(f.largest_shown() < 5);
   }
   CHECK(f.column(1).rows == 0);
-  follow_columns(f.state, 100);
+  REQUIRE(follow_columns(f.state, 100, *f.device));
   CHECK(f.column(1).rows == 100);
   CHECK(f.column(1).mean == doctest::Approx(sensor.mean(1)).epsilon(1e-6));
   CHECK(f.column(1).variance == doctest::Approx(sensor.variance(1)).epsilon(0.01));
@@ -327,8 +327,8 @@ TEST_CASE("Normalizer: devices whose means differ contribute what all of their r
     const auto mine = one.state.buffers().as<float>();
     const auto theirs = other.state.buffers().as<float>();
     for (std::size_t k = 0; k < mine.size(); ++k) mine[k] = theirs[k] = 0.75F * mine[k] + 0.25F * theirs[k];
-    follow_columns(one.state, 40);
-    follow_columns(other.state, 40);
+    REQUIRE(follow_columns(one.state, 40, *one.device));
+    REQUIRE(follow_columns(other.state, 40, *other.device));
   }
   CHECK(one.column(1) == other.column(1));
   CHECK(one.column(1).mean == doctest::Approx(low.level + 15).epsilon(1e-5));

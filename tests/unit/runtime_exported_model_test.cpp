@@ -47,7 +47,7 @@ struct Job {
       REQUIRE(trainer->compute_gradients(state->model, view(features), out));
       devices::copy_host_numbers(out.slice(trainer->layout().parameters, trainer->layout().buffers),
                                  state->model.buffers());
-      devices::follow_columns(state->model, 32);
+      REQUIRE(devices::follow_columns(state->model, 32, *device));
     }
   }
   /// A feature that varies much, one that varies little, and one that never does.
