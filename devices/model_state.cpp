@@ -110,15 +110,9 @@ Status ModelState::hash_into(Hasher& hasher, Device& device) const {
     if (!host) return host.error();
     hasher.add(host.value().host_bytes());
   }
-  if (average_) {
-    auto host = device.to_host(average());
-    if (!host) return host.error();
-    hasher.add(host.value().host_bytes());
-  }
   static_assert(sizeof(Column) == 5 * sizeof(double), "a column is hashed as it lies in memory");
   hasher.add(std::as_bytes(std::span(statistics_->columns)));
   hasher.add(std::as_bytes(std::span(statistics_->class_rows)));
-  hasher.add_value(statistics_->averaged_rows);
   hasher.add_value(statistics_->usual_norm);
   hasher.add_value(statistics_->hurried_rows);
   return ok();

@@ -122,7 +122,8 @@ class ModelState {
   /// Those that are trained: parameters, what the optimizer remembers, buffers.
   [[nodiscard]] std::vector<GradientView> arrays() const;
   void zero_optimizer();
-  /// Feeds arrays() into a hash, in that order, the average and the statistics. Needs host-readable views
+  /// Feeds arrays() into a hash, in that order, and the statistics; not the average, which follows from these
+  /// and which another configuration may not have. Needs host-readable views
   /// from the device.
   Status hash_into(Hasher& hasher, Device& device) const;
   /// Copies all of it, the average if both have one. Both must have equal layouts but for that, and

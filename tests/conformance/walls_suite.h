@@ -238,6 +238,7 @@ inline void walls_suite(const RunGroup& run_group) {
     run.loaded.config.decode.shape = {2};
     run.loaded.config.model.name = "bias";
     run.loaded.config.train.loss = "mse";
+    run.loaded.config.normalize.targets = false;
     run.loaded.config.settings.set("train.optimizer.momentum", 0.0);
     run.row = [](std::size_t, std::size_t) {
       const std::string text = "3:00ff";

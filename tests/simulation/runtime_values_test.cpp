@@ -88,7 +88,9 @@ TEST_CASE("Values: of a reading whose square is infinite only the batch is lost,
     check_counted(out);
     CHECK(out.rows_refused[0] > 0);
     const auto all = out.rows_trained[0] + out.rows_refused[0];
-    CHECK(out.rows_refused[0] / 8 == all / 8 / 5);  // a batch of every five
+    CHECK(out.rows_refused[0] % 8 == 0);
+    CHECK(out.rows_refused[0] / 8 <= all / 8 / 5);  // a batch of every five, some of them not yet agreed on
+    CHECK(out.rows_refused[0] / 8 + 3 >= all / 8 / 5);
     CHECK(out.rows_refused[1] == 0);
     CHECK(out.rows_refused[2] == 0);
   }

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/clock.h"
+#include "devices/normalizer.h"
 #include "runtime/train/local_model.h"
 #include "runtime/train/make_step.h"
 #include "runtime/train/measures.h"
@@ -20,10 +21,17 @@ using namespace rivulet::testing;
 namespace {
 
 struct Bench {
+  explicit Bench(bool normalizes = false)
+      : trainer(devices::make_normalizing(make_trainer(config, *device), *device,
+                                          {.features = normalizes ? columns : 0, .linear_first = true})) {
+    for (devices::Column& c : state.model.columns())
+      c = {.rows = 1000, .mean = 0, .variance = 1, .shown_mean = 0, .shown_deviation = 1};
+  }
   VirtualClock clock;
   std::unique_ptr<devices::Device> device = devices::make_host_device();
   devices::ModelConfig config = config_of("linear");
-  std::unique_ptr<devices::Trainer> trainer = make_trainer(config, *device);
+  const std::size_t columns = RowShape{config.input, 1}.columns();
+  std::unique_ptr<devices::Trainer> trainer;
   AgreedState state{make_state(*trainer, *device, 7), {1, 100}, 5000, {}};
   Rows rows{config, 64, 3};
   std::unique_ptr<LocalModel> model =
@@ -104,6 +112,46 @@ TEST_CASE("Own steps: go from the reference, and start from it again when the gr
   b.agree();
   CHECK(b.model->own().rows() == 0);
   CHECK(size_of(b.movement()) == 0);
+}
+
+/// The group has agreed meanwhile, and its columns have moved, or not; what the optimizer remembers then.
+std::vector<float> momentum_behind(bool moved, bool departs) {
+  Bench b(true);
+  b.step(0);
+  b.step(8);
+  static_cast<void>(b.movement());
+  if (departs) {
+    b.model->depart();
+    b.step(16);
+  }
+  b.apply();
+  if (moved) b.state.model.columns()[0].shown_deviation = 2;
+  if (moved) b.state.model.columns()[1].shown_mean = 0.5;
+  REQUIRE(b.model->agreed(b.state, true, {}));
+  const auto bytes = b.model->kept().front();
+  std::vector<float> numbers(bytes.size() / sizeof(float));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  // It goes on from there: twice the same is as far.
+  b.model->roll_back(b.state);
+  CHECK(b.model->kept().front().size() == bytes.size());
+  return numbers;
+}
+
+TEST_CASE("Own steps: momentum follows columns that the group has moved, also of a movement that has left") {
+  for (const bool departs : {false, true}) {
+    CAPTURE(departs);
+    const auto was = momentum_behind(false, departs);
+    const auto is = momentum_behind(true, departs);
+    const Bench b(true);
+    const std::size_t outputs = b.trainer->layout().parameter_slots[1].count;
+    for (std::size_t o = 0; o < outputs; ++o) {
+      const std::size_t row = o * b.columns;
+      CHECK(is[row] == doctest::Approx(2 * was[row]));
+      CHECK(is[row + 1] == was[row + 1]);
+      const std::size_t bias = outputs * b.columns + o;
+      CHECK(is[bias] == doctest::Approx(was[bias] + 0.5 * was[row + 1]).epsilon(1e-4));
+    }
+  }
 }
 
 TEST_CASE("Own steps: the momentum goes on over an agreement, as over the steps of one device") {
