@@ -273,8 +273,8 @@ bool LocalModel::agreed(const AgreedState& state, bool applied, const GradientVi
     bring_to(state.model.statistics(), kept_);
     move_along(state);
   } else {
-    remember(kept_);
     start_from(state);
+    remember(kept_);
   }
   return true;
 }
