@@ -63,7 +63,7 @@ double number_behind(const std::string& page, const std::string& name) {
 TEST_CASE("Full disk: the device goes on, keeps what it has, says so, and saves again when there is room") {
   const TempDir folder;
   const auto checkpoints = folder.path() / "checkpoints";
-  SmallDisk disk(checkpoints, "160k");  // two states of 64 KB, and no third
+  SmallDisk disk(checkpoints, "240k");  // two states of 95 KB, and no third
   const int port = free_port();
   const auto config = source_path("examples/mnist/device.toml");
   const auto device =

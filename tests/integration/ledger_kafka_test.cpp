@@ -37,7 +37,7 @@ topics = ["rows"]
 partitions = [0, 1]
 [decode]
 format = "json"
-json = { features = ["a", "b"], target = "y" }
+json = { features = ["a", "b"], target = "y", fill = "drop" }
 [batch]
 max = 16
 max_wait = "100ms"

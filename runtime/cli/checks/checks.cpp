@@ -141,9 +141,13 @@ std::vector<Check> peer_checks(const Config& config) {
   const RealClock clock;
   const auto bound = sync::local_peer_address(gloo);
   const auto wires = sync::make_gloo_connect(gloo, clock);
-  if (!bound || !wires)
-    return {{name, CheckLevel::fail, bound ? wires.error().message : bound.error().message,
-             "name an interface or an address with --peer-bind"}};
+  if (!bound || !wires) {
+    const Error& error = bound ? wires.error() : bound.error();
+    // Brokers that do not answer are another check's; a device waits for them.
+    const bool waits = error.code == ErrorCode::unavailable && config.sync.bind == "auto";
+    const auto level = waits ? CheckLevel::warn : CheckLevel::fail;
+    return {{name, level, error.message, "name an interface or an address with --peer-bind"}};
+  }
   if (auto why = unreachable_for_peers(config); !why.empty())
     return {{name, CheckLevel::warn, std::move(why), "sync.bind = \"auto\", or an interface or an address"}};
   const bool here = config.sync.advertise.empty() && is_this_machine(bound.value());
