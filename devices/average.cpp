@@ -40,6 +40,7 @@ Status follow_average(ModelState& state, double rows, Device& device) {
     to.data = kept.data();
   }
   return change_on_host(device, state.average(), [&](const GradientView& average) {
+    if (before == 0) return copy_host_numbers(to, average);
     if (average.scalar == Scalar::f32)
       move_f32(average.as<float>().data(), to.as<float>().data(), average.count, static_cast<float>(weight));
     else

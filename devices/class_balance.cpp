@@ -79,7 +79,8 @@ class BalancingTrainer final : public Trainer {
  private:
   const ModelState& inside(const ModelState& state) {
     const std::byte* where = state.parameters().data;
-    if (!inner_ || inner_->parameters().data != where || inner_->buffers().data != state.buffers().data)
+    if (!inner_ || inner_->parameters().data != where || inner_->buffers().data != state.buffers().data ||
+        &inner_->statistics() != &state.statistics())
       inner_.emplace(ModelState::over(model_->layout(), state));
     return *inner_;
   }

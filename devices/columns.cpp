@@ -204,8 +204,10 @@ Rescaling rescaling_between(std::span<const Column> before, std::span<const Colu
     const Column& is = after[i];
     if (was.rows == 0 || (was.shown_mean == is.shown_mean && was.shown_deviation == is.shown_deviation))
       continue;
-    by.moves = true;
     const double moved = is.shown_mean - was.shown_mean;
+    // One row has no deviation: the column was not at rest, it was not known.
+    if (was.shown_deviation == 0 && was.rows < young_rows) continue;
+    by.moves = true;
     if (i >= columns.features) {
       // Predictions are shown_mean + shown_deviation * output.
       if (is.shown_deviation == 0) continue;

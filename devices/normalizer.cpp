@@ -144,7 +144,8 @@ class NormalizingTrainer final : public Trainer {
   /// What the model sees of a state. Those of a device lie where they lie: the last one is kept.
   const ModelState& inside(const ModelState& state) {
     const std::byte* where = state.parameters().data;
-    if (!inner_ || inner_->parameters().data != where || inner_->buffers().data != state.buffers().data)
+    if (!inner_ || inner_->parameters().data != where || inner_->buffers().data != state.buffers().data ||
+        &inner_->statistics() != &state.statistics())
       inner_.emplace(ModelState::over(model_->layout(), state));
     return *inner_;
   }

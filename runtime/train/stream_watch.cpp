@@ -76,7 +76,8 @@ void StreamWatch::look_at_loss(const devices::StepReport& report, std::size_t ow
   const auto add = [&](double error) { rose = (errors_.add(error) && errors_.rose()) || rose; };
   if (parts_.classification) {
     const std::uint64_t wrong = own - std::min<std::uint64_t>(own, report.correct);
-    for (std::size_t row = 0; row < own; ++row) add(row < wrong ? 1 : 0);
+    // Spread over the batch: all wrong ones at its end would be a change in each.
+    for (std::size_t row = 0; row < own; ++row) add((row + 1) * wrong / own > row * wrong / own ? 1 : 0);
   } else if (report.rows > 0) {
     const double loss = report.loss_sum / static_cast<double>(report.rows);
     add(std::isfinite(loss) ? loss / (1 + loss) : 1);

@@ -215,3 +215,18 @@ TEST_CASE("Columns: a column that wakes begins with weights of 0, and one that j
   CHECK(w[5] == 0);
   CHECK(std::abs(w[0]) < 20 * std::abs(first));  // not 1e5 times as large
 }
+
+TEST_CASE("Columns: rows that come one by one at first leave the layer its weights") {
+  auto model = classifier();
+  model.target_scale = 0;
+  const auto all = model.state->parameters().as<double>();
+  const std::vector<double> began(all.begin(), all.end());
+  for (int i = 0; i < 20; ++i) {
+    const auto x = model.rows(1);
+    model.measure(x, {0.0F});
+  }
+  CHECK(model.state->columns()[0].shown_deviation > 0);
+  double size = 0;
+  for (std::size_t o = 0; o < outputs; ++o) size += std::abs(all[o * features]) / std::abs(began[o * features]);
+  CHECK(size > 0.05);
+}

@@ -161,6 +161,18 @@ TEST_CASE("Stream watch: a rise of the errors is a change, told once; a fall is 
   CHECK_FALSE(begins.watch.take_change());
 }
 
+TEST_CASE("Stream watch: of large batches with many errors no order makes a change") {
+  Watched it;
+  constexpr std::size_t rows = 128;
+  const std::vector<float> features(2 * rows, 1.0F);
+  for (int i = 0; i < 200; ++i) {
+    const auto wrong = static_cast<std::uint64_t>(it.rng.below(13)) + 32;  // 30 %, more or less
+    const devices::StepReport report{.correct = rows - wrong, .rows = rows};
+    it.watch.computed(report, {features, {}, rows, {}}, rows);
+  }
+  CHECK_FALSE(it.watch.take_change());
+}
+
 TEST_CASE("Stream watch: of a regression the loss is watched") {
   Watched it(false);
   it.batches(300, 0.1);
