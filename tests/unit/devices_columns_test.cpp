@@ -227,6 +227,7 @@ TEST_CASE("Columns: rows that come one by one at first leave the layer its weigh
   }
   CHECK(model.state->columns()[0].shown_deviation > 0);
   double size = 0;
-  for (std::size_t o = 0; o < outputs; ++o) size += std::abs(all[o * features]) / std::abs(began[o * features]);
+  for (std::size_t o = 0; o < outputs; ++o)
+    size += std::abs(all[o * features]) / std::abs(began[o * features]);
   CHECK(size > 0.05);
 }
