@@ -284,7 +284,7 @@ Status fill_average(const Frame& frame, devices::ModelState& model, devices::Dev
   const auto average = frame.body_of("AVRG");
   const bool has_one = model.layout().average_rows > 0;
   if (!average && !has_one && model.statistics().averaged_rows > 0) return bad("it lacks its average");
-  if (!average || !has_one) model.statistics().averaged_rows = 0;
+  if (average.has_value() != has_one) model.statistics().averaged_rows = 0;
   if (!average || !has_one) return ok();
   if (average->size() != model.average().bytes()) return bad("an array in it is too short or too long");
   return fill(model.average(), *average, device);
@@ -372,6 +372,8 @@ Result<DecodedState> decode_state(std::span<const std::byte> bytes, const Expect
   if (Status filled = fill_average(frame, out.state.model, expected.device); !filled) return filled.error();
   out.skipped = static_cast<std::size_t>(std::ranges::count_if(
       frame.sections, [](const Section& s) { return std::ranges::count(known, s.tag) == 0; }));
+  // What this configuration has no place for, as if nobody knew it.
+  if (expected.layout.average_rows == 0 && frame.body_of("AVRG")) ++out.skipped;
   return out;
 }
 
