@@ -3,30 +3,25 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "core/check.h"
 #include "devices/host_memory.h"
+#include "devices/inner_state.h"
 #include "devices/model_support.h"
 
 namespace rivulet::devices {
 namespace {
 
-constexpr std::string_view rows_name = "measured.class_rows";
-constexpr std::string_view share_name = "measured.class_share";
+constexpr const char* rows_name = "measured.class_rows";
+constexpr const char* share_name = "measured.class_share";
 constexpr double weight_max = 100;
 
 ModelLayout with_shares(ModelLayout layout, std::size_t classes) {
   if (classes == 0) return layout;
   layout.counted_classes = classes;
-  const auto append = [&](std::string_view name, std::size_t count) {
-    layout.buffer_slots.push_back(
-        {std::string(name), {static_cast<std::int64_t>(count)}, layout.buffers, count});
-    layout.buffers += count;
-  };
-  append(rows_name, 1);
-  append(share_name, classes);
+  append_buffers(layout, rows_name, 1);
+  append_buffers(layout, share_name, classes);
   return layout;
 }
 
@@ -53,7 +48,7 @@ class BalancingTrainer final : public Trainer {
   }
   [[nodiscard]] const ModelLayout& layout() const noexcept override { return layout_; }
   Status initialize(ModelState& state, std::uint64_t seed) override {
-    inner_.reset();
+    inner_.forget();
     std::ranges::fill(state.statistics().class_rows, 0);
     ModelState inner = ModelState::over(model_->layout(), state);
     return model_->initialize(inner, seed);
@@ -77,13 +72,7 @@ class BalancingTrainer final : public Trainer {
   }
 
  private:
-  const ModelState& inside(const ModelState& state) {
-    const std::byte* where = state.parameters().data;
-    if (!inner_ || inner_->parameters().data != where || inner_->buffers().data != state.buffers().data ||
-        &inner_->statistics() != &state.statistics())
-      inner_.emplace(ModelState::over(model_->layout(), state));
-    return *inner_;
-  }
+  const ModelState& inside(const ModelState& state) { return inner_.of(model_->layout(), state); }
   void weigh(const std::vector<double>& rows) {
     const double all = std::accumulate(rows.begin(), rows.end(), 0.0);
     for (std::size_t c = 0; c < counted_; ++c)
@@ -120,7 +109,7 @@ class BalancingTrainer final : public Trainer {
   const std::size_t counted_;  ///< classes; 0: their weights are given
   const ModelLayout layout_;
   // scratch
-  std::optional<ModelState> inner_;
+  InnerState inner_;
   std::vector<float> weights_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "core/check.h"
 #include "devices/host_memory.h"
+#include "devices/inner_state.h"
 
 namespace rivulet::devices {
 namespace {
@@ -21,15 +22,10 @@ constexpr double apart = 0.3;
 
 /// After a change windows are shorter by this.
 constexpr double hurry = 10;
-/// Of what no layer can be rewritten for, so many windows: it moves slowly.
+/// Windows of a column that no layer follows: it moves slowly.
 constexpr double slow_window = 10;
 
 constexpr std::array names{"measured.rows", "measured.mean", "measured.square", "measured.beyond"};
-
-void append(ModelLayout& layout, const char* name, std::size_t count) {
-  layout.buffer_slots.push_back({name, {static_cast<std::int64_t>(count)}, layout.buffers, count});
-  layout.buffers += count;
-}
 
 bool is_measured(const TensorSlot& slot) {
   return std::ranges::count(names, slot.name) > 0;
@@ -177,7 +173,7 @@ void Measured::write(const GradientView& to) const {
 
 ModelLayout with_columns(ModelLayout model, const NormalizedColumns& columns) {
   model.normalized = columns;
-  for (const char* name : names) append(model, name, name == names.front() ? 1 : columns.size());
+  for (const char* name : names) append_buffers(model, name, name == names.front() ? 1 : columns.size());
   return model;
 }
 
@@ -202,7 +198,9 @@ Rescaling rescaling_between(std::span<const Column> before, std::span<const Colu
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const Column& was = before[i];
     const Column& is = after[i];
-    if (was.rows == 0 || (was.shown_mean == is.shown_mean && was.shown_deviation == is.shown_deviation))
+    const bool followed = i < columns.features ? columns.linear_first : columns.linear_last;
+    if (!followed || was.rows == 0 ||
+        (was.shown_mean == is.shown_mean && was.shown_deviation == is.shown_deviation))
       continue;
     const double moved = is.shown_mean - was.shown_mean;
     // One row has no deviation: the column was not at rest, it was not known.

@@ -58,7 +58,7 @@ struct Rescaling {
   std::vector<double> ratio, shift;  ///< [features]
   std::vector<bool> woken;           ///< [features]: its weights start at 0
   std::vector<double> gain, offset;  ///< [targets]
-  bool moves = false;                ///< something is not as it was
+  bool moves = false;                ///< a layer has something to follow
 };
 /// A column that was at rest wakes with weights of 0. One that jumped, by more than the limit at once, keeps
 /// its weights: what they meant has gone.

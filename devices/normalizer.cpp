@@ -8,6 +8,7 @@
 
 #include "core/check.h"
 #include "core/vector_code.h"
+#include "devices/inner_state.h"
 
 namespace rivulet::devices {
 namespace {
@@ -124,7 +125,7 @@ class NormalizingTrainer final : public Trainer {
   [[nodiscard]] const ModelLayout& layout() const noexcept override { return layout_; }
 
   Status initialize(ModelState& state, std::uint64_t seed) override {
-    inner_.reset();
+    inner_.forget();
     std::ranges::fill(state.columns(), Column{});
     ModelState inner = ModelState::over(model_->layout(), state);
     return model_->initialize(inner, seed);
@@ -141,14 +142,7 @@ class NormalizingTrainer final : public Trainer {
   [[nodiscard]] static bool is_known(const ModelState& state) { return state.columns()[0].rows > 0; }
   [[nodiscard]] Block features_block() const { return {0, columns_.features}; }
   [[nodiscard]] Block targets_block() const { return {columns_.features, columns_.targets}; }
-  /// What the model sees of a state. Those of a device lie where they lie: the last one is kept.
-  const ModelState& inside(const ModelState& state) {
-    const std::byte* where = state.parameters().data;
-    if (!inner_ || inner_->parameters().data != where || inner_->buffers().data != state.buffers().data ||
-        &inner_->statistics() != &state.statistics())
-      inner_.emplace(ModelState::over(model_->layout(), state));
-    return *inner_;
-  }
+  const ModelState& inside(const ModelState& state) { return inner_.of(model_->layout(), state); }
   Status go_by(const ModelState& state);
   BatchView see(const BatchView& batch);
   std::span<const float> see_block(const Block& block, std::span<const float> values, std::size_t rows,
@@ -172,7 +166,7 @@ class NormalizingTrainer final : public Trainer {
   const NormalizedColumns columns_;
   const ModelLayout layout_;
   // scratch
-  std::optional<ModelState> inner_;
+  InnerState inner_;
   Measured measured_;  ///< of the state; then of the batch, too
   Scaling scaling_;    ///< as the model sees columns now
   Sums sums_;

@@ -54,7 +54,6 @@ struct ClassTally {
 struct StepReport {
   double loss_sum = 0;        ///< over rows, before the step (test-then-train)
   std::uint64_t correct = 0;  ///< classification only
-  double absolute_sum = 0;    ///< regression: how far off, over rows; mean of their outputs
   std::uint64_t rows = 0;
   bool finite = true;         ///< loss and gradient are finite
   double gradient_norm2 = 0;  ///< squared L2 of the mean gradient, as computed, before weights

@@ -19,7 +19,8 @@ namespace rivulet::stream {
 struct Fill {
   enum class Kind : std::uint8_t {
     drop,    ///< nothing: its row is dropped
-    mean,    ///< NaN, for whoever knows the mean (DecodeConfig::normalizes); no value in a whole row: dropped
+    mean,    ///< NaN, which the normalizer replaces (DecodeConfig::normalizes); no value in a whole row:
+             ///< dropped
     last,    ///< what the feature last was in this partition; as `mean` until that is known, else as `drop`
     number,  ///< `value`
   } kind = Kind::drop;

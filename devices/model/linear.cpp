@@ -116,7 +116,7 @@ class LinearTrainer final : public Trainer {
     }
   }
 
-  /// `rows`: as if the batch had so many, which makes the row's part of the gradient.
+  /// The row has one part in `rows` of the gradient.
   void judge_class(std::size_t target, T rows, StepReport& report) {
     const auto highest = std::ranges::max_element(row_outputs_);
     report.correct += count(tally_, target, static_cast<std::size_t>(highest - row_outputs_.begin()));
@@ -136,7 +136,6 @@ class LinearTrainer final : public Trainer {
     for (std::size_t o = 0; o < outputs_; ++o) {
       const T difference = row_outputs_[o] - static_cast<T>(targets[o]);
       sum += difference * difference;
-      report.absolute_sum += std::abs(static_cast<double>(difference)) / static_cast<double>(outputs);
       row_outputs_[o] = T{2} * difference / (rows * outputs);
     }
     report.loss_sum += static_cast<double>(sum / outputs);

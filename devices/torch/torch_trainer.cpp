@@ -92,7 +92,6 @@ class TorchTrainer final : public Trainer {
   torch::Tensor loss_of(const torch::Tensor& outputs, const torch::Tensor& targets) const;
   void report_on(const torch::Tensor& outputs, std::size_t first, const torch::Tensor& loss,
                  StepReport& report);
-  [[nodiscard]] double absolute_of(const torch::Tensor& outputs, std::span<const float> targets) const;
   torch::Tensor weighted_loss(const torch::Tensor& outputs, const torch::Tensor& targets,
                               std::span<const float> class_weights) const;
   torch::Tensor forward_to_train(const BatchView& batch);
@@ -209,15 +208,6 @@ void TorchTrainer::report_on(const torch::Tensor& outputs, std::size_t first, co
   }
 }
 
-/// By hand: few numbers.
-double TorchTrainer::absolute_of(const torch::Tensor& outputs, std::span<const float> targets) const {
-  const torch::Tensor plain = outputs.to(torch::kCPU, torch::kFloat32).contiguous();
-  const float* at = plain.const_data_ptr<float>();
-  double sum = 0;
-  for (std::size_t i = 0; i < targets.size(); ++i) sum += std::abs(double{at[i]} - double{targets[i]});
-  return sum / static_cast<double>(config_.outputs);
-}
-
 torch::Tensor TorchTrainer::forward_to_train(const BatchView& batch) {
   const Autocast autocast(config_.autocast_bfloat16, numbers_->place().type());
   const auto rows = static_cast<std::int64_t>(batch.rows);
@@ -238,7 +228,6 @@ StepReport TorchTrainer::train_on(const BatchView& batch, const GradientView& ou
     weighted_loss(outputs, targets, batch.class_weights).backward();
   numbers_->end_training(out);
   report_on(outputs, 0, loss, report);
-  if (config_.loss == Loss::mse) report.absolute_sum = absolute_of(outputs, batch.targets);
   report.gradient_norm2 = norm2(out.slice(0, layout().parameters));
   return report;
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "devices/columns.h"
+#include "runtime/state/round_update.h"
 
 namespace rivulet::runtime {
 
@@ -22,12 +22,7 @@ Status ReplayState::keep_if_needed() {
 }
 
 void ReplayState::rewrite_residuals(std::span<const devices::Column> before) {
-  const auto& layout = now_.model.layout();
-  const auto by = devices::rescaling_between(before, now_.model.columns(), layout.normalized);
-  if (!by.moves) return;
-  for (auto& [id, residual] : residuals_)
-    residual.rewrite(
-        [&](const GradientView& kept) { devices::rescale(kept, devices::ArrayKind::movement, by, layout); });
+  for (auto& [id, residual] : residuals_) follow_columns(residual, before, now_.model);
 }
 
 Result<bool> ReplayState::enter_next(std::uint64_t step) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/vector_code.h"
+#include "devices/columns.h"
 #include "runtime/state/announced.h"
 
 namespace rivulet::runtime {
@@ -55,6 +56,15 @@ void fold_round(AgreedState& state, const sync::FactsTable& table, std::uint64_t
       for (const RowInterval& rows : account.intervals) fold_interval(state, rows, account.runs);
     }
   }
+}
+
+void follow_columns(sync::Residual& residual, std::span<const devices::Column> before,
+                    const devices::ModelState& now) {
+  const auto& layout = now.layout();
+  const auto by = devices::rescaling_between(before, now.columns(), layout.normalized);
+  if (!by.moves) return;
+  residual.rewrite(
+      [&](const GradientView& kept) { devices::rescale(kept, devices::ArrayKind::movement, by, layout); });
 }
 
 }  // namespace rivulet::runtime

@@ -2,6 +2,7 @@
 #include "core/gradient_view.h"
 #include "runtime/state/agreed_state.h"
 #include "sync/round/facts.h"
+#include "sync/round/residual.h"
 
 /// What an agreed round makes of the agreed state, the same on every device and in a replay. Pure.
 namespace rivulet::runtime {
@@ -19,5 +20,10 @@ bool fits_in_average(const GradientView& numbers);
 /// so that the offsets move with the parameters or not at all. `trained`: false if the sum was not finite,
 /// whose rows are then dropped ones.
 void fold_round(AgreedState& state, const sync::FactsTable& table, std::uint64_t view, bool trained);
+
+/// What was not sent yet follows the parameters that it will be added to, from where a model saw the columns
+/// `before` to where it sees those of `now`.
+void follow_columns(sync::Residual& residual, std::span<const devices::Column> before,
+                    const devices::ModelState& now);
 
 }  // namespace rivulet::runtime

@@ -34,17 +34,6 @@ void apply_delta(devices::ModelState& model, const GradientView& sum) {
     std::ranges::fill(model.optimizer_array(i).host_bytes(), std::byte{0});
 }
 
-bool stream_changed(const sync::FactsTable& table) {
-  return std::ranges::any_of(table.facts,
-                             [](const sync::Facts& f) { return (f.flags & sync::flag_changed) != 0; });
-}
-
-double rows_of(const sync::FactsTable& table) {
-  double rows = 0;
-  for (const sync::Facts& facts : table.facts) rows += facts.rows + facts.rows_since_sync;
-  return rows;
-}
-
 }  // namespace
 
 Result<StepMade> make_step(AgreedState& state, const StepParts& parts, const GradientView& sum) {
@@ -59,14 +48,15 @@ Result<StepMade> make_step(AgreedState& state, const StepParts& parts, const Gra
   } else if (made.finite) {
     apply_delta(state.model, sum);
   }
+  const std::uint64_t rows_before = state.rows;
+  fold_round(state, parts.table, parts.view, made.finite);
   if (made.finite) {
-    const double rows = rows_of(parts.table);
-    if (stream_changed(parts.table)) devices::hurry_after_change(state.model);
+    const auto rows = static_cast<double>(state.rows - rows_before);
+    if (sync::any_flag(parts.table, sync::flag_changed)) devices::hurry_after_change(state.model);
     if (auto done = devices::follow_columns(state.model, rows, parts.device); !done) return done.error();
     if (auto done = devices::follow_classes(state.model, rows, parts.device); !done) return done.error();
     if (auto done = devices::follow_average(state.model, rows, parts.device); !done) return done.error();
   }
-  fold_round(state, parts.table, parts.view, made.finite);
   state.controllers = parts.memory;
   return made;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "runtime/process/topic_name.h"
+#include "runtime/state/round_update.h"
 #include "runtime/train/worker.h"
 
 // How a worker gets into a view and out of it, and how it ends.
@@ -116,13 +117,7 @@ void Worker::resolve_residual() {
 void Worker::rewrite_residual() {
   const auto& model = parts_.state->model;
   const auto columns = model.columns();
-  if (!residual_columns_.empty()) {
-    const auto by = devices::rescaling_between(residual_columns_, columns, model.layout().normalized);
-    if (by.moves)
-      residual_.rewrite([&](const GradientView& kept) {
-        devices::rescale(kept, devices::ArrayKind::movement, by, model.layout());
-      });
-  }
+  if (!residual_columns_.empty()) follow_columns(residual_, residual_columns_, model);
   residual_columns_.assign(columns.begin(), columns.end());
 }
 

@@ -75,9 +75,7 @@ bool is_another_batch(double rows, double& usual) {
 
 void wait_for_all(const FactsTable& table, RoundPlan& plan) {
   plan.next.whole = true;
-  const bool waiting =
-      std::ranges::any_of(table.facts, [](const Facts& f) { return (f.flags & flag_incomplete) != 0; });
-  if (!waiting || plan.now.mode != Mode::gradients) return;
+  if (!any_flag(table, flag_incomplete) || plan.now.mode != Mode::gradients) return;
   plan.now.mode = Mode::hold;
   plan.why = "waiting until every device has its rows";
 }

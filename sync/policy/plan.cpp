@@ -35,11 +35,6 @@ bool has_local_steps(const FactsTable& table) {
                      [](const Facts& f) { return f.rows_since_sync > 0; });
 }
 
-bool any_flag(const FactsTable& table, std::uint32_t flag) {
-  return std::any_of(table.facts.begin(), table.facts.end(),
-                     [&](const Facts& f) { return (f.flags & flag) != 0; });
-}
-
 Mode default_mode(const FactsTable& table) {
   if (total_rows(table) == 0) return Mode::idle;
   if (any_flag(table, flag_dry_run)) return Mode::skip;

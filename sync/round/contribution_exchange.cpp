@@ -106,8 +106,7 @@ Status ContributionExchange::send_behind_facts(const GradientView& mine) {
 /// What devices have kept of earlier rounds goes with this one, because its compressor keeps nothing.
 bool ContributionExchange::flushes(const Round& round) const {
   if (compressor_of(schedule_).keeps_residual) return false;
-  return std::ranges::any_of(round.table.facts,
-                             [](const Facts& f) { return (f.flags & flag_residual) != 0; });
+  return any_flag(round.table, flag_residual);
 }
 
 Progress ContributionExchange::see(const Round& round) {

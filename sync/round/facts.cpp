@@ -187,6 +187,11 @@ Result<FactsSection> decode_section(std::span<const std::byte> bytes) {
   return section;
 }
 
+bool any_flag(const FactsTable& table, std::uint32_t flag) {
+  return std::any_of(table.facts.begin(), table.facts.end(),
+                     [&](const Facts& f) { return (f.flags & flag) != 0; });
+}
+
 std::uint32_t steps_behind(const Facts& facts, const FactsSection& section) {
   const auto trained = [](const RowInterval& interval) { return interval.rows_trained > 0; };
   const auto more = std::ranges::count_if(section.more_intervals, trained);

@@ -149,6 +149,8 @@ struct FactsTable {
   [[nodiscard]] std::size_t size() const noexcept { return facts.size(); }
   bool operator==(const FactsTable&) const = default;
 };
+/// One device has set it.
+bool any_flag(const FactsTable& table, std::uint32_t flag);
 /// Of the own steps that a device announces with them; 1 where it announces none.
 std::uint32_t steps_behind(const Facts& facts, const FactsSection& section);
 /// So long after the round before a device was ready for this one.

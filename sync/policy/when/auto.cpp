@@ -198,15 +198,8 @@ void step_back(std::span<double> memory) {
 }
 
 /// A device has come with a movement that it cannot contribute.
-bool has_changed(const Inputs& inputs) {
-  return std::ranges::any_of(inputs.table.facts,
-                             [](const Facts& f) { return (f.flags & flag_changed) != 0; });
-}
-
 bool has_exploded(const Inputs& inputs) {
-  return inputs.entered.apart && std::ranges::any_of(inputs.table.facts, [](const Facts& f) {
-           return (f.flags & flag_nonfinite) != 0;
-         });
+  return inputs.entered.apart && any_flag(inputs.table, flag_nonfinite);
 }
 
 void learn_loss(const Inputs& inputs, double rows, std::span<double> memory) {
@@ -277,7 +270,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const double most = setting(inputs.config, keys[1].name).number;
   const bool begins = memory[step_bytes_at] == 0;
   if (rows_of(inputs.table) > 0) learn(inputs, memory);
-  if (has_exploded(inputs) || has_changed(inputs)) step_back(memory);
+  if (has_exploded(inputs) || any_flag(inputs.table, flag_changed)) step_back(memory);
   pay(inputs, budget, begins, memory);
   follow_streams(inputs.entered.guests > 0 ? std::min(steps_with_copies, most) : 1, most, memory);
   const Chooser chooser(inputs, budget, {most, facts_bytes}, memory);
