@@ -2,9 +2,7 @@
 #include <charconv>
 
 #include "stream/decoder/base.h"
-#include "stream/decoder/decimal.h"
-#include "stream/decoder/fill.h"
-#include "stream/decoder/where.h"
+#include "stream/decoder/text_keys.h"
 #include "stream/text_body.h"
 
 namespace rivulet::stream {
@@ -310,53 +308,14 @@ constexpr Key csv_keys[] = {
      .least = 1,
      .most = 1,
      .sample = "#\",\""},
-    {.name = "decode.csv.shape",
-     .type = KeyType::integers,
-     .text = "[]",
-     .help = "empty = one axis",
-     .least = 1,
-     .most = 1e7,
-     .sample = "#[]"},
-    {.name = "decode.csv.scale",
-     .type = KeyType::numbers,
-     .text = "\"auto\"",
-     .help = "mean 0 and deviation 1, measured in training; or x * scale + shift, [one each]",
-     .choices = "auto",
-     .sample = "#\"auto\""},
-    {.name = "decode.csv.shift",
-     .type = KeyType::numbers,
-     .text = "0.0",
-     .help =
-         "added in 64 bits, also with scale \"auto\": for numbers like 1e8 + 0.5, which 32 bits cannot hold",
-     .sample = "#0.0"},
-    {.name = "decode.csv.decimal",
-     .type = KeyType::text,
-     .text = "\".\"",
-     .help = ". or , of numbers",
-     .fits = is_decimal_sign,
-     .form = decimal_form,
-     .sample = "#\".\""},
-    {.name = "decode.csv.where",
-     .type = KeyType::text,
-     .text = "\"\"",
-     .help = "COLUMN = VALUE: only rows with this text there; others are left out, and are no errors",
-     .fits = is_where,
-     .form = where_form,
-     .sample = "#\"type = reading\""},
-    {.name = "decode.csv.missing",
-     .type = KeyType::numbers,
-     .text = "[]",
-     .help = "numbers that mean that there is no value, as records have them",
-     .sample = "#[-999]"},
-    {.name = "decode.csv.fill",
-     .type = KeyType::text,
-     .text = "\"mean\"",
-     .help = "mean | last | drop | a number: what a feature without a value becomes; drop: its row is "
-             "dropped, as without scale \"auto\"",
-     .fits = is_fill,
-     .form = fill_form,
-     .or_number = true,
-     .sample = "#\"mean\""},
+    shape_key("decode.csv.shape"),
+    scale_key("decode.csv.scale"),
+    shift_key("decode.csv.shift"),
+    decimal_key("decode.csv.decimal", ". or , of numbers"),
+    where_key("decode.csv.where",
+              "COLUMN = VALUE: only rows with this text there; others are left out, and are no errors"),
+    missing_key("decode.csv.missing"),
+    fill_key("decode.csv.fill"),
 };
 
 }  // namespace

@@ -1,8 +1,5 @@
 #pragma once
-#include "core/settings.h"
-#include "stream/decoder/decimal.h"
-#include "stream/decoder/fill.h"
-#include "stream/decoder/where.h"
+#include "stream/decoder/text_keys.h"
 
 namespace rivulet::stream {
 
@@ -22,53 +19,14 @@ inline constexpr Key json_keys[] = {
      .text = "[]",
      .help = "labels that are text, true or false: the first is class 0; model.classes follows",
      .sample = "#[\"ok\", \"fault\"]"},
-    {.name = "decode.json.shape",
-     .type = KeyType::integers,
-     .text = "[]",
-     .help = "empty = one axis",
-     .least = 1,
-     .most = 1e7,
-     .sample = "#[]"},
-    {.name = "decode.json.scale",
-     .type = KeyType::numbers,
-     .text = "\"auto\"",
-     .help = "mean 0 and deviation 1, measured in training; or x * scale + shift, [one each]",
-     .choices = "auto",
-     .sample = "#\"auto\""},
-    {.name = "decode.json.shift",
-     .type = KeyType::numbers,
-     .text = "0.0",
-     .help =
-         "added in 64 bits, also with scale \"auto\": for numbers like 1e8 + 0.5, which 32 bits cannot hold",
-     .sample = "#0.0"},
-    {.name = "decode.json.decimal",
-     .type = KeyType::text,
-     .text = "\".\"",
-     .help = ". or , of numbers in texts",
-     .fits = is_decimal_sign,
-     .form = decimal_form,
-     .sample = "#\".\""},
-    {.name = "decode.json.where",
-     .type = KeyType::text,
-     .text = "\"\"",
-     .help = "PATH = VALUE: only rows with this text there; others are left out, and are no errors",
-     .fits = is_where,
-     .form = where_form,
-     .sample = "#\"type = reading\""},
-    {.name = "decode.json.missing",
-     .type = KeyType::numbers,
-     .text = "[]",
-     .help = "numbers that mean that there is no value, as records have them",
-     .sample = "#[-999]"},
-    {.name = "decode.json.fill",
-     .type = KeyType::text,
-     .text = "\"mean\"",
-     .help = "mean | last | drop | a number: what a feature without a value becomes; drop: its row is "
-             "dropped, as without scale \"auto\"",
-     .fits = is_fill,
-     .form = fill_form,
-     .or_number = true,
-     .sample = "#\"mean\""},
+    shape_key("decode.json.shape"),
+    scale_key("decode.json.scale"),
+    shift_key("decode.json.shift"),
+    decimal_key("decode.json.decimal", ". or , of numbers in texts"),
+    where_key("decode.json.where",
+              "PATH = VALUE: only rows with this text there; others are left out, and are no errors"),
+    missing_key("decode.json.missing"),
+    fill_key("decode.json.fill"),
 };
 
 }  // namespace rivulet::stream

@@ -1,0 +1,74 @@
+#pragma once
+#include "core/settings.h"
+#include "stream/decoder/decimal.h"
+#include "stream/decoder/fill.h"
+#include "stream/decoder/where.h"
+
+/// Keys that formats of text have alike, each under its own name "decode.<format>.<key>".
+namespace rivulet::stream {
+
+constexpr Key shape_key(std::string_view name) {
+  return {.name = name,
+          .type = KeyType::integers,
+          .text = "[]",
+          .help = "empty = one axis",
+          .least = 1,
+          .most = 1e7,
+          .sample = "#[]"};
+}
+constexpr Key scale_key(std::string_view name) {
+  return {.name = name,
+          .type = KeyType::numbers,
+          .text = "\"auto\"",
+          .help = "mean 0 and deviation 1, measured in training; or x * scale + shift, [one each]",
+          .choices = "auto",
+          .sample = "#\"auto\""};
+}
+constexpr Key shift_key(std::string_view name) {
+  return {.name = name,
+          .type = KeyType::numbers,
+          .text = "0.0",
+          .help =
+              "added in 64 bits, also with scale \"auto\": for numbers like 1e8 + 0.5, which 32 bits "
+              "cannot hold",
+          .sample = "#0.0"};
+}
+constexpr Key decimal_key(std::string_view name, std::string_view help) {
+  return {.name = name,
+          .type = KeyType::text,
+          .text = "\".\"",
+          .help = help,
+          .fits = is_decimal_sign,
+          .form = decimal_form,
+          .sample = "#\".\""};
+}
+constexpr Key where_key(std::string_view name, std::string_view help) {
+  return {.name = name,
+          .type = KeyType::text,
+          .text = "\"\"",
+          .help = help,
+          .fits = is_where,
+          .form = where_form,
+          .sample = "#\"type = reading\""};
+}
+constexpr Key missing_key(std::string_view name) {
+  return {.name = name,
+          .type = KeyType::numbers,
+          .text = "[]",
+          .help = "numbers that mean that there is no value, as records have them",
+          .sample = "#[-999]"};
+}
+constexpr Key fill_key(std::string_view name) {
+  return {.name = name,
+          .type = KeyType::text,
+          .text = "\"mean\"",
+          .help =
+              "mean | last | drop | a number: what a feature without a value becomes; drop: its row is "
+              "dropped, as without scale \"auto\"",
+          .fits = is_fill,
+          .form = fill_form,
+          .or_number = true,
+          .sample = "#\"mean\""};
+}
+
+}  // namespace rivulet::stream
