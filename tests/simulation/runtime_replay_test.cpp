@@ -82,6 +82,20 @@ Result<StateReplayReport> again(const RecordedRun& run, const std::string& log,
       [](const StateReplayReport&) {}, stop);
 }
 
+/// The state of its log, which is to be that of the run, with no difference on the way.
+StateReplayReport came_out_again(const RecordedRun& run) {
+  const auto state = again(run, run.log);
+  REQUIRE_MESSAGE(state, state.error().message);
+  const auto& report = state.value();
+  CHECK_MESSAGE(!report.difference, report.difference->what.field, ": ", report.difference->what.recorded,
+                " / ", report.difference->what.computed);
+  CHECK(report.digest.hex() == run.summary.devices[0].digest);
+  return report;
+}
+
+const std::vector<Fault> killed_and_back{{.at_s = 1.5, .kind = Fault::Kind::kill, .device = 1},
+                                         {.at_s = 2, .kind = Fault::Kind::start, .device = 1}};
+
 /// Contributions that devices kept to themselves, because they could not be part of a sum.
 std::size_t refused_in(const RecordedRun& run) {
   std::istringstream lines(read_file(run.log));
@@ -201,16 +215,11 @@ TEST_CASE("Replay: a group's log gives its plans again, and its rows give its st
   const auto plans = replay_plans(run.log, sync::policy::builtin_controllers());
   REQUIRE_MESSAGE(plans, plans.error().message);
   CHECK(plans.value().proven());
-  const auto state = again(run, run.log);
-  REQUIRE_MESSAGE(state, state.error().message);
-  const auto& report = state.value();
-  CHECK_MESSAGE(!report.difference, report.difference->what.field, ": ", report.difference->what.recorded,
-                " / ", report.difference->what.computed);
+  const auto report = came_out_again(run);
   CHECK(report.rounds == plans.value().rounds);
   CHECK(report.digests_compared >= 4 * report.rounds);
   CHECK(report.steps > 5);
   CHECK(report.stamp.step == run.step);
-  CHECK(report.digest.hex() == run.summary.devices[0].digest);
   CHECK(report.rows > 200);
   CHECK(refused_in(run) >= refused_at_least);
 }
@@ -224,17 +233,11 @@ TEST_CASE(
   run.job.config.settings.set("compression.compressor", std::string("random-k"));
   run.job.config.settings.set("compression.keep", 0.3);
   SimulateOptions options = changing(5);
-  options.faults = {{.at_s = 1.5, .kind = Fault::Kind::kill, .device = 1},
-                    {.at_s = 2, .kind = Fault::Kind::start, .device = 1}};
+  options.faults = killed_and_back;
   record(run, options, 1 << 30, to_the_end);
-  const auto state = again(run, run.log);
-  REQUIRE_MESSAGE(state, state.error().message);
-  const auto& report = state.value();
-  CHECK_MESSAGE(!report.difference, report.difference->what.field, ": ", report.difference->what.recorded,
-                " / ", report.difference->what.computed);
+  const auto report = came_out_again(run);
   CHECK(report.views == 2);
   CHECK(report.digests_compared > 100);
-  CHECK(report.digest.hex() == run.summary.devices[0].digest);
 }
 
 TEST_CASE("Replay: own steps come out again, around a device that was killed and one that kept its steps") {
@@ -278,17 +281,11 @@ TEST_CASE("Replay: own steps come out again, around a device that was killed and
     c.sync.policy = "every";
     compressed_by(c, "low_rank");
   }
-  options.faults = {{.at_s = 1.5, .kind = Fault::Kind::kill, .device = 1},
-                    {.at_s = 2, .kind = Fault::Kind::start, .device = 1}};
+  options.faults = killed_and_back;
   record(run, options, 1 << 30, to_the_end);
-  const auto state = again(run, run.log);
-  REQUIRE_MESSAGE(state, state.error().message);
-  const auto& report = state.value();
-  CHECK_MESSAGE(!report.difference, report.difference->what.field, ": ", report.difference->what.recorded,
-                " / ", report.difference->what.computed);
+  const auto report = came_out_again(run);
   CHECK(report.views == 2);
   CHECK(report.steps > 8);
-  CHECK(report.digest.hex() == run.summary.devices[0].digest);
 }
 
 /// In a short window mean and deviation move all the time, and so do the layers that follow them.
@@ -327,8 +324,7 @@ TEST_CASE("Replay: what follows moving columns comes out again, around a device 
     c.train.optimizer = "adam";
     c.train.lr = 0.01;
   }
-  options.faults = {{.at_s = 1.5, .kind = Fault::Kind::kill, .device = 1},
-                    {.at_s = 2, .kind = Fault::Kind::start, .device = 1}};
+  options.faults = killed_and_back;
   std::size_t moved = 0;
   record(run, options, 1 << 30, [&](SimulatedGroup& group) {
     std::vector<devices::Column> seen;
@@ -344,13 +340,8 @@ TEST_CASE("Replay: what follows moving columns comes out again, around a device 
         60);
   });
   CHECK(moved > 5);
-  const auto state = again(run, run.log);
-  REQUIRE_MESSAGE(state, state.error().message);
-  const auto& report = state.value();
-  CHECK_MESSAGE(!report.difference, report.difference->what.field, ": ", report.difference->what.recorded,
-                " / ", report.difference->what.computed);
+  const auto report = came_out_again(run);
   CHECK(report.views == 2);
-  CHECK(report.digest.hex() == run.summary.devices[0].digest);
 }
 
 TEST_CASE("Replay: where devices saw copies of others' rows, plans come out again, and the rest is refused") {
