@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/rng.h"
@@ -113,7 +114,8 @@ Outcome one_process(const runtime::LoadedConfig& loaded, std::size_t device, con
   gloo.transport.progress_deadline = std::chrono::seconds(30);
   outside.connect = std::move(sync::make_gloo_connect(gloo, clock)).value();
   RealNode node(own, {.stop_after = {.rounds = rounds}}, parts.catalog(), clock, std::move(outside));
-  node.start();
+  node.read(std::min<std::uint64_t>(records_per_device, own.config.buffer.rows));
+  node.train();
   node.wait(std::chrono::seconds(240));
   return outcome_of(node.node());
 }

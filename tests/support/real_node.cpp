@@ -51,6 +51,19 @@ void RealNode::start() {
   train_thread_.start(node_->worker(), clock_);
 }
 
+void RealNode::read(std::uint64_t rows) {
+  ingest_thread_.start(node_->ingest(), clock_);
+  const auto there = [&] { return node_->status().rows_consumed.load(); };
+  if (wait_for_count(there, rows, std::chrono::seconds(10))) return;
+  std::fprintf(stderr, "the device has not read its first %llu rows\n",
+               static_cast<unsigned long long>(rows));
+  std::abort();
+}
+
+void RealNode::train() {
+  train_thread_.start(node_->worker(), clock_);
+}
+
 bool RealNode::wait(Duration deadline) {
   const TimePoint until = clock_.now() + deadline_slack * deadline;
   while (!train_thread_.finished()) {

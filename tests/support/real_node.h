@@ -32,6 +32,10 @@ class RealNode {
   RealNode& operator=(const RealNode&) = delete;
 
   void start();
+  /// As start() in two steps, where bits are compared: a first round in which a device has no rows yet shifts
+  /// all that follow. Waits until `rows` rows are in the buffer; fails the test if they do not come.
+  void read(std::uint64_t rows);
+  void train();
   /// True when the worker ended within `deadline`; both threads are joined then.
   bool wait(Duration deadline);
   /// As SIGTERM: finish the round and leave.

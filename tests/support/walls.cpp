@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -11,6 +12,7 @@
 #include "tests/support/model_fixture.h"
 #include "tests/support/sgd.h"
 #include "tests/support/spoiled_moves.h"
+#include "tests/support/wrapped_source.h"
 
 namespace rivulet::testing {
 namespace {
@@ -20,6 +22,18 @@ PartsCatalog catalog_for(const WallsRun& run) {
   if (run.copying_device) parts.add(copying_linear);
   return parts;
 }
+
+/// Gives its first records after 300 ms, as a loaded machine does.
+struct LateSource final : WrappedSource {
+  using WrappedSource::WrappedSource;
+  Result<std::span<const Record>> poll(std::size_t max, Duration wait) override {
+    if (!std::exchange(came_, true)) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    return inner->poll(max, wait);
+  }
+
+ private:
+  bool came_ = false;
+};
 
 std::unique_ptr<stream::RecordSource> source_for(const WallsRun& run, std::size_t device,
                                                  const Clock& clock) {
@@ -133,6 +147,7 @@ GroupOutcome run_on_threads(const WallsRun& run,
   for (std::size_t device = 0; device < run.loaded.config.job.devices; ++device) {
     RealNode::Outside outside;
     outside.source = source_for(run, device, clock);
+    if (device == 1) outside.source = std::make_unique<LateSource>(std::move(outside.source));
     if (run.copying_device) outside.device = std::make_unique<CopyingDevice>();
     outside.log = log.open();
     outside.connect = connect_of(device);
@@ -143,7 +158,9 @@ GroupOutcome run_on_threads(const WallsRun& run,
                                                runtime::RunOptions{.stop_after = run.stop_after},
                                                parts.catalog(), clock, std::move(outside)));
   }
-  for (auto& node : nodes) node->start();
+  const std::uint64_t rows = std::min<std::size_t>(run.records, run.loaded.config.buffer.rows);
+  for (auto& node : nodes) node->read(rows);
+  for (auto& node : nodes) node->train();
   for (auto& node : nodes)
     if (!node->wait(std::chrono::seconds(60)))
       std::fprintf(stderr, "a device did not end within 60 s: %s\n", node->node().status().phrase().c_str());
