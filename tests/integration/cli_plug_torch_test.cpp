@@ -167,7 +167,7 @@ TEST_CASE("Plug: kill -9 of all devices at once; the group goes on from what it 
 }
 
 TEST_CASE("Plug: a device that is asked to go, alone, is missed and comes back") {
-  PluggedDemo demo(2, "400,100", 10);
+  PluggedDemo demo(2, "400,100", 24);  // seconds count also while a device is missed
   REQUIRE(wait_until([&] { return demo.times_formed("device-2") == 1; }, 30s));
   const auto victim = demo.pids().at("device-2");
   ::kill(victim, SIGTERM);
