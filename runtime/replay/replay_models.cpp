@@ -1,14 +1,11 @@
 #include "runtime/replay/replay_models.h"
 
-#include <algorithm>
 #include <limits>
 
 namespace rivulet::runtime {
 
 bool ReplayModels::own_steps_of(const sync::policy::Schedule& entered, const sync::FactsTable& table) {
-  return entered.apart || std::ranges::any_of(table.facts, [](const sync::Facts& f) {
-           return (f.flags & sync::flag_own_steps) != 0;
-         });
+  return entered.apart || sync::any_flag(table, sync::flag_own_steps);
 }
 
 ReplayModels::Kept ReplayModels::kept() const {

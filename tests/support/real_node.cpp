@@ -48,7 +48,7 @@ RealNode::~RealNode() {
 
 void RealNode::start() {
   ingest_thread_.start(node_->ingest(), clock_);
-  train_thread_.start(node_->worker(), clock_);
+  train();
 }
 
 void RealNode::read(std::uint64_t rows) {
