@@ -15,10 +15,17 @@ namespace {
 constexpr double slack = 1.0 / 32;
 /// What is known counts as so few rows, once the stream has changed.
 constexpr double rows_after_change = 100;
-/// Of began_wrong(), in deviations.
+/// A column at rest that is known by fewer rows was not known.
 constexpr double young_rows = 200;
+/// Of began_wrong(), in deviations.
 constexpr double collapse = 0.03;
 constexpr double apart = 0.3;
+/// Same: that rows of a switch are alike by chance is less probable than the exponential of minus this.
+constexpr double doubt = 9;
+constexpr double doubt_of_absurd = 2;
+constexpr double absurd = 1000;  ///< beside other values
+constexpr double absurd_itself = 1e6;
+constexpr double residue = 1e-6;  ///< of numbers of 32 bits
 
 /// After a change windows are shorter by this.
 constexpr double hurry = 10;
@@ -126,11 +133,20 @@ void show(Column& c, bool in_steps) {
   c.shown_deviation = deviation;
 }
 
-/// With a value that was no reading: other rows lie close together, and away from the mean.
+/// With a value that was no reading: other rows lie close together, and away from the mean. So do rows of a
+/// switch that is not touched, if they are few: of a column with two values, that many deviations apart from
+/// its mean, n rows are alike with a probability of (1 + distance^2)^-n.
 bool began_wrong(const Column& c, const Spread& round, double rows) {
   const double distance = round.mean - c.mean;
-  return c.rows > 0 && c.rows < young_rows && rows > 1 && round.variance < collapse * collapse * c.variance &&
-         distance * distance > apart * apart * c.variance;
+  if (c.rows <= 0 || c.rows >= young_rows || round.variance >= collapse * collapse * c.variance ||
+      distance * distance <= apart * apart * c.variance)
+    return false;
+  const double evidence = rows * std::log1p(distance * distance / c.variance);
+  const double values = std::abs(round.mean) + std::sqrt(round.variance);
+  const double deviation = std::sqrt(c.variance);
+  const bool told = values > residue * deviation;  // else the values are lost beside it
+  const bool is_absurd = deviation > (told ? absurd * values : absurd_itself);
+  return evidence > (is_absurd ? doubt_of_absurd : doubt);
 }
 
 void follow(Column& c, const Spread& round, double rows, double beyond, double window) {
@@ -215,7 +231,8 @@ Rescaling rescaling_between(std::span<const Column> before, std::span<const Colu
       by.ratio[i] = 0;
       by.woken[i] = true;
     } else if (std::abs(moved) <= columns.limit * was.shown_deviation &&
-               is.shown_deviation <= columns.limit * was.shown_deviation) {
+               is.shown_deviation <= columns.limit * was.shown_deviation &&
+               (is.shown_deviation == 0 || was.shown_deviation <= columns.limit * is.shown_deviation)) {
       by.ratio[i] = is.shown_deviation / was.shown_deviation;
       by.shift[i] = moved / was.shown_deviation;
     }

@@ -231,3 +231,24 @@ TEST_CASE("Columns: rows that come one by one at first leave the layer its weigh
     size += std::abs(all[o * features]) / std::abs(began[o * features]);
   CHECK(size > 0.05);
 }
+
+TEST_CASE(
+    "Columns: switches, of which batches often hold one position only, keep their weights and deviations") {
+  for (const std::size_t each : {1U, 2U, 3U, 4U, 5U, 8U, 16U}) {
+    INFO(each);
+    auto model = classifier();
+    const auto all = model.state->parameters().as<double>();
+    const std::vector<double> began(all.begin(), all.end());
+    for (std::size_t rows = 0; rows < 1000; rows += each) {
+      std::vector<float> x;
+      for (std::size_t i = 0; i < each; ++i)
+        for (std::size_t f = 0; f < features; ++f) x.push_back(model.rng.uniform() < 0.5 ? 0.0F : 1.0F);
+      model.measure(x, std::vector<float>(each));
+    }
+    for (std::size_t f = 0; f < features; ++f) {
+      CHECK(model.state->columns()[f].shown_deviation == doctest::Approx(0.5).epsilon(0.05));
+      CHECK(std::abs(all[f]) > 0.2 * std::abs(began[f]));
+      CHECK(std::abs(all[f]) < 5 * std::abs(began[f]));
+    }
+  }
+}
