@@ -379,9 +379,12 @@ const wrong: Row = {
       title: 'Changes of the stream, per hour',
       width: 8,
       description: `Features that moved, and rises of the loss on a device's own rows. Means follow faster for a while, and the
-        group agrees more often.`,
+        group agrees more often. Diverged: the group went back to a good checkpoint.`,
       unit: units.Short,
-      queries: [[`3600 * ${sumBy('instance', rate('stream_changes_total'))}`, '{{instance}}']],
+      queries: [
+        [`3600 * ${sumBy('instance', rate('stream_changes_total'))}`, '{{instance}}'],
+        [`3600 * ${sumBy('instance', rate('divergences_total'))}`, '{{instance}}, diverged'],
+      ],
     }),
     lines({
       title: 'Batches that were refused, per second',

@@ -13,6 +13,7 @@
 
 #include "runtime/checkpoint/damaged_image.h"
 #include "runtime/process/whole_file.h"
+#include "sync/policy/divergence.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -245,13 +246,14 @@ CheckpointNotes CheckpointFolder::notes() const {
   return all;
 }
 
-void CheckpointFolder::prune(std::size_t keep, const Stamp& committed, std::string_view job) {
+void CheckpointFolder::prune(std::size_t keep, const Stamp& committed, std::string_view job,
+                             std::span<const Stamp> wanted) {
   std::vector<std::string> complaints;
   auto all = list(complaints);
   std::erase_if(all, [&](const CheckpointEntry& entry) { return entry.job != job; });
   const auto best = best_of(notes());
   const auto remove_old = [&](const CheckpointEntry& entry) {
-    if (entry.stamp != best) remove(entry);
+    if (entry.stamp != best && std::ranges::count(wanted, entry.stamp) == 0) remove(entry);
   };
   const auto last = std::find_if(all.begin(), all.end(), [&](const auto& e) { return e.stamp <= committed; });
   for (std::size_t i = std::max(keep, uncommitted_max); i < all.size(); ++i)
@@ -273,9 +275,12 @@ CheckpointFolder::Pruned CheckpointFolder::prune_checked(std::size_t keep, const
   Pruned pruned;
   const auto best = best_of(notes());
   std::size_t newest = 0;
+  Stamp good;
   for (auto& entry : list(complaints)) {
-    if (!load(*files_, entry.path, expected, complaints)) continue;
-    if (newest++ < std::max<std::size_t>(keep, 1) || entry.stamp == best) {
+    const auto usable = load(*files_, entry.path, expected, complaints);
+    if (!usable) continue;
+    if (newest == 0) good = sync::policy::Divergence::good(usable->state.controllers);
+    if (newest++ < std::max<std::size_t>(keep, 1) || entry.stamp == best || entry.stamp == good) {
       pruned.kept.push_back(std::move(entry));
       continue;
     }

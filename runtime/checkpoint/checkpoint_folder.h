@@ -98,7 +98,13 @@ class CheckpointFolder {
   /// those that wait to be committed, too, the newest `uncommitted_max` are enough: the group remembers fewer
   /// (saved_max in sync/membership/fold.h), and a peer whose disk is full for ever must not fill this one.
   /// What is not known to be of `job` stays, and counts for nothing.
-  void prune(std::size_t keep, const Stamp& committed, std::string_view job);
+  /// `wanted`: what the group may go back to, which stays.
+  void prune(std::size_t keep, const Stamp& committed, std::string_view job,
+             std::span<const Stamp> wanted = {});
+  /// The file of a state as it lies there. Errors: io, unavailable (it is not there).
+  [[nodiscard]] Result<std::vector<std::byte>> read(const Stamp& stamp, std::size_t bytes_max) const {
+    return read_whole_file(path_of(stamp, ".ckpt"), bytes_max, *files_);
+  }
   /// A checkpoint that lies here and is known to be of another job than `job`.
   [[nodiscard]] std::optional<CheckpointEntry> foreign(std::string_view job) const;
   struct Pruned {

@@ -1,6 +1,9 @@
 #include "runtime/checkpoint/checkpointer.h"
 
+#include <array>
 #include <utility>
+
+#include "sync/policy/divergence.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -49,6 +52,40 @@ std::optional<SavedState> Checkpointer::take_saved() {
   return std::exchange(saved_, std::nullopt);
 }
 
+void Checkpointer::fetch(const Stamp& stamp) {
+  {
+    const std::lock_guard lock(mutex_);
+    wanted_file_ = stamp;
+    fetched_.reset();
+  }
+  parts_.wake.notify();
+}
+
+bool Checkpointer::fetching() {
+  const std::lock_guard lock(mutex_);
+  return wanted_file_ || fetched_;
+}
+
+std::optional<Result<std::vector<std::byte>>> Checkpointer::take_fetched() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(fetched_, std::nullopt);
+}
+
+bool Checkpointer::read_wanted() {
+  std::optional<Stamp> wanted;
+  {
+    const std::lock_guard lock(mutex_);
+    wanted = wanted_file_;
+  }
+  if (!wanted) return false;
+  auto file = folder_.read(*wanted, state_image_max(slot_.model.layout()));
+  const std::lock_guard lock(mutex_);
+  if (wanted_file_ != wanted) return true;  // another one by now
+  fetched_ = std::move(file);
+  wanted_file_.reset();
+  return true;
+}
+
 void Checkpointer::committed(const Stamp& stamp) {
   const std::lock_guard lock(mutex_);
   committed_ = std::max(committed_, stamp);
@@ -58,6 +95,10 @@ Turn Checkpointer::step() {
   if (busy()) {
     write();
     state_.store(State::resting, std::memory_order_release);
+    parts_.worker.notify();
+    return {.work = 1};
+  }
+  if (read_wanted()) {
     parts_.worker.notify();
     return {.work = 1};
   }
@@ -118,7 +159,9 @@ void Checkpointer::write() {
     committed = committed_;
   }
   write_note();
-  folder_.prune(keep_, committed, owner_.job);
+  using sync::policy::Divergence;
+  const std::array wanted{Divergence::good(slot_.controllers), Divergence::on_trial(slot_.controllers)};
+  folder_.prune(keep_, committed, owner_.job, wanted);
 }
 
 }  // namespace rivulet::runtime

@@ -48,6 +48,10 @@ class Checkpointer final : public Agent {
   std::optional<SavedState> take_saved();
   /// The group has committed this: older files may go.
   void committed(const Stamp& stamp);
+  /// Reads the file of a state, for the train thread to take.
+  void fetch(const Stamp& stamp);
+  [[nodiscard]] bool fetching();
+  std::optional<Result<std::vector<std::byte>>> take_fetched();
   [[nodiscard]] bool busy() const noexcept { return state_.load(std::memory_order_acquire) == State::wanted; }
 
   // checkpoint thread
@@ -59,6 +63,7 @@ class Checkpointer final : public Agent {
   void write();
   void write_private();
   void write_note();
+  bool read_wanted();
   void failed(const Error& error);
 
   // constant
@@ -82,6 +87,8 @@ class Checkpointer final : public Agent {
   // both
   std::mutex mutex_;
   std::optional<SavedState> saved_;
+  std::optional<Stamp> wanted_file_;
+  std::optional<Result<std::vector<std::byte>>> fetched_;
   Stamp committed_;
 };
 

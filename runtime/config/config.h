@@ -97,12 +97,13 @@ struct Config {
     std::string lr_schedule = "constant";
     double lr = 0.05;
     double weight_decay = 0.0;
-    double clip_grad_norm = 0.0;        ///< 0: off
-    bool clip_usual = true;             ///< "auto": in place of it
-    std::vector<double> class_weights;  ///< of each class; empty: as balanced says
-    bool balanced = false;              ///< class_weights = "auto"
-    std::uint64_t average = 4000;       ///< rows of the group; 0: none
-    std::string on_nonfinite = "skip";  ///< skip | stop
+    double clip_grad_norm = 0.0;            ///< 0: off
+    bool clip_usual = true;                 ///< "auto": in place of it
+    std::vector<double> class_weights;      ///< of each class; empty: as balanced says
+    bool balanced = false;                  ///< class_weights = "auto"
+    std::uint64_t average = 4000;           ///< rows of the group; 0: none
+    std::string on_nonfinite = "skip";      ///< skip | stop
+    std::string on_divergence = "go_back";  ///< go_back | ignore
   } train;
   struct Sync {
     std::string policy = "auto";

@@ -92,9 +92,14 @@ std::vector<KeyRow> train_rows() {
        {0, 1e12},
        [](Config& c, const Value& v) { c.train.average = whole<std::uint64_t>(v); }},
       {spec("train.on_nonfinite", kind::text, "\"skip\"", "skip (counted) | stop",
-            {.choices = {"skip", "stop"}, .later = {"rollback"}}),
+            {.choices = {"skip", "stop"}}),
        {},
        [](Config& c, const Value& v) { c.train.on_nonfinite = str(v); }},
+      {spec("train.on_divergence", kind::text, "\"go_back\"",
+            "go_back (to the newest checkpoint of a good model, at a quarter of the learning rate) | ignore",
+            {.choices = {"go_back", "ignore"}}),
+       {},
+       [](Config& c, const Value& v) { c.train.on_divergence = str(v); }},
   };
 }
 

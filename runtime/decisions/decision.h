@@ -16,8 +16,7 @@
 /// One JSON object per line, the last member of each is its checksum. Pure.
 namespace rivulet::runtime {
 
-/// 1 had no lines of views; what a plan was made from could not be read from it alone.
-inline constexpr std::uint64_t decision_log_version = 7;
+inline constexpr std::uint64_t decision_log_version = 8;
 /// No longer line is read. A table of 1 000 devices takes 0.6 MB.
 inline constexpr std::size_t decision_line_max_bytes = std::size_t{16} << 20;
 
@@ -32,8 +31,7 @@ struct ViewRecord {
   std::string digest;               ///< of that state
   std::string group;                ///< hash of the group's configuration
   sync::policy::PolicyConfig policy;
-  sync::policy::PolicyState state;               ///< that the next round's plan starts from
-  std::uint64_t version = decision_log_version;  ///< of the line; plans of older ones cannot be made again
+  sync::policy::PolicyState state;  ///< that the next round's plan starts from
 };
 
 struct RoundRecord {
@@ -42,7 +40,6 @@ struct RoundRecord {
   sync::FactsTable table;
   sync::policy::RoundPlan plan;
   std::uint64_t plan_hash = 0;  ///< as written
-  std::uint64_t version = decision_log_version;
 };
 
 using DecisionRecord = std::variant<ViewRecord, RoundRecord>;
@@ -55,7 +52,7 @@ std::string decision_line(std::uint64_t view, std::uint64_t round, const sync::F
                           const sync::policy::RoundPlan& plan);
 
 /// What a line holds, taking nothing on trust: only what decision_line() writes, byte for byte, is read, and
-/// only what sync::policy::plan() may be given; of lines of versions 3 to 6, what has a meaning in this one.
+/// only what sync::policy::plan() may be given.
 /// Errors: bad_record (one phrase, without the place).
 Result<DecisionRecord> parse_decision_line(std::string_view line);
 

@@ -2,13 +2,13 @@
 #include <cmath>
 #include <concepts>
 #include <cstdio>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/digest.h"
 #include "runtime/decisions/decision.h"
 #include "runtime/decisions/json_writer.h"
-#include "runtime/decisions/older_lines.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -22,6 +22,8 @@ const json nothing;
 constexpr auto all_modes = {sync::policy::Mode::gradients, sync::policy::Mode::delta,
                             sync::policy::Mode::local,     sync::policy::Mode::hold,
                             sync::policy::Mode::idle,      sync::policy::Mode::skip};
+constexpr auto all_retreats = {sync::policy::Retreat::none, sync::policy::Retreat::go_back,
+                               sync::policy::Retreat::give_up};
 
 /// Numbers of their exact types out of members of JSON objects. The first trouble stays; what is read after
 /// it is worth nothing.
@@ -47,7 +49,10 @@ class JsonReader {
   void value(const json& j, const char* name, std::string& into);
   void value(const json& j, const char* name, Duration& into);
   void value(const json& j, const char* name, Digest& into);
-  void value(const json& j, const char* name, sync::policy::Mode& into);
+  void value(const json& j, const char* name, sync::policy::Mode& into) { word(j, name, all_modes, into); }
+  void value(const json& j, const char* name, sync::policy::Retreat& into) {
+    word(j, name, all_retreats, into);
+  }
   template <class T>
   void value(const json& j, const char* name, std::vector<T>& into) {
     for (std::size_t i = 0, n = items(j, name); i < n && fine(); ++i)
@@ -74,6 +79,8 @@ class JsonReader {
   std::uint64_t count(const json& j, const char* name, std::uint64_t most);
   std::size_t items(const json& j, const char* name);
   const json& item(const json& j, const char* name, std::size_t index);
+  template <class T>
+  void word(const json& j, const char* name, std::initializer_list<T> all, T& into);
   std::string trouble_;
 };
 
@@ -159,12 +166,14 @@ void JsonReader::value(const json& j, const char* name, Digest& into) {
   into = {low, high};
 }
 
-void JsonReader::value(const json& j, const char* name, sync::policy::Mode& into) {
+/// One of those that have a name.
+template <class T>
+void JsonReader::word(const json& j, const char* name, std::initializer_list<T> all, T& into) {
   std::string text;
   value(j, name, text);
-  for (const auto mode : all_modes)
-    if (name_of(mode) == text) {
-      into = mode;
+  for (const T one : all)
+    if (name_of(one) == text) {
+      into = one;
       return;
     }
   complain(std::string(name) + " \"" + text.substr(0, 40) + "\" is unknown");
@@ -244,13 +253,6 @@ std::string trouble_with_seal(std::string_view line) {
   return end.substr(8, 16) == sum ? "" : "its checksum is another: it was changed or damaged";
 }
 
-Result<DecisionRecord> read_older(const OlderLine& older) {
-  const json j = json::parse(older.text, nullptr, false);
-  auto record = j.contains("version") ? read_view(j) : read_round(j);
-  if (record) std::visit([&](auto& r) { r.version = older.version; }, record.value());
-  return record;
-}
-
 }  // namespace
 
 Result<DecisionRecord> parse_decision_line(std::string_view line) {
@@ -261,7 +263,6 @@ Result<DecisionRecord> parse_decision_line(std::string_view line) {
   const json j = json::parse(line, nullptr, false);
   if (!j.is_object()) return bad("this is no JSON object");
   const auto version = j.find("version");
-  if (const auto older = upgrade_line(line)) return read_older(*older);
   if (version != j.end() && *version != decision_log_version)
     // Anybody may have written it: what is no number may be as deep as the line is long.
     return bad("version " + (version->is_number() ? version->dump() : std::string("that is no number")) +

@@ -88,9 +88,6 @@ Result<GainThresholds> gain_thresholds(const std::string& log, double open,
     auto record = reader.value().next();
     if (!record) return record.error();
     if (!record.value()) break;
-    const bool older =
-        std::visit([](const auto& r) { return r.version < decision_log_version; }, *record.value());
-    if (older) continue;  // they have none
     if (auto taken = all.take(*record.value()); !taken)
       return Error{ErrorCode::bad_record, reader.value().place() + ": " + taken.error().message};
   }

@@ -50,6 +50,7 @@ class JsonWriter {
   void put(const Duration& value) { put(value.count()); }
   void put(const Digest& digest) { put(digest.hex()); }
   void put(sync::policy::Mode mode) { put(name_of(mode)); }
+  void put(sync::policy::Retreat retreat) { put(name_of(retreat)); }
   template <class T>
   void put(const std::vector<T>& items) {
     put_list(items, [this](const T& item) { put(item); });

@@ -7,7 +7,8 @@ namespace {
 
 /// What controllers remembered before the view comes from the log.
 sync::policy::PolicyState at_the_start(const ViewRecord& view, const sync::policy::Controllers& controllers) {
-  return sync::policy::first_state(view.members.size(), view.policy, controllers, view.state.memory);
+  return sync::policy::first_state(view.members.size(), view.policy, controllers, view.state.memory,
+                                   view.number);
 }
 
 }  // namespace
@@ -22,10 +23,6 @@ void PlanReplay::skip() {
 }
 
 Result<std::optional<Difference>> PlanReplay::enter(const ViewRecord& view) {
-  if (view.version < decision_log_version)
-    return Error{
-        ErrorCode::bad_record,
-        "an older version wrote this, of which no plan can be made again (decisions explain reads it)"};
   auto controllers = sync::policy::controllers_of(view.policy, catalog_);
   if (!controllers) return Error{ErrorCode::bad_record, controllers.error().message};
   controllers_ = std::move(controllers).value();

@@ -270,6 +270,8 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   if (!optimizer) return optimizer.error();
   WorkerConfig training = worker_config(config, options, decoder_->shape(), trainer_->layout());
   training.owner = owner_;
+  // Views of such a log count from 1 in every process: what a second view saved would be newer for ever.
+  if (outside_.own_log) training.session.policy.on_divergence = "ignore";
   training.optimizer = optimizer.value();
   if (config.decode.normalize) training.features = feature_names(config, *decoder_);
   training.group = group_hash(group_keys(loaded));

@@ -127,6 +127,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   policy.compression_policy = config.compression.policy;
   policy.learning_rate_policy = config.train.lr_schedule;
   policy.transfer_policy = transfer_policy(config);
+  policy.on_divergence = options.dry_run ? "ignore" : config.train.on_divergence;
   policy.settings = sync::policy::settings_of(policy, config.settings);
   out.session.row_shape = rows;
   out.session.rows_max = static_cast<std::uint32_t>(
@@ -147,6 +148,9 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   out.classification = is_classification(config);
   out.classes =
       out.classification ? static_cast<std::size_t>(std::max<std::int64_t>(0, config.model.classes)) : 0;
+  if (!out.classification)
+    out.targets = config.normalize.targets ? GuessWatch::Targets::normalized : GuessWatch::Targets::numbers;
+  out.model_seed = derive_seed(config.job.seed, "model");
   out.copies_seed = derive_seed(config.job.seed, "copies",
                                 rivulet::digest_of(std::as_bytes(std::span(config.device.id))).low);
   out.usual_features = usual_features(config);

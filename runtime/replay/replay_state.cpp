@@ -1,7 +1,9 @@
 #include "runtime/replay/replay_state.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "runtime/state/going_back.h"
 #include "runtime/state/round_update.h"
 
 namespace rivulet::runtime {
@@ -25,8 +27,31 @@ void ReplayState::rewrite_residuals(std::span<const devices::Column> before) {
   for (auto& [id, residual] : residuals_) follow_columns(residual, before, now_.model);
 }
 
+Status ReplayState::go_back(const Retreat& retreat, std::uint64_t step) {
+  if (step == now_.stamp.step + steps_kept) {
+    stay_in(now_, retreat.view, retreat.remembered);
+    return ok();
+  }
+  if (step != now_.stamp.step + steps_gone_back) return ok();  // the group has resumed from something else
+  const auto good = kept_.find(retreat.to.step);
+  if (good == kept_.end())
+    return Error{ErrorCode::bad_record, "the group goes back to " + text_of(retreat.to) +
+                                            ", which the rounds before do not lead to"};
+  auto model = devices::ModelState::create(now_.model.layout(), device_);
+  if (!model) return model.error();
+  AgreedState next{std::move(model).value(), {}, 0, {}};
+  next.copy_from(good->second.state);
+  resume_from(next, now_, retreat.view, retreat.remembered);
+  now_.copy_from(next);
+  for (auto& [id, residual] : residuals_) residual.forget();
+  models_.follow_group();
+  return ok();
+}
+
 Result<bool> ReplayState::enter_next(std::uint64_t step) {
   ++entered_;
+  if (const auto retreat = std::exchange(retreat_, std::nullopt))
+    if (auto there = go_back(*retreat, step); !there) return there.error();
   const auto kept = kept_.find(step);
   const bool known = step == now_.stamp.step || kept != kept_.end();
   if (known && step != now_.stamp.step) {

@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/result.h"
@@ -31,12 +33,24 @@ class ReplayState {
   /// Before a round: keeps what a later view begins with. Errors: unavailable (memory).
   Status keep_if_needed();
   /// The next view of the log begins, at `step`. False: no state of that step is known. Errors: unavailable
-  /// (memory).
+  /// (memory), bad_record (the group has gone back to a state that was not kept).
   Result<bool> enter_next(std::uint64_t step);
+  /// The group leaves this view to go back to a state that was good. Whether anybody still had it shows where
+  /// the next view begins.
+  void leave_for(const Stamp& to, std::uint64_t view,
+                 std::vector<sync::policy::ControllerMemory> remembered) {
+    retreat_ = Retreat{to, view, std::move(remembered)};
+  }
   [[nodiscard]] Result<Digest> digest() const { return digest_of(now_, device_); }
 
  private:
+  struct Retreat {
+    Stamp to;
+    std::uint64_t view = 0;  ///< that was left
+    std::vector<sync::policy::ControllerMemory> remembered;
+  };
   [[nodiscard]] bool needed(std::uint64_t step) const;
+  Status go_back(const Retreat& retreat, std::uint64_t step);
 
   struct Copy {
     AgreedState state;
@@ -50,6 +64,7 @@ class ReplayState {
   std::size_t entered_ = 0;
   devices::Device& device_;
   std::map<std::uint64_t, Copy> kept_;  ///< by step
+  std::optional<Retreat> retreat_;
 };
 
 }  // namespace rivulet::runtime

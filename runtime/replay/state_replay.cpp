@@ -1,6 +1,8 @@
 #include "runtime/replay/state_replay.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "runtime/decisions/decision_reader.h"
 #include "runtime/replay/replay_group.h"
@@ -25,22 +27,29 @@ Found differs(std::string field, std::string recorded, std::string computed) {
   return std::optional(Difference{std::move(field), std::move(recorded), std::move(computed)});
 }
 
-/// The steps at which the views of a log begin; a view that a new file continues is the same one.
+/// The steps of the states with which the views of a log begin; a view that a new file continues is the same
+/// one. Where the group has gone back, of the state to which.
 Result<std::vector<std::uint64_t>> starts_in(const std::string& log, const std::string& group) {
   auto reader = DecisionReader::open(log);
   if (!reader) return reader.error();
   std::vector<std::uint64_t> starts;
+  std::optional<std::uint64_t> back;
   while (true) {
     auto record = reader.value().next();
     if (!record) return record.error();
     if (!record.value()) return starts;
     const auto* view = std::get_if<ViewRecord>(&*record.value());
-    if (view == nullptr) continue;
+    if (view == nullptr) {
+      const auto& decision = std::get<RoundRecord>(*record.value()).plan.now;
+      if (decision.retreat == sync::policy::Retreat::go_back) back = decision.back_step;
+      continue;
+    }
     if (view->group != group)
       return Error{ErrorCode::invalid_config,
                    reader.value().place() + ": this log is of a group with another configuration than " +
                        "the one given (group " + view->group + ", here " + group + ")"};
-    if (view->state.round == 0 || starts.empty()) starts.push_back(view->from.step);
+    if (view->state.round == 0 || starts.empty())
+      starts.push_back(std::exchange(back, std::nullopt).value_or(view->from.step));
   }
 }
 
@@ -212,6 +221,8 @@ Found Replayer::carry_out(const RoundRecord& round) {
   }
   state_.models().undo_departed(state_.now());
   group_->finish(false, state_.now());
+  if (plan.now.retreat == sync::policy::Retreat::go_back)
+    state_.leave_for({plan.now.back_lineage, plan.now.back_step}, round.view, group_->policy_state().memory);
   return nothing_differs();
 }
 

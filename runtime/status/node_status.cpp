@@ -54,7 +54,7 @@ bool NodeStatus::settle() {
   const bool phrase = phrase_.settle();
   const bool digest = digest_.settle();
   const bool control = control_trouble_.settle();
-  const bool claims = claims_.settle() && stream_findings_.settle();
+  const bool claims = claims_.settle() && stream_findings_.settle() && went_back_.settle();
   return books_.settle() && digest && phrase && control && claims;
 }
 
@@ -88,6 +88,14 @@ void NodeStatus::set_health(Health health) {
 
 Health NodeStatus::health() const {
   return health_.read();
+}
+
+void NodeStatus::set_went_back(std::string phrase) {
+  went_back_.post(std::move(phrase));
+}
+
+std::string NodeStatus::went_back() const {
+  return went_back_.read();
 }
 
 void NodeStatus::set_control_trouble(std::string why) {

@@ -132,6 +132,7 @@ struct NodeStatus {
   void set_books(Books books);  ///< of this device's partitions, without their runs
   /// Why saved states do not get into the control topic; empty: they do.
   void set_control_trouble(std::string why);
+  void set_went_back(std::string phrase);  ///< empty: the model has not diverged lately
   void set_claims(GroupClaims claims);
   void set_stream_findings(StreamFindings findings);
   bool settle();  ///< shows what could not be shown; false: not everything yet
@@ -154,6 +155,7 @@ struct NodeStatus {
   [[nodiscard]] const History* history() const noexcept { return history_.get(); }
   [[nodiscard]] std::string source_trouble() const;
   [[nodiscard]] std::string control_trouble() const;
+  [[nodiscard]] std::string went_back() const;
   [[nodiscard]] std::string phrase() const;
   [[nodiscard]] std::string digest() const;
   [[nodiscard]] Books books() const;
@@ -172,6 +174,7 @@ struct NodeStatus {
   Posted<std::vector<PartitionStatus>> partitions_;
   Posted<std::string> source_trouble_;
   Posted<std::string> control_trouble_;
+  Posted<std::string> went_back_;
   Posted<GroupClaims> claims_;
   Posted<StreamFindings> stream_findings_;
   Posted<std::vector<TopicStatus>> topics_;

@@ -1,5 +1,6 @@
 #include "runtime/train/checkpoint_cycle.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace rivulet::runtime {
@@ -60,6 +61,7 @@ void CheckpointCycle::watch(const std::string& control_words) {
   if (!saves()) return;
   watch_announcing(parts_.clock.now(), control_words);
   if (const auto saved = parts_.checkpoints->take_saved()) {
+    on_disk_[next_on_disk_++ % on_disk_.size()] = saved->stamp;
     parts_.status.unsaved_since_ns.store(0);
     begins_once(parts_.status.uncommitted_since_ns);
     if (auto said = parts_.membership.say_saved(saved->stamp, saved->digest, saved->file_hash); !said)
@@ -72,6 +74,10 @@ void CheckpointCycle::watch(const std::string& control_words) {
   committed_ = committed;
   parts_.status.uncommitted_since_ns.store(0);
   parts_.checkpoints->committed(committed);
+}
+
+bool CheckpointCycle::is_on_disk(const Stamp& stamp) const {
+  return std::ranges::count(on_disk_, stamp) > 0;
 }
 
 bool CheckpointCycle::last_is_committed(const AgreedState& state) {

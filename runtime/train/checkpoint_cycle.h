@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -51,11 +52,17 @@ class CheckpointCycle {
   /// committed it.
   void save(const AgreedState& state);
   [[nodiscard]] bool is_saved(const AgreedState& state) const { return saved_ == state.stamp; }
+  /// It is among the last that got to the disk of this device.
+  [[nodiscard]] bool is_on_disk(const Stamp& stamp) const;
   /// The state was replaced by the group's.
   void forget_saved() { uncommitted_.forget(); }
   /// At each step: what was saved is announced, what is committed is published. `control_words`: what the
   /// control topic complained about last.
   void watch(const std::string& control_words);
+  /// The file of a state, read beside the training; then taken, once. Errors: io and the like.
+  void fetch(const Stamp& stamp) { parts_.checkpoints->fetch(stamp); }
+  [[nodiscard]] bool fetching() const { return parts_.checkpoints->fetching(); }
+  std::optional<Result<std::vector<std::byte>>> take_fetched() { return parts_.checkpoints->take_fetched(); }
   /// After the last round of a view: the checkpointer may still have been busy with an earlier state.
   bool last_is_committed(const AgreedState& state);
 
@@ -68,8 +75,10 @@ class CheckpointCycle {
 
   const Parts parts_;
   SavedOffsets uncommitted_;
-  Stamp committed_;  ///< last told to the checkpointer
-  Stamp saved_;      ///< last state given to the checkpointer
+  Stamp committed_;                  ///< last told to the checkpointer
+  Stamp saved_;                      ///< last state given to the checkpointer
+  std::array<Stamp, 16> on_disk_{};  ///< the last ones, in a ring
+  std::size_t next_on_disk_ = 0;
   TimePoint saved_at_{};
   AnnounceWatch announcing_;
 };

@@ -30,7 +30,7 @@ class ExplosionWatch {
   [[nodiscard]] double longest() const;
   [[nodiscard]] double patience(std::uint32_t refused) const;
 
-  const double untrained_;  ///< loss of a row; 0: not known
+  double untrained_;  ///< loss of a row; 0: not known
   double parameters_ = 0;
   double largest_ = 0;       ///< norm of what was not refused, fading
   double usual_loss_ = 0;    ///< of a row

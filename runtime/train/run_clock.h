@@ -21,7 +21,7 @@ class RunClock {
   void enter_view(TimePoint now, const sync::ViewSpec& spec, const AgreedState& state, Logger& log);
   /// Trained by the group since this process entered it.
   [[nodiscard]] std::uint64_t rows_since_entry(const AgreedState& state) const noexcept {
-    return state.rows - entry_.rows;
+    return state.rows > entry_.rows ? state.rows - entry_.rows : 0;  // it may have gone back
   }
   [[nodiscard]] double seconds_since_entry(TimePoint now) const { return to_seconds(now - since_); }
 

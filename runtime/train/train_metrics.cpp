@@ -42,6 +42,7 @@ TrainMetrics::TrainMetrics(MetricsSink& sink, bool classification)
       rounds_failed(sink.counter("collective_operations_total", {{"op", "round"}, {"result", "failed"}})),
       states_taken(sink.counter("collective_operations_total", {{"op", "state"}, {"result", "ok"}})),
       states_failed(sink.counter("collective_operations_total", {{"op", "state"}, {"result", "failed"}})),
+      divergences(sink.counter("divergences_total")),
       early_used(sink.counter("collective_operations_total", {{"op", "early_payload"}, {"result", "used"}})),
       early_wasted(
           sink.counter("collective_operations_total", {{"op", "early_payload"}, {"result", "wasted"}})),

@@ -45,6 +45,7 @@ struct TrainMetrics {
   Counter& rounds_failed;
   Counter& states_taken;
   Counter& states_failed;
+  Counter& divergences;
   Counter& early_used;
   Counter& early_wasted;
   Histogram& round_exchange;

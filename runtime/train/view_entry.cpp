@@ -153,6 +153,10 @@ Status ViewEntry::replace_state(std::span<const std::byte> image) {
                                           text_of(view_->spec.target) + " with " + view_->spec.digest};
   parts_.log.write(Level::info, "state adopted",
                    {{"had", text_of(parts_.state->stamp)}, {"has", text_of(target.stamp)}});
+  return stand_at(std::move(target));
+}
+
+Status ViewEntry::stand_at(AgreedState target) {
   // Nobody may know anything of a partition any more, for no state that used it was kept: its rows are read
   // again from where the group once began, not from where the state that is given up stood.
   parts_.rows.leave(*parts_.state);

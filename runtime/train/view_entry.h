@@ -71,6 +71,9 @@ class ViewEntry {
   }
   /// The stamp and digest of the state go into the next READY. Errors: the device's.
   Status hold_state();
+  /// Between views: the state becomes this one, which its group has agreed to go back to. Errors: the
+  /// device's.
+  Status go_back(AgreedState to) { return stand_at(std::move(to)); }
 
  private:
   Outcome form(bool was_in_group);
@@ -82,6 +85,7 @@ class ViewEntry {
   [[nodiscard]] Duration adoption_patience() const;
   void settle();
   Status replace_state(std::span<const std::byte> image);
+  Status stand_at(AgreedState target);
   [[nodiscard]] Outcome later(Duration d) const { return {.turn = {.wake_at = parts_.clock.now() + d}}; }
   [[nodiscard]] static Outcome again() { return {.turn = {.work = 1}}; }
   [[nodiscard]] static Outcome ends(Error error) { return {.error = std::move(error)}; }

@@ -33,6 +33,8 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
                 config.session.movement_per_gradient),
       explosions_(config.classification ? config.classes : 0),
       stream_(stream_parts()),
+      guess_(config.targets, config.classes),
+      retreat_notice_(parts_.clock, parts_.status),
       measures_(config.speed_hint),
       copies_({config.session.row_shape, config.usual_features, config.features_may_miss}, config.classes,
               config.copies_seed) {}
@@ -123,6 +125,7 @@ Turn Worker::step() {
     case Phase::agreeing: return agree();
     case Phase::paying: return pay();
     case Phase::draining: return drain();
+    case Phase::going_back: return go_back();
     case Phase::ended: break;
   }
   return {.finished = true};
@@ -189,6 +192,8 @@ Turn Worker::compute_and_enter() {
   if (is_new) {
     stream_.computed(model_.report(), rows_.batch().view(), rows_.batch().counted_rows());
     judge_batch(view_->session->plan().now.learning_rate_factor);
+    guess_.computed(model_.report(), rows_.batch().view(), rows_.batch().counted_rows(),
+                    model_.report().finite);
     measures_.stepped(rows_.batch().rows(), model_.compute_seconds());
     offer_copies();
   }
@@ -364,6 +369,7 @@ Turn Worker::after_round() {
   report_.kept(residual_);
   if (auto known = measure_state(); !known) return end(known.error());
   if (decision.checkpoint) checkpoints_.save(*parts_.state);
+  follow_trial();
   times_.last_ended = parts_.clock.now();
   times_.early = false;
   if (!times_.went_on) model_.own().restart(times_.last_ended);
@@ -373,11 +379,12 @@ Turn Worker::after_round() {
   // measured.
   parts_.snapshots.offer(parts_.state->model, parts_.state->stamp.step,
                          clock_.seconds_since_entry(times_.last_ended));
-  if (!decision.stop && decision.leaving.empty()) {
+  const bool retreats = decision.retreat != sync::policy::Retreat::none;
+  if (!decision.stop && decision.leaving.empty() && !retreats) {
     phase_ = Phase::collecting;
     return again();
   }
-  parts_.status.state.store(NodeState::stopping);
+  parts_.status.state.store(retreats ? NodeState::forming : NodeState::stopping);
   view_->session->begin_shutdown_barrier();
   phase_ = Phase::draining;
   return again();

@@ -26,9 +26,11 @@
 #include "runtime/status/node_status.h"
 #include "runtime/train/checkpoint_cycle.h"
 #include "runtime/train/explosion_watch.h"
+#include "runtime/train/guess_watch.h"
 #include "runtime/train/local_model.h"
 #include "runtime/train/measures.h"
 #include "runtime/train/norm_watch.h"
+#include "runtime/train/retreat_notice.h"
 #include "runtime/train/round_report.h"
 #include "runtime/train/round_rows.h"
 #include "runtime/train/run_clock.h"
@@ -56,9 +58,11 @@ struct WorkerConfig {
   bool stop_on_nonfinite = false;  ///< train.on_nonfinite = "stop"
   std::uint32_t digest_every = 1;  ///< K
   bool classification = true;      ///< there is an accuracy to measure
+  GuessWatch::Targets targets = GuessWatch::Targets::classes;
   std::uint64_t prequential_window = 1000;
   std::size_t classes = 0;            ///< labels that there are; 0: targets are any numbers
   std::uint64_t copies_seed = 1;      ///< of which rows are copied
+  std::uint64_t model_seed = 1;       ///< of the model as the job began
   std::vector<float> usual_features;  ///< sync::RowFormat
   bool features_may_miss = false;     ///< same
   std::vector<std::string> features;  ///< normalized ones by name; empty: none are
@@ -80,6 +84,7 @@ struct Ending {
 ///   entering -> collecting -> [moving] -> computing -> agreeing -> [paying] -> collecting ...
 ///                 own steps                            (own steps, if they may overlap)
 ///                                                          +-> draining -> ended
+///                                                          +-> draining -> going_back -> entering
 ///
 /// In a round it calls RoundRows (which rows), LocalModel (gradient), SyncSession (agreement), make_step (the
 /// state), CheckpointCycle and RoundReport; between rounds ViewEntry.
@@ -128,7 +133,16 @@ class Worker final : public Agent {
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return report_.time_to_accuracy(); }
 
  private:
-  enum class Phase : std::uint8_t { entering, collecting, moving, agreeing, paying, draining, ended };
+  enum class Phase : std::uint8_t {
+    entering,
+    collecting,
+    moving,
+    agreeing,
+    paying,
+    draining,
+    going_back,
+    ended
+  };
   static constexpr Duration peer_step = std::chrono::milliseconds(20);
 
   /// What create() allocates.
@@ -196,6 +210,20 @@ class Worker final : public Agent {
   Status prepare_contribution();
   Status refresh_digest();
 
+  // worker_back.cpp: when the model has diverged
+  struct GoingBack {
+    Stamp to;
+    std::uint64_t view = 0;  ///< that was left
+    TimePoint until;         ///< then the file has not come
+    std::vector<sync::policy::ControllerMemory> memory;
+  };
+  void follow_trial();
+  [[nodiscard]] bool calls_good() const;
+  Turn retreat();
+  Turn go_back();
+  Result<std::optional<AgreedState>> state_to_go_back_to();
+  Status remember_retreat();
+
   // worker_view.cpp: into a view and out of it
   Turn enter();
   Turn begin_rounds();
@@ -238,6 +266,11 @@ class Worker final : public Agent {
   bool movement_refused_ = false;  ///< of this round: it takes part with 0 rows
   RoundReport::Credit credited_;   ///< rows of this device in the agreed state, as counted
   StreamWatch stream_;
+  GuessWatch guess_;
+  RetreatNotice retreat_notice_;
+  Stamp on_trial_;            ///< the checkpoint that guess_ looks behind
+  bool trial_saved_ = false;  ///< it is on this device's disk
+  std::optional<GoingBack> going_back_;
   Measures measures_;
   NormWatch norms_;
   RowCopies copies_;

@@ -99,6 +99,7 @@ Turn Worker::make_own_step() {
   const double factor = rate.of(rows);
   stream_.computed(model_.report(), rows_.batch().view(), rows);
   judge_batch(factor);
+  guess_.computed(model_.report(), rows_.batch().view(), rows, model_.report().finite);
   if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
   if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());
   if (!model_.finite()) {

@@ -74,6 +74,7 @@ Turn Worker::begin_rounds() {
                                           residual_, agreed_scratch_, parts_.state->controllers);
   measures_.begin(view_->session->fact_fields());
   copies_.begin();
+  guess_.begin();  // the model may be another one
   model_.sketch(measures_.wants_sketches());
   resolve_residual();
   if (auto begun = begin_lineage(); !begun) return end(begun.error());
@@ -156,9 +157,11 @@ void Worker::show_claims() {
 Turn Worker::drain() {
   if (view_->session->poll() == Progress::pending) return later(leaving_step);
   // What this round leaves should be saved and committed before offsets are published for the last time.
-  if (!checkpoints_.last_is_committed(*parts_.state) &&
+  const bool retreats = view_->session->plan().now.retreat != sync::policy::Retreat::none;
+  if (!retreats && !checkpoints_.last_is_committed(*parts_.state) &&
       parts_.clock.now() < times_.last_ended + commit_patience)
     return later(leaving_step);
+  if (retreats) return retreat();
   const sync::policy::Decision decision = view_->session->plan().now;
   const bool mine = std::ranges::count(decision.leaving, view_->spec.rank) > 0;
   if (decision.stop || mine) return end(std::nullopt);

@@ -7,6 +7,7 @@
 #include "core/digest.h"
 #include "sync/policy/agreement_cost.h"
 #include "sync/policy/controller.h"
+#include "sync/policy/divergence.h"
 #include "sync/policy/settling.h"
 #include "sync/schema.h"
 
@@ -118,9 +119,13 @@ std::vector<double>* memory_of(PolicyState& state, const ControllerEntry& contro
   return const_cast<std::vector<double>*>(policy::memory_of(std::as_const(state), controller));
 }
 
-std::span<double> settling_memory(PolicyState& state) {
-  const auto own = std::ranges::find(state.memory, Settling::name, &ControllerMemory::name);
+/// Of what is no controller.
+std::span<double> memory_named(PolicyState& state, std::string_view name) {
+  const auto own = std::ranges::find(state.memory, name, &ControllerMemory::name);
   return own != state.memory.end() ? std::span<double>(own->values) : std::span<double>();
+}
+std::span<double> settling_memory(PolicyState& state) {
+  return memory_named(state, Settling::name);
 }
 
 /// Asks all in the order of their roles; of slow loops those that need not wait.
@@ -245,6 +250,15 @@ std::string_view name_of(Mode mode) noexcept {
   return "unknown";
 }
 
+std::string_view name_of(Retreat retreat) noexcept {
+  switch (retreat) {
+    case Retreat::none: return "none";
+    case Retreat::go_back: return "go_back";
+    case Retreat::give_up: return "give_up";
+  }
+  return "unknown";
+}
+
 RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Controllers& controllers,
                PolicyState& state) {
   RoundPlan plan;
@@ -257,6 +271,8 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
     if ((table.facts[rank].flags & flag_leaving) != 0) plan.now.leaving.push_back(rank);
   set_weights(table, plan);
   ask(table, config, controllers, state, plan);
+  Divergence divergence(memory_named(state, Divergence::name));
+  plan.now.learning_rate_factor *= divergence.learning_rate_factor();
   if (plan.now.mode == Mode::gradients && has_local_steps(table))
     plan.now.mode = Mode::delta;  // replicas differ
   if (plan.now.mode == Mode::local && state.last.next.compressor != "dense") {
@@ -274,6 +290,7 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   plan.next.latest = latest_of(table, plan.next);
   plan.now.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.now.mode);
   plan.now.checkpoint = wants_checkpoint(table, config, plan);
+  divergence.decide(table, state.view, plan);
   ++state.round;
   state.last = plan;
   state.table_hash = hash_of(table);
@@ -281,8 +298,9 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
 }
 
 PolicyState first_state(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
-                        std::vector<ControllerMemory> memory) {
+                        std::vector<ControllerMemory> memory, std::uint64_t view) {
   PolicyState state;
+  state.view = view;
   RoundPlan& plan = state.last;
   plan.next.rows.assign(world, 0);
   plan.now.weights.assign(world, 0.0);
@@ -302,6 +320,8 @@ PolicyState first_state(std::size_t world, const PolicyConfig& config, const Con
     remember(std::string(Settling::name), Settling::numbers);
     Settling(controllers, config, settling_memory(state)).begin_view();
   }
+  if (config.on_divergence == "go_back") remember(std::string(Divergence::name), Divergence::numbers);
+  plan.now.learning_rate_factor = Divergence(memory_named(state, Divergence::name)).learning_rate_factor();
   choose_exchange(world, config, controllers, state);
   plan.why = "first round: rates are not known yet";
   return state;

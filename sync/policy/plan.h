@@ -57,6 +57,14 @@ constexpr void fields(Either<Way> auto& w, auto&& visit) {
   visit("payload_bytes", w.payload_bytes);
 }
 
+/// What the group does about a model that has diverged (sync/policy/divergence.h).
+enum class Retreat : std::uint8_t {
+  none,
+  go_back,  ///< all leave the view, and begin the next one with a good state
+  give_up,  ///< it has been in vain: all end
+};
+std::string_view name_of(Retreat retreat) noexcept;
+
 /// What becomes of the round whose facts were just gathered.
 struct Decision {
   Mode mode = Mode::idle;
@@ -68,6 +76,9 @@ struct Decision {
   /// In a gated round (Schedule::gated): how its contributions are exchanged, in place of what it was entered
   /// with. Else nothing is said.
   Way way;
+  Retreat retreat = Retreat::none;
+  std::uint64_t back_lineage = 0;  ///< of the state to go back to
+  std::uint64_t back_step = 0;     ///< same; 0: the model as the job began
   bool operator==(const Decision&) const = default;
 };
 constexpr void fields(Either<Decision> auto& d, auto&& visit) {
@@ -78,6 +89,9 @@ constexpr void fields(Either<Decision> auto& d, auto&& visit) {
   visit("stop", d.stop);
   visit("leaving", d.leaving);
   visit("way", d.way);
+  visit("retreat", d.retreat);
+  visit("back_lineage", d.back_lineage);
+  visit("back_step", d.back_step);
 }
 
 /// How the round after it is entered and exchanged: known before its facts leave.
@@ -192,8 +206,9 @@ struct PolicyConfig {
   std::uint64_t buffers = 0;               ///< B
   std::uint32_t number_bytes = 4;
   bool momentum_adds_up = false;  ///< the optimizer's memory is a sum of gradients: devices may keep parts
-  std::uint64_t checkpoint_rounds = 0;  ///< applied rounds from one checkpoint to the next; 0 = by wish only
-  std::vector<PolicySetting> settings;  ///< of the keys of its controllers
+  std::uint64_t checkpoint_rounds = 0;   ///< applied rounds from one checkpoint to the next; 0 = by wish only
+  std::string on_divergence = "ignore";  ///< "go_back": to a good checkpoint
+  std::vector<PolicySetting> settings;   ///< of the keys of its controllers
   bool operator==(const PolicyConfig&) const = default;
 };
 constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
@@ -216,6 +231,7 @@ constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
   visit("number_bytes", c.number_bytes);
   visit("momentum_adds_up", c.momentum_adds_up);
   visit("checkpoint_rounds", c.checkpoint_rounds);
+  visit("on_divergence", c.on_divergence);
   visit("settings", c.settings);
 }
 
@@ -232,6 +248,7 @@ constexpr void fields(Either<ControllerMemory> auto& m, auto&& visit) {
 
 /// What plans are made from besides the facts: only what came out of earlier plans and is equal everywhere.
 struct PolicyState {
+  std::uint64_t view = 0;         ///< number of the view; 0: not said
   std::uint64_t round = 0;        ///< of the view
   std::uint32_t idle_rounds = 0;  ///< in a row, so far
   RoundPlan last;
@@ -240,6 +257,7 @@ struct PolicyState {
   bool operator==(const PolicyState&) const = default;
 };
 constexpr void fields(Either<PolicyState> auto& s, auto&& visit) {
+  visit("view", s.view);
   visit("round", s.round);
   visit("idle_rounds", s.idle_rounds);
   visit("memory", s.memory);
@@ -254,9 +272,9 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
                PolicyState& state);
 
 /// The state before any round of a view: nobody has rows yet, everyone enters at once so that rates get
-/// known. `memory`: what the agreed state has of the controllers.
+/// known. `memory`: what the agreed state has of the controllers. `view`: its number.
 PolicyState first_state(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
-                        std::vector<ControllerMemory> memory = {});
+                        std::vector<ControllerMemory> memory = {}, std::uint64_t view = 0);
 
 /// Compares the digests of a table. Empty = equal (or none carried). Otherwise one sentence that names the
 /// minority when world >= 3, and both sides otherwise. `ids` are the device ids by rank.

@@ -15,7 +15,7 @@ namespace rivulet::sync {
 
 /// Of a head with no measurements; each measurement takes 4 bytes more.
 inline constexpr std::size_t facts_head_bytes = 224;
-inline constexpr std::uint32_t facts_version = 6;
+inline constexpr std::uint32_t facts_version = 7;
 inline constexpr std::size_t facts_measurements_max = 512;
 inline constexpr std::size_t facts_section_max_bytes = std::size_t{160} * 1024;
 /// In FactsSection::step_rows, so that they fit beside what partitions take.
@@ -36,7 +36,10 @@ enum FactsFlag : std::uint32_t {
   flag_residual = 1U << 8,      ///< it has kept something of earlier rounds that it has not sent
   flag_own_steps = 1U << 9,     ///< its rows were trained in steps of its own: it contributes a movement
   flag_early = 1U << 10,        ///< it comes before the schedule asks for it: the others come, too
-  flag_changed = 1U << 11,  ///< the loss of its rows has risen since its last facts: its stream has changed
+  flag_changed = 1U << 11,   ///< the loss of its rows has risen since its last facts: its stream has changed
+  flag_diverged = 1U << 12,  ///< its rows say that the model has diverged
+  flag_good = 1U << 13,   ///< so many of its rows behind the checkpoint on trial say that the model is good
+  flag_sound = 1U << 14,  ///< its rows say that it has not
 };
 
 /// One device's measurements of one round. On the wire: magic, version, the fields of the list below in its

@@ -161,13 +161,3 @@ TEST_CASE("Program: a device without its broker is not ready, and says why") {
   REQUIRE(wait_until([&] { return rivulet_run(asks).status.code == 1; }, 60s));
   CHECK(contains(rivulet_run(asks).errors, "no broker of " + broker.address + " can be reached"));
 }
-
-TEST_CASE("Program: decisions of version 3 are explained, and not replayed") {
-  const auto log = source_path("tests/support/states/version3.decisions.jsonl");
-  const auto told = rivulet_run({"decisions", "explain", log});
-  CHECK(told.status.code == 0);
-  CHECK(contains(told.output, "a was asked for 20 rows: 10 waiting, and 100.0 rows/s in a tick of 100 ms."));
-  const auto refused = rivulet_run({"decisions", "replay", log});
-  CHECK(refused.status.code == 1);
-  CHECK(contains(refused.errors, "line 1: an older version wrote this"));
-}

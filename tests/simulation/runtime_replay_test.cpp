@@ -344,6 +344,46 @@ TEST_CASE("Replay: what follows moving columns comes out again, around a device 
   CHECK(report.views == 2);
 }
 
+TEST_CASE(
+    "Replay: a group whose model diverges goes back, the second time without the rows, and so does a "
+    "replay") {
+  RecordedRun run;
+  run.job = linear_job(4);
+  auto& c = run.job.config;
+  c.train.clip_usual = false;
+  c.train.lr = 8000;  // a sixteenth of it is small enough
+  SimulateOptions options = changing(30);
+  options.rates = {{{0, 400}}, {{0, 300}}, {{0, 200}}, {{0, 200}}};
+  SUBCASE("gradients") {}
+  SUBCASE("own steps, compressed") {
+    c.train.lr = 200;
+    c.sync.policy = "periodic";
+    c.settings.set("sync.own_steps", std::int64_t{4});
+    c.compression.policy = "fixed";
+    c.settings.set("compression.compressor", std::string("random-k"));
+    c.settings.set("compression.keep", 0.3);
+  }
+  record(run, options, 1 << 30, to_the_end);
+  const auto report = came_out_again(run);
+  CHECK(report.views == 3);
+  std::istringstream lines(read_file(run.log));
+  std::vector<std::uint64_t> rows;  // where views began, and where the first two were called off
+  for (std::string line; std::getline(lines, line);) {
+    const auto record = parse_decision_line(line);
+    const auto* round = std::get_if<RoundRecord>(&record.value());
+    if (round == nullptr) continue;
+    const auto retreat = round->plan.now.retreat;
+    CHECK(retreat != sync::policy::Retreat::give_up);
+    if (round->round == 0 || retreat != sync::policy::Retreat::none)
+      rows.push_back(round->table.facts[0].agreed_rows);
+  }
+  REQUIRE(rows.size() == 5);
+  CHECK(rows[2] == 0);        // all is read again
+  CHECK(rows[4] == rows[3]);  // what led nowhere twice is left out
+  CHECK(rows[3] >= 2000);
+  CHECK(run.summary.parameters_equal);
+}
+
 TEST_CASE("Replay: where devices saw copies of others' rows, plans come out again, and the rest is refused") {
   for (const char* policy : {"every", "periodic"}) {
     INFO(policy);
@@ -528,7 +568,8 @@ TEST_CASE("Replay: a view that begins with an older state than the log has come 
   std::string text = read_file(run.log);
   for (std::string line; std::getline(lines, line);) {
     auto record = parse_decision_line(line).value();
-    if (auto* view = std::get_if<ViewRecord>(&record)) view->number += 1, view->token += 1;
+    if (auto* view = std::get_if<ViewRecord>(&record))
+      view->number += 1, view->token += 1, view->state.view += 1;
     if (auto* round = std::get_if<RoundRecord>(&record)) round->view += 1;
     text += std::visit([](const auto& r) { return decision_line(r); }, record) + "\n";
   }

@@ -48,7 +48,7 @@ inline runtime::ViewRecord view_of_three(std::uint64_t number) {
   view.members = {"a", "b", "c"};
   view.rank = 1;
   view.policy.contribution_bytes = 4096;
-  view.state = sync::policy::first_state(3, view.policy, stream_controllers());
+  view.state = sync::policy::first_state(3, view.policy, stream_controllers(), {}, number);
   return view;
 }
 

@@ -196,7 +196,7 @@ Turn SimDevice::train() {
 
 /// The disk takes its time: what happens meanwhile happens before.
 Turn SimDevice::save() {
-  if (!node_ || !node_->checkpoints()->busy()) return asleep;
+  if (!node_ || !(node_->checkpoints()->busy() || node_->checkpoints()->fetching())) return asleep;
   const TimePoint now = agents_->checkpointer.clock.now();
   if (!saved_at_) saved_at_ = now + world_.disk_time;
   if (now < *saved_at_) return {.wake_at = *saved_at_};

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -147,6 +148,17 @@ TEST_CASE("Checkpoints: what the group has committed stays, and so do the newest
   CHECK(b.stamps() == std::vector<Stamp>{{1, 6}, {1, 5}, {1, 4}});
   b.files.prune(3, {}, owner.job);  // nothing is committed that is here: nothing goes
   CHECK(b.stamps().size() == 3);
+}
+
+TEST_CASE("Checkpoints: what the group would go back to stays, however old it is") {
+  Bench b;
+  for (std::uint64_t step = 1; step <= 9; ++step) b.write({1, step});
+  const std::array wanted{Stamp{1, 2}, Stamp{1, 4}};
+  b.files.prune(2, {1, 9}, owner.job, wanted);
+  CHECK(b.stamps() == std::vector<Stamp>{{1, 9}, {1, 8}, {1, 4}, {1, 2}});
+  b.files.prune(2, {}, owner.job, {});
+  b.files.prune(2, {1, 9}, owner.job, std::span(wanted).first(1));
+  CHECK(b.stamps() == std::vector<Stamp>{{1, 9}, {1, 8}, {1, 2}});
 }
 
 TEST_CASE("Checkpoints: of another job are not removed, wherever they come from, and take nobody's place") {
@@ -319,6 +331,47 @@ TEST_CASE("Checkpointer: a state that was offered is on the disk before it is sa
   REQUIRE(newest);
   CHECK(newest->state.stamp == Stamp{1, 500});
   CHECK(newest->digest.hex() == saved->digest);
+}
+
+TEST_CASE("Checkpointer: a file that the group goes back to is fetched beside the training, once") {
+  Writer w;
+  REQUIRE(w.save(500));
+  REQUIRE(w.save(501));
+  CHECK_FALSE(w.checkpointer->fetching());
+  w.checkpointer->fetch({1, 500});
+  CHECK(w.checkpointer->fetching());
+  CHECK_FALSE(w.checkpointer->take_fetched());
+  static_cast<void>(w.checkpointer->step());
+  const auto file = w.checkpointer->take_fetched();
+  REQUIRE(file);
+  REQUIRE(*file);
+  const auto shape = layout();
+  const auto state = decode_state(file->value(), {owner, shape, *w.device});
+  REQUIRE(state);
+  CHECK(state.value().state.stamp == Stamp{1, 500});
+  CHECK_FALSE(w.checkpointer->take_fetched());
+  CHECK_FALSE(w.checkpointer->fetching());
+  w.checkpointer->fetch({1, 7});
+  static_cast<void>(w.checkpointer->step());
+  const auto missing = w.checkpointer->take_fetched();
+  REQUIRE(missing);
+  CHECK_FALSE(*missing);
+}
+
+TEST_CASE("Checkpointer: what the state itself calls good, or has on trial, outlives newer files") {
+  Writer w;
+  const auto save = [&](std::uint64_t step, double good, double trial) {
+    AgreedState state = state_at({1, step}, *w.device);
+    state.controllers = {{"divergence", {0, 0, 1, good, 0, 1, trial, 0}}};
+    CHECK(w.checkpointer->offer(state));
+    static_cast<void>(w.checkpointer->step());
+    CHECK(w.checkpointer->take_saved());
+    w.checkpointer->committed({1, step});
+  };
+  save(1, 0, 1);
+  save(2, 0, 1);
+  for (std::uint64_t step = 3; step <= 9; ++step) save(step, 1, 4);
+  CHECK(w.stamps() == std::vector<Stamp>{{1, 9}, {1, 8}, {1, 7}, {1, 4}, {1, 1}});
 }
 
 TEST_CASE("Checkpointer: what the device keeps for itself lies beside the state that it was offered with") {

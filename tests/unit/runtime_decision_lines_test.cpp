@@ -118,7 +118,6 @@ TEST_CASE("Decision log: whatever is read of a broken line is, byte for byte, wh
     }
     ++read;
     const auto* as_view = std::get_if<ViewRecord>(&record.value());
-    if (as_view != nullptr && as_view->version != decision_log_version) continue;
     CHECK(sealed == (as_view != nullptr ? decision_line(*as_view)
                                         : decision_line(std::get<RoundRecord>(record.value()))));
     PlanReplay replay(sync::policy::builtin_controllers());
@@ -126,86 +125,6 @@ TEST_CASE("Decision log: whatever is read of a broken line is, byte for byte, wh
     static_cast<void>(replay.take(record.value()));
   }
   CHECK(read > 0);
-}
-
-TEST_CASE("Decision log: what version 3 wrote is read and explained, and its plans are not made again") {
-  std::ifstream in(source_path("tests/support/states/version3.decisions.jsonl"));
-  std::vector<DecisionRecord> records;
-  for (std::string line; std::getline(in, line);) {
-    const auto record = parse_decision_line(line);
-    REQUIRE_MESSAGE(record, record.error().message);
-    records.push_back(record.value());
-  }
-  REQUIRE(records.size() == 3);
-  const auto& view = std::get<ViewRecord>(records[0]);
-  CHECK(view.version == 3);
-  CHECK(view.policy.batch_policy == "stream");
-  CHECK(view.policy.collective == "gather");
-  CHECK(view.policy.max == 128);
-  const auto& idle = std::get<RoundRecord>(records[1]);
-  const auto& round = std::get<RoundRecord>(records[2]);
-  CHECK(idle.plan.now.mode == sync::policy::Mode::idle);
-  CHECK(idle.plan.next.rows == std::vector<std::uint32_t>{20});
-  CHECK(idle.plan.next.wait == std::chrono::milliseconds(200));
-  CHECK(round.plan.now.weights == std::vector<double>{1});
-  CHECK(round.table.facts[0].compute_seconds == 1.346e-05F);
-  CHECK(round.table.facts[0].interval.rows_trained == 20);
-  CHECK(round.table.facts[0].interval.next.offset == 20);
-  const auto story = story_of(view, &idle, round, nullptr);
-  CHECK(std::ranges::any_of(story.sentences,
-                            [](const auto& said) { return contains(said, "a was asked for 20 rows"); }));
-  PlanReplay replay(sync::policy::builtin_controllers());
-  const auto refused = replay.take(records[0]);
-  REQUIRE_FALSE(refused);
-  CHECK(contains(refused.error().message, "an older version wrote this"));
-}
-
-TEST_CASE("Decision log: what version 4 wrote is read and explained, and its plans are not made again") {
-  ViewRecord view = view_of_three(1);
-  std::string line = decision_line(view);
-  for (const char* added :
-       {",\"compression_policy\":\"none\"", ",\"tensors\":[]", ",\"buffers\":0", ",\"number_bytes\":4",
-        ",\"settings\":[]", "\"sync_policy\":\"every\",", ",\"own_steps\":1", ",\"own_time_ns\":0",
-        ",\"latest_ns\":0", ",\"overlap\":false", ",\"copies\":[]", ",\"guests\":0",
-        ",\"transfer_policy\":\"none\""}) {
-    CHECK(contains(line, added));
-    line = resealed(line, added, "");
-  }
-  line = resealed(line, "\"payload_bytes\":", "\"slot_bytes\":");
-  line = resealed(line, "\"version\":7", "\"version\":4");
-  const auto record = parse_decision_line(line);
-  REQUIRE_MESSAGE(record, record.error().message);
-  CHECK(std::get<ViewRecord>(record.value()).version == 4);
-  CHECK(std::get<ViewRecord>(record.value()).policy == view.policy);
-  CHECK(std::get<ViewRecord>(record.value()).state == view.state);
-  PlanReplay replay(sync::policy::builtin_controllers());
-  const auto again = replay.take(record.value());
-  REQUIRE_FALSE(again);
-  CHECK(contains(again.error().message, "an older version wrote this"));
-}
-
-TEST_CASE("Decision log: what version 5 wrote is read and explained, and its plans are not made again") {
-  const ViewRecord view = view_of_three(1);
-  std::string line = resealed(decision_line(view), ",\"overlap\":false,\"copies\":[],\"guests\":0", "");
-  line = resealed(line, "\"version\":7", "\"version\":5");
-  const auto record = parse_decision_line(line);
-  REQUIRE_MESSAGE(record, record.error().message);
-  CHECK(std::get<ViewRecord>(record.value()).version == 5);
-  CHECK(std::get<ViewRecord>(record.value()).policy == view.policy);
-  CHECK(std::get<ViewRecord>(record.value()).state == view.state);
-}
-
-TEST_CASE("Decision log: what version 6 wrote is read and explained, and its plans are not made again") {
-  ViewRecord view = view_of_three(1);
-  view.policy.learning_rate_policy = "cosine";
-  std::string line = resealed(decision_line(view), ",\"copies\":[],\"guests\":0", "");
-  line = resealed(line, ",\"transfer_policy\":\"none\"", "");
-  line = resealed(line, "\"version\":7", "\"version\":6");
-  const auto record = parse_decision_line(line);
-  REQUIRE_MESSAGE(record, record.error().message);
-  CHECK(std::get<ViewRecord>(record.value()).version == 6);
-  CHECK(std::get<ViewRecord>(record.value()).policy == view.policy);
-  CHECK(std::get<ViewRecord>(record.value()).state == view.state);
 }
 
 TEST_CASE("Decision log: lines that say they are older, and are anything, are refused in words") {

@@ -124,7 +124,7 @@ TEST_CASE("Decision files: whoever is killed after the rename and before the new
 
 TEST_CASE("Decision files: a file that somebody deleted is named, and what is behind it is read") {
   Log log;
-  log.write_views(45);
+  log.write_views(40);
   const auto files = decision_files(log.path);
   REQUIRE(files.size() > 5);
   REQUIRE(files.front().number == 1);
@@ -133,7 +133,7 @@ TEST_CASE("Decision files: a file that somebody deleted is named, and what is be
   auto report = log.replayed();
   CHECK(report.proven());
   CHECK(report.rounds > 100);
-  CHECK(report.rounds < 450);
+  CHECK(report.rounds < 400);
   REQUIRE_FALSE(report.notes.empty());
   CHECK(report.notes[0] == files[2].path + " to .4 are not there");
   fs::remove(log.path);  // the one that is written: what is before it is read all the same

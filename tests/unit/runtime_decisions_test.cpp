@@ -146,7 +146,7 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
   }
   SUBCASE("a version as deep as its line is long") {
     const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
-    changed[0] = resealed(changed[0], "\"version\":7", "\"version\":" + deep);
+    changed[0] = resealed(changed[0], "\"version\":8", "\"version\":" + deep);
     CHECK(contains(say(changed), path + ": line 1: version that is no number"));
   }
   SUBCASE("an older version") {
@@ -155,8 +155,8 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
   }
   SUBCASE("a newer version") {
     ViewRecord view = std::get<ViewRecord>(parse_decision_line(lines[0]).value());
-    changed[0] = resealed(lines[0], "\"version\":7", "\"version\":8");
-    CHECK(contains(say(changed), path + ": line 1: version 8, this build reads 7"));
+    changed[0] = resealed(lines[0], "\"version\":8", "\"version\":9");
+    CHECK(contains(say(changed), path + ": line 1: version 9, this build reads 8"));
     view.policy.batch_policy = "magic";
     changed[0] = decision_line(view);
     CHECK(contains(say(changed), "line 1: batch.policy \"magic\" is not in this build"));

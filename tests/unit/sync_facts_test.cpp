@@ -66,7 +66,7 @@ TEST_CASE("Facts: the head's golden bytes") {
   f.measurements = {7.0, 8.0};
   const auto head = encode_head(f);
   const std::string golden =
-      "5256463106000000"  // "RVF1", version 6
+      "5256463107000000"  // "RVF1", version 7
       "1817161514131211"
       "2827262524232221"
       "44434241"

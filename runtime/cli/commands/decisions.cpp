@@ -209,17 +209,11 @@ class DecisionsCommand final : public Command {
     if (!reader) return reader.error();
     PlanReplay plans(builtin_catalog().sync.controllers);
     StoryTeller teller(round_ ? 1 : last_, view_, round_);
-    std::optional<ViewRecord> older_view;
     while (true) {
       auto record = reader.value().next();
       if (!record) return record.error();
       if (!record.value()) return teller.finish();
       if (reader.value().behind_gap()) plans.skip();
-      if (is_older(*record.value())) {
-        if (auto told = tell_older(*record.value(), older_view, teller); !told)
-          return Error{ErrorCode::bad_record, reader.value().place() + ": " + told.error().message};
-        continue;
-      }
       const auto differs = plans.take(*record.value());
       const std::string place = reader.value().place();
       if (!differs) return Error{ErrorCode::bad_record, place + ": " + differs.error().message};
@@ -229,26 +223,6 @@ class DecisionsCommand final : public Command {
       const auto* round = std::get_if<RoundRecord>(&*record.value());
       if (round != nullptr && plans.view()) teller.take(*plans.view(), *round);
     }
-  }
-
-  /// Its plans cannot be made again.
-  static bool is_older(const DecisionRecord& record) {
-    return std::visit([](const auto& r) { return r.version < decision_log_version; }, record);
-  }
-  static Status tell_older(const DecisionRecord& record, std::optional<ViewRecord>& view,
-                           StoryTeller& teller) {
-    if (const auto* entered = std::get_if<ViewRecord>(&record)) {
-      view = *entered;
-      return ok();
-    }
-    const auto& round = std::get<RoundRecord>(record);
-    if (!view || round.view != view->number) return ok();  // its view's line is gone
-    const std::size_t world = view->members.size();
-    if (round.table.size() != world || round.plan.next.rows.size() != world ||
-        round.plan.now.weights.size() != world)
-      return Error{ErrorCode::bad_record, "a round of other devices than those of its view"};
-    teller.take(*view, round);
-    return ok();
   }
 
   CLI::App* app_;

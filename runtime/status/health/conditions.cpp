@@ -155,6 +155,10 @@ std::string partitions_unclaimed(const VitalSigns& s) {
                      listed(s.unclaimed, ", "), s.unclaimed.size() == 1 ? "it" : "them");
 }
 
+std::string went_back(const VitalSigns& s) {
+  return s.went_back;
+}
+
 std::string feature_stuck(const VitalSigns& s) {
   if (s.stream.stuck.empty()) return "";
   return fmt::format("{} no longer: {}", s.stream.stuck.size() == 1 ? "a feature varies" : "features vary",
@@ -185,6 +189,7 @@ constexpr std::array all_conditions{
     Condition{"not_saved", Grade::impaired, not_saved},
     Condition{"partitions_unclaimed", Grade::impaired, partitions_unclaimed},
     Condition{"stream_silent", Grade::impaired, stream_silent},
+    Condition{"went_back", Grade::impaired, went_back},
     Condition{"loss_rose", Grade::impaired, loss_rose},
     Condition{"feature_stuck", Grade::impaired, feature_stuck},
     Condition{"feature_moved", Grade::impaired, feature_moved},

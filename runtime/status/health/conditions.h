@@ -59,6 +59,7 @@ struct VitalSigns {
   Duration stalled{};           ///< rows wait, or own steps are made, and no round was applied
   Duration agreement_due{};     ///< from one agreement to the next, at the latest
   std::string control_trouble;
+  std::string went_back;   ///< the model has diverged, and no state since is known to be good
   Duration unsaved{};      ///< since a state was to be saved, and none is on the disk
   Duration uncommitted{};  ///< since a state was saved that the group has not committed
 };

@@ -149,6 +149,7 @@ void HealthWatch::look_at_training(VitalSigns& signs, TimePoint now) {
   if (stalled_since_) signs.stalled = now - *stalled_since_;
   signs.agreement_due = from_seconds(status_.agreement_due_s.load());
   signs.control_trouble = status_.control_trouble();
+  signs.went_back = status_.went_back();
   signs.unsaved = since(status_.unsaved_since_ns.load(), now);
   signs.uncommitted = since(status_.uncommitted_since_ns.load(), now);
 }

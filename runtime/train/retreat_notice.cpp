@@ -1,0 +1,36 @@
+#include "runtime/train/retreat_notice.h"
+
+#include <fmt/format.h>
+
+#include "runtime/state/going_back.h"
+#include "sync/policy/divergence.h"
+
+namespace rivulet::runtime {
+namespace {
+
+constexpr Duration shown_for = std::chrono::minutes(10);
+
+}  // namespace
+
+void RetreatNotice::show(std::span<const sync::policy::ControllerMemory> agreed) {
+  using sync::policy::Divergence;
+  const std::uint32_t tries = Divergence::tries(agreed);
+  if (tries == 0 && shown_.empty()) return;
+  const TimePoint now = clock_.now();
+  if (tries > tries_) {
+    until_ = now + shown_for;
+    went_back_to_ = words_of_good(Divergence::good(agreed));
+  }
+  tries_ = tries;
+  std::string phrase;
+  if (tries > 0 || now < until_)
+    phrase = fmt::format(
+        "the model had diverged, and the group went back to {}, at {:.3g} of the learning rate; {}",
+        went_back_to_, Divergence::learning_rate_factor(agreed),
+        tries > 0 ? "rows have yet to show that it is good" : "rows behind it have shown that it is good");
+  if (phrase == shown_) return;
+  shown_ = phrase;
+  status_.set_went_back(std::move(phrase));
+}
+
+}  // namespace rivulet::runtime

@@ -1,0 +1,29 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/clock.h"
+#include "runtime/status/node_status.h"
+#include "sync/policy/plan.h"
+
+namespace rivulet::runtime {
+
+/// Says in the status that the group has gone back: until rows have shown that the model is good, and for
+/// some minutes, so that somebody sees it. Owner: the train thread.
+class RetreatNotice {
+ public:
+  RetreatNotice(const Clock& clock, NodeStatus& status) : clock_(clock), status_(status) {}
+  /// `agreed`: what the agreed state remembers. After each round.
+  void show(std::span<const sync::policy::ControllerMemory> agreed);
+
+ private:
+  const Clock& clock_;
+  NodeStatus& status_;
+  std::uint32_t tries_ = 0;
+  TimePoint until_{};
+  std::string went_back_to_;
+  std::string shown_;
+};
+
+}  // namespace rivulet::runtime
