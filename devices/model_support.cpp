@@ -70,14 +70,6 @@ Status read_classes(const BatchView& batch, std::int64_t classes, std::vector<st
   return ok();
 }
 
-std::uint64_t count(std::span<ClassTally> tally, std::size_t target, std::size_t answer) {
-  const bool right = target == answer;
-  ++tally[target].rows;
-  ++tally[answer].predicted;
-  tally[target].right += right ? 1 : 0;
-  return right ? 1 : 0;
-}
-
 void fill_uniform(const GradientView& numbers, double bound, Rng& rng) {
   if (numbers.scalar == Scalar::f32) return fill(numbers.as<float>(), bound, rng);
   fill(numbers.as<double>(), bound, rng);

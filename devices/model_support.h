@@ -28,9 +28,6 @@ void check_batch(const BatchView& batch, const ModelConfig& config);
 /// that it would fall over.
 Status read_classes(const BatchView& batch, std::int64_t classes, std::vector<std::int64_t>& out);
 
-/// A row of class `target` that the model takes for `answer`: 1 if that is right, else 0.
-std::uint64_t count(std::span<ClassTally> tally, std::size_t target, std::size_t answer);
-
 /// Uniform in [-bound, bound), with our own generator: the same bits whatever library computes on them.
 void fill_uniform(const GradientView& numbers, double bound, Rng& rng);
 void fill_constant(const GradientView& numbers, double value);

@@ -147,6 +147,7 @@ class NormalizingTrainer final : public Trainer {
   BatchView see(const BatchView& batch);
   std::span<const float> see_block(const Block& block, std::span<const float> values, std::size_t rows,
                                    std::vector<float>& seen);
+  [[nodiscard]] float in_their_unit(std::size_t i, float output) const;
   void measure(const BatchView& batch, std::span<const Column> columns);
   void measure_column(const Block& block, std::size_t i, std::span<const float> values, std::size_t rows,
                       const Column& column);
@@ -173,6 +174,7 @@ class NormalizingTrainer final : public Trainer {
   std::vector<float> features_;
   std::vector<float> targets_;
   std::vector<float> sorted_;
+  std::vector<float> answers_;
 };
 
 /// By what the group knows; before it knows anything, by what this device has measured; else as they come.
@@ -205,6 +207,12 @@ Result<StepReport> NormalizingTrainer::compute_gradients(const ModelState& state
   auto report = model_->compute_gradients(inside(state), seen, inner);
   if (!report) return report;
   if (known && batch.rows > 0) report.value().beyond = sums_.beyond;
+  if (columns_.targets > 0) {
+    const auto answers = report.value().answers;
+    answers_.resize(answers.size());
+    for (std::size_t i = 0; i < answers.size(); ++i) answers_[i] = in_their_unit(i, answers[i]);
+    report.value().answers = answers_;
+  }
   const GradientView place = measured_in(out, layout_);
   auto host = device_.to_host(place);
   if (!host) return host.error();
@@ -217,13 +225,16 @@ Result<std::vector<float>> NormalizingTrainer::predict(const ModelState& state, 
   if (auto known = go_by(state); !known) return known.error();
   auto outputs = model_->predict(inside(state), see(batch));
   if (!outputs || columns_.targets == 0) return outputs;
-  for (std::size_t i = 0; i < outputs.value().size(); ++i) {
-    const std::size_t at = columns_.features + i % columns_.targets;
-    const double deviation = scaling_.factor[at] > 0 ? 1 / scaling_.factor[at] : 0;
-    float& y = outputs.value()[i];
-    y = static_cast<float>(scaling_.mean[at] + deviation * y);
-  }
+  for (std::size_t i = 0; i < outputs.value().size(); ++i)
+    outputs.value()[i] = in_their_unit(i, outputs.value()[i]);
   return outputs;
+}
+
+/// The i-th of outputs [rows, targets].
+float NormalizingTrainer::in_their_unit(std::size_t i, float output) const {
+  const std::size_t at = columns_.features + i % columns_.targets;
+  const double deviation = scaling_.factor[at] > 0 ? 1 / scaling_.factor[at] : 0;
+  return static_cast<float>(scaling_.mean[at] + deviation * output);
 }
 
 BatchView NormalizingTrainer::see(const BatchView& batch) {

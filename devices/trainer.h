@@ -43,13 +43,6 @@ struct ModelConfig {
   std::string sha256 = {};  ///< of its bytes, 64 hexadecimal digits
 };
 
-/// Rows of one label in a batch.
-struct ClassTally {
-  std::uint32_t rows = 0;
-  std::uint32_t predicted = 0;  ///< that the model takes for it
-  std::uint32_t right = 0;      ///< both
-};
-
 /// What one batch gave. Sums, so that reports of several devices add up.
 struct StepReport {
   double loss_sum = 0;        ///< over rows, before the step (test-then-train)
@@ -61,7 +54,9 @@ struct StepReport {
   /// Of each normalized column, values of the batch that were clipped as outliers; empty: none were looked
   /// for.
   std::span<const std::uint32_t> beyond = {};
-  std::span<const ClassTally> classes = {};  ///< classification
+  /// What the model said of each row whose gradient was computed: a class, [rows]; of numbers [rows, outputs],
+  /// in the targets' unit. Empty: the trainer does not tell.
+  std::span<const float> answers = {};
 };
 
 /// Computes on a ModelState; holds no trained number of its own. One trainer can serve many states.

@@ -27,6 +27,7 @@ export const rate = (name: string, ...matchers: string[]): string => over('rate'
 export const increase = (name: string, ...matchers: string[]): string => over('increase', name, matchers);
 
 export const sumBy = (labels: string, expr: string): string => `sum by (${labels}) (${expr})`;
+export const minBy = (labels: string, expr: string): string => `min by (${labels}) (${expr})`;
 export const maxBy = (labels: string, expr: string): string => `max by (${labels}) (${expr})`;
 
 /** Of a histogram, over the devices that share `labels`. */

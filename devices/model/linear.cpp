@@ -53,13 +53,13 @@ class LinearTrainer final : public Trainer {
     fill_zero(out);
     StepReport report;
     if (batch.rows == 0) return report;
-    report.classes = tally_;
     const std::span<T> gradient = out.as<T>();
     for (std::size_t row = 0; row < batch.rows; ++row) {
       forward(state, batch, row);
       judge(batch, row, report);  // leaves d loss / d output in row_outputs_
       add_gradient(batch, row, gradient);
     }
+    report.answers = answers_;
     report.gradient_norm2 = norm2(out);
     report.finite = std::isfinite(report.loss_sum) && std::isfinite(report.gradient_norm2);
     return report;
@@ -68,7 +68,6 @@ class LinearTrainer final : public Trainer {
   Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) override {
     if (Status good = read(batch); !good) return good.error();
     StepReport report;
-    report.classes = tally_;
     for (std::size_t row = 0; row < batch.rows; ++row) {
       forward(state, batch, row);
       judge(batch, row, report);
@@ -90,8 +89,8 @@ class LinearTrainer final : public Trainer {
  private:
   Status read(const BatchView& batch) {
     check_batch(batch, config_);
+    answers_.clear();
     if (config_.loss != Loss::cross_entropy) return ok();
-    tally_.assign(outputs_, {});
     return read_classes(batch, config_.outputs, classes_);
   }
 
@@ -119,7 +118,9 @@ class LinearTrainer final : public Trainer {
   /// The row has one part in `rows` of the gradient.
   void judge_class(std::size_t target, T rows, StepReport& report) {
     const auto highest = std::ranges::max_element(row_outputs_);
-    report.correct += count(tally_, target, static_cast<std::size_t>(highest - row_outputs_.begin()));
+    const auto answer = static_cast<std::size_t>(highest - row_outputs_.begin());
+    report.correct += answer == target ? 1 : 0;
+    answers_.push_back(static_cast<float>(answer));
     const T shift = *highest;  // keeps exp() in range
     const T target_output = row_outputs_[target] - shift;
     T sum = 0;
@@ -134,6 +135,7 @@ class LinearTrainer final : public Trainer {
     const T outputs = static_cast<T>(outputs_);
     T sum = 0;
     for (std::size_t o = 0; o < outputs_; ++o) {
+      answers_.push_back(static_cast<float>(row_outputs_[o]));
       const T difference = row_outputs_[o] - static_cast<T>(targets[o]);
       sum += difference * difference;
       row_outputs_[o] = T{2} * difference / (rows * outputs);
@@ -159,7 +161,7 @@ class LinearTrainer final : public Trainer {
   // scratch
   std::vector<T> row_outputs_;
   std::vector<std::int64_t> classes_;
-  std::vector<ClassTally> tally_;
+  std::vector<float> answers_;
 };
 
 Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {

@@ -25,24 +25,27 @@ constexpr std::size_t evaluation_rows = 256;
 /// On a GPU a pass takes a multiple of so many rows.
 constexpr std::int64_t bucket_rows = 16;
 
-/// Rows whose largest output is that of their class. By hand: the library's way takes four operators.
+/// The class of each row: that of its largest output. By hand: the library's way takes four operators.
 template <class T>
-std::uint64_t count_largest(const torch::Tensor& outputs, const std::int64_t* classes,
-                            std::span<ClassTally> tally) {
+void add_largest(const torch::Tensor& outputs, std::vector<float>& answers) {
   const T* at = outputs.const_data_ptr<T>();
   const std::int64_t width = outputs.size(1);
-  std::uint64_t correct = 0;
   for (std::int64_t row = 0; row < outputs.size(0); ++row, at += width)
-    correct += count(tally, static_cast<std::size_t>(classes[row]),
-                     static_cast<std::size_t>(std::max_element(at, at + width) - at));
-  return correct;
+    answers.push_back(static_cast<float>(std::max_element(at, at + width) - at));
 }
 
-std::uint64_t count_correct(const torch::Tensor& outputs, const std::int64_t* classes,
-                            std::span<ClassTally> tally) {
-  const torch::Tensor plain = outputs.contiguous();
-  return plain.scalar_type() == torch::kFloat32 ? count_largest<float>(plain, classes, tally)
-                                                : count_largest<double>(plain, classes, tally);
+void add_classes(const torch::Tensor& outputs, std::vector<float>& answers) {
+  const torch::Tensor plain = outputs.to(torch::kCPU).contiguous();
+  if (plain.scalar_type() == torch::kFloat32)
+    add_largest<float>(plain, answers);
+  else
+    add_largest<double>(plain, answers);
+}
+
+/// The numbers of each row.
+void add_outputs(const torch::Tensor& outputs, std::vector<float>& answers) {
+  const torch::Tensor plain = outputs.to(torch::kCPU, torch::kFloat32).contiguous();
+  answers.insert(answers.end(), plain.const_data_ptr<float>(), plain.const_data_ptr<float>() + plain.numel());
 }
 
 /// While it lives, this thread's convolutions and products are made in bfloat16, if `on`.
@@ -106,7 +109,7 @@ class TorchTrainer final : public Trainer {
   std::shared_ptr<Network> network_;
   std::unique_ptr<NetworkNumbers> numbers_;
   std::vector<std::int64_t> classes_;
-  std::vector<ClassTally> tally_;
+  std::vector<float> answers_;
 };
 
 torch::Device torch_place(const ComputePlace& place) {
@@ -140,8 +143,8 @@ Status TorchTrainer::initialize(ModelState& state, std::uint64_t seed) {
 
 Status TorchTrainer::read(const BatchView& batch) {
   check_batch(batch, config_);
+  answers_.clear();
   if (config_.loss != Loss::cross_entropy) return ok();
-  tally_.assign(static_cast<std::size_t>(config_.outputs), {});
   return read_classes(batch, config_.outputs, classes_);
 }
 
@@ -203,8 +206,10 @@ void TorchTrainer::report_on(const torch::Tensor& outputs, std::size_t first, co
   report.rows += rows;
   report.loss_sum += loss.item<double>() * static_cast<double>(rows);
   if (config_.loss == Loss::cross_entropy) {
-    report.correct += count_correct(outputs.to(torch::kCPU), classes_.data() + first, tally_);
-    report.classes = tally_;
+    const std::size_t before = answers_.size();
+    add_classes(outputs, answers_);
+    for (std::size_t row = 0; row < rows; ++row)
+      report.correct += static_cast<std::int64_t>(answers_[before + row]) == classes_[first + row] ? 1 : 0;
   }
 }
 
@@ -228,6 +233,8 @@ StepReport TorchTrainer::train_on(const BatchView& batch, const GradientView& ou
     weighted_loss(outputs, targets, batch.class_weights).backward();
   numbers_->end_training(out);
   report_on(outputs, 0, loss, report);
+  if (config_.loss != Loss::cross_entropy) add_outputs(outputs.detach(), answers_);
+  report.answers = answers_;
   report.gradient_norm2 = norm2(out.slice(0, layout().parameters));
   return report;
 }
@@ -283,8 +290,7 @@ Result<std::vector<float>> TorchTrainer::predict(const ModelState& state, const 
     std::vector<float> all;
     all.reserve(batch.rows * static_cast<std::size_t>(config_.outputs));
     forward_in_blocks(state, batch, [&](const torch::Tensor& outputs, std::size_t, std::size_t) {
-      const torch::Tensor plain = outputs.to(torch::kCPU, torch::kFloat32).contiguous();
-      all.insert(all.end(), plain.data_ptr<float>(), plain.data_ptr<float>() + plain.numel());
+      add_outputs(outputs, all);
     });
     return all;
   });

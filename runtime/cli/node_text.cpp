@@ -36,6 +36,35 @@ std::string learning(const NodeReport& r) {
   return out;
 }
 
+std::string number(NodeReport::Number value) {
+  return value ? fmt::format("{:.4g}", *value) : "-";
+}
+
+/// What the group's loss and accuracy may hide of this device's own rows.
+std::string own_rows(const NodeReport::Own& own) {
+  std::string out = "  own rows  loss " + (own.loss ? fmt::format("{:.4f}", *own.loss) : "-");
+  if (own.accuracy) out += ", accuracy (prequential) " + share(own.accuracy);
+  if (own.largest_share)
+    out += fmt::format("; always \"{}\" would be {}", own.largest_class, share(own.largest_share));
+  if (own.mean_absolute_error)
+    out += fmt::format(", mean absolute error {}, R2 {}", number(own.mean_absolute_error), number(own.r2));
+  return out;
+}
+
+/// Those that are recognized least first.
+void add_classes(const NodeReport::Own& own, std::vector<std::string>& lines) {
+  constexpr std::size_t shown = 10;
+  auto classes = own.classes;
+  std::ranges::stable_sort(classes, {}, [](const NodeReport::Class& c) { return c.recall.value_or(2); });
+  for (std::size_t i = 0; i < std::min(classes.size(), shown); ++i) {
+    const auto& c = classes[i];
+    lines.push_back(fmt::format("  {:<9} {}: recall {}, precision {}, {} rows", i == 0 ? "classes" : "",
+                                c.name, c.recall ? share(c.recall) : "-",
+                                c.precision ? share(c.precision) : "-", rows(c.rows)));
+  }
+  if (classes.size() > shown) lines.push_back(fmt::format("  {:<9} and {} more", "", classes.size() - shown));
+}
+
 std::string transferred(NodeReport::Whole value) {
   return human_bytes(static_cast<double>(value.value_or(0)));
 }
@@ -86,6 +115,8 @@ void add_own(const NodeReport& r, std::vector<std::string>& lines) {
                               rows(r.rows_trained), rows(r.group_rows), rows(r.steps),
                               r.batch_rows.value_or(0)));
   lines.push_back(learning(r));
+  if (r.own.rows.value_or(0) > 0) lines.push_back(own_rows(r.own));
+  add_classes(r.own, lines);
   lines.push_back(
       fmt::format("  time      {} computing, {} waiting for rows, {} waiting for peers and exchanging",
                   seconds(r.compute_s), seconds(r.wait_s), seconds(r.sync_s)));

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ostream>
+#include <ranges>
 
+#include "core/printable.h"
 #include "runtime/cli/text.h"
 
 namespace rivulet::runtime::cli {
@@ -49,6 +51,39 @@ std::string equality(const Summary& summary) {
                      grouped(summary.digests_compared));
 }
 
+std::string share_or_dash(const std::optional<double>& share) {
+  return share ? fmt::format("{:.1f} %", 100 * *share) : "-";
+}
+
+/// Those that are recognized least first.
+void print_classes(const OwnScores& own, std::ostream& out) {
+  constexpr std::size_t shown = 10;
+  std::vector<std::pair<ClassCounts, std::string>> classes;
+  for (std::size_t c = 0; c < own.classes.size(); ++c)
+    if (own.classes[c].rows + own.classes[c].predicted > 0)
+      classes.emplace_back(own.classes[c], printable((*own.names)[c]));
+  std::ranges::stable_sort(classes, {}, [](const auto& c) { return c.first.recall().value_or(2); });
+  for (const auto& [counts, name] : classes | std::views::take(shown))
+    out << fmt::format("    {}: recall {}, precision {}, {} rows\n", name, share_or_dash(counts.recall()),
+                       share_or_dash(counts.precision()), grouped(counts.rows));
+  if (classes.size() > shown) out << fmt::format("    and {} more\n", classes.size() - shown);
+}
+
+/// What an accuracy hides.
+void print_last_rows(const OwnScores& own, std::ostream& out) {
+  if (own.classes.empty() && !own.mean_absolute_error) return;
+  out << fmt::format("  last {} rows, before training:", grouped(own.rows));
+  if (own.accuracy) out << fmt::format(" accuracy {}", share_or_dash(own.accuracy));
+  if (own.largest_share)
+    out << fmt::format("; always \"{}\" would be {}", printable(own.largest_class),
+                       share_or_dash(own.largest_share));
+  if (own.mean_absolute_error)
+    out << fmt::format(" mean absolute error {:.4g}", *own.mean_absolute_error);
+  if (own.r2) out << fmt::format(", R2 {:.3f}", *own.r2);
+  out << '\n';
+  print_classes(own, out);
+}
+
 }  // namespace
 
 std::string cost_of_agreeing(const Summary& summary) {
@@ -82,6 +117,7 @@ void print_summary(const Summary& summary, std::ostream& out) {
     out << fmt::format("  accuracy: {:.2f} %{}\n", *summary.accuracy * 100,
                        times.empty() ? "" : " (" + times + ")");
   }
+  print_last_rows(summary.last_rows(), out);
 }
 
 Summary merge_summaries(const std::vector<Summary>& parts) {

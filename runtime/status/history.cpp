@@ -31,6 +31,21 @@ void History::look(const NodeStatus& status, TimePoint now) {
   looks_.store(looks + 1, std::memory_order_release);
 }
 
+void History::mark(const std::string& phrase) {
+  if (made_.size() == marks_kept) made_.erase(made_.begin());
+  made_.push_back({looks_.load(std::memory_order_acquire), phrase});
+  marks_.post(made_);
+}
+
+std::vector<History::Mark> History::marks() const {
+  const std::vector<Made> all = marks_.read();
+  const std::uint64_t looks = looks_.load(std::memory_order_acquire);
+  std::vector<Mark> out;
+  for (const Made& made : all)
+    if (looks - made.looks < kept) out.push_back({looks - made.looks, made.phrase});
+  return out;
+}
+
 std::vector<float> History::read(Series which) const {
   const std::uint64_t looks = looks_.load(std::memory_order_acquire);
   const auto& values = values_.at(static_cast<std::size_t>(which));

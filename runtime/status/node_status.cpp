@@ -55,7 +55,8 @@ bool NodeStatus::settle() {
   const bool digest = digest_.settle();
   const bool control = control_trouble_.settle();
   const bool claims = claims_.settle() && stream_findings_.settle() && went_back_.settle();
-  return books_.settle() && digest && phrase && control && claims;
+  const bool scores = own_scores_.settle() && (!history_ || history_->settle());
+  return books_.settle() && digest && phrase && control && claims && scores;
 }
 
 void NodeStatus::set_claims(GroupClaims claims) {
@@ -72,6 +73,14 @@ void NodeStatus::set_stream_findings(StreamFindings findings) {
 
 StreamFindings NodeStatus::stream_findings() const {
   return stream_findings_.read();
+}
+
+void NodeStatus::set_own_scores(OwnScores scores) {
+  own_scores_.post(std::move(scores));
+}
+
+OwnScores NodeStatus::own_scores() const {
+  return own_scores_.read();
 }
 
 void NodeStatus::set_topics(std::vector<TopicStatus> topics) {

@@ -13,6 +13,7 @@
 #include "runtime/state/partition_progress.h"
 #include "runtime/status/health/health.h"
 #include "runtime/status/history.h"
+#include "runtime/status/own_scores.h"
 #include "sync/collective/transport.h"
 
 namespace rivulet::runtime {
@@ -135,6 +136,11 @@ struct NodeStatus {
   void set_went_back(std::string phrase);  ///< empty: the model has not diverged lately
   void set_claims(GroupClaims claims);
   void set_stream_findings(StreamFindings findings);
+  void set_own_scores(OwnScores scores);
+  /// Something that whoever looks at the course of the loss should know of: the page's charts show when.
+  void mark(const std::string& phrase) {
+    if (history_) history_->mark(phrase);
+  }
   bool settle();  ///< shows what could not be shown; false: not everything yet
   // ingest thread, again and again
   void set_partitions(std::vector<PartitionStatus> partitions);
@@ -163,6 +169,7 @@ struct NodeStatus {
   [[nodiscard]] std::vector<PartitionStatus> partitions() const;
   [[nodiscard]] GroupClaims claims() const;
   [[nodiscard]] StreamFindings stream_findings() const;
+  [[nodiscard]] OwnScores own_scores() const;
   [[nodiscard]] std::vector<TopicStatus> topics() const;
   [[nodiscard]] Health health() const;
 
@@ -177,6 +184,7 @@ struct NodeStatus {
   Posted<std::string> went_back_;
   Posted<GroupClaims> claims_;
   Posted<StreamFindings> stream_findings_;
+  Posted<OwnScores> own_scores_;
   Posted<std::vector<TopicStatus>> topics_;
   Posted<Health> health_;
   std::unique_ptr<History> history_;

@@ -154,6 +154,7 @@ std::string status_json(const NodeStatus& status, const NodeStatusText& text) {
   out["phrase"] = status.phrase();
   add_health(out, status.health());
   add_group(out, status);
+  out["own"] = Json::parse(to_json(status.own_scores()));
   add_stream(out, status);
   out["ledger"] = books_json(status, text.topics);
   add_cost(out, status);
@@ -184,6 +185,7 @@ DeviceSummary make_device_summary(const NodeStatus& s, const std::string& id) {
   out.max_rss_bytes = max_rss_bytes();
   out.first_step_s = s.first_step_s.load();
   out.digest = s.digest();
+  out.own = s.own_scores();
   return out;
 }
 

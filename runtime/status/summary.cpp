@@ -33,6 +33,7 @@ Json device_json(const DeviceSummary& d) {
   out["max_rss_bytes"] = d.max_rss_bytes;
   out["first_step_s"] = d.first_step_s;
   out["digest"] = d.digest;
+  out["own"] = Json::parse(to_json(d.own));
   if (d.restarts) out["restarts"] = *d.restarts;
   return out;
 }
@@ -56,6 +57,7 @@ DeviceSummary device_from(const Json& in) {
   in.at("max_rss_bytes").get_to(d.max_rss_bytes);
   d.first_step_s = number(in.at("first_step_s"));
   in.at("digest").get_to(d.digest);
+  d.own = own_scores_from(in.at("own").dump());
   if (in.contains("restarts")) d.restarts = in.at("restarts").get<std::uint64_t>();
   return d;
 }
@@ -79,6 +81,12 @@ Summary summary_from(const Json& in) {
 }
 
 }  // namespace
+
+OwnScores Summary::last_rows() const {
+  OwnScores all;
+  for (const DeviceSummary& d : devices) all = together(all, d.own);
+  return all;
+}
 
 std::uint64_t Summary::agreement_bytes_sent() const {
   std::uint64_t bytes = 0;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/status/own_scores.h"
+
 namespace rivulet::runtime {
 
 /// One device's part of a summary. Seconds and bytes are sums over the run.
@@ -26,6 +28,7 @@ struct DeviceSummary {
   std::uint64_t max_rss_bytes = 0;
   double first_step_s = 0;
   std::string digest;
+  OwnScores own;
   /// Printed by the demo alone, which starts its devices again; the numbers above are since the last start
   /// then.
   std::optional<std::uint64_t> restarts;
@@ -41,6 +44,8 @@ struct Summary {
   std::uint64_t digests_compared = 0;
   std::vector<DeviceSummary> devices;
 
+  /// Of the last rows of all devices.
+  [[nodiscard]] OwnScores last_rows() const;
   /// Sums over the devices.
   [[nodiscard]] std::uint64_t agreement_bytes_sent() const;
   [[nodiscard]] std::uint64_t record_bytes_trained() const;

@@ -59,12 +59,19 @@ void StreamWatch::look_at_features(const BatchView& batch, std::size_t own) {
   for (std::size_t i = 0; i < features_.size(); ++i) {
     Feature& feature = features_[i];
     const bool had_moved = feature.watch.moved();
+    const bool was_stuck = feature.watch.stuck();
     feature.watch.add(batch.features.data() + i, own, columns);
     feature.distance->set(feature.watch.distance());
+    if (feature.watch.stuck() && !was_stuck) {
+      changes_.add(1);
+      parts_.log.write(Level::warn, "a feature stands still", {{"feature", feature.name}});
+      parts_.status.mark(fmt::format("feature {} stands still", feature.name));
+    }
     if (!feature.watch.moved() || had_moved) continue;
     changes_.add(1);
     parts_.log.write(Level::warn, "a feature has moved",
                      {{"feature", feature.name}, {"values", feature.watch.describe()}});
+    parts_.status.mark(fmt::format("feature {} has moved: {}", feature.name, feature.watch.describe()));
   }
 }
 
@@ -92,6 +99,7 @@ void StreamWatch::look_at_loss(const devices::StepReport& report, std::size_t ow
                                       100 * errors_.mean(), 100 * before)
                                 : "the model's loss on this device's rows has risen: the stream has changed";
   parts_.log.write(Level::warn, rise_);
+  parts_.status.mark(rise_);
 }
 
 void StreamWatch::show() {

@@ -33,6 +33,7 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
                 config.session.movement_per_gradient),
       explosions_(config.classification ? config.classes : 0),
       stream_(stream_parts()),
+      scores_(score_parts()),
       guess_(config.targets, config.classes),
       retreat_notice_(parts_.clock, parts_.status),
       measures_(config.speed_hint),
@@ -191,6 +192,7 @@ Turn Worker::compute_and_enter() {
     return end(computed.error());
   if (is_new) {
     stream_.computed(model_.report(), rows_.batch().view(), rows_.batch().counted_rows());
+    scores_.computed(model_.report(), rows_.batch().view(), rows_.batch().counted_rows());
     judge_batch(view_->session->plan().now.learning_rate_factor);
     guess_.computed(model_.report(), rows_.batch().view(), rows_.batch().counted_rows(),
                     model_.report().finite);
@@ -358,6 +360,7 @@ Turn Worker::after_round() {
   report_.ended({*view_, *parts_.state, model_.compute_seconds(),
                  clock_.seconds_since_entry(parts_.clock.now()), rows_.waiting()},
                 times_);
+  scores_.show();
   measures_.ended(view_->session->table(), view_->spec.rank, times_.sync_seconds);
   const auto& decision = view_->session->plan().now;
   if (decision.mode == Mode::hold) measures_.held();

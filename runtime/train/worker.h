@@ -27,6 +27,7 @@
 #include "runtime/train/checkpoint_cycle.h"
 #include "runtime/train/explosion_watch.h"
 #include "runtime/train/guess_watch.h"
+#include "runtime/train/live_scores.h"
 #include "runtime/train/local_model.h"
 #include "runtime/train/measures.h"
 #include "runtime/train/norm_watch.h"
@@ -66,6 +67,7 @@ struct WorkerConfig {
   std::vector<float> usual_features;  ///< sync::RowFormat
   bool features_may_miss = false;     ///< same
   std::vector<std::string> features;  ///< normalized ones by name; empty: none are
+  std::vector<std::string> class_names;  ///< of the first ScoreWindow::classes_counted, and of one more
   double speed_hint = 1;              ///< beside that of other devices, in whatever unit
   double age_at_start_s = 0;          ///< of the process when this object was made, for first_step_s
 };
@@ -156,6 +158,7 @@ class Worker final : public Agent {
   [[nodiscard]] CheckpointCycle::Parts checkpoint_parts() const;
   [[nodiscard]] RoundReport::Parts report_parts() const;
   [[nodiscard]] StreamWatch::Parts stream_parts() const;
+  [[nodiscard]] LiveScores::Parts score_parts() const;
   [[nodiscard]] ViewEntry::Parts entry_parts();
 
   // worker.cpp: the phases of a round
@@ -266,6 +269,7 @@ class Worker final : public Agent {
   bool movement_refused_ = false;  ///< of this round: it takes part with 0 rows
   RoundReport::Credit credited_;   ///< rows of this device in the agreed state, as counted
   StreamWatch stream_;
+  LiveScores scores_;
   GuessWatch guess_;
   RetreatNotice retreat_notice_;
   Stamp on_trial_;            ///< the checkpoint that guess_ looks behind

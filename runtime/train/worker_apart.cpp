@@ -98,6 +98,7 @@ Turn Worker::make_own_step() {
                         : sync::policy::OwnStepRate(config_.session.policy, view_->session->policy_state());
   const double factor = rate.of(rows);
   stream_.computed(model_.report(), rows_.batch().view(), rows);
+  scores_.computed(model_.report(), rows_.batch().view(), rows);
   judge_batch(factor);
   guess_.computed(model_.report(), rows_.batch().view(), rows, model_.report().finite);
   if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());

@@ -8,6 +8,11 @@
 // What a device looks at before it contributes, and what it counts when the group has decided.
 namespace rivulet::runtime {
 
+LiveScores::Parts Worker::score_parts() const {
+  return {parts_.clock,          parts_.status,       parts_.metrics,
+          config_.classification, config_.class_names, config_.prequential_window};
+}
+
 /// A batch whose step would lead nowhere is used up like one that is not finite.
 void Worker::judge_batch(double learning_rate_factor) {
   if (!model_.finite() || rows_.batch().rows() == 0) return;

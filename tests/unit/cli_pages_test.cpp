@@ -28,7 +28,10 @@ constexpr const char* status_text =
     R"("batch_rows":12,"stream_rate":99.5,"rows_waiting":4,"lag_records":null,"rows_trained":5000,"group_rows":15000,)"
     R"("loss":0.25,"accuracy":0.91,"held_out_accuracy":null,"rows_dropped":{"malformed":3,"bad_label":0},)"
     R"("partitions":[{"topic":"images","partition":1,"state":"stopped","reason":"offset 5 is gone"}],)"
-    R"("compute_s":1.5,"wait_s":0.5,"sync_s":0.25,"bytes_sent":1000,"bytes_received":2000,"record_bytes_trained":4000,"own_steps":8,"keep_ratio":0.05})";
+    R"("compute_s":1.5,"wait_s":0.5,"sync_s":0.25,"bytes_sent":1000,"bytes_received":2000,"record_bytes_trained":4000,"own_steps":8,"keep_ratio":0.05,)"
+    R"("own":{"rows":1000,"loss":0.5,"accuracy":0.99,"largest_class":"ok\u001b[2J","largest_class_share":0.985,"classes":[)"
+    R"({"class":"ok\u001b[2J","rows":985,"recall":0.992,"precision":null},{"class":"fault","rows":10,"recall":0.8,"precision":0.5},)"
+    R"({"class":"odd","rows":0,"recall":null,"precision":0}],"mean_absolute_error":null,"r2":null}})";
 constexpr const char* group_text =
     R"({"view":2,"rank":1,"members":["a","b"],"left_out":0,"rounds":[],"story":{"ready_last":"a","said":["It is so.","It is\u001b[2J \u009b31m so\r\nto\u007fo, übrigens."],)"
     R"("devices":[{"id":"a","rows":20,"weight":0.75,"stream_rows_per_s":200.5,"rows_waiting":1,"wait_s":0.1,"compute_s":0.02,)"
@@ -79,6 +82,9 @@ TEST_CASE("Status: what a device says, its group, and what is wrong") {
        {"b (job mnist, model lenet5): training, 3 devices in view 2; slowest: a\n",
         "99.5 rows/s arrive, 4 rows wait, unknown records behind\n", "5 000 rows here, 15 000 by the group",
         "loss 0.2500, accuracy (prequential) 91.0 %, held out not measured", "3 malformed",
+        "  own rows  loss 0.5000, accuracy (prequential) 99.0 %; always \"ok\\u001b[2J\" would be 98.5 %\n",
+        "  classes   fault: recall 80.0 %, precision 50.0 %, 10 rows\n            ok\\u001b[2J: recall 99.2 %, precision -, "
+        "985 rows\n            odd: recall -, precision 0.0 %, 0 rows\n",
         "  peers     1.0 kB sent, 25.0 % of the rows' bytes (4.0 kB), 2.0 kB received\n",
         "  agreeing  every 8 steps, on 5 % of the parameters\n",
         "STOPPED   images partition 1: offset 5 is gone", "  slowest\n", "It is so."})
@@ -94,6 +100,9 @@ TEST_CASE(
   regression.loss = 0.25;
   CHECK(render_report(regression, 200).at(3) == "  learning  loss 0.2500");
   CHECK(contains(render_report_line(regression), ", loss 0.2500, "));
+  regression.own = {.rows = 500, .loss = 0.125, .mean_absolute_error = 3.25, .r2 = 0.875};
+  CHECK(render_report(regression, 200).at(4) ==
+        "  own rows  loss 0.1250, mean absolute error 3.25, R2 0.875");
   const NodeReport untrained;
   CHECK(render_report(untrained, 200).at(3) == "  learning  loss -");
   CHECK(contains(render_report_line(untrained), ", loss -, "));

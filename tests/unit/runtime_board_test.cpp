@@ -298,3 +298,52 @@ TEST_CASE("Page: charts begin with what the device remembers, oldest first, with
   CHECK(all.front() == 0);
   CHECK(all.back() == History::kept - 1);
 }
+
+TEST_CASE("Status page: what happened to the stream is a mark, while the charts still reach so far back") {
+  NodeStatus status;
+  status.mark("nobody looks back");  // no page, no history
+  status.keep_history();
+  const auto page = [&] {
+    return status_page(status_json(status, {"b", "j", "m", {}}), "{}", "n", status.history());
+  };
+  TimePoint now{};
+  const auto look = [&](std::size_t seconds) {
+    for (std::size_t i = 0; i < seconds; ++i, now += std::chrono::seconds(1)) status.look_back(now);
+  };
+  look(5);
+  CHECK_FALSE(contains(page(), "id=\"marks\""));
+  status.mark("feature <temp> has moved");
+  look(3);
+  CHECK(contains(page(),
+                 "<ul id=\"marks\"><li data-ago=\"3\">3&nbsp;s ago: <span>feature &lt;temp&gt; has moved</span></li></ul>"));
+  look(History::kept - 4);
+  CHECK(contains(page(), "data-ago=\"299\""));
+  look(1);
+  CHECK_FALSE(contains(page(), "id=\"marks\""));
+  for (int i = 0; i < 9; ++i) status.mark("change " + std::to_string(i));
+  CHECK(status.history()->marks().size() == 8);
+  CHECK(status.history()->marks().back().phrase == "change 8");
+}
+
+TEST_CASE("Status page: what the model makes of this device's own rows, and of each class") {
+  NodeStatus status;
+  const auto page = [&] { return status_page(status_json(status, {"b", "j", "m", {}}), "{}", "n"); };
+  for (const char* part : {"own_loss", "own_accuracy", "largest_class", "id=\"classes\"", "id=\"r2\""})
+    CHECK_FALSE(contains(page(), part));
+  status.set_own_scores(
+      {.rows = 1000,
+       .loss = 0.5,
+       .accuracy = 0.99,
+       .classes = {{990, 984, 982}, {10, 16, 8}},
+       .names = std::make_shared<const std::vector<std::string>>(std::vector<std::string>{"<ok>", "fault"}),
+       .largest_share = 0.985,
+       .largest_class = "<ok>"});
+  for (const char* part :
+       {"<dd id=\"own_loss\">0.5000</dd>", "<dd id=\"own_accuracy\">99.0&nbsp;%</dd>",
+        "<dt>always &lt;ok&gt;</dt><dd id=\"largest_class\">98.5&nbsp;%</dd>", "last 1&nbsp;000 rows before training",
+        "<td class=\"text\">fault</td><td>10</td><td>80.0&nbsp;%</td><td>50.0&nbsp;%</td>"})
+    CHECK_MESSAGE(contains(page(), part), part);
+  status.set_own_scores({.rows = 500, .loss = 0.125, .mean_absolute_error = 3.25, .r2 = 0.875});
+  CHECK(contains(page(), "<dd id=\"mean_absolute_error\">3.25</dd>"));
+  CHECK(contains(page(), "<dd id=\"r2\">0.875</dd>"));
+}

@@ -45,13 +45,15 @@ struct Watched {
                .metrics = metrics,
                .log = log,
                .classification = classification,
-               .features = {"temp", "rms"}}) {}
+               .features = {"temp", "rms"}}) {
+    status.keep_history();
+  }
   void batch(double wrong, double temp = 20, std::vector<std::uint32_t> beyond = {0, 0}) {
     constexpr std::size_t rows = 10;
     std::vector<float> features;
     for (std::size_t i = 0; i < rows; ++i)
       features.insert(features.end(),
-                      {static_cast<float>(temp + rng.normal()), static_cast<float>(rng.normal())});
+                      {static_cast<float>(stuck ? temp : temp + rng.normal()), static_cast<float>(rng.normal())});
     devices::StepReport report{.rows = rows};
     owed += wrong * rows;
     const auto now = static_cast<std::uint64_t>(owed);
@@ -72,6 +74,7 @@ struct Watched {
   StreamWatch watch;
   Rng rng{5};
   double owed = 0;
+  bool stuck = false;  ///< temp has one value
 };
 
 }  // namespace
@@ -151,6 +154,7 @@ TEST_CASE("Stream watch: a rise of the errors is a change, told once; a fall is 
   CHECK_FALSE(it.watch.take_change());
   CHECK(it.metrics["stream_changes_total"] >= 1);
   CHECK(it.status.stream_findings().loss_rose.starts_with("the model errs on"));
+  CHECK(it.status.history()->marks().at(0).phrase.starts_with("the model errs on"));
   it.batches(300, 0.05);
   it.clock.advance_by(std::chrono::minutes(11));
   it.batch(0.05);
@@ -199,4 +203,19 @@ TEST_CASE("Stream watch: a feature that has moved is in the log once, in the sta
   CHECK(findings.moved.front().starts_with("temp ("));
   CHECK(it.metrics["feature_distance_ratio/temp"] > 3);
   CHECK(it.metrics["feature_distance_ratio/rms"] < 1);
+  CHECK(it.metrics["stream_changes_total"] == 1);
+  REQUIRE(it.status.history()->marks().size() == 1);
+  CHECK(it.status.history()->marks()[0].phrase.starts_with("feature temp has moved: "));
+}
+
+TEST_CASE("Stream watch: a feature that stands still is told once, counted and marked") {
+  Watched it;
+  it.batches(300, 0);
+  it.stuck = true;
+  it.batches(300, 0);
+  CHECK(it.log.count("a feature stands still") == 1);
+  CHECK(it.status.stream_findings().stuck == std::vector<std::string>{"temp"});
+  CHECK(it.metrics["stream_changes_total"] == 1);
+  REQUIRE(it.status.history()->marks().size() == 1);
+  CHECK(it.status.history()->marks()[0].phrase == "feature temp stands still");
 }

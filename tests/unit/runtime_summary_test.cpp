@@ -38,6 +38,15 @@ Summary example() {
   d.max_rss_bytes = 7;
   d.first_step_s = 0.125;
   d.digest = "0123456789abcdef0123456789abcdef";
+  d.own = {.rows = 1000,
+           .loss = 0.5,
+           .accuracy = 0.99,
+           .classes = {{990, 984, 982}, {10, 16, 8}},
+           .names = std::make_shared<const std::vector<std::string>>(std::vector<std::string>{"ok", "fault"}),
+           .largest_share = 0.99,
+           .largest_class = "ok",
+           .mean_absolute_error = 0.25,
+           .r2 = 0.75};
   s.devices = {d, DeviceSummary{.id = "device-2"}};
   return s;
 }
@@ -61,7 +70,7 @@ TEST_CASE("Summary: the names are those that were promised, in one line") {
   CHECK(names ==
         "id rows_consumed rows_trained rows_waiting rows_dropped stream_rate batch_mean compute_s wait_s "
         "sync_s cpu_s "
-        "bytes_sent bytes_received record_bytes_trained max_rss_bytes first_step_s digest ");
+        "bytes_sent bytes_received record_bytes_trained max_rss_bytes first_step_s digest own ");
   CHECK(parsed["time_to_accuracy_s"]["0.90"] == 4.5);
   CHECK(parsed["devices"][0]["rows_dropped"]["bad_label"] == 2);
 }
@@ -123,4 +132,26 @@ TEST_CASE("Summary: any other line is no summary") {
     less["devices"][0].erase(name);
     CHECK(!summary_from_json(less.dump()));
   }
+}
+
+TEST_CASE("Summary: the last rows of all devices add up by class name, and by rows") {
+  Summary s = example();
+  DeviceSummary other = s.devices[0];
+  other.own = {.rows = 3000,
+               .loss = 0.1,
+               .accuracy = 0.5,
+               .classes = {{100, 50, 50}, {2900, 2950, 1450}},
+               .names = std::make_shared<const std::vector<std::string>>(std::vector<std::string>{"fault", "odd"}),
+               .largest_share = 0.9,
+               .largest_class = "odd"};
+  s.devices = {s.devices[0], DeviceSummary{.id = "no rows"}, other};
+  const OwnScores all = s.last_rows();
+  CHECK(all.rows == 4000);
+  CHECK(all.loss == doctest::Approx(0.2));
+  CHECK(*all.accuracy == doctest::Approx((990.0 + 1500) / 4000));
+  CHECK(*all.names == std::vector<std::string>{"ok", "fault", "odd"});
+  CHECK(all.classes[1] == ClassCounts{110, 66, 58});
+  CHECK(all.largest_class == "odd");
+  CHECK(*all.largest_share == doctest::Approx(2900.0 / 4000));
+  CHECK_FALSE(all.r2);
 }

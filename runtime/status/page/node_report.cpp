@@ -88,6 +88,19 @@ void read_device(const ReadJson& s, NodeReport& out) {
   out.sync_s = number_in(s, "sync_s");
 }
 
+void read_own(const ReadJson& s, NodeReport::Own& out) {
+  out.rows = whole_in(s, "rows");
+  out.loss = number_in(s, "loss");
+  out.accuracy = number_in(s, "accuracy");
+  out.largest_class = text_in(s, "largest_class");
+  out.largest_share = number_in(s, "largest_class_share");
+  out.mean_absolute_error = number_in(s, "mean_absolute_error");
+  out.r2 = number_in(s, "r2");
+  for (const ReadJson& c : array_of(s, "classes"))
+    out.classes.push_back(
+        {text_in(c, "class"), whole_in(c, "rows"), number_in(c, "recall"), number_in(c, "precision")});
+}
+
 void read_rows(const ReadJson& s, NodeReport& out) {
   const ReadJson& dropped = member_of(s, "rows_dropped");
   if (dropped.is_object())
@@ -137,6 +150,7 @@ std::optional<NodeReport> read_node_report(const std::string& status_json, const
   if (!member_of(status, "id").is_string() || !group.is_object()) return std::nullopt;
   NodeReport out;
   read_device(status, out);
+  read_own(member_of(status, "own"), out.own);
   read_rows(status, out);
   read_group(group, out);
   return out;

@@ -25,6 +25,18 @@ struct NodeReport {
     Number rows_per_s, weight, wait_s, compute_s, ready_before_last_s;
     Whole rows_waiting, rows, next_rows;
   };
+  struct Class {  ///< of the last rows
+    std::string name;
+    Whole rows;
+    Number recall, precision;
+  };
+  /// On this device's own last rows, each before it is trained.
+  struct Own {
+    Whole rows;
+    Number loss, accuracy, largest_share, mean_absolute_error, r2;
+    std::string largest_class;
+    std::vector<Class> classes;
+  };
   struct Round {
     std::string mode;
     std::string why;
@@ -44,6 +56,7 @@ struct NodeReport {
   Whole own_steps;    ///< that each device makes until the group agrees next; 0: it agrees after each batch
   Number keep_ratio;  ///< of the parameters, in the next contributions
   Number stream_rate, loss, accuracy, held_out_accuracy, compute_s, wait_s, sync_s;
+  Own own;
   std::vector<std::pair<std::string, std::uint64_t>> refused;  ///< rows by reason, without those of none
   std::vector<Partition> partitions;
   std::vector<std::string> unclaimed;  ///< "mnist:1": no device of the group claims it

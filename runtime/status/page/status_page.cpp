@@ -150,6 +150,23 @@ Number as_number(Whole value) {
   return value ? Number(static_cast<double>(*value)) : std::nullopt;
 }
 
+std::string number(Number value) {
+  return value ? fmt::format("{:.4g}", *value) : "–";
+}
+
+/// On this device's own rows, what the group's loss and accuracy may hide.
+void add_own(const NodeReport::Own& own, Tiles& out) {
+  if (own.rows.value_or(0) == 0) return;
+  out.add("own_loss", "loss, own rows", decimal(own.loss, 4));
+  if (own.accuracy) out.add("own_accuracy", "accuracy, own rows", percent(own.accuracy));
+  if (own.largest_share)
+    out.add("largest_class", ("always " + escaped(own.largest_class)).c_str(), percent(own.largest_share));
+  if (own.mean_absolute_error) {
+    out.add("mean_absolute_error", "mean absolute error, own rows", number(own.mean_absolute_error));
+    out.add("r2", "R², own rows", decimal(own.r2, 3));
+  }
+}
+
 std::string learning_tiles(const NodeReport& r) {
   Tiles out("Learning");
   out.add_series("loss", name_loss, decimal(r.loss, 4), r.loss);
@@ -157,6 +174,7 @@ std::string learning_tiles(const NodeReport& r) {
     out.add_series("held_out_accuracy", name_held_out, percent(r.held_out_accuracy), r.held_out_accuracy);
   else if (r.accuracy)  // a regression has none
     out.add_series("accuracy", name_accuracy, percent(r.accuracy), r.accuracy);
+  add_own(r.own, out);
   out.add("rows_trained", "rows trained here", count(r.rows_trained));
   out.add("group_rows", "rows trained by the group", count(r.group_rows));
   return out.html();
@@ -243,6 +261,16 @@ std::string rounds(const NodeReport& r) {
          "</details>\n";
 }
 
+std::string classes(const NodeReport& r) {
+  if (r.own.classes.empty()) return "";
+  Table table("classes", {{"class", true}, {"rows", false}, {"recall", false}, {"precision", false}});
+  for (const auto& c : r.own.classes)
+    table.row({escaped(c.name), count(c.rows), percent(c.recall), percent(c.precision)});
+  return fmt::format("<h2>Each class, of this device's last {} rows before training</h2>\n",
+                     count(r.own.rows)) +
+         table.html();
+}
+
 std::string partitions(const NodeReport& r) {
   if (r.partitions.empty()) return "";
   Table table("partitions", {{"topic", true},
@@ -279,17 +307,27 @@ std::string costs(const NodeReport& r) {
   return "<h2>Where this device's time went</h2>\n" + table.html();
 }
 
+/// What the charts have a line for: a look at the history is made each second.
+std::string marks(const History& history) {
+  std::string out;
+  for (const History::Mark& mark : history.marks())
+    out += fmt::format("<li data-ago=\"{0}\">{0}&nbsp;s ago: <span>{1}</span></li>", mark.looks_ago,
+                       escaped(mark.phrase));
+  return out.empty() ? "" : "<ul id=\"marks\">" + out + "</ul>\n";
+}
+
 /// Whether it works: above the pictures of its course.
-std::string live_part(const std::optional<NodeReport>& said) {
+std::string live_part(const std::optional<NodeReport>& said, const History* history) {
   if (!said) return "<p class=\"state bad\">the status of this device cannot be read</p>";
-  return header(*said) + state_line(*said) + impaired_lines(*said) + tiles(*said);
+  return header(*said) + state_line(*said) + impaired_lines(*said) + tiles(*said) +
+         (history == nullptr ? "" : marks(*history));
 }
 
 /// Why, and what of: below them.
 std::string tables_part(const std::optional<NodeReport>& said) {
   if (!said) return "";
   const NodeReport& r = *said;
-  return members(r) + story(r) + refusals(r) + partitions(r) + rounds(r) + costs(r);
+  return classes(r) + members(r) + story(r) + refusals(r) + partitions(r) + rounds(r) + costs(r);
 }
 
 /// What the charts begin with: the same names as the tiles' series.
@@ -333,7 +371,7 @@ std::string status_page(const std::string& status_json, const std::string& group
   const auto said = read_node_report(status_json, group_json);
   return filled(rivulet_status_page, {{"title", escaped(said ? said->id : "") + " · rivulet"},
                                       {"nonce", escaped(nonce)},
-                                      {"live", live_part(said)},
+                                      {"live", live_part(said, history)},
                                       {"tables", tables_part(said)},
                                       {"past", history == nullptr ? "" : past_part(*history)}});
 }

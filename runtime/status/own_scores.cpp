@@ -1,0 +1,127 @@
+#include "runtime/status/own_scores.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace rivulet::runtime {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::optional<double> share(std::uint64_t part, std::uint64_t of) {
+  if (of == 0) return std::nullopt;
+  return static_cast<double>(part) / static_cast<double>(of);
+}
+
+Json known(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+std::optional<double> number(const Json& value) {
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
+Json classes_json(const OwnScores& scores) {
+  Json out = Json::array();
+  for (std::size_t c = 0; c < scores.classes.size(); ++c) {
+    const ClassCounts& counts = scores.classes[c];
+    if (counts.rows == 0 && counts.predicted == 0) continue;
+    out.push_back({{"class", (*scores.names)[c]},
+                   {"rows", counts.rows},
+                   {"predicted", counts.predicted},
+                   {"right", counts.right},
+                   {"recall", known(counts.recall())},
+                   {"precision", known(counts.precision())}});
+  }
+  return out;
+}
+
+/// One number of both, by rows; none if one has none.
+std::optional<double> mean_of(const std::optional<double>& a, std::uint64_t rows_a,
+                              const std::optional<double>& b, std::uint64_t rows_b) {
+  if (!a || !b) return std::nullopt;
+  const auto of_a = static_cast<double>(rows_a);
+  const auto of_b = static_cast<double>(rows_b);
+  return (*a * of_a + *b * of_b) / (of_a + of_b);
+}
+
+/// Classes are found by name: each device tells those that occur.
+void add_classes(OwnScores& sum, const OwnScores& one) {
+  std::vector<std::string> names = sum.names ? *sum.names : std::vector<std::string>();
+  for (std::size_t c = 0; c < one.classes.size(); ++c) {
+    const std::string& name = (*one.names)[c];
+    const auto at = static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+    if (at == names.size()) {
+      names.push_back(name);
+      sum.classes.emplace_back();
+    }
+    sum.classes[at].rows += one.classes[c].rows;
+    sum.classes[at].predicted += one.classes[c].predicted;
+    sum.classes[at].right += one.classes[c].right;
+  }
+  sum.names = std::make_shared<const std::vector<std::string>>(std::move(names));
+}
+
+}  // namespace
+
+std::optional<double> ClassCounts::recall() const {
+  return share(right, rows);
+}
+
+std::optional<double> ClassCounts::precision() const {
+  return share(right, predicted);
+}
+
+std::string to_json(const OwnScores& scores) {
+  Json out;
+  out["rows"] = scores.rows;
+  out["loss"] = scores.loss;  // null while it is no number
+  out["accuracy"] = known(scores.accuracy);
+  out["largest_class"] = scores.largest_share ? Json(scores.largest_class) : Json(nullptr);
+  out["largest_class_share"] = known(scores.largest_share);
+  out["classes"] = classes_json(scores);
+  out["mean_absolute_error"] = known(scores.mean_absolute_error);
+  out["r2"] = known(scores.r2);
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);  // a class may be called anything
+}
+
+OwnScores own_scores_from(const std::string& json) {
+  const Json in = Json::parse(json);
+  OwnScores out;
+  in.at("rows").get_to(out.rows);
+  out.loss = number(in.at("loss")).value_or(out.loss);
+  out.accuracy = number(in.at("accuracy"));
+  out.largest_share = number(in.at("largest_class_share"));
+  if (out.largest_share) in.at("largest_class").get_to(out.largest_class);
+  std::vector<std::string> names;
+  for (const Json& c : in.at("classes")) {
+    names.push_back(c.at("class").get<std::string>());
+    out.classes.push_back({c.at("rows").get<std::uint64_t>(), c.at("predicted").get<std::uint64_t>(),
+                           c.at("right").get<std::uint64_t>()});
+  }
+  out.names = std::make_shared<const std::vector<std::string>>(std::move(names));
+  out.mean_absolute_error = number(in.at("mean_absolute_error"));
+  out.r2 = number(in.at("r2"));
+  return out;
+}
+
+OwnScores together(const OwnScores& a, const OwnScores& b) {
+  if (a.rows == 0) return b;
+  if (b.rows == 0) return a;
+  OwnScores out = a;
+  out.rows += b.rows;
+  out.loss = *mean_of(a.loss, a.rows, b.loss, b.rows);
+  out.accuracy = mean_of(a.accuracy, a.rows, b.accuracy, b.rows);
+  out.mean_absolute_error = mean_of(a.mean_absolute_error, a.rows, b.mean_absolute_error, b.rows);
+  out.r2 = std::nullopt;  // how far apart the devices' targets lie is not known
+  add_classes(out, b);
+  out.largest_share = std::nullopt;
+  if (!a.largest_share || !b.largest_share) return out;
+  const auto largest = std::ranges::max_element(out.classes, {}, &ClassCounts::rows);
+  if (largest == out.classes.end()) return out;
+  out.largest_share = share(largest->rows, out.rows);
+  out.largest_class = (*out.names)[static_cast<std::size_t>(largest - out.classes.begin())];
+  return out;
+}
+
+}  // namespace rivulet::runtime
