@@ -54,8 +54,8 @@ struct StepReport {
   /// Of each normalized column, values of the batch that were clipped as outliers; empty: none were looked
   /// for.
   std::span<const std::uint32_t> beyond = {};
-  /// What the model said of each row whose gradient was computed: a class, [rows]; of numbers [rows, outputs],
-  /// in the targets' unit. Empty: the trainer does not tell.
+  /// What the model said of each row whose gradient was computed: a class, [rows]; of numbers [rows,
+  /// outputs], in the targets' unit. Empty: the trainer does not tell.
   std::span<const float> answers = {};
 };
 

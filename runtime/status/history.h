@@ -14,8 +14,8 @@ struct NodeStatus;
 
 /// The last five minutes of the numbers whose course the page draws, one of each a second, so that who opens
 /// the page sees what was before. Written by one thread, read by any; nobody waits: while an old value is
-/// replaced a reader may see the new one in its place. Beside them what happened meanwhile, in words: the last
-/// few marks, written by another thread. 8 kB.
+/// replaced a reader may see the new one in its place. Beside them what happened meanwhile, in words: the
+/// last few marks, written by another thread. 8 kB.
 class History {
  public:
   enum class Series : std::uint8_t { stream_rate, rows_waiting, batch_rows, loss, accuracy, held_out };

@@ -25,9 +25,9 @@ struct ClassCounts {
 struct OwnScores {
   static constexpr std::size_t classes_shown = 64;  ///< each is two series of Prometheus's
 
-  std::uint64_t rows = 0;                               ///< that it is of
+  std::uint64_t rows = 0;                                  ///< that it is of
   double loss = std::numeric_limits<double>::quiet_NaN();  ///< mean; infinite: it is not finite
-  std::optional<double> accuracy;                       ///< of a classification
+  std::optional<double> accuracy;                          ///< of a classification
   /// Of a classification, whose trainer tells its answers: the first classes_shown, by number.
   std::vector<ClassCounts> classes;
   std::shared_ptr<const std::vector<std::string>> names;  ///< of them

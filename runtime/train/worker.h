@@ -61,15 +61,15 @@ struct WorkerConfig {
   bool classification = true;      ///< there is an accuracy to measure
   GuessWatch::Targets targets = GuessWatch::Targets::classes;
   std::uint64_t prequential_window = 1000;
-  std::size_t classes = 0;            ///< labels that there are; 0: targets are any numbers
-  std::uint64_t copies_seed = 1;      ///< of which rows are copied
-  std::uint64_t model_seed = 1;       ///< of the model as the job began
-  std::vector<float> usual_features;  ///< sync::RowFormat
-  bool features_may_miss = false;     ///< same
-  std::vector<std::string> features;  ///< normalized ones by name; empty: none are
+  std::size_t classes = 0;               ///< labels that there are; 0: targets are any numbers
+  std::uint64_t copies_seed = 1;         ///< of which rows are copied
+  std::uint64_t model_seed = 1;          ///< of the model as the job began
+  std::vector<float> usual_features;     ///< sync::RowFormat
+  bool features_may_miss = false;        ///< same
+  std::vector<std::string> features;     ///< normalized ones by name; empty: none are
   std::vector<std::string> class_names;  ///< of the first ScoreWindow::classes_counted, and of one more
-  double speed_hint = 1;              ///< beside that of other devices, in whatever unit
-  double age_at_start_s = 0;          ///< of the process when this object was made, for first_step_s
+  double speed_hint = 1;                 ///< beside that of other devices, in whatever unit
+  double age_at_start_s = 0;             ///< of the process when this object was made, for first_step_s
 };
 
 /// How a worker's life ended.

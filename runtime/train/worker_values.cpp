@@ -9,7 +9,7 @@
 namespace rivulet::runtime {
 
 LiveScores::Parts Worker::score_parts() const {
-  return {parts_.clock,          parts_.status,       parts_.metrics,
+  return {parts_.clock,           parts_.status,       parts_.metrics,
           config_.classification, config_.class_names, config_.prequential_window};
 }
 

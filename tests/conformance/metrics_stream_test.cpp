@@ -3,6 +3,7 @@
 #include "runtime/ingest/feature_watch.h"
 #include "runtime/process/log.h"
 #include "runtime/status/metrics/prometheus_sink.h"
+#include "runtime/train/live_scores.h"
 #include "runtime/train/stream_watch.h"
 #include "tests/conformance/metrics_typed.h"
 #include "tests/support/decoding.h"
@@ -10,6 +11,29 @@
 using namespace rivulet;
 using namespace rivulet::runtime;
 using namespace rivulet::testing;
+
+namespace {
+
+/// Of 1000 rows 10 are faults. The model recognizes 8 of them, and takes 8 others for one.
+void score_faults(const LiveScores::Parts& parts) {
+  LiveScores scores(parts);
+  std::vector<float> targets(1000, 0);
+  std::vector<float> answers(1000, 0);
+  std::fill_n(targets.begin(), 10, 1.0F);
+  std::fill_n(answers.begin() + 2, 16, 1.0F);
+  scores.computed({.correct = 990, .rows = 1000, .answers = answers}, {{}, targets, 1000, {}}, 1000);
+  scores.show();
+}
+
+void score_numbers(const LiveScores::Parts& parts) {
+  LiveScores scores(parts);
+  const std::vector<float> targets{1, 2, 3, 4};  // squares from 2.5: 5
+  const std::vector<float> answers{1.5, 2, 1.5, 3};
+  scores.computed({.rows = 4, .answers = answers}, {{}, targets, 4, {}}, 4);
+  scores.show();
+}
+
+}  // namespace
 
 TEST_CASE("Measured: features of a stream that are missing, far out, or move") {
   const auto sink = make_prometheus_sink();
@@ -40,5 +64,7 @@ TEST_CASE("Measured: features of a stream that are missing, far out, or move") {
     if (batch == 0) report.beyond = beyond;
     watch.computed(report, {features, {}, 10, {}}, 10);
   }
+  score_faults({clock, status, *sink, true, {"ok", "fault", "odd"}, 10'000});
+  score_numbers({clock, status, *sink, false, {}, 10'000});
   check_sheet(read_sheet(sink->scrape()), read_typed("stream"));
 }

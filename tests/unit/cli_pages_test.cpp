@@ -83,7 +83,8 @@ TEST_CASE("Status: what a device says, its group, and what is wrong") {
         "99.5 rows/s arrive, 4 rows wait, unknown records behind\n", "5 000 rows here, 15 000 by the group",
         "loss 0.2500, accuracy (prequential) 91.0 %, held out not measured", "3 malformed",
         "  own rows  loss 0.5000, accuracy (prequential) 99.0 %; always \"ok\\u001b[2J\" would be 98.5 %\n",
-        "  classes   fault: recall 80.0 %, precision 50.0 %, 10 rows\n            ok\\u001b[2J: recall 99.2 %, precision -, "
+        "  classes   fault: recall 80.0 %, precision 50.0 %, 10 rows\n            ok\\u001b[2J: recall 99.2 "
+        "%, precision -, "
         "985 rows\n            odd: recall -, precision 0.0 %, 0 rows\n",
         "  peers     1.0 kB sent, 25.0 % of the rows' bytes (4.0 kB), 2.0 kB received\n",
         "  agreeing  every 8 steps, on 5 % of the parameters\n",

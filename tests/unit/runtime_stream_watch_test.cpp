@@ -52,8 +52,8 @@ struct Watched {
     constexpr std::size_t rows = 10;
     std::vector<float> features;
     for (std::size_t i = 0; i < rows; ++i)
-      features.insert(features.end(),
-                      {static_cast<float>(stuck ? temp : temp + rng.normal()), static_cast<float>(rng.normal())});
+      features.insert(features.end(), {static_cast<float>(stuck ? temp : temp + rng.normal()),
+                                       static_cast<float>(rng.normal())});
     devices::StepReport report{.rows = rows};
     owed += wrong * rows;
     const auto now = static_cast<std::uint64_t>(owed);

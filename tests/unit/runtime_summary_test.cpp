@@ -137,13 +137,14 @@ TEST_CASE("Summary: any other line is no summary") {
 TEST_CASE("Summary: the last rows of all devices add up by class name, and by rows") {
   Summary s = example();
   DeviceSummary other = s.devices[0];
-  other.own = {.rows = 3000,
-               .loss = 0.1,
-               .accuracy = 0.5,
-               .classes = {{100, 50, 50}, {2900, 2950, 1450}},
-               .names = std::make_shared<const std::vector<std::string>>(std::vector<std::string>{"fault", "odd"}),
-               .largest_share = 0.9,
-               .largest_class = "odd"};
+  other.own = {
+      .rows = 3000,
+      .loss = 0.1,
+      .accuracy = 0.5,
+      .classes = {{100, 50, 50}, {2900, 2950, 1450}},
+      .names = std::make_shared<const std::vector<std::string>>(std::vector<std::string>{"fault", "odd"}),
+      .largest_share = 0.9,
+      .largest_class = "odd"};
   s.devices = {s.devices[0], DeviceSummary{.id = "no rows"}, other};
   const OwnScores all = s.last_rows();
   CHECK(all.rows == 4000);
