@@ -174,6 +174,50 @@ async function checkSame(pages, numbers) {
       }, 15_000);
 }
 
+/// What the model makes of this device's own rows, and of each class of them.
+async function checkOwn(pages) {
+  for (const [page, address] of pages)
+    await eventually("own scores as in the metrics of " + address, async () => {
+      const text = await get(address, "/metrics");
+      const percent = share => Number((100 * share).toFixed(1));
+      assert.equal(await tile(page, "own_accuracy"), percent(sumOf(text, "rivulet_eval_score", 'metric="own_prequential_accuracy"')));
+      assert.equal(await tile(page, "largest_class"), percent(sumOf(text, "rivulet_live_largest_class_ratio")));
+      const rows = await page.locator("#classes tbody tr").evaluateAll(all => all.map(row => [...row.cells].map(cell => cell.innerText)));
+      assert.equal(rows.length, 10);
+      for (const [name, , recall, precision] of rows)
+        for (const [shown, metric] of [[recall, "recall"], [precision, "precision"]])
+          assert.equal(digits(shown), percent(sumOf(text, "rivulet_live_class_" + metric, 'class="' + name + '"')), name + " " + metric);
+      return true;
+    }, 15_000);
+}
+
+/// A change of the stream is a line in the charts of what is learned, at its time and with its words. A list of our own
+/// takes the place of the server's: nothing needs to happen to the demo's streams.
+async function checkMarks(browser, address) {
+  const page = await open(browser, address, {});
+  const points = () => page.locator("#chart-loss polyline").getAttribute("points").then(text => text.split(" ").length);
+  await eventually("ten seconds of a chart", async () => await points() > 10);
+  const ago = 4;
+  await page.route("http://" + address + "/", async route => {
+    const answer = await route.fetch();
+    const list = `<ul id="marks"><li data-ago="${ago}">${ago} s ago: <span>feature &lt;b&gt; has moved</span></li><li data-ago="290">x: <span>old</span></li></ul>`;
+    await route.fulfill({ response: answer, body: (await answer.text()).replace(/<ul id="marks">.*<\/ul>\n/, "").replace('</div>\n<section id="charts"', list + '</div>\n<section id="charts"') });
+  });
+  const titles = () => page.locator("#charts .marks title").allTextContents();
+  await eventually("a mark in both charts", async () => (await titles()).join() === "feature <b> has moved,feature <b> has moved");
+  const [x, count] = await page.evaluate(() => {
+    const figure = document.getElementById("chart-loss");
+    return [Number(figure.querySelector(".marks line").getAttribute("x1")), figure.querySelector("polyline").getAttribute("points").split(" ").length];
+  });
+  assert.ok(Math.abs(x - 300 * (count - 1 - ago) / (count - 1)) < 0.1, "the mark is at " + x + " of " + count + " seconds");
+  assert.ok((await page.locator("#marks").innerText()).includes("feature <b> has moved"));
+  await page.screenshot({ path: join(folder, "status-mark.png"), fullPage: true });
+  await page.unroute("http://" + address + "/");
+  await eventually("the server's marks again", async () => !(await titles()).includes("feature <b> has moved"));
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+}
+
 /// From every device the same group, each with its own rank.
 async function checkGroup(pages) {
   const columns = page => page.locator("#members tbody tr").evaluateAll(rows => rows.map(row => [row.cells[0].innerText, row.cells[1].innerText]));
@@ -235,6 +279,7 @@ async function checkPages(browser, all, kept) {
   try {
     // While no row comes nothing moves.
     await checkSame(pages, { ...standing, ...growing });
+    await checkOwn(pages);
     await eventually("the same group on all pages", async () => { await checkGroup(pages); return true; }, 15_000);
     await checkRefusals(kept, pages);
     await checkSame(pages, { ...standing, ...growing });
@@ -318,6 +363,7 @@ try {
   await checkWithoutScript(browser, first);
   await checkPast(browser, first);
   await takePictures(browser, first);
+  await checkMarks(browser, first);
   await checkPages(browser, all, kept);
   await checkDeath(page, first);
   assert.deepEqual(page.wrong, []);
