@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <string>
@@ -117,6 +118,29 @@ TEST_CASE("Models: weighted gradients of unequal batches are the gradient of the
         CHECK(relative_l2(weighted_sum(bench, rows, {31}, 31), numbers_of(bench.gradient())) <= 1e-12);
       } else {
         CHECK(gap <= (plain.scalar == Scalar::f32 ? 1e-5 : 1e-12));
+      }
+    }
+  });
+}
+
+TEST_CASE("Models: what is told of each row is what the model would have predicted") {
+  for_each_model([](const ModelConfig& plain) {
+    for (const Loss loss : {Loss::cross_entropy, Loss::mse}) {
+      Bench bench(with_loss(plain, loss));
+      const Rows rows(bench.config, 9, 2);
+      const auto outputs = bench.trainer->predict(bench.state, rows.all()).value();
+      const auto report =
+          bench.trainer->compute_gradients(bench.state, rows.all(), bench.gradient()).value();
+      const auto each = static_cast<std::size_t>(bench.config.outputs);
+      REQUIRE(report.answers.size() == (loss == Loss::mse ? 9 * each : 9));
+      if (plain.name == "cnn") continue;  // its batch norm sees the batch
+      for (std::size_t row = 0; row < 9; ++row) {
+        const auto of_row = std::span(outputs).subspan(row * each, each);
+        if (loss == Loss::cross_entropy)
+          CHECK(report.answers[row] == static_cast<float>(std::ranges::max_element(of_row) - of_row.begin()));
+        else
+          for (std::size_t o = 0; o < each; ++o)
+            CHECK(report.answers[row * each + o] == doctest::Approx(of_row[o]).epsilon(1e-4));
       }
     }
   });

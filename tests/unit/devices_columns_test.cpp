@@ -136,6 +136,17 @@ TEST_CASE("Columns: predictions of a regression stay when its targets move, and 
   check_equal(model.predict(x), before);
 }
 
+TEST_CASE("Columns: what is told of the rows of a regression is in the unit of its targets") {
+  auto model = regression();
+  model.target_scale = 1000;
+  model.stream(50);
+  const auto x = model.rows(20);
+  const auto y = model.targets(x);
+  const auto predicted = model.predict(x);
+  const auto report = model.trainer->compute_gradients(*model.state, {x, y, 20, {}}, model.out).value();
+  check_equal({report.answers.begin(), report.answers.end()}, predicted);
+}
+
 TEST_CASE("Columns: the loss of normalized targets is in their variances") {
   auto model = regression();
   model.target_scale = 1000;
