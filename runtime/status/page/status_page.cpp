@@ -174,7 +174,7 @@ std::string learning_tiles(const NodeReport& r) {
     out.add_series("held_out_accuracy", name_held_out, percent(r.held_out_accuracy), r.held_out_accuracy);
   if (r.held_out_accuracy && r.accuracy)
     out.add("accuracy", name_accuracy, percent(r.accuracy));  // beside that on own rows
-  else if (r.accuracy)  // a regression has none
+  else if (r.accuracy)                                        // a regression has none
     out.add_series("accuracy", name_accuracy, percent(r.accuracy), r.accuracy);
   add_own(r.own, out);
   out.add("rows_trained", "rows trained here", count(r.rows_trained));
