@@ -61,7 +61,7 @@ void print_classes(const OwnScores& own, std::ostream& out) {
   std::vector<std::pair<ClassCounts, std::string>> classes;
   for (std::size_t c = 0; c < own.classes.size(); ++c)
     if (own.classes[c].rows + own.classes[c].predicted > 0)
-      classes.emplace_back(own.classes[c], printable((*own.names)[c]));
+      classes.emplace_back(own.classes[c], printable(own.names[c]));
   std::ranges::stable_sort(classes, {}, [](const auto& c) { return c.first.recall().value_or(2); });
   for (const auto& [counts, name] : classes | std::views::take(shown))
     out << fmt::format("    {}: recall {}, precision {}, {} rows\n", name, share_or_dash(counts.recall()),

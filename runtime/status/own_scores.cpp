@@ -26,7 +26,7 @@ Json classes_json(const OwnScores& scores) {
   for (std::size_t c = 0; c < scores.classes.size(); ++c) {
     const ClassCounts& counts = scores.classes[c];
     if (counts.rows == 0 && counts.predicted == 0) continue;
-    out.push_back({{"class", (*scores.names)[c]},
+    out.push_back({{"class", scores.names[c]},
                    {"rows", counts.rows},
                    {"predicted", counts.predicted},
                    {"right", counts.right},
@@ -47,9 +47,9 @@ std::optional<double> mean_of(const std::optional<double>& a, std::uint64_t rows
 
 /// Classes are found by name: each device tells those that occur.
 void add_classes(OwnScores& sum, const OwnScores& one) {
-  std::vector<std::string> names = sum.names ? *sum.names : std::vector<std::string>();
+  std::vector<std::string>& names = sum.names;
   for (std::size_t c = 0; c < one.classes.size(); ++c) {
-    const std::string& name = (*one.names)[c];
+    const std::string& name = one.names[c];
     const auto at = static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
     if (at == names.size()) {
       names.push_back(name);
@@ -59,7 +59,6 @@ void add_classes(OwnScores& sum, const OwnScores& one) {
     sum.classes[at].predicted += one.classes[c].predicted;
     sum.classes[at].right += one.classes[c].right;
   }
-  sum.names = std::make_shared<const std::vector<std::string>>(std::move(names));
 }
 
 }  // namespace
@@ -93,13 +92,11 @@ OwnScores own_scores_from(const std::string& json) {
   out.accuracy = number(in.at("accuracy"));
   out.largest_share = number(in.at("largest_class_share"));
   if (out.largest_share) in.at("largest_class").get_to(out.largest_class);
-  std::vector<std::string> names;
   for (const Json& c : in.at("classes")) {
-    names.push_back(c.at("class").get<std::string>());
+    out.names.push_back(c.at("class").get<std::string>());
     out.classes.push_back({c.at("rows").get<std::uint64_t>(), c.at("predicted").get<std::uint64_t>(),
                            c.at("right").get<std::uint64_t>()});
   }
-  out.names = std::make_shared<const std::vector<std::string>>(std::move(names));
   out.mean_absolute_error = number(in.at("mean_absolute_error"));
   out.r2 = number(in.at("r2"));
   return out;
@@ -120,7 +117,7 @@ OwnScores together(const OwnScores& a, const OwnScores& b) {
   const auto largest = std::ranges::max_element(out.classes, {}, &ClassCounts::rows);
   if (largest == out.classes.end()) return out;
   out.largest_share = share(largest->rows, out.rows);
-  out.largest_class = (*out.names)[static_cast<std::size_t>(largest - out.classes.begin())];
+  out.largest_class = out.names[static_cast<std::size_t>(largest - out.classes.begin())];
   return out;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,7 +29,7 @@ struct OwnScores {
   std::optional<double> accuracy;                          ///< of a classification
   /// Of a classification, whose trainer tells its answers: the first classes_shown, by number.
   std::vector<ClassCounts> classes;
-  std::shared_ptr<const std::vector<std::string>> names;  ///< of them
+  std::vector<std::string> names;  ///< of them
   /// Who always answers with the class of most rows is right so often. None: nobody counted.
   std::optional<double> largest_share;
   std::string largest_class;

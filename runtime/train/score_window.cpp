@@ -32,7 +32,7 @@ void ScoreWindow::Spread::add(const Spread& other) {
 
 ScoreWindow::ScoreWindow(std::uint64_t window, const std::vector<std::string>& names)
     : block_rows_(std::max<std::uint64_t>(1, window / blocks)),
-      names_(std::make_shared<const std::vector<std::string>>(first_of(names, OwnScores::classes_shown))),
+      names_(first_of(names, OwnScores::classes_shown)),
       all_names_(first_of(names, classes_counted)),
       all_counted_(names.size() <= classes_counted),
       classes_(all_names_.size()) {
@@ -132,7 +132,7 @@ OwnScores ScoreWindow::scores() const {
 
 void ScoreWindow::add_classes(OwnScores& out) const {
   out.names = names_;
-  out.classes.assign(classes_.begin(), classes_.begin() + static_cast<std::ptrdiff_t>(names_->size()));
+  out.classes.assign(classes_.begin(), classes_.begin() + static_cast<std::ptrdiff_t>(names_.size()));
   std::uint64_t rows = 0;
   for (const ClassCounts& c : classes_) rows += c.rows;
   if (!all_counted_ || rows == 0) return;

@@ -52,8 +52,8 @@ class ScoreWindow {
   void add_errors(OwnScores& out) const;
 
   const std::uint64_t block_rows_;
-  const std::shared_ptr<const std::vector<std::string>> names_;  ///< of the classes that are shown
-  const std::vector<std::string> all_names_;                     ///< of those that are counted
+  const std::vector<std::string> names_;      ///< of the classes that are shown
+  const std::vector<std::string> all_names_;  ///< of those that are counted
   const bool all_counted_;
   std::array<Block, blocks> blocks_;
   std::size_t at_ = 0;                ///< the newest

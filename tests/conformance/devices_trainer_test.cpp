@@ -129,7 +129,7 @@ TEST_CASE("Models: what is told of each row is what the model would have predict
       Bench bench(with_loss(plain, loss));
       const Rows rows(bench.config, 9, 2);
       const auto outputs = bench.trainer->predict(bench.state, rows.all()).value();
-      const auto report = bench.trainer->compute_gradients(bench.state, rows.all(), bench.gradient()).value();
+      const auto report = bench.compute(rows.all());
       const auto each = static_cast<std::size_t>(bench.config.outputs);
       REQUIRE(report.answers.size() == (loss == Loss::mse ? 9 * each : 9));
       if (plain.name == "cnn") continue;  // its batch norm sees the batch

@@ -80,13 +80,12 @@ TEST_CASE("Report: people read rows, drops by reason, equality and times") {
   CHECK(again.str().find("device-1 was restarted") == std::string::npos);
   std::ostringstream rare;
   auto scored = summary_of("a", "aa");
-  scored.devices[0].own = {
-      .rows = 1000,
-      .accuracy = 0.99,
-      .classes = {{990, 984, 982}, {10, 16, 8}},
-      .names = std::make_shared<const std::vector<std::string>>(std::vector<std::string>{"ok", "fault"}),
-      .largest_share = 0.99,
-      .largest_class = "ok"};
+  scored.devices[0].own = {.rows = 1000,
+                           .accuracy = 0.99,
+                           .classes = {{990, 984, 982}, {10, 16, 8}},
+                           .names = {"ok", "fault"},
+                           .largest_share = 0.99,
+                           .largest_class = "ok"};
   print_summary(scored, rare);
   CHECK(rare.str().find("  last 1 000 rows, before training: accuracy 99.0 %; always \"ok\" would be 99.0 %\n"
                         "    fault: recall 80.0 %, precision 50.0 %, 10 rows\n"

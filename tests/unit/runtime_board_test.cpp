@@ -331,14 +331,13 @@ TEST_CASE("Status page: what the model makes of this device's own rows, and of e
   const auto page = [&] { return status_page(status_json(status, {"b", "j", "m", {}}), "{}", "n"); };
   for (const char* part : {"own_loss", "own_accuracy", "largest_class", "id=\"classes\"", "id=\"r2\""})
     CHECK_FALSE(contains(page(), part));
-  status.set_own_scores(
-      {.rows = 1000,
-       .loss = 0.5,
-       .accuracy = 0.99,
-       .classes = {{990, 984, 982}, {10, 16, 8}},
-       .names = std::make_shared<const std::vector<std::string>>(std::vector<std::string>{"<ok>", "fault"}),
-       .largest_share = 0.985,
-       .largest_class = "<ok>"});
+  status.set_own_scores({.rows = 1000,
+                         .loss = 0.5,
+                         .accuracy = 0.99,
+                         .classes = {{990, 984, 982}, {10, 16, 8}},
+                         .names = {"<ok>", "fault"},
+                         .largest_share = 0.985,
+                         .largest_class = "<ok>"});
   for (const char* part :
        {"<dd id=\"own_loss\">0.5000</dd>", "<dd id=\"own_accuracy\">99.0&nbsp;%</dd>",
         "<dt>always &lt;ok&gt;</dt><dd id=\"largest_class\">98.5&nbsp;%</dd>",

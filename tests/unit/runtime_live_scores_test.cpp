@@ -66,7 +66,7 @@ TEST_CASE("Live scores: recall and precision of a rare class, beside an accuracy
   CHECK(now.largest_share == doctest::Approx(0.99));
   CHECK(now.largest_class == "ok");
   REQUIRE(now.classes.size() == 2);
-  CHECK((*now.names)[1] == "fault");
+  CHECK(now.names[1] == "fault");
   CHECK(now.classes[1].recall() == doctest::Approx(0.8));
   CHECK(now.classes[1].precision() == doctest::Approx(0.5));
   CHECK(it.metrics["live_class_recall/fault"] == doctest::Approx(0.8));

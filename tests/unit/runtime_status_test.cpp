@@ -69,8 +69,7 @@ void fill(NodeStatus& s) {
                     .loss = 0.5,
                     .accuracy = 0.99,
                     .classes = {{990, 984, 495}, {0, 0, 0}, {10, 16, 8}},
-                    .names = std::make_shared<const std::vector<std::string>>(
-                        std::vector<std::string>{"ok", "odd", "fault"}),
+                    .names = {"ok", "odd", "fault"},
                     .largest_share = 0.99,
                     .largest_class = "ok"});
   s.set_health({.judged = true, .findings = {{"topic_gone", Grade::useless, "topic \"t\" is gone"}}});

@@ -42,7 +42,7 @@ Summary example() {
            .loss = 0.5,
            .accuracy = 0.99,
            .classes = {{990, 984, 982}, {10, 16, 8}},
-           .names = std::make_shared<const std::vector<std::string>>(std::vector<std::string>{"ok", "fault"}),
+           .names = {"ok", "fault"},
            .largest_share = 0.99,
            .largest_class = "ok",
            .mean_absolute_error = 0.25,
@@ -137,20 +137,19 @@ TEST_CASE("Summary: any other line is no summary") {
 TEST_CASE("Summary: the last rows of all devices add up by class name, and by rows") {
   Summary s = example();
   DeviceSummary other = s.devices[0];
-  other.own = {
-      .rows = 3000,
-      .loss = 0.1,
-      .accuracy = 0.5,
-      .classes = {{100, 50, 50}, {2900, 2950, 1450}},
-      .names = std::make_shared<const std::vector<std::string>>(std::vector<std::string>{"fault", "odd"}),
-      .largest_share = 0.9,
-      .largest_class = "odd"};
+  other.own = {.rows = 3000,
+               .loss = 0.1,
+               .accuracy = 0.5,
+               .classes = {{100, 50, 50}, {2900, 2950, 1450}},
+               .names = {"fault", "odd"},
+               .largest_share = 0.9,
+               .largest_class = "odd"};
   s.devices = {s.devices[0], DeviceSummary{.id = "no rows"}, other};
   const OwnScores all = s.last_rows();
   CHECK(all.rows == 4000);
   CHECK(all.loss == doctest::Approx(0.2));
   CHECK(*all.accuracy == doctest::Approx((990.0 + 1500) / 4000));
-  CHECK(*all.names == std::vector<std::string>{"ok", "fault", "odd"});
+  CHECK(all.names == std::vector<std::string>{"ok", "fault", "odd"});
   CHECK(all.classes[1] == ClassCounts{110, 66, 58});
   CHECK(all.largest_class == "odd");
   CHECK(*all.largest_share == doctest::Approx(2900.0 / 4000));
