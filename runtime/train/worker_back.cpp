@@ -54,7 +54,7 @@ Turn Worker::retreat() {
        {"to", words_of_good(going_back_->to)},
        {"rows_since", sync::policy::Divergence::tries(memory) > 1 ? "left out" : "read again"},
        {"learning_rate_factor", std::to_string(sync::policy::Divergence::learning_rate_factor(memory))}});
-  parts_.status.mark("the model has diverged: the group goes back to " + words_of(going_back_->to));
+  parts_.status.mark("the model has diverged: the group goes back to " + words_of_good(going_back_->to));
   view_.reset();
   put_batch_back();
   parts_.status.world.store(0);
