@@ -307,7 +307,8 @@ TEST_CASE("Run: a regression tells its loss and no accuracy, on no page, in no m
   const auto [numbers, of_numbers] = run_with("mse");
   CHECK(contains(numbers, "\"accuracy\":null,\"held_out_accuracy\":null"));
   CHECK(contains(numbers, "rivulet_train_loss{window=\"average\"} 0."));
-  CHECK_FALSE(contains(numbers, "rivulet_eval_score{"));
+  CHECK(contains(numbers, "rivulet_eval_score{metric=\"own_mean_absolute_error\"}"));
+  CHECK_FALSE(contains(numbers, "accuracy\"}"));
   CHECK_FALSE(contains(numbers, "id=\"accuracy\""));
   CHECK(of_numbers["accuracy"].is_null());
   const auto measured = rivulet_run({"evaluate", "--config", source_path("examples/sensors-json/device.toml"),
