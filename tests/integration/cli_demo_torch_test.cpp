@@ -79,7 +79,7 @@ TEST_CASE("Demo: the last line is one object with exactly the fields that were p
                                                    "rows_dropped", "stream_rate", "batch_mean", "compute_s",
                                                    "wait_s", "sync_s", "cpu_s", "bytes_sent",
                                                    "bytes_received", "record_bytes_trained", "max_rss_bytes",
-                                                   "first_step_s", "digest", "restarts"});
+                                                   "first_step_s", "digest", "own", "restarts"});
     CHECK(device["restarts"] == 0);
     CHECK(device["bytes_sent"].get<double>() > 0);
     CHECK(device["digest"] == summary["devices"][0]["digest"]);
