@@ -62,7 +62,11 @@ TEST_CASE("Guess: a model is good beside a guess, or has diverged, after a thous
 TEST_CASE("Guess: a batch of absurd rows decides nothing, however absurd, and however large") {
   for (const std::size_t rows : {125U, 2000U}) {
     Watched it(Targets::classes, 2, {0, 1});
-    it.batch(1e9, rows);
+    for (int block = 0; block < 3; ++block) {
+      it.batch(1e9, rows);
+      it.batches(7, 0.1, rows);
+      CHECK_FALSE(it.watch.diverged());
+    }
     it.batches(20, 0.1, rows);
     CHECK_FALSE(it.watch.diverged());
     CHECK(it.watch.good());
