@@ -59,8 +59,7 @@ void add_classes(const NodeReport::Own& own, std::vector<std::string>& lines) {
   for (std::size_t i = 0; i < std::min(classes.size(), shown); ++i) {
     const auto& c = classes[i];
     lines.push_back(fmt::format("  {:<9} {}: recall {}, precision {}, {} rows", i == 0 ? "classes" : "",
-                                c.name, c.recall ? share(c.recall) : "-",
-                                c.precision ? share(c.precision) : "-", rows(c.rows)));
+                                c.name, share_or_dash(c.recall), share_or_dash(c.precision), rows(c.rows)));
   }
   if (classes.size() > shown) lines.push_back(fmt::format("  {:<9} and {} more", "", classes.size() - shown));
 }

@@ -51,10 +51,6 @@ std::string equality(const Summary& summary) {
                      grouped(summary.digests_compared));
 }
 
-std::string share_or_dash(const std::optional<double>& share) {
-  return share ? fmt::format("{:.1f} %", 100 * *share) : "-";
-}
-
 /// Those that are recognized least first.
 void print_classes(const OwnScores& own, std::ostream& out) {
   constexpr std::size_t shown = 10;

@@ -17,15 +17,6 @@ constexpr std::size_t most_lines = 40;
 constexpr std::size_t most_columns = 12;
 constexpr int most_letters = 24;
 
-std::optional<double> share(std::uint64_t part, std::uint64_t whole) {
-  if (whole == 0) return std::nullopt;
-  return static_cast<double>(part) / static_cast<double>(whole);
-}
-
-std::string percent(std::optional<double> value) {
-  return value ? fmt::format("{:.1f} %", 100 * *value) : "-";
-}
-
 std::string shown(const std::string& name) {
   return clipped(printable(name), most_letters);
 }
@@ -84,16 +75,8 @@ void ClassScores::add(std::span<const float> outputs, std::span<const float> tar
 
 double ClassScores::accuracy() const {
   const auto right = std::accumulate(classes_.begin(), classes_.end(), std::uint64_t{0},
-                                     [](std::uint64_t sum, const Class& c) { return sum + c.right; });
-  return share(right, rows_).value_or(0);
-}
-
-std::optional<double> ClassScores::Class::precision() const {
-  return share(right, predicted);
-}
-
-std::optional<double> ClassScores::Class::recall() const {
-  return share(right, rows);
+                                     [](std::uint64_t sum, const ClassCounts& c) { return sum + c.right; });
+  return rows_ == 0 ? 0 : static_cast<double>(right) / static_cast<double>(rows_);
 }
 
 std::uint64_t ClassScores::confused(std::size_t actual, std::size_t predicted) const {
@@ -102,8 +85,7 @@ std::uint64_t ClassScores::confused(std::size_t actual, std::size_t predicted) c
 }
 
 std::size_t ClassScores::majority() const {
-  const auto most = std::max_element(classes_.begin(), classes_.end(),
-                                     [](const Class& a, const Class& b) { return a.rows < b.rows; });
+  const auto most = std::ranges::max_element(classes_, {}, &ClassCounts::rows);
   return static_cast<std::size_t>(most - classes_.begin());
 }
 
@@ -152,7 +134,7 @@ std::string describe(const ClassScores& scores) {
   for (const std::size_t c : classes) {
     const auto& one = scores.of(c);
     text += fmt::format("  {:<{}}{:>10}{:>11}{:>11}{:>9}\n", shown(scores.name(c)), width, one.rows,
-                        one.predicted, percent(one.precision()), percent(one.recall()));
+                        one.predicted, share_or_dash(one.precision()), share_or_dash(one.recall()));
   }
   if (classes.size() == most_lines) text += "  the classes of fewer rows are in --json\n";
   return classes.size() > most_columns ? text : text + confusion(scores, classes);

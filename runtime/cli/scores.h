@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/status/own_scores.h"
+
 /// How good predictions are, from what a model gave for rows whose answer is known. Pure; one thread.
 namespace rivulet::runtime::cli {
 
@@ -24,16 +26,7 @@ class ClassScores {
   [[nodiscard]] double accuracy() const;
   [[nodiscard]] std::size_t classes() const noexcept { return classes_.size(); }
   [[nodiscard]] const std::string& name(std::size_t c) const { return names_.at(c); }
-  struct Class {
-    std::uint64_t rows = 0;       ///< that are of it
-    std::uint64_t predicted = 0;  ///< that the model takes for it
-    std::uint64_t right = 0;      ///< both
-    /// right / predicted; nullopt: it is never predicted.
-    [[nodiscard]] std::optional<double> precision() const;
-    /// right / rows; nullopt: no row is of it.
-    [[nodiscard]] std::optional<double> recall() const;
-  };
-  [[nodiscard]] const Class& of(std::size_t c) const { return classes_.at(c); }
+  [[nodiscard]] const ClassCounts& of(std::size_t c) const { return classes_.at(c); }
   /// Rows of class `actual` that the model takes for `predicted`.
   [[nodiscard]] std::uint64_t confused(std::size_t actual, std::size_t predicted) const;
   /// The class of most rows, the first of several: always answering it is right in of(majority()).rows.
@@ -41,7 +34,7 @@ class ClassScores {
 
  private:
   std::vector<std::string> names_;
-  std::vector<Class> classes_;
+  std::vector<ClassCounts> classes_;
   std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> confusion_;  ///< only what occurs
   std::uint64_t rows_ = 0;
 };

@@ -44,6 +44,10 @@ std::string human_bytes(double bytes) {
                                      : fmt::format("{:.1f} {}", bytes, units[unit]);
 }
 
+std::string share_or_dash(const std::optional<double>& share) {
+  return share ? fmt::format("{:.1f} %", 100 * *share) : "-";
+}
+
 std::string human_share(double share) {
   const double percent = 100 * share;
   return percent < 0.95 ? fmt::format("{:.2g} %", percent)

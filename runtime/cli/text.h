@@ -17,6 +17,8 @@ std::string grouped(std::uint64_t n);
 std::string human_bytes(double bytes);
 /// 0.046 -> "4.6 %", 14.8 -> "1480 %": a share has one unit everywhere.
 std::string human_share(double share);
+/// 0.046 -> "4.6 %"; "-": it is not known.
+std::string share_or_dash(const std::optional<double>& share);
 /// 35.2 -> "35 s", 0.0123 -> "12 ms", 150 -> "2 min 30 s".
 std::string human_seconds(double seconds);
 

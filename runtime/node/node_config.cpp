@@ -148,11 +148,11 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   out.classification = is_classification(config);
   out.classes =
       out.classification ? static_cast<std::size_t>(std::max<std::int64_t>(0, config.model.classes)) : 0;
-  if (!out.classification)
-    out.targets = config.normalize.targets ? GuessWatch::Targets::normalized : GuessWatch::Targets::numbers;
   if (out.classification) {
     out.class_names = class_names(config);
     out.class_names.resize(std::min(out.class_names.size(), ScoreWindow::classes_counted + 1));
+  } else {
+    out.targets = config.normalize.targets ? GuessWatch::Targets::normalized : GuessWatch::Targets::numbers;
   }
   out.model_seed = derive_seed(config.job.seed, "model");
   out.copies_seed = derive_seed(config.job.seed, "copies",

@@ -30,7 +30,7 @@ class History {
   /// Oldest first; no number where there was none.
   [[nodiscard]] std::vector<float> read(Series which) const;
   struct Mark {
-    std::uint64_t looks_ago = 0;  ///< behind so many values of each series
+    std::uint64_t looks_ago = 0;  ///< values of each series since then
     std::string phrase;
   };
   /// Those that lie beside a value that is kept, oldest first.

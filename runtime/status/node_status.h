@@ -137,7 +137,7 @@ struct NodeStatus {
   void set_claims(GroupClaims claims);
   void set_stream_findings(StreamFindings findings);
   void set_own_scores(OwnScores scores);
-  /// Something that whoever looks at the course of the loss should know of: the page's charts show when.
+  /// Something that explains the course of the loss: the page's charts show when it happened.
   void mark(const std::string& phrase) {
     if (history_) history_->mark(phrase);
   }

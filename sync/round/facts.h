@@ -38,8 +38,8 @@ enum FactsFlag : std::uint32_t {
   flag_early = 1U << 10,        ///< it comes before the schedule asks for it: the others come, too
   flag_changed = 1U << 11,   ///< the loss of its rows has risen since its last facts: its stream has changed
   flag_diverged = 1U << 12,  ///< its rows say that the model has diverged
-  flag_good = 1U << 13,   ///< so many of its rows behind the checkpoint on trial say that the model is good
-  flag_sound = 1U << 14,  ///< its rows say that it has not
+  flag_good = 1U << 13,      ///< its rows behind the checkpoint on trial say that the model is good
+  flag_sound = 1U << 14,     ///< its rows say that it has not
 };
 
 /// One device's measurements of one round. On the wire: magic, version, the fields of the list below in its

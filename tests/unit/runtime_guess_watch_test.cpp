@@ -13,7 +13,7 @@ namespace {
 
 using Targets = GuessWatch::Targets;
 
-/// `batches` of so many rows each, of one mean loss; targets in turn from a list.
+/// Batches of one mean loss; targets in turn from a list.
 struct Watched {
   GuessWatch watch;
   std::vector<float> targets;
