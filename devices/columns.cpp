@@ -46,6 +46,14 @@ struct Layer {
   std::size_t outputs, inputs;
 };
 
+/// `skip` with the last layer's bias: what it shares with it.
+template <class T>
+Layer<T> skip_at(T* all, const ModelLayout& layout, std::size_t skip) {
+  const TensorSlot& weight = layout.parameter_slots[skip];
+  const TensorSlot& bias = layout.parameter_slots.back();
+  return {all + weight.begin, all + bias.begin, bias.count, weight.count / bias.count};
+}
+
 template <class T>
 Layer<T> layer_at(T* all, const ModelLayout& layout, std::size_t slot) {
   const TensorSlot& weight = layout.parameter_slots[slot];
@@ -83,14 +91,25 @@ void rescale_first(const Layer<T>& layer, ArrayKind kind, const Rescaling& by) {
   }
 }
 
+/// Errors grow with the outputs, and what is behind them with the errors.
+double factor_of(double gain, ArrayKind kind) {
+  return kind == ArrayKind::square ? gain * gain : gain;
+}
+
 template <class T>
-void rescale_last(const Layer<T>& layer, ArrayKind kind, const Rescaling& by) {
+void rescale_weight(const Layer<T>& layer, ArrayKind kind, const Rescaling& by) {
   for (std::size_t o = 0; o < layer.outputs; ++o) {
-    const double gain = by.gain[o];
-    // Errors grow with the outputs, and what is behind them with the errors.
-    const double factor = kind == ArrayKind::square ? gain * gain : gain;
+    const double factor = factor_of(by.gain[o], kind);
     T* row = layer.weight + o * layer.inputs;
     for (std::size_t i = 0; i < layer.inputs; ++i) row[i] = static_cast<T>(row[i] * factor);
+  }
+}
+
+template <class T>
+void rescale_last(const Layer<T>& layer, ArrayKind kind, const Rescaling& by) {
+  rescale_weight(layer, kind, by);
+  for (std::size_t o = 0; o < layer.outputs; ++o) {
+    const double factor = factor_of(by.gain[o], kind);
     const double offset = kind == ArrayKind::parameters ? by.offset[o] : 0;
     layer.bias[o] = static_cast<T>(layer.bias[o] * factor + offset);
   }
@@ -99,15 +118,18 @@ void rescale_last(const Layer<T>& layer, ArrayKind kind, const Rescaling& by) {
 template <class T>
 void rescale_all(T* numbers, ArrayKind kind, const Rescaling& by, const ModelLayout& layout) {
   const NormalizedColumns& columns = layout.normalized;
+  const auto skip = skip_over_features(layout);
   if (columns.features > 0 && columns.linear_first) {
     const auto first = layer_at(numbers, layout, 0);
     RIVULET_CHECK(first.inputs == columns.features, "a first layer over the features");
     rescale_first(first, kind, by);
+    if (skip) rescale_first(skip_at(numbers, layout, *skip), kind, by);
   }
   if (columns.targets > 0 && columns.linear_last) {
     const auto last = layer_at(numbers, layout, layout.parameter_slots.size() - 2);
     RIVULET_CHECK(last.outputs == columns.targets, "a last layer that gives the targets");
     rescale_last(last, kind, by);
+    if (skip) rescale_weight(skip_at(numbers, layout, *skip), kind, by);
   }
 }
 
@@ -238,6 +260,13 @@ Rescaling rescaling_between(std::span<const Column> before, std::span<const Colu
     }
   }
   return by;
+}
+
+std::optional<std::size_t> skip_over_features(const ModelLayout& layout) {
+  if (!layout.normalized.linear_first || !layout.normalized.linear_last) return {};
+  const auto skip = std::ranges::find(layout.parameter_slots, "skip.weight", &TensorSlot::name);
+  if (skip == layout.parameter_slots.end()) return {};
+  return static_cast<std::size_t>(skip - layout.parameter_slots.begin());
 }
 
 void rescale(const GradientView& numbers, ArrayKind kind, const Rescaling& by, const ModelLayout& layout) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,10 @@ ModelLayout with_columns(ModelLayout model, const NormalizedColumns& columns);
 /// The numbers of Measured in an array that ends with the buffers of such a layout.
 GradientView measured_in(const GradientView& numbers, const ModelLayout& layout);
 
+/// The slot of a weight [outputs, features] without a bias, "skip.weight", which adds to the outputs that the
+/// last layer gives; only beside a linear first and last layer.
+std::optional<std::size_t> skip_over_features(const ModelLayout& layout);
+
 /// Below that part of its mean a column's deviation is the rounding of its numbers.
 inline constexpr double least_relative_deviation = 1e-6;
 inline constexpr double least_deviation = 1e-20;
@@ -53,7 +58,7 @@ double deviation_of(double mean, double variance);
 
 /// How far columns have moved, as the layers beside them have to know it. A first layer W x + b becomes
 /// W' = W ratio, b' = b + W shift, column by column; a last one W' = W gain, b' = b gain + offset, row by
-/// row.
+/// row. A skip is both, with the last layer's b.
 struct Rescaling {
   std::vector<double> ratio, shift;  ///< [features]
   std::vector<bool> woken;           ///< [features]: its weights start at 0

@@ -29,6 +29,7 @@ struct ModelConfig {
   std::int64_t outputs = 10;        ///< classes, or numbers per row for regression
   std::vector<std::int64_t> hidden = {64, 64};
   std::string activation = "relu";  ///< relu | tanh
+  bool skip = false;                ///< of mlp: devices/columns.h, skip_over_features()
   Loss loss = Loss::cross_entropy;
   Scalar scalar = Scalar::f32;
   MemoryFormat memory_format = MemoryFormat::channels_last;  ///< of images in float32

@@ -33,12 +33,14 @@ void append(std::vector<BoundTensor>& all, std::vector<TensorSlot>& slots, std::
   used += count;
 }
 
-/// Fan-in of a weight, or of the weight beside a bias; 0 for tensors that are not drawn (batch norm's).
+/// Fan-in of a weight, or of the weight beside a bias; 0 for tensors that are not drawn: batch norm's, and a
+/// weight that its network made of zeros.
 std::int64_t fan_in_of(const std::string& name,
                        const torch::OrderedDict<std::string, torch::Tensor>& parameters) {
   const std::string owner = name.substr(0, name.rfind('.') + 1);
   const torch::Tensor* weight = parameters.find(owner + "weight");
-  return weight == nullptr || weight->dim() < 2 ? 0 : weight->numel() / weight->size(0);
+  if (weight == nullptr || weight->dim() < 2 || !weight->any().item<bool>()) return 0;
+  return weight->numel() / weight->size(0);
 }
 
 class ViewedNumbers final : public NetworkNumbers {

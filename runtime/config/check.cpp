@@ -316,6 +316,9 @@ class Checks {
     script();
     if (c_.model.name == "mlp" && c_.model.hidden.size() > 64)
       wrong({"model.mlp.hidden"}, "'model.mlp.hidden' has more than 64 layers");
+    if (c_.model.name == "mlp" && c_.model.skip && c_.model.hidden.empty())
+      wrong({"model.mlp.skip", "model.mlp.hidden"},
+            "'model.mlp.skip' needs a hidden layer to pass, and 'model.mlp.hidden' is []");
   }
 
   void script() {

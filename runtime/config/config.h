@@ -83,6 +83,7 @@ struct Config {
     std::string name = "lenet5";
     std::vector<std::int64_t> hidden = {64, 64};
     std::string activation = "relu";
+    bool skip = false;
     std::uint32_t classes = 10;                   ///< classification
     std::uint32_t outputs = 1;                    ///< regression
     std::string dtype = "float32";                ///< float32 | float64

@@ -16,6 +16,12 @@ std::vector<KeyRow> model_rows() {
             {.choices = {"relu", "tanh"}, .sample = "#\"relu\""}),
        {},
        [](Config& c, const Value& v) { c.model.activation = str(v); }},
+      {spec("model.mlp.skip", kind::boolean, "false",
+            "mlp also has a linear layer from the features to the outputs, which begins at 0: learns sooner "
+            "from few features",
+            {.sample = "#false"}),
+       {},
+       [](Config& c, const Value& v) { c.model.skip = std::get<bool>(v.data); }},
       {spec("model.classes", kind::integer, "10", "classification: labels are 0 to classes - 1"),
        {1, 1e6},
        [](Config& c, const Value& v) { c.model.classes = whole<std::uint32_t>(v); }},

@@ -76,6 +76,7 @@ Meaning meaning_of(const Config& config, const stream::Decoder& decoder) {
   if (config.model.name == "mlp") {
     add("hidden layers", texts_of(config.model.hidden));
     add("activation", {config.model.activation});
+    if (config.model.skip) add("skip", {"true"});
   }
   return meaning;
 }

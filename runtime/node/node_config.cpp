@@ -81,6 +81,7 @@ devices::ModelConfig model_config(const Config& config, const RowShape& rows) {
   out.outputs = is_classification(config) ? config.model.classes : config.model.outputs;
   out.hidden = config.model.hidden;
   out.activation = config.model.activation;
+  out.skip = config.model.skip;
   out.loss = is_classification(config) ? devices::Loss::cross_entropy : devices::Loss::mse;
   out.scalar = config.model.dtype == "float64" ? Scalar::f64 : Scalar::f32;
   out.memory_format = config.model.memory_format == "contiguous" ? devices::MemoryFormat::contiguous

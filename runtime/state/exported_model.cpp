@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <span>
+#include <vector>
+
+#include "devices/columns.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -17,46 +18,24 @@ bool fits(const devices::FeatureScaling& scaling) {
   return true;
 }
 
-/// weight [n, columns], then bias [n].
-template <class T>
-void fold(const devices::FeatureScaling& scaling, std::span<T> weight, std::span<T> bias) {
-  const std::size_t columns = scaling.mean.size();
-  for (std::size_t row = 0; row < bias.size(); ++row) {
-    double moved = 0;
-    for (std::size_t i = 0; i < columns; ++i) {
-      T& w = weight[row * columns + i];
-      const double scaled = static_cast<double>(w) * scaling.factor[i];
-      moved += scaled * scaling.mean[i];
-      w = static_cast<T>(scaled);
-    }
-    bias[row] = static_cast<T>(static_cast<double>(bias[row]) - moved);
+/// What makes a model take and give numbers as they come.
+devices::Rescaling unscaled(const ExportedModel& model, const devices::NormalizedColumns& columns) {
+  devices::Rescaling by{.ratio = std::vector<double>(columns.features, 1),
+                        .shift = std::vector<double>(columns.features, 0),
+                        .woken = std::vector<bool>(columns.features, false),
+                        .gain = std::vector<double>(columns.targets, 1),
+                        .offset = std::vector<double>(columns.targets, 0),
+                        .moves = true};
+  if (model.normalization == Normalization::folded) {
+    by.ratio = model.scaling->factor;
+    for (std::size_t i = 0; i < columns.features; ++i)
+      by.shift[i] = -model.scaling->factor[i] * model.scaling->mean[i];
   }
-}
-
-/// weight [n, m], then bias [n].
-template <class T>
-void fold(const devices::TargetScaling& scaling, std::span<T> weight, std::span<T> bias) {
-  const std::size_t inputs = weight.size() / bias.size();
-  for (std::size_t row = 0; row < bias.size(); ++row) {
-    for (T& w : weight.subspan(row * inputs, inputs)) w = static_cast<T>(w * scaling.deviation[row]);
-    bias[row] = static_cast<T>(scaling.mean[row] + scaling.deviation[row] * bias[row]);
+  if (model.targets) {
+    by.gain = model.targets->deviation;
+    by.offset = model.targets->mean;
   }
-}
-
-/// Into the layer whose weight is this slot.
-template <class Scaling>
-void fold_into(const Scaling& scaling, const devices::ModelLayout& layout, std::size_t slot,
-               std::vector<std::byte>& parameters) {
-  const auto fold_numbers = [&]<class T>(std::vector<T> numbers) {
-    std::memcpy(numbers.data(), parameters.data(), parameters.size());
-    const auto of = [&](std::size_t i) {
-      return std::span(numbers).subspan(layout.parameter_slots[i].begin, layout.parameter_slots[i].count);
-    };
-    fold<T>(scaling, of(slot), of(slot + 1));
-    std::memcpy(parameters.data(), numbers.data(), parameters.size());
-  };
-  layout.scalar == Scalar::f32 ? fold_numbers(std::vector<float>(layout.parameters))
-                               : fold_numbers(std::vector<double>(layout.parameters));
+  return by;
 }
 
 }  // namespace
@@ -77,15 +56,14 @@ ExportedModel exported_model(const AgreedState& state) {
   ExportedModel out{.parameters = {bytes.begin(), bytes.end()},
                     .scaling = devices::feature_scaling(state.model),
                     .targets = devices::target_scaling(state.model)};
-  if (out.targets && layout.normalized.linear_last) {
-    fold_into(*out.targets, layout, layout.parameter_slots.size() - 2, out.parameters);
-    out.targets.reset();
+  if (out.scaling) {
+    const bool folds = layout.normalized.linear_first && fits(*out.scaling);
+    out.normalization = folds ? Normalization::folded : Normalization::apart;
   }
-  if (!out.scaling) return out;
-  out.normalization = Normalization::apart;
-  if (!layout.normalized.linear_first || !fits(*out.scaling)) return out;
-  fold_into(*out.scaling, layout, 0, out.parameters);
-  out.normalization = Normalization::folded;
+  const GradientView numbers{
+      .data = out.parameters.data(), .count = layout.parameters, .scalar = layout.scalar};
+  devices::rescale(numbers, devices::ArrayKind::parameters, unscaled(out, layout.normalized), layout);
+  if (layout.normalized.linear_last) out.targets.reset();
   return out;
 }
 

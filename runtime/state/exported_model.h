@@ -27,10 +27,10 @@ struct ExportedModel {
   std::optional<devices::TargetScaling> targets;
 };
 
-/// Folds the normalization of features into the first layer, w' = w * factor and b' = b - sum(w * factor *
-/// mean), if the layout has it and if no feature lies so far from 0, in deviations, that the sum loses what
-/// it is about; that of targets into the last layer, if the layout has that. Needs host-readable memory.
-/// Cost: a copy of the parameters.
+/// Folds the normalization of features into the first layer (and a skip beside it), w' = w * factor and b' =
+/// b - sum(w * factor * mean), if the layout has it and if no feature lies so far from 0, in deviations, that
+/// the sum loses what it is about; that of targets into the last layer, if the layout has that. Needs
+/// host-readable memory. Cost: a copy of the parameters.
 ExportedModel exported_model(const AgreedState& state);
 
 }  // namespace rivulet::runtime

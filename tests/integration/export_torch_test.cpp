@@ -57,10 +57,11 @@ struct Exported {
     const Rows rows(config, rows_compared, 23);
     expected = trainer->predict(state.model, rows.all()).value();
     write_features(rows, path("rows.f32"));
-    folder.write("device.toml", "version = 1\n[job]\nname = \"t\"\n[decode.raw]\nshape = [" +
-                                    shape_text(config.input) + "]\n[model]\nname = \"" + config.name +
-                                    "\"\nmlp = { hidden = [16, 8] }\ndtype = \"" +
-                                    (config.scalar == Scalar::f64 ? "float64" : "float32") + "\"\n");
+    folder.write("device.toml",
+                 "version = 1\n[job]\nname = \"t\"\n[decode.raw]\nshape = [" + shape_text(config.input) +
+                     "]\n[model]\nname = \"" + config.name +
+                     "\"\nmlp = { hidden = [16, 8], skip = " + (config.skip ? "true" : "false") +
+                     " }\ndtype = \"" + (config.scalar == Scalar::f64 ? "float64" : "float32") + "\"\n");
     ConfigInput input;
     input.file = path("device.toml");
     input.needs_stream = false;
@@ -110,11 +111,13 @@ void check_tensors(const Json& said, const devices::ModelLayout& layout) {
 
 TEST_CASE("Export: Python loads every model by its names and shapes, and its outputs are the same") {
   double worst = 0;
-  for (const auto& [model, scalar] :
-       {std::pair{"linear", Scalar::f32}, std::pair{"linear", Scalar::f64}, std::pair{"mlp", Scalar::f32},
-        std::pair{"lenet5", Scalar::f32}, std::pair{"cnn", Scalar::f32}}) {
+  auto skipping = config_of("mlp");
+  skipping.skip = true;
+  for (const auto& config : {config_of("linear"), config_of("linear", Scalar::f64), config_of("mlp"),
+                             skipping, config_of("lenet5"), config_of("cnn")}) {
+    const std::string& model = config.name;
     CAPTURE(model);
-    Exported one(config_of(model, scalar));
+    Exported one(config);
     const auto bytes = one.exported("a.safetensors");
     CHECK(bytes == one.exported("b.safetensors"));
     const auto said = one.in_python("a.safetensors");

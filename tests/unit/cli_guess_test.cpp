@@ -186,6 +186,9 @@ TEST_CASE("Config from records: the file is valid, trains on what it saw, and sa
   CHECK(c.source.kafka_properties.at(0).second == "h:1");
   CHECK(c.decode.classes == std::vector<std::string>{"fault", "ok"});
   CHECK(c.model.classes == 2);
+  CHECK(c.train.optimizer == "adam");
+  CHECK(c.batch.max == 16);
+  CHECK(c.model.skip == (c.model.name == "mlp"));
   REQUIRE(c.decode.scale.size() == 5);
   // temp lies around 63.5 with a deviation of 2.
   CHECK(c.decode.scale[0] == doctest::Approx(0.5).epsilon(0.05));

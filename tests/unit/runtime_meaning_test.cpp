@@ -78,6 +78,7 @@ TEST_CASE("Meaning: a state whose numbers mean something else is refused with bo
       {{.format = "csv", .more = "columns = [\"temp\", \"rms\", \"current[0:3]\", \"state\"]"},
        "format [json], here [csv]"},
       {{.model = "mlp = { activation = \"tanh\" }"}, "activation [relu], here [tanh]"},
+      {{.model = "mlp = { skip = true }"}, "skip [], here [true]"},
       {{.model = "mlp = { hidden = [32, 64] }"}, "hidden layers [64, 64], here [32, 64]"},
   };
   for (const auto& [other, words] : changes) {

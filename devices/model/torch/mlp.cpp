@@ -4,7 +4,8 @@
 namespace rivulet::devices {
 namespace {
 
-/// Rows of any shape, flattened; hidden layers of model.hidden, then the outputs.
+/// Rows of any shape, flattened; hidden layers of model.hidden, then the outputs, to which a linear layer
+/// over the features adds if model.skip.
 struct Mlp final : Network {
   explicit Mlp(const ModelConfig& config) : tanh_(config.activation == "tanh") {
     auto width = static_cast<std::int64_t>(columns_of(config));
@@ -13,17 +14,26 @@ struct Mlp final : Network {
           register_module("hidden" + std::to_string(hidden_.size()), torch::nn::Linear(width, next)));
       width = next;
     }
+    if (config.skip) {
+      const auto columns = static_cast<std::int64_t>(columns_of(config));
+      skip_ = register_module(
+          "skip", torch::nn::Linear(torch::nn::LinearOptions(columns, config.outputs).bias(false)));
+      torch::nn::init::zeros_(skip_->weight);
+    }
     output_ = register_module("output", torch::nn::Linear(width, config.outputs));
   }
 
   torch::Tensor forward(torch::Tensor rows) override {
     rows = rows.flatten(1);
+    const torch::Tensor features = rows;
     for (auto& layer : hidden_) rows = tanh_ ? torch::tanh(layer(rows)) : torch::relu(layer(rows));
-    return output_(rows);
+    rows = output_(rows);
+    return skip_ ? rows + skip_(features) : rows;
   }
 
   bool tanh_;
   std::vector<torch::nn::Linear> hidden_;
+  torch::nn::Linear skip_{nullptr};
   torch::nn::Linear output_{nullptr};
 };
 
@@ -37,6 +47,8 @@ Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device)
     return Error{ErrorCode::invalid_config,
                  "model.mlp.hidden holds " + std::to_string(width) + "; every layer needs at least 1 number"};
   }
+  if (config.skip && config.hidden.empty())
+    return Error{ErrorCode::invalid_config, "model.mlp.skip needs a hidden layer to pass"};
   return make_torch_trainer(
       config, device.computes_on(),
       [](const ModelConfig& c) -> std::shared_ptr<Network> { return std::make_shared<Mlp>(c); });
@@ -54,6 +66,11 @@ ModelNeeds needs(const ModelConfig& config) {
     all.per_row += 5 * next;
     width = next;
   }
+  if (config.skip) {
+    const auto outputs = static_cast<double>(config.outputs);
+    all.parameters += static_cast<double>(columns_of(config)) * outputs;
+    all.per_row += 3 * outputs;
+  }
   return all;
 }
 
@@ -61,7 +78,7 @@ ModelNeeds needs(const ModelConfig& config) {
 
 extern const ModelEntry model_mlp;
 const ModelEntry model_mlp{
-    "mlp",   "fully connected layers over rows of any shape: model.mlp = { hidden, activation }",
+    "mlp",   "fully connected layers over rows of any shape: model.mlp = { hidden, activation, skip }",
     make,    needs,
     nullptr, true,
     true};

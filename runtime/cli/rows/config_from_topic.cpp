@@ -69,6 +69,15 @@ std::string model_for(const std::string& shape) {
   return "linear";
 }
 
+/// Of few numbers a row: small steps of Adam learn from each row, and a skip knows at once what is linear in
+/// them (bench/streams).
+Keys training_keys(const std::string& model) {
+  if (model != "linear" && model != "mlp") return {};
+  Keys keys{{"train.optimizer.name", "\"adam\""}, {"train.optimizer.lr", "0.01"}, {"batch.max", "16"}};
+  if (model == "mlp") keys.emplace_back("model.mlp.skip", "true");
+  return keys;
+}
+
 std::string value_in(const Keys& keys, const std::string& key) {
   const auto at = std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.first == key; });
   return at == keys.end() ? "" : at->second;
@@ -206,6 +215,7 @@ Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::s
   if (!seen) return seen.error();
   const auto& survey = seen.value();
   add_scale(keys, unscaled, plain.config, survey, guess.value(), notes);
+  std::ranges::move(training_keys(plain.config.model.name), std::back_inserter(keys));
   const auto loaded = load_with(brokers, keys);
   if (!loaded.usable()) return first_error(loaded);
   if (const auto largest = survey.labels().largest(); !largest.empty()) notes.push_back("labels: " + largest);

@@ -61,10 +61,11 @@ def cnn(tensors, rows):
 
 
 def mlp(tensors, rows):
-    rows = flat(rows)
+    features = rows = flat(rows)
     for i in range(sum(name.startswith("hidden") for name in tensors) // 2):
         rows = relu(linear(tensors, f"hidden{i}.", rows))
-    return linear(tensors, "output.", rows)
+    outputs = linear(tensors, "output.", rows)
+    return outputs + features @ tensors["skip.weight"].T if "skip.weight" in tensors else outputs
 
 
 def two_layers(tensors, rows):
