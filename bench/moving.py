@@ -14,12 +14,13 @@ def hits_of_bits(model):
     return [float(bit) for bit in bits], model["rows_per_s"]
 
 
-def hits_of_decisions(folder):
+def hits_of_decisions(folder, device=0):
     """Of one device: each row of a round has the mean of its round. Full files have numbers, the newest has none."""
     hits, full = [], sorted(folder.glob("decisions.jsonl.*"), key=lambda file: int(file.suffix[1:]))
     for file in [*full, folder / "decisions.jsonl"]:
         for line in file.read_text().splitlines():
-            fact = json.loads(line).get("facts", [{}])[0]
+            facts = json.loads(line).get("facts", [])
+            fact = facts[device] if device < len(facts) else {}
             if rows := fact.get("rows", 0):
                 hits += [fact["correct"] / rows] * rows
     return hits

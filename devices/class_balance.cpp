@@ -75,11 +75,12 @@ class BalancingTrainer final : public Trainer {
   const ModelState& inside(const ModelState& state) { return inner_.of(model_->layout(), state); }
   void weigh(const std::vector<double>& rows) {
     const double all = std::accumulate(rows.begin(), rows.end(), 0.0);
+    if (all == 0) return (void)std::ranges::fill(weights_, 1.0F);
+    double roots = 0;
+    for (const double n : rows) roots += std::sqrt(n);
     for (std::size_t c = 0; c < counted_; ++c)
-      weights_[c] = all == 0
-                        ? 1.0F
-                        : static_cast<float>(std::min(
-                              weight_max, all / (static_cast<double>(counted_) * std::max(1.0, rows[c]))));
+      weights_[c] =
+          static_cast<float>(std::min(weight_max, all / (roots * std::sqrt(std::max(1.0, rows[c])))));
   }
   Status count_labels(const ModelState& state, const BatchView& batch, const GradientView& out) {
     auto known = device_.to_host(shares_in(state.buffers(), counted_));

@@ -189,10 +189,7 @@ TEST_CASE("Config from records: the file is valid, trains on what it saw, and sa
   CHECK(c.train.optimizer == "adam");
   CHECK(c.batch.max == 16);
   CHECK(c.model.skip == (c.model.name == "mlp"));
-  REQUIRE(c.decode.scale.size() == 5);
-  // temp lies around 63.5 with a deviation of 2.
-  CHECK(c.decode.scale[0] == doctest::Approx(0.5).epsilon(0.05));
-  CHECK(63.4 * c.decode.scale[0] + c.decode.shift[0] == doctest::Approx(0).epsilon(0.2));
+  CHECK(c.decode.normalize);  // numbers from the first rows would freeze what the rest is like
   CHECK(contains(made.value().text, "baseline (majority class): ok, 66.7 % of 60 labels"));
   CHECK_FALSE(contains(made.value().text, "model.classes"));
 }

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include <algorithm>
 #include <vector>
 
@@ -72,7 +74,9 @@ TEST_CASE("Class balance: auto counts the rows of each class that the group has 
   CHECK(it.gradient(three_to_one) == doctest::Approx(-0.25));  // nothing is known
   it.agree(4);
   CHECK(it.state->statistics().class_rows == std::vector<double>{3, 1});
-  CHECK(it.gradient(three_to_one) == doctest::Approx(0));
+  // Weights are to each other as one over the roots of 3 and 1, and 1 on average.
+  const double root = std::sqrt(3.0);
+  CHECK(it.gradient(three_to_one) == doctest::Approx((-1.5 / root + 0.5) / (root + 1)));
   // Of two devices, weighted by rows: what the group had.
   it.gradient(std::vector<float>(100, 0.0F));
   it.agree(300);

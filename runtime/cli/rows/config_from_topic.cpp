@@ -83,16 +83,6 @@ std::string value_in(const Keys& keys, const std::string& key) {
   return at == keys.end() ? "" : at->second;
 }
 
-/// A number to predict cannot be scaled, so a large one is reported.
-std::string far_target(const RowSurvey& survey, const Config& config) {
-  if (is_classification(config)) return {};
-  const auto advice = survey.target().advice({});
-  if (!advice) return {};
-  return "numbers to predict lie far from 0 and 1, which no key scales: predict them in another unit, or "
-         "expect "
-         "slow learning";
-}
-
 void set_scale(Keys& keys, const std::string& format, const std::string& scale, const std::string& shift) {
   keys.emplace_back("decode." + format + ".scale", scale);
   keys.emplace_back("decode." + format + ".shift", shift);
@@ -111,21 +101,23 @@ Result<RowSurvey> survey_of(const Config& config, const std::vector<std::string>
   return survey;
 }
 
-/// What brings features near 0 and 1. Of those that are missing somewhere, or that 32 bits cannot hold as
-/// they are, scale stays "auto", which knows their means; a shift keeps what narrowing would lose.
+/// What brings features near 0 and 1: scale stays "auto", which follows them, where the format has that, and
+/// a shift keeps what narrowing to 32 bits would lose. Pictures and floats of a fixed layout get both as
+/// numbers.
 void add_scale(Keys& keys, const Keys& unscaled, const Config& plain, const RowSurvey& survey,
                const Guess& guess, std::vector<std::string>& notes) {
-  Config::Decode as_they_are = plain.decode;
-  as_they_are.normalize = false;
   if (const auto shifts = survey.shifts(); !shifts.empty()) {
     set_scale(keys, guess.format, "\"auto\"", toml_of(shifts));
     notes.insert(notes.end(), survey.narrowing().begin(), survey.narrowing().end());
     return;
   }
+  if (guess.format != "raw") return;
+  Config::Decode as_they_are = plain.decode;
+  as_they_are.normalize = false;
   const auto better = survey.ranges().advice(as_they_are);
-  if (better && guess.gaps.empty())
+  if (better)
     set_scale(keys, guess.format, toml_of(better->scale), toml_of(better->shift));
-  else if (guess.format == "raw")
+  else
     keys = unscaled;
 }
 
@@ -219,7 +211,6 @@ Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::s
   const auto loaded = load_with(brokers, keys);
   if (!loaded.usable()) return first_error(loaded);
   if (const auto largest = survey.labels().largest(); !largest.empty()) notes.push_back("labels: " + largest);
-  if (const auto far = far_target(survey, plain.config); !far.empty()) notes.push_back(far);
   if (const auto drop = survey.worst_drop(); !drop.empty())
     notes.push_back(fmt::format("dropped {} of {} rows, most of them: {}", survey.dropped(),
                                 survey.dropped() + survey.rows(), drop));
