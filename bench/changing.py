@@ -10,6 +10,7 @@ import moving
 from job import Job
 
 LAST = moving.LAST
+BEFORE, BOTH = 11_000, 23_000  # rows before a change, and of both parts
 
 
 def machines(seed, rows):
@@ -30,7 +31,7 @@ def spoiled(rows, what, seed):
     last = len(rows) - LAST
     if what == "1e18":
         rows[last // 2]["temp"] = 1e18
-    elif what:
+    else:
         for row in rows[:last]:
             if chance.random() < 0.01:
                 row["temp"] = float(what)
@@ -40,24 +41,24 @@ def spoiled(rows, what, seed):
 def at_rest(seed):
     """A sensor that stands still, and then decides. All, and the second part alone."""
     both = []
-    for z, row in machines(seed, 23_000):
-        rests = len(both) < 11_000
+    for z, row in machines(seed, BOTH):
+        rests = len(both) < BEFORE
         state = z[1] if rests else z[0] + 0.3 * z[1]
         both.append({**row, "temp": 20.0 if rests else row["temp"], "state": "worn" if state > 0 else "ok"})
-    return both, both[11_000:]
+    return both, both[BEFORE:]
 
 
 def seasons(seed):
     """From 20 +- 0.02 to 35 +- 3; what decides is where a value lies in its season."""
     both = []
-    for z, row in machines(seed, 23_000):
-        temp = 20 + 0.02 * z[0] if len(both) < 11_000 else 35 + 3 * z[0]
+    for z, row in machines(seed, BOTH):
+        temp = 20 + 0.02 * z[0] if len(both) < BEFORE else 35 + 3 * z[0]
         both.append({**row, "temp": temp, "state": "worn" if z[0] + 0.3 * z[1] > 0 else "ok"})
-    return both, both[11_000:]
+    return both, both[BEFORE:]
 
 
 def watts(seed, rows=12_000):
-    """A number to predict from 200 to 3 200, and what a person would make of its row."""
+    """A number to predict from 200 to 3 200."""
     for z, row in machines(seed, rows):
         load = 0.6 * z[3] + 0.3 * z[0] + 0.2 * z[1] * z[2]
         yield {**row, "target": 200 + 3000 / (1 + math.exp(-load))}

@@ -27,33 +27,30 @@ class Job:
         command += ["--brokers", self.brokers, *(word for setting in settings for word in ("--set", setting))]
         (self._folder / "device.toml").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
 
-    def command(self, folder, *more):
-        config = self._folder / "device.toml"
-        return [self._program, "run", "--config", config, "--json", "--data-dir", folder, *more]
-
-    def run_alone(self, rows, *more, prefix=()):
+    def run_alone(self, rows, *more, prefix=(), patience=PATIENCE):
         """The summary, once so many rows are trained."""
-        return self.run_group([rows], *more, prefix=prefix)[0]
+        return self.run_group([rows], *more, prefix=prefix, patience=patience)[0]
 
-    def run_group(self, rows, *more, prefix=(), share=1):
+    def run_group(self, rows, *more, prefix=(), share=1, patience=PATIENCE):
         """The summaries of devices that read a partition each, once that share of all rows is trained."""
         devices = []
         for i, _ in enumerate(rows):
             one = ["--id", f"device-{i}", "--partitions", str(i), "--devices", str(len(rows))] if len(rows) > 1 else []
-            command = [*prefix, *self.command(self.data(i), "--http", "off", *one, *more)]
+            command = [*prefix, self._program, "run", "--config", self._folder / "device.toml", "--json"]
+            command += ["--data-dir", self.data(i), "--http", "off", *one, *more]
             command += ["--stop-after", f"rows={int(share * sum(rows))}"]
             with open(self.log(i), "wb") as log:
                 devices.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log))
         try:
-            return [self._summary(i, device) for i, device in enumerate(devices)]
+            return [self._summary(i, device, patience) for i, device in enumerate(devices)]
         finally:
             for device in devices:
                 device.kill()
                 device.wait()
 
-    def _summary(self, i, device):
+    def _summary(self, i, device, patience):
         try:
-            said, _ = device.communicate(timeout=PATIENCE)
+            said, _ = device.communicate(timeout=patience)
         except subprocess.TimeoutExpired as late:
             raise BenchError(f"{self.name}: rivulet run did not end") from late
         if device.returncode != 0:

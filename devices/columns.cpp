@@ -46,18 +46,8 @@ struct Layer {
   std::size_t outputs, inputs;
 };
 
-/// `skip` with the last layer's bias: what it shares with it.
 template <class T>
-Layer<T> skip_at(T* all, const ModelLayout& layout, std::size_t skip) {
-  const TensorSlot& weight = layout.parameter_slots[skip];
-  const TensorSlot& bias = layout.parameter_slots.back();
-  return {all + weight.begin, all + bias.begin, bias.count, weight.count / bias.count};
-}
-
-template <class T>
-Layer<T> layer_at(T* all, const ModelLayout& layout, std::size_t slot) {
-  const TensorSlot& weight = layout.parameter_slots[slot];
-  const TensorSlot& bias = layout.parameter_slots[slot + 1];
+Layer<T> layer_of(T* all, const TensorSlot& weight, const TensorSlot& bias) {
   RIVULET_CHECK(weight.count % bias.count == 0, "a linear layer has a weight and a bias");
   return {all + weight.begin, all + bias.begin, bias.count, weight.count / bias.count};
 }
@@ -118,18 +108,20 @@ void rescale_last(const Layer<T>& layer, ArrayKind kind, const Rescaling& by) {
 template <class T>
 void rescale_all(T* numbers, ArrayKind kind, const Rescaling& by, const ModelLayout& layout) {
   const NormalizedColumns& columns = layout.normalized;
-  const auto skip = skip_over_features(layout);
+  const auto& slots = layout.parameter_slots;
+  std::optional<Layer<T>> skip;  // its bias is the last layer's
+  if (const auto slot = skip_over_features(layout)) skip = layer_of(numbers, slots[*slot], slots.back());
   if (columns.features > 0 && columns.linear_first) {
-    const auto first = layer_at(numbers, layout, 0);
+    const auto first = layer_of(numbers, slots[0], slots[1]);
     RIVULET_CHECK(first.inputs == columns.features, "a first layer over the features");
     rescale_first(first, kind, by);
-    if (skip) rescale_first(skip_at(numbers, layout, *skip), kind, by);
+    if (skip) rescale_first(*skip, kind, by);
   }
   if (columns.targets > 0 && columns.linear_last) {
-    const auto last = layer_at(numbers, layout, layout.parameter_slots.size() - 2);
+    const auto last = layer_of(numbers, slots[slots.size() - 2], slots.back());
     RIVULET_CHECK(last.outputs == columns.targets, "a last layer that gives the targets");
     rescale_last(last, kind, by);
-    if (skip) rescale_weight(skip_at(numbers, layout, *skip), kind, by);
+    if (skip) rescale_weight(*skip, kind, by);
   }
 }
 

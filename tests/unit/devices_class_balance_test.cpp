@@ -3,9 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "devices/average.h"

@@ -6,112 +6,36 @@
 #include <cmath>
 #include <vector>
 
-#include "core/rng.h"
-#include "devices/host_memory.h"
-#include "devices/normalizer.h"
-#include "devices/optimizer.h"
-#include "devices/trainer.h"
+#include "tests/support/column_model.h"
 
 using namespace rivulet;
 using namespace rivulet::devices;
+using namespace rivulet::testing;
 
 namespace {
 
-constexpr std::size_t features = 3;
+constexpr std::size_t features = ColumnModel::features;
 constexpr std::size_t outputs = 2;
 
-/// A linear model in double, so that only the rewriting could make a difference.
-struct Linear {
-  explicit Linear(Loss loss, std::vector<OptimizerArray> arrays = {{"momentum", ArrayKind::movement}}) {
-    ModelConfig config;
-    config.name = "linear";
-    config.input = {features};
-    config.outputs = outputs;
-    config.loss = loss;
-    config.scalar = Scalar::f64;
-    config.optimizer_arrays = std::move(arrays);
-    for (const auto* entry : builtin_models())
-      if (entry->name == "linear")
-        trainer = make_normalizing(entry->make(config, *device).value(), *device,
-                                   {.features = features,
-                                    .targets = loss == Loss::mse ? outputs : 0,
-                                    .window = 500,
-                                    .linear_first = entry->linear_first,
-                                    .linear_last = entry->linear_last});
-    state.emplace(ModelState::create(trainer->layout(), *device).value());
-    REQUIRE(trainer->initialize(*state, 3));
-    const std::size_t count = trainer->layout().contribution();
-    memory = device->allocate(count * sizeof(double)).value();
-    out = memory->view(Scalar::f64, count);
-  }
-  /// Measures a batch; parameters stay.
-  void measure(const std::vector<float>& x, const std::vector<float>& y) {
-    const std::size_t rows = x.size() / features;
-    REQUIRE(trainer->compute_gradients(*state, {x, y, rows, {}}, out));
-    copy_host_numbers(out.slice(out.count - state->layout().buffers, state->layout().buffers),
-                      state->buffers());
-    REQUIRE(follow_columns(*state, static_cast<double>(rows), *device));
-  }
-  void stream(int batches) {
-    for (int i = 0; i < batches; ++i) {
-      const auto x = rows(20);
-      measure(x, targets(x));
-    }
-  }
-  std::vector<float> rows(std::size_t n) {
-    std::vector<float> all;
-    for (std::size_t i = 0; i < n; ++i)
-      all.insert(all.end(),
-                 {static_cast<float>(level + spread * rng.normal()), static_cast<float>(rng.normal()), 5.0F});
-    return all;
-  }
-  [[nodiscard]] std::vector<float> targets(const std::vector<float>& x) const {
-    std::vector<float> all;
-    for (std::size_t i = 0; i < x.size(); i += features)
-      for (std::size_t o = 0; o < targets_each; ++o)
-        all.push_back(target_scale * (x[i] + static_cast<float>(o)));
-    return all;
-  }
-  std::vector<float> predict(const std::vector<float>& x) {
-    const std::size_t n = x.size() / features;
-    const std::vector<float> none(n * targets_each);
-    return trainer->predict(*state, {x, none, n, {}}).value();
-  }
-
-  std::unique_ptr<Device> device = make_host_device();
-  std::unique_ptr<Trainer> trainer;
-  std::optional<ModelState> state;
-  std::unique_ptr<Memory> memory;
-  GradientView out;
-  Rng rng{5};
-  double level = 100;
-  double spread = 10;
-  float target_scale = 1;
-  std::size_t targets_each = 1;
-};
-
-Linear classifier() {
-  return Linear(Loss::cross_entropy);
+ColumnModel linear(Loss loss, std::vector<OptimizerArray> arrays = {{"momentum", ArrayKind::movement}}) {
+  ModelConfig config = config_of("linear", Scalar::f64);
+  config.input = {features};
+  config.outputs = outputs;
+  config.loss = loss;
+  config.optimizer_arrays = std::move(arrays);
+  return ColumnModel(config);
 }
-Linear regression() {
-  Linear model(Loss::mse);
-  model.targets_each = outputs;
-  return model;
+ColumnModel classifier() {
+  return linear(Loss::cross_entropy);
 }
-
-void check_equal(const std::vector<float>& a, const std::vector<float>& b, double close = 1e-5) {
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    INFO(i);
-    CHECK(a[i] == doctest::Approx(b[i]).epsilon(close));
-  }
+ColumnModel regression() {
+  return linear(Loss::mse);
 }
 
 }  // namespace
 
 TEST_CASE("Columns: what a model gives for a row stays, however far its columns move") {
   auto model = classifier();
-  model.targets_each = 1;
   model.target_scale = 0;  // class 0
   model.stream(50);
   const std::vector<float> x{95, 0.5F, 5, 110, -1, 5, 120, 2, 5};
@@ -188,7 +112,7 @@ TEST_CASE("Columns: a movement moves the function as far, wherever the columns h
 
 TEST_CASE("Columns: what an optimizer remembers of gradients is of the rewritten layer") {
   auto model =
-      Linear(Loss::cross_entropy, {{"exp_avg", ArrayKind::gradient}, {"exp_avg_sq", ArrayKind::square}});
+      linear(Loss::cross_entropy, {{"exp_avg", ArrayKind::gradient}, {"exp_avg_sq", ArrayKind::square}});
   model.target_scale = 0;
   model.stream(50);
   const auto x = model.rows(400);

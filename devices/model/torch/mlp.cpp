@@ -8,14 +8,14 @@ namespace {
 /// over the features adds if model.skip.
 struct Mlp final : Network {
   explicit Mlp(const ModelConfig& config) : tanh_(config.activation == "tanh") {
-    auto width = static_cast<std::int64_t>(columns_of(config));
+    const auto columns = static_cast<std::int64_t>(columns_of(config));
+    auto width = columns;
     for (const std::int64_t next : config.hidden) {
       hidden_.push_back(
           register_module("hidden" + std::to_string(hidden_.size()), torch::nn::Linear(width, next)));
       width = next;
     }
     if (config.skip) {
-      const auto columns = static_cast<std::int64_t>(columns_of(config));
       skip_ = register_module(
           "skip", torch::nn::Linear(torch::nn::LinearOptions(columns, config.outputs).bias(false)));
       torch::nn::init::zeros_(skip_->weight);

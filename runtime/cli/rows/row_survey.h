@@ -33,8 +33,6 @@ class RowSurvey {
   [[nodiscard]] const std::vector<std::string>& narrowing() const noexcept { return narrowing_; }
   [[nodiscard]] const std::vector<double>& shifts() const noexcept { return shifts_; }
   [[nodiscard]] const FeatureRanges& ranges() const noexcept { return ranges_; }
-  /// Of a regression: the numbers to predict.
-  [[nodiscard]] const FeatureRanges& target() const noexcept { return target_; }
   [[nodiscard]] const LabelCounts& labels() const noexcept { return labels_; }
   /// Lines for a person: features, labels (or the target of a regression), drops by reason.
   [[nodiscard]] std::string describe(const Config& config) const;
@@ -50,7 +48,7 @@ class RowSurvey {
 
   bool classification_;
   FeatureRanges ranges_;
-  FeatureRanges target_;
+  FeatureRanges target_;  ///< of a regression: the numbers to predict
   LabelCounts labels_;
   std::uint64_t rows_ = 0;
   std::uint64_t dropped_ = 0;

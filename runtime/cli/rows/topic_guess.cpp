@@ -157,16 +157,17 @@ std::string share_of(std::uint64_t part, std::uint64_t all) {
 }
 
 /// What is said of a feature that some rows lack, or in which some numbers look like none.
-void add_gaps(Guess& guess, const GuessedFields& fields, const GuessedField& field) {
+void add_gaps(Guess& guess, std::vector<std::string>& gaps, const GuessedFields& fields,
+              const GuessedField& field) {
   if (const auto lack = fields.rows - field.rows; lack > 0)
-    guess.gaps.push_back(
+    gaps.push_back(
         fmt::format("{} is missing in {} of {} rows ({}): fill says what it becomes there, by "
                     "default its mean",
                     field.name, lack, fields.rows, share_of(lack, fields.rows)));
   const auto codes = codes_of(field);
   if (codes.empty()) return;
   guess.codes.insert(codes.begin(), codes.end());
-  guess.gaps.push_back(
+  gaps.push_back(
       fmt::format("{} is {} again and again, far from all else: does that mean that there is no "
                   "value?",
                   field.name, fmt::join(codes, " or ")));
@@ -177,6 +178,7 @@ std::vector<std::string> features_of(Guess& guess, const GuessedFields& fields, 
   std::vector<std::string> features;
   std::vector<std::string> order;
   std::vector<std::string> others;
+  std::vector<std::string> gaps;
   for (const auto& field : fields.all) {
     if (&field == &target) continue;
     if (!field.feature_of(fields.rows))
@@ -185,7 +187,7 @@ std::vector<std::string> features_of(Guess& guess, const GuessedFields& fields, 
       order.push_back(field.name);
     else {
       features.push_back(field.length ? fmt::format("{}[0:{}]", field.name, *field.length) : field.name);
-      add_gaps(guess, fields, field);
+      add_gaps(guess, gaps, fields, field);
     }
   }
   if (!features.empty()) guess.notes.push_back("features: " + joined(features));
@@ -193,9 +195,9 @@ std::vector<std::string> features_of(Guess& guess, const GuessedFields& fields, 
     guess.notes.push_back("left out, for their names are of a time or a number: " + joined(order));
   if (!others.empty())
     guess.notes.push_back("left out, no numbers, or in less than half of the rows: " + joined(others));
-  for (std::size_t i = 0; i < guess.gaps.size() && i < most_shown; ++i) guess.notes.push_back(guess.gaps[i]);
-  if (guess.gaps.size() > most_shown)
-    guess.notes.push_back(fmt::format("and so with {} more features", guess.gaps.size() - most_shown));
+  for (std::size_t i = 0; i < gaps.size() && i < most_shown; ++i) guess.notes.push_back(gaps[i]);
+  if (gaps.size() > most_shown)
+    guess.notes.push_back(fmt::format("and so with {} more features", gaps.size() - most_shown));
   if (!guess.codes.empty())
     guess.notes.push_back(
         fmt::format("if so: decode.{}.missing = [{}]", fields.format, fmt::join(guess.codes, ", ")));

@@ -18,7 +18,6 @@ struct Guess {
   std::string format;                                     ///< json | csv | raw
   std::vector<std::pair<std::string, std::string>> keys;  ///< in no order that matters
   std::vector<std::string> notes;                         ///< "features: ... "
-  std::vector<std::string> gaps = {};                     ///< of notes: features that some rows lack
   std::set<double> codes = {};                            ///< numbers that may say so
 };
 
