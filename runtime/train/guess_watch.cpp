@@ -16,6 +16,7 @@ constexpr double good_guess = 2;
 constexpr double worst = 4;
 constexpr double falling = 0.9;
 constexpr double mild = 3;  ///< beside what is bad: a healthy model comes down from there
+constexpr double falling_fast = 0.5;
 
 }  // namespace
 
@@ -99,9 +100,9 @@ GuessWatch::Guess GuessWatch::guess() const {
 
 void GuessWatch::judge() {
   // Rows that nobody has seen before cost a healthy model much at once, and then less: a fault at last, in a
-  // stream that had none.
+  // stream that had none. One that began far off comes down fast.
   const double loss = bad_.losses / static_cast<double>(bad_.rows);
-  const bool falls = loss < mild && loss < falling * loss_before_;
+  const bool falls = loss < (loss < mild ? falling : falling_fast) * loss_before_;
   diverged_ = bad_.exceeds() && bad_before_ && !falls;
   bad_before_ = bad_.exceeds();
   loss_before_ = loss;
