@@ -36,7 +36,7 @@ Votes votes_of(const FactsTable& table) {
   constexpr std::uint32_t judged = flag_nonfinite | flag_diverged | flag_sound;
   Votes votes;
   for (const Facts& facts : table.facts) {
-    if ((facts.flags & flag_dry_run) != 0 || (facts.rows == 0 && (facts.flags & judged) == 0)) continue;
+    if (facts.rows == 0 && (facts.flags & judged) == 0) continue;
     ++votes.all;
     if ((facts.flags & flag_diverged) != 0)
       ++votes.diverged;
@@ -72,6 +72,7 @@ double Divergence::factor_of(std::span<const double> memory) {
 
 void Divergence::decide(const FactsTable& table, std::uint64_t view, RoundPlan& plan) {
   if (memory_.empty() || plan.now.stop || !plan.now.leaving.empty()) return;
+  if (any_flag(table, flag_dry_run)) return;  // nothing is trained, and nothing saved to go back to
   const Votes votes = votes_of(table);
   const auto rows = static_cast<double>(table.facts.front().agreed_rows);
   const bool can = memory_[good_step] > 0 || rows <= young_rows;
