@@ -23,9 +23,10 @@ enum AutoPlace : std::size_t {
   expected_common_at,
   expected_spread_at,
   seen_at,
-  plateau_at,                           ///< of Plateau
-  rest_at = plateau_at + Plateau::numbers,  ///< own steps at least, while there is nothing to learn; 0: there is
-  settled_at,       ///< agreements since the choice has changed
+  plateau_at,  ///< of Plateau
+  rest_at =
+      plateau_at + Plateau::numbers,  ///< own steps at least, while there is nothing to learn; 0: there is
+  settled_at,                         ///< agreements since the choice has changed
   balance_at,       ///< bytes that a device may send beyond its share of rows; below 0: it has sent too much
   ahead_at,         ///< of what a budget that steers may be spent ahead at first, the part that is left
   step_bytes_at,    ///< of the records that a device trains in a step

@@ -66,11 +66,12 @@ std::optional<Coherence> coherence(std::span<const Movement> movements) {
   const auto common = common_of(movements, rows);
   const auto expected = common_of_alike(movements, rows);
   if (!common || !expected) return std::nullopt;
-  return Coherence{finite(std::clamp(*common, -1.0, 1.0)), std::clamp(*expected, -1.0, 1.0)};
+  return Coherence{finite(std::clamp(*common, -1.0, 1.0)), std::clamp(*expected, -1.0, 1.0),
+                   static_cast<double>(movements.size())};
 }
 
 double CoherenceFilter::weight() const {
-  constexpr double agreements = 8;
+  constexpr double agreements = 16;
   return 1 / std::clamp(memory_[4], 1.0, agreements);
 }
 
@@ -87,6 +88,7 @@ void CoherenceFilter::add(const std::optional<Coherence>& now) {
   constexpr double drift = 0.01;           // variance that an agreement adds: streams change
   constexpr double forgotten = 1 / 512.0;  // of what is thought, where nothing more is seen
   constexpr double sketch_error = 0.1;     // of what they have in common, from 32 numbers (docs/adr/0031)
+  constexpr double first_spread = 0.4;     // of what a device expects, before it is known
   double& mean = memory_[0];
   double& variance = memory_[1];
   double& expected = memory_[2];
@@ -95,15 +97,20 @@ void CoherenceFilter::add(const std::optional<Coherence>& now) {
   mean += forgotten * (1 - mean);
   variance = std::min(1.0, variance + drift);
   if (!now) return;
-  if (memory_[4] == 0) spread = sketch_error * sketch_error;
+  if (memory_[4] == 0) {
+    expected = 0;
+    spread = first_spread * first_spread / std::max(1.0, now->devices);
+  }
   const double apart = now->expected - expected;
   memory_[4] = std::clamp(memory_[4] + 1, 1.0, 1e6);
   expected += weight() * apart;
   if (memory_[4] > 1) spread += weight() * (apart * apart - spread);
   if (all_is_noise()) return;
-  const double alike = now->common / expected;
+  // It is noticed where it is large by chance: what is sure of it counts.
+  const double sure = expected - std::sqrt(doubt());
+  const double alike = now->common / sure;
   const double known = std::clamp(alike, 0.0, 2.0);
-  const double error = (sketch_error * sketch_error + known * known * doubt()) / (expected * expected);
+  const double error = (sketch_error * sketch_error + known * known * doubt()) / (sure * sure);
   const double gain = variance / (variance + error);
   mean = std::clamp(finite(mean + gain * (alike - mean)), 0.0, 2.0);
   variance *= 1 - gain;

@@ -29,8 +29,10 @@ struct Movement {
 /// What one agreement says of whether all move the same way. Each number is a share of the squared movements,
 /// and of each chance makes a part, so that one alone may say anything.
 struct Coherence {
-  double common = 0;    ///< what the devices' movements have in common
-  double expected = 0;  ///< ... and would have if all drew from one stream, -1 to 1: about 0 where all is noise
+  double common = 0;  ///< what the devices' movements have in common
+  double expected =
+      0;  ///< ... and would have if all drew from one stream, -1 to 1: about 0 where all is noise
+  double devices = 2;  ///< each of which says for itself what is expected
 };
 
 /// What the movements of devices have in common, and would have if all drew from one stream, each with the
@@ -38,18 +40,21 @@ struct Coherence {
 /// as 0. Source: docs/adr/0031.
 std::optional<Coherence> coherence(std::span<const Movement> movements);
 
-/// What many agreements say: what was in common, over what was expected on average, each as much as it knows (a
-/// Kalman filter of one number). One agreement's own expectation is no measure: where it is large by chance,
-/// what is in common is not. Begins with streams that are alike, and comes back to that by and by where nothing
-/// more is seen: so it is tried again.
+/// What many agreements say: what was in common, over what was expected on average, each as much as it knows
+/// (a Kalman filter of one number). One agreement's own expectation is no measure: where it is large by
+/// chance, what is in common is not. Begins with streams that are alike, and comes back to that by and by
+/// where nothing more is seen: so it is tried again.
 class CoherenceFilter {
  public:
   static constexpr std::size_t numbers = 5;
   /// `memory`: [numbers], 0 at first.
   explicit CoherenceFilter(std::span<double> memory) : memory_(memory.first<numbers>()) {}
   void add(const std::optional<Coherence>& now);
+  /// What was expected so far says nothing of what will be: devices make many more own steps, or fewer.
+  void forget_expected() { memory_[4] = 0; }
   /// About 1: streams are alike; well below: they differ; 0 to 2.
   [[nodiscard]] double alike() const { return memory_[0]; }
+  [[nodiscard]] bool has_begun() const { return memory_[1] > 0; }
   /// Below the limit, by more than what is not known of it.
   [[nodiscard]] bool below(double limit) const { return memory_[0] + std::sqrt(memory_[1]) < limit; }
   /// What is expected in common is no more than what chance makes of it: similarity says nothing of streams.
@@ -59,7 +64,8 @@ class CoherenceFilter {
   [[nodiscard]] double weight() const;
   /// Variance of the average of what is expected.
   [[nodiscard]] double doubt() const;
-  std::span<double, numbers> memory_;  ///< mean, variance; average of what is expected, its spread; agreements
+  std::span<double, numbers>
+      memory_;  ///< mean, variance; average of what is expected, its spread; agreements
 };
 
 /// Relative variance of the loss of one row, from how much it differs between devices and from how far it has

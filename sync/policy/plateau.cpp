@@ -18,11 +18,11 @@ enum PlateauPlace : std::size_t {
 
 constexpr double least_rows = 4096;
 constexpr double most_rows = 32768;
-constexpr double exact = 0.05;          ///< relative deviation of a mean that is asked for
-constexpr double worth = 0.05;          ///< of the best mean: a smaller fall is none
-constexpr double nothing = 1.0 / 256;   ///< of the first loss, same
-constexpr double worse = 0.25;          ///< of the best mean: a rise by more is one
-constexpr double worse_deviations = 4;  ///< ... of what means vary by
+constexpr double exact = 0.05;            ///< relative deviation of a mean that is asked for
+constexpr double worth = 0.05;            ///< of the best mean: a smaller fall is none
+constexpr double negligible = 1.0 / 256;  ///< of the first loss, same
+constexpr double worse = 0.25;            ///< of the best mean: a rise by more is one
+constexpr double worse_deviations = 4;    ///< ... of what means vary by
 constexpr double means_in_a_row = 4;
 constexpr double means_at_first = 16;
 constexpr double fallen = 0.5;  ///< of the first loss
@@ -42,7 +42,7 @@ void Plateau::add(double loss_sum, double rows, double noise) {
 }
 
 void Plateau::look_at(double mean, double rows, double noise) {
-  const double least = nothing * memory_[first_at];
+  const double least = nothing();
   const double best = memory_[best_at];
   const double rise = std::max(worse, worse_deviations * std::sqrt(noise / rows));
   const bool falls = mean < (1 - worth) * best - least;
@@ -51,6 +51,10 @@ void Plateau::look_at(double mean, double rows, double noise) {
   if (anew) memory_[best_at] = mean;
   memory_[stale_at] = anew ? 0 : std::clamp(memory_[stale_at], 0.0, means_at_first) + 1;
   if (mean <= least) memory_[stale_at] = means_in_a_row;
+}
+
+double Plateau::nothing() const {
+  return negligible * std::max(0.0, memory_[first_at]);
 }
 
 void Plateau::restart() {

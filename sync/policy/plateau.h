@@ -6,9 +6,9 @@
 namespace rivulet::sync::policy {
 
 /// Compares means over thousands of rows, the more of them the more single rows differ, with the best one so
-/// far. Some in a row that are not clearly better, and the loss no longer falls. One that has fallen to nothing
-/// has nothing left to fall; one that has never fallen much is given more time, for many models begin so. A
-/// mean that is clearly worse than the best one begins anew: then there is something to learn again.
+/// far. Some in a row that are not clearly better, and the loss no longer falls. One that has fallen to
+/// nothing has nothing left to fall; one that has never fallen much is given more time, for many models begin
+/// so. A mean that is clearly worse than the best one begins anew: then there is something to learn again.
 class Plateau {
  public:
   static constexpr std::size_t numbers = 5;
@@ -21,6 +21,8 @@ class Plateau {
   /// The stream has changed.
   void restart();
   [[nodiscard]] bool reached() const;
+  /// A loss of no more is none, beside that of the beginning.
+  [[nodiscard]] double nothing() const;
 
  private:
   void look_at(double mean, double rows, double noise);

@@ -24,6 +24,7 @@ struct World {
   double bytes_per_second = 1e9;
   double latency = 0.0001;
   double loss = 1;
+  double loss_falls = 1;       ///< to this part, from one agreement to the next
   double loss_spread = 0;      ///< of a device in an agreement: this to the power of a normal number
   double compute_seconds = 0;  ///< of a step
   double late_seconds = 0;     ///< that the first device comes after the others
@@ -84,6 +85,7 @@ class Group {
         f.measurements.push_back(
             static_cast<float>(world_.in_common * x + (1 - world_.in_common) * rng_.normal()));
     }
+    world_.loss *= world_.loss_falls;
     plan(table_, config_, controllers_, state_);
     const Schedule& next = state_.last.next;
     const double all = agreement_bytes(way_of(next), world_.devices, 512);

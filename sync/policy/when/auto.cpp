@@ -218,7 +218,8 @@ void learn_loss(const Inputs& inputs, double rows, std::span<double> memory) {
   average(memory[loss_at], loss, std::min(1.0, rows / few_rows));
   const double usual = memory[usual_loss_at];
   const double noise = jump_deviations * std::sqrt(memory[loss_noise_at] / std::max(rows, few_rows));
-  const bool jumps = usual > 0 && memory[loss_at] > usual * std::max(jump, 1 + noise);
+  const bool jumps = usual > 0 && memory[loss_at] > usual * std::max(jump, 1 + noise) &&
+                     memory[loss_at] > Plateau(memory.subspan(plateau_at)).nothing();
   if (!jumps) {
     average(memory[usual_loss_at], loss, std::min(usual_weight, rows / many_rows));
     if (const double variance = loss_variance(inputs.table, loss, usual); variance > 0)
@@ -265,8 +266,8 @@ void follow_streams(double least, double most, std::span<double> memory) {
 }
 
 /// Where the loss no longer falls, there is nothing to agree on: by and by the group agrees as seldom as its
-/// streams allow, and at once as before when there is something to learn. Not where streams differ, or devices
-/// see copies of others' rows: what holds those together is that they agree.
+/// streams allow, and at once as before when there is something to learn. Not where streams differ, or
+/// devices see copies of others' rows: what holds those together is that they agree.
 void rest(const Inputs& inputs, double most, std::span<double> memory) {
   const bool differ = CoherenceFilter(memory.subspan(alike_at)).below(streams_differ);
   if (!Plateau(memory.subspan(plateau_at)).reached() || differ || inputs.entered.guests > 0) {
@@ -282,7 +283,7 @@ void rest(const Inputs& inputs, double most, std::span<double> memory) {
 /// What is known of the streams, for people.
 std::string words_of_streams(std::span<double> memory) {
   const CoherenceFilter streams(memory.subspan(alike_at));
-  if (!(streams.alike() > 0)) return {};
+  if (!streams.has_begun()) return {};
   if (!streams.below(streams_differ) && streams.all_is_noise()) return ", movements are within their noise";
   const std::string alike = std::to_string(std::lround(100 * std::clamp(streams.alike(), 0.0, 2.0)));
   return (streams.alike() < streams_differ ? ", streams differ (" : ", streams are alike (") + alike + " %)";
@@ -318,6 +319,8 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   choice.keep = std::clamp(finite(choice.keep), least_keep, 1.0);
   const bool changes = choice.steps != memory[steps_at] || choice.keep != memory[keep_at];
   memory[settled_at] = changes ? 0 : memory[settled_at] + 1;
+  if (choice.steps >= 2 * memory[steps_at] || 2 * choice.steps <= memory[steps_at])
+    CoherenceFilter(memory.subspan(alike_at)).forget_expected();
   memory[steps_at] = choice.steps;
   memory[keep_at] = choice.keep;
   const bool sums = sums_gradients(inputs, memory);
@@ -332,10 +335,9 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (sums) plan.next.apart = false;
   if (inputs.config.compression_policy == "auto") plan.next.keep_ratio = choice.keep;
   if (thin) plan.next.compressor = "low_rank";
-  plan.why = chooser.words_of(choice, price,
-                              {.how = thin ? "as thin matrices" : "",
-                               .overlap = overlap,
-                               .streams = words_of_streams(memory)});
+  plan.why = chooser.words_of(
+      choice, price,
+      {.how = thin ? "as thin matrices" : "", .overlap = overlap, .streams = words_of_streams(memory)});
   keep_finite(memory);
 }
 
