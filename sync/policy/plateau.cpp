@@ -45,7 +45,7 @@ void Plateau::look_at(double mean, double rows, double noise) {
   const double least = nothing();
   const double best = memory_[best_at];
   const double rise = std::max(worse, worse_deviations * std::sqrt(noise / rows));
-  const bool falls = mean < (1 - worth) * best - least;
+  const bool falls = mean < (1 - worth) * best - least / 4;
   const bool rises = mean > (1 + rise) * best + least;
   const bool anew = best == 0 || falls || rises;
   if (anew) memory_[best_at] = mean;

@@ -307,7 +307,10 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const double most = setting(inputs.config, keys[1].name).number;
   const bool begins = memory[step_bytes_at] == 0;
   if (rows_of(inputs.table) > 0) learn(inputs, memory);
-  if (has_exploded(inputs) || any_flag(inputs.table, flag_changed)) step_back(memory);
+  if (has_exploded(inputs) || any_flag(inputs.table, flag_changed)) {
+    step_back(memory);
+    CoherenceFilter(memory.subspan(alike_at)).forget_expected();
+  }
   pay(inputs, budget, begins, memory);
   follow_streams(inputs.entered.guests > 0 ? std::min(steps_with_copies, most) : 1, most, memory);
   rest(inputs, most, memory);
