@@ -72,8 +72,9 @@ Choice Chooser::with(double keep) const {
 
 Choice Chooser::best() const {
   if (memory_[step_bytes_at] == 0) return first();
-  if (sends_all()) return {1, 1, 0, true};
   if (inputs_.config.compression_policy != "auto") return with(inputs_.entered.keep_ratio);
+  if (is_tiny()) return with(1);
+  if (sends_all()) return {1, 1, 0, true};
   // Where there is nothing to learn, no larger share is sent than was.
   const double most = rests() ? std::max(memory_[keep_at], shares.back()) : shares.front();
   Choice best{.loss = std::numeric_limits<double>::infinity()};
@@ -127,8 +128,12 @@ double Chooser::steps_for_time(const Price& price) const {
   return std::ceil(price.seconds * (1 - time_share) / time_share / a_step);
 }
 
+bool Chooser::is_tiny() const {
+  return static_cast<double>(inputs_.config.contribution_bytes) <= limits_.facts_bytes;
+}
+
 bool Chooser::sends_all() const {
-  if (inputs_.config.compression_policy != "auto" || memory_[cost_at] <= 0 || rests()) return false;
+  if (memory_[cost_at] <= 0 || rests()) return false;
   const Price price = price_of(1);
   return steps_for_bytes(price, Spending::usual) <= 1 && time_of(1, price) <= time_share;
 }

@@ -79,9 +79,10 @@ class Group {
           static_cast<float>(world_.step_seconds * steps + (rank == 0 ? world_.late_seconds : 0)),
           static_cast<float>(sent_),
           static_cast<float>(sent_ / world_.bytes_per_second + world_.latency),
-          static_cast<float>(
-              steps > 1 ? world_.signal + (world_.signal_spread > 0 ? world_.signal_spread * rng_.normal() : 0)
-                        : 0),
+          static_cast<float>(steps > 1
+                                 ? world_.signal +
+                                       (world_.signal_spread > 0 ? world_.signal_spread * rng_.normal() : 0)
+                                 : 0),
           static_cast<float>(steps > 1 ? 1 : 0),
           0};  // it sends no copies
       for (const float x : common)
