@@ -129,7 +129,7 @@ double Chooser::steps_for_time(const Price& price) const {
 }
 
 bool Chooser::is_tiny() const {
-  return static_cast<double>(inputs_.config.contribution_bytes) <= limits_.facts_bytes;
+  return 2 * static_cast<double>(inputs_.config.contribution_bytes) <= limits_.facts_bytes;
 }
 
 bool Chooser::sends_all() const {

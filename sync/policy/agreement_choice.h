@@ -99,7 +99,7 @@ class Chooser {
   [[nodiscard]] bool has_copies() const;
   [[nodiscard]] bool may_grow() const;
   [[nodiscard]] bool rests() const;
-  /// All parameters weigh no more than facts: how often the group agrees costs, not on how much.
+  /// All parameters weigh half as much as facts at most: how often the group agrees costs, not on how much.
   [[nodiscard]] bool is_tiny() const;
   [[nodiscard]] bool sends_all() const;
   /// Another way to send than by entries is not taken for as long as there is something to spend ahead.

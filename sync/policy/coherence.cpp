@@ -66,22 +66,23 @@ std::optional<Coherence> coherence(std::span<const Movement> movements) {
   const auto common = common_of(movements, rows);
   const auto expected = common_of_alike(movements, rows);
   if (!common || !expected) return std::nullopt;
+  const auto devices = std::ranges::count_if(movements, [](const Movement& m) { return m.rows > 0; });
   return Coherence{finite(std::clamp(*common, -1.0, 1.0)), std::clamp(*expected, -1.0, 1.0),
-                   static_cast<double>(movements.size())};
+                   static_cast<double>(devices)};
 }
 
 double CoherenceFilter::weight() const {
   constexpr double agreements = 16;
-  return 1 / std::clamp(memory_[4], 1.0, agreements);
+  return 1 / std::clamp(memory_[seen], 1.0, agreements);
 }
 
 double CoherenceFilter::doubt() const {
-  return std::max(0.0, memory_[3]) * weight() / (2 - weight());
+  return std::max(0.0, memory_[spread]) * weight() / (2 - weight());
 }
 
 bool CoherenceFilter::all_is_noise() const {
   constexpr double deviations = 2;
-  return memory_[4] > 0 && !(memory_[2] > deviations * std::sqrt(doubt()));
+  return memory_[seen] > 0 && !(memory_[expected] > deviations * std::sqrt(doubt()));
 }
 
 void CoherenceFilter::add(const std::optional<Coherence>& now) {
@@ -89,31 +90,27 @@ void CoherenceFilter::add(const std::optional<Coherence>& now) {
   constexpr double forgotten = 1 / 512.0;  // of what is thought, where nothing more is seen
   constexpr double sketch_error = 0.1;     // of what they have in common, from 32 numbers (docs/adr/0031)
   constexpr double first_spread = 0.4;     // of what a device expects, before it is known
-  double& mean = memory_[0];
-  double& variance = memory_[1];
-  double& expected = memory_[2];
-  double& spread = memory_[3];
-  if (variance == 0) mean = variance = 1;
-  mean += forgotten * (1 - mean);
-  variance = std::min(1.0, variance + drift);
+  if (memory_[variance] == 0) memory_[mean] = memory_[variance] = 1;
+  memory_[mean] += forgotten * (1 - memory_[mean]);
+  memory_[variance] = std::min(1.0, memory_[variance] + drift);
   if (!now) return;
-  if (memory_[4] == 0) {
-    expected = 0;
-    spread = first_spread * first_spread / std::max(1.0, now->devices);
+  if (memory_[seen] == 0) {
+    memory_[expected] = 0;
+    memory_[spread] = first_spread * first_spread / std::max(1.0, now->devices);
   }
-  const double apart = now->expected - expected;
-  memory_[4] = std::clamp(memory_[4] + 1, 1.0, 1e6);
-  expected += weight() * apart;
-  if (memory_[4] > 1) spread += weight() * (apart * apart - spread);
+  const double apart = now->expected - memory_[expected];
+  memory_[seen] = std::clamp(memory_[seen] + 1, 1.0, 1e6);
+  memory_[expected] += weight() * apart;
+  if (memory_[seen] > 1) memory_[spread] += weight() * (apart * apart - memory_[spread]);
   if (all_is_noise()) return;
   // It is noticed where it is large by chance: what is sure of it counts.
-  const double sure = expected - std::sqrt(doubt());
+  const double sure = memory_[expected] - std::sqrt(doubt());
   const double alike = now->common / sure;
   const double known = std::clamp(alike, 0.0, 2.0);
   const double error = (sketch_error * sketch_error + known * known * doubt()) / (sure * sure);
-  const double gain = variance / (variance + error);
-  mean = std::clamp(finite(mean + gain * (alike - mean)), 0.0, 2.0);
-  variance *= 1 - gain;
+  const double gain = memory_[variance] / (memory_[variance] + error);
+  memory_[mean] = std::clamp(finite(memory_[mean] + gain * (alike - memory_[mean])), 0.0, 2.0);
+  memory_[variance] *= 1 - gain;
 }
 
 double loss_variance(const FactsTable& table, double loss, double usual) {

@@ -51,12 +51,14 @@ class CoherenceFilter {
   explicit CoherenceFilter(std::span<double> memory) : memory_(memory.first<numbers>()) {}
   void add(const std::optional<Coherence>& now);
   /// What was expected so far says nothing of what will be: devices make many more own steps, or fewer.
-  void forget_expected() { memory_[4] = 0; }
+  void forget_expected() { memory_[seen] = 0; }
   /// About 1: streams are alike; well below: they differ; 0 to 2.
-  [[nodiscard]] double alike() const { return memory_[0]; }
-  [[nodiscard]] bool has_begun() const { return memory_[1] > 0; }
+  [[nodiscard]] double alike() const { return memory_[mean]; }
+  [[nodiscard]] bool has_begun() const { return memory_[variance] > 0; }
   /// Below the limit, by more than what is not known of it.
-  [[nodiscard]] bool below(double limit) const { return memory_[0] + std::sqrt(memory_[1]) < limit; }
+  [[nodiscard]] bool below(double limit) const {
+    return memory_[mean] + std::sqrt(memory_[variance]) < limit;
+  }
   /// What is expected in common is no more than what chance makes of it: similarity says nothing of streams.
   [[nodiscard]] bool all_is_noise() const;
 
@@ -64,8 +66,10 @@ class CoherenceFilter {
   [[nodiscard]] double weight() const;
   /// Variance of the average of what is expected.
   [[nodiscard]] double doubt() const;
-  std::span<double, numbers>
-      memory_;  ///< mean, variance; average of what is expected, its spread; agreements
+  static constexpr std::size_t mean = 0, variance = 1;
+  static constexpr std::size_t expected = 2, spread = 3;  ///< average, and variance of one
+  static constexpr std::size_t seen = 4;                  ///< agreements behind that average
+  std::span<double, numbers> memory_;
 };
 
 /// Relative variance of the loss of one row, from how much it differs between devices and from how far it has

@@ -152,3 +152,18 @@ TEST_CASE("Auto: streams that differ are agreed on after each step, also where t
   CHECK(contains(group.state().last.why, "streams differ"));
   CHECK_FALSE(contains(group.state().last.why, rests));
 }
+
+TEST_CASE("Auto: a tiny model is agreed on as a whole, as seldom as others: facts cost more than it does") {
+  World world = learned();
+  world.tensors = {40, 10};
+  world.record_bytes = 20'000;
+  Group tiny(world);
+  learn(tiny);
+  CHECK(tiny.state().last.next.compressor == "dense");
+  CHECK(tiny.state().last.next.apart);
+  CHECK(tiny.state().last.next.own_steps == 4);
+  world.tensors = {80, 10};
+  Group small(world);
+  learn(small);
+  CHECK(small.state().last.next.own_steps == 1);  // it has the bytes
+}
