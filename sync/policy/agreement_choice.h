@@ -23,6 +23,7 @@ enum AutoPlace : std::size_t {
   expected_common_at,
   expected_spread_at,
   seen_at,
+  seen_steps_at,
   plateau_at,  ///< of Plateau
   rest_at =
       plateau_at + Plateau::numbers,  ///< own steps at least, while there is nothing to learn; 0: there is

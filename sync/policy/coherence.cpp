@@ -85,7 +85,7 @@ bool CoherenceFilter::all_is_noise() const {
   return memory_[seen] > 0 && !(memory_[expected] > deviations * std::sqrt(doubt()));
 }
 
-void CoherenceFilter::add(const std::optional<Coherence>& now) {
+void CoherenceFilter::add(const std::optional<Coherence>& now, double own_steps) {
   constexpr double drift = 0.01;           // variance that an agreement adds: streams change
   constexpr double forgotten = 1 / 512.0;  // of what is thought, where nothing more is seen
   constexpr double sketch_error = 0.1;     // of what they have in common, from 32 numbers (docs/adr/0031)
@@ -94,7 +94,9 @@ void CoherenceFilter::add(const std::optional<Coherence>& now) {
   memory_[mean] += forgotten * (1 - memory_[mean]);
   memory_[variance] = std::min(1.0, memory_[variance] + drift);
   if (!now) return;
+  if (own_steps >= 2 * memory_[steps] || 2 * own_steps <= memory_[steps]) forget_expected();
   if (memory_[seen] == 0) {
+    memory_[steps] = own_steps;
     memory_[expected] = 0;
     memory_[spread] = first_spread * first_spread / std::max(1.0, now->devices);
   }

@@ -46,11 +46,12 @@ std::optional<Coherence> coherence(std::span<const Movement> movements);
 /// where nothing more is seen: so it is tried again.
 class CoherenceFilter {
  public:
-  static constexpr std::size_t numbers = 5;
+  static constexpr std::size_t numbers = 6;
   /// `memory`: [numbers], 0 at first.
   explicit CoherenceFilter(std::span<double> memory) : memory_(memory.first<numbers>()) {}
-  void add(const std::optional<Coherence>& now);
-  /// What was expected so far says nothing of what will be: devices make many more own steps, or fewer.
+  /// `own_steps`: that devices have made. What was expected of half as many, or twice as many, is forgotten.
+  void add(const std::optional<Coherence>& now, double own_steps);
+  /// What was expected so far says nothing of what will be.
   void forget_expected() { memory_[seen] = 0; }
   /// About 1: streams are alike; well below: they differ; 0 to 2.
   [[nodiscard]] double alike() const { return memory_[mean]; }
@@ -68,7 +69,7 @@ class CoherenceFilter {
   [[nodiscard]] double doubt() const;
   static constexpr std::size_t mean = 0, variance = 1;
   static constexpr std::size_t expected = 2, spread = 3;  ///< average, and variance of one
-  static constexpr std::size_t seen = 4;                  ///< agreements behind that average
+  static constexpr std::size_t seen = 4, steps = 5;       ///< agreements behind that average; their own steps
   std::span<double, numbers> memory_;
 };
 

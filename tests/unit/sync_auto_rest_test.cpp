@@ -153,24 +153,6 @@ TEST_CASE("Auto: streams that differ are agreed on after each step, also where t
   CHECK_FALSE(contains(group.state().last.why, rests));
 }
 
-TEST_CASE(
-    "Auto: devices far apart say nothing of devices that step a few times: those that differ are found "
-    "soon") {
-  World world = learned();
-  world.bytes_per_second = 12'500;
-  world.signal = 0;
-  world.signal_spread = 1;
-  Group group(world);
-  REQUIRE(group.agree(60).next.own_steps == 32);
-  group.world().bytes_per_second = 1e9;
-  int agreements = 0;
-  while (group.agree().next.own_steps > 4) REQUIRE(++agreements < 20);
-  group.world().in_common = 0;
-  group.world().signal = 20;
-  group.world().signal_spread = 0;
-  CHECK(group.agree(2).next.own_steps == 1);
-}
-
 TEST_CASE("Auto: a tiny model is agreed on as a whole, as seldom as others: facts cost more than it does") {
   World world = learned();
   world.tensors = {40, 10};

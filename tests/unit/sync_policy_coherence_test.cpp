@@ -65,20 +65,20 @@ TEST_CASE("Coherence: nothing is known where one has all rows, nobody moves, and
 
 TEST_CASE("Coherence: the filter believes what is sure at once, and what is vague by and by") {
   Filter none;
-  none.filter.add({});
+  none.filter.add({}, 4);
   CHECK(none.filter.alike() == 1);
   CHECK_FALSE(none.filter.below(0.6));
   CHECK_FALSE(none.filter.all_is_noise());
   Filter sure;
-  sure.filter.add(Coherence{0.05, 1});  // at least 0.75 are expected
+  sure.filter.add(Coherence{0.05, 1}, 4);  // at least 0.75 are expected
   CHECK(sure.filter.alike() == doctest::Approx(0.084).epsilon(0.01));
   CHECK(sure.filter.below(0.6));
   CHECK_FALSE(sure.filter.below(0.2));
   Filter vague;
-  for (int i = 0; i < 3; ++i) vague.filter.add(Coherence{0, 0.02});
+  for (int i = 0; i < 3; ++i) vague.filter.add(Coherence{0, 0.02}, 4);
   CHECK(vague.filter.alike() > 0.95);
   CHECK_FALSE(vague.filter.below(0.6));
-  for (int i = 0; i < 300; ++i) vague.filter.add(Coherence{0, 0.1});
+  for (int i = 0; i < 300; ++i) vague.filter.add(Coherence{0, 0.1}, 4);
   CHECK(vague.filter.below(0.6));
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("Coherence: where all is noise nothing is said of streams, however lar
   int noise = 0;
   int differ = 0;
   for (int i = 0; i < 5'000; ++i) {
-    f.filter.add(Coherence{0.1 * rng.normal(), std::clamp(0.2 * rng.normal(), -1.0, 1.0)});
+    f.filter.add(Coherence{0.1 * rng.normal(), std::clamp(0.2 * rng.normal(), -1.0, 1.0)}, 4);
     noise += f.filter.all_is_noise() ? 1 : 0;
     differ += f.filter.below(0.6) ? 1 : 0;
   }
@@ -97,10 +97,22 @@ TEST_CASE("Coherence: where all is noise nothing is said of streams, however lar
   // As much chance, but a device's steps have something in common, and devices have not.
   differ = 0;
   for (int i = 0; i < 100; ++i) {
-    f.filter.add(Coherence{0.1 * rng.normal(), std::clamp(0.4 + 0.2 * rng.normal(), -1.0, 1.0)});
+    f.filter.add(Coherence{0.1 * rng.normal(), std::clamp(0.4 + 0.2 * rng.normal(), -1.0, 1.0)}, 4);
     differ += f.filter.below(0.6) ? 1 : 0;
   }
   CHECK(differ > 80);
+}
+
+TEST_CASE("Coherence: what is expected of a few own steps is not that of many") {
+  Filter f;
+  for (int i = 0; i < 20; ++i) f.filter.add(Coherence{0.2, i % 2 == 0 ? 0.3 : -0.3}, 32);
+  REQUIRE(f.filter.all_is_noise());
+  Filter slow = f;
+  slow.filter = CoherenceFilter(slow.memory);
+  for (int i = 0; i < 2; ++i) slow.filter.add(Coherence{0, 0.8}, 20);
+  CHECK_FALSE(slow.filter.below(0.6));
+  for (int i = 0; i < 2; ++i) f.filter.add(Coherence{0, 0.8}, 16);
+  CHECK(f.filter.below(0.6));
 }
 
 TEST_CASE("Coherence: streams that are alike stay so where little is expected, and much is chance") {
@@ -108,7 +120,7 @@ TEST_CASE("Coherence: streams that are alike stay so where little is expected, a
   Filter f;
   int differ = 0;
   for (int i = 0; i < 5'000; ++i) {
-    f.filter.add(Coherence{0.1 + 0.1 * rng.normal(), std::clamp(0.08 + 0.2 * rng.normal(), -1.0, 1.0)});
+    f.filter.add(Coherence{0.1 + 0.1 * rng.normal(), std::clamp(0.08 + 0.2 * rng.normal(), -1.0, 1.0)}, 4);
     differ += f.filter.below(0.6) ? 1 : 0;
   }
   CHECK(differ < 100);
@@ -116,9 +128,9 @@ TEST_CASE("Coherence: streams that are alike stay so where little is expected, a
 
 TEST_CASE("Coherence: what was seen long ago is forgotten, so that own steps are tried again") {
   Filter f;
-  f.filter.add(Coherence{0.08, 1});
+  f.filter.add(Coherence{0.08, 1}, 4);
   int agreements = 0;
-  while (f.filter.alike() < 0.8 && ++agreements < 10'000) f.filter.add({});
+  while (f.filter.alike() < 0.8 && ++agreements < 10'000) f.filter.add({}, 4);
   CHECK(agreements > 500);
   CHECK(agreements < 1'000);
   CHECK_FALSE(f.filter.below(0.6));

@@ -238,7 +238,7 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   double loss_sum = 0;
   for (const Facts& f : inputs.table.facts) loss_sum += finite(f.loss_sum);
   Plateau(memory.subspan(plateau_at)).add(loss_sum, rows, memory[loss_noise_at]);
-  CoherenceFilter(memory.subspan(alike_at)).add(coherence(movements_of(inputs)));
+  CoherenceFilter(memory.subspan(alike_at)).add(coherence(movements_of(inputs)), inputs.entered.own_steps);
 }
 
 /// A movement that comes an agreement late does harm while the model changes fast: its loss still falls, or
@@ -322,8 +322,6 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   choice.keep = std::clamp(finite(choice.keep), least_keep, 1.0);
   const bool changes = choice.steps != memory[steps_at] || choice.keep != memory[keep_at];
   memory[settled_at] = changes ? 0 : memory[settled_at] + 1;
-  if (choice.steps >= 2 * memory[steps_at] || 2 * choice.steps <= memory[steps_at])
-    CoherenceFilter(memory.subspan(alike_at)).forget_expected();
   memory[steps_at] = choice.steps;
   memory[keep_at] = choice.keep;
   const bool sums = sums_gradients(inputs, memory);
