@@ -89,7 +89,7 @@ void CoherenceFilter::add(const std::optional<Coherence>& now, double own_steps)
   constexpr double drift = 0.01;           // variance that an agreement adds: streams change
   constexpr double forgotten = 1 / 512.0;  // of what is thought, where nothing more is seen
   constexpr double sketch_error = 0.1;     // of what they have in common, from 32 numbers (docs/adr/0031)
-  constexpr double first_spread = 0.4;     // of what a device expects, before it is known
+  constexpr double first_spread = 0.6;     // of what a device expects, before it is known
   if (memory_[variance] == 0) memory_[mean] = memory_[variance] = 1;
   memory_[mean] += forgotten * (1 - memory_[mean]);
   memory_[variance] = std::min(1.0, memory_[variance] + drift);

@@ -25,7 +25,7 @@ constexpr double worse = 0.25;            ///< of the best mean: a rise by more 
 constexpr double worse_deviations = 4;    ///< ... of what means vary by
 constexpr double means_in_a_row = 4;
 constexpr double means_at_first = 16;
-constexpr double fallen = 0.5;  ///< of the first loss
+constexpr double fallen = 0.9;  ///< of the first loss
 
 }  // namespace
 
