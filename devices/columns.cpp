@@ -20,9 +20,9 @@ constexpr double young_rows = 200;
 /// Of began_wrong(), in deviations.
 constexpr double collapse = 0.03;
 constexpr double apart = 0.3;
-/// Same: that rows of a switch are alike by chance is less probable than the exponential of minus this.
-constexpr double doubt = 9;
-constexpr double doubt_of_absurd = 2;
+/// Same: that rows of a switch are alike by chance happens once in more than so many rounds.
+constexpr double doubt = 8103;
+constexpr double doubt_of_absurd = 7.4;
 constexpr double absurd = 1000;  ///< beside other values
 constexpr double absurd_itself = 1e6;
 constexpr double residue = 1e-6;  ///< of numbers of 32 bits
@@ -133,20 +133,28 @@ void show(Column& c, bool in_steps) {
   c.shown_deviation = deviation;
 }
 
+/// Of a column with two values, that far from its mean, n rows are alike once in (1 + distance^2 /
+/// variance)^n rounds. By multiplication: a logarithm may round otherwise on another machine. Ends early, as
+/// the factor is above 1.
+bool rarer_than(double once_in, double distance, double variance, double rows) {
+  const double factor = 1 + distance * distance / variance;
+  double rounds = 1;
+  for (double row = 0; row < rows && rounds <= once_in; ++row) rounds *= factor;
+  return rounds > once_in;
+}
+
 /// With a value that was no reading: other rows lie close together, and away from the mean. So do rows of a
-/// switch that is not touched, if they are few: of a column with two values, that many deviations apart from
-/// its mean, n rows are alike with a probability of (1 + distance^2)^-n.
+/// switch that is not touched, if they are few.
 bool began_wrong(const Column& c, const Spread& round, double rows) {
   const double distance = round.mean - c.mean;
   if (c.rows <= 0 || c.rows >= young_rows || round.variance >= collapse * collapse * c.variance ||
       distance * distance <= apart * apart * c.variance)
     return false;
-  const double evidence = rows * std::log1p(distance * distance / c.variance);
   const double values = std::abs(round.mean) + std::sqrt(round.variance);
   const double deviation = std::sqrt(c.variance);
   const bool told = values > residue * deviation;  // else the values are lost beside it
   const bool is_absurd = deviation > (told ? absurd * values : absurd_itself);
-  return evidence > (is_absurd ? doubt_of_absurd : doubt);
+  return rarer_than(is_absurd ? doubt_of_absurd : doubt, distance, c.variance, rows);
 }
 
 void follow(Column& c, const Spread& round, double rows, double beyond, double window) {

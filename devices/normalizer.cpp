@@ -328,7 +328,10 @@ void NormalizingTrainer::begin_column(const Block& block, std::size_t i, std::sp
   for (const float x : sorted_) sum += std::clamp<double>(x, low, high);
   const double mean = sum / count;
   double squares = 0;
-  for (const float x : sorted_) squares += std::pow(std::clamp<double>(x, low, high) - mean, 2);
+  for (const float x : sorted_) {
+    const double offset = std::clamp<double>(x, low, high) - mean;
+    squares += offset * offset;
+  }
   const std::size_t at = block.begin + i;
   const double weight = count / (measured_.rows + count);
   const double distance = mean - measured_.mean[at];
