@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "devices/host_memory.h"
 #include "devices/inner_state.h"
+#include "devices/outliers.h"
 
 namespace rivulet::devices {
 namespace {
@@ -25,6 +26,7 @@ constexpr double doubt = 8103;
 constexpr double doubt_of_absurd = 7.4;
 constexpr double absurd = 1000;  ///< beside other values
 constexpr double absurd_itself = 1e6;
+constexpr double few_wrong = 60;  ///< rows that were no readings; more are a state of what is measured
 constexpr double residue = 1e-6;  ///< of numbers of 32 bits
 
 /// After a change windows are shorter by this.
@@ -154,12 +156,16 @@ bool began_wrong(const Column& c, const Spread& round, double rows) {
   const double deviation = std::sqrt(c.variance);
   const bool told = values > residue * deviation;  // else the values are lost beside it
   const bool is_absurd = deviation > (told ? absurd * values : absurd_itself);
+  // Of two values, so far from their mean: how many rows had the other one.
+  const double odds = distance * distance / c.variance;
+  if (!is_absurd && c.rows * odds / (1 + odds) > few_wrong) return false;
   return rarer_than(is_absurd ? doubt_of_absurd : doubt, distance, c.variance, rows);
 }
 
 void follow(Column& c, const Spread& round, double rows, double beyond, double window) {
   const bool rests = c.rows > 0 && c.shown_deviation == 0;
-  if (beyond > change_share || (rests && beyond > wake_share)) c.rows = std::min(c.rows, rows_after_change);
+  if (rests && beyond > wake_share) c.rows = std::min(c.rows, young_rows);
+  if (!rests && has_changed(beyond)) c.rows = std::min(c.rows, rows_after_change);
   if (began_wrong(c, round, rows)) c.rows = 0;
   const double weight = rows / (std::min(c.rows, window) + rows);
   const double distance = round.mean - c.mean;

@@ -24,18 +24,14 @@ struct Measured {
   std::vector<double> mean;  ///< in units of what is shown; of a column at rest x - shown_mean; of an unknown
                              ///< one x itself
   std::vector<double> square;  ///< of the same; of an unknown column the variance
-  std::vector<double> beyond;  ///< share of the last rows that lie beyond the limit
+  std::vector<double> beyond;  ///< of the last rows beyond the limit: devices/outliers.h
 
   void read(const GradientView& from, std::size_t columns);
   void write(const GradientView& to) const;
   [[nodiscard]] static std::size_t numbers(std::size_t columns) noexcept { return 1 + 3 * columns; }
 };
 
-/// Rows that Measured::beyond looks back on.
-inline constexpr double recent_rows = 200;
-/// So large a share beyond the limit is a change of the stream, no outlier.
-inline constexpr double change_share = 0.05;
-/// Of a column at rest: two of the recent rows.
+/// So large a share of other values is a change of a column at rest: two of the recent rows.
 inline constexpr double wake_share = 0.0075;
 /// Deviations that a value counts as at most, once it counts unclipped.
 inline constexpr double farthest = 1e9;

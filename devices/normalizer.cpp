@@ -9,6 +9,7 @@
 #include "core/check.h"
 #include "core/vector_code.h"
 #include "devices/inner_state.h"
+#include "devices/outliers.h"
 
 namespace rivulet::devices {
 namespace {
@@ -151,8 +152,8 @@ class NormalizingTrainer final : public Trainer {
   void measure(const BatchView& batch, std::span<const Column> columns);
   void measure_column(const Block& block, std::size_t i, std::span<const float> values, std::size_t rows,
                       const Column& column);
-  void count_as_they_are(const Block& block, std::size_t i, std::span<const float> values, std::size_t rows,
-                         const Column& column);
+  void show_mean(const Block& block, std::size_t i, std::size_t rows);
+  void count_within(double reach, std::size_t at, const ColumnValues& values, const Column& column);
   void begin(const BatchView& batch);
   void begin_column(const Block& block, std::size_t i, std::span<const float> values, std::size_t rows);
   template <class Each>
@@ -267,42 +268,59 @@ void NormalizingTrainer::measure(const BatchView& batch, std::span<const Column>
 void NormalizingTrainer::measure_column(const Block& block, std::size_t i, std::span<const float> values,
                                         std::size_t rows, const Column& column) {
   const std::size_t at = block.begin + i;
+  const ColumnValues own{values.data() + i, rows, block.count};
   const auto now = static_cast<double>(rows);
   const double weight = now / (measured_.rows + now);
-  const bool rests = column.shown_deviation == 0;
-  if (rests) {
-    sums_.square[at] = 0;
-    for (std::size_t row = 0; row < rows; ++row)
-      sums_.beyond[at] +=
-          std::abs(values[row * block.count + i] - column.shown_mean) > least_offset(column) ? 1 : 0;
-  }
   const double looks_back = std::clamp(column.rows + measured_.rows + now, now, std::max(now, recent_rows));
   double& beyond = measured_.beyond[at];
-  beyond += (sums_.beyond[at] - beyond * now) / looks_back;
-  const bool changed = rests ? beyond > wake_share && beyond * looks_back >= fewest_to_wake
-                             : beyond > change_share && beyond * looks_back >= fewest_of_change;
-  if (changed) count_as_they_are(block, i, values, rows, column);
+  bool changed = false;
+  if (column.shown_deviation == 0) {
+    sums_.square[at] = 0;
+    for (std::size_t row = 0; row < rows; ++row)
+      sums_.beyond[at] += std::abs(own.at(row) - column.shown_mean) > least_offset(column) ? 1 : 0;
+    beyond += (sums_.beyond[at] - beyond * now) / looks_back;
+    changed = beyond > wake_share && beyond * looks_back >= fewest_to_wake;
+  } else {
+    const Outliers found = sums_.beyond[at] > 0 ? outliers_in(own, column, columns_.limit) : Outliers{};
+    beyond = follow_outliers(beyond, found, now, column, looks_back);
+    changed = has_changed(beyond) && std::abs(beyond) * looks_back >= fewest_of_change;
+    // Not even clipped: of many values that would be a change.
+    if (found.doubtful()) count_within(columns_.limit, at, own, column);
+    if (found.one_value && found.count == rows) show_mean(block, i, rows);
+  }
+  const bool readings = column.shown_deviation > 0 && beyond > 0;
+  if (changed)
+    count_within(readings ? columns_.limit * columns_.limit : std::numeric_limits<double>::infinity(), at,
+                 own, column);
   if (changed || column.rows < recent_rows) sums_.beyond[at] = 0;  // no outliers, as far as anybody knows
   add_to(measured_.mean[at], sums_.first[at], now, weight);
   add_to(measured_.square[at], sums_.square[at], now, weight);
 }
 
-/// In the statistics; the model sees them clipped until those have followed.
-void NormalizingTrainer::count_as_they_are(const Block& block, std::size_t i, std::span<const float> values,
-                                           std::size_t rows, const Column& column) {
+/// A code that fills a batch teaches nothing: clipped values as large as that would undo what was learned.
+void NormalizingTrainer::show_mean(const Block& block, std::size_t i, std::size_t rows) {
+  auto& seen = block.begin == 0 ? features_ : targets_;
+  for (std::size_t row = 0; row < rows; ++row) seen[row * block.count + i] = 0;
+}
+
+/// In the statistics values count as they are, those beyond `reach` deviations not at all: the model sees
+/// them clipped until the statistics have followed.
+void NormalizingTrainer::count_within(double reach, std::size_t at, const ColumnValues& values,
+                                      const Column& column) {
   const bool rests = column.shown_deviation == 0;
   const double factor = rests ? 1 : 1 / column.shown_deviation;
   const double most = rests ? farthest * farthest : farthest;
   double first = 0;
   double square = 0;
-  for (std::size_t row = 0; row < rows; ++row) {
-    const double z = (values[row * block.count + i] - column.shown_mean) * factor;
-    const double counted = std::isnan(z) ? 0 : std::clamp(z, -most, most);
+  for (std::size_t row = 0; row < values.rows; ++row) {
+    const double z = (values.at(row) - column.shown_mean) * factor;
+    const bool counts = std::abs(z) <= reach;
+    const double counted = counts ? std::clamp(z, -most, most) : 0;
     first += counted;
-    square += std::isnan(z) && !rests ? 1 : counted * counted;
+    square += counts || rests ? counted * counted : 1;
   }
-  sums_.first[block.begin + i] = first;
-  sums_.square[block.begin + i] = square;
+  sums_.first[at] = first;
+  sums_.square[at] = square;
 }
 
 /// Nobody knows anything yet.
