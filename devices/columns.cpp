@@ -119,7 +119,6 @@ struct Spread {
 };
 
 Spread spread_of(const Column& c, double mean, double square) {
-  if (c.rows == 0) return {mean, std::max(0.0, square)};
   const double unit = c.shown_deviation > 0 ? c.shown_deviation : 1;
   return {c.shown_mean + unit * mean, unit * unit * std::max(0.0, square - mean * mean)};
 }
@@ -201,6 +200,23 @@ void Measured::write(const GradientView& to) const {
   to.scalar == Scalar::f32 ? put(to.as<float>()) : put(to.as<double>());
 }
 
+FirstRows Measured::first_rows(std::size_t column) const {
+  const double share = beyond[column];
+  if (!(share > 0)) return {};
+  return {share * rows, mean[column] / share, std::max(0.0, square[column]) / share};
+}
+
+void Measured::set_first_rows(std::size_t column, const FirstRows& values, double all_rows) {
+  const double share = values.count / all_rows;
+  beyond[column] = share;
+  mean[column] = share * values.mean;
+  square[column] = share * values.variance;
+}
+
+bool is_known(std::span<const Column> columns) {
+  return std::ranges::any_of(columns, [](const Column& c) { return c.rows > 0; });
+}
+
 ModelLayout with_columns(ModelLayout model, const NormalizedColumns& columns) {
   model.normalized = columns;
   for (const char* name : names) append_buffers(model, name, name == names.front() ? 1 : columns.size());
@@ -279,9 +295,14 @@ void learn(ModelState& state, double rows, Measured& measured) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     Column& c = state.columns()[i];
     const bool rewritten = i < columns.features ? columns.linear_first : columns.linear_last;
+    const double own_window = rewritten ? window : slow_window * window;
     const bool rested = c.shown_deviation == 0;
-    follow(c, spread_of(c, measured.mean[i], measured.square[i]), rows, measured.beyond[i],
-           rewritten ? window : slow_window * window);
+    if (c.rows > 0) {
+      follow(c, spread_of(c, measured.mean[i], measured.square[i]), rows, measured.beyond[i], own_window);
+    } else if (const FirstRows first = measured.first_rows(i); first.count > 0) {
+      follow(c, {first.mean, first.variance}, rows * first.count / measured.rows, 0, own_window);
+      measured.beyond[i] = 0;
+    }
     show(c, rewritten);
     if (rested && c.shown_deviation > 0) measured.beyond[i] = 0;
   }

@@ -370,6 +370,37 @@ TEST_CASE("Normalizer: a missing value is the mean, and moves nothing") {
   CHECK(first.column(1).variance == 100);
 }
 
+TEST_CASE("Normalizer: a feature that the first rows lack is not known, and begins with its first values") {
+  Fixture f;
+  Sensor sensor;
+  const auto without = [&](std::size_t rows) {
+    return rows_with(sensor, std::vector<double>(rows, std::numeric_limits<double>::quiet_NaN()));
+  };
+  for (int i = 0; i < 40; ++i) f.train(without(25));
+  CHECK(f.column(0).rows == 1000);
+  CHECK(f.column(1).rows == 0);
+  CHECK(f.shown[1] == 0);
+  const auto report = f.train(sensor.batch(25));
+  CHECK(report.beyond[1] == 0);
+  CHECK(f.shown[1] != 0);
+  CHECK(f.largest_shown() < 8);
+  CHECK(f.column(1).rows == 25);
+  CHECK(f.column(1).mean == doctest::Approx(101'325).epsilon(1e-3));
+  CHECK(std::sqrt(f.column(1).variance) < 40);
+  // Of several devices only one has it.
+  Fixture one;
+  Fixture other;
+  one.compute(sensor.batch(30));
+  other.compute(without(10));
+  const auto mine = one.state.buffers().as<float>();
+  const auto theirs = other.state.buffers().as<float>();
+  for (std::size_t k = 0; k < mine.size(); ++k) mine[k] = 0.75F * mine[k] + 0.25F * theirs[k];
+  REQUIRE(follow_columns(one.state, 40, *one.device));
+  CHECK(one.column(1).rows == doctest::Approx(30));
+  CHECK(one.column(1).mean == doctest::Approx(101'325).epsilon(1e-3));
+  CHECK(std::sqrt(one.column(1).variance) < 40);
+}
+
 TEST_CASE("Normalizer: devices whose means differ contribute what all of their rows together are") {
   Fixture one;
   Fixture other;
