@@ -17,6 +17,9 @@ constexpr double worst = 4;
 constexpr double falling = 0.9;
 constexpr double mild = 3;  ///< beside what is bad: a healthy model comes down from there
 constexpr double falling_fast = 0.5;
+/// What a step may be doubles often meanwhile (ExplosionWatch): rows that are really so are trained by then.
+constexpr std::uint32_t refused_times = 64;
+constexpr std::uint64_t refused_rows = 2 * judged_rows;
 
 }  // namespace
 
@@ -36,6 +39,7 @@ bool GuessWatch::Block::full() const noexcept {
 
 void GuessWatch::begin() {
   bad_ = {};
+  refused_ = {};
   diverged_ = judged_ = bad_before_ = false;
   begin_trial();
 }
@@ -43,6 +47,12 @@ void GuessWatch::begin() {
 void GuessWatch::begin_trial() {
   trial_ = {};
   good_ = false;
+}
+
+void GuessWatch::refused(std::size_t rows) noexcept {
+  refused_.rows += rows;
+  ++refused_.times;
+  refused_.all = refused_.times >= refused_times && refused_.rows >= refused_rows;
 }
 
 void GuessWatch::computed(const devices::StepReport& report, const BatchView& batch, std::size_t own,

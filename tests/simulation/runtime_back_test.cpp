@@ -284,3 +284,24 @@ TEST_CASE("Back: a group that dies on the way back begins with its newest files,
   CHECK(views[1].view.from.step < views[0].rounds.back().table.facts[0].step);
   group.check_replay();
 }
+
+TEST_CASE("Back: a group whose own steps are all refused, for they go too far, ends soon") {
+  auto job = linear_job(4);
+  auto& c = job.config;
+  c.train.clip_usual = false;
+  c.train.lr = 1e7;
+  c.sync.policy = "periodic";
+  c.settings.set("sync.own_steps", std::int64_t{4});
+  SimulateOptions options;
+  options.rates = {{{0, 400}}};
+  options.profile = {std::chrono::milliseconds(2), 8000};
+  options.link = {std::chrono::milliseconds(1), 12.5e6};
+  auto group = build_group(job, options);
+  run_to_end(*group, [] { return false; }, 60);  // three times 64 steps of 0.1 s, and what forming takes
+  for (std::size_t i = 0; i < group->size(); ++i) {
+    const auto& error = group->node(i).worker().ending().error;
+    REQUIRE(error);
+    CHECK(error->code == ErrorCode::invalid_config);
+    CHECK(contains(error->message, "the model has diverged again"));
+  }
+}
