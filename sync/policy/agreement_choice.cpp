@@ -113,7 +113,7 @@ double Chooser::steps_for_bytes(const Price& price, Spending spending) const {
   const double rate = memory_[step_seconds_at] > 0 ? a_step / memory_[step_seconds_at] : 0;
   double back = rate > 0 ? std::clamp(memory_[balance_at] / (balance_seconds * rate), -0.5, 0.5) : 0;
   // Streams that are alike learn as much from fewer agreements.
-  const bool differ = memory_[alike_at] > 0 && memory_[alike_at] < streams_differ;
+  const bool differ = memory_[alike_variance_at] > 0 && memory_[alike_at] < streams_differ;
   if (spending == Spending::ahead && differ)
     back = std::min(eager, back + eager * std::clamp(memory_[ahead_at], 0.0, 1.0));
   if (a_step <= 0) return 1;

@@ -24,6 +24,7 @@ enum AutoPlace : std::size_t {
   expected_spread_at,
   seen_at,
   seen_steps_at,
+  streams_age_at,
   plateau_at,  ///< of Plateau
   rest_at =
       plateau_at + Plateau::numbers,  ///< own steps at least, while there is nothing to learn; 0: there is

@@ -88,13 +88,16 @@ bool CoherenceFilter::all_is_noise() const {
 void CoherenceFilter::add(const std::optional<Coherence>& now, double own_steps) {
   constexpr double drift = 0.01;           // variance that an agreement adds: streams change
   constexpr double forgotten = 1 / 512.0;  // of what is thought, where nothing more is seen
+  constexpr double beginning = 32;         // agreements
   constexpr double sketch_error = 0.1;     // of what they have in common, from 32 numbers (docs/adr/0031)
-  constexpr double first_spread = 0.6;     // of what a device expects, before it is known
+  // Of what a device expects, before it is known. A model that begins to learn moves more than its noise, and
+  // streams that differ must be found then; later it is the other way round.
+  const double first_spread = memory_[age] < beginning ? 0.3 : 0.6;
   if (memory_[variance] == 0) memory_[mean] = memory_[variance] = 1;
   memory_[mean] += forgotten * (1 - memory_[mean]);
   memory_[variance] = std::min(1.0, memory_[variance] + drift);
   if (!now) return;
-  if (own_steps >= 2 * memory_[steps] || 2 * own_steps <= memory_[steps]) forget_expected();
+  if (own_steps >= 2 * memory_[steps] || 2 * own_steps <= memory_[steps]) memory_[seen] = 0;
   if (memory_[seen] == 0) {
     memory_[steps] = own_steps;
     memory_[expected] = 0;
@@ -102,6 +105,7 @@ void CoherenceFilter::add(const std::optional<Coherence>& now, double own_steps)
   }
   const double apart = now->expected - memory_[expected];
   memory_[seen] = std::clamp(memory_[seen] + 1, 1.0, 1e6);
+  memory_[age] = std::clamp(memory_[age] + 1, 1.0, 1e6);
   memory_[expected] += weight() * apart;
   if (memory_[seen] > 1) memory_[spread] += weight() * (apart * apart - memory_[spread]);
   if (all_is_noise()) return;

@@ -46,13 +46,13 @@ std::optional<Coherence> coherence(std::span<const Movement> movements);
 /// where nothing more is seen: so it is tried again.
 class CoherenceFilter {
  public:
-  static constexpr std::size_t numbers = 6;
+  static constexpr std::size_t numbers = 7;
   /// `memory`: [numbers], 0 at first.
   explicit CoherenceFilter(std::span<double> memory) : memory_(memory.first<numbers>()) {}
   /// `own_steps`: that devices have made. What was expected of half as many, or twice as many, is forgotten.
   void add(const std::optional<Coherence>& now, double own_steps);
-  /// What was expected so far says nothing of what will be.
-  void forget_expected() { memory_[seen] = 0; }
+  /// The streams have changed: what was expected so far says nothing of what will be.
+  void begin_anew() { memory_[seen] = memory_[age] = 0; }
   /// About 1: streams are alike; well below: they differ; 0 to 2.
   [[nodiscard]] double alike() const { return memory_[mean]; }
   [[nodiscard]] bool has_begun() const { return memory_[variance] > 0; }
@@ -70,6 +70,7 @@ class CoherenceFilter {
   static constexpr std::size_t mean = 0, variance = 1;
   static constexpr std::size_t expected = 2, spread = 3;  ///< average, and variance of one
   static constexpr std::size_t seen = 4, steps = 5;       ///< agreements behind that average; their own steps
+  static constexpr std::size_t age = 6;                   ///< agreements since all began
   std::span<double, numbers> memory_;
 };
 

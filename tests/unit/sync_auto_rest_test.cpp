@@ -1,6 +1,8 @@
 // sync.policy = "auto" where there is nothing to learn (tests/support/auto_group.h).
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "sync/policy/agreement_choice.h"
 #include "tests/support/auto_group.h"
 
@@ -151,6 +153,22 @@ TEST_CASE("Auto: streams that differ are agreed on after each step, also where t
   }
   CHECK(contains(group.state().last.why, "streams differ"));
   CHECK_FALSE(contains(group.state().last.why, rests));
+}
+
+TEST_CASE("Auto: streams that have nothing in common at all are known to differ") {
+  World world = learned();
+  world.loss_falls = 0.98;
+  Group group(world);
+  group.agree(4);
+  auto& memory = group.state().memory.front().values;
+  memory[alike_at] = 0;
+  memory[alike_variance_at] = 0.01;
+  memory[most_at] = 32;
+  FactsTable silent = group.table();
+  for (Facts& f : silent.facts) std::fill(f.measurements.begin() + 5, f.measurements.end(), 0.0F);
+  plan(silent, group.config(), group.controllers(), group.state());
+  CHECK_MESSAGE(contains(group.state().last.why, "streams differ (0 %)"), group.state().last.why);
+  CHECK(group.state().last.next.own_steps == 1);
 }
 
 TEST_CASE("Auto: a tiny model is agreed on as a whole, as seldom as others: facts cost more than it does") {

@@ -70,8 +70,8 @@ TEST_CASE("Coherence: the filter believes what is sure at once, and what is vagu
   CHECK_FALSE(none.filter.below(0.6));
   CHECK_FALSE(none.filter.all_is_noise());
   Filter sure;
-  sure.filter.add(Coherence{0.05, 1}, 4);  // at least 0.57 are expected
-  CHECK(sure.filter.alike() == doctest::Approx(0.117).epsilon(0.01));
+  sure.filter.add(Coherence{0.05, 1}, 4);  // at least 0.79 are expected
+  CHECK(sure.filter.alike() == doctest::Approx(0.0786).epsilon(0.01));
   CHECK(sure.filter.below(0.6));
   CHECK_FALSE(sure.filter.below(0.2));
   Filter vague;

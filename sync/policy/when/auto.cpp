@@ -253,8 +253,8 @@ bool is_calm(std::span<const double> memory) {
 void follow_streams(double least, double most, std::span<double> memory) {
   if (memory[most_at] == 0) memory[most_at] = std::min(first_most, most);
   memory[most_at] = std::max(memory[most_at], least);
-  if (memory[alike_at] == 0) return;
   const CoherenceFilter streams(memory.subspan(alike_at));
+  if (!streams.has_begun()) return;
   if (streams.below(streams_differ)) {
     const double part = streams.below(streams_differ / 2) ? 4 : 2;
     memory[most_at] = std::max(least, std::floor(std::min(memory[most_at], memory[steps_at]) / part));
@@ -309,7 +309,7 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (rows_of(inputs.table) > 0) learn(inputs, memory);
   if (has_exploded(inputs) || any_flag(inputs.table, flag_changed)) {
     step_back(memory);
-    CoherenceFilter(memory.subspan(alike_at)).forget_expected();
+    CoherenceFilter(memory.subspan(alike_at)).begin_anew();
   }
   pay(inputs, budget, begins, memory);
   follow_streams(inputs.entered.guests > 0 ? std::min(steps_with_copies, most) : 1, most, memory);
