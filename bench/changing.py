@@ -107,12 +107,13 @@ class Outcome:
         return 100 * sum(self.hits[device][-LAST:]) / LAST
 
 
-def learned(program, streams, target, *settings, seed=1):
-    """A device for each stream; the file is guessed from the first thousand rows of the first."""
+def learned(program, streams, target, *settings, seed=1, share=1):
+    """A device for each stream; the file is guessed from the first thousand rows of the first. Own steps that explode cost
+    rows: a run that may have some ends before all are trained."""
     with tempfile.TemporaryDirectory(prefix="rivulet-bench-") as folder, contextlib.ExitStack() as stack:
         job = Job(program, "changes", folder, stack, len(streams))
         job.produce(lines(streams[0][:1000]))
         job.configure(target, f"job.seed={seed}", *settings)
         for i, rows in enumerate(streams):
             job.produce(lines(rows[1000:] if i == 0 else rows), i)
-        return Outcome(job, job.run_group([len(rows) for rows in streams]))
+        return Outcome(job, job.run_group([len(rows) for rows in streams], share=share))

@@ -35,13 +35,13 @@ class Job:
         """The summary, once so many rows are trained."""
         return self.run_group([rows], *more, prefix=prefix)[0]
 
-    def run_group(self, rows, *more, prefix=()):
-        """The summaries of devices that read a partition each."""
+    def run_group(self, rows, *more, prefix=(), share=1):
+        """The summaries of devices that read a partition each, once that share of all rows is trained."""
         devices = []
         for i, _ in enumerate(rows):
             one = ["--id", f"device-{i}", "--partitions", str(i), "--devices", str(len(rows))] if len(rows) > 1 else []
             command = [*prefix, *self.command(self.data(i), "--http", "off", *one, *more)]
-            command += ["--stop-after", f"rows={sum(rows)}"]
+            command += ["--stop-after", f"rows={int(share * sum(rows))}"]
             with open(self.log(i), "wb") as log:
                 devices.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log))
         try:
