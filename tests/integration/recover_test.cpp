@@ -15,7 +15,7 @@ TEST_CASE(
     "before") {
   DeviceGroup group(saving_often(1));
   group.start_all();
-  group.feed(400);
+  group.feed(150);
   train_to(group, 30);
   train_until_saved(group, 0, 3);
   stop_all(group, 1);
@@ -44,7 +44,7 @@ TEST_CASE(
 TEST_CASE("Recover: a device that was killed beside it goes on as well, when its last session is silent") {
   DeviceGroup group(saving_often(1));
   group.start_all();
-  group.feed(400);
+  group.feed(150);
   train_to(group, 20);
   train_until_saved(group, 0, 2);
   group.stop_feeding();
@@ -55,7 +55,7 @@ TEST_CASE("Recover: a device that was killed beside it goes on as well, when its
   REQUIRE(files.size() > 1);
   damage(files[0]);
   group.start_all();
-  group.feed(400);
+  group.feed(150);
   train_to(group, static_cast<int>(files[0].stamp.step) + 5);
   CHECK(contains(group.device(0).errors(), "going_on_from=" + files[1].path));
 }
@@ -63,7 +63,7 @@ TEST_CASE("Recover: a device that was killed beside it goes on as well, when its
 TEST_CASE("Recover: a group whose newest checkpoints are all damaged does not go back by itself") {
   DeviceGroup group(saving_often(2));
   group.start_all();
-  group.feed(400);
+  group.feed(150);
   train_to(group, 20);
   for (int device = 0; device < 2; ++device) train_until_saved(group, device, 2);
   stop_all(group, 2);
