@@ -27,6 +27,10 @@ class Job:
         command += ["--brokers", self.brokers, *(word for setting in settings for word in ("--set", setting))]
         (self._folder / "device.toml").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
 
+    def command(self, folder, *more):
+        config = self._folder / "device.toml"
+        return [self._program, "run", "--config", config, "--json", "--data-dir", folder, *more]
+
     def run_alone(self, rows, *more, prefix=(), patience=PATIENCE):
         """The summary, once so many rows are trained."""
         return self.run_group([rows], *more, prefix=prefix, patience=patience)[0]
@@ -36,8 +40,7 @@ class Job:
         devices = []
         for i, _ in enumerate(rows):
             one = ["--id", f"device-{i}", "--partitions", str(i), "--devices", str(len(rows))] if len(rows) > 1 else []
-            command = [*prefix, self._program, "run", "--config", self._folder / "device.toml", "--json"]
-            command += ["--data-dir", self.data(i), "--http", "off", *one, *more]
+            command = [*prefix, *self.command(self.data(i), "--http", "off", *one, *more)]
             command += ["--stop-after", f"rows={int(share * sum(rows))}"]
             with open(self.log(i), "wb") as log:
                 devices.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log))

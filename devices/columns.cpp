@@ -7,6 +7,7 @@
 #include "core/check.h"
 #include "devices/host_memory.h"
 #include "devices/inner_state.h"
+#include "devices/outliers.h"
 
 namespace rivulet::devices {
 namespace {
@@ -20,11 +21,12 @@ constexpr double young_rows = 200;
 /// Of began_wrong(), in deviations.
 constexpr double collapse = 0.03;
 constexpr double apart = 0.3;
-/// Same: that rows of a switch are alike by chance is less probable than the exponential of minus this.
-constexpr double doubt = 9;
-constexpr double doubt_of_absurd = 2;
+/// Same: that rows of a switch are alike by chance happens once in more than so many rounds.
+constexpr double doubt = 8103;
+constexpr double doubt_of_absurd = 7.4;
 constexpr double absurd = 1000;  ///< beside other values
 constexpr double absurd_itself = 1e6;
+constexpr double few_wrong = 60;  ///< rows that were no readings; more are a state of what is measured
 constexpr double residue = 1e-6;  ///< of numbers of 32 bits
 
 /// After a change windows are shorter by this.
@@ -131,7 +133,6 @@ struct Spread {
 };
 
 Spread spread_of(const Column& c, double mean, double square) {
-  if (c.rows == 0) return {mean, std::max(0.0, square)};
   const double unit = c.shown_deviation > 0 ? c.shown_deviation : 1;
   return {c.shown_mean + unit * mean, unit * unit * std::max(0.0, square - mean * mean)};
 }
@@ -147,25 +148,37 @@ void show(Column& c, bool in_steps) {
   c.shown_deviation = deviation;
 }
 
+/// Of a column with two values, that far from its mean, n rows are alike once in (1 + distance^2 /
+/// variance)^n rounds. By multiplication: a logarithm may round otherwise on another machine. Ends early, as
+/// the factor is above 1.
+bool rarer_than(double once_in, double distance, double variance, double rows) {
+  const double factor = 1 + distance * distance / variance;
+  double rounds = 1;
+  for (double row = 0; row < rows && rounds <= once_in; ++row) rounds *= factor;
+  return rounds > once_in;
+}
+
 /// With a value that was no reading: other rows lie close together, and away from the mean. So do rows of a
-/// switch that is not touched, if they are few: of a column with two values, that many deviations apart from
-/// its mean, n rows are alike with a probability of (1 + distance^2)^-n.
+/// switch that is not touched, if they are few.
 bool began_wrong(const Column& c, const Spread& round, double rows) {
   const double distance = round.mean - c.mean;
   if (c.rows <= 0 || c.rows >= young_rows || round.variance >= collapse * collapse * c.variance ||
       distance * distance <= apart * apart * c.variance)
     return false;
-  const double evidence = rows * std::log1p(distance * distance / c.variance);
   const double values = std::abs(round.mean) + std::sqrt(round.variance);
   const double deviation = std::sqrt(c.variance);
   const bool told = values > residue * deviation;  // else the values are lost beside it
   const bool is_absurd = deviation > (told ? absurd * values : absurd_itself);
-  return evidence > (is_absurd ? doubt_of_absurd : doubt);
+  // Of two values, so far from their mean: how many rows had the other one.
+  const double odds = distance * distance / c.variance;
+  if (!is_absurd && c.rows * odds / (1 + odds) > few_wrong) return false;
+  return rarer_than(is_absurd ? doubt_of_absurd : doubt, distance, c.variance, rows);
 }
 
 void follow(Column& c, const Spread& round, double rows, double beyond, double window) {
   const bool rests = c.rows > 0 && c.shown_deviation == 0;
-  if (beyond > change_share || (rests && beyond > wake_share)) c.rows = std::min(c.rows, rows_after_change);
+  if (rests && beyond > wake_share) c.rows = std::min(c.rows, young_rows);
+  if (!rests && has_changed(beyond)) c.rows = std::min(c.rows, rows_after_change);
   if (began_wrong(c, round, rows)) c.rows = 0;
   const double weight = rows / (std::min(c.rows, window) + rows);
   const double distance = round.mean - c.mean;
@@ -199,6 +212,23 @@ void Measured::write(const GradientView& to) const {
     }
   };
   to.scalar == Scalar::f32 ? put(to.as<float>()) : put(to.as<double>());
+}
+
+FirstRows Measured::first_rows(std::size_t column) const {
+  const double share = beyond[column];
+  if (!(share > 0)) return {};
+  return {share * rows, mean[column] / share, std::max(0.0, square[column]) / share};
+}
+
+void Measured::set_first_rows(std::size_t column, const FirstRows& values, double all_rows) {
+  const double share = values.count / all_rows;
+  beyond[column] = share;
+  mean[column] = share * values.mean;
+  square[column] = share * values.variance;
+}
+
+bool is_known(std::span<const Column> columns) {
+  return std::ranges::any_of(columns, [](const Column& c) { return c.rows > 0; });
 }
 
 ModelLayout with_columns(ModelLayout model, const NormalizedColumns& columns) {
@@ -286,9 +316,14 @@ void learn(ModelState& state, double rows, Measured& measured) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     Column& c = state.columns()[i];
     const bool rewritten = i < columns.features ? columns.linear_first : columns.linear_last;
+    const double own_window = rewritten ? window : slow_window * window;
     const bool rested = c.shown_deviation == 0;
-    follow(c, spread_of(c, measured.mean[i], measured.square[i]), rows, measured.beyond[i],
-           rewritten ? window : slow_window * window);
+    if (c.rows > 0) {
+      follow(c, spread_of(c, measured.mean[i], measured.square[i]), rows, measured.beyond[i], own_window);
+    } else if (const FirstRows first = measured.first_rows(i); first.count > 0) {
+      follow(c, {first.mean, first.variance}, rows * first.count / measured.rows, 0, own_window);
+      measured.beyond[i] = 0;
+    }
     show(c, rewritten);
     if (rested && c.shown_deviation > 0) measured.beyond[i] = 0;
   }

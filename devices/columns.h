@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/gradient_view.h"
+#include "devices/first_rows.h"
 #include "devices/model_state.h"
 
 /// What a group knows of the columns of its rows, and what a model is rewritten by when that changes. Pure
@@ -24,19 +25,20 @@ struct Measured {
   double rows = 0;           ///< of this device since the group agreed; the others are means over these
   std::vector<double> mean;  ///< in units of what is shown; of a column at rest x - shown_mean; of an unknown
                              ///< one x itself
-  std::vector<double> square;  ///< of the same; of an unknown column the variance
-  std::vector<double> beyond;  ///< share of the last rows that lie beyond the limit
+  std::vector<double> square;  ///< of the same; of an unknown column the variance; missing ones of it count
+                               ///< as 0 in both
+  std::vector<double> beyond;  ///< of the last rows beyond the limit: devices/outliers.h; of an unknown
+                               ///< column the share of rows that have a value
 
   void read(const GradientView& from, std::size_t columns);
   void write(const GradientView& to) const;
+  /// What is measured of an unknown column: devices whose rows lack it do not move it.
+  [[nodiscard]] FirstRows first_rows(std::size_t column) const;
+  void set_first_rows(std::size_t column, const FirstRows& values, double all_rows);
   [[nodiscard]] static std::size_t numbers(std::size_t columns) noexcept { return 1 + 3 * columns; }
 };
 
-/// Rows that Measured::beyond looks back on.
-inline constexpr double recent_rows = 200;
-/// So large a share beyond the limit is a change of the stream, no outlier.
-inline constexpr double change_share = 0.05;
-/// Of a column at rest: two of the recent rows.
+/// So large a share of other values is a change of a column at rest: two of the recent rows.
 inline constexpr double wake_share = 0.0075;
 /// Deviations that a value counts as at most, once it counts unclipped.
 inline constexpr double farthest = 1e9;
@@ -49,6 +51,8 @@ GradientView measured_in(const GradientView& numbers, const ModelLayout& layout)
 /// The slot of a weight [outputs, features] without a bias, "skip.weight", which adds to the outputs that the
 /// last layer gives; only beside a linear first and last layer.
 std::optional<std::size_t> skip_over_features(const ModelLayout& layout);
+/// The group knows something of one of them.
+bool is_known(std::span<const Column> columns);
 
 /// Below that part of its mean a column's deviation is the rounding of its numbers.
 inline constexpr double least_relative_deviation = 1e-6;

@@ -8,7 +8,9 @@
 
 #include "core/check.h"
 #include "core/vector_code.h"
+#include "devices/first_rows.h"
 #include "devices/inner_state.h"
+#include "devices/outliers.h"
 
 namespace rivulet::devices {
 namespace {
@@ -35,25 +37,6 @@ struct Scaling {
     factor[i] = deviation > 0 ? 1 / deviation : 0;
   }
 };
-
-/// Where values are no outliers: `limit` deviations around the median, as the quartiles say. Where those are
-/// equal, a single other value is one. `sorted` is not empty.
-struct Range {
-  double low, high;
-};
-Range usual_range(std::span<const float> sorted, double limit) {
-  constexpr std::size_t too_few = 4;
-  constexpr double quartiles_apart = 1.349;  // of a normal distribution, in deviations
-  const std::size_t n = sorted.size();
-  const Range all{sorted.front(), sorted.back()};
-  if (n < too_few) return all;
-  const double median = sorted[n / 2];
-  const double spread = (sorted[3 * (n - 1) / 4] - double{sorted[(n - 1) / 4]}) / quartiles_apart;
-  if (spread > 0)
-    return {std::max(all.low, median - limit * spread), std::min(all.high, median + limit * spread)};
-  const auto others = std::ranges::count_if(sorted, [&](float x) { return x != sorted[n / 2]; });
-  return others == 1 ? Range{median, median} : all;
-}
 
 /// Sums over the rows of a batch, column by column.
 struct Sums {
@@ -139,7 +122,6 @@ class NormalizingTrainer final : public Trainer {
   Result<std::vector<float>> predict(const ModelState& state, const BatchView& batch) override;
 
  private:
-  [[nodiscard]] static bool is_known(const ModelState& state) { return state.columns()[0].rows > 0; }
   [[nodiscard]] Block features_block() const { return {0, columns_.features}; }
   [[nodiscard]] Block targets_block() const { return {columns_.features, columns_.targets}; }
   const ModelState& inside(const ModelState& state) { return inner_.of(model_->layout(), state); }
@@ -151,10 +133,9 @@ class NormalizingTrainer final : public Trainer {
   void measure(const BatchView& batch, std::span<const Column> columns);
   void measure_column(const Block& block, std::size_t i, std::span<const float> values, std::size_t rows,
                       const Column& column);
-  void count_as_they_are(const Block& block, std::size_t i, std::span<const float> values, std::size_t rows,
-                         const Column& column);
-  void begin(const BatchView& batch);
-  void begin_column(const Block& block, std::size_t i, std::span<const float> values, std::size_t rows);
+  void show_mean(const Block& block, std::size_t i, std::size_t rows);
+  void count_within(double reach, std::size_t at, const ColumnValues& values, const Column& column);
+  void begin(const BatchView& batch, std::span<const Column> columns);
   template <class Each>
   void each_column(const BatchView& batch, const Each& each) {
     for (const auto& [block, values] :
@@ -177,19 +158,20 @@ class NormalizingTrainer final : public Trainer {
   std::vector<float> answers_;
 };
 
-/// By what the group knows; before it knows anything, by what this device has measured; else as they come.
+/// By what the group knows; where it knows nothing yet, by what this device has measured; else as they come.
 Status NormalizingTrainer::go_by(const ModelState& state) {
   auto host = device_.to_host(measured_in(state.buffers(), layout_));
   if (!host) return host.error();
   measured_.read(host.value(), columns_.size());
-  const bool known = is_known(state);
-  scaling_.limit = known || measured_.rows > 0 ? columns_.limit : std::numeric_limits<double>::infinity();
+  const bool known = is_known(state.columns()) || measured_.rows > 0;
+  scaling_.limit = known ? columns_.limit : std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const Column& c = state.columns()[i];
-    if (known)
+    const FirstRows own = c.rows > 0 ? FirstRows{} : measured_.first_rows(i);
+    if (c.rows > 0)
       scaling_.set(i, c.shown_mean, c.shown_deviation);
-    else if (measured_.rows > 0)
-      scaling_.set(i, measured_.mean[i], deviation_of(measured_.mean[i], measured_.square[i]));
+    else if (known)
+      scaling_.set(i, own.mean, deviation_of(own.mean, own.variance));
     else
       scaling_.set(i, 0, 1);
   }
@@ -199,14 +181,13 @@ Status NormalizingTrainer::go_by(const ModelState& state) {
 Result<StepReport> NormalizingTrainer::compute_gradients(const ModelState& state, const BatchView& batch,
                                                          GradientView out) {
   if (auto known = go_by(state); !known) return known.error();
-  const bool known = is_known(state);
-  if (batch.rows > 0 && !known) begin(batch);
+  if (batch.rows > 0) begin(batch, state.columns());
   const BatchView seen = batch.rows > 0 ? see(batch) : batch;
-  if (batch.rows > 0 && known) measure(batch, state.columns());
+  if (batch.rows > 0) measure(batch, state.columns());
   const auto inner = out.slice(0, out.count - Measured::numbers(columns_.size()));
   auto report = model_->compute_gradients(inside(state), seen, inner);
   if (!report) return report;
-  if (known && batch.rows > 0) report.value().beyond = sums_.beyond;
+  if (is_known(state.columns()) && batch.rows > 0) report.value().beyond = sums_.beyond;
   if (columns_.targets > 0) {
     const auto answers = report.value().answers;
     answers_.resize(answers.size());
@@ -259,7 +240,11 @@ std::span<const float> NormalizingTrainer::see_block(const Block& block, std::sp
 
 void NormalizingTrainer::measure(const BatchView& batch, std::span<const Column> columns) {
   each_column(batch, [&](const Block& block, std::size_t i, std::span<const float> values) {
-    measure_column(block, i, values, batch.rows, columns[block.begin + i]);
+    const std::size_t at = block.begin + i;
+    if (columns[at].rows > 0)
+      measure_column(block, i, values, batch.rows, columns[at]);
+    else
+      sums_.beyond[at] = 0;
   });
   measured_.rows += static_cast<double>(batch.rows);
 }
@@ -267,82 +252,79 @@ void NormalizingTrainer::measure(const BatchView& batch, std::span<const Column>
 void NormalizingTrainer::measure_column(const Block& block, std::size_t i, std::span<const float> values,
                                         std::size_t rows, const Column& column) {
   const std::size_t at = block.begin + i;
+  const ColumnValues own{values.data() + i, rows, block.count};
   const auto now = static_cast<double>(rows);
   const double weight = now / (measured_.rows + now);
-  const bool rests = column.shown_deviation == 0;
-  if (rests) {
-    sums_.square[at] = 0;
-    for (std::size_t row = 0; row < rows; ++row)
-      sums_.beyond[at] +=
-          std::abs(values[row * block.count + i] - column.shown_mean) > least_offset(column) ? 1 : 0;
-  }
   const double looks_back = std::clamp(column.rows + measured_.rows + now, now, std::max(now, recent_rows));
   double& beyond = measured_.beyond[at];
-  beyond += (sums_.beyond[at] - beyond * now) / looks_back;
-  const bool changed = rests ? beyond > wake_share && beyond * looks_back >= fewest_to_wake
-                             : beyond > change_share && beyond * looks_back >= fewest_of_change;
-  if (changed) count_as_they_are(block, i, values, rows, column);
+  bool changed = false;
+  if (column.shown_deviation == 0) {
+    sums_.square[at] = 0;
+    for (std::size_t row = 0; row < rows; ++row)
+      sums_.beyond[at] += std::abs(own.at(row) - column.shown_mean) > least_offset(column) ? 1 : 0;
+    beyond += (sums_.beyond[at] - beyond * now) / looks_back;
+    changed = beyond > wake_share && beyond * looks_back >= fewest_to_wake;
+  } else {
+    const Outliers found = sums_.beyond[at] > 0 ? outliers_in(own, column, columns_.limit) : Outliers{};
+    beyond = follow_outliers(beyond, found, now, column, looks_back);
+    changed = has_changed(beyond) && std::abs(beyond) * looks_back >= fewest_of_change;
+    // Not even clipped: of many values that would be a change.
+    if (found.doubtful()) count_within(columns_.limit, at, own, column);
+    if (found.one_value && found.count == rows) show_mean(block, i, rows);
+  }
+  const bool readings = column.shown_deviation > 0 && beyond > 0;
+  if (changed)
+    count_within(readings ? columns_.limit * columns_.limit : std::numeric_limits<double>::infinity(), at,
+                 own, column);
   if (changed || column.rows < recent_rows) sums_.beyond[at] = 0;  // no outliers, as far as anybody knows
   add_to(measured_.mean[at], sums_.first[at], now, weight);
   add_to(measured_.square[at], sums_.square[at], now, weight);
 }
 
-/// In the statistics; the model sees them clipped until those have followed.
-void NormalizingTrainer::count_as_they_are(const Block& block, std::size_t i, std::span<const float> values,
-                                           std::size_t rows, const Column& column) {
+/// A code that fills a batch teaches nothing: clipped values as large as that would undo what was learned.
+void NormalizingTrainer::show_mean(const Block& block, std::size_t i, std::size_t rows) {
+  auto& seen = block.begin == 0 ? features_ : targets_;
+  for (std::size_t row = 0; row < rows; ++row) seen[row * block.count + i] = 0;
+}
+
+/// In the statistics values count as they are, those beyond `reach` deviations not at all: the model sees
+/// them clipped until the statistics have followed.
+void NormalizingTrainer::count_within(double reach, std::size_t at, const ColumnValues& values,
+                                      const Column& column) {
   const bool rests = column.shown_deviation == 0;
   const double factor = rests ? 1 : 1 / column.shown_deviation;
   const double most = rests ? farthest * farthest : farthest;
   double first = 0;
   double square = 0;
-  for (std::size_t row = 0; row < rows; ++row) {
-    const double z = (values[row * block.count + i] - column.shown_mean) * factor;
-    const double counted = std::isnan(z) ? 0 : std::clamp(z, -most, most);
+  for (std::size_t row = 0; row < values.rows; ++row) {
+    const double z = (values.at(row) - column.shown_mean) * factor;
+    const bool counts = std::abs(z) <= reach;
+    const double counted = counts ? std::clamp(z, -most, most) : 0;
     first += counted;
-    square += std::isnan(z) && !rests ? 1 : counted * counted;
+    square += counts || rests ? counted * counted : 1;
   }
-  sums_.first[block.begin + i] = first;
-  sums_.square[block.begin + i] = square;
+  sums_.first[at] = first;
+  sums_.square[at] = square;
 }
 
-/// Nobody knows anything yet.
-void NormalizingTrainer::begin(const BatchView& batch) {
+/// Columns that nobody knows anything of go by this device's own rows.
+void NormalizingTrainer::begin(const BatchView& batch, std::span<const Column> columns) {
   each_column(batch, [&](const Block& block, std::size_t i, std::span<const float> values) {
-    begin_column(block, i, values, batch.rows);
+    const std::size_t at = block.begin + i;
+    if (columns[at].rows > 0) return;
+    FirstRows all = measured_.first_rows(at);
+    all.add(first_rows({values.data() + i, batch.rows, block.count}, columns_.limit, sorted_));
+    if (all.count > 0) scaling_.set(at, all.mean, deviation_of(all.mean, all.variance));
+    measured_.set_first_rows(at, all, measured_.rows + static_cast<double>(batch.rows));
   });
-  measured_.rows += static_cast<double>(batch.rows);
   scaling_.limit = columns_.limit;
-}
-
-/// Mean and variance of the rows of the batch that are no outliers, and of the batches before.
-void NormalizingTrainer::begin_column(const Block& block, std::size_t i, std::span<const float> values,
-                                      std::size_t rows) {
-  sorted_.clear();
-  for (std::size_t row = 0; row < rows; ++row)
-    if (const float x = values[row * block.count + i]; !std::isnan(x)) sorted_.push_back(x);
-  if (sorted_.empty()) return;
-  std::ranges::sort(sorted_);
-  const auto [low, high] = usual_range(sorted_, columns_.limit);
-  const auto count = static_cast<double>(sorted_.size());
-  double sum = 0;
-  for (const float x : sorted_) sum += std::clamp<double>(x, low, high);
-  const double mean = sum / count;
-  double squares = 0;
-  for (const float x : sorted_) squares += std::pow(std::clamp<double>(x, low, high) - mean, 2);
-  const std::size_t at = block.begin + i;
-  const double weight = count / (measured_.rows + count);
-  const double distance = mean - measured_.mean[at];
-  double& variance = measured_.square[at];
-  variance = (1 - weight) * variance + weight * (squares / count + (1 - weight) * distance * distance);
-  measured_.mean[at] += weight * distance;
-  scaling_.set(at, measured_.mean[at], deviation_of(measured_.mean[at], variance));
 }
 
 }  // namespace
 
 std::optional<FeatureScaling> feature_scaling(const ModelState& state) {
   const std::size_t features = state.layout().normalized.features;
-  if (features == 0 || state.columns()[0].rows == 0) return std::nullopt;
+  if (features == 0 || !is_known(state.columns())) return std::nullopt;
   FeatureScaling all;
   for (const Column& c : state.columns().first(features)) {
     all.mean.push_back(c.shown_mean);
@@ -353,7 +335,7 @@ std::optional<FeatureScaling> feature_scaling(const ModelState& state) {
 
 std::optional<TargetScaling> target_scaling(const ModelState& state) {
   const std::size_t targets = state.layout().normalized.targets;
-  if (targets == 0 || state.columns()[0].rows == 0) return std::nullopt;
+  if (targets == 0 || !is_known(state.columns())) return std::nullopt;
   TargetScaling all;
   for (const Column& c : state.columns().last(targets)) {
     all.mean.push_back(c.shown_mean);

@@ -92,7 +92,8 @@ Decoded DecoderBase::next(RowSlot out) noexcept {
 
 /// Means alone say nothing of this row: it is one of another kind, most likely.
 Decoded DecoderBase::whole_row(RowSlot out, Decoded step) noexcept {
-  if (missing_in_row_ == columns_ && fill_.kind == Fill::Kind::mean) {
+  const auto is_unknown = [](float x) { return std::isnan(x); };
+  if (missing_in_row_ == columns_ && std::ranges::all_of(out.features, is_unknown)) {
     describe("the row has a value for none of the features");
     return drop(DropReason::missing_field);
   }
@@ -155,6 +156,11 @@ std::optional<DropReason> DecoderBase::target_into(float& out, double x) noexcep
   if (!std::isfinite(x)) {
     describe("the target is not a finite number");
     return DropReason::nonfinite_value;
+  }
+  if (classes_ == 0 && std::ranges::find(codes_, x) != codes_.end()) {
+    std::array<char, 32> room{};
+    describe("the target is no value", text_of(x, room));
+    return DropReason::missing_field;
   }
   if (classes_ > 0 && (x < 0 || x >= classes_ || x != std::floor(x))) {
     std::array<char, 32> room{};

@@ -128,7 +128,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
   policy.compression_policy = config.compression.policy;
   policy.learning_rate_policy = config.train.lr_schedule;
   policy.transfer_policy = transfer_policy(config);
-  policy.on_divergence = options.dry_run ? "ignore" : config.train.on_divergence;
+  policy.on_divergence = config.train.on_divergence;
   policy.settings = sync::policy::settings_of(policy, config.settings);
   out.session.row_shape = rows;
   out.session.rows_max = static_cast<std::uint32_t>(

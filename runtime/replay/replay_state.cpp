@@ -10,7 +10,7 @@ namespace rivulet::runtime {
 
 bool ReplayState::needed(std::uint64_t step) const {
   return std::any_of(starts_.begin() + static_cast<std::ptrdiff_t>(entered_), starts_.end(),
-                     [&](std::uint64_t start) { return start == step; });
+                     [&](const Start& start) { return start.step == step || start.back == step; });
 }
 
 Status ReplayState::keep_if_needed() {

@@ -20,8 +20,14 @@ namespace rivulet::runtime {
 /// log's last. As many copies as there are such steps ahead.
 class ReplayState {
  public:
-  /// `starts`: the steps at which the views of the log begin, in order.
-  ReplayState(AgreedState first, std::vector<std::uint64_t> starts, const ReplayModels::Parts& models)
+  /// Where a view of the log begins.
+  struct Start {
+    std::uint64_t step = 0;
+    /// The group was to go back to this state before; it may have come to begin with another one.
+    std::optional<std::uint64_t> back;
+  };
+  /// `starts`: of the views of the log, in order.
+  ReplayState(AgreedState first, std::vector<Start> starts, const ReplayModels::Parts& models)
       : now_(std::move(first)), models_(models), starts_(std::move(starts)), device_(models.device) {}
   AgreedState& now() noexcept { return now_; }
   /// What each device keeps for itself beside it, by device id.
@@ -60,7 +66,7 @@ class ReplayState {
   AgreedState now_;
   std::map<std::string, sync::Residual> residuals_;
   ReplayModels models_;
-  const std::vector<std::uint64_t> starts_;
+  const std::vector<Start> starts_;
   std::size_t entered_ = 0;
   devices::Device& device_;
   std::map<std::uint64_t, Copy> kept_;  ///< by step

@@ -27,12 +27,11 @@ Found differs(std::string field, std::string recorded, std::string computed) {
   return std::optional(Difference{std::move(field), std::move(recorded), std::move(computed)});
 }
 
-/// The steps of the states with which the views of a log begin; a view that a new file continues is the same
-/// one. Where the group has gone back, of the state to which.
-Result<std::vector<std::uint64_t>> starts_in(const std::string& log, const std::string& group) {
+/// Where the views of a log begin; a view that a new file continues is the same one.
+Result<std::vector<ReplayState::Start>> starts_in(const std::string& log, const std::string& group) {
   auto reader = DecisionReader::open(log);
   if (!reader) return reader.error();
-  std::vector<std::uint64_t> starts;
+  std::vector<ReplayState::Start> starts;
   std::optional<std::uint64_t> back;
   while (true) {
     auto record = reader.value().next();
@@ -49,15 +48,15 @@ Result<std::vector<std::uint64_t>> starts_in(const std::string& log, const std::
                    reader.value().place() + ": this log is of a group with another configuration than " +
                        "the one given (group " + view->group + ", here " + group + ")"};
     if (view->state.round == 0 || starts.empty())
-      starts.push_back(std::exchange(back, std::nullopt).value_or(view->from.step));
+      starts.push_back({view->from.step, std::exchange(back, std::nullopt)});
   }
 }
 
 /// Goes through the records of a log once.
 class Replayer {
  public:
-  Replayer(ReplayLearner learner, AgreedState first, std::vector<std::uint64_t> starts, ReplayBatch batch,
-           ReplayRows rows, const Catalog& catalog, const Config& config)
+  Replayer(ReplayLearner learner, AgreedState first, std::vector<ReplayState::Start> starts,
+           ReplayBatch batch, ReplayRows rows, const Catalog& catalog, const Config& config)
       : learner_(std::move(learner)),
         state_(std::move(first), std::move(starts),
                {*learner_.device, *learner_.trainer, learner_.config.optimizer}),

@@ -10,11 +10,12 @@ namespace rivulet::runtime {
 /// Names the state that a group goes back to; step 0: the model as the job began.
 std::string words_of_good(const Stamp& good);
 
-/// Steps from the state that a group leaves to the one that it begins its next view with: more than the round
-/// that was called off could have led to.
-inline constexpr std::uint64_t steps_gone_back = 2;
-/// Same, where nobody had the good one any more: a device that had it would be ahead.
+/// Steps from the state that a group leaves to the one that it begins its next view with, where nobody has
+/// the good one any more: as a round that only moves offsets.
 inline constexpr std::uint64_t steps_kept = 1;
+/// Same, where somebody has it: ahead of all who lack it, and by no single step, which they would take for
+/// the result of what they have sent of their own.
+inline constexpr std::uint64_t steps_gone_back = steps_kept + 2;
 
 /// The state that a group which goes back from `left` begins its next view with: `good`, as the newest there
 /// is, so that nobody prefers what it has left. It remembers that the group has gone back, and how often.

@@ -61,6 +61,28 @@ void add_classes(OwnScores& sum, const OwnScores& one) {
   }
 }
 
+/// Only the first classes are listed.
+bool lists_all(const OwnScores& scores) {
+  std::uint64_t rows = 0;
+  for (const ClassCounts& c : scores.classes) rows += c.rows;
+  return rows == scores.rows;
+}
+
+/// `sum` has the classes of both. What is the largest of each is the largest of all; else it is known if all
+/// are listed.
+void find_largest(OwnScores& sum, const OwnScores& a, const OwnScores& b) {
+  sum.largest_share = std::nullopt;
+  if (!a.largest_share || !b.largest_share) return;
+  if (a.largest_class == b.largest_class) {
+    sum.largest_share = mean_of(a.largest_share, a.rows, b.largest_share, b.rows);
+    return;
+  }
+  const auto largest = std::ranges::max_element(sum.classes, {}, &ClassCounts::rows);
+  if (!lists_all(sum) || largest == sum.classes.end()) return;
+  sum.largest_share = share(largest->rows, sum.rows);
+  sum.largest_class = sum.names[static_cast<std::size_t>(largest - sum.classes.begin())];
+}
+
 }  // namespace
 
 std::optional<double> ClassCounts::recall() const {
@@ -112,12 +134,7 @@ OwnScores together(const OwnScores& a, const OwnScores& b) {
   out.mean_absolute_error = mean_of(a.mean_absolute_error, a.rows, b.mean_absolute_error, b.rows);
   out.r2 = std::nullopt;  // how far apart the devices' targets lie is not known
   add_classes(out, b);
-  out.largest_share = std::nullopt;
-  if (!a.largest_share || !b.largest_share) return out;
-  const auto largest = std::ranges::max_element(out.classes, {}, &ClassCounts::rows);
-  if (largest == out.classes.end()) return out;
-  out.largest_share = share(largest->rows, out.rows);
-  out.largest_class = out.names[static_cast<std::size_t>(largest - out.classes.begin())];
+  find_largest(out, a, b);
   return out;
 }
 

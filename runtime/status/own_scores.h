@@ -43,7 +43,8 @@ struct OwnScores {
 std::string to_json(const OwnScores& scores);
 /// Of what to_json wrote; otherwise an exception of the JSON library's, which is for its .cpp files alone.
 OwnScores own_scores_from(const std::string& json);
-/// Of the rows of two devices of a group. R2 is not known then.
+/// Of the rows of two devices of a group. R2 is not known then, nor a largest class that differs and may not
+/// be listed.
 OwnScores together(const OwnScores& a, const OwnScores& b);
 
 }  // namespace rivulet::runtime

@@ -16,6 +16,10 @@ constexpr double good_guess = 2;
 constexpr double worst = 4;
 constexpr double falling = 0.9;
 constexpr double mild = 3;  ///< beside what is bad: a healthy model comes down from there
+constexpr double falling_fast = 0.5;
+/// What a step may be doubles often meanwhile (ExplosionWatch): rows that are really so are trained by then.
+constexpr std::uint32_t refused_times = 64;
+constexpr std::uint64_t refused_rows = 2 * judged_rows;
 
 }  // namespace
 
@@ -35,6 +39,7 @@ bool GuessWatch::Block::full() const noexcept {
 
 void GuessWatch::begin() {
   bad_ = {};
+  refused_ = {};
   diverged_ = judged_ = bad_before_ = false;
   begin_trial();
 }
@@ -42,6 +47,12 @@ void GuessWatch::begin() {
 void GuessWatch::begin_trial() {
   trial_ = {};
   good_ = false;
+}
+
+void GuessWatch::refused(std::size_t rows) noexcept {
+  refused_.rows += rows;
+  ++refused_.times;
+  refused_.all = refused_.times >= refused_times && refused_.rows >= refused_rows;
 }
 
 void GuessWatch::computed(const devices::StepReport& report, const BatchView& batch, std::size_t own,
@@ -99,9 +110,9 @@ GuessWatch::Guess GuessWatch::guess() const {
 
 void GuessWatch::judge() {
   // Rows that nobody has seen before cost a healthy model much at once, and then less: a fault at last, in a
-  // stream that had none.
+  // stream that had none. One that began far off comes down fast.
   const double loss = bad_.losses / static_cast<double>(bad_.rows);
-  const bool falls = loss < mild && loss < falling * loss_before_;
+  const bool falls = loss < (loss < mild ? falling : falling_fast) * loss_before_;
   diverged_ = bad_.exceeds() && bad_before_ && !falls;
   bad_before_ = bad_.exceeds();
   loss_before_ = loss;

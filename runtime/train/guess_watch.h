@@ -11,7 +11,8 @@ namespace rivulet::runtime {
 /// Whether the model is good, or has diverged, by this device's own rows: beside a guess that knows the
 /// shares of its classes, or the mean of its targets. Judged on each thousand rows, of eight batches at
 /// least: bad ones two times in a row, and it does not get better. One batch of absurd rows decides nothing.
-/// A batch that is not finite counts as one of absurd rows. Owner: the train thread.
+/// A batch that is not finite counts as one of absurd rows. A model that nothing can be trained into, for
+/// each step would go too far, is as bad: it may look good, where it stands. Owner: the train thread.
 class GuessWatch {
  public:
   enum class Targets : std::uint8_t {
@@ -25,12 +26,16 @@ class GuessWatch {
   /// The first `own` rows of a batch are this device's, and this is what the model made of the batch.
   /// `finite`: of its loss and gradient.
   void computed(const devices::StepReport& report, const BatchView& batch, std::size_t own, bool finite);
+  /// So many rows were used up for nothing: their step, or the own steps made of them, were refused.
+  void refused(std::size_t rows) noexcept;
+  /// Others were fit to be part of a sum.
+  void taken() noexcept { refused_ = {}; }
   /// The model is another one: what was judged before does not count.
   void begin();
   /// A checkpoint is on trial from here on: good() is about rows that follow. The rest goes on.
   void begin_trial();
 
-  [[nodiscard]] bool diverged() const noexcept { return diverged_; }
+  [[nodiscard]] bool diverged() const noexcept { return diverged_ || refused_.all; }
   /// It has been judged, and has not diverged.
   [[nodiscard]] bool sound() const noexcept { return judged_ && !diverged(); }
   [[nodiscard]] bool good() const noexcept { return good_; }
@@ -63,6 +68,13 @@ class GuessWatch {
   double values_ = 0, sum_ = 0, squares_ = 0;  ///< of targets that are any numbers, fading
   Block bad_;                                  ///< since it was judged last, beside a bad model
   Block trial_;                                ///< since good() was, beside a good one
+  /// In a row.
+  struct Refused {
+    std::uint64_t rows = 0;
+    std::uint32_t times = 0;
+    bool all = false;  ///< so many that others will be, too
+  };
+  Refused refused_;
   bool bad_before_ = false;
   double loss_before_ = 0;
   bool diverged_ = false;

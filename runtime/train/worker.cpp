@@ -201,6 +201,8 @@ Turn Worker::compute_and_enter() {
   }
   if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
   if (auto checked = check_movement(); !checked) return end(checked.error());
+  const bool contributes = model_.own().rows() > 0 || rows_.batch().rows() > 0;
+  if (contributes && model_.finite() && !movement_refused_) guess_.taken();
   if (auto known = refresh_digest(); !known) return end(known.error());
   if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());
   times_.entered = parts_.clock.now();

@@ -193,7 +193,7 @@ class Worker final : public Agent {
   // worker_values.cpp: what it refuses to contribute, and what became of its rows
   void judge_batch(double learning_rate_factor);
   Status refuse_nonfinite();
-  Status count_refused();
+  Status count_refused(std::size_t rows);
   Status check_movement();
   Status measure_state();
   void credit();

@@ -24,10 +24,11 @@ void Worker::judge_batch(double learning_rate_factor) {
 }
 
 Status Worker::refuse_nonfinite() {
-  return model_.finite() ? ok() : count_refused();
+  return model_.finite() ? ok() : count_refused(rows_.batch().counted_rows());
 }
 
-Status Worker::count_refused() {
+Status Worker::count_refused(std::size_t rows) {
+  guess_.refused(rows);
   report_.metrics().nonfinite_local.add(1);
   if (!config_.stop_on_nonfinite) return ok();
   return Error{ErrorCode::numeric,
@@ -43,10 +44,11 @@ Status Worker::check_movement() {
   if (model_.movement_fits() && !explosions_.refuses_movement(model_.movement_norm(), model_.own()))
     return ok();
   movement_refused_ = true;
+  const std::size_t rows = model_.own().rows();
   model_.roll_back(*parts_.state);
   rows_.drop_pending();
   report_.forget_settled();
-  if (auto refused = count_refused(); !refused) return refused;
+  if (auto refused = count_refused(rows); !refused) return refused;
   return model_.prepare_delta(*parts_.state, 0, 1.0);  // of nothing
 }
 

@@ -65,7 +65,8 @@ class DecoderBase : public Decoder {
   [[nodiscard]] std::optional<double> number_in(std::string_view text) const noexcept;
   /// Without true and false, which are labels of their own.
   [[nodiscard]] std::optional<double> target_in(std::string_view text) const noexcept;
-  /// A target: a class index if there are classes, else a finite number. Describes what is wrong.
+  /// A target: a class index if there are classes, else a finite number that is no code. Describes what is
+  /// wrong.
   std::optional<DropReason> target_into(float& out, double x) noexcept;
   /// A label of the configured list, whose bytes live until the next row is read. Describes what is wrong.
   std::optional<DropReason> class_into(float& out, std::string_view label) noexcept;

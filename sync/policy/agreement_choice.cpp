@@ -65,24 +65,28 @@ Choice Chooser::with(double keep) const {
   const double for_time = std::min({steps_for_time(price), limits_.most, memory_[most_at]});
   // Where streams are alike, a few own steps learn more than as many sums (measured: bench/agreeing).
   const double least = may_grow() || has_copies() ? std::min(harmless_steps, limits_.most) : 1;
-  const double steps = std::clamp(std::max({for_bytes, for_time, least}), 1.0, longest_apart);
+  const double steps =
+      std::clamp(std::max({for_bytes, for_time, least, memory_[rest_at]}), 1.0, longest_apart);
   return {steps, keep, loss_of(steps, keep, price), for_bytes <= longest_apart};
 }
 
 Choice Chooser::best() const {
   if (memory_[step_bytes_at] == 0) return first();
-  if (sends_all()) return {1, 1, 0, true};
   if (inputs_.config.compression_policy != "auto") return with(inputs_.entered.keep_ratio);
-  Choice best = with(shares.front());
-  for (const double keep : std::span(shares).subspan(1))
-    if (const Choice other = with(keep); other.loss <= best.loss) best = other;
+  if (is_tiny()) return with(1);
+  if (sends_all()) return {1, 1, 0, true};
+  // Where there is nothing to learn, no larger share is sent than was.
+  const double most = rests() ? std::max(memory_[keep_at], shares.back()) : shares.front();
+  Choice best{.loss = std::numeric_limits<double>::infinity()};
+  for (const double keep : shares)
+    if (const Choice other = keep <= most ? with(keep) : best; other.loss <= best.loss) best = other;
   return best;
 }
 
 bool Chooser::may_stay(const Choice& better) const {
   const double steps = memory_[steps_at];
   const double keep = memory_[keep_at];
-  if (steps == 0 || (keep >= 1) != (better.keep >= 1)) return false;
+  if (steps < std::max(1.0, memory_[rest_at]) || (keep >= 1) != (better.keep >= 1)) return false;
   const Price price = price_of(keep);
   const bool in_time =
       time_of(steps, price) < 1.25 * time_share || steps >= std::min(limits_.most, memory_[most_at]);
@@ -92,6 +96,10 @@ bool Chooser::may_stay(const Choice& better) const {
 
 bool Chooser::has_copies() const {
   return inputs_.entered.guests > 0;
+}
+
+bool Chooser::rests() const {
+  return memory_[rest_at] > 0;
 }
 
 bool Chooser::may_grow() const {
@@ -105,7 +113,7 @@ double Chooser::steps_for_bytes(const Price& price, Spending spending) const {
   const double rate = memory_[step_seconds_at] > 0 ? a_step / memory_[step_seconds_at] : 0;
   double back = rate > 0 ? std::clamp(memory_[balance_at] / (balance_seconds * rate), -0.5, 0.5) : 0;
   // Streams that are alike learn as much from fewer agreements.
-  const bool differ = memory_[alike_at] > 0 && memory_[alike_at] < streams_differ;
+  const bool differ = memory_[alike_variance_at] > 0 && memory_[alike_at] < streams_differ;
   if (spending == Spending::ahead && differ)
     back = std::min(eager, back + eager * std::clamp(memory_[ahead_at], 0.0, 1.0));
   if (a_step <= 0) return 1;
@@ -120,8 +128,12 @@ double Chooser::steps_for_time(const Price& price) const {
   return std::ceil(price.seconds * (1 - time_share) / time_share / a_step);
 }
 
+bool Chooser::is_tiny() const {
+  return 2 * static_cast<double>(inputs_.config.contribution_bytes) <= limits_.facts_bytes;
+}
+
 bool Chooser::sends_all() const {
-  if (inputs_.config.compression_policy != "auto" || memory_[cost_at] <= 0) return false;
+  if (memory_[cost_at] <= 0 || rests()) return false;
   const Price price = price_of(1);
   return steps_for_bytes(price, Spending::usual) <= 1 && time_of(1, price) <= time_share;
 }
@@ -158,23 +170,21 @@ Choice Chooser::first() const {
   return {std::min(first_steps, limits_.most), chooses ? first_keep : inputs_.entered.keep_ratio, 0, true};
 }
 
-std::string Chooser::words_of(const Choice& choice, const Price& price, std::string_view how,
-                              bool overlap) const {
+std::string Chooser::words_of(const Choice& choice, const Price& price, const Words& besides) const {
   const double stream = choice.steps * memory_[step_bytes_at];
   std::string words = "agree every ";
   words += choice.steps == 1 ? "step" : std::to_string(static_cast<int>(choice.steps)) + " steps";
-  if (!how.empty())
-    words += " on all parameters, " + std::string(how);
+  if (!besides.how.empty())
+    words += " on all parameters, " + std::string(besides.how);
   else if (choice.keep >= 1)
     words += " on all parameters";
   else
     words += " on " + percent_of_few(choice.keep) + " % of the parameters";
   if (stream > 0) words += ": " + percent(price.bytes / stream) + " % of the rows' bytes";
   words += ", " + percent(time_of(choice.steps, price)) + " % of the time";
-  if (overlap) words += " apart from the steps made meanwhile";
-  if (memory_[alike_at] > 0)
-    words += std::string(", streams ") + (memory_[alike_at] < streams_differ ? "differ" : "are alike") +
-             " (" + percent(memory_[alike_at]) + " %)";
+  if (besides.overlap) words += " apart from the steps made meanwhile";
+  words += besides.streams;
+  if (rests()) words += ", the loss no longer falls";
   return choice.fits ? words : words + "; the budget does not suffice";
 }
 

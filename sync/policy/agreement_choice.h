@@ -2,11 +2,13 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "sync/policy/agreement_cost.h"
 #include "sync/policy/budget.h"
 #include "sync/policy/controller.h"
 #include "sync/policy/linear_fit.h"
+#include "sync/policy/plateau.h"
 
 /// Which way of agreeing hurts least, for the controller "auto" of when. Pure.
 namespace rivulet::sync::policy {
@@ -18,7 +20,15 @@ enum AutoPlace : std::size_t {
   most_at,   ///< own steps that the streams allow
   alike_at,  ///< of CoherenceFilter
   alike_variance_at,
-  settled_at,       ///< agreements since the choice has changed
+  expected_common_at,
+  expected_spread_at,
+  seen_at,
+  seen_steps_at,
+  streams_age_at,
+  plateau_at,  ///< of Plateau
+  rest_at =
+      plateau_at + Plateau::numbers,  ///< own steps at least, while there is nothing to learn; 0: there is
+  settled_at,                         ///< agreements since the choice has changed
   balance_at,       ///< bytes that a device may send beyond its share of rows; below 0: it has sent too much
   ahead_at,         ///< of what a budget that steers may be spent ahead at first, the part that is left
   step_bytes_at,    ///< of the records that a device trains in a step
@@ -77,15 +87,22 @@ class Chooser {
   [[nodiscard]] bool affords_low_rank() const;
   /// What was chosen last may stay: it fits, and hardly anything is better.
   [[nodiscard]] bool may_stay(const Choice& better) const;
-  /// One phrase for people. `how`: it is sent, if not as a share; `overlap`: steps go on while the group
-  /// agrees.
-  [[nodiscard]] std::string words_of(const Choice& choice, const Price& price, std::string_view how,
-                                     bool overlap) const;
+  /// What is said besides.
+  struct Words {
+    std::string_view how;      ///< it is sent, if not as a share
+    bool overlap = false;      ///< steps go on while the group agrees
+    std::string_view streams;  ///< what is known of them
+  };
+  /// One phrase for people.
+  [[nodiscard]] std::string words_of(const Choice& choice, const Price& price, const Words& besides) const;
 
  private:
   [[nodiscard]] Price price_of(const Way& way) const;
   [[nodiscard]] bool has_copies() const;
   [[nodiscard]] bool may_grow() const;
+  [[nodiscard]] bool rests() const;
+  /// All parameters weigh half as much as facts at most: how often the group agrees costs, not on how much.
+  [[nodiscard]] bool is_tiny() const;
   [[nodiscard]] bool sends_all() const;
   /// Another way to send than by entries is not taken for as long as there is something to spend ahead.
   enum class Spending : std::uint8_t { usual, ahead };

@@ -38,48 +38,85 @@ std::optional<double> common_of(std::span<const Movement> movements, double rows
 }
 
 /// ... that they would have if all were of one stream: what a device's odd and even steps have in common is
-/// its signal then, and everybody's, as far as each has come. None: not known.
+/// its signal then, and everybody's, as far as each has come. None: not known. Chance makes it less than 0 as
+/// often as more: only so is it 0 on average where all is noise.
 std::optional<double> common_of_alike(std::span<const Movement> movements, double rows) {
   double signal = 0;
-  double own = 0;
   double squares = 0;
+  double steps = 0;
+  double own = 0;
+  double square_steps = 0;
   for (const Movement& m : movements) {
     const double share = m.rows / rows;
-    const double square = std::max(0.0, finite(m.signal));
-    signal += share * std::sqrt(square);
-    own += share * share * square;
-    squares += share * (square + std::max(0.0, finite(m.noise)));
+    signal += share * finite(m.signal);
+    squares += share * (std::abs(finite(m.signal)) + std::max(0.0, finite(m.noise)));
+    steps += share * m.steps;
+    own += share * share * m.steps * m.steps;
+    square_steps += share * m.steps * m.steps;
   }
-  if (!(squares > 0)) return std::nullopt;
-  return (signal * signal - own) / squares;
+  if (!(squares > 0) || !(square_steps > 0)) return std::nullopt;
+  return finite(signal / square_steps * (steps * steps - own) / squares);
 }
 
 }  // namespace
 
-Coherence coherence(std::span<const Movement> movements) {
-  constexpr double sketch_error = 0.1;  // of what they have in common, from 32 numbers (docs/adr/0031)
-  constexpr double least = 0.01;
+std::optional<Coherence> coherence(std::span<const Movement> movements) {
   const double rows = rows_of(movements);
-  if (rows <= 0) return {};
+  if (rows <= 0) return std::nullopt;
   const auto common = common_of(movements, rows);
   const auto expected = common_of_alike(movements, rows);
-  if (!common || !expected || !(*expected > least)) return {};
-  const double error = sketch_error / *expected;
-  return {finite(std::clamp(*common / *expected, 0.0, 2.0)), finite(error * error)};
+  if (!common || !expected) return std::nullopt;
+  const auto devices = std::ranges::count_if(movements, [](const Movement& m) { return m.rows > 0; });
+  return Coherence{finite(std::clamp(*common, -1.0, 1.0)), std::clamp(*expected, -1.0, 1.0),
+                   static_cast<double>(devices)};
 }
 
-void CoherenceFilter::add(const Coherence& now) {
+double CoherenceFilter::weight() const {
+  constexpr double agreements = 16;
+  return 1 / std::clamp(memory_[seen], 1.0, agreements);
+}
+
+double CoherenceFilter::doubt() const {
+  return std::max(0.0, memory_[spread]) * weight() / (2 - weight());
+}
+
+bool CoherenceFilter::all_is_noise() const {
+  constexpr double deviations = 2;
+  return memory_[seen] > 0 && !(memory_[expected] > deviations * std::sqrt(doubt()));
+}
+
+void CoherenceFilter::add(const std::optional<Coherence>& now, double own_steps) {
   constexpr double drift = 0.01;           // variance that an agreement adds: streams change
   constexpr double forgotten = 1 / 512.0;  // of what is thought, where nothing more is seen
-  double& mean = memory_[0];
-  double& variance = memory_[1];
-  if (variance == 0) mean = variance = 1;
-  mean += forgotten * (1 - mean);
-  variance = std::min(1.0, variance + drift);
-  if (now.variance <= 0) return;
-  const double gain = variance / (variance + now.variance);
-  mean += gain * (now.alike - mean);
-  variance *= 1 - gain;
+  constexpr double beginning = 32;         // agreements
+  constexpr double sketch_error = 0.1;     // of what they have in common, from 32 numbers (docs/adr/0031)
+  // Of what a device expects, before it is known. A model that begins to learn moves more than its noise, and
+  // streams that differ must be found then; later it is the other way round.
+  const double first_spread = memory_[age] < beginning ? 0.3 : 0.6;
+  if (memory_[variance] == 0) memory_[mean] = memory_[variance] = 1;
+  memory_[mean] += forgotten * (1 - memory_[mean]);
+  memory_[variance] = std::min(1.0, memory_[variance] + drift);
+  if (!now) return;
+  if (own_steps >= 2 * memory_[steps] || 2 * own_steps <= memory_[steps]) memory_[seen] = 0;
+  if (memory_[seen] == 0) {
+    memory_[steps] = own_steps;
+    memory_[expected] = 0;
+    memory_[spread] = first_spread * first_spread / std::max(1.0, now->devices);
+  }
+  const double apart = now->expected - memory_[expected];
+  memory_[seen] = std::clamp(memory_[seen] + 1, 1.0, 1e6);
+  memory_[age] = std::clamp(memory_[age] + 1, 1.0, 1e6);
+  memory_[expected] += weight() * apart;
+  if (memory_[seen] > 1) memory_[spread] += weight() * (apart * apart - memory_[spread]);
+  if (all_is_noise()) return;
+  // It is noticed where it is large by chance: what is sure of it counts.
+  const double sure = memory_[expected] - std::sqrt(doubt());
+  const double alike = now->common / sure;
+  const double known = std::clamp(alike, 0.0, 2.0);
+  const double error = (sketch_error * sketch_error + known * known * doubt()) / (sure * sure);
+  const double gain = memory_[variance] / (memory_[variance] + error);
+  memory_[mean] = std::clamp(finite(memory_[mean] + gain * (alike - memory_[mean])), 0.0, 2.0);
+  memory_[variance] *= 1 - gain;
 }
 
 double loss_variance(const FactsTable& table, double loss, double usual) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <cmath>
+#include <optional>
 #include <span>
 
 #include "sync/round/facts.h"
@@ -22,33 +23,55 @@ struct Movement {
   std::span<const float> sketch;  ///< of the movement: the same numbers of every device
   double signal = 0;              ///< inner product of the movements of its odd and of its even steps
   double noise = 0;               ///< a quarter of their squared distance
+  double steps = 1;               ///< that it comes from
 };
 
-/// What one agreement says of whether all move the same way.
+/// What one agreement says of whether all move the same way. Each number is a share of the squared movements,
+/// and of each chance makes a part, so that one alone may say anything.
 struct Coherence {
-  double alike = 0;     ///< about 1: streams are alike; well below: they differ; 0 to 2
-  double variance = 0;  ///< of that, for a sketch is not exact; 0: nothing is known
+  double common = 0;  ///< what the devices' movements have in common
+  double expected =
+      0;  ///< ... and would have if all drew from one stream, -1 to 1: about 0 where all is noise
+  double devices = 2;  ///< each of which says for itself what is expected
 };
 
-/// What the movements of devices have in common, over what they would have if all drew from one stream, each
-/// with the noise of its batches. The less that is, the less it says. Numbers that are not finite count as 0.
-/// Source: docs/adr/0031.
-Coherence coherence(std::span<const Movement> movements);
+/// What the movements of devices have in common, and would have if all drew from one stream, each with the
+/// noise of its batches. Nothing, where nobody has moved, or nobody knows. Numbers that are not finite count
+/// as 0. Source: docs/adr/0031.
+std::optional<Coherence> coherence(std::span<const Movement> movements);
 
-/// What many agreements say, each as much as it knows (a Kalman filter of one number). Begins with streams
-/// that are alike, and comes back to that by and by where nothing more is seen: so it is tried again.
+/// What many agreements say: what was in common, over what was expected on average, each as much as it knows
+/// (a Kalman filter of one number). One agreement's own expectation is no measure: where it is large by
+/// chance, what is in common is not. Begins with streams that are alike, and comes back to that by and by
+/// where nothing more is seen: so it is tried again.
 class CoherenceFilter {
  public:
-  static constexpr std::size_t numbers = 2;
+  static constexpr std::size_t numbers = 7;
   /// `memory`: [numbers], 0 at first.
   explicit CoherenceFilter(std::span<double> memory) : memory_(memory.first<numbers>()) {}
-  void add(const Coherence& now);
-  [[nodiscard]] double alike() const { return memory_[0]; }
+  /// `own_steps`: that devices have made. What was expected of half as many, or twice as many, is forgotten.
+  void add(const std::optional<Coherence>& now, double own_steps);
+  /// The streams have changed: what was expected so far says nothing of what will be.
+  void begin_anew() { memory_[seen] = memory_[age] = 0; }
+  /// About 1: streams are alike; well below: they differ; 0 to 2.
+  [[nodiscard]] double alike() const { return memory_[mean]; }
+  [[nodiscard]] bool has_begun() const { return memory_[variance] > 0; }
   /// Below the limit, by more than what is not known of it.
-  [[nodiscard]] bool below(double limit) const { return memory_[0] + std::sqrt(memory_[1]) < limit; }
+  [[nodiscard]] bool below(double limit) const {
+    return memory_[mean] + std::sqrt(memory_[variance]) < limit;
+  }
+  /// What is expected in common is no more than what chance makes of it: similarity says nothing of streams.
+  [[nodiscard]] bool all_is_noise() const;
 
  private:
-  std::span<double, numbers> memory_;  ///< mean, variance
+  [[nodiscard]] double weight() const;
+  /// Variance of the average of what is expected.
+  [[nodiscard]] double doubt() const;
+  static constexpr std::size_t mean = 0, variance = 1;
+  static constexpr std::size_t expected = 2, spread = 3;  ///< average, and variance of one
+  static constexpr std::size_t seen = 4, steps = 5;       ///< agreements behind that average; their own steps
+  static constexpr std::size_t age = 6;                   ///< agreements since all began
+  std::span<double, numbers> memory_;
 };
 
 /// Relative variance of the loss of one row, from how much it differs between devices and from how far it has

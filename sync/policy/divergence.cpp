@@ -1,6 +1,7 @@
 #include "sync/policy/divergence.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace rivulet::sync::policy {
 namespace {
@@ -36,7 +37,7 @@ Votes votes_of(const FactsTable& table) {
   constexpr std::uint32_t judged = flag_nonfinite | flag_diverged | flag_sound;
   Votes votes;
   for (const Facts& facts : table.facts) {
-    if ((facts.flags & flag_dry_run) != 0 || (facts.rows == 0 && (facts.flags & judged) == 0)) continue;
+    if (facts.rows == 0 && (facts.flags & judged) == 0) continue;
     ++votes.all;
     if ((facts.flags & flag_diverged) != 0)
       ++votes.diverged;
@@ -48,11 +49,7 @@ Votes votes_of(const FactsTable& table) {
 
 const std::vector<double>* memory_in(std::span<const ControllerMemory> agreed) {
   const auto own = std::ranges::find(agreed, Divergence::name, &ControllerMemory::name);
-  // Anybody may have written it.
-  const auto counts = [](double value) { return value >= -1 && value <= 0x1p53; };
-  const bool fits = own != agreed.end() && own->values.size() == Divergence::numbers &&
-                    std::ranges::all_of(own->values, counts);
-  return fits ? &own->values : nullptr;
+  return own != agreed.end() && Divergence::fits(own->values) ? &own->values : nullptr;
 }
 
 Stamp stamp_in(std::span<const ControllerMemory> agreed, Place lineage, Place step) {
@@ -63,6 +60,17 @@ Stamp stamp_in(std::span<const ControllerMemory> agreed, Place lineage, Place st
 
 }  // namespace
 
+bool Divergence::fits(std::span<const double> memory) {
+  if (memory.size() != numbers) return false;
+  for (std::size_t place = 0; place < numbers; ++place) {
+    const double least = place == rows_at_change ? -1 : 0;
+    const double most = place == tried ? tries_most + 1 : place == falls ? falls_most : 0x1p53;
+    const double value = memory[place];
+    if (!(value >= least && value <= most) || value != std::floor(value)) return false;
+  }
+  return true;
+}
+
 double Divergence::factor_of(std::span<const double> memory) {
   double factor = 1;
   if (memory.empty()) return factor;
@@ -72,6 +80,7 @@ double Divergence::factor_of(std::span<const double> memory) {
 
 void Divergence::decide(const FactsTable& table, std::uint64_t view, RoundPlan& plan) {
   if (memory_.empty() || plan.now.stop || !plan.now.leaving.empty()) return;
+  if (any_flag(table, flag_dry_run)) return;  // nothing is trained, and nothing saved to go back to
   const Votes votes = votes_of(table);
   const auto rows = static_cast<double>(table.facts.front().agreed_rows);
   const bool can = memory_[good_step] > 0 || rows <= young_rows;

@@ -22,8 +22,11 @@ class Divergence {
   static constexpr std::size_t numbers = 8;
   static constexpr double tries_most = 2;
 
-  /// `memory`: [numbers], 0 at first; or empty: nobody ever goes back.
+  /// `memory`: [numbers] that fit, 0 at first; or empty: nobody ever goes back.
   explicit Divergence(std::span<double> memory) : memory_(memory) {}
+
+  /// Anybody may have written what came with a state: these are whole numbers that counting leads to.
+  static bool fits(std::span<const double> memory);
 
   /// Of what controllers decide.
   [[nodiscard]] double learning_rate_factor() const { return factor_of(memory_); }

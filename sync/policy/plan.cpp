@@ -320,7 +320,11 @@ PolicyState first_state(std::size_t world, const PolicyConfig& config, const Con
     remember(std::string(Settling::name), Settling::numbers);
     Settling(controllers, config, settling_memory(state)).begin_view();
   }
-  if (config.on_divergence == "go_back") remember(std::string(Divergence::name), Divergence::numbers);
+  if (config.on_divergence == "go_back") {
+    remember(std::string(Divergence::name), Divergence::numbers);
+    if (const auto numbers = memory_named(state, Divergence::name); !Divergence::fits(numbers))
+      std::ranges::fill(numbers, 0.0);
+  }
   plan.now.learning_rate_factor = Divergence(memory_named(state, Divergence::name)).learning_rate_factor();
   choose_exchange(world, config, controllers, state);
   plan.why = "first round: rates are not known yet";

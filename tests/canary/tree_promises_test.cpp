@@ -131,7 +131,7 @@ TEST_CASE("Tree: a third-party header outside its door is found") {
   check_nothing(check_third_party_doors, "sync/a.cpp", "#include <fmt/format.h>\n#include <sys/socket.h>\n");
 }
 
-TEST_CASE("Tree: clocks, randomness, sleeping and shared ownership are found") {
+TEST_CASE("Tree: clocks, randomness, sleeping, shared ownership and a library's rounding are found") {
   check_found(check_banned_calls, "sync/a.cpp", "auto t = std::chrono::steady_clock::now();\n",
               "sync/a.cpp:1: ");
   check_found(check_banned_calls, "sync/a.cpp", "std::random_device seed;\n", "sync/a.cpp:1: ");
@@ -139,6 +139,8 @@ TEST_CASE("Tree: clocks, randomness, sleeping and shared ownership are found") {
   check_found(check_banned_calls, "sync/a.cpp", "std::this_thread::sleep_for(d);\n", "sync/a.cpp:1: ");
   check_found(check_banned_calls, "sync/a.cpp", "std::shared_ptr<int> p;\n", "sync/a.cpp:1: ");
   check_found(check_banned_calls, "sync/a.cpp", "auto now = time(nullptr);\n", "sync/a.cpp:1: ");
+  check_found(check_banned_calls, "devices/a.cpp", "double y = std::log1p(x);\n", "devices/a.cpp:1: ");
+  check_nothing(check_banned_calls, "devices/a.cpp", "double y = std::sqrt(x);\n");
   check_nothing(check_banned_calls, "sync/a.cpp",
                 "// steady_clock\nauto s = \"rand()\"; int operand(int);\n");
   check_nothing(check_banned_calls, "runtime/process/runner.cpp", "std::this_thread::sleep_for(d);\n");

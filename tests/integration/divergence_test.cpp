@@ -34,14 +34,16 @@ void write_rows(const std::filesystem::path& path, int rows, int absurd_at, doub
   }
 }
 
-/// Nothing between the model and its rows: neither normalized nor clipped.
+/// Nothing between the model and its rows: neither normalized nor clipped, nor own steps that could be
+/// refused.
 std::string job(int devices, const std::string& more) {
   return fmt::format(
       "[job]\nname = \"planes\"\ndevices = {}\nseed = 5\n[source]\ntopics = [\"planes\"]\n[decode]\n"
       "format = \"csv\"\n[decode.csv]\ncolumns = [\"a\", \"b\", \"c\", \"y\"]\nfeatures = [\"a\", \"b\", "
       "\"c\"]\n"
       "target = \"y\"\nscale = 1\n[model]\nname = \"linear\"\nclasses = 2\n[train]\nclip_grad_norm = 0\n"
-      "[train.optimizer]\nlr = 0.5\n[checkpoint.every]\nrounds = 20\n[checkpoint]\nkeep = 2\n{}",
+      "[sync]\npolicy = \"every\"\n[train.optimizer]\nlr = 0.5\n[checkpoint.every]\nrounds = "
+      "20\n[checkpoint]\nkeep = 2\n{}",
       devices, more);
 }
 

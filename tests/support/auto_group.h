@@ -24,10 +24,12 @@ struct World {
   double bytes_per_second = 1e9;
   double latency = 0.0001;
   double loss = 1;
+  double loss_falls = 1;       ///< to this part, from one agreement to the next
   double loss_spread = 0;      ///< of a device in an agreement: this to the power of a normal number
   double compute_seconds = 0;  ///< of a step
   double late_seconds = 0;     ///< that the first device comes after the others
   double signal = 1;           ///< of a step's gradient, squared; its noise is 1
+  double signal_spread = 0;    ///< of what a device makes of it by chance
   double in_common = 1;        ///< what part of the movements all devices share
   std::string budget = "1 of stream";
   std::vector<std::uint64_t> tensors{60'000, 1'000};
@@ -77,13 +79,17 @@ class Group {
           static_cast<float>(world_.step_seconds * steps + (rank == 0 ? world_.late_seconds : 0)),
           static_cast<float>(sent_),
           static_cast<float>(sent_ / world_.bytes_per_second + world_.latency),
-          static_cast<float>(steps > 1 ? world_.signal : 0),
+          static_cast<float>(steps > 1
+                                 ? world_.signal +
+                                       (world_.signal_spread > 0 ? world_.signal_spread * rng_.normal() : 0)
+                                 : 0),
           static_cast<float>(steps > 1 ? 1 : 0),
           0};  // it sends no copies
       for (const float x : common)
         f.measurements.push_back(
             static_cast<float>(world_.in_common * x + (1 - world_.in_common) * rng_.normal()));
     }
+    world_.loss *= world_.loss_falls;
     plan(table_, config_, controllers_, state_);
     const Schedule& next = state_.last.next;
     const double all = agreement_bytes(way_of(next), world_.devices, 512);

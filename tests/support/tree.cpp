@@ -223,6 +223,10 @@ const std::vector<Ban>& bans() {
        // What nobody may guess: a page's nonce, the numbers that let a member into a view.
        {"core/rng.", "runtime/status/http/answer.cpp", "sync/collective/gloo/peer_door.cpp"}},
       {"sleeps", std::regex(R"(\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\s*\()"), waiting},
+      // Their last bits are the C library's, and devices have several: what is agreed must not hang on them.
+      {"takes a function that rounds as the C library does",
+       std::regex(R"(\bstd::(log|log1p|log2|log10|exp|exp2|expm1|pow|tanh|sin|cos)\b)"),
+       {"core/rng.cpp", "devices/adam_step.cpp", "devices/model/", "runtime/", "stream/narrowing.cpp"}},
       // Types of LibTorch and spdlog need it; what memory stands for (a network, a log) belongs to no one
       // device, nor does what devices that share memory hold alike (docs/adr/0015), nor the end of a thread
       // that may be left behind.

@@ -187,3 +187,31 @@ TEST_CASE(
     }
   }
 }
+
+TEST_CASE("Columns: a switch that stays for long in each position is known, not forgotten with each turn") {
+  for (const std::size_t turns : {40U, 300U}) {
+    INFO(turns);
+    auto model = classifier();
+    for (std::size_t row = 0; row < 6000; row += 40) {  // nobody touches it in the first 1000 rows
+      const bool on = row >= 1000 && (row - 1000) / turns % 3 == 0;
+      std::vector<float> x;
+      for (std::size_t i = 0; i < 40; ++i)
+        x.insert(x.end(), {on ? 1.0F : 0.0F, static_cast<float>(model.rng.normal()), 5.0F});
+      model.measure(x, std::vector<float>(40));
+      if (row >= 1100) CHECK(model.state->columns()[0].shown_deviation > 0.1);
+    }
+    CHECK(model.state->columns()[0].shown_deviation == doctest::Approx(0.47).epsilon(0.15));
+  }
+}
+
+TEST_CASE("Columns: a machine that begins switched off, and is on for as long, has two states") {
+  auto model = classifier();
+  for (std::size_t row = 0; row < 1000; row += 20) {
+    std::vector<float> x;
+    for (std::size_t i = 0; i < 20; ++i)
+      x.insert(x.end(), {(row + i) / 100 % 2 == 0 ? 0.0F : static_cast<float>(230 + 2 * model.rng.normal()),
+                         static_cast<float>(model.rng.normal()), 5.0F});
+    model.measure(x, std::vector<float>(20));
+  }
+  CHECK(model.state->columns()[0].shown_deviation == doctest::Approx(115).epsilon(0.1));
+}

@@ -215,10 +215,12 @@ TEST_CASE("Normalizer: a value far out that may be a reading is clipped") {
   Fixture f;
   Sensor sensor;
   for (int i = 0; i < 40; ++i) f.train(sensor.batch(25));
+  const Column before = f.column(1);
   const auto report = f.train(rows_with(sensor, {101'300, 101'825, 101'330, 100'825}));
   CHECK(f.shown[columns + 1] == 8);
   CHECK(f.shown[3 * columns + 1] == -8);
   CHECK(report.beyond[1] == 2);
+  CHECK(std::sqrt(f.column(1).variance) < 1.2 * std::sqrt(before.variance));
 }
 
 TEST_CASE("Normalizer: of the first rows, too, an absurd value is no reading") {
@@ -262,6 +264,60 @@ TEST_CASE("Normalizer: one row in a hundred that is a code for nothing stays an 
   CHECK(counted == codes);
   CHECK(std::sqrt(f.column(1).variance) < 40);
   CHECK(std::abs(f.column(1).mean - 101'325) < 10);
+}
+
+TEST_CASE("Normalizer: codes that come in bursts, and a sensor that is broken for a while, move nothing") {
+  for (const double code : {65'535.0, -999.0, 100'900.0})  // far out, and a mere 20 deviations
+    for (const std::size_t each : {2U, 16U, 25U, 128U}) {
+      INFO(code, " in batches of ", each);
+      Fixture f;
+      Sensor sensor;
+      for (int i = 0; i < 80; ++i) f.train(sensor.batch(25));
+      const Column before = f.column(1);
+      for (std::size_t row = 0; row < 3000; row += each) {
+        auto rows = sensor.batch(each);
+        for (std::size_t k = 0; k < each; ++k)  // ten in a row of a thousand, and a thousand at once
+          if ((row + k) % 1000 < 10 || (row + k >= 1500 && row + k < 2500))
+            rows[k * columns + 1] = static_cast<float>(code);
+        f.train(rows);
+      }
+      CHECK(std::abs(f.column(1).mean - before.mean) < 6);
+      CHECK(std::sqrt(f.column(1).variance) < 1.5 * std::sqrt(before.variance));
+    }
+}
+
+TEST_CASE("Normalizer: a code that fills a batch is no lesson, whether or not it could be a reading") {
+  Fixture f;
+  Sensor sensor;
+  for (int i = 0; i < 80; ++i) f.train(sensor.batch(25));
+  f.train(rows_with(sensor, std::vector<double>(20, 100'900)));
+  for (std::size_t row = 0; row < 20; ++row) CHECK(f.shown[row * columns + 1] == 0);
+}
+
+TEST_CASE("Normalizer: a sensor that is noise for a moment moves nothing") {
+  Fixture f;
+  Sensor sensor;
+  for (int i = 0; i < 80; ++i) f.train(sensor.batch(25));
+  const Column before = f.column(1);
+  for (int i = 0; i < 8; ++i) {
+    auto rows = sensor.batch(25);
+    for (std::size_t row = 0; row < 25; ++row)
+      rows[row * columns + 1] = static_cast<float>(1e7 * sensor.rng.normal());
+    f.train(rows);
+  }
+  CHECK(std::sqrt(f.column(1).variance) < 1.5 * std::sqrt(before.variance));
+}
+
+TEST_CASE("Normalizer: a value far out that alternates with others is a state, and counts in the end") {
+  Fixture f;
+  Sensor sensor;
+  for (int i = 0; i < 80; ++i) f.train(sensor.batch(25));
+  for (int i = 0; i < 160; ++i) {
+    auto rows = sensor.batch(25);
+    for (std::size_t row = 0; row < 8; ++row) rows[row * columns + 1] = 0;
+    f.train(rows);
+  }
+  CHECK(std::sqrt(f.column(1).variance) > 20'000);
 }
 
 TEST_CASE("Normalizer: values beyond the limit that go on are a change of the stream, and count") {
@@ -312,6 +368,37 @@ TEST_CASE("Normalizer: a missing value is the mean, and moves nothing") {
   first.train(rows_with(sensor, {missing, 10, missing, 30}));
   CHECK(first.column(1).mean == 20);
   CHECK(first.column(1).variance == 100);
+}
+
+TEST_CASE("Normalizer: a feature that the first rows lack is not known, and begins with its first values") {
+  Fixture f;
+  Sensor sensor;
+  const auto without = [&](std::size_t rows) {
+    return rows_with(sensor, std::vector<double>(rows, std::numeric_limits<double>::quiet_NaN()));
+  };
+  for (int i = 0; i < 40; ++i) f.train(without(25));
+  CHECK(f.column(0).rows == 1000);
+  CHECK(f.column(1).rows == 0);
+  CHECK(f.shown[1] == 0);
+  const auto report = f.train(sensor.batch(25));
+  CHECK(report.beyond[1] == 0);
+  CHECK(f.shown[1] != 0);
+  CHECK(f.largest_shown() < 8);
+  CHECK(f.column(1).rows == 25);
+  CHECK(f.column(1).mean == doctest::Approx(101'325).epsilon(1e-3));
+  CHECK(std::sqrt(f.column(1).variance) < 40);
+  // Of several devices only one has it.
+  Fixture one;
+  Fixture other;
+  one.compute(sensor.batch(30));
+  other.compute(without(10));
+  const auto mine = one.state.buffers().as<float>();
+  const auto theirs = other.state.buffers().as<float>();
+  for (std::size_t k = 0; k < mine.size(); ++k) mine[k] = 0.75F * mine[k] + 0.25F * theirs[k];
+  REQUIRE(follow_columns(one.state, 40, *one.device));
+  CHECK(one.column(1).rows == doctest::Approx(30));
+  CHECK(one.column(1).mean == doctest::Approx(101'325).epsilon(1e-3));
+  CHECK(std::sqrt(one.column(1).variance) < 40);
 }
 
 TEST_CASE("Normalizer: devices whose means differ contribute what all of their rows together are") {

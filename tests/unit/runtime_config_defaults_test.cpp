@@ -124,3 +124,13 @@ TEST_CASE("Config: the template is the seed that the search for breaking configu
   const bool same = kept == config_template();
   CHECK_MESSAGE(same, "write the seeds again: scripts/fuzz names the command");
 }
+
+TEST_CASE("Config: a dry run makes the plans of the devices beside it") {
+  Config config;
+  config.model.classes = 2;
+  auto usual = worker_config(config, {}, {}, {}).session.policy;
+  const auto dry = worker_config(config, {.dry_run = true}, {}, {}).session.policy;
+  usual.checkpoint_rounds = dry.checkpoint_rounds;  // where one is a dry run none is asked for
+  CHECK(dry == usual);
+  CHECK(usual.on_divergence == "go_back");
+}

@@ -139,6 +139,37 @@ TEST_CASE(
   CHECK(it.watch.diverged());
 }
 
+TEST_CASE("Guess: a loss that is far off and halves is what a healthy model has that began badly") {
+  Watched it(Targets::classes, 2, {0, 1});
+  for (const double loss : {140.0, 69.0, 34.0, 16.0, 7.5}) {
+    it.batches(8, loss);
+    CHECK_FALSE(it.watch.diverged());
+  }
+  it.batches(8, 140.0);
+  CHECK(it.watch.diverged());
+  it.batches(8, 71.0);  // far off, it has to halve
+  CHECK(it.watch.diverged());
+}
+
+TEST_CASE("Guess: a model that nothing can be trained into has diverged, however good it is") {
+  Watched it(Targets::classes, 2, {0, 1});
+  it.batches(8, 0.1);
+  for (int i = 0; i < 63; ++i) it.watch.refused(100);
+  CHECK_FALSE(it.watch.diverged());
+  CHECK(it.watch.sound());
+  it.watch.refused(100);
+  CHECK(it.watch.diverged());
+  CHECK_FALSE(it.watch.sound());
+  it.watch.taken();
+  CHECK_FALSE(it.watch.diverged());
+  for (int i = 0; i < 199; ++i) it.watch.refused(10);
+  CHECK_FALSE(it.watch.diverged());  // few rows
+  it.watch.refused(10);
+  CHECK(it.watch.diverged());
+  it.watch.begin();
+  CHECK_FALSE(it.watch.diverged());
+}
+
 TEST_CASE("Guess: after a new beginning rows that came before count for nothing") {
   Watched it(Targets::classes, 2, {0, 1});
   it.batches(7, 100);

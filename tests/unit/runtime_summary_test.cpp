@@ -155,3 +155,23 @@ TEST_CASE("Summary: the last rows of all devices add up by class name, and by ro
   CHECK(*all.largest_share == doctest::Approx(2900.0 / 4000));
   CHECK_FALSE(all.r2);
 }
+
+TEST_CASE("Summary: a largest class that is not among those listed is not made up of those that are") {
+  // 400 of 1000 rows are of classes that are listed, most of the others of one that is not.
+  const OwnScores one{.rows = 1000,
+                      .loss = 0.1,
+                      .accuracy = 0.5,
+                      .classes = {{300, 300, 300}, {100, 100, 100}},
+                      .names = {"0", "1"},
+                      .largest_share = 0.5,
+                      .largest_class = "500"};
+  OwnScores other = one;
+  other.rows = 3000;
+  other.largest_share = 0.7;
+  const OwnScores same = together(one, other);
+  CHECK(same.largest_class == "500");
+  CHECK(*same.largest_share == doctest::Approx(0.65));
+  other.largest_class = "600";
+  CHECK_FALSE(together(one, other).largest_share);
+  CHECK_FALSE(together(together(one, other), one).largest_share);
+}

@@ -91,6 +91,26 @@ TEST_CASE("Decoder: a missing target is dropped as ever, and text that is no num
   }
 }
 
+TEST_CASE("Decoder: a target that is a code drops its row; a class may have the number of one") {
+  for (const std::string format : {"csv", "json"}) {
+    CAPTURE(format);
+    auto config = two(format, {Fill::Kind::mean});
+    config.missing = {1};
+    const auto read = read_text(config, row_text(format, "2", "3"));
+    CHECK(read.drops == std::vector{DropReason::missing_field});
+    CHECK(read.details.at(0) == "the target is no value: 1");
+    config.classes = 2;
+    CHECK(read_text(config, row_text(format, "2", "3")).rows.size() == 1);
+  }
+}
+
+TEST_CASE("Decoder: a row without any value has no last values either, at first") {
+  const auto decoder = make_decoder(two("csv", {Fill::Kind::last}));
+  CHECK(read_at(*decoder, 0, 0, ",,1\n").drops == std::vector{DropReason::missing_field});
+  CHECK(read_at(*decoder, 0, 1, "2,3,1\n").rows.size() == 1);
+  CHECK(read_at(*decoder, 0, 2, ",,1\n").rows.at(0) == std::vector<float>{2, 3, 1});
+}
+
 TEST_CASE("Decoder: a number in place of what is missing has the unit of the records") {
   auto config = two("csv", {Fill::Kind::number, 20});
   config.scale = {2};

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
 
 #include "sync/policy/controller.h"
 
@@ -181,11 +184,39 @@ TEST_CASE("Divergence: in good health the rate comes back, a doubling for every 
   CHECK(Divergence::learning_rate_factor(group.state.memory) == 1);
 }
 
+TEST_CASE(
+    "Divergence: what a file or a peer says is known is no number of steps or tries, and counts for "
+    "nothing") {
+  // tried, falls, good {lineage, step}, rows at change, trial {lineage, step}, rows of trial
+  const std::vector<double> whole{1, 2, 7, 40, -1, 7, 50, 9000};
+  Group kept;
+  kept.state.memory = {{std::string(Divergence::name), whole}};
+  kept.enter(8);
+  CHECK(kept.state.memory.front().values == whole);
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  const std::vector<std::pair<std::size_t, double>> wrong = {
+      {0, 4},     {0, 0.5},          {1, 9},  {1, -1},    {2, -1}, {2, infinite},
+      {3, 1e300}, {3, std::nan("")}, {4, -2}, {6, 0x1p54}};
+  for (const auto& [place, value] : wrong) {
+    CAPTURE(place);
+    CAPTURE(value);
+    Group group;
+    group.state.memory = {{std::string(Divergence::name), whole}};
+    group.state.memory.front().values[place] = value;
+    CHECK(Divergence::learning_rate_factor(group.state.memory) == 1);
+    group.enter(8);
+    CHECK(group.state.memory.front().values == std::vector<double>(Divergence::numbers));
+    const auto called = group.round({bad, bad, bad});
+    CHECK(called.now.back_lineage == 0);
+    CHECK(called.now.back_step == 0);
+  }
+}
+
 TEST_CASE("Divergence: who leaves, and a group that ends, are not held up; and it can be switched off") {
   Group group;
   CHECK(group.round({bad, bad, bad | flag_leaving}).now.retreat == Retreat::none);
   CHECK(group.round({bad, bad, bad | flag_stop}).now.retreat == Retreat::none);
-  CHECK(group.round({bad | flag_dry_run, bad | flag_dry_run, 0}).now.retreat == Retreat::none);
+  CHECK(group.round({bad, bad, flag_dry_run}).now.retreat == Retreat::none);
   Group off;
   off.config.on_divergence = "ignore";
   off.state = {};

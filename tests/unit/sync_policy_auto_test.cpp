@@ -114,6 +114,7 @@ TEST_CASE("Auto: on a link that can carry it, agreements take a twentieth of the
   for (const double rate : {1.25e6, 400e3}) {
     World world;
     world.bytes_per_second = rate;
+    world.loss_falls = 0.98;
     Group group(world);
     group.agree(40);
     group.forget_sums();

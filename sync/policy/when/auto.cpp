@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sync/coding/sketch.h"
@@ -108,6 +109,12 @@ double rows_of(const FactsTable& table) {
   return rows;
 }
 
+std::uint32_t steps_of(const Inputs& inputs, std::size_t rank) {
+  return rank < inputs.table.sections.size()
+             ? steps_behind(inputs.table.facts[rank], inputs.table.sections[rank])
+             : 1;
+}
+
 std::vector<Movement> movements_of(const Inputs& inputs) {
   std::vector<Movement> movements;
   movements.reserve(inputs.table.size());
@@ -117,7 +124,8 @@ std::vector<Movement> movements_of(const Inputs& inputs) {
     movements.push_back({.rows = static_cast<double>(facts.rows),
                          .sketch = all.subspan(movement_sketch, Sketch::small),
                          .signal = all[steps_signal],
-                         .noise = all[steps_noise]});
+                         .noise = all[steps_noise],
+                         .steps = static_cast<double>(steps_of(inputs, rank))});
   }
   return movements;
 }
@@ -195,6 +203,7 @@ void step_back(std::span<double> memory) {
   memory[most_at] = std::max(1.0, std::floor(memory[steps_at] / 2));
   memory[overshot_at] = recovery;
   memory[settled_at] = settling;
+  Plateau(memory.subspan(plateau_at)).restart();
 }
 
 /// A device has come with a movement that it cannot contribute.
@@ -209,7 +218,8 @@ void learn_loss(const Inputs& inputs, double rows, std::span<double> memory) {
   average(memory[loss_at], loss, std::min(1.0, rows / few_rows));
   const double usual = memory[usual_loss_at];
   const double noise = jump_deviations * std::sqrt(memory[loss_noise_at] / std::max(rows, few_rows));
-  const bool jumps = usual > 0 && memory[loss_at] > usual * std::max(jump, 1 + noise);
+  const bool jumps = usual > 0 && memory[loss_at] > usual * std::max(jump, 1 + noise) &&
+                     memory[loss_at] > Plateau(memory.subspan(plateau_at)).nothing();
   if (!jumps) {
     average(memory[usual_loss_at], loss, std::min(usual_weight, rows / many_rows));
     if (const double variance = loss_variance(inputs.table, loss, usual); variance > 0)
@@ -225,7 +235,10 @@ void learn(const Inputs& inputs, std::span<double> memory) {
   const double rows = rows_of(inputs.table);
   learn_costs(inputs, memory);
   learn_loss(inputs, rows, memory);
-  CoherenceFilter(memory.subspan(alike_at)).add(coherence(movements_of(inputs)));
+  double loss_sum = 0;
+  for (const Facts& f : inputs.table.facts) loss_sum += finite(f.loss_sum);
+  Plateau(memory.subspan(plateau_at)).add(loss_sum, rows, memory[loss_noise_at]);
+  CoherenceFilter(memory.subspan(alike_at)).add(coherence(movements_of(inputs)), inputs.entered.own_steps);
 }
 
 /// A movement that comes an agreement late does harm while the model changes fast: its loss still falls, or
@@ -240,8 +253,8 @@ bool is_calm(std::span<const double> memory) {
 void follow_streams(double least, double most, std::span<double> memory) {
   if (memory[most_at] == 0) memory[most_at] = std::min(first_most, most);
   memory[most_at] = std::max(memory[most_at], least);
-  if (memory[alike_at] == 0) return;
   const CoherenceFilter streams(memory.subspan(alike_at));
+  if (!streams.has_begun()) return;
   if (streams.below(streams_differ)) {
     const double part = streams.below(streams_differ / 2) ? 4 : 2;
     memory[most_at] = std::max(least, std::floor(std::min(memory[most_at], memory[steps_at]) / part));
@@ -250,6 +263,30 @@ void follow_streams(double least, double most, std::span<double> memory) {
   const bool limits = memory[steps_at] >= memory[most_at] && memory[overshot_at] == 0;
   if (streams.alike() > streams_are_alike && limits && memory[settled_at] >= settling)
     memory[most_at] = std::min(most, 2 * memory[most_at]);
+}
+
+/// Where the loss no longer falls, there is nothing to agree on: by and by the group agrees as seldom as its
+/// streams allow, and at once as before when there is something to learn. Not where streams differ, or
+/// devices see copies of others' rows: what holds those together is that they agree.
+void rest(const Inputs& inputs, double most, std::span<double> memory) {
+  const bool differ = CoherenceFilter(memory.subspan(alike_at)).below(streams_differ);
+  if (!Plateau(memory.subspan(plateau_at)).reached() || differ || inputs.entered.guests > 0) {
+    memory[rest_at] = 0;
+    return;
+  }
+  const double longest = std::max(1.0, std::min(most, memory[most_at]));
+  if (memory[rest_at] == 0 || memory[settled_at] >= settling)
+    memory[rest_at] = 2 * std::max(memory[rest_at], memory[steps_at]);
+  memory[rest_at] = std::clamp(memory[rest_at], 1.0, longest);
+}
+
+/// What is known of the streams, for people.
+std::string words_of_streams(std::span<double> memory) {
+  const CoherenceFilter streams(memory.subspan(alike_at));
+  if (!streams.has_begun()) return {};
+  if (!streams.below(streams_differ) && streams.all_is_noise()) return ", movements are within their noise";
+  const std::string alike = std::to_string(std::lround(100 * std::clamp(streams.alike(), 0.0, 2.0)));
+  return (streams.alike() < streams_differ ? ", streams differ (" : ", streams are alike (") + alike + " %)";
 }
 
 /// Momentum of single streams that differ leads apart: gradients are summed, and the group has their
@@ -270,9 +307,13 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const double most = setting(inputs.config, keys[1].name).number;
   const bool begins = memory[step_bytes_at] == 0;
   if (rows_of(inputs.table) > 0) learn(inputs, memory);
-  if (has_exploded(inputs) || any_flag(inputs.table, flag_changed)) step_back(memory);
+  if (has_exploded(inputs) || any_flag(inputs.table, flag_changed)) {
+    step_back(memory);
+    CoherenceFilter(memory.subspan(alike_at)).begin_anew();
+  }
   pay(inputs, budget, begins, memory);
   follow_streams(inputs.entered.guests > 0 ? std::min(steps_with_copies, most) : 1, most, memory);
+  rest(inputs, most, memory);
   const Chooser chooser(inputs, budget, {most, facts_bytes}, memory);
   const Choice best = chooser.best();
   Choice choice = best;
@@ -295,7 +336,9 @@ void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   if (sums) plan.next.apart = false;
   if (inputs.config.compression_policy == "auto") plan.next.keep_ratio = choice.keep;
   if (thin) plan.next.compressor = "low_rank";
-  plan.why = chooser.words_of(choice, price, thin ? "as thin matrices" : "", overlap);
+  plan.why = chooser.words_of(
+      choice, price,
+      {.how = thin ? "as thin matrices" : "", .overlap = overlap, .streams = words_of_streams(memory)});
   keep_finite(memory);
 }
 

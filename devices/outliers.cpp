@@ -1,0 +1,55 @@
+#include "devices/outliers.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rivulet::devices {
+namespace {
+
+constexpr double doubt_rows = 3000;
+/// Of a column that few rows are known of, long states may not have been seen: nothing is a code, and doubts
+/// are shorter.
+constexpr double few_known = 1000;
+constexpr double doubt_rows_of_few = 1500;
+constexpr double doubt_share = 0.1;
+/// So few of another kind do not end a doubt.
+constexpr std::uint32_t few = 3;
+
+double averaged(double share, double count, double rows, double looks_back) {
+  return share + (count - share * rows) / std::max(rows, looks_back);
+}
+
+}  // namespace
+
+Outliers outliers_in(const ColumnValues& values, const Column& column, double limit) {
+  Outliers found;
+  double first = 0;
+  bool same = true;
+  for (std::size_t row = 0; row < values.rows; ++row) {
+    const double x = values.at(row);
+    const double away = std::abs(x - column.shown_mean) / column.shown_deviation;
+    if (!(away > limit)) continue;
+    if (found.count == 0) first = x;
+    same = same && x == first;
+    ++found.count;
+    found.absurd += away > limit * limit ? 1 : 0;
+  }
+  found.one_value = same && found.count > 1;
+  return found;
+}
+
+double follow_outliers(double beyond, const Outliers& found, double rows, const Column& column,
+                       double looks_back) {
+  const bool goes_on = beyond < 0 && found.count < few;
+  if (!found.doubtful() && !goes_on) return averaged(std::max(0.0, beyond), found.count, rows, looks_back);
+  const bool known = column.rows >= few_known;
+  const double others = rows - found.count;
+  const double count = found.one_value && known ? std::min<double>(found.count, others) : found.count;
+  return -averaged(std::max(0.0, -beyond), count, rows, known ? doubt_rows : doubt_rows_of_few);
+}
+
+bool has_changed(double beyond) {
+  return beyond > change_share || -beyond > doubt_share;
+}
+
+}  // namespace rivulet::devices
