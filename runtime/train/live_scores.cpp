@@ -44,6 +44,12 @@ void LiveScores::computed(const devices::StepReport& report, const BatchView& ba
   if (parts_.clock.now() >= show_again_at_) show();
 }
 
+void LiveScores::begin() {
+  window_.clear();
+  shown_ = false;
+  show();
+}
+
 void LiveScores::show() {
   if (std::exchange(shown_, true)) return;
   show_again_at_ = parts_.clock.now() + shown_every;
@@ -52,9 +58,10 @@ void LiveScores::show() {
   if (largest_ != nullptr) largest_->set(now.largest_share.value_or(unknown));
   if (absolute_ != nullptr) absolute_->set(now.mean_absolute_error.value_or(unknown));
   if (r2_ != nullptr) r2_->set(now.r2.value_or(unknown));
-  for (std::size_t c = 0; c < now.classes.size(); ++c) {
-    classes_[c].recall->set(now.classes[c].recall().value_or(unknown));
-    classes_[c].precision->set(now.classes[c].precision().value_or(unknown));
+  for (std::size_t c = 0; c < classes_.size(); ++c) {
+    const ClassCounts counts = c < now.classes.size() ? now.classes[c] : ClassCounts{};
+    classes_[c].recall->set(counts.recall().value_or(unknown));
+    classes_[c].precision->set(counts.precision().value_or(unknown));
   }
   parts_.status.set_own_scores(std::move(now));
 }

@@ -13,7 +13,8 @@
 namespace rivulet::runtime {
 
 /// How good the model is on this device's own rows, for status and metrics: beside the group's loss and
-/// accuracy, which all devices show alike. Owner: the train thread.
+/// accuracy, which all devices show alike. Rows of a batch that comes again, for its view was lost, count
+/// again. Owner: the train thread.
 class LiveScores {
  public:
   struct Parts {
@@ -29,6 +30,8 @@ class LiveScores {
   /// The first `counted` rows of the batch are this device's, and this is what was computed on it. Shown at
   /// once, but at most ten times a second.
   void computed(const devices::StepReport& report, const BatchView& batch, std::size_t counted);
+  /// The model is another one: what is known of the last is not shown any more.
+  void begin();
   /// What is not shown yet is.
   void show();
 

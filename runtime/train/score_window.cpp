@@ -62,6 +62,10 @@ ScoreWindow::Block& ScoreWindow::newest() {
   return blocks_[at_];
 }
 
+void ScoreWindow::clear() {
+  for (Block& block : blocks_) forget(block);
+}
+
 void ScoreWindow::forget(Block& block) {
   for (std::size_t c = 0; c < classes_.size(); ++c) {
     classes_[c].rows -= block.classes[c].rows;

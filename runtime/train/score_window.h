@@ -22,6 +22,8 @@ class ScoreWindow {
 
   /// The first `counted` rows of the batch, by what was computed on it.
   void add(const devices::StepReport& report, const BatchView& batch, std::size_t counted);
+  /// What it has seen is of another model.
+  void clear();
   [[nodiscard]] OwnScores scores() const;
 
  private:

@@ -80,6 +80,7 @@ Turn Worker::go_back() {
   }
   going_back_.reset();
   guess_.begin();
+  scores_.begin();
   explosions_ = ExplosionWatch(config_.classes);
   return form_again("the model has diverged");
 }

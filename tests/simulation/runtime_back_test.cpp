@@ -266,6 +266,21 @@ TEST_CASE(
   group.check_replay();
 }
 
+TEST_CASE("Back: the page marks when, and its scores are of the model that the group has gone back to") {
+  SavingGroup group(saving_job(2));
+  NodeStatus& status = group.device(1).node->status();
+  status.keep_history();
+  group.run_until([&] { return status.own_scores().rows >= 1000; });
+  group.run_until([&] { return status.view.load() > 1; });
+  CHECK(status.own_scores().rows == 0);
+  status.look_back(TimePoint{});
+  const auto marks = status.history()->marks();
+  const auto goes_back = [&](const History::Mark& mark) {
+    return mark.phrase == "the model has diverged: the group goes back to " + text_of(group.good());
+  };
+  CHECK(std::ranges::count_if(marks, goes_back) == 1);
+}
+
 TEST_CASE("Back: a group that dies on the way back begins with its newest files, and so does a replay") {
   SavingGroup group(saving_job(2));
   const auto goes_back = [](const Device& device) {

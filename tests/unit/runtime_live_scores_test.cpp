@@ -85,6 +85,22 @@ TEST_CASE("Live scores: what was never measured is no number") {
   CHECK(std::isnan(it.metrics["live_class_precision/fault"]));
 }
 
+TEST_CASE("Live scores: of another model nothing is known of the one before") {
+  Scored it;
+  it.hundred_faults();
+  it.scores.begin();
+  CHECK(it.status.own_scores().rows == 0);
+  CHECK(it.status.own_scores().classes.empty());
+  CHECK(std::isnan(it.metrics["live_class_recall/fault"]));
+  CHECK(std::isnan(it.metrics["live_class_precision/ok"]));
+  CHECK(std::isnan(it.metrics["live_largest_class_ratio"]));
+  CHECK(std::isnan(it.metrics["eval_score/own_prequential_accuracy"]));
+  it.batch({1, 1, 1, 0}, {1, 1, 0, 0});
+  CHECK(it.now().rows == 4);
+  CHECK(it.now().classes[1] == ClassCounts{3, 2, 2});
+  CHECK(it.metrics["live_largest_class_ratio"] == 0.75);
+}
+
 TEST_CASE("Live scores: copies of peers' rows are none of this device's") {
   Scored it;
   it.batch({0, 0, 1, 1, 1}, {0, 1, 0, 0, 0}, 0, 1, 3);
