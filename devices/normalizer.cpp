@@ -257,7 +257,9 @@ void NormalizingTrainer::measure_column(const Block& block, std::size_t i, std::
   const double weight = now / (measured_.rows + now);
   const double looks_back = std::clamp(column.rows + measured_.rows + now, now, std::max(now, recent_rows));
   double& beyond = measured_.beyond[at];
+  constexpr double all = std::numeric_limits<double>::infinity();
   bool changed = false;
+  bool readings = false;
   if (column.shown_deviation == 0) {
     sums_.square[at] = 0;
     for (std::size_t row = 0; row < rows; ++row)
@@ -268,14 +270,12 @@ void NormalizingTrainer::measure_column(const Block& block, std::size_t i, std::
     const Outliers found = sums_.beyond[at] > 0 ? outliers_in(own, column, columns_.limit) : Outliers{};
     beyond = follow_outliers(beyond, found, now, column, looks_back);
     changed = has_changed(beyond) && std::abs(beyond) * looks_back >= fewest_of_change;
+    readings = beyond > 0 && !found.close;
     // Not even clipped: of many values that would be a change.
     if (found.doubtful()) count_within(columns_.limit, at, own, column);
     if (found.one_value && found.count == rows) show_mean(block, i, rows);
   }
-  const bool readings = column.shown_deviation > 0 && beyond > 0;
-  if (changed)
-    count_within(readings ? columns_.limit * columns_.limit : std::numeric_limits<double>::infinity(), at,
-                 own, column);
+  if (changed) count_within(readings ? columns_.limit * columns_.limit : all, at, own, column);
   if (changed || column.rows < recent_rows) sums_.beyond[at] = 0;  // no outliers, as far as anybody knows
   add_to(measured_.mean[at], sums_.first[at], now, weight);
   add_to(measured_.square[at], sums_.square[at], now, weight);
