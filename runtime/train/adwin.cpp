@@ -38,8 +38,8 @@ bool Adwin::add(double value) {
   detected_ = false;
   insert(value);
   if (++window_.added % limits_.clock != 0 || window_.width <= limits_.grace) return false;
-  for (double changed = change(); changed != 0; changed = change()) {
-    if (!detected_) rose_ = changed > 0;
+  for (auto changed = change(); changed; changed = change()) {
+    if (!detected_) sides_ = *changed;
     detected_ = true;
     drop_oldest();
   }
@@ -86,7 +86,7 @@ void Adwin::drop_oldest() {
   if (row.count == 0) --window_.used;
 }
 
-double Adwin::change() const {
+std::optional<Adwin::Sides> Adwin::change() const {
   double older = 0;
   double newer = static_cast<double>(window_.width);
   double older_sum = 0;
@@ -99,13 +99,13 @@ double Adwin::change() const {
       older_sum += row.buckets[k].sum;
       newer_sum -= row.buckets[k].sum;
       // Also where nothing is left on the newer side.
-      if (newer < limits_.least_window) return 0;
+      if (newer < limits_.least_window) return std::nullopt;
       if (older < limits_.least_window) continue;
-      const double risen = newer_sum / newer - older_sum / older;
-      if (std::abs(risen) > bound(older, newer)) return risen;
+      const Sides means{older_sum / older, newer_sum / newer};
+      if (std::abs(means.newer - means.older) > bound(older, newer)) return means;
     }
   }
-  return 0;
+  return std::nullopt;
 }
 
 /// What chance allows between the means of so many values on either side. Rounding may leave squares below 0

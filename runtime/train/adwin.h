@@ -2,6 +2,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace rivulet::runtime {
 
@@ -33,8 +34,14 @@ class Adwin {
   [[nodiscard]] std::uint64_t width() const noexcept { return window_.width; }
   [[nodiscard]] double mean() const noexcept;
   [[nodiscard]] double variance() const noexcept;
-  /// At the last detection the newer values had the higher mean.
-  [[nodiscard]] bool rose() const noexcept { return rose_; }
+  /// Means on either side of a change.
+  struct Sides {
+    double older = 0;
+    double newer = 0;
+  };
+  /// At the oldest place of the last detection.
+  [[nodiscard]] const Sides& sides() const noexcept { return sides_; }
+  [[nodiscard]] bool rose() const noexcept { return sides_.newer > sides_.older; }
 
  private:
   static constexpr std::size_t most_alike = 5;  ///< buckets of one size
@@ -64,15 +71,15 @@ class Adwin {
   void insert(double value);
   void merge_full_rows();
   void drop_oldest();
-  /// Newer mean less older mean at the oldest place where they differ; 0: nowhere.
-  [[nodiscard]] double change() const;
+  /// At the oldest place where they differ.
+  [[nodiscard]] std::optional<Sides> change() const;
   [[nodiscard]] double bound(double older, double newer) const;
 
   double delta_;
   Limits limits_;
   Window window_;
   bool detected_ = false;  ///< by the last value
-  bool rose_ = false;
+  Sides sides_;
 };
 
 }  // namespace rivulet::runtime
