@@ -10,10 +10,11 @@ namespace rivulet::devices {
 inline constexpr std::size_t counted_classes_max = 256;
 
 /// A trainer whose rows weigh by their class in the gradient; losses and hits are reported as without.
-/// `weights` [classes]: those; empty: rows / (classes * rows of the class), of all rows that the group has
-/// trained, so that each class has the same part in the gradient. The counts are agreed: a device contributes
-/// the share of each class in its rows, "measured.class_share" [classes], behind the model's buffers. A class
-/// that is not known yet counts as one row of it; no weight is above 100.
+/// `weights` [classes]: those; empty: rows / (classes * rows of the class), of the rows that the group has
+/// trained, so that each class has the same part in the gradient. Old rows fade as in the normalization, over
+/// its window. The counts are agreed: a device contributes the share of each class in its rows,
+/// "measured.class_share" [classes], behind the model's buffers. A class that is not known yet counts as one
+/// row of it; no weight is above 100.
 std::unique_ptr<Trainer> make_balancing(std::unique_ptr<Trainer> model, Device& device, std::size_t classes,
                                         std::vector<float> weights);
 
