@@ -91,6 +91,13 @@ void add_to(double& known, double sum, double rows, double weight) {
   known += weight * (sum / rows - known);
 }
 
+std::uint32_t too_large(const ColumnValues& values) {
+  std::uint32_t count = 0;
+  for (std::size_t row = 0; row < values.rows; ++row)
+    count += std::abs(values.at(row)) > largest_value ? 1 : 0;
+  return count;
+}
+
 double least_offset(const Column& c) {
   return std::max(least_deviation, least_relative_deviation * std::abs(c.shown_mean));
 }
@@ -244,7 +251,7 @@ void NormalizingTrainer::measure(const BatchView& batch, std::span<const Column>
     if (columns[at].rows > 0)
       measure_column(block, i, values, batch.rows, columns[at]);
     else
-      sums_.beyond[at] = 0;
+      sums_.beyond[at] = too_large({values.data() + i, batch.rows, block.count});
   });
   measured_.rows += static_cast<double>(batch.rows);
 }
@@ -293,7 +300,7 @@ void NormalizingTrainer::count_within(double reach, std::size_t at, const Column
                                       const Column& column) {
   const bool rests = column.shown_deviation == 0;
   const double factor = rests ? 1 : 1 / column.shown_deviation;
-  const double most = rests ? farthest * farthest : farthest;
+  const double most = rests ? farthest_at_rest : farthest;
   double first = 0;
   double square = 0;
   for (std::size_t row = 0; row < values.rows; ++row) {
