@@ -2,7 +2,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 namespace rivulet::runtime {
 
@@ -39,9 +38,10 @@ class Adwin {
     double older = 0;
     double newer = 0;
   };
-  /// At the oldest place of the last detection.
+  /// Of the last detection, where it was clearest. What is found first is the oldest place that differs,
+  /// behind which older values may lie, too.
   [[nodiscard]] const Sides& sides() const noexcept { return sides_; }
-  [[nodiscard]] bool rose() const noexcept { return sides_.newer > sides_.older; }
+  [[nodiscard]] bool rose() const noexcept { return rose_; }
 
  private:
   static constexpr std::size_t most_alike = 5;  ///< buckets of one size
@@ -71,14 +71,20 @@ class Adwin {
   void insert(double value);
   void merge_full_rows();
   void drop_oldest();
-  /// At the oldest place where they differ.
-  [[nodiscard]] std::optional<Sides> change() const;
+  /// Calls visit(sides, what chance allows between them) for each place, the oldest first,
+  /// until it returns true.
+  template <class Visit>
+  void visit_places(const Visit& visit) const;
+  /// Newer mean less older mean at the oldest place where they differ; 0: nowhere.
+  [[nodiscard]] double change() const;
+  [[nodiscard]] Sides clearest() const;
   [[nodiscard]] double bound(double older, double newer) const;
 
   double delta_;
   Limits limits_;
   Window window_;
   bool detected_ = false;  ///< by the last value
+  bool rose_ = false;
   Sides sides_;
 };
 

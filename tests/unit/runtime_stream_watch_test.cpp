@@ -219,6 +219,14 @@ TEST_CASE("Stream watch: a rise of a few errors in a hundred is none, but many o
   CHECK(it.watch.tell_change());
 }
 
+TEST_CASE("Stream watch: a model that had learned, and errs on all rows at once, is an alarm soon") {
+  Watched it;
+  it.batches(60, 0.5);
+  it.batches(60, 0);
+  it.batches(10, 1);
+  CHECK(it.watch.tell_change());
+}
+
 TEST_CASE("Stream watch: errors and outliers of rows that others gave are not this stream's") {
   Watched it;
   it.batches(100, 0.3);
