@@ -127,13 +127,17 @@ Status follow_classes(ModelState& state, double rows, Device& device) {
   auto& counts = state.statistics().class_rows;
   if (counts.empty()) return ok();
   const GradientView shares = shares_in(state.buffers(), counts.size());
-  return change_on_host(device, shares, [&](const GradientView& host) {
+  auto counted = change_on_host(device, shares, [&](const GradientView& host) {
     with_numbers(host, [&](auto numbers) {
       for (std::size_t c = 0; c < counts.size() && numbers[0] > 0; ++c)
         counts[c] += std::round(rows * static_cast<double>(numbers[1 + c]));
       std::ranges::fill(numbers, 0);
     });
   });
+  const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
+  if (const double window = state.layout().normalized.window; all > window)
+    for (double& count : counts) count *= window / all;
+  return counted;
 }
 
 }  // namespace rivulet::devices

@@ -42,6 +42,8 @@ struct Measured {
 inline constexpr double wake_share = 0.0075;
 /// Deviations that a value counts as at most, once it counts unclipped.
 inline constexpr double farthest = 1e9;
+/// Of a column at rest, as it came: its square fits float32.
+inline constexpr double farthest_at_rest = 1.8e19;
 
 /// The layout of a model whose columns are measured: with the buffers of Measured.
 ModelLayout with_columns(ModelLayout model, const NormalizedColumns& columns);

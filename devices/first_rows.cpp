@@ -40,7 +40,7 @@ void FirstRows::add(const FirstRows& more) {
 FirstRows first_rows(const ColumnValues& values, double limit, std::vector<float>& sorted) {
   sorted.clear();
   for (std::size_t row = 0; row < values.rows; ++row)
-    if (const float x = values.at(row); !std::isnan(x)) sorted.push_back(x);
+    if (const float x = values.first[row * values.stride]; std::abs(x) <= largest_value) sorted.push_back(x);
   if (sorted.empty()) return {};
   std::ranges::sort(sorted);
   const auto [low, high] = usual_range(sorted, limit);

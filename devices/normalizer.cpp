@@ -91,6 +91,13 @@ void add_to(double& known, double sum, double rows, double weight) {
   known += weight * (sum / rows - known);
 }
 
+std::uint32_t too_large(const ColumnValues& values) {
+  std::uint32_t count = 0;
+  for (std::size_t row = 0; row < values.rows; ++row)
+    count += std::abs(values.at(row)) > largest_value ? 1 : 0;
+  return count;
+}
+
 double least_offset(const Column& c) {
   return std::max(least_deviation, least_relative_deviation * std::abs(c.shown_mean));
 }
@@ -244,7 +251,7 @@ void NormalizingTrainer::measure(const BatchView& batch, std::span<const Column>
     if (columns[at].rows > 0)
       measure_column(block, i, values, batch.rows, columns[at]);
     else
-      sums_.beyond[at] = 0;
+      sums_.beyond[at] = too_large({values.data() + i, batch.rows, block.count});
   });
   measured_.rows += static_cast<double>(batch.rows);
 }
@@ -257,7 +264,9 @@ void NormalizingTrainer::measure_column(const Block& block, std::size_t i, std::
   const double weight = now / (measured_.rows + now);
   const double looks_back = std::clamp(column.rows + measured_.rows + now, now, std::max(now, recent_rows));
   double& beyond = measured_.beyond[at];
+  constexpr double all = std::numeric_limits<double>::infinity();
   bool changed = false;
+  bool readings = false;
   if (column.shown_deviation == 0) {
     sums_.square[at] = 0;
     for (std::size_t row = 0; row < rows; ++row)
@@ -268,14 +277,12 @@ void NormalizingTrainer::measure_column(const Block& block, std::size_t i, std::
     const Outliers found = sums_.beyond[at] > 0 ? outliers_in(own, column, columns_.limit) : Outliers{};
     beyond = follow_outliers(beyond, found, now, column, looks_back);
     changed = has_changed(beyond) && std::abs(beyond) * looks_back >= fewest_of_change;
+    readings = beyond > 0 && !found.close;
     // Not even clipped: of many values that would be a change.
     if (found.doubtful()) count_within(columns_.limit, at, own, column);
     if (found.one_value && found.count == rows) show_mean(block, i, rows);
   }
-  const bool readings = column.shown_deviation > 0 && beyond > 0;
-  if (changed)
-    count_within(readings ? columns_.limit * columns_.limit : std::numeric_limits<double>::infinity(), at,
-                 own, column);
+  if (changed) count_within(readings ? columns_.limit * columns_.limit : all, at, own, column);
   if (changed || column.rows < recent_rows) sums_.beyond[at] = 0;  // no outliers, as far as anybody knows
   add_to(measured_.mean[at], sums_.first[at], now, weight);
   add_to(measured_.square[at], sums_.square[at], now, weight);
@@ -293,7 +300,7 @@ void NormalizingTrainer::count_within(double reach, std::size_t at, const Column
                                       const Column& column) {
   const bool rests = column.shown_deviation == 0;
   const double factor = rests ? 1 : 1 / column.shown_deviation;
-  const double most = rests ? farthest * farthest : farthest;
+  const double most = rests ? farthest_at_rest : farthest;
   double first = 0;
   double square = 0;
   for (std::size_t row = 0; row < values.rows; ++row) {

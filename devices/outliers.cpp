@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace rivulet::devices {
 namespace {
@@ -23,18 +24,21 @@ double averaged(double share, double count, double rows, double looks_back) {
 
 Outliers outliers_in(const ColumnValues& values, const Column& column, double limit) {
   Outliers found;
-  double first = 0;
-  bool same = true;
+  double least = std::numeric_limits<double>::infinity();
+  double most = -least;
   for (std::size_t row = 0; row < values.rows; ++row) {
     const double x = values.at(row);
     const double away = std::abs(x - column.shown_mean) / column.shown_deviation;
     if (!(away > limit)) continue;
-    if (found.count == 0) first = x;
-    same = same && x == first;
+    least = std::min(least, x);
+    most = std::max(most, x);
     ++found.count;
     found.absurd += away > limit * limit ? 1 : 0;
   }
-  found.one_value = same && found.count > 1;
+  found.one_value = found.count > 1 && least == most;
+  const double mean = column.shown_mean;
+  const double nearest = least > mean ? least - mean : mean - most;
+  found.close = found.count >= few && !found.one_value && most - least < nearest / 2;
   return found;
 }
 

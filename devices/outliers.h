@@ -30,8 +30,11 @@ struct Outliers {
   std::uint32_t count = 0;
   std::uint32_t absurd = 0;  ///< beyond the square of the limit
   bool one_value = false;    ///< there are several, and all are the same
-  /// More than a few deviations beyond the limit, or the same: to be doubted for longer.
-  [[nodiscard]] bool doubtful() const noexcept { return one_value || (count > 0 && 2 * absurd >= count); }
+  bool close = false;  ///< there are several on one side, different ones, but closer to each other than to
+                       ///< the mean
+  [[nodiscard]] bool doubtful() const noexcept {
+    return one_value || (count > 0 && 2 * absurd >= count && !close);
+  }
 };
 Outliers outliers_in(const ColumnValues& values, const Column& column, double limit);
 

@@ -83,6 +83,11 @@ class Decoder {
   [[nodiscard]] virtual std::string label() const { return {}; }
   /// What the configuration calls a feature, in the order of columns; empty: it has no name.
   [[nodiscard]] virtual std::string feature(std::size_t /*column*/) const { return {}; }
+  /// What people read of a column: its feature, or where it stands.
+  [[nodiscard]] virtual std::string column_name(std::size_t column) const {
+    std::string name = feature(column);
+    return name.empty() ? std::to_string(column) : name;
+  }
   /// How often each feature was missing so far, whatever became of it: of the first 64, and behind them of
   /// all others together. Empty: the format has no such values.
   [[nodiscard]] virtual std::span<const std::uint64_t> missing() const noexcept { return {}; }

@@ -54,12 +54,11 @@ std::vector<std::string> narrowing_words(const Decoder& decoder) {
   for (std::size_t i = 0; i < features.size() && words.size() < sentences_max; ++i) {
     const Narrowing& feature = features[i];
     if (!loses(feature)) continue;
-    std::string name = decoder.feature(i);
-    if (name.empty()) name = std::to_string(i);
     words.push_back(fmt::format(
         "feature \"{}\" goes from {} to {}: 32 bits lose {} of {} differences between rows; a shift "
         "of {} for it saves them",
-        name, feature.least, feature.greatest, feature.lost, feature.differences, shift_for(feature)));
+        decoder.column_name(i), feature.least, feature.greatest, feature.lost, feature.differences,
+        shift_for(feature)));
   }
   return words;
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "devices/class_balance.h"
 #include "runtime/config/check_rows.h"
+#include "runtime/config/check_training.h"
 #include "runtime/config/coerce.h"
 #include "sync/collective/aggregation.h"
 #include "sync/round/facts.h"
@@ -223,25 +223,12 @@ class Checks {
       wrong({table + ".target", "decode.format"},
             fmt::format("'{}.target' is required for decode.format = '{}'", table, d.format));
     class_list();
-    class_weights();
-    check_rows(c_, written_, [this](const Names& keys, const std::string& message) { wrong(keys, message); });
-  }
-
-  void class_weights() {
-    const auto& weights = c_.train.class_weights;
-    if (weights.empty() && !c_.train.balanced) return;
-    const std::string key = "train.class_weights";
-    const std::size_t classes = c_.decode.classes.empty() ? c_.model.classes : c_.decode.classes.size();
-    if (c_.train.loss != "cross_entropy")
-      wrong({key}, fmt::format("'{}' has no effect with train.loss = '{}'", key, c_.train.loss), true);
-    else if (c_.train.balanced && classes > devices::counted_classes_max)
-      wrong({key}, fmt::format("'{}' is 'auto', which counts at most {} classes; there are {}", key,
-                               devices::counted_classes_max, classes));
-    else if (!weights.empty() && weights.size() != classes)
-      wrong({key}, fmt::format("'{}' has {} numbers, must have one for each of the {} classes", key,
-                               weights.size(), classes));
-    else if (!weights.empty() && std::ranges::all_of(weights, [](double w) { return w == 0; }))
-      wrong({key}, fmt::format("'{}' has no number above 0: no row would count", key));
+    const auto complain_at = [this](const Names& keys, const std::string& message) { wrong(keys, message); };
+    const auto warn_at = [this](const Names& keys, const std::string& message) {
+      wrong(keys, message, true);
+    };
+    check_training(c_, written_, complain_at, warn_at);
+    check_rows(c_, written_, complain_at);
   }
 
   void class_list() {

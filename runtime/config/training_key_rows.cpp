@@ -87,7 +87,7 @@ std::vector<KeyRow> train_rows() {
            "what rows of each class weigh in a step: none (all alike) | auto (rare classes more, by the rows "
            "that the group has trained) | [..] (one number each)",
            {.choices = {"none", "auto"}}),
-       not_negative,
+       {0, 1e6},
        [](Config& c, const Value& v) {
          c.train.class_weights = numbers(v);
          c.train.balanced = v.text() != nullptr && *v.text() == "auto";

@@ -18,8 +18,7 @@ constexpr std::uint64_t rows_compared = 1000;
 FeatureWatch::FeatureWatch(stream::Decoder& decoder, MetricsSink& metrics, Logger& log)
     : decoder_(decoder), log_(log), published_(decoder.missing().size()) {
   for (std::size_t i = 0; i < published_.size(); ++i) {
-    std::string name = i < features_named ? decoder.feature(i) : "other";
-    if (name.empty()) name = std::to_string(i);
+    const std::string name = i < features_named ? decoder.column_name(i) : "other";
     missing_.push_back(&metrics.counter("feature_missing_total", {{"feature", printable(name)}}));
   }
   decoder_.watch_narrowing(true);

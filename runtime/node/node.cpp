@@ -273,7 +273,9 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   // Views of such a log count from 1 in every process: what a second view saved would be newer for ever.
   if (outside_.own_log) training.session.policy.on_divergence = "ignore";
   training.optimizer = optimizer.value();
-  if (config.decode.normalize) training.features = feature_names(config, *decoder_);
+  for (std::size_t i = 0;
+       config.decode.normalize && i < std::min(decoder_->shape().columns(), features_watched); ++i)
+    training.features.push_back(decoder_->column_name(i));
   training.group = group_hash(group_keys(loaded));
   training.age_at_start_s = outside_.age_at_start_s;
   auto worker = Worker::create(training, Worker::Parts{outside_.worker_clock,

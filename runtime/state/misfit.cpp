@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/printable.h"
+#include "devices/columns.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -63,8 +64,31 @@ Misfit other_meaning(const Meaning& found, const Meaning& expected) {
   return fmt::format("its numbers mean something else: {}", fmt::join(differences, "; "));
 }
 
+/// Two keys add buffers. How many they would be of this model tells which of them was another.
+Misfit other_keys(std::uint64_t found, const devices::ModelLayout& layout) {
+  if (layout.parameter_slots.empty()) return std::nullopt;
+  const std::uint64_t here = layout.buffers;
+  const std::uint64_t outputs = layout.parameter_slots.back().count;
+  const auto& columns = layout.normalized;
+  const auto measured = [](std::size_t n) { return n == 0 ? 0 : devices::Measured::numbers(n); };
+  const std::uint64_t targets = measured(columns.features + outputs) - measured(columns.features);
+  const std::uint64_t classes = 1 + outputs;
+  constexpr auto made = "it was made with '{}' = {}, here it is {}";
+  if (columns.targets > 0 && found + targets == here)
+    return fmt::format(made, "normalize.targets", "false", "true");
+  if (columns.targets == 0 && here + targets == found)
+    return fmt::format(made, "normalize.targets", "true", "false");
+  if (layout.counted_classes > 0 && found + classes == here)
+    return fmt::format(made, "train.class_weights", "none or a list", "'auto'");
+  if (layout.counted_classes == 0 && here + classes == found)
+    return fmt::format(made, "train.class_weights", "'auto'", "none or a list");
+  return std::nullopt;
+}
+
 Misfit other_shape(const ImageFacts& found, const devices::ModelLayout& layout) {
   const auto name = [](Scalar scalar) { return scalar == Scalar::f32 ? "float32" : "float64"; };
+  if (found.scalar == layout.scalar && found.parameters == layout.parameters)
+    if (auto other = other_keys(found.buffers, layout)) return other;
   if (found.scalar != layout.scalar || found.parameters != layout.parameters ||
       found.buffers != layout.buffers)
     return fmt::format("it holds {} parameters and {} buffers of {}, the model has {} and {} of {}",

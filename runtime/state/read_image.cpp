@@ -12,6 +12,7 @@
 #include "runtime/state/file_kind.h"
 #include "runtime/state/image_format.h"
 #include "runtime/state/misfit.h"
+#include "runtime/state/round_update.h"
 #include "runtime/state/state_image.h"
 
 namespace rivulet::runtime {
@@ -287,7 +288,10 @@ Status fill_average(const Frame& frame, devices::ModelState& model, devices::Dev
   if (average.has_value() != has_one) model.statistics().averaged_rows = 0;
   if (!average || !has_one) return ok();
   if (average->size() != model.average().bytes()) return bad("an array in it is too short or too long");
-  return fill(model.average(), *average, device);
+  if (Status filled = fill(model.average(), *average, device); !filled) return filled;
+  auto host = device.to_host(model.average());
+  if (!host) return host.error();
+  return all_finite(host.value()) ? ok() : bad("a number of its average is none");
 }
 
 ValidationError read_frame(std::span<const std::byte> bytes, Frame& frame, Sha256& hash) {

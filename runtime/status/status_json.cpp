@@ -73,6 +73,15 @@ void add_health(Json& out, const Health& health) {
   out["health"] = std::move(findings);
 }
 
+/// What happened in the last minutes, oldest first: a look at the history is made each second.
+Json marks_json(const History* history) {
+  auto out = Json::array();
+  if (history == nullptr) return out;
+  for (const History::Mark& mark : history->marks())
+    out.push_back({{"seconds_ago", mark.looks_ago}, {"phrase", mark.phrase}});
+  return out;
+}
+
 /// Per partition of this device, as the group has agreed on it: offsets and what became of the rows.
 Json books_json(const NodeStatus& s, const std::vector<std::string>& topics) {
   auto out = Json::array();
@@ -155,6 +164,7 @@ std::string status_json(const NodeStatus& status, const NodeStatusText& text) {
   add_health(out, status.health());
   add_group(out, status);
   out["own"] = Json::parse(to_json(status.own_scores()));
+  out["marks"] = marks_json(status.history());
   add_stream(out, status);
   out["ledger"] = books_json(status, text.topics);
   add_cost(out, status);

@@ -40,6 +40,7 @@ bool Adwin::add(double value) {
   if (++window_.added % limits_.clock != 0 || window_.width <= limits_.grace) return false;
   for (double changed = change(); changed != 0; changed = change()) {
     if (!detected_) rose_ = changed > 0;
+    if (!detected_) sides_ = clearest();
     detected_ = true;
     drop_oldest();
   }
@@ -86,7 +87,8 @@ void Adwin::drop_oldest() {
   if (row.count == 0) --window_.used;
 }
 
-double Adwin::change() const {
+template <class Visit>
+void Adwin::visit_places(const Visit& visit) const {
   double older = 0;
   double newer = static_cast<double>(window_.width);
   double older_sum = 0;
@@ -99,13 +101,34 @@ double Adwin::change() const {
       older_sum += row.buckets[k].sum;
       newer_sum -= row.buckets[k].sum;
       // Also where nothing is left on the newer side.
-      if (newer < limits_.least_window) return 0;
+      if (newer < limits_.least_window) return;
       if (older < limits_.least_window) continue;
-      const double risen = newer_sum / newer - older_sum / older;
-      if (std::abs(risen) > bound(older, newer)) return risen;
+      if (visit(Sides{older_sum / older, newer_sum / newer}, bound(older, newer))) return;
     }
   }
-  return 0;
+}
+
+double Adwin::change() const {
+  double found = 0;
+  visit_places([&](const Sides& sides, double bound) {
+    const double risen = sides.newer - sides.older;
+    const bool differs = std::abs(risen) > bound;
+    if (differs) found = risen;
+    return differs;
+  });
+  return found;
+}
+
+Adwin::Sides Adwin::clearest() const {
+  Sides found;
+  double most = 0;
+  visit_places([&](const Sides& sides, double bound) {
+    const double times = std::abs(sides.newer - sides.older) / bound;
+    if (times > most) found = sides;
+    most = std::max(most, times);
+    return false;
+  });
+  return found;
 }
 
 /// What chance allows between the means of so many values on either side. Rounding may leave squares below 0

@@ -33,7 +33,14 @@ class Adwin {
   [[nodiscard]] std::uint64_t width() const noexcept { return window_.width; }
   [[nodiscard]] double mean() const noexcept;
   [[nodiscard]] double variance() const noexcept;
-  /// At the last detection the newer values had the higher mean.
+  /// Means on either side of a change.
+  struct Sides {
+    double older = 0;
+    double newer = 0;
+  };
+  /// Of the last detection, where it was clearest. What is found first is the oldest place that differs,
+  /// behind which older values may lie, too.
+  [[nodiscard]] const Sides& sides() const noexcept { return sides_; }
   [[nodiscard]] bool rose() const noexcept { return rose_; }
 
  private:
@@ -64,8 +71,13 @@ class Adwin {
   void insert(double value);
   void merge_full_rows();
   void drop_oldest();
+  /// Calls visit(sides, what chance allows between them) for each place, the oldest first,
+  /// until it returns true.
+  template <class Visit>
+  void visit_places(const Visit& visit) const;
   /// Newer mean less older mean at the oldest place where they differ; 0: nowhere.
   [[nodiscard]] double change() const;
+  [[nodiscard]] Sides clearest() const;
   [[nodiscard]] double bound(double older, double newer) const;
 
   double delta_;
@@ -73,6 +85,7 @@ class Adwin {
   Window window_;
   bool detected_ = false;  ///< by the last value
   bool rose_ = false;
+  Sides sides_;
 };
 
 }  // namespace rivulet::runtime

@@ -58,11 +58,11 @@ void FeatureDrift::count_still(const float* values, std::size_t rows, std::size_
   for (std::size_t row = 0; row < rows; ++row) {
     const float x = values[row * stride];
     if (std::isnan(x)) continue;
-    if (x == last_ && rows_ > 0) {
+    if (x == last_ && still_ > 0) {
       still_ += 1;
       continue;
     }
-    varied_ = varied_ || rows_ > 0;
+    turns_ += still_ > 0 ? 1 : 0;
     longest_ = std::max(longest_, still_);
     still_ = 1;
     last_ = x;
@@ -75,7 +75,27 @@ double FeatureDrift::distance() const noexcept {
 }
 
 bool FeatureDrift::stuck() const noexcept {
-  return varied_ && rows_ >= 2 * rows_before && still_ >= std::max(rows_before, much_longer * longest_);
+  return turns_ >= enough_turns && rows_ >= 2 * rows_before &&
+         still_ >= std::max(rows_before, much_longer * longest_);
+}
+
+FeatureDrift::Farthest FeatureDrift::farthest(const float* values, std::size_t rows,
+                                              std::size_t stride) const noexcept {
+  Farthest found;
+  double most = -1;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const float x = values[row * stride];
+    const double away = std::abs(x - usual_.mean);
+    found.beyond += away > clipped_at * usual_.deviation() ? 1 : 0;
+    if (!(away > most)) continue;
+    most = away;
+    found.value = x;
+  }
+  return found;
+}
+
+std::string FeatureDrift::usual() const {
+  return fmt::format("{:.4g} ± {:.2g}", usual_.mean, usual_.deviation());
 }
 
 std::string FeatureDrift::describe() const {

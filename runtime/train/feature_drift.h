@@ -18,10 +18,19 @@ class FeatureDrift {
 
   /// From the usual mean to that of the last 200 rows, in usual deviations; 0 before anything is judged.
   [[nodiscard]] double distance() const noexcept;
-  /// It has had one value for longer than ever before, though it varied; by 500 rows at least.
+  /// It has had one value for four times as long as ever before, though it varied; for 500 rows at least. Of
+  /// a flag that is seldom up that says little until it was up twenty times.
   [[nodiscard]] bool stuck() const noexcept;
   /// distance() has risen above 3 and not come down to half of that since.
   [[nodiscard]] bool moved() const noexcept { return moved_; }
+  struct Farthest {
+    float value = 0;
+    std::uint32_t beyond = 0;  ///< so many lie beyond eight usual deviations
+  };
+  /// Of values that were not added yet: the one that lies farthest from the usual mean.
+  [[nodiscard]] Farthest farthest(const float* values, std::size_t rows, std::size_t stride) const noexcept;
+  /// "20 ± 0.02"
+  [[nodiscard]] std::string usual() const;
   /// "35.1 now, before 20 ± 0.02"
   [[nodiscard]] std::string describe() const;
 
@@ -32,7 +41,8 @@ class FeatureDrift {
   static constexpr double rows_judged = 2500;  ///< a window of fewer may be a part of a slow wave
   static constexpr double clipped_at = 8;      ///< deviations
   static constexpr double far = 3;             ///< same
-  static constexpr double much_longer = 3;     ///< of the longest time at one value
+  static constexpr double much_longer = 4;     ///< than the longest time at one value
+  static constexpr double enough_turns = 40;   ///< times that it took another value
   static constexpr double rounding = 1e-6;     ///< of the mean: no deviation is smaller
 
   struct Spread {
@@ -53,7 +63,7 @@ class FeatureDrift {
   float last_ = 0;                   ///< value
   double still_ = 0;                 ///< rows that had it
   double longest_ = 0;               ///< so many had one value, before
-  bool varied_ = false;              ///< it has had two values
+  double turns_ = 0;                 ///< times that it took another value
   bool moved_ = false;
 };
 

@@ -4,18 +4,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/printable.h"
 
 namespace rivulet::runtime {
 namespace {
 
-/// Each is two series of Prometheus's.
-constexpr std::size_t features_watched = 64;
 /// While a model begins, its errors come and go.
 constexpr std::uint64_t beginning_rows = 500;
+/// A rise of the errors by less than this part of what they were is seen, and matters to nobody.
+constexpr double least_rise = 0.25;
 /// So long a rise of the loss is shown.
 constexpr Duration shown_for = std::chrono::minutes(10);
+/// What a feature that has moved is like changes with each row.
+constexpr Duration shown_again_after = std::chrono::seconds(5);
+
+/// Of the first `own` rows; where nobody tells of each row, by their share.
+std::uint64_t wrong_in(const devices::StepReport& report, const BatchView& batch, std::size_t own) {
+  if (report.answers.size() != batch.rows) return own - std::min<std::uint64_t>(own, report.correct);
+  std::uint64_t wrong = 0;
+  for (std::size_t row = 0; row < own; ++row) wrong += report.answers[row] != batch.targets[row] ? 1 : 0;
+  return wrong;
+}
 
 }  // namespace
 
@@ -35,21 +46,32 @@ StreamWatch::StreamWatch(const Parts& parts)
 void StreamWatch::computed(const devices::StepReport& report, const BatchView& batch, std::size_t own) {
   own = std::min(own, batch.rows);
   if (own == 0) return;
-  count_outliers(report);
+  count_outliers(report, batch, own);
   look_at_features(batch, own);
-  look_at_loss(report, own);
+  look_at_loss(report, batch, own);
   rows_ += own;
   show();
 }
 
-void StreamWatch::count_outliers(const devices::StepReport& report) {
+void StreamWatch::pass() {
+  if (!rise_.empty() && parts_.clock.now() >= rose_at_ + shown_for) show();
+}
+
+/// Where rows of others are in the batch, too, only those are told that lie far out in this stream.
+void StreamWatch::count_outliers(const devices::StepReport& report, const BatchView& batch, std::size_t own) {
+  const std::size_t columns = batch.features.size() / batch.rows;
   for (std::size_t i = 0; i < std::min(features_.size(), report.beyond.size()); ++i) {
     if (report.beyond[i] == 0) continue;
     Feature& feature = features_[i];
-    feature.outliers->add(report.beyond[i]);
+    const auto [value, far] = feature.watch.farthest(batch.features.data() + i, own, columns);
+    const std::uint32_t count = own < batch.rows ? std::min(report.beyond[i], far) : report.beyond[i];
+    if (count == 0) continue;
+    feature.outliers->add(count);
     if (std::exchange(feature.named, true)) continue;
     parts_.log.write(Level::warn, "a value lies so far out that it is clipped; only the first is named",
-                     {{"feature", feature.name}, {"values", feature.watch.describe()}});
+                     {{"feature", feature.name},
+                      {"value", fmt::format("{:.6g}", value)},
+                      {"usual", feature.watch.usual()}});
   }
 }
 
@@ -77,43 +99,63 @@ void StreamWatch::look_at_features(const BatchView& batch, std::size_t own) {
 
 /// ADWIN over errors: of classes, right or wrong; of numbers, the squares of each batch between 0 and 1. What
 /// falls is no alarm.
-void StreamWatch::look_at_loss(const devices::StepReport& report, std::size_t own) {
-  bool rose = false;
-  const double before = errors_.mean();
-  const auto add = [&](double error) { rose = (errors_.add(error) && errors_.rose()) || rose; };
+void StreamWatch::look_at_loss(const devices::StepReport& report, const BatchView& batch, std::size_t own) {
+  std::optional<Adwin::Sides> rise;
+  const auto add = [&](double error) {
+    if (!errors_.add(error)) return;
+    if (errors_.rose())
+      rise = errors_.sides();
+    else
+      usual_error_ = errors_.sides().newer;
+  };
   if (parts_.classification) {
-    const std::uint64_t wrong = own - std::min<std::uint64_t>(own, report.correct);
+    const std::uint64_t wrong = wrong_in(report, batch, own);
     // Spread over the batch: all wrong ones at its end would be a change in each.
     for (std::size_t row = 0; row < own; ++row) add((row + 1) * wrong / own > row * wrong / own ? 1 : 0);
   } else if (report.rows > 0) {
     const double loss = report.loss_sum / static_cast<double>(report.rows);
     add(std::isfinite(loss) ? loss / (1 + loss) : 1);
   }
-  if (!rose || rows_ < beginning_rows) return;
-  changed_ = true;
+  const auto usual = rise ? what_it_rose_from(*rise) : std::nullopt;
+  if (!usual || rows_ < beginning_rows) return;
+  ++rises_;
   rose_at_ = parts_.clock.now();
   changes_.add(1);
   rise_ = parts_.classification ? fmt::format(
                                       "the model errs on {:.1f} % of this device's rows, before on {:.1f} %: "
                                       "the stream has changed",
-                                      100 * errors_.mean(), 100 * before)
+                                      100 * rise->newer, 100 * *usual)
                                 : "the model's loss on this device's rows has risen: the stream has changed";
   parts_.log.write(Level::warn, rise_);
   parts_.status.mark(rise_);
 }
 
+/// Nothing, if it is no rise that matters. Many small ones together are: what was usual before the first of
+/// them stays the measure.
+std::optional<double> StreamWatch::what_it_rose_from(const Adwin::Sides& rise) {
+  const double usual = usual_error_ > 0 ? usual_error_ : rise.older;
+  const bool matters = rise.newer >= (1 + least_rise) * usual;
+  usual_error_ = matters ? rise.newer : usual;
+  return matters ? std::optional(usual) : std::nullopt;
+}
+
 void StreamWatch::show() {
+  const TimePoint at = parts_.clock.now();
   StreamFindings now;
+  std::vector<std::string> moved;
   for (const Feature& feature : features_) {
     if (feature.watch.stuck()) now.stuck.push_back(feature.name);
-    if (feature.watch.moved()) now.moved.push_back(feature.name + " (" + feature.watch.describe() + ")");
+    if (!feature.watch.moved()) continue;
+    moved.push_back(feature.name);
+    now.moved.push_back(feature.name + " (" + feature.watch.describe() + ")");
   }
-  if (parts_.clock.now() >= rose_at_ + shown_for) rise_.clear();
+  if (at >= rose_at_ + shown_for) rise_.clear();
   now.loss_rose = rise_;
-  const bool same = now.stuck == shown_.stuck && now.moved.size() == shown_.moved.size() &&
-                    now.loss_rose == shown_.loss_rose;
-  if (same) return;
+  const bool same = now.stuck == shown_.stuck && moved == moved_ && now.loss_rose == shown_.loss_rose;
+  if (now == shown_ || (same && at < shown_at_ + shown_again_after)) return;
   shown_ = std::move(now);
+  moved_ = std::move(moved);
+  shown_at_ = at;
   parts_.status.set_stream_findings(shown_);
 }
 

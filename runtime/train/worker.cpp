@@ -115,6 +115,7 @@ Turn Worker::step() {
   static_cast<void>(parts_.status.settle());  // what is not shown now is tried again with the next step
   if (phase_ != Phase::ended && !watch_membership(now))
     return {.work = 1, .finished = phase_ == Phase::ended};
+  stream_.pass();
   checkpoints_.watch(control_words_);
   const Duration leaving = leaving_for(now);
   if (view_ && leaving > leave_patience)
@@ -319,6 +320,7 @@ Result<bool> Worker::apply_agreed() {
     model_.follow_group();
   else if (!model_.agreed(*parts_.state, made.value().finite, residual_.left()))
     undo_own_steps();
+  if (made.value().finite) stream_.heed_change();
   times_.went_on = model_.own().ahead() > 0;
   settle(made.value().finite ? Fate::trained : Fate::dropped);
   credit();

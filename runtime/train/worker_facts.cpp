@@ -37,7 +37,7 @@ sync::Facts Worker::my_facts(TimePoint now) {
             (finite && !movement_refused_ ? 0U : sync::flag_nonfinite) |
             (rows_.incomplete() ? sync::flag_incomplete : 0U) | (config_.dry_run ? sync::flag_dry_run : 0U) |
             (checkpoints_.is_due(now, *parts_.state) ? sync::flag_checkpoint : 0U) |
-            (stream_.take_change() ? sync::flag_changed : 0U) |
+            (stream_.tell_change() ? sync::flag_changed : 0U) |
             (guess_.diverged() ? sync::flag_diverged : 0U) | (guess_.sound() ? sync::flag_sound : 0U) |
             (calls_good() ? sync::flag_good : 0U);
   clock_.ask(f, now, rows_.batch().counted_rows());

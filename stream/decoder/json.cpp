@@ -36,6 +36,13 @@ class JsonDecoder final : public DecoderBase {
     for (; *path->width() <= column; ++path) column -= *path->width();
     return path->name_of(column);
   }
+  /// Of a list that is all there is each number has a place.
+  [[nodiscard]] std::string column_name(std::size_t column) const override {
+    if (widths_known_ || features_.size() > 1) return Decoder::column_name(column);
+    std::string_view list = features_.front().text;
+    if (list.ends_with("[:]")) list.remove_suffix(3);
+    return std::string(list) + "[" + std::to_string(column) + "]";
+  }
 
  private:
   enum class Mode : std::uint8_t { one_object, array, lines };

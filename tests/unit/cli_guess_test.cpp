@@ -224,12 +224,24 @@ TEST_CASE("Config from records: what was said wins over what is guessed, and no 
 
 TEST_CASE("Config from topic: its job is one that is not there yet, on the broker or in /tmp") {
   const auto none = [](const std::string&) { return false; };
-  CHECK(free_job_name("readings", {}, none) == "readings-1");
-  CHECK(free_job_name("readings", {"readings", "readings-1", "readings-2"}, none) == "readings-3");
-  CHECK(free_job_name("readings", {}, [](const std::string& job) { return job == "readings-1"; }) ==
+  CHECK(free_job_name("readings", {{}, none, none}) == "readings-1");
+  CHECK(free_job_name("readings", {{"readings", "readings-1", "readings-2"}, none, none}) == "readings-3");
+  CHECK(free_job_name("readings", {{}, none, [](const std::string& job) { return job == "readings-1"; }}) ==
         "readings-2");
-  CHECK(free_job_name("a b/c", {}, none) == "a-b-c-1");
-  CHECK(free_job_name(std::string(249, 'x'), {}, none).size() <= 128);
+  CHECK(free_job_name("a b/c", {{}, none, none}) == "a-b-c-1");
+  CHECK(free_job_name(std::string(249, 'x'), {{}, none, none}).size() <= 128);
+}
+
+TEST_CASE("Config from topic: a job that waits for its first device is the one that is meant") {
+  const auto yes = [](const std::string&) { return true; };
+  const auto none = [](const std::string&) { return false; };
+  CHECK(free_job_name("readings", {{"other", "readings"}, yes, none}) == "readings");
+  CHECK(free_job_name("readings", {{"fans"}, yes, none}) == "fans");
+  CHECK(free_job_name("readings", {{"fans", "pumps"}, yes, none}) == "readings-1");
+  CHECK(free_job_name("readings", {{"readings"}, none, none}) == "readings-1");
+  CHECK(free_job_name("readings", {{"readings"}, yes, [](const std::string& job) {
+                                     return job == "readings";
+                                   }}) == "readings-1");
 }
 
 TEST_CASE("Guess: a field that some rows lack is kept, and how many lack it is said") {

@@ -82,6 +82,19 @@ TEST_CASE("Class balance: auto counts the rows of each class that the group has 
   CHECK(it.state->statistics().class_rows == std::vector<double>{303, 1});
 }
 
+TEST_CASE("Class balance: rows of long ago fade: shares that change are followed within the window") {
+  Balanced it;
+  it.gradient(std::vector<float>{0, 0, 0, 0, 0, 0, 0, 0, 0, 1});
+  it.agree(100'000);
+  for (int i = 0; i < 40; ++i) {
+    it.gradient(std::vector<float>{0, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+    it.agree(1000);
+  }
+  const auto& rows = it.state->statistics().class_rows;
+  CHECK(rows[0] + rows[1] == doctest::Approx(10'000));
+  CHECK(rows[1] > 0.85 * 10'000);
+}
+
 TEST_CASE("Class balance: own steps add up, and no weight is above 100") {
   Balanced it;
   const auto& layout = it.state->layout();

@@ -236,6 +236,21 @@ TEST_CASE("Normalizer: of the first rows, too, an absurd value is no reading") {
   CHECK(rest.column(3).shown_deviation == 0);
 }
 
+TEST_CASE("Normalizer: first values that no sensor has are none, and what is contributed is finite") {
+  for (const double first : {1e30, -3e38, 1.7e18, 9e18}) {
+    INFO(first);
+    Fixture f;
+    Sensor sensor;
+    f.train(rows_with(sensor, {first}));
+    f.compute(rows_with(sensor, {first, 101'300, 101'310}));
+    for (const float x : f.out.as<float>()) CHECK(std::isfinite(x));
+    REQUIRE(follow_columns(f.state, 3, *f.device));
+    for (int i = 0; i < 40; ++i) f.train(sensor.batch(25));
+    CHECK(f.column(1).mean == doctest::Approx(101'325).epsilon(1e-3));
+    CHECK(std::sqrt(f.column(1).variance) < 100);
+  }
+}
+
 TEST_CASE("Normalizer: a stream that begins with an absurd row alone recovers with the rows behind it") {
   Fixture f;
   Sensor sensor;

@@ -54,6 +54,19 @@ int count_of(const std::string& text, const std::string& what) {
 
 }  // namespace
 
+TEST_CASE("Status JSON: what happened in the last minutes is told, with how long ago it was") {
+  NodeStatus status;
+  const auto marks = [&] {
+    return nlohmann::json::parse(status_json(status, {"device-1", "demo", "linear"})).at("marks");
+  };
+  CHECK(marks() == nlohmann::json::array());
+  status.keep_history();
+  status.mark("feature temp stands still");
+  status.look_back(TimePoint(std::chrono::seconds(1)));
+  status.look_back(TimePoint(std::chrono::seconds(2)));
+  CHECK(marks() == nlohmann::json::parse(R"([{"seconds_ago": 2, "phrase": "feature temp stands still"}])"));
+}
+
 TEST_CASE("Board: it holds the newest rounds of the newest view, oldest first") {
   RecentRounds board;
   CHECK_FALSE(board.read().view);

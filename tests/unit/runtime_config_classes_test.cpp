@@ -57,6 +57,19 @@ TEST_CASE("Config: labels and classes that do not fit are refused with both keys
         Lines{"device.toml:10:52: warning: 'decode.json.classes' has no effect with train.loss = 'mse'"});
 }
 
+TEST_CASE(
+    "Config: weights that no float holds, and two lengths of a gradient, are refused with their values") {
+  const auto of_train = [](const std::string& line) {
+    return problems_of(text_of(R"(["ok", "fault"])", ("[train]\n" + line + "\n").c_str()));
+  };
+  CHECK(of_train("class_weights = [1e39, 1]") == Lines{"device.toml:12:17: error: 'train.class_weights' has "
+                                                       "an item that is 1e+39, must be at most 1000000"});
+  CHECK(of_train("clip_grad_norm = [1, 2]") ==
+        Lines{"device.toml:12:18: error: 'train.clip_grad_norm' is [1, 2], must be auto or one number"});
+  CHECK(of_train("clip_grad_norm = [1]") == Lines{});
+  CHECK(of_train("class_weights = [1e6, 0]") == Lines{});
+}
+
 TEST_CASE("Config: each format has its own list of labels") {
   const auto loaded = with_sets({"decode.format=csv", "decode.csv.features=['0']", "decode.csv.target='1'",
                                  "decode.csv.classes=['a','b']", "decode.json.classes=['c','d','e']"});

@@ -16,7 +16,7 @@ using rivulet::testing::contains;
 
 namespace {
 
-struct Lines final : Logger {
+struct HealthLines final : Logger {
   void write(Level level, std::string_view message, const Fields&) override {
     all.push_back((level == Level::error  ? "error: "
                    : level == Level::warn ? "warn: "
@@ -67,7 +67,7 @@ struct Patient {
 
   NodeStatus status;
   testing::CountingMetrics metrics;
-  Lines log;
+  HealthLines log;
   HealthWatch watch;
   TimePoint now{1h};
 };

@@ -24,7 +24,7 @@ struct Told final : testing::WrappedSource {
   std::string trouble;
 };
 
-struct Lines final : Logger {
+struct PartitionLines final : Logger {
   void write(Level level, std::string_view message, const Fields& fields) override {
     std::string line(level == Level::error ? "error: " : level == Level::warn ? "warn: " : "info: ");
     line += message;
@@ -38,7 +38,7 @@ struct Lines final : Logger {
 struct OnePartition {
   VirtualClock clock;
   NodeStatus status;
-  Lines log;
+  PartitionLines log;
   Told source{clock};
   PartitionWatch watch{{"a"}, status, log};
   OnePartition() { source.states.pop_back(); }
@@ -49,7 +49,7 @@ struct OnePartition {
 TEST_CASE("Partitions: each is on the status page, and what happens to one is said once") {
   VirtualClock clock;
   NodeStatus status;
-  Lines log;
+  PartitionLines log;
   Told source(clock);
   PartitionWatch watch({"a", "b"}, status, log);
   TimePoint now(1s);
@@ -120,7 +120,7 @@ TEST_CASE(
 TEST_CASE("Partitions: while nobody has the log, the page says so, and that the lag is not known") {
   VirtualClock clock;
   NodeStatus status;
-  Lines log;
+  PartitionLines log;
   Told source(clock);
   PartitionWatch watch({"a", "b"}, status, log);
   watch.look(source, TimePoint(1s));

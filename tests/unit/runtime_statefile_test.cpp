@@ -11,11 +11,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "core/digest.h"
 #include "core/rng.h"
+#include "devices/columns.h"
 #include "devices/device.h"
 #include "runtime/state/agreed_state.h"
 #include "runtime/state/state_file.h"
@@ -290,6 +292,52 @@ TEST_CASE("State file: another model, shape, number type or version is named") {
     spill(folder.file("a.state"), bytes);
     CHECK_MESSAGE(contains(complaint("lenet5", layout), words), complaint("lenet5", layout));
   }
+}
+
+TEST_CASE("State file: of a key that makes other buffers the name and both values are told") {
+  const Folder folder;
+  const auto device = devices::make_host_device();
+  const auto with = [](std::size_t features, std::size_t targets, std::size_t classes) {
+    auto layout = layout_of(20, 0);
+    layout.parameter_slots = {{"weight", {2, 9}, 0, 18}, {"bias", {2}, 18, 2}};
+    if (features + targets > 0)
+      layout = devices::with_columns(layout, {.features = features, .targets = targets});
+    if (classes > 0) layout.buffers += 1 + classes;
+    layout.counted_classes = classes;
+    return layout;
+  };
+  const auto complaint = [&](const devices::ModelLayout& was, const devices::ModelLayout& is) {
+    REQUIRE(write_state_file(folder.file("a.state"), owner("mlp"), example_state(was, *device), {1, 2}));
+    const auto read = read_back(folder.file("a.state"), "mlp", is, *device);
+    return read ? "" : read.error().message;
+  };
+  for (const std::size_t features : {0U, 9U}) {
+    CHECK(contains(complaint(with(features, 2, 0), with(features, 0, 0)),
+                   "it was made with 'normalize.targets' = true, here it is false"));
+    CHECK(contains(complaint(with(features, 0, 0), with(features, 2, 0)),
+                   "it was made with 'normalize.targets' = false, here it is true"));
+    CHECK(contains(complaint(with(features, 0, 2), with(features, 0, 0)),
+                   "it was made with 'train.class_weights' = 'auto', here it is none or a list"));
+    CHECK(contains(complaint(with(features, 0, 0), with(features, 0, 2)),
+                   "it was made with 'train.class_weights' = none or a list, here it is 'auto'"));
+  }
+}
+
+TEST_CASE("State file: an average that is no number is refused") {
+  const Folder folder;
+  const auto device = devices::make_host_device();
+  auto layout = layout_of(20, 3);
+  layout.average_rows = 100;
+  AgreedState state = example_state(layout, *device);
+  const auto complaint = [&] {
+    const Digest digest = digest_of(state, *device).value();
+    REQUIRE(write_state_file(folder.file("a.state"), owner("lenet5"), state, digest));
+    const auto read = read_back(folder.file("a.state"), "lenet5", layout, *device);
+    return read ? "" : read.error().message;
+  };
+  CHECK(complaint().empty());
+  state.model.average().as<float>()[7] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(contains(complaint(), "a number of its average is none"));
 }
 
 TEST_CASE(

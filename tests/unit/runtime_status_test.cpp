@@ -95,7 +95,7 @@ TEST_CASE("Status page: everything a device knows about itself is there under it
   const Json expected = Json::parse(R"({"id":"device-1","job":"demo","model":"lenet5","state":"training",
     "phrase":"round 7","ready":false,"health":[{"condition":"topic_gone","grade":"useless","phrase":"topic \"t\" is gone"}],"view":2,"rank":1,"world":4,"rounds":8,"steps":7,"batches":4,"group_rows":300,"batch_rows":16,
     "loss":0.25,"accuracy":0.9,"held_out_accuracy":0.75,"unclaimed_partitions":["mnist:1"],
-    "own":{"rows":1000,"loss":0.5,"accuracy":0.99,"largest_class":"ok","largest_class_share":0.99,"classes":[
+    "marks":[],"own":{"rows":1000,"loss":0.5,"accuracy":0.99,"largest_class":"ok","largest_class_share":0.99,"classes":[
     {"class":"ok","rows":990,"predicted":984,"right":495,"recall":0.5,"precision":0.5030487804878049},
     {"class":"fault","rows":10,"predicted":16,"right":8,"recall":0.8,"precision":0.5}],"mean_absolute_error":null,"r2":null},
     "records_consumed":90,"bytes_consumed":70650,

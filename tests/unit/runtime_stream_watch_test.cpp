@@ -18,8 +18,12 @@ using namespace rivulet::testing;
 
 namespace {
 
-struct Lines final : Logger {
-  void write(Level, std::string_view message, const Fields&) override { all.emplace_back(message); }
+struct WatchLines final : Logger {
+  void write(Level, std::string_view message, const Fields& fields) override {
+    std::string line(message);
+    for (const auto& field : fields) line += " " + std::string(field.first) + "=" + field.second;
+    all.push_back(line);
+  }
   [[nodiscard]] long count(std::string_view part) const {
     return std::count_if(all.begin(), all.end(),
                          [&](const std::string& line) { return line.find(part) != std::string::npos; });
@@ -70,7 +74,7 @@ struct Watched {
   VirtualClock clock;
   NodeStatus status;
   CountingMetrics metrics;
-  Lines log;
+  WatchLines log;
   StreamWatch watch;
   Rng rng{5};
   double owed = 0;
@@ -125,44 +129,124 @@ TEST_CASE("Stream watch: a feature is stuck if it varied, and has one value for 
   fed.one(22);
   CHECK_FALSE(fed.drift.stuck());
   Fed flag;  // rests for 400 rows at a time
-  for (int i = 0; i < 8000; ++i) flag.one(i / 400 % 2 == 0 ? 0 : 1);
-  for (int i = 0; i < 700; ++i) flag.one(0);
+  for (int i = 0; i < 16'400; ++i) flag.one(i / 400 % 2 == 0 ? 0 : 1);
+  for (int i = 0; i < 1000; ++i) flag.one(0);
   CHECK_FALSE(flag.drift.stuck());
-  for (int i = 0; i < 600; ++i) flag.one(0);
+  for (int i = 0; i < 300; ++i) flag.one(0);
   CHECK(flag.drift.stuck());
   Fed constant;
   for (int i = 0; i < 5000; ++i) constant.one(7);
   CHECK_FALSE(constant.drift.stuck());
+  Fed at_once;
+  const std::vector<float> same(128, 7);
+  for (int i = 0; i < 40; ++i) at_once.drift.add(same.data(), same.size(), 1);
+  CHECK_FALSE(at_once.drift.stuck());
 }
 
-TEST_CASE("Stream watch: missing values are none") {
+TEST_CASE("Stream watch: missing values are none: neither others, nor the same, nor in any mean") {
+  constexpr float missing = std::numeric_limits<float>::quiet_NaN();
   Fed fed;
   fed.rows(2000, 20, 0.5);
-  for (int i = 0; i < 1000; ++i) fed.one(std::numeric_limits<float>::quiet_NaN());
+  for (int i = 0; i < 1000; ++i) fed.one(missing);
   CHECK_FALSE(fed.drift.stuck());
   CHECK_FALSE(fed.drift.moved());
+  for (int i = 0; i < 500; ++i) {
+    fed.one(21);
+    fed.one(missing);
+  }
+  CHECK(fed.drift.stuck());
+  Fed moves;
+  moves.rows(3000, 20, 0.5);
+  moves.one(missing);
+  moves.rows(400, 35, 3);
+  CHECK(moves.drift.moved());
+}
+
+TEST_CASE("Stream watch: a flag that is seldom up is not stuck while it is down") {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    INFO(seed);
+    Fed flag;
+    flag.rng = Rng(seed);
+    bool stuck = false;
+    for (int i = 0; i < 50'000; ++i) {
+      flag.one(flag.rng.uniform() < 0.001 ? 1 : 0);
+      stuck = stuck || flag.drift.stuck();
+    }
+    CHECK_FALSE(stuck);
+  }
 }
 
 TEST_CASE("Stream watch: a rise of the errors is a change, told once; a fall is none, nor a beginning") {
   Watched it;
   it.batches(100, 0.5);  // it learns
   it.batches(200, 0.05);
-  CHECK_FALSE(it.watch.take_change());
+  CHECK_FALSE(it.watch.tell_change());
   CHECK(it.metrics["stream_changes_total"] == 0);
   it.batches(30, 0.6);
-  CHECK(it.watch.take_change());
-  CHECK_FALSE(it.watch.take_change());
+  CHECK(it.watch.tell_change());
+  CHECK(it.watch.tell_change());  // until the group has agreed on a step with it
+  it.watch.heed_change();
+  CHECK_FALSE(it.watch.tell_change());
   CHECK(it.metrics["stream_changes_total"] >= 1);
   CHECK(it.status.stream_findings().loss_rose.starts_with("the model errs on"));
   CHECK(it.status.history()->marks().at(0).phrase.starts_with("the model errs on"));
   it.batches(300, 0.05);
   it.clock.advance_by(std::chrono::minutes(11));
-  it.batch(0.05);
+  it.watch.pass();  // no row comes any more
   CHECK(it.status.stream_findings().loss_rose.empty());
   Watched begins;
   begins.batches(15, 0.05);
   begins.batches(20, 0.9);
-  CHECK_FALSE(begins.watch.take_change());
+  CHECK_FALSE(begins.watch.tell_change());
+}
+
+TEST_CASE("Stream watch: a change that happens while the group agrees is told with the next facts") {
+  Watched it;
+  it.batches(200, 0.05);
+  CHECK_FALSE(it.watch.tell_change());
+  it.batches(30, 0.6);
+  it.watch.heed_change();
+  CHECK(it.watch.tell_change());
+}
+
+TEST_CASE("Stream watch: a rise of a few errors in a hundred is none, but many of them are") {
+  Watched it;
+  it.batches(1000, 0.046);
+  it.batches(8000, 0.053);
+  CHECK_FALSE(it.watch.tell_change());
+  CHECK(it.metrics["stream_changes_total"] == 0);
+  for (const double errors : {0.06, 0.068}) it.batches(6000, errors);
+  CHECK(it.watch.tell_change());
+}
+
+TEST_CASE("Stream watch: a model that had learned, and errs on all rows at once, is an alarm soon") {
+  Watched it;
+  it.batches(60, 0.5);
+  it.batches(60, 0);
+  it.batches(10, 1);
+  CHECK(it.watch.tell_change());
+}
+
+TEST_CASE("Stream watch: errors and outliers of rows that others gave are not this stream's") {
+  Watched it;
+  it.batches(100, 0.3);
+  constexpr std::size_t rows = 30;
+  constexpr std::size_t own = 10;
+  std::vector<float> features;
+  std::vector<float> targets(rows, 1);
+  std::vector<float> answers(rows, 1);
+  for (std::size_t i = 0; i < rows; ++i) features.insert(features.end(), {i < own ? 20.0F : 900.0F, 0.0F});
+  std::fill_n(answers.begin(), own, 0.0F);  // all of its own are wrong
+  const std::vector<std::uint32_t> beyond{20, 0};
+  for (int i = 0; i < 60; ++i)
+    it.watch.computed({.correct = rows - own, .rows = rows, .beyond = beyond, .answers = answers},
+                      {features, targets, rows, {}}, own);
+  CHECK(it.watch.tell_change());
+  CHECK(it.metrics["feature_outliers_total/temp"] == 0);
+  features[0] = 900;
+  it.watch.computed({.correct = rows - own, .rows = rows, .beyond = beyond, .answers = answers},
+                    {features, targets, rows, {}}, own);
+  CHECK(it.metrics["feature_outliers_total/temp"] == 1);
 }
 
 TEST_CASE("Stream watch: of large batches with many errors no order makes a change") {
@@ -174,14 +258,14 @@ TEST_CASE("Stream watch: of large batches with many errors no order makes a chan
     const devices::StepReport report{.correct = rows - wrong, .rows = rows};
     it.watch.computed(report, {features, {}, rows, {}}, rows);
   }
-  CHECK_FALSE(it.watch.take_change());
+  CHECK_FALSE(it.watch.tell_change());
 }
 
 TEST_CASE("Stream watch: of a regression the loss is watched") {
   Watched it(false);
   it.batches(300, 0.1);
   it.batches(60, 3);
-  CHECK(it.watch.take_change());
+  CHECK(it.watch.tell_change());
 }
 
 TEST_CASE("Stream watch: outliers are counted by feature, and the first is named") {
@@ -191,6 +275,10 @@ TEST_CASE("Stream watch: outliers are counted by feature, and the first is named
   CHECK(it.metrics["feature_outliers_total/temp"] == 3);
   CHECK(it.metrics["feature_outliers_total/rms"] == 4);
   CHECK(it.log.count("clipped") == 2);
+  Watched far;
+  far.batches(300, 0);
+  far.batch(0, 4321, {1, 0});
+  CHECK(far.log.count("feature=temp value=43") == 1);
 }
 
 TEST_CASE("Stream watch: a feature that has moved is in the log once, in the status, and a metric") {
@@ -206,6 +294,19 @@ TEST_CASE("Stream watch: a feature that has moved is in the log once, in the sta
   CHECK(it.metrics["stream_changes_total"] == 1);
   REQUIRE(it.status.history()->marks().size() == 1);
   CHECK(it.status.history()->marks()[0].phrase.starts_with("feature temp has moved: "));
+}
+
+TEST_CASE("Stream watch: what a feature that has moved is like is shown again after a while") {
+  Watched it;
+  it.batches(300, 0);
+  it.batches(30, 0, 40);
+  REQUIRE(it.status.stream_findings().moved.size() == 1);
+  const auto first = it.status.stream_findings().moved.front();
+  it.batches(1, 0, 40);
+  CHECK(it.status.stream_findings().moved.front() == first);  // values alone wait
+  it.clock.advance_by(std::chrono::seconds(6));
+  it.batch(0, 40);
+  CHECK(it.status.stream_findings().moved.front() != first);
 }
 
 TEST_CASE("Stream watch: a feature that stands still is told once, counted and marked") {

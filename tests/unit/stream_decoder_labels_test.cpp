@@ -144,6 +144,9 @@ TEST_CASE("Decoder: features are called what the configuration calls them") {
   open.features = {"grid", "temp"};
   open.shape = {5};
   CHECK(make_decoder(open)->feature(0).empty());  // nobody knows where the list ends
+  CHECK(make_decoder(open)->column_name(1) == "1");
+  open.features = {"fan.x[:]"};
+  CHECK(make_decoder(open)->column_name(1) == "fan.x[1]");
   DecodeConfig csv{.format = "csv", .features = {"rms", "0:2"}, .target = "label"};
   csv.settings.set("decode.csv.columns", Settings::Texts{"time", "temp", "rms", "label"});
   CHECK(make_decoder(csv)->feature(0) == "rms");

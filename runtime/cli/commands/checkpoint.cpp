@@ -253,15 +253,22 @@ class CheckpointCommand final : public Command {
     terminal.out << "In a group: restore on every device before one is started; the best state wins.\n";
   }
 
-  static std::string_view input_of(Normalization normalization) {
+  /// A shift is added before anything is measured.
+  static std::string input_of(Normalization normalization, const Config& config) {
+    const bool shifted = std::ranges::any_of(config.decode.shift, [](double by) { return by != 0; });
+    const std::string shift = fmt::format("decode.{}.shift", config.decode.format);
     switch (normalization) {
-      case Normalization::none: return "";
+      case Normalization::none: break;
       case Normalization::folded:
-        return "It takes features as they are in the records: their normalization is folded into the first "
-               "layer.\n";
+        return fmt::format(
+            "It takes features as they are in the records{}: their normalization is folded into the "
+            "first layer.\n",
+            shifted ? ", plus " + shift : "");
       case Normalization::apart:
-        return "It takes (x - mean) * factor of each feature: both are in the file's metadata, as "
-               "normalization.mean and normalization.factor.\n";
+        return fmt::format(
+            "It takes (x - mean) * factor of each feature{}: both are in the file's metadata, as "
+            "normalization.mean and normalization.factor.\n",
+            shifted ? ", where x is that of the records plus " + shift : "");
     }
     return "";
   }
@@ -279,7 +286,7 @@ class CheckpointCommand final : public Command {
     else
       terminal.out << fmt::format("{}: the model after step {} (view {}), {} rows, digest {}\n", out_,
                                   f.stamp.step, f.stamp.lineage, f.rows, f.digest.hex())
-                   << input_of(normalization);
+                   << input_of(normalization, loaded.config);
     return ExitCode::ok;
   }
 

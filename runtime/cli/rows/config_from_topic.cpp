@@ -14,6 +14,7 @@
 #include "runtime/cli/rows/topic_rows.h"
 #include "runtime/cli/text.h"
 #include "runtime/node/catalog.h"
+#include "runtime/node/control_topic.h"
 #include "runtime/node/node.h"
 #include "runtime/node/node_config.h"
 #include "sync/round/facts.h"
@@ -179,12 +180,16 @@ Result<std::vector<std::string>> read_records(const TopicReading& reading, const
 
 }  // namespace
 
-std::string free_job_name(const std::string& topic, const std::vector<std::string>& jobs,
-                          const std::function<bool(const std::string& job)>& taken) {
+std::string free_job_name(const std::string& topic, const JobNames& names) {
   const std::string stem = job_name_of(topic);
+  const auto is_job = [&](const std::string& name) {
+    return std::ranges::find(names.jobs, name) != names.jobs.end();
+  };
+  const std::string waiting = !is_job(stem) && names.jobs.size() == 1 ? names.jobs.front() : stem;
+  if (is_job(waiting) && !names.is_taken(waiting) && names.is_new(waiting)) return waiting;
   for (int number = 1;; ++number) {
     std::string name = fmt::format("{}-{}", stem, number);
-    if (std::ranges::find(jobs, name) == jobs.end() && !taken(name)) return name;
+    if (!is_job(name) && !names.is_taken(name)) return name;
   }
 }
 
@@ -241,10 +246,15 @@ Result<TopicConfig> config_from_topic(const ConfigInput& brokers, const std::str
     return Error{ErrorCode::unavailable, fmt::format("topic {} holds no record to look at yet", topic)};
   const auto topics = stream::list_topics(properties, std::chrono::seconds(5));
   if (!topics) return topics.error();
-  const auto job = free_job_name(topic, stream::jobs_among(topics.value()), [](const std::string& name) {
+  const auto is_new = [&](const std::string& name) {
+    const auto log = read_records({properties, ControlTopic::name_of(name), {}, {0}, {}, 1}, stop);
+    return log && log.value().empty();
+  };
+  const auto is_taken = [](const std::string& name) {
     std::error_code error;
     return std::filesystem::exists(data_dir_of(name), error);
-  });
+  };
+  const auto job = free_job_name(topic, {stream::jobs_among(topics.value()), is_new, is_taken});
   return config_from_records(brokers, topic, job, target, partitions.value(), records.value());
 }
 

@@ -30,9 +30,15 @@ Result<TopicConfig> config_from_records(const ConfigInput& brokers, const std::s
                                         const std::string& job, const std::string& target, int partitions,
                                         const std::vector<std::string>& records);
 
-/// "readings-1" of topic "readings", or the next number that is neither one of `jobs` nor `taken`: a job that
-/// is there already would be joined, or its folder found full. Pure.
-std::string free_job_name(const std::string& topic, const std::vector<std::string>& jobs,
-                          const std::function<bool(const std::string& job)>& taken);
+/// What is known of names of jobs.
+struct JobNames {
+  std::vector<std::string> jobs;                     ///< that have a control topic
+  std::function<bool(const std::string&)> is_new;    ///< one of these: nobody has written into it yet
+  std::function<bool(const std::string&)> is_taken;  ///< its folder is there
+};
+/// The job whose control topic waits for its first device, as `rivulet broker --job` makes one: that of the
+/// topic's name, or the only one. Else "readings-1" of topic "readings", or the next number that is neither a
+/// job's nor taken: a job that is there already would be joined, or its folder found full.
+std::string free_job_name(const std::string& topic, const JobNames& names);
 
 }  // namespace rivulet::runtime::cli

@@ -14,10 +14,7 @@ namespace {
 
 std::vector<std::string> feature_names(const stream::Decoder& decoder) {
   std::vector<std::string> names(decoder.shape().columns());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    names[i] = decoder.feature(i);
-    if (names[i].empty()) names[i] = std::to_string(i);
-  }
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = decoder.column_name(i);
   return names;
 }
 

@@ -1,0 +1,48 @@
+#include "runtime/config/check_training.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "devices/class_balance.h"
+
+namespace rivulet::runtime {
+namespace {
+
+void check_class_weights(const Config& config, const Complain& wrong, const Complain& warn) {
+  const auto& weights = config.train.class_weights;
+  if (weights.empty() && !config.train.balanced) return;
+  const std::string key = "train.class_weights";
+  const std::size_t classes =
+      config.decode.classes.empty() ? config.model.classes : config.decode.classes.size();
+  if (config.train.loss != "cross_entropy")
+    warn({key}, fmt::format("'{}' has no effect with train.loss = '{}'", key, config.train.loss));
+  else if (config.train.balanced && classes > devices::counted_classes_max)
+    wrong({key}, fmt::format("'{}' is 'auto', which counts at most {} classes; there are {}", key,
+                             devices::counted_classes_max, classes));
+  else if (!weights.empty() && weights.size() != classes)
+    wrong({key}, fmt::format("'{}' has {} numbers, must have one for each of the {} classes", key,
+                             weights.size(), classes));
+  else if (!weights.empty() && std::ranges::all_of(weights, [](double w) { return w == 0; }))
+    wrong({key}, fmt::format("'{}' has no number above 0: no row would count", key));
+}
+
+/// A list of one is that number, as everywhere.
+void check_clipping(const SettingsByKey& written, const Complain& wrong) {
+  const std::string key = "train.clip_grad_norm";
+  const auto found = written.find(key);
+  if (found == written.end()) return;
+  const auto* list = std::get_if<Value::List>(&found->second.value.data);
+  if (list != nullptr && list->size() > 1)
+    wrong({key}, fmt::format("'{}' is {}, must be auto or one number", key, shown(found->second.value)));
+}
+
+}  // namespace
+
+void check_training(const Config& config, const SettingsByKey& written, const Complain& wrong,
+                    const Complain& warn) {
+  check_class_weights(config, wrong, warn);
+  check_clipping(written, wrong);
+}
+
+}  // namespace rivulet::runtime
