@@ -113,17 +113,19 @@ class Side {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 40;
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 200;
   for (const Case& of : cases()) {
     Side without(of, false);
     Side with(of, true);
-    const auto steps = static_cast<std::size_t>(0.1 / (without.run(20) / 20));
+    const auto steps = static_cast<std::size_t>(0.02 / (without.run(20) / 20));
     with.run(steps);
     std::vector<double> share;
+    double bare = 0;
     for (int round = 0; round < rounds; ++round) {
-      const double bare = without.run(steps);
+      bare = without.run(steps);
       share.push_back(100 * (with.run(steps) / bare - 1));
     }
-    fmt::print("{}: {} of a step\n", of.name, spread(share, "%"));
+    fmt::print("{}: {} of a step of {:.1f} us\n", of.name, spread(share, "%"),
+               1e6 * bare / static_cast<double>(steps));
   }
 }

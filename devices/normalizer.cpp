@@ -41,7 +41,7 @@ struct Scaling {
 /// Sums over the rows of a batch, column by column.
 struct Sums {
   std::vector<double> first, square;
-  std::vector<std::uint32_t> beyond;
+  std::vector<double> beyond;  ///< rows
   void clear(std::size_t n) {
     first.assign(n, 0);
     square.assign(n, 0);
@@ -49,40 +49,22 @@ struct Sums {
   }
 };
 
-struct Pass {
-  const float* values;
-  float* seen;
-  std::size_t rows, count;
-  const double* mean;
-  const double* factor;
-  double limit, absurd;
-  double* first;
-  double* square;
-  std::uint32_t* beyond;
-};
-
-/// Missing values are the mean, and leave mean and deviation as they are. So are those that lie too far out
-/// to be readings of this column.
-RIVULET_VECTOR_CODE void see(const Pass& p) {
-  const double* __restrict mean = p.mean;
-  const double* __restrict factor = p.factor;
-  double* __restrict first = p.first;
-  double* __restrict square = p.square;
-  std::uint32_t* __restrict beyond = p.beyond;
-  for (std::size_t row = 0; row < p.rows; ++row) {
-    const float* __restrict x = p.values + row * p.count;
-    float* __restrict seen = p.seen + row * p.count;
-    for (std::size_t i = 0; i < p.count; ++i) {
-      const double z = (static_cast<double>(x[i]) - mean[i]) * factor[i];
-      const bool missing = !(z <= p.absurd && z >= -p.absurd);
-      const double low = z < -p.limit ? -p.limit : z;
-      const double in = low > p.limit ? p.limit : low;
-      const double c = missing ? 0 : in;
-      first[i] += c;
-      square[i] += missing ? 1 : c * c;
-      beyond[i] += z == z && in != z ? 1 : 0;
-      seen[i] = static_cast<float>(c);
-    }
+/// A row of columns. Missing values are the mean, and leave mean and deviation as they are. So are those that
+/// lie too far out to be readings of this column. Pointers in a struct would keep it from being vectorized.
+RIVULET_VECTOR_CODE void see_row(const float* __restrict x, float* __restrict seen, std::size_t count,
+                                 const double* __restrict mean, const double* __restrict factor, double limit,
+                                 double absurd, double* __restrict first, double* __restrict square,
+                                 double* __restrict beyond) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const double z = (static_cast<double>(x[i]) - mean[i]) * factor[i];
+    const bool is_reading = std::abs(z) <= absurd;
+    const double reading = is_reading ? z : 0;
+    const double low = reading < -limit ? -limit : reading;
+    const double in = low > limit ? limit : low;
+    first[i] += in;
+    square[i] += in * in + (is_reading ? 0.0 : 1.0);
+    beyond[i] += static_cast<double>(static_cast<int>(z == z) & static_cast<int>(in != z));
+    seen[i] = static_cast<float>(in);
   }
 }
 
@@ -163,6 +145,7 @@ class NormalizingTrainer final : public Trainer {
   std::vector<float> targets_;
   std::vector<float> sorted_;
   std::vector<float> answers_;
+  std::vector<std::uint32_t> beyond_;
 };
 
 /// By what the group knows; where it knows nothing yet, by what this device has measured; else as they come.
@@ -194,7 +177,10 @@ Result<StepReport> NormalizingTrainer::compute_gradients(const ModelState& state
   const auto inner = out.slice(0, out.count - Measured::numbers(columns_.size()));
   auto report = model_->compute_gradients(inside(state), seen, inner);
   if (!report) return report;
-  if (is_known(state.columns()) && batch.rows > 0) report.value().beyond = sums_.beyond;
+  if (is_known(state.columns()) && batch.rows > 0) {
+    beyond_.assign(sums_.beyond.begin(), sums_.beyond.end());
+    report.value().beyond = beyond_;
+  }
   if (columns_.targets > 0) {
     const auto answers = report.value().answers;
     answers_.resize(answers.size());
@@ -238,10 +224,11 @@ std::span<const float> NormalizingTrainer::see_block(const Block& block, std::sp
                                                      std::size_t rows, std::vector<float>& seen) {
   RIVULET_CHECK(values.size() == rows * block.count, "rows of another shape");
   seen.resize(std::max(seen.size(), values.size()));
-  rivulet::devices::see({values.data(), seen.data(), rows, block.count, scaling_.mean.data() + block.begin,
-                         scaling_.factor.data() + block.begin, scaling_.limit,
-                         scaling_.limit * scaling_.limit, sums_.first.data() + block.begin,
-                         sums_.square.data() + block.begin, sums_.beyond.data() + block.begin});
+  for (std::size_t row = 0; row < rows; ++row)
+    see_row(values.data() + row * block.count, seen.data() + row * block.count, block.count,
+            scaling_.mean.data() + block.begin, scaling_.factor.data() + block.begin, scaling_.limit,
+            scaling_.limit * scaling_.limit, sums_.first.data() + block.begin,
+            sums_.square.data() + block.begin, sums_.beyond.data() + block.begin);
   return std::span(seen).first(values.size());
 }
 

@@ -93,6 +93,8 @@ void Adwin::visit_places(const Visit& visit) const {
   double newer = static_cast<double>(window_.width);
   double older_sum = 0;
   double newer_sum = window_.sum;
+  const double width = static_cast<double>(window_.width);
+  const double doubt = std::log(2 * std::log(width) / delta_);
   for (std::size_t i = window_.used; i-- > 0;) {
     const Row& row = window_.rows[i];
     for (std::size_t k = 0; k < row.count; ++k) {
@@ -103,7 +105,7 @@ void Adwin::visit_places(const Visit& visit) const {
       // Also where nothing is left on the newer side.
       if (newer < limits_.least_window) return;
       if (older < limits_.least_window) continue;
-      if (visit(Sides{older_sum / older, newer_sum / newer}, bound(older, newer))) return;
+      if (visit(Sides{older_sum / older, newer_sum / newer}, bound(older, newer, doubt))) return;
     }
   }
 }
@@ -133,9 +135,8 @@ Adwin::Sides Adwin::clearest() const {
 
 /// What chance allows between the means of so many values on either side. Rounding may leave squares below 0
 /// where buckets were dropped: no number then, which nothing exceeds.
-double Adwin::bound(double older, double newer) const {
+double Adwin::bound(double older, double newer, double doubt) const {
   const double width = static_cast<double>(window_.width);
-  const double doubt = std::log(2 * std::log(width) / delta_);
   const double few = 1 / (older - limits_.least_window + 1) + 1 / (newer - limits_.least_window + 1);
   return std::sqrt(2 * few * (window_.squares / width) * doubt) + 2.0 / 3.0 * doubt * few;
 }

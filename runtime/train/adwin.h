@@ -78,7 +78,7 @@ class Adwin {
   /// Newer mean less older mean at the oldest place where they differ; 0: nowhere.
   [[nodiscard]] double change() const;
   [[nodiscard]] Sides clearest() const;
-  [[nodiscard]] double bound(double older, double newer) const;
+  [[nodiscard]] double bound(double older, double newer, double doubt) const;
 
   double delta_;
   Limits limits_;

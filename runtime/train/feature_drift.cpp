@@ -4,89 +4,188 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+
+#include "core/vector_code.h"
+#include "devices/first_rows.h"
 
 namespace rivulet::runtime {
+namespace {
+
+constexpr std::size_t rows_at_once = 64;  ///< judged together
+constexpr double rows_of_usual = 10'000;
+constexpr double rows_of_recent = 200;
+constexpr double rows_before = 500;
+constexpr double rows_judged = 2500;          ///< a window of fewer may be a part of a slow wave
+constexpr double clipped_at = 8;              ///< deviations
+constexpr float unclipped = 1e16F;            ///< the squares of a batch fit 32 bits
+constexpr double far = 3;                     ///< deviations
+constexpr double rounding = 1e-6;             ///< of the mean: no deviation is smaller
+constexpr std::uint32_t much_longer = 4;      ///< than the longest time at one value
+constexpr std::uint32_t enough_turns = 40;    ///< times that it took another value
+constexpr std::uint32_t long_ago = 1U << 30;  ///< rows: no counter grows further
+
+// A row of features. Pointers in a struct would keep these loops from being vectorized.
+
+RIVULET_VECTOR_CODE void add_row(const float* __restrict x, std::size_t features,
+                                 const float* __restrict center, const float* __restrict reach,
+                                 float* __restrict sum, float* __restrict square,
+                                 float* __restrict as_they_came, std::uint32_t* __restrict missing) {
+  for (std::size_t i = 0; i < features; ++i) {
+    const float away = x[i] - center[i];
+    const float offset = away == away ? away : 0;
+    const float low = offset < -reach[i] ? -reach[i] : offset;
+    const float within = low > reach[i] ? reach[i] : low;
+    const float shown_low = offset < -unclipped ? -unclipped : offset;
+    const float shown = shown_low > unclipped ? unclipped : shown_low;
+    sum[i] += within;
+    square[i] += within * within;
+    as_they_came[i] += shown;
+    missing[i] += static_cast<std::uint32_t>(away != away);
+  }
+}
+
+RIVULET_VECTOR_CODE void count_still(const float* __restrict x, std::size_t features, float* __restrict last,
+                                     std::uint32_t* __restrict still, std::uint32_t* __restrict longest,
+                                     std::uint32_t* __restrict turns) {
+  for (std::size_t i = 0; i < features; ++i) {
+    const float was = last[i];
+    const auto is_value = static_cast<std::uint32_t>(x[i] == x[i]);
+    const auto other = static_cast<std::uint32_t>(x[i] != was) & is_value;
+    const auto is_known = static_cast<std::uint32_t>(was == was);
+    const std::uint32_t before = still[i];
+    const std::uint32_t over = other != 0 ? before : 0;
+    turns[i] += other & is_known;
+    longest[i] = over > longest[i] ? over : longest[i];
+    still[i] = other != 0 ? 1 : before + is_value;
+    last[i] = is_value != 0 ? x[i] : was;
+  }
+}
+
+}  // namespace
+
+FeatureDrift::FeatureDrift(std::size_t features)
+    : known_(features, Known{.until_next = rows_before}),
+      center_(features, std::numeric_limits<float>::quiet_NaN()),
+      reach_(features, unclipped),
+      sum_(features, 0),
+      square_(features, 0),
+      as_they_came_(features, 0),
+      missing_(features, 0),
+      last_(features, std::numeric_limits<float>::quiet_NaN()),
+      still_(features, 0),
+      longest_(features, 0),
+      turns_(features, 0) {}
 
 double FeatureDrift::Spread::deviation() const noexcept {
   return std::max(std::sqrt(variance), rounding * std::abs(mean));
 }
 
-void FeatureDrift::follow(Spread& known, double mean, double variance, double weight) {
-  const double distance = mean - known.mean;
-  known.mean += weight * distance;
-  known.variance = (1 - weight) * known.variance + weight * (variance + (1 - weight) * distance * distance);
+void FeatureDrift::Spread::follow(double to_mean, double to_variance, double weight) {
+  const double distance = to_mean - mean;
+  mean += weight * distance;
+  variance = (1 - weight) * variance + weight * (to_variance + (1 - weight) * distance * distance);
 }
 
-void FeatureDrift::add(const float* values, std::size_t rows, std::size_t stride) {
-  const bool bounded = rows_ >= recent_rows && usual_.deviation() > 0;
-  const double reach = clipped_at * usual_.deviation();
-  double count = 0;
-  double sum = 0;
-  double squares = 0;
-  double as_they_came = 0;
-  for (std::size_t row = 0; row < rows; ++row) {
-    const double x = values[row * stride];
-    if (std::isnan(x)) continue;
-    const double offset = x - usual_.mean;
-    const double within = bounded ? std::clamp(offset, -reach, reach) : offset;
-    count += 1;
-    sum += within;
-    squares += within * within;
-    as_they_came += offset;
-  }
-  if (count == 0) return;
-  count_still(values, rows, stride);
-  const double mean = usual_.mean + sum / count;
-  const double variance = std::max(0.0, squares / count - sum / count * (sum / count));
-  const double shown = usual_.mean + as_they_came / count;
-  const auto weight = [&](double window) { return count / (std::min(rows_, window) + count); };
-  now_ += weight(recent_rows) * (shown - now_);
-  follow(recent_, mean, variance, weight(recent_rows));
-  follow(usual_, mean, variance, weight(usual_rows));
-  rows_ += count;
-  until_next_ -= count;
-  if (until_next_ <= 0) {
-    before_ = rows_ <= 2 * rows_before ? usual_ : lately_;
-    lately_ = usual_;
-    until_next_ = rows_before;
-  }
-  const double from = distance();
-  moved_ = moved_ ? from > far / 2 : from > far;
+double FeatureDrift::Known::distance() const noexcept {
+  if (rows < rows_judged || before.deviation() == 0) return 0;
+  return std::abs(recent.mean - before.mean) / before.deviation();
 }
 
-void FeatureDrift::count_still(const float* values, std::size_t rows, std::size_t stride) {
-  for (std::size_t row = 0; row < rows; ++row) {
-    const float x = values[row * stride];
-    if (std::isnan(x)) continue;
-    if (x == last_ && still_ > 0) {
-      still_ += 1;
-      continue;
+void FeatureDrift::add(const float* values, std::size_t rows, std::size_t columns) {
+  for (std::size_t row = 0; row < rows; ++row)
+    count_still(values + row * columns, features(), last_.data(), still_.data(), longest_.data(),
+                turns_.data());
+  for (std::size_t row = begin(values, rows, columns); row < rows; ++row) {
+    add_row(values + row * columns, features(), center_.data(), reach_.data(), sum_.data(), square_.data(),
+            as_they_came_.data(), missing_.data());
+    if (++waiting_ == rows_at_once) judge();
+  }
+}
+
+/// Measures the first rows together and robustly, so that one of them decides nothing: it takes so many.
+std::size_t FeatureDrift::begin(const float* values, std::size_t rows, std::size_t columns) {
+  if (begun_ || features() == 0) return 0;
+  const std::size_t missing = rows_at_once - first_.size() / features();
+  const std::size_t taken = std::min(rows, missing);
+  for (std::size_t row = 0; row < taken; ++row)
+    first_.insert(first_.end(), values + row * columns, values + row * columns + features());
+  begun_ = taken == missing;
+  if (!begun_) return taken;
+  std::vector<float> sorted;
+  for (std::size_t i = 0; i < features(); ++i) {
+    const auto first = devices::first_rows({first_.data() + i, rows_at_once, features()}, clipped_at, sorted);
+    if (first.count == 0) continue;
+    const Spread spread{first.mean, first.variance};
+    known_[i] = {.rows = first.count,
+                 .usual = spread,
+                 .until_next = rows_before - first.count,
+                 .recent = spread,
+                 .now = first.mean};
+    bound(i);
+  }
+  first_ = {};
+  return taken;
+}
+
+void FeatureDrift::judge() {
+  for (std::size_t i = 0; i < features(); ++i) {
+    judge_feature(i);
+    still_[i] = std::min(still_[i], long_ago);
+    turns_[i] = std::min(turns_[i], long_ago);
+  }
+  waiting_ = 0;
+}
+
+void FeatureDrift::judge_feature(std::size_t i) {
+  Known& known = known_[i];
+  const double count = static_cast<double>(waiting_) - missing_[i];
+  if (count > 0) {
+    const double offset = sum_[i] / count;
+    const double mean = center_[i] + offset;
+    const double variance = std::max(0.0, square_[i] / count - offset * offset);
+    const double shown = center_[i] + as_they_came_[i] / count;
+    const auto weight = [&](double window) { return count / (std::min(known.rows, window) + count); };
+    known.now += weight(rows_of_recent) * (shown - known.now);
+    known.recent.follow(mean, variance, weight(rows_of_recent));
+    known.usual.follow(mean, variance, weight(rows_of_usual));
+    known.rows += count;
+    known.until_next -= count;
+    if (known.until_next <= 0) {
+      known.before = known.rows <= 2 * rows_before ? known.usual : known.lately;
+      known.lately = known.usual;
+      known.until_next = rows_before;
     }
-    turns_ += still_ > 0 ? 1 : 0;
-    longest_ = std::max(longest_, still_);
-    still_ = 1;
-    last_ = x;
+    known.moved = known.distance() > (known.moved ? far / 2 : far);
+    bound(i);
+  } else if (known.rows == 0) {
+    center_[i] = last_[i];
   }
+  sum_[i] = square_[i] = as_they_came_[i] = 0;
+  missing_[i] = 0;
 }
 
-double FeatureDrift::distance() const noexcept {
-  if (rows_ < rows_judged || before_.deviation() == 0) return 0;
-  return std::abs(recent_.mean - before_.mean) / before_.deviation();
+void FeatureDrift::bound(std::size_t i) {
+  const Spread& usual = known_[i].usual;
+  const bool clips = known_[i].rows >= rows_of_recent && usual.deviation() > 0;
+  center_[i] = static_cast<float>(usual.mean);
+  reach_[i] = clips ? std::min(unclipped, static_cast<float>(clipped_at * usual.deviation())) : unclipped;
 }
 
-bool FeatureDrift::stuck() const noexcept {
-  return turns_ >= enough_turns && rows_ >= 2 * rows_before &&
-         still_ >= std::max(rows_before, much_longer * longest_);
+bool FeatureDrift::stuck(std::size_t feature) const noexcept {
+  return turns_[feature] >= enough_turns && known_[feature].rows >= 2 * rows_before &&
+         still_[feature] >= rows_before && still_[feature] / much_longer >= longest_[feature];
 }
 
-FeatureDrift::Farthest FeatureDrift::farthest(const float* values, std::size_t rows,
-                                              std::size_t stride) const noexcept {
+FeatureDrift::Farthest FeatureDrift::farthest(std::size_t feature, const float* values, std::size_t rows,
+                                              std::size_t columns) const noexcept {
   Farthest found;
+  const Spread& usual = known_[feature].usual;
   double most = -1;
   for (std::size_t row = 0; row < rows; ++row) {
-    const float x = values[row * stride];
-    const double away = std::abs(x - usual_.mean);
-    found.beyond += away > clipped_at * usual_.deviation() ? 1 : 0;
+    const float x = values[row * columns + feature];
+    const double away = std::abs(x - usual.mean);
+    found.beyond += away > clipped_at * usual.deviation() ? 1 : 0;
     if (!(away > most)) continue;
     most = away;
     found.value = x;
@@ -94,12 +193,15 @@ FeatureDrift::Farthest FeatureDrift::farthest(const float* values, std::size_t r
   return found;
 }
 
-std::string FeatureDrift::usual() const {
-  return fmt::format("{:.4g} ± {:.2g}", usual_.mean, usual_.deviation());
+std::string FeatureDrift::usual(std::size_t feature) const {
+  const Spread& usual = known_[feature].usual;
+  return fmt::format("{:.4g} ± {:.2g}", usual.mean, usual.deviation());
 }
 
-std::string FeatureDrift::describe() const {
-  return fmt::format("{:.4g} now, before {:.4g} ± {:.2g}", now_, before_.mean, before_.deviation());
+std::string FeatureDrift::describe(std::size_t feature) const {
+  const Known& known = known_[feature];
+  return fmt::format("{:.4g} now, before {:.4g} ± {:.2g}", known.now, known.before.mean,
+                     known.before.deviation());
 }
 
 }  // namespace rivulet::runtime

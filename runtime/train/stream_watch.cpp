@@ -31,13 +31,12 @@ std::uint64_t wrong_in(const devices::StepReport& report, const BatchView& batch
 }  // namespace
 
 StreamWatch::StreamWatch(const Parts& parts)
-    : parts_(parts), changes_(parts.metrics.counter("stream_changes_total")) {
-  const std::size_t watched = std::min(parts.features.size(), features_watched);
-  for (std::size_t i = 0; i < watched; ++i) {
+    : parts_(parts),
+      drift_(std::min(parts.features.size(), features_watched)),
+      changes_(parts.metrics.counter("stream_changes_total")) {
+  for (std::size_t i = 0; i < drift_.features(); ++i) {
     const std::string name = printable(parts.features[i]);
-    features_.push_back({name,
-                         {},
-                         &parts.metrics.counter("feature_outliers_total", {{"feature", name}}),
+    features_.push_back({name, &parts.metrics.counter("feature_outliers_total", {{"feature", name}}),
                          &parts.metrics.gauge("feature_distance_ratio", {{"feature", name}})});
     features_.back().distance->set(0);
   }
@@ -63,37 +62,35 @@ void StreamWatch::count_outliers(const devices::StepReport& report, const BatchV
   for (std::size_t i = 0; i < std::min(features_.size(), report.beyond.size()); ++i) {
     if (report.beyond[i] == 0) continue;
     Feature& feature = features_[i];
-    const auto [value, far] = feature.watch.farthest(batch.features.data() + i, own, columns);
+    const auto [value, far] = drift_.farthest(i, batch.features.data(), own, columns);
     const std::uint32_t count = own < batch.rows ? std::min(report.beyond[i], far) : report.beyond[i];
     if (count == 0) continue;
     feature.outliers->add(count);
     if (std::exchange(feature.named, true)) continue;
-    parts_.log.write(Level::warn, "a value lies so far out that it is clipped; only the first is named",
-                     {{"feature", feature.name},
-                      {"value", fmt::format("{:.6g}", value)},
-                      {"usual", feature.watch.usual()}});
+    parts_.log.write(
+        Level::warn, "a value lies so far out that it is clipped; only the first is named",
+        {{"feature", feature.name}, {"value", fmt::format("{:.6g}", value)}, {"usual", drift_.usual(i)}});
   }
 }
 
 void StreamWatch::look_at_features(const BatchView& batch, std::size_t own) {
   if (features_.empty()) return;
-  const std::size_t columns = batch.features.size() / batch.rows;
+  drift_.add(batch.features.data(), own, batch.features.size() / batch.rows);
   for (std::size_t i = 0; i < features_.size(); ++i) {
     Feature& feature = features_[i];
-    const bool had_moved = feature.watch.moved();
-    const bool was_stuck = feature.watch.stuck();
-    feature.watch.add(batch.features.data() + i, own, columns);
-    feature.distance->set(feature.watch.distance());
-    if (feature.watch.stuck() && !was_stuck) {
+    const bool had_moved = std::exchange(feature.moved, drift_.moved(i));
+    const bool was_stuck = std::exchange(feature.stuck, drift_.stuck(i));
+    feature.distance->set(drift_.distance(i));
+    if (feature.stuck && !was_stuck) {
       changes_.add(1);
       parts_.log.write(Level::warn, "a feature stands still", {{"feature", feature.name}});
       parts_.status.mark(fmt::format("feature {} stands still", feature.name));
     }
-    if (!feature.watch.moved() || had_moved) continue;
+    if (!feature.moved || had_moved) continue;
     changes_.add(1);
     parts_.log.write(Level::warn, "a feature has moved",
-                     {{"feature", feature.name}, {"values", feature.watch.describe()}});
-    parts_.status.mark(fmt::format("feature {} has moved: {}", feature.name, feature.watch.describe()));
+                     {{"feature", feature.name}, {"values", drift_.describe(i)}});
+    parts_.status.mark(fmt::format("feature {} has moved: {}", feature.name, drift_.describe(i)));
   }
 }
 
@@ -143,11 +140,12 @@ void StreamWatch::show() {
   const TimePoint at = parts_.clock.now();
   StreamFindings now;
   std::vector<std::string> moved;
-  for (const Feature& feature : features_) {
-    if (feature.watch.stuck()) now.stuck.push_back(feature.name);
-    if (!feature.watch.moved()) continue;
+  for (std::size_t i = 0; i < features_.size(); ++i) {
+    const Feature& feature = features_[i];
+    if (feature.stuck) now.stuck.push_back(feature.name);
+    if (!feature.moved) continue;
     moved.push_back(feature.name);
-    now.moved.push_back(feature.name + " (" + feature.watch.describe() + ")");
+    now.moved.push_back(feature.name + " (" + drift_.describe(i) + ")");
   }
   if (at >= rose_at_ + shown_for) rise_.clear();
   now.loss_rose = rise_;

@@ -47,10 +47,10 @@ class StreamWatch {
  private:
   struct Feature {
     std::string name;
-    FeatureDrift watch;
     Counter* outliers;
     Gauge* distance;
     bool named = false;  ///< its first outlier was logged
+    bool moved = false, stuck = false;
   };
   void count_outliers(const devices::StepReport& report, const BatchView& batch, std::size_t own);
   void look_at_features(const BatchView& batch, std::size_t own);
@@ -60,6 +60,7 @@ class StreamWatch {
 
   const Parts parts_;
   std::vector<Feature> features_;
+  FeatureDrift drift_;  ///< of these
   Counter& changes_;
   Adwin errors_;
   double usual_error_ = 0;  ///< what a rise is measured by

@@ -117,7 +117,8 @@ struct Group {
 }  // namespace
 
 TEST_CASE(
-    "Divergence: three devices go back together, one without its files and one that dies, and are right on 97 "
+    "Divergence: three devices go back together, one without its files and one that dies, and are right on "
+    "97 "
     "rows of 100 again") {
   Group group(3, "");
   group.feed(30'000, none);

@@ -37,7 +37,7 @@ struct Fed {
     for (int i = 0; i < n; ++i) one(static_cast<float>(mean + deviation * rng.normal()));
   }
   void one(float x) { drift.add(&x, 1, 1); }
-  FeatureDrift drift;
+  FeatureDrift drift{1};
   Rng rng{3};
 };
 
@@ -86,15 +86,15 @@ struct Watched {
 TEST_CASE("Stream watch: a feature that moves is seen, and is usual again after a while") {
   Fed fed;
   fed.rows(5000, 20, 0.5);
-  CHECK(fed.drift.distance() < 0.5);
-  CHECK_FALSE(fed.drift.moved());
+  CHECK(fed.drift.distance(0) < 0.5);
+  CHECK_FALSE(fed.drift.moved(0));
   fed.rows(400, 35, 3);
-  CHECK(fed.drift.moved());
-  CHECK(fed.drift.distance() > 3);
-  CHECK(fed.drift.describe().starts_with("3"));
+  CHECK(fed.drift.moved(0));
+  CHECK(fed.drift.distance(0) > 3);
+  CHECK(fed.drift.describe(0).starts_with("3"));
   fed.rows(40'000, 35, 3);
-  CHECK_FALSE(fed.drift.moved());
-  CHECK(fed.drift.distance() < 0.5);
+  CHECK_FALSE(fed.drift.moved(0));
+  CHECK(fed.drift.distance(0) < 0.5);
 }
 
 TEST_CASE("Stream watch: outliers, a slow wave and a beginning are no movement") {
@@ -103,44 +103,59 @@ TEST_CASE("Stream watch: outliers, a slow wave and a beginning are no movement")
   bool moved = false;
   for (int i = 0; i < 5000; ++i) {
     i % 100 == 7 ? outliers.one(65'535) : outliers.rows(1, 20, 0.5);
-    moved = moved || outliers.drift.moved();
+    moved = moved || outliers.drift.moved(0);
   }
   CHECK_FALSE(moved);
   Fed wave;
   for (int i = 0; i < 40'000; ++i) {
     wave.one(static_cast<float>(20 + std::sin(i / 500.0) + 0.1 * wave.rng.normal()));
-    moved = moved || wave.drift.moved();
+    moved = moved || wave.drift.moved(0);
   }
   CHECK_FALSE(moved);
   Fed first;
   first.rows(100, 20, 0.5);
   first.rows(100, 50, 0.5);
-  CHECK_FALSE(first.drift.moved());
-  CHECK(first.drift.distance() == 0);
+  CHECK_FALSE(first.drift.moved(0));
+  CHECK(first.drift.distance(0) == 0);
+}
+
+TEST_CASE("Stream watch: neither an absurd first value nor values that begin late hide a movement") {
+  Fed absurd;
+  absurd.one(1e18F);
+  absurd.rows(5000, 20, 0.5);
+  CHECK_FALSE(absurd.drift.moved(0));
+  absurd.rows(400, 35, 3);
+  CHECK(absurd.drift.moved(0));
+  Fed late;
+  for (int i = 0; i < 200; ++i) late.one(std::numeric_limits<float>::quiet_NaN());
+  late.rows(5000, 1e6, 20);
+  CHECK_FALSE(late.drift.moved(0));
+  late.rows(400, 1e6 + 200, 20);
+  CHECK(late.drift.moved(0));
 }
 
 TEST_CASE("Stream watch: a feature is stuck if it varied, and has one value for longer than ever") {
   Fed fed;
   fed.rows(2000, 20, 0.5);
   for (int i = 0; i < 499; ++i) fed.one(21);
-  CHECK_FALSE(fed.drift.stuck());
+  CHECK_FALSE(fed.drift.stuck(0));
   fed.one(21);
-  CHECK(fed.drift.stuck());
+  CHECK(fed.drift.stuck(0));
   fed.one(22);
-  CHECK_FALSE(fed.drift.stuck());
+  CHECK_FALSE(fed.drift.stuck(0));
   Fed flag;  // rests for 400 rows at a time
   for (int i = 0; i < 16'400; ++i) flag.one(i / 400 % 2 == 0 ? 0 : 1);
   for (int i = 0; i < 1000; ++i) flag.one(0);
-  CHECK_FALSE(flag.drift.stuck());
+  CHECK_FALSE(flag.drift.stuck(0));
   for (int i = 0; i < 300; ++i) flag.one(0);
-  CHECK(flag.drift.stuck());
+  CHECK(flag.drift.stuck(0));
   Fed constant;
   for (int i = 0; i < 5000; ++i) constant.one(7);
-  CHECK_FALSE(constant.drift.stuck());
+  CHECK_FALSE(constant.drift.stuck(0));
   Fed at_once;
   const std::vector<float> same(128, 7);
   for (int i = 0; i < 40; ++i) at_once.drift.add(same.data(), same.size(), 1);
-  CHECK_FALSE(at_once.drift.stuck());
+  CHECK_FALSE(at_once.drift.stuck(0));
 }
 
 TEST_CASE("Stream watch: missing values are none: neither others, nor the same, nor in any mean") {
@@ -148,18 +163,18 @@ TEST_CASE("Stream watch: missing values are none: neither others, nor the same, 
   Fed fed;
   fed.rows(2000, 20, 0.5);
   for (int i = 0; i < 1000; ++i) fed.one(missing);
-  CHECK_FALSE(fed.drift.stuck());
-  CHECK_FALSE(fed.drift.moved());
+  CHECK_FALSE(fed.drift.stuck(0));
+  CHECK_FALSE(fed.drift.moved(0));
   for (int i = 0; i < 500; ++i) {
     fed.one(21);
     fed.one(missing);
   }
-  CHECK(fed.drift.stuck());
+  CHECK(fed.drift.stuck(0));
   Fed moves;
   moves.rows(3000, 20, 0.5);
   moves.one(missing);
   moves.rows(400, 35, 3);
-  CHECK(moves.drift.moved());
+  CHECK(moves.drift.moved(0));
 }
 
 TEST_CASE("Stream watch: a flag that is seldom up is not stuck while it is down") {
@@ -170,7 +185,7 @@ TEST_CASE("Stream watch: a flag that is seldom up is not stuck while it is down"
     bool stuck = false;
     for (int i = 0; i < 50'000; ++i) {
       flag.one(flag.rng.uniform() < 0.001 ? 1 : 0);
-      stuck = stuck || flag.drift.stuck();
+      stuck = stuck || flag.drift.stuck(0);
     }
     CHECK_FALSE(stuck);
   }
