@@ -1,5 +1,6 @@
-// When does the watch over a stream tell that the model errs more often? Reads one character for each row, '1'
-// where the model was wrong, as batches of 16; prints the number of rows before each alarm. bench/alarms asks.
+// When does the watch over a stream tell that the model errs more often? Reads one character for each row,
+// '1' where the model was wrong, as batches of 16; prints the number of rows before each alarm. bench/alarms
+// asks.
 //   build/release/bench_stream_alarms < ERRORS
 #include <cstdio>
 #include <iterator>

@@ -30,8 +30,7 @@ struct Outliers {
   std::uint32_t count = 0;
   std::uint32_t absurd = 0;  ///< beyond the square of the limit
   bool one_value = false;    ///< there are several, and all are the same
-  bool close = false;  ///< there are several on one side, different ones, but closer to each other than to
-                       ///< the mean
+  bool close = false;        ///< several on one side, different ones, closer to each other than to the mean
   [[nodiscard]] bool doubtful() const noexcept {
     return one_value || (count > 0 && 2 * absurd >= count && !close);
   }
