@@ -17,8 +17,9 @@ constexpr const char* rows_name = "measured.class_rows";
 constexpr const char* share_name = "measured.class_share";
 constexpr double weight_max = 100;
 
-ModelLayout with_shares(ModelLayout layout, std::size_t classes) {
+ModelLayout with_shares(ModelLayout layout, std::size_t classes, double window) {
   if (classes == 0) return layout;
+  layout.normalized.window = window;  // also of rows that are not normalized
   layout.counted_classes = classes;
   append_buffers(layout, rows_name, 1);
   append_buffers(layout, share_name, classes);
@@ -38,11 +39,11 @@ void with_numbers(const GradientView& numbers, const Each& each) {
 class BalancingTrainer final : public Trainer {
  public:
   BalancingTrainer(std::unique_ptr<Trainer> model, Device& device, std::size_t classes,
-                   std::vector<float> weights)
+                   std::vector<float> weights, double window)
       : model_(std::move(model)),
         device_(device),
         counted_(weights.empty() ? classes : 0),
-        layout_(with_shares(model_->layout(), counted_)),
+        layout_(with_shares(model_->layout(), counted_, window)),
         weights_(std::move(weights)) {
     if (counted_ > 0) weights_.resize(classes);
   }
@@ -117,10 +118,10 @@ class BalancingTrainer final : public Trainer {
 }  // namespace
 
 std::unique_ptr<Trainer> make_balancing(std::unique_ptr<Trainer> model, Device& device, std::size_t classes,
-                                        std::vector<float> weights) {
+                                        std::vector<float> weights, double window) {
   RIVULET_CHECK(weights.empty() ? classes <= counted_classes_max : weights.size() == classes,
                 "a weight for each class, or few enough to be counted");
-  return std::make_unique<BalancingTrainer>(std::move(model), device, classes, std::move(weights));
+  return std::make_unique<BalancingTrainer>(std::move(model), device, classes, std::move(weights), window);
 }
 
 Status follow_classes(ModelState& state, double rows, Device& device) {

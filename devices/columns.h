@@ -13,10 +13,11 @@
 ///
 /// A device measures its rows as the model sees them, (x - shown_mean) / shown_deviation, and contributes
 /// mean and mean square of that in the buffers of its contribution: averaged by rows, they are exactly those
-/// of all rows of the round, also where devices' means differ. An agreed step folds them into the columns,
-/// and what the model sees follows once it is off by a part of a deviation. The layers beside the columns are
-/// rewritten in the same step, so that the model's function stays (as PopArt does for outputs: van Hasselt et
-/// al., 2016).
+/// of all rows of the round, also where devices' means differ. (Of a column that nobody knows yet it
+/// contributes mean and variance; what devices differ by comes with the next agreement.) An agreed step folds
+/// them into the columns, and what the model sees follows once it is off by a part of a deviation. The layers
+/// beside the columns are rewritten in the same step, so that the model's function stays (as PopArt does for
+/// outputs: van Hasselt et al., 2016).
 namespace rivulet::devices {
 
 /// What is measured of a round's rows, behind the model's own buffers: "measured.rows" [1], "measured.mean"

@@ -22,6 +22,7 @@ constexpr double fewest_to_wake = 1.5;
 /// Columns [begin, begin + count) of all, of which a batch has values [rows, count].
 struct Block {
   std::size_t begin, count;
+  bool of_targets;
 };
 
 /// x is seen as (x - mean) * factor, at most `limit` from 0. Factor 0: as 0.
@@ -111,8 +112,8 @@ class NormalizingTrainer final : public Trainer {
   Result<std::vector<float>> predict(const ModelState& state, const BatchView& batch) override;
 
  private:
-  [[nodiscard]] Block features_block() const { return {0, columns_.features}; }
-  [[nodiscard]] Block targets_block() const { return {columns_.features, columns_.targets}; }
+  [[nodiscard]] Block features_block() const { return {0, columns_.features, false}; }
+  [[nodiscard]] Block targets_block() const { return {columns_.features, columns_.targets, true}; }
   const ModelState& inside(const ModelState& state) { return inner_.of(model_->layout(), state); }
   Status go_by(const ModelState& state);
   BatchView see(const BatchView& batch);
@@ -277,7 +278,7 @@ void NormalizingTrainer::measure_column(const Block& block, std::size_t i, std::
 
 /// A code that fills a batch teaches nothing: clipped values as large as that would undo what was learned.
 void NormalizingTrainer::show_mean(const Block& block, std::size_t i, std::size_t rows) {
-  auto& seen = block.begin == 0 ? features_ : targets_;
+  auto& seen = block.of_targets ? targets_ : features_;
   for (std::size_t row = 0; row < rows; ++row) seen[row * block.count + i] = 0;
 }
 

@@ -17,8 +17,8 @@ namespace rivulet::devices {
 ///     deviations that the quartiles say, they are clipped.
 ///   - A value beyond the limit is clipped, and counted; one beyond the square of the limit is no reading,
 ///   and
-///     the model sees the mean. If more than 5 % of a column's last 200 rows are such, the stream has
-///     changed: from then on they count in the statistics as they are.
+///     the model sees the mean. When there are many, they are a change of the stream, or they are not:
+///     devices/outliers.h.
 ///   - A missing value (NaN) is the mean.
 /// Sums in double. Memory: a copy of the batch. Cost: a pass over it.
 std::unique_ptr<Trainer> make_normalizing(std::unique_ptr<Trainer> model, Device& device,

@@ -13,6 +13,7 @@ constexpr double doubt_rows = 3000;
 constexpr double few_known = 1000;
 constexpr double doubt_rows_of_few = 1500;
 constexpr double doubt_share = 0.1;
+constexpr double change_share = 0.05;
 /// So few of another kind do not end a doubt.
 constexpr std::uint32_t few = 3;
 

@@ -8,13 +8,13 @@
 /// stream, which counts. All it remembers is one number for each column, Measured::beyond: it is averaged
 /// over devices, as all that they measure, and it survives a restart.
 ///   - A few deviations beyond the limit, and different ones, are a change soon: at 5 % of the last 200 rows.
-///   - So far out that they are no readings, they are one at 10 % of the last 3000: a sensor that is broken
-///   for
-///     a moment comes back, another unit stays.
+///   - So far out that they are no readings, they are one at 10 % of the last 3000: a broken sensor comes
+///   back,
+///     another unit stays.
 ///   - One and the same value again and again is a code for "nothing", or a switch. A code comes alone, for
 ///   as
-///     long as it lasts; a switch goes to and fro. So only rows count that stand beside others in their
-///     batch, toward the same 10 %.
+///     long as it lasts; a switch goes to and fro. So only rows count that share their batch with others,
+///     toward the same 10 %. In batches of one row nothing is known as a code.
 /// The number is a share: of the former, above 0; of the two latter, below.
 namespace rivulet::devices {
 
@@ -45,7 +45,5 @@ bool has_changed(double beyond);
 
 /// Rows that `beyond` looks back on, as long as it is above 0.
 inline constexpr double recent_rows = 200;
-/// So large a share beyond the limit is a change of the stream, no outlier.
-inline constexpr double change_share = 0.05;
 
 }  // namespace rivulet::devices

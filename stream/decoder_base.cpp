@@ -159,7 +159,7 @@ std::optional<DropReason> DecoderBase::target_into(float& out, double x) noexcep
   }
   if (classes_ == 0 && std::ranges::find(codes_, x) != codes_.end()) {
     std::array<char, 32> room{};
-    describe("the target is no value", text_of(x, room));
+    describe("the target is one of the codes in missing", text_of(x, room));
     return DropReason::missing_field;
   }
   if (classes_ > 0 && (x < 0 || x >= classes_ || x != std::floor(x))) {

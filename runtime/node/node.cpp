@@ -80,7 +80,7 @@ Result<std::unique_ptr<devices::Trainer>> build_trainer(const Config& config, co
   const auto& given = config.train.class_weights;
   if (!is_classification(config) || (given.empty() && !config.train.balanced)) return normalizing;
   return devices::make_balancing(std::move(normalizing), device, config.model.classes,
-                                 {given.begin(), given.end()});
+                                 {given.begin(), given.end()}, static_cast<double>(config.normalize.window));
 }
 
 namespace {

@@ -291,7 +291,8 @@ Status fill_average(const Frame& frame, devices::ModelState& model, devices::Dev
   if (Status filled = fill(model.average(), *average, device); !filled) return filled;
   auto host = device.to_host(model.average());
   if (!host) return host.error();
-  return all_finite(host.value()) ? ok() : bad("a number of its average is none");
+  return all_finite(host.value()) ? ok()
+                                  : bad("its average of parameters contains a number that is not finite");
 }
 
 ValidationError read_frame(std::span<const std::byte> bytes, Frame& frame, Sha256& hash) {

@@ -93,48 +93,42 @@ double FeatureDrift::Known::distance() const noexcept {
 }
 
 void FeatureDrift::add(const float* values, std::size_t rows, std::size_t columns) {
-  for (std::size_t row = 0; row < rows; ++row)
-    count_still(values + row * columns, features(), last_.data(), still_.data(), longest_.data(),
-                turns_.data());
-  for (std::size_t row = begin(values, rows, columns); row < rows; ++row) {
-    add_row(values + row * columns, features(), center_.data(), reach_.data(), sum_.data(), square_.data(),
-            as_they_came_.data(), missing_.data());
+  for (std::size_t row = 0; row < rows; ++row) {
+    const float* x = values + row * columns;
+    count_still(x, features(), last_.data(), still_.data(), longest_.data(), turns_.data());
+    if (!all_begun_) first_.insert(first_.end(), x, x + features());
+    add_row(x, features(), center_.data(), reach_.data(), sum_.data(), square_.data(), as_they_came_.data(),
+            missing_.data());
     if (++waiting_ == rows_at_once) judge();
   }
 }
 
-/// Measures the first rows together and robustly, so that one of them decides nothing: it takes so many.
-std::size_t FeatureDrift::begin(const float* values, std::size_t rows, std::size_t columns) {
-  if (begun_ || features() == 0) return 0;
-  const std::size_t missing = rows_at_once - first_.size() / features();
-  const std::size_t taken = std::min(rows, missing);
-  for (std::size_t row = 0; row < taken; ++row)
-    first_.insert(first_.end(), values + row * columns, values + row * columns + features());
-  begun_ = taken == missing;
-  if (!begun_) return taken;
-  std::vector<float> sorted;
-  for (std::size_t i = 0; i < features(); ++i) {
-    const auto first = devices::first_rows({first_.data() + i, rows_at_once, features()}, clipped_at, sorted);
-    if (first.count == 0) continue;
-    const Spread spread{first.mean, first.variance};
-    known_[i] = {.rows = first.count,
-                 .usual = spread,
-                 .until_next = rows_before - first.count,
-                 .recent = spread,
-                 .now = first.mean};
-    bound(i);
-  }
-  first_ = {};
-  return taken;
-}
-
 void FeatureDrift::judge() {
+  bool all_begun = true;
   for (std::size_t i = 0; i < features(); ++i) {
-    judge_feature(i);
+    begun(i) ? judge_feature(i) : begin_feature(i);
+    all_begun = all_begun && begun(i);
+    sum_[i] = square_[i] = as_they_came_[i] = 0;
+    missing_[i] = 0;
     still_[i] = std::min(still_[i], long_ago);
     turns_[i] = std::min(turns_[i], long_ago);
   }
+  all_begun_ = all_begun;
+  first_.clear();
   waiting_ = 0;
+}
+
+/// Its values of these rows are measured robustly: an absurd one decides nothing.
+void FeatureDrift::begin_feature(std::size_t i) {
+  const auto first = devices::first_rows({first_.data() + i, rows_at_once, features()}, clipped_at, sorted_);
+  if (first.count == 0) return;
+  const Spread spread{first.mean, first.variance};
+  known_[i] = {.rows = first.count,
+               .usual = spread,
+               .until_next = rows_before - first.count,
+               .recent = spread,
+               .now = first.mean};
+  bound(i);
 }
 
 void FeatureDrift::judge_feature(std::size_t i) {
@@ -158,11 +152,7 @@ void FeatureDrift::judge_feature(std::size_t i) {
     }
     known.moved = known.distance() > (known.moved ? far / 2 : far);
     bound(i);
-  } else if (known.rows == 0) {
-    center_[i] = last_[i];
   }
-  sum_[i] = square_[i] = as_they_came_[i] = 0;
-  missing_[i] = 0;
 }
 
 void FeatureDrift::bound(std::size_t i) {

@@ -7,7 +7,7 @@
 namespace rivulet::runtime {
 
 /// How the values of features of this device's stream are now, beside how they were: whether they have moved
-/// away, or stand still. Nothing is judged before 2500 rows. A few outliers are no movement: values count
+/// away, or stand still. No movement is judged before 2500 rows. A few outliers are no movement: values count
 /// within eight deviations. Memory: 150 bytes for a feature. Cost: half a nanosecond for a value
 /// (bench_watching_cost).
 class FeatureDrift {
@@ -19,6 +19,8 @@ class FeatureDrift {
   /// They are judged once there are 64 rows of them.
   void add(const float* values, std::size_t rows, std::size_t columns);
 
+  /// Something is known of it.
+  [[nodiscard]] bool begun(std::size_t feature) const noexcept { return known_[feature].rows > 0; }
   /// From the usual mean to that of the last 200 rows, in usual deviations; 0 before anything is judged.
   [[nodiscard]] double distance(std::size_t feature) const noexcept { return known_[feature].distance(); }
   /// It has had one value for four times as long as ever before, though it varied; for 500 rows at least. Of
@@ -56,15 +58,16 @@ class FeatureDrift {
     bool moved = false;
     [[nodiscard]] double distance() const noexcept;
   };
-  std::size_t begin(const float* values, std::size_t rows, std::size_t columns);
   void judge();
+  void begin_feature(std::size_t i);
   void judge_feature(std::size_t i);
   void bound(std::size_t i);
 
   std::vector<Known> known_;
-  std::vector<float> first_;  ///< values of the first rows, until they are judged
-  bool begun_ = false;        ///< they are
-  std::size_t waiting_ = 0;   ///< rows in the sums
+  std::size_t waiting_ = 0;  ///< rows in the sums
+  bool all_begun_ = false;
+  std::vector<float> first_;   ///< those rows, while a feature has not begun
+  std::vector<float> sorted_;  // scratch
   // Of each feature, in vectors, for a batch goes over them row by row.
   std::vector<float> center_, reach_;                   ///< of offsets: from what, clipped at what
   std::vector<float> sum_, square_, as_they_came_;      ///< of offsets

@@ -63,12 +63,14 @@ void StreamWatch::count_outliers(const devices::StepReport& report, const BatchV
     if (report.beyond[i] == 0) continue;
     Feature& feature = features_[i];
     const auto [value, far] = drift_.farthest(i, batch.features.data(), own, columns);
-    const std::uint32_t count = own < batch.rows ? std::min(report.beyond[i], far) : report.beyond[i];
+    const std::uint32_t count =
+        own < batch.rows && drift_.begun(i) ? std::min(report.beyond[i], far) : report.beyond[i];
     if (count == 0) continue;
     feature.outliers->add(count);
+    if (!drift_.begun(i)) continue;  // what is usual is not known to this process yet
     if (std::exchange(feature.named, true)) continue;
     parts_.log.write(
-        Level::warn, "a value lies so far out that it is clipped; only the first is named",
+        Level::warn, "a value lies so far out that it is clipped; only the first is logged",
         {{"feature", feature.name}, {"value", fmt::format("{:.6g}", value)}, {"usual", drift_.usual(i)}});
   }
 }
@@ -127,11 +129,16 @@ void StreamWatch::look_at_loss(const devices::StepReport& report, const BatchVie
   parts_.status.mark(rise_);
 }
 
+/// Of the loss of a regression, which lies between 0 and 1 here, the loss.
+double StreamWatch::itself(double error) const {
+  return parts_.classification || error >= 1 ? error : error / (1 - error);
+}
+
 /// Nothing, if it is no rise that matters. Many small ones together are: what was usual before the first of
 /// them stays the measure.
 std::optional<double> StreamWatch::what_it_rose_from(const Adwin::Sides& rise) {
   const double usual = usual_error_ > 0 ? usual_error_ : rise.older;
-  const bool matters = rise.newer >= (1 + least_rise) * usual;
+  const bool matters = itself(rise.newer) >= (1 + least_rise) * itself(usual);
   usual_error_ = matters ? rise.newer : usual;
   return matters ? std::optional(usual) : std::nullopt;
 }

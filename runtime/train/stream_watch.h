@@ -55,6 +55,7 @@ class StreamWatch {
   void count_outliers(const devices::StepReport& report, const BatchView& batch, std::size_t own);
   void look_at_features(const BatchView& batch, std::size_t own);
   void look_at_loss(const devices::StepReport& report, const BatchView& batch, std::size_t own);
+  [[nodiscard]] double itself(double error) const;
   std::optional<double> what_it_rose_from(const Adwin::Sides& rise);
   void show();
 

@@ -274,6 +274,7 @@ Status Worker::carry_out(const sync::policy::Decision& decision) {
     case Mode::skip:
       clock_.looked_at(rows_.batch().own_rows());
       keep(Fate::dry_run);
+      stream_.heed_change();                        // as the devices beside it do, which agree
       if (config_.dry_run) rows_.forget_pending();  // nothing will ever be folded
       return ok();
     case Mode::hold:

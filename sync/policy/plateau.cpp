@@ -11,7 +11,7 @@ namespace {
 enum PlateauPlace : std::size_t {
   rows_at,   ///< of the mean that is not complete yet
   sum_at,    ///< ... their loss
-  first_at,  ///< loss of the first rows of all
+  first_at,  ///< loss of the first rows of all, if that is not far above the others
   best_at,   ///< the lowest mean since the last restart; 0: there is none
   stale_at,  ///< means since then
 };
@@ -25,7 +25,8 @@ constexpr double worse = 0.25;            ///< of the best mean: a rise by more 
 constexpr double worse_deviations = 4;    ///< ... of what means vary by
 constexpr double means_in_a_row = 4;
 constexpr double means_at_first = 16;
-constexpr double fallen = 0.9;  ///< of the first loss
+constexpr double fallen = 0.9;        ///< of the first loss
+constexpr double first_at_most = 64;  ///< times the losses behind it
 
 }  // namespace
 
@@ -33,6 +34,9 @@ void Plateau::add(double loss_sum, double rows, double noise) {
   loss_sum = finite(loss_sum);
   if (!(rows > 0) || !(loss_sum >= 0)) return;
   if (!(memory_[first_at] > 0)) memory_[first_at] = loss_sum / rows;
+  // A model may begin with a loss that says nothing: of targets far from 0, of features as they come.
+  if (memory_[best_at] == 0 && loss_sum > 0)
+    memory_[first_at] = std::min(memory_[first_at], first_at_most * loss_sum / rows);
   memory_[rows_at] = std::clamp(memory_[rows_at], 0.0, most_rows) + rows;
   memory_[sum_at] = finite(std::max(0.0, memory_[sum_at]) + loss_sum);
   noise = std::max(0.0, finite(noise));

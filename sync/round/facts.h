@@ -36,7 +36,8 @@ enum FactsFlag : std::uint32_t {
   flag_residual = 1U << 8,      ///< it has kept something of earlier rounds that it has not sent
   flag_own_steps = 1U << 9,     ///< its rows were trained in steps of its own: it contributes a movement
   flag_early = 1U << 10,        ///< it comes before the schedule asks for it: the others come, too
-  flag_changed = 1U << 11,   ///< the loss of its rows has risen since its last facts: its stream has changed
+  flag_changed =
+      1U << 11,  ///< the loss of its rows has risen, which no step heeds yet: its stream has changed
   flag_diverged = 1U << 12,  ///< its rows say that the model has diverged
   flag_good = 1U << 13,      ///< its rows behind the checkpoint on trial say that the model is good
   flag_sound = 1U << 14,     ///< its rows say that it has not

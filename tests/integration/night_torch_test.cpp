@@ -118,6 +118,17 @@ struct Night {
     if (begin == std::string::npos) return "";
     return page.value().substr(begin, page.value().find("</ul>", begin) - begin);
   }
+  /// Of the model as it is exported, on rows of that machine that nobody has seen.
+  [[nodiscard]] double accuracy_of_the_state(int i) {
+    std::string rows;
+    for (int row = 0; row < 2000; ++row) rows += plant.row(i, true) + "\n";
+    folder.write("held-out.jsonl", rows);
+    const auto said = rivulet_run({"evaluate", "--config", (folder.path() / "device.toml").string(),
+                                   (folder.path() / "d0" / "final.state").string(),
+                                   (folder.path() / "held-out.jsonl").string(), "--json"});
+    REQUIRE_MESSAGE(said.status.code == 0, said.errors);
+    return nlohmann::json::parse(said.output)["accuracy"].get<double>();
+  }
   [[nodiscard]] double accuracy(int i) const { return status(i)["own"]["accuracy"].get<double>(); }
 
  private:
@@ -126,7 +137,7 @@ struct Night {
 
 }  // namespace
 
-TEST_CASE("Night: in the morning each page says what has happened to that machine, and the model goes on") {
+TEST_CASE("Night: in the morning each page says what has happened to that machine, and the model is good") {
   Night it;
   it.go_on(6000, false);
   for (int i = 0; i < machines; ++i) {
@@ -134,7 +145,7 @@ TEST_CASE("Night: in the morning each page says what has happened to that machin
     CHECK(it.accuracy(i) > 0.95);
     CHECK(it.marks(i) == "");
   }
-  it.go_on(20'000, true);
+  it.go_on(40'000, true);
   const std::string said[] = {it.marks(breaks), it.marks(other_unit), it.marks(season)};
   CHECK_MESSAGE(contains(said[breaks], "feature rms stands still"), said[breaks]);
   CHECK_MESSAGE(contains(said[other_unit], "feature temp has moved"), said[other_unit]);
@@ -146,14 +157,15 @@ TEST_CASE("Night: in the morning each page says what has happened to that machin
       CAPTURE(said[i]);
       CHECK(contains(said[i], "feature " + std::string(sensors[sensor]) + " ") == happened);
     }
-  // A guess has 0.5. The other unit's own rows are not judged: a model that has to know degrees of two kinds
-  // takes longer than this night.
-  CHECK(it.accuracy(breaks) > 0.75);
-  CHECK(it.accuracy(season) > 0.75);
   for (auto& one : it.devices) one.process->send_signal(SIGTERM);
   for (auto& one : it.devices) {
     const auto ended = one.process->wait(60s);
     REQUIRE(ended);
     CHECK(ended->code == 0);
   }
+  // A guess has 0.5, and without `rms` no model has more than 0.94. One that has to know degrees of two kinds
+  // is not done with the other unit's rows after that night.
+  CHECK(it.accuracy_of_the_state(breaks) > 0.85);
+  CHECK(it.accuracy_of_the_state(season) > 0.85);
+  CHECK(it.accuracy_of_the_state(other_unit) > 0.7);
 }

@@ -28,7 +28,8 @@ struct Balanced {
     config.average_rows = average_rows;
     for (const auto* entry : builtin_models())
       if (entry->name == "linear")
-        trainer = make_balancing(entry->make(config, *device).value(), *device, classes, std::move(weights));
+        trainer = make_balancing(entry->make(config, *device).value(), *device, classes, std::move(weights),
+                                 10'000);
     state.emplace(ModelState::create(trainer->layout(), *device).value());
     REQUIRE(trainer->initialize(*state, 1));
     for (double& w : state->parameters().as<double>()) w = 0;

@@ -309,6 +309,33 @@ TEST_CASE("Normalizer: a code that fills a batch is no lesson, whether or not it
   for (std::size_t row = 0; row < 20; ++row) CHECK(f.shown[row * columns + 1] == 0);
 }
 
+TEST_CASE("Normalizer: so is a code that fills a batch of targets, where no feature is normalized") {
+  std::vector<float> shown;
+  const auto device = make_host_device();
+  const auto trainer = make_normalizing(std::make_unique<Showing>(shown), *device, {.targets = 1});
+  auto state = ModelState::create(trainer->layout(), *device).value();
+  REQUIRE(trainer->initialize(state, 1));
+  const std::size_t count = trainer->layout().contribution();
+  const auto memory = device->allocate(4 * count).value();
+  const GradientView out = memory->view(Scalar::f32, count);
+  Rng rng{4};
+  const std::vector<float> features(20);
+  const auto compute = [&](const std::vector<float>& targets) {
+    const auto report = trainer->compute_gradients(state, {features, targets, targets.size(), {}}, out);
+    REQUIRE(report);
+    copy_host_numbers(out.slice(3, out.count - 3), state.buffers());
+    REQUIRE(follow_columns(state, 20, *device));
+  };
+  for (int i = 0; i < 80; ++i) {
+    std::vector<float> targets;
+    for (int row = 0; row < 20; ++row) targets.push_back(static_cast<float>(60 + 3 * rng.normal()));
+    compute(targets);
+  }
+  compute(std::vector<float>(20, -999));
+  CHECK(state.columns()[0].mean == doctest::Approx(60).epsilon(0.02));
+  CHECK(shown.size() == 20);
+}
+
 TEST_CASE("Normalizer: a sensor that is noise for a moment moves nothing") {
   Fixture f;
   Sensor sensor;

@@ -337,7 +337,7 @@ TEST_CASE("State file: an average that is no number is refused") {
   };
   CHECK(complaint().empty());
   state.model.average().as<float>()[7] = std::numeric_limits<float>::quiet_NaN();
-  CHECK(contains(complaint(), "a number of its average is none"));
+  CHECK(contains(complaint(), "its average of parameters contains a number that is not finite"));
 }
 
 TEST_CASE(

@@ -128,6 +128,7 @@ TEST_CASE("Stream watch: neither an absurd first value nor values that begin lat
   CHECK(absurd.drift.moved(0));
   Fed late;
   for (int i = 0; i < 200; ++i) late.one(std::numeric_limits<float>::quiet_NaN());
+  late.one(1e18F);
   late.rows(5000, 1e6, 20);
   CHECK_FALSE(late.drift.moved(0));
   late.rows(400, 1e6 + 200, 20);
@@ -226,8 +227,8 @@ TEST_CASE("Stream watch: a change that happens while the group agrees is told wi
 
 TEST_CASE("Stream watch: a rise of a few errors in a hundred is none, but many of them are") {
   Watched it;
-  it.batches(1000, 0.046);
-  it.batches(8000, 0.053);
+  it.batches(4000, 0.046);
+  it.batches(12'000, 0.055);
   CHECK_FALSE(it.watch.tell_change());
   CHECK(it.metrics["stream_changes_total"] == 0);
   for (const double errors : {0.06, 0.068}) it.batches(6000, errors);
@@ -276,6 +277,15 @@ TEST_CASE("Stream watch: of large batches with many errors no order makes a chan
   CHECK_FALSE(it.watch.tell_change());
 }
 
+TEST_CASE("Stream watch: of a regression a loss far above 1 is watched, too, by what it is itself") {
+  Watched it(false);
+  it.batches(600, 4);
+  it.batches(600, 4.8);
+  CHECK_FALSE(it.watch.tell_change());
+  it.batches(600, 14);
+  CHECK(it.watch.tell_change());
+}
+
 TEST_CASE("Stream watch: of a regression the loss is watched") {
   Watched it(false);
   it.batches(300, 0.1);
@@ -286,7 +296,11 @@ TEST_CASE("Stream watch: of a regression the loss is watched") {
 TEST_CASE("Stream watch: outliers are counted by feature, and the first is named") {
   Watched it;
   it.batch(0, 20, {2, 0});
-  it.batch(0, 20, {1, 4});
+  CHECK(it.metrics["feature_outliers_total/temp"] == 2);
+  CHECK(it.log.count("clipped") == 0);  // nobody knows yet what is usual
+  it.batches(10, 0);
+  it.batch(0, 20, {1, 0});
+  it.batch(0, 20, {0, 4});
   CHECK(it.metrics["feature_outliers_total/temp"] == 3);
   CHECK(it.metrics["feature_outliers_total/rms"] == 4);
   CHECK(it.log.count("clipped") == 2);

@@ -98,7 +98,7 @@ TEST_CASE("Decoder: a target that is a code drops its row; a class may have the 
     config.missing = {1};
     const auto read = read_text(config, row_text(format, "2", "3"));
     CHECK(read.drops == std::vector{DropReason::missing_field});
-    CHECK(read.details.at(0) == "the target is no value: 1");
+    CHECK(read.details.at(0) == "the target is one of the codes in missing: 1");
     config.classes = 2;
     CHECK(read_text(config, row_text(format, "2", "3")).rows.size() == 1);
   }

@@ -96,3 +96,10 @@ TEST_CASE("Plateau: rounds without rows and numbers that are none change nothing
   watch.plateau.add(std::numeric_limits<double>::max(), 4096, 0);
   for (const double value : watch.memory) CHECK(std::isfinite(value));
 }
+
+TEST_CASE("Plateau: a first loss that says nothing does not make all others nothing") {
+  Watch watch;
+  const int n = watch.agreements(100, 0, [](int i) { return i == 0 ? 1e6 : 3600 * std::pow(0.99, i); });
+  CHECK(n == 100);
+  CHECK(watch.plateau.nothing() < 1000);
+}
