@@ -11,7 +11,7 @@ namespace {
 enum PlateauPlace : std::size_t {
   rows_at,   ///< of the mean that is not complete yet
   sum_at,    ///< ... their loss
-  first_at,  ///< loss of the first rows of all, if that is not far above the others
+  first_at,  ///< loss of the first rows of all, if it is not far above the first mean
   best_at,   ///< the lowest mean since the last restart; 0: there is none
   stale_at,  ///< means since then
 };
@@ -26,17 +26,17 @@ constexpr double worse_deviations = 4;    ///< ... of what means vary by
 constexpr double means_in_a_row = 4;
 constexpr double means_at_first = 16;
 constexpr double fallen = 0.9;        ///< of the first loss
-constexpr double first_at_most = 64;  ///< times the losses behind it
+constexpr double first_at_most = 64;  ///< times the first mean
 
 }  // namespace
 
 void Plateau::add(double loss_sum, double rows, double noise) {
   loss_sum = finite(loss_sum);
   if (!(rows > 0) || !(loss_sum >= 0)) return;
-  if (!(memory_[first_at] > 0)) memory_[first_at] = loss_sum / rows;
-  // A model may begin with a loss that says nothing: of targets far from 0, of features as they come.
-  if (memory_[best_at] == 0 && loss_sum > 0)
-    memory_[first_at] = std::min(memory_[first_at], first_at_most * loss_sum / rows);
+  if (!(memory_[first_at] > 0)) {
+    memory_[first_at] = loss_sum / rows;
+    return;  // it is in no mean
+  }
   memory_[rows_at] = std::clamp(memory_[rows_at], 0.0, most_rows) + rows;
   memory_[sum_at] = finite(std::max(0.0, memory_[sum_at]) + loss_sum);
   noise = std::max(0.0, finite(noise));
@@ -46,8 +46,10 @@ void Plateau::add(double loss_sum, double rows, double noise) {
 }
 
 void Plateau::look_at(double mean, double rows, double noise) {
-  const double least = nothing();
   const double best = memory_[best_at];
+  // A model may begin with a loss that says nothing: of targets far from 0, of features as they come.
+  if (best == 0) memory_[first_at] = std::min(memory_[first_at], first_at_most * mean);
+  const double least = nothing();
   const double rise = std::max(worse, worse_deviations * std::sqrt(noise / rows));
   const bool falls = mean < (1 - worth) * best - least / 4;
   const bool rises = mean > (1 + rise) * best + least;
