@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "devices/class_balance.h"
 
@@ -37,12 +40,29 @@ void check_clipping(const SettingsByKey& written, const Complain& wrong) {
     wrong({key}, fmt::format("'{}' is {}, must be auto or one number", key, shown(found->second.value)));
 }
 
+/// Where features are alike, their number is what a squared error is as steep as: plain steps longer than two
+/// by that go further off each time.
+void check_learning_rate(const Config& config, const Complain& warn) {
+  const Config::Train& train = config.train;
+  if (train.loss != "mse" || config.model.name != "linear" || train.optimizer != "sgd") return;
+  const auto& shape = config.decode.shape;
+  const double features = config.decode.format == "raw"
+                              ? std::accumulate(shape.begin(), shape.end(), 1.0, std::multiplies<>())
+                              : static_cast<double>(config.decode.features.size());
+  if (train.lr * features <= 2) return;
+  warn({"train.optimizer.lr", "train.loss"},
+       fmt::format("'train.optimizer.lr' is {}: a linear model of {} features that are alike diverges above "
+                   "{:.2g}; make it less, or 'train.optimizer.name' = 'adam'",
+                   train.lr, features, 2 / features));
+}
+
 }  // namespace
 
 void check_training(const Config& config, const SettingsByKey& written, const Complain& wrong,
                     const Complain& warn) {
   check_class_weights(config, wrong, warn);
   check_clipping(written, wrong);
+  check_learning_rate(config, warn);
 }
 
 }  // namespace rivulet::runtime

@@ -78,3 +78,20 @@ TEST_CASE("Config: each format has its own list of labels") {
   CHECK(loaded.config.model.classes == 2);
   CHECK(with_sets({"decode.json.classes=['c','d','e']"}).config.model.classes == 10);  // rows are raw
 }
+
+TEST_CASE("Config: a learning rate with which a linear regression of many features diverges is a warning") {
+  const auto of = [](int features, const std::string& more) {
+    std::string names = "\"x0\"";
+    for (int i = 1; i < features; ++i) names += ", \"x" + std::to_string(i) + "\"";
+    return problems_of(config_base + "[decode]\nformat = \"json\"\njson = { features = [" + names +
+                       "], target = \"y\" }\n[model]\nname = \"linear\"\n[train]\nloss = \"mse\"\n" + more);
+  };
+  CHECK(of(40, "") == Lines{});
+  const Lines told = of(300, "");
+  REQUIRE(told.size() == 1);
+  CHECK(
+      told[0].ends_with(": warning: 'train.optimizer.lr' is 0.05: a linear model of 300 features that are "
+                        "alike diverges above 0.0067; make it less, or 'train.optimizer.name' = 'adam'"));
+  CHECK(of(300, "[train.optimizer]\nlr = 0.006\n") == Lines{});
+  CHECK(of(300, "[train.optimizer]\nname = \"adam\"\n") == Lines{});
+}
