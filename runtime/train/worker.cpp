@@ -383,8 +383,7 @@ Turn Worker::after_round() {
   if (!times_.went_on) model_.own().restart(times_.last_ended);
   times_.went_on = false;
   times_.ahead_seconds = 0;
-  // After every round: while a stream pauses no round makes a step, and the last step is still to be
-  // measured.
+  // After every round: while a stream pauses, no round makes a step, and the last is still to be measured.
   parts_.snapshots.offer(parts_.state->model, parts_.state->stamp.step,
                          clock_.seconds_since_entry(times_.last_ended));
   const bool retreats = decision.retreat != sync::policy::Retreat::none;

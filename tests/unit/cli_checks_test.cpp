@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <fstream>
+
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -94,9 +96,12 @@ TEST_CASE("Checks: bfloat16 on a processor without instructions for it is warned
   }
 }
 
-TEST_CASE("Doctor: free ports are free and different") {
+TEST_CASE("Doctor: free ports are free and different, and none that the kernel gives to anybody") {
   const auto ports = free_ports(8);
   REQUIRE(ports);
+  int given = 0;
+  std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> given;
+  for (const int port : ports.value()) CHECK(port < given);
   for (std::size_t i = 0; i < ports.value().size(); ++i) {
     CHECK(port_check("127.0.0.1:" + std::to_string(ports.value()[i])).level == CheckLevel::ok);
     for (std::size_t j = 0; j < i; ++j) CHECK(ports.value()[i] != ports.value()[j]);

@@ -61,7 +61,8 @@ std::vector<std::string> broker_arguments(const DemoPlan& plan);
 std::vector<std::string> device_arguments(const DemoPlan& plan, std::size_t index, double seconds);
 std::vector<std::string> feeder_arguments(const DemoPlan& plan);
 
-/// Ports of 127.0.0.1 nobody listens on now, all different. Errors: unavailable.
+/// Ports of 127.0.0.1 nobody listens on now, all different, and below those that the kernel gives to anybody
+/// who asks for any: one of these may be taken before a device listens on it. Errors: unavailable.
 Result<std::vector<int>> free_ports(std::size_t count);
 
 }  // namespace rivulet::runtime::cli
