@@ -99,7 +99,7 @@ TEST_CASE("Stream watch: a feature that moves is seen, and is usual again after 
 
 TEST_CASE("Stream watch: outliers, a slow wave and a beginning are no movement") {
   Fed outliers;
-  outliers.rows(2000, 20, 0.5);
+  outliers.rows(5000, 20, 0.5);
   bool moved = false;
   for (int i = 0; i < 5000; ++i) {
     i % 100 == 7 ? outliers.one(65'535) : outliers.rows(1, 20, 0.5);

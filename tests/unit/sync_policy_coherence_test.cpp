@@ -163,3 +163,11 @@ TEST_CASE("Coherence: the loss of a row varies as much as devices differ, or as 
   CHECK(loss_variance(table, 0, 1) == 0);
   CHECK(loss_variance(table, 1, 0) == 0);
 }
+
+TEST_CASE("Coherence: nothing in common is known, and is not the same as nothing that is known") {
+  std::vector<double> memory(CoherenceFilter::numbers);
+  CHECK_FALSE(CoherenceFilter(memory).has_begun());
+  memory[1] = 0.01;  // the variance of what it has seen
+  CHECK(CoherenceFilter(memory).has_begun());
+  CHECK(CoherenceFilter(memory).below(0.5));
+}
