@@ -8,6 +8,7 @@
 #include "devices/host_memory.h"
 #include "devices/inner_state.h"
 #include "devices/outliers.h"
+#include "devices/spread.h"
 
 namespace rivulet::devices {
 namespace {
@@ -181,9 +182,7 @@ void follow(Column& c, const Spread& round, double rows, double beyond, double w
   if (!rests && has_changed(beyond)) c.rows = std::min(c.rows, rows_after_change);
   if (began_wrong(c, round, rows)) c.rows = 0;
   const double weight = rows / (std::min(c.rows, window) + rows);
-  const double distance = round.mean - c.mean;
-  c.mean += weight * distance;
-  c.variance = (1 - weight) * c.variance + weight * (round.variance + (1 - weight) * distance * distance);
+  merge_spread(c.mean, c.variance, round.mean, round.variance, weight);
   c.rows = std::min(c.rows + rows, window);
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <span>
 
+#include "devices/spread.h"
+
 namespace rivulet::devices {
 namespace {
 
@@ -31,9 +33,7 @@ Range usual_range(std::span<const float> sorted, double limit) {
 void FirstRows::add(const FirstRows& more) {
   if (more.count == 0) return;
   const double weight = more.count / (count + more.count);
-  const double distance = more.mean - mean;
-  variance = (1 - weight) * variance + weight * (more.variance + (1 - weight) * distance * distance);
-  mean += weight * distance;
+  merge_spread(mean, variance, more.mean, more.variance, weight);
   count += more.count;
 }
 

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "core/vector_code.h"
 #include "devices/first_rows.h"
+#include "devices/spread.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -81,13 +83,7 @@ double FeatureDrift::Spread::deviation() const noexcept {
   return std::max(std::sqrt(variance), rounding * std::abs(mean));
 }
 
-void FeatureDrift::Spread::follow(double to_mean, double to_variance, double weight) {
-  const double distance = to_mean - mean;
-  mean += weight * distance;
-  variance = (1 - weight) * variance + weight * (to_variance + (1 - weight) * distance * distance);
-}
-
-double FeatureDrift::Known::distance() const noexcept {
+double FeatureDrift::Known::measured_distance() const noexcept {
   if (rows < rows_judged || before.deviation() == 0) return 0;
   return std::abs(recent.mean - before.mean) / before.deviation();
 }
@@ -141,8 +137,8 @@ void FeatureDrift::judge_feature(std::size_t i) {
     const double shown = center_[i] + as_they_came_[i] / count;
     const auto weight = [&](double window) { return count / (std::min(known.rows, window) + count); };
     known.now += weight(rows_of_recent) * (shown - known.now);
-    known.recent.follow(mean, variance, weight(rows_of_recent));
-    known.usual.follow(mean, variance, weight(rows_of_usual));
+    for (auto [spread, window] : {std::pair(&known.recent, rows_of_recent), {&known.usual, rows_of_usual}})
+      devices::merge_spread(spread->mean, spread->variance, mean, variance, weight(window));
     known.rows += count;
     known.until_next -= count;
     if (known.until_next <= 0) {
@@ -150,7 +146,8 @@ void FeatureDrift::judge_feature(std::size_t i) {
       known.lately = known.usual;
       known.until_next = rows_before;
     }
-    known.moved = known.distance() > (known.moved ? far / 2 : far);
+    known.distance = known.measured_distance();
+    known.moved = known.distance > (known.moved ? far / 2 : far);
     bound(i);
   }
 }

@@ -22,7 +22,7 @@ class FeatureDrift {
   /// Something is known of it.
   [[nodiscard]] bool begun(std::size_t feature) const noexcept { return known_[feature].rows > 0; }
   /// From the usual mean to that of the last 200 rows, in usual deviations; 0 before anything is judged.
-  [[nodiscard]] double distance(std::size_t feature) const noexcept { return known_[feature].distance(); }
+  [[nodiscard]] double distance(std::size_t feature) const noexcept { return known_[feature].distance; }
   /// It has had one value for four times as long as ever before, though it varied; for 500 rows at least. Of
   /// a flag that is seldom up that says little until it was up twenty times.
   [[nodiscard]] bool stuck(std::size_t feature) const noexcept;
@@ -30,7 +30,7 @@ class FeatureDrift {
   [[nodiscard]] bool moved(std::size_t feature) const noexcept { return known_[feature].moved; }
   struct Farthest {
     float value = 0;
-    std::uint32_t beyond = 0;  ///< so many lie beyond eight usual deviations
+    std::uint32_t beyond = 0;  ///< rows beyond eight usual deviations
   };
   /// Of values that were not added yet: the one that lies farthest from the usual mean.
   [[nodiscard]] Farthest farthest(std::size_t feature, const float* values, std::size_t rows,
@@ -45,7 +45,6 @@ class FeatureDrift {
     double mean = 0;
     double variance = 0;
     [[nodiscard]] double deviation() const noexcept;
-    void follow(double to_mean, double to_variance, double weight);
   };
   struct Known {
     double rows = 0;
@@ -55,8 +54,9 @@ class FeatureDrift {
     double until_next = 0;  ///< rows, until these are others
     Spread recent;          ///< of the last 200 rows, clipped
     double now = 0;         ///< mean of the last 200 rows, as they came
+    double distance = 0;    ///< when it was judged last
     bool moved = false;
-    [[nodiscard]] double distance() const noexcept;
+    [[nodiscard]] double measured_distance() const noexcept;
   };
   void judge();
   void begin_feature(std::size_t i);

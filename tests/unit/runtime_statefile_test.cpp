@@ -323,7 +323,7 @@ TEST_CASE("State file: of a key that makes other buffers the name and both value
   }
 }
 
-TEST_CASE("State file: an average that is no number is refused") {
+TEST_CASE("State file: an average with a number that is not finite is refused") {
   const Folder folder;
   const auto device = devices::make_host_device();
   auto layout = layout_of(20, 3);

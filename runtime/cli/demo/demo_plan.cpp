@@ -1,15 +1,14 @@
 #include "runtime/cli/demo/demo_plan.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <system_error>
 
+#include "runtime/cli/checks/checks.h"
 #include "runtime/cli/text.h"
 
 namespace rivulet::runtime::cli {
@@ -234,14 +233,8 @@ Result<std::vector<int>> free_ports(std::size_t count) {
   std::vector<int> ports;
   for (std::size_t tries = 0; tries < range && ports.size() < count; ++tries) {
     const std::size_t port = first + (static_cast<std::size_t>(::getpid()) * apart + tries) % range;
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0)
+    if (port_check(fmt::format("127.0.0.1:{}", port)).level == CheckLevel::ok)
       ports.push_back(static_cast<int>(port));
-    ::close(socket);
   }
   if (ports.size() == count) return ports;
   return Error{ErrorCode::unavailable, "no free port on 127.0.0.1"};
