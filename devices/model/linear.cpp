@@ -1,9 +1,9 @@
 // y = W x + b with its own gradient: no LibTorch, so it runs where nothing below it is foreign (sanitizers,
 // ten thousand devices in one process). Parameters: weight [outputs, columns], then bias [outputs].
-#include <algorithm>
 #include <cmath>
 
 #include "core/check.h"
+#include "devices/model/row_loss.h"
 #include "devices/model_support.h"
 #include "devices/numbers.h"
 #include "devices/trainer.h"
@@ -35,7 +35,8 @@ class LinearTrainer final : public Trainer {
         layout_(layout_of(config)),
         columns_(columns_of(config)),
         outputs_(static_cast<std::size_t>(config.outputs)),
-        row_outputs_(outputs_) {}
+        row_outputs_(outputs_),
+        loss_(config) {}
 
   [[nodiscard]] const ModelLayout& layout() const noexcept override { return layout_; }
 
@@ -49,28 +50,28 @@ class LinearTrainer final : public Trainer {
   Result<StepReport> compute_gradients(const ModelState& state, const BatchView& batch,
                                        GradientView out) override {
     RIVULET_CHECK(out.count == layout_.contribution(), "a contribution of another model");
-    if (Status good = read(batch); !good) return good.error();
+    if (Status good = begin(batch); !good) return good.error();
     fill_zero(out);
     StepReport report;
     if (batch.rows == 0) return report;
     const std::span<T> gradient = out.as<T>();
     for (std::size_t row = 0; row < batch.rows; ++row) {
       forward(state, batch, row);
-      judge(batch, row, report);  // leaves d loss / d output in row_outputs_
+      loss_.judge(batch, row, row_outputs_, report);  // leaves d loss / d output in row_outputs_
       add_gradient(batch, row, gradient);
     }
-    report.answers = answers_;
+    report.answers = loss_.answers();
     report.gradient_norm2 = norm2(out);
     report.finite = std::isfinite(report.loss_sum) && std::isfinite(report.gradient_norm2);
     return report;
   }
 
   Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) override {
-    if (Status good = read(batch); !good) return good.error();
+    if (Status good = begin(batch); !good) return good.error();
     StepReport report;
     for (std::size_t row = 0; row < batch.rows; ++row) {
       forward(state, batch, row);
-      judge(batch, row, report);
+      loss_.judge(batch, row, row_outputs_, report);
     }
     report.finite = std::isfinite(report.loss_sum);
     return report;
@@ -87,11 +88,9 @@ class LinearTrainer final : public Trainer {
   }
 
  private:
-  Status read(const BatchView& batch) {
+  Status begin(const BatchView& batch) {
     check_batch(batch, config_);
-    answers_.clear();
-    if (config_.loss != Loss::cross_entropy) return ok();
-    return read_classes(batch, config_.outputs, classes_);
+    return loss_.begin(batch);
   }
 
   void forward(const ModelState& state, const BatchView& batch, std::size_t row) {
@@ -101,46 +100,6 @@ class LinearTrainer final : public Trainer {
       row_outputs_[o] =
           parameters[outputs_ * columns_ + o] + dot<T>(parameters.data() + o * columns_, x.data(), columns_);
     }
-  }
-
-  /// Adds the row to the report and turns its outputs into d (mean loss) / d output.
-  void judge(const BatchView& batch, std::size_t row, StepReport& report) {
-    report.rows += 1;
-    if (config_.loss == Loss::cross_entropy) {
-      const auto target = static_cast<std::size_t>(classes_[row]);
-      const T weight = batch.class_weights.empty() ? T{1} : static_cast<T>(batch.class_weights[target]);
-      judge_class(target, static_cast<T>(batch.rows) / weight, report);
-    } else {
-      judge_numbers(batch.targets.subspan(row * outputs_, outputs_), static_cast<T>(batch.rows), report);
-    }
-  }
-
-  /// The row has one part in `rows` of the gradient.
-  void judge_class(std::size_t target, T rows, StepReport& report) {
-    const auto highest = std::ranges::max_element(row_outputs_);
-    const auto answer = static_cast<std::size_t>(highest - row_outputs_.begin());
-    report.correct += answer == target ? 1 : 0;
-    answers_.push_back(static_cast<float>(answer));
-    const T shift = *highest;  // keeps exp() in range
-    const T target_output = row_outputs_[target] - shift;
-    T sum = 0;
-    for (T& y : row_outputs_) sum += y = std::exp(y - shift);
-    report.loss_sum += static_cast<double>(std::log(sum) - target_output);
-    for (T& y : row_outputs_) y /= sum * rows;
-    row_outputs_[target] -= T{1} / rows;
-  }
-
-  /// Mean over the outputs of a row, as torch's mse_loss.
-  void judge_numbers(std::span<const float> targets, T rows, StepReport& report) {
-    const T outputs = static_cast<T>(outputs_);
-    T sum = 0;
-    for (std::size_t o = 0; o < outputs_; ++o) {
-      answers_.push_back(static_cast<float>(row_outputs_[o]));
-      const T difference = row_outputs_[o] - static_cast<T>(targets[o]);
-      sum += difference * difference;
-      row_outputs_[o] = T{2} * difference / (rows * outputs);
-    }
-    report.loss_sum += static_cast<double>(sum / outputs);
   }
 
   void add_gradient(const BatchView& batch, std::size_t row, std::span<T> gradient) {
@@ -160,8 +119,7 @@ class LinearTrainer final : public Trainer {
   std::size_t outputs_;
   // scratch
   std::vector<T> row_outputs_;
-  std::vector<std::int64_t> classes_;
-  std::vector<float> answers_;
+  RowLoss<T> loss_;
 };
 
 Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device&) {

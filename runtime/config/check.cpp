@@ -92,7 +92,7 @@ class Checks {
     catalog_name("train.lr_schedule.policy", c_.train.lr_schedule, catalog_.schedules);
     injection();
     compression();
-    const Names of_torch{"mlp", "lenet5", "cnn"};
+    const Names of_torch{"lenet5", "cnn"};
     if (contains(of_torch, c_.model.name) && !contains(catalog_.models, c_.model.name)) {
       wrong({"model.name"}, fmt::format("'model.name' = '{}': this build has no LibTorch, it has: {}",
                                         c_.model.name, joined(catalog_.models)));

@@ -88,15 +88,19 @@ double FeatureDrift::Known::measured_distance() const noexcept {
   return std::abs(recent.mean - before.mean) / before.deviation();
 }
 
-void FeatureDrift::add(const float* values, std::size_t rows, std::size_t columns) {
+bool FeatureDrift::add(const float* values, std::size_t rows, std::size_t columns) {
+  bool judged = false;
   for (std::size_t row = 0; row < rows; ++row) {
     const float* x = values + row * columns;
     count_still(x, features(), last_.data(), still_.data(), longest_.data(), turns_.data());
     if (!all_begun_) first_.insert(first_.end(), x, x + features());
     add_row(x, features(), center_.data(), reach_.data(), sum_.data(), square_.data(), as_they_came_.data(),
             missing_.data());
-    if (++waiting_ == rows_at_once) judge();
+    if (++waiting_ < rows_at_once) continue;
+    judge();
+    judged = true;
   }
+  return judged;
 }
 
 void FeatureDrift::judge() {

@@ -16,8 +16,8 @@ class FeatureDrift {
   [[nodiscard]] std::size_t features() const noexcept { return known_.size(); }
 
   /// Rows of one batch, `columns` apart: in each the first values are the features; missing ones are NaN.
-  /// They are judged once there are 64 rows of them.
-  void add(const float* values, std::size_t rows, std::size_t columns);
+  /// They are judged once there are 64 rows of them: true, if that was so now.
+  bool add(const float* values, std::size_t rows, std::size_t columns);
 
   /// Something is known of it.
   [[nodiscard]] bool begun(std::size_t feature) const noexcept { return known_[feature].rows > 0; }

@@ -46,10 +46,10 @@ void StreamWatch::computed(const devices::StepReport& report, const BatchView& b
   own = std::min(own, batch.rows);
   if (own == 0) return;
   count_outliers(report, batch, own);
-  look_at_features(batch, own);
-  look_at_loss(report, batch, own);
+  const bool looked = look_at_features(batch, own);
+  const bool rose = look_at_loss(report, batch, own);
   rows_ += own;
-  show();
+  if (looked || rose) show();
 }
 
 void StreamWatch::pass() {
@@ -75,9 +75,9 @@ void StreamWatch::count_outliers(const devices::StepReport& report, const BatchV
   }
 }
 
-void StreamWatch::look_at_features(const BatchView& batch, std::size_t own) {
-  if (features_.empty()) return;
-  drift_.add(batch.features.data(), own, batch.features.size() / batch.rows);
+bool StreamWatch::look_at_features(const BatchView& batch, std::size_t own) {
+  if (features_.empty() || !drift_.add(batch.features.data(), own, batch.features.size() / batch.rows))
+    return false;
   for (std::size_t i = 0; i < features_.size(); ++i) {
     Feature& feature = features_[i];
     const bool had_moved = std::exchange(feature.moved, drift_.moved(i));
@@ -94,11 +94,12 @@ void StreamWatch::look_at_features(const BatchView& batch, std::size_t own) {
                      {{"feature", feature.name}, {"values", drift_.describe(i)}});
     parts_.status.mark(fmt::format("feature {} has moved: {}", feature.name, drift_.describe(i)));
   }
+  return true;
 }
 
 /// ADWIN over errors: of classes, right or wrong; of numbers, the squares of each batch between 0 and 1. What
 /// falls is no alarm.
-void StreamWatch::look_at_loss(const devices::StepReport& report, const BatchView& batch, std::size_t own) {
+bool StreamWatch::look_at_loss(const devices::StepReport& report, const BatchView& batch, std::size_t own) {
   std::optional<Adwin::Sides> rise;
   const auto add = [&](double error) {
     if (!errors_.add(error)) return;
@@ -116,7 +117,7 @@ void StreamWatch::look_at_loss(const devices::StepReport& report, const BatchVie
     add(std::isfinite(loss) ? loss / (1 + loss) : 1);
   }
   const auto usual = rise ? what_it_rose_from(*rise) : std::nullopt;
-  if (!usual || rows_ < beginning_rows) return;
+  if (!usual || rows_ < beginning_rows) return false;
   ++rises_;
   rose_at_ = parts_.clock.now();
   changes_.add(1);
@@ -127,6 +128,7 @@ void StreamWatch::look_at_loss(const devices::StepReport& report, const BatchVie
                                 : "the model's loss on this device's rows has risen: the stream has changed";
   parts_.log.write(Level::warn, rise_);
   parts_.status.mark(rise_);
+  return true;
 }
 
 /// Of the loss of a regression, which lies between 0 and 1 here, the loss.

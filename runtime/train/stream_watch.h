@@ -53,8 +53,10 @@ class StreamWatch {
     bool moved = false, stuck = false;
   };
   void count_outliers(const devices::StepReport& report, const BatchView& batch, std::size_t own);
-  void look_at_features(const BatchView& batch, std::size_t own);
-  void look_at_loss(const devices::StepReport& report, const BatchView& batch, std::size_t own);
+  /// What of them is shown may be another now.
+  [[nodiscard]] bool look_at_features(const BatchView& batch, std::size_t own);
+  /// It has risen.
+  [[nodiscard]] bool look_at_loss(const devices::StepReport& report, const BatchView& batch, std::size_t own);
   [[nodiscard]] double itself(double error) const;
   std::optional<double> what_it_rose_from(const Adwin::Sides& rise);
   void show();

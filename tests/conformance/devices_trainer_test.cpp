@@ -378,7 +378,9 @@ TEST_CASE("Models: a pass over copies of the numbers gives what a pass over the 
       CHECK(b.loss_sum == doctest::Approx(a.loss_sum).epsilon(1e-6));
       CHECK(b.rows == rows);
       CHECK(b.correct == a.correct);
-      if (rows % 16 == 0) CHECK(digest_of_numbers(copied.out) == digest_of_numbers(plain.out));
+      // The layers of a narrow mlp are LibTorch's only where numbers are copied.
+      if (rows % 16 == 0 && name != "mlp")
+        CHECK(digest_of_numbers(copied.out) == digest_of_numbers(plain.out));
     }
   }
 }

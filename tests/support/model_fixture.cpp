@@ -116,6 +116,31 @@ double relative_l2(const std::vector<double>& a, const std::vector<double>& b) {
   return std::sqrt(difference / size);
 }
 
+double gap_to_slope(const ModelConfig& config, std::size_t rows) {
+  const auto device = devices::make_host_device();
+  const auto trainer = make_trainer(config, *device);
+  ModelState state = make_state(*trainer, *device, 3);
+  const Rows batch(config, rows, 4);
+  const auto memory = make_contribution(trainer->layout(), *device);
+  const GradientView out = view_of(*memory, trainer->layout());
+  RIVULET_CHECK(trainer->compute_gradients(state, batch.all(), out), "a gradient");
+  const auto mean_loss = [&] {
+    return trainer->evaluate(state, batch.all()).value().loss_sum / static_cast<double>(rows);
+  };
+  constexpr double h = 1e-6;
+  std::vector<double> differences;
+  for (double& w : state.parameters().as<double>()) {
+    const double at = w;
+    w = at + h;
+    const double above = mean_loss();
+    w = at - h;
+    const double below = mean_loss();
+    w = at;
+    differences.push_back((above - below) / (2 * h));
+  }
+  return relative_l2(numbers_of(out), differences);
+}
+
 Digest digest_of_state(const ModelState& state, devices::Device& device) {
   Hasher hasher;
   const Status done = state.hash_into(hasher, device);

@@ -331,10 +331,10 @@ TEST_CASE("Stream watch: what a feature that has moved is like is shown again af
   it.batches(30, 0, 40);
   REQUIRE(it.status.stream_findings().moved.size() == 1);
   const auto first = it.status.stream_findings().moved.front();
-  it.batches(1, 0, 40);
+  it.batches(7, 0, 40);                                       // looked at together
   CHECK(it.status.stream_findings().moved.front() == first);  // values alone wait
   it.clock.advance_by(std::chrono::seconds(6));
-  it.batch(0, 40);
+  it.batches(7, 0, 40);
   CHECK(it.status.stream_findings().moved.front() != first);
 }
 

@@ -1,0 +1,346 @@
+// Fully connected layers with a gradient of their own, for those that are narrow: of a step of 16 rows
+// through two layers of 64, LibTorch's operators and graph take nine tenths. Wide layers, a GPU and bfloat16
+// are LibTorch's.
+#include <algorithm>
+#include <cmath>
+
+#include "core/check.h"
+#include "devices/model/row_loss.h"
+#include "devices/model_support.h"
+#include "devices/numbers.h"
+#include "devices/products.h"
+#include "devices/torch_mlp.h"
+#include "devices/trainer.h"
+
+namespace rivulet::devices {
+namespace {
+
+/// Parameters up to which these layers are faster than LibTorch's (bench/small_models).
+constexpr std::size_t narrow_parameters = 65'536;
+
+/// Rows that pass through the layers together: bounds the scratch, whatever the batch.
+constexpr std::size_t block_rows = 64;
+
+/// A linear layer in the parameters: weight [outputs, inputs], then bias [outputs], unless it has none.
+struct Layer {
+  std::size_t inputs = 0;
+  std::size_t outputs = 0;
+  std::size_t weight = 0;
+  std::size_t bias = 0;
+};
+
+/// In the order of the parameters: the hidden layers, `skip`, the outputs.
+struct Layers {
+  std::vector<Layer> chain;  ///< the hidden ones, then the outputs
+  Layer skip;                ///< from the features to the outputs, without a bias; no inputs: there is none
+  ModelLayout layout;
+};
+
+Layer append(Layers& layers, const std::string& name, std::size_t inputs, std::size_t outputs, bool biased) {
+  ModelLayout& layout = layers.layout;
+  const Layer layer{inputs, outputs, layout.parameters, layout.parameters + outputs * inputs};
+  const auto rows = static_cast<std::int64_t>(outputs);
+  layout.parameter_slots.push_back(
+      {name + ".weight", {rows, static_cast<std::int64_t>(inputs)}, layer.weight, outputs * inputs});
+  if (biased) layout.parameter_slots.push_back({name + ".bias", {rows}, layer.bias, outputs});
+  layout.parameters += outputs * inputs + (biased ? outputs : 0);
+  return layer;
+}
+
+Layers layers_of(const ModelConfig& config) {
+  Layers layers;
+  layers.layout.scalar = config.scalar;
+  layers.layout.optimizer_arrays = config.optimizer_arrays;
+  layers.layout.average_rows = config.average_rows;
+  const std::size_t columns = columns_of(config);
+  const auto outputs = static_cast<std::size_t>(config.outputs);
+  std::size_t width = columns;
+  for (const std::int64_t next : config.hidden) {
+    const std::string name = "hidden" + std::to_string(layers.chain.size());
+    layers.chain.push_back(append(layers, name, width, static_cast<std::size_t>(next), true));
+    width = static_cast<std::size_t>(next);
+  }
+  if (config.skip) layers.skip = append(layers, "skip", columns, outputs, false);
+  layers.chain.push_back(append(layers, "output", width, outputs, true));
+  return layers;
+}
+
+/// to[c, r] = from[r, c].
+template <class T, class U>
+void transpose(const U* from, std::size_t from_row, std::size_t rows, std::size_t columns, T* to,
+               std::size_t to_row) {
+  for (std::size_t r = 0; r < rows; ++r) {
+    for (std::size_t c = 0; c < columns; ++c) to[c * to_row + r] = static_cast<T>(from[r * from_row + c]);
+  }
+}
+
+/// T is the number type of parameters, gradient and sums.
+template <class T>
+class MlpTrainer final : public Trainer {
+ public:
+  explicit MlpTrainer(const ModelConfig& config)
+      : config_(config), layers_(layers_of(config)), tanh_(config.activation == "tanh"), loss_(config) {
+    std::size_t widest = 0;
+    for (const Layer& layer : layers_.chain) {
+      across_.emplace_back(layer.inputs * block_rows);
+      along_.emplace_back(block_rows * padded(layer.inputs));
+      widest = std::max(widest, layer.outputs);
+    }
+    outputs_.resize(widest * block_rows);
+    deltas_.resize(widest * block_rows);
+    row_outputs_.resize(static_cast<std::size_t>(config.outputs));
+  }
+
+  [[nodiscard]] const ModelLayout& layout() const noexcept override { return layers_.layout; }
+
+  Status initialize(ModelState& state, std::uint64_t seed) override {
+    Rng rng = Rng::derive(seed, "model");
+    fill_zero(state.parameters());
+    for (const Layer& layer : layers_.chain) {
+      const std::size_t numbers = layer.outputs * (layer.inputs + 1);
+      fill_uniform(state.parameters().slice(layer.weight, numbers),
+                   1.0 / std::sqrt(static_cast<double>(layer.inputs)), rng);
+    }
+    state.zero_optimizer();
+    return ok();
+  }
+
+  Result<StepReport> compute_gradients(const ModelState& state, const BatchView& batch,
+                                       GradientView out) override {
+    RIVULET_CHECK(out.count == layout().contribution() && out.scalar == layout().scalar,
+                  "a contribution of another model");
+    if (Status good = begin(batch); !good) return good.error();
+    fill_zero(out);
+    StepReport report;
+    const T* parameters = state.parameters().template as<T>().data();
+    for (std::size_t first = 0; first < batch.rows; first += block_rows) {
+      const std::size_t rows = std::min(block_rows, batch.rows - first);
+      forward(parameters, batch, first, rows);
+      judge(batch, first, rows, report);
+      lay_along(batch, first, rows);
+      backward(parameters, rows, out.as<T>().data());
+    }
+    report.answers = loss_.answers();
+    report.gradient_norm2 = norm2(out);
+    report.finite = std::isfinite(report.loss_sum) && std::isfinite(report.gradient_norm2);
+    return report;
+  }
+
+  Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) override {
+    if (Status good = begin(batch); !good) return good.error();
+    StepReport report;
+    for (std::size_t first = 0; first < batch.rows; first += block_rows) {
+      const std::size_t rows = std::min(block_rows, batch.rows - first);
+      forward(state.parameters().template as<T>().data(), batch, first, rows);
+      judge(batch, first, rows, report);
+    }
+    report.finite = std::isfinite(report.loss_sum);
+    return report;
+  }
+
+  Result<std::vector<float>> predict(const ModelState& state, const BatchView& batch) override {
+    check_batch(batch, config_);
+    const std::size_t width = row_outputs_.size();
+    std::vector<float> all(batch.rows * width);
+    for (std::size_t first = 0; first < batch.rows; first += block_rows) {
+      const std::size_t rows = std::min(block_rows, batch.rows - first);
+      forward(state.parameters().template as<T>().data(), batch, first, rows);
+      for (std::size_t row = 0; row < rows; ++row) {
+        for (std::size_t o = 0; o < width; ++o)
+          all[(first + row) * width + o] = static_cast<float>(outputs_[o * block_rows + row]);
+      }
+    }
+    return all;
+  }
+
+ private:
+  Status begin(const BatchView& batch) {
+    check_batch(batch, config_);
+    return loss_.begin(batch);
+  }
+
+  /// Leaves the outputs [outputs, block_rows] in outputs_, and what goes into each layer in across_.
+  void forward(const T* parameters, const BatchView& batch, std::size_t first, std::size_t rows) {
+    const std::size_t columns = layers_.chain.front().inputs;
+    transpose(batch.features.data() + first * columns, columns, rows, columns, across_.front().data(),
+              block_rows);
+    for (std::size_t l = 0; l < layers_.chain.size(); ++l) {
+      const Layer& layer = layers_.chain[l];
+      const bool last = l + 1 == layers_.chain.size();
+      T* out = last ? outputs_.data() : across_[l + 1].data();
+      for (std::size_t o = 0; o < layer.outputs; ++o)
+        std::fill_n(out + o * block_rows, rows, parameters[layer.bias + o]);
+      add_products(parameters, layer, across_[l].data(), rows, out);
+      if (last && layers_.skip.inputs > 0)
+        add_products(parameters, layers_.skip, across_.front().data(), rows, out);
+      if (!last) activate(out, layer.outputs, rows);
+    }
+  }
+
+  static void add_products(const T* parameters, const Layer& layer, const T* in, std::size_t rows, T* out) {
+    multiply(Product<T>{.rows = layer.outputs,
+                        .columns = rows,
+                        .depth = layer.inputs,
+                        .left = parameters + layer.weight,
+                        .left_row = layer.inputs,
+                        .left_depth = 1,
+                        .right = in,
+                        .right_row = block_rows,
+                        .out = out,
+                        .out_row = block_rows,
+                        .adds = true});
+  }
+
+  /// Written so that NaN stays.
+  void activate(T* numbers, std::size_t width, std::size_t rows) const {
+    for (std::size_t o = 0; o < width; ++o, numbers += block_rows) {
+      for (std::size_t r = 0; r < rows; ++r) {
+        const T x = numbers[r];
+        numbers[r] = tanh_ ? std::tanh(x) : (x < 0 ? T{0} : x);
+      }
+    }
+  }
+
+  /// Turns outputs_ into d (mean loss) / d output.
+  void judge(const BatchView& batch, std::size_t first, std::size_t rows, StepReport& report) {
+    const std::size_t width = row_outputs_.size();
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t o = 0; o < width; ++o) row_outputs_[o] = outputs_[o * block_rows + row];
+      loss_.judge(batch, first + row, row_outputs_, report);
+      for (std::size_t o = 0; o < width; ++o) outputs_[o * block_rows + row] = row_outputs_[o];
+    }
+  }
+
+  /// What went into each layer, row by row: the right factor of its gradient.
+  void lay_along(const BatchView& batch, std::size_t first, std::size_t rows) {
+    const std::size_t columns = layers_.chain.front().inputs;
+    const float* features = batch.features.data() + first * columns;
+    for (std::size_t r = 0; r < rows; ++r, features += columns)
+      std::copy_n(features, columns, along_.front().data() + r * padded(columns));
+    for (std::size_t l = 1; l < layers_.chain.size(); ++l) {
+      const std::size_t inputs = layers_.chain[l].inputs;
+      transpose(across_[l].data(), block_rows, inputs, rows, along_[l].data(), padded(inputs));
+    }
+  }
+
+  /// Adds the block's gradient, from the d loss / d output in outputs_, which it spoils.
+  void backward(const T* parameters, std::size_t rows, T* gradient) {
+    if (layers_.skip.inputs > 0) add_gradient(layers_.skip, along_.front().data(), rows, gradient);
+    for (std::size_t l = layers_.chain.size(); l-- > 0;) {
+      const Layer& layer = layers_.chain[l];
+      add_gradient(layer, along_[l].data(), rows, gradient);
+      for (std::size_t o = 0; o < layer.outputs; ++o) {
+        T sum = 0;
+        for (std::size_t r = 0; r < rows; ++r) sum += outputs_[o * block_rows + r];
+        gradient[layer.bias + o] += sum;
+      }
+      if (l > 0) pass_down(parameters, layer, across_[l].data(), rows);
+    }
+  }
+
+  void add_gradient(const Layer& layer, const T* along, std::size_t rows, T* gradient) const {
+    multiply(Product<T>{.rows = layer.outputs,
+                        .columns = layer.inputs,
+                        .depth = rows,
+                        .left = outputs_.data(),
+                        .left_row = block_rows,
+                        .left_depth = 1,
+                        .right = along,
+                        .right_row = padded(layer.inputs),
+                        .out = gradient + layer.weight,
+                        .out_row = layer.inputs,
+                        .adds = true});
+  }
+
+  /// d loss / d what the layer gave, in outputs_, becomes d loss / d what the activation before it took in.
+  void pass_down(const T* parameters, const Layer& layer, const T* activated, std::size_t rows) {
+    multiply(Product<T>{.rows = layer.inputs,
+                        .columns = rows,
+                        .depth = layer.outputs,
+                        .left = parameters + layer.weight,
+                        .left_row = 1,
+                        .left_depth = layer.inputs,
+                        .right = outputs_.data(),
+                        .right_row = block_rows,
+                        .out = deltas_.data(),
+                        .out_row = block_rows});
+    for (std::size_t i = 0; i < layer.inputs; ++i) {
+      T* delta = deltas_.data() + i * block_rows;
+      const T* y = activated + i * block_rows;
+      for (std::size_t r = 0; r < rows; ++r)
+        delta[r] = tanh_ ? delta[r] * (1 - y[r] * y[r]) : (y[r] <= 0 ? T{0} : delta[r]);
+    }
+    std::swap(outputs_, deltas_);
+  }
+
+  // constant
+  ModelConfig config_;
+  Layers layers_;
+  bool tanh_;
+  // scratch: of block_rows rows, feature by feature unless said otherwise
+  std::vector<std::vector<T>> across_;  ///< what goes into each layer [inputs, block_rows]
+  std::vector<std::vector<T>> along_;   ///< the same row by row [block_rows, padded(inputs)]
+  std::vector<T> outputs_;              ///< of the last layer; then what is passed down
+  std::vector<T> deltas_;
+  std::vector<T> row_outputs_;
+  RowLoss<T> loss_;
+};
+
+Status check_keys(const ModelConfig& config) {
+  if (config.activation != "relu" && config.activation != "tanh") {
+    return Error{ErrorCode::invalid_config,
+                 "model.mlp.activation is \"" + config.activation + "\"; it must be relu or tanh"};
+  }
+  for (const std::int64_t width : config.hidden) {
+    if (width >= 1) continue;
+    return Error{ErrorCode::invalid_config,
+                 "model.mlp.hidden holds " + std::to_string(width) + "; every layer needs at least 1 number"};
+  }
+  if (config.skip && config.hidden.empty())
+    return Error{ErrorCode::invalid_config, "model.mlp.skip needs a hidden layer to pass"};
+  return check_model_config(config);
+}
+
+/// A row keeps what each layer gives, before and after its activation, and a gradient of each.
+ModelNeeds needs(const ModelConfig& config) {
+  auto width = static_cast<double>(columns_of(config));
+  ModelNeeds all{0, width};
+  std::vector<std::int64_t> widths = config.hidden;
+  widths.push_back(config.outputs);
+  for (const std::int64_t layer : widths) {
+    const auto next = static_cast<double>(layer);
+    all.parameters += (width + 1) * next;
+    all.per_row += 5 * next;
+    width = next;
+  }
+  if (config.skip) {
+    const auto outputs = static_cast<double>(config.outputs);
+    all.parameters += static_cast<double>(columns_of(config)) * outputs;
+    all.per_row += 3 * outputs;
+  }
+  return all;
+}
+
+Result<std::unique_ptr<Trainer>> make(const ModelConfig& config, Device& device) {
+  if (Status good = check_keys(config); !good) return good.error();
+  const ComputePlace place = device.computes_on();
+  const bool narrow = needs(config).parameters <= narrow_parameters;
+  if (make_torch_mlp != nullptr && (place.copies || config.autocast_bfloat16 || !narrow))
+    return make_torch_mlp(config, place);
+  if (config.autocast_bfloat16)
+    return Error{ErrorCode::invalid_config, "model.autocast: this build has no LibTorch, hence no bfloat16"};
+  if (config.scalar == Scalar::f64)
+    return std::unique_ptr<Trainer>(std::make_unique<MlpTrainer<double>>(config));
+  return std::unique_ptr<Trainer>(std::make_unique<MlpTrainer<float>>(config));
+}
+
+}  // namespace
+
+extern const ModelEntry model_mlp;
+const ModelEntry model_mlp{
+    "mlp",   "fully connected layers over rows of any shape: model.mlp = { hidden, activation, skip }",
+    make,    needs,
+    nullptr, true,
+    true};
+
+}  // namespace rivulet::devices

@@ -1,0 +1,8 @@
+// The twin of devices/torch/torch_mlp.cpp for a build without LibTorch.
+#include "devices/torch_mlp.h"
+
+namespace rivulet::devices {
+
+Result<std::unique_ptr<Trainer>> (*const make_torch_mlp)(const ModelConfig&, const ComputePlace&) = nullptr;
+
+}  // namespace rivulet::devices

@@ -1,0 +1,32 @@
+#pragma once
+#include <cstddef>
+
+namespace rivulet::devices {
+
+/// out[r, c] = sum over d of left[r, d] * right[d, c], for matrices of some hundred numbers a side.
+template <class T>
+struct Product {
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::size_t depth = 0;
+  const T* left = nullptr;  ///< [r, d] at r * left_row + d * left_depth: so it may be read transposed
+  std::size_t left_row = 0;
+  std::size_t left_depth = 0;
+  const T* right = nullptr;  ///< [d, c] at d * right_row + c, readable up to padded(columns)
+  std::size_t right_row = 0;
+  T* out = nullptr;  ///< [r, c] at r * out_row + c; nothing behind `columns` is written
+  std::size_t out_row = 0;
+  bool adds = false;  ///< to what `out` holds
+};
+
+/// Columns in memory that hold `columns` of a right factor: whole vectors of the widest processor.
+constexpr std::size_t padded(std::size_t columns) {
+  return (columns + 15) / 16 * 16;
+}
+
+/// Each sum is made in the order of d, product by product: the same bits on every machine. Nothing is set up
+/// before, so that it pays from some hundred products on (bench_small_models).
+void multiply(const Product<float>& product);
+void multiply(const Product<double>& product);
+
+}  // namespace rivulet::devices
