@@ -27,6 +27,7 @@ void Measures::begin(std::vector<sync::policy::FactField> wanted) {
   wants_gains_ = place_of(wanted_, "energy_shares").has_value();
   wants_norm_ = !wants_gains_ && place_of(wanted_, "gradient_norm").has_value();
   wants_labels_ = place_of(wanted_, "label_counts").has_value();
+  wants_feature_skew_ = place_of(wanted_, "feature_skew").has_value();
   labels_ = {};
   copied_bytes_ = 0;
   bytes_sent_ = 0;
@@ -56,6 +57,7 @@ std::vector<float> Measures::take(const Entering& now) {
     if (field.name == "gradient_norm") put(now.gains.gradient_norm);
     if (field.name == "energy_shares") std::ranges::copy(now.gains.shares, std::back_inserter(all));
     if (field.name == "kept_norm") put(now.kept_norm);
+    if (field.name == "feature_skew") put(now.feature_skew);
     if (field.name == "copies_bytes") put(static_cast<double>(copied_bytes_));
     if (field.name == "label_counts") std::ranges::copy(labels_, std::back_inserter(all));
     if (field.name == "movement_sketch") std::ranges::copy(sketches.movement(), std::back_inserter(all));

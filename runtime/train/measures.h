@@ -39,6 +39,7 @@ class Measures {
     sync::Gains gains;               ///< of the contribution; 0 if there is none
     double norm_change = 0;          ///< NormWatch
     double kept_norm = 0;            ///< of the residual
+    double feature_skew = 0;         ///< FeatureSkew::largest()
   };
   std::vector<float> take(const Entering& now);
   /// A step of so many rows was computed, compute only.
@@ -48,6 +49,7 @@ class Measures {
   /// So many bytes of copies of rows have left with the facts.
   void copied(std::uint64_t bytes) { copied_bytes_ += bytes; }
   [[nodiscard]] bool wants_labels() const noexcept { return wants_labels_; }
+  [[nodiscard]] bool wants_feature_skew() const noexcept { return wants_feature_skew_; }
   /// The round is held: labels that it took along go with the next one.
   void held();
   /// The round has ended, and agreed: so long after this device had entered it.
@@ -68,6 +70,7 @@ class Measures {
   std::uint64_t bytes_sent_ = 0;  ///< at the last facts
   double exchange_seconds_ = 0;
   bool wants_labels_ = false;
+  bool wants_feature_skew_ = false;
   using Labels = std::array<float, sync::policy::label_bins>;
   Labels labels_{};                 ///< rows of each since take()
   Labels labels_taken_{};           ///< by the last take()

@@ -321,7 +321,7 @@ Result<bool> Worker::apply_agreed() {
     model_.follow_group();
   else if (!model_.agreed(*parts_.state, made.value().finite, residual_.left()))
     undo_own_steps();
-  if (made.value().finite) stream_.heed_change();
+  if (made.value().finite) learn_of_streams();
   times_.went_on = model_.own().ahead() > 0;
   settle(made.value().finite ? Fate::trained : Fate::dropped);
   credit();

@@ -26,6 +26,7 @@
 #include "runtime/status/node_status.h"
 #include "runtime/train/checkpoint_cycle.h"
 #include "runtime/train/explosion_watch.h"
+#include "runtime/train/feature_skew.h"
 #include "runtime/train/guess_watch.h"
 #include "runtime/train/live_scores.h"
 #include "runtime/train/local_model.h"
@@ -203,6 +204,7 @@ class Worker final : public Agent {
   void offer_copies();
   void give_copies();
   Status receive_copies();
+  void learn_of_streams();
 
   // worker_facts.cpp: what it tells the others when it enters a round
   sync::Facts my_facts(TimePoint now);
@@ -269,6 +271,7 @@ class Worker final : public Agent {
   bool movement_refused_ = false;  ///< of this round: it takes part with 0 rows
   RoundReport::Credit credited_;   ///< rows of this device in the agreed state, as counted
   StreamWatch stream_;
+  FeatureSkew skew_;
   LiveScores scores_;
   GuessWatch guess_;
   RetreatNotice retreat_notice_;

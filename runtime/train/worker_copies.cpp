@@ -28,6 +28,19 @@ void Worker::give_copies() {
   view_->session->bring_copies(std::move(parcels));
 }
 
+/// The group has agreed.
+void Worker::learn_of_streams() {
+  stream_.heed_change();
+  const devices::ModelLayout& layout = parts_.trainer.layout();
+  if (layout.normalized.features == 0 || !measures_.wants_feature_skew()) return;
+  const std::size_t columns = layout.normalized.size();
+  devices::Measured own, all;
+  own.read(devices::measured_in(model_.contribution(), layout), columns);
+  all.read(devices::measured_in(view_->session->agreed(), layout), columns);
+  if (view_->session->table().facts[view_->spec.rank].rows == 0) own.rows = 0;  // of an earlier round
+  skew_.agreed(own, all, parts_.state->model.columns().first(layout.normalized.features));
+}
+
 Status Worker::receive_copies() {
   return copies_.receive(view_->session->copies(), view_->spec);
 }

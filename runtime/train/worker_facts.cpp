@@ -80,7 +80,8 @@ Status Worker::measure(sync::Facts& facts) {
                                        .bytes_sent = view_->transport->counters().bytes_sent,
                                        .gains = my_gains(facts.rows),
                                        .norm_change = norms_.change(),
-                                       .kept_norm = residual_.norm()});
+                                       .kept_norm = residual_.norm(),
+                                       .feature_skew = skew_.largest()});
   return ok();
 }
 

@@ -170,6 +170,7 @@ class Group {
     set("inject.random.seed", std::int64_t{1});
     set("inject.auto.share", 0.25);
     set("inject.auto.skew", 0.4);
+    set("inject.auto.features", 0.5);
     set("sync.own_steps", std::int64_t{10});
     set("sync.own_time", Duration(0));
     set("sync.overlap", std::string("never"));
@@ -189,7 +190,7 @@ class Group {
   void bring(bool one_label) {
     for (std::size_t rank = 0; rank < devices_; ++rank) {
       auto& all = table_.facts[rank].measurements;
-      all.assign(label_bins + 1, 0);
+      all.assign(label_bins + 2, 0);
       for (std::size_t label = 0; label < 10; ++label)
         all[label] = static_cast<float>(one_label ? (label == rank ? 200 : 0) : 20);
       all[label_bins] = 200 * 785;

@@ -7,6 +7,7 @@
 #include "core/rng.h"
 #include "runtime/config/config.h"
 #include "sync/policy/agreement_cost.h"
+#include "sync/policy/skew.h"
 #include "tests/support/gated_group.h"
 
 using namespace rivulet;
@@ -316,7 +317,7 @@ TEST_CASE("Rulings: with a device that leaves everything is sent, where that is 
 namespace {
 
 /// Of ten devices by controller transfer/auto, when policy auto of sync has asked for so many own steps.
-bool sends_copies(double in_common, std::uint32_t own_steps) {
+bool sends_copies(double in_common, std::uint32_t own_steps, float feature_skew = 0, int rounds = 1) {
   PolicyConfig config;
   config.sync_policy = config.compression_policy = config.collective = config.transfer_policy = "auto";
   config.tensors = {50'000};
@@ -335,17 +336,21 @@ bool sends_copies(double in_common, std::uint32_t own_steps) {
     for (std::size_t label = 0; label < 10; ++label)
       f.measurements[label] =
           static_cast<float>(10 * in_common + (label == rank ? 100 * (1 - in_common) : 0));
-    f.measurements.back() = 785 * 100;
+    f.measurements[label_bins] = 785 * 100;
+    f.measurements[label_bins + 1] = rank == 0 ? 10 * feature_skew : 0;
   }
   std::vector<double> memory(transfer->memory + 10 * transfer->memory_per_rank);
   RoundPlan plan;
-  plan.now.mode = Mode::delta;
-  plan.next.apart = true;
-  plan.next.own_steps = own_steps;
-  plan.next.keep_ratio = 0.02;
-  plan.next.rows.assign(10, 5);
-  const Schedule entered = plan.next;
-  transfer->propose({table, config, entered}, memory, plan);
+  for (int round = 0; round < rounds; ++round) {
+    plan = {};
+    plan.now.mode = Mode::delta;
+    plan.next.apart = true;
+    plan.next.own_steps = own_steps;
+    plan.next.keep_ratio = 0.02;
+    plan.next.rows.assign(10, 5);
+    const Schedule entered = plan.next;
+    transfer->propose({table, config, entered}, memory, plan);
+  }
   return !plan.next.copies.empty();
 }
 
@@ -359,4 +364,13 @@ TEST_CASE(
   CHECK(sends_copies(0.4, 4));
   CHECK_FALSE(sends_copies(0.4, 12));
   CHECK_FALSE(sends_copies(1, 4));
+}
+
+TEST_CASE(
+    "Rulings: devices whose features differ send copies, however many steps they make, once that lasts") {
+  CHECK(sends_copies(1, 4, 0.9F, 20));
+  CHECK(sends_copies(1, 12, 0.9F, 20));
+  CHECK_FALSE(sends_copies(1, 4, 0.9F, 3));
+  CHECK_FALSE(sends_copies(1, 4, 0.4F, 100));
+  CHECK_FALSE(sends_copies(1, 4, 0, 100));
 }
