@@ -52,4 +52,7 @@ TEST_CASE("Feature skew: what was is forgotten, and a device without rows learns
   CHECK(skew.largest() == before);
   for (int i = 0; i < 100; ++i) skew.agreed(measured(50, {0, 0}), measured(50, {0, 0}), seen());
   CHECK(skew.largest() < 0.1);
+  skew.agreed(measured(50, {1e6, 0}), measured(50, {5e5, 0}), seen());  // a sensor broke
+  for (int i = 0; i < 40; ++i) skew.agreed(measured(50, {0, 0}), measured(50, {0, 0}), seen());
+  CHECK(skew.largest() < 0.1);
 }
