@@ -1,4 +1,5 @@
 """docker/compose.yaml and docker/compose.edge.yaml, read by docker-compose and run by podman, which speaks Docker's language."""
+import contextlib
 import json
 import os
 import signal
@@ -39,7 +40,8 @@ class Engine:
     def ask_health(self):
         while not self.ended.wait(2):
             for name in podman("ps", "--format", "{{.Names}}").split():
-                subprocess.run(["podman", "healthcheck", "run", name], capture_output=True, timeout=60)
+                with contextlib.suppress(subprocess.TimeoutExpired):  # it is asked again
+                    subprocess.run(["podman", "healthcheck", "run", name], capture_output=True, timeout=60)
 
     def __exit__(self, *error):
         self.ended.set()

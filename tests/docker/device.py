@@ -63,8 +63,11 @@ class Device:
             raise Failed(f"{self.name} is not {what}: {self.log()}") from None
 
     def healthy(self):
-        """Asked as the image's HEALTHCHECK does; podman's own timers are systemd's."""
-        return subprocess.run(["podman", "healthcheck", "run", self.name], capture_output=True, timeout=60).returncode == 0
+        """Asked as the image's HEALTHCHECK does; podman's own timers are systemd's. No answer is none, however slow podman is."""
+        try:
+            return subprocess.run(["podman", "healthcheck", "run", self.name], capture_output=True, timeout=60).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
 
     def status(self):
         code, body = self.get("/api/v1/status")

@@ -31,11 +31,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Memory that is handed out holds 0xb6, memory that was freed 0x49. Each as it is, and in base64, in which
-/// the inside of such a stretch looks the same wherever it begins.
-constexpr std::string_view tunables = "glibc.malloc.perturb=73:glibc.malloc.tcache_count=0";
-const std::array<std::string, 4> stretches = {std::string(8, '\xb6'), std::string(8, '\x49'), "tra2tra2",
-                                              "SUlJSUlJ"};
+/// Memory that is handed out holds 0xef, memory that was freed 0x10. Each as it is, and in base64, in which
+/// the inside of such a stretch looks the same wherever it begins. No picture of MNIST, which goes over the
+/// wire, too, has more than eight of either in a row; of most other values some have ten.
+constexpr std::string_view tunables = "glibc.malloc.perturb=16:glibc.malloc.tcache_count=0";
+const std::array<std::string, 4> stretches = {std::string(10, '\xef'), std::string(10, '\x10'), "7+/v7+/v",
+                                              "EBAQEBAQ"};
 
 bool has_unset(std::string_view bytes) {
   return std::ranges::any_of(
