@@ -139,6 +139,7 @@ TEST_CASE("MLP: a value that is no number is not hidden by an activation") {
     CHECK(bench.compute(rows.all()).finite);
     rows.features()[8] = std::numeric_limits<float>::quiet_NaN();
     CHECK_FALSE(bench.compute(rows.all()).finite);
+    CHECK_FALSE(bench.trainer->evaluate(bench.state, rows.all()).value().finite);
     CHECK(bench.compute(rows.view(1, 4)).finite);  // nothing of it is left
   }
 }
