@@ -97,6 +97,7 @@ void play_peer(const Role& role) {
   sync::GlooConfig config;
   config.bind = role.bind;
   config.transport.progress_deadline = deadline;
+  config.connect_deadline = 60s;  // processes may start slowly: that is no finding
   auto connect = sync::make_gloo_connect(config, clock);
   REQUIRE(connect);
   std::thread([] {}).join();  // a sanitizer's own thread, if any, starts with the first of ours
@@ -169,7 +170,7 @@ struct Peers {
 
   void start(std::uint32_t world, const std::string& what, std::size_t count, Network* network = nullptr) {
     for (std::uint32_t r = 0; r < world; ++r) start_one(r, world, what, count, network);
-    for (auto& p : processes) REQUIRE_MESSAGE(p->wait_for_output("READY", 20s), p->output() << p->errors());
+    for (auto& p : processes) REQUIRE_MESSAGE(p->wait_for_output("READY", 90s), p->output() << p->errors());
   }
   void start_one(std::uint32_t r, std::uint32_t world, const std::string& what, std::size_t count,
                  Network* network = nullptr) {
