@@ -16,7 +16,9 @@ template <class T, std::size_t bytes>
 using Vector __attribute__((vector_size(bytes))) = T;
 /// The same anywhere in an array of T.
 template <class T, std::size_t bytes>
-using Unaligned __attribute__((vector_size(bytes), aligned(alignof(T)), may_alias)) = T;
+struct [[gnu::packed, gnu::may_alias]] Unaligned {
+  Vector<T, bytes> vector;
+};
 
 /// Sums in registers: nothing here takes their address.
 template <class T, std::size_t bytes, std::size_t rows>
@@ -30,12 +32,12 @@ template <class T, std::size_t bytes, std::size_t rows>
   for (std::size_t r = 0; r < rows; ++r)
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < vectors; ++v)
-      sums[r][v] = *reinterpret_cast<const Unaligned<T, bytes>*>(out + r * out_row + v * lanes);
+      sums[r][v] = reinterpret_cast<const Unaligned<T, bytes>*>(out + r * out_row + v * lanes)->vector;
   for (std::size_t d = 0; d < depth; ++d, left += left_depth, right += right_row) {
     Vector<T, bytes> across[vectors];
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < vectors; ++v)
-      across[v] = *reinterpret_cast<const Unaligned<T, bytes>*>(right + v * lanes);
+      across[v] = reinterpret_cast<const Unaligned<T, bytes>*>(right + v * lanes)->vector;
 #pragma GCC unroll 8
     for (std::size_t r = 0; r < rows; ++r)
 #pragma GCC unroll 8
@@ -45,7 +47,7 @@ template <class T, std::size_t bytes, std::size_t rows>
   for (std::size_t r = 0; r < rows; ++r)
 #pragma GCC unroll 8
     for (std::size_t v = 0; v < vectors; ++v)
-      *reinterpret_cast<Unaligned<T, bytes>*>(out + r * out_row + v * lanes) = sums[r][v];
+      reinterpret_cast<Unaligned<T, bytes>*>(out + r * out_row + v * lanes)->vector = sums[r][v];
 }
 
 /// `width` of a tile's columns are wanted.
