@@ -112,14 +112,11 @@ class MlpTrainer final : public Trainer {
     if (Status good = begin(batch); !good) return good.error();
     fill_zero(out);
     StepReport report;
-    const T* parameters = state.parameters().template as<T>().data();
-    for (std::size_t first = 0; first < batch.rows; first += block_rows) {
-      const std::size_t rows = std::min(block_rows, batch.rows - first);
-      forward(parameters, batch, first, rows);
+    forward_in_blocks(state, batch, [&](const T* parameters, std::size_t first, std::size_t rows) {
       judge(batch, first, rows, report);
       lay_along(batch, first, rows);
       backward(parameters, rows, out.as<T>().data());
-    }
+    });
     report.answers = loss_.answers();
     report.gradient_norm2 = norm2(out);
     report.finite = std::isfinite(report.loss_sum) && std::isfinite(report.gradient_norm2);
@@ -129,11 +126,9 @@ class MlpTrainer final : public Trainer {
   Result<StepReport> evaluate(const ModelState& state, const BatchView& batch) override {
     if (Status good = begin(batch); !good) return good.error();
     StepReport report;
-    for (std::size_t first = 0; first < batch.rows; first += block_rows) {
-      const std::size_t rows = std::min(block_rows, batch.rows - first);
-      forward(state.parameters().template as<T>().data(), batch, first, rows);
+    forward_in_blocks(state, batch, [&](const T*, std::size_t first, std::size_t rows) {
       judge(batch, first, rows, report);
-    }
+    });
     report.finite = std::isfinite(report.loss_sum);
     return report;
   }
@@ -142,14 +137,9 @@ class MlpTrainer final : public Trainer {
     check_batch(batch, config_);
     const std::size_t width = row_outputs_.size();
     std::vector<float> all(batch.rows * width);
-    for (std::size_t first = 0; first < batch.rows; first += block_rows) {
-      const std::size_t rows = std::min(block_rows, batch.rows - first);
-      forward(state.parameters().template as<T>().data(), batch, first, rows);
-      for (std::size_t row = 0; row < rows; ++row) {
-        for (std::size_t o = 0; o < width; ++o)
-          all[(first + row) * width + o] = static_cast<float>(outputs_[o * block_rows + row]);
-      }
-    }
+    forward_in_blocks(state, batch, [&](const T*, std::size_t first, std::size_t rows) {
+      transpose(outputs_.data(), block_rows, width, rows, all.data() + first * width, width);
+    });
     return all;
   }
 
@@ -157,6 +147,17 @@ class MlpTrainer final : public Trainer {
   Status begin(const BatchView& batch) {
     check_batch(batch, config_);
     return loss_.begin(batch);
+  }
+
+  /// Calls use(parameters, first row, rows) behind the forward pass of each block.
+  template <class Use>
+  void forward_in_blocks(const ModelState& state, const BatchView& batch, const Use& use) {
+    const T* parameters = state.parameters().template as<T>().data();
+    for (std::size_t first = 0; first < batch.rows; first += block_rows) {
+      const std::size_t rows = std::min(block_rows, batch.rows - first);
+      forward(parameters, batch, first, rows);
+      use(parameters, first, rows);
+    }
   }
 
   /// Leaves the outputs [outputs, block_rows] in outputs_, and what goes into each layer in across_.
