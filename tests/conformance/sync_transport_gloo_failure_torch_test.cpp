@@ -51,14 +51,15 @@ struct Role {
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
   std::string folder, bind, what;
-  std::size_t count = 0;  ///< numbers in a contribution
+  std::size_t count = 0;        ///< numbers in a contribution
+  int connect_deadline_s = 60;  ///< long: that processes start slowly is no finding
 };
 
 Role role_from_environment() {
   Role role;
   if (const char* text = std::getenv("RIVULET_TEST_PEER")) {
     std::istringstream(text) >> role.rank >> role.world >> role.folder >> role.bind >> role.what >>
-        role.count;
+        role.count >> role.connect_deadline_s;
   }
   return role;
 }
@@ -97,7 +98,7 @@ void play_peer(const Role& role) {
   sync::GlooConfig config;
   config.bind = role.bind;
   config.transport.progress_deadline = deadline;
-  config.connect_deadline = 60s;  // processes may start slowly: that is no finding
+  config.connect_deadline = std::chrono::seconds(role.connect_deadline_s);
   auto connect = sync::make_gloo_connect(config, clock);
   REQUIRE(connect);
   std::thread([] {}).join();  // a sanitizer's own thread, if any, starts with the first of ours
@@ -108,7 +109,8 @@ void play_peer(const Role& role) {
   auto transport = std::move(made).value();
   std::vector<std::string> complaints;
   Node node{*transport, wake, clock, complaints};
-  const bool connected = node.wait([&] { return transport->connected(); }) == Progress::done;
+  const bool connected =
+      node.wait([&] { return transport->connected(); }, config.connect_deadline + 10s) == Progress::done;
   if (connected) {
     std::printf("READY\n");
     std::fflush(stdout);
@@ -167,6 +169,7 @@ Verdict verdict_of(const std::string& output) {
 struct Peers {
   TempDir folder;
   std::vector<std::unique_ptr<Process>> processes;
+  int connect_deadline_s = Role().connect_deadline_s;
 
   void start(std::uint32_t world, const std::string& what, std::size_t count, Network* network = nullptr) {
     for (std::uint32_t r = 0; r < world; ++r) start_one(r, world, what, count, network);
@@ -181,9 +184,9 @@ struct Peers {
     options.command[0].resize(static_cast<std::size_t>(length));
     const std::string bind = network ? network->address_of(static_cast<int>(r)) : "127.0.0.1";
     if (network) options.network_namespace = network->namespace_of(static_cast<int>(r));
-    options.environment["RIVULET_TEST_PEER"] = std::to_string(r) + " " + std::to_string(world) + " " +
-                                               folder.path().string() + " " + bind + " " + what + " " +
-                                               std::to_string(count);
+    options.environment["RIVULET_TEST_PEER"] =
+        std::to_string(r) + " " + std::to_string(world) + " " + folder.path().string() + " " + bind + " " +
+        what + " " + std::to_string(count) + " " + std::to_string(connect_deadline_s);
     auto process = Process::start(options);
     REQUIRE_MESSAGE(process, trouble_of(process));
     processes.push_back(std::move(process).value());
@@ -311,10 +314,11 @@ TEST_CASE("Gloo: a stopped process is noticed by the deadline, and learns of it 
 
 TEST_CASE("Gloo: a device that does not come is named when the connect deadline has passed") {
   Peers peers;
+  peers.connect_deadline_s = 10;  // time for both to start
   peers.start_one(0, 3, "idle", 0);
   peers.start_one(1, 3, "idle", 0);
   for (auto& p : peers.processes) {
-    CHECK(p->wait_for_output("FAILED", 15s));
+    CHECK(p->wait_for_output("FAILED", 60s));
     const Verdict v = verdict_of(p->output());
     CHECK(v.code == "timed_out");
     CHECK(v.lost == 2);
