@@ -102,12 +102,6 @@ Status RowCopies::receive(std::span<const sync::ParcelExchange::Received> parcel
   return ok();
 }
 
-bool RowCopies::could_be_decoded(std::span<const float> features, std::span<const float> targets) const {
-  const auto finite = [](float number) { return std::isfinite(number); };
-  const auto fits = [&](float number) { return finite(number) || (format_.may_miss && std::isnan(number)); };
-  return std::ranges::all_of(features, fits) && std::ranges::all_of(targets, finite) && are_targets(targets);
-}
-
 bool RowCopies::are_targets(std::span<const float> targets) const {
   return classes_ == 0 || std::ranges::all_of(targets, [&](float t) {
            return t >= 0 && t < static_cast<float>(classes_) && t == std::floor(t);

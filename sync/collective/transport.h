@@ -48,17 +48,14 @@ inline std::string rank_name(const ViewSpec& view, std::uint32_t rank) {
 enum class Lane : std::uint16_t {
   facts = 1,
   section = 2,
-  header = 3,
-  payload = 4,
-  moves_header = 5,
-  moves = 6,
-  sum = 7,
-  phase = 8,
-  shutdown = 9,
-  state = 10,
-  settled = 11,
-  speculative = 12,  ///< contributions that leave with the facts
-  copies = 13,       ///< sections of facts that bring copies of rows
+  payload = 3,
+  sum = 4,
+  phase = 5,
+  shutdown = 6,
+  state = 7,
+  settled = 8,
+  speculative = 9,  ///< contributions that leave with the facts
+  copies = 10,      ///< of rows, with the facts
 };
 inline constexpr std::size_t lanes_end = static_cast<std::size_t>(Lane::copies) + 1;
 
@@ -74,13 +71,10 @@ constexpr Traffic traffic_of(Lane lane) noexcept {
     case Lane::facts:
     case Lane::section:
     case Lane::shutdown: break;
-    case Lane::header:
     case Lane::payload:
     case Lane::sum:
     case Lane::phase:
     case Lane::speculative: return Traffic::contributions;
-    case Lane::moves_header:
-    case Lane::moves:
     case Lane::copies: return Traffic::rows;
     case Lane::state:
     case Lane::settled: return Traffic::state;

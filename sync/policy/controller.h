@@ -17,7 +17,7 @@ namespace rivulet::sync::policy {
 enum class Role : std::uint8_t {
   when,           ///< Decision::mode: whether the group agrees in this round
   batch,          ///< Schedule::rows, wait, whole, rest; holds a round
-  transfer,       ///< Schedule::moves
+  transfer,       ///< Schedule::copies, guests
   compression,    ///< Schedule::compressor, keep_ratio, payload_bytes
   collective,     ///< Schedule::collective
   learning_rate,  ///< Decision::learning_rate_factor

@@ -14,13 +14,9 @@
 namespace rivulet::sync::policy {
 namespace {
 
-std::uint64_t contributed(const Facts& f) {
-  return std::uint64_t{f.rows} + f.rows_since_sync;
-}
-
 std::uint64_t total_rows(const FactsTable& table) {
   std::uint64_t n = 0;
-  for (const auto& f : table.facts) n += contributed(f);
+  for (const auto& f : table.facts) n += f.rows;
   return n;
 }
 
@@ -28,12 +24,7 @@ void set_weights(const FactsTable& table, RoundPlan& plan) {
   const auto total = static_cast<double>(total_rows(table));
   plan.now.weights.clear();
   for (const auto& f : table.facts)
-    plan.now.weights.push_back(total > 0 ? static_cast<double>(contributed(f)) / total : 0.0);
-}
-
-bool has_local_steps(const FactsTable& table) {
-  return std::any_of(table.facts.begin(), table.facts.end(),
-                     [](const Facts& f) { return f.rows_since_sync > 0; });
+    plan.now.weights.push_back(total > 0 ? static_cast<double>(f.rows) / total : 0.0);
 }
 
 Mode default_mode(const FactsTable& table) {
@@ -182,30 +173,6 @@ void choose_exchange(std::size_t world, const PolicyConfig& config, const Contro
   fit_collective(plan.next);
 }
 
-/// Rows that move come from who has them and fit where they go, and nobody sends and receives in one round:
-/// what it computes on lies together. A move that does not fit is left out, which everybody sees.
-void validate_moves(const FactsTable& table, RoundPlan& plan) {
-  std::vector<std::uint64_t> rows(plan.next.rows.begin(), plan.next.rows.end());
-  std::vector<bool> sends(rows.size()), receives(rows.size());
-  const auto fits = [&](const Move& move) {
-    if (move.from >= rows.size() || move.to >= rows.size() || move.from == move.to || move.rows == 0)
-      return false;
-    if (receives[move.from] || sends[move.to] || move.rows > rows[move.from]) return false;
-    return rows[move.to] + move.rows <= table.facts[move.to].rows_max;
-  };
-  std::vector<Move> kept;
-  for (const Move& move : plan.next.moves) {
-    if (!fits(move)) continue;
-    sends[move.from] = receives[move.to] = true;
-    rows[move.from] -= move.rows;
-    rows[move.to] += move.rows;
-    kept.push_back(move);
-  }
-  if (kept.size() == plan.next.moves.size()) return;
-  plan.why += "; rows that do not fit stay where they are";
-  plan.next.moves = std::move(kept);
-}
-
 /// Where the way of a gated round fits: the sum is of whole contributions, slices of others. Who leaves takes
 /// what it has kept along, so all of it is sent before.
 void fit_way(const PolicyConfig& config, const Schedule& entered, RoundPlan& plan) {
@@ -242,7 +209,6 @@ std::string_view name_of(Mode mode) noexcept {
   switch (mode) {
     case Mode::gradients: return "gradients";
     case Mode::delta: return "delta";
-    case Mode::local: return "local";
     case Mode::hold: return "hold";
     case Mode::idle: return "idle";
     case Mode::skip: return "skip";
@@ -273,16 +239,8 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   ask(table, config, controllers, state, plan);
   Divergence divergence(memory_named(state, Divergence::name));
   plan.now.learning_rate_factor *= divergence.learning_rate_factor();
-  if (plan.now.mode == Mode::gradients && has_local_steps(table))
-    plan.now.mode = Mode::delta;  // replicas differ
-  if (plan.now.mode == Mode::local && state.last.next.compressor != "dense") {
-    plan.now.mode = Mode::hold;  // a residual is of gradients, not of movements
-    plan.why += "; no local steps while contributions are compressed";
-  }
   const bool nothing_yet = plan.now.mode == Mode::idle && state.idle_rounds == state.round;
   if (nothing_yet) begin_short(plan.next);
-  if (plan.next.apart) plan.next.moves.clear();  // rows move between devices that meet
-  validate_moves(table, plan);
   settle_exchange(state.last.next, plan);
   fit_collective(plan.next);
   fit_way(config, state.last.next, plan);

@@ -21,26 +21,11 @@ using Controllers = std::vector<const ControllerEntry*>;
 enum class Mode : std::uint8_t {
   gradients,  ///< weighted gradients are summed, everyone steps with the sum
   delta,      ///< movement since the last aggregating round is summed (after local steps)
-  local,      ///< everyone steps on its own; intervals stay pending
   hold,       ///< nobody steps; batches and gradients are kept for the next round
   idle,       ///< nobody has rows; nothing changes
   skip,       ///< rows are used up but nothing is applied (non-finite, dry run)
 };
 std::string_view name_of(Mode mode) noexcept;
-
-/// Rows that go from one rank to another before the next round computes. The owner announces them.
-struct Move {
-  std::uint32_t from = 0;
-  std::uint32_t to = 0;
-  std::uint32_t rows = 0;
-  bool operator==(const Move&) const = default;
-};
-
-constexpr void fields(Either<Move> auto& m, auto&& visit) {
-  visit("from", m.from);
-  visit("to", m.to);
-  visit("rows", m.rows);
-}
 
 /// How contributions become a sum.
 struct Way {
@@ -99,8 +84,7 @@ struct Schedule {
   std::vector<std::uint32_t> rows;  ///< [N] to bring; 0 = enter at once
   Duration wait{};                  ///< enter at the latest this long after the round before ended
   bool whole = false;               ///< a device without all its rows enters with none and says so
-  bool rest = false;        ///< nothing is expected: enter on own rows, on a peer's entry, or after `wait`
-  std::vector<Move> moves;  ///< rows that change devices before anybody computes
+  bool rest = false;  ///< nothing is expected: enter on own rows, on a peer's entry, or after `wait`
   std::string collective = "gather";  ///< catalog name
   std::string compressor = "dense";   ///< catalog name
   double keep_ratio = 1.0;            ///< of the entries of a contribution, what the compressor aims at
@@ -139,7 +123,6 @@ constexpr void fields(Either<Schedule> auto& s, auto&& visit) {
   visit("wait_ns", s.wait);
   visit("whole", s.whole);
   visit("rest", s.rest);
-  visit("moves", s.moves);
   visit("collective", s.collective);
   visit("compressor", s.compressor);
   visit("keep_ratio", s.keep_ratio);

@@ -14,8 +14,8 @@
 namespace rivulet::sync {
 
 /// Of a head with no measurements; each measurement takes 4 bytes more.
-inline constexpr std::size_t facts_head_bytes = 224;
-inline constexpr std::uint32_t facts_version = 7;
+inline constexpr std::size_t facts_head_bytes = 216;
+inline constexpr std::uint32_t facts_version = 8;
 inline constexpr std::size_t facts_measurements_max = 512;
 inline constexpr std::size_t facts_section_max_bytes = std::size_t{160} * 1024;
 /// In FactsSection::step_rows, so that they fit beside what partitions take.
@@ -25,22 +25,21 @@ inline constexpr std::size_t facts_partitions_max = 256;
 
 /// What a device wants the group to know, as bits of Facts::flags.
 enum FactsFlag : std::uint32_t {
-  flag_leaving = 1U << 0,       ///< this device ends after this round
-  flag_stop = 1U << 1,          ///< the whole group should end after this round
-  flag_nonfinite = 1U << 2,     ///< its batch had a non-finite loss or gradient; it takes part with 0 rows
-  flag_incomplete = 1U << 3,    ///< it does not have the rows it was assigned (yet)
-  flag_digest = 1U << 4,        ///< `digest` is filled in
-  flag_dry_run = 1U << 5,       ///< computes but must change nothing
-  flag_checkpoint = 1U << 7,    ///< it is time for a checkpoint, by its clock
-  flag_moves_failed = 1U << 6,  ///< rows it should have received before computing did not arrive
-  flag_residual = 1U << 8,      ///< it has kept something of earlier rounds that it has not sent
-  flag_own_steps = 1U << 9,     ///< its rows were trained in steps of its own: it contributes a movement
-  flag_early = 1U << 10,        ///< it comes before the schedule asks for it: the others come, too
+  flag_leaving = 1U << 0,     ///< this device ends after this round
+  flag_stop = 1U << 1,        ///< the whole group should end after this round
+  flag_nonfinite = 1U << 2,   ///< its batch had a non-finite loss or gradient; it takes part with 0 rows
+  flag_incomplete = 1U << 3,  ///< it does not have the rows it was assigned (yet)
+  flag_digest = 1U << 4,      ///< `digest` is filled in
+  flag_dry_run = 1U << 5,     ///< computes but must change nothing
+  flag_checkpoint = 1U << 6,  ///< it is time for a checkpoint, by its clock
+  flag_residual = 1U << 7,    ///< it has kept something of earlier rounds that it has not sent
+  flag_own_steps = 1U << 8,   ///< its rows were trained in steps of its own: it contributes a movement
+  flag_early = 1U << 9,       ///< it comes before the schedule asks for it: the others come, too
   flag_changed =
-      1U << 11,  ///< the loss of its rows has risen, which no step heeds yet: its stream has changed
-  flag_diverged = 1U << 12,  ///< its rows say that the model has diverged
-  flag_good = 1U << 13,      ///< its rows behind the checkpoint on trial say that the model is good
-  flag_sound = 1U << 14,     ///< its rows say that it has not
+      1U << 10,  ///< the loss of its rows has risen, which no step heeds yet: its stream has changed
+  flag_diverged = 1U << 11,  ///< its rows say that the model has diverged
+  flag_good = 1U << 12,      ///< its rows behind the checkpoint on trial say that the model is good
+  flag_sound = 1U << 13,     ///< its rows say that it has not
 };
 
 /// One device's measurements of one round. On the wire: magic, version, the fields of the list below in its
@@ -51,14 +50,13 @@ struct Facts {
   std::uint64_t step = 0;   ///< applied rounds of the agreed state
   std::uint32_t rank = 0;
   std::uint32_t flags = 0;
-  std::uint32_t rows = 0;             ///< rows behind this device's contribution, 0 = takes part without one
-  std::uint32_t rows_since_sync = 0;  ///< rows of local steps since the last aggregating round (delta mode)
-  std::uint32_t queue_rows = 0;       ///< waiting in the buffer now, this batch not counted
-  float stream_rate = 0;              ///< rows per second
-  float compute_seconds = 0;          ///< of this batch, or of an own step on average; compute only
-  float wait_seconds = 0;             ///< from the end of the last round to this one's, without computing
-  float sync_seconds = 0;             ///< of the last round
-  double loss_sum = 0;                ///< over this batch's rows
+  std::uint32_t rows = 0;        ///< rows behind this device's contribution, 0 = takes part without one
+  std::uint32_t queue_rows = 0;  ///< waiting in the buffer now, this batch not counted
+  float stream_rate = 0;         ///< rows per second
+  float compute_seconds = 0;     ///< of this batch, or of an own step on average; compute only
+  float wait_seconds = 0;        ///< from the end of the last round to this one's, without computing
+  float sync_seconds = 0;        ///< of the last round
+  double loss_sum = 0;           ///< over this batch's rows
   std::uint64_t correct = 0;
   double gradient_norm2 = 0;
   std::uint64_t rows_dropped = 0;  ///< total of this device in this run
@@ -90,7 +88,6 @@ constexpr void measured_fields(Either<Facts> auto& f, auto&& visit) {
   visit("stop_at_step", f.stop_at_step);
   visit("stop_at_rows", f.stop_at_rows);
   visit("rows", f.rows);
-  visit("rows_since_sync", f.rows_since_sync);
   visit("flags", f.flags);
   visit("queue_rows", f.queue_rows);
   visit("stream_rate", f.stream_rate);

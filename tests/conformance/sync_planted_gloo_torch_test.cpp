@@ -33,8 +33,7 @@ TEST_CASE("Unset bytes: what is planted is found, and only that") {
 }
 
 TEST_CASE("Unset bytes: no message and no address over Gloo has any, whatever the group exchanges") {
-  for (const char* policy : {"scripted", "exact_topk", "coarse_topk", "two_phases", "move_rows",
-                             "holds_every_seventh", "local_local_parameters"}) {
+  for (const char* policy : {"scripted", "exact_topk", "coarse_topk", "two_phases", "holds_every_seventh"}) {
     CAPTURE(policy);
     CHECK(leaks_of(walls_run(policy, 3, 12)) == std::vector<std::string>());
   }

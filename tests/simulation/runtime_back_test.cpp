@@ -10,8 +10,8 @@
 
 #include "runtime/decisions/decision_log.h"
 #include "runtime/node/node_config.h"
-#include "runtime/replay/state_replay.h"
-#include "runtime/wiring/replay_streams.h"
+#include "tests/support/replay/state_replay.h"
+#include "tests/support/replay/replay_streams.h"
 #include "runtime/wiring/sim_runner.h"
 #include "stream/open.h"
 #include "sync/collective/memory_transport.h"

@@ -110,7 +110,7 @@ class SimWires::Wire final : public sync::Transport {
  private:
   bool may_send(sync::Lane lane, std::span<const std::byte> bytes) {
     if (broken() || !power_.take()) return false;
-    if (lane != sync::Lane::moves) wires_.watcher_(bytes);
+    wires_.watcher_(bytes);
     if (wires_.slow_) wires_.faults_.count(SimFault::message_slow);
     return true;
   }

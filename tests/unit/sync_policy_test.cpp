@@ -167,14 +167,6 @@ TEST_CASE(
   CHECK_FALSE(once(table_of({with(0), with(0)}), "stream").now.checkpoint);
 }
 
-TEST_CASE("Arbiter: after local steps gradients are not summed, movements are") {
-  Facts moved = with(4);
-  moved.rows_since_sync = 8;
-  const auto p = once(table_of({moved, with(4)}), "stream");
-  CHECK(p.now.mode == Mode::delta);
-  CHECK(p.now.weights == std::vector<double>{0.75, 0.25});
-}
-
 TEST_CASE("Arbiter: pure: the same table and state give the same plan and hash; another table another hash") {
   const auto table = table_of({with(3, 50, 2), with(9, 700, 1)});
   const auto a = once(table, "stream");

@@ -63,7 +63,6 @@ void take_back(Role role, const RoundPlan& before, RoundPlan& plan) {
       plan.next.rest = before.next.rest;
       return;
     case Role::transfer:
-      plan.next.moves = before.next.moves;
       plan.next.copies = before.next.copies;
       plan.next.guests = before.next.guests;
       plan.next.rows = before.next.rows;  // copies count within a batch

@@ -143,8 +143,8 @@ constexpr std::uint32_t waiter_key(const Operation& op) {
 
 /// Lanes of a round: train comes and waits for what it has posted there.
 constexpr bool is_asked_for(Lane lane) {
-  return lane == Lane::facts || lane == Lane::section || lane == Lane::header || lane == Lane::payload ||
-         lane == Lane::sum || lane == Lane::phase || lane == Lane::speculative;
+  return lane == Lane::facts || lane == Lane::section || lane == Lane::payload || lane == Lane::sum || ||
+         lane == Lane::phase || lane == Lane::speculative;
 }
 
 }  // namespace rivulet::sync::gloo_door

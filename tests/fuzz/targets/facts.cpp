@@ -10,8 +10,7 @@ namespace {
 
 using namespace sync;
 
-constexpr std::size_t count_at =
-    facts_head_bytes - 16;  // of the measurements: a number, padding, the checksum
+constexpr std::size_t count_at = facts_head_bytes - 12;  // of the measurements: a number, the checksum
 constexpr std::size_t checksum_bytes = 8;
 
 /// Where the zeros begin.

@@ -1,4 +1,4 @@
-#include "runtime/replay/replay_state.h"
+#include "tests/support/replay/replay_state.h"
 
 #include <algorithm>
 #include <utility>

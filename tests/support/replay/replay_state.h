@@ -9,7 +9,7 @@
 
 #include "core/result.h"
 #include "devices/device.h"
-#include "runtime/replay/replay_models.h"
+#include "tests/support/replay/replay_models.h"
 #include "runtime/state/agreed_state.h"
 #include "sync/round/residual.h"
 

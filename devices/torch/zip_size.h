@@ -6,11 +6,11 @@
 namespace rivulet::devices {
 
 /// Bytes that all entries of a zip file are together when they are unpacked, as its directory says: by it its
-/// readers allocate. nullopt: no zip file, or one whose directory is not whole. Pure, for files from
+/// readers allocate. nullopt: not a zip file, or one whose directory is not whole. Pure, for files from
 /// anywhere.
 std::optional<std::uint64_t> unpacked_bytes(std::string_view zip);
 
-/// Whether the directory of a zip file has an entry whose name ends so. False of what is no zip file. Pure.
+/// Whether the directory of a zip file has an entry whose name ends so. False if it is not a zip file. Pure.
 bool has_entry(std::string_view zip, std::string_view end_of_name);
 
 }  // namespace rivulet::devices

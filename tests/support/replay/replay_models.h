@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/clock.h"
-#include "runtime/replay/replay_rows.h"
+#include "tests/support/replay/replay_rows.h"
 #include "runtime/state/announced.h"
 #include "runtime/train/local_model.h"
 #include "sync/policy/learning_rate.h"

@@ -1,4 +1,4 @@
-#include "runtime/wiring/replay_streams.h"
+#include "tests/support/replay/replay_streams.h"
 
 #include <algorithm>
 

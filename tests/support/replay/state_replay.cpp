@@ -1,13 +1,13 @@
-#include "runtime/replay/state_replay.h"
+#include "tests/support/replay/state_replay.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "runtime/decisions/decision_reader.h"
-#include "runtime/replay/replay_group.h"
-#include "runtime/replay/replay_learner.h"
-#include "runtime/replay/replay_state.h"
+#include "tests/support/replay/replay_group.h"
+#include "tests/support/replay/replay_learner.h"
+#include "tests/support/replay/replay_state.h"
 #include "runtime/state/announced.h"
 #include "runtime/state/round_update.h"
 #include "runtime/train/make_step.h"
@@ -201,17 +201,12 @@ Found Replayer::compare_state(const RoundRecord& round) {
 
 Found Replayer::carry_out(const RoundRecord& round) {
   const auto& plan = group_->plan();
-  const bool apart = ReplayModels::own_steps_of(entered_.next, round.table);
-  const bool local = plan.now.mode == Mode::local || (plan.now.mode == Mode::delta && !apart);
-  const bool copies = entered_.next.guests > 0;
-  if (local || copies || !plan.next.moves.empty())
-    return Error{ErrorCode::bad_record,
-                 "a round of mode " + std::string(name_of(plan.now.mode)) +
-                     (local    ? ""
-                      : copies ? " in which devices see copies of others' rows"
-                               : " that moves rows") +
-                     ", which a replay cannot do again: steps of single devices are not "
-                     "recorded"};
+  if (entered_.next.guests > 0)
+    return Error{
+        ErrorCode::bad_record,
+        "a round of mode " + std::string(name_of(plan.now.mode)) +
+            " in which devices see copies of others' rows, which a replay cannot do again: steps of single "
+            "devices are not recorded"};
   if (plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta) return make_step(round);
   const bool dry = (round.table.facts.front().flags & sync::flag_dry_run) != 0;
   if (plan.now.mode == Mode::idle && !dry && only_offsets_move(round.table)) {
@@ -304,7 +299,7 @@ Found Replayer::compute_own(const RoundRecord& round, std::uint32_t rank, const 
     return differs("loss_sum of " + id, text_of_number(f.loss_sum), text_of_number(own.loss_sum()));
   if (own.correct() != f.correct)
     return differs("correct of " + id, std::to_string(f.correct), std::to_string(own.correct()));
-  if (auto prepared = model.prepare_delta(state_.now(), 0, 1.0); !prepared) return prepared.error();
+  if (auto prepared = model.prepare_delta(state_.now()); !prepared) return prepared.error();
   std::ranges::copy(model.contribution().host_bytes(), group_->contribution(rank).host_bytes().begin());
   // It may have gone on from here before the group had agreed.
   if (entered_.next.overlap && own.rows() > 0) model.depart();

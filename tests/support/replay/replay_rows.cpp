@@ -1,4 +1,4 @@
-#include "runtime/replay/replay_rows.h"
+#include "tests/support/replay/replay_rows.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "runtime/replay/replay_models.h"
+#include "tests/support/replay/replay_models.h"
 
 #include <limits>
 

@@ -6,7 +6,7 @@
 #include "core/metrics.h"
 #include "core/result.h"
 #include "runtime/config/config.h"
-#include "runtime/replay/replay_rows.h"
+#include "tests/support/replay/replay_rows.h"
 #include "stream/dataset.h"
 
 namespace rivulet::runtime {

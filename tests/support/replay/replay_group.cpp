@@ -1,4 +1,4 @@
-#include "runtime/replay/replay_group.h"
+#include "tests/support/replay/replay_group.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "runtime/replay/replay_learner.h"
+#include "tests/support/replay/replay_learner.h"
 
 #include "core/rng.h"
 #include "runtime/node/node_config.h"

@@ -9,7 +9,7 @@
 #include "runtime/decisions/plan_replay.h"
 #include "runtime/node/catalog.h"
 #include "runtime/node/run.h"
-#include "runtime/replay/replay_rows.h"
+#include "tests/support/replay/replay_rows.h"
 
 namespace rivulet::runtime {
 
