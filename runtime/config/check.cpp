@@ -9,7 +9,7 @@
 #include "runtime/config/check_training.h"
 #include "runtime/config/coerce.h"
 #include "sync/collective/aggregation.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
 
 namespace rivulet::runtime {
 

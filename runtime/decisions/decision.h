@@ -9,8 +9,8 @@
 #include "core/result.h"
 #include "core/shared_list.h"
 #include "core/stamp.h"
-#include "sync/policy/plan.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
+#include "sync/message/plan.h"
 
 /// The lines of a decision log (decisions.jsonl): what they hold, and both ways between them and their bytes.
 /// One JSON object per line, the last member of each is its checksum. Pure.

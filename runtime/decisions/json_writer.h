@@ -6,8 +6,8 @@
 
 #include "core/fields.h"
 #include "core/time.h"
-#include "sync/policy/plan.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
+#include "sync/message/plan.h"
 
 /// JSON of structs with a list of fields (private to decisions/; decision_parse.cpp has the way back): an
 /// object with a member for each, in the order of the list. Durations are nanoseconds; enums are their names;

@@ -13,7 +13,7 @@
 #include "runtime/ingest/seek_requests.h"
 #include "runtime/state/agreed_state.h"
 #include "runtime/train/row_copies.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
 
 namespace rivulet::runtime {
 

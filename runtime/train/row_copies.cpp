@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sync/coding/rows.h"
-#include "sync/policy/copies.h"
+#include "sync/controllers/copies.h"
 
 namespace rivulet::runtime {
 namespace {

@@ -7,8 +7,8 @@
 #include "core/rng.h"
 #include "core/row.h"
 #include "sync/coding/rows.h"
-#include "sync/collective/transport.h"
 #include "sync/round/session.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::runtime {
 

@@ -42,7 +42,7 @@
 #include "runtime/train/view_entry.h"
 #include "sync/membership/membership.h"
 #include "sync/policy/learning_rate.h"
-#include "sync/round/residual.h"
+#include "sync/residual/residual.h"
 #include "sync/round/session.h"
 
 namespace rivulet::runtime {

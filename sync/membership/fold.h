@@ -8,8 +8,8 @@
 
 #include "core/log.h"
 #include "core/shared_list.h"
-#include "sync/collective/transport.h"
 #include "sync/membership/records.h"
+#include "sync/message/view.h"
 
 namespace rivulet::sync::membership {
 

@@ -9,7 +9,7 @@
 #include "core/result.h"
 #include "core/settings.h"
 #include "sync/collective/aggregation.h"
-#include "sync/policy/plan.h"
+#include "sync/message/plan.h"
 
 namespace rivulet::sync::policy {
 
@@ -83,6 +83,8 @@ struct ControllerEntry {
   SlowLoop slow = {};
 };
 std::span<const ControllerEntry* const> builtin_controllers() noexcept;
+/// Those of a job, in the order in which they are asked.
+using Controllers = std::vector<const ControllerEntry*>;
 
 /// What is set for a key of a controller's entry.
 const PolicySetting& setting(const PolicyConfig& config, std::string_view key);

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "sync/collective/gathered_sum.h"
-#include "sync/collective/gathering.h"
 #include "sync/round/facts_exchange.h"
+#include "sync/transport/gathering.h"
 
 namespace rivulet::sync {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "sync/collective/transport.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::sync {
 

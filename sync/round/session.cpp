@@ -1,8 +1,8 @@
 #include "sync/round/session.h"
 
-#include "sync/collective/gathering.h"
 #include "sync/round/contribution_exchange.h"
 #include "sync/round/facts_exchange.h"
+#include "sync/transport/gathering.h"
 
 namespace rivulet::sync {
 namespace {

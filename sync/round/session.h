@@ -13,15 +13,15 @@
 #include "core/result.h"
 #include "core/row.h"
 #include "sync/collective/aggregation.h"
-#include "sync/collective/transport.h"
+#include "sync/message/facts.h"
+#include "sync/message/plan.h"
 #include "sync/policy/controller.h"
-#include "sync/policy/plan.h"
-#include "sync/round/facts.h"
+#include "sync/residual/residual.h"
 #include "sync/round/facts_exchange.h"
 #include "sync/round/parcels.h"
-#include "sync/round/residual.h"
 #include "sync/round/round.h"
 #include "sync/round/speculation.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::sync {
 

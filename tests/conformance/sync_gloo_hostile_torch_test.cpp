@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "sync/collective/gloo_transport.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/conformance/raw_member.h"
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/effort.h"

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "sync/collective/gloo_transport.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/process.h"
 #include "tests/support/raw_http.h"

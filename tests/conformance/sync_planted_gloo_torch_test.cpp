@@ -1,5 +1,5 @@
 // Bytes that were never set stay in the process: memory is planted, and whatever leaves is searched.
-#include "sync/collective/gloo_transport.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/conformance/walls_suite.h"
 #include "tests/support/planted.h"
 

@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "sync/collective/aggregation.h"
-#include "sync/collective/gloo_transport.h"
 #include "sync/compressor/compressor.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/dense_exchange.h"
 #include "tests/support/network.h"

@@ -8,10 +8,10 @@
 
 #include "runtime/decisions/decision_log.h"
 #include "runtime/decisions/plan_replay.h"
-#include "tests/support/replay/state_replay.h"
-#include "tests/support/replay/replay_streams.h"
 #include "tests/support/drawn_decisions.h"
 #include "tests/support/group_support.h"
+#include "tests/support/replay/replay_streams.h"
+#include "tests/support/replay/state_replay.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 

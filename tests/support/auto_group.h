@@ -6,9 +6,9 @@
 #include "core/rng.h"
 #include "runtime/config/config.h"
 #include "sync/coding/sketch.h"
+#include "sync/controllers/budget.h"
 #include "sync/policy/agreement_cost.h"
-#include "sync/policy/budget.h"
-#include "sync/policy/controller.h"
+#include "sync/policy/arbiter.h"
 
 /// A group that plans by the policy "auto" in a world that is a formula: devices whose steps take a time,
 /// bring bytes, and whose link takes its time for what they send.

@@ -11,7 +11,7 @@
 #include "core/digest.h"
 #include "core/rng.h"
 #include "runtime/decisions/decision_log.h"
-#include "sync/policy/controller.h"
+#include "sync/policy/arbiter.h"
 
 /// Decisions of three devices for tests that write and read them.
 namespace rivulet::testing {

@@ -7,7 +7,7 @@
 #include "core/settings.h"
 #include "sync/coding/gains.h"
 #include "sync/compressor/compressor.h"
-#include "sync/policy/controller.h"
+#include "sync/policy/arbiter.h"
 
 /// A group that plans by a published gate of compression, in a world that is given: the gains of what devices
 /// bring.

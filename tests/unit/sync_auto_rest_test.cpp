@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sync/policy/agreement_choice.h"
+#include "sync/controllers/agreement_choice.h"
 #include "tests/support/auto_group.h"
 
 using namespace rivulet;

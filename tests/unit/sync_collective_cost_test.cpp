@@ -9,7 +9,7 @@
 #include "core/rng.h"
 #include "runtime/config/config.h"
 #include "sync/policy/coherence.h"
-#include "sync/policy/collective_cost.h"
+#include "sync/published/collective_cost.h"
 #include "tests/support/gated_group.h"
 
 using namespace rivulet;

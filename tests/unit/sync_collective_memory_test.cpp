@@ -5,7 +5,7 @@
 #include <array>
 
 #include "core/clock.h"
-#include "sync/collective/memory_transport.h"
+#include "sync/transport/memory_transport.h"
 #include "tests/support/memory_ranks.h"
 
 namespace {

@@ -8,9 +8,9 @@
 
 #include "core/rng.h"
 #include "sync/coding/rows.h"
-#include "sync/policy/controller.h"
-#include "sync/policy/copies.h"
-#include "sync/policy/skew.h"
+#include "sync/controllers/copies.h"
+#include "sync/controllers/skew.h"
+#include "sync/policy/arbiter.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "sync/policy/controller.h"
+#include "sync/policy/arbiter.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;

@@ -1,4 +1,4 @@
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
 
 #include <doctest/doctest.h>
 

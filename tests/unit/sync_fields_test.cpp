@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/row.h"
-#include "sync/policy/plan.h"
-#include "sync/round/facts.h"
-#include "sync/schema.h"
+#include "sync/message/facts.h"
+#include "sync/message/field_bytes.h"
+#include "sync/message/plan.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;

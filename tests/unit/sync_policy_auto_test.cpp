@@ -6,11 +6,11 @@
 
 #include "core/rng.h"
 #include "sync/coding/sketch.h"
-#include "sync/policy/agreement_choice.h"
+#include "sync/controllers/agreement_choice.h"
+#include "sync/controllers/budget.h"
 #include "sync/policy/agreement_cost.h"
-#include "sync/policy/budget.h"
 #include "sync/policy/coherence.h"
-#include "sync/policy/controller.h"
+#include "sync/policy/arbiter.h"
 #include "tests/support/auto_group.h"
 
 using namespace rivulet;

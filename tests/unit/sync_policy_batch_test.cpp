@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "core/rng.h"
-#include "sync/policy/batch_rows.h"
-#include "sync/policy/controller.h"
-#include "sync/policy/linear_fit.h"
+#include "sync/controllers/batch_rows.h"
+#include "sync/controllers/linear_fit.h"
+#include "sync/policy/arbiter.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;

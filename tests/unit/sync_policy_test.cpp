@@ -1,4 +1,4 @@
-#include "sync/policy/controller.h"
+#include "sync/policy/arbiter.h"
 
 #include <doctest/doctest.h>
 

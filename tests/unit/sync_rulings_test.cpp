@@ -6,8 +6,8 @@
 
 #include "core/rng.h"
 #include "runtime/config/config.h"
+#include "sync/controllers/skew.h"
 #include "sync/policy/agreement_cost.h"
-#include "sync/policy/skew.h"
 #include "tests/support/gated_group.h"
 
 using namespace rivulet;

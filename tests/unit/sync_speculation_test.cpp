@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
-#include "sync/collective/memory_transport.h"
 #include "sync/collective/slot_gather.h"
 #include "sync/round/contribution_exchange.h"
 #include "sync/round/speculation.h"
+#include "sync/transport/memory_transport.h"
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/dense_exchange.h"
 

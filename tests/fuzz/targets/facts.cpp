@@ -1,6 +1,6 @@
 // The fixed head of the facts: what is accepted is what an encoder writes, but for bytes that mean nothing
 // yet.
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
 #include "core/check.h"
 #include "tests/fuzz/bytes.h"
 #include "tests/fuzz/facts_bytes.h"

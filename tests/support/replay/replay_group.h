@@ -10,9 +10,9 @@
 #include "devices/trainer.h"
 #include "runtime/decisions/decision.h"
 #include "runtime/state/agreed_state.h"
-#include "sync/collective/memory_transport.h"
-#include "sync/round/residual.h"
+#include "sync/residual/residual.h"
 #include "sync/round/session.h"
+#include "sync/transport/memory_transport.h"
 
 namespace rivulet::runtime {
 

@@ -4,11 +4,11 @@
 #include <string>
 
 #include "core/clock.h"
-#include "tests/support/replay/replay_rows.h"
 #include "runtime/state/announced.h"
 #include "runtime/train/local_model.h"
 #include "sync/policy/learning_rate.h"
-#include "sync/round/residual.h"
+#include "sync/residual/residual.h"
+#include "tests/support/replay/replay_rows.h"
 
 namespace rivulet::runtime {
 

@@ -9,9 +9,9 @@
 
 #include "core/result.h"
 #include "devices/device.h"
-#include "tests/support/replay/replay_models.h"
 #include "runtime/state/agreed_state.h"
-#include "sync/round/residual.h"
+#include "sync/residual/residual.h"
+#include "tests/support/replay/replay_models.h"
 
 namespace rivulet::runtime {
 

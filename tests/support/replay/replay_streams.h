@@ -6,8 +6,8 @@
 #include "core/metrics.h"
 #include "core/result.h"
 #include "runtime/config/config.h"
-#include "tests/support/replay/replay_rows.h"
 #include "stream/dataset.h"
+#include "tests/support/replay/replay_rows.h"
 
 namespace rivulet::runtime {
 

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "runtime/decisions/decision_reader.h"
-#include "tests/support/replay/replay_group.h"
-#include "tests/support/replay/replay_learner.h"
-#include "tests/support/replay/replay_state.h"
 #include "runtime/state/announced.h"
 #include "runtime/state/round_update.h"
 #include "runtime/train/make_step.h"
+#include "tests/support/replay/replay_group.h"
+#include "tests/support/replay/replay_learner.h"
+#include "tests/support/replay/replay_state.h"
 
 namespace rivulet::runtime {
 namespace {
