@@ -214,15 +214,17 @@ constexpr void fields(Either<PolicyConfig> auto& c, auto&& visit) {
   visit("settings", c.settings);
 }
 
-/// What one controller remembers.
+/// What one controller remembers: of the group, and behind that of each device, as many numbers of each.
 struct ControllerMemory {
   std::string name;
   std::vector<double> values;
+  std::vector<std::string> devices = {};  ///< ids, by rank; empty: it remembers nothing of single devices
   bool operator==(const ControllerMemory&) const = default;
 };
 constexpr void fields(Either<ControllerMemory> auto& m, auto&& visit) {
   visit("name", m.name);
   visit("values", m.values);
+  visit("devices", m.devices);
 }
 
 /// What plans are made from besides the facts: only what came out of earlier plans and is equal everywhere.

@@ -107,6 +107,31 @@ std::vector<double>* memory_of(PolicyState& state, const ControllerEntry& contro
   return const_cast<std::vector<double>*>(policy::memory_of(std::as_const(state), controller));
 }
 
+ControllerMemory fresh_memory(const std::string& name, std::size_t of_group, std::size_t of_device,
+                              std::span<const std::string> members) {
+  ControllerMemory fresh{name, std::vector<double>(of_group + of_device * members.size())};
+  if (of_device > 0) fresh.devices.assign(members.begin(), members.end());
+  return fresh;
+}
+
+/// As `agreed` has it, in the order of these members; nothing of devices that it does not know, and nothing
+/// at all if it is of another size: another version wrote it.
+ControllerMemory remembered(const ControllerMemory& agreed, std::size_t of_group, std::size_t of_device,
+                            std::span<const std::string> members) {
+  ControllerMemory own = fresh_memory(agreed.name, of_group, of_device, members);
+  if (agreed.values.size() != of_group + of_device * agreed.devices.size()) return own;
+  const auto group = std::span(agreed.values).first(of_group);
+  std::ranges::copy(group, own.values.begin());
+  for (std::size_t rank = 0; rank < own.devices.size(); ++rank) {
+    const auto known = std::ranges::find(agreed.devices, own.devices[rank]);
+    if (known == agreed.devices.end()) continue;
+    const auto at = static_cast<std::size_t>(known - agreed.devices.begin());
+    std::copy_n(agreed.values.begin() + static_cast<std::ptrdiff_t>(of_group + at * of_device), of_device,
+                own.values.begin() + static_cast<std::ptrdiff_t>(of_group + rank * of_device));
+  }
+  return own;
+}
+
 /// Of what is no controller.
 std::span<double> memory_named(PolicyState& state, std::string_view name) {
   const auto own = std::ranges::find(state.memory, name, &ControllerMemory::name);
@@ -232,8 +257,10 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   return plan;
 }
 
-PolicyState first_state(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
-                        std::vector<ControllerMemory> memory, std::uint64_t view) {
+PolicyState first_state(std::span<const std::string> members, const PolicyConfig& config,
+                        const Controllers& controllers, std::vector<ControllerMemory> memory,
+                        std::uint64_t view) {
+  const std::size_t world = members.size();
   PolicyState state;
   state.view = view;
   RoundPlan& plan = state.last;
@@ -242,15 +269,14 @@ PolicyState first_state(std::size_t world, const PolicyConfig& config, const Con
   schedule_exchange(config, plan.next);
   plan.next.wait = config.tick;
   plan.next.rest = true;
-  const auto remember = [&](std::string name, std::size_t numbers) {
-    if (numbers == 0) return;
-    ControllerMemory own{std::move(name), std::vector<double>(numbers)};
-    for (ControllerMemory& agreed : memory)
-      if (agreed.name == own.name && agreed.values.size() == own.values.size()) own = std::move(agreed);
-    state.memory.push_back(std::move(own));
+  const auto remember = [&](const std::string& name, std::size_t of_group, std::size_t of_device = 0) {
+    if (of_group + of_device == 0) return;
+    const auto agreed = std::ranges::find(memory, name, &ControllerMemory::name);
+    state.memory.push_back(agreed == memory.end() ? fresh_memory(name, of_group, of_device, members)
+                                                  : remembered(*agreed, of_group, of_device, members));
   };
   for (const ControllerEntry* controller : controllers)
-    remember(name_of(*controller), controller->memory + world * controller->memory_per_rank);
+    remember(name_of(*controller), controller->memory, controller->memory_per_rank);
   if (Settling::is_needed(controllers, config)) {
     remember(std::string(Settling::name), Settling::numbers);
     Settling(controllers, config, settling_memory(state)).begin_view();

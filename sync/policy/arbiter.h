@@ -19,9 +19,12 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
                PolicyState& state);
 
 /// The state before any round of a view: nobody has rows yet, everyone enters at once so that rates get
-/// known. `memory`: what the agreed state has of the controllers. `view`: its number.
-PolicyState first_state(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
-                        std::vector<ControllerMemory> memory = {}, std::uint64_t view = 0);
+/// known. `members`: ids of its devices, by rank. `memory`: what the agreed state has of the controllers,
+/// which may be of a view of other members: what is remembered of a device goes where it is. `view`: its
+/// number.
+PolicyState first_state(std::span<const std::string> members, const PolicyConfig& config,
+                        const Controllers& controllers, std::vector<ControllerMemory> memory = {},
+                        std::uint64_t view = 0);
 
 /// Compares the digests of a table. Empty = equal (or none carried). Otherwise one sentence that names the
 /// minority when world >= 3, and both sides otherwise. `ids` are the device ids by rank.

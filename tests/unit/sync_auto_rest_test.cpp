@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sync/controllers/agreement_choice.h"
+#include "sync/policy/arbiter.h"
 #include "tests/support/auto_group.h"
 
 using namespace rivulet;

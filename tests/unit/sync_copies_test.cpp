@@ -11,6 +11,7 @@
 #include "sync/controllers/copies.h"
 #include "sync/controllers/skew.h"
 #include "sync/policy/arbiter.h"
+#include "tests/support/members.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
@@ -200,7 +201,7 @@ class Group {
     if (controllers_.empty()) {
       config_.settings = settings_of(config_, settings_);
       controllers_ = controllers_of(config_, builtin_controllers()).value();
-      state_ = first_state(devices_, config_, controllers_);
+      state_ = first_state(testing::members(devices_), config_, controllers_);
     }
     return plan(table_, config_, controllers_, state_).next;
   }

@@ -17,7 +17,7 @@ using Sessions = std::map<std::string, std::int64_t>;
 /// What a device says in READY.
 struct Held {
   Stamp stamp;
-  std::optional<std::uint64_t> rows;
+  std::uint64_t rows = 0;
   bool limited = true;
 };
 

@@ -8,6 +8,7 @@
 #include "runtime/config/config.h"
 #include "sync/controllers/skew.h"
 #include "sync/policy/agreement_cost.h"
+#include "sync/policy/arbiter.h"
 #include "tests/support/gated_group.h"
 
 using namespace rivulet;
