@@ -242,8 +242,7 @@ ValidationError read_controllers(std::span<const std::byte> body, AgreedState& s
     const auto count = r.number<std::uint32_t>();
     if (count > r.left() / sizeof(double)) r.give_up();
     for (std::uint32_t i = 0; i < count && r.good(); ++i) memory.values.push_back(r.number<double>());
-    const auto devices = r.number<std::uint32_t>();
-    for (std::uint32_t i = 0; i < devices && r.good(); ++i) memory.devices.push_back(name_in(r));
+    for (auto i = r.number<std::uint32_t>(); i > 0 && r.good(); --i) memory.devices.push_back(name_in(r));
     state.controllers.push_back(std::move(memory));
   }
   return r.good() && body.size() <= controllers_bytes_max ? ValidationError()

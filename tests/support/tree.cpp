@@ -255,8 +255,8 @@ const std::vector<Ban>& bans() {
        std::regex(R"(\b(shared_ptr|make_shared|weak_ptr)\b)"),
        {"devices/torch/", "devices/model/torch/", "sync/transport/gloo/", "runtime/process/log.cpp",
         "sync/transport/memory_", "sync/membership/memory_", "sync/membership/membership.h", "core/shared_",
-        "sync/round/", "sync/collective/gather", "runtime/state/state_handle.", "runtime/state/announced.cpp",
-        "stream/kafka/client.cpp"}},
+        "sync/round/", "sync/collective/gather", "sync/transport/gather", "runtime/state/state_handle.",
+        "runtime/state/announced.cpp", "stream/kafka/client.cpp"}},
   };
   return all;
 }
