@@ -86,9 +86,10 @@ Result<HttpAnswer> http_ask(const std::string& host, int port, const std::string
   if (curl == nullptr) return Error{ErrorCode::unavailable, url + ": no memory"};
   Incoming incoming{.stop = stop, .body = {}};
   char detail[CURL_ERROR_SIZE] = "";
-  const Lines lines(
-      authorization.empty() ? nullptr : curl_slist_append(nullptr, ("Authorization: " + authorization).c_str()),
-      curl_slist_free_all);
+  const Lines lines(authorization.empty()
+                        ? nullptr
+                        : curl_slist_append(nullptr, ("Authorization: " + authorization).c_str()),
+                    curl_slist_free_all);
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");

@@ -192,8 +192,7 @@ MHD_Result Server::send(MHD_Connection* connection, Visit& visit, PageAnswer ans
   MHD_Response* response =
       MHD_create_response_from_callback(visit.page.size(), piece_bytes, read_page, &visit, nullptr);
   if (response == nullptr) return MHD_NO;
-  for (const auto& [name, value] : answer.headers)
-    MHD_add_response_header(response, name, value.c_str());
+  for (const auto& [name, value] : answer.headers) MHD_add_response_header(response, name, value.c_str());
   MHD_add_response_header(response, "Connection", "close");
   const MHD_Result queued = MHD_queue_response(connection, static_cast<unsigned>(answer.status), response);
   MHD_destroy_response(response);
@@ -236,14 +235,16 @@ Error cannot_listen(const std::string& listen, const std::string& why) {
 
 Status Server::open(const std::string& listen, const Address& address) {
   const int fd = listening_socket(address);
-  if (fd < 0 && errno == EADDRINUSE) return Error{ErrorCode::unavailable, listen + " is in use (http.listen)"};
+  if (fd < 0 && errno == EADDRINUSE)
+    return Error{ErrorCode::unavailable, listen + " is in use (http.listen)"};
   if (fd < 0) return cannot_listen(listen, std::generic_category().message(errno));
   port_ = port_of(fd);
-  daemon_ = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_SUPPRESS_DATE_NO_CLOCK, 0, nullptr, nullptr, on_head, this,
-                             MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-                             static_cast<unsigned>(asking_kept + answering_kept) + closing_kept,
-                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes, MHD_OPTION_NOTIFY_CONNECTION,
-                             on_connection, this, MHD_OPTION_UNESCAPE_CALLBACK, as_sent, nullptr, MHD_OPTION_END);
+  daemon_ =
+      MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_SUPPRESS_DATE_NO_CLOCK, 0, nullptr, nullptr, on_head, this,
+                       MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+                       static_cast<unsigned>(asking_kept + answering_kept) + closing_kept,
+                       MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes, MHD_OPTION_NOTIFY_CONNECTION,
+                       on_connection, this, MHD_OPTION_UNESCAPE_CALLBACK, as_sent, nullptr, MHD_OPTION_END);
   if (daemon_ == nullptr) {
     ::close(fd);
     return cannot_listen(listen, "the server does not start");
