@@ -11,8 +11,8 @@
 namespace rivulet::runtime {
 namespace {
 
-constexpr std::size_t head_most = 16 << 10;
-constexpr std::size_t body_most = 4 << 20;
+constexpr std::size_t answer_head_most = 16 << 10;
+constexpr std::size_t answer_body_most = 4 << 20;
 constexpr long exchange_most_ms = 4000;
 
 /// An answer while it comes.
@@ -27,13 +27,13 @@ std::size_t take_head_line(const char* line, std::size_t /*one*/, std::size_t by
   auto& incoming = *static_cast<Incoming*>(to);
   incoming.head_bytes += bytes;
   incoming.head_whole = std::string_view(line, bytes) == "\r\n";
-  return incoming.head_bytes <= head_most ? bytes : 0;
+  return incoming.head_bytes <= answer_head_most ? bytes : 0;
 }
 
 std::size_t take_body(const char* part, std::size_t /*one*/, std::size_t bytes, void* to) {
   std::string& body = static_cast<Incoming*>(to)->body;
   body.append(part, bytes);
-  return body.size() <= body_most ? bytes : 0;
+  return body.size() <= answer_body_most ? bytes : 0;
 }
 
 int ask_stop(void* to, curl_off_t /*all*/, curl_off_t /*now*/, curl_off_t /*all_up*/, curl_off_t /*now_up*/) {
@@ -99,7 +99,7 @@ Result<HttpAnswer> http_ask(const std::string& host, int port, const std::string
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, lines.get());
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, exchange_most_ms);
-  curl_easy_setopt(curl, CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(body_most));
+  curl_easy_setopt(curl, CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(answer_body_most));
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, detail);
   curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_head_line);
   curl_easy_setopt(curl, CURLOPT_HEADERDATA, &incoming);
