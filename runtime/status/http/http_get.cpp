@@ -99,6 +99,7 @@ Result<HttpAnswer> http_ask(const std::string& host, int port, const std::string
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, lines.get());
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, exchange_most_ms);
+  curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);  // also while a name is looked up
   curl_easy_setopt(curl, CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(answer_body_most));
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, detail);
   curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_head_line);
