@@ -16,6 +16,7 @@ using Archive = std::unique_ptr<zip_t, Discard>;
 
 /// Null: not a zip file.
 Archive open_zip(std::string_view bytes) {
+  if (bytes.empty()) return nullptr;  // to the library an empty archive
   zip_source_t* source = ::zip_source_buffer_create(bytes.data(), bytes.size(), 0, nullptr);
   if (source == nullptr) return nullptr;
   Archive zip(::zip_open_from_source(source, ZIP_RDONLY, nullptr));

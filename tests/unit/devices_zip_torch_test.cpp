@@ -28,7 +28,7 @@ std::string zip_of(std::uint64_t first, std::uint64_t second, std::uint64_t entr
     const auto& [name, data] = files[i];
     const bool large = said[i] >= 0xFFFFFFFF;
     const std::string extra = large ? little(1, 2) + little(8, 2) + little(said[i], 8) : "";
-    const std::string middle = little(0, 2) + little(0, 2) + little(0, 4) + little(0, 4);  // method ... crc
+    const std::string middle = little(0, 2) + little(0, 2) + little(0, 2) + little(0, 4);  // method ... crc
     const std::string sizes = little(data.size(), 4) + little(large ? 0xFFFFFFFF : said[i], 4);
     directory += "PK\1\2" + little(20, 2) + little(20, 2) + little(0, 2) + middle + sizes +
                  little(name.size(), 2) + little(extra.size(), 2) + little(0, 2) + little(0, 2) +
