@@ -38,9 +38,26 @@ constexpr std::string_view tunables = "glibc.malloc.perturb=16:glibc.malloc.tcac
 const std::array<std::string, 4> stretches = {std::string(10, '\xef'), std::string(10, '\x10'), "7+/v7+/v",
                                               "EBAQEBAQ"};
 
+std::size_t find_unset(std::string_view bytes) {
+  std::size_t first = std::string_view::npos;
+  for (const auto& stretch : stretches) first = std::min(first, bytes.find(stretch));
+  return first;
+}
 bool has_unset(std::string_view bytes) {
-  return std::ranges::any_of(
-      stretches, [&](const auto& stretch) { return bytes.find(stretch) != std::string_view::npos; });
+  return find_unset(bytes) != std::string_view::npos;
+}
+
+/// Where the first of them are, and what is around them: "at 66 of 2564: 0f ef ef ...".
+std::string surroundings(std::string_view bytes) {
+  const std::size_t at = find_unset(bytes);
+  std::string text = "at " + std::to_string(at) + " of " + std::to_string(bytes.size()) + ":";
+  const std::size_t from = at - std::min<std::size_t>(at, 48);
+  static constexpr char digits[] = "0123456789abcdef";
+  for (const char byte : bytes.substr(from, 112)) {
+    const auto value = static_cast<unsigned char>(byte);
+    text += {' ', digits[value >> 4U], digits[value & 15U]};
+  }
+  return text;
 }
 
 struct Perturbed {
@@ -149,7 +166,7 @@ TEST_CASE("Unset bytes: records, messages and files of a group that loses a devi
   MESSAGE(wire.bytes, " bytes of messages");
   CHECK(wire.bytes > 1'000'000);
   CHECK(wire.missed == 0);
-  for (const auto& packet : wire.findings) FAIL_CHECK("a message of ", packet.size(), " bytes has some");
+  for (const auto& packet : wire.findings) FAIL_CHECK("a message has some ", surroundings(packet));
   std::size_t files = 0;
   for (int i = 0; i < 2; ++i)
     for (const auto& entry : std::filesystem::recursive_directory_iterator(group.directory(i))) {
