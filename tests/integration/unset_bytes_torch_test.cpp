@@ -31,12 +31,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Memory that is handed out holds 0xef, memory that was freed 0x10. Each as it is, and in base64, in which
+/// Memory that is handed out holds 0x85, memory that was freed 0x7a. Each as it is, and in base64, in which
 /// the inside of such a stretch looks the same wherever it begins. No picture of MNIST, which goes over the
-/// wire, too, has more than eight of either in a row; of most other values some have ten.
-constexpr std::string_view tunables = "glibc.malloc.perturb=16:glibc.malloc.tcache_count=0";
-const std::array<std::string, 4> stretches = {std::string(10, '\xef'), std::string(10, '\x10'), "7+/v7+/v",
-                                              "EBAQEBAQ"};
+/// wire, too, has more than nine of either in a row; of most other values some have ten. Nor have
+/// contributions: many of the values that a selection keeps are alike, but those are near the least that it
+/// keeps, and as one byte each these two are next to the largest.
+constexpr std::string_view tunables = "glibc.malloc.perturb=122:glibc.malloc.tcache_count=0";
+const std::array<std::string, 4> stretches = {std::string(10, '\x85'), std::string(10, '\x7a'), "hYWFhYWF",
+                                              "enp6enp6"};
 
 std::size_t find_unset(std::string_view bytes) {
   std::size_t first = std::string_view::npos;
