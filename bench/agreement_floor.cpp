@@ -18,10 +18,10 @@
 #include "bench/sockets.h"
 #include "core/check.h"
 #include "core/clock.h"
-#include "sync/collective/gloo_transport.h"
 #include "sync/policy/agreement_cost.h"
 #include "sync/round/session.h"
 #include "sync/round/speculation.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/network.h"
 

@@ -18,7 +18,7 @@
 #include "runtime/state/announced.h"
 #include "runtime/status/ledger_metrics.h"
 #include "runtime/status/metrics/prometheus_sink.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
 
 using namespace rivulet;
 using namespace rivulet::bench;

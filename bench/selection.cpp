@@ -18,7 +18,7 @@
 #include "sync/coding/positions.h"
 #include "sync/coding/selection.h"
 #include "sync/coding/values.h"
-#include "sync/round/residual.h"
+#include "sync/residual/residual.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;

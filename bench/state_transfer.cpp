@@ -14,8 +14,8 @@
 #include "core/rng.h"
 #include "devices/device.h"
 #include "runtime/state/state_image.h"
-#include "sync/collective/gloo_transport.h"
 #include "sync/collective/state_exchange.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/network.h"
 

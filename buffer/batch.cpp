@@ -16,10 +16,8 @@ Batch::Batch(std::span<float> features, std::span<float> targets, const RowShape
 
 std::size_t Batch::fill(RowBuffer& buffer, std::size_t n) {
   RIVULET_CHECK(buffer.shape() == shape_, "rows of another shape");
-  used_ -= copies_;
   copies_ = 0;
-  RIVULET_CHECK(used_ == own_ && lent_ == 0, "own rows come before guests and loans");
-  const std::size_t taken = buffer.take(std::min(n, rows_max_ - used_), slots_);
+  const std::size_t taken = buffer.take(std::min(n, rows_max_ - own_), slots_);
   for (std::size_t i = own_; i < own_ + taken; ++i) {
     const SlotIndex slot = slots_[i];
     // Of pointers: between spans GCC 12 copies number by number.
@@ -28,60 +26,21 @@ std::size_t Batch::fill(RowBuffer& buffer, std::size_t n) {
     tags_.push_back(buffer.tag(slot));
   }
   own_ += taken;
-  used_ += taken;
   return taken;
 }
 
-void Batch::add_guest(std::span<const float> features, std::span<const float> targets, const RowTag& tag) {
-  RIVULET_CHECK(copies_ == 0, "copies come after all others");
-  put(features, targets);
-  tags_.push_back(tag);
-}
-
 void Batch::add_copy(std::span<const float> features, std::span<const float> targets) {
-  put(features, targets);
-  ++copies_;
-}
-
-void Batch::put(std::span<const float> features, std::span<const float> targets) {
-  RIVULET_CHECK(lent_ == 0, "a batch lends rows or hosts them, not both: its rows must lie together");
-  RIVULET_CHECK(used_ < rows_max_, "more guests than room");
+  RIVULET_CHECK(rows() < rows_max_, "more copies than room");
   RIVULET_CHECK(features.size() == shape_.columns() && targets.size() == shape_.targets,
-                "guest of another shape");
-  std::ranges::copy(features, features_.begin() + static_cast<std::ptrdiff_t>(used_ * shape_.columns()));
-  std::ranges::copy(targets, targets_.begin() + static_cast<std::ptrdiff_t>(used_ * shape_.targets));
-  ++used_;
-}
-
-BatchView Batch::send_rows(std::size_t n) {
-  RIVULET_CHECK(used_ == own_, "a batch lends rows or hosts them, not both: its rows must lie together");
-  RIVULET_CHECK(n <= own_ - lent_, "more rows lent than held");
-  lent_ += n;
-  const std::size_t first = own_ - lent_;
-  return {features_.subspan(first * shape_.columns(), n * shape_.columns()),
-          targets_.subspan(first * shape_.targets, n * shape_.targets), n,
-          std::span<const RowTag>(tags_).subspan(first, n)};
-}
-
-void Batch::take_back_lent() {
-  lent_ = 0;
+                "a copy of another shape");
+  std::ranges::copy(features, features_.begin() + static_cast<std::ptrdiff_t>(rows() * shape_.columns()));
+  std::ranges::copy(targets, targets_.begin() + static_cast<std::ptrdiff_t>(rows() * shape_.targets));
+  ++copies_;
 }
 
 BatchView Batch::view() const noexcept {
   const std::size_t n = rows();
-  return {features_.first(n * shape_.columns()), targets_.first(n * shape_.targets), n,
-          std::span<const RowTag>(tags_).first(counted_rows())};
-}
-
-std::size_t Batch::rows() const noexcept {
-  return used_ - lent_;
-}
-std::size_t Batch::own_rows() const noexcept {
-  return own_;
-}
-
-std::span<const RowTag> Batch::own_tags() const noexcept {
-  return std::span<const RowTag>(tags_).first(own_);
+  return {features_.first(n * shape_.columns()), targets_.first(n * shape_.targets), n, tags_};
 }
 
 void Batch::settle(RowBuffer& buffer) {
@@ -95,7 +54,7 @@ void Batch::put_back(RowBuffer& buffer) {
 }
 
 void Batch::clear() noexcept {
-  used_ = own_ = lent_ = copies_ = 0;
+  own_ = copies_ = 0;
   slots_.clear();
   tags_.clear();
 }

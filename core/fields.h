@@ -12,8 +12,8 @@ concept Either = std::same_as<std::remove_const_t<A>, T>;
 ///
 ///   constexpr void fields(Either<Move> auto& m, auto&& visit) { visit("from", m.from); ... }
 ///
-/// and whatever walks over fields comes from it: bytes and hashes (sync/schema.h), JSON both ways and
-/// differences (runtime/decisions/). The order is that of the bytes. tests/unit/sync_fields_test.cpp
+/// and whatever walks over fields comes from it: bytes and hashes (sync/message/field_bytes.h), JSON both
+/// ways and differences (runtime/decisions/). The order is that of the bytes. tests/unit/sync_fields_test.cpp
 /// compares each list with its struct.
 template <class T>
 concept HasFields = requires(T& value) { fields(value, [](const char*, auto&) {}); };

@@ -15,7 +15,7 @@
 #include "core/printable.h"
 #include "core/sha256.h"
 #include "devices/script_file.h"
-#include "devices/zip_size.h"
+#include "devices/torch/zip_size.h"
 
 namespace rivulet::devices {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/sha256.h"
-#include "sync/schema.h"
+#include "sync/message/field_bytes.h"
 
 namespace rivulet::runtime {
 namespace {

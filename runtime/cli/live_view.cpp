@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <nlohmann/json.hpp>
 
 #include "core/printable.h"
 #include "runtime/cli/text.h"
@@ -39,8 +37,8 @@ std::string loss_text(const DeviceView& d, int digits) {
 std::string device_line(const DeviceView& d, const ViewStyle& style) {
   const auto numbers =
       fmt::format("  {:<10} {:>7} {:>8.0f} {:>5} {:>8} {:>7.0f} {:>7}  ", clipped(printable(d.id), 10),
-                  d.pid > 0 ? std::to_string(d.pid) : "", d.stream_rate, d.batch_rows,
-                  grouped(d.rows_waiting), d.rows_per_s, loss_text(d, 4));
+                  d.pid > 0 ? std::to_string(d.pid) : "", d.stream_rate.value_or(0), count_of(d.batch_rows),
+                  grouped(count_of(d.rows_waiting)), d.rows_per_s, loss_text(d, 4));
   const auto words = words_of(d);
   const int left = style.width - static_cast<int>(numbers.size());
   return left <= 0 ? clipped(numbers, style.width)
@@ -78,8 +76,8 @@ std::pair<std::uint64_t, std::uint64_t> bytes_of(const GroupView& group) {
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
   for (const auto& d : group.devices) {
-    sent += d.bytes_sent;
-    received += d.bytes_received;
+    sent += count_of(d.bytes_sent);
+    received += count_of(d.bytes_received);
   }
   return {sent, received};
 }
@@ -92,7 +90,7 @@ std::string accuracy_text(const GroupView& group) {
 std::string exchange_line(const GroupView& group) {
   const auto [sent, received] = bytes_of(group);
   const double seconds = std::max(group.seconds, 1e-9);
-  const std::uint64_t rounds = group.devices.empty() ? 0 : group.devices.front().rounds;
+  const std::uint64_t rounds = group.devices.empty() ? 0 : count_of(group.devices.front().steps);
   return fmt::format("  exchanged {} sent, {} received ({}/s), {} rounds",
                      human_bytes(static_cast<double>(sent)), human_bytes(static_cast<double>(received)),
                      human_bytes(static_cast<double>(sent + received) / seconds), grouped(rounds));
@@ -115,59 +113,6 @@ std::string forming_phrase(const GroupView& group) {
   for (const auto& d : group.devices)
     if (d.state == "forming") return words_of(d);
   return "";
-}
-
-std::optional<DeviceView> device_view_from_json(const std::string& text) {
-  const auto page = nlohmann::json::parse(text, nullptr, false);
-  if (!page.is_object() || !page.contains("id") || !page.contains("state")) return std::nullopt;
-  DeviceView view;
-  const auto read = [&page](const char* name, auto& into) {
-    const auto found = page.find(name);
-    if (found == page.end() || found->is_null()) return;  // null: not known yet
-    using T = std::decay_t<decltype(into)>;
-    if constexpr (std::is_same_v<T, std::string>) {
-      if (found->is_string()) into = found->template get<T>();
-    } else {
-      if (found->is_number()) into = found->template get<T>();
-    }
-  };
-  read("id", view.id);
-  read("state", view.state);
-  read("phrase", view.phrase);
-  read("stream_rate", view.stream_rate);
-  read("batch_rows", view.batch_rows);
-  read("rows_waiting", view.rows_waiting);
-  read("rows_trained", view.rows_trained);
-  if (const auto loss = page.find("loss"); loss != page.end() && loss->is_number())
-    view.loss = loss->get<double>();
-  read("held_out_accuracy", view.held_out_accuracy);
-  read("steps", view.rounds);
-  read("seconds_training", view.seconds_training);
-  read("bytes_sent", view.bytes_sent);
-  read("bytes_received", view.bytes_received);
-  DeviceSummary& s = view.summary;
-  std::uint64_t batches = 0;
-  read("id", s.id);
-  read("rows_consumed", s.rows_consumed);
-  read("rows_trained", s.rows_trained);
-  read("rows_waiting", s.rows_waiting);
-  read("stream_rate", s.stream_rate);
-  read("batches", batches);
-  if (batches > 0) s.batch_mean = static_cast<double>(s.rows_trained) / static_cast<double>(batches);
-  read("compute_s", s.compute_s);
-  read("wait_s", s.wait_s);
-  read("sync_s", s.sync_s);
-  read("bytes_sent", s.bytes_sent);
-  read("bytes_received", s.bytes_received);
-  read("record_bytes_trained", s.record_bytes_trained);
-  read("first_step_s", s.first_step_s);
-  read("digest", s.digest);
-  s.cpu_s = std::numeric_limits<double>::quiet_NaN();  // null in JSON: no page has it
-  if (const auto dropped = page.find("rows_dropped"); dropped != page.end() && dropped->is_object())
-    for (const auto& [reason, rows] : dropped->items())
-      if (rows.is_number_unsigned() && rows.get<std::uint64_t>() > 0)
-        s.rows_dropped[reason] = rows.get<std::uint64_t>();
-  return view;
 }
 
 std::vector<std::string> render_screen(const GroupView& group, const ViewStyle& style) {
@@ -198,7 +143,7 @@ std::string render_line(const GroupView& group) {
       fmt::format("{:5.1f} s  held-out {}", group.seconds, group.curve.empty() ? "-" : accuracy_text(group));
   for (const auto& d : group.devices) {
     line += fmt::format("  | {} {}: {:.0f} rows/s, batch {}, waiting {}, loss {}", d.id, words_of(d),
-                        d.rows_per_s, d.batch_rows, d.rows_waiting, loss_text(d, 3));
+                        d.rows_per_s, count_of(d.batch_rows), count_of(d.rows_waiting), loss_text(d, 3));
   }
   const auto [sent, received] = bytes_of(group);
   return line + fmt::format("  | sent {}, received {}", human_bytes(static_cast<double>(sent)),

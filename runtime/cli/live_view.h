@@ -6,32 +6,17 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/status/summary.h"
+#include "runtime/status/page/node_report.h"
 
 namespace rivulet::runtime::cli {
 
-/// One device as its status page shows it.
-struct DeviceView {
-  std::string id;
-  std::string state = "starting";
-  std::string phrase;      ///< "waiting for device-3"
-  double stream_rate = 0;  ///< rows/s that arrive
-  std::uint32_t batch_rows = 0;
-  std::uint64_t rows_waiting = 0;
-  std::uint64_t rows_trained = 0;
-  double rows_per_s = 0;          ///< trained, over the last seconds
-  std::optional<double> loss;     ///< none before the first round
-  double held_out_accuracy = -1;  ///< -1 = not measured
-  std::uint64_t rounds = 0;
-  double seconds_training = 0;
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
+/// One device as its status page shows it, "starting" until that has come.
+struct DeviceView : NodeReport {
+  DeviceView() { state = "starting"; }
+  explicit DeviceView(NodeReport page) : NodeReport(std::move(page)) {}
+  double rows_per_s = 0;  ///< trained, over the last seconds
   int pid = 0;            ///< of its process; no page shows it
-  DeviceSummary summary;  ///< what a page knows of it: not cpu_s, not max_rss_bytes
 };
-
-/// Fields of /api/v1/status; nullopt if it is not such a page.
-std::optional<DeviceView> device_view_from_json(const std::string& text);
 
 /// The group at one moment.
 struct GroupView {

@@ -23,8 +23,8 @@ std::string reached_at(const std::string& host) {
 }
 
 /// A page, or the answer of another program on that port.
-Result<std::string> page(const NodePages& pages, const std::string& path) {
-  auto answer = pages.ask(path);
+Result<std::string> page(const NodePages& pages, const std::string& path, const StopRequest* stop) {
+  auto answer = pages.ask(path, stop);
   if (!answer) return answer.error();
   if (answer.value().status == 200) return std::move(answer.value().body);
   return pages.refusal(path, answer.value());
@@ -63,8 +63,8 @@ Status NodePages::resolve(const Terminal& terminal) {
   return ok();
 }
 
-Result<HttpAnswer> NodePages::ask(const std::string& path) const {
-  return http_ask(host_, port_, path, access_.header());
+Result<HttpAnswer> NodePages::ask(const std::string& path, const StopRequest* stop) const {
+  return http_ask(host_, port_, path, access_.header(), stop);
 }
 
 Error NodePages::refusal(const std::string& path, const HttpAnswer& answer) const {
@@ -74,10 +74,10 @@ Error NodePages::refusal(const std::string& path, const HttpAnswer& answer) cons
           fmt::format("http://{}{} answers {}: {}", address(), path, answer.status, printable(said))};
 }
 
-Result<NodeAnswer> ask_all(const NodePages& pages) {
-  auto status = page(pages, "/api/v1/status");
+Result<NodeAnswer> ask_all(const NodePages& pages, const StopRequest* stop) {
+  auto status = page(pages, "/api/v1/status", stop);
   if (!status) return status.error();
-  auto group = page(pages, "/api/v1/group");
+  auto group = page(pages, "/api/v1/group", stop);
   if (!group) return group.error();
   auto report = read_node_report(status.value(), group.value());
   if (!report)

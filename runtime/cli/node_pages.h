@@ -19,8 +19,8 @@ class NodePages {
   Status resolve(const Terminal& terminal);
   /// "127.0.0.1:9464".
   [[nodiscard]] std::string address() const { return host_ + ":" + std::to_string(port_); }
-  /// Errors: unavailable (nobody answers; names the address).
-  [[nodiscard]] Result<HttpAnswer> ask(const std::string& path) const;
+  /// `stop`: as http_ask() has it. Errors: unavailable (nobody answers; names the address).
+  [[nodiscard]] Result<HttpAnswer> ask(const std::string& path, const StopRequest* stop = nullptr) const;
   /// The error when `answer` is not the page; unavailable, and fit for a terminal.
   [[nodiscard]] Error refusal(const std::string& path, const HttpAnswer& answer) const;
 
@@ -38,7 +38,8 @@ struct NodeAnswer {
   std::string group;
   NodeReport report;  ///< what is in them
 };
-/// Errors: unavailable (also if an answer is not a page: its text, fit for a terminal).
-Result<NodeAnswer> ask_all(const NodePages& pages);
+/// `stop`: as http_ask() has it. Errors: unavailable (also if an answer is not a page: its text, fit for a
+/// terminal).
+Result<NodeAnswer> ask_all(const NodePages& pages, const StopRequest* stop = nullptr);
 
 }  // namespace rivulet::runtime::cli

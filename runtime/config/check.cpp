@@ -9,7 +9,7 @@
 #include "runtime/config/check_training.h"
 #include "runtime/config/coerce.h"
 #include "sync/collective/aggregation.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
 
 namespace rivulet::runtime {
 
@@ -101,15 +101,7 @@ class Checks {
     }
   }
 
-  void injection() {
-    catalog_name("inject.policy", c_.inject.policy, catalog_.injections);
-    const bool sums_gradients = c_.sync.policy == "every" && c_.compression.policy == "none";
-    if (c_.inject.policy == "directed" && !sums_gradients)
-      wrong({"inject.policy", "sync.policy"},
-            "'inject.policy' is 'directed', which moves rows only where the group agrees on gradients: with "
-            "'sync.policy' = 'every' and 'compression.policy' = 'none'",
-            true);
-  }
+  void injection() { catalog_name("inject.policy", c_.inject.policy, catalog_.injections); }
 
   void compression() {
     catalog_name("compression.policy", c_.compression.policy, catalog_.compressions);

@@ -72,7 +72,7 @@ struct Config {
     Duration max_wait = std::chrono::milliseconds(200);
   } batch;
   struct Inject {
-    std::string policy = "auto";  ///< none | random | directed | auto
+    std::string policy = "auto";  ///< none | random | auto
   } inject;
   struct Normalize {
     std::uint64_t window = 10'000;  ///< rows of the group

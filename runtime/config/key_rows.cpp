@@ -148,10 +148,9 @@ std::vector<KeyRow> buffer_and_batch() {
             "unit"),
        {},
        [](Config& c, const Value& v) { c.normalize.targets = std::get<bool>(v.data); }},
-      {spec(
-           "inject.policy", kind::text, "\"auto\"",
-           "rows that devices send each other: none | random (copies, by chance) | directed (of streams that "
-           "bring too many to those that bring too few) | auto (copies, where labels differ)"),
+      {spec("inject.policy", kind::text, "\"auto\"",
+            "copies of rows that devices send each other: none | random (by chance) | auto (where labels or "
+            "features differ)"),
        {},
        [](Config& c, const Value& v) { c.inject.policy = str(v); }},
   };
@@ -198,14 +197,9 @@ const std::vector<KeySpec>& key_table() {
 }
 
 const KeyRow* find_row(const std::string& name) {
-  // What keys were called before.
-  static const std::map<std::string, std::string> renamed{{"sync.reduction", "sync.collective"},
-                                                          {"sync.foresee", "sync.speculate"}};
-  const auto now = renamed.find(name);
-  const std::string& key = now == renamed.end() ? name : now->second;
   const auto& all = key_rows();
   const auto it =
-      std::find_if(all.begin(), all.end(), [&](const KeyRow& row) { return row.spec.key == key; });
+      std::find_if(all.begin(), all.end(), [&](const KeyRow& row) { return row.spec.key == name; });
   return it == all.end() ? nullptr : &*it;
 }
 

@@ -67,10 +67,7 @@ class Document {
     Setting setting{dotted(leaf.path, leaf.path.size()), leaf.value, leaf.places.back(), source_, origin};
     if (origin.empty()) setting.origin = source_ + ":" + std::to_string(setting.place.line);
     if (!path_is_known(leaf, setting)) return;
-    const KeyRow* row = find_row(setting.key);
-    if (row != nullptr && !written_once(*row, setting)) return;
-    if (row != nullptr) setting.key = row->spec.key;
-    if (is_property(setting.key) || row != nullptr) {
+    if (is_property(setting.key) || find_row(setting.key) != nullptr) {
       settings_[setting.key] = std::move(setting);
     } else if (const auto* other = std::get_if<Value::Other>(&leaf.value.data);
                other == nullptr || other->what != "a table") {
@@ -101,16 +98,7 @@ class Document {
     return true;
   }
 
-  /// By the name that it has, or the one that it had, but not by both.
-  bool written_once(const KeyRow& row, const Setting& setting) {
-    const auto [name, first] = names_.emplace(row.spec.key, setting.key);
-    if (first || name->second == setting.key) return true;
-    complain(problems_, setting, "'" + setting.key + "' and '" + name->second + "' are the same key");
-    return false;
-  }
-
   std::string source_;
-  std::map<std::string, std::string> names_;  ///< of keys, as they were written
   SettingsByKey& settings_;
   Problems& problems_;
   std::set<std::string> reported_;

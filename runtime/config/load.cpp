@@ -17,7 +17,7 @@
 #include "runtime/config/layers.h"
 #include "runtime/config/secrets.h"
 #include "sync/membership/records.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
 
 namespace rivulet::runtime {
 

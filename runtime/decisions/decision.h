@@ -9,14 +9,14 @@
 #include "core/result.h"
 #include "core/shared_list.h"
 #include "core/stamp.h"
-#include "sync/policy/plan.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
+#include "sync/message/plan.h"
 
 /// The lines of a decision log (decisions.jsonl): what they hold, and both ways between them and their bytes.
 /// One JSON object per line, the last member of each is its checksum. Pure.
 namespace rivulet::runtime {
 
-inline constexpr std::uint64_t decision_log_version = 8;
+inline constexpr std::uint64_t decision_log_version = 9;
 /// No longer line is read. A table of 1 000 devices takes 0.6 MB.
 inline constexpr std::size_t decision_line_max_bytes = std::size_t{16} << 20;
 

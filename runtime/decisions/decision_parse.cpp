@@ -20,8 +20,7 @@ constexpr std::size_t seal_bytes = 26;  // ,"sum":"0123456789abcdef"}
 const json nothing;
 
 constexpr auto all_modes = {sync::policy::Mode::gradients, sync::policy::Mode::delta,
-                            sync::policy::Mode::local,     sync::policy::Mode::hold,
-                            sync::policy::Mode::idle,      sync::policy::Mode::skip};
+                            sync::policy::Mode::hold, sync::policy::Mode::idle, sync::policy::Mode::skip};
 constexpr auto all_retreats = {sync::policy::Retreat::none, sync::policy::Retreat::go_back,
                                sync::policy::Retreat::give_up};
 
@@ -240,11 +239,8 @@ Result<DecisionRecord> read_round(const json& j) {
 /// Empty: the line is as it was written.
 std::string trouble_with_seal(std::string_view line) {
   const auto end = line.size() < seal_bytes ? std::string_view() : line.substr(line.size() - seal_bytes);
-  if (!end.starts_with(",\"sum\":\"") || !end.ends_with("\"}")) {
-    if (line.starts_with('{') && line.ends_with('}') && line.find("\"facts\"") != std::string_view::npos)
-      return "no checksum: an older version wrote this, of which no plan can be made again";
-    return "this is no line of a decision log, or it was cut short";
-  }
+  if (!end.starts_with(",\"sum\":\"") || !end.ends_with("\"}"))
+    return "not a line of a decision log, or it was cut short";
   std::string text(line.substr(0, line.size() - seal_bytes));
   text += '}';
   char sum[17];
@@ -261,11 +257,11 @@ Result<DecisionRecord> parse_decision_line(std::string_view line) {
     return bad("longer than " + std::to_string(decision_line_max_bytes) + " bytes");
   if (auto trouble = trouble_with_seal(line); !trouble.empty()) return bad(std::move(trouble));
   const json j = json::parse(line, nullptr, false);
-  if (!j.is_object()) return bad("this is no JSON object");
+  if (!j.is_object()) return bad("not a JSON object");
   const auto version = j.find("version");
   if (version != j.end() && *version != decision_log_version)
     // Anybody may have written it: what is no number may be as deep as the line is long.
-    return bad("version " + (version->is_number() ? version->dump() : std::string("that is no number")) +
+    return bad("version " + (version->is_number() ? version->dump() : std::string("that is not a number")) +
                ", this build reads " + std::to_string(decision_log_version));
   auto record = version != j.end() ? read_view(j) : read_round(j);
   if (!record) return record;

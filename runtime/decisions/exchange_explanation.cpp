@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "sync/policy/agreement_cost.h"
-#include "sync/policy/gain.h"
+#include "sync/published/gain.h"
 
 namespace rivulet::runtime {
 namespace {

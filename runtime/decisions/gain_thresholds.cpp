@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "runtime/decisions/decision_reader.h"
-#include "sync/policy/gain.h"
+#include "sync/published/gain.h"
 
 namespace rivulet::runtime {
 namespace {

@@ -6,17 +6,16 @@
 
 #include "core/fields.h"
 #include "core/time.h"
-#include "sync/policy/plan.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
+#include "sync/message/plan.h"
 
 /// JSON of structs with a list of fields (private to decisions/; decision_parse.cpp has the way back): an
 /// object with a member for each, in the order of the list. Durations are nanoseconds; enums are their names;
-/// digests are 32 hexadecimal digits; cursors, partitions and moves are arrays of their numbers.
+/// digests are 32 hexadecimal digits; cursors and partitions are arrays of their numbers.
 namespace rivulet::runtime {
 
 template <class T>
-concept AsArray =
-    std::same_as<T, RowCursor> || std::same_as<T, PartitionId> || std::same_as<T, sync::policy::Move>;
+concept AsArray = std::same_as<T, RowCursor> || std::same_as<T, PartitionId>;
 
 /// Written by hand, since every round writes a line and the train thread waits for it: a tree of JSON values
 /// takes twelve times as long. Appends to `out`.

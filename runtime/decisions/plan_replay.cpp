@@ -7,8 +7,7 @@ namespace {
 
 /// What controllers remembered before the view comes from the log.
 sync::policy::PolicyState at_the_start(const ViewRecord& view, const sync::policy::Controllers& controllers) {
-  return sync::policy::first_state(view.members.size(), view.policy, controllers, view.state.memory,
-                                   view.number);
+  return sync::policy::first_state(view.members, view.policy, controllers, view.state.memory, view.number);
 }
 
 }  // namespace

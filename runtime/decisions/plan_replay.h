@@ -9,7 +9,7 @@
 
 #include "core/result.h"
 #include "runtime/decisions/decision.h"
-#include "sync/policy/controller.h"
+#include "sync/policy/arbiter.h"
 
 namespace rivulet::runtime {
 

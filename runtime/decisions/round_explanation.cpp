@@ -45,7 +45,7 @@ std::vector<DevicePart> parts_of(const ViewRecord& view, const RoundRecord* befo
     const sync::Facts& f = round.table.facts[rank];
     DevicePart& part = parts.emplace_back();
     part.id = view.members[rank];
-    part.rows = std::uint64_t{f.rows} + f.rows_since_sync;
+    part.rows = f.rows;
     // Of own steps it is asked for as many as come.
     if (before != nullptr && !before->plan.next.apart) part.asked = before->plan.next.rows.at(rank);
     part.weight = rank < round.plan.now.weights.size() ? round.plan.now.weights[rank] : 0;
@@ -65,7 +65,6 @@ std::string words_of(Mode mode) {
   switch (mode) {
     case Mode::gradients: return "gradients averaged";
     case Mode::delta: return "movements averaged";
-    case Mode::local: return "local step";
     case Mode::hold: return "deferred";
     case Mode::idle: return "idle";
     case Mode::skip: return "dry run";
@@ -81,7 +80,6 @@ std::string what_happened(const ViewRecord& view, const RoundRecord& round, std:
     case Mode::delta:
       return fmt::format("Devices had made own steps on {}: their movements were averaged, weighted by rows.",
                          rows_text(rows));
-    case Mode::local: return "Every device made a step of its own; nothing was agreed.";
     case Mode::hold:
       return fmt::format(
           "Nobody made a step: {} did not have its rows yet. Devices that have theirs keep them.",

@@ -11,8 +11,8 @@
 #include "runtime/node/node_config.h"
 #include "runtime/train/row_copies.h"
 #include "stream/dataset.h"
-#include "sync/policy/overlap.h"
-#include "sync/round/facts.h"
+#include "sync/controllers/overlap.h"
+#include "sync/message/facts.h"
 #include "sync/round/session.h"
 #include "sync/round/speculation.h"
 

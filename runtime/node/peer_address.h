@@ -3,7 +3,7 @@
 
 #include "runtime/config/config.h"
 #include "runtime/process/log.h"
-#include "sync/collective/gloo_transport.h"
+#include "sync/transport/gloo_transport.h"
 
 /// Where the peers of a device reach it.
 namespace rivulet::runtime {

@@ -4,7 +4,7 @@
 
 #include "buffer/ledger.h"
 #include "core/check.h"
-#include "sync/schema.h"
+#include "sync/message/field_bytes.h"
 
 namespace rivulet::runtime {
 namespace {

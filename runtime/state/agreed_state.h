@@ -10,7 +10,7 @@
 #include "core/stamp.h"
 #include "devices/model_state.h"
 #include "runtime/state/partition_progress.h"
-#include "sync/policy/plan.h"
+#include "sync/message/plan.h"
 
 namespace rivulet::runtime {
 

@@ -97,7 +97,6 @@ Status check_announced(const sync::Round& round, const sync::ViewSpec& view, con
 bool only_offsets_move(const sync::FactsTable& table) {
   bool moves = false;
   for (std::size_t rank = 0; rank < table.size(); ++rank) {
-    if (table.facts[rank].rows_since_sync > 0) return false;
     const Announced announced(table, rank);
     for (const RowInterval& interval : announced.intervals()) {
       if (interval.rows_trained > 0) return false;

@@ -7,9 +7,9 @@
 #include "core/result.h"
 #include "runtime/state/agreed_state.h"
 #include "runtime/state/state_handle.h"
-#include "sync/collective/transport.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
 #include "sync/round/round.h"
+#include "sync/transport/transport.h"
 
 /// What the devices of a view announce of their rows, read from the facts of a round. Pure over the table:
 /// all devices come to the same answer.

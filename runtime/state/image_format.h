@@ -51,7 +51,7 @@ inline constexpr std::size_t partitions_bytes_max =
     partitions_max * (partition_bytes + passed_runs_max * run_bytes);
 inline constexpr std::size_t owner_bytes_max = std::size_t{1} << 20U;    // four thousand topics
 inline constexpr std::size_t meaning_bytes_max = std::size_t{4} << 20U;  // a row of 100,000 named features
-inline constexpr std::size_t controllers_bytes_max = std::size_t{1} << 20U;
+inline constexpr std::size_t controllers_bytes_max = std::size_t{8} << 20U;
 inline constexpr std::size_t sections_max = 64;
 
 inline std::string_view as_text(std::span<const std::byte> bytes) {

@@ -238,10 +238,11 @@ ValidationError read_partitions(std::span<const std::byte> body, AgreedState& st
 ValidationError read_controllers(std::span<const std::byte> body, AgreedState& state) {
   Reader r(body);
   while (r.left() > 0 && r.good()) {
-    sync::policy::ControllerMemory memory{name_in(r), {}};
+    sync::policy::ControllerMemory memory{name_in(r), {}, {}};
     const auto count = r.number<std::uint32_t>();
     if (count > r.left() / sizeof(double)) r.give_up();
     for (std::uint32_t i = 0; i < count && r.good(); ++i) memory.values.push_back(r.number<double>());
+    for (auto i = r.number<std::uint32_t>(); i > 0 && r.good(); --i) memory.devices.push_back(name_in(r));
     state.controllers.push_back(std::move(memory));
   }
   return r.good() && body.size() <= controllers_bytes_max ? ValidationError()

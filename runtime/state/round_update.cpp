@@ -49,7 +49,7 @@ void fold_round(AgreedState& state, const sync::FactsTable& table, std::uint64_t
     const Announced announced(table, rank);
     if (trained) {
       for (const RowInterval& rows : announced.intervals()) fold_interval(state, rows, announced.runs());
-      state.rows += table.facts[rank].rows + table.facts[rank].rows_since_sync;
+      state.rows += table.facts[rank].rows;
     } else {
       buffer::Account account = announced.account();
       buffer::drop_trained(account);

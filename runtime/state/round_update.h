@@ -1,8 +1,8 @@
 #pragma once
 #include "core/gradient_view.h"
 #include "runtime/state/agreed_state.h"
-#include "sync/round/facts.h"
-#include "sync/round/residual.h"
+#include "sync/message/facts.h"
+#include "sync/residual/residual.h"
 
 /// What an agreed round makes of the agreed state, the same on every device and in a replay. Pure.
 namespace rivulet::runtime {

@@ -136,6 +136,8 @@ std::vector<std::byte> controllers_section(const AgreedState& state) {
     w.sized_text(memory.name);
     w.number(static_cast<std::uint32_t>(memory.values.size()));
     w.bytes(std::as_bytes(std::span(memory.values)));
+    w.number(static_cast<std::uint32_t>(memory.devices.size()));
+    for (const std::string& device : memory.devices) w.sized_text(device);
   }
   return std::move(w.out());
 }

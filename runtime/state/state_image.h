@@ -13,7 +13,7 @@
 
 namespace rivulet::runtime {
 
-inline constexpr std::uint32_t state_image_version = 7;
+inline constexpr std::uint32_t state_image_version = 8;
 inline constexpr std::size_t state_head_bytes = 64;
 
 /// What the numbers of a state mean, which equal shapes do not tell: "features" are temp, rms; "classes" are

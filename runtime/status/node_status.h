@@ -14,7 +14,7 @@
 #include "runtime/status/health/health.h"
 #include "runtime/status/history.h"
 #include "runtime/status/own_scores.h"
-#include "sync/collective/transport.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::runtime {
 

@@ -4,9 +4,9 @@
 
 #include "core/metrics.h"
 #include "runtime/status/node_status.h"
-#include "sync/collective/transport.h"
 #include "sync/policy/controller.h"
-#include "sync/round/residual.h"
+#include "sync/residual/residual.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::runtime {
 

@@ -15,7 +15,7 @@
 #include "runtime/train/announce_watch.h"
 #include "runtime/train/local_model.h"
 #include "sync/membership/membership.h"
-#include "sync/round/residual.h"
+#include "sync/residual/residual.h"
 
 namespace rivulet::runtime {
 

@@ -144,12 +144,10 @@ Status LocalModel::step(const AgreedState& state, std::size_t rows, double learn
   applied_ = applied.value();
   delta_ready_ = false;
   if (sketching_) sketches_.stepped(host.value().slice(0, state.model.layout().parameters), computed_rows_);
-  rows_since_sync_ += static_cast<std::uint32_t>(rows);
   return ok();
 }
 
-Status LocalModel::prepare_delta(const AgreedState& state, std::size_t rows, double learning_rate_factor) {
-  if (auto stepped = step(state, rows, learning_rate_factor); !stepped) return stepped;
+Status LocalModel::prepare_delta(const AgreedState& state) {
   const auto& layout = state.model.layout();
   if (!movement_memory_) {
     auto memory = parts_.device.allocate_shared(layout.contribution() * bytes_of(layout.scalar));
@@ -177,7 +175,6 @@ void LocalModel::depart() {
   remember(at_departure_);
   departed_ = true;
   delta_ready_ = false;
-  rows_since_sync_ = 0;
   sketches_.begin();
   own_.begin(parts_.clock.now());
 }
@@ -209,7 +206,6 @@ void LocalModel::start_from(const AgreedState& state) {
   see(state.model.statistics());
   std::ranges::copy(state.model.parameters().host_bytes(), private_->parameters().host_bytes().begin());
   std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
-  rows_since_sync_ = 0;
   prepared_ = departed_ = delta_ready_ = false;
   movement_fits_ = true;
   sketches_.begin();
@@ -320,7 +316,6 @@ void LocalModel::forget_own() noexcept {
   left_from_.clear();
   left_buffers_.clear();
   private_steps_ = 0;
-  rows_since_sync_ = 0;
   prepared_ = departed_ = delta_ready_ = false;
 }
 

@@ -66,9 +66,8 @@ class LocalModel {
   Status prepare_gradient();
   /// ... is sketched, as a step of its own and as a movement.
   void sketch_gradient(const devices::ModelLayout& layout);
-  /// ... how far the private copy has come from the agreed model, reference - copy, and its buffers; after
-  /// one step more with the gradient of a batch of `rows`.
-  Status prepare_delta(const AgreedState& state, std::size_t rows, double learning_rate_factor);
+  /// ... how far the private copy has come from the agreed model, reference - copy, and its buffers.
+  Status prepare_delta(const AgreedState& state);
   /// ... and no step was made since.
   [[nodiscard]] bool is_prepared() const noexcept { return delta_ready_; }
   /// The movement, buffers included, may be part of a sum; its norm.
@@ -85,7 +84,6 @@ class LocalModel {
   Status step(const AgreedState& state, std::size_t rows, double learning_rate_factor);
   /// Of the last own step.
   [[nodiscard]] const devices::ApplyReport& applied() const noexcept { return applied_; }
-  [[nodiscard]] std::uint32_t rows_since_sync() const noexcept { return rows_since_sync_; }
   [[nodiscard]] OwnSteps& own() noexcept { return own_; }
   [[nodiscard]] const OwnSteps& own() const noexcept { return own_; }
   /// Own steps and movements are sketched, or not: one pass over each.
@@ -161,7 +159,6 @@ class LocalModel {
   std::vector<std::byte> left_from_;     ///< [P] of the copy at the last depart()
   std::vector<std::byte> left_buffers_;  ///< [B], same
   bool departed_ = false;
-  std::uint32_t rows_since_sync_ = 0;
   OwnSteps own_;
   StepSketches sketches_;
   bool sketching_ = false;

@@ -2,8 +2,8 @@
 #include "core/gradient_view.h"
 #include "devices/optimizer.h"
 #include "runtime/state/agreed_state.h"
-#include "sync/policy/plan.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
+#include "sync/message/plan.h"
 
 namespace rivulet::runtime {
 

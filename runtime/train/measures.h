@@ -6,11 +6,11 @@
 
 #include "runtime/train/local_model.h"
 #include "sync/coding/gains.h"
-#include "sync/collective/transport.h"
+#include "sync/controllers/linear_fit.h"
+#include "sync/controllers/skew.h"
+#include "sync/message/facts.h"
 #include "sync/policy/controller.h"
-#include "sync/policy/linear_fit.h"
-#include "sync/policy/skew.h"
-#include "sync/round/facts.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::runtime {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstddef>
 
-#include "sync/policy/batch_rows.h"
-#include "sync/policy/plan.h"
+#include "sync/controllers/batch_rows.h"
+#include "sync/message/plan.h"
 
 namespace rivulet::runtime {
 

@@ -6,7 +6,7 @@
 #include "core/row.h"
 #include "core/time.h"
 #include "devices/trainer.h"
-#include "sync/policy/plan.h"
+#include "sync/message/plan.h"
 
 namespace rivulet::runtime {
 

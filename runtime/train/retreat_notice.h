@@ -5,7 +5,7 @@
 
 #include "core/clock.h"
 #include "runtime/status/node_status.h"
-#include "sync/policy/plan.h"
+#include "sync/message/plan.h"
 
 namespace rivulet::runtime {
 

@@ -162,7 +162,6 @@ void RoundReport::count_mode(Mode mode) {
   switch (mode) {
     case Mode::idle: metrics_.steps_idle.add(1); break;
     case Mode::hold: metrics_.steps_held.add(1); break;
-    case Mode::local: metrics_.steps_local.add(1); break;
     case Mode::skip: metrics_.steps_skipped.add(1); break;
     case Mode::gradients:
     case Mode::delta: break;  // counted where they are applied

@@ -13,7 +13,7 @@
 #include "runtime/ingest/seek_requests.h"
 #include "runtime/state/agreed_state.h"
 #include "runtime/train/row_copies.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
 
 namespace rivulet::runtime {
 
@@ -47,12 +47,6 @@ class RoundRows {
   /// Takes rows until the batch has `assigned`; `whole`: all that are missing, or none. True: it has others
   /// than before.
   bool fill(std::size_t assigned, bool whole);
-  /// The last rows of the batch leave for a peer, and rows of peers come; their owners announce them.
-  BatchView send(std::size_t n) { return batch_.send_rows(n); }
-  void receive(std::span<const float> features, std::span<const float> targets, const RowTag& tag) {
-    batch_.add_guest(features, targets, tag);
-  }
-
   /// Copies of peers' rows join the batch, to be computed on. How many.
   std::size_t lend(RowCopies& copies, double for_each_own) { return copies.lend(batch_, for_each_own); }
 

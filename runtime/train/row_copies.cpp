@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sync/coding/rows.h"
-#include "sync/policy/copies.h"
+#include "sync/controllers/copies.h"
 
 namespace rivulet::runtime {
 namespace {
@@ -100,12 +100,6 @@ Status RowCopies::receive(std::span<const sync::ParcelExchange::Received> parcel
   guests_ = std::move(came);
   next_ = {};
   return ok();
-}
-
-bool RowCopies::could_be_decoded(std::span<const float> features, std::span<const float> targets) const {
-  const auto finite = [](float number) { return std::isfinite(number); };
-  const auto fits = [&](float number) { return finite(number) || (format_.may_miss && std::isnan(number)); };
-  return std::ranges::all_of(features, fits) && std::ranges::all_of(targets, finite) && are_targets(targets);
 }
 
 bool RowCopies::are_targets(std::span<const float> targets) const {

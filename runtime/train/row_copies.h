@@ -7,8 +7,8 @@
 #include "core/rng.h"
 #include "core/row.h"
 #include "sync/coding/rows.h"
-#include "sync/collective/transport.h"
 #include "sync/round/session.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::runtime {
 
@@ -26,8 +26,6 @@ class RowCopies {
   /// Of rows that are drawn from: few of large ones.
   static std::size_t rows_held(const RowShape& shape) noexcept;
   static constexpr std::size_t peers_held = 4;
-  /// What a decoder of this job could have made: for rows that anybody may have sent.
-  [[nodiscard]] bool could_be_decoded(std::span<const float> features, std::span<const float> targets) const;
 
   /// A view begins: what was received in another one belongs to other members.
   void begin();

@@ -2,8 +2,7 @@
 
 namespace rivulet::runtime {
 
-/// Where it is not known what the group counts from (a member is of an older build), limits count from this
-/// process's own entry.
+/// Without what the group counts from (a group of one, say), limits count from this process's own entry.
 void RunClock::enter_view(TimePoint now, const sync::ViewSpec& spec, const AgreedState& state, Logger& log) {
   if (!entered()) {
     since_ = now;

@@ -5,8 +5,8 @@
 #include "runtime/process/log.h"
 #include "runtime/process/stop.h"
 #include "runtime/state/agreed_state.h"
-#include "sync/collective/transport.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::runtime {
 

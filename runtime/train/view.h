@@ -2,8 +2,8 @@
 #include <memory>
 
 #include "sync/collective/state_exchange.h"
-#include "sync/collective/transport.h"
 #include "sync/round/session.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::runtime {
 

@@ -19,7 +19,7 @@
 #include "runtime/train/train_metrics.h"
 #include "runtime/train/view.h"
 #include "sync/membership/membership.h"
-#include "sync/round/residual.h"
+#include "sync/residual/residual.h"
 
 namespace rivulet::runtime {
 

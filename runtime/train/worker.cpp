@@ -123,7 +123,6 @@ Turn Worker::step() {
   switch (phase_) {
     case Phase::entering: return enter();
     case Phase::collecting: return collect();
-    case Phase::moving: return move_rows();
     case Phase::agreeing: return agree();
     case Phase::paying: return pay();
     case Phase::draining: return drain();
@@ -159,44 +158,20 @@ Turn Worker::collect() {
   times_.entered = parts_.clock.now();
   times_.wait_seconds = to_seconds(times_.entered - times_.last_ended);
   parts_.status.state.store(NodeState::training);
-  if (schedule.moves.empty()) return compute_and_enter();
-  std::size_t sent = 0;
-  for (const auto& m : schedule.moves)
-    if (m.from == view_->spec.rank) sent += m.rows;
-  view_->session->begin_moves(rows_.send(std::min(sent, rows_.batch().own_rows())));
-  model_.invalidate();
-  phase_ = Phase::moving;
-  return again();
-}
-
-Turn Worker::move_rows() {
-  switch (view_->session->poll()) {
-    case Progress::pending: return later(peer_step);
-    case Progress::failed: return lost(view_->session->error());
-    case Progress::done: break;
-  }
-  for (const auto& row : view_->session->received_rows()) {
-    if (!copies_.could_be_decoded(row.features, row.targets))
-      return lost(
-          Error{ErrorCode::protocol, "rows from " + view_->spec.members[row.peer] +
-                                         ": a number is not finite, or a label not one of the classes"});
-    rows_.receive(row.features, row.targets, row.tag);
-  }
   return compute_and_enter();
 }
 
 Turn Worker::compute_and_enter() {
   const bool is_new = !model_.is_computed();
   if (is_new) add_copies();
-  if (auto computed = model_.compute(rows_.batch().view(), rows_.batch().counted_rows(), *parts_.state);
+  if (auto computed = model_.compute(rows_.batch().view(), rows_.batch().own_rows(), *parts_.state);
       !computed)
     return end(computed.error());
   if (is_new) {
-    stream_.computed(model_.report(), rows_.batch().view(), rows_.batch().counted_rows());
-    scores_.computed(model_.report(), rows_.batch().view(), rows_.batch().counted_rows());
+    stream_.computed(model_.report(), rows_.batch().view(), rows_.batch().own_rows());
+    scores_.computed(model_.report(), rows_.batch().view(), rows_.batch().own_rows());
     judge_batch(view_->session->plan().now.learning_rate_factor);
-    guess_.computed(model_.report(), rows_.batch().view(), rows_.batch().counted_rows(),
-                    model_.report().finite);
+    guess_.computed(model_.report(), rows_.batch().view(), rows_.batch().own_rows(), model_.report().finite);
     measures_.stepped(rows_.batch().rows(), model_.compute_seconds());
     offer_copies();
   }
@@ -250,7 +225,6 @@ Turn Worker::agree() {
 
 /// Aggregating modes go on to pay; the others are done with their rows here.
 Status Worker::carry_out(const sync::policy::Decision& decision) {
-  const std::size_t rows = rows_.batch().counted_rows();
   if (model_.departed() && decision.mode != Mode::delta) {
     undo_own_steps();
     return ok();
@@ -262,15 +236,8 @@ Status Worker::carry_out(const sync::policy::Decision& decision) {
       break;
     case Mode::delta:
       if (view_->session->early() == sync::SpeculationOutcome::used || model_.departed()) break;
-      if (rows == 0 && model_.is_prepared()) break;
-      if (auto prepared = model_.prepare_delta(*parts_.state, rows, decision.learning_rate_factor); !prepared)
-        return prepared;
+      if (auto prepared = prepare_contribution(); !prepared) return prepared;
       break;
-    case Mode::local:
-      if (auto stepped = model_.step(*parts_.state, rows, decision.learning_rate_factor); !stepped)
-        return stepped;
-      keep(Fate::trained);
-      return ok();
     case Mode::skip:
       clock_.looked_at(rows_.batch().own_rows());
       keep(Fate::dry_run);

@@ -42,7 +42,7 @@
 #include "runtime/train/view_entry.h"
 #include "sync/membership/membership.h"
 #include "sync/policy/learning_rate.h"
-#include "sync/round/residual.h"
+#include "sync/residual/residual.h"
 #include "sync/round/session.h"
 
 namespace rivulet::runtime {
@@ -84,7 +84,7 @@ struct Ending {
 /// view is destroyed, the unfinished round's rows go back to the buffer, and state and gradient stay as they
 /// were.
 ///
-///   entering -> collecting -> [moving] -> computing -> agreeing -> [paying] -> collecting ...
+///   entering -> collecting -> computing -> agreeing -> [paying] -> collecting ...
 ///                 own steps                            (own steps, if they may overlap)
 ///                                                          +-> draining -> ended
 ///                                                          +-> draining -> going_back -> entering
@@ -136,16 +136,7 @@ class Worker final : public Agent {
   [[nodiscard]] const TimeToAccuracy& time_to_accuracy() const noexcept { return report_.time_to_accuracy(); }
 
  private:
-  enum class Phase : std::uint8_t {
-    entering,
-    collecting,
-    moving,
-    agreeing,
-    paying,
-    draining,
-    going_back,
-    ended
-  };
+  enum class Phase : std::uint8_t { entering, collecting, agreeing, paying, draining, going_back, ended };
   static constexpr Duration peer_step = std::chrono::milliseconds(20);
 
   /// What create() allocates.
@@ -164,7 +155,6 @@ class Worker final : public Agent {
 
   // worker.cpp: the phases of a round
   Turn collect();
-  Turn move_rows();
   Turn compute_and_enter();
   Turn agree();
   Turn pay();

@@ -89,10 +89,10 @@ void Worker::undo_own_steps() {
 Turn Worker::make_own_step() {
   const TimePoint began = parts_.clock.now();
   add_copies();
-  if (auto computed = model_.compute(rows_.batch().view(), rows_.batch().counted_rows(), *parts_.state);
+  if (auto computed = model_.compute(rows_.batch().view(), rows_.batch().own_rows(), *parts_.state);
       !computed)
     return end(computed.error());
-  const std::size_t rows = rows_.batch().counted_rows();
+  const std::size_t rows = rows_.batch().own_rows();
   const sync::policy::OwnStepRate rate =
       model_.departed() ? rate_ahead_
                         : sync::policy::OwnStepRate(config_.session.policy, view_->session->policy_state());

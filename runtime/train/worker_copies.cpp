@@ -11,7 +11,7 @@ void Worker::add_copies() {
 /// The batch is trained.
 void Worker::offer_copies() {
   const BatchView batch = rows_.batch().view();
-  const std::size_t own = std::min(rows_.batch().own_rows(), rows_.batch().counted_rows());
+  const std::size_t own = rows_.batch().own_rows();
   if (config_.classes > 0 && measures_.wants_labels()) measures_.trained(batch, own);
   if (!view_->session->plan().next.copies.empty()) copies_.offer(batch, own);
 }

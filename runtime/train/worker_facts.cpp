@@ -19,8 +19,7 @@ sync::Facts Worker::my_facts(TimePoint now) {
   sync::Facts f;
   f.step = parts_.state->stamp.step;
   f.agreed_rows = parts_.state->rows;
-  f.rows = finite ? static_cast<std::uint32_t>(rows_.batch().counted_rows()) : 0;
-  f.rows_since_sync = model_.rows_since_sync();
+  f.rows = finite ? static_cast<std::uint32_t>(rows_.batch().own_rows()) : 0;
   f.queue_rows = static_cast<std::uint32_t>(rows_.waiting());
   f.stream_rate = static_cast<float>(parts_.status.stream_rate.load(std::memory_order_relaxed));
   f.compute_seconds = static_cast<float>(model_.compute_seconds() > 0 ? model_.compute_seconds()
@@ -40,7 +39,7 @@ sync::Facts Worker::my_facts(TimePoint now) {
             (stream_.tell_change() ? sync::flag_changed : 0U) |
             (guess_.diverged() ? sync::flag_diverged : 0U) | (guess_.sound() ? sync::flag_sound : 0U) |
             (calls_good() ? sync::flag_good : 0U);
-  clock_.ask(f, now, rows_.batch().counted_rows());
+  clock_.ask(f, now, rows_.batch().own_rows());
   if (round_in_view_ % config_.digest_every == 0) {
     f.flags |= sync::flag_digest;
     f.digest = digest_;
@@ -99,7 +98,6 @@ sync::Gains Worker::my_gains(std::uint32_t rows) {
 void Worker::add_own_steps(sync::Facts& facts) {
   const OwnSteps& own = model_.own();
   facts.rows = own.rows();
-  facts.rows_since_sync = 0;
   facts.loss_sum = own.loss_sum();
   facts.correct = own.correct();
   facts.gradient_norm2 = own.gradient_norm2();
@@ -123,7 +121,7 @@ sync::FactsSection Worker::my_section() {
 /// Of this round: a gradient, or how far own steps have come.
 Status Worker::prepare_contribution() {
   if (!contributes_movement()) return model_.prepare_gradient();
-  return model_.is_prepared() ? ok() : model_.prepare_delta(*parts_.state, 0, 1.0);
+  return model_.is_prepared() ? ok() : model_.prepare_delta(*parts_.state);
 }
 
 }  // namespace rivulet::runtime

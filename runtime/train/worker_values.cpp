@@ -24,7 +24,7 @@ void Worker::judge_batch(double learning_rate_factor) {
 }
 
 Status Worker::refuse_nonfinite() {
-  return model_.finite() ? ok() : count_refused(rows_.batch().counted_rows());
+  return model_.finite() ? ok() : count_refused(rows_.batch().own_rows());
 }
 
 Status Worker::count_refused(std::size_t rows) {
@@ -49,7 +49,7 @@ Status Worker::check_movement() {
   rows_.drop_pending();
   report_.forget_settled();
   if (auto refused = count_refused(rows); !refused) return refused;
-  return model_.prepare_delta(*parts_.state, 0, 1.0);  // of nothing
+  return model_.prepare_delta(*parts_.state);  // of nothing
 }
 
 /// How large the parameters are: looked at now and then, and more often while a view is young.

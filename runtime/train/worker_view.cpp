@@ -186,13 +186,11 @@ void Worker::put_batch_back() {
 /// leaving device ignores lost peers.
 Turn Worker::lost(Error error) {  // by value: the original dies with the view
   if (view_ && view_->session) report_.metrics().rounds_failed.add(1);
-  const bool stepped = phase_ == Phase::paying && rows_.batch().rows() > 0 &&
-                       view_->session->plan().now.mode == sync::policy::Mode::delta;
   view_.reset();
   entry_.drop_view();
   put_batch_back();
-  // The step of this round is in the private copy already, or some of the next one: own steps are done anew.
-  if (stepped || model_.departed()) undo_own_steps();
+  // Own steps of the next round are in the private copy already: all are done anew.
+  if (model_.departed()) undo_own_steps();
   const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;
   if (others && !asked_to_end() && config_.reform) return form_again(error.message);
   error.message +=

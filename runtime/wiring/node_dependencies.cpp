@@ -6,7 +6,7 @@
 #include "runtime/node/node_config.h"
 #include "runtime/node/peer_address.h"
 #include "stream/open.h"
-#include "sync/collective/gloo_transport.h"
+#include "sync/transport/gloo_transport.h"
 
 namespace rivulet::runtime {
 namespace {

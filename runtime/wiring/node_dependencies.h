@@ -12,9 +12,9 @@
 #include "runtime/node/memory_plan.h"
 #include "runtime/status/health/topic_watch.h"
 #include "stream/source.h"
-#include "sync/collective/memory_transport.h"
-#include "sync/collective/transport.h"
 #include "sync/membership/membership.h"
+#include "sync/transport/memory_transport.h"
+#include "sync/transport/transport.h"
 
 /// What a real device opens to the outside: its stream, the control log, the transport to its peers.
 namespace rivulet::runtime {

@@ -31,8 +31,8 @@
 #include "runtime/wiring/node_dependencies.h"
 #include "runtime/wiring/production.h"
 #include "stream/open.h"
-#include "sync/collective/gloo_transport.h"
-#include "sync/collective/memory_transport.h"
+#include "sync/transport/gloo_transport.h"
+#include "sync/transport/memory_transport.h"
 
 namespace rivulet::runtime {
 namespace {

@@ -10,7 +10,7 @@
 #include "runtime/node/run.h"
 #include "runtime/status/summary.h"
 #include "stream/dataset.h"
-#include "sync/collective/memory_transport.h"
+#include "sync/transport/memory_transport.h"
 
 namespace rivulet::runtime {
 

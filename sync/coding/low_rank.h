@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/gradient_view.h"
-#include "sync/compressor/compressor.h"
+#include "core/settings.h"
+#include "sync/message/contribution_shape.h"
 
 /// Matrices as products of two thin ones, as PowerSGD sends them (Vogels et al., NeurIPS 2019): M is about
 /// P Q^T, P of orthonormal columns. Pure; any thread. The same bits on every machine, from the same bits.

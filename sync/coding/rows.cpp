@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "sync/schema.h"
+#include "sync/message/field_bytes.h"
 
 namespace rivulet::sync {
 namespace {

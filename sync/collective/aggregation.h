@@ -10,9 +10,9 @@
 
 #include "core/gradient_view.h"
 #include "core/result.h"
-#include "sync/collective/transport.h"
 #include "sync/compressor/compressor.h"
-#include "sync/round/residual.h"
+#include "sync/residual/residual.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::sync {
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "core/check.h"
+#include "sync/coding/weighted_numbers.h"
 #include "sync/collective/aggregation.h"
-#include "sync/round/weighted_numbers.h"
 
 namespace rivulet::sync {
 

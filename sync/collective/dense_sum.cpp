@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "sync/round/weighted_numbers.h"
+#include "sync/coding/weighted_numbers.h"
 
 namespace rivulet::sync {
 namespace {

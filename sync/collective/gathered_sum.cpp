@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/check.h"
-#include "sync/collective/gathering.h"
+#include "sync/transport/gathering.h"
 
 namespace rivulet::sync {
 namespace {

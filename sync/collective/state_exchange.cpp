@@ -7,7 +7,7 @@
 
 #include "core/check.h"
 #include "core/digest.h"
-#include "sync/collective/gathering.h"
+#include "sync/transport/gathering.h"
 
 namespace rivulet::sync {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/result.h"
 #include "core/time.h"
-#include "sync/collective/transport.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::sync {
 

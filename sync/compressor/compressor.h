@@ -1,41 +1,15 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "core/gradient_view.h"
 #include "core/result.h"
 #include "core/settings.h"
+#include "sync/coding/coding.h"
 
 namespace rivulet::sync {
-
-/// What a contribution looks like: parameters, tensor by tensor, and behind them buffers, which are averages
-/// and travel as they are.
-struct ContributionShape {
-  Scalar scalar = Scalar::f32;
-  std::vector<std::size_t> tensors;  ///< elements of each tensor of parameters, in their order
-  std::size_t buffers = 0;
-  /// Of each tensor its first dimension, behind which it is a matrix; 1 or nothing: it is none.
-  std::vector<std::size_t> rows = {};
-  [[nodiscard]] std::size_t parameters() const noexcept {
-    return std::accumulate(tensors.begin(), tensors.end(), std::size_t{0});
-  }
-  [[nodiscard]] std::size_t count() const noexcept { return parameters() + buffers; }  ///< P + B
-  [[nodiscard]] std::size_t bytes() const noexcept { return count() * bytes_of(scalar); }
-  [[nodiscard]] std::size_t buffer_bytes() const noexcept { return buffers * bytes_of(scalar); }
-};
-
-/// What all devices know about the slots of a round, besides the bytes in them.
-struct Coding {
-  const ContributionShape* shape = nullptr;
-  double keep_ratio = 1.0;
-  std::uint64_t draw =
-      0;  ///< for what is chosen by chance: another number in each round, the same everywhere
-  const Settings* settings = nullptr;  ///< of the compressor's own keys
-};
 
 /// Parameters to the bytes of a slot, whose size all devices know before, and back. Stateless: functions of
 /// their arguments; any thread. To add one, add a file sync/compressor/<name>.cpp that defines
@@ -44,7 +18,7 @@ struct CompressorEntry {
   std::string_view name;
   std::uint16_t wire_id;  ///< in the payload header; unique, never reused
   std::string_view help;
-  /// What a slot leaves out is kept and sent later (sync/round/residual.h); else it is forgotten.
+  /// What a slot leaves out is kept and sent later (sync/residual/residual.h); else it is forgotten.
   bool keeps_residual = false;
   /// What a slot leaves out it leaves out number by number: so a device may keep the momentum of these, and
   /// there are slots of parts of the parameters. Else it says a little of all.

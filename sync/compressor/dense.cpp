@@ -1,5 +1,5 @@
+#include "sync/coding/weighted_numbers.h"
 #include "sync/compressor/compressor.h"
-#include "sync/round/weighted_numbers.h"
 
 namespace rivulet::sync {
 namespace {

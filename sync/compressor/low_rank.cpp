@@ -1,4 +1,5 @@
 #include "sync/coding/low_rank.h"
+#include "sync/compressor/compressor.h"
 
 #include <array>
 #include <cmath>

@@ -1,7 +1,7 @@
 #include <array>
 
 #include "sync/coding/selection.h"
-#include "sync/coding/sparse_slot.h"
+#include "sync/compressor/sparse_compressor.h"
 
 namespace rivulet::sync {
 namespace {

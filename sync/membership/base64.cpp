@@ -1,46 +1,28 @@
 #include "sync/membership/base64.h"
 
-#include <cstdint>
+#include <openssl/evp.h>
 
 namespace rivulet::sync::membership {
 
-namespace {
-
-constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-}  // namespace
-
 std::string to_base64(std::span<const std::byte> bytes) {
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t n = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      group = group << 8U | (k < n ? std::to_integer<std::uint32_t>(bytes[i + k]) : 0);
-    for (std::size_t k = 0; k < 4; ++k) text += k <= n ? alphabet[group >> (18 - 6 * k) & 63U] : '=';
-  }
+  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // and the terminator that it writes
+  const int size =
+      ::EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                        reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
+  text.resize(static_cast<std::size_t>(size));
   return text;
 }
 
 std::optional<std::vector<std::byte>> from_base64(std::string_view text) {
-  if (text.size() % 4 != 0) return std::nullopt;
-  std::vector<std::byte> bytes;
-  bytes.reserve(text.size() / 4 * 3);
-  for (std::size_t i = 0; i < text.size(); i += 4) {
-    const bool last = i + 4 == text.size();
-    const std::size_t padding = !last || text[i + 3] != '=' ? 0 : text[i + 2] != '=' ? 1 : 2;
-    std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 4 - padding; ++k) {
-      const std::size_t digit = alphabet.find(text[i + k]);
-      if (digit == std::string_view::npos) return std::nullopt;
-      group |= static_cast<std::uint32_t>(digit) << (18 - 6 * k);
-    }
-    if (padding > 0 && (group & (padding == 1 ? 0xFFU : 0xFFFFU)) != 0) return std::nullopt;
-    for (std::size_t k = 0; k < 3 - padding; ++k)
-      bytes.push_back(static_cast<std::byte>(group >> (16 - 8 * k)));
-  }
-  return bytes;
+  std::vector<std::byte> bytes(text.size() / 4 * 3);
+  const int size =
+      ::EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                        reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+  if (size != static_cast<int>(bytes.size())) return std::nullopt;
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  bytes.resize(bytes.size() - padding);
+  // It passes over spaces, and bits that stand for nothing.
+  return to_base64(bytes) == text ? std::optional(std::move(bytes)) : std::nullopt;
 }
 
 }  // namespace rivulet::sync::membership

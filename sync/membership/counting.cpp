@@ -18,12 +18,9 @@ std::optional<Clocks> counts_from(const ClosedView& view, const Fold& fold) {
   const bool limited = std::any_of(view.members.begin(), view.members.end(),
                                    [&](const std::string& id) { return ready_of(id).limited; });
   if (!limited) return std::nullopt;
-  const auto knows = std::find_if(view.holders.begin(), view.holders.end(),
-                                  [&](const std::string& id) { return ready_of(id).rows.has_value(); });
-  std::optional<Clocks> here;
-  if (knows != view.holders.end()) here = {view.target.step, *ready_of(*knows).rows};
+  const Clocks here{view.target.step, ready_of(view.holders.front()).rows};
   const auto& began = fold.view.counts_from;
-  const bool behind = began && here && (here->step < began->step || here->rows < began->rows);
+  const bool behind = began && (here.step < began->step || here.rows < began->rows);
   return began && !behind && !fold.view.ended ? began : here;
 }
 

@@ -208,10 +208,8 @@ Outcome apply_record(Fold& fold, const Place& at, const Close& close) {
   }
   if (close.view != fold.view.number + 1) return Ignored::wrong_view;
   const NextView next = next_view(fold, true, device->hello.devices);
-  // A CLOSE of an earlier build counted only if nobody else was ready, and still does.
-  const bool all = next.rejected.empty() || close.leaves_out;
   const bool member = std::find(next.devices.begin(), next.devices.end(), device) != next.devices.end();
-  if (next.obstacle || !all || !member) return Ignored::refused;
+  if (next.obstacle || !member) return Ignored::refused;
   seal(fold, at.offset, next.devices);
   return counts;
 }

@@ -8,14 +8,14 @@
 
 #include "core/log.h"
 #include "core/shared_list.h"
-#include "sync/collective/transport.h"
 #include "sync/membership/records.h"
+#include "sync/message/view.h"
 
 namespace rivulet::sync::membership {
 
-/// Goes up when the fold comes to something else with the same records, or devices write what earlier builds
+/// Goes up when the fold comes to something else with the same records, or devices write what other builds
 /// fold otherwise: such builds are no group, so it is in the hash of HELLO.
-inline constexpr int fold_version = 3;
+inline constexpr int fold_version = 4;
 
 /// The session of a device before its present one.
 struct Predecessor {
@@ -72,8 +72,7 @@ struct ClosedView {
       -1;                   ///< offset of the last CLOSE that a member repeated to show that the view lives
   std::string config_hash;  ///< of all members: the configuration that stands. Empty: not known
   std::map<std::string, std::vector<std::string>> claims;  ///< of the members: partitions
-  /// Where --stop-after rows and rounds count from; none: nobody was started with one, or the row clock of
-  /// the target is not known (READY of an older build).
+  /// Where --stop-after rows and rounds count from; none: nobody was started with one.
   std::optional<Clocks> counts_from;
   bool ended = false;  ///< in good order: whoever resumes from its state counts anew
   bool operator==(const ClosedView&) const = default;

@@ -131,7 +131,7 @@ Status LogMembership::say_close(TimePoint now) {
   if (close_for_ == target && !may_send(close_, now)) return ok();
   close_for_ = target;
   close_ = {true, now};
-  return append(Close{config_.hello.device, session_, target.first, !next.rejected.empty()});
+  return append(Close{config_.hello.device, session_, target.first});
 }
 
 /// Somebody who is not of this view wrote HELLO: its first member shows that the view lives, so that the

@@ -8,8 +8,8 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/result.h"
-#include "sync/collective/transport.h"
 #include "sync/membership/fold.h"
+#include "sync/message/view.h"
 
 namespace rivulet::sync::membership {
 

@@ -77,7 +77,7 @@ class Fields {
     }
     return values;
   }
-  /// False where it is not there: later versions of a record have it, earlier ones do not.
+  /// False where it is not there.
   bool flag(const char* name) {
     const json* field = find(name);
     if (field == nullptr) return false;
@@ -133,8 +133,7 @@ json to_json(const Hello& r) {
 json to_json(const Ready& r) {
   json object = {{"type", "ready"},    {"device", r.device},         {"session", r.session},
                  {"view", r.view},     {"lineage", r.stamp.lineage}, {"step", r.stamp.step},
-                 {"digest", r.digest}, {"reason", r.reason}};
-  if (r.rows) object["rows"] = *r.rows;
+                 {"digest", r.digest}, {"reason", r.reason},         {"rows", r.rows}};
   if (r.limited) object["limited"] = true;
   if (r.goes_back) object["goes_back"] = true;
   return object;
@@ -145,9 +144,7 @@ json to_json(const Saved& r) {
           {"digest", r.digest}, {"file_hash", r.file_hash}};
 }
 json to_json(const Close& r) {
-  json object = {{"type", "close"}, {"device", r.device}, {"session", r.session}, {"view", r.view}};
-  if (r.leaves_out) object["leaves_out"] = true;
-  return object;
+  return {{"type", "close"}, {"device", r.device}, {"session", r.session}, {"view", r.view}};
 }
 json to_json(const Addr& r) {
   return {{"type", "addr"},   {"device", r.device}, {"session", r.session},
@@ -196,7 +193,7 @@ ControlRecord read_ready(Fields& f) {
   r.stamp = read_stamp(f);
   r.digest = f.text("digest", text_max);
   r.reason = f.text("reason", text_max);
-  if (f.has("rows")) r.rows = f.number("rows");
+  r.rows = f.number("rows");
   r.limited = f.flag("limited");
   r.goes_back = f.flag("goes_back");
   return r;
@@ -216,7 +213,6 @@ ControlRecord read_close(Fields& f) {
   r.device = f.id("device");
   r.session = static_cast<std::int64_t>(f.number("session"));
   r.view = f.number("view");
-  r.leaves_out = f.flag("leaves_out");
   return r;
 }
 ControlRecord read_addr(Fields& f) {

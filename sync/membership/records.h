@@ -32,7 +32,7 @@ struct Hello {
   std::map<std::string, std::string> config;  ///< the group keys and values, so that a mismatch can be named
   std::vector<std::string> partitions;        ///< claimed, as "topic:partition", sorted
   bool new_run = false;                       ///< wants to start over (see new_run_by() in fold.h)
-  std::optional<Stamp> holds = {};            ///< the state it brings; earlier builds do not write it
+  std::optional<Stamp> holds = {};            ///< the state it brings
   std::int64_t unheard_since = -1;  ///< repeated: at this offset it was refused, and the session that has
                                     ///< its place has not been heard since (see displaces() in fold.cpp)
   bool operator==(const Hello&) const = default;
@@ -42,11 +42,11 @@ struct Ready {
   std::string device;
   std::int64_t session = -1;
   std::uint64_t view = 0;
-  Stamp stamp;                             ///< of the state it holds
-  std::string digest;                      ///< of that state
-  std::string reason;                      ///< why it left the last view; empty at start
-  std::optional<std::uint64_t> rows = {};  ///< row clock of that state; none: an older build wrote this
-  bool limited = false;                    ///< it was started with --stop-after rows or rounds
+  Stamp stamp;             ///< of the state it holds
+  std::string digest;      ///< of that state
+  std::string reason;      ///< why it left the last view; empty at start
+  std::uint64_t rows = 0;  ///< row clock of that state
+  bool limited = false;    ///< it was started with --stop-after rows or rounds
   bool goes_back =
       false;  ///< it holds less than it once saved, and that is to be: see serves() in next_view.cpp
   bool operator==(const Ready&) const = default;
@@ -56,7 +56,6 @@ struct Close {
   std::string device;
   std::int64_t session = -1;
   std::uint64_t view = 0;
-  bool leaves_out = false;  ///< knows of ready devices that are rejected; earlier builds know no such thing
   bool operator==(const Close&) const = default;
 };
 /// "This state is on my disk, synced": counts towards committing it, in the view it was written in.
@@ -81,7 +80,7 @@ struct Addr {
 
 /// What a LEAVE ends in good order, and not by an error.
 enum class Ends : std::uint8_t {
-  nothing,  ///< an error, or an older build wrote this
+  nothing,  ///< an error
   device,   ///< this device was asked to go
   group,    ///< all end in the same round: --stop-after, or STOP
 };

@@ -13,8 +13,6 @@ namespace {
 
 using Snapshot = nlohmann::json;
 
-constexpr SnapshotForm all_forms[] = {SnapshotForm::third, SnapshotForm::second, SnapshotForm::first};
-
 Snapshot json_of(const Stamp& stamp) {
   return Snapshot::array({stamp.lineage, stamp.step});
 }
@@ -49,25 +47,20 @@ Hello hello_of(const Snapshot& j, const Snapshot& configs) {
   return h;
 }
 
-Snapshot json_of(const DeviceEntry& d, SnapshotForm form) {
+Snapshot json_of(const DeviceEntry& d) {
   Snapshot j = {{"session", d.session},
                 {"hello", json_of(d.hello)},
                 {"before", {d.before.session, d.before.host, d.before.pid, d.before.over}},
                 {"past_nonces", d.past_nonces},
                 {"swaps", d.swaps},
-                {"contested", d.contested}};
+                {"contested", d.contested},
+                {"heard", d.heard}};
   if (d.left) j["left"] = *d.left;
   if (d.ready)
-    j["ready"] = {d.ready_at, d.ready->view, json_of(d.ready->stamp), d.ready->digest, d.ready->reason};
-  if (form == SnapshotForm::first) return j;
-  j["heard"] = d.heard;
+    j["ready"] = {d.ready_at,      d.ready->view, json_of(d.ready->stamp), d.ready->digest,
+                  d.ready->reason, d.ready->rows, d.ready->limited,        d.ready->goes_back};
   if (d.left_for != WhyNot::none) j["left_for"] = name_of(d.left_for);
-  if (form == SnapshotForm::second) return j;
   if (d.left_in_order) j["in_order"] = true;
-  if (!d.ready) return j;
-  if (d.ready->rows) j["ready_rows"] = *d.ready->rows;
-  if (d.ready->limited) j["ready_limited"] = true;
-  if (d.ready->goes_back) j["ready_goes_back"] = true;
   return j;
 }
 DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
@@ -80,8 +73,7 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
   d.past_nonces = j.at("past_nonces").get<std::vector<std::string>>();
   d.swaps = j.at("swaps").get<std::vector<std::int64_t>>();
   d.contested = j.at("contested").get<std::int64_t>();
-  const auto heard = j.find("heard");
-  d.heard = heard != j.end() ? heard->get<std::int64_t>() : d.session;
+  d.heard = j.at("heard").get<std::int64_t>();
   if (const auto left = j.find("left"); left != j.end()) d.left = left->get<std::string>();
   if (const auto cause = j.find("left_for"); cause != j.end())
     d.left_for = why_not_of(cause->get<std::string>());
@@ -93,20 +85,19 @@ DeviceEntry device_of(const Snapshot& j, const Snapshot& configs) {
                     ready->at(1).get<std::uint64_t>(),
                     stamp_of(ready->at(2)),
                     ready->at(3).get<std::string>(),
-                    ready->at(4).get<std::string>()};
-    if (const auto rows = j.find("ready_rows"); rows != j.end()) d.ready->rows = rows->get<std::uint64_t>();
-    d.ready->limited = j.value("ready_limited", false);
-    d.ready->goes_back = j.value("ready_goes_back", false);
+                    ready->at(4).get<std::string>(),
+                    ready->at(5).get<std::uint64_t>(),
+                    ready->at(6).get<bool>(),
+                    ready->at(7).get<bool>()};
   }
   return d;
 }
 
 /// The configuration is left out, a device has it. So are claims that are the device's.
-Snapshot json_of(const ClosedView& v, const Fold& fold, SnapshotForm form) {
+Snapshot json_of(const ClosedView& v, const Fold& fold) {
   Snapshot j = {{"number", v.number},          {"token", v.token},        {"members", v.members.list()},
                 {"sessions", v.sessions},      {"digest", v.digest},      {"target", json_of(v.target)},
                 {"holders", v.holders.list()}, {"confirmed", v.confirmed}};
-  if (form == SnapshotForm::first) return j;
   j["config_hash"] = v.config_hash;
   j["claims"] = Snapshot::object();
   for (const auto& [id, partitions] : v.claims) {
@@ -114,7 +105,6 @@ Snapshot json_of(const ClosedView& v, const Fold& fold, SnapshotForm form) {
     if (device == fold.devices.end() || device->second.hello.partitions != partitions)
       j["claims"][id] = partitions;
   }
-  if (form == SnapshotForm::second) return j;
   if (v.counts_from) j["counts_from"] = {v.counts_from->step, v.counts_from->rows};
   if (v.ended) j["ended"] = true;
   return j;
@@ -130,28 +120,21 @@ ClosedView view_of(const Snapshot& j) {
   v.holders = j.at("holders").get<std::vector<std::string>>();
   v.holder_ranks = ranks_of(v.holders, v.members);
   v.confirmed = j.at("confirmed").get<std::int64_t>();
-  if (const auto hash = j.find("config_hash"); hash != j.end()) v.config_hash = hash->get<std::string>();
+  v.config_hash = j.at("config_hash").get<std::string>();
   if (const auto from = j.find("counts_from"); from != j.end())
     v.counts_from = Clocks{from->at(0).get<std::uint64_t>(), from->at(1).get<std::uint64_t>()};
   v.ended = j.value("ended", false);
   return v;
 }
 
-/// The configuration and the claims that stand: those that were written, else those of the members' devices.
-void add_standing(Fold& fold, const Snapshot& view) {
-  const auto said = view.find("claims");
-  ClosedView& v = fold.view;
-  for (const auto& [id, session] : v.sessions) {
+/// The claims that stand: those that were written, else those of the members' devices.
+void add_claims(Fold& fold, const Snapshot& written) {
+  for (const auto& [id, session] : fold.view.sessions) {
     const auto device = fold.devices.find(id);
     if (device == fold.devices.end()) continue;
-    const Hello& hello = device->second.hello;
-    if (said != view.end()) {
-      const auto own = said->find(id);
-      v.claims.emplace(id, own != said->end() ? own->get<std::vector<std::string>>() : hello.partitions);
-    } else {
-      if (device->second.session == session) v.config_hash = hello.config_hash;
-      v.claims.emplace(id, hello.partitions);
-    }
+    const auto own = written.find(id);
+    fold.view.claims.emplace(
+        id, own != written.end() ? own->get<std::vector<std::string>>() : device->second.hello.partitions);
   }
 }
 
@@ -160,7 +143,7 @@ Fold read_fold(const Snapshot& j) {
   for (const auto& [id, device] : j.at("devices").items())
     fold.devices.emplace(id, device_of(device, j.at("configs")));
   fold.view = view_of(j.at("view"));
-  add_standing(fold, j.at("view"));
+  add_claims(fold, j.at("view").at("claims"));
   fold.committed = {stamp_of(j.at("committed").at(0)), j.at("committed").at(1).get<std::string>()};
   for (const auto& state : j.at("saved"))
     fold.saved.emplace(Committed{stamp_of(state.at(0)), state.at(1).get<std::string>()},
@@ -205,8 +188,8 @@ Snapshot parse_whole_numbers(const std::string& text) {
 
 }  // namespace
 
-std::string snapshot_of(const Fold& fold, SnapshotForm form) {
-  Snapshot j = {{"view", json_of(fold.view, fold, form)},
+std::string snapshot_of(const Fold& fold) {
+  Snapshot j = {{"view", json_of(fold.view, fold)},
                 {"committed", {json_of(fold.committed.stamp), fold.committed.digest}},
                 {"saved", Snapshot::array()},
                 {"run", {fold.run.number, fold.run.began, fold.run.views_before}},
@@ -221,7 +204,7 @@ std::string snapshot_of(const Fold& fold, SnapshotForm form) {
   for (const auto& [id, device] : fold.devices) {
     const Snapshot config = device.hello.config;
     const Snapshot& shared = j["configs"].emplace(device.hello.config_hash, config).first.value();
-    j["devices"][id] = json_of(device, form);
+    j["devices"][id] = json_of(device);
     if (config != shared) j["devices"][id]["hello"]["config"] = config;
   }
   return j.dump(-1, ' ', false, Snapshot::error_handler_t::replace);
@@ -232,9 +215,7 @@ std::string snapshot_hash(const std::string& text) {
 }
 
 bool is_snapshot_of(const Snap& snap, const Fold& fold) {
-  return snapshot_hash(snap.fold) == snap.hash &&
-         std::any_of(std::begin(all_forms), std::end(all_forms),
-                     [&](SnapshotForm form) { return snapshot_of(fold, form) == snap.fold; });
+  return snapshot_hash(snap.fold) == snap.hash && snapshot_of(fold) == snap.fold;
 }
 
 std::optional<Fold> fold_of(const Snap& snap) {
@@ -242,11 +223,8 @@ std::optional<Fold> fold_of(const Snap& snap) {
   try {  // the library throws at a field that is missing or of another kind
     const Snapshot j = parse_whole_numbers(snap.fold);
     Fold fold = read_fold(j);
-    // Written again it is the same text: nothing was cut, doubled or read as something else. What the third
-    // form has more is left out where it is not so, and then it is the second.
-    const bool first = !j.at("view").contains("config_hash");
-    const auto form = first ? SnapshotForm::first : SnapshotForm::third;
-    if (!hangs_together(fold) || snapshot_of(fold, form) != snap.fold) return std::nullopt;
+    // Written again it is the same text: nothing was cut, doubled or read as something else.
+    if (!hangs_together(fold) || snapshot_of(fold) != snap.fold) return std::nullopt;
     return fold;
   } catch (const Snapshot::exception&) {
     return std::nullopt;

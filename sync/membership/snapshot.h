@@ -13,19 +13,14 @@ namespace rivulet::sync::membership {
 /// A SNAP is due once so many offsets lie behind the last.
 inline constexpr std::int64_t snap_every = 1000;
 
-/// Earlier builds left out what configuration and claims stand, when a session was heard last and what it
-/// left for (first form); those after them what --stop-after counts from, who left in good order, and what
-/// else belongs to that (second form).
-enum class SnapshotForm : std::uint8_t { first, second, third };
 /// Equal folds give equal texts.
-std::string snapshot_of(const Fold& fold, SnapshotForm form = SnapshotForm::third);
-/// It holds what this fold comes to, in its own form.
+std::string snapshot_of(const Fold& fold);
+/// It holds what this fold comes to.
 bool is_snapshot_of(const Snap& snap, const Fold& fold);
 std::string snapshot_hash(const std::string& text);
 
 /// The fold that a SNAP carries, if its hash and every field are right. It may be believed only by who cannot
-/// know better: its log begins behind the records that it stands for. What the first form leaves out is
-/// made up from what its members wrote.
+/// know better: its log begins behind the records that it stands for.
 std::optional<Fold> fold_of(const Snap& snap);
 
 }  // namespace rivulet::sync::membership

@@ -3,7 +3,7 @@
 #include <optional>
 #include <span>
 
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
 
 namespace rivulet::sync::policy {
 

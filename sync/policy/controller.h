@@ -9,7 +9,7 @@
 #include "core/result.h"
 #include "core/settings.h"
 #include "sync/collective/aggregation.h"
-#include "sync/policy/plan.h"
+#include "sync/message/plan.h"
 
 namespace rivulet::sync::policy {
 
@@ -17,7 +17,7 @@ namespace rivulet::sync::policy {
 enum class Role : std::uint8_t {
   when,           ///< Decision::mode: whether the group agrees in this round
   batch,          ///< Schedule::rows, wait, whole, rest; holds a round
-  transfer,       ///< Schedule::moves
+  transfer,       ///< Schedule::copies, guests
   compression,    ///< Schedule::compressor, keep_ratio, payload_bytes
   collective,     ///< Schedule::collective
   learning_rate,  ///< Decision::learning_rate_factor
@@ -78,11 +78,14 @@ struct ControllerEntry {
   std::span<const FactField> fact_fields = {};
   std::size_t memory = 0;
   std::span<const Figure> figures = {};
-  /// Behind them so many numbers of each rank, rank by rank.
+  /// Behind them so many numbers of each device, rank by rank. A view of other members keeps what is
+  /// remembered of those that stay.
   std::size_t memory_per_rank = 0;
   SlowLoop slow = {};
 };
 std::span<const ControllerEntry* const> builtin_controllers() noexcept;
+/// Those of a job, in the order in which they are asked.
+using Controllers = std::vector<const ControllerEntry*>;
 
 /// What is set for a key of a controller's entry.
 const PolicySetting& setting(const PolicyConfig& config, std::string_view key);

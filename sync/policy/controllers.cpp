@@ -173,10 +173,10 @@ Status check_policy(const PolicyConfig& config, const Controllers& controllers, 
   for (const std::uint64_t tensor : config.tensors) parameters += std::min(tensor, most);
   const bool shaped = parameters > 0 && parameters <= most && config.buffers <= most;
   if (config.compression_policy != "none" && !shaped) return bad("compression of a model without parameters");
-  const auto fresh =
-      first_state(std::max<std::size_t>(1, state.last.next.rows.size()), config, controllers).memory;
+  const std::vector<std::string> members(std::max<std::size_t>(1, state.last.next.rows.size()));
+  const auto fresh = first_state(members, config, controllers).memory;
   const auto alike = [](const ControllerMemory& a, const ControllerMemory& b) {
-    return a.name == b.name && a.values.size() == b.values.size();
+    return a.name == b.name && a.values.size() == b.values.size() && a.devices.size() == b.devices.size();
   };
   if (!std::ranges::equal(state.memory, fresh, alike))
     return bad("memory of other controllers, or of those of another version");

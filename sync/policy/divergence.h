@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/stamp.h"
-#include "sync/policy/plan.h"
+#include "sync/message/plan.h"
 
 /// What a group does about a model that has diverged: whose loss no rows bring down again. Pure.
 namespace rivulet::sync::policy {

@@ -20,7 +20,7 @@ double steps_of(const Schedule& entered) {
 
 double rows_of(const FactsTable& table) {
   double rows = 0;
-  for (const Facts& f : table.facts) rows += static_cast<double>(f.rows) + f.rows_since_sync;
+  for (const Facts& f : table.facts) rows += static_cast<double>(f.rows);
   return rows;
 }
 

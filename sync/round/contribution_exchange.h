@@ -8,8 +8,8 @@
 
 #include "core/gradient_view.h"
 #include "sync/collective/aggregation.h"
+#include "sync/residual/residual.h"
 #include "sync/round/facts_exchange.h"
-#include "sync/round/residual.h"
 #include "sync/round/round.h"
 #include "sync/round/speculation.h"
 

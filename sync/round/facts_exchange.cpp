@@ -19,8 +19,8 @@ class MessageFacts final : public FactsExchange {
   }
 
   std::shared_ptr<const Round> first(std::vector<policy::ControllerMemory> memory) override {
-    return first_round(policy::first_state(world(), parts_.config, parts_.controllers, std::move(memory),
-                                           parts_.view.number),
+    return first_round(policy::first_state(parts_.view.members.list(), parts_.config, parts_.controllers,
+                                           std::move(memory), parts_.view.number),
                        nullptr);
   }
   void begin(std::vector<std::byte> head, std::vector<std::byte> section, std::span<const std::byte> payload,

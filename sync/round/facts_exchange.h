@@ -6,10 +6,10 @@
 
 #include "core/result.h"
 #include "sync/collective/aggregation.h"
-#include "sync/collective/transport.h"
-#include "sync/policy/plan.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
+#include "sync/policy/arbiter.h"
 #include "sync/round/round.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::sync {
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "sync/collective/gathered_sum.h"
-#include "sync/collective/gathering.h"
 #include "sync/round/facts_exchange.h"
+#include "sync/transport/gathering.h"
 
 namespace rivulet::sync {
 namespace {
@@ -22,8 +22,8 @@ class GatheredFacts final : public FactsExchange {
   std::shared_ptr<const Round> first(std::vector<policy::ControllerMemory> memory) override {
     SharedWork& work = gathering_.work();
     return work.once<Round>(nullptr, [&] {
-      return first_round(policy::first_state(parts_.view.world(), parts_.config, parts_.controllers, memory,
-                                             parts_.view.number),
+      return first_round(policy::first_state(parts_.view.members.list(), parts_.config, parts_.controllers,
+                                             memory, parts_.view.number),
                          work.check());
     });
   }

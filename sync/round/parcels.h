@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/result.h"
-#include "sync/collective/transport.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::sync {
 
@@ -15,8 +15,8 @@ class ParcelExchange {
  public:
   /// How its parcels travel. `wire_id`: in the header's field for a compressor.
   struct Way {
-    Lane headers = Lane::moves_header;
-    Lane bytes = Lane::moves;
+    Lane headers = Lane::copies;
+    Lane bytes = Lane::copies;
     std::uint16_t wire_id = 0;
     const char* what = "";  ///< for messages: "rows"
   };

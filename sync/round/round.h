@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/shared_work.h"
-#include "sync/policy/plan.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
+#include "sync/message/plan.h"
 
 namespace rivulet::sync {
 

@@ -1,9 +1,8 @@
 #include "sync/round/session.h"
 
-#include "sync/collective/gathering.h"
 #include "sync/round/contribution_exchange.h"
 #include "sync/round/facts_exchange.h"
-#include "sync/round/moves.h"
+#include "sync/transport/gathering.h"
 
 namespace rivulet::sync {
 namespace {
@@ -18,7 +17,7 @@ SyncCatalog builtin_sync_catalog() {
 }
 
 /// The stages of a round. Each waits for a set of tickets or for an Aggregation; none of them blocks.
-enum class Stage : std::uint8_t { resting, moves, facts, wasted, planned, payload, agreed, goodbye, failed };
+enum class Stage : std::uint8_t { resting, facts, wasted, planned, payload, agreed, goodbye, failed };
 
 struct SyncSession::State {
   State(Transport& t, const ViewSpec& v, const SessionConfig& c, const SyncCatalog& k, Residual& kept,
@@ -27,7 +26,6 @@ struct SyncSession::State {
         view(v),
         config(c),
         residual(kept),
-        moves(t, view, c.row_shape, c.rows_max),
         copies(t, view, {Lane::copies, Lane::copies, copies_wire_id, "copies of rows"}),
         contributions({t, v.token, config.shape, config.settings, k.compressors, k.aggregations, kept,
                        scratch, c.speculate}) {}
@@ -43,14 +41,12 @@ struct SyncSession::State {
   Stage stage = Stage::resting;
   std::shared_ptr<const Round> round;  ///< after the facts this one, before them the last
   std::unique_ptr<FactsExchange> facts;
-  MovesExchange moves;
   ParcelExchange copies;
   std::vector<std::vector<std::byte>> outgoing_copies;  ///< by rank
   ContributionExchange contributions;
   std::vector<Ticket> pending;  ///< of the goodbye
   std::vector<std::vector<std::byte>> byes;
   Error error;
-  std::vector<std::uint32_t> suspects;
 
   [[nodiscard]] std::uint32_t me() const { return transport.rank(); }
 
@@ -64,10 +60,7 @@ struct SyncSession::State {
     error = std::move(e);
     return Progress::failed;
   }
-  Progress fail_transport() {
-    if (transport.lost_rank() >= 0) suspects = {static_cast<std::uint32_t>(transport.lost_rank())};
-    return fail(transport.error());
-  }
+  Progress fail_transport() { return fail(transport.error()); }
 
   /// done when every ticket of the stage is.
   Progress poll_pending() {
@@ -145,12 +138,6 @@ Progress SyncSession::State::advance_contributions(Stage then) {
 }
 
 Progress SyncSession::State::advance() {
-  if (stage == Stage::moves) {
-    const Progress p = moves.poll();
-    if (p == Progress::failed) return transport.lost_rank() >= 0 ? fail_transport() : fail(moves.error());
-    if (p == Progress::done) stage = Stage::resting;
-    return p;
-  }
   if (stage == Stage::payload) return advance_contributions(Stage::agreed);
   if (stage == Stage::facts) return advance_facts();
   if (stage == Stage::wasted) return advance_contributions(Stage::planned);
@@ -175,17 +162,6 @@ SyncSession::SyncSession(Transport& transport, const ViewSpec& view, const Sessi
 }
 
 SyncSession::~SyncSession() = default;
-
-void SyncSession::begin_moves(const BatchView& outgoing) {
-  State& s = *state_;
-  RIVULET_CHECK(s.stage == Stage::resting, "begin_moves inside a round");
-  s.moves.begin(s.round->state.round, s.round->plan().next.moves, outgoing);
-  s.stage = Stage::moves;
-}
-
-std::span<const ReceivedRow> SyncSession::received_rows() const {
-  return state_->moves.received_rows();
-}
 
 void SyncSession::bring_copies(std::vector<std::vector<std::byte>> for_rank) {
   state_->outgoing_copies = std::move(for_rank);
@@ -297,15 +273,11 @@ void SyncSession::finish(bool applied) {
   State& s = *state_;
   RIVULET_CHECK(s.stage == Stage::planned || s.stage == Stage::agreed, "finish() inside an exchange");
   s.contributions.finish(applied);
-  s.moves.clear();
   s.stage = Stage::resting;
 }
 
 const Error& SyncSession::error() const {
   return state_->error;
-}
-std::span<const std::uint32_t> SyncSession::suspects() const {
-  return state_->suspects;
 }
 
 void SyncSession::begin_shutdown_barrier() {

@@ -13,15 +13,15 @@
 #include "core/result.h"
 #include "core/row.h"
 #include "sync/collective/aggregation.h"
-#include "sync/collective/transport.h"
+#include "sync/message/facts.h"
+#include "sync/message/plan.h"
 #include "sync/policy/controller.h"
-#include "sync/policy/plan.h"
-#include "sync/round/facts.h"
+#include "sync/residual/residual.h"
 #include "sync/round/facts_exchange.h"
 #include "sync/round/parcels.h"
-#include "sync/round/residual.h"
 #include "sync/round/round.h"
 #include "sync/round/speculation.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::sync {
 
@@ -35,8 +35,8 @@ SyncCatalog builtin_sync_catalog();
 
 struct SessionConfig {
   policy::PolicyConfig policy;
-  RowShape row_shape;  ///< for moved rows
-  std::uint32_t rows_max = 1024;
+  RowShape row_shape;             ///< for copies of rows
+  std::uint32_t rows_max = 1024;  ///< of a batch
   ContributionShape shape;
   Settings settings;                 ///< of the compressors' keys
   double movement_per_gradient = 1;  ///< for residuals: how far a gradient moves parameters in the end
@@ -49,20 +49,11 @@ struct SessionConfig {
   return std::max(std::size_t{96} * 1024, row + row / 64 + 4096);  // deflating may make it longer
 }
 
-/// A row that came from a peer for this round.
-struct ReceivedRow {
-  std::uint32_t peer = 0;
-  std::span<const float> features;
-  std::span<const float> targets;
-  RowTag tag;
-};
-
-/// All of one round's agreement behind begin/poll: facts, plan, payload; before it, moved rows. Where the
-/// plan is as_expected (sync/round/speculation.h) the payload leaves with the facts; the calls stay the same.
-/// Lives inside a View.
+/// All of one round's agreement behind begin/poll: facts, plan, payload. Where the plan is as_expected
+/// (sync/round/speculation.h) the payload leaves with the facts; the calls stay the same. Lives inside a
+/// View.
 ///
-///   [begin_moves -> poll]  ->  begin_facts -> poll -> plan()  ->  [begin_payload -> poll -> agreed()]  ->
-///   finish(applied)
+///   begin_facts -> poll -> plan()  ->  [begin_payload -> poll -> agreed()]  ->  finish(applied)
 ///
 /// Nothing waits but wait(). The first `failed` is final: error() says why, what begin_* was given is
 /// untouched, destroy the session and its transport. Owner: the train thread.
@@ -76,12 +67,6 @@ class SyncSession {
   ~SyncSession();
   SyncSession(const SyncSession&) = delete;
   SyncSession& operator=(const SyncSession&) = delete;
-
-  /// Exchanges the rows of plan().next.moves of the last round; `outgoing` are mine to give, in order of my
-  /// moves.
-  void begin_moves(const BatchView& outgoing);
-  /// Rows received, valid until finish().
-  [[nodiscard]] std::span<const ReceivedRow> received_rows() const;
 
   /// Before begin_facts(), where the schedule in force has this rank send copies (Schedule::copies): for each
   /// rank some bytes, of at most copies_bytes_max(); of the own one nothing is used.
@@ -129,8 +114,6 @@ class SyncSession {
   /// Ends the round: the agreed sum was `applied`, or nothing of it was.
   void finish(bool applied);
   [[nodiscard]] const Error& error() const;
-  /// Ranks found to be the minority of a digest mismatch, lost or leaving; empty otherwise.
-  [[nodiscard]] std::span<const std::uint32_t> suspects() const;
 
   /// The last exchange of a clean end: returns when everybody is there, so that nobody's close cuts a peer
   /// off.

@@ -32,6 +32,7 @@ TempDir& plant_clean_tree(TempDir& tree) {
   tree.write("runtime/train/worker.cpp",
              "#include \"core/row.h\"\nvoid f(Sink& s) { s.counter(\"rows_total\"); }\n");
   tree.write("tests/unit/a_test.cpp", "#include <torch/torch.h>\n#include <doctest/doctest.h>\n");
+  tree.write("sync/round/session.h", "#pragma once\n#include \"core/row.h\"\n");
   for (const char* folder : {"buffer", "devices", "sync", "bench", "examples"})
     tree.write(std::string(folder) + "/empty.h", "#pragma once\n");
   return tree;
@@ -113,6 +114,11 @@ TEST_CASE("Tree: a forbidden include arrow is found") {
   check_found(check_include_arrows, "runtime/other/a.cpp", "#include \"runtime/train/worker.cpp\"\n",
               "runtime/other/a.cpp:1: ");
   check_nothing(check_include_arrows, "runtime/node/a.cpp", "#include \"runtime/train/worker.cpp\"\n");
+  check_found(check_include_arrows, "sync/transport/a.cpp", "#include \"sync/round/session.h\"\n",
+              "sync/transport/a.cpp:1: ");
+  check_found(check_include_arrows, "sync/other/a.cpp", "#include \"sync/round/session.h\"\n",
+              "sync/other/a.cpp:1: ");
+  check_nothing(check_include_arrows, "sync/round/a.cpp", "#include \"sync/round/session.h\"\n");
   check_nothing(check_include_arrows, "sync/a.cpp", "// #include \"runtime/train/worker.cpp\"\n");
 }
 

@@ -7,16 +7,16 @@
 //   round  mode        p         rows a  b   step  what else
 //   0      idle        0              0  0         nobody had been told to bring rows
 //   1, 2   hold        0              8  8
-//   3      local       0              8  8         each alone: p = 2 on its private copy
-//   4      parameters  2              8  8   1     each moves to 3
-//   5      gradients   3              8  8   2     a has waited for its rows until 1 s
-//   6      gradients   3.5            8  0   3     one target of b is 9: its batch is not finite
-//   7      gradients   3.75           8  8   4
-//   8      gradients   3.875          8  8   5
-//   9      gradients   3.9375         8  8   6     the payload left with the facts
+//   3      gradients   0              8  8   1
+//   4      gradients   2              8  8   2
+//   5      gradients   3              8  8   3     a has waited for its rows until 1 s
+//   6      gradients   3.5            8  0   4     one target of b is 9: its batch is not finite
+//   7      gradients   3.75           8  8   5
+//   8      gradients   3.875          8  8   6
+//   9      gradients   3.9375         8  8   7     the payload left with the facts
 //   10     hold        3.96875        8  8         it left with the facts, too, and was wasted
-//   11     gradients   3.96875        8  8   7
-//   12     gradients   3.984375       8  8   8     the last
+//   11     gradients   3.96875        8  8   8
+//   12     gradients   3.984375       8  8   9     the last
 //
 // a computes for 2 ms + 8 rows / 8000, b for 5 ms + 8 rows / 4000; a message takes 1 ms.
 #include <algorithm>
@@ -65,7 +65,7 @@ std::unique_ptr<MeasuredGroup> play() {
   // 72 rows, of which one batch is dropped for its target 9, and 3 left over.
   devices[1] = {"b", rows_of(75, 1e9, 0), {std::chrono::milliseconds(5), 4000}};
   devices[1].rows[29].value = "9:00ff";
-  auto group = std::make_unique<MeasuredGroup>(loaded, parts.catalog(), runtime::StopAfter{.rounds = 8},
+  auto group = std::make_unique<MeasuredGroup>(loaded, parts.catalog(), runtime::StopAfter{.rounds = 9},
                                                std::move(devices), std::chrono::milliseconds(1));
   group->append_to_log("nothing that a device wrote");
   group->run(1.0);

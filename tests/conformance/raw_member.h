@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "sync/collective/gloo/frame_check.h"
-#include "sync/collective/gloo/rank_address.h"
+#include "sync/transport/gloo/frame_check.h"
+#include "sync/transport/gloo/rank_address.h"
 #include "tests/support/wait.h"
 
 namespace rivulet::testing {

@@ -1,8 +1,8 @@
 // What is handed to whoever measures the model on held-out rows, on real threads.
 #include <doctest/doctest.h>
 
-#include "sync/collective/memory_transport.h"
 #include "sync/membership/membership.h"
+#include "sync/transport/memory_transport.h"
 #include "tests/support/group_support.h"
 #include "tests/support/real_node.h"
 #include "tests/support/wait.h"

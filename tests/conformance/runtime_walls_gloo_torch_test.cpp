@@ -1,4 +1,4 @@
-#include "sync/collective/gloo_transport.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/conformance/walls_suite.h"
 
 using namespace rivulet;

@@ -1,4 +1,4 @@
-#include "sync/collective/memory_transport.h"
+#include "sync/transport/memory_transport.h"
 #include "tests/conformance/walls_suite.h"
 
 using namespace rivulet;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "sync/collective/gloo_transport.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/conformance/raw_member.h"
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/effort.h"
@@ -47,7 +47,7 @@ void play_healthy(const std::string& folder, std::uint64_t views) {
     std::vector<std::byte> facts(16), header(16), payload(100'000);
     if (node.wait([&] { return transport->connected(); }, patience) == Progress::done) {
       static_cast<void>(transport->receive_ahead(1, Lane::facts, facts));
-      static_cast<void>(transport->receive(1, Lane::header, header));
+      static_cast<void>(transport->receive(1, Lane::phase, header));
       static_cast<void>(transport->send(1, Lane::payload, payload));
       say("STANDS " + std::to_string(token) + ".");
       node.wait([&] { return transport->healthy() ? Progress::pending : Progress::failed; }, patience);

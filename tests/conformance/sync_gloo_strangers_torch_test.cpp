@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "sync/collective/gloo_transport.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/process.h"
 #include "tests/support/raw_http.h"
@@ -54,8 +54,8 @@ bool exchange(Node& node) {
   std::vector<sync::Ticket> tickets;
   for (std::uint32_t r = 0; r < node.world(); ++r) {
     if (r == node.rank()) continue;
-    tickets.push_back(node.transport.receive(r, Lane::header, std::span(theirs).subspan(8 * r, 8)));
-    tickets.push_back(node.transport.send(r, Lane::header, mine));
+    tickets.push_back(node.transport.receive(r, Lane::phase, std::span(theirs).subspan(8 * r, 8)));
+    tickets.push_back(node.transport.send(r, Lane::phase, mine));
   }
   bool good = true;
   for (const auto ticket : tickets) good = node.finish(ticket, "exchange") && good;

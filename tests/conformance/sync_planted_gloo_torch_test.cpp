@@ -1,5 +1,5 @@
 // Bytes that were never set stay in the process: memory is planted, and whatever leaves is searched.
-#include "sync/collective/gloo_transport.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/conformance/walls_suite.h"
 #include "tests/support/planted.h"
 
@@ -33,8 +33,7 @@ TEST_CASE("Unset bytes: what is planted is found, and only that") {
 }
 
 TEST_CASE("Unset bytes: no message and no address over Gloo has any, whatever the group exchanges") {
-  for (const char* policy : {"scripted", "exact_topk", "coarse_topk", "two_phases", "move_rows",
-                             "holds_every_seventh", "local_local_parameters"}) {
+  for (const char* policy : {"scripted", "exact_topk", "coarse_topk", "two_phases", "holds_every_seventh"}) {
     CAPTURE(policy);
     CHECK(leaks_of(walls_run(policy, 3, 12)) == std::vector<std::string>());
   }

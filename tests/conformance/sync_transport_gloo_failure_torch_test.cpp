@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "sync/collective/aggregation.h"
-#include "sync/collective/gloo_transport.h"
 #include "sync/compressor/compressor.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/conformance/transport_harness.h"
 #include "tests/support/dense_exchange.h"
 #include "tests/support/network.h"
@@ -347,8 +347,8 @@ TEST_CASE("Gloo: a hundred views leave no descriptor and no thread behind") {
         [](Node& node) {
           std::array<std::byte, 64> in{}, ahead{}, out{};
           static_cast<void>(node.transport.receive_ahead(1 - node.rank(), Lane::facts, ahead));
-          const Ticket got = node.transport.receive(1 - node.rank(), Lane::header, in);
-          node.finish(node.transport.send(1 - node.rank(), Lane::header, out), "send");
+          const Ticket got = node.transport.receive(1 - node.rank(), Lane::phase, in);
+          node.finish(node.transport.send(1 - node.rank(), Lane::phase, out), "send");
           node.finish(got, "receive");
         },
         true, token);

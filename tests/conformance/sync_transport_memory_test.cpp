@@ -1,4 +1,4 @@
-#include "sync/collective/memory_transport.h"
+#include "sync/transport/memory_transport.h"
 #include "tests/conformance/aggregation_suite.h"
 #include "tests/conformance/state_suite.h"
 #include "tests/conformance/transport_suite.h"

@@ -15,7 +15,7 @@
 
 #include "core/clock.h"
 #include "core/rng.h"
-#include "sync/collective/transport.h"
+#include "sync/transport/transport.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/wait.h"
 

@@ -126,8 +126,8 @@ TEST_CASE_TEMPLATE_DEFINE(
                 "nothing was sent yet");
     node.expect(node.transport.healthy(), "an open receive is no failure: " + node.transport.error().message);
     std::array<std::byte, 8> word{};
-    const Ticket ping = node.transport.receive(peer, Lane::header, word);
-    node.finish(node.transport.send(peer, Lane::header, word), "ping");
+    const Ticket ping = node.transport.receive(peer, Lane::phase, word);
+    node.finish(node.transport.send(peer, Lane::phase, word), "ping");
     node.finish(ping, "pong");
     facts.fill(std::byte{42});
     const Ticket sent = node.transport.send(peer, Lane::facts, facts);
@@ -303,8 +303,8 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: one that has said goodbye may close while 
         SleepWake pause;
         for (int i = 0; i < 10; ++i) {
           pause.sleep(std::chrono::milliseconds(20));
-          const Ticket got = node.transport.receive(peer, Lane::header, in);
-          node.finish(node.transport.send(peer, Lane::header, in), "still talking");
+          const Ticket got = node.transport.receive(peer, Lane::phase, in);
+          node.finish(node.transport.send(peer, Lane::phase, in), "still talking");
           node.finish(got, "still talking");
         }
         node.expect(node.transport.healthy(), node.transport.error().message);
@@ -326,8 +326,8 @@ TEST_CASE_TEMPLATE_DEFINE("Transport: counts bytes both ways and wakes its owner
     node.expect(c.bytes_sent == 2 * 301000 && c.bytes_received == 2 * 301000,
                 std::to_string(c.bytes_sent) + " / " + std::to_string(c.bytes_received));
     std::array<std::byte, 8> word{}, in{};
-    const Ticket got = node.transport.receive((node.rank() + 2) % 3, Lane::header, in);
-    const Ticket sent = node.transport.send((node.rank() + 1) % 3, Lane::header, word);
+    const Ticket got = node.transport.receive((node.rank() + 2) % 3, Lane::phase, in);
+    const Ticket sent = node.transport.send((node.rank() + 1) % 3, Lane::phase, word);
     node.expect(node.wait(got) == Progress::done && node.wait(sent) == Progress::done,
                 "not done without wait()");
     node.expect(node.wake.notified() > before, "nobody was woken");

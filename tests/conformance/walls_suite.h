@@ -10,7 +10,6 @@
 #include "runtime/wiring/simulation.h"
 #include "tests/support/group_support.h"
 #include "tests/support/real_node.h"
-#include "tests/support/spoiled_moves.h"
 
 /// The extension points of the product: test-only parts that run through Worker and SyncSession as they are,
 /// over every transport.
@@ -39,7 +38,6 @@ struct WallsRun {
   runtime::StopAfter stop_after;
   std::size_t records = 4000;
   bool copying_device = false;
-  MoveFault third_move = MoveFault::none;  ///< of what device 0 lends
   std::function<std::vector<std::byte>(std::size_t device, std::size_t index)> row;  ///< null = linear rows
 };
 /// Runs a group to its end over one kind of wire.
@@ -48,9 +46,10 @@ using RunGroup = std::function<GroupOutcome(const WallsRun&)>;
 GroupOutcome run_simulated(const WallsRun& run);
 GroupOutcome run_on_threads(const WallsRun& run, const std::function<sync::Connect(std::size_t)>& connect_of);
 
-/// The parameters after `rounds` in which every device makes `steps` steps of `rows` rows alone, from what
-/// all have agreed on, and the mean of their movements is added to it: without worker, session or wires.
-std::vector<float> local_sgd(const WallsRun& run, std::size_t rounds, std::size_t steps, std::size_t rows);
+/// The parameters after rounds in which every device makes so many steps of `rows` rows alone, from what all
+/// have agreed on, and the mean of their movements is added to it: without worker, session or wires.
+std::vector<float> local_sgd(const WallsRun& run, const std::vector<std::size_t>& steps_of_round,
+                             std::size_t rows);
 
 inline WallsRun walls_run(const std::string& policy, std::uint32_t devices = 3, std::uint64_t rounds = 30) {
   WallsRun run;
@@ -135,24 +134,27 @@ inline void walls_suite(const RunGroup& run_group) {
     CHECK(out.early_wasted >= 5);
     CHECK(out.digests[0] == run_simulated(even_run(8, 40)).digests[0]);
   }
-  SUBCASE("local, local, parameters: intervals stay pending, then are announced") {
-    const auto run = walls_run("local_local_parameters", 3, 10);
+  SUBCASE("own steps: intervals stay pending, then are announced") {
+    auto run = even_run(8, 10);
+    run.loaded.config.sync.policy = "periodic";
+    run.loaded.config.settings.set("sync.own_steps", std::int64_t{3});
     const auto out = run_group(run);
     check_agreed(out);
     CHECK(out.steps[0] == 10);
-    CHECK(distance(out.parameters, local_sgd(run, 10, 3, 8)) <= 1e-5);
-    std::size_t local_rounds = 0;
+    std::vector<std::size_t> steps(10, 3);
+    steps[0] = 1;  // as a view begins
+    CHECK(distance(out.parameters, local_sgd(run, steps, 8)) <= 1e-5);
+    std::size_t round = 0;
     for (const auto& r : out.rounds) {
       const auto& f = r.table.facts[0];
-      if (r.plan.now.mode == sync::policy::Mode::local) ++local_rounds;
       if (r.plan.now.mode != sync::policy::Mode::delta) continue;
-      CHECK(f.rows_since_sync == 16);
-      CHECK(f.rows == 8);
-      CHECK(f.interval.rows_trained == 24);
-      CHECK(f.interval.next.offset - f.interval.first.offset == 24);
+      const std::uint32_t rows = round++ == 0 ? 8 : 24;
+      CHECK(f.rows == rows);
+      CHECK(f.interval.rows_trained == rows);
+      CHECK(f.interval.next.offset - f.interval.first.offset == rows);
     }
-    CHECK(local_rounds == 20);
-    CHECK(out.group_rows[0] == 10 * 3 * 24);
+    CHECK(round == 10);
+    CHECK(out.group_rows[0] == 3 * 8 * 28);
     for (const auto& [id, p] : out.partitions[1])
       CHECK(p.next.offset == static_cast<std::int64_t>(p.trained));
   }
@@ -172,55 +174,6 @@ inline void walls_suite(const RunGroup& run_group) {
     check_agreed(out);
     CHECK(out.steps[0] == 20);
     CHECK(distance(out, run_simulated(even_run(8, 20))) <= 1e-5);
-  }
-  SUBCASE("8 rows move from device 0 to device 1 before compute; their owner announces them") {
-    const auto out = run_group(walls_run("move_rows", 3, 20));
-    check_agreed(out);
-    for (const auto& r : out.rounds) {
-      if (r.plan.now.mode != sync::policy::Mode::gradients) continue;
-      CHECK(r.table.facts[0].rows == 8);
-      CHECK(r.table.facts[1].rows == 24);
-      CHECK(r.table.facts[2].rows == 16);
-      for (const auto& f : r.table.facts) CHECK(f.interval.rows_trained == 16);
-    }
-    CHECK(out.rows_trained[0] == out.rows_trained[2]);
-    CHECK(distance(out, run_simulated(even_run(16, 20))) <=
-          1e-5);  // the rows that arrived are those that left
-  }
-  SUBCASE("rows whose transfer fails return to their owner, and the round has not happened") {
-    auto run = walls_run("move_rows", 3, 20);
-    const auto whole = run_simulated(walls_run("move_rows", 3, 2));
-    run.third_move = MoveFault::cut;
-    const auto out = run_group(run);
-    for (std::size_t i = 0; i < out.errors.size(); ++i) {
-      REQUIRE(out.errors[i]);
-      INFO(out.errors[i]->message);
-      CHECK(out.errors[i]->code == ErrorCode::peer_lost);
-      CHECK(out.rows_consumed[i] == out.rows_trained[i] + out.rows_waiting[i]);
-      CHECK(out.rows_trained[i] == 16 * out.steps[i]);
-      // Two transfers went well; who is told of the close early has not finished the round before it.
-      CHECK(out.steps[i] <= 2);
-      CHECK(out.steps[i] >= (i == 0 ? 2 : 1));
-      if (out.steps[i] == 2) CHECK(out.digests[i] == whole.digests[0]);
-    }
-  }
-  SUBCASE("rows from a peer that no decoder could have made end the view, and are announced by nobody") {
-    for (const MoveFault fault : {MoveFault::infinite, MoveFault::strange_target}) {
-      auto run = walls_run("move_rows", 3, 20);
-      run.third_move = fault;
-      const auto out = run_group(run);
-      REQUIRE(out.errors[1]);
-      INFO(out.errors[1]->message);
-      CHECK(out.errors[1]->code == ErrorCode::protocol);
-      CHECK(out.errors[1]->message.find("rows from ") != std::string::npos);
-      CHECK(out.errors[1]->message.find("a number is not finite, or a label") != std::string::npos);
-      CHECK(out.steps[1] == 2);
-      for (std::size_t i = 0; i < out.errors.size(); ++i) {
-        CHECK(out.errors[i]);
-        CHECK(out.rows_trained[i] == 16 * out.steps[i]);
-        CHECK(out.rows_consumed[i] == out.rows_trained[i] + out.rows_waiting[i]);
-      }
-    }
   }
   SUBCASE("a device whose gradients need a copy to be seen by the host") {
     auto run = walls_run("scripted", 3, 20);

@@ -1,7 +1,7 @@
 #include "tests/fuzz/facts_bytes.h"
 
 #include "core/digest.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
 #include "tests/fuzz/bytes.h"
 
 namespace rivulet::fuzz {

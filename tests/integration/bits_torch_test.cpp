@@ -9,7 +9,7 @@
 #include "runtime/wiring/simulation.h"
 #include "stream/dataset.h"
 #include "stream/open.h"
-#include "sync/collective/gloo_transport.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/support/effort.h"
 #include "tests/support/group_support.h"
 #include "tests/support/places.h"

@@ -7,11 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "runtime/config/config.h"
 #include "runtime/decisions/decision.h"
 #include "tests/support/device_group.h"
 #include "tests/support/drawn_decisions.h"
 #include "tests/support/effort.h"
 #include "tests/support/kafka_server.h"
+#include "tests/support/replay/replay_streams.h"
+#include "tests/support/replay/state_replay.h"
 
 using namespace rivulet;
 using namespace rivulet::testing;
@@ -40,6 +43,20 @@ std::string with_another_loss(const std::string& log, int nth) {
   return text;
 }
 
+/// What the log of a device of the demo in `kept` comes to, with the rows that its topic still holds.
+Result<runtime::StateReplayReport> replayed(const std::string& kept, const std::string& log,
+                                            const std::vector<std::string>& sets = {}) {
+  const auto loaded = runtime::load_config({.file = kept + "/job.toml", .sets = sets});
+  REQUIRE(loaded.problems.empty());
+  devices::prepare_process(loaded.config.device.threads);
+  const auto streams = runtime::ReplayStreams::create(loaded.config, "").value();
+  const runtime::StopRequest stop{0};
+  return runtime::replay_state(
+      loaded, runtime::builtin_catalog(), {log, ""},
+      [&](const PartitionId& partition, std::int64_t offset) { return streams->open(partition, offset); },
+      [](const runtime::StateReplayReport&) {}, stop);
+}
+
 }  // namespace
 
 TEST_CASE("Replay: four processes, LeNet, changing rates on a real Kafka come to the same state again") {
@@ -65,36 +82,27 @@ TEST_CASE("Replay: four processes, LeNet, changing rates on a real Kafka come to
   INFO(plans.output);
   INFO(plans.errors);
   CHECK(plans.status.code == 0);
-  const std::vector<std::string> replay = {"simulate", "--config", kept + "/job.toml", "--json", "--replay"};
-  const auto replayed = [&](const std::string& of, const std::string& expect) {
-    auto arguments = replay;
-    arguments.insert(arguments.end(), {of, "--expect", expect});
-    return run_rivulet(arguments, 120s);
-  };
-  const auto state = replayed(log, digest);
-  INFO(state.output);
-  INFO(state.errors);
-  REQUIRE(state.status.code == 0);
-  const auto report = Json::parse(last_line(state.output));
-  CHECK(report["equal"] == true);
-  CHECK(report["digest"] == digest);
-  CHECK(report["rounds"] == Json::parse(last_line(plans.output))["rounds"]);
-  CHECK(report["rows"].get<double>() == trained);
+  const auto state = replayed(kept, log);
+  REQUIRE_MESSAGE(state, state.error().message);
+  const runtime::StateReplayReport& report = state.value();
+  REQUIRE_MESSAGE(!report.difference, report.difference->what.field);
+  CHECK(report.digest.hex() == digest);
+  CHECK(report.rounds == Json::parse(last_line(plans.output))["rounds"]);
+  CHECK(static_cast<double>(report.rows) == trained);
   CHECK(trained > 100);  // how many is up to the machine: this is that the run was one
-  report_figure("replay.rows", report["rows"].get<double>(), "rows");
-  report_figure("replay.digests_compared", report["digests_compared"].get<double>(), "digests");
+  report_figure("replay.rows", static_cast<double>(report.rows), "rows");
+  report_figure("replay.digests_compared", static_cast<double>(report.digests_compared), "digests");
 
-  CHECK(replayed(log, std::string(32, '0')).status.code == 1);
   const auto forged = folder.write("forged.jsonl", with_another_loss(read_file(log), 2)).string();
-  const auto found = replayed(forged, digest);
-  CHECK(found.status.code == 1);
-  CHECK(contains(found.output, "\"field\":\"loss_sum of device-3\""));
+  const auto found = replayed(kept, forged);
+  REQUIRE(found);
+  REQUIRE(found.value().difference);
+  CHECK(found.value().difference->what.field == "loss_sum of device-3");
 
-  auto other = replay;
-  other.insert(other.end(), {log, "--set", "train.optimizer.lr=0.9"});
-  const auto refused = run_rivulet(other, 60s);
-  CHECK(refused.status.code == 78);
-  CHECK(contains(refused.errors, "another configuration"));
+  const auto refused = replayed(kept, log, {"train.optimizer.lr=0.9"});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == ErrorCode::invalid_config);
+  CHECK(contains(refused.error().message, "another configuration"));
 
   const auto told = run_rivulet({"decisions", "explain", log, "--last", "3"}, 60s);
   CHECK(told.status.code == 0);

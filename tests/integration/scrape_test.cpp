@@ -50,7 +50,7 @@ class Readers {
 
 /// A thread that was answering, held outside of the libraries that everything uses.
 std::unique_ptr<HeldThread> held_while_answering(pid_t device, const OwnCode& own) {
-  for (const pid_t thread : running_threads(device, "civetweb-worker"))
+  for (const pid_t thread : running_threads(device, "http"))
     if (auto held = HeldThread::hold(thread); held && own.holds(held->at())) return held;
   return nullptr;
 }
@@ -74,7 +74,7 @@ TEST_CASE("Scrape: no round waits for one, wherever in its answer the thread tha
   REQUIRE(device);
   const auto decisions = folder.path() / "data" / "decisions.jsonl";
   REQUIRE(wait_until([&] { return size_of(decisions) > some_rounds; }, 30s));
-  const OwnCode own(device.value()->pid(), {rivulet_binary(), "libprometheus-cpp", "libcivetweb"});
+  const OwnCode own(device.value()->pid(), {rivulet_binary(), "libprometheus-cpp", "libmicrohttpd"});
   REQUIRE_FALSE(own.empty());
 
   REQUIRE_MESSAGE(HeldThread::hold(device.value()->pid()), "ptrace is refused on this machine");

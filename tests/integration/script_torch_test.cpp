@@ -169,11 +169,6 @@ TEST_CASE("Script: SIGTERM ends a simulation at once whose script never answers"
   const auto simulation = start_rivulet(simulate);
   end_in_trial(*simulation, 1);
   CHECK(simulation->errors() == "error: interrupted before its first second\n");
-  auto replay = simulate;
-  replay.insert(replay.end(), {"--replay", folder.write("decisions.jsonl", "").string()});
-  const auto replayed = start_rivulet(replay);
-  end_in_trial(*replayed, 1);
-  CHECK(replayed->errors() == "error: interrupted before the end of the log\n");
 }
 
 TEST_CASE("Script: validate refuses what would fail in training, and what it prints disturbs no result") {

@@ -9,7 +9,7 @@
 #include "core/clock.h"
 #include "runtime/process/watchdog.h"
 #include "runtime/wiring/production.h"
-#include "sync/collective/gloo_transport.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/support/group_support.h"
 #include "tests/support/model_fixture.h"
 #include "tests/support/process.h"

@@ -8,10 +8,10 @@
 
 #include "runtime/decisions/decision_log.h"
 #include "runtime/decisions/plan_replay.h"
-#include "runtime/replay/state_replay.h"
-#include "runtime/wiring/replay_streams.h"
 #include "tests/support/drawn_decisions.h"
 #include "tests/support/group_support.h"
+#include "tests/support/replay/replay_streams.h"
+#include "tests/support/replay/state_replay.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/text.h"
 
@@ -467,8 +467,6 @@ TEST_CASE("Replay: each fact has the next round for a witness, also those that n
       [](auto& f) { f.flags ^= sync::flag_dry_run; },
       [](auto& f) { f.flags ^= sync::flag_nonfinite; },
       [](auto& f) { f.flags ^= sync::flag_incomplete; },
-      [](auto& f) { f.flags ^= sync::flag_moves_failed; },
-      [](auto& f) { ++f.rows_since_sync; },
       [](auto& f) { ++f.queue_rows; },
       [](auto& f) { f.stream_rate = std::nextafter(f.stream_rate, 1e9F); },
       [](auto& f) { f.compute_seconds = std::nextafter(f.compute_seconds, 1e9F); },

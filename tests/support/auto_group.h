@@ -6,9 +6,10 @@
 #include "core/rng.h"
 #include "runtime/config/config.h"
 #include "sync/coding/sketch.h"
+#include "sync/controllers/budget.h"
 #include "sync/policy/agreement_cost.h"
-#include "sync/policy/budget.h"
-#include "sync/policy/controller.h"
+#include "sync/policy/arbiter.h"
+#include "tests/support/members.h"
 
 /// A group that plans by the policy "auto" in a world that is a formula: devices whose steps take a time,
 /// bring bytes, and whose link takes its time for what they send.
@@ -54,7 +55,7 @@ class Group {
     settings.set("sync.overlap", std::string(world.overlap ? "auto" : "never"));
     config_.settings = settings_of(config_, settings);
     controllers_ = controllers_of(config_, builtin_controllers()).value();
-    state_ = first_state(world.devices, config_, controllers_);
+    state_ = first_state(testing::members(world.devices), config_, controllers_);
   }
 
   /// One agreement behind the steps that the last plan asked for.

@@ -11,7 +11,8 @@
 #include "core/digest.h"
 #include "core/rng.h"
 #include "runtime/decisions/decision_log.h"
-#include "sync/policy/controller.h"
+#include "sync/policy/arbiter.h"
+#include "tests/support/members.h"
 
 /// Decisions of three devices for tests that write and read them.
 namespace rivulet::testing {
@@ -48,7 +49,7 @@ inline runtime::ViewRecord view_of_three(std::uint64_t number) {
   view.members = {"a", "b", "c"};
   view.rank = 1;
   view.policy.contribution_bytes = 4096;
-  view.state = sync::policy::first_state(3, view.policy, stream_controllers(), {}, number);
+  view.state = sync::policy::first_state(testing::members(3), view.policy, stream_controllers(), {}, number);
   return view;
 }
 

@@ -7,7 +7,8 @@
 #include "core/settings.h"
 #include "sync/coding/gains.h"
 #include "sync/compressor/compressor.h"
-#include "sync/policy/controller.h"
+#include "sync/policy/arbiter.h"
+#include "tests/support/members.h"
 
 /// A group that plans by a published gate of compression, in a world that is given: the gains of what devices
 /// bring.
@@ -36,7 +37,7 @@ class Gated {
   void begin() {
     config.settings = settings_of(config, settings);
     controllers = controllers_of(config, builtin_controllers()).value();
-    if (state.last.next.rows.empty()) state = first_state(devices_, config, controllers);
+    if (state.last.next.rows.empty()) state = first_state(testing::members(devices_), config, controllers);
   }
   /// One round in which each device's contribution has these gains.
   const RoundPlan& step(const std::vector<Gains>& all) {

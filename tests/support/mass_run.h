@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sync/collective/transport.h"
+#include "sync/transport/transport.h"
 #include "tests/support/group_support.h"
 #include "tests/support/parts/policy/compressed.h"
 

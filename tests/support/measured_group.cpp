@@ -15,8 +15,8 @@
 #include "runtime/status/status_json.h"
 #include "runtime/wiring/sim_runner.h"
 #include "stream/open.h"
-#include "sync/collective/memory_transport.h"
 #include "sync/membership/membership.h"
+#include "sync/transport/memory_transport.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/wrapped_source.h"
 

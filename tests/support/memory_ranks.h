@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/clock.h"
-#include "sync/collective/memory_transport.h"
+#include "sync/transport/memory_transport.h"
 #include "tests/support/quiet_rank.h"
 
 /// Ranks over wires in memory, for tests of the wires and of what is agreed over them.

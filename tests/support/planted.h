@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sync/collective/transport.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::testing {
 

@@ -6,7 +6,7 @@
 
 #include "core/clock.h"
 #include "core/wake.h"
-#include "sync/collective/transport.h"
+#include "sync/transport/transport.h"
 
 /// What a rank of in-memory wires needs beside its clock, for tests that move the clock by hand.
 namespace rivulet::testing {

@@ -7,7 +7,7 @@
 #include "runtime/node/node.h"
 #include "runtime/process/runner.h"
 #include "stream/source.h"
-#include "sync/collective/transport.h"
+#include "sync/transport/transport.h"
 #include "tests/support/parts/parts.h"
 
 namespace rivulet::testing {

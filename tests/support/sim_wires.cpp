@@ -81,10 +81,10 @@ class SimWires::Wire final : public sync::Transport {
     return progress;
   }
   sync::Ticket send(std::uint32_t peer, sync::Lane lane, std::span<const std::byte> bytes) override {
-    return may_send(lane, bytes) ? inner_->send(peer, lane, bytes) : sync::Ticket{};
+    return may_send(bytes) ? inner_->send(peer, lane, bytes) : sync::Ticket{};
   }
   sync::Ticket send_ahead(std::uint32_t peer, sync::Lane lane, std::span<const std::byte> bytes) override {
-    return may_send(lane, bytes) ? inner_->send_ahead(peer, lane, bytes) : sync::Ticket{};
+    return may_send(bytes) ? inner_->send_ahead(peer, lane, bytes) : sync::Ticket{};
   }
   sync::Ticket receive(std::uint32_t peer, sync::Lane lane, std::span<std::byte> bytes) override {
     return broken() ? sync::Ticket{} : expect(peer, lane, inner_->receive(peer, lane, bytes));
@@ -108,9 +108,9 @@ class SimWires::Wire final : public sync::Transport {
   void close() noexcept override { inner_->close(); }
 
  private:
-  bool may_send(sync::Lane lane, std::span<const std::byte> bytes) {
+  bool may_send(std::span<const std::byte> bytes) {
     if (broken() || !power_.take()) return false;
-    if (lane != sync::Lane::moves) wires_.watcher_(bytes);
+    wires_.watcher_(bytes);
     if (wires_.slow_) wires_.faults_.count(SimFault::message_slow);
     return true;
   }

@@ -9,7 +9,7 @@
 
 #include "core/clock.h"
 #include "core/rng.h"
-#include "sync/collective/memory_transport.h"
+#include "sync/transport/memory_transport.h"
 #include "tests/support/sim_faults.h"
 #include "tests/support/sim_power.h"
 

@@ -8,8 +8,8 @@
 #include "core/rng.h"
 #include "runtime/process/runner.h"
 #include "stream/open.h"
-#include "sync/collective/gloo_transport.h"
-#include "sync/collective/memory_transport.h"
+#include "sync/transport/gloo_transport.h"
+#include "sync/transport/memory_transport.h"
 #include "tests/support/wait.h"
 
 namespace rivulet::testing {

@@ -11,7 +11,6 @@
 #include "tests/support/copying_device.h"
 #include "tests/support/model_fixture.h"
 #include "tests/support/sgd.h"
-#include "tests/support/spoiled_moves.h"
 #include "tests/support/wrapped_source.h"
 
 namespace rivulet::testing {
@@ -79,10 +78,6 @@ GroupOutcome run_simulated(const WallsRun& run) {
   outside.catalog = parts.catalog();
   outside.source = [&](std::size_t device, const Clock& clock) { return source_for(run, device, clock); };
   outside.decisions = [&](std::size_t device) { return decisions_for(device, out.rounds); };
-  if (run.third_move != MoveFault::none)
-    outside.wires = [fault = run.third_move](std::size_t device, sync::Connect usual) {
-      return device == 0 ? spoil_third_move(std::move(usual), fault) : usual;
-    };
   if (run.copying_device)
     outside.device = [](std::size_t, VirtualClock&) { return std::make_unique<CopyingDevice>(); };
   runtime::SimulateOptions options;
@@ -94,7 +89,8 @@ GroupOutcome run_simulated(const WallsRun& run) {
   return out;
 }
 
-std::vector<float> local_sgd(const WallsRun& run, std::size_t rounds, std::size_t steps, std::size_t rows) {
+std::vector<float> local_sgd(const WallsRun& run, const std::vector<std::size_t>& steps_of_round,
+                             std::size_t rows) {
   const auto& c = run.loaded.config;
   const auto device = devices::make_host_device();
   devices::ModelConfig config;
@@ -109,7 +105,8 @@ std::vector<float> local_sgd(const WallsRun& run, std::size_t rounds, std::size_
   const auto gradient = view_of(*memory, trainer->layout());
   const auto numbers = agreed.parameters().as<float>();
   const auto columns = static_cast<std::size_t>(c.decode.shape[0]);
-  for (std::size_t round = 0; round < rounds; ++round) {
+  std::size_t first_row = 0;
+  for (const std::size_t steps : steps_of_round) {
     std::vector<double> moved(numbers.size());
     for (std::size_t d = 0; d < c.job.devices; ++d) {
       auto& own = copies[d];
@@ -118,8 +115,7 @@ std::vector<float> local_sgd(const WallsRun& run, std::size_t rounds, std::size_
         std::vector<float> features(rows * columns);
         std::vector<float> targets(rows);
         for (std::size_t i = 0; i < rows; ++i) {
-          const auto bytes =
-              linear_row(c.job.seed, d, (round * steps + step) * rows + i, columns, c.model.classes);
+          const auto bytes = linear_row(c.job.seed, d, first_row + step * rows + i, columns, c.model.classes);
           std::memcpy(&targets[i], bytes.data(), sizeof(float));
           std::memcpy(&features[i * columns], bytes.data() + sizeof(float), columns * sizeof(float));
         }
@@ -133,6 +129,7 @@ std::vector<float> local_sgd(const WallsRun& run, std::size_t rounds, std::size_
     }
     for (std::size_t i = 0; i < moved.size(); ++i)
       numbers[i] = static_cast<float>(double{numbers[i]} + moved[i]);
+    first_row += steps * rows;
   }
   return {numbers.begin(), numbers.end()};
 }
@@ -151,8 +148,6 @@ GroupOutcome run_on_threads(const WallsRun& run,
     if (run.copying_device) outside.device = std::make_unique<CopyingDevice>();
     outside.log = log.open();
     outside.connect = connect_of(device);
-    if (run.third_move != MoveFault::none && device == 0)
-      outside.connect = spoil_third_move(std::move(outside.connect), run.third_move);
     outside.decisions = decisions_for(device, out.rounds);
     nodes.push_back(std::make_unique<RealNode>(config_of_device(run.loaded, device),
                                                runtime::RunOptions{.stop_after = run.stop_after},

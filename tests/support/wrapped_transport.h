@@ -2,7 +2,7 @@
 #include <memory>
 #include <utility>
 
-#include "sync/collective/transport.h"
+#include "sync/transport/transport.h"
 
 namespace rivulet::testing {
 

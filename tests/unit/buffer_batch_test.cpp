@@ -91,58 +91,6 @@ TEST_CASE("Batch: a failed round puts its rows back in front, in order") {
   }
 }
 
-TEST_CASE(
-    "Batch: rows lent out leave the computation, are still announced, and come back when the round failed") {
-  Fixture f;
-  for (std::int64_t offset = 0; offset < 6; ++offset) write_single(f.buffer, p0, offset);
-  f.batch.fill(f.buffer, 6);
-  const BatchView lent = f.batch.send_rows(2);
-  CHECK(lent.rows == 2);
-  CHECK(lent.features[0] == 4.0F);
-  CHECK(lent.tags[1].position.at.offset == 5);
-  CHECK(f.batch.rows() == 4);
-  CHECK(f.batch.view().features.size() == 8);
-  CHECK(f.batch.own_rows() == 6);
-  CHECK(announced(f.batch) == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
-
-  f.batch.put_back(f.buffer);
-  CHECK(f.buffer.waiting() == 6);
-  f.batch.fill(f.buffer, 6);
-  CHECK(f.batch.view().tags[5].position.at.offset == 5);
-}
-
-TEST_CASE("Batch: a failed transfer undoes the loan") {
-  Fixture f;
-  for (std::int64_t offset = 0; offset < 4; ++offset) write_single(f.buffer, p0, offset);
-  f.batch.fill(f.buffer, 4);
-  f.batch.send_rows(1);
-  const BatchView second = f.batch.send_rows(2);  // to another peer: the rows in front of the first loan
-  CHECK(second.features[0] == 1.0F);
-  CHECK(f.batch.rows() == 1);
-  f.batch.take_back_lent();
-  CHECK(f.batch.rows() == 4);
-  CHECK(f.batch.view().features[6] == 3.0F);
-  f.batch.settle(f.buffer);
-  CHECK(f.buffer.free_rows() == 16);
-}
-
-TEST_CASE("Batch: a guest is computed on and never announced or kept") {
-  Fixture f;
-  write_single(f.buffer, p0, 0);
-  f.batch.fill(f.buffer, 4);
-  const std::vector<float> features{70.0F, 71.0F};
-  const std::vector<float> targets{3.0F};
-  f.batch.add_guest(features, targets, {{p1, {900, 0}}, {901, 0}});
-  CHECK(f.batch.rows() == 2);
-  CHECK(f.batch.own_rows() == 1);
-  CHECK(f.batch.view().features[3] == 71.0F);
-  CHECK(f.batch.view().targets[1] == 3.0F);
-  CHECK(f.batch.view().tags[1].position.partition == p1);
-  CHECK(announced(f.batch) == std::vector<std::int64_t>{0});
-  f.batch.put_back(f.buffer);
-  CHECK(f.buffer.waiting() == 1);
-}
-
 TEST_CASE("Batch: copies of others' rows are computed on, counted nowhere, and gone with the next rows") {
   Fixture f;
   for (std::int64_t offset = 0; offset < 5; ++offset) write_single(f.buffer, p0, offset);
@@ -151,7 +99,6 @@ TEST_CASE("Batch: copies of others' rows are computed on, counted nowhere, and g
   f.batch.add_copy(features, targets);
   f.batch.add_copy(features, targets);
   CHECK(f.batch.rows() == 4);
-  CHECK(f.batch.counted_rows() == 2);
   CHECK(f.batch.own_rows() == 2);
   const BatchView view = f.batch.view();
   CHECK(view.rows == 4);
@@ -162,7 +109,7 @@ TEST_CASE("Batch: copies of others' rows are computed on, counted nowhere, and g
 
   CHECK(f.batch.fill(f.buffer, 1) == 1);  // in place of the first copy
   CHECK(f.batch.rows() == 3);
-  CHECK(f.batch.counted_rows() == 3);
+  CHECK(f.batch.own_rows() == 3);
   CHECK(f.batch.view().features[4] == 2);
   CHECK(announced(f.batch) == std::vector<std::int64_t>{0, 1, 2});
   f.batch.add_copy(features, targets);

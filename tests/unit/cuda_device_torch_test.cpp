@@ -6,6 +6,8 @@
 #include <string>
 
 #include "devices/cuda_device.h"
+#include "tests/support/model_fixture.h"
+#include "tests/support/sgd.h"
 #include "tests/support/text.h"
 
 using namespace rivulet;
@@ -57,4 +59,62 @@ TEST_CASE("CUDA: memory is pinned, zeroed and the host's, and trainers compute o
   CHECK(!make_cuda_device(1000));
   CHECK(!gpu->allocate(std::size_t{1} << 60));
   CHECK(gpu->allocate(0));
+}
+
+namespace {
+
+/// What a model gives for a batch, and where ten steps with it lead.
+struct Learned {
+  StepReport report;
+  std::vector<double> contribution;
+  std::vector<double> parameters;
+};
+
+Learned learn_on(Device& device, const ModelConfig& config) {
+  const auto trainer = make_trainer(config, device);
+  ModelState state = make_state(*trainer, device, 3);
+  const auto memory = make_contribution(trainer->layout(), device);
+  const GradientView out = view_of(*memory, trainer->layout());
+  const Rows batch(config, 48, 3);
+  Learned learned;
+  for (int step = 0; step < 10; ++step) {
+    const auto report = trainer->compute_gradients(state, batch.all(), out);
+    REQUIRE_MESSAGE(report, report.error().message);
+    if (step == 0) learned = {report.value(), numbers_of(out), {}};
+    sgd_step(state, out);
+  }
+  learned.parameters = numbers_of(state.parameters());
+  return learned;
+}
+
+}  // namespace
+
+TEST_CASE("CUDA: a pass on the GPU gives what the host's gives, and leads there" *
+          doctest::skip(!gpu_is_here())) {
+  const auto gpu = std::move(make_cuda_device(0)).value();
+  const auto host = make_host_device();
+  for (const ModelEntry* entry : builtin_models()) {
+    const std::string name(entry->name);
+    CAPTURE(name);
+    const ModelConfig config = config_of(name);
+    const Learned here = learn_on(*host, config);
+    const Learned there = learn_on(*gpu, config);
+    MESSAGE(name << ": gradient off by " << relative_l2(there.contribution, here.contribution)
+                 << ", parameters after ten steps by " << relative_l2(there.parameters, here.parameters));
+    // A GPU adds in another order, and multiplies in TF32 where LibTorch lets it: 10 bits behind the point.
+    CHECK(relative_l2(there.contribution, here.contribution) < 5e-3);
+    CHECK(relative_l2(there.parameters, here.parameters) < 5e-3);
+    CHECK(there.report.loss_sum == doctest::Approx(here.report.loss_sum).epsilon(1e-3));
+    CHECK(there.report.rows == here.report.rows);
+  }
+}
+
+TEST_CASE("CUDA: the same batch gives the same bits on one GPU" * doctest::skip(!gpu_is_here())) {
+  const auto gpu = std::move(make_cuda_device(0)).value();
+  for (const ModelEntry* entry : builtin_models()) {
+    const std::string name(entry->name);
+    CAPTURE(name);
+    const ModelConfig config = config_of(name);
+    CHECK(learn_on(*gpu, config).parameters == learn_on(*gpu, config).parameters);
+  }
 }

@@ -13,6 +13,7 @@
 #include "runtime/status/status_json.h"
 #include "tests/support/counting_metrics.h"
 #include "tests/support/drawn_decisions.h"
+#include "tests/support/members.h"
 #include "tests/support/text.h"
 
 using namespace rivulet;
@@ -102,7 +103,8 @@ TEST_CASE("Board: of a large group it holds few rounds, but enough to tell one")
   sync::FactsTable table;
   table.facts.resize(1000);
   table.sections.resize(1000);
-  const sync::policy::RoundPlan plan = sync::policy::first_state(1000, view.policy, {}).last;
+  const sync::policy::RoundPlan plan =
+      sync::policy::first_state(testing::members(1000), view.policy, {}).last;
   for (std::uint64_t round = 0; round < 10; ++round) board.add(1, round, table, plan);
   CHECK(board.read().rounds.size() == RecentRounds::rounds_least);
 }
@@ -162,7 +164,7 @@ TEST_CASE("Board: a device's part in each round is measured, and the round is ha
     table.facts[rank].wait_seconds = 0.1;
     table.facts[rank].compute_seconds = 0.02 * static_cast<double>(rank + 1);
   }
-  sync::policy::RoundPlan plan = sync::policy::first_state(3, view.policy, {}).last;
+  sync::policy::RoundPlan plan = sync::policy::first_state(testing::members(3), view.policy, {}).last;
   plan.now.weights = {0.5, 0.3, 0.2};
   log->write(2, 0, table, plan);
   CHECK(metrics["collective_weight_ratio"] == 0.3);

@@ -363,15 +363,3 @@ TEST_CASE("Config units: durations and sizes") {
   CHECK_FALSE(parse_bytes("1 mib"));
   CHECK(parse_bytes("x").error().message == "'x' is not a size such as 512 KiB, 1 GiB or 1000000");
 }
-
-TEST_CASE("Config layers: a key that was renamed is known by both names, and not by both at once") {
-  CHECK(with_sets({"sync.reduction=sum", "sync.foresee=false"}).config.sync.collective == "sum");
-  CHECK_FALSE(with_sets({"sync.reduction=sum", "sync.foresee=false"}).config.sync.speculate);
-  Files files;
-  const auto loaded =
-      load_config(input_of(files.write("d.toml", "[sync]\ncollective = \"sum\"\nreduction = \"gather\"\n")));
-  const auto said = texts(loaded);
-  CHECK(std::ranges::any_of(said, [](const auto& line) {
-    return contains(line, "d.toml:3:1: error: 'sync.reduction' and 'sync.collective' are the same key");
-  }));
-}

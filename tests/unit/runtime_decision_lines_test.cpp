@@ -37,7 +37,7 @@ TEST_CASE("Decision log: every field comes back with every bit, at its extremes,
     sync::Facts f;
     f.step = f.agreed_rows = f.stop_at_step = f.stop_at_rows = f.correct = f.rows_dropped = f.plan_hash = big;
     f.round = big;
-    f.rows = f.rows_since_sync = f.flags = f.queue_rows = f.rows_max = medium;
+    f.rows = f.flags = f.queue_rows = f.rows_max = medium;
     constexpr double most = std::numeric_limits<float>::max();
     f.stream_rate = f.compute_seconds = f.wait_seconds = f.sync_seconds =
         static_cast<float>(std::min(std::abs(number), most));
@@ -65,7 +65,6 @@ TEST_CASE("Decision log: every field comes back with every bit, at its extremes,
     r.plan.next.wait = Duration::max();
     r.plan.next.whole = r.plan.next.rest = r.plan.next.freeze = r.plan.now.checkpoint = r.plan.now.stop =
         true;
-    r.plan.next.moves = {{1, 2, medium}};
     r.plan.now.leaving = {0, medium};
     const auto again = round_in(decision_line(r));
     CHECK(again.table.facts == r.table.facts);

@@ -142,21 +142,17 @@ TEST_CASE("Decision log: what a changed fact, plan, line or file is, is said wit
   }
   SUBCASE("garbage") {
     changed[4] = "not a line";
-    CHECK(contains(say(changed), path + ": line 5: this is no line of a decision log"));
+    CHECK(contains(say(changed), path + ": line 5: not a line of a decision log"));
   }
   SUBCASE("a version as deep as its line is long") {
     const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
-    changed[0] = resealed(changed[0], "\"version\":8", "\"version\":" + deep);
-    CHECK(contains(say(changed), path + ": line 1: version that is no number"));
-  }
-  SUBCASE("an older version") {
-    changed[4] = changed[4].substr(0, changed[4].size() - 26) + "}";
-    CHECK(contains(say(changed), path + ": line 5: no checksum: an older version"));
+    changed[0] = resealed(changed[0], "\"version\":9", "\"version\":" + deep);
+    CHECK(contains(say(changed), path + ": line 1: version that is not a number"));
   }
   SUBCASE("a newer version") {
     ViewRecord view = std::get<ViewRecord>(parse_decision_line(lines[0]).value());
-    changed[0] = resealed(lines[0], "\"version\":8", "\"version\":9");
-    CHECK(contains(say(changed), path + ": line 1: version 9, this build reads 8"));
+    changed[0] = resealed(lines[0], "\"version\":9", "\"version\":10");
+    CHECK(contains(say(changed), path + ": line 1: version 10, this build reads 9"));
     view.policy.batch_policy = "magic";
     changed[0] = decision_line(view);
     CHECK(contains(say(changed), "line 1: batch.policy \"magic\" is not in this build"));

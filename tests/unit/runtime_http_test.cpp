@@ -224,7 +224,7 @@ TEST_CASE("Http: the server ends with its object, and the port is free again") {
     server.reset();
     shortest = std::min(shortest, to_seconds(clock.now() - begin));
   }
-  CHECK(shortest < 1.0);  // civetweb alone would look up every two seconds
+  CHECK(shortest < 1.0);
   CHECK(process_cpu_seconds() - cpu < 1.0);
   const auto gone = http_get("127.0.0.1", port, "/livez");
   REQUIRE(!gone);

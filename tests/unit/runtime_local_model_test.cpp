@@ -57,7 +57,7 @@ struct Bench {
     return {hits, loss};
   }
   std::vector<double> movement() {
-    REQUIRE(model->prepare_delta(state, 0, 1.0));
+    REQUIRE(model->prepare_delta(state));
     return numbers_of(model->contribution().slice(0, trainer->layout().parameters));
   }
   /// As if this device was alone: the sum is its own movement.

@@ -8,7 +8,7 @@
 #include "core/rng.h"
 #include "devices/numbers.h"
 #include "runtime/state/round_update.h"
-#include "sync/round/weighted_numbers.h"
+#include "sync/coding/weighted_numbers.h"
 
 using namespace rivulet;
 

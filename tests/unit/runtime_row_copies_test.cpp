@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "sync/policy/copies.h"
+#include "sync/controllers/copies.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "sync/policy/agreement_choice.h"
+#include "sync/controllers/agreement_choice.h"
+#include "sync/policy/arbiter.h"
 #include "tests/support/auto_group.h"
 
 using namespace rivulet;

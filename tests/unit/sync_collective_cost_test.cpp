@@ -8,9 +8,11 @@
 
 #include "core/rng.h"
 #include "runtime/config/config.h"
+#include "sync/policy/arbiter.h"
 #include "sync/policy/coherence.h"
-#include "sync/policy/collective_cost.h"
+#include "sync/published/collective_cost.h"
 #include "tests/support/gated_group.h"
+#include "tests/support/members.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
@@ -56,7 +58,7 @@ class LinkGroup {
     settings.set("sync.kept_max", 20.0);
     config_.settings = settings_of(config_, settings);
     controllers_ = controllers_of(config_, builtin_controllers()).value();
-    state_ = first_state(world, config_, controllers_);
+    state_ = first_state(testing::members(world), config_, controllers_);
     table_.facts.resize(world);
     table_.sections.resize(world);
   }

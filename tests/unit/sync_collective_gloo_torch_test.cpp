@@ -14,11 +14,11 @@
 #include <sstream>
 
 #include "core/clock.h"
-#include "sync/collective/gloo/bind_address.h"
-#include "sync/collective/gloo/group.h"
-#include "sync/collective/gloo/quiet_stdout.h"
-#include "sync/collective/gloo/rank_address.h"
-#include "sync/collective/gloo_transport.h"
+#include "sync/transport/gloo/bind_address.h"
+#include "sync/transport/gloo/group.h"
+#include "sync/transport/gloo/quiet_stdout.h"
+#include "sync/transport/gloo/rank_address.h"
+#include "sync/transport/gloo_transport.h"
 #include "tests/support/quiet_rank.h"
 
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "core/clock.h"
-#include "sync/collective/memory_transport.h"
+#include "sync/transport/memory_transport.h"
 #include "tests/support/memory_ranks.h"
 
 namespace {
@@ -261,8 +261,8 @@ TEST_CASE("Memory network: a message of another size than expected is a protocol
   connect_all(ranks);
   std::array<std::byte, 8> out{};
   std::array<std::byte, 7> in{};
-  ranks[0].send(1, Lane::header, out);
-  CHECK(ranks[1].poll(ranks[1].receive(0, Lane::header, in)) == Progress::failed);
+  ranks[0].send(1, Lane::phase, out);
+  CHECK(ranks[1].poll(ranks[1].receive(0, Lane::phase, in)) == Progress::failed);
   CHECK(ranks[1].error().code == ErrorCode::protocol);
 }
 

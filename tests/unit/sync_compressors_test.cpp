@@ -7,7 +7,7 @@
 #include "core/rng.h"
 #include "runtime/config/config.h"
 #include "sync/coding/values.h"
-#include "sync/round/residual.h"
+#include "sync/residual/residual.h"
 #include "tests/support/dense_exchange.h"
 #include "tests/support/parts/parts.h"
 

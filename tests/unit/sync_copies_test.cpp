@@ -8,9 +8,10 @@
 
 #include "core/rng.h"
 #include "sync/coding/rows.h"
-#include "sync/policy/controller.h"
-#include "sync/policy/copies.h"
-#include "sync/policy/skew.h"
+#include "sync/controllers/copies.h"
+#include "sync/controllers/skew.h"
+#include "sync/policy/arbiter.h"
+#include "tests/support/members.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
@@ -200,7 +201,7 @@ class Group {
     if (controllers_.empty()) {
       config_.settings = settings_of(config_, settings_);
       controllers_ = controllers_of(config_, builtin_controllers()).value();
-      state_ = first_state(devices_, config_, controllers_);
+      state_ = first_state(testing::members(devices_), config_, controllers_);
     }
     return plan(table_, config_, controllers_, state_).next;
   }
@@ -294,55 +295,4 @@ TEST_CASE("Injection: streams that become alike stop it, well below where it beg
   CHECK(rounds < 100);
   CHECK(before > 0.28);
   CHECK(before < 0.30);
-}
-
-namespace {
-
-/// Of four devices that agree after every batch: what each then computes.
-std::vector<std::uint32_t> computed(const Schedule& next) {
-  auto rows = next.rows;
-  for (const Move& move : next.moves) {
-    rows[move.from] -= move.rows;
-    rows[move.to] += move.rows;
-  }
-  return rows;
-}
-
-Schedule directed(const std::vector<std::uint32_t>& waiting, std::uint32_t rows_max,
-                  const std::string& when = "every") {
-  Group group("directed", 4);
-  group.config().sync_policy = when;
-  group.config().batch_policy = "stream";
-  group.config().max = 100;
-  const std::vector<float> rates{1000, 1000, 100, 0};
-  for (std::size_t rank = 0; rank < 4; ++rank) {
-    Facts& f = group.table().facts[rank];
-    f.flags = 0;
-    f.stream_rate = rates[rank];
-    f.rows_max = rows_max;
-    f.queue_rows = waiting[rank];
-  }
-  return group.next();
-}
-
-}  // namespace
-
-TEST_CASE("Injection: rows that wait go to devices that have too few, from where most wait") {
-  const Schedule next = directed({150, 5000, 0, 0}, 1000);  // what 150 are is trained in time
-  CHECK(next.rows == std::vector<std::uint32_t>{100, 290, 10, 0});
-  CHECK(computed(next) == std::vector<std::uint32_t>{100, 100, 100, 100});
-  for (const Move& move : next.moves) CHECK(move.from == 1);
-}
-
-TEST_CASE("Injection: a full batch is shared, so that both compute the same") {
-  const Schedule next = directed({150, 5000, 0, 0}, 100);
-  CHECK(next.rows == std::vector<std::uint32_t>{100, 100, 10, 0});
-  CHECK(computed(next) == std::vector<std::uint32_t>{100, 28, 55, 27});
-}
-
-TEST_CASE("Injection: nothing moves without a backlog, nor between devices that step on their own") {
-  CHECK(directed({100, 150, 0, 0}, 1000).moves.empty());
-  const Schedule apart = directed({100, 5000, 0, 0}, 1000, "periodic");
-  CHECK(apart.moves.empty());
-  CHECK(apart.rows[1] <= 100);
 }

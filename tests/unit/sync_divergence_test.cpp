@@ -7,7 +7,8 @@
 #include <limits>
 #include <utility>
 
-#include "sync/policy/controller.h"
+#include "sync/policy/arbiter.h"
+#include "tests/support/members.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
@@ -29,7 +30,9 @@ struct Group {
     controllers = controllers_of(config, builtin_controllers()).value();
     enter(7);
   }
-  void enter(std::uint64_t view) { state = first_state(3, config, controllers, state.memory, view); }
+  void enter(std::uint64_t view) {
+    state = first_state(testing::members(3), config, controllers, state.memory, view);
+  }
   RoundPlan round(std::vector<std::uint32_t> flags, std::uint32_t each = 100,
                   std::vector<std::uint32_t> own = {}) {
     FactsTable table;

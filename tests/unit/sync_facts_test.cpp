@@ -1,4 +1,4 @@
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
 
 #include <doctest/doctest.h>
 
@@ -20,7 +20,6 @@ Facts distinct() {
   f.rank = 0x41424344;
   f.flags = 0x51525354;
   f.rows = 0x61626364;
-  f.rows_since_sync = 0x71727374;
   f.queue_rows = 0x81828384;
   f.stream_rate = 1.0;
   f.compute_seconds = 2.0;
@@ -66,7 +65,7 @@ TEST_CASE("Facts: the head's golden bytes") {
   f.measurements = {7.0, 8.0};
   const auto head = encode_head(f);
   const std::string golden =
-      "5256463107000000"  // "RVF1", version 7
+      "5256463108000000"  // "RVF1", version 8
       "1817161514131211"
       "2827262524232221"
       "44434241"
@@ -76,8 +75,7 @@ TEST_CASE("Facts: the head's golden bytes") {
       "48494a4b4c4d4e4f"
       "58595a5b5c5d5e5f"  // step, agreed_rows, stop_at_step, stop_at_rows
       "64636261"
-      "74737271"
-      "54535251"  // rows, rows_since_sync, flags
+      "54535251"  // rows, flags
       "84838281"  // queue_rows
       "0000803f"
       "00000040"
@@ -103,11 +101,10 @@ TEST_CASE("Facts: the head's golden bytes") {
       "68696a6b6c6d6e6f"  // interval
       "02000000"
       "0000e040"
-      "00000041"  // measurements
-      "00000000";
-  REQUIRE(head.size() == 224 + 2 * 4);
+      "00000041";  // measurements
+  REQUIRE(head.size() == 216 + 2 * 4);
   CHECK(hex(std::span(head).first(head.size() - 8)) == golden);
-  CHECK(encode_head(distinct()).size() == 224);
+  CHECK(encode_head(distinct()).size() == 216);
 }
 
 TEST_CASE("Facts: what was encoded is what is decoded") {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "core/row.h"
-#include "sync/policy/plan.h"
-#include "sync/round/facts.h"
-#include "sync/schema.h"
+#include "sync/message/facts.h"
+#include "sync/message/field_bytes.h"
+#include "sync/message/plan.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
@@ -82,9 +82,8 @@ void with_each_changed(const T& base, auto check) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("Fields: each member is in its list, once and under a name of its own", T, PartitionId,
-                   RowCursor, RowInterval, SkippedRange, Digest, Facts, FactsSection, policy::Move,
-                   policy::Decision, policy::Schedule, policy::RoundPlan, policy::PolicyConfig,
-                   policy::PolicyState) {
+                   RowCursor, RowInterval, SkippedRange, Digest, Facts, FactsSection, policy::Decision,
+                   policy::Schedule, policy::RoundPlan, policy::PolicyConfig, policy::PolicyState) {
   CHECK(listed<T>() == members<T>());
   CHECK(names<T>() == members<T>());
 }
@@ -94,7 +93,6 @@ TEST_CASE("Fields: bytes that were written are read, and every cut is seen") {
   plan.now = {policy::Mode::delta, {0.25, 0.75}, 0.5, true, false, {1}};
   plan.next.rows = {7, 9};
   plan.next.wait = std::chrono::milliseconds(250);
-  plan.next.moves = {{0, 1, 3}};
   plan.next.compressor = "top-k";
   plan.why = "because";
   const auto bytes = bytes_of_fields(plan);

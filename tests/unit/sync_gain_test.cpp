@@ -9,7 +9,7 @@
 #include "sync/coding/energy.h"
 #include "sync/coding/gains.h"
 #include "sync/coding/selection.h"
-#include "sync/policy/gain.h"
+#include "sync/published/gain.h"
 #include "tests/support/gated_group.h"
 
 using namespace rivulet;

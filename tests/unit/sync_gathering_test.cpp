@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "core/clock.h"
-#include "sync/collective/gathering.h"
-#include "sync/collective/memory_transport.h"
+#include "sync/transport/gathering.h"
+#include "sync/transport/memory_transport.h"
 #include "tests/support/quiet_rank.h"
 
 namespace {

@@ -9,8 +9,8 @@
 #include <set>
 #include <vector>
 
-#include "sync/collective/gloo/peer_door.h"
-#include "sync/collective/gloo/rank_address.h"
+#include "sync/transport/gloo/peer_door.h"
+#include "sync/transport/gloo/rank_address.h"
 #include "tests/support/raw_http.h"
 
 namespace {

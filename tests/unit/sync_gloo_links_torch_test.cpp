@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "core/clock.h"
-#include "sync/collective/gloo/dialer.h"
-#include "sync/collective/gloo/frame_check.h"
+#include "sync/transport/gloo/dialer.h"
+#include "sync/transport/gloo/frame_check.h"
 #include "tests/support/wait.h"
 
 using namespace rivulet;

@@ -17,7 +17,7 @@ using Sessions = std::map<std::string, std::int64_t>;
 /// What a device says in READY.
 struct Held {
   Stamp stamp;
-  std::optional<std::uint64_t> rows;
+  std::uint64_t rows = 0;
   bool limited = true;
 };
 
@@ -144,13 +144,6 @@ TEST_CASE("Count: nobody counts, and the next who does begins anew") {
   CHECK(s.from() == Clocks{60, 600});
 }
 
-TEST_CASE("Count: from where is not known if no holder says its row clock") {
-  Script s;
-  auto of = s.start({"a", "b"});
-  s.form_view(of, {{"a", {{0, 0}, 0}}, {"b", {{0, 70}, std::nullopt, false}}});
-  CHECK_FALSE(s.from());
-}
-
 TEST_CASE("Count: a new run knows nothing of it") {
   Script s;
   auto of = a_counting_group(s);
@@ -161,7 +154,7 @@ TEST_CASE("Count: a new run knows nothing of it") {
   CHECK(s.from() == Clocks{0, 5});
 }
 
-TEST_CASE("Count: a snapshot has it; without it, it is the text that older builds wrote") {
+TEST_CASE("Count: a snapshot has it, and says nothing where there is nothing") {
   Script s;
   auto of = a_counting_group(s);
   s.leave_as("a", of["a"], Ends::device);
@@ -183,23 +176,6 @@ TEST_CASE("Count: a snapshot has it; without it, it is the text that older build
   const std::string text = snapshot_of(plain.fold);
   for (const char* word : {"counts_from", "ended", "in_order", "ready_"})
     CHECK(text.find(word) == std::string::npos);
-}
-
-TEST_CASE("Count: a snapshot of the build before, which knows nothing of it, fits and can be begun with") {
-  Script s;
-  auto of = a_counting_group(s);
-  s.stop();
-  REQUIRE(s.fold.view.ended);
-  s.fold.ignored = {};
-  Snap snap{"a", of["a"], s.fold.next_offset, "", snapshot_of(s.fold, SnapshotForm::second)};
-  snap.hash = snapshot_hash(snap.fold);
-  const auto begun = fold_of(snap);
-  REQUIRE(begun);
-  CHECK_FALSE(begun->view.counts_from);
-  CHECK_FALSE(begun->view.ended);
-  const auto at = s.put(snap);
-  CHECK(s.fold.snapped_at == at);
-  CHECK(s.fold.ignored.total() == 0);
 }
 
 TEST_CASE("Count: members are told with the view, the same as a device that reads the log later") {

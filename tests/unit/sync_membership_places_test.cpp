@@ -1,4 +1,4 @@
-// What the fold makes of devices that do not fit, and what logs of earlier builds still come to.
+// What the fold makes of devices that do not fit.
 #include <doctest/doctest.h>
 
 #include "sync/membership/snapshot.h"
@@ -29,7 +29,6 @@ struct Strange : Script {
   }
 };
 
-/// One record as an earlier build wrote it.
 std::vector<std::byte> bytes_of(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
@@ -49,25 +48,14 @@ TEST_CASE("Fold: who differs from the last view is not counted, and one view clo
   CHECK(why_not_closable(s.fold, 3) == Obstacle{.why = WhyNot::missing, .count = 2, .wanted = 3});
   s.bring_c();
   CHECK_FALSE(why_not_closable(s.fold, 3));
-  s.put(Close{"x", s.x, 2, true});  // not for it to say
+  s.put(Close{"x", s.x, 2});  // not for it to say
   CHECK(s.fold.view.number == 1);
-  s.put(Close{"a", s.of["a"], 2, true});
+  s.put(Close{"a", s.of["a"], 2});
   CHECK(s.fold.view.number == 2);
   CHECK(s.fold.view.members == std::vector<std::string>{"a", "b", "c"});
   CHECK_FALSE(is_ready(s.fold, s.fold.devices.at("x")));
   CHECK(s.fold.view.config_hash == "h");
   CHECK(s.fold.view.claims.at("c") == std::vector<std::string>{"t:c"});
-}
-
-TEST_CASE("Fold: a CLOSE of an earlier build, which knew of nobody to leave out, is refused as it was") {
-  Strange s;
-  s.bring_c();
-  s.close("a", s.of["a"], 2);
-  CHECK(s.fold.view.number == 1);
-  CHECK(ignored(s, Ignored::refused) == 1);
-  s.leave("x", s.x);
-  s.close("a", s.of["a"], 2);
-  CHECK(s.fold.view.number == 2);
 }
 
 TEST_CASE("Fold: the configuration of the last view stands for nobody once no live device has it") {
@@ -115,7 +103,7 @@ TEST_CASE("Fold: a HELLO that cannot serve begins no session while the present o
   CHECK(s.fold.devices.at("a").hello.holds == std::nullopt);
 
   Hello earlier = s.fold.devices.at("a").hello;
-  earlier.nonce = "of an earlier build";
+  earlier.nonce = "names no state";
   const auto newest = s.put(earlier);
   CHECK(s.fold.devices.at("a").session == newest);
 }
@@ -147,15 +135,14 @@ TEST_CASE("Fold: what a device left for is folded with it, and forgotten with it
   CHECK(s.fold.devices.at("a").left_for == WhyNot::none);
 }
 
-TEST_CASE("Fold: records of earlier builds are read, and unknown causes are none") {
+TEST_CASE("Fold: what a record may leave out is read as nothing, and so are unknown causes") {
   const std::string common = R"("version":1,"job":"j","device":"a","session":3)";
   const auto read = [&](const std::string& text) {
     const auto record = decode(bytes_of("{" + common + "," + text + "}"), "j");
     REQUIRE_MESSAGE(record, text);
     return record.value();
   };
-  CHECK((read(R"("type":"close","view":2)") == ControlRecord(Close{"a", 3, 2, false})));
-  CHECK((read(R"("type":"close","view":2,"leaves_out":true)") == ControlRecord(Close{"a", 3, 2, true})));
+  CHECK((read(R"("type":"close","view":2)") == ControlRecord(Close{"a", 3, 2})));
   CHECK((read(R"("type":"leave","reason":"r")") == ControlRecord(Leave{"a", 3, "r"})));
   CHECK((read(R"("type":"leave","reason":"r","cause":"lost_state")") ==
          ControlRecord(Leave{"a", 3, "r", WhyNot::lost_state})));
@@ -165,28 +152,6 @@ TEST_CASE("Fold: records of earlier builds are read, and unknown causes are none
     const auto why = static_cast<WhyNot>(i);
     CHECK(why_not_of(name_of(why)) == why);
   }
-}
-
-TEST_CASE("Snap: one of an earlier build fits the fold of the same records, and can be begun with") {
-  Script s;
-  auto of = s.form({"a", "b"});
-  of["b"] = s.hello("b");
-  s.ready("a", of["a"], 2, {1, 5}, "d5");
-  Snap snap{"a", of["a"], s.fold.next_offset, "", snapshot_of(s.fold, SnapshotForm::first)};
-  CHECK(snap.fold.find("heard") == std::string::npos);
-  CHECK(snap.fold.find("config_hash\":\"h\",\"confirmed") == std::string::npos);
-  snap.hash = snapshot_hash(snap.fold);
-  const auto begun = fold_of(snap);
-  REQUIRE(begun);
-  CHECK(begun->view.config_hash == "h");
-  CHECK((begun->view.claims == s.fold.view.claims));
-  const auto at = s.put(snap);
-  CHECK(s.fold.snapped_at == at);
-  CHECK(s.fold.ignored.total() == 0);
-  Snap wrong = snap;
-  wrong.covers = s.fold.next_offset;
-  s.put(wrong);
-  CHECK(ignored(s, Ignored::impossible) == 1);
 }
 
 TEST_CASE("Snap: claims of the last view that a device no longer makes are kept") {

@@ -10,7 +10,7 @@
 
 #include "core/rng.h"
 #include "sync/policy/agreement_cost.h"
-#include "sync/policy/gain.h"
+#include "sync/published/gain.h"
 #include "tests/support/gated_group.h"
 
 using namespace rivulet;

@@ -6,12 +6,13 @@
 
 #include "core/rng.h"
 #include "sync/coding/sketch.h"
-#include "sync/policy/agreement_choice.h"
+#include "sync/controllers/agreement_choice.h"
+#include "sync/controllers/budget.h"
 #include "sync/policy/agreement_cost.h"
-#include "sync/policy/budget.h"
+#include "sync/policy/arbiter.h"
 #include "sync/policy/coherence.h"
-#include "sync/policy/controller.h"
 #include "tests/support/auto_group.h"
+#include "tests/support/members.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
@@ -444,7 +445,7 @@ TEST_CASE("Auto: of its two controllers each may go with another one") {
     settings.set("compression.keep", 0.02);
     config.settings = settings_of(config, settings);
     const auto all = controllers_of(config, builtin_controllers()).value();
-    auto state = first_state(4, config, all);
+    auto state = first_state(testing::members(4), config, all);
     CHECK(state.last.next.keep_ratio == 0.02);
     CHECK(agrees_on_movements(config));
   }
@@ -452,7 +453,7 @@ TEST_CASE("Auto: of its two controllers each may go with another one") {
     config.sync_policy = "every";
     config.settings = settings_of(config, runtime::Config::default_settings());
     const auto all = controllers_of(config, builtin_controllers()).value();
-    CHECK(first_state(4, config, all).last.next.compressor == "dense");
+    CHECK(first_state(testing::members(4), config, all).last.next.compressor == "dense");
     CHECK_FALSE(agrees_on_movements(config));
   }
 }

@@ -6,9 +6,10 @@
 #include <numeric>
 
 #include "core/rng.h"
-#include "sync/policy/batch_rows.h"
-#include "sync/policy/controller.h"
-#include "sync/policy/linear_fit.h"
+#include "sync/controllers/batch_rows.h"
+#include "sync/controllers/linear_fit.h"
+#include "sync/policy/arbiter.h"
+#include "tests/support/members.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
@@ -48,7 +49,7 @@ class Group {
     config.settings = settings_of(config, settings);
     const auto controllers = controllers_of(config, builtin_controllers()).value();
     if (state.last.next.rows.empty()) {
-      state = first_state(machines.size(), config, controllers);
+      state = first_state(testing::members(machines.size()), config, controllers);
       state.last.next.rows.assign(machines.size(), config.rows);
     }
     FactsTable table;

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "sync/policy/arbiter.h"
+#include "tests/support/members.h"
+
 using namespace rivulet;
 using namespace rivulet::sync;
 using namespace rivulet::sync::policy;
@@ -32,7 +35,7 @@ class Group {
   double factor(std::uint32_t rows, std::uint64_t clock, std::uint32_t own = 0) {
     config_.settings = settings_of(config_, settings_);
     const auto all = controllers_of(config_, builtin_controllers()).value();
-    if (state_.memory.empty()) state_ = first_state(2, config_, all);
+    if (state_.memory.empty()) state_ = first_state(testing::members(2), config_, all);
     state_.last.next.apart = own > 0;
     state_.last.next.own_steps = std::max(1U, own);
     FactsTable table;

@@ -1,5 +1,5 @@
 // Does the loss of a group still fall? Losses in, verdicts out.
-#include "sync/policy/plateau.h"
+#include "sync/controllers/plateau.h"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,11 @@
-#include "sync/policy/controller.h"
+#include "sync/policy/arbiter.h"
 
 #include <doctest/doctest.h>
 
 #include <numeric>
+
+#include "runtime/config/config.h"
+#include "tests/support/members.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
@@ -119,7 +122,7 @@ TEST_CASE("Arbiter: a view begins short, until it has agreed on rows") {
   settings.set("sync.overlap", std::string("never"));
   config.settings = settings_of(config, settings);
   const Controllers all = controllers_of(config, builtin_controllers()).value();
-  PolicyState state = first_state(2, config, all, {});
+  PolicyState state = first_state(testing::members(2), config, all, {});
   const auto own_steps_after = [&](std::uint32_t rows) {
     return plan(table_of({with(rows, 10), with(0, 10)}), config, all, state).next.own_steps;
   };
@@ -167,12 +170,43 @@ TEST_CASE(
   CHECK_FALSE(once(table_of({with(0), with(0)}), "stream").now.checkpoint);
 }
 
-TEST_CASE("Arbiter: after local steps gradients are not summed, movements are") {
-  Facts moved = with(4);
-  moved.rows_since_sync = 8;
-  const auto p = once(table_of({moved, with(4)}), "stream");
-  CHECK(p.now.mode == Mode::delta);
-  CHECK(p.now.weights == std::vector<double>{0.75, 0.25});
+TEST_CASE("Arbiter: what is remembered of a device goes with it into a view of other members") {
+  PolicyConfig config;
+  config.transfer_policy = "auto";
+  config.settings = settings_of(config, runtime::Config::default_settings());
+  const Controllers all = controllers_of(config, builtin_controllers()).value();
+  const ControllerEntry* transfer = all[2];
+  REQUIRE(transfer->memory_per_rank > 0);
+  const auto memory_in = [&](const PolicyState& state) {
+    return *std::ranges::find(state.memory, "transfer/auto", &ControllerMemory::name);
+  };
+  const std::vector<std::string> before{"a", "b", "c"}, after{"b", "c", "d", "e"};
+  PolicyState state = first_state(before, config, all);
+  for (ControllerMemory& own : state.memory)
+    for (double n = 1; double& value : own.values) value = n++;
+  const ControllerMemory old = memory_in(state);
+  CHECK(old.devices == before);
+  const ControllerMemory now = memory_in(first_state(after, config, all, state.memory));
+  CHECK(now.devices == after);
+  const auto part = [&](const ControllerMemory& own, std::size_t rank) {
+    const auto at =
+        own.values.begin() + static_cast<std::ptrdiff_t>(transfer->memory + rank * transfer->memory_per_rank);
+    return std::vector<double>(at, at + static_cast<std::ptrdiff_t>(transfer->memory_per_rank));
+  };
+  CHECK(std::equal(now.values.begin(), now.values.begin() + static_cast<std::ptrdiff_t>(transfer->memory),
+                   old.values.begin()));
+  CHECK(part(now, 0) == part(old, 1));
+  CHECK(part(now, 1) == part(old, 2));
+  CHECK(part(now, 2) == std::vector<double>(transfer->memory_per_rank));
+  CHECK(part(now, 3) == std::vector<double>(transfer->memory_per_rank));
+  CHECK(memory_in(first_state(before, config, all, state.memory)) == old);
+
+  state.memory.front().name = "transfer/auto";  // of another version, with other numbers
+  state.memory.front().values.pop_back();
+  std::ranges::swap(state.memory.front(), state.memory.back());
+  std::erase_if(state.memory, [&](const ControllerMemory& own) { return own == old; });
+  const ControllerMemory fresh = memory_in(first_state(before, config, all, state.memory));
+  CHECK(std::ranges::all_of(fresh.values, [](double value) { return value == 0; }));
 }
 
 TEST_CASE("Arbiter: pure: the same table and state give the same plan and hash; another table another hash") {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/rng.h"
-#include "sync/round/residual.h"
+#include "sync/residual/residual.h"
 #include "tests/support/dense_exchange.h"
 #include "tests/support/parts/parts.h"
 

@@ -6,8 +6,9 @@
 
 #include "core/rng.h"
 #include "runtime/config/config.h"
+#include "sync/controllers/skew.h"
 #include "sync/policy/agreement_cost.h"
-#include "sync/policy/skew.h"
+#include "sync/policy/arbiter.h"
 #include "tests/support/gated_group.h"
 
 using namespace rivulet;
@@ -63,7 +64,6 @@ void take_back(Role role, const RoundPlan& before, RoundPlan& plan) {
       plan.next.rest = before.next.rest;
       return;
     case Role::transfer:
-      plan.next.moves = before.next.moves;
       plan.next.copies = before.next.copies;
       plan.next.guests = before.next.guests;
       plan.next.rows = before.next.rows;  // copies count within a batch

@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "core/rng.h"
+#include "sync/policy/arbiter.h"
 #include "sync/policy/settling.h"
 #include "tests/support/gated_group.h"
+#include "tests/support/members.h"
 
 using namespace rivulet;
 using namespace rivulet::sync;
@@ -45,7 +47,7 @@ void change_then(const Inputs& inputs, std::span<double> memory, RoundPlan&) {
 /// A group of test-only controllers, round by round.
 struct Loops {
   explicit Loops(Controllers all) : controllers(std::move(all)) {
-    state = first_state(3, config, controllers);
+    state = first_state(testing::members(3), config, controllers);
     table.facts.resize(3);
     table.sections.resize(3);
     for (std::uint32_t rank = 0; rank < 3; ++rank) {
@@ -120,7 +122,8 @@ TEST_CASE("Settling: views that follow each other at once, and a rate that falls
   group.round();
   std::size_t changes = 0;
   for (int i = 0; i < 1000; ++i) {
-    if (i % 15 == 0) group.state = first_state(3, group.config, group.controllers, group.state.memory);
+    if (i % 15 == 0)
+      group.state = first_state(testing::members(3), group.config, group.controllers, group.state.memory);
     changes += group.round().size();
   }
   CHECK(changes > 100);
@@ -131,7 +134,7 @@ TEST_CASE("Settling: rounds whose rows are used up and applied nowhere count") {
   const auto batch = eager(Role::batch, "a");
   Loops group({&batch});
   group.round();
-  group.state = first_state(3, group.config, group.controllers, group.state.memory);
+  group.state = first_state(testing::members(3), group.config, group.controllers, group.state.memory);
   group.table.facts[0].flags = flag_dry_run;
   CHECK(group.rounds_until("batch/a") == window + 1);
 }
@@ -172,9 +175,9 @@ TEST_CASE("Settling: another view, and a rate that has fallen, come before all l
   Loops view({&batch});
   CHECK(view.round().size() == 1);
   const auto memory = view.state.memory;
-  view.state = first_state(3, view.config, view.controllers, memory);
+  view.state = first_state(testing::members(3), view.config, view.controllers, memory);
   // Of the view's first state again, as a replay makes it.
-  CHECK(first_state(3, view.config, view.controllers, view.state.memory) == view.state);
+  CHECK(first_state(testing::members(3), view.config, view.controllers, view.state.memory) == view.state);
   CHECK(view.rounds_until("batch/a") == window + 1);
 
   ControllerEntry rate = eager(Role::learning_rate, "r");
@@ -295,7 +298,7 @@ TEST_CASE(
   }
   Gated large("moo", 16, 1'000'000);
   large.begin();
-  large.state = first_state(16, large.config, large.controllers, small.state.memory);
+  large.state = first_state(testing::members(16), large.config, large.controllers, small.state.memory);
   large.sent = 1e6;
   large.sync_seconds = 0.1;
   constexpr std::size_t chosen_seconds = 14;
@@ -317,7 +320,7 @@ TEST_CASE("Settling: SelSync's delta follows its target, but not while something
   const double first = delta();
   const double second = delta();
   CHECK(second != first);
-  group.state = first_state(3, group.config, group.controllers, group.state.memory);
+  group.state = first_state(testing::members(3), group.config, group.controllers, group.state.memory);
   CHECK(delta() == second);  // another view: it waits
   CHECK(delta() == second);
 }

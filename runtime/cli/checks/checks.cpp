@@ -19,7 +19,7 @@
 #include "runtime/node/node_config.h"
 #include "runtime/node/peer_address.h"
 #include "runtime/status/http/access.h"
-#include "sync/collective/gloo_transport.h"
+#include "sync/transport/gloo_transport.h"
 
 namespace rivulet::runtime::cli {
 namespace {

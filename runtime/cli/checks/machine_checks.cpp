@@ -13,10 +13,8 @@
 #include "runtime/cli/checks/checks.h"
 #include "runtime/cli/checks/loaded_objects.h"
 #include "runtime/cli/text.h"
+#include "runtime/status/http/http_server.h"
 #include "stream/open.h"
-
-/// civetweb's own name for its version, declared here so that its header stays behind http/.
-extern "C" const char* mg_version(void);
 
 namespace rivulet::runtime::cli {
 namespace {
@@ -114,7 +112,7 @@ std::vector<Check> version_checks() {
   std::vector<Check> checks = {
       {"rivulet", CheckLevel::ok, RIVULET_VERSION " (" RIVULET_REVISION ")", ""},
       {"librdkafka", CheckLevel::ok, stream::kafka_client_version(), ""},
-      {"civetweb", CheckLevel::ok, ::mg_version(), ""},
+      {"libmicrohttpd", CheckLevel::ok, HttpServer::library_version(), ""},
   };
   for (const auto& [name, value] : devices::numeric_library_facts())
     checks.push_back({name, CheckLevel::ok, value, ""});

@@ -12,7 +12,7 @@
 #include "runtime/node/catalog.h"
 #include "runtime/node/node.h"
 #include "runtime/node/node_config.h"
-#include "sync/policy/skew.h"
+#include "sync/controllers/skew.h"
 
 namespace rivulet::runtime::cli {
 namespace {

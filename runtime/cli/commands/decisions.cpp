@@ -30,7 +30,7 @@ constexpr const char* decisions_footer = R"(Examples:
 A device writes every round into decisions.jsonl of its data directory: what each device of the group measured, and
 the plan that all made of it. A full file gets a number, decisions.jsonl.1, .2, ...; all that are there are read,
 oldest first. How much is written, and how much is kept: log.decisions and log.decisions_max.
-`replay` ends with 0 only if every plan came out again, to a bit. `rivulet simulate --replay` trains the rows again, too.)";
+`replay` ends with 0 only if every plan came out again, to a bit.)";
 
 std::string whole_number(const std::string& text) {
   std::uint64_t value = 0;

@@ -9,7 +9,6 @@
 #include "devices/trainer.h"
 #include "runtime/cli/config_flags.h"
 #include "runtime/cli/progress_line.h"
-#include "runtime/cli/replay_flags.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/text.h"
 #include "runtime/process/signals.h"
@@ -28,7 +27,6 @@ constexpr const char* simulate_footer = R"(Examples:
   rivulet simulate --devices 16 --trace "S1'" --data examples/mnist/data --csv out --stop-after seconds=120
   rivulet simulate --devices 3 --profile 1ms+8000,10ms+500 --own-link 10mbit/5ms --faults day.txt
   rivulet simulate --devices 1000 --trace diurnal:20 --timing-only --stop-after rounds=20
-  rivulet simulate --config device.toml --replay data/decisions.jsonl      a recorded run again, digest by digest
 
 The same job, every device in this one process, under a clock of its own: same seed, same bytes, every time.
 A device takes FIXED + rows / RATE for a batch, as --profile FIXED+RATE says (one for each device, repeated).
@@ -200,16 +198,11 @@ class SimulateCommand final : public Command {
     for (const char* option : {"--rates", "--trace", "--profile", "--own-link", "--faults", "--csv", "--data",
                                "--held-out", "--seed", "--model"})
       app_->get_option(option)->check(not_empty);
-    replay_.add_to(
-        *app_, {"--devices", "--rates", "--trace", "--stop-after", "--held-out", "--seed", "--model",
-                "--profile-fixed", "--profile-rate", "--latency", "--bandwidth", "--profile", "--own-link",
-                "--faults", "--csv", "--timing-only", "--labels-per-device"});
     app_->footer(simulate_footer);
   }
   [[nodiscard]] bool chosen() const override { return app_->parsed(); }
 
   ExitCode execute(Terminal& terminal) override {
-    if (replay_.asked()) return replay(terminal);
     auto options = options_of(flags_);
     if (!options) return complain(terminal, options.error());
     decide_keys(options.value());
@@ -287,13 +280,6 @@ class SimulateCommand final : public Command {
         "batch unless said otherwise");
   }
 
-  ExitCode replay(Terminal& terminal) {
-    const auto loaded = load_or_complain(config_, terminal);
-    if (!loaded) return ExitCode::configuration;
-    devices::prepare_process(loaded->config.device.threads);
-    return replay_.run(terminal, *loaded, flags_.data, flags_.json);
-  }
-
   void decide_keys(const SimulateOptions& options) {
     // A job needs a size, a name and a topic; without a file the last two have no other use here.
     const auto unless_said = [&](const char* key, const std::string& toml) {
@@ -355,7 +341,6 @@ class SimulateCommand final : public Command {
   CLI::App* app_;
   ConfigFlags config_;
   SimulateFlags flags_;
-  ReplayFlags replay_;
 };
 
 }  // namespace

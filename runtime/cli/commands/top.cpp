@@ -56,7 +56,7 @@ class TopCommand final : public Command {
     const RealClock clock;
     // Without a reader of its lines it has nothing to do.
     for (int look = 0; stop.load() == 0 && terminal.out.good() && (count_ == 0 || look < count_); ++look) {
-      if (look > 0) answer = ask_all(pages_);
+      if (look > 0) answer = ask_all(pages_, &stop);
       if (stop.load() != 0) break;  // which may be why nothing was answered
       show(terminal, painter, answer, clock.now());
       if (count_ != 0 && look + 1 == count_) break;

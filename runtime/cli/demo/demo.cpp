@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <ostream>
 
 #include "runtime/cli/text.h"
@@ -28,6 +29,29 @@ Status write_file(const std::filesystem::path& path, const std::string& text) {
   file << text;
   if (file.flush()) return ok();
   return Error{ErrorCode::io, fmt::format("cannot write {}", path.string())};
+}
+
+/// What a page knows of it: neither its CPU time nor its memory.
+DeviceSummary summary_of(const NodeReport& page) {
+  DeviceSummary out;
+  out.id = page.id;
+  out.rows_consumed = count_of(page.rows_consumed);
+  out.rows_trained = count_of(page.rows_trained);
+  out.rows_waiting = count_of(page.rows_waiting);
+  out.rows_dropped = {page.refused.begin(), page.refused.end()};
+  out.stream_rate = page.stream_rate.value_or(0);
+  const auto batches = static_cast<double>(count_of(page.batches));
+  out.batch_mean = batches > 0 ? static_cast<double>(out.rows_trained) / batches : 0;
+  out.compute_s = page.compute_s.value_or(0);
+  out.wait_s = page.wait_s.value_or(0);
+  out.sync_s = page.sync_s.value_or(0);
+  out.cpu_s = std::numeric_limits<double>::quiet_NaN();  // null in JSON
+  out.bytes_sent = count_of(page.bytes_sent);
+  out.bytes_received = count_of(page.bytes_received);
+  out.record_bytes_trained = count_of(page.record_bytes_trained);
+  out.first_step_s = page.first_step_s.value_or(0);
+  out.digest = page.digest;
+  return out;
 }
 
 }  // namespace
@@ -201,18 +225,18 @@ void Demo::look() {
   }
   look_at_clock();
   const auto& first = view_.devices.front();
-  const bool news = first.held_out_accuracy >= 0 &&
-                    (view_.curve.empty() || view_.curve.back().second != first.held_out_accuracy);
-  if (!news) return;
-  view_.curve.emplace_back(view_.seconds, first.held_out_accuracy);
-  time_to_accuracy_.add(view_.seconds, first.held_out_accuracy);
+  const auto accuracy = first.held_out_accuracy;
+  if (!accuracy || (!view_.curve.empty() && view_.curve.back().second == *accuracy)) return;
+  view_.curve.emplace_back(view_.seconds, *accuracy);
+  time_to_accuracy_.add(view_.seconds, *accuracy);
 }
 
 /// The time since the group formed, whoever of it was started again since.
 void Demo::look_at_clock() {
   const auto now = clock_.now();
   double trained_for = 0;
-  for (const auto& device : view_.devices) trained_for = std::max(trained_for, device.seconds_training);
+  for (const auto& device : view_.devices)
+    trained_for = std::max(trained_for, device.seconds_training.value_or(0));
   if (!formed_at_ && all_in({"training", "waiting", "idle"})) formed_at_ = now - from_seconds(trained_for);
   if (formed_at_) view_.seconds = to_seconds(now - *formed_at_);
 }
@@ -220,18 +244,19 @@ void Demo::look_at_clock() {
 void Demo::look_at(std::size_t i) {
   const auto page = http_get("127.0.0.1", plan_.http_ports[i], "/api/v1/status");
   if (!page) return;  // not up yet, or just gone
-  auto seen = device_view_from_json(page.value());
-  if (!seen) return;
+  auto report = read_node_report(page.value(), "{}");
+  if (!report) return;
+  DeviceView seen(std::move(*report));
   const double now = to_seconds(clock_.now() - began_);
   auto& history = trained_[i];
-  history.emplace_back(now, seen->rows_trained);
+  history.emplace_back(now, count_of(seen.rows_trained));
   while (history.size() > 2 && history.front().first < now - rate_window_s) history.pop_front();
   const double seconds = history.back().first - history.front().first;
   if (seconds > 0) {
-    seen->rows_per_s = static_cast<double>(history.back().second - history.front().second) / seconds;
+    seen.rows_per_s = static_cast<double>(history.back().second - history.front().second) / seconds;
   }
-  seen->pid = devices_[i].pid();
-  view_.devices[i] = std::move(*seen);
+  seen.pid = devices_[i].pid();
+  view_.devices[i] = std::move(seen);
 }
 
 void Demo::draw() {
@@ -252,9 +277,8 @@ void Demo::draw() {
 Summary Demo::last_seen(std::size_t i) const {
   const auto& seen = view_.devices[i];
   Summary summary;
-  summary.rounds = seen.rounds;
-  summary.devices.push_back(seen.summary);
-  summary.devices.back().id = seen.id;  // a page may never have come
+  summary.rounds = count_of(seen.steps);
+  summary.devices.push_back(summary_of(seen));
   return summary;
 }
 

@@ -17,7 +17,7 @@
 #include "runtime/node/control_topic.h"
 #include "runtime/node/node.h"
 #include "runtime/node/node_config.h"
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
 
 namespace rivulet::runtime::cli {
 namespace {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include "core/check.h"
 
@@ -16,31 +17,23 @@ constexpr const char* metrics_type = "text/plain; version=0.0.4; charset=utf-8";
 constexpr const char* json_type = "application/json";
 constexpr const char* html_type = "text/html; charset=utf-8";
 
-const char* reason_of(int status) {
-  switch (status) {
-    case 200: return "OK";
-    case 400: return "Bad Request";
-    case 401: return "Unauthorized";
-    case 404: return "Not Found";
-    case 405: return "Method Not Allowed";
-    case 408: return "Request Timeout";
-    case 411: return "Length Required";
-    case 413: return "Content Too Large";
-    case 505: return "HTTP Version Not Supported";
-    default: return status < 500 ? "Bad Request" : "Service Unavailable";
-  }
+PageAnswer answer(int status, const char* type, std::string body) {
+  return {status,
+          std::move(body),
+          {{"Content-Type", type}, {"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}}};
 }
 
 /// `told`: may the reader see why?
 PageAnswer probe(const std::function<bool(std::string&)>& ask, bool told) {
   std::string why;
-  if (ask(why)) return {200, text_type, "ok\n"};
-  return {503, text_type, told ? why + "\n" : "no\n"};
+  if (ask(why)) return answer(200, text_type, "ok\n");
+  return answer(503, text_type, told ? why + "\n" : "no\n");
 }
 
 PageAnswer unauthorised() {
-  return {401, text_type, "these pages need the token of http.token_file\n",
-          "WWW-Authenticate: Basic realm=\"rivulet\", charset=\"UTF-8\"\r\n"};
+  PageAnswer out = answer(401, text_type, "these pages need the token of http.token_file\n");
+  out.headers.emplace_back("WWW-Authenticate", R"(Basic realm="rivulet", charset="UTF-8")");
+  return out;
 }
 
 /// 128 bits that nobody can guess, as hexadecimal digits.
@@ -54,39 +47,39 @@ std::string fresh_nonce() {
 /// Nothing but the page's own script and style runs, and it talks to this server alone.
 PageAnswer html_page(const std::function<std::string(const std::string&)>& page) {
   const std::string nonce = fresh_nonce();
-  return {200, html_type, page(nonce),
-          fmt::format("Content-Security-Policy: default-src 'none'; script-src 'nonce-{0}'; style-src "
-                      "'nonce-{0}'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-                      "frame-ancestors 'none'\r\nReferrer-Policy: no-referrer\r\n",
-                      nonce)};
+  PageAnswer out = answer(200, html_type, page(nonce));
+  out.headers.emplace_back(
+      "Content-Security-Policy",
+      fmt::format("default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src 'self'; "
+                  "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+                  nonce));
+  out.headers.emplace_back("Referrer-Policy", "no-referrer");
+  return out;
 }
 
 }  // namespace
 
 PageAnswer answer_to(const HttpRequest& request, const HttpServer::Pages& pages, const Access& access) {
   const auto& [method, path, authorization] = request;
-  if (method != "GET") return {405, text_type, "this server is read-only: GET\n", "Allow: GET\r\n"};
+  if (method != "GET") {
+    PageAnswer refused = answer(405, text_type, "this server is read-only: GET\n");
+    refused.headers.emplace_back("Allow", "GET");
+    return refused;
+  }
   const bool allowed = access.allows(authorization);
   if (path == "/livez") return probe(pages.live, allowed);
   if (path == "/readyz") return probe(pages.ready, allowed);
   if (!allowed) return unauthorised();
   if (path == "/") return html_page(pages.page);
-  if (path == "/metrics") return {200, metrics_type, pages.metrics()};
-  if (path == "/api/v1/status") return {200, json_type, pages.status_json() + "\n"};
-  if (path == "/api/v1/group") return {200, json_type, pages.group_json() + "\n"};
-  return {404, text_type,
-          "no such page; there are: / /metrics /livez /readyz /api/v1/status /api/v1/group\n"};
+  if (path == "/metrics") return answer(200, metrics_type, pages.metrics());
+  if (path == "/api/v1/status") return answer(200, json_type, pages.status_json() + "\n");
+  if (path == "/api/v1/group") return answer(200, json_type, pages.group_json() + "\n");
+  return answer(404, text_type,
+                "no such page; there are: / /metrics /livez /readyz /api/v1/status /api/v1/group\n");
 }
 
-PageAnswer answer_to_unreadable(int status) {
-  return {status, text_type, "the request could not be read, or came too slowly\n"};
-}
-
-std::string head_of(const PageAnswer& answer) {
-  return fmt::format(
-      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}Cache-Control: no-store\r\n"
-      "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
-      answer.status, reason_of(answer.status), answer.type, answer.body.size(), answer.headers);
+PageAnswer answer_to_unreadable() {
+  return answer(400, text_type, "the request could not be read, or came too slowly\n");
 }
 
 }  // namespace rivulet::runtime

@@ -1,6 +1,8 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runtime/status/http/access.h"
 #include "runtime/status/http/http_server.h"
@@ -17,19 +19,15 @@ struct HttpRequest {
 
 struct PageAnswer {
   int status = 200;
-  const char* type = "text/plain; charset=utf-8";
   std::string body;
-  std::string headers = {};  ///< besides those of every answer; each with its line end
+  std::vector<std::pair<const char*, std::string>> headers;  ///< besides Content-Length and Connection
 };
 
 /// What is answered, and to whom: every decision of the server. No text of the request gets into the answer.
 /// Pure but for the pages that it asks for, and the nonce of the page for browsers.
 PageAnswer answer_to(const HttpRequest& request, const HttpServer::Pages& pages, const Access& access);
 
-/// To a request that could not be read; `status`: what the library makes of it.
-PageAnswer answer_to_unreadable(int status);
-
-/// Status line and headers, with the empty line behind them.
-std::string head_of(const PageAnswer& answer);
+/// To a request whose head is too long, or comes too slowly: 400.
+PageAnswer answer_to_unreadable();
 
 }  // namespace rivulet::runtime

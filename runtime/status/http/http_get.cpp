@@ -1,78 +1,75 @@
+#include <curl/curl.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <optional>
+#include <memory>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
-#include "runtime/status/http/exchange.h"
 #include "runtime/status/http/http_server.h"
 
 namespace rivulet::runtime {
 namespace {
 
-constexpr std::size_t head_max = 16 << 10;
-constexpr std::size_t body_max = 4 << 20;
-constexpr Duration exchange_max = std::chrono::seconds(4);
+constexpr std::size_t answer_head_most = 16 << 10;
+constexpr std::size_t answer_body_most = 4 << 20;
+constexpr long exchange_most_ms = 4000;
 
-struct Head {
-  int status = 0;
-  std::size_t bytes = 0;                 ///< with the empty line behind it
-  std::optional<std::size_t> announced;  ///< bytes of the body
+/// An answer while it comes.
+struct Incoming {
+  const StopRequest* stop = nullptr;
+  std::string body;
+  std::size_t head_bytes = 0;
+  bool head_whole = false;
 };
 
-template <class T>
-std::optional<T> number_at(std::string_view text) {
-  T number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} ? std::optional(number) : std::nullopt;
+std::size_t take_head_line(const char* line, std::size_t /*one*/, std::size_t bytes, void* to) {
+  auto& incoming = *static_cast<Incoming*>(to);
+  incoming.head_bytes += bytes;
+  incoming.head_whole = std::string_view(line, bytes) == "\r\n";
+  return incoming.head_bytes <= answer_head_most ? bytes : 0;
 }
 
-/// nullopt: it is not all there yet, or is none.
-std::optional<Head> read_head(std::string_view answer) {
-  const auto end = answer.find("\r\n\r\n");
-  constexpr std::size_t status_at = 9;  // behind "HTTP/1.1 "
-  if (end == std::string_view::npos || end <= status_at || !answer.starts_with("HTTP/1."))
-    return std::nullopt;
-  const auto status = number_at<int>(answer.substr(status_at, 3));
-  if (!status) return std::nullopt;
-  constexpr std::string_view name = "\r\ncontent-length: ";
-  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a | 0x20 : a) == b; };
-  const auto head = answer.substr(0, end);
-  const auto found = std::search(head.begin(), head.end(), name.begin(), name.end(), same);
-  Head out{.status = *status, .bytes = end + 4, .announced = std::nullopt};
-  if (found != head.end())
-    out.announced =
-        number_at<std::size_t>(head.substr(static_cast<std::size_t>(found - head.begin()) + name.size()));
-  return out;
+std::size_t take_body(const char* part, std::size_t /*one*/, std::size_t bytes, void* to) {
+  std::string& body = static_cast<Incoming*>(to)->body;
+  body.append(part, bytes);
+  return body.size() <= answer_body_most ? bytes : 0;
 }
 
-/// What is wrong with an answer of which so much is there; empty: nothing.
-std::string complaint(std::string_view answer, const std::optional<Head>& head, bool ended) {
-  if (!head) {
-    if (ended) return answer.empty() ? "closed without an answer" : "the answer is cut off";
-    return answer.size() > head_max ? "the answer is not one of HTTP" : "";
+int ask_stop(void* to, curl_off_t /*all*/, curl_off_t /*now*/, curl_off_t /*all_up*/, curl_off_t /*now_up*/) {
+  const StopRequest* const stop = static_cast<const Incoming*>(to)->stop;
+  return stop != nullptr && stop->load() != 0 ? 1 : 0;
+}
+
+/// What is wrong with the answer; empty: nothing.
+std::string complaint(CURLcode code, CURL* curl, const char* detail, const Incoming& incoming) {
+  switch (code) {
+    case CURLE_OK: return incoming.head_whole ? "" : "the answer is cut off";
+    case CURLE_PARTIAL_FILE: return "the answer is cut off";
+    case CURLE_GOT_NOTHING: return "closed without an answer";
+    case CURLE_OPERATION_TIMEDOUT: return "no whole answer in time";
+    case CURLE_FILESIZE_EXCEEDED: return "the answer is longer than 4 MiB";
+    case CURLE_WRITE_ERROR:
+      return incoming.head_whole ? "the answer is longer than 4 MiB" : "the answer is not one of HTTP";
+    case CURLE_UNSUPPORTED_PROTOCOL:  // 0.9
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_OUT_OF_MEMORY:  // more in one line of a head than libcurl takes
+      return "the answer is not one of HTTP";
+    default: break;
   }
-  const std::size_t body = answer.size() - head->bytes;
-  if (std::max(body, head->announced.value_or(0)) > body_max) return "the answer is longer than 4 MiB";
-  return ended && body < head->announced.value_or(0) ? "the answer is cut off" : "";
+  long number = 0;
+  curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &number);
+  if (number != 0) return std::generic_category().message(static_cast<int>(number));
+  return *detail != '\0' ? detail : curl_easy_strerror(code);
 }
 
-Result<HttpAnswer> read_answer(Exchange& exchange) {
-  std::string answer;
-  for (bool ended = false;;) {
-    const auto more = exchange.receive(answer);
-    if (!more) return more.error();
-    ended = !more.value();
-    const auto head = read_head(answer);
-    if (auto why = complaint(answer, head, ended); !why.empty())
-      return Error{ErrorCode::unavailable, std::move(why)};
-    if (!head) continue;
-    const bool whole = head->announced && answer.size() >= head->bytes + *head->announced;
-    if (whole || ended)
-      return HttpAnswer{head->status,
-                        answer.substr(head->bytes, head->announced.value_or(std::string::npos))};
-  }
+using Handle = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
+using Lines = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
+
+Handle open_handle() {
+  // Never undone: other threads may be asking.
+  [[maybe_unused]] static const CURLcode once = curl_global_init(CURL_GLOBAL_NOTHING);
+  return {curl_easy_init(), curl_easy_cleanup};
 }
 
 std::string url_of(const std::string& host, int port, const std::string& path) {
@@ -82,20 +79,42 @@ std::string url_of(const std::string& host, int port, const std::string& path) {
 }  // namespace
 
 Result<HttpAnswer> http_ask(const std::string& host, int port, const std::string& path,
-                            const std::string& authorization) {
-  const auto failed = [&](const Error& why) {
-    return Error{why.code, url_of(host, port, path) + ": " + why.message};
-  };
-  Exchange exchange(exchange_max);
-  if (Status connected = exchange.connect(host, port); !connected) return failed(connected.error());
-  const auto said = authorization.empty() ? "" : fmt::format("Authorization: {}\r\n", authorization);
+                            const std::string& authorization, const StopRequest* stop) {
+  const Handle handle = open_handle();
+  CURL* const curl = handle.get();
+  const std::string url = url_of(host, port, path);
+  if (curl == nullptr) return Error{ErrorCode::unavailable, url + ": no memory"};
+  Incoming incoming{.stop = stop, .body = {}};
+  char detail[CURL_ERROR_SIZE] = "";
+  const Lines lines(authorization.empty()
+                        ? nullptr
+                        : curl_slist_append(nullptr, ("Authorization: " + authorization).c_str()),
+                    curl_slist_free_all);
+  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
+  curl_easy_setopt(curl, CURLOPT_PROXY, "");  // whatever the environment says
   // 1.0: who answers it sends no body in chunks.
-  const auto request =
-      fmt::format("GET {} HTTP/1.0\r\nHost: {}\r\n{}Connection: close\r\n\r\n", path, host, said);
-  if (Status sent = exchange.send(request); !sent) return failed(sent.error());
-  auto answer = read_answer(exchange);
-  if (!answer) return failed(answer.error());
-  return answer;
+  curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_0));
+  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, lines.get());
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, exchange_most_ms);
+  curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);  // also while a name is looked up
+  curl_easy_setopt(curl, CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(answer_body_most));
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, detail);
+  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_head_line);
+  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &incoming);
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &incoming);
+  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, ask_stop);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &incoming);
+  const CURLcode code = curl_easy_perform(curl);
+  if (const std::string why = complaint(code, curl, detail, incoming); !why.empty())
+    return Error{ErrorCode::unavailable, fmt::format("{}: {}", url, why)};
+  long status = 0;
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+  return HttpAnswer{static_cast<int>(status), std::move(incoming.body)};
 }
 
 Result<std::string> http_get(const std::string& host, int port, const std::string& path,

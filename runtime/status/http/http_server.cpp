@@ -1,173 +1,256 @@
 #include "runtime/status/http/http_server.h"
 
 #include <arpa/inet.h>
-#include <civetweb.h>
 #include <fmt/format.h>
+#include <microhttpd.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <future>
-#include <mutex>
+#include <list>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "core/clock.h"
 #include "runtime/status/http/address.h"
 #include "runtime/status/http/answer.h"
-#include "runtime/status/http/civetweb_library.h"
-#include "runtime/status/http/front.h"
 
 namespace rivulet::runtime {
 namespace {
 
-constexpr auto sending_most = std::chrono::seconds(5);
+constexpr auto asking_most = std::chrono::seconds(2);      ///< for a request's head to arrive
+constexpr auto answering_most = std::chrono::seconds(10);  ///< for an answer to be taken
+constexpr std::size_t asking_kept = 256;                   ///< connections whose head is not complete
+constexpr std::size_t answering_kept = 32;                 ///< answers that have yet to be taken
+constexpr unsigned closing_kept = 32;                      ///< shut down; the library has yet to notice
+constexpr std::size_t head_most = 8192;
+constexpr int headers_most = 64;
+constexpr std::size_t connection_bytes = 16384;  ///< a head, its table of headers, the head of an answer
 constexpr std::size_t piece_bytes = 16384;
+constexpr int backlog = 256;
 
-/// A connection to the own port that sends nothing.
-void knock(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  // Under way or refused: the server is awake either way.
-  static_cast<void>(connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to));
-  close(fd);
-}
+struct Visit;
+using Visits = std::list<Visit>;
+
+/// One connection. It is in one of the lists of its server.
+struct Visit {
+  int fd = -1;
+  TimePoint until;
+  std::string page;  ///< what is answered; empty again when it is given up
+  Visits* list = nullptr;
+  Visits::iterator self;
+};
 
 class Server final : public HttpServer {
  public:
-  Server(Pages pages, const Access& access) : pages_(std::move(pages)), access_(access) {}
-  ~Server() override {
-    if (context_ != nullptr) stop();
-  }
+  Server(Pages pages, const Access& access)
+      : pages_(std::move(pages)), access_(access), wake_(::eventfd(0, EFD_CLOEXEC)) {}
+  ~Server() override;
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
   Status open(const std::string& listen, const Address& address);
-  [[nodiscard]] int port() const noexcept override { return front_->port(); }
-  [[nodiscard]] PageAnswer answer(const HttpRequest& request) const {
-    return answer_to(request, pages_, access_);
-  }
-  void note(const char* message);
+  [[nodiscard]] int port() const noexcept override { return port_; }
 
  private:
-  std::string take_notes();
-  void stop();
+  static MHD_Result on_head(void* server, MHD_Connection* connection, const char* path, const char* method,
+                            const char* version, const char* body, std::size_t* body_bytes, void** context);
+  static void on_connection(void* server, MHD_Connection* connection, void** visit,
+                            MHD_ConnectionNotificationCode what);
+  void run();
+  [[nodiscard]] int patience_ms() const;
+  MHD_Result send(MHD_Connection* connection, Visit& visit, PageAnswer answer);
+  void move(Visit& visit, Visits& to);
+  void give_up(Visit& visit);
+  void end_overdue();
+
   // constant after open()
-  Pages pages_;
+  const Pages pages_;
   const Access access_;
-  mg_context* context_ = nullptr;
-  int behind_ = 0;  ///< civetweb's port, on loopback
-  std::unique_ptr<Front> front_;
-  // shared, under mutex_: what civetweb complained about while it started
-  std::mutex mutex_;
-  std::string notes_;
+  const int wake_;
+  int port_ = 0;
+  MHD_Daemon* daemon_ = nullptr;
+  // http thread; the first of each list is the oldest, and due first
+  const RealClock clock_;
+  Visits asking_;     ///< the head has yet to come
+  Visits answering_;  ///< an answer goes out
+  Visits leaving_;    ///< shut down
+  std::thread thread_;
 };
 
-void Server::note(const char* message) {
-  const std::lock_guard lock(mutex_);
-  if (notes_.size() < 1000) notes_ += fmt::format("{}{}", notes_.empty() ? "" : "; ", message);
+Server::~Server() {
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(wake_, &one, sizeof one));
+  if (thread_.joinable()) thread_.join();
+  if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
+  ::close(wake_);
 }
 
-std::string Server::take_notes() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(notes_, {});
-}
-
-// civetweb's listener looks up every two seconds, or when somebody knocks: so we knock until it is gone.
-void Server::stop() {
-  front_.reset();
-  const auto stopped = std::async(std::launch::async, mg_stop, context_);
-  while (stopped.wait_for(std::chrono::milliseconds(10)) != std::future_status::ready) knock(behind_);
-}
-
-// civetweb gives up on who takes nothing for two seconds, but never on who takes a little: hence in pieces.
-void send_text(mg_connection* connection, std::string_view text) {
-  const RealClock clock;
-  const TimePoint end = clock.now() + sending_most;
-  while (!text.empty() && clock.now() < end) {
-    const std::string_view piece = text.substr(0, piece_bytes);
-    if (mg_write(connection, piece.data(), piece.size()) < static_cast<int>(piece.size())) return;
-    text.remove_prefix(piece.size());
+void Server::run() {
+  const int events = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+  std::array<pollfd, 2> polled{{{wake_, POLLIN, 0}, {events, POLLIN, 0}}};
+  while (polled[0].revents == 0) {
+    MHD_run(daemon_);
+    end_overdue();
+    ::poll(polled.data(), polled.size(), patience_ms());
   }
 }
 
-void send_answer(mg_connection* connection, const PageAnswer& answer, bool with_body) {
-  send_text(connection, head_of(answer));
-  if (with_body) send_text(connection, answer.body);
+int Server::patience_ms() const {
+  MHD_UNSIGNED_LONG_LONG pending = 0;  // what the library has read and has yet to look at
+  if (MHD_get_timeout(daemon_, &pending) == MHD_YES && pending == 0) return 0;
+  TimePoint next = clock_.now() + answering_most;
+  for (const Visits* visits : {&asking_, &answering_})
+    if (!visits->empty()) next = std::min(next, visits->front().until);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - clock_.now()).count();
+  return static_cast<int>(std::max<std::int64_t>(left, 0));
 }
 
-// Every request ends here, so civetweb's own file serving is never reached.
-int on_request(mg_connection* connection) {
-  const mg_request_info* request = mg_get_request_info(connection);
-  const auto* server = static_cast<const Server*>(request->user_data);
-  const char* path = request->local_uri_raw != nullptr ? request->local_uri_raw : "";
-  const char* said = mg_get_header(connection, "Authorization");
-  const std::string_view method = request->request_method;
-  const PageAnswer answer = server->answer({method, path, said != nullptr ? said : ""});
-  send_answer(connection, answer, method != "HEAD");
-  return answer.status;
+void Server::move(Visit& visit, Visits& to) {
+  to.splice(to.end(), *visit.list, visit.self);
+  visit.list = &to;
 }
 
-// civetweb's own words would repeat the version that the request claims.
-int on_unreadable(mg_connection* connection, int status, const char* /*why*/) {
-  send_answer(connection, answer_to_unreadable(status), true);
-  return 0;
+/// The library notices the shutdown with its next look, and closes.
+void Server::give_up(Visit& visit) {
+  ::shutdown(visit.fd, SHUT_RDWR);
+  std::string().swap(visit.page);
+  move(visit, leaving_);
 }
 
-int on_log(const mg_connection* connection, const char* message) {
-  const mg_context* context = mg_get_context(connection);
-  if (context != nullptr) static_cast<Server*>(mg_get_user_data(context))->note(message);
-  return 1;  // nothing goes to stderr behind the logger's back
-}
-
-Error cannot_listen(const std::string& listen, const std::string& notes) {
-  if (notes.find(std::generic_category().message(EADDRINUSE)) != std::string::npos) {
-    return {ErrorCode::unavailable, listen + " is in use (http.listen)"};
+// The library's own timeouts begin anew with every byte.
+void Server::end_overdue() {
+  static const std::string too_slow = [] {
+    const PageAnswer answer = answer_to_unreadable();
+    std::string text = fmt::format("HTTP/1.1 {} Bad Request\r\nContent-Length: {}\r\nConnection: close\r\n",
+                                   answer.status, answer.body.size());
+    for (const auto& [name, value] : answer.headers) text += fmt::format("{}: {}\r\n", name, value);
+    return text + "\r\n" + answer.body;
+  }();
+  const TimePoint now = clock_.now();
+  while (!asking_.empty() && asking_.front().until <= now) {
+    ::send(asking_.front().fd, too_slow.data(), too_slow.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    give_up(asking_.front());
   }
-  return {ErrorCode::unavailable, fmt::format("cannot listen on {} (http.listen): {}", listen, notes)};
+  while (!answering_.empty() && answering_.front().until <= now) give_up(answering_.front());
+}
+
+void Server::on_connection(void* server, MHD_Connection* connection, void** visit,
+                           MHD_ConnectionNotificationCode what) {
+  auto& self = *static_cast<Server*>(server);
+  if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+    const auto* const closed = static_cast<Visit*>(*visit);
+    closed->list->erase(closed->self);
+    return;
+  }
+  if (self.asking_.size() == asking_kept) self.give_up(self.asking_.front());
+  Visit& opened = self.asking_.emplace_back();
+  opened.fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+  opened.until = self.clock_.now() + asking_most;
+  opened.list = &self.asking_;
+  opened.self = std::prev(self.asking_.end());
+  *visit = &opened;
+}
+
+/// A head is complete. What may come behind it matters to no page.
+MHD_Result Server::on_head(void* server, MHD_Connection* connection, const char* path, const char* method,
+                           const char* /*version*/, const char* /*body*/, std::size_t* /*body_bytes*/,
+                           void** /*context*/) {
+  auto& self = *static_cast<Server*>(server);
+  auto& visit = *static_cast<Visit*>(
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context);
+  if (MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE)->header_size > head_most)
+    return self.send(connection, visit, answer_to_unreadable());
+  const bool few = MHD_get_connection_values(connection, MHD_HEADER_KIND, nullptr, nullptr) <= headers_most;
+  const char* said =
+      few ? MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Authorization") : nullptr;
+  const HttpRequest request{method, path, said != nullptr ? said : ""};
+  return self.send(connection, visit, answer_to(request, self.pages_, self.access_));
+}
+
+ssize_t read_page(void* visit, std::uint64_t at, char* to, std::size_t most) {
+  const std::string& page = static_cast<const Visit*>(visit)->page;
+  if (at >= page.size()) return MHD_CONTENT_READER_END_WITH_ERROR;  // given up
+  return static_cast<ssize_t>(page.copy(to, most, at));
+}
+
+MHD_Result Server::send(MHD_Connection* connection, Visit& visit, PageAnswer answer) {
+  if (visit.list != &asking_) return MHD_NO;  // given up; its head came all the same
+  if (answering_.size() == answering_kept) give_up(answering_.front());
+  move(visit, answering_);
+  visit.until = clock_.now() + answering_most;
+  visit.page = std::move(answer.body);
+  MHD_Response* response =
+      MHD_create_response_from_callback(visit.page.size(), piece_bytes, read_page, &visit, nullptr);
+  if (response == nullptr) return MHD_NO;
+  for (const auto& [name, value] : answer.headers) MHD_add_response_header(response, name, value.c_str());
+  MHD_add_response_header(response, "Connection", "close");
+  const MHD_Result queued = MHD_queue_response(connection, static_cast<unsigned>(answer.status), response);
+  MHD_destroy_response(response);
+  return queued;
+}
+
+/// A path counts as it was sent.
+std::size_t as_sent(void* /*none*/, MHD_Connection* /*connection*/, char* text) {
+  return std::string_view(text).size();
+}
+
+/// A socket that listens, or -1 with errno.
+int listening_socket(const Address& address) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  const int on = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_port = htons(static_cast<std::uint16_t>(address.port));
+  inet_pton(AF_INET, address.host.c_str(), &at.sin_addr);
+  if (::bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 && ::listen(fd, backlog) == 0)
+    return fd;
+  const int why = errno;
+  ::close(fd);
+  errno = why;
+  return -1;
+}
+
+int port_of(int fd) {
+  sockaddr_in at{};
+  socklen_t size = sizeof at;
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size);
+  return ntohs(at.sin_port);
+}
+
+Error cannot_listen(const std::string& listen, const std::string& why) {
+  return {ErrorCode::unavailable, fmt::format("cannot listen on {} (http.listen): {}", listen, why)};
 }
 
 Status Server::open(const std::string& listen, const Address& address) {
-  auto front = Front::open(address);
-  if (!front) return cannot_listen(listen, front.error().message);
-  front_ = std::move(front).value();
-  use_civetweb();
-  mg_callbacks callbacks{};
-  callbacks.begin_request = on_request;
-  callbacks.http_error = on_unreadable;
-  callbacks.log_message = on_log;
-  // Behind the front, which hands on so many whole requests at once.
-  const std::string threads = std::to_string(Front::handed_on_most);
-  const char* options[] = {"listening_ports",
-                           "127.0.0.1:0",
-                           "num_threads",
-                           threads.c_str(),
-                           "connection_queue",
-                           "64",
-                           "listen_backlog",
-                           "64",
-                           "request_timeout_ms",
-                           "2000",
-                           "max_request_size",
-                           "8192",
-                           "decode_url",
-                           "no",
-                           "enable_keep_alive",
-                           "no",
-                           "enable_directory_listing",
-                           "no",
-                           nullptr};
-  context_ = mg_start(&callbacks, this, options);
-  const std::string notes = take_notes();
-  if (context_ == nullptr) return cannot_listen(listen, notes);
-  mg_server_port bound{};
-  if (mg_get_server_ports(context_, 1, &bound) != 1) return cannot_listen(listen, notes);
-  behind_ = bound.port;
-  front_->serve(behind_, [this](const HttpRequest& request) { return answer(request); });
+  const int fd = listening_socket(address);
+  if (fd < 0 && errno == EADDRINUSE)
+    return Error{ErrorCode::unavailable, listen + " is in use (http.listen)"};
+  if (fd < 0) return cannot_listen(listen, std::generic_category().message(errno));
+  port_ = port_of(fd);
+  daemon_ =
+      MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_SUPPRESS_DATE_NO_CLOCK, 0, nullptr, nullptr, on_head, this,
+                       MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+                       static_cast<unsigned>(asking_kept + answering_kept) + closing_kept,
+                       MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes, MHD_OPTION_NOTIFY_CONNECTION,
+                       on_connection, this, MHD_OPTION_UNESCAPE_CALLBACK, as_sent, nullptr, MHD_OPTION_END);
+  if (daemon_ == nullptr) {
+    ::close(fd);
+    return cannot_listen(listen, "the server does not start");
+  }
+  thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "http");
   return ok();
 }
 
@@ -185,6 +268,10 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const std::string& listen,
   auto server = std::make_unique<Server>(std::move(pages), access);
   if (Status opened = server->open(listen, address.value()); !opened) return opened.error();
   return std::unique_ptr<HttpServer>(std::move(server));
+}
+
+std::string HttpServer::library_version() {
+  return MHD_get_version();
 }
 
 }  // namespace rivulet::runtime

@@ -50,9 +50,11 @@ void read_counts(const ReadJson& s, NodeReport& out) {
   out.view = whole_in(s, "view");
   out.world = whole_in(s, "world");
   out.steps = whole_in(s, "steps");
+  out.batches = whole_in(s, "batches");
   out.batch_rows = whole_in(s, "batch_rows");
   out.rows_waiting = whole_in(s, "rows_waiting");
   out.lag_records = whole_in(s, "lag_records");
+  out.rows_consumed = whole_in(s, "rows_consumed");
   out.rows_trained = whole_in(s, "rows_trained");
   out.group_rows = whole_in(s, "group_rows");
   out.bytes_sent = whole_in(s, "bytes_sent");
@@ -86,6 +88,8 @@ void read_device(const ReadJson& s, NodeReport& out) {
   out.compute_s = number_in(s, "compute_s");
   out.wait_s = number_in(s, "wait_s");
   out.sync_s = number_in(s, "sync_s");
+  out.first_step_s = number_in(s, "first_step_s");
+  out.seconds_training = number_in(s, "seconds_training");
 }
 
 void read_own(const ReadJson& s, NodeReport::Own& out) {

@@ -8,9 +8,9 @@
 namespace rivulet::runtime {
 
 /// What /api/v1/status and /api/v1/group of a device hold, parsed once for all who show it to people: the
-/// page for browsers, `rivulet status`, `rivulet top`. A text that is not there is empty, a number that is
-/// not there nullopt. Numbers lie between -9e15 and 9e15: one beyond is that. Texts are as they came,
-/// whatever is in them: who shows them escapes them. Plain values.
+/// page for browsers, `rivulet status`, `rivulet top`, `rivulet demo`. A text that is not there is empty, a
+/// number that is not there nullopt. Numbers lie between -9e15 and 9e15: one beyond is that. Texts are as
+/// they came, whatever is in them: who shows them escapes them. Plain values.
 struct NodeReport {
   using Whole = std::optional<std::int64_t>;
   using Number = std::optional<double>;
@@ -51,11 +51,13 @@ struct NodeReport {
   std::string trouble;  ///< what is in the way of being of use, but that its group forms; empty: nothing
   std::vector<std::string> impaired;  ///< what is left undone while it is ready
   std::string digest;
-  Whole view, world, steps, batch_rows, rows_waiting, lag_records, rows_trained, group_rows;
+  Whole view, world, steps, batches, batch_rows, rows_waiting, lag_records, rows_consumed, rows_trained,
+      group_rows;
   Whole bytes_sent, bytes_received, record_bytes_trained, digests_compared, digests_different;
   Whole own_steps;    ///< that each device makes until the group agrees next; 0: it agrees after each batch
   Number keep_ratio;  ///< of the parameters, in the next contributions
-  Number stream_rate, loss, accuracy, held_out_accuracy, compute_s, wait_s, sync_s;
+  Number stream_rate, loss, accuracy, held_out_accuracy, compute_s, wait_s, sync_s, first_step_s,
+      seconds_training;
   Own own;
   std::vector<std::pair<std::string, std::uint64_t>> refused;  ///< rows by reason, without those of none
   std::vector<Partition> partitions;
@@ -68,6 +70,11 @@ struct NodeReport {
   std::vector<Member> members;    ///< by rank; empty before the first round
   std::vector<Round> rounds;      ///< newest first
 };
+
+/// A number that counts something; 0 if it is not there.
+constexpr std::uint64_t count_of(const NodeReport::Whole& number) noexcept {
+  return number && *number > 0 ? static_cast<std::uint64_t>(*number) : 0;
+}
 
 /// So many sentences of `said` are shown to everybody, the others to those who ask for them.
 constexpr std::size_t main_sentences = 3;

@@ -8,8 +8,8 @@
 
 #include "core/check.h"
 #include "core/rng.h"
+#include "sync/coding/weighted_numbers.h"
 #include "sync/collective/dense_sum.h"
-#include "sync/round/weighted_numbers.h"
 
 namespace rivulet::sync {
 namespace {

@@ -7,8 +7,8 @@
 #include "core/check.h"
 #include "sync/coding/positions.h"
 #include "sync/coding/selection.h"
+#include "sync/coding/weighted_numbers.h"
 #include "sync/collective/dense_sum.h"
-#include "sync/round/weighted_numbers.h"
 
 namespace rivulet::sync {
 namespace {

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "core/check.h"
+#include "sync/coding/weighted_numbers.h"
 #include "sync/collective/aggregation.h"
-#include "sync/round/weighted_numbers.h"
 
 namespace rivulet::sync {
 namespace {

@@ -1,6 +1,6 @@
 // Facts of a whole round with their second sections: what the check of announced rows believes is folded into
 // the agreed state, and that must stay a state that can be saved and loaded again.
-// Input, for each of three ranks: length of the section (2 bytes), head (224), section.
+// Input, for each of three ranks: length of the section (2 bytes), head (216), section.
 #include <memory>
 
 #include "core/check.h"

@@ -6,7 +6,9 @@
 #include "core/digest.h"
 #include "runtime/decisions/decision.h"
 #include "runtime/decisions/plan_replay.h"
+#include "sync/policy/arbiter.h"
 #include "tests/fuzz/bytes.h"
+#include "tests/support/members.h"
 
 namespace rivulet::fuzz {
 namespace {
@@ -22,7 +24,7 @@ ViewRecord view_of(const RoundRecord& round) {
   view.members = std::move(members);
   view.policy.contribution_bytes = 4096;
   view.state.round = round.round;
-  view.state = sync::policy::first_state(round.table.size(), view.policy, {});
+  view.state = sync::policy::first_state(testing::members(round.table.size()), view.policy, {});
   return view;
 }
 

@@ -1,6 +1,6 @@
 // The fixed head of the facts: what is accepted is what an encoder writes, but for bytes that mean nothing
 // yet.
-#include "sync/round/facts.h"
+#include "sync/message/facts.h"
 #include "core/check.h"
 #include "tests/fuzz/bytes.h"
 #include "tests/fuzz/facts_bytes.h"
@@ -10,8 +10,7 @@ namespace {
 
 using namespace sync;
 
-constexpr std::size_t count_at =
-    facts_head_bytes - 16;  // of the measurements: a number, padding, the checksum
+constexpr std::size_t count_at = facts_head_bytes - 12;  // of the measurements: a number, the checksum
 constexpr std::size_t checksum_bytes = 8;
 
 /// Where the zeros begin.

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "core/check.h"
-#include "sync/collective/gloo/frame_check.h"
+#include "sync/transport/gloo/frame_check.h"
 #include "tests/fuzz/bytes.h"
 
 namespace rivulet::fuzz {

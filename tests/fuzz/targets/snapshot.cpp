@@ -38,8 +38,7 @@ void run(Input input) {
   if (!begun || begun->next_offset < 0 || begun->next_offset > offset_max)
     return;  // it must be where the log is
   Fold& fold = *begun;
-  RIVULET_CHECK(snapshot_of(fold) == text || snapshot_of(fold, SnapshotForm::first) == text,
-                "one text for one fold and form");
+  RIVULET_CHECK(snapshot_of(fold) == text, "one text for one fold and form");
   std::int64_t offset = fold.next_offset;
   for (const ControlRecord& record : what_devices_say(fold)) {
     const Fold before = fold;

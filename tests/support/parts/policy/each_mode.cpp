@@ -1,5 +1,5 @@
-// One round of every kind, in this order and whatever the numbers are: hold, hold, local, the sum of
-// movements, five of gradients, hold, and gradients until the end. Rounds without rows are between them.
+// Rounds in this order, whatever the numbers are: hold, hold, seven of gradients, hold, and gradients until
+// the end. Rounds without rows are between them.
 #include <array>
 
 #include "sync/policy/controller.h"
@@ -16,7 +16,6 @@ void propose(const Inputs& in, std::span<double> memory, RoundPlan& plan) {
   if (plan.now.mode == Mode::idle) return;
   const double turn = memory[0]++;
   if (turn < 2 || turn == 9) plan.now.mode = Mode::hold;
-  if (turn == 2) plan.now.mode = Mode::local;
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+#include "sync/controllers/batch_rows.h"
+#include "sync/policy/controller.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+// The conventional baseline: every device brings exactly batch.rows, and all wait until all have them.
+// Waiting is a round in mode hold: everyone enters within max_wait as always, so that a slow stream is not
+// taken for a dead device, and whoever has its rows keeps them and its gradient.
+void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
+  const FactsTable& table = inputs.table;
+  const PolicyConfig& config = inputs.config;
+  plan.next.rows.assign(table.size(), config.rows);
+  plan.why = "fixed rows";
+  wait_for_all(table, plan);
+}
+
+}  // namespace
+
+extern const ControllerEntry batch_fixed;
+const ControllerEntry batch_fixed{Role::batch, "fixed",
+                                  "the same rows on every device; all wait for the slowest stream", &propose};
+
+}  // namespace rivulet::sync::policy

@@ -1,0 +1,165 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "sync/controllers/copies.h"
+#include "sync/controllers/skew.h"
+#include "sync/policy/agreement_cost.h"
+#include "sync/policy/coherence.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+// Devices whose streams have other labels, or whose features have other values, drift apart as soon as they
+// step on their own. Either they agree after every step, or each trains on a few rows of all others besides,
+// and may then make a few steps of its own: whichever takes fewer bytes.
+
+constexpr std::array keys{
+    Key{.name = "inject.auto.share",
+        .text = "0.25",
+        .help = "of policy auto: of a batch, what are copies of others' rows while devices send them",
+        .least = 0,
+        .most = 0.9},
+    Key{.name = "inject.auto.skew",
+        .text = "0.4",
+        .help =
+            "of policy auto: devices send copies where their labels are further apart than that (0 alike, 1 "
+            "nothing in common)",
+        .least = 0,
+        .most = 1},
+    Key{.name = "inject.auto.features",
+        .text = "0.5",
+        .help = "of policy auto: ... or where so large a part of a feature's variance lies between devices",
+        .least = 0,
+        .most = 1},
+};
+
+constexpr std::array measurements{
+    FactField{"label_counts", "rows of each label, by its number modulo 16", label_bins},
+    FactField{"record_bytes", "bytes of the records behind its rows"},
+    FactField{
+        "feature_skew",
+        "of the feature that differs most from the group's: the squared distance of means, in variances"},
+};
+enum Field : std::size_t { label_counts, record_bytes = label_bins, feature_skew };
+
+enum Place : std::size_t { skew_at, on_at, row_bytes_at, features_at, memory_size };
+constexpr std::array figures{
+    Figure{"skew", "how far the devices' labels are apart: 0 alike, 1 nothing in common", skew_at},
+    Figure{"feature_skew", "the part of a feature's variance that lies between devices", features_at},
+};
+
+constexpr double remembered = 0.95;  ///< of label counts, from one agreement to the next
+constexpr double stays_on = 0.7;     ///< of the skew at which it goes on
+constexpr double few_rows = 30;      ///< of a device, before its labels say something
+constexpr double little_in_common = 0.6;
+constexpr double share_for_features = 0.1;  ///< of a batch: the most copies, where labels are alike
+constexpr double newest_weight = 0.1;       ///< of the distance of features
+constexpr double own_steps_then = 4;        ///< that copies allow: of policy auto of sync
+constexpr double facts_about = 512;         ///< bytes
+constexpr double usual_weight = 0.2;
+
+double measured(const Inputs& inputs, std::size_t rank, std::size_t field) {
+  return std::max(0.0, finite(inputs.table.facts[rank].measurements[inputs.measured + field]));
+}
+
+/// Labels of each rank lie behind the rest of the memory.
+void learn(const Inputs& inputs, std::span<double> memory) {
+  const auto counts = memory.subspan(memory_size);
+  double rows = 0;
+  double bytes = 0;
+  double between = 0;
+  for (const Facts& facts : inputs.table.facts) rows += facts.rows;
+  if (rows == 0) return;
+  for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
+    bytes += measured(inputs, rank, record_bytes);
+    between += inputs.table.facts[rank].rows / rows * std::min(1e3, measured(inputs, rank, feature_skew));
+    for (std::size_t bin = 0; bin < label_bins; ++bin) {
+      double& count = counts[rank * label_bins + bin];
+      count = finite(remembered * count + measured(inputs, rank, label_counts + bin));
+    }
+  }
+  double& usual = memory[row_bytes_at];
+  usual = usual == 0 ? bytes / rows : usual + usual_weight * (bytes / rows - usual);
+  memory[features_at] += newest_weight * (std::min(1.0, between) - memory[features_at]);
+  double known = 0;
+  for (const double count : counts) known += count;
+  if (known >= few_rows * static_cast<double>(inputs.table.size())) memory[skew_at] = skew_of(counts);
+}
+
+/// Own steps between two agreements while devices send copies.
+double steps_then(const Inputs& inputs, const Schedule& next) {
+  if (inputs.config.sync_policy != "auto") return next.apart ? next.own_steps : 1;
+  return std::min(own_steps_then, setting(inputs.config, "sync.own_steps_max").number);
+}
+
+/// Bytes of a step: to agree after each, or after a few and send rows besides.
+bool saves_bytes(const Inputs& inputs, double guests, double row_bytes, const Schedule& next) {
+  const std::size_t n = inputs.table.size();
+  const double steps = steps_then(inputs, next);
+  double rows = 0;
+  for (const std::uint32_t of_rank : next.rows) rows = std::max<double>(rows, of_rank);
+  const double agreement = agreement_bytes(inputs.config, n, next.keep_ratio, facts_about);
+  const double copied = rows / (1 + guests) * guests * row_bytes;
+  return steps > 1 && agreement / steps + copied < agreement;
+}
+
+/// Of a measure that is above the key's number, or was and has come down by little.
+bool exceeds(const Inputs& inputs, double measure, const Key& key, bool on) {
+  return measure > setting(inputs.config, key.name).number * (on ? stays_on : 1);
+}
+
+bool wants(const Inputs& inputs, double guests, std::span<const double> memory, bool features,
+           const Schedule& next) {
+  const bool on = memory[on_at] > 0;
+  // All parameters after every step, for that costs next to nothing.
+  const bool sends_all = inputs.config.compression_policy == "auto" && next.keep_ratio >= 1;
+  if (guests <= 0 || sends_all) return false;
+  // Few own steps are a sign that they drift. A budget may ask for many, and labels that have little in
+  // common drift then, too (measured: bench/published c1-skew), as do features.
+  const bool drifts = inputs.config.sync_policy != "auto" || !next.apart ||
+                      next.own_steps <= own_steps_then || memory[skew_at] > little_in_common || features;
+  return (on || drifts) && saves_bytes(inputs, guests, memory[row_bytes_at], next);
+}
+
+std::string percent(double share) {
+  return std::to_string(std::lround(100 * share)) + " %";
+}
+
+void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
+  const std::size_t n = inputs.table.size();
+  // Rows of a round that is held come again with the next one.
+  if (plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta) learn(inputs, memory);
+  const bool was_on = memory[on_at] > 0;
+  const bool labels = exceeds(inputs, memory[skew_at], keys[1], was_on);
+  const bool features = exceeds(inputs, memory[features_at], keys[2], was_on);
+  const double most = setting(inputs.config, keys[0].name).number;
+  const double share = labels ? most : std::min(most, share_for_features);
+  const double guests = share / (1 - share);
+  const bool on = n > 1 && (labels || features) && wants(inputs, guests, memory, features, plan.next);
+  memory[on_at] = on ? 1 : 0;
+  keep_finite(memory);
+  if (!on) return;
+  send_copies(inputs.config, std::vector<bool>(n, true), guests / static_cast<double>(n - 1), guests,
+              plan.next);
+  plan.why = (labels ? "labels are " + percent(memory[skew_at]) + " apart"
+                     : percent(memory[features_at]) + " of a feature's variance lie between devices") +
+             ": devices send each other copies of rows";
+}
+
+}  // namespace
+
+extern const ControllerEntry transfer_auto;
+const ControllerEntry transfer_auto{.role = Role::transfer,
+                                    .name = "auto",
+                                    .help = "copies of rows, where labels differ and that takes fewer bytes",
+                                    .propose = &propose,
+                                    .keys = keys,
+                                    .fact_fields = measurements,
+                                    .memory = memory_size,
+                                    .figures = figures,
+                                    .memory_per_rank = label_bins};
+
+}  // namespace rivulet::sync::policy

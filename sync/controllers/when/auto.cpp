@@ -1,0 +1,357 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sync/coding/sketch.h"
+#include "sync/controllers/agreement_choice.h"
+#include "sync/controllers/overlap.h"
+#include "sync/policy/coherence.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+// How often the group agrees, and on what share of the parameters, from what it has measured:
+//
+//   bytes   an agreement sends c(keep) bytes; rows bring so many a step, of which a share may be spent
+//   time    an agreement takes A + B c(keep) seconds, fitted; a small part of the time may go by with it
+//   alike   kappa = |sum rho D|^2 / sum rho |D|^2, of sketches of the movements D, over what it would be if
+//           all streams were alike, from the odd and the even steps of each device. Well below 1: the streams
+//           differ, and devices that step on their own would drift apart. So more own steps are made by and
+//           by only.
+//
+// Among what fits, the one that hurts least: a loss that grows with own steps and with each halving of the
+// share (measured: bench/agreeing, docs/adr/0030). One agreement late, for what it measures is of the one
+// before.
+
+constexpr std::array keys{
+    Key{.name = "sync.budget",
+        .type = KeyType::text,
+        .text = "\"1 of stream\"",
+        .help = "of policy auto: what a device may send in order to agree, as a share of the bytes of its "
+                "group's "
+                "records or as bytes in a time (\"0.1 of stream\", \"50 kB/s\", \"2 GB/month\")",
+        .fits = [](std::string_view text) { return budget_of(text).has_value(); },
+        .form = "like 0.1 of stream, 50 kB/s or 2 GB/month"},
+    Key{.name = "sync.own_steps_max",
+        .type = KeyType::integer,
+        .text = "32",
+        .help = "of policy auto: own steps at most, unless the budget asks for more",
+        .least = 1,
+        .most = 8000},
+    overlap_key,
+};
+
+constexpr std::array measurements{
+    FactField{"record_bytes", "bytes of the records behind its rows"},
+    FactField{"apart_seconds", "since the last agreement"},
+    FactField{"stepping_seconds", "that its turns to step took"},
+    FactField{"sent_bytes", "since its last facts"},
+    FactField{"exchange_seconds", "of the last agreement, without waiting for who came later"},
+    FactField{"steps_signal", "inner product of its odd and its even steps"},
+    FactField{"steps_noise", "a quarter of their squared distance"},
+    FactField{"copies_bytes", "that it sent of its rows since its last facts"},
+    FactField{"movement_sketch", "of how far it has come", Sketch::small},
+};
+enum Field : std::size_t {
+  record_bytes,
+  apart_seconds,
+  stepping_seconds,
+  sent_bytes,
+  exchange_seconds,
+  steps_signal,
+  steps_noise,
+  copies_bytes,
+  movement_sketch,
+};
+constexpr double facts_bytes = facts_head_bytes + sizeof(float) * (movement_sketch + Sketch::small) + 64;
+
+constexpr std::array figures{
+    Figure{"coherence", "how alike the streams move the model: about 1 where they are alike", alike_at},
+    Figure{"exchange_seconds", "of the last exchanges, without waiting for who came later", exchange_at},
+    Figure{"expected_exchange_seconds", "of the next one, by what others took", expected_at},
+    Figure{"wait_seconds", "that devices which could compute have waited for the last one", wait_at},
+};
+
+constexpr double streams_are_alike_again = 0.9;
+constexpr double hard_credit_seconds = 5;  ///< what a hard budget saves up at most: its windows are of 60
+constexpr double rows_ahead = 500;         ///< of a device: what they may cost is spent ahead
+constexpr double rows_early = 5000;        ///< of a device, in which that may be
+constexpr double first_most = 32;
+constexpr double few_rows = 512;
+constexpr double many_rows = 4096;
+constexpr double usual_weight = 0.3;  ///< of one agreement at most: it may have been odd itself
+constexpr double jump = 1.5;
+constexpr double jump_deviations = 4;  ///< of the noise of its rows
+constexpr double recovery = 16;
+constexpr double calm = 0.8;               ///< of the usual loss
+constexpr double worth_overlapping = 0.1;  ///< of the time, for an agreement
+constexpr double least_keep = 0.0005;
+
+double measured(const Inputs& inputs, std::size_t rank, std::size_t field) {
+  return finite(inputs.table.facts[rank].measurements[inputs.measured + field]);
+}
+/// Of bytes and seconds.
+double amount(const Inputs& inputs, std::size_t rank, Field field) {
+  return std::max(0.0, measured(inputs, rank, field));
+}
+double sum_of(const Inputs& inputs, Field field) {
+  double sum = 0;
+  for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) sum += amount(inputs, rank, field);
+  return sum;
+}
+
+double rows_of(const FactsTable& table) {
+  double rows = 0;
+  for (const Facts& f : table.facts) rows += f.rows;
+  return rows;
+}
+
+std::uint32_t steps_of(const Inputs& inputs, std::size_t rank) {
+  return rank < inputs.table.sections.size()
+             ? steps_behind(inputs.table.facts[rank], inputs.table.sections[rank])
+             : 1;
+}
+
+std::vector<Movement> movements_of(const Inputs& inputs) {
+  std::vector<Movement> movements;
+  movements.reserve(inputs.table.size());
+  for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
+    const Facts& facts = inputs.table.facts[rank];
+    const auto all = std::span(facts.measurements).subspan(inputs.measured);
+    movements.push_back({.rows = static_cast<double>(facts.rows),
+                         .sketch = all.subspan(movement_sketch, Sketch::small),
+                         .signal = all[steps_signal],
+                         .noise = all[steps_noise],
+                         .steps = static_cast<double>(steps_of(inputs, rank))});
+  }
+  return movements;
+}
+
+void average(double& place, double now, double weight) {
+  place = place == 0 ? now : place + weight * (now - place);
+}
+
+/// What steps, rows and exchanges cost.
+void learn_costs(const Inputs& inputs, std::span<double> memory) {
+  const auto n = static_cast<double>(inputs.table.size());
+  const double turns = inputs.entered.own_steps;
+  const double bytes = sum_of(inputs, record_bytes) / n;
+  const double exchange = sum_of(inputs, exchange_seconds) / n;
+  double sent = 0;
+  double seconds = 0;  // of the last one to come
+  double stepping = 0;
+  for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
+    sent = std::max(sent, amount(inputs, rank, sent_bytes));
+    seconds = std::max(seconds, amount(inputs, rank, apart_seconds));
+    stepping = std::max(stepping, amount(inputs, rank, stepping_seconds));
+  }
+  if (bytes > 0) average(memory[step_bytes_at], bytes / turns, 0.5);
+  if (stepping > 0) average(memory[step_seconds_at], stepping / turns, 0.5);
+  if (seconds > 0) {
+    const double lost = seconds - sum_of(inputs, apart_seconds) / n;
+    average(memory[wait_at], lost * busy_share(inputs.table, seconds / turns), 0.2);
+  }
+  if (exchange > 0) average(memory[exchange_at], exchange, 0.5);
+  if (inputs.entered.guests > 0) average(memory[copies_at], sum_of(inputs, copies_bytes) / n, 0.5);
+  const double seen = wire_bytes(sent, inputs.table.size());
+  const double left = seen + unseen_bytes(way_of(inputs.entered), inputs.table.size());
+  if (sent > 0 && exchange > 0) LinearFit(memory.subspan(cost_at)).add(left, exchange);
+}
+
+/// Some of a budget that only steers is spent ahead and not made up for, as long as most is learned. Bytes of
+/// this agreement that are.
+double spend_ahead(const Inputs& inputs, double may, double spent, bool begins, std::span<double> memory) {
+  const double rows = rows_of(inputs.table) / static_cast<double>(inputs.table.size());
+  const double all = rows > 0 ? finite(rows_ahead * may / rows) : 0;
+  if (all <= 0) return 0;
+  if (begins) memory[ahead_at] = 1;
+  memory[ahead_at] = std::clamp(memory[ahead_at], 0.0, 1.0);
+  const double now = std::clamp(spent - may, 0.0, memory[ahead_at] * all);
+  memory[ahead_at] = std::clamp(memory[ahead_at] - now / all - rows / rows_early, 0.0, 1.0);
+  return now;
+}
+
+/// What is left of the budget: rounds without rows cost, too.
+void pay(const Inputs& inputs, const Budget& budget, bool begins, std::span<double> memory) {
+  double sent = 0;
+  double seconds = 0;
+  for (std::size_t rank = 0; rank < inputs.table.size(); ++rank) {
+    sent = std::max(sent, amount(inputs, rank, sent_bytes));
+    seconds = std::max(seconds, amount(inputs, rank, apart_seconds));
+  }
+  const auto n = static_cast<double>(inputs.table.size());
+  seconds += sum_of(inputs, exchange_seconds) / n;
+  const double bytes = sum_of(inputs, record_bytes) / n;
+  const double may = budget.of_stream > 0 ? budget.of_stream * bytes : budget.bytes_per_second * seconds;
+  const double of_a_step = budget.of_stream > 0 ? budget.of_stream * memory[step_bytes_at]
+                                                : budget.bytes_per_second * memory[step_seconds_at];
+  const double rate =
+      memory[step_seconds_at] > 0 ? std::max(0.0, finite(of_a_step / memory[step_seconds_at])) : 0;
+  double spent = wire_bytes(sent, inputs.table.size());
+  if (budget.is_hard())
+    spent += unseen_bytes(way_of(inputs.entered), inputs.table.size()) + standing_bytes_per_second * seconds;
+  const double credit = budget.is_hard() ? hard_credit_seconds : balance_seconds;
+  if (!budget.is_hard()) spent -= spend_ahead(inputs, may, spent, begins, memory);
+  memory[balance_at] = std::clamp(memory[balance_at] + may - spent, -balance_seconds * rate, credit * rate);
+}
+
+/// Movements that were sent late, or came from too many steps, have gone too far: fewer steps, at once.
+void step_back(std::span<double> memory) {
+  memory[most_at] = std::max(1.0, std::floor(memory[steps_at] / 2));
+  memory[overshot_at] = recovery;
+  memory[settled_at] = settling;
+  Plateau(memory.subspan(plateau_at)).restart();
+}
+
+/// A device has come with a movement that it cannot contribute.
+bool has_exploded(const Inputs& inputs) {
+  return inputs.entered.apart && any_flag(inputs.table, flag_nonfinite);
+}
+
+void learn_loss(const Inputs& inputs, double rows, std::span<double> memory) {
+  double loss = 0;
+  for (const Facts& f : inputs.table.facts) loss += finite(f.loss_sum) / rows;
+  memory[overshot_at] = std::max(0.0, memory[overshot_at] - 1);
+  average(memory[loss_at], loss, std::min(1.0, rows / few_rows));
+  const double usual = memory[usual_loss_at];
+  const double noise = jump_deviations * std::sqrt(memory[loss_noise_at] / std::max(rows, few_rows));
+  const bool jumps = usual > 0 && memory[loss_at] > usual * std::max(jump, 1 + noise) &&
+                     memory[loss_at] > Plateau(memory.subspan(plateau_at)).nothing();
+  if (!jumps) {
+    average(memory[usual_loss_at], loss, std::min(usual_weight, rows / many_rows));
+    if (const double variance = loss_variance(inputs.table, loss, usual); variance > 0)
+      average(memory[loss_noise_at], variance, variance > memory[loss_noise_at] ? 0.2 : 0.05);
+    return;
+  }
+  step_back(memory);
+  memory[usual_loss_at] = memory[loss_at];
+}
+
+/// What has been measured since the last agreement goes into memory.
+void learn(const Inputs& inputs, std::span<double> memory) {
+  const double rows = rows_of(inputs.table);
+  learn_costs(inputs, memory);
+  learn_loss(inputs, rows, memory);
+  double loss_sum = 0;
+  for (const Facts& f : inputs.table.facts) loss_sum += finite(f.loss_sum);
+  Plateau(memory.subspan(plateau_at)).add(loss_sum, rows, memory[loss_noise_at]);
+  CoherenceFilter(memory.subspan(alike_at)).add(coherence(movements_of(inputs)), inputs.entered.own_steps);
+}
+
+/// A movement that comes an agreement late does harm while the model changes fast: its loss still falls, or
+/// has jumped.
+bool is_calm(std::span<const double> memory) {
+  return memory[steps_at] > 0 && memory[usual_loss_at] > 0 &&
+         memory[loss_at] > calm * memory[usual_loss_at] && memory[overshot_at] == 0;
+}
+
+/// More own steps by and by, fewer at once. `least`: where devices train on copies of others' rows, they step
+/// alike for a while, whatever their movements look like early on (measured: bench/agreeing skew).
+void follow_streams(double least, double most, std::span<double> memory) {
+  if (memory[most_at] == 0) memory[most_at] = std::min(first_most, most);
+  memory[most_at] = std::max(memory[most_at], least);
+  const CoherenceFilter streams(memory.subspan(alike_at));
+  if (!streams.has_begun()) return;
+  if (streams.below(streams_differ)) {
+    const double part = streams.below(streams_differ / 2) ? 4 : 2;
+    memory[most_at] = std::max(least, std::floor(std::min(memory[most_at], memory[steps_at]) / part));
+    return;
+  }
+  const bool limits = memory[steps_at] >= memory[most_at] && memory[overshot_at] == 0;
+  if (streams.alike() > streams_are_alike && limits && memory[settled_at] >= settling)
+    memory[most_at] = std::min(most, 2 * memory[most_at]);
+}
+
+/// Where the loss no longer falls, there is nothing to agree on: by and by the group agrees as seldom as its
+/// streams allow, and at once as before when there is something to learn. Not where streams differ, or
+/// devices see copies of others' rows: what holds those together is that they agree.
+void rest(const Inputs& inputs, double most, std::span<double> memory) {
+  const bool differ = CoherenceFilter(memory.subspan(alike_at)).below(streams_differ);
+  if (!Plateau(memory.subspan(plateau_at)).reached() || differ || inputs.entered.guests > 0) {
+    memory[rest_at] = 0;
+    return;
+  }
+  const double longest = std::max(1.0, std::min(most, memory[most_at]));
+  if (memory[rest_at] == 0 || memory[settled_at] >= settling)
+    memory[rest_at] = 2 * std::max(memory[rest_at], memory[steps_at]);
+  memory[rest_at] = std::clamp(memory[rest_at], 1.0, longest);
+}
+
+/// What is known of the streams, for people.
+std::string words_of_streams(std::span<double> memory) {
+  const CoherenceFilter streams(memory.subspan(alike_at));
+  if (!streams.has_begun()) return {};
+  if (!streams.below(streams_differ) && streams.all_is_noise()) return ", movements are within their noise";
+  const std::string alike = std::to_string(std::lround(100 * std::clamp(streams.alike(), 0.0, 2.0)));
+  return (streams.alike() < streams_differ ? ", streams differ (" : ", streams are alike (") + alike + " %)";
+}
+
+/// Momentum of single streams that differ leads apart: gradients are summed, and the group has their
+/// momentum. The change takes its momentum from everybody, so it is not made to and fro; nor while steps may
+/// have been made ahead of it.
+bool sums_gradients(const Inputs& inputs, std::span<const double> memory) {
+  const double enough = inputs.entered.apart ? streams_are_alike : streams_are_alike_again;
+  return memory[steps_at] == 1 && memory[alike_at] < enough && inputs.config.momentum_adds_up &&
+         !inputs.entered.overlap;
+}
+
+void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
+  if (inputs.table.size() < 2) {  // nobody to agree with
+    plan.next.apart = false;
+    return;
+  }
+  const Budget budget = *budget_of(setting(inputs.config, keys[0].name).text);
+  const double most = setting(inputs.config, keys[1].name).number;
+  const bool begins = memory[step_bytes_at] == 0;
+  if (rows_of(inputs.table) > 0) learn(inputs, memory);
+  if (has_exploded(inputs) || any_flag(inputs.table, flag_changed)) {
+    step_back(memory);
+    CoherenceFilter(memory.subspan(alike_at)).begin_anew();
+  }
+  pay(inputs, budget, begins, memory);
+  follow_streams(inputs.entered.guests > 0 ? std::min(steps_with_copies, most) : 1, most, memory);
+  rest(inputs, most, memory);
+  const Chooser chooser(inputs, budget, {most, facts_bytes}, memory);
+  const Choice best = chooser.best();
+  Choice choice = best;
+  if (chooser.may_stay(best)) choice = {memory[steps_at], memory[keep_at], 0, best.fits};
+  choice.steps = std::clamp(finite(choice.steps), 1.0, longest_apart);
+  choice.keep = std::clamp(finite(choice.keep), least_keep, 1.0);
+  const bool changes = choice.steps != memory[steps_at] || choice.keep != memory[keep_at];
+  memory[settled_at] = changes ? 0 : memory[settled_at] + 1;
+  memory[steps_at] = choice.steps;
+  memory[keep_at] = choice.keep;
+  const bool sums = sums_gradients(inputs, memory);
+  const bool thin = sums && choice.keep < 1 && chooser.affords_low_rank();
+  const Chooser::Price price = thin ? chooser.price_of_low_rank() : chooser.price_of(choice.keep);
+  memory[expected_at] = finite(price.seconds - memory[wait_at]);
+  plan.next.own_steps = static_cast<std::uint32_t>(choice.steps);
+  const bool worth_it = is_calm(memory) && chooser.time_of(choice.steps, price) > worth_overlapping;
+  const std::string& wanted = setting(inputs.config, overlap_key.name).text;
+  const bool overlap = choice.steps > 1 && wanted != overlap_never && (worth_it || wanted == overlap_always);
+  plan.next.overlap = overlap;
+  if (sums) plan.next.apart = false;
+  if (inputs.config.compression_policy == "auto") plan.next.keep_ratio = choice.keep;
+  if (thin) plan.next.compressor = "low_rank";
+  plan.why = chooser.words_of(
+      choice, price,
+      {.how = thin ? "as thin matrices" : "", .overlap = overlap, .streams = words_of_streams(memory)});
+  keep_finite(memory);
+}
+
+}  // namespace
+
+extern const ControllerEntry when_auto;
+const ControllerEntry when_auto{.role = Role::when,
+                                .name = "auto",
+                                .help = "as often, and on as much, as links, budget and streams allow",
+                                .propose = &propose,
+                                .keys = keys,
+                                .fact_fields = measurements,
+                                .memory = memory_size,
+                                .figures = figures};
+
+}  // namespace rivulet::sync::policy

@@ -1,0 +1,44 @@
+#include <algorithm>
+#include <array>
+
+#include "sync/controllers/overlap.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+// Local steps (post-local SGD, Lin et al. 2020, without its dense beginning): the group agrees about how far
+// each device has moved after so many steps of its own, or so many seconds.
+
+constexpr std::array keys{
+    Key{.name = "sync.own_steps",
+        .type = KeyType::integer,
+        .text = "10",
+        .help = "of policy periodic: steps that each device makes before the group agrees; 1 = every",
+        .least = 1,
+        .most = 8000},
+    Key{.name = "sync.own_time",
+        .type = KeyType::duration,
+        .text = "\"0s\"",
+        .help = "of policy periodic: ... or so long, whatever comes first; 0s = only steps count",
+        .least = 0,
+        .most = 3600},
+    overlap_key,
+};
+
+void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
+  plan.next.own_steps = static_cast<std::uint32_t>(setting(inputs.config, keys[0].name).number);
+  if (plan.next.own_steps > 1) plan.next.own_time = from_seconds(setting(inputs.config, keys[1].name).number);
+  plan.next.overlap =
+      plan.next.own_steps > 1 && setting(inputs.config, overlap_key.name).text == overlap_always;
+}
+
+}  // namespace
+
+extern const ControllerEntry when_periodic;
+const ControllerEntry when_periodic{.role = Role::when,
+                                    .name = "periodic",
+                                    .help = "devices step on their own and agree every N steps or seconds",
+                                    .propose = &propose,
+                                    .keys = keys};
+
+}  // namespace rivulet::sync::policy

@@ -1,0 +1,315 @@
+#include "sync/policy/arbiter.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "sync/policy/agreement_cost.h"
+#include "sync/policy/divergence.h"
+#include "sync/policy/settling.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+std::uint64_t total_rows(const FactsTable& table) {
+  std::uint64_t n = 0;
+  for (const auto& f : table.facts) n += f.rows;
+  return n;
+}
+
+void set_weights(const FactsTable& table, RoundPlan& plan) {
+  const auto total = static_cast<double>(total_rows(table));
+  plan.now.weights.clear();
+  for (const auto& f : table.facts)
+    plan.now.weights.push_back(total > 0 ? static_cast<double>(f.rows) / total : 0.0);
+}
+
+Mode default_mode(const FactsTable& table) {
+  if (total_rows(table) == 0) return Mode::idle;
+  if (any_flag(table, flag_dry_run)) return Mode::skip;
+  return any_flag(table, flag_own_steps) ? Mode::delta : Mode::gradients;
+}
+
+/// When everybody has come who is not late: own steps take what they wait and what the slowest computes, or
+/// long enough where nobody knows that yet.
+Duration latest_of(const FactsTable& table, const Schedule& next) {
+  constexpr double unknown_step = 5;
+  constexpr double longest_step = 3600;
+  if (!next.apart) return Duration(0);
+  double slowest = 0;
+  for (const Facts& f : table.facts) slowest = std::max(slowest, double{f.compute_seconds});
+  slowest = slowest > 0 ? std::min(slowest, longest_step) : unknown_step;
+  const Duration step = next.wait + from_seconds(slowest);
+  const Duration steps = step * next.own_steps;
+  return next.own_time > Duration(0) ? std::min(steps, next.own_time + step) : steps;
+}
+
+/// What happened to rows that enter nobody's sum: a silent group backs off, doubling up to idle_wait_max.
+void back_off(const PolicyConfig& config, PolicyState& state, RoundPlan& plan) {
+  if (plan.now.mode != Mode::idle) {
+    state.idle_rounds = 0;
+    return;
+  }
+  plan.next.rest = true;
+  plan.why = "nobody has rows";
+  // Of several own steps each waits: the time between agreements is long enough already, sometime.
+  constexpr Duration long_enough = std::chrono::seconds(10);
+  const Duration most = std::min(config.idle_wait_max, long_enough / plan.next.own_steps);
+  Duration wait = config.max_wait;
+  for (std::uint32_t i = 0; i < state.idle_rounds && wait < most; ++i) wait *= 2;
+  plan.next.wait = std::max(std::min(wait, most), std::min(config.max_wait, plan.next.wait));
+  ++state.idle_rounds;
+}
+
+/// The wish of any device ends the group, in the same round everywhere.
+bool reaches_limit(const FactsTable& table, Mode mode) {
+  const bool applies = mode == Mode::gradients || mode == Mode::delta;
+  const std::uint64_t rows = applies ? total_rows(table) : 0;
+  return std::any_of(table.facts.begin(), table.facts.end(), [&](const Facts& f) {
+    const bool by_step = f.stop_at_step > 0 && f.step + (applies ? 1 : 0) >= f.stop_at_step;
+    return by_step || (f.stop_at_rows > 0 && f.agreed_rows + rows >= f.stop_at_rows);
+  });
+}
+
+/// In the same round everywhere: by the step clock, by the wish of any device, and before anybody goes.
+bool wants_checkpoint(const FactsTable& table, const PolicyConfig& config, const RoundPlan& plan) {
+  if (plan.now.stop || !plan.now.leaving.empty()) return true;
+  // Streams that fell silent: what was applied last is worth a checkpoint, too, or its offsets wait for ever.
+  if (plan.now.mode == Mode::idle) return any_flag(table, flag_checkpoint);
+  if (plan.now.mode != Mode::gradients && plan.now.mode != Mode::delta) return false;
+  const std::uint64_t step = table.facts[0].step + 1;
+  return any_flag(table, flag_checkpoint) ||
+         (config.checkpoint_rounds > 0 && step % config.checkpoint_rounds == 0);
+}
+
+/// How contributions are exchanged where no controller decides.
+void schedule_exchange(const PolicyConfig& config, Schedule& next) {
+  next.collective = chooses_collective(config) ? "gather" : config.collective;
+  next.payload_bytes = config.contribution_bytes;
+}
+
+/// What one compressor makes another collective may not be able to sum.
+void fit_collective(Schedule& next) {
+  const AggregationEntry* how = collective_named(next.collective);
+  if (how == nullptr || how->fits == nullptr) return;
+  if (const CompressorEntry* small = compressor_named(next.compressor); small != nullptr) {
+    if (how->fits(*small)) return;
+    next.collective = !small->keeps_residual ? "sum" : small->entries ? "gather" : "low_rank";
+    return;
+  }
+  const bool sums_whole = std::ranges::any_of(builtin_compressors(), [&](const CompressorEntry* one) {
+    return !one->keeps_residual && how->fits(*one);
+  });
+  if (sums_whole) next.collective = "gather";  // a compressor of somebody's own
+}
+
+std::vector<double>* memory_of(PolicyState& state, const ControllerEntry& controller) {
+  return const_cast<std::vector<double>*>(policy::memory_of(std::as_const(state), controller));
+}
+
+ControllerMemory fresh_memory(const std::string& name, std::size_t of_group, std::size_t of_device,
+                              std::span<const std::string> members) {
+  ControllerMemory fresh{name, std::vector<double>(of_group + of_device * members.size())};
+  if (of_device > 0) fresh.devices.assign(members.begin(), members.end());
+  return fresh;
+}
+
+/// As `agreed` has it, in the order of these members; nothing of devices that it does not know, and nothing
+/// at all if it is of another size: another version wrote it.
+ControllerMemory remembered(const ControllerMemory& agreed, std::size_t of_group, std::size_t of_device,
+                            std::span<const std::string> members) {
+  ControllerMemory own = fresh_memory(agreed.name, of_group, of_device, members);
+  if (agreed.values.size() != of_group + of_device * agreed.devices.size()) return own;
+  const auto group = std::span(agreed.values).first(of_group);
+  std::ranges::copy(group, own.values.begin());
+  for (std::size_t rank = 0; rank < own.devices.size(); ++rank) {
+    const auto known = std::ranges::find(agreed.devices, own.devices[rank]);
+    if (known == agreed.devices.end()) continue;
+    const auto at = static_cast<std::size_t>(known - agreed.devices.begin());
+    std::copy_n(agreed.values.begin() + static_cast<std::ptrdiff_t>(of_group + at * of_device), of_device,
+                own.values.begin() + static_cast<std::ptrdiff_t>(of_group + rank * of_device));
+  }
+  return own;
+}
+
+/// Of what is no controller.
+std::span<double> memory_named(PolicyState& state, std::string_view name) {
+  const auto own = std::ranges::find(state.memory, name, &ControllerMemory::name);
+  return own != state.memory.end() ? std::span<double>(own->values) : std::span<double>();
+}
+std::span<double> settling_memory(PolicyState& state) {
+  return memory_named(state, Settling::name);
+}
+
+/// Asks all in the order of their roles; of slow loops those that need not wait.
+void ask(const FactsTable& table, const PolicyConfig& config, const Controllers& controllers,
+         PolicyState& state, RoundPlan& plan) {
+  Settling settling(controllers, config, settling_memory(state));
+  Inputs inputs{table, config, state.last.next, state.round};
+  for (const ControllerEntry* controller : controllers) {
+    std::vector<double>* memory = memory_of(state, *controller);
+    const auto numbers = memory != nullptr ? std::span<double>(*memory) : std::span<double>();
+    const std::size_t place = controller->slow.changes_at;
+    const double changes = place < numbers.size() ? numbers[place] : 0;
+    const std::string said = std::exchange(plan.why, {});
+    inputs.settling = inputs.entered.freeze || settling.waits(*controller);
+    controller->propose(inputs, numbers, plan);
+    if (!said.empty()) plan.why = plan.why.empty() ? said : said + "; " + plan.why;
+    if (place < numbers.size() && numbers[place] != changes) settling.has_changed(*controller);
+    inputs.measured += measurements_of({controller});
+  }
+  settling.end_round(plan.now.mode != Mode::idle && plan.now.mode != Mode::hold);
+  if (!settling.said().empty())
+    plan.why += "; " + settling.said() + " has changed: others wait for " +
+                std::to_string(static_cast<std::uint64_t>(settling.window())) + " rounds";
+}
+
+/// A view begins with an agreement after one step, whatever the group had come to before: who waits for it
+/// sees soon that the group works again.
+void begin_short(Schedule& next) {
+  next.own_steps = 1;
+  next.own_time = Duration(0);
+  next.overlap = false;
+  next.call_above = 0;
+}
+
+/// Who is in a view is known before its first facts: own steps of a view that was lost may be agreed about
+/// with them. All enter at once, whatever a controller of when proposes, and none learns from it.
+void choose_exchange(std::size_t world, const PolicyConfig& config, const Controllers& controllers,
+                     PolicyState& state) {
+  RoundPlan& plan = state.last;
+  FactsTable table;
+  table.facts.resize(world);
+  for (Facts& facts : table.facts) facts.measurements.resize(measurements_of(controllers));
+  Inputs inputs{table, config, plan.next};
+  for (const ControllerEntry* controller : controllers) {
+    const auto* agreed = memory_of(state, *controller);
+    std::vector<double> memory = agreed != nullptr ? *agreed : std::vector<double>();
+    const bool asked = controller->role == Role::when || controller->role == Role::collective ||
+                       controller->role == Role::compression;
+    if (asked) controller->propose(inputs, memory, plan);
+    inputs.measured += measurements_of({controller});
+  }
+  begin_short(plan.next);
+  plan.now.way = {};
+  fit_collective(plan.next);
+}
+
+/// Where the way of a gated round fits: the sum is of whole contributions, slices of others. Who leaves takes
+/// what it has kept along, so all of it is sent before.
+void fit_way(const PolicyConfig& config, const Schedule& entered, RoundPlan& plan) {
+  const bool exchanges = plan.now.mode == Mode::gradients || plan.now.mode == Mode::delta;
+  if (!entered.gated || !exchanges) {
+    plan.now.way = {};
+    return;
+  }
+  if (!plan.now.leaving.empty()) plan.now.way = way_of(config, plan.now.weights.size(), "dense", 1);
+  Schedule fitted{.collective = plan.now.way.collective, .compressor = plan.now.way.compressor};
+  fit_collective(fitted);
+  plan.now.way.collective = fitted.collective;
+}
+
+/// In one plan compressor or collective changes, and neither while they are being measured.
+void settle_exchange(const Schedule& entered, RoundPlan& plan) {
+  Schedule& next = plan.next;
+  const bool compression = next.compressor != entered.compressor || next.keep_ratio != entered.keep_ratio;
+  const bool collective = next.collective != entered.collective;
+  if (!compression && !collective) return;
+  if (entered.freeze) {
+    next.compressor = entered.compressor;
+    next.keep_ratio = entered.keep_ratio;
+    next.payload_bytes = entered.payload_bytes;
+    next.collective = entered.collective;
+    return;
+  }
+  if (compression && collective) next.collective = entered.collective;
+}
+
+}  // namespace
+
+RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Controllers& controllers,
+               PolicyState& state) {
+  RoundPlan plan;
+  plan.now.mode = default_mode(table);
+  schedule_exchange(config, plan.next);
+  plan.next.apart = agrees_on_movements(config);
+  plan.next.rows.assign(table.size(), 0);
+  plan.next.wait = config.max_wait;
+  for (std::uint32_t rank = 0; rank < table.size(); ++rank)
+    if ((table.facts[rank].flags & flag_leaving) != 0) plan.now.leaving.push_back(rank);
+  set_weights(table, plan);
+  ask(table, config, controllers, state, plan);
+  Divergence divergence(memory_named(state, Divergence::name));
+  plan.now.learning_rate_factor *= divergence.learning_rate_factor();
+  const bool nothing_yet = plan.now.mode == Mode::idle && state.idle_rounds == state.round;
+  if (nothing_yet) begin_short(plan.next);
+  settle_exchange(state.last.next, plan);
+  fit_collective(plan.next);
+  fit_way(config, state.last.next, plan);
+  back_off(config, state, plan);
+  plan.next.latest = latest_of(table, plan.next);
+  plan.now.stop = any_flag(table, flag_stop) || reaches_limit(table, plan.now.mode);
+  plan.now.checkpoint = wants_checkpoint(table, config, plan);
+  divergence.decide(table, state.view, plan);
+  ++state.round;
+  state.last = plan;
+  state.table_hash = hash_of(table);
+  return plan;
+}
+
+PolicyState first_state(std::span<const std::string> members, const PolicyConfig& config,
+                        const Controllers& controllers, std::vector<ControllerMemory> memory,
+                        std::uint64_t view) {
+  const std::size_t world = members.size();
+  PolicyState state;
+  state.view = view;
+  RoundPlan& plan = state.last;
+  plan.next.rows.assign(world, 0);
+  plan.now.weights.assign(world, 0.0);
+  schedule_exchange(config, plan.next);
+  plan.next.wait = config.tick;
+  plan.next.rest = true;
+  const auto remember = [&](const std::string& name, std::size_t of_group, std::size_t of_device = 0) {
+    if (of_group + of_device == 0) return;
+    const auto agreed = std::ranges::find(memory, name, &ControllerMemory::name);
+    state.memory.push_back(agreed == memory.end() ? fresh_memory(name, of_group, of_device, members)
+                                                  : remembered(*agreed, of_group, of_device, members));
+  };
+  for (const ControllerEntry* controller : controllers)
+    remember(name_of(*controller), controller->memory, controller->memory_per_rank);
+  if (Settling::is_needed(controllers, config)) {
+    remember(std::string(Settling::name), Settling::numbers);
+    Settling(controllers, config, settling_memory(state)).begin_view();
+  }
+  if (config.on_divergence == "go_back") {
+    remember(std::string(Divergence::name), Divergence::numbers);
+    if (const auto numbers = memory_named(state, Divergence::name); !Divergence::fits(numbers))
+      std::ranges::fill(numbers, 0.0);
+  }
+  plan.now.learning_rate_factor = Divergence(memory_named(state, Divergence::name)).learning_rate_factor();
+  choose_exchange(world, config, controllers, state);
+  plan.why = "first round: rates are not known yet";
+  return state;
+}
+
+std::string digest_disagreement(const FactsTable& table, std::span<const std::string> ids) {
+  std::map<std::string, std::vector<std::size_t>> holders;  // digest -> ranks
+  for (std::size_t rank = 0; rank < table.size(); ++rank)
+    if ((table.facts[rank].flags & flag_digest) != 0) holders[table.facts[rank].digest.hex()].push_back(rank);
+  if (holders.size() <= 1) return {};
+  auto largest = std::max_element(holders.begin(), holders.end(), [](const auto& a, const auto& b) {
+    return a.second.size() < b.second.size();
+  });
+  const bool majority = 2 * largest->second.size() > table.size();
+  std::string text =
+      "state differs between devices before round " + std::to_string(table.facts[0].round) + ":";
+  for (const auto& [hex, ranks] : holders) {
+    if (majority && hex == largest->first) continue;
+    for (auto rank : ranks) text += " " + std::string(ids[rank]) + " holds " + hex.substr(0, 16) + ";";
+  }
+  if (majority)
+    text += " the other " + std::to_string(largest->second.size()) + " hold " + largest->first.substr(0, 16);
+  return text;
+}
+
+}  // namespace rivulet::sync::policy

@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <array>
+
+#include "sync/controllers/batch_rows.h"
+#include "sync/policy/coherence.h"
+#include "sync/published/gain.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+// GraVAC: as few numbers as keep enough of the gradient, found while training.
+//
+//   two factors are looked at, a low one and a candidate:  send the candidate if its gain >= epsilon, else
+//   the low one if that has it, else all every window of rounds that exchange something: if both gains agree
+//   within omega the candidate becomes the low one; then the candidate is the next of the ladder rows/s times
+//   gain of two neighbours within omega: the search is over, the lower of them stays, until its gain falls
+//   below epsilon
+//
+// The paper moves the candidate on before it tests the old one's gain, and has each worker decide by its own
+// gain, which may differ; here the mean decides, once. Its t of a round is the slowest computing and the mean
+// exchange before it.
+
+/// Factors by which the numbers become fewer: those of the paper's exponential policy.
+constexpr std::array<double, 5> ladder{10, 20, 40, 160, 1000};
+
+constexpr std::array keys{
+    Key{.name = "compression.gravac.epsilon",
+        .text = "0.7",
+        .help = "of policy gravac: gain below which a share is too small",
+        .least = 0,
+        .most = 10},
+    Key{.name = "compression.gravac.omega",
+        .text = "0.01",
+        .help = "of policy gravac: relative difference below which two gains, or two speeds, are the same",
+        .least = 0,
+        .most = 1},
+    Key{.name = "compression.gravac.window",
+        .type = KeyType::integer,
+        .text = "500",
+        .help = "of policy gravac: rounds from one step up the ladder (10, 20, 40, 160 and 1000 times fewer) "
+                "to the next",
+        .least = 1,
+        .most = 1'000'000},
+    gain_key("compression.gravac.gain", "\"squared\""),
+    Key{.name = "compression.gravac.half_life",
+        .text = "10",
+        .help = "of policy gravac: rounds after which a gain counts half",
+        .least = 0,
+        .most = 10'000,
+        .above = true},
+};
+
+enum Place : std::size_t {
+  rounds_at,     ///< that exchanged something
+  low_at,        ///< of the ladder
+  candidate_at,  ///< of the ladder
+  settled_at,    ///< 1: the search is over
+  sent_at,       ///< in the round before: 0: all, or nothing; else 1 + place in the ladder
+  factor_at,     ///< in the round before
+  gain_at,       ///< of the candidate
+  gains_at,      ///< of each factor, smoothed
+  speeds_at = gains_at + ladder.size(),   ///< rows/s times gain of each factor, smoothed
+  tries_at = speeds_at + ladder.size(),   ///< rounds in which it was sent
+  seconds_at = tries_at + ladder.size(),  ///< of the exchange of each factor, mean of its tries
+  drift_at = seconds_at + ladder.size(),  ///< of the last ones from that, relative, smoothed
+  scatter_at,                             ///< the same, whatever its sign
+  step_rows_at,                           ///< usual ones
+  changes_at,                             ///< of the search
+  memory_size,
+};
+constexpr std::array figures{
+    Figure{"compression_factor", "by which the last contributions had fewer numbers; 1: all were sent",
+           factor_at},
+    Figure{"gain", "of the candidate, smoothed", gain_at},
+    Figure{"settled", "1: the search is over", settled_at},
+};
+constexpr double least_tries = 20;  ///< before the speed of a factor counts
+
+double number(const Inputs& inputs, std::size_t key) {
+  return setting(inputs.config, keys.at(key).name).number;
+}
+std::size_t place(double value) {
+  return static_cast<std::size_t>(std::clamp(finite(value), 0.0, static_cast<double>(ladder.size() - 1)));
+}
+bool alike(double a, double b, double omega) {
+  return std::abs(a - b) <= omega * std::max(std::abs(a), std::abs(b));
+}
+
+double rows_of(const FactsTable& table) {
+  double rows = 0;
+  for (const Facts& f : table.facts) rows += f.rows;
+  return rows;
+}
+
+/// Speeds of other links or of other batches say nothing of these: the search goes on with new ones.
+void forget_speeds(std::span<double> memory) {
+  std::ranges::fill(memory.subspan(tries_at, ladder.size()), 0.0);
+  memory[drift_at] = memory[scatter_at] = memory[settled_at] = 0;
+}
+
+/// Exchanges take other times than they did, by more than a tenth and than their noise.
+bool links_have_changed(std::size_t factor, double exchange, std::span<double> memory) {
+  constexpr double weight = 0.05;
+  constexpr double noise = 0.6;  // of the scatter: three deviations of a mean with that weight
+  double& usual = memory[seconds_at + factor];
+  if (memory[tries_at + factor] == 0) usual = exchange;
+  const double off = usual > 0 ? finite((exchange - usual) / usual) : 0;
+  usual += (exchange - usual) / (memory[tries_at + factor] + 1);
+  memory[drift_at] += weight * (off - memory[drift_at]);
+  memory[scatter_at] += weight * (std::abs(off) - memory[scatter_at]);
+  return std::abs(memory[drift_at]) > std::max(0.1, noise * memory[scatter_at]);
+}
+
+/// What was sent in the round before took so long.
+void learn_speed(const Inputs& inputs, const HalfLife& mean, std::span<double> memory) {
+  if (memory[sent_at] < 1) return;
+  const std::size_t last = place(memory[sent_at] - 1);
+  double seconds = 0;
+  double exchange = 0;
+  for (const Facts& f : inputs.table.facts) {
+    seconds = std::max(seconds, finite(f.compute_seconds));
+    exchange += std::max(0.0, finite(f.sync_seconds)) / static_cast<double>(inputs.table.size());
+  }
+  if (seconds + exchange <= 0) return;
+  if (links_have_changed(last, exchange, memory)) forget_speeds(memory);
+  const double speed = finite(rows_of(inputs.table) / (seconds + exchange) * memory[gains_at + last]);
+  mean.add(memory[speeds_at + last], speed, memory[tries_at + last] == 0);
+  memory[tries_at + last] += 1;
+}
+
+/// Two neighbours that have been tried are as fast as each other: the lower one stays.
+void look_for_end(double omega, std::span<double> memory) {
+  for (std::size_t i = 0; i + 1 < ladder.size(); ++i) {
+    if (memory[tries_at + i] < least_tries || memory[tries_at + i + 1] < least_tries) continue;
+    if (!alike(memory[speeds_at + i], memory[speeds_at + i + 1], omega)) continue;
+    memory[settled_at] = 1;
+    memory[low_at] = memory[candidate_at] = static_cast<double>(i);
+    return;
+  }
+}
+
+/// At the end of a window.
+void climb(const Inputs& inputs, std::span<double> memory) {
+  const double omega = number(inputs, 1);
+  const std::size_t low = place(memory[low_at]);
+  const std::size_t candidate = place(memory[candidate_at]);
+  if (alike(memory[gains_at + low], memory[gains_at + candidate], omega))
+    memory[low_at] = memory[candidate_at];
+  look_for_end(omega, memory);
+  if (memory[settled_at] == 0)
+    memory[candidate_at] = std::min(memory[candidate_at] + 1, static_cast<double>(ladder.size() - 1));
+}
+
+/// Windows are of rounds in which nothing else settles.
+void count(const Inputs& inputs, std::span<double> memory) {
+  if (inputs.settling && memory[rounds_at] > 0) return;
+  memory[rounds_at] += 1;
+  const double window = number(inputs, 2);
+  const double in_window = memory[rounds_at] - window * std::floor(memory[rounds_at] / window);
+  if (in_window == 0 && memory[settled_at] == 0) climb(inputs, memory);
+}
+
+void learn(const Inputs& inputs, std::span<double> memory) {
+  const GainKind kind = gain_kind(setting(inputs.config, keys[3].name).text);
+  const HalfLife mean(number(inputs, 4));
+  const bool first = memory[rounds_at] == 0;
+  const bool another = is_another_batch(step_rows(inputs), memory[step_rows_at]);
+  if (first) memory[candidate_at] = 1;
+  if (another) forget_speeds(memory);
+  if (!inputs.settling) learn_speed(inputs, mean, memory);
+  for (std::size_t i = 0; i < ladder.size(); ++i)
+    mean.add(memory[gains_at + i], mean_gain(inputs, 1 / ladder.at(i), kind), first || another);
+  count(inputs, memory);
+}
+
+/// 0: all; else 1 + place in the ladder.
+std::size_t choose(double epsilon, bool may_search, std::span<double> memory) {
+  const std::size_t low = place(memory[low_at]);
+  const std::size_t candidate = place(memory[candidate_at]);
+  if (memory[gains_at + candidate] >= epsilon) return 1 + candidate;
+  if (memory[settled_at] != 0 && may_search) {  // what was settled on no longer holds: down, and look again
+    memory[settled_at] = 0;
+    memory[low_at] = static_cast<double>(low > 0 ? low - 1 : 0);
+  }
+  const std::size_t now_low = place(memory[low_at]);
+  return memory[gains_at + now_low] >= epsilon ? 1 + now_low : 0;
+}
+
+void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
+  const bool exchanges = is_exchanged(inputs, plan);
+  const bool begins = memory[rounds_at] == 0;
+  const std::array before{memory[low_at], memory[candidate_at]};
+  if (exchanges) learn(inputs, memory);
+  const double epsilon = number(inputs, 0);
+  const std::size_t sent = memory[rounds_at] > 0 ? choose(epsilon, !inputs.settling, memory) : 0;
+  if (!begins && before != std::array{memory[low_at], memory[candidate_at]}) memory[changes_at] += 1;
+  const std::size_t candidate = place(memory[candidate_at]);
+  memory[sent_at] = exchanges ? static_cast<double>(sent) : 0;  // what comes next has no time of an exchange
+  memory[factor_at] = sent > 0 ? ladder.at(sent - 1) : 1;
+  memory[gain_at] = memory[gains_at + candidate];
+  if (exchanges)
+    plan.why = "gain " + percent(memory[gain_at]) + " of " + percent(epsilon) + " at " +
+               std::to_string(std::lround(ladder.at(candidate))) + " times fewer numbers" +
+               (sent > 0 ? ": " + std::to_string(std::lround(memory[factor_at])) + " times fewer are sent"
+                         : ": all are sent");
+  keep_finite(memory);
+  gate(inputs, 1 / memory[factor_at], plan);
+}
+
+}  // namespace
+
+extern const ControllerEntry compression_gravac;
+const ControllerEntry compression_gravac{
+    .role = Role::compression,
+    .name = "gravac",
+    .help = "as few numbers as keep enough of the gradient, found while training (GraVAC)",
+    .propose = &propose,
+    .keys = keys,
+    .fact_fields = gain_fields,
+    .memory = memory_size,
+    .figures = figures,
+    .slow = {[](const PolicyConfig& config) { return setting(config, keys[4].name).number; }, changes_at}};
+
+}  // namespace rivulet::sync::policy

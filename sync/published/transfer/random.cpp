@@ -1,0 +1,64 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "core/rng.h"
+#include "sync/controllers/copies.h"
+
+namespace rivulet::sync::policy {
+namespace {
+
+// ScaDLES: in every round some devices, drawn anew, send all others a part of their rows.
+
+constexpr std::array keys{
+    Key{.name = "inject.random.devices",
+        .text = "0.5",
+        .help = "of policy random: the part of the devices that send rows in a round (alpha)",
+        .least = 0,
+        .most = 1},
+    Key{.name = "inject.random.share",
+        .text = "0.1",
+        .help = "of policy random: the part of its rows that such a device sends (beta)",
+        .least = 0,
+        .most = 1},
+    Key{.name = "inject.random.seed",
+        .type = KeyType::integer,
+        .text = "1",
+        .help = "of policy random: who is drawn",
+        .least = 0,
+        .most = 9007199254740992.0},
+};
+
+void propose(const Inputs& inputs, std::span<double> /*memory*/, RoundPlan& plan) {
+  const std::size_t n = inputs.table.size();
+  const double share = setting(inputs.config, keys[1].name).number;
+  const auto chosen = static_cast<std::size_t>(
+      std::ceil(setting(inputs.config, keys[0].name).number * static_cast<double>(n)));
+  if (n < 2 || chosen == 0 || share == 0) return;
+  // By the step of the group, so that a new view goes on where the last one was.
+  Rng rng = Rng::derive(static_cast<std::uint64_t>(setting(inputs.config, keys[2].name).number), "inject",
+                        inputs.table.facts[0].step);
+  std::vector<std::size_t> ranks(n);
+  std::iota(ranks.begin(), ranks.end(), std::size_t{0});
+  std::vector<bool> sends(n);
+  for (std::size_t i = 0; i < std::min(chosen, n); ++i) {
+    std::swap(ranks[i], ranks[i + rng.below(n - i)]);
+    sends[ranks[i]] = true;
+  }
+  const double guests = share * static_cast<double>(std::min(chosen, n));
+  send_copies(inputs.config, sends, share, guests, plan.next);
+  plan.why = std::to_string(std::min(chosen, n)) + " devices send copies of their rows";
+}
+
+}  // namespace
+
+extern const ControllerEntry transfer_random;
+const ControllerEntry transfer_random{
+    .role = Role::transfer,
+    .name = "random",
+    .help = "some devices, drawn in each round, send all others copies of rows",
+    .propose = &propose,
+    .keys = keys};
+
+}  // namespace rivulet::sync::policy

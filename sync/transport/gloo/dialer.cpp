@@ -1,0 +1,90 @@
+#include "sync/transport/gloo/dialer.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace rivulet::sync::gloo_door {
+namespace {
+
+constexpr Duration call_again_after = std::chrono::milliseconds(400);
+/// Of one peer, under way at the same time: a way there and back may take so many times as long.
+constexpr std::size_t calls_most = 4;
+
+socklen_t length_of(const sockaddr_storage& address) {
+  return address.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+}
+
+}  // namespace
+
+Dialer::~Dialer() {
+  for (const Peer& peer : peers_)
+    for (const int fd : peer.calls) ::close(fd);
+}
+
+void Dialer::dial(const sockaddr_storage& to, std::int64_t number, Answered answered) {
+  peers_.push_back({.address = to, .number = number, .answered = std::move(answered)});
+  call(peers_.back());
+}
+
+void Dialer::call(Peer& peer) const {
+  peer.called_at = clock_.now();
+  if (peer.calls.size() == calls_most) {
+    ::close(peer.calls.front());
+    peer.calls.erase(peer.calls.begin());
+  }
+  const int fd = ::socket(peer.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;  // none left: perhaps when it is time again
+  const auto* to = reinterpret_cast<const sockaddr*>(&peer.address);
+  if (::connect(fd, to, length_of(peer.address)) == 0 || errno == EINPROGRESS)
+    peer.calls.push_back(fd);
+  else
+    ::close(fd);
+}
+
+/// False: this call has failed.
+bool Dialer::greet(int fd, std::int64_t number) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return false;
+  return ::send(fd, &number, sizeof number, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof number);
+}
+
+/// Afterwards a peer that has answered has no calls.
+void Dialer::look(Peer& peer) {
+  std::vector<pollfd> fds;
+  for (const int fd : peer.calls) fds.push_back({fd, POLLOUT, 0});
+  if (::poll(fds.data(), fds.size(), 0) <= 0) return;
+  int answered = -1;
+  for (std::size_t i = fds.size(); i-- > 0;) {
+    if (fds[i].revents == 0) continue;
+    const int fd = fds[i].fd;
+    peer.calls.erase(peer.calls.begin() + static_cast<std::ptrdiff_t>(i));
+    if (answered < 0 && greet(fd, peer.number))
+      answered = fd;
+    else
+      ::close(fd);
+  }
+  if (answered < 0) return;
+  for (const int fd : std::exchange(peer.calls, {})) ::close(fd);
+  std::exchange(peer.answered, nullptr)(answered);
+}
+
+void Dialer::step(Duration longest) {
+  std::vector<pollfd> fds;
+  for (const Peer& peer : peers_)
+    for (const int fd : peer.calls) fds.push_back({fd, POLLOUT, 0});
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(longest).count();
+  ::poll(fds.data(), fds.size(), static_cast<int>(ms));
+  const TimePoint now = clock_.now();
+  for (Peer& peer : peers_) {
+    look(peer);
+    if (peer.answered && now - peer.called_at >= call_again_after) call(peer);
+  }
+  std::erase_if(peers_, [](const Peer& peer) { return !peer.answered; });
+}
+
+}  // namespace rivulet::sync::gloo_door

@@ -1,0 +1,161 @@
+#include "sync/transport/gloo/endpoint.h"
+
+namespace rivulet::sync::gloo_door {
+namespace {
+
+constexpr auto tick = std::chrono::milliseconds(20);
+/// A broken connection is believed this much later: what had arrived before it broke is handed out first.
+constexpr auto settle = std::chrono::milliseconds(5);
+/// At most this long when the sentinel, on its own connection, still waits: its peer's last words may be on
+/// their way. Or when the peer has passed the shutdown barrier, or may have, and our waiters are slow to see
+/// that all has come: on a busy machine its two connections, sentinel and data, are seen to close at
+/// different times.
+constexpr auto settle_longest = std::chrono::milliseconds(400);
+
+}  // namespace
+
+// ---- comm thread ----
+
+void GlooEndpoint::run() {
+  ConnectFailure failure;
+  auto group = connect_group(request_, failure);
+  if (group == nullptr) {
+    fail(failure.error, failure.rank);
+    return;
+  }
+  {
+    const std::lock_guard lock(post_mutex_);
+    group_ = std::move(group);
+  }
+  stage_.store(Stage::standing, std::memory_order_release);
+  wake_.notify();
+  while (stage_ == Stage::standing && sleep_until_tick()) look();
+  if (stage_ == Stage::standing) {
+    take_down();
+    error_ = {ErrorCode::cancelled, "this device closed the view"};
+    stage_.store(Stage::failed, std::memory_order_release);
+  }
+  if (config_.comm_beat_ns != nullptr) *config_.comm_beat_ns = 0;
+}
+
+/// False: the owner wants it to end.
+bool GlooEndpoint::sleep_until_tick() {
+  if (config_.comm_beat_ns != nullptr) *config_.comm_beat_ns = clock_.now().time_since_epoch().count();
+  if (config_.comm_tick) config_.comm_tick();
+  std::unique_lock lock(alarm_mutex_);
+  const TimePoint until = clock_.now() + (suspects_ ? settle : tick);
+  const auto something = [this] { return stop_ || alarm_ || arrived_; };
+  while (alarm_changed_.wait_for(lock, until - clock_.now(), something)) {
+    if (stop_ || alarm_) break;
+    arrived_ = false;
+    lock.unlock();
+    hand_out();
+    lock.lock();
+  }
+  alarm_ = false;
+  for (auto& [peer, why] : breaks_) {
+    peers_[peer].broken = true;
+    peers_[peer].how = why;
+  }
+  breaks_.clear();
+  return !stop_;
+}
+
+void GlooEndpoint::hand_out() {
+  const std::lock_guard lock(post_mutex_);
+  for (const auto& [key, waiter] : waiters_) waiter->hand_out();
+}
+
+void GlooEndpoint::look() {
+  suspects_ = false;
+  for (std::uint32_t peer = 0; peer < world() && stage_ == Stage::standing; ++peer) {
+    if (peer != rank() && !peers_[peer].departed) look_at_peer(peer);
+  }
+  if (stage_ == Stage::standing) look_at_deadline();
+  if (stage_ != Stage::standing) return;
+  const std::lock_guard lock(post_mutex_);
+  for (const auto& [key, waiter] : waiters_) waiter->tick();
+}
+
+void GlooEndpoint::look_at_peer(std::uint32_t index) {
+  Peer& peer = peers_[index];
+  const Pulse pulse = group_->pulse(index);
+  if (pulse.refused)
+    return fail(
+        {ErrorCode::peer_lost, rank_name(view_, index) + " sent an unexpected message: " + *pulse.refused},
+        static_cast<int>(index));
+  if (pulse.told && pulse.told->rank == rank()) {
+    // Taken for lost by who waits for this device, while this one waits for somebody else: that one is named.
+    const auto quiet =
+        waiting_ > 0 && silence() >= config_.transport.progress_deadline / 2 ? quietest() : std::nullopt;
+    if (quiet && *quiet != index) return give_up_on(*quiet);
+    return fail({ErrorCode::peer_lost, rank_name(view_, index) + " gave this device up as lost"},
+                static_cast<int>(index));
+  }
+  if (pulse.told) {
+    return fail(
+        {pulse.told->code, rank_name(view_, pulse.told->rank) + " was lost, says " + rank_name(view_, index)},
+        static_cast<int>(pulse.told->rank));
+  }
+  if (!pulse.broken && !peer.broken) return;
+  if (peer.how.empty()) peer.how = pulse.why;
+  const TimePoint now = clock_.now();
+  if (!peer.suspected_at) peer.suspected_at = now;
+  const Duration age = now - *peer.suspected_at;
+  const bool draining = peer.said_shutdown || peer.awaits_shutdown;
+  const bool unclear = !pulse.broken || (draining && peer.waiting > 0);
+  if (age < (unclear ? settle_longest : settle)) {
+    suspects_ = true;
+    return;
+  }
+  if (peer.said_shutdown && peer.waiting == 0) {
+    peer.departed = true;
+    return;
+  }
+  fail({ErrorCode::peer_lost, rank_name(view_, index) + " is gone, its connection broke: " + peer.how},
+       static_cast<int>(index));
+}
+
+void GlooEndpoint::look_at_deadline() {
+  const Duration deadline = config_.transport.progress_deadline;
+  if (waiting_ == 0 || silence() < deadline) return;
+  if (const auto quiet = quietest()) give_up_on(*quiet);
+}
+
+void GlooEndpoint::give_up_on(std::uint32_t peer) {
+  const std::string seconds = std::to_string(to_seconds(silence()));
+  fail({ErrorCode::timed_out, "no byte for " + seconds.substr(0, seconds.find('.') + 2) +
+                                  " s while waiting for " + rank_name(view_, peer)},
+       static_cast<int>(peer));
+}
+
+/// Of the peers that are waited for, the one that was heard last the longest ago: the others may only be
+/// waiting for it, too.
+std::optional<std::uint32_t> GlooEndpoint::quietest() {
+  std::optional<std::uint32_t> quiet;
+  for (std::uint32_t peer = 0; peer < world(); ++peer) {
+    if (peers_[peer].waiting == 0) continue;
+    if (!quiet || peers_[peer].heard_ns < peers_[*quiet].heard_ns) quiet = peer;
+  }
+  return quiet;
+}
+
+/// Final. The owner sees it when nothing touches its buffers any more; the others learn it from the last
+/// words, or from the closed connection.
+void GlooEndpoint::fail(Error error, int rank) {
+  error_ = std::move(error);
+  lost_rank_ = rank;
+  if (group_ != nullptr && rank >= 0) group_->say({static_cast<std::uint32_t>(rank), error_.code});
+  take_down();
+  stage_.store(Stage::failed, std::memory_order_release);
+  wake_.notify();
+}
+
+void GlooEndpoint::take_down() {
+  const std::lock_guard lock(post_mutex_);
+  for (auto& [key, waiter] : waiters_) waiter->stop();
+  waiters_.clear();
+  group_.reset();
+}
+
+}  // namespace rivulet::sync::gloo_door

@@ -1,0 +1,41 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sync/transport/gloo/group.h"
+#include "sync/transport/gloo/links.h"
+#include "sync/transport/gloo/peer_door.h"
+#include "sync/transport/gloo/rank_address.h"
+
+namespace rivulet::sync::gloo_door {
+
+/// The exchange of addresses while a group connects: the view's address book, looked at again and again.
+/// Remembers enough to say who was missing. Used by one thread.
+class Rendezvous {
+ public:
+  /// All must outlive it.
+  Rendezvous(const ConnectRequest& request, PeerDoor& door, Links& links);
+
+  /// Keys end in the number of the rank they belong to. Both throw NotConnected.
+  void publish(const std::string& key, const Blob& value);
+  Blob look_up(const std::string& key);
+  bool has(const std::string& key);
+
+  /// What went wrong, for people; `message` is the library's own account.
+  [[nodiscard]] ConnectFailure explain(const std::string& message) const;
+
+ private:
+  Blob wait_for_key(const std::string& key);
+  ConnectFailure missing_keys(const std::string& key);
+  [[nodiscard]] std::string name_of(std::uint32_t rank) const;
+
+  const ConnectRequest& request_;
+  PeerDoor& door_;
+  Links& links_;
+  Sealed mine_;
+  std::vector<std::optional<sockaddr_storage>> addresses_;  ///< by rank, of the peers that were found
+};
+
+}  // namespace rivulet::sync::gloo_door

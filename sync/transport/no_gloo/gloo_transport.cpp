@@ -1,0 +1,21 @@
+#include "sync/transport/gloo_transport.h"
+
+namespace rivulet::sync {
+
+namespace {
+
+Error no_gloo() {
+  return {ErrorCode::unavailable, "built without LibTorch, so there is no Gloo to reach other devices with"};
+}
+
+}  // namespace
+
+Result<Connect> make_gloo_connect(GlooConfig, const Clock&) {
+  return no_gloo();
+}
+
+Result<std::string> local_peer_address(const GlooConfig&) {
+  return no_gloo();
+}
+
+}  // namespace rivulet::sync

@@ -1,0 +1,122 @@
+#include "tests/support/replay/replay_models.h"
+
+#include <limits>
+
+namespace rivulet::runtime {
+
+bool ReplayModels::own_steps_of(const sync::policy::Schedule& entered, const sync::FactsTable& table) {
+  return entered.apart || sync::any_flag(table, sync::flag_own_steps);
+}
+
+ReplayModels::Kept ReplayModels::kept() const {
+  Kept all;
+  for (const auto& [id, model] : models_) {
+    PrivatePart part{.own_steps = model->kept_steps(), .own_norm = model->kept_norm()};
+    for (const auto array : model->kept()) part.own_arrays.emplace_back(array.begin(), array.end());
+    if (!part.empty()) all.emplace(id, std::move(part));
+  }
+  return all;
+}
+
+Status ReplayModels::restore(const Kept& kept, const AgreedState& state) {
+  models_.clear();
+  for (const auto& [id, part] : kept) {
+    auto model = model_of(id);
+    if (!model) return model.error();
+    if (auto begun = model.value()->begin_with(part, state); !begun) return begun;
+  }
+  return ok();
+}
+
+Result<LocalModel*> ReplayModels::model_of(const std::string& id) {
+  auto& model = models_[id];
+  if (model) return model.get();
+  auto made = LocalModel::create({clock_, parts_.device, parts_.trainer, parts_.optimizer});
+  if (!made) return made.error();
+  model = std::move(made).value();
+  return model.get();
+}
+
+Status ReplayModels::enter(const std::string& id, std::uint64_t digest, const AgreedState& state) {
+  if (digest == 0) {
+    models_.erase(id);
+    return ok();
+  }
+  auto model = models_.find(id);
+  if (model == models_.end() || model->second->kept_digest() != digest) {
+    // It began its own steps with this state, and they were not agreed about yet.
+    models_.erase(id);
+    auto fresh = model_of(id);
+    if (!fresh) return fresh.error();
+    if (auto made = fresh.value()->make_private(state); !made) return made;
+    model = models_.find(id);
+  }
+  if (model->second->kept_digest() != digest)
+    return Error{
+        ErrorCode::bad_record,
+        id + " began with what its own steps had left before this replay begins, which no log records: "
+             "replay from the beginning of a run"};
+  model->second->roll_back(state);
+  return ok();
+}
+
+Status ReplayModels::make_step(LocalModel& model, const AgreedState& state,
+                               const sync::policy::OwnStepRate& rate, const ReplayBatch& batch) {
+  const BatchView view = batch.view();
+  if (view.rows == 0) return Error{ErrorCode::bad_record, "an own step without rows"};
+  model.invalidate();
+  if (auto computed = model.compute(view, view.rows, state); !computed) return computed;
+  if (auto stepped = model.step(state, view.rows, rate.of(view.rows)); !stepped) return stepped;
+  model.own().add(model.report(), view.tags, 0, clock_.now());
+  return ok();
+}
+
+Result<LocalModel*> ReplayModels::step(const std::string& id, const Announced& announced,
+                                       const sync::FactsSection& section, const Rates& rates,
+                                       const AgreedState& state, ReplayRows& rows, ReplayBatch& batch) {
+  const auto refused = [&](const std::string& why) {
+    return Error{ErrorCode::bad_record, id + " announces " + why};
+  };
+  std::vector<RowInterval> intervals;
+  for (const RowInterval& interval : announced.intervals())
+    if (interval.rows_trained > 0) intervals.push_back(interval);
+  const std::size_t steps = intervals.empty() ? 0 : section.step_rows.size() / intervals.size();
+  if (steps * intervals.size() != section.step_rows.size() || (steps == 0 && !intervals.empty()))
+    return refused("own steps that do not fit its rows");
+  auto made = model_of(id);
+  if (!made) return made;
+  LocalModel& model = *made.value();
+  const std::size_t ahead = section.steps_ahead.empty() ? 0 : section.steps_ahead.front();
+  if (ahead > steps || (ahead > 0 && !model.can_go_back()))
+    return refused("steps while the group agreed, which it has not made");
+  if (ahead > 0) model.go_back();
+  for (std::size_t k = 0; k < steps; ++k) {
+    batch.clear();
+    for (std::size_t i = 0; i < intervals.size(); ++i) {
+      const bool last = k + 1 == steps;
+      const std::size_t most =
+          last ? std::numeric_limits<std::size_t>::max() : section.step_rows[k * intervals.size() + i];
+      if (auto read = rows.take(intervals[i], announced.runs(), batch, most); !read) return read.error();
+    }
+    if (auto stepped = make_step(model, state, k < ahead ? rates.ahead : rates.usual, batch); !stepped)
+      return stepped.error().code == ErrorCode::bad_record ? refused(stepped.error().message)
+                                                           : stepped.error();
+    if (k + 1 == ahead) model.go_on(state);
+  }
+  return made;
+}
+
+void ReplayModels::undo_departed(const AgreedState& state) {
+  for (const auto& [id, model] : models_)
+    if (model->departed()) model->roll_back(state);
+}
+
+void ReplayModels::agreed(const AgreedState& state, bool applied,
+                          std::map<std::string, sync::Residual>& residuals) {
+  for (const auto& [id, model] : models_) {
+    const auto residual = residuals.find(id);
+    model->agreed(state, applied, residual != residuals.end() ? residual->second.left() : GradientView{});
+  }
+}
+
+}  // namespace rivulet::runtime

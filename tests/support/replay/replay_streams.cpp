@@ -1,0 +1,75 @@
+#include "tests/support/replay/replay_streams.h"
+
+#include <algorithm>
+
+#include "runtime/node/node_config.h"
+#include "runtime/wiring/simulation_source.h"
+#include "stream/open.h"
+
+namespace rivulet::runtime {
+namespace {
+
+constexpr double as_fast_as_asked =
+    20'000;  // rows per virtual second: time here is only a way to say "the next"
+
+stream::TopicPartition named(const Config& config, const PartitionId& partition) {
+  std::vector<std::string> topics = config.source.topics;
+  std::sort(topics.begin(), topics.end());
+  return {partition.topic < topics.size() ? topics[partition.topic] : "", partition};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ReplayStreams>> ReplayStreams::create(const Config& config, const std::string& data) {
+  std::unique_ptr<ReplayStreams> streams(new ReplayStreams(config));
+  if (data.empty()) return streams;
+  auto opened = stream::open_dataset(data, stream::Split::train);
+  if (!opened) return opened.error();
+  streams->data_ = std::move(opened).value();
+  return streams;
+}
+
+Result<ReplayStream> ReplayStreams::open(const PartitionId& partition, std::int64_t offset) {
+  if (data_ == nullptr && config_.source.type == "kafka") return open_kafka(partition, offset);
+  ReplayStream out;
+  if (data_ == nullptr && config_.source.type == "file") {
+    auto file = stream::open_file_source({.path = config_.source.path,
+                                          .format = config_.decode.format,
+                                          .partitions = {partition},
+                                          .rows_per_second = 0,
+                                          .repeat = config_.source.repeat,
+                                          .seed = config_.job.seed},
+                                         clock_);
+    if (!file) return file.error();
+    out.source = std::move(file).value();
+    return out;
+  }
+  out.clock = std::make_unique<VirtualClock>();
+  if (data_ != nullptr) {
+    out.source =
+        make_trace_source(*data_, {}, partition, {{0.0, as_fast_as_asked}}, config_.job.seed, *out.clock);
+    return out;
+  }
+  auto synthetic = synthetic_config(config_, {partition});
+  synthetic.rows_per_second = [](TimePoint) { return as_fast_as_asked; };
+  auto made = stream::open_synthetic_source(synthetic, *out.clock);
+  if (!made) return made.error();
+  out.source = std::move(made).value();
+  return out;
+}
+
+/// Reads, and commits nothing: the group id is one that no device has.
+Result<ReplayStream> ReplayStreams::open_kafka(const PartitionId& partition, std::int64_t offset) {
+  stream::KafkaSourceConfig kafka;
+  kafka.properties = config_.source.kafka_properties;
+  kafka.group_id = "rivulet." + config_.job.name + ".replay";
+  kafka.client_id = "rivulet-replay";
+  kafka.partitions = {named(config_, partition)};
+  kafka.resume = {{partition, offset}};
+  kafka.count_gaps = true;
+  auto source = stream::open_kafka_source(kafka, clock_, metrics_);
+  if (!source) return source.error();
+  return ReplayStream{nullptr, std::move(source).value()};
+}
+
+}  // namespace rivulet::runtime
