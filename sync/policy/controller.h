@@ -78,7 +78,7 @@ struct ControllerEntry {
   std::span<const FactField> fact_fields = {};
   std::size_t memory = 0;
   std::span<const Figure> figures = {};
-  /// Behind them so many numbers of each device, rank by rank. A view of other members keeps what is
+  /// Behind them as many numbers for each device, rank by rank. A view of other members keeps what is
   /// remembered of those that stay.
   std::size_t memory_per_rank = 0;
   SlowLoop slow = {};

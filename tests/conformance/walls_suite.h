@@ -46,8 +46,8 @@ using RunGroup = std::function<GroupOutcome(const WallsRun&)>;
 GroupOutcome run_simulated(const WallsRun& run);
 GroupOutcome run_on_threads(const WallsRun& run, const std::function<sync::Connect(std::size_t)>& connect_of);
 
-/// The parameters after rounds in which every device makes so many steps of `rows` rows alone, from what all
-/// have agreed on, and the mean of their movements is added to it: without worker, session or wires.
+/// The parameters after rounds in which every device makes `steps_of_round` steps of `rows` rows alone, from
+/// what all have agreed on, and the mean of their movements is added to it: without worker, session or wires.
 std::vector<float> local_sgd(const WallsRun& run, const std::vector<std::size_t>& steps_of_round,
                              std::size_t rows);
 
