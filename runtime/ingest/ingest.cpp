@@ -48,6 +48,7 @@ Turn Ingest::step() {
   const bool resting = rests(began);
   int work = resting ? 0 : decode_waiting();
   measure_backpressure(began);
+  if (config_.retention != Retention::persist) follow_growth(began);
   if (resting || at_ < records_.size())
     parts_.source.hold();
   else if (!failure_)
@@ -164,13 +165,18 @@ void Ingest::truncate(const Record& record) {
   open_.newest_amendable = false;
   constexpr auto reason = static_cast<std::size_t>(DropReason::truncated);
   parts_.ledger.passed({record.partition, {record.offset, 0}, {record.offset + 1, 0}, 1, reason});
-  metrics_.dropped[reason]->add(1);
-  parts_.status.rows_dropped[reason].fetch_add(1, std::memory_order_relaxed);
+  count_dropped(reason, 1);
   if (std::exchange(has_truncated_, true)) return;
   parts_.log.write(
       Level::warn, "rows come faster than they are trained: those that do not fit are dropped",
       {{"keys", "source.retention"},
        {"first", text_of(record.partition, config_.topics) + ", offset " + std::to_string(record.offset)}});
+}
+
+void Ingest::count_dropped(std::size_t reason, std::uint64_t rows) {
+  metrics_.dropped[reason]->add(static_cast<double>(rows));
+  parts_.status.rows_dropped[reason].fetch_add(rows, std::memory_order_relaxed);
+  parts_.gauge.rows_dropped.fetch_add(rows, std::memory_order_relaxed);
 }
 
 /// Time in which there was no room, look by look.
@@ -298,8 +304,7 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
   open_.any_row = true;
   open_.newest_amendable = false;
   open_.row += step.rows;
-  metrics_.dropped[reason]->add(step.rows);
-  parts_.status.rows_dropped[reason].fetch_add(step.rows, std::memory_order_relaxed);
+  count_dropped(reason, step.rows);
   if (step.reason == DropReason::filtered) return;
   metrics_.decoded_dropped.add(1);
   const std::string where = text_of(record.partition, config_.topics) + ", offset " +
@@ -338,9 +343,8 @@ void Ingest::commit_if_due(TimePoint now) {
 }
 
 /// Where rows may be truncated they are read in bursts, and most are not decoded: there it is what the log
-/// grows by that counts, a record as a row.
-double Ingest::stream_rate(TimePoint now) {
-  if (config_.retention == Retention::persist) return rate_.rows_per_second(now);
+/// grows by that counts, a record as a row. Of that a second is kept.
+void Ingest::follow_growth(TimePoint now) {
   std::int64_t end = 0;
   std::size_t known = 0;
   for (const stream::PartitionState& partition : parts_.source.partitions()) {
@@ -350,14 +354,14 @@ double Ingest::stream_rate(TimePoint now) {
   }
   if (std::exchange(growing_, known) != known) growth_ = stream::GrowthEstimate();
   growth_.reached(end, now);
-  const double rate = growth_.per_second(now);
-  const auto of_stream = static_cast<std::size_t>(seconds_kept * rate);
+  const auto of_stream = static_cast<std::size_t>(seconds_kept * growth_.per_second(now));
   keep_ = std::min(std::max(config_.keep_least, of_stream), parts_.rows.capacity());
-  return rate;
 }
 
 void Ingest::publish_status(TimePoint now) {
-  const double rate = stream_rate(now);
+  const bool persists = config_.retention == Retention::persist;
+  const double rate = persists ? rate_.rows_per_second(now) : growth_.per_second(now);
+  parts_.gauge.rows_per_second.store(rate, std::memory_order_relaxed);
   metrics_.rate.set(rate);
   parts_.status.stream_rate.store(rate, std::memory_order_relaxed);
   const std::size_t waiting = parts_.rows.waiting();

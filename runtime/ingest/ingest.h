@@ -16,6 +16,7 @@
 #include "runtime/ingest/feature_watch.h"
 #include "runtime/ingest/partition_watch.h"
 #include "runtime/ingest/seek_requests.h"
+#include "runtime/ingest/stream_gauge.h"
 #include "runtime/process/agent.h"
 #include "runtime/process/log.h"
 #include "runtime/status/node_status.h"
@@ -62,6 +63,7 @@ class Ingest final : public Agent {
     buffer::Ledger& ledger;
     CommittableOffsets& commits;
     SeekRequests& rewinds;
+    StreamGauge& gauge;
     NodeStatus& status;
     MetricsSink& metrics;
     Logger& log;
@@ -93,7 +95,8 @@ class Ingest final : public Agent {
   void finish_record(const Record& record);
   void commit_if_due(TimePoint now);
   void publish_status(TimePoint now);
-  double stream_rate(TimePoint now);
+  void follow_growth(TimePoint now);
+  void count_dropped(std::size_t reason, std::uint64_t rows);
   void measure_backpressure(TimePoint now);
   void count_published(TimePoint now);
   void handle_source_error(const Error& error);

@@ -151,8 +151,8 @@ class Planner {
     const bool speculates = c_.sync.speculate && c_.job.devices > 1 && !whole;
     if (speculates && scalar_ * numbers_ <= static_cast<double>(sync::Speculation::payload_bytes_max))
       add("early_payloads", gathered, "sync.speculate", devices + 1);
-    const bool movements =
-        sync::policy::agrees_on_movements(worker_config(c_, {}, n_.rows, n_.layout).session.policy);
+    const bool movements = sync::policy::agrees_on_movements(
+        worker_config(c_, {}, n_.rows, n_.layout).session.policy, sync::policy::builtin_controllers());
     // Two vectors, what a selection finds at most, and where something has left.
     if (c_.compression.policy != "none") add("residual", (movements ? 5 : 4) * payload, "compression.policy");
     // How far they have come; what the optimizer had when the group agreed last, its copy for a checkpoint,

@@ -264,8 +264,9 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   reading.topics = config.source.topics;
   std::sort(reading.topics.begin(), reading.topics.end());  // as PartitionId::topic counts them
   ingest_ = std::make_unique<Ingest>(
-      reading, Ingest::Parts{outside_.ingest_clock, *outside_.source, *decoder_, *rows_, ledger_, *commits_,
-                             rewinds_, status_, outside_.metrics, outside_.logger, outside_.worker_wake});
+      reading,
+      Ingest::Parts{outside_.ingest_clock, *outside_.source, *decoder_, *rows_, ledger_, *commits_, rewinds_,
+                    gauge_, status_, outside_.metrics, outside_.logger, outside_.worker_wake});
   const auto optimizer = build_optimizer(config, catalog);
   if (!optimizer) return optimizer.error();
   WorkerConfig training = worker_config(config, options, decoder_->shape(), trainer_->layout());
@@ -285,6 +286,7 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
                                                        ledger_,
                                                        *commits_,
                                                        rewinds_,
+                                                       gauge_,
                                                        *outside_.device,
                                                        *trainer_,
                                                        *state_,

@@ -111,6 +111,7 @@ class Node {
   buffer::Ledger ledger_;
   std::unique_ptr<CommittableOffsets> commits_;
   SeekRequests rewinds_;
+  StreamGauge gauge_;
   std::unique_ptr<SnapshotSlot> snapshots_;
   std::unique_ptr<Checkpointer> checkpoints_;
   std::unique_ptr<sync::membership::Membership> membership_;

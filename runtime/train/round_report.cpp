@@ -60,6 +60,7 @@ void RoundReport::credit(const Credit& rows, std::uint64_t step) {
 
 void RoundReport::drop(std::uint64_t rows, std::uint64_t step) {
   const auto reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
+  dropped_ += rows;
   parts_.status.rows_dropped[reason].fetch_add(rows, std::memory_order_relaxed);
   metrics_.dropped_nonfinite.add(static_cast<double>(rows));
   warn_of_nonfinite(rows, step);
@@ -71,12 +72,11 @@ void RoundReport::warn_of_nonfinite(std::uint64_t rows, std::uint64_t step) {
   const TimePoint now = parts_.clock.now();
   if (now < warn_again_at_) return;
   warn_again_at_ = now + quiet;
-  const auto reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
   parts_.log.write(
       Level::warn,
       "rows dropped: what was computed on them is not finite, or has exploded; has the model diverged?",
       {{"rows", std::to_string(rows)},
-       {"rows_in_all", std::to_string(parts_.status.rows_dropped[reason].load())},
+       {"rows_in_all", std::to_string(dropped_)},
        {"step", std::to_string(step)}});
 }
 

@@ -93,6 +93,7 @@ class RoundReport {
     std::uint64_t batches = 0;
   };
   void drop(std::uint64_t rows, std::uint64_t step);
+  [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }  ///< so, in this run
   void count_mode(sync::policy::Mode mode);
   void count_speculation(sync::SpeculationOutcome outcome);
   void measure_state(const sync::Round& round, double seconds_training);
@@ -111,6 +112,7 @@ class RoundReport {
   Prequential squares_;  ///< of its targets, where they are any numbers
   TimeToAccuracy time_to_accuracy_;
   TimePoint warn_again_at_{};
+  std::uint64_t dropped_ = 0;
   Settled settled_;                   ///< trained by this device, since it departed or the group agreed last
   std::optional<Settled> under_way_;  ///< before it departed
 };

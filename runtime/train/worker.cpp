@@ -29,7 +29,8 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
       checkpoints_(checkpoint_parts()),
       report_(report_parts()),
       entry_(entry_parts()),
-      residual_(config.session.shape, sync::policy::agrees_on_movements(config.session.policy),
+      residual_(config.session.shape,
+                sync::policy::agrees_on_movements(config.session.policy, parts.catalog.controllers),
                 config.session.movement_per_gradient),
       explosions_(config.classification ? config.classes : 0),
       stream_(stream_parts()),
@@ -235,8 +236,10 @@ Status Worker::carry_out(const sync::policy::Decision& decision) {
       if (auto prepared = model_.prepare_gradient(); !prepared) return prepared;
       break;
     case Mode::delta:
-      if (view_->session->early() == sync::SpeculationOutcome::used || model_.departed()) break;
-      if (auto prepared = prepare_contribution(); !prepared) return prepared;
+      if (view_->session->early() == sync::SpeculationOutcome::used || model_.departed() ||
+          model_.is_prepared())
+        break;
+      if (auto prepared = model_.prepare_delta(*parts_.state); !prepared) return prepared;
       break;
     case Mode::skip:
       clock_.looked_at(rows_.batch().own_rows());

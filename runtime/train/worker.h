@@ -18,6 +18,7 @@
 #include "runtime/checkpoint/committable_offsets.h"
 #include "runtime/decisions/decision_log.h"
 #include "runtime/ingest/seek_requests.h"
+#include "runtime/ingest/stream_gauge.h"
 #include "runtime/process/agent.h"
 #include "runtime/process/log.h"
 #include "runtime/process/stop.h"
@@ -101,6 +102,7 @@ class Worker final : public Agent {
     buffer::Ledger& ledger;
     CommittableOffsets& commits;
     SeekRequests& rewinds;
+    const StreamGauge& stream;
     devices::Device& device;
     devices::Trainer& trainer;
     StateHandle& state;

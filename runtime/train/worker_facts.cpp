@@ -3,15 +3,6 @@
 
 // What a device tells the others when it enters a round.
 namespace rivulet::runtime {
-namespace {
-
-std::uint64_t dropped_so_far(const NodeStatus& status) {
-  std::uint64_t n = 0;
-  for (const auto& reason : status.rows_dropped) n += reason.load(std::memory_order_relaxed);
-  return n;
-}
-
-}  // namespace
 
 sync::Facts Worker::my_facts(TimePoint now) {
   const bool finite = model_.finite();
@@ -21,7 +12,7 @@ sync::Facts Worker::my_facts(TimePoint now) {
   f.agreed_rows = parts_.state->rows;
   f.rows = finite ? static_cast<std::uint32_t>(rows_.batch().own_rows()) : 0;
   f.queue_rows = static_cast<std::uint32_t>(rows_.waiting());
-  f.stream_rate = static_cast<float>(parts_.status.stream_rate.load(std::memory_order_relaxed));
+  f.stream_rate = static_cast<float>(parts_.stream.rows_per_second.load(std::memory_order_relaxed));
   f.compute_seconds = static_cast<float>(model_.compute_seconds() > 0 ? model_.compute_seconds()
                                                                       : model_.own().compute_seconds());
   f.wait_seconds = static_cast<float>(times_.wait_seconds);
@@ -29,7 +20,7 @@ sync::Facts Worker::my_facts(TimePoint now) {
   f.loss_sum = finite ? report.loss_sum : 0;
   f.correct = finite ? report.correct : 0;
   f.gradient_norm2 = report.gradient_norm2;
-  f.rows_dropped = dropped_so_far(parts_.status);
+  f.rows_dropped = parts_.stream.rows_dropped.load(std::memory_order_relaxed) + report_.dropped();
   f.rows_max = static_cast<std::uint32_t>(rows_.rows_max());
   f.flags = (parts_.stop.load() > 0 ? sync::flag_leaving : 0U) |
             (parts_.membership.stop_asked() ? sync::flag_stop : 0U) |

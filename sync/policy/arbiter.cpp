@@ -232,7 +232,7 @@ RoundPlan plan(const FactsTable& table, const PolicyConfig& config, const Contro
   RoundPlan plan;
   plan.now.mode = default_mode(table);
   schedule_exchange(config, plan.next);
-  plan.next.apart = agrees_on_movements(config);
+  plan.next.apart = agrees_on_movements(config, controllers);
   plan.next.rows.assign(table.size(), 0);
   plan.next.wait = config.max_wait;
   for (std::uint32_t rank = 0; rank < table.size(); ++rank)

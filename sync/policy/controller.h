@@ -82,6 +82,9 @@ struct ControllerEntry {
   /// remembered of those that stay.
   std::size_t memory_per_rank = 0;
   SlowLoop slow = {};
+  /// Whether, set so, it has devices contribute how far they have come on copies of their own, and not
+  /// gradients; null: it does not.
+  bool (*contributes_deltas)(const PolicyConfig& config) = nullptr;
 };
 std::span<const ControllerEntry* const> builtin_controllers() noexcept;
 /// Those of a job, in the order in which they are asked.
@@ -101,9 +104,9 @@ const AggregationEntry* collective_named(std::string_view name) noexcept;
 const CompressorEntry* compressor_named(std::string_view name) noexcept;
 /// What the configuration names is a controller that chooses among several.
 bool chooses_collective(const PolicyConfig& config);
-/// Contributions are movements behind own steps, and residuals are left of those; else of gradients. So it is
-/// with several own steps, and where what a compressor leaves out would lose its momentum.
-bool agrees_on_movements(const PolicyConfig& config);
+/// Contributions are movements behind own steps, and residuals are left of those; else of gradients: one of
+/// the controllers that `config` names has it so.
+bool agrees_on_movements(const PolicyConfig& config, std::span<const ControllerEntry* const> catalog);
 /// Is all there that the controllers read? For configurations and states that anybody may have written.
 /// Errors: bad_record.
 Status check_policy(const PolicyConfig& config, const Controllers& controllers, const PolicyState& state);

@@ -186,20 +186,11 @@ Status check_policy(const PolicyConfig& config, const Controllers& controllers, 
   return ok();
 }
 
-bool agrees_on_movements(const PolicyConfig& config) {
-  const auto is_set = [&](std::string_view key, auto&& wanted) {
-    const auto one = std::ranges::find(config.settings, key, &PolicySetting::name);
-    return one != config.settings.end() && wanted(*one);
-  };
-  if (config.sync_policy == "auto") return true;
-  if (is_set("sync.selsync.delta", [](const PolicySetting& one) { return one.number > 0; })) return true;
-  if (is_set("sync.own_steps", [](const PolicySetting& one) { return one.number > 1; })) return true;
-  const bool leaves_out = is_set("compression.compressor", [](const PolicySetting& one) {
-    const CompressorEntry* small = compressor_named(one.text);
-    return small != nullptr && small->keeps_residual && small->entries;
+bool agrees_on_movements(const PolicyConfig& config, std::span<const ControllerEntry* const> catalog) {
+  return std::ranges::any_of(catalog, [&](const ControllerEntry* one) {
+    return one->contributes_deltas != nullptr && one->name == name_for(config, one->role) &&
+           one->contributes_deltas(config);
   });
-  return leaves_out && config.momentum_adds_up &&
-         is_set("compression.momentum", [](const PolicySetting& one) { return one.text == "own"; });
 }
 
 ContributionShape shape_of(const PolicyConfig& config) {

@@ -53,8 +53,8 @@ struct Bench {
   }
   void begin() {
     ingest = std::make_unique<runtime::Ingest>(
-        reading, runtime::Ingest::Parts{clock, *source, *decoder, *rows, ledger, *commits, rewinds, status,
-                                        metrics, *log, wake});
+        reading, runtime::Ingest::Parts{clock, *source, *decoder, *rows, ledger, *commits, rewinds, gauge,
+                                        status, metrics, *log, wake});
   }
   [[nodiscard]] std::uint64_t dropped(DropReason reason) const {
     return status.rows_dropped[static_cast<std::size_t>(reason)].load();
@@ -82,6 +82,7 @@ struct Bench {
   std::unique_ptr<runtime::CommittableOffsets> commits;
   buffer::Ledger ledger;
   runtime::SeekRequests rewinds;
+  runtime::StreamGauge gauge;
   runtime::NodeStatus status;
   NullMetrics metrics;
   std::unique_ptr<runtime::Logger> log = runtime::make_null_logger();

@@ -447,14 +447,14 @@ TEST_CASE("Auto: of its two controllers each may go with another one") {
     const auto all = controllers_of(config, builtin_controllers()).value();
     auto state = first_state(testing::members(4), config, all);
     CHECK(state.last.next.keep_ratio == 0.02);
-    CHECK(agrees_on_movements(config));
+    CHECK(agrees_on_movements(config, builtin_controllers()));
   }
   SUBCASE("without it nothing is left out") {
     config.sync_policy = "every";
     config.settings = settings_of(config, runtime::Config::default_settings());
     const auto all = controllers_of(config, builtin_controllers()).value();
     CHECK(first_state(testing::members(4), config, all).last.next.compressor == "dense");
-    CHECK_FALSE(agrees_on_movements(config));
+    CHECK_FALSE(agrees_on_movements(config, builtin_controllers()));
   }
 }
 

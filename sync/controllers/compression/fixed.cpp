@@ -27,6 +27,13 @@ constexpr std::array keys{
         .choices = "own | group"},
 };
 
+/// What is left out would lose its momentum, where the group keeps it.
+bool contributes_deltas(const PolicyConfig& config) {
+  const CompressorEntry* small = compressor_named(setting(config, keys[0].name).text);
+  return small != nullptr && small->keeps_residual && small->entries && config.momentum_adds_up &&
+         setting(config, keys[2].name).text == "own";
+}
+
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   compress_with(inputs.config, setting(inputs.config, keys[0].name).text,
                 setting(inputs.config, keys[1].name).number, plan.next);
@@ -39,6 +46,7 @@ const ControllerEntry compression_fixed{.role = Role::compression,
                                         .name = "fixed",
                                         .help = "the same compressor and share in every round",
                                         .propose = &propose,
-                                        .keys = keys};
+                                        .keys = keys,
+                                        .contributes_deltas = &contributes_deltas};
 
 }  // namespace rivulet::sync::policy

@@ -352,6 +352,7 @@ const ControllerEntry when_auto{.role = Role::when,
                                 .keys = keys,
                                 .fact_fields = measurements,
                                 .memory = memory_size,
-                                .figures = figures};
+                                .figures = figures,
+                                .contributes_deltas = [](const PolicyConfig&) { return true; }};
 
 }  // namespace rivulet::sync::policy

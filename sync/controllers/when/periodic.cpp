@@ -25,6 +25,10 @@ constexpr std::array keys{
     overlap_key,
 };
 
+bool contributes_deltas(const PolicyConfig& config) {
+  return setting(config, keys[0].name).number > 1;
+}
+
 void propose(const Inputs& inputs, std::span<double>, RoundPlan& plan) {
   plan.next.own_steps = static_cast<std::uint32_t>(setting(inputs.config, keys[0].name).number);
   if (plan.next.own_steps > 1) plan.next.own_time = from_seconds(setting(inputs.config, keys[1].name).number);
@@ -39,6 +43,7 @@ const ControllerEntry when_periodic{.role = Role::when,
                                     .name = "periodic",
                                     .help = "devices step on their own and agree every N steps or seconds",
                                     .propose = &propose,
-                                    .keys = keys};
+                                    .keys = keys,
+                                    .contributes_deltas = &contributes_deltas};
 
 }  // namespace rivulet::sync::policy

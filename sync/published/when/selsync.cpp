@@ -99,6 +99,10 @@ double half_life(const PolicyConfig& config) {
   return setting(config, keys[4].name).number > 0 ? half_life_of_mean(follow) : 0;
 }
 
+bool contributes_deltas(const PolicyConfig& config) {
+  return setting(config, keys[0].name).number > 0;
+}
+
 void propose(const Inputs& inputs, std::span<double> memory, RoundPlan& plan) {
   const bool follows = number(inputs, 4) > 0 && number(inputs, 0) > 0;
   if (memory[delta_at] == 0 || !follows) memory[delta_at] = number(inputs, 0);
@@ -141,6 +145,7 @@ const ControllerEntry when_selsync{.role = Role::when,
                                    .fact_fields = measurements,
                                    .memory = memory_size,
                                    .figures = figures,
-                                   .slow = {&half_life}};
+                                   .slow = {&half_life},
+                                   .contributes_deltas = &contributes_deltas};
 
 }  // namespace rivulet::sync::policy
