@@ -66,6 +66,8 @@ class RoundReport {
     bool operator==(const Credit&) const = default;
   };
   void credit(const Credit& rows, std::uint64_t step);
+  /// Rows dropped as not finite, in this run.
+  [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
   /// What was settled and not counted comes again, or is dropped.
   void forget_settled() noexcept {
     settled_ = {};
@@ -93,7 +95,6 @@ class RoundReport {
     std::uint64_t batches = 0;
   };
   void drop(std::uint64_t rows, std::uint64_t step);
-  [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }  ///< so, in this run
   void count_mode(sync::policy::Mode mode);
   void count_speculation(sync::SpeculationOutcome outcome);
   void measure_state(const sync::Round& round, double seconds_training);
