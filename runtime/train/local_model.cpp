@@ -129,7 +129,7 @@ Status LocalModel::make_private(const AgreedState& state) {
   // An optimizer that corrects for its beginning counts from where its memory does.
   const bool remembers = parts_.optimizer.entry != nullptr && !is_zero(*private_);
   private_steps_ = remembers ? state.stamp.step : 0;
-  remember(kept_);
+  parts_.intervals.current.start = point();
   return ok();
 }
 
@@ -162,31 +162,35 @@ Status LocalModel::prepare_delta(const AgreedState& state) {
   movement_norm_ = std::sqrt(devices::norm2(mine_.slice(0, layout.parameters)));
   movement_fits_ =
       movement_norm_ <= sum_part_max && fits_in_average(mine_.slice(layout.parameters, layout.buffers));
-  if (sketching_) sketches_.moved(mine_.slice(0, layout.parameters), own_.steps());
-  prepared_ = delta_ready_ = true;
+  if (sketching_) sketches_.moved(mine_.slice(0, layout.parameters), own().steps());
+  parts_.intervals.current.contributed = delta_ready_ = true;
   return ok();
 }
 
 void LocalModel::depart() {
-  const auto from = private_->parameters().host_bytes();
-  left_from_.assign(from.begin(), from.end());
+  ModelPoint here = point();
+  const auto parameters = private_->parameters().host_bytes();
+  here.parameters.assign(parameters.begin(), parameters.end());
   const auto buffers = private_->buffers().host_bytes();
-  left_buffers_.assign(buffers.begin(), buffers.end());
-  remember(at_departure_);
-  departed_ = true;
+  here.buffers.assign(buffers.begin(), buffers.end());
+  parts_.intervals.depart(std::move(here), parts_.clock.now());
   delta_ready_ = false;
   sketches_.begin();
-  own_.begin(parts_.clock.now());
 }
 
-/// What was remembered, as it is where the model sees columns so.
-void LocalModel::bring_to(const devices::Statistics& known, Remembered& numbers) const {
+/// The same point, as it is where the model sees columns so.
+void LocalModel::bring_to(const devices::Statistics& known, ModelPoint& point) const {
   const auto& layout = private_->layout();
-  const auto by = devices::rescaling_between(numbers.known.columns, known.columns, layout.normalized);
-  for (std::size_t i = 0; i < numbers.arrays.size() && by.moves; ++i)
-    devices::rescale({.data = numbers.arrays[i].data(), .count = layout.parameters, .scalar = layout.scalar},
-                     layout.optimizer_arrays[i].kind, by, layout);
-  numbers.known.columns = known.columns;
+  const auto by = devices::rescaling_between(point.known.columns, known.columns, layout.normalized);
+  const auto rescale = [&](std::vector<std::byte>& numbers, devices::ArrayKind kind) {
+    if (by.moves && !numbers.empty())
+      devices::rescale({.data = numbers.data(), .count = layout.parameters, .scalar = layout.scalar}, kind,
+                       by, layout);
+  };
+  for (std::size_t i = 0; i < point.arrays.size(); ++i)
+    rescale(point.arrays[i], layout.optimizer_arrays[i].kind);
+  rescale(point.parameters, devices::ArrayKind::parameters);
+  point.known.columns = known.columns;
 }
 
 /// The copy sees columns and classes so from now on: the same function, and its optimizer on the same way.
@@ -206,41 +210,41 @@ void LocalModel::start_from(const AgreedState& state) {
   see(state.model.statistics());
   std::ranges::copy(state.model.parameters().host_bytes(), private_->parameters().host_bytes().begin());
   std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
-  prepared_ = departed_ = delta_ready_ = false;
+  delta_ready_ = false;
   movement_fits_ = true;
   sketches_.begin();
-  own_.begin(parts_.clock.now());
+  parts_.intervals.restart(parts_.clock.now());
 }
 
 /// Where the reference has gone, the copy goes too, and stays ahead of it by the steps since it departed. Of
 /// buffers only those of the group stay.
 void LocalModel::move_along(const AgreedState& state) {
-  if (own_.steps() == 0) return start_from(state);
-  const auto& layout = private_->layout();
-  const auto here = private_->parameters();
-  const GradientView from{left_from_.data(), here.count, here.scalar};
-  const auto by = devices::rescaling_between(private_->columns(), state.model.columns(), layout.normalized);
-  devices::rescale(from, devices::ArrayKind::parameters, by, layout);
-  see(state.model.statistics());
-  advance(here, from, state.model.parameters());
-  std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
-  prepared_ = departed_ = false;
-  own_.agreed();
+  ModelPoint& start = parts_.intervals.current.start;
+  bring_to(state.model.statistics(), start);
+  if (own().steps() == 0) {
+    start_from(state);
+  } else {
+    see(state.model.statistics());
+    const auto here = private_->parameters();
+    advance(here, {start.parameters.data(), here.count, here.scalar}, state.model.parameters());
+    std::ranges::copy(state.model.buffers().host_bytes(), private_->buffers().host_bytes().begin());
+  }
+  start.parameters = start.buffers = {};
+  parts_.intervals.commit();
 }
 
-void LocalModel::remember(Remembered& into) const {
-  const std::size_t arrays = private_->layout().optimizer_arrays.size();
-  into.arrays.resize(arrays);
-  for (std::size_t i = 0; i < arrays; ++i) {
+/// Of parameters and buffers nothing.
+ModelPoint LocalModel::point() const {
+  ModelPoint here{.arrays = {}, .steps = private_steps_, .known = private_->statistics()};
+  for (std::size_t i = 0; i < private_->layout().optimizer_arrays.size(); ++i) {
     const auto bytes = private_->optimizer_array(i).host_bytes();
-    into.arrays[i].assign(bytes.begin(), bytes.end());
+    here.arrays.emplace_back(bytes.begin(), bytes.end());
   }
-  into.steps = private_steps_;
-  into.known = private_->statistics();
+  return here;
 }
 
 /// As it is where the copy sees its columns.
-void LocalModel::recall(const Remembered& from) {
+void LocalModel::recall(const ModelPoint& from) {
   const auto& layout = private_->layout();
   const auto by = devices::rescaling_between(from.known.columns, private_->columns(), layout.normalized);
   for (std::size_t i = 0; i < from.arrays.size(); ++i) {
@@ -253,39 +257,40 @@ void LocalModel::recall(const Remembered& from) {
 
 bool LocalModel::agreed(const AgreedState& state, bool applied, const GradientView& left) {
   if (!private_) {
-    own_.begin(parts_.clock.now());
+    parts_.intervals.restart(parts_.clock.now());
     return true;
   }
   // What was no number has not been sent, also by a compressor: it must not go on in the momentum.
   if (!applied || !movement_fits_) {
-    const bool undone = departed_ && own_.steps() > 0;
+    const bool undone = departed() && own().steps() > 0;
     roll_back(state);
     return !undone;
   }
   const std::size_t arrays = left.count > 0 ? private_->layout().optimizer_arrays.size() : 0;
   for (std::size_t i = 0; i < arrays; ++i) clear_where(left, private_->optimizer_array(i));
-  if (departed_) {
-    kept_ = at_departure_;
-    bring_to(state.model.statistics(), kept_);
+  if (departed()) {
     move_along(state);
   } else {
     start_from(state);
-    remember(kept_);
+    parts_.intervals.current.start = point();
   }
   return true;
 }
 
 void LocalModel::roll_back(const AgreedState& state) {
-  if (!private_) return own_.begin(parts_.clock.now());
-  recall(kept_);
-  start_from(state);
+  if (private_) {
+    recall(behind_agreement());
+    start_from(state);
+  }
+  parts_.intervals.roll_back(parts_.clock.now());
 }
 
-void LocalModel::go_back() {
-  private_->statistics() = at_departure_.known;
-  std::ranges::copy(left_buffers_, private_->buffers().host_bytes().begin());
-  std::ranges::copy(left_from_, private_->parameters().host_bytes().begin());
-  recall(at_departure_);
+void LocalModel::go_back(const ModelPoint& departure) {
+  private_->statistics() = departure.known;
+  std::ranges::copy(departure.buffers, private_->buffers().host_bytes().begin());
+  std::ranges::copy(departure.parameters, private_->parameters().host_bytes().begin());
+  recall(departure);
+  parts_.intervals.current.start = departure;
 }
 
 void LocalModel::go_on(const AgreedState& state) {
@@ -297,7 +302,7 @@ void LocalModel::adopt(const AgreedState& state, const Stamp& before, std::uint6
   const bool is_next = state.stamp == Stamp{before.lineage, before.step + 1};
   if (!private_ || !is_next) return forget();
   if (state.rows == rows_before) return roll_back(state);  // only offsets have moved
-  if (prepared_) {
+  if (parts_.intervals.oldest().contributed) {
     agreed(state, true, left);
     return;
   }
@@ -307,28 +312,28 @@ void LocalModel::adopt(const AgreedState& state, const Stamp& before, std::uint6
 void LocalModel::forget() noexcept {
   forget_own();
   sketches_.clear();
-  own_.begin(parts_.clock.now());
 }
 
 void LocalModel::forget_own() noexcept {
   private_.reset();
-  kept_ = at_departure_ = {};
-  left_from_.clear();
-  left_buffers_.clear();
   private_steps_ = 0;
-  prepared_ = departed_ = delta_ready_ = false;
+  delta_ready_ = false;
+  parts_.intervals.roll_back(parts_.clock.now());
+  parts_.intervals.current.start = {};
 }
 
 std::vector<std::span<const std::byte>> LocalModel::kept() const {
-  return {kept_.arrays.begin(), kept_.arrays.end()};
+  const auto& arrays = behind_agreement().arrays;
+  return {arrays.begin(), arrays.end()};
 }
 
 std::uint64_t LocalModel::kept_digest() const {
   if (!private_) return 0;
   Hasher hasher;
-  hasher.add_value(kept_.steps);
-  hasher.add_value(kept_.known.usual_norm);
-  for (const auto& array : kept_.arrays) hasher.add(array);
+  const ModelPoint& kept = behind_agreement();
+  hasher.add_value(kept.steps);
+  hasher.add_value(kept.known.usual_norm);
+  for (const auto& array : kept.arrays) hasher.add(array);
   return hasher.finish().low;
 }
 
@@ -336,8 +341,9 @@ Status LocalModel::begin_with(const PrivatePart& part, const AgreedState& state)
   const auto& layout = state.model.layout();
   if (part.own_arrays.size() != layout.optimizer_arrays.size() || part.own_steps == 0) return ok();
   if (auto made = make_private(state); !made) return made;
-  kept_ = {part.own_arrays, part.own_steps, state.model.statistics()};
-  kept_.known.usual_norm = part.own_norm;
+  ModelPoint& start = parts_.intervals.current.start;
+  start = {part.own_arrays, part.own_steps, state.model.statistics()};
+  start.known.usual_norm = part.own_norm;
   roll_back(state);
   return ok();
 }

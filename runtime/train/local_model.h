@@ -13,7 +13,7 @@
 #include "devices/trainer.h"
 #include "runtime/checkpoint/private_part.h"
 #include "runtime/state/agreed_state.h"
-#include "runtime/train/own_steps.h"
+#include "runtime/train/local_interval.h"
 #include "runtime/train/step_sketches.h"
 
 namespace rivulet::runtime {
@@ -39,6 +39,7 @@ class LocalModel {
     devices::Device& device;
     devices::Trainer& trainer;
     devices::OptimizerConfig optimizer;
+    LocalIntervals& intervals;
   };
   /// Errors: unavailable (memory).
   static Result<std::unique_ptr<LocalModel>> create(const Parts& parts);
@@ -78,14 +79,14 @@ class LocalModel {
   /// optimizer remembers.
   void depart();
   /// ... and its agreement is under way.
-  [[nodiscard]] bool departed() const noexcept { return departed_; }
+  [[nodiscard]] bool departed() const noexcept { return parts_.intervals.in_flight.has_value(); }
 
   /// One step with the gradient on the private copy; the agreed state waits for the next agreement.
   Status step(const AgreedState& state, std::size_t rows, double learning_rate_factor);
   /// Of the last own step.
   [[nodiscard]] const devices::ApplyReport& applied() const noexcept { return applied_; }
-  [[nodiscard]] OwnSteps& own() noexcept { return own_; }
-  [[nodiscard]] const OwnSteps& own() const noexcept { return own_; }
+  [[nodiscard]] OwnSteps& own() noexcept { return parts_.intervals.current.steps; }
+  [[nodiscard]] const OwnSteps& own() const noexcept { return parts_.intervals.current.steps; }
   /// Own steps and movements are sketched, or not: one pass over each.
   void sketch(bool wanted) noexcept { sketching_ = wanted; }
   [[nodiscard]] const StepSketches& sketches() const noexcept { return sketches_; }
@@ -98,7 +99,7 @@ class LocalModel {
   void follow_group() noexcept {
     sketches_.begin();
     if (private_) forget_own();
-    own_.begin(parts_.clock.now());
+    parts_.intervals.restart(parts_.clock.now());
   }
   /// The rows of the steps since the last agreement come again.
   void roll_back(const AgreedState& state);
@@ -107,18 +108,17 @@ class LocalModel {
   void adopt(const AgreedState& state, const Stamp& before, std::uint64_t rows_before,
              const GradientView& left);
 
-  /// For replays: the copy stands where it was at the last depart(), for the steps that were made from there;
-  /// then it moves along with the reference as agreed() had it.
-  [[nodiscard]] bool can_go_back() const noexcept { return !left_from_.empty(); }
-  void go_back();
+  /// For replays: the copy stands where it was at a depart(), for the steps that were made from there; then
+  /// it moves along with the reference as agreed() had it.
+  void go_back(const ModelPoint& departure);
   void go_on(const AgreedState& state);
 
   /// The private copy is made, if there is none. Errors: unavailable (memory).
   Status make_private(const AgreedState& state);
   /// What the optimizer remembers of own steps, as the last agreement left it; nothing: it has made none.
   [[nodiscard]] std::vector<std::span<const std::byte>> kept() const;
-  [[nodiscard]] std::uint64_t kept_steps() const noexcept { return kept_.steps; }
-  [[nodiscard]] double kept_norm() const noexcept { return kept_.known.usual_norm; }
+  [[nodiscard]] std::uint64_t kept_steps() const noexcept { return behind_agreement().steps; }
+  [[nodiscard]] double kept_norm() const noexcept { return behind_agreement().known.usual_norm; }
   /// A gradient that is longer is made as long, by the next own step; 0: any is right.
   [[nodiscard]] double longest_gradient(const AgreedState& state) const {
     return devices::longest_gradient(parts_.optimizer, (private_ ? *private_ : state.model).statistics());
@@ -132,6 +132,13 @@ class LocalModel {
   explicit LocalModel(const Parts& parts) : parts_(parts) {}
   Result<bool> gradient_fits();
   void count_part(double part);
+  [[nodiscard]] const ModelPoint& behind_agreement() const noexcept {
+    return parts_.intervals.oldest().start;
+  }
+  [[nodiscard]] ModelPoint point() const;
+  void recall(const ModelPoint& from);
+  void bring_to(const devices::Statistics& known, ModelPoint& point) const;
+  void see(const devices::Statistics& known);
   void move_along(const AgreedState& state);
   void start_from(const AgreedState& state);
   void forget() noexcept;
@@ -144,27 +151,10 @@ class LocalModel {
   GradientView mine_;                                 ///< host view of the contribution of this round
   std::optional<devices::ModelState> private_;
   std::uint64_t private_steps_ = 0;  ///< on it, since it was made
-  /// Its optimizer's arrays, and how many steps they come from.
-  struct Remembered {
-    std::vector<std::vector<std::byte>> arrays;
-    std::uint64_t steps = 0;
-    devices::Statistics known = {};  ///< what the model saw columns and classes by, and its usual norm
-  };
-  void remember(Remembered& into) const;
-  void recall(const Remembered& from);
-  void bring_to(const devices::Statistics& known, Remembered& numbers) const;
-  void see(const devices::Statistics& known);
-  Remembered kept_;  ///< behind the last agreement
-  Remembered at_departure_;
-  std::vector<std::byte> left_from_;     ///< [P] of the copy at the last depart()
-  std::vector<std::byte> left_buffers_;  ///< [B], same
-  bool departed_ = false;
-  OwnSteps own_;
   StepSketches sketches_;
   bool sketching_ = false;
   bool movement_fits_ = true;
   double movement_norm_ = 0;
-  bool prepared_ = false;     ///< the steps since the last agreement may be in a sum
   bool delta_ready_ = false;  ///< mine_ is their movement
   bool computed_ = false;     ///< gradient_ belongs to the batch as it is
   bool finite_ = true;

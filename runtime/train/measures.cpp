@@ -51,13 +51,13 @@ std::vector<float> Measures::take(const Entering& now) {
     if (field.name == "compute_row_seconds") put(fit().each());
     if (field.name == "gradient_signal") put(sketches.gradient_signal());
     if (field.name == "gradient_noise") put(sketches.gradient_noise());
-    if (field.name == "norm_change") put(now.norm_change);
+    if (field.name == "norm_change") put(norms_.change());
     if (field.name == "speed_hint") put(speed_hint_);
     if (field.name == "contribution_norm") put(now.gains.contribution_norm);
     if (field.name == "gradient_norm") put(now.gains.gradient_norm);
     if (field.name == "energy_shares") std::ranges::copy(now.gains.shares, std::back_inserter(all));
     if (field.name == "kept_norm") put(now.kept_norm);
-    if (field.name == "feature_skew") put(now.feature_skew);
+    if (field.name == "feature_skew") put(skew_.largest());
     if (field.name == "copies_bytes") put(static_cast<double>(copied_bytes_));
     if (field.name == "label_counts") std::ranges::copy(labels_, std::back_inserter(all));
     if (field.name == "movement_sketch") std::ranges::copy(sketches.movement(), std::back_inserter(all));

@@ -4,7 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "runtime/train/feature_skew.h"
 #include "runtime/train/local_model.h"
+#include "runtime/train/norm_watch.h"
 #include "sync/coding/gains.h"
 #include "sync/controllers/linear_fit.h"
 #include "sync/controllers/skew.h"
@@ -37,9 +39,7 @@ class Measures {
     double stepping_seconds = 0;     ///< that its turns to step took
     std::uint64_t bytes_sent = 0;    ///< through the transport, in this view
     sync::Gains gains;               ///< of the contribution; 0 if there is none
-    double norm_change = 0;          ///< NormWatch
     double kept_norm = 0;            ///< of the residual
-    double feature_skew = 0;         ///< FeatureSkew::largest()
   };
   std::vector<float> take(const Entering& now);
   /// A step of so many rows was computed, compute only.
@@ -52,6 +52,11 @@ class Measures {
   [[nodiscard]] bool wants_feature_skew() const noexcept { return wants_feature_skew_; }
   /// The round is held: labels that it took along go with the next one.
   void held();
+  /// How much own gradients change.
+  [[nodiscard]] NormWatch& norms() noexcept { return norms_; }
+  [[nodiscard]] const NormWatch& norms() const noexcept { return norms_; }
+  /// How far this device's features are from those of all.
+  [[nodiscard]] FeatureSkew& skew() noexcept { return skew_; }
   /// The round has ended, and agreed: so long after this device had entered it.
   void ended(const sync::FactsTable& table, std::uint32_t rank, double sync_seconds);
 
@@ -75,6 +80,8 @@ class Measures {
   Labels labels_{};                 ///< rows of each since take()
   Labels labels_taken_{};           ///< by the last take()
   std::uint64_t copied_bytes_ = 0;  ///< since take()
+  NormWatch norms_;
+  FeatureSkew skew_;
 };
 
 }  // namespace rivulet::runtime

@@ -21,6 +21,11 @@ class OwnSteps {
     known_compute_seconds_ = known;
     restart(now);
   }
+  /// These are under way to the group: what is made from here on comes behind them.
+  void follow(const OwnSteps& before, TimePoint now) {
+    known_compute_seconds_ = before.compute_seconds();
+    restart(now);
+  }
   /// The group has met without agreeing, or another view begins: what was made is still to be announced.
   void restart(TimePoint now) noexcept {
     turns_ = 0;

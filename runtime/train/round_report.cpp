@@ -37,18 +37,15 @@ void RoundReport::settled(Fate fate, std::size_t own, const BatchView& batch) {
   measure_guess(own, batch);
   if (fate != Fate::trained || own == 0) return;
   observe_delay(batch);
-  ++settled_.batches;
+  LocalInterval::Trained& trained = parts_.intervals.current.trained;
+  ++trained.batches;
   for (const RowTag& tag : batch.tags.first(std::min(own, batch.tags.size())))
-    settled_.record_bytes += tag.record_bytes;
-}
-
-void RoundReport::depart() {
-  under_way_ = std::exchange(settled_, {});
+    trained.record_bytes += tag.record_bytes;
 }
 
 /// The bytes: what shipping the rows to one server would have sent, at the least.
 void RoundReport::credit(const Credit& rows, std::uint64_t step) {
-  const Settled of = under_way_ ? *std::exchange(under_way_, std::nullopt) : std::exchange(settled_, {});
+  const LocalInterval::Trained of = std::exchange(parts_.intervals.oldest().trained, {});
   if (rows.nonfinite > 0) drop(rows.nonfinite, step);
   if (rows.trained == 0) return;
   parts_.status.rows_trained.fetch_add(rows.trained, std::memory_order_relaxed);

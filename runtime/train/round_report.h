@@ -10,6 +10,7 @@
 #include "runtime/status/ledger_metrics.h"
 #include "runtime/status/node_status.h"
 #include "runtime/train/agreement_metrics.h"
+#include "runtime/train/local_interval.h"
 #include "runtime/train/make_step.h"
 #include "runtime/train/progress.h"
 #include "runtime/train/train_metrics.h"
@@ -27,7 +28,6 @@ struct RoundTimes {
   double wait_seconds = 0;
   double sync_seconds = 0;   ///< of the last round that ended
   double ahead_seconds = 0;  ///< of that, in which own steps of the next one were made
-  bool went_on = false;      ///< ... there were some
   bool early = false;        ///< this device has asked the others to come
   TimePoint due{};           ///< from then on the silence of peers counts
   bool peers_due = true;     ///< it does
@@ -47,6 +47,7 @@ class RoundReport {
     std::uint64_t prequential_window = 1000;
     std::size_t classes = 0;    ///< labels that there are; 0: targets are any numbers
     double age_at_start_s = 0;  ///< of the process when this object was made
+    LocalIntervals& intervals;
   };
   explicit RoundReport(const Parts& parts);
 
@@ -56,8 +57,6 @@ class RoundReport {
 
   /// `own` rows of the batch are done with; they are counted by credit(), as what the group makes of them.
   void settled(Fate fate, std::size_t own, const BatchView& batch);
-  /// What was settled until now is under way to the group; what follows is of its next agreement.
-  void depart();
   /// The state has changed, and has more of this device's rows than before: so many trained, so many dropped.
   /// The only place where rows are counted, so that pages, metrics and ledger cannot differ.
   struct Credit {
@@ -68,11 +67,6 @@ class RoundReport {
   void credit(const Credit& rows, std::uint64_t step);
   /// Rows dropped as not finite, in this run.
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_; }
-  /// What was settled and not counted comes again, or is dropped.
-  void forget_settled() noexcept {
-    settled_ = {};
-    under_way_.reset();
-  }
   void stepped(const StepMade& made, sync::policy::Mode mode);
   void own_step(const devices::ApplyReport& applied, double compute_seconds, std::size_t rows);
   /// The round has ended. Fills in times.sync_seconds.
@@ -90,10 +84,6 @@ class RoundReport {
 
  private:
   void took_batch(std::size_t rows);
-  struct Settled {
-    std::uint64_t record_bytes = 0;
-    std::uint64_t batches = 0;
-  };
   void drop(std::uint64_t rows, std::uint64_t step);
   void count_mode(sync::policy::Mode mode);
   void count_speculation(sync::SpeculationOutcome outcome);
@@ -114,8 +104,6 @@ class RoundReport {
   TimeToAccuracy time_to_accuracy_;
   TimePoint warn_again_at_{};
   std::uint64_t dropped_ = 0;
-  Settled settled_;                   ///< trained by this device, since it departed or the group agreed last
-  std::optional<Settled> under_way_;  ///< before it departed
 };
 
 }  // namespace rivulet::runtime

@@ -43,7 +43,7 @@ Status RoundRows::announce(bool finite) {
   auto account = parts_.ledger.account(batch_.own_tags(), next_offsets_, generation_);
   if (!account) return account.error();
   if (!finite) buffer::drop_trained(account.value());
-  announced_ = pending_;
+  announced_ = pending();
   return buffer::append(announced_, account.value());
 }
 
@@ -59,25 +59,18 @@ sync::FactsSection RoundRows::section() const {
   return section;
 }
 
-void RoundRows::depart() {
-  under_way_ = announced_;
-  pending_ = {};
+void RoundRows::fold(bool covered) {
+  const bool in_flight = parts_.intervals.in_flight.has_value();
+  const buffer::Account& folded = in_flight ? parts_.intervals.in_flight->rows : announced_;
+  if (covered)
+    for (const RowInterval& rows : folded.intervals) parts_.commits.covered(rows.partition, rows.next);
+  if (in_flight) return;  // what was announced moved the offsets when it departed
+  pending() = {};
   move_next_offsets();
 }
 
-void RoundRows::fold(bool covered) {
-  const buffer::Account& folded = under_way_ ? *under_way_ : announced_;
-  if (covered)
-    for (const RowInterval& rows : folded.intervals) parts_.commits.covered(rows.partition, rows.next);
-  if (!under_way_) {
-    pending_ = {};
-    move_next_offsets();
-  }
-  under_way_.reset();
-}
-
 void RoundRows::keep() {
-  pending_ = announced_;
+  pending() = announced_;
   move_next_offsets();
 }
 
@@ -99,8 +92,7 @@ void RoundRows::leave(const AgreedState& state) {
 }
 
 void RoundRows::stand_at(const AgreedState& state) {
-  pending_ = {};
-  under_way_.reset();
+  pending() = {};
   next_offsets_.clear();
   for (const auto& [partition, progress] : state.partitions)
     if (parts_.commits.owns(partition)) next_offsets_[partition] = progress.next;

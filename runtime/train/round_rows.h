@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/committable_offsets.h"
 #include "runtime/ingest/seek_requests.h"
 #include "runtime/state/agreed_state.h"
+#include "runtime/train/local_interval.h"
 #include "runtime/train/row_copies.h"
 #include "sync/message/facts.h"
 
@@ -22,8 +23,6 @@ namespace rivulet::runtime {
 ///
 ///   fill -> announce -> fold (the round became part of the state) | keep (it did not, but used them)
 ///                    -> settle (slots are free)  | put_back (the round failed)
-///
-/// or, where steps go on while the group agrees: announce -> depart -> fill -> announce -> keep ... -> fold
 class RoundRows {
  public:
   struct Parts {
@@ -31,6 +30,7 @@ class RoundRows {
     buffer::Ledger& ledger;
     CommittableOffsets& commits;
     SeekRequests& rewinds;
+    LocalIntervals& intervals;
     Wake& ingest;  ///< told when slots are free again
   };
   /// Errors: unavailable (memory).
@@ -54,19 +54,17 @@ class RoundRows {
   /// Errors: the ledger's.
   Status announce(bool finite);
   /// Of what was used, and no aggregating round has announced, no row was trained after all.
-  void drop_pending() { buffer::drop_trained(pending_); }
+  void drop_pending() { buffer::drop_trained(pending()); }
   /// Of what was announced: the first interval, and all else.
   [[nodiscard]] RowInterval first_interval() const;
   [[nodiscard]] sync::FactsSection section() const;
-  /// What was announced is under way: what is announced from now on is of the next round.
-  void depart();
-  /// What was announced, and is under way if it departed, is part of the agreed state. `covered`: nothing is
+  /// The oldest interval is part of the agreed state, with what was announced of it. `covered`: nothing is
   /// saved, so that it is as safe as it will ever be.
   void fold(bool covered);
   /// The round used what was announced but did not aggregate: it is announced with the next one that does.
   void keep();
   /// Nothing of it will ever be folded (a dry run).
-  void forget_pending() { pending_ = {}; }
+  void forget_pending() { pending() = {}; }
   /// The batch is done with; how many rows of its own it had.
   std::size_t settle();
   void put_back() { batch_.put_back(parts_.rows); }
@@ -80,6 +78,8 @@ class RoundRows {
 
  private:
   RoundRows(std::unique_ptr<devices::Memory> memory, std::size_t rows_max, const Parts& parts);
+  /// Of rounds that did not aggregate: announced with the next one that does.
+  [[nodiscard]] buffer::Account& pending() noexcept { return parts_.intervals.current.rows; }
   void move_next_offsets();
   [[nodiscard]] bool keeps_all_behind(const buffer::Cursors& from);
 
@@ -87,11 +87,9 @@ class RoundRows {
   const std::unique_ptr<devices::Memory> memory_;
   buffer::Batch batch_;
   bool incomplete_ = false;
-  buffer::Cursors next_offsets_;  ///< of each own partition: what is below was used, pending_ included
+  buffer::Cursors next_offsets_;  ///< of each own partition: what is below was used, also what is pending
   std::uint32_t generation_ = 0;  ///< of the rows that count, since the reader was sent elsewhere last
-  buffer::Account pending_;       ///< of rounds that did not aggregate, announced by the next that does
-  buffer::Account announced_;     ///< in this round's facts: pending_ and the batch's
-  std::optional<buffer::Account> under_way_;  ///< ... after depart()
+  buffer::Account announced_;     ///< in this round's facts: what is pending, and the batch's
 };
 
 }  // namespace rivulet::runtime

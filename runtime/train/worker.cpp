@@ -21,22 +21,17 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
     : config_(config),
       parts_(parts),
       memory_(std::move(memory)),
-      agreed_scratch_(
-          memory_.agreed->view(parts.trainer.layout().scalar, parts.trainer.layout().contribution())),
-      rows_(*memory_.rows),
-      model_(*memory_.model),
       clock_(config.stop_after, config.dry_run),
+      residual_({config.session.shape,
+                 sync::policy::agrees_on_movements(config.session.policy, parts.catalog.controllers),
+                 config.session.movement_per_gradient}),
       checkpoints_(checkpoint_parts()),
       report_(report_parts()),
       entry_(entry_parts()),
-      residual_(config.session.shape,
-                sync::policy::agrees_on_movements(config.session.policy, parts.catalog.controllers),
-                config.session.movement_per_gradient),
-      explosions_(config.classification ? config.classes : 0),
+      health_({parts_.clock, parts_.status, config_.optimizer, config_.targets, config_.classes,
+               config_.classification}),
       stream_(stream_parts()),
       scores_(score_parts()),
-      guess_(config.targets, config.classes),
-      retreat_notice_(parts_.clock, parts_.status),
       measures_(config.speed_hint),
       copies_({config.session.row_shape, config.usual_features, config.features_may_miss}, config.classes,
               config.copies_seed) {}
@@ -50,40 +45,42 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerConfig& config, const
   if (auto held = worker->entry_.hold_state(); !held) return held.error();
   worker->checkpoints_.begin(parts.state->stamp);
   worker->report_.metrics().model_parameters.set(static_cast<double>(parts.trainer.layout().parameters));
-  if (!parts.state->partitions.empty()) worker->rows_.stand_at(*parts.state);
+  if (!parts.state->partitions.empty()) worker->rows().stand_at(*parts.state);
   return worker;
 }
 
 Result<Worker::Memory> Worker::allocate(const WorkerConfig& config, const Parts& parts) {
-  auto rows = RoundRows::create(config.session.rows_max, parts.device,
-                                {parts.rows, parts.ledger, parts.commits, parts.rewinds, parts.ingest});
+  auto intervals = std::make_unique<LocalIntervals>();
+  auto rows =
+      RoundRows::create(config.session.rows_max, parts.device,
+                        {parts.rows, parts.ledger, parts.commits, parts.rewinds, *intervals, parts.ingest});
   if (!rows) return rows.error();
-  auto model = LocalModel::create({parts.clock, parts.device, parts.trainer, config.optimizer});
+  auto model = LocalModel::create({parts.clock, parts.device, parts.trainer, config.optimizer, *intervals});
   if (!model) return model.error();
   const auto& layout = parts.trainer.layout();
   auto agreed = parts.device.allocate_shared(layout.contribution() * bytes_of(layout.scalar));
   if (!agreed) return agreed.error();
-  return Memory{std::move(rows).value(), std::move(model).value(), std::move(agreed).value()};
+  const GradientView view = agreed.value()->view(layout.scalar, layout.contribution());
+  return Memory{std::move(intervals), std::move(rows).value(), std::move(model).value(),
+                std::move(agreed).value(), view};
 }
 
 CheckpointCycle::Parts Worker::checkpoint_parts() const {
-  return {parts_.clock,   parts_.checkpoints, parts_.membership, parts_.commits, parts_.ingest,
-          residual_,      *memory_.model,     parts_.status,     parts_.log,     config_.checkpoint_interval,
-          config_.dry_run};
+  return {parts_.clock,  parts_.checkpoints,          parts_.membership, parts_.commits,
+          parts_.ingest, residual_.numbers(),         model(),           parts_.status,
+          parts_.log,    config_.checkpoint_interval, config_.dry_run};
 }
 
 Status Worker::begin_with(const PrivatePart& part) {
-  const bool movements = residual_.of_movements();
-  residual_columns_.assign(parts_.state->model.columns().begin(), parts_.state->model.columns().end());
-  if (!part.residual.empty())
-    residual_.restore(parts_.state->stamp, parts_.state->rows, part.residual, part.of_movements);
-  return movements ? model_.begin_with(part, *parts_.state) : ok();
+  const bool of_deltas = residual_.numbers().of_movements();
+  residual_.restore(part, *parts_.state);
+  return of_deltas ? model().begin_with(part, *parts_.state) : ok();
 }
 
 RoundReport::Parts Worker::report_parts() const {
-  return {parts_.clock,    parts_.status,         parts_.metrics,         parts_.commits,
-          parts_.log,      config_.owner.topics,  config_.classification, config_.prequential_window,
-          config_.classes, config_.age_at_start_s};
+  return {parts_.clock,    parts_.status,          parts_.metrics,         parts_.commits,
+          parts_.log,      config_.owner.topics,   config_.classification, config_.prequential_window,
+          config_.classes, config_.age_at_start_s, *memory_.intervals};
 }
 
 StreamWatch::Parts Worker::stream_parts() const {
@@ -96,9 +93,9 @@ ViewEntry::Parts Worker::entry_parts() {
           parts_.membership,
           parts_.connect,
           parts_.state,
-          rows_,
-          model_,
-          residual_,
+          rows(),
+          model(),
+          residual_.numbers(),
           checkpoints_,
           parts_.device,
           parts_.trainer.layout(),
@@ -112,12 +109,12 @@ ViewEntry::Parts Worker::entry_parts() {
 Turn Worker::step() {
   const TimePoint now = parts_.clock.now();
   parts_.status.train_beat_ns.store(now.time_since_epoch().count(), std::memory_order_relaxed);
-  parts_.status.own_rows.store(model_.own().rows(), std::memory_order_relaxed);
+  parts_.status.own_rows.store(model().own().rows(), std::memory_order_relaxed);
   static_cast<void>(parts_.status.settle());  // what is not shown now is tried again with the next step
   if (phase_ != Phase::ended && !watch_membership(now))
     return {.work = 1, .finished = phase_ == Phase::ended};
   stream_.pass();
-  checkpoints_.watch(control_words_);
+  checkpoints_.watch(control_.complaint);
   const Duration leaving = leaving_for(now);
   if (view_ && leaving > leave_patience)
     return lost({ErrorCode::timed_out, "the round did not end while this device was waiting to leave"});
@@ -138,10 +135,10 @@ Turn Worker::step() {
 bool Worker::may_enter(TimePoint now) {
   const auto& schedule = view_->session->plan().next;
   const std::size_t assigned = schedule.rows[view_->spec.rank];
-  const std::size_t have = rows_.batch().own_rows() + rows_.waiting();
-  if (now >= times_.last_ended + schedule.wait || asked_to_end()) return true;
+  const std::size_t have = rows().batch().own_rows() + rows().waiting();
+  if (now >= round_.times.last_ended + schedule.wait || asked_to_end()) return true;
   if (schedule.rest) return have >= std::max<std::size_t>(1, assigned) || view_->session->peer_entered();
-  return have >= std::min(assigned, rows_.batch().rows_max());
+  return have >= std::min(assigned, rows().batch().rows_max());
 }
 
 Turn Worker::collect() {
@@ -151,48 +148,48 @@ Turn Worker::collect() {
   if (is_apart()) return step_apart();
   if (!may_enter(now)) {
     parts_.status.state.store(schedule.rest ? NodeState::idle : NodeState::waiting);
-    return {.wake_at = times_.last_ended + schedule.wait};
+    return {.wake_at = round_.times.last_ended + schedule.wait};
   }
   // Own steps that are still to be agreed on are its rows of this round.
-  if (model_.own().rows() == 0 && rows_.fill(schedule.rows[view_->spec.rank], schedule.whole))
-    model_.invalidate();
-  times_.entered = parts_.clock.now();
-  times_.wait_seconds = to_seconds(times_.entered - times_.last_ended);
+  if (model().own().rows() == 0 && rows().fill(schedule.rows[view_->spec.rank], schedule.whole))
+    model().invalidate();
+  round_.times.entered = parts_.clock.now();
+  round_.times.wait_seconds = to_seconds(round_.times.entered - round_.times.last_ended);
   parts_.status.state.store(NodeState::training);
   return compute_and_enter();
 }
 
 Turn Worker::compute_and_enter() {
-  const bool is_new = !model_.is_computed();
+  const bool is_new = !model().is_computed();
   if (is_new) add_copies();
-  if (auto computed = model_.compute(rows_.batch().view(), rows_.batch().own_rows(), *parts_.state);
+  if (auto computed = model().compute(rows().batch().view(), rows().batch().own_rows(), *parts_.state);
       !computed)
     return end(computed.error());
   if (is_new) {
-    stream_.computed(model_.report(), rows_.batch().view(), rows_.batch().own_rows());
-    scores_.computed(model_.report(), rows_.batch().view(), rows_.batch().own_rows());
-    judge_batch(view_->session->plan().now.learning_rate_factor);
-    guess_.computed(model_.report(), rows_.batch().view(), rows_.batch().own_rows(), model_.report().finite);
-    measures_.stepped(rows_.batch().rows(), model_.compute_seconds());
+    stream_.computed(model().report(), rows().batch().view(), rows().batch().own_rows());
+    scores_.computed(model().report(), rows().batch().view(), rows().batch().own_rows());
+    health_.computed(model(), rows().batch().view(), rows().batch().own_rows(), *parts_.state,
+                     view_->session->plan().now.learning_rate_factor);
+    measures_.stepped(rows().batch().rows(), model().compute_seconds());
     offer_copies();
   }
   if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
   if (auto checked = check_movement(); !checked) return end(checked.error());
-  const bool contributes = model_.own().rows() > 0 || rows_.batch().rows() > 0;
-  if (contributes && model_.finite() && !movement_refused_) guess_.taken();
+  const bool contributes = model().own().rows() > 0 || rows().batch().rows() > 0;
+  if (contributes && model().finite() && !round_.delta_refused) health_.contributed();
   if (auto known = refresh_digest(); !known) return end(known.error());
-  if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());
-  times_.entered = parts_.clock.now();
-  sync::Facts facts = my_facts(times_.entered);
+  if (auto announced = rows().announce(model().finite()); !announced) return end(announced.error());
+  round_.times.entered = parts_.clock.now();
+  sync::Facts facts = my_facts(round_.times.entered);
   if (auto measured = measure(facts); !measured) return end(measured.error());
   // Who is called finishes a batch, and comes; else all come when their steps are made.
   const auto& entered_by = view_->session->plan().next;
-  times_.due = times_.early ? times_.entered + entered_by.latest / entered_by.own_steps
-                            : times_.last_ended + entered_by.latest;
-  times_.peers_due = times_.entered >= times_.due;
+  round_.times.due = round_.times.early ? round_.times.entered + entered_by.latest / entered_by.own_steps
+                                        : round_.times.last_ended + entered_by.latest;
+  round_.times.peers_due = round_.times.entered >= round_.times.due;
   give_copies();
-  view_->session->begin_facts(facts, my_section(), model_.contribution(),
-                              times_.peers_due ? sync::Peers::due : sync::Peers::have_time);
+  view_->session->begin_facts(facts, my_section(), model().contribution(),
+                              round_.times.peers_due ? sync::Peers::due : sync::Peers::have_time);
   parts_.status.rounds.fetch_add(1, std::memory_order_relaxed);
   if (overlaps()) depart();
   phase_ = Phase::agreeing;
@@ -200,8 +197,8 @@ Turn Worker::compute_and_enter() {
 }
 
 Turn Worker::agree() {
-  if (!times_.peers_due && parts_.clock.now() >= times_.due) {
-    times_.peers_due = true;
+  if (!round_.times.peers_due && parts_.clock.now() >= round_.times.due) {
+    round_.times.peers_due = true;
     view_->session->peers_are_due();
   }
   switch (view_->session->poll()) {
@@ -209,8 +206,7 @@ Turn Worker::agree() {
     case Progress::failed: return lost(view_->session->error());
     case Progress::done: break;
   }
-  ++round_in_view_;
-  parts_.decisions.write(view_->spec.number, round_in_view_ - 1, view_->session->table(),
+  parts_.decisions.write(view_->spec.number, view_->session->round() - 1, view_->session->table(),
                          view_->session->plan());
   parts_.decisions.finish_round(view_->session->policy_state());
   if (auto fits = check_announced(*view_->session->last_round(), view_->spec, parts_.state,
@@ -221,46 +217,46 @@ Turn Worker::agree() {
   if (auto done = carry_out(view_->session->plan().now); !done) return end(done.error());
   if (phase_ == Phase::paying) return again();
   view_->session->finish(false);
-  return after_round();
+  return after_round(false);
 }
 
 /// Aggregating modes go on to pay; the others are done with their rows here.
 Status Worker::carry_out(const sync::policy::Decision& decision) {
-  if (model_.departed() && decision.mode != Mode::delta) {
+  if (model().departed() && decision.mode != Mode::delta) {
     undo_own_steps();
     return ok();
   }
   switch (decision.mode) {
     case Mode::gradients:
       if (view_->session->early() == sync::SpeculationOutcome::used) break;
-      if (auto prepared = model_.prepare_gradient(); !prepared) return prepared;
+      if (auto prepared = model().prepare_gradient(); !prepared) return prepared;
       break;
     case Mode::delta:
-      if (view_->session->early() == sync::SpeculationOutcome::used || model_.departed() ||
-          model_.is_prepared())
+      if (view_->session->early() == sync::SpeculationOutcome::used || model().departed() ||
+          model().is_prepared())
         break;
-      if (auto prepared = model_.prepare_delta(*parts_.state); !prepared) return prepared;
+      if (auto prepared = model().prepare_delta(*parts_.state); !prepared) return prepared;
       break;
     case Mode::skip:
-      clock_.looked_at(rows_.batch().own_rows());
+      clock_.looked_at(rows().batch().own_rows());
       keep(Fate::dry_run);
-      stream_.heed_change();                        // as the devices beside it do, which agree
-      if (config_.dry_run) rows_.forget_pending();  // nothing will ever be folded
+      stream_.heed_change();                         // as the devices beside it do, which agree
+      if (config_.dry_run) rows().forget_pending();  // nothing will ever be folded
       return ok();
     case Mode::hold:
-      if (!model_.finite()) keep(Fate::dropped);
+      if (!model().finite()) keep(Fate::dropped);
       return ok();
     case Mode::idle:
       if (!config_.dry_run && only_offsets_move(view_->session->table())) {
         if (auto folded = fold_offsets(); !folded) return folded;
         settle(Fate::dropped);
         credit();
-      } else if (rows_.batch().own_rows() > 0) {
+      } else if (rows().batch().own_rows() > 0) {
         keep(Fate::dropped);  // non-finite everywhere: used up, announced later
       }
       return ok();
   }
-  view_->session->begin_payload(model_.contribution());
+  view_->session->begin_payload(model().contribution());
   phase_ = Phase::paying;
   return ok();
 }
@@ -274,7 +270,7 @@ Turn Worker::pay() {
   const auto applied = apply_agreed();
   if (!applied) return end(applied.error());
   view_->session->finish(applied.value());
-  return after_round();
+  return after_round(model().own().ahead() > 0);
 }
 
 /// False: the agreed sum is not finite; its rows are used up, and nothing was applied.
@@ -286,15 +282,14 @@ Result<bool> Worker::apply_agreed() {
     return make_step(next, step, view_->session->agreed());
   });
   if (!made) return made.error();
-  rows_.fold(!checkpoints_.saves());
-  if (step.decision.mode != Mode::delta)
-    model_.follow_group();
-  else if (!model_.agreed(*parts_.state, made.value().finite, residual_.left()))
-    undo_own_steps();
-  if (made.value().finite) learn_of_streams();
-  times_.went_on = model_.own().ahead() > 0;
+  rows().fold(!checkpoints_.saves());
   settle(made.value().finite ? Fate::trained : Fate::dropped);
   credit();
+  if (step.decision.mode != Mode::delta)
+    model().follow_group();
+  else if (!model().agreed(*parts_.state, made.value().finite, residual_.numbers().left()))
+    undo_own_steps();
+  if (made.value().finite) learn_of_streams();
   report_.stepped(made.value(), step.decision.mode);
   return made.value().finite;
 }
@@ -306,23 +301,23 @@ Status Worker::fold_offsets() {
     fold_round(next, round.table, view_->spec.number, true);
     return ok();
   });
-  if (folded) rows_.fold(!checkpoints_.saves());
+  if (folded) rows().fold(!checkpoints_.saves());
   return folded;
 }
 
 /// The rows of the batch are done with: slots are free.
 void Worker::settle(Fate fate) {
-  report_.settled(model_.finite() ? fate : Fate::dropped, rows_.batch().own_rows(), rows_.batch().view());
+  report_.settled(model().finite() ? fate : Fate::dropped, rows().batch().own_rows(), rows().batch().view());
   // A dry run has no ledger.
-  if (config_.dry_run && !model_.finite())
-    report_.credit({.nonfinite = rows_.batch().own_rows()}, parts_.state->stamp.step);
-  rows_.settle();
-  model_.settle();
+  if (config_.dry_run && !model().finite())
+    report_.credit({.nonfinite = rows().batch().own_rows()}, parts_.state->stamp.step);
+  rows().settle();
+  model().settle();
 }
 
 /// The round used rows but did not aggregate: they are announced with the next round that does.
 void Worker::keep(Fate fate) {
-  rows_.keep();
+  rows().keep();
   settle(fate);
 }
 
@@ -331,31 +326,32 @@ Turn Worker::wait_for_peers() {
   return view_->session->wait() ? again() : later(peer_step);
 }
 
-Turn Worker::after_round() {
-  report_.ended({*view_, *parts_.state, model_.compute_seconds(),
-                 clock_.seconds_since_entry(parts_.clock.now()), rows_.waiting()},
-                times_);
+/// `went_on`: steps of the next interval were made while the group agreed.
+Turn Worker::after_round(bool went_on) {
+  report_.ended({*view_, *parts_.state, model().compute_seconds(),
+                 clock_.seconds_since_entry(parts_.clock.now()), rows().waiting()},
+                round_.times);
   scores_.show();
-  measures_.ended(view_->session->table(), view_->spec.rank, times_.sync_seconds);
+  measures_.ended(view_->session->table(), view_->spec.rank, round_.times.sync_seconds);
   const auto& decision = view_->session->plan().now;
   if (decision.mode == Mode::hold) measures_.held();
   const auto& next = view_->session->plan().next;
   parts_.status.agreement_due_s.store(to_seconds(std::max(next.wait, next.latest)));
-  if (decision.mode != Mode::idle) norms_.agreed();  // a call that was not enough is not repeated at once
-  residual_.follow(parts_.state->stamp, parts_.state->rows);
-  rewrite_residual();
-  report_.kept(residual_);
+  if (decision.mode != Mode::idle)
+    measures_.norms().agreed();  // a call that was not enough is not repeated at once
+  residual_.follow(*parts_.state);
+  report_.kept(residual_.numbers());
   if (auto known = measure_state(); !known) return end(known.error());
   if (decision.checkpoint) checkpoints_.save(*parts_.state);
-  follow_trial();
-  times_.last_ended = parts_.clock.now();
-  times_.early = false;
-  if (!times_.went_on) model_.own().restart(times_.last_ended);
-  times_.went_on = false;
-  times_.ahead_seconds = 0;
+  health_.follow_trial(*parts_.state, checkpoints_);
+  round_.times.last_ended = parts_.clock.now();
+  round_.times.early = false;
+  round_.times.ahead_seconds = 0;
+  if (!went_on) model().own().restart(round_.times.last_ended);
+  round_.rate = {config_.session.policy, view_->session->policy_state()};
   // After every round: while a stream pauses, no round makes a step, and the last is still to be measured.
   parts_.snapshots.offer(parts_.state->model, parts_.state->stamp.step,
-                         clock_.seconds_since_entry(times_.last_ended));
+                         clock_.seconds_since_entry(round_.times.last_ended));
   const bool retreats = decision.retreat != sync::policy::Retreat::none;
   if (!decision.stop && decision.leaving.empty() && !retreats) {
     phase_ = Phase::collecting;

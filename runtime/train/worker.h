@@ -26,14 +26,12 @@
 #include "runtime/state/state_handle.h"
 #include "runtime/status/node_status.h"
 #include "runtime/train/checkpoint_cycle.h"
-#include "runtime/train/explosion_watch.h"
-#include "runtime/train/feature_skew.h"
-#include "runtime/train/guess_watch.h"
+#include "runtime/train/kept_residual.h"
 #include "runtime/train/live_scores.h"
+#include "runtime/train/local_interval.h"
 #include "runtime/train/local_model.h"
 #include "runtime/train/measures.h"
-#include "runtime/train/norm_watch.h"
-#include "runtime/train/retreat_notice.h"
+#include "runtime/train/model_health.h"
 #include "runtime/train/round_report.h"
 #include "runtime/train/round_rows.h"
 #include "runtime/train/run_clock.h"
@@ -143,9 +141,11 @@ class Worker final : public Agent {
 
   /// What create() allocates.
   struct Memory {
+    std::unique_ptr<LocalIntervals> intervals;
     std::unique_ptr<RoundRows> rows;
     std::unique_ptr<LocalModel> model;
     std::unique_ptr<devices::Memory> agreed;
+    GradientView agreed_scratch;  ///< of that: [P + B] on the host
   };
   Worker(const WorkerConfig& config, const Parts& parts, Memory memory);
   static Result<Memory> allocate(const WorkerConfig& config, const Parts& parts);
@@ -154,13 +154,15 @@ class Worker final : public Agent {
   [[nodiscard]] StreamWatch::Parts stream_parts() const;
   [[nodiscard]] LiveScores::Parts score_parts() const;
   [[nodiscard]] ViewEntry::Parts entry_parts();
+  [[nodiscard]] RoundRows& rows() const noexcept { return *memory_.rows; }
+  [[nodiscard]] LocalModel& model() const noexcept { return *memory_.model; }
 
   // worker.cpp: the phases of a round
   Turn collect();
   Turn compute_and_enter();
   Turn agree();
   Turn pay();
-  Turn after_round();
+  Turn after_round(bool went_on);
   bool may_enter(TimePoint now);
   Status carry_out(const sync::policy::Decision& decision);
   Result<bool> apply_agreed();
@@ -184,7 +186,6 @@ class Worker final : public Agent {
   void undo_own_steps();
 
   // worker_values.cpp: what it refuses to contribute, and what became of its rows
-  void judge_batch(double learning_rate_factor);
   Status refuse_nonfinite();
   Status count_refused(std::size_t rows);
   Status check_movement();
@@ -206,6 +207,7 @@ class Worker final : public Agent {
   sync::Gains my_gains(std::uint32_t rows);
   Status prepare_contribution();
   Status refresh_digest();
+  [[nodiscard]] bool shows_digest() const;
 
   // worker_back.cpp: when the model has diverged
   struct GoingBack {
@@ -214,8 +216,6 @@ class Worker final : public Agent {
     TimePoint until;         ///< then the file has not come
     std::vector<sync::policy::ControllerMemory> memory;
   };
-  void follow_trial();
-  [[nodiscard]] bool calls_good() const;
   Turn retreat();
   Turn go_back();
   Result<std::optional<AgreedState>> state_to_go_back_to();
@@ -225,7 +225,6 @@ class Worker final : public Agent {
   Turn enter();
   Turn begin_rounds();
   void resolve_residual();
-  void rewrite_residual();
   Status begin_lineage();
   void show_claims();
   bool watch_membership(TimePoint now);
@@ -242,40 +241,37 @@ class Worker final : public Agent {
   const WorkerConfig config_;
   const Parts parts_;
   const Memory memory_;
-  const GradientView agreed_scratch_;  ///< [P + B] on the host
-  RoundRows& rows_;
-  LocalModel& model_;
 
   // train thread
   Phase phase_ = Phase::entering;
   RunClock clock_;
+  KeptResidual residual_;
   CheckpointCycle checkpoints_;
   RoundReport report_;
   ViewEntry entry_;
-  sync::Residual residual_;                        ///< lent to the session of each view
-  std::vector<devices::Column> residual_columns_;  ///< what the model sees that it will be added to
   std::unique_ptr<View> view_;
-  Digest digest_;
-  std::uint64_t round_in_view_ = 0;
-  RoundTimes times_;
-  sync::policy::OwnStepRate rate_ahead_;  ///< of steps while the group agrees
-  ExplosionWatch explosions_;
-  bool movement_refused_ = false;  ///< of this round: it takes part with 0 rows
-  RoundReport::Credit credited_;   ///< rows of this device in the agreed state, as counted
+  /// The round that is being made.
+  struct RoundNow {
+    RoundTimes times;
+    Digest digest;                   ///< of the agreed state, in a digest round
+    bool delta_refused = false;      ///< this device takes part with 0 rows
+    sync::policy::OwnStepRate rate;  ///< of own steps until the next one ends
+  };
+  RoundNow round_;
+  RoundReport::Credit credited_;  ///< rows of this device in the agreed state, as counted
+  ModelHealth health_;
   StreamWatch stream_;
-  FeatureSkew skew_;
   LiveScores scores_;
-  GuessWatch guess_;
-  RetreatNotice retreat_notice_;
-  Stamp on_trial_;            ///< the checkpoint that guess_ looks behind
-  bool trial_saved_ = false;  ///< it is on this device's disk
   std::optional<GoingBack> going_back_;
   Measures measures_;
-  NormWatch norms_;
   RowCopies copies_;
-  std::string control_words_;  ///< what the control topic complained about last
-  TimePoint next_membership_look_{};
-  std::optional<TimePoint> asked_to_leave_;
+  /// The control log, and what it asks of this device.
+  struct Control {
+    std::string complaint;  ///< of the topic, last
+    TimePoint next_look{};
+    std::optional<TimePoint> asked_to_leave;
+  };
+  Control control_;
   Ending ending_;
 };
 

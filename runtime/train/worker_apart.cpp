@@ -12,41 +12,42 @@ bool Worker::is_apart() const {
 
 /// Own steps may also be left from a view that was lost.
 bool Worker::contributes_movement() const {
-  return is_apart() || memory_.model->own().rows() > 0;
+  return is_apart() || model().own().rows() > 0;
 }
 
 /// Its own steps are made, or no more of them can be.
 bool Worker::must_agree(TimePoint now) const {
-  const OwnSteps& own = memory_.model->own();
+  const OwnSteps& own = model().own();
   const auto& schedule = view_->session->plan().next;
-  return own.complete(schedule, now) || norms_.calls(schedule) ||
+  return own.complete(schedule, now) || measures_.norms().calls(schedule) ||
          own.full(parts_.commits.partitions().size()) || asked_to_end() || clock_.time_is_up(now);
 }
 
 Turn Worker::step_apart() {
   const TimePoint now = parts_.clock.now();
   if (!must_agree(now) && !view_->session->peer_called()) return step_when_due(now);
-  times_.early = !model_.own().complete(view_->session->plan().next, now);
-  times_.wait_seconds = std::max(0.0, to_seconds(now - times_.last_ended) - model_.own().computing());
+  round_.times.early = !model().own().complete(view_->session->plan().next, now);
+  round_.times.wait_seconds =
+      std::max(0.0, to_seconds(now - round_.times.last_ended) - model().own().computing());
   return compute_and_enter();
 }
 
 Turn Worker::step_when_due(TimePoint now) {
   const auto& schedule = view_->session->plan().next;
-  OwnSteps& own = model_.own();
-  const std::size_t have = rows_.batch().own_rows() + rows_.waiting();
+  OwnSteps& own = model().own();
+  const std::size_t have = rows().batch().own_rows() + rows().waiting();
   // Of a stream whose next row is far away, or whose rate nobody knows yet, nothing is asked: it steps with
   // what it has, as soon as that is a batch's least.
   const std::size_t least = std::max<std::size_t>(1, config_.session.policy.min);
   const std::size_t planned = schedule.rows[view_->spec.rank];
   const std::size_t wanted = planned > 0 ? planned : std::min<std::size_t>(have, config_.session.policy.max);
-  const std::size_t asked = std::min(wanted, rows_.batch().rows_max());
+  const std::size_t asked = std::min(wanted, rows().batch().rows_max());
   if (!own.is_due(have, std::max(least, asked), schedule.wait, now)) {
     parts_.status.state.store(schedule.rest ? NodeState::idle : NodeState::waiting);
     return {.wake_at = own.next_at(schedule)};
   }
-  if (have >= least && rows_.fill(std::max(least, asked), schedule.whole)) model_.invalidate();
-  if (rows_.batch().rows() == 0) {
+  if (have >= least && rows().fill(std::max(least, asked), schedule.whole)) model().invalidate();
+  if (rows().batch().rows() == 0) {
     own.pass(now);
     return again();
   }
@@ -57,64 +58,59 @@ Turn Worker::step_when_due(TimePoint now) {
 /// Steps go on while the group agrees on those until now. While a device computes it answers nobody: not if
 /// that takes a good part of the time after which it counts as lost.
 bool Worker::overlaps() const {
-  const OwnSteps& own = memory_.model->own();
+  const OwnSteps& own = model().own();
   return view_->session->plan().next.overlap && is_apart() && own.rows() > 0 && !asked_to_end() &&
          from_seconds(own.compute_seconds()) < config_.peer_deadline / 4;
 }
 
 void Worker::depart() {
-  rate_ahead_ = {config_.session.policy, view_->session->policy_state()};
-  rows_.depart();
-  model_.depart();
-  report_.depart();
+  rows().keep();
+  model().depart();
 }
 
 /// While an agreement is under way: a step of the next one, as long as one is due.
 std::optional<Turn> Worker::step_ahead() {
   const TimePoint now = parts_.clock.now();
-  if (!model_.departed() || !is_apart() || must_agree(now)) return std::nullopt;
+  if (!model().departed() || !is_apart() || must_agree(now)) return std::nullopt;
   Turn turn = step_when_due(now);
-  times_.ahead_seconds += to_seconds(parts_.clock.now() - now);
+  round_.times.ahead_seconds += to_seconds(parts_.clock.now() - now);
   if (turn.work == 0) turn.wake_at = std::min(turn.wake_at, now + peer_step);
   return turn;
 }
 
 /// All since the last agreement: their rows come again.
 void Worker::undo_own_steps() {
-  report_.forget_settled();
-  model_.roll_back(*parts_.state);
-  rows_.stand_at(*parts_.state);
+  model().roll_back(*parts_.state);
+  memory_.intervals->current.trained = {};
+  rows().stand_at(*parts_.state);
 }
 
 Turn Worker::make_own_step() {
   const TimePoint began = parts_.clock.now();
   add_copies();
-  if (auto computed = model_.compute(rows_.batch().view(), rows_.batch().own_rows(), *parts_.state);
+  if (auto computed = model().compute(rows().batch().view(), rows().batch().own_rows(), *parts_.state);
       !computed)
     return end(computed.error());
-  const std::size_t rows = rows_.batch().own_rows();
-  const sync::policy::OwnStepRate rate =
-      model_.departed() ? rate_ahead_
-                        : sync::policy::OwnStepRate(config_.session.policy, view_->session->policy_state());
-  const double factor = rate.of(rows);
-  stream_.computed(model_.report(), rows_.batch().view(), rows);
-  scores_.computed(model_.report(), rows_.batch().view(), rows);
-  judge_batch(factor);
-  guess_.computed(model_.report(), rows_.batch().view(), rows, model_.report().finite);
+  const std::size_t rows = rows().batch().own_rows();
+  const double factor = round_.rate.of(rows);
+  stream_.computed(model().report(), rows().batch().view(), rows);
+  scores_.computed(model().report(), rows().batch().view(), rows);
+  health_.computed(model(), rows().batch().view(), rows, *parts_.state, factor);
   if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
-  if (auto announced = rows_.announce(model_.finite()); !announced) return end(announced.error());
-  if (!model_.finite()) {
-    model_.own().pass(parts_.clock.now());
+  if (auto announced = rows().announce(model().finite()); !announced) return end(announced.error());
+  if (!model().finite()) {
+    model().own().pass(parts_.clock.now());
     keep(Fate::dropped);
     return again();
   }
-  if (auto stepped = model_.step(*parts_.state, rows, factor); !stepped) return end(stepped.error());
+  if (auto stepped = model().step(*parts_.state, rows, factor); !stepped) return end(stepped.error());
   const TimePoint now = parts_.clock.now();
-  model_.own().add(model_.report(), rows_.batch().own_tags(), to_seconds(now - began), now);
-  measures_.stepped(rows_.batch().rows(), to_seconds(now - began));
-  norms_.add(model_.report().gradient_norm2, view_->session->plan().next.norm_weight, rows_.batch().rows());
+  model().own().add(model().report(), rows().batch().own_tags(), to_seconds(now - began), now);
+  measures_.stepped(rows().batch().rows(), to_seconds(now - began));
+  measures_.norms().add(model().report().gradient_norm2, view_->session->plan().next.norm_weight,
+                        rows().batch().rows());
   offer_copies();
-  report_.own_step(model_.applied(), model_.compute_seconds(), rows);
+  report_.own_step(model().applied(), model().compute_seconds(), rows);
   keep(Fate::trained);
   return again();
 }

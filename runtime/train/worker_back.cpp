@@ -16,22 +16,6 @@ constexpr Duration longest_read = std::chrono::seconds(60);  ///< of a disk that
 
 }  // namespace
 
-/// Rows that came before a checkpoint know nothing of it.
-void Worker::follow_trial() {
-  const Stamp now = sync::policy::Divergence::on_trial(parts_.state->controllers);
-  if (std::exchange(on_trial_, now) != now) {
-    trial_saved_ = false;
-    guess_.begin_trial();
-  }
-  trial_saved_ = trial_saved_ || (now.step > 0 && checkpoints_.is_on_disk(now));
-  retreat_notice_.show(parts_.state->controllers);
-}
-
-/// A disk may have been too slow for it. What few have could not be gone back to.
-bool Worker::calls_good() const {
-  return guess_.good() && trial_saved_;
-}
-
 /// The view is over for all, in the same round.
 Turn Worker::retreat() {
   const sync::policy::Decision decision = view_->session->plan().now;
@@ -79,9 +63,8 @@ Turn Worker::go_back() {
     return end(kept.error());
   }
   going_back_.reset();
-  guess_.begin();
+  health_.went_back();
   scores_.begin();
-  explosions_ = ExplosionWatch(config_.classes);
   return form_again("the model has diverged");
 }
 

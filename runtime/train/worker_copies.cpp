@@ -4,14 +4,14 @@
 namespace rivulet::runtime {
 
 void Worker::add_copies() {
-  const std::size_t lent = rows_.lend(copies_, view_->session->plan().next.guests);
+  const std::size_t lent = rows().lend(copies_, view_->session->plan().next.guests);
   if (lent > 0) report_.metrics().copies_trained.add(static_cast<double>(lent));
 }
 
 /// The batch is trained.
 void Worker::offer_copies() {
-  const BatchView batch = rows_.batch().view();
-  const std::size_t own = rows_.batch().own_rows();
+  const BatchView batch = rows().batch().view();
+  const std::size_t own = rows().batch().own_rows();
   if (config_.classes > 0 && measures_.wants_labels()) measures_.trained(batch, own);
   if (!view_->session->plan().next.copies.empty()) copies_.offer(batch, own);
 }
@@ -35,10 +35,10 @@ void Worker::learn_of_streams() {
   if (layout.normalized.features == 0 || !measures_.wants_feature_skew()) return;
   const std::size_t columns = layout.normalized.size();
   devices::Measured own, all;
-  own.read(devices::measured_in(model_.contribution(), layout), columns);
+  own.read(devices::measured_in(model().contribution(), layout), columns);
   all.read(devices::measured_in(view_->session->agreed(), layout), columns);
   if (view_->session->table().facts[view_->spec.rank].rows == 0) own.rows = 0;  // of an earlier round
-  skew_.agreed(own, all, parts_.state->model.columns().first(layout.normalized.features));
+  measures_.skew().agreed(own, all, parts_.state->model.columns().first(layout.normalized.features));
 }
 
 Status Worker::receive_copies() {

@@ -5,49 +5,51 @@
 namespace rivulet::runtime {
 
 sync::Facts Worker::my_facts(TimePoint now) {
-  const bool finite = model_.finite();
-  const devices::StepReport& report = model_.report();
+  const bool finite = model().finite();
+  const devices::StepReport& report = model().report();
   sync::Facts f;
   f.step = parts_.state->stamp.step;
   f.agreed_rows = parts_.state->rows;
-  f.rows = finite ? static_cast<std::uint32_t>(rows_.batch().own_rows()) : 0;
-  f.queue_rows = static_cast<std::uint32_t>(rows_.waiting());
+  f.rows = finite ? static_cast<std::uint32_t>(rows().batch().own_rows()) : 0;
+  f.queue_rows = static_cast<std::uint32_t>(rows().waiting());
   f.stream_rate = static_cast<float>(parts_.stream.rows_per_second.load(std::memory_order_relaxed));
-  f.compute_seconds = static_cast<float>(model_.compute_seconds() > 0 ? model_.compute_seconds()
-                                                                      : model_.own().compute_seconds());
-  f.wait_seconds = static_cast<float>(times_.wait_seconds);
-  f.sync_seconds = static_cast<float>(times_.sync_seconds);
+  f.compute_seconds = static_cast<float>(model().compute_seconds() > 0 ? model().compute_seconds()
+                                                                       : model().own().compute_seconds());
+  f.wait_seconds = static_cast<float>(round_.times.wait_seconds);
+  f.sync_seconds = static_cast<float>(round_.times.sync_seconds);
   f.loss_sum = finite ? report.loss_sum : 0;
   f.correct = finite ? report.correct : 0;
   f.gradient_norm2 = report.gradient_norm2;
   f.rows_dropped = parts_.stream.rows_dropped.load(std::memory_order_relaxed) + report_.dropped();
-  f.rows_max = static_cast<std::uint32_t>(rows_.rows_max());
+  f.rows_max = static_cast<std::uint32_t>(rows().rows_max());
   f.flags = (parts_.stop.load() > 0 ? sync::flag_leaving : 0U) |
             (parts_.membership.stop_asked() ? sync::flag_stop : 0U) |
-            (finite && !movement_refused_ ? 0U : sync::flag_nonfinite) |
-            (rows_.incomplete() ? sync::flag_incomplete : 0U) | (config_.dry_run ? sync::flag_dry_run : 0U) |
+            (finite && !round_.delta_refused ? 0U : sync::flag_nonfinite) |
+            (rows().incomplete() ? sync::flag_incomplete : 0U) | (config_.dry_run ? sync::flag_dry_run : 0U) |
             (checkpoints_.is_due(now, *parts_.state) ? sync::flag_checkpoint : 0U) |
-            (stream_.tell_change() ? sync::flag_changed : 0U) |
-            (guess_.diverged() ? sync::flag_diverged : 0U) | (guess_.sound() ? sync::flag_sound : 0U) |
-            (calls_good() ? sync::flag_good : 0U);
-  clock_.ask(f, now, rows_.batch().own_rows());
-  if (round_in_view_ % config_.digest_every == 0) {
+            (stream_.tell_change() ? sync::flag_changed : 0U) | health_.flags();
+  clock_.ask(f, now, rows().batch().own_rows());
+  if (shows_digest()) {
     f.flags |= sync::flag_digest;
-    f.digest = digest_;
+    f.digest = round_.digest;
   }
-  f.interval = rows_.first_interval();
+  f.interval = rows().first_interval();
   if (contributes_movement()) add_own_steps(f);
   return f;
+}
+
+bool Worker::shows_digest() const {
+  return view_->session->round() % config_.digest_every == 0;
 }
 
 /// Computed from the memory in every digest round, also when no round was applied since the last: what
 /// changed by itself is what the digest is for.
 Status Worker::refresh_digest() {
-  if (round_in_view_ % config_.digest_every != 0) return ok();
+  if (!shows_digest()) return ok();
   auto digest = parts_.state.digest(view_->session->last_round()->work, parts_.device);
   if (!digest) return digest.error();
-  digest_ = digest.value();
-  parts_.status.set_digest(digest_.hex());
+  round_.digest = digest.value();
+  parts_.status.set_digest(round_.digest.hex());
   return ok();
 }
 
@@ -57,62 +59,61 @@ Status Worker::measure(sync::Facts& facts) {
                       measures_.wants_norm();
   if (facts.rows > 0 && (wanted || overlaps())) {
     if (auto prepared = prepare_contribution(); !prepared) return prepared;
-    if (!contributes_movement()) model_.sketch_gradient(parts_.trainer.layout());
+    if (!contributes_movement()) model().sketch_gradient(parts_.trainer.layout());
   }
-  std::uint64_t record_bytes = model_.own().record_bytes();
-  for (const RowTag& row : rows_.batch().own_tags()) record_bytes += row.record_bytes;
-  const double apart = to_seconds(times_.entered - times_.last_ended);
-  const double stepping = overlaps() ? to_seconds(model_.own().stepping()) : apart;
-  facts.measurements = measures_.take({.model = model_,
+  std::uint64_t record_bytes = model().own().record_bytes();
+  for (const RowTag& row : rows().batch().own_tags()) record_bytes += row.record_bytes;
+  const double apart = to_seconds(round_.times.entered - round_.times.last_ended);
+  const double stepping = overlaps() ? to_seconds(model().own().stepping()) : apart;
+  facts.measurements = measures_.take({.model = model(),
                                        .record_bytes = record_bytes,
                                        .apart_seconds = apart,
                                        .stepping_seconds = stepping,
                                        .bytes_sent = view_->transport->counters().bytes_sent,
                                        .gains = my_gains(facts.rows),
-                                       .norm_change = norms_.change(),
-                                       .kept_norm = residual_.norm(),
-                                       .feature_skew = skew_.largest()});
+                                       .kept_norm = residual_.numbers().norm()});
   return ok();
 }
 
 /// Of the parameters of what this device brings, with what it kept of earlier rounds.
 sync::Gains Worker::my_gains(std::uint32_t rows) {
   if (!(measures_.wants_gains() || measures_.wants_norm()) || rows == 0) return {};
-  const GradientView mine = model_.contribution().slice(0, parts_.trainer.layout().parameters);
+  const GradientView mine = model().contribution().slice(0, parts_.trainer.layout().parameters);
   const double weight = view_->session->expected_weight(rows);
   if (!measures_.wants_gains()) return {.gradient_norm = weight * sync::norm_of(mine)};
-  const bool alike = residual_.of_movements() == contributes_movement();
-  return sync::gains_of(mine, weight, alike ? residual_.kept() : GradientView{});
+  sync::Residual& residual = residual_.numbers();
+  const bool alike = residual.of_movements() == contributes_movement();
+  return sync::gains_of(mine, weight, alike ? residual.kept() : GradientView{});
 }
 
 /// The steps that were made since the group agreed last count as this round's batch.
 void Worker::add_own_steps(sync::Facts& facts) {
-  const OwnSteps& own = model_.own();
+  const OwnSteps& own = model().own();
   facts.rows = own.rows();
   facts.loss_sum = own.loss_sum();
   facts.correct = own.correct();
   facts.gradient_norm2 = own.gradient_norm2();
   facts.compute_seconds = static_cast<float>(own.compute_seconds());
-  facts.flags |= (own.rows() > 0 ? sync::flag_own_steps : 0U) | (times_.early ? sync::flag_early : 0U);
+  facts.flags |= (own.rows() > 0 ? sync::flag_own_steps : 0U) | (round_.times.early ? sync::flag_early : 0U);
 }
 
 sync::FactsSection Worker::my_section() {
-  sync::FactsSection section = rows_.section();
+  sync::FactsSection section = rows().section();
   // What own steps of earlier views have left: a replay must begin with it. A pass over all of it.
   if (view_->session->round() == 0)
-    if (const auto kept = model_.kept_digest(); kept != 0) section.private_state = {kept};
+    if (const auto kept = model().kept_digest(); kept != 0) section.private_state = {kept};
   if (!contributes_movement()) return section;
-  std::vector<RowInterval> intervals{rows_.first_interval()};
+  std::vector<RowInterval> intervals{rows().first_interval()};
   intervals.insert(intervals.end(), section.more_intervals.begin(), section.more_intervals.end());
-  section.step_rows = model_.own().rows_of(intervals);
-  if (const std::uint32_t ahead = model_.own().ahead(); ahead > 0) section.steps_ahead = {ahead};
+  section.step_rows = model().own().rows_of(intervals);
+  if (const std::uint32_t ahead = model().own().ahead(); ahead > 0) section.steps_ahead = {ahead};
   return section;
 }
 
 /// Of this round: a gradient, or how far own steps have come.
 Status Worker::prepare_contribution() {
-  if (!contributes_movement()) return model_.prepare_gradient();
-  return model_.is_prepared() ? ok() : model_.prepare_delta(*parts_.state);
+  if (!contributes_movement()) return model().prepare_gradient();
+  return model().is_prepared() ? ok() : model().prepare_delta(*parts_.state);
 }
 
 }  // namespace rivulet::runtime

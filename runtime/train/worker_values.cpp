@@ -1,6 +1,4 @@
-#include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "runtime/train/worker.h"
 #include "sync/coding/norm.h"
@@ -13,22 +11,12 @@ LiveScores::Parts Worker::score_parts() const {
           config_.classification, config_.class_names, config_.prequential_window};
 }
 
-/// A batch whose step would lead nowhere is used up like one that is not finite.
-void Worker::judge_batch(double learning_rate_factor) {
-  if (!model_.finite() || rows_.batch().rows() == 0) return;
-  const auto& optimizer = config_.optimizer;
-  const double norm = std::sqrt(model_.report().gradient_norm2);
-  const double longest = model_.longest_gradient(*parts_.state);
-  const double clipped = longest > 0 ? std::min(norm, longest) : norm;
-  if (explosions_.refuses_step(optimizer.learning_rate * learning_rate_factor * clipped)) model_.refuse();
-}
-
 Status Worker::refuse_nonfinite() {
-  return model_.finite() ? ok() : count_refused(rows_.batch().own_rows());
+  return model().finite() ? ok() : count_refused(rows().batch().own_rows());
 }
 
 Status Worker::count_refused(std::size_t rows) {
-  guess_.refused(rows);
+  health_.refused(rows);
   report_.metrics().nonfinite_local.add(1);
   if (!config_.stop_on_nonfinite) return ok();
   return Error{ErrorCode::numeric,
@@ -38,18 +26,17 @@ Status Worker::count_refused(std::size_t rows) {
 /// The last look at how far own steps have come, before anybody hears of it: one number of one device that is
 /// not finite would cost the rows of all. What cannot be part of a sum is undone, and its rows are used up.
 Status Worker::check_movement() {
-  movement_refused_ = false;
-  if (!contributes_movement() || model_.own().rows() == 0) return ok();
+  round_.delta_refused = false;
+  if (!contributes_movement() || model().own().rows() == 0) return ok();
   if (auto prepared = prepare_contribution(); !prepared) return prepared;
-  if (model_.movement_fits() && !explosions_.refuses_movement(model_.movement_norm(), model_.own()))
-    return ok();
-  movement_refused_ = true;
-  const std::size_t rows = model_.own().rows();
-  model_.roll_back(*parts_.state);
-  rows_.drop_pending();
-  report_.forget_settled();
+  if (health_.accepts_delta(model())) return ok();
+  round_.delta_refused = true;
+  const std::size_t rows = model().own().rows();
+  model().roll_back(*parts_.state);
+  rows().drop_pending();
+  memory_.intervals->current.trained = {};
   if (auto refused = count_refused(rows); !refused) return refused;
-  return model_.prepare_delta(*parts_.state);  // of nothing
+  return model().prepare_delta(*parts_.state);  // of nothing
 }
 
 /// How large the parameters are: looked at now and then, and more often while a view is young.
@@ -58,11 +45,12 @@ Status Worker::measure_state() {
   const auto& round = *view_->session->last_round();
   const auto mode = round.plan().now.mode;
   if (mode == sync::policy::Mode::gradients || mode == sync::policy::Mode::delta)
-    explosions_.agreed(round.totals.loss_sum, round.totals.rows);
-  if (round_in_view_ % every != 0 && !std::has_single_bit(round_in_view_)) return ok();
+    health_.agreed(round.totals.loss_sum, round.totals.rows);
+  const std::uint64_t rounds = view_->session->round();
+  if (rounds % every != 0 && !std::has_single_bit(rounds)) return ok();
   auto host = parts_.device.to_host(parts_.state->model.parameters());
   if (!host) return host.error();
-  explosions_.stands_at(sync::norm_of(host.value()));
+  health_.stands_at(sync::norm_of(host.value()));
   return ok();
 }
 

@@ -24,14 +24,14 @@ bool Worker::asked_to_end() const {
 /// How long ago this device was asked to end; 0 if it was not.
 Duration Worker::leaving_for(TimePoint now) {
   if (!asked_to_end()) return Duration(0);
-  if (!asked_to_leave_) {
-    asked_to_leave_ = now;
+  if (!control_.asked_to_leave) {
+    control_.asked_to_leave = now;
     // Whoever forms a view from now on does it without this device. After a STOP nobody forms one: LEAVE then
     // says that this device has ended.
     if (!parts_.membership.stop_asked())
       parts_.membership.leave_group("asked to end", sync::membership::Ends::device);
   }
-  return now - *asked_to_leave_;
+  return now - *control_.asked_to_leave;
 }
 
 /// Reads the control log: at every step while a view is being made (its addresses are records), else now and
@@ -41,11 +41,11 @@ bool Worker::watch_membership(TimePoint now) {
   if (entering && entry_.stage() == ViewEntry::Stage::forming)
     return true;  // a view may come out of its poll
   const bool connecting = entering && entry_.stage() == ViewEntry::Stage::connecting;
-  if (!connecting && now < next_membership_look_) return true;
-  next_membership_look_ = now + (phase_ == Phase::draining ? leaving_step : look_at_log_every);
+  if (!connecting && now < control_.next_look) return true;
+  control_.next_look = now + (phase_ == Phase::draining ? leaving_step : look_at_log_every);
   auto polled = parts_.membership.poll(now);
   report_.metrics().count_ignored(parts_.membership.fold().ignored);
-  if (!polled) control_words_ = polled.error().message;
+  if (!polled) control_.complaint = polled.error().message;
   if (!polled && polled.error().code != ErrorCode::source_lost &&
       polled.error().code != ErrorCode::unavailable) {
     end(polled.error());
@@ -69,27 +69,27 @@ Turn Worker::enter() {
 
 /// Everybody holds the target: from here on it is a state of this view.
 Turn Worker::begin_rounds() {
-  view_->session =
-      std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session, parts_.catalog,
-                                          residual_, agreed_scratch_, parts_.state->controllers);
+  view_->session = std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session,
+                                                       parts_.catalog, residual_.numbers(),
+                                                       memory_.agreed_scratch, parts_.state->controllers);
   measures_.begin(view_->session->fact_fields());
   copies_.begin();
-  guess_.begin();  // the model may be another one
-  model_.sketch(measures_.wants_sketches());
+  health_.begin_view();
+  model().sketch(measures_.wants_sketches());
   resolve_residual();
   if (auto begun = begin_lineage(); !begun) return end(begun.error());
-  residual_.follow(parts_.state->stamp, parts_.state->rows);
+  residual_.follow(*parts_.state);
   const auto& spec = view_->spec;
   parts_.decisions.enter_view({spec.number, spec.token, spec.members, spec.rank, spec.target, spec.digest,
                                config_.group, config_.session.policy, view_->session->policy_state()});
   report_.metrics().states_taken.add(1);
   credit();  // others may have agreed on rows of this device
-  times_.last_ended = parts_.clock.now();
-  times_.early = times_.went_on = false;
-  times_.ahead_seconds = 0;
-  model_.own().restart(times_.last_ended);
-  clock_.enter_view(times_.last_ended, spec, *parts_.state, parts_.log);
-  round_in_view_ = 0;
+  round_.times.last_ended = parts_.clock.now();
+  round_.times.early = false;
+  round_.times.ahead_seconds = 0;
+  model().own().restart(round_.times.last_ended);
+  clock_.enter_view(round_.times.last_ended, spec, *parts_.state, parts_.log);
+  round_.rate = {config_.session.policy, view_->session->policy_state()};
   report_.enter_view(spec, view_->session->controllers());
   parts_.status.view.store(spec.number);
   parts_.status.rank.store(spec.rank);
@@ -106,20 +106,11 @@ Turn Worker::begin_rounds() {
 
 /// What an unfinished round has sent is part of the state that the view starts from, or it is not.
 void Worker::resolve_residual() {
-  const double lost = residual_.resolve(view_->spec.target, parts_.state->rows, model_.contribution());
-  rewrite_residual();
+  const double lost = residual_.resolve(view_->spec.target, *parts_.state, model().contribution());
   if (lost == 0) return;
   report_.metrics().residual_lost.add(lost);
   parts_.log.write(Level::warn, "what was not sent yet belonged to another state and is lost",
                    {{"norm", std::to_string(lost)}});
-}
-
-/// What was not sent yet follows the model that it will be added to.
-void Worker::rewrite_residual() {
-  const auto& model = parts_.state->model;
-  const auto columns = model.columns();
-  if (!residual_columns_.empty()) follow_columns(residual_, residual_columns_, model);
-  residual_columns_.assign(columns.begin(), columns.end());
 }
 
 /// From here on the state is one of this view; devices that share memory share it.
@@ -159,7 +150,7 @@ Turn Worker::drain() {
   // What this round leaves should be saved and committed before offsets are published for the last time.
   const bool retreats = view_->session->plan().now.retreat != sync::policy::Retreat::none;
   if (!retreats && !checkpoints_.last_is_committed(*parts_.state) &&
-      parts_.clock.now() < times_.last_ended + commit_patience)
+      parts_.clock.now() < round_.times.last_ended + commit_patience)
     return later(leaving_step);
   if (retreats) return retreat();
   const sync::policy::Decision decision = view_->session->plan().now;
@@ -169,7 +160,7 @@ Turn Worker::drain() {
   who.reserve(decision.leaving.size());
   for (const auto rank : decision.leaving) who.push_back(view_->spec.members[rank]);
   const std::string left =
-      "device " + listed(who) + " left the group after round " + std::to_string(round_in_view_ - 1);
+      "device " + listed(who) + " left the group after round " + std::to_string(view_->session->round() - 1);
   if (!config_.reform)
     return end(Error{ErrorCode::peer_lost, left + "; start again to form a new one"}, true);
   view_.reset();
@@ -178,8 +169,8 @@ Turn Worker::drain() {
 }
 
 void Worker::put_batch_back() {
-  rows_.put_back();
-  model_.invalidate();
+  rows().put_back();
+  model().invalidate();
 }
 
 /// The view is over. Its rows go back, nothing of the unfinished round has touched state or gradient. A
@@ -190,7 +181,7 @@ Turn Worker::lost(Error error) {  // by value: the original dies with the view
   entry_.drop_view();
   put_batch_back();
   // Own steps of the next round are in the private copy already: all are done anew.
-  if (model_.departed()) undo_own_steps();
+  if (model().departed()) undo_own_steps();
   const bool others = error.code == ErrorCode::peer_lost || error.code == ErrorCode::timed_out;
   if (others && !asked_to_end() && config_.reform) return form_again(error.message);
   error.message +=
@@ -230,14 +221,14 @@ Turn Worker::end(std::optional<Error> error, bool leaver_lost) {
   const bool together = view_ && view_->session && view_->session->plan().now.stop;
   const Ends ends = error ? Ends::nothing : together ? Ends::group : Ends::device;
   parts_.membership.leave_group(error ? error->message : "ended", ends);
-  if (view_ && rows_.batch().own_rows() > 0) rows_.put_back();
+  if (view_ && rows().batch().own_rows() > 0) rows().put_back();
   view_.reset();
   entry_.drop_view();
   report_.metrics().leave_view();
   ending_ = {std::move(error), leaver_lost};
   parts_.status.state.store(ending_.error ? NodeState::failed : NodeState::stopping);
   if (ending_.error) parts_.status.say(ending_.error->message);
-  parts_.status.rows_waiting.store(rows_.waiting(), std::memory_order_relaxed);
+  parts_.status.rows_waiting.store(rows().waiting(), std::memory_order_relaxed);
   phase_ = Phase::ended;
   return {.work = 1, .finished = true};
 }

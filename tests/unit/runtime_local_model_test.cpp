@@ -34,8 +34,10 @@ struct Bench {
   std::unique_ptr<devices::Trainer> trainer;
   AgreedState state{make_state(*trainer, *device, 7), {1, 100}, 5000, {}};
   Rows rows{config, 64, 3};
+  LocalIntervals intervals;
   std::unique_ptr<LocalModel> model =
-      LocalModel::create({clock, *device, *trainer, devices::config_of(devices::SgdConfig{})}).value();
+      LocalModel::create({clock, *device, *trainer, devices::config_of(devices::SgdConfig{}), intervals})
+          .value();
 
   void step(std::size_t first) {
     model->invalidate();
@@ -274,18 +276,19 @@ TEST_CASE("Own steps: that have gone on are undone with the others, to the last 
 TEST_CASE("Own steps: a replay makes those that have gone on from where they did, to the last bit") {
   Bench first;
   Bench again;
+  ModelPoint departure;
   for (Bench* b : {&first, &again}) {
     b->step(0);
     static_cast<void>(b->movement());
     b->model->depart();
+    departure = b->intervals.current.start;
     if (b == &first) b->step(8);
     auto parameters = b->state.model.parameters().as<float>();
     for (float& x : parameters) x += 0.1F;  // with what others have sent
     b->state.stamp.step += 1;
     CHECK(b->model->agreed(b->state, true, {}));
   }
-  REQUIRE(again.model->can_go_back());
-  again.model->go_back();
+  again.model->go_back(departure);
   again.step(8);
   again.model->go_on(again.state);
   first.step(16);

@@ -10,53 +10,54 @@ bool ReplayModels::own_steps_of(const sync::policy::Schedule& entered, const syn
 
 ReplayModels::Kept ReplayModels::kept() const {
   Kept all;
-  for (const auto& [id, model] : models_) {
-    PrivatePart part{.own_steps = model->kept_steps(), .own_norm = model->kept_norm()};
-    for (const auto array : model->kept()) part.own_arrays.emplace_back(array.begin(), array.end());
+  for (const auto& [id, device] : devices_) {
+    const LocalModel& model = *device.model;
+    PrivatePart part{.own_steps = model.kept_steps(), .own_norm = model.kept_norm()};
+    for (const auto array : model.kept()) part.own_arrays.emplace_back(array.begin(), array.end());
     if (!part.empty()) all.emplace(id, std::move(part));
   }
   return all;
 }
 
 Status ReplayModels::restore(const Kept& kept, const AgreedState& state) {
-  models_.clear();
+  devices_.clear();
   for (const auto& [id, part] : kept) {
-    auto model = model_of(id);
-    if (!model) return model.error();
-    if (auto begun = model.value()->begin_with(part, state); !begun) return begun;
+    auto device = device_of(id);
+    if (!device) return device.error();
+    if (auto begun = device.value()->model->begin_with(part, state); !begun) return begun;
   }
   return ok();
 }
 
-Result<LocalModel*> ReplayModels::model_of(const std::string& id) {
-  auto& model = models_[id];
-  if (model) return model.get();
-  auto made = LocalModel::create({clock_, parts_.device, parts_.trainer, parts_.optimizer});
+Result<ReplayModels::Device*> ReplayModels::device_of(const std::string& id) {
+  Device& device = devices_[id];
+  if (device.model) return &device;
+  auto made = LocalModel::create({clock_, parts_.device, parts_.trainer, parts_.optimizer, device.intervals});
   if (!made) return made.error();
-  model = std::move(made).value();
-  return model.get();
+  device.model = std::move(made).value();
+  return &device;
 }
 
 Status ReplayModels::enter(const std::string& id, std::uint64_t digest, const AgreedState& state) {
   if (digest == 0) {
-    models_.erase(id);
+    devices_.erase(id);
     return ok();
   }
-  auto model = models_.find(id);
-  if (model == models_.end() || model->second->kept_digest() != digest) {
+  const auto known = devices_.find(id);
+  if (known == devices_.end() || known->second.model->kept_digest() != digest) {
     // It began its own steps with this state, and they were not agreed about yet.
-    models_.erase(id);
-    auto fresh = model_of(id);
+    devices_.erase(id);
+    auto fresh = device_of(id);
     if (!fresh) return fresh.error();
-    if (auto made = fresh.value()->make_private(state); !made) return made;
-    model = models_.find(id);
+    if (auto made = fresh.value()->model->make_private(state); !made) return made;
   }
-  if (model->second->kept_digest() != digest)
+  LocalModel& model = *devices_.at(id).model;
+  if (model.kept_digest() != digest)
     return Error{
         ErrorCode::bad_record,
         id + " began with what its own steps had left before this replay begins, which no log records: "
              "replay from the beginning of a run"};
-  model->second->roll_back(state);
+  model.roll_back(state);
   return ok();
 }
 
@@ -83,13 +84,14 @@ Result<LocalModel*> ReplayModels::step(const std::string& id, const Announced& a
   const std::size_t steps = intervals.empty() ? 0 : section.step_rows.size() / intervals.size();
   if (steps * intervals.size() != section.step_rows.size() || (steps == 0 && !intervals.empty()))
     return refused("own steps that do not fit its rows");
-  auto made = model_of(id);
-  if (!made) return made;
-  LocalModel& model = *made.value();
+  auto made = device_of(id);
+  if (!made) return made.error();
+  LocalModel& model = *made.value()->model;
+  const ModelPoint& departure = made.value()->departure;
   const std::size_t ahead = section.steps_ahead.empty() ? 0 : section.steps_ahead.front();
-  if (ahead > steps || (ahead > 0 && !model.can_go_back()))
+  if (ahead > steps || (ahead > 0 && departure.parameters.empty()))
     return refused("steps while the group agreed, which it has not made");
-  if (ahead > 0) model.go_back();
+  if (ahead > 0) model.go_back(departure);
   for (std::size_t k = 0; k < steps; ++k) {
     batch.clear();
     for (std::size_t i = 0; i < intervals.size(); ++i) {
@@ -103,19 +105,26 @@ Result<LocalModel*> ReplayModels::step(const std::string& id, const Announced& a
                                                            : stepped.error();
     if (k + 1 == ahead) model.go_on(state);
   }
-  return made;
+  return &model;
+}
+
+void ReplayModels::depart(const std::string& id) {
+  Device& device = devices_.at(id);
+  device.model->depart();
+  device.departure = device.intervals.current.start;
 }
 
 void ReplayModels::undo_departed(const AgreedState& state) {
-  for (const auto& [id, model] : models_)
-    if (model->departed()) model->roll_back(state);
+  for (const auto& [id, device] : devices_)
+    if (device.model->departed()) device.model->roll_back(state);
 }
 
 void ReplayModels::agreed(const AgreedState& state, bool applied,
                           std::map<std::string, sync::Residual>& residuals) {
-  for (const auto& [id, model] : models_) {
+  for (const auto& [id, device] : devices_) {
     const auto residual = residuals.find(id);
-    model->agreed(state, applied, residual != residuals.end() ? residual->second.left() : GradientView{});
+    device.model->agreed(state, applied,
+                         residual != residuals.end() ? residual->second.left() : GradientView{});
   }
 }
 

@@ -46,19 +46,26 @@ class ReplayModels {
                            const sync::FactsSection& section, const Rates& rates, const AgreedState& state,
                            ReplayRows& rows, ReplayBatch& batch);
   /// Behind an aggregating round: of gradients, or of movements; `residuals`: by device id.
-  void follow_group() { models_.clear(); }
+  void follow_group() { devices_.clear(); }
+  /// The delta of this device has left: it may have gone on from here before the group had agreed.
+  void depart(const std::string& id);
   /// Behind a round that did not aggregate: own steps of it that had left are made again.
   void undo_departed(const AgreedState& state);
   void agreed(const AgreedState& state, bool applied, std::map<std::string, sync::Residual>& residuals);
 
  private:
-  Result<LocalModel*> model_of(const std::string& id);
+  Result<Device*> device_of(const std::string& id);
   Status make_step(LocalModel& model, const AgreedState& state, const sync::policy::OwnStepRate& rate,
                    const ReplayBatch& batch);
 
   const Parts parts_;
   VirtualClock clock_;
-  std::map<std::string, std::unique_ptr<LocalModel>> models_;
+  struct Device {
+    LocalIntervals intervals;
+    std::unique_ptr<LocalModel> model;
+    ModelPoint departure;  ///< where its last delta left from
+  };
+  std::map<std::string, Device> devices_;
 };
 
 }  // namespace rivulet::runtime

@@ -301,8 +301,7 @@ Found Replayer::compute_own(const RoundRecord& round, std::uint32_t rank, const 
     return differs("correct of " + id, std::to_string(f.correct), std::to_string(own.correct()));
   if (auto prepared = model.prepare_delta(state_.now()); !prepared) return prepared.error();
   std::ranges::copy(model.contribution().host_bytes(), group_->contribution(rank).host_bytes().begin());
-  // It may have gone on from here before the group had agreed.
-  if (entered_.next.overlap && own.rows() > 0) model.depart();
+  if (entered_.next.overlap && own.rows() > 0) state_.models().depart(id);
   return nothing_differs();
 }
 
