@@ -194,7 +194,7 @@ TEST_CASE("Ingest: values that are missing are counted by feature, numbers that 
     std::vector<std::string>& all;
   } ear(said);
   runtime::Ingest ingest(b.reading, {b.clock, *b.source, *b.decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
-                                     b.status, *metrics, ear, b.wake});
+                                     b.gauge, b.status, *metrics, ear, b.wake});
   for (int i = 0; i < 5; ++i) static_cast<void>(ingest.step());
   CHECK(b.rows->waiting() == 60);
   const std::string page = metrics->scrape();
