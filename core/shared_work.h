@@ -48,6 +48,8 @@ class SharedWork {
     entries_.push_back({input, &typeid(T), value});
     return value;
   }
+  /// There are others that it is made for.
+  [[nodiscard]] bool shared() const noexcept { return check_ != nullptr; }
   [[nodiscard]] const std::shared_ptr<ShareCheck>& check() const noexcept { return check_; }
 
  private:

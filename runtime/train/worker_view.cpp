@@ -124,7 +124,7 @@ Status Worker::begin_lineage() {
     });
     if (!stamped) return stamped;
   }
-  if (view_->transport->gathering() == nullptr) return ok();
+  if (!work.shared()) return ok();
   const auto digest = parts_.state.digest(work, parts_.device);
   if (!digest) return digest.error();
   // Memory that has changed by itself must stay this device's own, so that the others see it.

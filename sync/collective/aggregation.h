@@ -89,6 +89,10 @@ struct AggregationEntry {
   std::span<const Key> keys = {};
 };
 std::span<const AggregationEntry* const> builtin_aggregations() noexcept;
+/// The entry's own, as the transport can.
+std::unique_ptr<Aggregation> make_aggregation(const AggregationEntry& entry, Transport& transport);
+/// Same; the entry must have one.
+std::unique_ptr<SpeculativeAggregation> make_speculative(const AggregationEntry& entry, Transport& transport);
 /// For AggregationEntry::fits: a slot is all numbers as they are | it is some of them.
 inline bool sums_whole(const CompressorEntry& compressor) {
   return !compressor.keeps_residual;

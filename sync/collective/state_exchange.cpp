@@ -7,7 +7,7 @@
 
 #include "core/check.h"
 #include "core/digest.h"
-#include "sync/transport/gathering.h"
+#include "sync/transport/barrier.h"
 
 namespace rivulet::sync {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::uint64_t magic = 0x3145544154535652;  // "RVSTATE1"
 constexpr std::size_t header_bytes = 64;
 constexpr std::size_t piece_bytes = std::size_t{1} << 20U;
 using Header = std::array<std::byte, header_bytes>;
-using Word = std::array<std::byte, 8>;
+constexpr std::size_t word_bytes = 8;
 
 void put(std::span<std::byte> at, std::size_t index, std::uint64_t value) {
   std::memcpy(at.data() + index * sizeof value, &value, sizeof value);
@@ -61,13 +61,10 @@ struct StateExchange::State {
       : transport(t), view(v), bytes_max(most), give_up_at(end) {
     for (std::uint32_t rank = 0; rank < view.world(); ++rank)
       if (!is_holder(rank)) lacking.push_back(rank);
-    if (gathers()) return;
-    // Posted before anybody can be slow: waiting for these is no lack of progress.
-    hellos.resize(view.world());
-    settled.assign(view.world(), Ticket{});
-    for_each_peer([&](std::uint32_t peer) {
-      settled[peer] = transport.receive_ahead(peer, Lane::settled, hellos[peer]);
-    });
+    // A state on its way fills a wire: then everybody settles by messages, behind it. Before anybody can be
+    // slow: waiting for the others is no lack of progress.
+    settled.emplace(t, Lane::settled, word_bytes, lacking.empty() ? Barrier::Means::any : Barrier::Means::messages);
+    settled->be_patient();
   }
 
   // constant
@@ -82,18 +79,10 @@ struct StateExchange::State {
   Header header{};
   std::vector<std::byte> sums;
   std::vector<std::byte> bytes;
-  Word word{};
-  std::vector<Word> hellos;  ///< by rank
-  std::vector<Ticket> settled;
+  std::optional<Barrier> settled;
   std::vector<Ticket> pending;
   Error error;
 
-  template <class F>
-  void for_each_peer(F f) {
-    for (std::uint32_t k = 1; k < view.world(); ++k) f((view.rank + k) % view.world());
-  }
-  /// A state on its way fills a wire: then everybody settles by messages, behind it.
-  [[nodiscard]] bool gathers() const { return lacking.empty() && transport.gathering() != nullptr; }
   [[nodiscard]] bool is_holder(std::uint32_t rank) const {
     return std::binary_search(view.holders.begin(), view.holders.end(), rank);
   }
@@ -119,7 +108,10 @@ struct StateExchange::State {
       if (p == Progress::failed) return fail(transport.error());
       if (p == Progress::pending) all = Progress::pending;
     }
-    return all;
+    if (stage != Stage::settling) return all;
+    const Progress met = settled->poll();
+    if (met == Progress::failed) return fail(transport.error());
+    return met == Progress::pending ? met : all;
   }
   Progress read_header();
   Progress check_body();
@@ -194,17 +186,7 @@ std::span<const std::byte> StateExchange::taken() const {
 void StateExchange::settle() {
   State& s = *state_;
   s.stage = Stage::settling;
-  if (s.gathers()) {
-    s.pending.push_back(s.transport.gathering()->tell({.lane = Lane::settled,
-                                                       .bytes = {s.word.begin(), s.word.end()},
-                                                       .tellers = s.view.world(),
-                                                       .patient = true}));
-    return;
-  }
-  s.for_each_peer([&](std::uint32_t peer) {
-    s.pending.push_back(s.transport.send(peer, Lane::settled, s.word));
-    s.pending.push_back(s.settled[peer]);
-  });
+  s.settled->enter();
 }
 
 Progress StateExchange::poll(TimePoint now) {

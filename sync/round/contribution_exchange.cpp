@@ -97,8 +97,7 @@ std::span<const std::byte> ContributionExchange::enter(const policy::Schedule& s
 Status ContributionExchange::send_behind_facts(const GradientView& mine) {
   if (sent_ != Sent::behind_facts) return ok();
   if (!early_)
-    early_ = entry_named(parts_.aggregations, Speculation::collective)
-                 .make_speculative(parts_.transport.gathering() != nullptr);
+    early_ = make_speculative(entry_named(parts_.aggregations, Speculation::collective), parts_.transport);
   early_bytes_ = schedule_.payload_bytes;
   return early_->send(parts_.transport, exchange(mine), rows_ > 0);
 }
@@ -138,10 +137,8 @@ Progress ContributionExchange::see(const Round& round) {
 /// The one that the schedule names; made when it is first asked for.
 Aggregation& ContributionExchange::collective() {
   auto& made = aggregations_[schedule_.collective];
-  if (made) return *made;
-  const AggregationEntry& how = entry_named(parts_.aggregations, schedule_.collective);
-  const bool gathers = parts_.transport.gathering() != nullptr && how.make_gathered != nullptr;
-  made = gathers ? how.make_gathered() : how.make();
+  if (!made)
+    made = make_aggregation(entry_named(parts_.aggregations, schedule_.collective), parts_.transport);
   return *made;
 }
 

@@ -253,6 +253,10 @@ std::shared_ptr<const Round> next_round(FactsTable table, const Round& last,
   return std::make_shared<const Round>(std::move(table), std::move(state), last.work.check());
 }
 
+std::unique_ptr<FactsExchange> make_facts_exchange(const FactsExchange::Parts& parts) {
+  return parts.transport.gathering() != nullptr ? make_gathered_facts(parts) : make_message_facts(parts);
+}
+
 std::unique_ptr<FactsExchange> make_message_facts(const FactsExchange::Parts& parts) {
   return std::make_unique<MessageFacts>(parts);
 }

@@ -51,6 +51,8 @@ class FactsExchange {
   virtual Result<GradientView> add_up(const Exchange& exchange) = 0;
 };
 
+/// As the transport can.
+std::unique_ptr<FactsExchange> make_facts_exchange(const FactsExchange::Parts& parts);
 /// One message from each to each.
 std::unique_ptr<FactsExchange> make_message_facts(const FactsExchange::Parts& parts);
 /// One object for all ranks, who share the round that follows, too. The transport must gather.

@@ -2,7 +2,7 @@
 
 #include "sync/round/contribution_exchange.h"
 #include "sync/round/facts_exchange.h"
-#include "sync/transport/gathering.h"
+#include "sync/transport/barrier.h"
 
 namespace rivulet::sync {
 namespace {
@@ -44,8 +44,7 @@ struct SyncSession::State {
   ParcelExchange copies;
   std::vector<std::vector<std::byte>> outgoing_copies;  ///< by rank
   ContributionExchange contributions;
-  std::vector<Ticket> pending;  ///< of the goodbye
-  std::vector<std::vector<std::byte>> byes;
+  std::optional<Barrier> goodbye;
   Error error;
 
   [[nodiscard]] std::uint32_t me() const { return transport.rank(); }
@@ -62,37 +61,11 @@ struct SyncSession::State {
   }
   Progress fail_transport() { return fail(transport.error()); }
 
-  /// done when every ticket of the stage is.
-  Progress poll_pending() {
-    Progress all = Progress::done;
-    for (const Ticket t : pending) {
-      const Progress p = transport.poll(t);
-      if (p == Progress::failed) return Progress::failed;
-      if (p == Progress::pending) all = Progress::pending;
-    }
-    return all;
-  }
-
-  void say_goodbye();
   void begin_copies();
   Progress advance_facts();
   Progress advance_contributions(Stage then);
   Progress advance();
 };
-
-void SyncSession::State::say_goodbye() {
-  pending.clear();
-  if (Gathering* all = transport.gathering(); all != nullptr) {
-    pending.push_back(all->tell(
-        {.lane = Lane::shutdown, .bytes = std::vector<std::byte>(bye_bytes), .tellers = transport.world()}));
-    return;
-  }
-  byes.assign(transport.world(), std::vector<std::byte>(bye_bytes));
-  for_each_peer([&](std::uint32_t peer) {
-    pending.push_back(transport.receive(peer, Lane::shutdown, byes[peer]));
-    pending.push_back(transport.send(peer, Lane::shutdown, byes[me()]));
-  });
-}
 
 /// Who sends any is agreed.
 void SyncSession::State::begin_copies() {
@@ -141,7 +114,7 @@ Progress SyncSession::State::advance() {
   if (stage == Stage::payload) return advance_contributions(Stage::agreed);
   if (stage == Stage::facts) return advance_facts();
   if (stage == Stage::wasted) return advance_contributions(Stage::planned);
-  const Progress p = poll_pending();
+  const Progress p = goodbye->poll();
   if (p == Progress::failed) return fail_transport();
   if (p == Progress::done) stage = Stage::resting;
   return p;
@@ -157,7 +130,7 @@ SyncSession::SyncSession(Transport& transport, const ViewSpec& view, const Sessi
   s.controllers = std::move(controllers).value();
   const FactsExchange::Parts parts{transport, s.view, s.config.policy, s.controllers,
                                    facts_head_bytes + sizeof(float) * policy::measurements_of(s.controllers)};
-  s.facts = transport.gathering() != nullptr ? make_gathered_facts(parts) : make_message_facts(parts);
+  s.facts = make_facts_exchange(parts);
   s.round = s.facts->first(std::move(memory));
 }
 
@@ -283,7 +256,7 @@ const Error& SyncSession::error() const {
 void SyncSession::begin_shutdown_barrier() {
   State& s = *state_;
   RIVULET_CHECK(s.stage == Stage::resting, "goodbye inside a round");
-  s.say_goodbye();
+  s.goodbye.emplace(s.transport, Lane::shutdown, bye_bytes).enter();
   s.stage = Stage::goodbye;
 }
 
