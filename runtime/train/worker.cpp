@@ -22,9 +22,10 @@ Worker::Worker(const WorkerConfig& config, const Parts& parts, Memory memory)
       parts_(parts),
       memory_(std::move(memory)),
       clock_(config.stop_after, config.dry_run),
-      residual_({config.session.shape,
-                 sync::policy::agrees_on_movements(config.session.policy, parts.catalog.controllers),
-                 config.session.movement_per_gradient}),
+      residual_(
+          sync::Residual(config.session.shape,
+                         sync::policy::agrees_on_movements(config.session.policy, parts.catalog.controllers),
+                         config.session.movement_per_gradient)),
       checkpoints_(checkpoint_parts()),
       report_(report_parts()),
       entry_(entry_parts()),

@@ -91,11 +91,11 @@ Turn Worker::make_own_step() {
   if (auto computed = model().compute(rows().batch().view(), rows().batch().own_rows(), *parts_.state);
       !computed)
     return end(computed.error());
-  const std::size_t rows = rows().batch().own_rows();
-  const double factor = round_.rate.of(rows);
-  stream_.computed(model().report(), rows().batch().view(), rows);
-  scores_.computed(model().report(), rows().batch().view(), rows);
-  health_.computed(model(), rows().batch().view(), rows, *parts_.state, factor);
+  const std::size_t own_rows = rows().batch().own_rows();
+  const double factor = round_.rate.of(own_rows);
+  stream_.computed(model().report(), rows().batch().view(), own_rows);
+  scores_.computed(model().report(), rows().batch().view(), own_rows);
+  health_.computed(model(), rows().batch().view(), own_rows, *parts_.state, factor);
   if (auto refused = refuse_nonfinite(); !refused) return end(refused.error());
   if (auto announced = rows().announce(model().finite()); !announced) return end(announced.error());
   if (!model().finite()) {
@@ -103,14 +103,14 @@ Turn Worker::make_own_step() {
     keep(Fate::dropped);
     return again();
   }
-  if (auto stepped = model().step(*parts_.state, rows, factor); !stepped) return end(stepped.error());
+  if (auto stepped = model().step(*parts_.state, own_rows, factor); !stepped) return end(stepped.error());
   const TimePoint now = parts_.clock.now();
   model().own().add(model().report(), rows().batch().own_tags(), to_seconds(now - began), now);
   measures_.stepped(rows().batch().rows(), to_seconds(now - began));
   measures_.norms().add(model().report().gradient_norm2, view_->session->plan().next.norm_weight,
                         rows().batch().rows());
   offer_copies();
-  report_.own_step(model().applied(), model().compute_seconds(), rows);
+  report_.own_step(model().applied(), model().compute_seconds(), own_rows);
   keep(Fate::trained);
   return again();
 }

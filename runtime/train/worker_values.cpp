@@ -31,11 +31,11 @@ Status Worker::check_movement() {
   if (auto prepared = prepare_contribution(); !prepared) return prepared;
   if (health_.accepts_delta(model())) return ok();
   round_.delta_refused = true;
-  const std::size_t rows = model().own().rows();
+  const std::size_t refused_rows = model().own().rows();
   model().roll_back(*parts_.state);
   rows().drop_pending();
   memory_.intervals->current.trained = {};
-  if (auto refused = count_refused(rows); !refused) return refused;
+  if (auto refused = count_refused(refused_rows); !refused) return refused;
   return model().prepare_delta(*parts_.state);  // of nothing
 }
 

@@ -63,7 +63,8 @@ struct StateExchange::State {
       if (!is_holder(rank)) lacking.push_back(rank);
     // A state on its way fills a wire: then everybody settles by messages, behind it. Before anybody can be
     // slow: waiting for the others is no lack of progress.
-    settled.emplace(t, Lane::settled, word_bytes, lacking.empty() ? Barrier::Means::any : Barrier::Means::messages);
+    settled.emplace(t, Lane::settled, word_bytes,
+                    lacking.empty() ? Barrier::Means::any : Barrier::Means::messages);
     settled->be_patient();
   }
 
