@@ -54,17 +54,17 @@ class ReplayModels {
   void agreed(const AgreedState& state, bool applied, std::map<std::string, sync::Residual>& residuals);
 
  private:
+  struct Device {
+    LocalIntervals intervals;
+    std::unique_ptr<LocalModel> model;
+    ModelPoint departure;  ///< where its last delta left from
+  };
   Result<Device*> device_of(const std::string& id);
   Status make_step(LocalModel& model, const AgreedState& state, const sync::policy::OwnStepRate& rate,
                    const ReplayBatch& batch);
 
   const Parts parts_;
   VirtualClock clock_;
-  struct Device {
-    LocalIntervals intervals;
-    std::unique_ptr<LocalModel> model;
-    ModelPoint departure;  ///< where its last delta left from
-  };
   std::map<std::string, Device> devices_;
 };
 
