@@ -50,13 +50,13 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerConfig& config, const
   if (auto held = worker->entry_.hold_state(); !held) return held.error();
   worker->checkpoints_.begin(parts.state->stamp);
   worker->report_.metrics().model_parameters.set(static_cast<double>(parts.trainer.layout().parameters));
-  if (!parts.state->partitions.empty()) worker->rows_.stand_at(*parts.state);
+  worker->rows_.stand_at(*parts.state);  // what is read is known before the source is asked for a row
   return worker;
 }
 
 Result<Worker::Memory> Worker::allocate(const WorkerConfig& config, const Parts& parts) {
-  auto rows = RoundRows::create(config.session.rows_max, parts.device,
-                                {parts.rows, parts.ledger, parts.commits, parts.rewinds, parts.ingest});
+  auto rows = RoundRows::create(config.session.rows_max, parts.device, config.partitions,
+                                {parts.rows, parts.ledger, parts.commits, parts.assignments, parts.ingest});
   if (!rows) return rows.error();
   auto model = LocalModel::create({parts.clock, parts.device, parts.trainer, config.optimizer});
   if (!model) return model.error();
@@ -81,7 +81,7 @@ Status Worker::begin_with(const PrivatePart& part) {
 }
 
 RoundReport::Parts Worker::report_parts() const {
-  return {parts_.clock,    parts_.status,         parts_.metrics,         parts_.commits,
+  return {parts_.clock,    parts_.status,         parts_.metrics,         rows_.partitions(),
           parts_.log,      config_.owner.topics,  config_.classification, config_.prequential_window,
           config_.classes, config_.age_at_start_s};
 }
@@ -214,7 +214,7 @@ Turn Worker::agree() {
                          view_->session->plan());
   parts_.decisions.finish_round(view_->session->policy_state());
   if (auto fits = check_announced(*view_->session->last_round(), view_->spec, parts_.state,
-                                  parts_.commits.partitions(), config_.owner.topics);
+                                  rows_.partitions(), config_.owner.topics);
       !fits)
     return lost(fits.error());
   if (auto received = receive_copies(); !received) return lost(received.error());
@@ -346,7 +346,7 @@ Turn Worker::after_round() {
   rewrite_residual();
   report_.kept(residual_);
   if (auto known = measure_state(); !known) return end(known.error());
-  if (decision.checkpoint) checkpoints_.save(*parts_.state);
+  if (decision.checkpoint) checkpoints_.save(*parts_.state, rows_.partitions());
   follow_trial();
   times_.last_ended = parts_.clock.now();
   times_.early = false;

@@ -19,8 +19,8 @@ bool Worker::contributes_movement() const {
 bool Worker::must_agree(TimePoint now) const {
   const OwnSteps& own = memory_.model->own();
   const auto& schedule = view_->session->plan().next;
-  return own.complete(schedule, now) || norms_.calls(schedule) ||
-         own.full(parts_.commits.partitions().size()) || asked_to_end() || clock_.time_is_up(now);
+  return own.complete(schedule, now) || norms_.calls(schedule) || own.full(rows_.partitions().size()) ||
+         asked_to_end() || clock_.time_is_up(now);
 }
 
 Turn Worker::step_apart() {
