@@ -78,8 +78,8 @@ class Pipeline {
         features_(batch_rows * decoder_->shape().columns()),
         targets_(batch_rows),
         batch_(features_, targets_, decoder_->shape(), batch_rows),
-        partitions_(runtime::ids_of(runtime::claimed_partitions(config_))),
-        commits_(partitions_) {
+        partitions_(runtime::claimed_partitions(config_)) {
+    assignments_.publish({{partitions_.front(), std::nullopt}});
     ledger_.began(partitions_.front(), {0, 0});
   }
   /// Batches until so many rows went through. Returns how many.
@@ -116,15 +116,15 @@ class Pipeline {
   std::vector<PartitionId> partitions_;
   runtime::CommittableOffsets commits_;
   buffer::Ledger ledger_;
-  runtime::SeekRequests rewinds_;
+  runtime::AssignmentSlot assignments_;
   runtime::StreamGauge gauge_;
   runtime::NodeStatus status_;
   std::unique_ptr<runtime::Logger> logger_ = runtime::make_null_logger();
   NoWake wake_;
   std::int64_t next_ = 0;
   runtime::Ingest ingest_{{.format = config_.decode.format},
-                          {clock_, *source_, *decoder_, buffer_, ledger_, commits_, rewinds_, gauge_, status_,
-                           metrics_, *logger_, wake_}};
+                          {clock_, *source_, *decoder_, buffer_, ledger_, commits_, assignments_, gauge_,
+                           status_, metrics_, *logger_, wake_}};
 };
 
 /// CPU of the process from the first batch on: the client's start is not a row's.

@@ -97,8 +97,7 @@ class Group {
         metrics_(runtime::make_prometheus_sink()) {
     for (std::size_t rank = 0; rank < world; ++rank)
       all_.push_back(std::make_unique<Announcer>(rank, stream));
-    commits_ = std::make_unique<runtime::CommittableOffsets>(all_[0]->partitions);
-    pages_ = std::make_unique<runtime::LedgerMetrics>(*metrics_, status_, *commits_, topics_);
+    pages_ = std::make_unique<runtime::LedgerMetrics>(*metrics_, status_, all_[0]->partitions, topics_);
     std::vector<std::string> members;
     for (std::size_t rank = 0; rank < world; ++rank) members.push_back("device-" + std::to_string(rank));
     view_.members = std::move(members);
@@ -110,7 +109,7 @@ class Group {
     const double us = cpu_us([&] {
       all_[0]->announce(0, all_[0]->read(stream_));
       take_table();
-      RIVULET_CHECK(runtime::check_announced(table_, view_, state_, commits_->partitions(), topics_),
+      RIVULET_CHECK(runtime::check_announced(table_, view_, state_, all_[0]->partitions, topics_),
                     "the announcements are good");
       fold();
       RIVULET_CHECK(runtime::digest_of(state_, *device_), "a digest");
@@ -158,7 +157,6 @@ class Group {
   runtime::NodeStatus status_;
   const std::vector<std::string> topics_{"rows"};
   std::vector<std::unique_ptr<Announcer>> all_;
-  std::unique_ptr<runtime::CommittableOffsets> commits_;
   std::unique_ptr<runtime::LedgerMetrics> pages_;
   sync::ViewSpec view_;
   sync::FactsTable table_;

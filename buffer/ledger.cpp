@@ -119,11 +119,12 @@ void Ledger::passed(const SkippedRange& run) {
   runs_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Ledger::restart(std::uint32_t generation) {
+void Ledger::restart(const Assignment& assignment) {
   const std::lock_guard lock(mutex_);
+  std::erase_if(partitions_, [&](const auto& one) { return !assignment.cursors.contains(one.first); });
   for (auto& [id, partition] : partitions_) partition.runs.clear();
   runs_.store(0, std::memory_order_relaxed);
-  generation_ = generation;
+  generation_ = assignment.generation;
 }
 
 void Ledger::extend(const Partition& partition, RowInterval& interval, std::vector<SkippedRange>& runs) {

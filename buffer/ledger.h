@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "core/assignment.h"
 #include "core/record.h"
 #include "core/result.h"
 #include "core/row.h"
@@ -55,8 +56,9 @@ class Ledger {
   /// Before the row behind it is flushed. Runs of a partition in order.
   void passed(const SkippedRange& run);
   [[nodiscard]] bool has_room() const noexcept { return runs_.load(std::memory_order_relaxed) < runs_max; }
-  /// The reader was sent elsewhere: runs known so far are worth nothing.
-  void restart(std::uint32_t generation);
+  /// The reader was sent elsewhere: runs known so far are worth nothing, and what is known of partitions that
+  /// are not assigned any more.
+  void restart(const Assignment& assignment);
 
   // --- train thread ---
   /// What `rows` and the runs before, between and behind them amount to, each partition from where it stands

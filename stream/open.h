@@ -1,7 +1,6 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,9 +33,8 @@ struct KafkaSourceConfig {
   Properties properties;  ///< whole [source.kafka.properties]; what losing no row asks is added where unset
   std::string group_id;   ///< for commits only: rivulet.<job>
   std::string client_id;
-  std::vector<TopicPartition> partitions;
-  StartOffset start;
-  std::map<PartitionId, std::int64_t> resume;  ///< absolute offsets that win over `start`
+  std::vector<std::string> topics;  ///< of the job, as PartitionId::topic counts them
+  StartOffset start;                ///< of a partition that is assigned without a cursor
   Duration open_deadline = std::chrono::seconds(10);
   bool count_gaps = false;  ///< after a retention cut: resume behind the gap, instead of stopping
   /// Remembers of each partition a record that was read, so that a topic made anew is found out after a
@@ -53,23 +51,20 @@ struct KafkaSourceConfig {
 /// invalid_config at once, with librdkafka's words.
 Result<std::unique_ptr<RecordSource>> open_kafka_source(const KafkaSourceConfig&, const Clock&, MetricsSink&);
 
-/// A data set from a folder or file (see dataset.h), as records of one partition each, `rows_per_second` each
+/// A data set from a folder or file (see dataset.h), all of it in every partition, `rows_per_second` each
 /// (0 = as fast as asked).
 struct FileSourceConfig {
   std::string path;
   std::string format;  ///< of the records: raw, csv, json
-  std::vector<PartitionId> partitions;
   double rows_per_second = 0;
   bool repeat = false;
   std::uint64_t seed = 1;
-  std::map<PartitionId, std::int64_t> resume;
 };
 Result<std::unique_ptr<RecordSource>> open_file_source(const FileSourceConfig&, const Clock&);
 
 /// Learnable rows from a seed: y = one-hot argmax or linear of hidden weights plus noise. In the `raw` f32
 /// layout (f32 label, f32 features), rate as a function of time so that streams can change and fall silent.
 struct SyntheticSourceConfig {
-  std::vector<PartitionId> partitions;
   std::size_t columns = 16;
   std::uint32_t classes = 0;  ///< 0 = regression
   std::uint64_t seed = 1;
@@ -78,7 +73,7 @@ struct SyntheticSourceConfig {
 };
 Result<std::unique_ptr<RecordSource>> open_synthetic_source(const SyntheticSourceConfig&, const Clock&);
 
-/// Records given one by one with their due time: exact replays and tests.
+/// Records given one by one with their due time: exact replays and tests. `partitions`: those that there are.
 struct ScriptedRecord {
   TimePoint due;
   PartitionId partition;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/assignment.h"
 #include "core/record.h"
 #include "core/result.h"
 #include "core/time.h"
@@ -37,7 +38,7 @@ struct Gap {
   bool operator==(const Gap&) const = default;
 };
 
-/// Where records come from: Kafka, a file, a generator, a script.
+/// Where records come from: Kafka, a file, a generator, a script. Reads nothing until it is assigned to.
 /// Owner: the ingest thread makes every call. Records of one partition come in offset order.
 class RecordSource {
  public:
@@ -52,15 +53,19 @@ class RecordSource {
   /// The records of the last poll() are still in use: serves the client, and their views stay valid.
   virtual void hold() {}
   /// Gaps found since the last call, each once, in order. To be taken after each poll(): they lie before the
-  /// records which that poll handed out of the partition, and behind those of earlier polls. A seek() of a
-  /// partition forgets its gaps not taken yet; they are found again.
+  /// records which that poll handed out of the partition, and behind those of earlier polls. A partition that
+  /// is given up or sought elsewhere forgets its gaps not taken yet; those of the latter are found again.
   virtual std::vector<Gap> take_gaps() { return {}; }
   /// Publishes how far the agreed state has come, for monitoring. Asynchronous, at least once: what
-  /// failed is sent again. Errors: source_lost.
+  /// failed is sent again. Positions of partitions that are not assigned are ignored: they were given up
+  /// since. Errors: source_lost.
   virtual Status commit(std::span<const NextOffset> positions) = 0;
-  /// Continue each partition at an absolute offset. Errors: unavailable, source_lost.
-  virtual Status seek(std::span<const NextOffset> positions) = 0;
-  /// State of every partition of this source, as of the last poll().
+  /// Reads these partitions from now on and no others, each from the offset of its cursor; a record is handed
+  /// out whole, whatever row of it the cursor names. What was handed out and not used is forgotten. After an
+  /// error the same assignment may be given again. Errors: unavailable (a partition that it cannot have, a
+  /// negative offset: nothing has changed), source_lost.
+  virtual Status assign(const Assignment& assignment) = 0;
+  /// State of every partition that is assigned, in order, as of the last poll() or assign().
   [[nodiscard]] virtual std::span<const PartitionState> partitions() const noexcept = 0;
   /// Why nothing comes although it is asked for: "no broker of kafka:9092 can be reached (...)". How far the
   /// log has grown since is not known then. Empty: whoever has the records is there.

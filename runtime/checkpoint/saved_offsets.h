@@ -1,5 +1,6 @@
 #pragma once
 #include <deque>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -14,9 +15,10 @@ class SavedOffsets {
  public:
   static constexpr std::size_t states_max = 16;  ///< the oldest makes room: a newer one covers more
 
-  void saved(const AgreedState& state, const CommittableOffsets& own) {
+  /// `own`: partitions of this device.
+  void saved(const AgreedState& state, std::span<const PartitionId> own) {
     State entry{state.stamp, {}};
-    for (const PartitionId& id : own.partitions())
+    for (const PartitionId& id : own)
       if (const auto known = state.partitions.find(id); known != state.partitions.end())
         entry.offsets.push_back({id, known->second.next.offset});
     states_.push_back(std::move(entry));

@@ -11,7 +11,6 @@ namespace rivulet::runtime {
 namespace {
 
 constexpr Duration rest_longest = std::chrono::milliseconds(20);
-constexpr double seconds_kept = 1;  ///< of the stream, where rows may be truncated (ScaDLES: its tick)
 
 }  // namespace
 
@@ -33,23 +32,23 @@ Ingest::Ingest(const IngestConfig& config, const Parts& parts)
       watch_(config.topics, parts.status, parts.log),
       features_(parts.decoder, parts.metrics, parts.log),
       health_(std::make_unique<HealthWatch>(config.health, parts.status, parts.metrics, parts.log)),
-      metrics_(parts.metrics, config.format) {
+      metrics_(parts.metrics, config.format),
+      truncation_(config.retention, config.largest_batch, parts.rows.capacity()) {
   parts.metrics.gauge("buffer_capacity_rows").set(static_cast<double>(parts.rows.capacity()));
   next_commit_ = parts.clock.now() + config.commit_every;
-  keep_ = std::min(config.keep_least, parts.rows.capacity());
 }
 
 Ingest::~Ingest() = default;
 
 Turn Ingest::step() {
-  if (!rewind())
+  if (!follow_assignment())
     return {.wake_at = parts_.clock.now() + std::chrono::milliseconds(100), .finished = failure_.has_value()};
   const TimePoint began = parts_.clock.now();
   const bool resting = rests(began);
   int work = resting ? 0 : decode_waiting();
   measure_backpressure(began);
-  if (config_.retention != Retention::persist) follow_growth(began);
-  if (resting || at_ < records_.size())
+  truncation_.follow(parts_.source, began);
+  if (resting || open_.waits())
     parts_.source.hold();
   else if (!failure_)
     work += read_records();
@@ -82,81 +81,66 @@ bool Ingest::rests(TimePoint now) {
   return false;
 }
 
-/// The group stands elsewhere in these partitions: what was read and not handed over is forgotten, half a
-/// record too.
-bool Ingest::rewind() {
-  if (parts_.rewinds.take(generation_, from_)) {
-    records_ = {};
-    at_ = 0;
-    open_.in_decoder = open_.row_waits = open_.newest_amendable = false;
-    open_drop_.reset();
-    // What the group has not used at all is read again from where this device began: it was on its way, too.
-    for (const auto& [partition, at] : parts_.ledger.begins()) from_.try_emplace(partition, at);
-    for (const auto& [partition, at] : from_) parts_.ledger.began(partition, at);
-    expected_ = from_;
-    parts_.ledger.restart(generation_);
-    sought_ = false;
+/// Other partitions, or other places in them: what was read and not handed over is forgotten, half a record
+/// too.
+bool Ingest::follow_assignment() {
+  if (parts_.assignments.take(assignment_)) {
+    open_ = {};
+    expected_.clear();
+    const buffer::Cursors begins = parts_.ledger.begins();
+    for (auto& [partition, from] : assignment_.cursors) {
+      // What the group has not used at all is read again from where this device began: it was on its way,
+      // too.
+      if (const auto began = begins.find(partition); !from && began != begins.end()) from = began->second;
+      if (!from) continue;
+      parts_.ledger.began(partition, *from);
+      expected_.emplace(partition, *from);
+    }
+    parts_.ledger.restart(assignment_);
+    assigned_ = false;
   }
-  if (sought_) return true;
-  std::vector<NextOffset> positions;
-  positions.reserve(from_.size());
-  for (const auto& [partition, cursor] : from_) positions.push_back({partition, cursor.offset});
-  if (auto moved = parts_.source.seek(positions); !moved) {
-    handle_source_error(moved.error());
+  if (assigned_) return true;
+  if (auto told = parts_.source.assign(assignment_); !told) {
+    handle_source_error(told.error());
     return false;
   }
-  sought_ = true;
+  assigned_ = true;
   return true;
 }
 
 /// Rows of a record in whose middle the group stands.
 bool Ingest::is_passed(const RowPosition& row) const {
-  const auto from = from_.find(row.partition);
-  return from != from_.end() && row.at < from->second;
+  const auto from = assignment_.cursors.find(row.partition);
+  return from != assignment_.cursors.end() && from->second && row.at < *from->second;
 }
 
 int Ingest::read_records() {
-  auto polled = parts_.source.poll(room(), config_.poll_wait);
+  const std::size_t room =
+      truncation_.room(config_.records_per_step, parts_.rows.waiting(), parts_.rows.free_rows());
+  auto polled = parts_.source.poll(room, config_.poll_wait);
   if (!polled) {
     handle_source_error(polled.error());
     return 0;
   }
-  records_ = polled.value();
-  at_ = 0;
+  open_.records = polled.value();
+  open_.at = 0;
   for (const stream::Gap& gap : parts_.source.take_gaps())
     if (expected_.contains(gap.partition)) pass_holes(gap.partition, gap.to);
   std::uint64_t bytes = 0;
-  for (const auto& r : records_) {
+  for (const auto& r : open_.records) {
     bytes += r.value.size();
     const RowCursor first{r.offset, 0};
     if (expected_.try_emplace(r.partition, first).second) parts_.ledger.began(r.partition, first);
   }
-  parts_.status.records_consumed.fetch_add(records_.size(), std::memory_order_relaxed);
+  parts_.status.records_consumed.fetch_add(open_.records.size(), std::memory_order_relaxed);
   parts_.status.bytes_consumed.fetch_add(bytes, std::memory_order_relaxed);
   return decode_waiting();
 }
 
-std::size_t Ingest::room() const {
-  const std::size_t most = config_.records_per_step;
-  switch (config_.retention) {
-    case Retention::truncate_newest: return most;
-    case Retention::truncate_oldest: return parts_.rows.waiting() < keep_ ? most : 0;
-    case Retention::persist: break;
-  }
-  return std::min(most, parts_.rows.free_rows());
-}
-
 /// Records that the group stands within are not: some of their rows have a fate already.
 bool Ingest::is_too_much(const Record& record) const {
-  if (config_.retention == Retention::persist || is_passed({record.partition, {record.offset, 0}}))
-    return false;
-  const std::size_t waits = parts_.rows.waiting() + published_;
-  if (config_.retention == Retention::truncate_newest) return waits >= keep_;
-  for (const stream::PartitionState& partition : parts_.source.partitions())
-    if (partition.id == record.partition)
-      return partition.high_watermark - record.offset >
-             static_cast<std::int64_t>(keep_ - std::min(keep_, waits));
-  return false;
+  return !is_passed({record.partition, {record.offset, 0}}) &&
+         truncation_.drops(record, parts_.rows.waiting() + published_, parts_.source);
 }
 
 void Ingest::truncate(const Record& record) {
@@ -186,8 +170,8 @@ void Ingest::measure_backpressure(TimePoint now) {
 }
 
 void Ingest::handle_source_error(const Error& error) {
-  records_ = {};
-  at_ = 0;
+  open_.records = {};
+  open_.at = 0;
   if (error.code == ErrorCode::source_lost) {
     parts_.log.write(Level::warn, error.message);
     return;
@@ -196,13 +180,13 @@ void Ingest::handle_source_error(const Error& error) {
 }
 
 int Ingest::decode_waiting() {
-  if (at_ == records_.size()) return 0;
+  if (!open_.waits()) return 0;
   const TimePoint began = parts_.clock.now();
   const std::uint64_t published_before = published_;
   int done = 0;
-  while (at_ < records_.size() && !failure_ && parts_.ledger.has_room()) {
-    if (!decode_one(records_[at_])) break;
-    ++at_;
+  while (open_.waits() && !failure_ && parts_.ledger.has_room()) {
+    if (!decode_one(open_.records[open_.at])) break;
+    ++open_.at;
     ++done;
   }
   // Looks that find the buffer full still are no batches.
@@ -229,16 +213,15 @@ void Ingest::open_record(const Record& record) {
   open_.in_decoder = true;
   open_.newest_amendable = false;
   open_.row = 0;
-  const auto from = from_.find(record.partition);
   open_.any_good_row = false;
-  open_.any_row = from != from_.end() && from->second.offset == record.offset && from->second.row > 0;
+  open_.any_row = is_passed({record.partition, {record.offset, 0}});
 }
 
 void Ingest::write_drop(const RowCursor& to) {
-  if (!open_drop_) return;
-  open_drop_->to = to;
-  parts_.ledger.passed(*open_drop_);
-  open_drop_.reset();
+  if (!open_.drop) return;
+  open_.drop->to = to;
+  parts_.ledger.passed(*open_.drop);
+  open_.drop.reset();
 }
 
 bool Ingest::decode_one(const Record& record) {
@@ -276,7 +259,7 @@ void Ingest::publish(const Record& record) {
   tag.position = {record.partition, {record.offset, open_.row}};
   tag.next = {record.offset, open_.row + 1};
   tag.timestamp_ms = record.timestamp_ms;
-  tag.generation = generation_;
+  tag.generation = assignment_.generation;
   parts_.rows.publish(tag);
   open_.newest_amendable = true;
   open_.any_row = open_.any_good_row = true;
@@ -299,7 +282,7 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
   }
   const auto reason = static_cast<std::size_t>(step.reason);
   write_drop({record.offset, open_.row});
-  open_drop_ = SkippedRange{
+  open_.drop = SkippedRange{
       record.partition, {record.offset, open_.row}, {}, step.rows, static_cast<std::uint32_t>(step.reason)};
   open_.any_row = true;
   open_.newest_amendable = false;
@@ -321,9 +304,9 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
 /// any row is a hole.
 void Ingest::finish_record(const Record& record) {
   const RowCursor next{record.offset + 1, 0};
-  if (open_.any_good_row) unaccounted_bytes_ += static_cast<std::uint32_t>(record.value.size());
+  if (open_.any_good_row) open_.unaccounted_bytes += static_cast<std::uint32_t>(record.value.size());
   if (open_.newest_amendable) {
-    parts_.rows.amend_newest(next, std::exchange(unaccounted_bytes_, 0));
+    parts_.rows.amend_newest(next, std::exchange(open_.unaccounted_bytes, 0));
     metrics_.decoded_rows.add(1);
   }
   write_drop(next);
@@ -342,25 +325,8 @@ void Ingest::commit_if_due(TimePoint now) {
     parts_.log.write(Level::warn, "offset commit failed", {{"error", committed.error().message}});
 }
 
-/// Where rows may be truncated they are read in bursts, and most are not decoded: there it is what the log
-/// grows by that counts, a record as a row. Of that a second is kept.
-void Ingest::follow_growth(TimePoint now) {
-  std::int64_t end = 0;
-  std::size_t known = 0;
-  for (const stream::PartitionState& partition : parts_.source.partitions()) {
-    if (partition.high_watermark < 0) continue;  // not known yet
-    end += partition.high_watermark;
-    ++known;
-  }
-  if (std::exchange(growing_, known) != known) growth_ = stream::GrowthEstimate();
-  growth_.reached(end, now);
-  const auto of_stream = static_cast<std::size_t>(seconds_kept * growth_.per_second(now));
-  keep_ = std::min(std::max(config_.keep_least, of_stream), parts_.rows.capacity());
-}
-
 void Ingest::publish_status(TimePoint now) {
-  const bool persists = config_.retention == Retention::persist;
-  const double rate = persists ? rate_.rows_per_second(now) : growth_.per_second(now);
+  const double rate = truncation_.is_off() ? rate_.rows_per_second(now) : truncation_.rows_per_second(now);
   parts_.gauge.rows_per_second.store(rate, std::memory_order_relaxed);
   metrics_.rate.set(rate);
   parts_.status.stream_rate.store(rate, std::memory_order_relaxed);

@@ -13,10 +13,11 @@
 #include "core/metrics.h"
 #include "core/wake.h"
 #include "runtime/checkpoint/committable_offsets.h"
+#include "runtime/ingest/assignment_slot.h"
 #include "runtime/ingest/feature_watch.h"
 #include "runtime/ingest/partition_watch.h"
-#include "runtime/ingest/seek_requests.h"
 #include "runtime/ingest/stream_gauge.h"
+#include "runtime/ingest/truncation.h"
 #include "runtime/process/agent.h"
 #include "runtime/process/log.h"
 #include "runtime/status/node_status.h"
@@ -28,13 +29,6 @@ namespace rivulet::runtime {
 
 class HealthWatch;
 
-/// Of rows that come faster than they are trained.
-enum class Retention : std::uint8_t {
-  persist,          ///< all wait where they are
-  truncate_newest,  ///< about a second of them waits, and what comes then is dropped
-  truncate_oldest,  ///< about a second of them waits, and older ones are dropped
-};
-
 struct IngestConfig {
   std::size_t records_per_step = 512;
   Duration poll_wait = std::chrono::milliseconds(5);  ///< how long the source may wait inside poll()
@@ -42,13 +36,14 @@ struct IngestConfig {
   bool commit = true;            ///< false: nothing is ever published (dry run)
   bool stop_on_bad_row = false;  ///< decode.on_error = "stop"
   Retention retention = Retention::persist;
-  std::size_t keep_least = 128;  ///< rows that wait in any case before any are dropped
+  std::size_t largest_batch = 128;  ///< in rows
   HealthSetup health = {};
   std::string format;                    ///< for metrics
   std::vector<std::string> topics = {};  ///< of the job, for people
 };
 
 /// Source -> decoder -> slab: owns every call on the source, the decoder and the producer end of the buffer.
+/// Reads the partitions that it is assigned, from where the assignment says.
 /// Asks for no more records than there are free rows; a record whose rows do not all fit waits half
 /// decoded, with its next row in the buffer's spare slot. A bad row is dropped and counted by reason; the
 /// loop continues. So is a row of another kind than is meant, in silence. Where rows may be truncated, whole
@@ -62,7 +57,7 @@ class Ingest final : public Agent {
     buffer::RowBuffer& rows;
     buffer::Ledger& ledger;
     CommittableOffsets& commits;
-    SeekRequests& rewinds;
+    AssignmentSlot& assignments;
     StreamGauge& gauge;
     NodeStatus& status;
     MetricsSink& metrics;
@@ -79,10 +74,9 @@ class Ingest final : public Agent {
 
  private:
   bool rests(TimePoint now);
-  bool rewind();  ///< false: the source could not be sent there yet
+  bool follow_assignment();  ///< false: the source could not be told of it yet
   bool is_passed(const RowPosition& row) const;
   void pass_holes(const PartitionId& partition, std::int64_t next);
-  [[nodiscard]] std::size_t room() const;
   [[nodiscard]] bool is_too_much(const Record& record) const;
   void truncate(const Record& record);
   void open_record(const Record& record);
@@ -95,7 +89,6 @@ class Ingest final : public Agent {
   void finish_record(const Record& record);
   void commit_if_due(TimePoint now);
   void publish_status(TimePoint now);
-  void follow_growth(TimePoint now);
   void count_dropped(std::size_t reason, std::uint64_t rows);
   void measure_backpressure(TimePoint now);
   void count_published(TimePoint now);
@@ -120,29 +113,28 @@ class Ingest final : public Agent {
   };
   const Metrics metrics_;
   // ingest thread
-  std::span<const Record> records_;  ///< not fully decoded yet: records_[at_ ...]
-  std::size_t at_ = 0;
-  struct OpenRecord {
-    bool in_decoder = false;        ///< records_[at_] is in the decoder
-    bool row_waits = false;         ///< its next row is in the claimed slot, for want of room
-    std::uint32_t row = 0;          ///< rows of it passed so far
-    bool newest_amendable = false;  ///< its last published row is not flushed yet
-    bool any_row = false;           ///< something of it is accounted for as a row
-    bool any_good_row = false;      ///< and one of these is not dropped
-  };
-  OpenRecord open_;
-  std::optional<SkippedRange> open_drop_;  ///< its end is known only with what follows
+  Truncation truncation_;
+  Assignment assignment_;     ///< rows below its cursors were used by the group already
+  bool assigned_ = true;      ///< the source was told of it
   buffer::Cursors expected_;  ///< where each partition's next record begins, if no offset is a hole
-  std::uint32_t generation_ = 0;
-  buffer::Cursors from_;  ///< rows below these were used by the group already
-  bool sought_ = true;    ///< the source stands where the last rewind asked it to
+  /// What the last poll brought, while it is decoded.
+  struct Decoding {
+    std::span<const Record> records;
+    std::size_t at = 0;                   ///< those before are done
+    bool in_decoder = false;              ///< records[at] is in the decoder
+    bool row_waits = false;               ///< its next row is in the claimed slot, for want of room
+    std::uint32_t row = 0;                ///< rows of it passed so far
+    bool newest_amendable = false;        ///< its last published row is not flushed yet
+    bool any_row = false;                 ///< something of it is accounted for as a row
+    bool any_good_row = false;            ///< and one of these is not dropped
+    std::optional<SkippedRange> drop;     ///< its end is known only with what follows
+    std::uint32_t unaccounted_bytes = 0;  ///< of records that ended with a dropped row
+    [[nodiscard]] bool waits() const noexcept { return at < records.size(); }
+  };
+  Decoding open_;
+  bool has_truncated_ = false;  ///< ever
   stream::RateEstimate rate_;
   std::uint64_t published_ = 0;             ///< rows of this step
-  stream::GrowthEstimate growth_;           ///< of the partitions, whatever is read of them
-  std::size_t growing_ = 0;                 ///< so many of them, whose ends are known
-  bool has_truncated_ = false;              ///< ever
-  std::size_t keep_ = 0;                    ///< rows that wait before any are dropped
-  std::uint32_t unaccounted_bytes_ = 0;     ///< of records that ended with a dropped row
   std::optional<TimePoint> full_at_;        ///< the last look found no room
   std::optional<TimePoint> resting_until_;  ///< there was no room: filled again then, or when much is free
   TimePoint next_commit_{};

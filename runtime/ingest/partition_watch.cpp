@@ -45,12 +45,13 @@ void PartitionWatch::look(const stream::RecordSource& source, TimePoint now) {
   next_ = now + std::chrono::milliseconds(500);
   status_.look_back(now);
   const auto states = source.partitions();
-  said_.resize(states.size());
+  std::erase_if(said_, [&](const auto& one) {
+    return std::ranges::find(states, one.first, &stream::PartitionState::id) == states.end();
+  });
   std::vector<PartitionStatus> page;
   page.reserve(states.size());
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    const auto& state = states[i];
-    tell(state, said_[i], now);
+  for (const auto& state : states) {
+    tell(state, said_[state.id], now);
     page.push_back({topic_of(state.id, topics_), state.id.partition, state_name(state), state.next_offset,
                     state.low_watermark, state.high_watermark, state.skipped, why_nothing_comes(state)});
   }

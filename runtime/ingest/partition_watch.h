@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ class PartitionWatch {
   const std::vector<std::string> topics_;
   NodeStatus& status_;
   Logger& log_;
-  std::vector<Said> said_;
+  std::map<PartitionId, Said> said_;  ///< of those that are read
   bool said_all_stopped_ = false;
   TimePoint next_{};
 };

@@ -143,7 +143,6 @@ Status Node::make(const LoadedConfig& loaded, const RunOptions& options, const C
   auto rows = buffer::RowBuffer::create(config.buffer.rows, decoder_->shape());
   if (!rows) return rows.error();
   rows_ = std::move(rows).value();
-  commits_ = std::make_unique<CommittableOffsets>(ids_of(claimed_partitions(config)));
   auto joining = membership_config(loaded, outside_.nonce_seed);
   joining.hello.new_run = options.new_run;
   joining.limited = !options.dry_run && options.stop_after.rows + options.stop_after.rounds > 0;
@@ -256,7 +255,7 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   reading.stop_on_bad_row = config.decode.on_error == "stop";
   if (config.source.retention == "truncate-newest") reading.retention = Retention::truncate_newest;
   if (config.source.retention == "truncate-oldest") reading.retention = Retention::truncate_oldest;
-  reading.keep_least = config.batch.max;
+  reading.largest_batch = config.batch.max;
   reading.health.steps_in_time =
       !options.dry_run && (config.batch.policy != "fixed" || config.job.devices == 1);
   reading.health.batch_least = rows_of_batches(config).first;
@@ -265,8 +264,8 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
   std::sort(reading.topics.begin(), reading.topics.end());  // as PartitionId::topic counts them
   ingest_ = std::make_unique<Ingest>(
       reading,
-      Ingest::Parts{outside_.ingest_clock, *outside_.source, *decoder_, *rows_, ledger_, *commits_, rewinds_,
-                    gauge_, status_, outside_.metrics, outside_.logger, outside_.worker_wake});
+      Ingest::Parts{outside_.ingest_clock, *outside_.source, *decoder_, *rows_, ledger_, commits_,
+                    assignments_, gauge_, status_, outside_.metrics, outside_.logger, outside_.worker_wake});
   const auto optimizer = build_optimizer(config, catalog);
   if (!optimizer) return optimizer.error();
   WorkerConfig training = worker_config(config, options, decoder_->shape(), trainer_->layout());
@@ -284,8 +283,8 @@ Status Node::make_agents(const LoadedConfig& loaded, const RunOptions& options, 
                                                        outside_.ingest_wake,
                                                        *rows_,
                                                        ledger_,
-                                                       *commits_,
-                                                       rewinds_,
+                                                       commits_,
+                                                       assignments_,
                                                        gauge_,
                                                        *outside_.device,
                                                        *trainer_,
@@ -321,7 +320,7 @@ std::vector<std::pair<std::string, std::string>> Node::object_types() const {
           {"trainer", type(*trainer_)},
           {"rows", type(*rows_)},
           {"ledger", type(ledger_)},
-          {"commits", type(*commits_)},
+          {"commits", type(commits_)},
           {"snapshots", type(*snapshots_)},
           {"membership", type(*membership_)},
           {"ingest", type(*ingest_)},

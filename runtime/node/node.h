@@ -79,7 +79,7 @@ class Node {
   [[nodiscard]] const sync::membership::Membership& membership() const { return *membership_; }
   SnapshotSlot& snapshots() { return *snapshots_; }
   stream::RecordSource& source() { return *outside_.source; }
-  CommittableOffsets& commits() { return *commits_; }
+  CommittableOffsets& commits() { return commits_; }
   /// Whose states these are.
   [[nodiscard]] const StateOwner& owner() const { return owner_; }
   Checkpointer* checkpoints() { return checkpoints_.get(); }
@@ -109,8 +109,8 @@ class Node {
   std::optional<PrivatePart> private_part_;  ///< until the worker has it
   std::unique_ptr<buffer::RowBuffer> rows_;
   buffer::Ledger ledger_;
-  std::unique_ptr<CommittableOffsets> commits_;
-  SeekRequests rewinds_;
+  CommittableOffsets commits_;
+  AssignmentSlot assignments_;
   StreamGauge gauge_;
   std::unique_ptr<SnapshotSlot> snapshots_;
   std::unique_ptr<Checkpointer> checkpoints_;

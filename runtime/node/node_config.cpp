@@ -139,6 +139,7 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
     out.session.movement_per_gradient =
         config.train.lr / (1 - config.settings.number("train.optimizer.momentum"));
   out.session.speculate = config.sync.speculate;
+  out.partitions = claimed_partitions(config);
   out.stop_after = options.stop_after;
   out.dry_run = options.dry_run;
   out.reform = config.sync.on_peer_loss == "reform";
@@ -199,27 +200,19 @@ sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded,
   return out;
 }
 
-std::vector<stream::TopicPartition> claimed_partitions(const Config& config) {
+std::vector<PartitionId> claimed_partitions(const Config& config) {
   std::vector<std::string> topics = config.source.topics;
   std::sort(topics.begin(), topics.end());
-  std::vector<stream::TopicPartition> out;
+  std::vector<PartitionId> out;
   for (const auto& [topic, partition] : config.source.claims) {
     const auto at = std::find(topics.begin(), topics.end(), topic);
-    out.push_back({topic, {static_cast<std::uint32_t>(at - topics.begin()), partition}});
+    out.push_back({static_cast<std::uint32_t>(at - topics.begin()), partition});
   }
   return out;
 }
 
-std::vector<PartitionId> ids_of(const std::vector<stream::TopicPartition>& partitions) {
-  std::vector<PartitionId> ids;
-  ids.reserve(partitions.size());
-  for (const auto& p : partitions) ids.push_back(p.id);
-  return ids;
-}
-
-stream::SyntheticSourceConfig synthetic_config(const Config& config, std::vector<PartitionId> partitions) {
+stream::SyntheticSourceConfig synthetic_config(const Config& config) {
   stream::SyntheticSourceConfig synthetic;
-  synthetic.partitions = std::move(partitions);
   synthetic.columns = 1;
   for (const auto d : config.decode.shape) synthetic.columns *= static_cast<std::size_t>(d);
   synthetic.classes = is_classification(config) ? config.model.classes : 0;

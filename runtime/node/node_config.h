@@ -38,10 +38,9 @@ WorkerConfig worker_config(const Config& config, const RunOptions& options, cons
 sync::membership::MembershipConfig membership_config(const LoadedConfig& loaded, std::uint64_t nonce_seed);
 
 /// The job's partitions of this device, with ids that are equal on all devices (topics sorted by name).
-std::vector<stream::TopicPartition> claimed_partitions(const Config& config);
-std::vector<PartitionId> ids_of(const std::vector<stream::TopicPartition>& partitions);
+std::vector<PartitionId> claimed_partitions(const Config& config);
 /// Made-up rows of the configured shape and seed; the pace is left to the caller.
-stream::SyntheticSourceConfig synthetic_config(const Config& config, std::vector<PartitionId> partitions);
+stream::SyntheticSourceConfig synthetic_config(const Config& config);
 /// The configuration names brokers to ask.
 bool has_brokers(const Config& config);
 /// source.start; "checkpoint" means earliest as long as there is no checkpoint. Errors: invalid_config.

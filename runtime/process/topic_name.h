@@ -1,6 +1,9 @@
 #pragma once
+#include <algorithm>
+#include <charconv>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/record.h"
 
@@ -14,6 +17,22 @@ inline std::string topic_of(const PartitionId& id, std::span<const std::string> 
 /// "mnist:3".
 inline std::string text_of(const PartitionId& id, std::span<const std::string> topics) {
   return topic_of(id, topics) + ":" + std::to_string(id.partition);
+}
+
+/// The partitions that are written so, ordered; names that are of no topic of these are left out.
+inline std::vector<PartitionId> partitions_of(std::span<const std::string> names,
+                                              std::span<const std::string> topics) {
+  std::vector<PartitionId> out;
+  for (const std::string& name : names) {
+    const std::size_t colon = name.rfind(':');
+    const auto topic = std::ranges::find(topics, name.substr(0, colon));
+    if (colon == std::string::npos || topic == topics.end()) continue;
+    PartitionId id{static_cast<std::uint32_t>(topic - topics.begin()), 0};
+    const auto read = std::from_chars(name.data() + colon + 1, name.data() + name.size(), id.partition);
+    if (read.ec == std::errc() && read.ptr == name.data() + name.size()) out.push_back(id);
+  }
+  std::ranges::sort(out);
+  return out;
 }
 
 }  // namespace rivulet::runtime

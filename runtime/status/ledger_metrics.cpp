@@ -41,10 +41,10 @@ struct LedgerMetrics::Gauges {
   std::array<Gauge*, drop_reasons> dropped{};
 };
 
-LedgerMetrics::LedgerMetrics(MetricsSink& metrics, NodeStatus& status, const CommittableOffsets& own,
+LedgerMetrics::LedgerMetrics(MetricsSink& metrics, NodeStatus& status, std::span<const PartitionId> own,
                              const std::vector<std::string>& topics)
     : status_(status) {
-  for (const PartitionId& id : own.partitions())
+  for (const PartitionId& id : own)
     gauges_[id] = std::make_unique<Gauges>(metrics, topic_of(id, topics), std::to_string(id.partition));
 }
 

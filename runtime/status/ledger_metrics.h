@@ -1,12 +1,12 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/metrics.h"
 #include "core/time.h"
-#include "runtime/checkpoint/committable_offsets.h"
 #include "runtime/state/agreed_state.h"
 #include "runtime/status/node_status.h"
 
@@ -16,7 +16,7 @@ namespace rivulet::runtime {
 /// for who makes one may have to wait for a scrape. Owner: the train thread.
 class LedgerMetrics {
  public:
-  LedgerMetrics(MetricsSink& metrics, NodeStatus& status, const CommittableOffsets& own,
+  LedgerMetrics(MetricsSink& metrics, NodeStatus& status, std::span<const PartitionId> own,
                 const std::vector<std::string>& topics);
   ~LedgerMetrics();
   /// At most every quarter of a second; else it does nothing.

@@ -9,13 +9,13 @@ bool CheckpointCycle::is_due(TimePoint now, const AgreedState& state) const {
   return saves() && state.stamp > saved_ && state.stamp.step > 0 && now - saved_at_ >= parts_.interval;
 }
 
-void CheckpointCycle::save(const AgreedState& state) {
+void CheckpointCycle::save(const AgreedState& state, std::span<const PartitionId> own) {
   if (!saves() || parts_.dry_run || state.stamp == saved_) return;
   saved_at_ = parts_.clock.now();
   begins_once(parts_.status.unsaved_since_ns);
   if (!parts_.checkpoints->offer(state, kept_beside(state), score())) return;
   saved_ = state.stamp;
-  uncommitted_.saved(state, parts_.commits);
+  uncommitted_.saved(state, own);
 }
 
 void CheckpointCycle::begins_once(std::atomic<std::int64_t>& since_ns) const {
@@ -80,9 +80,9 @@ bool CheckpointCycle::is_on_disk(const Stamp& stamp) const {
   return std::ranges::count(on_disk_, stamp) > 0;
 }
 
-bool CheckpointCycle::last_is_committed(const AgreedState& state) {
+bool CheckpointCycle::last_is_committed(const AgreedState& state, std::span<const PartitionId> own) {
   if (!saves() || parts_.dry_run) return true;
-  if (!busy()) save(state);
+  if (!busy()) save(state, own);
   return is_saved(state) && parts_.membership.committed().stamp >= saved_;
 }
 

@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "core/clock.h"
@@ -48,9 +49,9 @@ class CheckpointCycle {
   /// Also without a step since the last one: a state that a later view has adopted is another stamp, and what
   /// was not committed in its own view can be committed only as that.
   [[nodiscard]] bool is_due(TimePoint now, const AgreedState& state) const;
-  /// At the end of a checkpoint round. Offsets of the own partitions may be published once the group has
-  /// committed it.
-  void save(const AgreedState& state);
+  /// At the end of a checkpoint round. Offsets of this device's own partitions may be published once the
+  /// group has committed it.
+  void save(const AgreedState& state, std::span<const PartitionId> own);
   [[nodiscard]] bool is_saved(const AgreedState& state) const { return saved_ == state.stamp; }
   /// It is among the last that got to the disk of this device.
   [[nodiscard]] bool is_on_disk(const Stamp& stamp) const;
@@ -64,7 +65,7 @@ class CheckpointCycle {
   [[nodiscard]] bool fetching() const { return parts_.checkpoints->fetching(); }
   std::optional<Result<std::vector<std::byte>>> take_fetched() { return parts_.checkpoints->take_fetched(); }
   /// After the last round of a view: the checkpointer may still have been busy with an earlier state.
-  bool last_is_committed(const AgreedState& state);
+  bool last_is_committed(const AgreedState& state, std::span<const PartitionId> own);
 
  private:
   /// As it was measured last; nothing while that is of too few rows.

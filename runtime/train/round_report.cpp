@@ -21,7 +21,7 @@ RoundReport::RoundReport(const Parts& parts)
       created_(parts.clock.now()),
       metrics_(parts.metrics, parts.classification),
       agreement_(parts.metrics, parts.status),
-      ledger_(parts.metrics, parts.status, parts.commits, parts.topics),
+      ledger_(parts.metrics, parts.status, parts.partitions, parts.topics),
       prequential_(parts.prequential_window),
       own_(own_window),
       squares_(own_window) {

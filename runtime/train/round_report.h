@@ -40,7 +40,7 @@ class RoundReport {
     const Clock& clock;
     NodeStatus& status;
     MetricsSink& metrics;
-    const CommittableOffsets& commits;
+    std::span<const PartitionId> partitions;  ///< of this device
     Logger& log;
     const std::vector<std::string>& topics;
     bool classification = true;  ///< there is an accuracy to measure

@@ -18,14 +18,29 @@ buffer::Batch batch_over(const devices::Memory& memory, const RowShape& shape, s
 
 }  // namespace
 
-RoundRows::RoundRows(std::unique_ptr<devices::Memory> memory, std::size_t rows_max, const Parts& parts)
-    : parts_(parts), memory_(std::move(memory)), batch_(batch_over(*memory_, parts.rows.shape(), rows_max)) {}
+RoundRows::RoundRows(std::unique_ptr<devices::Memory> memory, std::size_t rows_max,
+                     std::vector<PartitionId> claimed, const Parts& parts)
+    : parts_(parts),
+      memory_(std::move(memory)),
+      batch_(batch_over(*memory_, parts.rows.shape(), rows_max)),
+      partitions_(std::move(claimed)) {
+  std::ranges::sort(partitions_);
+}
 
 Result<std::unique_ptr<RoundRows>> RoundRows::create(std::size_t rows_max, devices::Device& device,
-                                                     const Parts& parts) {
+                                                     std::vector<PartitionId> claimed, const Parts& parts) {
   auto memory = device.allocate_shared(numbers_of(parts.rows.shape(), rows_max) * sizeof(float));
   if (!memory) return memory.error();
-  return std::unique_ptr<RoundRows>(new RoundRows(std::move(memory).value(), rows_max, parts));
+  return std::unique_ptr<RoundRows>(
+      new RoundRows(std::move(memory).value(), rows_max, std::move(claimed), parts));
+}
+
+bool RoundRows::own(std::vector<PartitionId> partitions) {
+  std::ranges::sort(partitions);
+  if (partitions == partitions_) return false;
+  partitions_ = std::move(partitions);
+  assigned_ = false;
+  return true;
 }
 
 bool RoundRows::fill(std::size_t assigned, bool whole) {
@@ -88,18 +103,30 @@ std::size_t RoundRows::settle() {
 
 void RoundRows::leave(const AgreedState& state) {
   for (const auto& [partition, progress] : state.partitions)
-    if (parts_.commits.owns(partition)) parts_.ledger.began(partition, progress.start);
+    if (owns(partition)) parts_.ledger.began(partition, progress.start);
 }
 
 void RoundRows::stand_at(const AgreedState& state) {
   pending() = {};
   next_offsets_.clear();
   for (const auto& [partition, progress] : state.partitions)
-    if (parts_.commits.owns(partition)) next_offsets_[partition] = progress.next;
+    if (owns(partition)) next_offsets_[partition] = progress.next;
   buffer::Cursors from = parts_.ledger.begins();
+  std::erase_if(from, [&](const auto& began) { return !owns(began.first); });
   for (const auto& [partition, at] : next_offsets_) from[partition] = at;
-  if (keeps_all_behind(from)) return parts_.ledger.settle(next_offsets_);
-  generation_ = parts_.rewinds.ask(std::move(from));
+  if (assigned_ && keeps_all_behind(from)) return parts_.ledger.settle(next_offsets_);
+  assign(from);
+}
+
+/// Rows on their way are of an older generation, of whatever partition: none of them counts.
+void RoundRows::assign(const buffer::Cursors& from) {
+  decltype(Assignment::cursors) cursors;
+  for (const PartitionId& id : partitions_) {
+    const auto at = from.find(id);
+    cursors[id] = at != from.end() ? std::optional(at->second) : std::nullopt;
+  }
+  generation_ = parts_.assignments.publish(std::move(cursors));
+  assigned_ = true;
   parts_.rows.forget_before(generation_);
   parts_.ingest.notify();
 }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "buffer/batch.h"
 #include "buffer/ledger.h"
@@ -10,7 +11,7 @@
 #include "core/wake.h"
 #include "devices/device.h"
 #include "runtime/checkpoint/committable_offsets.h"
-#include "runtime/ingest/seek_requests.h"
+#include "runtime/ingest/assignment_slot.h"
 #include "runtime/state/agreed_state.h"
 #include "runtime/train/local_interval.h"
 #include "runtime/train/row_copies.h"
@@ -18,7 +19,7 @@
 
 namespace rivulet::runtime {
 
-/// The rows of this device in a round: its batch, where its partitions stand, and what it announces of both.
+/// The rows of this device in a round: its partitions, where they stand, its batch, and what it announces.
 /// Owner: the train thread.
 ///
 ///   fill -> announce -> fold (the round became part of the state) | keep (it did not, but used them)
@@ -29,13 +30,18 @@ class RoundRows {
     buffer::RowBuffer& rows;
     buffer::Ledger& ledger;
     CommittableOffsets& commits;
-    SeekRequests& rewinds;
+    AssignmentSlot& assignments;
     LocalIntervals& intervals;
     Wake& ingest;  ///< told when slots are free again
   };
-  /// Errors: unavailable (memory).
+  /// `claimed`: partitions of this device until a view gives it others. Errors: unavailable (memory).
   static Result<std::unique_ptr<RoundRows>> create(std::size_t rows_max, devices::Device& device,
-                                                   const Parts& parts);
+                                                   std::vector<PartitionId> claimed, const Parts& parts);
+
+  /// The partitions of this device, ordered.
+  [[nodiscard]] std::span<const PartitionId> partitions() const noexcept { return partitions_; }
+  /// They are these, as the view says. True: others than before; stand_at() reads them from there.
+  bool own(std::vector<PartitionId> partitions);
 
   [[nodiscard]] const buffer::Batch& batch() const noexcept { return batch_; }
   [[nodiscard]] std::size_t waiting() const { return parts_.rows.waiting(); }
@@ -69,15 +75,18 @@ class RoundRows {
   std::size_t settle();
   void put_back() { batch_.put_back(parts_.rows); }
 
-  /// The state is another one: rows that it has used are discarded, the others kept; what lies between is
-  /// read again.
+  /// The state is another one, or the first: rows that it has used are discarded, the others kept; what lies
+  /// between is read again. The first time, the reader begins there.
   void stand_at(const AgreedState& state);
   /// The state that is given up, before: partitions that the next one may not know are read from where the
   /// group once began.
   void leave(const AgreedState& state);
 
  private:
-  RoundRows(std::unique_ptr<devices::Memory> memory, std::size_t rows_max, const Parts& parts);
+  RoundRows(std::unique_ptr<devices::Memory> memory, std::size_t rows_max, std::vector<PartitionId> claimed,
+            const Parts& parts);
+  [[nodiscard]] bool owns(const PartitionId& id) const { return std::ranges::binary_search(partitions_, id); }
+  void assign(const buffer::Cursors& from);
   /// Of rounds that did not aggregate: announced with the next one that does.
   [[nodiscard]] buffer::Account& pending() noexcept { return parts_.intervals.current.rows; }
   void move_next_offsets();
@@ -87,8 +96,10 @@ class RoundRows {
   const std::unique_ptr<devices::Memory> memory_;
   buffer::Batch batch_;
   bool incomplete_ = false;
+  std::vector<PartitionId> partitions_;
+  bool assigned_ = false;         ///< the reader was told of these partitions
   buffer::Cursors next_offsets_;  ///< of each own partition: what is below was used, also what is pending
-  std::uint32_t generation_ = 0;  ///< of the rows that count, since the reader was sent elsewhere last
+  std::uint32_t generation_ = 0;  ///< of the rows that count
   buffer::Account announced_;     ///< in this round's facts: what is pending, and the batch's
 };
 

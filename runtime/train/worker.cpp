@@ -46,15 +46,15 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerConfig& config, const
   if (auto held = worker->entry_.hold_state(); !held) return held.error();
   worker->checkpoints_.begin(parts.state->stamp);
   worker->report_.metrics().model_parameters.set(static_cast<double>(parts.trainer.layout().parameters));
-  if (!parts.state->partitions.empty()) worker->rows().stand_at(*parts.state);
+  worker->rows().stand_at(*parts.state);  // what is read is known before the source is asked for a row
   return worker;
 }
 
 Result<Worker::Memory> Worker::allocate(const WorkerConfig& config, const Parts& parts) {
   auto intervals = std::make_unique<LocalIntervals>();
-  auto rows =
-      RoundRows::create(config.session.rows_max, parts.device,
-                        {parts.rows, parts.ledger, parts.commits, parts.rewinds, *intervals, parts.ingest});
+  auto rows = RoundRows::create(
+      config.session.rows_max, parts.device, config.partitions,
+      {parts.rows, parts.ledger, parts.commits, parts.assignments, *intervals, parts.ingest});
   if (!rows) return rows.error();
   auto model = LocalModel::create({parts.clock, parts.device, parts.trainer, config.optimizer, *intervals});
   if (!model) return model.error();
@@ -79,7 +79,7 @@ Status Worker::begin_with(const PrivatePart& part) {
 }
 
 RoundReport::Parts Worker::report_parts() const {
-  return {parts_.clock,    parts_.status,          parts_.metrics,         parts_.commits,
+  return {parts_.clock,    parts_.status,          parts_.metrics,         rows().partitions(),
           parts_.log,      config_.owner.topics,   config_.classification, config_.prequential_window,
           config_.classes, config_.age_at_start_s, *memory_.intervals};
 }
@@ -211,7 +211,7 @@ Turn Worker::agree() {
                          view_->session->plan());
   parts_.decisions.finish_round(view_->session->policy_state());
   if (auto fits = check_announced(*view_->session->last_round(), view_->spec, parts_.state,
-                                  parts_.commits.partitions(), config_.owner.topics);
+                                  rows().partitions(), config_.owner.topics);
       !fits)
     return lost(fits.error());
   if (auto received = receive_copies(); !received) return lost(received.error());
@@ -343,7 +343,7 @@ Turn Worker::after_round(bool went_on) {
   residual_.follow(*parts_.state);
   report_.kept(residual_.numbers());
   if (auto known = measure_state(); !known) return end(known.error());
-  if (decision.checkpoint) checkpoints_.save(*parts_.state);
+  if (decision.checkpoint) checkpoints_.save(*parts_.state, rows().partitions());
   health_.follow_trial(*parts_.state, checkpoints_);
   round_.times.last_ended = parts_.clock.now();
   round_.times.early = false;

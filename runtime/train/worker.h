@@ -17,7 +17,7 @@
 #include "runtime/checkpoint/checkpointer.h"
 #include "runtime/checkpoint/committable_offsets.h"
 #include "runtime/decisions/decision_log.h"
-#include "runtime/ingest/seek_requests.h"
+#include "runtime/ingest/assignment_slot.h"
 #include "runtime/ingest/stream_gauge.h"
 #include "runtime/process/agent.h"
 #include "runtime/process/log.h"
@@ -49,6 +49,8 @@ namespace rivulet::runtime {
 struct WorkerConfig {
   sync::SessionConfig session;
   devices::OptimizerConfig optimizer;
+  /// That this device claims: it reads them until a view says more.
+  std::vector<PartitionId> partitions;
   StopAfter stop_after;
   bool dry_run = false;
   bool reform = true;  ///< sync.on_peer_loss = "reform"
@@ -99,7 +101,7 @@ class Worker final : public Agent {
     buffer::RowBuffer& rows;
     buffer::Ledger& ledger;
     CommittableOffsets& commits;
-    SeekRequests& rewinds;
+    AssignmentSlot& assignments;
     const StreamGauge& stream;
     devices::Device& device;
     devices::Trainer& trainer;

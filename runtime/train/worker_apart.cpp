@@ -20,7 +20,7 @@ bool Worker::must_agree(TimePoint now) const {
   const OwnSteps& own = model().own();
   const auto& schedule = view_->session->plan().next;
   return own.complete(schedule, now) || measures_.norms().calls(schedule) ||
-         own.full(parts_.commits.partitions().size()) || asked_to_end() || clock_.time_is_up(now);
+         own.full(rows().partitions().size()) || asked_to_end() || clock_.time_is_up(now);
 }
 
 Turn Worker::step_apart() {

@@ -57,7 +57,7 @@ Status Worker::measure_state() {
 /// What the agreed state says of this device's rows, its counters say too.
 void Worker::credit() {
   RoundReport::Credit now;
-  for (const PartitionId& id : parts_.commits.partitions()) {
+  for (const PartitionId& id : rows().partitions()) {
     const auto known = parts_.state->partitions.find(id);
     if (known == parts_.state->partitions.end()) continue;
     now.trained += known->second.trained;

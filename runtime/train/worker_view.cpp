@@ -69,6 +69,8 @@ Turn Worker::enter() {
 
 /// Everybody holds the target: from here on it is a state of this view.
 Turn Worker::begin_rounds() {
+  if (rows().own(partitions_of(view_->spec.owners[view_->spec.rank], config_.owner.topics)))
+    undo_own_steps();  // some of their rows may be another device's now
   view_->session = std::make_unique<sync::SyncSession>(*view_->transport, view_->spec, config_.session,
                                                        parts_.catalog, residual_.numbers(),
                                                        memory_.agreed_scratch, parts_.state->controllers);
@@ -132,12 +134,10 @@ Status Worker::begin_lineage() {
   return ok();
 }
 
-/// Members and what they claim are the same for a whole view, and only they bring partitions into its state.
+/// Who owns what is the same for a whole view, and only owners bring partitions into its state.
 void Worker::show_claims() {
-  const auto& closed = parts_.membership.fold().view;
-  if (closed.token != view_->spec.token) return;  // there is another view already
   GroupClaims claims{.known = true, .claimed = {}, .trained = {}};
-  for (const auto& [device, partitions] : closed.claims)
+  for (const auto& partitions : view_->spec.owners)
     claims.claimed.insert(claims.claimed.end(), partitions.begin(), partitions.end());
   for (const auto& [id, progress] : parts_.state->partitions)
     claims.trained.push_back(text_of(id, config_.owner.topics));
@@ -149,7 +149,7 @@ Turn Worker::drain() {
   if (view_->session->poll() == Progress::pending) return later(leaving_step);
   // What this round leaves should be saved and committed before offsets are published for the last time.
   const bool retreats = view_->session->plan().now.retreat != sync::policy::Retreat::none;
-  if (!retreats && !checkpoints_.last_is_committed(*parts_.state) &&
+  if (!retreats && !checkpoints_.last_is_committed(*parts_.state, rows().partitions()) &&
       parts_.clock.now() < round_.times.last_ended + commit_patience)
     return later(leaving_step);
   if (retreats) return retreat();
@@ -199,7 +199,7 @@ Turn Worker::leave_alone() {
   entry_.drop_view();
   phase_ = Phase::entering;
   if (!checkpoints_.saves() || config_.dry_run) return end(std::nullopt);
-  if (!checkpoints_.busy()) checkpoints_.save(*parts_.state);
+  if (!checkpoints_.busy()) checkpoints_.save(*parts_.state, rows().partitions());
   if (checkpoints_.busy() && leaving_for(parts_.clock.now()) < save_patience) return later(leaving_step);
   return end(std::nullopt);
 }

@@ -1,5 +1,6 @@
 #include "runtime/wiring/node_dependencies.h"
 
+#include <algorithm>
 #include <string>
 
 #include "runtime/node/control_topic.h"
@@ -27,13 +28,13 @@ Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, 
                                                           MetricsSink& metrics) {
   auto start = start_offset(config);
   if (!start) return start.error();
-  const auto partitions = claimed_partitions(config);
   if (config.source.type == "kafka") {
     stream::KafkaSourceConfig kafka;
     kafka.properties = before_the_users(memory.client_properties(), config);
     kafka.group_id = "rivulet." + config.job.name;
     kafka.client_id = "rivulet-" + config.device.id;
-    kafka.partitions = partitions;
+    kafka.topics = config.source.topics;
+    std::sort(kafka.topics.begin(), kafka.topics.end());  // as PartitionId::topic counts them
     kafka.start = start.value();
     kafka.open_deadline = open_deadline;
     kafka.count_gaps = config.source.on_gap == "count";
@@ -43,14 +44,13 @@ Result<std::unique_ptr<stream::RecordSource>> open_source(const Config& config, 
   if (config.source.type == "file") {
     return stream::open_file_source({.path = config.source.path,
                                      .format = config.decode.format,
-                                     .partitions = ids_of(partitions),
                                      .rows_per_second = config.source.rate,
                                      .repeat = config.source.repeat,
                                      .seed = config.job.seed},
                                     clock);
   }
   const double rate = config.source.rate;
-  auto synthetic = synthetic_config(config, ids_of(partitions));
+  auto synthetic = synthetic_config(config);
   synthetic.rows_per_second = [rate](TimePoint) { return rate > 0 ? rate : synthetic_rate; };
   return stream::open_synthetic_source(synthetic, clock);
 }

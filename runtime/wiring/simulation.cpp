@@ -156,7 +156,7 @@ Result<std::unique_ptr<stream::RecordSource>> SimulatedGroup::State::open_source
   if (data)
     return make_trace_source(*data, dealt.empty() ? std::vector<std::uint32_t>() : dealt[device], id, trace,
                              config.job.seed, clock, options.order);
-  auto synthetic = synthetic_config(config, {id});
+  auto synthetic = synthetic_config(config);
   synthetic.blank = options.timing_only;
   synthetic.rows_per_second = [trace](TimePoint at) {
     return rate_at(trace, to_seconds(at.time_since_epoch()));

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "core/rng.h"
 #include "runtime/wiring/simulation_limits.h"
@@ -41,7 +42,7 @@ class TraceSource final : public stream::RecordSource {
   Result<std::span<const Record>> poll(std::size_t max_records, Duration) override {
     records_.clear();
     produce();
-    while (records_.size() < max_records && state_.next_offset < state_.high_watermark) {
+    while (reads_ && records_.size() < max_records && state_.next_offset < state_.high_watermark) {
       records_.push_back({state_.id, state_.next_offset, 0, value_at(state_.next_offset), false});
       ++state_.next_offset;
     }
@@ -49,23 +50,26 @@ class TraceSource final : public stream::RecordSource {
     return std::span<const Record>(records_);
   }
   Status commit(std::span<const NextOffset>) override { return ok(); }
-  Status seek(std::span<const NextOffset> positions) override {
+  /// It plays one partition, or none.
+  Status assign(const Assignment& assignment) override {
     produce();
-    for (const auto& position : positions) {
-      if (position.partition != state_.id || position.offset < 0 || position.offset > state_.high_watermark)
+    for (const auto& [id, cursor] : assignment.cursors)
+      if (id != state_.id || (cursor && (cursor->offset < 0 || cursor->offset > state_.high_watermark)))
         return Error{ErrorCode::unavailable, "the trace has no such offset yet"};
-      state_.next_offset = position.offset;
-    }
+    const bool had = std::exchange(reads_, !assignment.cursors.empty());
+    if (!reads_) return ok();
+    const auto& cursor = assignment.cursors.begin()->second;
+    if (cursor || !had) state_.next_offset = cursor ? cursor->offset : 0;
     return ok();
   }
   [[nodiscard]] std::span<const stream::PartitionState> partitions() const noexcept override {
-    return {&state_, 1};
+    return {&state_, reads_ ? 1U : 0U};
   }
   [[nodiscard]] bool exhausted() const noexcept override {
-    return due_ == never && state_.next_offset == state_.high_watermark;
+    return due_ == never && (!reads_ || state_.next_offset == state_.high_watermark);
   }
   [[nodiscard]] TimePoint next_due() const noexcept override {
-    if (state_.next_offset < state_.high_watermark) return clock_.now();
+    if (reads_ && state_.next_offset < state_.high_watermark) return clock_.now();
     if (due_ == never) return TimePoint::max();
     // Rounded up: asked at this time, the record is due.
     return TimePoint(from_seconds(due_) + std::chrono::nanoseconds(1));
@@ -123,6 +127,7 @@ class TraceSource final : public stream::RecordSource {
   std::size_t pass_ = 0;
   std::vector<Record> records_;
   stream::PartitionState state_;
+  bool reads_ = false;  ///< it is assigned
   double due_ = 0;
 };
 

@@ -39,11 +39,11 @@ Anchor anchor_of(const rd_kafka_message_s& message) {
   return {message.offset, hasher.finish()};
 }
 
-std::vector<std::optional<Anchor>> AnchorFile::read(const std::vector<TopicPartition>& partitions) const {
-  std::vector<std::optional<Anchor>> anchors(partitions.size());
+std::optional<Anchor> AnchorFile::read(const TopicPartition& wanted) const {
+  std::optional<Anchor> found;
   std::ifstream file(path_);
   std::string line;
-  if (path_.empty() || !std::getline(file, line) || line != anchors_head) return anchors;
+  if (path_.empty() || !std::getline(file, line) || line != anchors_head) return found;
   for (int i = 0; i < entries_max && std::getline(file, line); ++i) {
     std::istringstream words(line);
     std::string topic;
@@ -56,22 +56,17 @@ std::vector<std::optional<Anchor>> AnchorFile::read(const std::vector<TopicParti
     const auto lower = from_hex(low);
     if (!upper || !lower || anchor.offset < 0) continue;
     anchor.fingerprint = {.low = *lower, .high = *upper};
-    for (std::size_t slot = 0; slot < partitions.size(); ++slot)
-      if (partitions[slot].topic == topic && partitions[slot].id.partition == partition)
-        anchors[slot] = anchor;
+    if (wanted.topic == topic && wanted.id.partition == partition) found = anchor;
   }
-  return anchors;
+  return found;
 }
 
-Status AnchorFile::write(const std::vector<TopicPartition>& partitions,
-                         const std::vector<std::optional<Anchor>>& anchors) const {
+Status AnchorFile::write(const std::vector<Entry>& entries) const {
   if (path_.empty()) return ok();
   std::string text = std::string(anchors_head) + "\n";
-  for (std::size_t slot = 0; slot < partitions.size(); ++slot)
-    if (anchors[slot])
-      text +=
-          fmt::format("{} {} {} {:016x} {:016x}\n", partitions[slot].topic, partitions[slot].id.partition,
-                      anchors[slot]->offset, anchors[slot]->fingerprint.high, anchors[slot]->fingerprint.low);
+  for (const auto& [partition, anchor] : entries)
+    text += fmt::format("{} {} {} {:016x} {:016x}\n", partition.topic, partition.id.partition, anchor.offset,
+                        anchor.fingerprint.high, anchor.fingerprint.low);
   const std::string temporary = path_ + ".new";
   std::ofstream file(temporary, std::ios::trunc);
   file << text;

@@ -6,6 +6,7 @@
 
 #include "core/digest.h"
 #include "core/result.h"
+#include "core/time.h"
 #include "stream/kafka/client.h"
 
 namespace rivulet::stream::kafka {
@@ -17,6 +18,17 @@ struct Anchor {
   bool operator==(const Anchor&) const = default;
 };
 
+/// What a partition remembers of its log (see SameLog, which alone changes it).
+struct LogMemory {
+  std::optional<Anchor> good;    ///< of the log that is trusted
+  std::optional<Anchor> newest;  ///< handed out since
+  std::optional<Anchor> next;    ///< becomes the good one when the look that is under way finds the old one
+  TimePoint looked{};            ///< trusted from here on
+  std::optional<TimePoint> held_since;
+  bool doubted = false;
+  bool other = false;  ///< it is not the log that was read before
+};
+
 /// Of a record's time, key and value.
 Anchor anchor_of(const rd_kafka_message_s& message);
 
@@ -26,12 +38,14 @@ class AnchorFile {
  public:
   /// `path` empty: nothing is kept.
   explicit AnchorFile(std::string path) : path_(std::move(path)) {}
-  /// In the order of `partitions`; nullopt where the file has none. What cannot be read is as if it were not
-  /// there.
-  [[nodiscard]] std::vector<std::optional<Anchor>> read(const std::vector<TopicPartition>& partitions) const;
-  /// Entries of other partitions are dropped. Errors: io (file and reason).
-  Status write(const std::vector<TopicPartition>& partitions,
-               const std::vector<std::optional<Anchor>>& anchors) const;
+  struct Entry {
+    TopicPartition partition;
+    Anchor anchor;
+  };
+  /// What cannot be read is as if it were not there.
+  [[nodiscard]] std::optional<Anchor> read(const TopicPartition& partition) const;
+  /// Replaces all that the file has. Errors: io (file and reason).
+  Status write(const std::vector<Entry>& entries) const;
 
  private:
   std::string path_;

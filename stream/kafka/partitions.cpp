@@ -5,10 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <map>
-#include <utility>
-
-#include "stream/kafka/range.h"
 
 namespace rivulet::stream::kafka {
 namespace {
@@ -28,178 +24,111 @@ Partitions::Partitions(const KafkaSourceConfig& config, MetricsSink& metrics)
     : config_(config),
       silence_most_(silence_of(config.properties)),
       metrics_(metrics),
-      paused_gauge_(metrics.gauge("kafka_paused_partitions")) {
-  std::map<std::string, double> assigned;
-  for (const auto& partition : config.partitions) {
-    const auto number = std::to_string(partition.id.partition);
-    const Labels both{{"topic", partition.topic}, {"partition", number}};
-    states_.push_back({.id = partition.id});
-    slots_.push_back({metrics.counter("kafka_records_consumed_total", {{"topic", partition.topic}}),
-                      metrics.counter("kafka_consumed_bytes_total", {{"topic", partition.topic}}),
-                      metrics.gauge("kafka_processed_lag_records", both),
-                      metrics.gauge("kafka_stopped_partition", both),
-                      metrics.counter("kafka_gap_records_total", both)});
-    metrics.gauge("kafka_assigned_partitions", {{"topic", partition.topic}}).set(++assigned[partition.topic]);
-  }
+      paused_gauge_(metrics.gauge("kafka_paused_partitions")) {}
+
+Partition* Partitions::find(const PartitionId& id) noexcept {
+  const auto found = all_.find(id);
+  return found != all_.end() ? &found->second : nullptr;
 }
 
-std::size_t Partitions::slot_of(const rd_kafka_message_s& message) const noexcept {
+Partition* Partitions::find(const rd_kafka_message_s& message) noexcept {
+  if (message.rkt == nullptr) return nullptr;
   const char* topic = rd_kafka_topic_name(message.rkt);
-  std::size_t slot = 0;
-  while (slot < size() && (states_[slot].id.partition != message.partition || name(slot).topic != topic))
-    ++slot;
-  return slot;
+  const auto found = std::ranges::find_if(
+      all_, [&](const auto& one) { return one.second.is_named(topic, message.partition); });
+  return found != all_.end() ? &found->second : nullptr;
 }
 
-Result<std::vector<std::size_t>> Partitions::slots_of(std::span<const NextOffset> positions) const {
-  std::vector<std::size_t> slots;
-  for (const auto& position : positions) {
-    const auto found = std::find_if(states_.begin(), states_.end(),
-                                    [&](const auto& state) { return state.id == position.partition; });
-    if (found == states_.end())
+Partition* Partitions::find_number(std::size_t number) noexcept {
+  const auto found =
+      std::ranges::find_if(all_, [&](const auto& one) { return one.second.number() == number; });
+  return found != all_.end() ? &found->second : nullptr;
+}
+
+Status Partitions::check(const Assignment& assignment) const {
+  for (const auto& [id, cursor] : assignment.cursors) {
+    if (id.topic >= config_.topics.size())
       return Error{ErrorCode::unavailable,
-                   fmt::format("partition {}:{} is not one of this source", position.partition.topic,
-                               position.partition.partition)};
-    slots.push_back(static_cast<std::size_t>(found - states_.begin()));
+                   fmt::format("partition {}:{} is of no topic of this source", id.topic, id.partition)};
+    if (cursor && cursor->offset < 0)
+      return Error{
+          ErrorCode::unavailable,
+          fmt::format("{} has no offset {}", name_of({config_.topics[id.topic], id}), cursor->offset)};
   }
-  return slots;
+  return ok();
 }
 
-bool Partitions::is_read(std::size_t slot) const {
-  return states_[slot].stopped.empty() && !slots_[slot].unsettled;
+void Partitions::keep_only(const Assignment& assignment) {
+  for (auto at = all_.begin(); at != all_.end();) {
+    if (assignment.cursors.contains(at->first)) {
+      ++at;
+      continue;
+    }
+    at->second.give_up();
+    at = all_.erase(at);
+  }
+  count_assigned();
 }
 
-void Partitions::miss(std::size_t slot, std::string why, TimePoint now, Duration grace) {
-  auto& since = slots_[slot].missed_since;
-  if (!since) since = now;
-  if (now - *since >= grace) states_[slot].unreached = std::move(why);
+Partition& Partitions::gain(const PartitionId& id, std::optional<std::int64_t> start) {
+  const auto [at, is_new] =
+      all_.try_emplace(id, gained_, TopicPartition{config_.topics[id.topic], id}, start, metrics_);
+  if (is_new) {
+    ++gained_;
+    count_assigned();
+  }
+  return at->second;
 }
 
-void Partitions::reached(std::size_t slot) {
-  slots_[slot].missed_since.reset();
-  slots_[slot].doubted = false;
-  states_[slot].unreached.clear();
+void Partitions::count_assigned() {
+  std::map<std::string, double> assigned;
+  for (const auto& topic : config_.topics) assigned[topic] = 0;
+  for (const auto& [id, partition] : all_) assigned[partition.name().topic] += 1;
+  for (const auto& [topic, count] : assigned)
+    metrics_.gauge("kafka_assigned_partitions", {{"topic", topic}}).set(count);
 }
 
 void Partitions::doubt(std::span<const Statistics::Silent> silent) {
-  for (std::size_t slot = 0; slot < size(); ++slot)
-    slots_[slot].doubted = std::ranges::any_of(silent, [&](const Statistics::Silent& one) {
-      return one.partition == states_[slot].id.partition && one.topic == name(slot).topic &&
-             one.seconds > to_seconds(silence_most_);
-    });
-}
-
-bool Partitions::is_doubtful(std::size_t slot) const {
-  return slots_[slot].doubted || !states_[slot].unreached.empty();
-}
-
-void Partitions::place(std::size_t slot, Watermarks marks) {
-  PartitionState& state = states_[slot];
-  slots_[slot].unsettled = false;
-  state.low_watermark = marks.low;
-  state.high_watermark = marks.high;
-  switch (place_of(state.next_offset, marks)) {
-    case Place::inside: return go_on(slot);
-    case Place::cut:
-      if (config_.count_gaps) return skip_to(slot, marks.low);
-      return stop(slot, why_cut(name(slot), state.next_offset, marks));
-    case Place::beyond: return stop(slot, why_beyond(name(slot), state.next_offset, marks));
-  }
-}
-
-void Partitions::stop_other_log(std::size_t slot, std::int64_t anchor, Watermarks marks) {
-  PartitionState& state = states_[slot];
-  state.low_watermark = marks.low;
-  state.high_watermark = marks.high;
-  slots_[slot].unsettled = false;
-  slots_[slot].other_log = true;
-  stop(slot, why_other_log(name(slot), state.next_offset, anchor, marks));
-}
-
-void Partitions::skip_to(std::size_t slot, std::int64_t offset) {
-  PartitionState& state = states_[slot];
-  const std::int64_t from = std::exchange(state.next_offset, offset);
-  const auto touching = std::find_if(gaps_.begin(), gaps_.end(), [&](const Gap& gap) {
-    return gap.partition == state.id && gap.to == from;
-  });
-  if (touching != gaps_.end())
-    touching->to = offset;
-  else
-    gaps_.push_back({state.id, from, offset});
-  state.skipped += offset - from;
-  slots_[slot].gap_records.add(static_cast<double>(offset - from));
-  go_on(slot);
-}
-
-void Partitions::stop(std::size_t slot, std::string why) {
-  states_[slot].stopped = std::move(why);
-  slots_[slot].stopped.set(1);
-}
-
-void Partitions::go_on(std::size_t slot) {
-  states_[slot].stopped.clear();
-  slots_[slot].stopped.set(0);
-}
-
-void Partitions::move_to(std::size_t slot, std::int64_t offset) {
-  states_[slot].next_offset = offset;
-  std::erase_if(gaps_, [&](const Gap& gap) { return gap.partition == states_[slot].id; });
-  if (!states_[slot].stopped.empty() && !slots_[slot].other_log) slots_[slot].unsettled = true;
-}
-
-void Partitions::passed(std::size_t slot, const rd_kafka_message_s& message) {
-  PartitionState& state = states_[slot];
-  state.next_offset = message.offset + 1;
-  if (!state.unreached.empty()) reached(slot);
-  // What was read is in the log, whatever the last look at its end found.
-  state.high_watermark = std::max(state.high_watermark, state.next_offset);
-  slots_[slot].records.add(1);
-  slots_[slot].bytes.add(static_cast<double>(message.len));
-}
-
-void Partitions::set_paused(bool paused) {
-  for (auto& state : states_) state.paused = paused;
-  paused_gauge_.set(paused ? static_cast<double>(size()) : 0);
+  for (auto& [id, partition] : all_)
+    partition.doubt(std::ranges::any_of(silent, [&, &p = partition](const Statistics::Silent& one) {
+      return p.is_named(one.topic, one.partition) && one.seconds > to_seconds(silence_most_);
+    }));
 }
 
 void Partitions::hold(std::span<const Statistics::Held> held) {
-  for (std::size_t slot = 0; slot < size(); ++slot) {
-    PartitionState& state = states_[slot];
-    const auto found = std::ranges::find_if(held, [&](const Statistics::Held& one) {
-      return one.partition == state.id.partition && one.topic == name(slot).topic;
-    });
-    state.held_from = found != held.end() && state.next_offset <= found->from ? found->from : -1;
+  for (auto& [id, partition] : all_) {
+    const auto found = std::ranges::find_if(
+        held, [&p = partition](const Statistics::Held& one) { return p.is_named(one.topic, one.partition); });
+    partition.set_held(found != held.end() ? found->from : -1);
   }
 }
 
+void Partitions::set_paused(bool paused) {
+  for (auto& [id, partition] : all_) partition.set_paused(paused);
+  paused_gauge_.set(paused ? static_cast<double>(all_.size()) : 0);
+}
+
 void Partitions::committed(std::string_view topic, std::int32_t partition, std::int64_t offset) {
-  for (std::size_t slot = 0; slot < size(); ++slot) {
-    if (name(slot).topic != topic || states_[slot].id.partition != partition) continue;
-    slots_[slot].committed = offset;
-    slots_[slot].committed_lag = &metrics_.gauge(
-        "kafka_consumer_lag_records", {{"topic", topic}, {"partition", std::to_string(partition)}});
-  }
+  for (auto& [id, one] : all_)
+    if (one.is_named(topic, partition)) one.committed(offset);
 }
 
 bool Partitions::refresh(rd_kafka_s* client) {
   bool grown = false;
-  for (std::size_t slot = 0; slot < size(); ++slot) {
-    auto& state = states_[slot];
-    if (state.stopped.empty()) {  // else as the broker had it then
-      const auto marks = known_watermarks(client, name(slot).topic, state.id.partition);
-      grown = grown || marks.high > state.high_watermark;
-      state.low_watermark = std::max(state.low_watermark, marks.low);
-      state.high_watermark = std::max({state.high_watermark, marks.high, state.next_offset});
-      slots_[slot].lag.set(static_cast<double>(state.high_watermark - state.next_offset));
-    }
-    if (Gauge* lag = slots_[slot].committed_lag)
-      lag->set(static_cast<double>(std::max<std::int64_t>(state.high_watermark - slots_[slot].committed, 0)));
-  }
+  for (auto& [id, partition] : all_) grown = partition.refresh(client) || grown;
   return grown;
 }
 
 std::vector<Gap> Partitions::take_gaps() {
-  return std::exchange(gaps_, {});
+  std::vector<Gap> gaps;
+  for (auto& [id, partition] : all_) partition.take_gaps(gaps);
+  return gaps;
+}
+
+void Partitions::show() {
+  states_.resize(all_.size());
+  auto to = states_.begin();
+  for (const auto& [id, partition] : all_) *to++ = partition.state();
 }
 
 }  // namespace rivulet::stream::kafka

@@ -44,12 +44,11 @@ void Refill::look(const Partitions& partitions, TimePoint now) {
 
 /// Only where more is known to be: a reader at the end of its streams has nothing to hurry.
 void Refill::ask_leaders(const Partitions& partitions) {
-  for (std::size_t slot = 0; slot < partitions.size(); ++slot) {
-    const PartitionState& state = partitions.state(slot);
-    if (!partitions.is_read(slot) || state.next_offset >= state.high_watermark) continue;
-    if (partitions.is_doubtful(slot)) continue;  // asked elsewhere, by somebody who may wait
-    const auto& [topic, id] = partitions.name(slot);
-    (void)ask_leader(client_, topic, id.partition, patience);
+  for (const auto& [id, partition] : partitions.all()) {
+    const PartitionState& state = partition.state();
+    if (!partition.is_read() || state.next_offset >= state.high_watermark) continue;
+    if (partition.is_doubtful()) continue;  // asked elsewhere, by somebody who may wait
+    (void)ask_leader(client_, partition.name().topic, id.partition, patience);
   }
 }
 

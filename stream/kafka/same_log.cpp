@@ -12,25 +12,21 @@ constexpr Duration look_pause = std::chrono::milliseconds(500);
 
 }  // namespace
 
-SameLog::SameLog(Setup setup, const Clock& clock)
-    : setup_(std::move(setup)), clock_(clock), file_(setup_.file), memories_(setup_.partitions.size()) {}
+SameLog::SameLog(Setup setup, const Clock& clock, Partitions& partitions)
+    : setup_(std::move(setup)), clock_(clock), partitions_(partitions), file_(setup_.file) {}
 
-void SameLog::recall(std::size_t slot) {
-  memories_[slot].good = file_.read(setup_.partitions)[slot];
-  memories_[slot].doubted = true;
-}
-
-void SameLog::doubt(std::size_t slot) {
-  memories_[slot].doubted = true;
+void SameLog::recall(Partition& partition) {
+  partition.log.good = file_.read(partition.name());
+  partition.log.doubted = true;
 }
 
 /// A third longer than the time between looks, so that a stream that flows never waits for one.
-bool SameLog::is_fresh(const Memory& memory, TimePoint now) const {
+bool SameLog::is_fresh(const LogMemory& memory, TimePoint now) const {
   return !memory.doubted && now < memory.looked + setup_.every + setup_.every / 3;
 }
 
-bool SameLog::trusts(std::size_t slot) {
-  Memory& memory = memories_[slot];
+bool SameLog::trusts(Partition& partition) {
+  LogMemory& memory = partition.log;
   if (!enabled_ || !memory.good) return true;
   const TimePoint now = clock_.now();
   if (is_fresh(memory, now)) return true;
@@ -39,9 +35,9 @@ bool SameLog::trusts(std::size_t slot) {
   return !holds_;
 }
 
-void SameLog::passed(std::size_t slot, const rd_kafka_message_s& message) {
+void SameLog::passed(Partition& partition, const rd_kafka_message_s& message) {
   if (!enabled_) return;
-  Memory& memory = memories_[slot];
+  LogMemory& memory = partition.log;
   memory.newest = anchor_of(message);
   if (memory.good) return;
   memory.good = memory.newest;
@@ -50,12 +46,12 @@ void SameLog::passed(std::size_t slot, const rd_kafka_message_s& message) {
   save();
 }
 
-std::optional<std::size_t> SameLog::serve(Duration wait) {
-  if (!enabled_) return std::nullopt;
+Partition* SameLog::serve(Duration wait) {
+  if (!enabled_) return nullptr;
   const TimePoint now = clock_.now();
   if (!probe_) begin_look(now);
-  if (!probe_) return std::nullopt;
-  std::optional<std::size_t> other;
+  if (!probe_) return nullptr;
+  Partition* other = nullptr;
   if (const auto answer = probe_->poll(holds_ ? wait : Duration(0))) other = take_answer(*answer, now);
   if (probe_->done() || now >= probe_ends_) end_look(now);
   return other;
@@ -64,14 +60,14 @@ std::optional<std::size_t> SameLog::serve(Duration wait) {
 void SameLog::begin_look(TimePoint now) {
   if (now < next_look_) return;
   std::vector<LogProbe::Question> questions;
-  for (std::size_t slot = 0; slot < memories_.size(); ++slot) {
-    Memory& memory = memories_[slot];
+  for (auto& [id, partition] : partitions_.all()) {
+    LogMemory& memory = partition.log;
     if (!memory.good || memory.other) continue;
     const bool moved = memory.newest && memory.newest != memory.good;
     const bool due = now >= memory.looked + (moved ? setup_.every : 2 * setup_.every);
     if (!due && !memory.held_since) continue;
     memory.next = memory.newest;
-    questions.push_back({slot, setup_.partitions[slot], *memory.good});
+    questions.push_back({partition.number(), partition.name(), *memory.good});
   }
   if (questions.empty()) return;
   next_look_ = now + look_pause;
@@ -82,17 +78,19 @@ void SameLog::begin_look(TimePoint now) {
 }
 
 /// What was handed out before a look that finds the old record came out of the same log.
-std::optional<std::size_t> SameLog::take_answer(const LogProbe::Answer& answer, TimePoint now) {
-  Memory& memory = memories_[answer.slot];
+Partition* SameLog::take_answer(const LogProbe::Answer& answer, TimePoint now) {
+  Partition* partition = partitions_.find_number(answer.slot);
+  if (partition == nullptr) return nullptr;  // given up since it was asked about
+  LogMemory& memory = partition->log;
   memory.held_since.reset();
   memory.looked = now;
   memory.doubted = false;
   if (answer.finding == LogProbe::Finding::other) {
     memory.other = true;
-    return answer.slot;
+    return partition;
   }
   if (answer.finding == LogProbe::Finding::gone || memory.next) memory.good = std::exchange(memory.next, {});
-  return std::nullopt;
+  return nullptr;
 }
 
 void SameLog::end_look(TimePoint now) {
@@ -103,14 +101,10 @@ void SameLog::end_look(TimePoint now) {
 }
 
 void SameLog::save() {
-  std::vector<std::optional<Anchor>> anchors;
-  anchors.reserve(memories_.size());
-  for (const Memory& memory : memories_) anchors.push_back(memory.good);
-  if (auto written = file_.write(setup_.partitions, anchors); !written) complaint_ = written.error();
-}
-
-std::int64_t SameLog::anchor_offset(std::size_t slot) const {
-  return memories_[slot].good ? memories_[slot].good->offset : -1;
+  std::vector<AnchorFile::Entry> anchors;
+  for (const auto& [id, partition] : partitions_.all())
+    if (partition.log.good) anchors.push_back({partition.name(), *partition.log.good});
+  if (auto written = file_.write(anchors); !written) complaint_ = written.error();
 }
 
 std::optional<Error> SameLog::take_complaint() {

@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "stream/kafka/anchors.h"
 #include "stream/kafka/log_probe.h"
+#include "stream/kafka/partitions.h"
 
 namespace rivulet::stream::kafka {
 
@@ -22,55 +23,45 @@ class SameLog {
   struct Setup {
     Properties properties;
     std::string group_id;
-    std::vector<TopicPartition> partitions;  ///< a slot is an index of these
-    std::string file;                        ///< empty: only in memory
+    std::string file;  ///< empty: only in memory
     Duration every = std::chrono::seconds(30);
     Duration hold_at_most = std::chrono::seconds(2);
   };
-  SameLog(Setup setup, const Clock& clock);
+  /// `partitions` must outlive this.
+  SameLog(Setup setup, const Clock& clock, Partitions& partitions);
 
   void disable() noexcept { enabled_ = false; }  ///< of brokers that keep nothing anyway
   /// The partition is read on from where an earlier process stood: what that one remembered counts.
-  void recall(std::size_t slot);
+  void recall(Partition& partition);
   /// Something odd happened there: look before the next record.
-  void doubt(std::size_t slot);
+  static void doubt(Partition& partition) { partition.log.doubted = true; }
   /// May a record of this partition be handed out now? Otherwise a look is under way: ask again. A look
   /// without an answer holds nobody for longer than `hold_at_most`.
-  bool trusts(std::size_t slot);
+  bool trusts(Partition& partition);
   /// The newest record handed out.
-  void passed(std::size_t slot, const rd_kafka_message_s& message);
+  void passed(Partition& partition, const rd_kafka_message_s& message);
   /// Moves a look on; waits up to `wait` for it where a record waits. A partition whose log is another one,
-  /// each once.
-  std::optional<std::size_t> serve(Duration wait);
+  /// each once;
+  /// null: none.
+  Partition* serve(Duration wait);
   /// A record waits for an answer.
   [[nodiscard]] bool holds() const noexcept { return holds_; }
-  /// The record that was looked for last.
-  [[nodiscard]] std::int64_t anchor_offset(std::size_t slot) const;
   /// Why the file could not be written, once.
   std::optional<Error> take_complaint();
 
  private:
-  struct Memory {
-    std::optional<Anchor> good;    ///< of the log that is trusted
-    std::optional<Anchor> newest;  ///< handed out since
-    std::optional<Anchor> next;    ///< becomes the good one when the look that is under way finds the old one
-    TimePoint looked{};            ///< trusted from here on
-    std::optional<TimePoint> held_since;
-    bool doubted = false;
-    bool other = false;
-  };
-  [[nodiscard]] bool is_fresh(const Memory& memory, TimePoint now) const;
+  [[nodiscard]] bool is_fresh(const LogMemory& memory, TimePoint now) const;
   void begin_look(TimePoint now);
-  std::optional<std::size_t> take_answer(const LogProbe::Answer& answer, TimePoint now);
+  Partition* take_answer(const LogProbe::Answer& answer, TimePoint now);
   void end_look(TimePoint now);
   void save();
 
   const Setup setup_;
   const Clock& clock_;
+  Partitions& partitions_;
   const AnchorFile file_;
   bool enabled_ = true;
   bool holds_ = false;
-  std::vector<Memory> memories_;
   std::unique_ptr<LogProbe> probe_;
   TimePoint probe_ends_{};
   TimePoint next_look_{};

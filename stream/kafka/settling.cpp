@@ -21,17 +21,8 @@ constexpr Default own_defaults[] = {{"isolation.level", "read_committed"}};
 
 }  // namespace
 
-Settling::Settling(const KafkaSourceConfig& config, const Clock& clock, Partitions& partitions,
-                   Notices& notices)
-    : config_(config),
-      partitions_(partitions),
-      notices_(notices),
-      brokers_(brokers_of(config.properties)),
-      deadline_(clock.now() + config.open_deadline) {
-  for (std::size_t slot = 0; slot < partitions.size(); ++slot)
-    if (const auto resumed = config.resume.find(partitions.name(slot).id); resumed != config.resume.end())
-      starts_[slot] = resumed->second;
-}
+Settling::Settling(const KafkaSourceConfig& config, Partitions& partitions, Notices& notices)
+    : config_(config), partitions_(partitions), notices_(notices), brokers_(brokers_of(config.properties)) {}
 
 Result<bool> Settling::serve(rd_kafka_s* client, TimePoint now) {
   bool changed = false;
@@ -40,10 +31,12 @@ Result<bool> Settling::serve(rd_kafka_s* client, TimePoint now) {
     if (auto status = take(finding, now, changed); !status) return status.error();
   const bool was_doubting = doubts_.busy();
   for (const Finding& finding : doubts_.take()) {
+    Partition* partition = partitions_.find_number(finding.slot);
+    if (partition == nullptr) continue;  // given up since it was asked about
     if (finding.kind == Finding::Kind::marks)
-      partitions_.reached(finding.slot);
+      partition->reached();
     else
-      partitions_.miss(finding.slot, why(finding), now, Duration(0));
+      partition->miss(why(*partition, finding), now, Duration(0));
   }
   if (was_asking && !survey_.busy()) next_ask_ = now + (any_settled_ ? pause : pause_at_start);
   if (was_doubting && !doubts_.busy()) next_doubt_ = now + pause_of_doubts;
@@ -55,20 +48,21 @@ Result<bool> Settling::serve(rd_kafka_s* client, TimePoint now) {
 void Settling::ask(rd_kafka_s* client, TimePoint now) {
   if (survey_.busy() || now < next_ask_) return;
   std::vector<Question> questions;
-  for (std::size_t slot = 0; slot < partitions_.size(); ++slot)
-    if (partitions_.is_unsettled(slot)) questions.push_back({slot, partitions_.name(slot)});
+  for (const auto& [id, partition] : partitions_.all())
+    if (partition.is_unsettled()) questions.push_back({partition.number(), partition.name()});
   if (questions.empty()) return;
+  if (!deadline_) deadline_ = now + config_.open_deadline;
   const Duration patience =
-      any_settled_ ? patience_most : std::clamp<Duration>(deadline_ - now, patience_least, patience_most);
+      any_settled_ ? patience_most : std::clamp<Duration>(*deadline_ - now, patience_least, patience_most);
   survey_.start(client, std::move(questions), patience);
 }
 
 void Settling::ask_about_doubts(TimePoint now) {
   if (doubts_.busy() || now < next_doubt_) return;
   std::vector<Question> questions;
-  for (std::size_t slot = 0; slot < partitions_.size(); ++slot)
-    if (partitions_.is_read(slot) && partitions_.is_doubtful(slot))
-      questions.push_back({slot, partitions_.name(slot)});
+  for (const auto& [id, partition] : partitions_.all())
+    if (partition.is_read() && partition.is_doubtful())
+      questions.push_back({partition.number(), partition.name()});
   if (questions.empty()) return;
   const auto open = [this]() -> std::unique_ptr<Client> {
     std::vector<Default> defaults(std::begin(own_defaults), std::end(own_defaults));
@@ -80,41 +74,39 @@ void Settling::ask_about_doubts(TimePoint now) {
 }
 
 Status Settling::take(const Finding& finding, TimePoint now, bool& changed) {
+  Partition* partition = partitions_.find_number(finding.slot);
+  if (partition == nullptr) return ok();  // given up since it was asked about
   if (finding.kind != Finding::Kind::marks) {
-    const std::string words = why(finding);
-    partitions_.miss(finding.slot, words, now, a_moment);
-    return judge_start(finding, words, now);
+    const std::string words = why(*partition, finding);
+    partition->miss(words, now, a_moment);
+    return judge_start(*partition, finding, words, now);
   }
   notices_.answered(finding.leader.address);
-  partitions_.reached(finding.slot);
-  if (!partitions_.is_unsettled(finding.slot)) return ok();
-  if (partitions_.state(finding.slot).next_offset < 0)
-    partitions_.move_to(finding.slot, start_of(finding.slot, finding.marks));
-  partitions_.place(finding.slot, finding.marks);
+  partition->reached();
+  if (!partition->is_unsettled()) return ok();
+  partition->settle(finding.marks, start_of(*partition, finding.marks), config_.count_gaps);
   any_settled_ = changed = true;
   return ok();
 }
 
 /// A device that has something to read stays: what is silent now may come back.
-Status Settling::judge_start(const Finding& finding, const std::string& why, TimePoint now) {
+Status Settling::judge_start(Partition& partition, const Finding& finding, const std::string& why,
+                             TimePoint now) {
   using Kind = Finding::Kind;
-  const bool exists = finding.kind == Kind::silent || finding.kind == Kind::leaderless;
-  if (exists) seen_.insert(finding.slot);
+  if (finding.kind == Kind::silent || finding.kind == Kind::leaderless) partition.see();
   const bool absent = finding.kind == Kind::no_topic || finding.kind == Kind::no_partition;
-  const bool settled_once = partitions_.state(finding.slot).next_offset >= 0;
-  // What an earlier run read was there, and may be gone or not be seen by this broker yet.
-  const bool was_there = settled_once || seen_.contains(finding.slot) || starts_.contains(finding.slot);
+  const bool was_there = partition.was_there();
   if (any_settled_ && (!absent || was_there)) return ok();
   if (finding.kind == Kind::no_partition && !was_there) return Error{ErrorCode::unavailable, why};
-  if (now < deadline_) return ok();
+  if (now < deadline_.value_or(now)) return ok();
   if (finding.kind != Kind::no_broker) return Error{ErrorCode::unavailable, why};
   return Error{ErrorCode::unavailable,
                fmt::format("no broker answered at {} within {:.0f} s: {} ({})", brokers_,
                            to_seconds(config_.open_deadline), notices_.last_words(), finding.words)};
 }
 
-std::int64_t Settling::start_of(std::size_t slot, Watermarks marks) const {
-  if (const auto start = starts_.find(slot); start != starts_.end()) return start->second;
+std::int64_t Settling::start_of(const Partition& partition, Watermarks marks) const {
+  if (partition.start()) return *partition.start();
   switch (config_.start.kind) {
     case StartOffset::Kind::earliest: return marks.low;
     case StartOffset::Kind::latest: return marks.high;
@@ -123,10 +115,10 @@ std::int64_t Settling::start_of(std::size_t slot, Watermarks marks) const {
   return config_.start.offset;
 }
 
-std::string Settling::why(const Finding& finding) const {
+std::string Settling::why(const Partition& partition, const Finding& finding) const {
   const auto& words = finding.kind == Finding::Kind::no_broker ? notices_.last_words()
                                                                : notices_.words_about(finding.leader.address);
-  return why_unread(partitions_.name(finding.slot), finding, words, brokers_);
+  return why_unread(partition.name(), finding, words, brokers_);
 }
 
 }  // namespace rivulet::stream::kafka

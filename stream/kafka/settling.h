@@ -1,10 +1,8 @@
 #pragma once
-#include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "core/clock.h"
 #include "stream/kafka/notices.h"
 #include "stream/kafka/partitions.h"
 #include "stream/kafka/surveyor.h"
@@ -19,7 +17,7 @@ namespace rivulet::stream::kafka {
 /// thread, which never waits here but in wait().
 class Settling {
  public:
-  Settling(const KafkaSourceConfig& config, const Clock& clock, Partitions& partitions, Notices& notices);
+  Settling(const KafkaSourceConfig& config, Partitions& partitions, Notices& notices);
 
   /// Asks and places. True: what is to be read has changed.
   /// Errors: unavailable (at the start: a partition that does not exist; after open_deadline a topic that
@@ -30,8 +28,6 @@ class Settling {
   [[nodiscard]] bool uses_client() const noexcept { return survey_.busy(); }
   /// Until an answer has come, or no survey is under way; `longest` at most.
   void wait(Duration longest) { survey_.wait(longest); }
-  /// Begin one that has not been settled yet here.
-  void set_start(std::size_t slot, std::int64_t offset) { starts_[slot] = offset; }
   /// Some partition was settled once.
   [[nodiscard]] bool any_settled() const noexcept { return any_settled_; }
 
@@ -39,17 +35,15 @@ class Settling {
   void ask(rd_kafka_s* client, TimePoint now);
   void ask_about_doubts(TimePoint now);
   Status take(const Finding& finding, TimePoint now, bool& changed);
-  Status judge_start(const Finding& finding, const std::string& why, TimePoint now);
-  [[nodiscard]] std::int64_t start_of(std::size_t slot, Watermarks marks) const;
-  [[nodiscard]] std::string why(const Finding& finding) const;
+  Status judge_start(Partition& partition, const Finding& finding, const std::string& why, TimePoint now);
+  [[nodiscard]] std::int64_t start_of(const Partition& partition, Watermarks marks) const;
+  [[nodiscard]] std::string why(const Partition& partition, const Finding& finding) const;
 
   const KafkaSourceConfig& config_;
   Partitions& partitions_;
   Notices& notices_;
   const std::string brokers_;
-  const TimePoint deadline_;
-  std::map<std::size_t, std::int64_t> starts_;
-  std::set<std::size_t> seen_;  ///< exist, though not all of them are settled
+  std::optional<TimePoint> deadline_;  ///< of the first answer, from the first question on
   bool any_settled_ = false;
   TimePoint next_ask_{};
   TimePoint next_doubt_{};

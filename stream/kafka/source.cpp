@@ -2,7 +2,6 @@
 #include <librdkafka/rdkafka.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/check.h"
 #include "stream/kafka/committer.h"
@@ -39,7 +38,7 @@ class KafkaSource final : public RecordSource {
   Result<std::span<const Record>> poll(std::size_t max_records, Duration max_wait) override;
   void hold() override;
   Status commit(std::span<const NextOffset> positions) override;
-  Status seek(std::span<const NextOffset> positions) override;
+  Status assign(const Assignment& assignment) override;
   [[nodiscard]] std::span<const PartitionState> partitions() const noexcept override {
     return partitions_.states();
   }
@@ -51,13 +50,14 @@ class KafkaSource final : public RecordSource {
   }
 
  private:
+  Result<std::span<const Record>> read(std::size_t max_records, Duration max_wait);
   Status settle(TimePoint now);
-  Status assign();
+  Status start_reading();
   void hold_back(TimePoint now);
   void let_go();
   void resume_client();
   void fetch(std::size_t max_records, Duration max_wait);
-  void accept(std::size_t slot, Message message);
+  void accept(Partition& partition, Message message);
   void note_error(const rd_kafka_message_t& message);
   void check_logs(Duration wait);
   void refresh(TimePoint now);
@@ -70,18 +70,16 @@ class KafkaSource final : public RecordSource {
   std::unique_ptr<Client> client_;
   std::optional<Refill> refill_;  ///< of the client
   Committer committer_;
-  SameLog same_log_;
-  bool opened_ = false;  ///< something is assigned
-  bool assign_due_ = true;
   Partitions partitions_;
   Settling settling_;
-  std::vector<const rd_kafka_message_s*> newest_;  ///< of the last fetch, by slot
-  std::vector<Message> held_;                      ///< what records_ points into
+  SameLog same_log_;
+  bool opened_ = false;        ///< something was read once
+  bool start_due_ = true;      ///< other partitions can be read than librdkafka reads
+  std::vector<Message> held_;  ///< what records_ points into
   std::vector<Record> records_;
   Message carried_;                      ///< came while held back; first of the next poll
   std::optional<TimePoint> held_since_;  ///< no room since
   bool client_paused_ = false;
-  std::map<std::size_t, std::int64_t> commits_;  ///< slot -> last offset to commit
   TimePoint next_refresh_{};
 };
 
@@ -90,19 +88,14 @@ KafkaSource::KafkaSource(const KafkaSourceConfig& config, const Clock& clock, Me
       clock_(clock),
       notices_(brokers_of(config.properties), metrics),
       committer_(config.properties, config.group_id, config.client_id, notices_),
+      partitions_(config_, metrics),
+      settling_(config_, partitions_, notices_),
       same_log_({.properties = config.properties,
                  .group_id = group_of(config),
-                 .partitions = config.partitions,
                  .file = config.anchor_file,
                  .every = config.anchor_every,
                  .hold_at_most = config.anchor_hold},
-                clock),
-      partitions_(config_, metrics),
-      settling_(config_, clock, partitions_, notices_),
-      newest_(config.partitions.size()) {
-  for (std::size_t slot = 0; slot < partitions_.size(); ++slot)
-    if (config_.resume.contains(partitions_.name(slot).id)) same_log_.recall(slot);
-}
+                clock, partitions_) {}
 
 Status KafkaSource::connect(const Properties& properties) {
   std::vector<Default> defaults(std::begin(reader_defaults), std::end(reader_defaults));
@@ -123,6 +116,12 @@ Status KafkaSource::connect(const Properties& properties) {
 Result<std::span<const Record>> KafkaSource::poll(std::size_t max_records, Duration max_wait) {
   records_.clear();
   held_.clear();
+  auto polled = read(max_records, max_wait);
+  partitions_.show();
+  return polled;
+}
+
+Result<std::span<const Record>> KafkaSource::read(std::size_t max_records, Duration max_wait) {
   const TimePoint now = clock_.now();
   if (auto status = settle(now); !status) return status.error();
   if (!opened_) {
@@ -147,6 +146,7 @@ void KafkaSource::hold() {
   hold_back(now);
   check_logs(Duration(0));
   refresh(now);
+  partitions_.show();
 }
 
 /// What has been settled is read, whatever the others wait for.
@@ -154,30 +154,27 @@ Status KafkaSource::settle(TimePoint now) {
   if (const auto silent = notices_.take_silent()) partitions_.doubt(*silent);
   const auto changed = settling_.serve(client_->handle(), now);
   if (!changed) return changed.error();
-  assign_due_ = assign_due_ || changed.value();
-  if (!assign_due_ || !settling_.any_settled()) return ok();
+  start_due_ = start_due_ || changed.value();
+  if (!start_due_ || !settling_.any_settled()) return ok();
   if (!opened_ && is_embedded(client_->handle())) {
     if (settling_.uses_client()) return ok();
     same_log_.disable();
     if (auto status = connect(for_embedded(config_.properties)); !status) return status;
   }
   opened_ = true;
-  const auto assigned = assign();
-  assign_due_ = !assigned;  // else with the next poll
-  if (!assigned) notices_.say(assigned.error().message);
+  const auto started = start_reading();
+  start_due_ = !started;  // else with the next poll
+  if (!started) notices_.say(started.error().message);
   return ok();
 }
 
 /// (Re)starts every partition that is not stopped at its next offset. What librdkafka has queued of older
 /// assignments is dropped by it.
-Status KafkaSource::assign() {
+Status KafkaSource::start_reading() {
   resume_client();  // a pause outlives the assignment it was made in
   PartitionList list;
-  for (std::size_t slot = 0; slot < partitions_.size(); ++slot)
-    if (partitions_.is_read(slot)) {
-      const auto& [topic, id] = partitions_.name(slot);
-      list.add(topic, id.partition, partitions_.state(slot).next_offset);
-    }
+  for (const auto& [id, partition] : partitions_.all())
+    if (partition.is_read()) list.add(partition.name().topic, id.partition, partition.state().next_offset);
   if (auto status = kafka::assign(client_->handle(), list); !status) return status;
   carried_.reset();
   held_since_.reset();
@@ -193,7 +190,7 @@ void KafkaSource::hold_back(TimePoint now) {
   partitions_.set_paused(true);
   if (!client_paused_ && now - *held_since_ >= a_moment) {
     PartitionList list;
-    for (const auto& partition : config_.partitions) list.add(partition.topic, partition.id.partition, 0);
+    for (const auto& [id, partition] : partitions_.all()) list.add(partition.name().topic, id.partition, 0);
     client_paused_ = rd_kafka_pause_partitions(client_->handle(), list.get()) == RD_KAFKA_RESP_ERR_NO_ERROR;
   }
   if (carried_) return;
@@ -214,7 +211,7 @@ void KafkaSource::let_go() {
 void KafkaSource::resume_client() {
   if (!client_paused_) return;
   PartitionList list;
-  for (const auto& partition : config_.partitions) list.add(partition.topic, partition.id.partition, 0);
+  for (const auto& [id, partition] : partitions_.all()) list.add(partition.name().topic, id.partition, 0);
   client_paused_ = rd_kafka_resume_partitions(client_->handle(), list.get()) != RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
@@ -231,27 +228,26 @@ void KafkaSource::fetch(std::size_t max_records, Duration max_wait) {
       note_error(*message);
       continue;
     }
-    const std::size_t slot = partitions_.slot_of(*message);
+    Partition* partition = partitions_.find(*message);
     // A record below the position has been handed out already; after a reconnect a broker may send a batch
     // again.
-    if (slot == partitions_.size() || message->offset < partitions_.state(slot).next_offset) continue;
-    if (!same_log_.trusts(slot)) {
+    if (partition == nullptr || message->offset < partition->state().next_offset) continue;
+    if (!same_log_.trusts(*partition)) {
       carried_ = std::move(message);
       break;
     }
-    accept(slot, std::move(message));
+    accept(*partition, std::move(message));
   }
   refill_->look(partitions_, clock_.now());
-  for (std::size_t slot = 0; slot < newest_.size(); ++slot)
-    if (const auto* newest = std::exchange(newest_[slot], nullptr)) same_log_.passed(slot, *newest);
+  for (auto& [id, partition] : partitions_.all())
+    if (const auto* newest = partition.take_newest()) same_log_.passed(partition, *newest);
 }
 
-void KafkaSource::accept(std::size_t slot, Message message) {
-  partitions_.passed(slot, *message);
-  newest_[slot] = message.get();
+void KafkaSource::accept(Partition& partition, Message message) {
+  partition.passed(*message);
   rd_kafka_timestamp_type_t type = RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
   records_.push_back(
-      {.partition = partitions_.name(slot).id,
+      {.partition = partition.name().id,
        .offset = message->offset,
        .timestamp_ms = std::max<std::int64_t>(rd_kafka_message_timestamp(message.get(), &type), 0),
        .value = {static_cast<const std::byte*>(message->payload), message->len},
@@ -260,31 +256,29 @@ void KafkaSource::accept(std::size_t slot, Message message) {
 }
 
 void KafkaSource::note_error(const rd_kafka_message_t& message) {
-  const std::size_t slot = message.rkt != nullptr ? partitions_.slot_of(message) : partitions_.size();
+  Partition* partition = partitions_.find(message);
   const bool out_of_range = message.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET ||
                             message.err == RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE;
-  if (out_of_range && slot < partitions_.size()) {
-    partitions_.unsettle(slot);  // librdkafka has stopped it by itself
-    same_log_.doubt(slot);
+  if (out_of_range && partition != nullptr) {
+    partition->unsettle();  // librdkafka has stopped it by itself
+    SameLog::doubt(*partition);
     return;
   }
   const std::string words =
       message.payload != nullptr ? rd_kafka_message_errstr(&message) : words_of(message.err);
-  const std::string where = slot < partitions_.size() ? name_of(partitions_.name(slot)) + ": " : "";
+  const std::string where = partition != nullptr ? name_of(partition->name()) + ": " : "";
   notices_.record_error(message.err, where + words);
 }
 
 void KafkaSource::check_logs(Duration wait) {
-  const auto other = same_log_.serve(wait);
+  Partition* other = same_log_.serve(wait);
   if (auto complaint = same_log_.take_complaint()) notices_.say(complaint->message);
-  if (!other) return;
-  const auto& partition = partitions_.name(*other);
-  const auto& state = partitions_.state(*other);
-  const auto marks = query_watermarks(client_->handle(), partition.topic, partition.id.partition,
+  if (other == nullptr) return;
+  const auto& state = other->state();
+  const auto marks = query_watermarks(client_->handle(), other->name().topic, state.id.partition,
                                       std::chrono::milliseconds(250));
-  partitions_.stop_other_log(*other, same_log_.anchor_offset(*other),
-                             marks ? marks.value() : Watermarks{state.low_watermark, state.high_watermark});
-  if (auto status = assign(); !status) notices_.say(status.error().message);
+  other->stop_other_log(marks ? marks.value() : Watermarks{state.low_watermark, state.high_watermark});
+  if (auto status = start_reading(); !status) notices_.say(status.error().message);
 }
 
 void KafkaSource::refresh(TimePoint now) {
@@ -302,36 +296,35 @@ Status KafkaSource::commit(std::span<const NextOffset> positions) {
   if (positions.empty()) return ok();
   if (!opened_)
     return Error{ErrorCode::source_lost, "offsets cannot be committed before the first connection"};
-  const auto slots = partitions_.slots_of(positions);
-  if (!slots) return slots.error();
-  for (std::size_t i = 0; i < positions.size(); ++i) commits_[slots.value()[i]] = positions[i].offset;
+  for (const auto& [id, offset] : positions)
+    if (Partition* partition = partitions_.find(id)) partition->commit(offset);
   auto list = std::make_unique<PartitionList>();
-  for (const auto& [slot, offset] : commits_)
-    list->add(config_.partitions[slot].topic, config_.partitions[slot].id.partition, offset);
+  for (const auto& [id, partition] : partitions_.all())
+    if (partition.to_commit()) list->add(partition.name().topic, id.partition, *partition.to_commit());
   return committer_.commit(std::move(list));
 }
 
-Status KafkaSource::seek(std::span<const NextOffset> positions) {
-  const auto slots = partitions_.slots_of(positions);
-  if (!slots) return slots.error();
-  for (std::size_t i = 0; i < positions.size(); ++i) {
-    const std::size_t slot = slots.value()[i];
-    if (partitions_.state(slot).next_offset < 0) {
-      settling_.set_start(slot, positions[i].offset);
-      same_log_.recall(slot);
-      continue;
-    }
-    partitions_.move_to(slot, positions[i].offset);
-    if (partitions_.is_unsettled(slot)) same_log_.doubt(slot);
+/// librdkafka is told at once of those that are settled; the others follow as the broker answers.
+Status KafkaSource::assign(const Assignment& assignment) {
+  if (auto fits = partitions_.check(assignment); !fits) return fits;
+  resume_client();  // while it still knows what it paused
+  partitions_.keep_only(assignment);
+  for (const auto& [id, cursor] : assignment.cursors) {
+    Partition& partition = partitions_.gain(id, cursor ? std::optional(cursor->offset) : std::nullopt);
+    if (!cursor) continue;
+    const bool was_placed = partition.is_placed();
+    partition.move_to(cursor->offset);
+    if (!was_placed) same_log_.recall(partition);
+    if (was_placed && partition.is_unsettled()) SameLog::doubt(partition);
   }
-  return opened_ ? assign() : ok();
+  partitions_.show();
+  return opened_ ? start_reading() : ok();
 }
 
 }  // namespace
 
 Result<std::unique_ptr<RecordSource>> open_kafka_source(const KafkaSourceConfig& config, const Clock& clock,
                                                         MetricsSink& metrics) {
-  if (config.partitions.empty()) return Error{ErrorCode::invalid_config, "source.partitions is empty"};
   auto source = std::make_unique<KafkaSource>(config, clock, metrics);
   if (auto status = source->connect(config.properties); !status) return status.error();
   return std::unique_ptr<RecordSource>(std::move(source));

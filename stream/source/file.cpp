@@ -10,24 +10,24 @@
 namespace rivulet::stream {
 namespace {
 
+/// One partition while it is played.
+struct Played {
+  TimePoint start;        ///< when it was gained
+  std::int64_t base = 0;  ///< offset that was due then
+  std::int64_t epoch = -1;
+  std::vector<std::uint32_t> order;  ///< of the epoch
+};
+
 /// Every partition plays the whole data set in an order of its own, so what a partition holds does not depend
 /// on which device reads it beside which others.
-class FileSource final : public LocalSource {
+class FileSource final : public LocalSource<Played> {
  public:
   FileSource(std::unique_ptr<Dataset> data, const FileSourceConfig& config, const Clock& clock)
-      : LocalSource(config.partitions),
-        clock_(clock),
+      : clock_(clock),
         data_(std::move(data)),
         rate_(config.rows_per_second),
         repeat_(config.repeat),
-        seed_(config.seed),
-        start_(clock.now()),
-        orders_(config.partitions.size()),
-        base_(config.partitions.size(), 0) {
-    for (const auto& [id, offset] : config.resume)
-      if (const std::size_t i = index_of(id); i < base_.size()) base_[i] = states()[i].next_offset = offset;
-    show_watermarks(start_);
-  }
+        seed_(config.seed) {}
 
   Result<std::span<const Record>> poll(std::size_t max_records, Duration) override {
     const TimePoint now = clock_.now();
@@ -36,7 +36,7 @@ class FileSource final : public LocalSource {
     bool more = true;
     while (more && out_.size() < max_records) {  // one of each partition in turn
       more = false;
-      for (std::size_t i = 0; i < states().size() && out_.size() < max_records; ++i)
+      for (std::size_t i = 0; i < size() && out_.size() < max_records; ++i)
         if (!finished(i) && due(i) <= now) {
           hand_out(i);
           more = true;
@@ -46,82 +46,78 @@ class FileSource final : public LocalSource {
     return std::span<const Record>(out_);
   }
 
-  Status seek(std::span<const NextOffset> positions) override {
-    if (auto status = check_positions(positions); !status) return status;
-    for (const auto& position : positions) {
-      const std::size_t i = index_of(position.partition);
-      states()[i].next_offset = position.offset;
-      // Forward of what is due, the stream continues from there at its rate.
-      if (position.offset > due_count(i, clock_.now())) {
-        base_[i] = position.offset - (due_count(i, clock_.now()) - base_[i]);
-      }
-    }
-    return ok();
-  }
-
   [[nodiscard]] bool exhausted() const noexcept override {
-    for (std::size_t i = 0; i < base_.size(); ++i)
+    for (std::size_t i = 0; i < size(); ++i)
       if (!finished(i)) return false;
     return true;
   }
 
   [[nodiscard]] TimePoint next_due() const noexcept override {
     TimePoint first = TimePoint::max();
-    for (std::size_t i = 0; i < base_.size(); ++i)
+    for (std::size_t i = 0; i < size(); ++i)
       if (!finished(i)) first = std::min(first, due(i));
     return first;
   }
 
  private:
-  struct Order {
-    std::int64_t epoch = -1;
-    std::vector<std::uint32_t> records;
-  };
+  Played begin(PartitionState& state, std::optional<std::int64_t> offset) override {
+    state.next_offset = offset.value_or(0);
+    return {.start = clock_.now(), .base = state.next_offset};
+  }
+  /// Forward of what is due, the stream continues from there at its rate.
+  void move(PartitionState& state, Played& played, std::int64_t offset) override {
+    const std::int64_t due = due_count(state, played, clock_.now());
+    state.next_offset = offset;
+    if (offset > due) played.base = offset - (due - played.base);
+  }
+  void assigned() override { show_watermarks(clock_.now()); }
 
   [[nodiscard]] std::int64_t length() const noexcept { return static_cast<std::int64_t>(data_->size()); }
   [[nodiscard]] bool finished(std::size_t i) const noexcept {
-    return length() == 0 || (!repeat_ && partitions()[i].next_offset >= length());
+    return length() == 0 || (!repeat_ && state(i).next_offset >= length());
   }
   /// When the next record of partition i may go out. Record base + k is due k / rate after the start.
   [[nodiscard]] TimePoint due(std::size_t i) const noexcept {
-    const auto ahead = static_cast<double>(partitions()[i].next_offset - base_[i]);
-    return rate_ > 0 && ahead > 0 ? start_ + Duration(std::llround(std::ceil(ahead / rate_ * 1e9))) : start_;
+    const TimePoint start = own(i).start;
+    const auto ahead = static_cast<double>(state(i).next_offset - own(i).base);
+    return rate_ > 0 && ahead > 0 ? start + Duration(std::llround(std::ceil(ahead / rate_ * 1e9))) : start;
   }
   /// One past the last offset that is due at `now`.
-  [[nodiscard]] std::int64_t due_count(std::size_t i, TimePoint now) const noexcept {
-    if (rate_ <= 0) return repeat_ ? partitions()[i].next_offset : length();
-    const auto produced = static_cast<std::int64_t>(std::floor(to_seconds(now - start_) * rate_ + 1e-6)) + 1;
-    return repeat_ ? base_[i] + produced : std::min(base_[i] + produced, length());
+  [[nodiscard]] std::int64_t due_count(const PartitionState& state, const Played& played,
+                                       TimePoint now) const noexcept {
+    if (rate_ <= 0) return repeat_ ? state.next_offset : length();
+    const double produced = std::floor(to_seconds(now - played.start) * rate_ + 1e-6);
+    const std::int64_t due = played.base + static_cast<std::int64_t>(produced) + 1;
+    return repeat_ ? due : std::min(due, length());
   }
 
   void hand_out(std::size_t i) {
-    auto& state = states()[i];
-    const std::size_t record = record_at(i, state.next_offset);
-    out_.push_back({.partition = state.id, .offset = state.next_offset++, .value = data_->value(record)});
+    auto& at = state(i);
+    const std::size_t record = record_at(at.id, own(i), at.next_offset);
+    out_.push_back({.partition = at.id, .offset = at.next_offset++, .value = data_->value(record)});
   }
 
   /// Which record lies at an offset: the epoch's order of this partition, remembered while it lasts.
-  std::size_t record_at(std::size_t i, std::int64_t offset) {
-    auto& order = orders_[i];
+  std::size_t record_at(const PartitionId& id, Played& played, std::int64_t offset) {
+    auto& order = played.order;
     const std::int64_t epoch = offset / length();
-    if (order.epoch != epoch) {
-      order.epoch = epoch;
-      order.records.resize(data_->size());
-      std::iota(order.records.begin(), order.records.end(), 0U);
-      const auto id = partitions()[i].id;
+    if (played.epoch != epoch) {
+      played.epoch = epoch;
+      order.resize(data_->size());
+      std::iota(order.begin(), order.end(), 0U);
       const std::uint64_t stream =
           (static_cast<std::uint64_t>(id.topic) << 32U) | static_cast<std::uint32_t>(id.partition);
       Rng rng =
           Rng::derive(derive_seed(seed_, "file source", stream), "epoch", static_cast<std::uint64_t>(epoch));
-      for (std::size_t n = order.records.size(); n > 1 && seed_ != 0; --n)
-        std::swap(order.records[n - 1], order.records[rng.below(n)]);
+      for (std::size_t n = order.size(); n > 1 && seed_ != 0; --n)
+        std::swap(order[n - 1], order[rng.below(n)]);
     }
-    return order.records[static_cast<std::size_t>(offset % length())];
+    return order[static_cast<std::size_t>(offset % length())];
   }
 
   void show_watermarks(TimePoint now) noexcept {
-    for (std::size_t i = 0; i < states().size(); ++i)
-      states()[i].high_watermark = std::max(due_count(i, now), states()[i].next_offset);
+    for (std::size_t i = 0; i < size(); ++i)
+      state(i).high_watermark = std::max(due_count(state(i), own(i), now), state(i).next_offset);
   }
 
   // constant
@@ -130,17 +126,13 @@ class FileSource final : public LocalSource {
   double rate_;
   bool repeat_;
   std::uint64_t seed_;
-  TimePoint start_;
   // ingest thread
-  std::vector<Order> orders_;
-  std::vector<std::int64_t> base_;  ///< offset that was due at the start
   std::vector<Record> out_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<RecordSource>> open_file_source(const FileSourceConfig& config, const Clock& clock) {
-  if (config.partitions.empty()) return Error{ErrorCode::invalid_config, "a file source needs a partition"};
   auto data = open_dataset(config.path, Split::train);
   if (!data) return data.error();
   if (!config.format.empty() && data.value()->format() != config.format)

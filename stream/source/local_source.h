@@ -1,29 +1,80 @@
 #pragma once
+#include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "stream/source.h"
 
 namespace rivulet::stream {
 
-/// The part that sources without a broker share: states of the partitions, back-pressure, commits that need
-/// nobody.
+/// The part that sources without a broker share: which partitions are read, back-pressure, commits that need
+/// nobody. `Own`: what a source keeps of a partition besides its state.
+template <class Own>
 class LocalSource : public RecordSource {
  public:
-  explicit LocalSource(std::span<const PartitionId> partitions);
   [[nodiscard]] std::span<const PartitionState> partitions() const noexcept final { return states_; }
   /// Does nothing: a local source has nowhere to commit to.
-  Status commit(std::span<const NextOffset> positions) final;
+  Status commit(std::span<const NextOffset>) final { return ok(); }
+  Status assign(const Assignment& assignment) final {
+    for (const auto& [id, cursor] : assignment.cursors) {
+      if (!has(id)) return absent(id);
+      if (cursor && cursor->offset < 0) return no_offset(id, cursor->offset);
+    }
+    std::vector<PartitionState> states;
+    std::vector<Own> owns;
+    for (const auto& [id, cursor] : assignment.cursors) {
+      const auto offset = cursor ? std::optional(cursor->offset) : std::nullopt;
+      const auto held = std::ranges::find(states_, id, &PartitionState::id);
+      if (held != states_.end()) {
+        states.push_back(*held);
+        owns.push_back(std::move(owns_[static_cast<std::size_t>(held - states_.begin())]));
+        if (offset) move(states.back(), owns.back(), *offset);
+      } else {
+        states.push_back({.id = id, .next_offset = 0, .low_watermark = 0, .high_watermark = 0});
+        owns.push_back(begin(states.back(), offset));
+      }
+    }
+    states_ = std::move(states);
+    owns_ = std::move(owns);
+    assigned();
+    return ok();
+  }
 
  protected:
-  [[nodiscard]] std::span<PartitionState> states() noexcept { return states_; }
-  void set_paused(bool paused) noexcept;
-  /// Errors: unavailable (not a partition of this source, a negative offset).
-  Status check_positions(std::span<const NextOffset> positions) const;
-  [[nodiscard]] std::size_t index_of(PartitionId id) const noexcept;  ///< states().size() if it is not ours
+  /// Could this source read such a partition?
+  [[nodiscard]] virtual bool has(const PartitionId&) const { return true; }
+  /// A partition is gained, to be read from `offset`, or from its beginning; completes its state.
+  virtual Own begin(PartitionState& state, std::optional<std::int64_t> offset) = 0;
+  virtual void move(PartitionState& state, Own& own, std::int64_t offset) = 0;
+  /// After an assignment.
+  virtual void assigned() {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return states_.size(); }
+  [[nodiscard]] PartitionState& state(std::size_t i) noexcept { return states_[i]; }
+  [[nodiscard]] const PartitionState& state(std::size_t i) const noexcept { return states_[i]; }
+  [[nodiscard]] Own& own(std::size_t i) noexcept { return owns_[i]; }
+  [[nodiscard]] const Own& own(std::size_t i) const noexcept { return owns_[i]; }
+  void set_paused(bool paused) noexcept {
+    for (auto& state : states_) state.paused = paused;
+  }
 
  private:
-  std::vector<PartitionState> states_;
+  static std::string name_of(const PartitionId& id) {
+    return "partition " + std::to_string(id.topic) + ":" + std::to_string(id.partition);
+  }
+  static Error absent(const PartitionId& id) {
+    return {ErrorCode::unavailable, name_of(id) + " is not one of this source"};
+  }
+  static Error no_offset(const PartitionId& id, std::int64_t offset) {
+    return {ErrorCode::unavailable, name_of(id) + " has no offset " + std::to_string(offset)};
+  }
+
+  std::vector<PartitionState> states_;  ///< ordered
+  std::vector<Own> owns_;
 };
 
 }  // namespace rivulet::stream

@@ -1,32 +1,34 @@
 #include <algorithm>
+#include <map>
 
+#include "core/check.h"
 #include "stream/open.h"
 #include "stream/source/local_source.h"
 
 namespace rivulet::stream {
 namespace {
 
-class ScriptedSource final : public LocalSource {
+/// One partition while its script is played.
+struct Playing {
+  std::span<const ScriptedRecord> records;  ///< by offset
+  std::size_t at = 0;                       ///< next
+  std::size_t shown = 0;                    ///< count of those that are due: what the high watermark shows
+};
+
+class ScriptedSource final : public LocalSource<Playing> {
  public:
   ScriptedSource(std::span<const PartitionId> partitions, std::vector<ScriptedRecord> script,
                  const Clock& clock)
-      : LocalSource(partitions),
-        clock_(clock),
-        records_(partitions.size()),
-        at_(partitions.size(), 0),
-        shown_(partitions.size(), 0) {
+      : clock_(clock) {
+    for (const auto& id : partitions) scripts_[id];
     for (auto& record : script) {
-      const std::size_t i = index_of(record.partition);
-      RIVULET_CHECK(i < records_.size(), "a scripted record of a partition that the script does not have");
-      records_[i].push_back(std::move(record));
+      const auto of = scripts_.find(record.partition);
+      RIVULET_CHECK(of != scripts_.end(), "a scripted record of a partition that the script does not have");
+      of->second.push_back(std::move(record));
     }
-    for (std::size_t i = 0; i < records_.size(); ++i) {
-      std::stable_sort(records_[i].begin(), records_[i].end(),
+    for (auto& [id, records] : scripts_)
+      std::stable_sort(records.begin(), records.end(),
                        [](const auto& a, const auto& b) { return a.offset < b.offset; });
-      if (!records_[i].empty())
-        states()[i].low_watermark = states()[i].next_offset = records_[i].front().offset;
-      states()[i].high_watermark = states()[i].low_watermark;
-    }
   }
 
   Result<std::span<const Record>> poll(std::size_t max_records, Duration) override {
@@ -35,66 +37,64 @@ class ScriptedSource final : public LocalSource {
     set_paused(max_records == 0);
     while (out_.size() < max_records) {
       const std::size_t i = earliest();
-      if (i == records_.size() || records_[i][at_[i]].due > now) break;
+      if (i == size() || next(i).due > now) break;
       hand_out(i);
     }
-    for (std::size_t i = 0; i < records_.size(); ++i) show_due(i, now);
+    for (std::size_t i = 0; i < size(); ++i) show_due(i, now);
     return std::span<const Record>(out_);
   }
 
-  Status seek(std::span<const NextOffset> positions) override {
-    if (auto status = check_positions(positions); !status) return status;
-    for (const auto& position : positions) {
-      const std::size_t i = index_of(position.partition);
-      const auto& list = records_[i];
-      const auto found =
-          std::lower_bound(list.begin(), list.end(), position.offset,
-                           [](const auto& record, std::int64_t offset) { return record.offset < offset; });
-      at_[i] = static_cast<std::size_t>(found - list.begin());
-      states()[i].next_offset = position.offset;
-    }
-    return ok();
-  }
-
-  [[nodiscard]] bool exhausted() const noexcept override { return earliest() == records_.size(); }
+  [[nodiscard]] bool exhausted() const noexcept override { return earliest() == size(); }
   [[nodiscard]] TimePoint next_due() const noexcept override {
     const std::size_t i = earliest();
-    return i == records_.size() ? TimePoint::max() : records_[i][at_[i]].due;
+    return i == size() ? TimePoint::max() : next(i).due;
   }
 
  private:
-  /// The partition whose next record is due first; records_.size() when all are finished.
+  [[nodiscard]] bool has(const PartitionId& id) const override { return scripts_.contains(id); }
+  Playing begin(PartitionState& state, std::optional<std::int64_t> offset) override {
+    Playing playing{.records = scripts_.at(state.id)};
+    if (!playing.records.empty()) state.low_watermark = state.next_offset = playing.records.front().offset;
+    state.high_watermark = state.low_watermark;
+    if (offset) move(state, playing, *offset);
+    return playing;
+  }
+  void move(PartitionState& state, Playing& playing, std::int64_t offset) override {
+    const auto found = std::ranges::lower_bound(playing.records, offset, {}, &ScriptedRecord::offset);
+    playing.at = static_cast<std::size_t>(found - playing.records.begin());
+    state.next_offset = offset;
+  }
+
+  [[nodiscard]] bool finished(std::size_t i) const noexcept { return own(i).at == own(i).records.size(); }
+  [[nodiscard]] const ScriptedRecord& next(std::size_t i) const noexcept { return own(i).records[own(i).at]; }
+  /// The partition whose next record is due first; size() when all are finished.
   [[nodiscard]] std::size_t earliest() const noexcept {
-    std::size_t best = records_.size();
-    for (std::size_t i = 0; i < records_.size(); ++i) {
-      if (at_[i] == records_[i].size()) continue;
-      if (best == records_.size() || records_[i][at_[i]].due < records_[best][at_[best]].due) best = i;
-    }
+    std::size_t best = size();
+    for (std::size_t i = 0; i < size(); ++i)
+      if (!finished(i) && (best == size() || next(i).due < next(best).due)) best = i;
     return best;
   }
 
   void hand_out(std::size_t i) {
-    const ScriptedRecord& record = records_[i][at_[i]++];
+    const ScriptedRecord& record = next(i);
+    ++own(i).at;
     out_.push_back({.partition = record.partition,
                     .offset = record.offset,
                     .value = record.value,
                     .tombstone = record.tombstone});
-    states()[i].next_offset = record.offset + 1;
+    state(i).next_offset = record.offset + 1;
   }
 
   void show_due(std::size_t i, TimePoint now) noexcept {
-    auto& high = states()[i].high_watermark;
-    auto& shown = shown_[i];
-    while (shown < records_[i].size() && records_[i][shown].due <= now)
-      high = records_[i][shown++].offset + 1;
+    auto& [records, at, shown] = own(i);
+    while (shown < records.size() && records[shown].due <= now)
+      state(i).high_watermark = records[shown++].offset + 1;
   }
 
   // constant
   const Clock& clock_;
-  std::vector<std::vector<ScriptedRecord>> records_;  ///< per partition, by offset
+  std::map<PartitionId, std::vector<ScriptedRecord>> scripts_;  ///< by offset
   // ingest thread
-  std::vector<std::size_t> at_;     ///< next of each partition
-  std::vector<std::size_t> shown_;  ///< count of each that is due: what the high watermark shows
   std::vector<Record> out_;
 };
 

@@ -71,17 +71,20 @@ class Production {
   double rate_now_ = 0;
 };
 
-class SyntheticSource final : public LocalSource {
+/// How many offsets of a partition a seek jumped over.
+struct Jumped {
+  std::int64_t offsets = 0;
+};
+
+class SyntheticSource final : public LocalSource<Jumped> {
  public:
   SyntheticSource(const SyntheticSourceConfig& config, const Clock& clock)
-      : LocalSource(config.partitions),
-        clock_(clock),
+      : clock_(clock),
         columns_(config.columns),
         classes_(config.classes),
         blank_(config.blank),
         seed_(config.seed),
-        production_(config.rows_per_second, clock.now()),
-        skipped_(config.partitions.size(), 0) {
+        production_(config.rows_per_second, clock.now()) {
     next_due_ = production_.when(1);
     if (blank_) return;
     Rng rng = Rng::derive(seed_, "synthetic weights");
@@ -98,8 +101,8 @@ class SyntheticSource final : public LocalSource {
     bool more = true;
     while (more && out_.size() < max_records) {  // one of each partition in turn
       more = false;
-      for (std::size_t i = 0; i < states().size() && out_.size() < max_records; ++i)
-        if (states()[i].next_offset < produced + skipped_[i]) {
+      for (std::size_t i = 0; i < size() && out_.size() < max_records; ++i)
+        if (state(i).next_offset < produced + own(i).offsets) {
           hand_out(i);
           more = true;
         }
@@ -108,40 +111,43 @@ class SyntheticSource final : public LocalSource {
     return std::span<const Record>(out_);
   }
 
-  Status seek(std::span<const NextOffset> positions) override {
-    if (auto status = check_positions(positions); !status) return status;
-    const std::int64_t produced = production_.until(clock_.now());
-    for (const auto& position : positions) {
-      const std::size_t i = index_of(position.partition);
-      states()[i].next_offset = position.offset;
-      // A stream that is resumed far ahead continues from there; it does not first fall silent until it is
-      // there.
-      if (position.offset > produced + skipped_[i]) skipped_[i] = position.offset - produced;
-    }
-    look_ahead(clock_.now(), produced);
-    return ok();
-  }
-
   [[nodiscard]] bool exhausted() const noexcept override { return false; }
   [[nodiscard]] TimePoint next_due() const noexcept override { return next_due_; }
 
  private:
+  Jumped begin(PartitionState& state, std::optional<std::int64_t> offset) override {
+    Jumped jumped;
+    if (offset) move(state, jumped, *offset);
+    return jumped;
+  }
+  /// A stream that is resumed far ahead continues from there; it does not first fall silent until it is
+  /// there.
+  void move(PartitionState& state, Jumped& jumped, std::int64_t offset) override {
+    const std::int64_t produced = production_.until(clock_.now());
+    state.next_offset = offset;
+    if (offset > produced + jumped.offsets) jumped.offsets = offset - produced;
+  }
+  void assigned() override {
+    const TimePoint now = clock_.now();
+    look_ahead(now, production_.until(now));
+  }
+
   [[nodiscard]] std::size_t record_bytes() const noexcept { return (columns_ + 1) * sizeof(float); }
 
   /// Records that are there and were not handed out.
   [[nodiscard]] std::size_t waiting(std::int64_t produced) noexcept {
     std::int64_t all = 0;
-    for (std::size_t i = 0; i < states().size(); ++i)
-      all += std::max<std::int64_t>(produced + skipped_[i] - states()[i].next_offset, 0);
+    for (std::size_t i = 0; i < size(); ++i)
+      all += std::max<std::int64_t>(produced + own(i).offsets - state(i).next_offset, 0);
     return static_cast<std::size_t>(all);
   }
 
   void hand_out(std::size_t i) {
-    auto& state = states()[i];
+    auto& at = state(i);
     const std::span<std::byte> value =
         std::span(bytes_).subspan(out_.size() * record_bytes(), record_bytes());
-    write_row(state.id, state.next_offset, value);
-    out_.push_back({.partition = state.id, .offset = state.next_offset++, .value = value});
+    write_row(at.id, at.next_offset, value);
+    out_.push_back({.partition = at.id, .offset = at.next_offset++, .value = value});
   }
 
   /// A pure function of seed, partition and offset, so that every offset can be read again.
@@ -176,9 +182,9 @@ class SyntheticSource final : public LocalSource {
 
   void look_ahead(TimePoint now, std::int64_t produced) {
     bool waiting = false;
-    for (std::size_t i = 0; i < states().size(); ++i) {
-      states()[i].high_watermark = std::max(produced + skipped_[i], states()[i].next_offset);
-      waiting |= states()[i].next_offset < states()[i].high_watermark;
+    for (std::size_t i = 0; i < size(); ++i) {
+      state(i).high_watermark = std::max(produced + own(i).offsets, state(i).next_offset);
+      waiting |= state(i).next_offset < state(i).high_watermark;
     }
     next_due_ = waiting ? now : std::max(production_.when(produced + 1), now + Duration(1));
   }
@@ -192,8 +198,7 @@ class SyntheticSource final : public LocalSource {
   std::uint64_t seed_;
   std::vector<float> weights_;  ///< [classes or 1, columns]
   // ingest thread
-  Production production_;              ///< the same for every partition
-  std::vector<std::int64_t> skipped_;  ///< offsets of each that a seek jumped over
+  Production production_;  ///< the same for every partition
   std::vector<float> row_;
   std::vector<std::byte> bytes_;
   std::vector<Record> out_;
@@ -206,8 +211,6 @@ Result<std::unique_ptr<RecordSource>> open_synthetic_source(const SyntheticSourc
                                                             const Clock& clock) {
   if (config.columns == 0)
     return Error{ErrorCode::invalid_config, "a synthetic source needs at least one column"};
-  if (config.partitions.empty())
-    return Error{ErrorCode::invalid_config, "a synthetic source needs a partition"};
   return std::unique_ptr<RecordSource>(std::make_unique<SyntheticSource>(config, clock));
 }
 

@@ -47,7 +47,7 @@ std::string not_let_in(const Fold& fold, const Obstacle& why, const std::string&
            "with the new one";
   if (why.why != WhyNot::partition) return text;
   const char* const before =
-      fold.view.claims.contains(why.device) ? " had it in the last view" : " came first";
+      fold.view.sessions.contains(why.device) ? " had it in the last view" : " came first";
   return text + ". " + why.device + before + ", so " + self + " is not let in";
 }
 

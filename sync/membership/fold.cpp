@@ -175,14 +175,16 @@ void seal(Fold& fold, std::int64_t offset, const Devices& devices) {
   view.number = fold.view.number + 1;
   view.token = static_cast<std::uint64_t>(offset);
   std::vector<std::string> members;
+  std::vector<std::vector<std::string>> owners;
   for (const auto* device : devices) {
     const std::string& id = device->hello.device;
     members.push_back(id);
     view.sessions.emplace(id, device->session);
-    view.claims.emplace(id, device->hello.partitions);
+    owners.push_back(device->hello.partitions);
   }
   view.config_hash = devices.front()->hello.config_hash;
   view.members = std::move(members);
+  view.owners = std::move(owners);
   choose_target(view, fold);
   view.counts_from = counts_from(view, fold);
   fold.saved.clear();  // what was not committed in its view never will be by that

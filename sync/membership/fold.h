@@ -71,7 +71,8 @@ struct ClosedView {
   std::int64_t confirmed =
       -1;                   ///< offset of the last CLOSE that a member repeated to show that the view lives
   std::string config_hash;  ///< of all members: the configuration that stands. Empty: not known
-  std::map<std::string, std::vector<std::string>> claims;  ///< of the members: partitions
+  SharedList<std::vector<std::string>>
+      owners;  ///< by rank: the member's partitions, as its HELLO claims them
   /// Where --stop-after rows and rounds count from; none: nobody was started with one.
   std::optional<Clocks> counts_from;
   bool ended = false;  ///< in good order: whoever resumes from its state counts anew

@@ -168,7 +168,8 @@ std::optional<ViewSpec> LogMembership::new_view() {
   if (!in_view_) return std::nullopt;
   const auto& closed = fold_.view;
   return ViewSpec{closed.number, closed.token,  closed.members,      ranks_of({it->first}, closed.members)[0],
-                  closed.target, closed.digest, closed.holder_ranks, closed.counts_from};
+                  closed.target, closed.digest, closed.holder_ranks, closed.counts_from,
+                  closed.owners};
 }
 
 Status LogMembership::act(TimePoint now) {

@@ -92,8 +92,10 @@ bool was_member(const Fold& fold, const DeviceEntry& device) {
 }
 
 bool claims_as_before(const Fold& fold, const DeviceEntry& device) {
-  const auto before = fold.view.claims.find(device.hello.device);
-  return before != fold.view.claims.end() && before->second == device.hello.partitions;
+  const auto& members = fold.view.members.list();
+  const auto before = std::ranges::lower_bound(members, device.hello.device);
+  if (before == members.end() || *before != device.hello.device) return false;
+  return fold.view.owners[static_cast<std::size_t>(before - members.begin())] == device.hello.partitions;
 }
 
 bool holds_saved(const Fold& fold, const DeviceEntry& device) {

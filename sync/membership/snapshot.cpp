@@ -100,10 +100,10 @@ Snapshot json_of(const ClosedView& v, const Fold& fold) {
                 {"holders", v.holders.list()}, {"confirmed", v.confirmed}};
   j["config_hash"] = v.config_hash;
   j["claims"] = Snapshot::object();
-  for (const auto& [id, partitions] : v.claims) {
-    const auto device = fold.devices.find(id);
-    if (device == fold.devices.end() || device->second.hello.partitions != partitions)
-      j["claims"][id] = partitions;
+  for (std::size_t rank = 0; rank < v.members.size(); ++rank) {
+    const auto device = fold.devices.find(v.members[rank]);
+    if (device == fold.devices.end() || device->second.hello.partitions != v.owners[rank])
+      j["claims"][v.members[rank]] = v.owners[rank];
   }
   if (v.counts_from) j["counts_from"] = {v.counts_from->step, v.counts_from->rows};
   if (v.ended) j["ended"] = true;
@@ -127,15 +127,18 @@ ClosedView view_of(const Snapshot& j) {
   return v;
 }
 
-/// The claims that stand: those that were written, else those of the members' devices.
-void add_claims(Fold& fold, const Snapshot& written) {
-  for (const auto& [id, session] : fold.view.sessions) {
+/// Owners are what was written of a member, else what its device claims.
+void add_owners(Fold& fold, const Snapshot& written) {
+  std::vector<std::vector<std::string>> owners;
+  for (const auto& id : fold.view.members) {
+    auto& own = owners.emplace_back();
     const auto device = fold.devices.find(id);
-    if (device == fold.devices.end()) continue;
-    const auto own = written.find(id);
-    fold.view.claims.emplace(
-        id, own != written.end() ? own->get<std::vector<std::string>>() : device->second.hello.partitions);
+    if (const auto claims = written.find(id); claims != written.end())
+      own = claims->get<std::vector<std::string>>();
+    else if (device != fold.devices.end())
+      own = device->second.hello.partitions;
   }
+  fold.view.owners = std::move(owners);
 }
 
 Fold read_fold(const Snapshot& j) {
@@ -143,7 +146,7 @@ Fold read_fold(const Snapshot& j) {
   for (const auto& [id, device] : j.at("devices").items())
     fold.devices.emplace(id, device_of(device, j.at("configs")));
   fold.view = view_of(j.at("view"));
-  add_claims(fold, j.at("view").at("claims"));
+  add_owners(fold, j.at("view").at("claims"));
   fold.committed = {stamp_of(j.at("committed").at(0)), j.at("committed").at(1).get<std::string>()};
   for (const auto& state : j.at("saved"))
     fold.saved.emplace(Committed{stamp_of(state.at(0)), state.at(1).get<std::string>()},

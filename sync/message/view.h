@@ -28,6 +28,8 @@ struct ViewSpec {
     bool operator==(const Clocks&) const = default;
   };
   std::optional<Clocks> counts_from = {};  ///< what --stop-after counts from; none: not known
+  /// Who reads what: of each rank the partitions, as "topic:number", sorted. The one place that decides it.
+  SharedList<std::vector<std::string>> owners = {};
   [[nodiscard]] std::uint32_t world() const noexcept { return static_cast<std::uint32_t>(members.size()); }
 };
 

@@ -117,7 +117,7 @@ TEST_CASE("Measured: a reader of two partitions") {
   config.partitions = {{"t", {0, 0}}, {"t", {0, 1}}};
   const auto sink = make_prometheus_sink();
   const RealClock clock;
-  auto opened = stream::open_kafka_source(config, clock, *sink);
+  auto opened = config.open(clock, *sink);
   REQUIRE(opened);
   auto& source = *opened.value();
   std::size_t got = 0;
@@ -134,7 +134,7 @@ TEST_CASE("Measured: a reader of two partitions") {
     return wait_until([&] { return static_cast<void>(source.poll(1, 20ms)), series(name) == value; }, 10s);
   };
   REQUIRE(polled("kafka_consumer_lag_records{partition=\"0\",topic=\"t\"}", 3));
-  REQUIRE(source.seek(beyond));
+  REQUIRE(testing::seek(source, beyond));
   REQUIRE(polled("kafka_stopped_partition{partition=\"1\",topic=\"t\"}", 1));
   source.hold();
   auto sheet = read_sheet(sink->scrape());

@@ -11,12 +11,11 @@
 
 #include "core/rng.h"
 #include "stream/source.h"
+#include "tests/support/assigned.h"
 #include "tests/support/wait.h"
 
 /// What every RecordSource promises, whatever stands behind it.
 namespace rivulet::testing {
-
-using Offsets = std::map<PartitionId, std::int64_t>;
 
 /// A source and the world around it. Partitions begin empty, at offset 0; produce() lets records come.
 struct SourceWorld {
@@ -29,6 +28,8 @@ struct SourceWorld {
   std::function<void(int n)> produce;
   /// Time passes, for sources whose time stands still otherwise.
   std::function<void()> wait = [] {};
+  /// As long passes as 300 records take to come due in a partition that was gained just now.
+  std::function<void()> pass = [] {};
   /// What the record at an offset holds.
   std::function<std::string(PartitionId, std::int64_t)> value;
   /// What the world knows was committed, -1 for nothing; empty if it keeps no commits.
@@ -140,7 +141,7 @@ inline void source_continues_at_any_offset(SourceWorld& world) {
       positions.push_back({id, offset});
       reader.next()[id] = offset;
     }
-    const Status status = source->seek(positions);
+    const Status status = seek(*source, positions);
     REQUIRE_MESSAGE(status, status.error().message);
     for (const auto& state : source->partitions()) CHECK(state.next_offset == offset);
   };
@@ -155,8 +156,8 @@ inline void source_continues_at_any_offset(SourceWorld& world) {
   }
   seek_all(0);
   CHECK(reader.read_to(300, 64));
-  const NextOffset stranger[] = {{{99, 0}, 0}};
-  CHECK_FALSE(source->seek(stranger));
+  const NextOffset none[] = {{world.partitions[0], -1}};
+  CHECK_FALSE(seek(*source, none));
 }
 
 inline void source_seeks_one_partition_alone(SourceWorld& world) {
@@ -170,9 +171,48 @@ inline void source_seeks_one_partition_alone(SourceWorld& world) {
     const auto id = world.partitions[rng.below(world.partitions.size())];
     const auto offset = static_cast<std::int64_t>(rng.below(250));
     const NextOffset position[] = {{id, offset}};
-    REQUIRE(source->seek(position));
+    REQUIRE(seek(*source, position));
     reader.next()[id] = offset;
   }
+  CHECK(reader.read_to(300, 64));
+}
+
+/// One partition after the other, both, and one again: what is not assigned is not read, and what stays goes
+/// on where it was.
+inline void source_gains_and_loses_partitions(SourceWorld& world) {
+  INFO(world.name);
+  world.produce(300);
+  const PartitionId first = world.partitions[0];
+  const PartitionId second = world.partitions[1];
+  auto source = world.open({});
+  const auto assign = [&](const Assignment& to) {
+    const Status status = source->assign(to);
+    REQUIRE_MESSAGE(status, status.error().message);
+    REQUIRE(source->partitions().size() == to.cursors.size());
+    world.pass();
+  };
+  SourceReader reader(world, *source);
+  assign(reads({first}));
+  CHECK(source->partitions()[0].id == first);
+  const auto read_to = [&](const PartitionId& id, std::int64_t offset) {
+    const Offsets others = reader.next();
+    for (int idle = 0; idle < 500 && reader.next()[id] < offset;) idle = reader.poll(9) == 0 ? idle + 1 : 0;
+    CHECK(reader.next()[id] >= offset);
+    for (const auto& [other, at] : others)
+      if (other != id && source->partitions().size() == 1) CHECK(reader.next()[other] == at);
+  };
+  read_to(first, 40);
+  reader.next()[second] = 100;
+  assign(reads({first, second}, {{second, 100}}));  // gained: the other one goes on
+  CHECK(reader.read_to(150, 16));
+  assign(reads({second}));  // given up
+  read_to(second, 250);
+  reader.next()[first] = 20;
+  assign(reads({first}, {{first, 20}}));  // changed for one another
+  read_to(first, 60);
+  assign({});
+  reader.expect_nothing();
+  assign(reads(world.partitions, reader.next()));
   CHECK(reader.read_to(300, 64));
 }
 
@@ -228,7 +268,8 @@ inline void source_commits_are_kept(SourceWorld& world) {
 inline void check_record_source(const std::function<std::unique_ptr<SourceWorld>()>& make) {
   for (auto* check :
        {source_gives_everything_in_order, source_holds_back_without_room, source_continues_at_any_offset,
-        source_seeks_one_partition_alone, source_knows_its_partitions, source_commits_are_kept}) {
+        source_seeks_one_partition_alone, source_gains_and_loses_partitions, source_knows_its_partitions,
+        source_commits_are_kept}) {
     const auto world = make();
     check(*world);
   }

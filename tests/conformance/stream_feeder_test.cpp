@@ -10,6 +10,7 @@
 #include "stream/embedded_broker.h"
 #include "stream/feeder.h"
 #include "stream/open.h"
+#include "tests/support/assigned.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/wait.h"
@@ -203,11 +204,11 @@ TEST_CASE(
   });
   RealClock clock;
   NullMetrics metrics;
-  KafkaSourceConfig reader;
+  testing::KafkaReading reader;
   reader.properties = config.properties;
   reader.group_id = config.pace_group;
   reader.partitions = {{"t", {0, 0}}};
-  auto source = std::move(open_kafka_source(reader, clock, metrics)).value();
+  auto source = std::move(reader.open(clock, metrics)).value();
   std::set<std::string> seen;
   std::int64_t next = 0;
   TimePoint next_commit = clock.now() + 700ms;  // for a while nobody commits at all

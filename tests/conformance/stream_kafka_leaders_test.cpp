@@ -34,7 +34,7 @@ std::unique_ptr<EmbeddedBroker> two_brokers() {
 /// A reader of both partitions: how many records each gave, and how long a poll took at most.
 struct Reader {
   explicit Reader(const EmbeddedBroker& cluster) : opened(config_of(cluster)) {}
-  static KafkaSourceConfig config_of(const EmbeddedBroker& cluster) {
+  static testing::KafkaReading config_of(const EmbeddedBroker& cluster) {
     auto config = config_for(cluster.bootstrap_servers(), "t");
     config.partitions.push_back({"t", {0, 1}});
     return config;

@@ -62,16 +62,16 @@ TEST_CASE(
   CHECK(opened.metrics["kafka_stopped_partition/t/0"] == 1);
   CHECK(opened.metrics["kafka_stopped_partition/t/1"] == 0);
   const NextOffset there[] = {{{0, 0}, 18}};
-  REQUIRE(opened.source->seek(there));
+  REQUIRE(testing::seek(*opened.source, there));
   CHECK(opened.read(2, 5s) == std::vector<std::string>{"18", "19"});
   CHECK(opened.source->partitions()[0].stopped.empty());
   CHECK(opened.metrics["kafka_stopped_partition/t/0"] == 0);
   const NextOffset too_far[] = {{{0, 0}, 700}};
-  REQUIRE(opened.source->seek(too_far));
+  REQUIRE(testing::seek(*opened.source, too_far));
   CHECK(opened.read(1, 2s).empty());
   CHECK(contains(opened.source->partitions()[0].stopped, "offset 700 is not there"));
   const NextOffset back[] = {{{0, 0}, 3}};
-  REQUIRE(opened.source->seek(back));
+  REQUIRE(testing::seek(*opened.source, back));
   CHECK(opened.read(1, 5s) == std::vector<std::string>{"3"});
   CHECK(opened.errors.empty());
 }
@@ -133,9 +133,38 @@ TEST_CASE("Kafka source: seeks that follow each other at once read on from the l
     second.push_back({{0, partition}, 1});
   }
   for (int again = 0; again < 20; ++again) {
-    REQUIRE(opened.source->seek(first));
-    REQUIRE(opened.source->seek(second));
+    REQUIRE(testing::seek(*opened.source, first));
+    REQUIRE(testing::seek(*opened.source, second));
   }
   CHECK(opened.read(partitions, 10s) == std::vector<std::string>(partitions, "b"));
+  CHECK(opened.errors.empty());
+}
+
+TEST_CASE("Kafka source: of a partition that was given up nothing more is committed, and its gauges end") {
+  const auto broker = start_broker({{"t", 2}});
+  const std::string servers = broker->bootstrap_servers();
+  for (int p = 0; p < 2; ++p) REQUIRE(testing::produce(servers, "t", {{.value = "x", .partition = p}}));
+  auto config = config_for(servers, "t");
+  config.partitions.push_back({"t", {0, 1}});
+  Opened opened(config);
+  CHECK(opened.read(2, 5s).size() == 2);
+  const auto committed = [&](int partition, std::int64_t offset) {
+    return testing::wait_until(
+        [&] {
+          static_cast<void>(opened.source->poll(0, 20ms));
+          return committed_offset(servers, "rivulet.test", "t", partition).value() == offset;
+        },
+        20s);
+  };
+  const NextOffset both[] = {{{0, 0}, 1}, {{0, 1}, 1}};
+  REQUIRE(opened.source->commit(both));
+  REQUIRE(committed(0, 1));
+  REQUIRE(opened.source->assign(testing::reads({{0, 1}})));
+  CHECK_FALSE(opened.metrics.has("kafka_processed_lag_records/t/0"));
+  CHECK(opened.metrics["kafka_assigned_partitions/t"] == 1);
+  const NextOffset later[] = {{{0, 0}, 7}, {{0, 1}, 8}};
+  REQUIRE(opened.source->commit(later));
+  REQUIRE(committed(1, 8));
+  CHECK(committed_offset(servers, "rivulet.test", "t", 0).value() == 1);
   CHECK(opened.errors.empty());
 }

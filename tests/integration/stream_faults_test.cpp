@@ -4,6 +4,7 @@
 
 #include "core/clock.h"
 #include "stream/open.h"
+#include "tests/support/assigned.h"
 #include "tests/support/counting_metrics.h"
 #include "tests/support/device_group.h"
 #include "tests/support/kafka_client.h"
@@ -44,8 +45,8 @@ void make_anew(const std::string& topic) {
   make(topic);
 }
 
-stream::KafkaSourceConfig reader_of(const std::string& topic) {
-  stream::KafkaSourceConfig config;
+KafkaReading reader_of(const std::string& topic) {
+  KafkaReading config;
   config.properties = {{"bootstrap.servers", shared_kafka().brokers()}};
   config.group_id = "rivulet.t";
   config.partitions = {{topic, {0, 0}}, {topic, {0, 1}}};
@@ -62,8 +63,8 @@ struct Reader {
   std::map<PartitionId, std::vector<std::pair<std::int64_t, std::string>>> got;
   std::vector<stream::Gap> gaps;
 
-  explicit Reader(const stream::KafkaSourceConfig& config) {
-    auto opened = stream::open_kafka_source(config, clock, metrics);
+  explicit Reader(const KafkaReading& config) {
+    auto opened = config.open(clock, metrics);
     REQUIRE_MESSAGE(opened, opened.error().message);
     source = std::move(opened).value();
   }
@@ -119,11 +120,11 @@ TEST_CASE("Real Kafka: rows that retention cut before they were read stop their 
   CHECK(reader.gaps.empty());
   // Where the group stands elsewhere, it is read again; the same place stays stopped.
   const NextOffset same[] = {{{0, 0}, 10}, {{0, 1}, 45}};
-  must(reader.source->seek(same));
+  must(testing::seek(*reader.source, same));
   REQUIRE(reader.until([&] { return reader.count(1) == 45; }));
   CHECK(contains(reader.state(0).stopped, "offset 10 is not there"));
   const NextOffset there[] = {{{0, 0}, 40}};
-  must(reader.source->seek(there));
+  must(testing::seek(*reader.source, there));
   REQUIRE(reader.until([&] { return reader.count(0) == 10; }));
   CHECK(reader.state(0).stopped.empty());
 }
@@ -182,7 +183,7 @@ TEST_CASE("Real Kafka: with on_gap = count a cut is gone over and handed out as 
   fill("counted", "last", 50);
   cut("counted", 0, 140);
   const NextOffset back[] = {{{0, 0}, 70}};
-  must(reader.source->seek(back));
+  must(testing::seek(*reader.source, back));
   REQUIRE(reader.until([&] { return reader.count(0) == 50; }));
   CHECK(reader.gaps.back() == stream::Gap{{0, 0}, 70, 140});
 }
@@ -237,7 +238,7 @@ TEST_CASE("Real Kafka: a topic made anew while it is read stops, shorter or long
   // A seek does not help: neither to the same place, nor when the new log has grown past it.
   fill("anew", "newer", 40);
   const NextOffset same[] = {{{0, 0}, 50}, {{0, 1}, 50}};
-  must(reader.source->seek(same));
+  must(testing::seek(*reader.source, same));
   CHECK(reader.until([&] { return contains(reader.state(1).stopped, "this is another log"); }));
   reader.during(1s);
   CHECK(reader.count(0) == 50);

@@ -5,6 +5,7 @@
 
 #include "core/clock.h"
 #include "stream/open.h"
+#include "tests/support/assigned.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/shared_kafka.h"
 #include "tests/support/wait.h"
@@ -27,13 +28,13 @@ TEST_CASE("Real Kafka: a queue that was full is fetched into again as soon as it
 
   RealClock clock;
   NullMetrics metrics;
-  KafkaSourceConfig config;
+  testing::KafkaReading config;
   config.properties = {{"bootstrap.servers", brokers},
                        {"queued.max.messages.kbytes", "256"},
                        {"fetch.message.max.bytes", "65536"}};
   config.group_id = "rivulet.test";
   config.partitions = {{"refill", {0, 0}}};
-  auto source = open_kafka_source(config, clock, metrics);
+  auto source = config.open(clock, metrics);
   REQUIRE_MESSAGE(source, source.error().message);
 
   // Eight batches of the broker, each fills the queue. While nobody reads the queue fills up; librdkafka 2.0

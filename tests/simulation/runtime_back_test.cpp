@@ -123,7 +123,7 @@ class SavingGroup {
   void start(std::size_t i) {
     Device& own = *devices_[i];
     const LoadedConfig job = config_of_device(loaded_, i);
-    auto synthetic = synthetic_config(job.config, {{0, static_cast<std::int32_t>(i)}});
+    auto synthetic = synthetic_config(job.config);
     synthetic.rows_per_second = [](TimePoint) { return 1000.0; };
     for (VirtualClock* clock : {&own.reading, &own.training, &own.saving}) clock->advance_to(runner_.now());
     own.wakes = {&runner_.make_wake(), &runner_.make_wake(), &runner_.make_wake()};

@@ -3,6 +3,7 @@
 
 #include "stream/open.h"
 #include "tests/conformance/walls_suite.h"
+#include "tests/support/wrapped_source.h"
 
 using namespace rivulet;
 using namespace rivulet::testing;
@@ -47,11 +48,17 @@ void check_refused(runtime::SimulatedGroup& group, const std::string& why, std::
   CHECK(group.summary().parameters_equal);
 }
 
+/// Reads partition 0, which device 0 has, too, whatever it is assigned.
+struct Stray final : testing::WrappedSource {
+  using WrappedSource::WrappedSource;
+  Status assign(const Assignment& to) override { return inner->assign({to.generation, {{{0, 0}, {}}}}); }
+};
+
 }  // namespace
 
 TEST_CASE("Intervals: rows of a partition that is another device's are refused") {
   const auto group = group_with([](const runtime::Config& config, const Clock& clock) {
-    return linear_source(config, 0, 4000, clock);  // partition 0, which device 0 has, too
+    return std::make_unique<Stray>(linear_source(config, 0, 4000, clock));
   });
   check_refused(*group, "announced twice", 0);  // its owner has rows of it in the same round
 }

@@ -10,6 +10,7 @@
 #include "core/metrics.h"
 #include "stream/embedded_broker.h"
 #include "stream/open.h"
+#include "tests/support/assigned.h"
 #include "tests/support/counting_metrics.h"
 #include "tests/support/kafka_client.h"
 #include "tests/support/wait.h"
@@ -18,9 +19,9 @@ namespace rivulet::testing {
 
 using namespace std::chrono_literals;
 
-inline stream::KafkaSourceConfig config_for(const std::string& servers, const std::string& topic,
-                                            std::int32_t partition = 0) {
-  stream::KafkaSourceConfig config;
+inline KafkaReading config_for(const std::string& servers, const std::string& topic,
+                               std::int32_t partition = 0) {
+  KafkaReading config;
   config.properties = {{"bootstrap.servers", servers}};
   config.group_id = "rivulet.test";
   config.partitions = {{topic, {0, partition}}};
@@ -32,8 +33,8 @@ struct Opened {
   RealClock clock;
   CountingMetrics metrics;
   std::unique_ptr<stream::RecordSource> source;
-  explicit Opened(const stream::KafkaSourceConfig& config) {
-    auto opened = stream::open_kafka_source(config, clock, metrics);
+  explicit Opened(const KafkaReading& config) {
+    auto opened = config.open(clock, metrics);
     REQUIRE_MESSAGE(opened, opened.error().message);
     source = std::move(opened).value();
   }

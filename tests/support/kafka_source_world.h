@@ -7,6 +7,7 @@
 #include "stream/kafka/producer.h"
 #include "stream/open.h"
 #include "tests/conformance/record_source_suite.h"
+#include "tests/support/assigned.h"
 #include "tests/support/kafka_client.h"
 
 namespace rivulet::testing {
@@ -31,13 +32,13 @@ inline std::unique_ptr<SourceWorld> kafka_source_world(const std::string& name, 
            std::string(static_cast<std::size_t>(offset % 50), '.');
   };
   world->open = [w, brokers, group](const Offsets& resume) {
-    stream::KafkaSourceConfig config;
+    KafkaReading config;
     config.properties = {{"bootstrap.servers", brokers}};
     config.group_id = group;
     config.client_id = "conformance";
     for (const auto id : w->partitions) config.partitions.push_back({w->topic_name, id});
     config.resume = resume;
-    auto source = stream::open_kafka_source(config, w->clock, w->metrics);
+    auto source = config.open(w->clock, w->metrics);
     REQUIRE_MESSAGE(source, source.error().message);
     return std::move(source).value();
   };

@@ -55,6 +55,7 @@ class SimSource final : public stream::RecordSource {
     values_.clear();
     state_.high_watermark = clock_.now().time_since_epoch() / every_;
     state_.paused = max_records == 0;
+    if (!reads_) return std::span<const Record>(records_);
     if (clock_.now() < streams_.silent_until) {
       streams_.faults.count(SimFault::silence);
       return std::span<const Record>(records_);
@@ -73,19 +74,24 @@ class SimSource final : public stream::RecordSource {
     return ok();
   }
   std::vector<stream::Gap> take_gaps() override { return std::exchange(gaps_, {}); }
-  Status seek(std::span<const NextOffset> positions) override {
+  Status assign(const Assignment& assignment) override {
     gaps_.clear();
-    for (const auto& position : positions)
-      if (position.partition == state_.id) state_.next_offset = position.offset;
+    const auto own = assignment.cursors.find(state_.id);
+    const bool had = std::exchange(reads_, own != assignment.cursors.end());
+    if (!reads_) return ok();
+    if (own->second)
+      state_.next_offset = own->second->offset;
+    else if (!had)
+      state_.next_offset = kept_from();
     return ok();
   }
   [[nodiscard]] std::span<const stream::PartitionState> partitions() const noexcept override {
-    return {&state_, 1};
+    return {&state_, reads_ ? 1U : 0U};
   }
   [[nodiscard]] bool exhausted() const noexcept override { return false; }
   [[nodiscard]] TimePoint next_due() const noexcept override {
     if (clock_.now() < streams_.silent_until) return streams_.silent_until;
-    if (state_.paused) return TimePoint::max();
+    if (state_.paused || !reads_) return TimePoint::max();
     if (state_.next_offset < state_.high_watermark) return clock_.now();
     return TimePoint((state_.high_watermark + 1) * every_);
   }
@@ -118,6 +124,7 @@ class SimSource final : public stream::RecordSource {
   const SimStreams& streams_;
   const CommitWatch on_commit_;
   stream::PartitionState state_;
+  bool reads_ = false;  ///< it is assigned
   std::vector<Record> records_;
   std::deque<std::vector<float>> values_;
   std::vector<stream::Gap> gaps_;

@@ -29,10 +29,9 @@ runtime::LoadedConfig config_of(runtime::LoadedConfig loaded, std::size_t device
   return loaded;
 }
 
-std::unique_ptr<stream::RecordSource> source_of(const runtime::Config& config, std::size_t device,
-                                                double rate, const Clock& clock) {
+std::unique_ptr<stream::RecordSource> source_of(const runtime::Config& config, double rate,
+                                                const Clock& clock) {
   stream::SyntheticSourceConfig synthetic;
-  synthetic.partitions = {PartitionId{0, static_cast<std::int32_t>(device)}};
   synthetic.columns = static_cast<std::size_t>(config.decode.shape.front());
   synthetic.classes = config.model.classes;
   synthetic.seed = config.job.seed;
@@ -70,7 +69,7 @@ void ThreadedGroup::State::add(const runtime::LoadedConfig& loaded, const runtim
       .worker_clock = clock,
       .ingest_wake = made->ingest_thread,
       .worker_wake = made->train_thread,
-      .source = source_of(own.config, device, parts.rows_per_second, clock),
+      .source = source_of(own.config, parts.rows_per_second, clock),
       .device = devices::make_host_device(),
       .log = log.open(),
       .connect = parts.connect ? parts.connect(device, clock) : network.connect_for(clock),

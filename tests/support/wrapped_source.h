@@ -16,7 +16,7 @@ struct WrappedSource : stream::RecordSource {
   }
   void hold() override { inner->hold(); }
   Status commit(std::span<const NextOffset> positions) override { return inner->commit(positions); }
-  Status seek(std::span<const NextOffset> positions) override { return inner->seek(positions); }
+  Status assign(const Assignment& assignment) override { return inner->assign(assignment); }
   std::vector<stream::Gap> take_gaps() override { return inner->take_gaps(); }
   [[nodiscard]] std::span<const stream::PartitionState> partitions() const noexcept override {
     return inner->partitions();

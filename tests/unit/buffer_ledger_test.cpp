@@ -101,7 +101,7 @@ TEST_CASE("Ledger: runs of a generation that is over count nothing") {
   const auto early = ledger.account({}, {{p0, {0, 0}}}, 1);  // asked before the reader has turned
   REQUIRE(early);
   CHECK(early.value().intervals.empty());
-  ledger.restart(1);
+  ledger.restart({1, {{p0, RowCursor{0, 0}}}});
   ledger.passed({p0, {0, 0}, {1, 0}, 1, bad_label});
   const auto made = ledger.account({}, {{p0, {0, 0}}}, 1);
   REQUIRE(made);

@@ -17,8 +17,7 @@ using namespace rivulet::testing;
 using namespace std::chrono_literals;
 
 TEST_CASE("BookPages: its series are there from the beginning, without offsets that nobody has agreed on") {
-  const std::vector<PartitionId> partitions{{0, 3}, {0, 1}};
-  const CommittableOffsets own(partitions);
+  const std::vector<PartitionId> own{{0, 3}, {0, 1}};
   CountingMetrics metrics;
   NodeStatus status;
   LedgerMetrics pages(metrics, status, own, {"t"});

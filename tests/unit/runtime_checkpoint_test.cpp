@@ -198,12 +198,12 @@ TEST_CASE("Checkpoints: as long as the group commits nothing, the disk does not 
 TEST_CASE(
     "Saved offsets: they go onto the board with the commit that covers them, not with one beside them") {
   const std::vector<PartitionId> own{{0, 0}};
-  CommittableOffsets board(own);
+  CommittableOffsets board;
   std::vector<NextOffset> news;
   const auto device = devices::make_host_device();
   SavedOffsets offsets;
-  offsets.saved(state_at({3, 450}, *device), board);
-  offsets.saved(state_at({3, 500}, *device), board);
+  offsets.saved(state_at({3, 450}, *device), own);
+  offsets.saved(state_at({3, 500}, *device), own);
   CHECK(offsets.committed({3, 460}, board));
   board.take_news(news);
   CHECK(news == std::vector<NextOffset>{{{0, 0}, 450}});
@@ -213,7 +213,7 @@ TEST_CASE(
   CHECK_FALSE(offsets.committed({4, 460}, board));
   board.take_news(news);
   CHECK(news.empty());
-  for (std::uint64_t step = 461; step < 600; ++step) offsets.saved(state_at({4, step}, *device), board);
+  for (std::uint64_t step = 461; step < 600; ++step) offsets.saved(state_at({4, step}, *device), own);
   CHECK_FALSE(offsets.committed({4, 599 - SavedOffsets::states_max}, board));  // bounded: made room
   CHECK(offsets.committed({4, 600 - SavedOffsets::states_max}, board));
 }

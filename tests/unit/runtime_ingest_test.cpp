@@ -45,7 +45,7 @@ struct Bench {
       if (entry->name == config.format)
         decoder = std::move(entry->make(testing::with_decode_defaults(config))).value();
     rows = std::make_unique<buffer::RowBuffer>(slots, decoder->shape());
-    commits = std::make_unique<runtime::CommittableOffsets>(std::span<const PartitionId>(&partition, 1));
+    assignments.publish({{partition, std::nullopt}});
     reading.poll_wait = {};
     reading.format = config.format;
     reading.stop_on_bad_row = stop_on_bad_row;
@@ -53,7 +53,7 @@ struct Bench {
   }
   void begin() {
     ingest = std::make_unique<runtime::Ingest>(
-        reading, runtime::Ingest::Parts{clock, *source, *decoder, *rows, ledger, *commits, rewinds, gauge,
+        reading, runtime::Ingest::Parts{clock, *source, *decoder, *rows, ledger, commits, assignments, gauge,
                                         status, metrics, *log, wake});
   }
   [[nodiscard]] std::uint64_t dropped(DropReason reason) const {
@@ -79,9 +79,9 @@ struct Bench {
   std::unique_ptr<stream::RecordSource> source;
   std::unique_ptr<stream::Decoder> decoder;
   std::unique_ptr<buffer::RowBuffer> rows;
-  std::unique_ptr<runtime::CommittableOffsets> commits;
+  runtime::CommittableOffsets commits;
   buffer::Ledger ledger;
-  runtime::SeekRequests rewinds;
+  runtime::AssignmentSlot assignments;
   runtime::StreamGauge gauge;
   runtime::NodeStatus status;
   NullMetrics metrics;
@@ -193,8 +193,8 @@ TEST_CASE("Ingest: values that are missing are counted by feature, numbers that 
     }
     std::vector<std::string>& all;
   } ear(said);
-  runtime::Ingest ingest(b.reading, {b.clock, *b.source, *b.decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
-                                     b.gauge, b.status, *metrics, ear, b.wake});
+  runtime::Ingest ingest(b.reading, {b.clock, *b.source, *b.decoder, *b.rows, b.ledger, b.commits,
+                                     b.assignments, b.gauge, b.status, *metrics, ear, b.wake});
   for (int i = 0; i < 5; ++i) static_cast<void>(ingest.step());
   CHECK(b.rows->waiting() == 60);
   const std::string page = metrics->scrape();
@@ -246,8 +246,8 @@ TEST_CASE("Ingest: offsets that hold nothing are holes") {
   b.source = stream::open_scripted_source({partition}, std::move(script), b.clock);
   runtime::IngestConfig reading;
   reading.poll_wait = {};
-  runtime::Ingest ingest(reading, {b.clock, *b.source, *b.decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
-                                   b.status, b.metrics, *b.log, b.wake});
+  runtime::Ingest ingest(reading, {b.clock, *b.source, *b.decoder, *b.rows, b.ledger, b.commits,
+                                   b.assignments, b.gauge, b.status, b.metrics, *b.log, b.wake});
   for (int i = 0; i < 3; ++i) static_cast<void>(ingest.step());
   const auto a = b.account();
   REQUIRE(a.intervals.size() == 1);
@@ -305,8 +305,8 @@ TEST_CASE(
   const auto metrics = runtime::make_prometheus_sink();
   runtime::IngestConfig reading;
   reading.format = "raw";
-  runtime::Ingest ingest(reading, {b.clock, source, *b.decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
-                                   b.status, *metrics, *b.log, b.wake});
+  runtime::Ingest ingest(reading, {b.clock, source, *b.decoder, *b.rows, b.ledger, b.commits, b.assignments,
+                                   b.gauge, b.status, *metrics, *b.log, b.wake});
   for (int i = 0; i < 5; ++i) {
     static_cast<void>(ingest.step());
     b.clock.advance_to(b.clock.now() + std::chrono::seconds(1));
@@ -338,8 +338,8 @@ TEST_CASE(
   const auto metrics = runtime::make_prometheus_sink();
   runtime::IngestConfig reading;
   reading.format = "raw";
-  runtime::Ingest ingest(reading, {b.clock, *b.source, decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
-                                   b.status, *metrics, *b.log, b.wake});
+  runtime::Ingest ingest(reading, {b.clock, *b.source, decoder, *b.rows, b.ledger, b.commits, b.assignments,
+                                   b.gauge, b.status, *metrics, *b.log, b.wake});
   const auto says = [&](const std::string& line) {
     return metrics->scrape().find("rivulet_decode_duration_seconds_" + line + "\n") != std::string::npos;
   };
@@ -404,7 +404,7 @@ TEST_CASE(
   b.steps(5);
   CHECK(b.rows->waiting() == 7);
   CHECK(b.dropped(DropReason::bad_label) == 1);
-  const auto generation = b.rewinds.ask({{{0, 0}, {0, 2}}});
+  const auto generation = b.assignments.publish({{{0, 0}, RowCursor{0, 2}}});
   b.rows->forget_before(generation);
   CHECK(b.rows->waiting() == 0);
   b.steps(5);
@@ -423,7 +423,7 @@ TEST_CASE(
 
 TEST_CASE("Ingest: rows dropped before the place it is sent to are not counted again") {
   Bench b(raw(), {floats({9, 0, 0, 9, 0, 0, 1, 1, 1})});
-  const auto generation = b.rewinds.ask({{{0, 0}, {0, 1}}});
+  const auto generation = b.assignments.publish({{{0, 0}, RowCursor{0, 1}}});
   b.rows->forget_before(generation);
   b.steps(3);
   CHECK(b.dropped(DropReason::bad_label) == 1);
@@ -431,7 +431,7 @@ TEST_CASE("Ingest: rows dropped before the place it is sent to are not counted a
         std::vector<RowInterval>{{{0, 0}, {0, 1}, {1, 0}, 1, 1, 1, 0}});
 }
 
-TEST_CASE("Ingest: a partition that the request does not know is read again from where this device began") {
+TEST_CASE("Ingest: a partition without a cursor is read again from where this device began") {
   const PartitionId used{0, 0};
   const PartitionId fresh{0, 1};
   std::vector<stream::ScriptedRecord> script;
@@ -442,11 +442,12 @@ TEST_CASE("Ingest: a partition that the request does not know is read again from
   b.source = stream::open_scripted_source({used, fresh}, std::move(script), b.clock);
   runtime::IngestConfig reading;
   reading.poll_wait = {};
-  runtime::Ingest ingest(reading, {b.clock, *b.source, *b.decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
-                                   b.status, b.metrics, *b.log, b.wake});
+  runtime::Ingest ingest(reading, {b.clock, *b.source, *b.decoder, *b.rows, b.ledger, b.commits,
+                                   b.assignments, b.gauge, b.status, b.metrics, *b.log, b.wake});
+  b.assignments.publish({{used, std::nullopt}, {fresh, std::nullopt}});
   for (int i = 0; i < 3; ++i) static_cast<void>(ingest.step());
   CHECK(b.rows->waiting() == 8);
-  b.rows->forget_before(b.rewinds.ask({{used, {102, 0}}}));
+  b.rows->forget_before(b.assignments.publish({{used, RowCursor{102, 0}}, {fresh, std::nullopt}}));
   for (int i = 0; i < 3; ++i) static_cast<void>(ingest.step());
   std::vector<buffer::SlotIndex> slots;
   REQUIRE(b.rows->take(100, slots) == 6);
@@ -455,6 +456,27 @@ TEST_CASE("Ingest: a partition that the request does not know is read again from
     offsets[b.rows->tag(slot).position.partition].push_back(b.rows->tag(slot).position.at.offset);
   CHECK(offsets[used] == std::vector<std::int64_t>{102, 103});
   CHECK(offsets[fresh] == std::vector<std::int64_t>{100, 101, 102, 103});
+}
+
+TEST_CASE("Ingest: partitions are gained and given up, and of what was given up nothing is known any more") {
+  const PartitionId given{0, 0};
+  const PartitionId gained{0, 1};
+  std::vector<stream::ScriptedRecord> script;
+  for (std::int64_t i = 0; i < 4; ++i)
+    for (const auto& partition : {given, gained})
+      script.push_back({TimePoint{}, partition, i, i == 1 ? floats({9, 0, 0}) : floats({1, 0, 0}), false});
+  Bench b(raw(), {});
+  b.source = stream::open_scripted_source({given, gained}, std::move(script), b.clock);
+  runtime::Ingest ingest(b.reading, {b.clock, *b.source, *b.decoder, *b.rows, b.ledger, b.commits,
+                                     b.assignments, b.gauge, b.status, b.metrics, *b.log, b.wake});
+  for (int i = 0; i < 3; ++i) static_cast<void>(ingest.step());
+  CHECK(b.rows->waiting() == 3);
+  const auto generation = b.assignments.publish({{gained, RowCursor{1, 0}}});
+  b.rows->forget_before(generation);
+  for (int i = 0; i < 3; ++i) static_cast<void>(ingest.step());
+  CHECK(b.ledger.begins() == buffer::Cursors{{gained, {1, 0}}});
+  CHECK(b.account(generation, {{gained, {1, 0}}}).intervals ==
+        std::vector<RowInterval>{{gained, {1, 0}, {4, 0}, 2, 1, 0, 0}});
 }
 
 namespace {
@@ -481,7 +503,7 @@ TEST_CASE("Ingest: what is truncated are whole records, the newest or the oldest
   auto values = good_rows(40);
   values[20] = floats({9, 0, 0});
   Bench b(raw(), values);
-  b.reading.keep_least = 8;
+  b.reading.largest_batch = 8;
   std::vector<std::int64_t> kept;
   std::vector<std::pair<std::int64_t, std::int64_t>> runs;
   SUBCASE("newest") {
@@ -515,7 +537,7 @@ TEST_CASE("Ingest: what is truncated are whole records, the newest or the oldest
 
 TEST_CASE("Ingest: all rows persist unless they may be truncated") {
   Bench b(raw(), good_rows(200), 256);
-  b.reading.keep_least = 8;
+  b.reading.largest_batch = 8;
   b.begin();
   b.steps(5);
   CHECK(b.rows->waiting() == 200);
@@ -524,10 +546,10 @@ TEST_CASE("Ingest: all rows persist unless they may be truncated") {
 
 TEST_CASE("Ingest: a record in whose middle the group stands is not truncated") {
   Bench b(raw(), {floats({1, 0, 0, 1, 1, 1}), floats({1, 2, 2, 1, 3, 3})});
-  b.reading.keep_least = 0;
+  b.reading.largest_batch = 0;
   b.reading.retention = runtime::Retention::truncate_newest;
   b.begin();
-  b.rewinds.ask({{{0, 0}, {0, 1}}});
+  b.assignments.publish({{{0, 0}, RowCursor{0, 1}}});
   b.steps(2);
   CHECK(offsets_of(b) == std::vector<std::int64_t>{0});  // its second row
   CHECK(b.dropped(DropReason::truncated) == 1);

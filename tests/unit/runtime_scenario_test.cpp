@@ -14,6 +14,7 @@
 #include "runtime/wiring/simulation_limits.h"
 #include "runtime/wiring/simulation_source.h"
 #include "runtime/wiring/simulation_traces.h"
+#include "tests/support/assigned.h"
 #include "tests/support/temp_dir.h"
 
 using namespace rivulet;
@@ -248,7 +249,8 @@ TEST_CASE("Scenario: a device that is dealt some records plays those, again and 
   folder.write("rows.csv", "a,b\n1,2\n3,4\n5,6\n");
   const auto data = stream::open_dataset((folder.path() / "rows.csv").string(), stream::Split::train).value();
   VirtualClock clock;
-  const auto source = make_trace_source(*data, {0, 2}, {0, 0}, {{0, 10}}, 1, clock);
+  const auto source =
+      testing::reading(make_trace_source(*data, {0, 2}, {0, 0}, {{0, 10}}, 1, clock), {{0, 0}});
   clock.advance_to(TimePoint(from_seconds(2.05)));
   const auto rows = source->poll(100, Duration(0)).value();
   REQUIRE(rows.size() == 20);
@@ -265,7 +267,7 @@ TEST_CASE("Scenario: rows of a data set come as many as the trace says, also whe
   // A row of the first rate would be due after a thousand seconds, one of the third after fifty.
   const RateTrace trace{{0, 0.001}, {1, 100}, {3, 0.02}, {4, 0}, {5, 10}};
   VirtualClock clock;
-  const auto source = make_trace_source(*data, {}, {0, 0}, trace, 1, clock);
+  const auto source = testing::reading(make_trace_source(*data, {}, {0, 0}, trace, 1, clock), {{0, 0}});
   for (const double second : {0.5, 1.5, 3.0, 3.9, 5.0, 10.0}) {
     CAPTURE(second);
     clock.advance_to(TimePoint(from_seconds(second)));

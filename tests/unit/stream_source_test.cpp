@@ -11,6 +11,7 @@
 #include "core/clock.h"
 #include "core/rng.h"
 #include "stream/open.h"
+#include "tests/support/assigned.h"
 
 using namespace rivulet;
 using namespace rivulet::stream;
@@ -54,10 +55,11 @@ std::string numbered_lines(int n) {
 /// Rows of a synthetic source until the clock has gone `how_far`, polled every `step`.
 std::map<std::int64_t, std::vector<float>> synthetic_rows(Duration step, Duration how_far) {
   VirtualClock clock;
-  SyntheticSourceConfig config{.partitions = {{0, 3}}, .columns = 4, .classes = 3, .seed = 9};
+  SyntheticSourceConfig config{.columns = 4, .classes = 3, .seed = 9};
   config.rows_per_second = [](TimePoint t) { return t < TimePoint(seconds(1)) ? 100.0 : 10.0; };
   auto source = open_synthetic_source(config, clock);
   REQUIRE(source);
+  REQUIRE(source.value()->assign(testing::reads({{0, 3}})));
   std::map<std::int64_t, std::vector<float>> rows;
   while (clock.now() < TimePoint(how_far)) {
     clock.advance_by(step);
@@ -82,11 +84,11 @@ TEST_CASE("Synthetic source: what comes by when does not depend on how often one
 
 TEST_CASE("Synthetic source: a rate of zero is silence, and next_due leads from record to record") {
   VirtualClock clock;
-  SyntheticSourceConfig config{.partitions = {{0, 0}}, .columns = 2, .seed = 1};
+  SyntheticSourceConfig config{.columns = 2, .seed = 1};
   config.rows_per_second = [](TimePoint t) {
     return t < TimePoint(seconds(1)) || t >= TimePoint(seconds(11)) ? 20.0 : 0.0;
   };
-  auto source = std::move(open_synthetic_source(config, clock)).value();
+  auto source = testing::reading(open_synthetic_source(config, clock).value(), {{0, 0}});
   std::size_t records = 0;
   std::size_t wakes = 0;
   while (clock.now() < TimePoint(seconds(12))) {
@@ -105,11 +107,11 @@ TEST_CASE("Synthetic source: a rate of zero is silence, and next_due leads from 
 
 TEST_CASE("Synthetic source: blank rows are zeros, as many and at the same times") {
   VirtualClock clock;
-  SyntheticSourceConfig config{.partitions = {{0, 0}}, .columns = 3, .classes = 10};
+  SyntheticSourceConfig config{.columns = 3, .classes = 10};
   config.rows_per_second = [](TimePoint) { return 10.0; };
-  const auto usual = open_synthetic_source(config, clock).value();
+  const auto usual = testing::reading(open_synthetic_source(config, clock).value(), {{0, 0}});
   config.blank = true;
-  const auto blank = open_synthetic_source(config, clock).value();
+  const auto blank = testing::reading(open_synthetic_source(config, clock).value(), {{0, 0}});
   CHECK(blank->next_due() == usual->next_due());
   clock.advance_to(TimePoint(seconds(1)));
   const auto made = poll(*usual, 100);
@@ -135,9 +137,9 @@ TEST_CASE("Synthetic source: labels are classes, every class occurs, and a linea
 
 TEST_CASE("Synthetic source: regression targets follow one hidden rule on every partition") {
   VirtualClock clock;
-  SyntheticSourceConfig config{.partitions = {{0, 0}, {0, 1}}, .columns = 1, .seed = 5};
+  SyntheticSourceConfig config{.columns = 1, .seed = 5};
   config.rows_per_second = [](TimePoint) { return 1000.0; };
-  auto source = std::move(open_synthetic_source(config, clock)).value();
+  auto source = testing::reading(open_synthetic_source(config, clock).value(), {{0, 0}, {0, 1}});
   clock.advance_by(seconds(1));
   double xx[2] = {};
   double xy[2] = {};
@@ -161,7 +163,7 @@ TEST_CASE("Scripted source: records come when they are due, in order of time, an
   add(10, 0, 5, "a");
   add(20, 1, 0, "b");
   script.push_back({TimePoint(milliseconds(40)), {0, 1}, 1, {}, true});
-  auto source = open_scripted_source({{0, 0}, {0, 1}}, script, clock);
+  auto source = testing::reading(open_scripted_source({{0, 0}, {0, 1}}, script, clock), {{0, 0}, {0, 1}});
   CHECK(source->partitions()[0].next_offset == 5);
   CHECK(source->next_due() == TimePoint(milliseconds(10)));
   CHECK(poll(*source, 9).empty());
@@ -186,7 +188,7 @@ TEST_CASE("Scripted source: records come when they are due, in order of time, an
   CHECK(source->exhausted());
   CHECK(source->next_due() == TimePoint::max());
   const NextOffset back[] = {{{0, 0}, 6}};
-  REQUIRE(source->seek(back));
+  REQUIRE(testing::seek(*source, back));
   CHECK_FALSE(source->exhausted());
   records = poll(*source, 2);
   REQUIRE(records.size() == 1);
@@ -198,8 +200,8 @@ TEST_CASE(
   const TextFile file("order.csv", numbered_lines(50));
   VirtualClock clock;
   const auto play = [&](std::uint64_t seed) {
-    FileSourceConfig config{.path = file.path, .format = "csv", .partitions = {{0, 0}, {0, 1}}, .seed = seed};
-    auto source = std::move(open_file_source(config, clock)).value();
+    FileSourceConfig config{.path = file.path, .format = "csv", .seed = seed};
+    auto source = testing::reading(open_file_source(config, clock).value(), {{0, 0}, {0, 1}});
     std::map<int, std::vector<std::string>> order;
     while (!source->exhausted())
       for (const auto& record : poll(*source, 7))
@@ -220,9 +222,8 @@ TEST_CASE(
 TEST_CASE("File source: repeats in a new order, keeps its rate, and continues at an offset") {
   const TextFile file("rate.csv", numbered_lines(10));
   VirtualClock clock;
-  FileSourceConfig config{
-      .path = file.path, .format = "csv", .partitions = {{0, 0}}, .rows_per_second = 100, .repeat = true};
-  auto source = std::move(open_file_source(config, clock)).value();
+  FileSourceConfig config{.path = file.path, .format = "csv", .rows_per_second = 100, .repeat = true};
+  auto source = testing::reading(open_file_source(config, clock).value(), {{0, 0}});
   std::vector<std::string> all;
   for (int i = 0; i < 100; ++i) {
     clock.advance_to(source->next_due());
@@ -233,8 +234,7 @@ TEST_CASE("File source: repeats in a new order, keeps its rate, and continues at
   CHECK(std::vector(all.begin(), all.begin() + 10) != std::vector(all.begin() + 10, all.begin() + 20));
   CHECK(std::set(all.begin() + 90, all.end()).size() == 10);
   CHECK_FALSE(source->exhausted());
-  config.resume = {{{0, 0}, 37}};
-  auto resumed = std::move(open_file_source(config, clock)).value();
+  auto resumed = testing::reading(open_file_source(config, clock).value(), {{0, 0}}, {{{0, 0}, 37}});
   const auto records = poll(*resumed, 5);
   REQUIRE(records.size() == 1);
   CHECK(records[0].offset == 37);
@@ -244,7 +244,7 @@ TEST_CASE("File source: repeats in a new order, keeps its rate, and continues at
 TEST_CASE("File source: a file of another format than the decoder's is refused") {
   const TextFile file("format.csv", numbered_lines(3));
   VirtualClock clock;
-  const auto source = open_file_source({.path = file.path, .format = "json", .partitions = {{0, 0}}}, clock);
+  const auto source = open_file_source({.path = file.path, .format = "json"}, clock);
   REQUIRE_FALSE(source);
   CHECK(source.error().code == ErrorCode::invalid_config);
   CHECK(source.error().message.find("holds csv records") != std::string::npos);

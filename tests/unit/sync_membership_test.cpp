@@ -20,6 +20,17 @@ TEST_CASE("Membership: four devices form one view, ranks by sorted id") {
   CHECK(g.nodes.at("a").membership->waiting_for().empty());
 }
 
+TEST_CASE("Membership: a view says who owns which partitions, to every member alike") {
+  Group g;
+  g.form(abcd);
+  for (const auto& id : abcd) {
+    const ViewSpec& view = *g.nodes.at(id).view;
+    REQUIRE(view.owners.size() == view.world());
+    for (std::uint32_t rank = 0; rank < view.world(); ++rank)
+      CHECK(view.owners[rank] == std::vector<std::string>{"mnist:" + view.members[rank]});
+  }
+}
+
 TEST_CASE("Membership: one device is a group of its own at once") {
   Group g;
   g.start("a", 1);

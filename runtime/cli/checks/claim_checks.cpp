@@ -30,8 +30,9 @@ std::optional<std::vector<std::string>> claims_of_others(const Config& config) {
   const auto& view = topic.value().fold().view;
   if (view.number == 0) return std::nullopt;
   std::vector<std::string> claimed;
-  for (const auto& [device, partitions] : view.claims)
-    if (device != config.device.id) claimed.insert(claimed.end(), partitions.begin(), partitions.end());
+  for (std::size_t rank = 0; rank < view.members.size(); ++rank)
+    if (view.members[rank] != config.device.id)
+      claimed.insert(claimed.end(), view.owners[rank].begin(), view.owners[rank].end());
   return claimed;
 }
 

@@ -21,7 +21,7 @@ stream::KafkaSourceConfig source_of(const TopicReading& reading) {
   source.client_id = "rivulet-peek";
   source.group_id = reading.group;
   source.start = reading.start;
-  for (const int p : reading.partitions) source.partitions.push_back({reading.topic, {0, p}});
+  source.topics = {reading.topic};
   return source;
 }
 
@@ -55,11 +55,13 @@ Status rewind(stream::RecordSource& source, std::uint64_t records) {
   const States states = source.partitions();
   const auto seen = std::max<std::ptrdiff_t>(std::ranges::count_if(states, seen_end), 1);
   const auto each = (static_cast<std::int64_t>(records) + seen - 1) / seen;
-  std::vector<NextOffset> positions;
-  for (const auto& p : states)
+  Assignment there;
+  for (const auto& p : states) {
+    auto& from = there.cursors[p.id];
     if (seen_end(p))
-      positions.push_back({p.id, std::max({p.high_watermark - each, p.low_watermark, std::int64_t{0}})});
-  return source.seek(positions);
+      from = RowCursor{std::max({p.high_watermark - each, p.low_watermark, std::int64_t{0}}), 0};
+  }
+  return source.assign(there);
 }
 
 /// Why not all of the partitions could be read, if that is so.
@@ -138,6 +140,9 @@ Status read_topic(const TopicReading& reading, const StopRequest& stop,
   NullMetrics metrics;
   const auto opened = stream::open_kafka_source(source_of(reading), clock, metrics);
   if (!opened) return opened.error();
+  Assignment all;
+  for (const int p : reading.partitions) all.cursors[{0, p}] = std::nullopt;
+  if (auto assigned = opened.value()->assign(all); !assigned) return assigned;
   Reading steps(reading, *opened.value());
   while (stop.load() == 0) {
     const auto done = steps.step(use);

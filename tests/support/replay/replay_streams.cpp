@@ -12,10 +12,14 @@ namespace {
 constexpr double as_fast_as_asked =
     20'000;  // rows per virtual second: time here is only a way to say "the next"
 
-stream::TopicPartition named(const Config& config, const PartitionId& partition) {
-  std::vector<std::string> topics = config.source.topics;
-  std::sort(topics.begin(), topics.end());
-  return {partition.topic < topics.size() ? topics[partition.topic] : "", partition};
+/// No offset: from the beginning, which is before it.
+Result<ReplayStream> reads_from(ReplayStream to, std::unique_ptr<stream::RecordSource> source,
+                                const PartitionId& partition, std::optional<std::int64_t> offset) {
+  Assignment one;
+  one.cursors[partition] = offset ? std::optional(RowCursor{*offset, 0}) : std::nullopt;
+  if (auto assigned = source->assign(one); !assigned) return assigned.error();
+  to.source = std::move(source);
+  return to;
 }
 
 }  // namespace
@@ -35,27 +39,24 @@ Result<ReplayStream> ReplayStreams::open(const PartitionId& partition, std::int6
   if (data_ == nullptr && config_.source.type == "file") {
     auto file = stream::open_file_source({.path = config_.source.path,
                                           .format = config_.decode.format,
-                                          .partitions = {partition},
                                           .rows_per_second = 0,
                                           .repeat = config_.source.repeat,
                                           .seed = config_.job.seed},
                                          clock_);
     if (!file) return file.error();
-    out.source = std::move(file).value();
-    return out;
+    return reads_from(std::move(out), std::move(file).value(), partition, std::nullopt);
   }
   out.clock = std::make_unique<VirtualClock>();
   if (data_ != nullptr) {
-    out.source =
+    auto trace =
         make_trace_source(*data_, {}, partition, {{0.0, as_fast_as_asked}}, config_.job.seed, *out.clock);
-    return out;
+    return reads_from(std::move(out), std::move(trace), partition, std::nullopt);
   }
-  auto synthetic = synthetic_config(config_, {partition});
+  auto synthetic = synthetic_config(config_);
   synthetic.rows_per_second = [](TimePoint) { return as_fast_as_asked; };
   auto made = stream::open_synthetic_source(synthetic, *out.clock);
   if (!made) return made.error();
-  out.source = std::move(made).value();
-  return out;
+  return reads_from(std::move(out), std::move(made).value(), partition, std::nullopt);
 }
 
 /// Reads, and commits nothing: the group id is one that no device has.
@@ -64,12 +65,12 @@ Result<ReplayStream> ReplayStreams::open_kafka(const PartitionId& partition, std
   kafka.properties = config_.source.kafka_properties;
   kafka.group_id = "rivulet." + config_.job.name + ".replay";
   kafka.client_id = "rivulet-replay";
-  kafka.partitions = {named(config_, partition)};
-  kafka.resume = {{partition, offset}};
+  kafka.topics = config_.source.topics;
+  std::ranges::sort(kafka.topics);
   kafka.count_gaps = true;
   auto source = stream::open_kafka_source(kafka, clock_, metrics_);
   if (!source) return source.error();
-  return ReplayStream{nullptr, std::move(source).value()};
+  return reads_from({}, std::move(source).value(), partition, offset);
 }
 
 }  // namespace rivulet::runtime
