@@ -117,12 +117,13 @@ class Pipeline {
   runtime::CommittableOffsets commits_;
   buffer::Ledger ledger_;
   runtime::SeekRequests rewinds_;
+  runtime::StreamGauge gauge_;
   runtime::NodeStatus status_;
   std::unique_ptr<runtime::Logger> logger_ = runtime::make_null_logger();
   NoWake wake_;
   std::int64_t next_ = 0;
   runtime::Ingest ingest_{{.format = config_.decode.format},
-                          {clock_, *source_, *decoder_, buffer_, ledger_, commits_, rewinds_, status_,
+                          {clock_, *source_, *decoder_, buffer_, ledger_, commits_, rewinds_, gauge_, status_,
                            metrics_, *logger_, wake_}};
 };
 

@@ -56,9 +56,7 @@ struct Bench {
         reading, runtime::Ingest::Parts{clock, *source, *decoder, *rows, ledger, *commits, rewinds, gauge,
                                         status, metrics, *log, wake});
   }
-  [[nodiscard]] std::uint64_t dropped(DropReason reason) const {
-    return status.rows_dropped[static_cast<std::size_t>(reason)].load();
-  }
+  [[nodiscard]] std::uint64_t dropped(DropReason reason) const { return status.rows_dropped[reason]; }
   /// What the rows that wait amount to, with all that was passed over around them; they are taken.
   buffer::Account account(std::uint32_t generation = 0, const buffer::Cursors& stands = {}) {
     std::vector<buffer::SlotIndex> slots;
@@ -129,7 +127,7 @@ TEST_CASE(
     CHECK(b.rows->waiting() == 2);
     CHECK(b.dropped(DropReason::bad_label) == 1);
     std::uint64_t all = 0;
-    for (std::size_t r = 0; r < drop_reasons; ++r) all += b.status.rows_dropped[r].load();
+    b.status.rows_dropped.each([&](std::string_view, std::uint64_t rows) { all += rows; });
     CHECK(all == 3);
   }
   SUBCASE("json") {
@@ -194,7 +192,7 @@ TEST_CASE("Ingest: values that are missing are counted by feature, numbers that 
     std::vector<std::string>& all;
   } ear(said);
   runtime::Ingest ingest(b.reading, {b.clock, *b.source, *b.decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
-                                     b.status, *metrics, ear, b.wake});
+                                     b.gauge, b.status, *metrics, ear, b.wake});
   for (int i = 0; i < 5; ++i) static_cast<void>(ingest.step());
   CHECK(b.rows->waiting() == 60);
   const std::string page = metrics->scrape();
@@ -247,7 +245,7 @@ TEST_CASE("Ingest: offsets that hold nothing are holes") {
   runtime::IngestConfig reading;
   reading.poll_wait = {};
   runtime::Ingest ingest(reading, {b.clock, *b.source, *b.decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
-                                   b.status, b.metrics, *b.log, b.wake});
+                                   b.gauge, b.status, b.metrics, *b.log, b.wake});
   for (int i = 0; i < 3; ++i) static_cast<void>(ingest.step());
   const auto a = b.account();
   REQUIRE(a.intervals.size() == 1);
@@ -306,7 +304,7 @@ TEST_CASE(
   runtime::IngestConfig reading;
   reading.format = "raw";
   runtime::Ingest ingest(reading, {b.clock, source, *b.decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
-                                   b.status, *metrics, *b.log, b.wake});
+                                   b.gauge, b.status, *metrics, *b.log, b.wake});
   for (int i = 0; i < 5; ++i) {
     static_cast<void>(ingest.step());
     b.clock.advance_to(b.clock.now() + std::chrono::seconds(1));
@@ -339,7 +337,7 @@ TEST_CASE(
   runtime::IngestConfig reading;
   reading.format = "raw";
   runtime::Ingest ingest(reading, {b.clock, *b.source, decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
-                                   b.status, *metrics, *b.log, b.wake});
+                                   b.gauge, b.status, *metrics, *b.log, b.wake});
   const auto says = [&](const std::string& line) {
     return metrics->scrape().find("rivulet_decode_duration_seconds_" + line + "\n") != std::string::npos;
   };
@@ -443,7 +441,7 @@ TEST_CASE("Ingest: a partition that the request does not know is read again from
   runtime::IngestConfig reading;
   reading.poll_wait = {};
   runtime::Ingest ingest(reading, {b.clock, *b.source, *b.decoder, *b.rows, b.ledger, *b.commits, b.rewinds,
-                                   b.status, b.metrics, *b.log, b.wake});
+                                   b.gauge, b.status, b.metrics, *b.log, b.wake});
   for (int i = 0; i < 3; ++i) static_cast<void>(ingest.step());
   CHECK(b.rows->waiting() == 8);
   b.rows->forget_before(b.rewinds.ask({{used, {102, 0}}}));
