@@ -183,7 +183,7 @@ TEST_CASE("Live view: it reads what the status page writes") {
   status.compute_s += 1.5;
   status.first_step_s = 0.5;
   status.seconds_training = 12;
-  status.rows_dropped[DropReason{0}] += 3;
+  status.rows_dropped[rivulet::DropReason{0}] += 3;
   status.set_digest("abc");
   status.say("all well");
   const NodeReport page = page_of(status);

@@ -69,7 +69,8 @@ TEST_CASE("Summary: the names are those that were promised, in one line") {
   for (const auto& [name, value] : parsed["devices"][0].items()) names += name + " ";
   CHECK(names ==
         "id rows_consumed rows_dropped rows_trained rows_waiting stream_rate compute_s wait_s sync_s "
-        "record_bytes_trained bytes_sent bytes_received first_step_s batch_mean cpu_s max_rss_bytes digest own ");
+        "record_bytes_trained bytes_sent bytes_received first_step_s batch_mean cpu_s max_rss_bytes digest "
+        "own ");
   CHECK(parsed["time_to_accuracy_s"]["0.90"] == 4.5);
   CHECK(parsed["devices"][0]["rows_dropped"]["bad_label"] == 2);
 }

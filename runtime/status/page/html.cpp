@@ -83,4 +83,32 @@ Number as_number(const NodeReport::Counts& /*counts*/) {
   return std::nullopt;
 }
 
+Tiles::Tiles(const char* heading) : html_(fmt::format("<section><h2>{}</h2><dl>", heading)) {}
+
+void Tiles::add(const char* key, const char* name, const std::string& shown) {
+  html_ += fmt::format("<div><dt>{}</dt><dd id=\"{}\">{}</dd></div>", name, key, shown);
+}
+
+void Tiles::add_series(const Cell& cell) {
+  html_ +=
+      fmt::format("<div><dt>{0}</dt><dd id=\"{1}\" data-series=\"{0}\" data-value=\"{2}\">{3}</dd></div>",
+                  cell.caption, cell.key, cell.value ? fmt::format("{}", *cell.value) : "", cell.shown);
+}
+
+Table::Table(const std::string& id, const std::vector<std::pair<std::string, bool>>& columns)
+    : html_(fmt::format("<div class=\"scroll\"><table id=\"{}\"><thead><tr>", id)) {
+  for (const auto& [name, words] : columns) {
+    words_.push_back(words);
+    html_ += fmt::format("<th{}>{}</th>", words ? " class=\"text\"" : "", name);
+  }
+  html_ += "</tr></thead><tbody>";
+}
+
+void Table::row(const std::vector<std::string>& cells, std::string_view row_class) {
+  html_ += row_class.empty() ? "<tr>" : fmt::format("<tr class=\"{}\">", row_class);
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    html_ += fmt::format("<td{}>{}</td>", words_[i] ? " class=\"text\"" : "", cells[i]);
+  html_ += "</tr>";
+}
+
 }  // namespace rivulet::runtime::html

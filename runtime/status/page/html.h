@@ -1,6 +1,4 @@
 #pragma once
-#include <fmt/format.h>
-
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,17 +55,10 @@ struct Captions {
 /// What belongs together, in one box. There are four of them, so that no row of boxes is left with fewer.
 class Tiles {
  public:
-  explicit Tiles(const char* heading) { html_ = fmt::format("<section><h2>{}</h2><dl>", heading); }
-  void add(const char* key, const char* name, const std::string& shown) {
-    html_ += fmt::format("<div><dt>{}</dt><dd id=\"{}\">{}</dd></div>", name, key, shown);
-  }
+  explicit Tiles(const char* heading);
+  void add(const char* key, const char* name, const std::string& shown);
   void add(const Cell& cell) { add(cell.key, cell.caption, cell.shown); }
-  /// One whose course is drawn.
-  void add_series(const Cell& cell) {
-    html_ +=
-        fmt::format("<div><dt>{0}</dt><dd id=\"{1}\" data-series=\"{0}\" data-value=\"{2}\">{3}</dd></div>",
-                    cell.caption, cell.key, cell.value ? fmt::format("{}", *cell.value) : "", cell.shown);
-  }
+  void add_series(const Cell& cell);  ///< one whose course is drawn
   [[nodiscard]] std::string html() const { return html_ + "</dl></section>\n"; }
 
  private:
@@ -77,21 +68,9 @@ class Tiles {
 /// A table whose columns are "words" (left, broken over lines) or numbers (right).
 class Table {
  public:
-  Table(const std::string& id, const std::vector<std::pair<std::string, bool>>& columns) {
-    html_ = fmt::format("<div class=\"scroll\"><table id=\"{}\"><thead><tr>", id);
-    for (const auto& [name, words] : columns) {
-      words_.push_back(words);
-      html_ += fmt::format("<th{}>{}</th>", words ? " class=\"text\"" : "", name);
-    }
-    html_ += "</tr></thead><tbody>";
-  }
+  Table(const std::string& id, const std::vector<std::pair<std::string, bool>>& columns);
   /// Cells are HTML.
-  void row(const std::vector<std::string>& cells, std::string_view row_class = "") {
-    html_ += row_class.empty() ? "<tr>" : fmt::format("<tr class=\"{}\">", row_class);
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      html_ += fmt::format("<td{}>{}</td>", words_[i] ? " class=\"text\"" : "", cells[i]);
-    html_ += "</tr>";
-  }
+  void row(const std::vector<std::string>& cells, std::string_view row_class = "");
   [[nodiscard]] std::string html() const { return html_ + "</tbody></table></div>\n"; }
 
  private:
