@@ -70,7 +70,7 @@ std::string transferred(NodeReport::Whole value) {
 
 std::string refusals(const NodeReport& r) {
   std::string out;
-  for (const auto& [reason, refused] : r.refused)
+  for (const auto& [reason, refused] : r.rows_dropped)
     out += fmt::format("{}{} {}", out.empty() ? "" : ", ", grouped(refused), reason);
   return out;
 }
@@ -94,7 +94,7 @@ std::string of_rows_bytes(const NodeReport& r) {
 
 /// What somebody has to look at.
 void add_troubles(const NodeReport& r, std::vector<std::string>& lines) {
-  if (!r.refused.empty()) lines.push_back("  refused   " + refusals(r));
+  if (!r.rows_dropped.empty()) lines.push_back("  refused   " + refusals(r));
   for (const auto& p : r.partitions)
     if (p.state == "stopped" || !p.reason.empty())
       lines.push_back(fmt::format("  {:<9} {} partition {}: {}",

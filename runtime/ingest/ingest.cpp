@@ -15,16 +15,10 @@ constexpr Duration rest_longest = std::chrono::milliseconds(20);
 }  // namespace
 
 Ingest::Metrics::Metrics(MetricsSink& sink, const std::string& format)
-    : consumed(sink.counter("rows_consumed_total")),
-      decoded_rows(sink.counter("decode_records_total", {{"format", format}, {"result", "ok"}})),
+    : decoded_rows(sink.counter("decode_records_total", {{"format", format}, {"result", "ok"}})),
       decoded_dropped(sink.counter("decode_records_total", {{"format", format}, {"result", "dropped"}})),
       decode_seconds(sink.histogram("decode_duration_seconds", {{"format", format}})),
-      rate(sink.gauge("stream_rows_per_second")),
-      waiting(sink.gauge("buffer_rows")),
-      backpressure(sink.counter("backpressure_seconds_total", {{"stage", "buffer"}})) {
-  for (std::size_t i = 0; i < drop_reasons; ++i)
-    dropped.push_back(&sink.counter("rows_dropped_total", {{"reason", name_of(static_cast<DropReason>(i))}}));
-}
+      backpressure(sink.counter("backpressure_seconds_total", {{"stage", "buffer"}})) {}
 
 Ingest::Ingest(const IngestConfig& config, const Parts& parts)
     : config_(config),
@@ -132,8 +126,8 @@ int Ingest::read_records() {
     const RowCursor first{r.offset, 0};
     if (expected_.try_emplace(r.partition, first).second) parts_.ledger.began(r.partition, first);
   }
-  parts_.status.records_consumed.fetch_add(open_.records.size(), std::memory_order_relaxed);
-  parts_.status.bytes_consumed.fetch_add(bytes, std::memory_order_relaxed);
+  parts_.status.records_consumed += open_.records.size();
+  parts_.status.bytes_consumed += bytes;
   return decode_waiting();
 }
 
@@ -147,9 +141,9 @@ void Ingest::truncate(const Record& record) {
   pass_holes(record.partition, record.offset);
   expected_[record.partition] = {record.offset + 1, 0};
   open_.newest_amendable = false;
-  constexpr auto reason = static_cast<std::size_t>(DropReason::truncated);
+  constexpr auto reason = static_cast<std::uint32_t>(DropReason::truncated);
   parts_.ledger.passed({record.partition, {record.offset, 0}, {record.offset + 1, 0}, 1, reason});
-  count_dropped(reason, 1);
+  count_dropped(DropReason::truncated, 1);
   if (std::exchange(has_truncated_, true)) return;
   parts_.log.write(
       Level::warn, "rows come faster than they are trained: those that do not fit are dropped",
@@ -157,9 +151,8 @@ void Ingest::truncate(const Record& record) {
        {"first", text_of(record.partition, config_.topics) + ", offset " + std::to_string(record.offset)}});
 }
 
-void Ingest::count_dropped(std::size_t reason, std::uint64_t rows) {
-  metrics_.dropped[reason]->add(static_cast<double>(rows));
-  parts_.status.rows_dropped[reason].fetch_add(rows, std::memory_order_relaxed);
+void Ingest::count_dropped(DropReason reason, std::uint64_t rows) {
+  parts_.status.rows_dropped[reason] += rows;
   parts_.gauge.rows_dropped.fetch_add(rows, std::memory_order_relaxed);
 }
 
@@ -270,8 +263,7 @@ void Ingest::publish(const Record& record) {
 void Ingest::count_published(TimePoint now) {
   if (published_ == 0) return;
   rate_.arrived(published_, now);
-  metrics_.consumed.add(static_cast<double>(published_));
-  parts_.status.rows_consumed.fetch_add(published_, std::memory_order_relaxed);
+  parts_.status.rows_consumed += published_;
   published_ = 0;
 }
 
@@ -280,14 +272,13 @@ void Ingest::drop(const Record& record, const stream::Decoded& step) {
     open_.row += step.rows;
     return;
   }
-  const auto reason = static_cast<std::size_t>(step.reason);
   write_drop({record.offset, open_.row});
   open_.drop = SkippedRange{
       record.partition, {record.offset, open_.row}, {}, step.rows, static_cast<std::uint32_t>(step.reason)};
   open_.any_row = true;
   open_.newest_amendable = false;
   open_.row += step.rows;
-  count_dropped(reason, step.rows);
+  count_dropped(step.reason, step.rows);
   if (step.reason == DropReason::filtered) return;
   metrics_.decoded_dropped.add(1);
   const std::string where = text_of(record.partition, config_.topics) + ", offset " +
@@ -328,12 +319,9 @@ void Ingest::commit_if_due(TimePoint now) {
 void Ingest::publish_status(TimePoint now) {
   const double rate = truncation_.is_off() ? rate_.rows_per_second(now) : truncation_.rows_per_second(now);
   parts_.gauge.rows_per_second.store(rate, std::memory_order_relaxed);
-  metrics_.rate.set(rate);
-  parts_.status.stream_rate.store(rate, std::memory_order_relaxed);
-  const std::size_t waiting = parts_.rows.waiting();
-  metrics_.waiting.set(static_cast<double>(waiting));
-  parts_.status.rows_waiting.store(waiting, std::memory_order_relaxed);
-  parts_.status.ingest_beat_ns.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  parts_.status.stream_rate = rate;
+  parts_.status.rows_waiting = parts_.rows.waiting();
+  parts_.status.ingest_beat_ns = now.time_since_epoch().count();
   watch_.look(parts_.source, now);
   health_->look(now);
 }

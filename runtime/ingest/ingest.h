@@ -89,7 +89,7 @@ class Ingest final : public Agent {
   void finish_record(const Record& record);
   void commit_if_due(TimePoint now);
   void publish_status(TimePoint now);
-  void count_dropped(std::size_t reason, std::uint64_t rows);
+  void count_dropped(DropReason reason, std::uint64_t rows);
   void measure_backpressure(TimePoint now);
   void count_published(TimePoint now);
   void handle_source_error(const Error& error);
@@ -102,13 +102,9 @@ class Ingest final : public Agent {
   const std::unique_ptr<HealthWatch> health_;
   struct Metrics {
     Metrics(MetricsSink& sink, const std::string& format);
-    Counter& consumed;
-    std::vector<Counter*> dropped;  ///< by reason
     Counter& decoded_rows;
     Counter& decoded_dropped;
     Histogram& decode_seconds;
-    Gauge& rate;
-    Gauge& waiting;
     Counter& backpressure;
   };
   const Metrics metrics_;

@@ -40,7 +40,7 @@ std::int64_t lag_of(const stream::RecordSource& source) {
 }  // namespace
 
 void PartitionWatch::look(const stream::RecordSource& source, TimePoint now) {
-  status_.lag_records.store(lag_of(source), std::memory_order_relaxed);
+  status_.lag_records = lag_of(source);
   if (now < next_) return;
   next_ = now + std::chrono::milliseconds(500);
   status_.look_back(now);

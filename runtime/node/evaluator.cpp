@@ -1,7 +1,6 @@
 #include "runtime/node/evaluator.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/check.h"
 #include "runtime/node/node.h"
@@ -78,17 +77,13 @@ Result<devices::StepReport> evaluate_all(devices::Trainer& trainer, const device
 }
 
 Evaluator::Evaluator(const Parts& parts)
-    : parts_(parts),
-      score_(parts.metrics.gauge("eval_score", {{"metric", "held_out_accuracy"}})),
-      classes_(parts.classes.size()),
-      next_(parts.clock.now() + parts.every) {
-  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-  score_.set(unknown);
+    : parts_(parts), classes_(parts.classes.size()), next_(parts.clock.now() + parts.every) {
+  parts.status.measures(parts.status.held_out_accuracy);
   for (const float target : parts_.data.slice(0, parts_.data.rows()).targets) {
     const auto c = static_cast<std::size_t>(target);
     if (c >= std::min(classes_.size(), classes_shown) || classes_[c].gauge != nullptr) continue;
     classes_[c].gauge = &parts.metrics.gauge("eval_class_recall", {{"class", parts.classes[c]}});
-    classes_[c].gauge->set(unknown);
+    classes_[c].gauge->set(not_measured);
   }
 }
 
@@ -135,8 +130,7 @@ void Evaluator::finish() {
     c.rows = c.right = 0;
   }
   const double accuracy = static_cast<double>(right) / static_cast<double>(parts_.data.rows());
-  parts_.status.held_out_accuracy.store(accuracy);
-  score_.set(accuracy);
+  parts_.status.held_out_accuracy = accuracy;
   reached_.add(parts_.snapshots.seconds(), accuracy);
   at_ = 0;
   asked_ = false;

@@ -77,7 +77,6 @@ class Evaluator final : public Agent {
   void count(const std::vector<float>& outputs, std::span<const float> targets);
   void finish();
   Parts parts_;
-  Gauge& score_;
   std::vector<Recall> classes_;
   std::size_t at_ = 0;
   bool asked_ = false;

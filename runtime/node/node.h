@@ -88,7 +88,7 @@ class Node {
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> object_types() const;
 
  private:
-  explicit Node(NodeDependencies outside) : outside_(std::move(outside)) {}
+  explicit Node(NodeDependencies outside) : outside_(std::move(outside)), status_(outside_.metrics) {}
   Status make(const LoadedConfig& loaded, const RunOptions& options, const Catalog& catalog);
   Status load_checkpoint(const Config& config);
   [[nodiscard]] Status refuse_misfit(const CheckpointFolder& folder, const Expected& expected) const;

@@ -1,20 +1,10 @@
 #include "runtime/status/history.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "runtime/status/node_status.h"
 
 namespace rivulet::runtime {
-namespace {
-
-/// Negative stands for "not measured" in NodeStatus.
-float measured(double value) {
-  return value < 0 ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(value);
-}
-
-}  // namespace
-
 void History::look(const NodeStatus& status, TimePoint now) {
   if (now < next_) return;
   next_ = now + std::chrono::seconds(1);
@@ -26,8 +16,8 @@ void History::look(const NodeStatus& status, TimePoint now) {
   put(Series::rows_waiting, static_cast<float>(status.rows_waiting.load()));
   put(Series::batch_rows, static_cast<float>(status.batch_rows.load()));
   put(Series::loss, static_cast<float>(status.loss.load()));
-  put(Series::accuracy, measured(status.accuracy.load()));
-  put(Series::held_out, measured(status.held_out_accuracy.load()));
+  put(Series::accuracy, static_cast<float>(status.accuracy.load()));
+  put(Series::held_out, static_cast<float>(status.held_out_accuracy.load()));
   looks_.store(looks + 1, std::memory_order_release);
 }
 

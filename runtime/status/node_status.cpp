@@ -18,6 +18,19 @@ std::string_view name_of(NodeState state) noexcept {
   return "unknown";
 }
 
+NodeStatus::NodeStatus(MetricsSink& sink) : sink_(&sink) {
+#define RIVULET_MEASURED(...)
+#define RIVULET_VALUE(key, type, first, form, caption, ...) key.bind(sink __VA_OPT__(, ) __VA_ARGS__);
+#include "core/metrics.def"
+}
+
+void NodeStatus::measures(const Latest<double>& value) {
+  if (sink_ == nullptr) return;
+#define RIVULET_MEASURED(key, type, first, form, caption, ...) \
+  if (&key == &value) key.bind(*sink_, __VA_ARGS__);
+#include "core/metrics.def"
+}
+
 void NodeStatus::say(std::string text) {
   phrase_.post(std::move(text));
 }

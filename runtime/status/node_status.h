@@ -1,10 +1,9 @@
 #pragma once
-#include <array>
 #include <atomic>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "runtime/status/health/health.h"
 #include "runtime/status/history.h"
 #include "runtime/status/own_scores.h"
+#include "runtime/status/status_value.h"
 #include "sync/transport/transport.h"
 
 namespace rivulet::runtime {
@@ -67,65 +67,46 @@ struct StreamFindings {
   bool operator==(const StreamFindings&) const = default;
 };
 
-/// What a device reports about itself to people, probes and the demo: written by the agents, read by the http
-/// thread and by the summary. No writer waits for a reader: numbers are atomics, the rest is posted, and what
-/// could not be shown because somebody read is shown a moment later. Invariant rows_consumed = rows_trained +
-/// rows_dropped_after_buffer + rows_waiting + rows in the current batch.
+/// Contributions that left before their plan was known.
+enum class EarlyPayload : std::uint8_t { used, wasted };
+constexpr std::string_view name_of(EarlyPayload what) noexcept {
+  return what == EarlyPayload::used ? "used" : "wasted";
+}
+
+using DroppedRows = CountBy<DropReason, drop_reasons>;
+using TrafficBytes = CountBy<sync::Traffic, sync::traffic_kinds>;
+using EarlyPayloads = CountBy<EarlyPayload, 2>;
+
+/// What a device reports about itself to people and probes: written by the agents, read by the http thread
+/// and by the summary. Nothing that devices agree on is read here. No writer waits for a reader: numbers are
+/// atomics, the rest is posted, and what could not be shown because somebody read is shown a moment later.
+/// Invariant rows_consumed = rows_trained + rows_dropped_after_buffer + rows_waiting + rows in the current
+/// batch.
 struct NodeStatus {
-  // ingest thread
-  std::atomic<std::uint64_t> records_consumed{0};
-  std::atomic<std::uint64_t> bytes_consumed{0};
-  std::atomic<std::uint64_t> rows_consumed{0};  ///< decoded into the buffer
-  std::array<std::atomic<std::uint64_t>, drop_reasons> rows_dropped{};
-  std::atomic<double> stream_rate{0};  ///< rows per second
-  std::atomic<std::int64_t> lag_records{-1};
-  std::atomic<std::int64_t> ingest_beat_ns{0};
-  // train thread
+  NodeStatus() = default;  ///< without series in Prometheus
+  /// Makes the series of its values in `sink`, which outlives it.
+  explicit NodeStatus(MetricsSink& sink);
+
+  // The numbers that people see: core/metrics.def says of each what it is.
+#define RIVULET_VALUE(key, type, first, ...) type key first;
+#include "core/metrics.def"
+
+  // Signs for runtime/status/health/, train thread.
   std::atomic<NodeState> state{NodeState::starting};
-  std::atomic<std::uint64_t> view{0};
-  std::atomic<std::uint32_t> rank{0};
-  std::atomic<std::uint32_t> world{0};
-  std::atomic<std::uint64_t> rounds{0};                ///< rounds entered
-  std::atomic<std::uint64_t> steps{0};                 ///< rounds applied (the step clock)
-  std::atomic<std::uint64_t> batches{0};               ///< rounds this device had rows in
-  std::atomic<std::uint64_t> rows_trained{0};          ///< by this device
-  std::atomic<std::uint64_t> record_bytes_trained{0};  ///< of the records that these came from
-  std::atomic<std::uint64_t> group_rows{0};            ///< by the group
-  std::atomic<std::uint32_t> batch_rows{0};            ///< that the last gradient was computed from
-  /// Group mean over the last rounds' rows (moving average); no number before the first.
-  std::atomic<double> loss{std::numeric_limits<double>::quiet_NaN()};  ///< infinite: it is not finite
   /// Mean over this device's own last rows, and that of a model which knows nothing of them: what a loss is
-  /// to be compared with. No number: not known.
-  std::atomic<double> own_loss{std::numeric_limits<double>::quiet_NaN()};
-  std::atomic<double> guess_loss{std::numeric_limits<double>::quiet_NaN()};
-  /// Prequential, over evaluate.prequential.window rows; -1 = not measured, as that of a regression always.
-  std::atomic<double> accuracy{-1};
-  std::atomic<bool> window_full{false};       ///< `loss` and `accuracy` are of as many rows as they are to be
-  std::atomic<double> held_out_accuracy{-1};  ///< -1 = not measured
-  std::atomic<double> compute_s{0};
-  std::atomic<double> wait_s{0};
-  std::atomic<double> sync_s{0};
-  std::atomic<double> first_step_s{-1};     ///< process start to first applied round
-  std::atomic<double> seconds_training{0};  ///< since the group formed
-  std::atomic<std::uint64_t> bytes_sent{0};
-  std::array<std::atomic<std::uint64_t>, sync::traffic_kinds> bytes_sent_for{};  ///< by sync::Traffic
-  std::atomic<std::uint64_t> bytes_received{0};
-  std::atomic<std::uint32_t> own_steps{0};  ///< until the group agrees next; 0: it agrees on gradients
-  std::atomic<double> keep_ratio{1};        ///< share of the parameters in the next contributions
-  std::atomic<std::uint64_t> digests_compared{0};
-  std::atomic<std::uint64_t> early_used{0};    ///< rounds whose contributions left with the facts
-  std::atomic<std::uint64_t> early_wasted{0};  ///< ... and were for nothing
-  std::atomic<std::uint64_t> digests_different{0};
-  std::atomic<std::int64_t> train_beat_ns{0};
+  /// to be compared with.
+  std::atomic<double> own_loss{not_measured};
+  std::atomic<double> guess_loss{not_measured};
+  std::atomic<bool> window_full{false};    ///< `loss` and `accuracy` are of as many rows as they are to be
   std::atomic<std::uint32_t> own_rows{0};  ///< in own steps that the group has not agreed on
   std::atomic<double> agreement_due_s{0};  ///< from one agreement to the next, at the latest
   std::atomic<std::int64_t> unsaved_since_ns{
       0};  ///< a state was to be saved and is not on the disk; 0: it is
   std::atomic<std::int64_t> uncommitted_since_ns{
       0};  ///< one was saved, and the group has committed none since
-  // any thread
-  std::atomic<std::uint64_t> rows_waiting{0};
 
+  /// Before the threads start: one of those that not every device measures is measured here.
+  void measures(const Latest<double>& value);
   // train thread
   void say(std::string text);        ///< one phrase: "waiting for c, d"
   void set_digest(std::string hex);  ///< of the last agreed state
@@ -174,6 +155,7 @@ struct NodeStatus {
   [[nodiscard]] Health health() const;
 
  private:
+  MetricsSink* const sink_ = nullptr;
   Posted<std::string> phrase_;
   Posted<std::string> digest_;
   Posted<Books> books_;

@@ -15,18 +15,28 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Negative stands for "not measured" in NodeStatus, null in JSON.
-template <class T>
-Json known(T value) {
-  return value < T{0} ? Json(nullptr) : Json(value);
+/// Negative stands for "not known".
+Json known(std::int64_t value) {
+  return value < 0 ? Json(nullptr) : Json(value);
 }
 
-Json dropped_json(const NodeStatus& s) {
+template <class Value>
+Json json_of(const Value& value) {
+  return value.load();  // no number: null
+}
+Json json_of(const Latest<std::int64_t>& value) {
+  return known(value);
+}
+template <class E, std::size_t n>
+Json json_of(const CountBy<E, n>& counts) {
   Json out = Json::object();
-  for (std::size_t i = 0; i < drop_reasons; ++i) {
-    out[std::string(name_of(static_cast<DropReason>(i)))] = s.rows_dropped[i].load();
-  }
+  counts.each([&](std::string_view name, std::uint64_t count) { out[std::string(name)] = count; });
   return out;
+}
+
+void add_values(Json& out, const NodeStatus& s) {
+#define RIVULET_VALUE(key, ...) out[#key] = json_of(s.key);
+#include "core/metrics.def"
 }
 
 Json partitions_json(const NodeStatus& s) {
@@ -47,19 +57,12 @@ Json partitions_json(const NodeStatus& s) {
 }
 
 void add_stream(Json& out, const NodeStatus& s) {
-  out["records_consumed"] = s.records_consumed.load();
-  out["bytes_consumed"] = s.bytes_consumed.load();
-  out["rows_consumed"] = s.rows_consumed.load();
-  out["rows_waiting"] = s.rows_waiting.load();
-  out["rows_trained"] = s.rows_trained.load();
-  out["rows_dropped"] = dropped_json(s);
-  out["stream_rate"] = s.stream_rate.load();
-  out["lag_records"] = known(s.lag_records.load());
   const std::string trouble = s.source_trouble();
   out["source_trouble"] = trouble.empty() ? Json(nullptr) : Json(trouble);
   const std::string control = s.control_trouble();
   out["control_trouble"] = control.empty() ? Json(nullptr) : Json(control);
   out["partitions"] = partitions_json(s);
+  out["unclaimed_partitions"] = s.unclaimed();
 }
 
 /// Whether it is of use, and what is in the way.
@@ -102,44 +105,6 @@ Json books_json(const NodeStatus& s, const std::vector<std::string>& topics) {
   return out;
 }
 
-void add_group(Json& out, const NodeStatus& s) {
-  out["view"] = s.view.load();
-  out["rank"] = s.rank.load();
-  out["world"] = s.world.load();
-  out["rounds"] = s.rounds.load();
-  out["steps"] = s.steps.load();
-  out["batches"] = s.batches.load();
-  out["group_rows"] = s.group_rows.load();
-  out["batch_rows"] = s.batch_rows.load();
-  out["loss"] = s.loss.load();  // null while it is no number
-  out["accuracy"] = known(s.accuracy.load());
-  out["held_out_accuracy"] = known(s.held_out_accuracy.load());
-  out["unclaimed_partitions"] = s.unclaimed();
-}
-
-void add_cost(Json& out, const NodeStatus& s) {
-  out["compute_s"] = s.compute_s.load();
-  out["wait_s"] = s.wait_s.load();
-  out["sync_s"] = s.sync_s.load();
-  out["first_step_s"] = known(s.first_step_s.load());
-  out["seconds_training"] = s.seconds_training.load();
-  out["bytes_sent"] = s.bytes_sent.load();
-  out["bytes_received"] = s.bytes_received.load();
-  auto sent_for = Json::object();
-  for (std::size_t kind = 0; kind < sync::traffic_kinds; ++kind)
-    sent_for[std::string(name_of(static_cast<sync::Traffic>(kind)))] = s.bytes_sent_for[kind].load();
-  out["bytes_sent_for"] = std::move(sent_for);
-  out["own_steps"] = s.own_steps.load();
-  out["keep_ratio"] = s.keep_ratio.load();
-  out["record_bytes_trained"] = s.record_bytes_trained.load();
-  out["digests_compared"] = s.digests_compared.load();
-  out["early_payloads"] = {{"used", s.early_used.load()}, {"wasted", s.early_wasted.load()}};
-  out["digests_different"] = s.digests_different.load();
-  out["digest"] = s.digest();
-  out["ingest_beat_ns"] = s.ingest_beat_ns.load();
-  out["train_beat_ns"] = s.train_beat_ns.load();
-}
-
 /// The kernel's high-water mark of this program. getrusage() would count what ran before exec(), too.
 std::uint64_t max_rss_bytes() {
   std::ifstream status("/proc/self/status");
@@ -162,38 +127,25 @@ std::string status_json(const NodeStatus& status, const NodeStatusText& text) {
   out["state"] = std::string(name_of(status.state.load()));
   out["phrase"] = status.phrase();
   add_health(out, status.health());
-  add_group(out, status);
+  out["digest"] = status.digest();
+  add_values(out, status);
   out["own"] = Json::parse(to_json(status.own_scores()));
   out["marks"] = marks_json(status.history());
   add_stream(out, status);
   out["ledger"] = books_json(status, text.topics);
-  add_cost(out, status);
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);  // a phrase may quote anything
 }
 
 DeviceSummary make_device_summary(const NodeStatus& s, const std::string& id) {
   DeviceSummary out;
   out.id = id;
-  out.rows_consumed = s.rows_consumed.load();
-  out.rows_trained = s.rows_trained.load();
-  out.rows_waiting = s.rows_waiting.load();
-  for (std::size_t i = 0; i < drop_reasons; ++i) {
-    if (const auto rows = s.rows_dropped[i].load(); rows > 0) {
-      out.rows_dropped[std::string(name_of(static_cast<DropReason>(i)))] = rows;
-    }
-  }
-  out.stream_rate = s.stream_rate.load();
+#define RIVULET_VALUE(...)
+#define RIVULET_TOTAL(key, ...) out.key = s.key.load();
+#include "core/metrics.def"
   const auto batches = s.batches.load();
   out.batch_mean = batches == 0 ? 0 : static_cast<double>(out.rows_trained) / static_cast<double>(batches);
-  out.compute_s = s.compute_s.load();
-  out.wait_s = s.wait_s.load();
-  out.sync_s = s.sync_s.load();
   out.cpu_s = process_cpu_seconds();
-  out.bytes_sent = s.bytes_sent.load();
-  out.bytes_received = s.bytes_received.load();
-  out.record_bytes_trained = s.record_bytes_trained.load();
   out.max_rss_bytes = max_rss_bytes();
-  out.first_step_s = s.first_step_s.load();
   out.digest = s.digest();
   out.own = s.own_scores();
   return out;

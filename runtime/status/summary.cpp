@@ -1,6 +1,5 @@
 #include "runtime/status/summary.h"
 
-#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace rivulet::runtime {
@@ -10,28 +9,25 @@ using Json = nlohmann::ordered_json;
 
 // JSON has no NaN: it travels as null.
 double number(const Json& value) {
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+  return value.is_null() ? not_measured : value.get<double>();
+}
+
+void read(const Json& value, double& out) {
+  out = number(value);
+}
+void read(const Json& value, auto& out) {
+  value.get_to(out);
 }
 
 Json device_json(const DeviceSummary& d) {
   Json out;
   out["id"] = d.id;
-  out["rows_consumed"] = d.rows_consumed;
-  out["rows_trained"] = d.rows_trained;
-  out["rows_waiting"] = d.rows_waiting;
-  out["rows_dropped"] = Json::object();
-  for (const auto& [reason, rows] : d.rows_dropped) out["rows_dropped"][reason] = rows;
-  out["stream_rate"] = d.stream_rate;
+#define RIVULET_VALUE(...)
+#define RIVULET_TOTAL(key, ...) out[#key] = d.key;
+#include "core/metrics.def"
   out["batch_mean"] = d.batch_mean;
-  out["compute_s"] = d.compute_s;
-  out["wait_s"] = d.wait_s;
-  out["sync_s"] = d.sync_s;
   out["cpu_s"] = d.cpu_s;
-  out["bytes_sent"] = d.bytes_sent;
-  out["bytes_received"] = d.bytes_received;
-  out["record_bytes_trained"] = d.record_bytes_trained;
   out["max_rss_bytes"] = d.max_rss_bytes;
-  out["first_step_s"] = d.first_step_s;
   out["digest"] = d.digest;
   out["own"] = Json::parse(to_json(d.own));
   if (d.restarts) out["restarts"] = *d.restarts;
@@ -41,21 +37,12 @@ Json device_json(const DeviceSummary& d) {
 DeviceSummary device_from(const Json& in) {
   DeviceSummary d;
   in.at("id").get_to(d.id);
-  in.at("rows_consumed").get_to(d.rows_consumed);
-  in.at("rows_trained").get_to(d.rows_trained);
-  in.at("rows_waiting").get_to(d.rows_waiting);
-  for (const auto& [reason, rows] : in.at("rows_dropped").items()) rows.get_to(d.rows_dropped[reason]);
-  d.stream_rate = number(in.at("stream_rate"));
-  d.batch_mean = number(in.at("batch_mean"));
-  d.compute_s = number(in.at("compute_s"));
-  d.wait_s = number(in.at("wait_s"));
-  d.sync_s = number(in.at("sync_s"));
-  d.cpu_s = number(in.at("cpu_s"));
-  in.at("bytes_sent").get_to(d.bytes_sent);
-  in.at("bytes_received").get_to(d.bytes_received);
-  in.at("record_bytes_trained").get_to(d.record_bytes_trained);
-  in.at("max_rss_bytes").get_to(d.max_rss_bytes);
-  d.first_step_s = number(in.at("first_step_s"));
+#define RIVULET_VALUE(...)
+#define RIVULET_TOTAL(key, ...) read(in.at(#key), d.key);
+#include "core/metrics.def"
+  read(in.at("batch_mean"), d.batch_mean);
+  read(in.at("cpu_s"), d.cpu_s);
+  read(in.at("max_rss_bytes"), d.max_rss_bytes);
   in.at("digest").get_to(d.digest);
   d.own = own_scores_from(in.at("own").dump());
   if (in.contains("restarts")) d.restarts = in.at("restarts").get<std::uint64_t>();

@@ -5,28 +5,20 @@
 #include <string>
 #include <vector>
 
-#include "runtime/status/own_scores.h"
+#include "runtime/status/node_status.h"
 
 namespace rivulet::runtime {
 
 /// One device's part of a summary. Seconds and bytes are sums over the run.
 struct DeviceSummary {
   std::string id;
-  std::uint64_t rows_consumed = 0;
-  std::uint64_t rows_trained = 0;
-  std::uint64_t rows_waiting = 0;
-  std::map<std::string, std::uint64_t> rows_dropped;  ///< reason -> rows
-  double stream_rate = 0;                             ///< rows/s, as last measured
-  double batch_mean = 0;                              ///< rows per round it had rows in
-  double compute_s = 0;
-  double wait_s = 0;
-  double sync_s = 0;
+  // The totals of core/metrics.def.
+#define RIVULET_VALUE(...)
+#define RIVULET_TOTAL(key, type, ...) type::Plain key{};
+#include "core/metrics.def"
+  double batch_mean = 0;  ///< rows per round it had rows in
   double cpu_s = 0;
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-  std::uint64_t record_bytes_trained = 0;  ///< of the records of its trained rows
   std::uint64_t max_rss_bytes = 0;
-  double first_step_s = 0;
   std::string digest;
   OwnScores own;
   /// Printed by the demo alone, which starts its devices again; the numbers above are since the last start

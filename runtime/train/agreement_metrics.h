@@ -1,5 +1,4 @@
 #pragma once
-#include <array>
 #include <vector>
 
 #include "core/metrics.h"
@@ -30,12 +29,7 @@ class AgreementMetrics {
   };
   MetricsSink& sink_;
   NodeStatus& status_;
-  Gauge& own_steps_;
-  Gauge& keep_ratio_;
-  Counter& sent_;
-  Counter& received_;
-  std::array<Counter*, sync::traffic_kinds> sent_for_{};
-  sync::TransportCounters counted_;  ///< what the counters above have seen of the current view
+  sync::TransportCounters counted_;  ///< what the counters have seen of the current view
   Counter& slot_values_;
   Counter& slot_positions_;
   sync::SlotBytes slots_counted_;

@@ -19,17 +19,20 @@ constexpr std::uint64_t own_window = 64;
 RoundReport::RoundReport(const Parts& parts)
     : parts_(parts),
       created_(parts.clock.now()),
-      metrics_(parts.metrics, parts.classification),
+      metrics_(parts.metrics),
       agreement_(parts.metrics, parts.status),
       ledger_(parts.metrics, parts.status, parts.partitions, parts.topics),
       prequential_(parts.prequential_window),
       own_(own_window),
       squares_(own_window) {
+  if (parts.classification) parts.status.measures(parts.status.accuracy);
   if (parts.classes > 1) parts.status.guess_loss.store(std::log(static_cast<double>(parts.classes)));
 }
 
 void RoundReport::enter_view(const sync::ViewSpec& spec, const sync::policy::Controllers& controllers) {
-  metrics_.enter_view(spec);
+  parts_.status.view = spec.number;
+  parts_.status.rank = spec.rank;
+  parts_.status.world = spec.world();
   agreement_.enter_view(controllers);
 }
 
@@ -48,18 +51,14 @@ void RoundReport::credit(const Credit& rows, std::uint64_t step) {
   const LocalInterval::Trained of = std::exchange(parts_.intervals.oldest().trained, {});
   if (rows.nonfinite > 0) drop(rows.nonfinite, step);
   if (rows.trained == 0) return;
-  parts_.status.rows_trained.fetch_add(rows.trained, std::memory_order_relaxed);
-  parts_.status.record_bytes_trained.fetch_add(of.record_bytes, std::memory_order_relaxed);
-  parts_.status.batches.fetch_add(of.batches, std::memory_order_relaxed);
-  metrics_.rows_trained.add(static_cast<double>(rows.trained));
-  metrics_.record_bytes_trained.add(static_cast<double>(of.record_bytes));
+  parts_.status.rows_trained += rows.trained;
+  parts_.status.record_bytes_trained += of.record_bytes;
+  parts_.status.batches += of.batches;
 }
 
 void RoundReport::drop(std::uint64_t rows, std::uint64_t step) {
-  const auto reason = static_cast<std::size_t>(DropReason::nonfinite_batch);
   dropped_ += rows;
-  parts_.status.rows_dropped[reason].fetch_add(rows, std::memory_order_relaxed);
-  metrics_.dropped_nonfinite.add(static_cast<double>(rows));
+  parts_.status.rows_dropped[DropReason::nonfinite_batch] += rows;
   warn_of_nonfinite(rows, step);
 }
 
@@ -94,22 +93,21 @@ void RoundReport::stepped(const StepMade& made, Mode mode) {
     metrics_.grad_norm.set(made.gradient_norm);
     metrics_.learning_rate.set(made.learning_rate);
   }
-  if (parts_.status.first_step_s.load() < 0)
-    parts_.status.first_step_s.store(parts_.age_at_start_s + to_seconds(parts_.clock.now() - created_));
+  if (std::isnan(parts_.status.first_step_s.load()))
+    parts_.status.first_step_s = parts_.age_at_start_s + to_seconds(parts_.clock.now() - created_);
   metrics_.steps_applied.add(1);
   metrics_.last_step.set(static_cast<double>(unix_time_ms()) / 1000.0);
 }
 
 void RoundReport::took_batch(std::size_t rows) {
   if (rows > 0) metrics_.batch_rows.observe(static_cast<double>(rows));
-  parts_.status.batch_rows.store(static_cast<std::uint32_t>(rows), std::memory_order_relaxed);
+  parts_.status.batch_rows = static_cast<std::uint32_t>(rows);
 }
 
 void RoundReport::own_step(const devices::ApplyReport& applied, double compute_seconds, std::size_t rows) {
   took_batch(rows);
   metrics_.steps_local.add(1);
-  metrics_.compute.observe(compute_seconds);
-  parts_.status.compute_s.store(parts_.status.compute_s.load() + compute_seconds);
+  parts_.status.compute_s += compute_seconds;
   metrics_.grad_norm.set(applied.gradient_norm);
   metrics_.learning_rate.set(applied.learning_rate);
 }
@@ -122,27 +120,23 @@ void RoundReport::ended(const Ended& round, RoundTimes& times) {
   count_mode(session.plan().now.mode);
   const auto& table = session.table();
   const auto& mine = table.facts[round.view.spec.rank];
-  metrics_.wait.observe(times.wait_seconds);
+  auto& status = parts_.status;
+  status.wait_s += times.wait_seconds;
   // What own steps took, and on how many rows, was counted with each of them.
   if ((mine.flags & sync::flag_own_steps) == 0) {
-    metrics_.compute.observe(round.compute_seconds);
+    status.compute_s += round.compute_seconds;
     took_batch(mine.rows);
   }
-  metrics_.agree.observe(waited);
+  status.sync_s += waited;
   metrics_.total.observe(to_seconds(now - times.last_ended));
   metrics_.rounds_done.add(1);
   metrics_.round_exchange.observe(times.sync_seconds);
   if (mine.rows > 0) metrics_.own_loss.set(mine.loss_sum / mine.rows);
-  auto& status = parts_.status;
-  status.wait_s.store(status.wait_s.load() + times.wait_seconds);
-  status.compute_s.store(status.compute_s.load() + round.compute_seconds);
-  status.sync_s.store(status.sync_s.load() + waited);
-  status.steps.store(round.state.stamp.step);
-  status.group_rows.store(round.state.rows);
-  status.seconds_training.store(round.seconds_training);
-  status.rows_waiting.store(round.rows_waiting, std::memory_order_relaxed);
-  if ((mine.flags & sync::flag_digest) != 0 && table.size() > 1)
-    status.digests_compared.fetch_add(table.size());
+  status.steps = round.state.stamp.step;
+  status.group_rows = round.state.rows;
+  status.seconds_training = round.seconds_training;
+  status.rows_waiting = round.rows_waiting;
+  if ((mine.flags & sync::flag_digest) != 0 && table.size() > 1) status.digests_compared += table.size();
   count_speculation(session.early());
   agreement_.ended(session.policy_state(), round.view.transport->counters());
   measure_state(*session.last_round(), round.seconds_training);
@@ -168,14 +162,8 @@ void RoundReport::count_mode(Mode mode) {
 void RoundReport::count_speculation(sync::SpeculationOutcome outcome) {
   switch (outcome) {
     case sync::SpeculationOutcome::none: break;
-    case sync::SpeculationOutcome::used:
-      metrics_.early_used.add(1);
-      parts_.status.early_used.fetch_add(1, std::memory_order_relaxed);
-      break;
-    case sync::SpeculationOutcome::wasted:
-      metrics_.early_wasted.add(1);
-      parts_.status.early_wasted.fetch_add(1, std::memory_order_relaxed);
-      break;
+    case sync::SpeculationOutcome::used: ++parts_.status.early_payloads[EarlyPayload::used]; break;
+    case sync::SpeculationOutcome::wasted: ++parts_.status.early_payloads[EarlyPayload::wasted]; break;
   }
 }
 
@@ -204,12 +192,10 @@ void RoundReport::measure_state(const sync::Round& round, double seconds_trainin
   prequential_.add(all.rows, all.loss_sum, all.correct);
   metrics_.loss_last.set(all.loss_sum / static_cast<double>(all.rows));
   const double loss = prequential_.loss();
-  metrics_.loss_average.set(loss);
-  parts_.status.loss.store(std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity());
+  parts_.status.loss = std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity();
   parts_.status.window_full.store(prequential_.full());
   if (!parts_.classification) return;
-  metrics_.eval_score->set(prequential_.accuracy());
-  parts_.status.accuracy.store(prequential_.accuracy());
+  parts_.status.accuracy = prequential_.accuracy();
   if (prequential_.full()) time_to_accuracy_.add(seconds_training, prequential_.accuracy());
 }
 

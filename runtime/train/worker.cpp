@@ -109,7 +109,7 @@ ViewEntry::Parts Worker::entry_parts() {
 
 Turn Worker::step() {
   const TimePoint now = parts_.clock.now();
-  parts_.status.train_beat_ns.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  parts_.status.train_beat_ns = now.time_since_epoch().count();
   parts_.status.own_rows.store(model().own().rows(), std::memory_order_relaxed);
   static_cast<void>(parts_.status.settle());  // what is not shown now is tried again with the next step
   if (phase_ != Phase::ended && !watch_membership(now))
@@ -191,7 +191,7 @@ Turn Worker::compute_and_enter() {
   give_copies();
   view_->session->begin_facts(facts, my_section(), model().contribution(),
                               round_.times.peers_due ? sync::Peers::due : sync::Peers::have_time);
-  parts_.status.rounds.fetch_add(1, std::memory_order_relaxed);
+  ++parts_.status.rounds;
   if (overlaps()) depart();
   phase_ = Phase::agreeing;
   return again();

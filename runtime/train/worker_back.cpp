@@ -41,7 +41,7 @@ Turn Worker::retreat() {
   parts_.status.mark("the model has diverged: the group goes back to " + words_of_good(going_back_->to));
   view_.reset();
   put_batch_back();
-  parts_.status.world.store(0);
+  parts_.status.world = 0;
   parts_.status.state.store(NodeState::forming);
   parts_.status.say("going back: the model has diverged");
   if (going_back_->to.step > 0 && checkpoints_.saves()) checkpoints_.fetch(going_back_->to);

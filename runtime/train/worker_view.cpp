@@ -93,9 +93,6 @@ Turn Worker::begin_rounds() {
   clock_.enter_view(round_.times.last_ended, spec, *parts_.state, parts_.log);
   round_.rate = {config_.session.policy, view_->session->policy_state()};
   report_.enter_view(spec, view_->session->controllers());
-  parts_.status.view.store(spec.number);
-  parts_.status.rank.store(spec.rank);
-  parts_.status.world.store(spec.world());
   parts_.status.say("");
   parts_.log.write(Level::info, "group formed",
                    {{"view", std::to_string(spec.number)},
@@ -206,8 +203,7 @@ Turn Worker::leave_alone() {
 
 /// The process outlives its views: source, buffer, state and pages stay while the group forms again.
 Turn Worker::form_again(const std::string& why) {
-  report_.metrics().leave_view();
-  parts_.status.world.store(0);
+  parts_.status.world = 0;
   parts_.log.write(Level::warn, "the view is over, forming the next one",
                    {{"why", why}, {"state", text_of(parts_.state->stamp)}});
   if (auto held = entry_.hold_state(); !held) return end(held.error());
@@ -224,11 +220,11 @@ Turn Worker::end(std::optional<Error> error, bool leaver_lost) {
   if (view_ && rows().batch().own_rows() > 0) rows().put_back();
   view_.reset();
   entry_.drop_view();
-  report_.metrics().leave_view();
+  parts_.status.world = 0;
   ending_ = {std::move(error), leaver_lost};
   parts_.status.state.store(ending_.error ? NodeState::failed : NodeState::stopping);
   if (ending_.error) parts_.status.say(ending_.error->message);
-  parts_.status.rows_waiting.store(rows().waiting(), std::memory_order_relaxed);
+  parts_.status.rows_waiting = rows().waiting();
   phase_ = Phase::ended;
   return {.work = 1, .finished = true};
 }

@@ -21,10 +21,6 @@ std::string make_nonce(const MembershipConfig& config) {
   return nonce;
 }
 
-bool LogMembership::may_send(const InFlight& record, TimePoint now) const {
-  return !record.active || now - record.since >= config_.retry_after;
-}
-
 Status LogMembership::append(const ControlRecord& record) {
   auto bytes = encode(record, config_.job);
   if (!bytes) return bytes.error();
@@ -33,16 +29,13 @@ Status LogMembership::append(const ControlRecord& record) {
 
 void LogMembership::notice_own(std::int64_t offset, const ControlRecord& record) {
   if (const auto* hello = std::get_if<Hello>(&record)) {
-    const bool own = hello->device == config_.hello.device && hello->nonce == config_.hello.nonce;
-    if (own && session_ < 0) session_ = offset;
-    if (!own && session_ >= 0 && hello->device == config_.hello.device) asked_at_ = offset;
+    if (hello->device == config_.hello.device) session_.read(offset, hello->nonce == config_.hello.nonce);
   } else if (const auto* ready = std::get_if<Ready>(&record)) {
     // Read back, counted or not: say_ready() decides anew.
-    if (ready->device == config_.hello.device && ready->session == session_) ready_.active = false;
+    if (ready->device == config_.hello.device && ready->session == session_.offset()) ready_.read_back();
   } else if (const auto* saved = std::get_if<Saved>(&record);
-             saved != nullptr && saved->session == session_) {
-    ++announced_;
-    if (saved_ && saved->stamp == saved_->stamp) saved_.reset();
+             saved != nullptr && saved->session == session_.offset()) {
+    saved_.read(*saved);
   }
 }
 
@@ -51,15 +44,15 @@ Status LogMembership::read_log() {
   const auto own = reader_.take_own();
   const auto lock = shared_.guard();
   for (const auto& [offset, record] : own) notice_own(offset, record);
-  stopped_at_ = fold_.stopped_at;
+  session_.read_stop(fold_.stopped_at);
   committed_ = fold_.committed;
   return read;
 }
 
 Status LogMembership::say_hello(TimePoint now) {
-  if (!may_send(hello_, now)) return ok();
-  hello_ = {true, now};
-  config_.hello.holds = stamp_;
+  if (!session_.owes_hello(now, config_.retry_after)) return ok();
+  session_.sent_hello(now);
+  config_.hello.holds = next_ready_.stamp;
   return append(config_.hello);
 }
 
@@ -69,27 +62,24 @@ Status LogMembership::wait_for_place(TimePoint now) {
   Obstacle why = cannot_replace(fold_, config_.hello);
   if (!why) return say_hello(now);
   const DeviceEntry& present = fold_.devices.at(config_.hello.device);
-  if (present.heard > refused_at_) {
+  if (present.heard > session_.refused_at()) {
     why.subject =
         why.why == WhyNot::foreign_state || why.why == WhyNot::earlier_state ? config_.job : why.subject;
     return refuse(ErrorCode::invalid_config, keeps_its_place(present.hello, why));
   }
-  if (now - refused_since_ < config_.takeover_wait) return ok();
-  config_.hello.unheard_since = refused_at_;
+  if (session_.waiting_for_place(now) < config_.takeover_wait) return ok();
+  config_.hello.unheard_since = session_.refused_at();
   return say_hello(now);
 }
 
 /// A process of the same id could not take this place and asks whether anybody is there.
 Status LogMembership::answer(TimePoint now) {
   const auto me = fold_.devices.find(config_.hello.device);
-  if (asked_at_ < 0 || me == fold_.devices.end() || me->second.session != session_) return ok();
-  if (me->second.heard > asked_at_) {
-    asked_at_ = -1;
-    return ok();
-  }
-  if (answer_.active && now - answer_.since < config_.close_wait) return ok();
-  answer_ = {true, now};
-  return in_view_ ? append(Close{config_.hello.device, session_, fold_.view.number}) : append_ready(now);
+  if (me == fold_.devices.end() || me->second.session != session_.offset()) return ok();
+  if (!session_.owes_answer(me->second.heard, now, config_.close_wait)) return ok();
+  session_.sent_answer(now);
+  return in_view_ ? append(Close{config_.hello.device, session_.offset(), fold_.view.number})
+                  : append_ready(now);
 }
 
 /// With enough READYs, or with one that does not fit, only those that live may count: everybody repeats its
@@ -102,36 +92,35 @@ bool LogMembership::ready_is_asked_for() const {
 
 Status LogMembership::say_ready(TimePoint now) {
   const auto it = fold_.devices.find(config_.hello.device);
-  if (it == fold_.devices.end() || !may_send(ready_, now)) return ok();
+  if (it == fold_.devices.end() || !ready_.may_send(now, config_.retry_after)) return ok();
   if (is_live(fold_, it->second)) return ok();
   if (is_ready(fold_, it->second) && !ready_is_asked_for()) return ok();
   return append_ready(now);
 }
 
 Status LogMembership::append_ready(TimePoint now) {
-  ready_ = {true, now};
-  return append(Ready{config_.hello.device, session_, fold_.view.number + 1, stamp_, digest_, reason_, rows_,
-                      config_.limited, config_.goes_back_to == stamp_});
+  ready_.sent(now);
+  next_ready_.session = session_.offset();
+  next_ready_.view = fold_.view.number + 1;
+  next_ready_.goes_back = config_.goes_back_to == next_ready_.stamp;
+  return append(next_ready_);
 }
 
 Status LogMembership::say_close(TimePoint now) {
   const NextView& next = next_view(true);
   const auto me = fold_.devices.find(config_.hello.device);
-  const bool mine = me != fold_.devices.end() && me->second.session == session_;
+  const bool mine = me != fold_.devices.end() && me->second.session == session_.offset();
   const bool in =
       mine && std::find(next.devices.begin(), next.devices.end(), &me->second) != next.devices.end();
   if (!in || next.obstacle) {
-    closable_ = false;
+    closing_.cannot();
     return ok();
   }
-  if (!closable_) closable_since_ = now;
-  closable_ = true;
-  if (next.devices.front() != &me->second && now - closable_since_ < config_.close_wait) return ok();
-  const std::pair target{fold_.view.number + 1, fold_.last_hello};
-  if (close_for_ == target && !may_send(close_, now)) return ok();
-  close_for_ = target;
-  close_ = {true, now};
-  return append(Close{config_.hello.device, session_, target.first});
+  const Closing::Target target{fold_.view.number + 1, fold_.last_hello};
+  const bool first = next.devices.front() == &me->second;
+  if (!closing_.due(target, first, now, config_.close_wait, config_.retry_after)) return ok();
+  closing_.sent(target, now);
+  return append(Close{config_.hello.device, session_.offset(), target.first});
 }
 
 /// Somebody who is not of this view wrote HELLO: its first member shows that the view lives, so that the
@@ -140,9 +129,8 @@ Status LogMembership::confirm_view() {
   if (fold_.view.members.empty() || fold_.view.members.front() != config_.hello.device || view_broken())
     return ok();
   const std::int64_t said = std::max(static_cast<std::int64_t>(fold_.view.token), fold_.view.confirmed);
-  if (fold_.last_hello < said || confirmed_for_ == fold_.last_hello) return ok();
-  confirmed_for_ = fold_.last_hello;
-  return append(Close{config_.hello.device, session_, fold_.view.number});
+  if (fold_.last_hello < said || !closing_.confirms(fold_.last_hello)) return ok();
+  return append(Close{config_.hello.device, session_.offset(), fold_.view.number});
 }
 
 /// Now and then the first member writes what the log comes to. Others may write in between: then it is
@@ -150,9 +138,10 @@ Status LogMembership::confirm_view() {
 Status LogMembership::say_snap(TimePoint now) {
   const bool first = !fold_.view.members.empty() && fold_.view.members.front() == config_.hello.device;
   const std::int64_t since = std::max<std::int64_t>(fold_.snapped_at, fold_.run.began);
-  if (!first || fold_.next_offset - since < snap_every || !may_send(snap_, now)) return ok();
-  snap_ = {true, now};
-  Snap snap{config_.hello.device, session_, fold_.next_offset, "", snapshot_of(fold_)};
+  if (!first || fold_.next_offset - since < snap_every || !snap_.may_send(now, config_.retry_after))
+    return ok();
+  snap_.sent(now);
+  Snap snap{config_.hello.device, session_.offset(), fold_.next_offset, "", snapshot_of(fold_)};
   snap.hash = snapshot_hash(snap.fold);
   if (const auto bytes = encode(snap, config_.job)) return log_.append(bytes.value());
   return ok();
@@ -160,11 +149,11 @@ Status LogMembership::say_snap(TimePoint now) {
 
 std::optional<ViewSpec> LogMembership::new_view() {
   const auto it = fold_.view.sessions.find(config_.hello.device);
-  const bool mine = session_ >= 0 && it != fold_.view.sessions.end() && it->second == session_;
+  const bool mine = session_.known() && it != fold_.view.sessions.end() && it->second == session_.offset();
   if (!mine || fold_.view.token == token_) return std::nullopt;
   token_ = fold_.view.token;
   in_view_ = shared_.view_stands();
-  reason_ = in_view_ ? "" : "the view was broken before it began";
+  next_ready_.reason = in_view_ ? "" : "the view was broken before it began";
   if (!in_view_) return std::nullopt;
   const auto& closed = fold_.view;
   return ViewSpec{closed.number, closed.token,  closed.members,      ranks_of({it->first}, closed.members)[0],
@@ -173,12 +162,13 @@ std::optional<ViewSpec> LogMembership::new_view() {
 }
 
 Status LogMembership::act(TimePoint now) {
-  if (session_ < 0) return refused_at_ < 0 ? say_hello(now) : wait_for_place(now);
+  if (!session_.known()) return session_.was_refused() ? wait_for_place(now) : say_hello(now);
   if (left_ || stop_asked()) return ok();
   if (auto said = answer(now); !said) return said;
   if (in_view_) {
     if (auto confirmed = confirm_view(); !confirmed) return confirmed;
-    if (auto said = say_saved_again(now); !said) return said;
+    if (const Saved* again = saved_.again(now, config_.retry_after))
+      if (auto said = append(*again); !said) return said;
     return say_snap(now);
   }
   if (auto said = say_ready(now); !said) return said;
@@ -199,40 +189,29 @@ Result<std::optional<ViewSpec>> LogMembership::poll(TimePoint now) {
 }
 
 void LogMembership::hold_state(const Stamp& stamp, const std::string& digest, std::uint64_t rows) {
-  stamp_ = stamp;
-  rows_ = rows;
-  digest_ = digest;
+  next_ready_.stamp = stamp;
+  next_ready_.rows = rows;
+  next_ready_.digest = digest;
 }
 
 Status LogMembership::say_saved(const Stamp& stamp, const std::string& digest, const std::string& file_hash) {
   if (!in_view_) return ok();
-  saved_ = Saved{config_.hello.device, session_, fold_.view.number, stamp, digest, file_hash};
-  saved_sent_.active = false;
-  return append(*saved_);
-}
-
-/// A stream that falls silent makes no further checkpoint: without the last SAVED its state would never
-/// count.
-Status LogMembership::say_saved_again(TimePoint now) {
-  if (!saved_) return ok();
-  const bool again = saved_sent_.active;
-  if (again && !may_send(saved_sent_, now)) return ok();
-  saved_sent_ = {true, now};
-  return again ? append(*saved_) : ok();
+  return append(saved_.announce(
+      {config_.hello.device, session_.offset(), fold_.view.number, stamp, digest, file_hash}));
 }
 
 void LogMembership::leave_view(const std::string& reason) {
   in_view_ = false;
-  saved_.reset();
-  reason_ = reason.substr(0, reason_max);
+  saved_.leave_view();
+  next_ready_.reason = reason.substr(0, reason_max);
 }
 
 void LogMembership::leave_group(const std::string& reason, Ends ends) {
-  if (left_ || session_ < 0) return;
+  if (left_ || !session_.known()) return;
   left_ = true;
   // Lost on its way, it is as if this device had been killed.
-  static_cast<void>(
-      append(Leave{config_.hello.device, session_, reason.substr(0, reason_max), final_cause_, ends}));
+  static_cast<void>(append(Leave{config_.hello.device, session_.offset(), reason.substr(0, reason_max),
+                                 conflict_.cause_for_all(), ends}));
 }
 
 bool LogMembership::view_broken() const {
@@ -243,7 +222,7 @@ Status LogMembership::set(std::uint64_t token, const std::string& key, std::span
   Addr addr{config_.hello.device, -1, token, key, {value.begin(), value.end()}};
   {
     const auto lock = shared_.guard();
-    addr.session = session_;
+    addr.session = session_.offset();
     if (fold_.view.token != token || fold_.view.number == 0) {
       return Error{ErrorCode::cancelled, "the view with token " + std::to_string(token) + " is over"};
     }

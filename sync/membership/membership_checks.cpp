@@ -14,42 +14,33 @@ Status LogMembership::refuse(ErrorCode code, const std::string& why) {
 }
 
 Status LogMembership::check_session(TimePoint now) {
-  if (session_ < 0) return ok();
+  if (!session_.known()) return ok();
   const auto it = fold_.devices.find(config_.hello.device);
   const bool known = it != fold_.devices.end();
-  if (known && it->second.session == session_) {
-    if (it->second.contested < session_) return ok();
+  if (known && it->second.session == session_.offset()) {
+    if (it->second.contested < session_.offset()) return ok();
     return refuse(ErrorCode::superseded, contested_device(it->second));
   }
-  if (known && it->second.session > session_) {
+  if (known && it->second.session > session_.offset()) {
     leave_group("superseded", Ends::nothing);  // shows the log that both lived
     return refuse(ErrorCode::superseded, superseded_by(it->second.hello));
   }
   if (stop_asked()) return ok();
   if (config_.hello.new_run && new_run_by(fold_, config_.hello.device) != NewRun::joins)
     return refuse(ErrorCode::invalid_config, why_no_new_run(fold_, config_.job, config_.hello.device));
-  if (known) note_refusal(now);
-  return ok();
-}
-
-/// The HELLO was read back and has begun no session: the one that is there keeps its place for now.
-void LogMembership::note_refusal(TimePoint now) {
+  if (!known) return ok();
   const auto lock = shared_.guard();
-  if (refused_at_ < 0) {
-    refused_at_ = session_;
-    refused_since_ = now;
-  }
-  session_ = -1;
-  hello_.active = false;
+  session_.refused(now);
+  return ok();
 }
 
 /// A state from a view that this log has never seen, or from before a new run: the folder and the topic do
 /// not belong together. Nobody would believe its READY.
 Status LogMembership::check_state() {
-  if (session_ < 0) return ok();
+  if (!session_.known()) return ok();
   if (!shared_.reader().understands())
     return refuse(ErrorCode::invalid_config, beheaded_log(config_.job, shared_.reader().first_offset()));
-  const Obstacle why = wrong_state(fold_, config_.job, config_.hello.device, stamp_);
+  const Obstacle why = wrong_state(fold_, config_.job, config_.hello.device, next_ready_.stamp);
   return why ? refuse(ErrorCode::invalid_config, text_of(why)) : ok();
 }
 
@@ -61,19 +52,15 @@ Obstacle LogMembership::ends_me(bool only_live) const {
   return next.obstacle.why == WhyNot::lost_state ? next.obstacle : Obstacle();
 }
 
-/// It is an error only after it lasted, so that a device which is just being replaced does not end another.
 /// It keeps lasting while its devices are asked to show again that they live.
 Status LogMembership::check_conflict(TimePoint now) {
-  const bool forming = session_ >= 0 && !in_view_;
+  const bool forming = session_.known() && !in_view_;
   if (Obstacle why = forming ? ends_me(true) : Obstacle()) {
-    if (!in_conflict_) conflict_since_ = now;
-    in_conflict_ = true;
-    of_all_ = why == next_view(true).obstacle;
-    conflict_ = std::move(why);
-    return now - conflict_since_ < config_.mismatch_grace ? ok() : end_by_conflict();
+    const bool of_all = why == next_view(true).obstacle;
+    return conflict_.lasts(std::move(why), of_all, now, config_.mismatch_grace) ? end_by_conflict() : ok();
   }
-  if (in_conflict_ && of_all_ && somebody_left_for(conflict_.why)) return end_by_conflict();
-  if (!forming || !ends_me(false)) in_conflict_ = false;
+  if (conflict_.ends_all() && somebody_left_for(conflict_.why().why)) return end_by_conflict();
+  if (!forming || !ends_me(false)) conflict_.over();
   return ok();
 }
 
@@ -84,18 +71,18 @@ bool LogMembership::somebody_left_for(WhyNot cause) const {
 }
 
 Status LogMembership::end_by_conflict() {
-  if (of_all_) final_cause_ = conflict_.why;
-  const bool own = conflict_.why == WhyNot::lost_state && !config_.unusable.empty();
+  conflict_.end();
+  const bool own = conflict_.why().why == WhyNot::lost_state && !config_.unusable.empty();
   return refuse(ErrorCode::invalid_config, (own ? config_.unusable + "; " : std::string()) +
-                                               not_let_in(fold_, conflict_, config_.hello.device));
+                                               not_let_in(fold_, conflict_.why(), config_.hello.device));
 }
 
 std::vector<std::string> LogMembership::waiting_for() const {
   if (in_view_) return {};
-  if (session_ < 0 && refused_at_ < 0) return {"the control log"};
+  if (!session_.known() && !session_.was_refused()) return {"the control log"};
   const std::string& self = config_.hello.device;
   const auto me = fold_.devices.find(self);
-  if (session_ < 0 && me != fold_.devices.end())
+  if (!session_.known() && me != fold_.devices.end())
     return {"a sign of the earlier session of " + place_of(me->second.hello) + ": " +
             text_of(cannot_replace(fold_, config_.hello))};
   // Everybody wrote READY at some time: what is missing is whoever did not repeat it.

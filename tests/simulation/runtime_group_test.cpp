@@ -86,8 +86,12 @@ Bets run_with(bool speculate, runtime::LoadedConfig job, runtime::SimulateOption
   const auto s = group->summary();
   CHECK(s.parameters_equal);
   const auto& status = group->node(0).status();
-  return {s.devices[0].digest,      status.early_used.load(),          status.early_wasted.load(),
-          status.bytes_sent.load(), group->node(0).state().stamp.step, status.sync_s.load()};
+  return {s.devices[0].digest,
+          status.early_payloads[runtime::EarlyPayload::used].load(),
+          status.early_payloads[runtime::EarlyPayload::wasted].load(),
+          status.bytes_sent.load(),
+          group->node(0).state().stamp.step,
+          status.sync_s.load()};
 }
 
 }  // namespace

@@ -150,10 +150,10 @@ TEST_CASE("Periodic: a device says how the group agrees next, and what its bytes
   const auto& status = group->node(1).status();
   CHECK(status.own_steps == 5);
   CHECK(status.keep_ratio == 0.25);
-  CHECK(status.bytes_sent_for[static_cast<std::size_t>(sync::Traffic::contributions)] > 0);
-  CHECK(status.bytes_sent_for[static_cast<std::size_t>(sync::Traffic::facts)] > 0);
+  CHECK(status.bytes_sent_for[sync::Traffic::contributions] > 0);
+  CHECK(status.bytes_sent_for[sync::Traffic::facts] > 0);
   std::uint64_t sent = 0;
-  for (const auto& one : status.bytes_sent_for) sent += one;
+  status.bytes_sent_for.each([&](std::string_view, std::uint64_t bytes) { sent += bytes; });
   CHECK(sent == status.bytes_sent);
   const auto every = build_group(periodic_job(3, 0), fast(8));
   run_to_end(*every);

@@ -169,7 +169,7 @@ void run_mass(MassRun& run) {
   oracle->count(run.step);
   run.views = state.stamp.lineage;
   run.remembered = state.controllers;
-  run.early_used = group->node(0).status().early_used.load();
+  run.early_used = group->node(0).status().early_payloads[runtime::EarlyPayload::used].load();
   for (std::size_t i = 1; i < group->size(); ++i) {
     const auto q = group->node(i).state().model.parameters().as<float>();
     run.agreed = run.agreed && std::equal(p.begin(), p.end(), q.begin(), q.end());

@@ -46,8 +46,7 @@ void take(GroupOutcome& out, runtime::Node& node) {
   out.steps.push_back(node.state().stamp.step);
   out.group_rows.push_back(node.state().rows);
   out.rows_trained.push_back(node.status().rows_trained.load());
-  const auto nonfinite = static_cast<std::size_t>(DropReason::nonfinite_batch);
-  out.rows_refused.push_back(node.status().rows_dropped[nonfinite].load());
+  out.rows_refused.push_back(node.status().rows_dropped[DropReason::nonfinite_batch].load());
   out.rows_consumed.push_back(node.status().rows_consumed.load());
   out.rows_waiting.push_back(node.rows().waiting());
   out.errors.push_back(node.worker().ending().error);
@@ -58,8 +57,8 @@ void take(GroupOutcome& out, runtime::Node& node) {
     const auto p = host.value().as<float>();
     out.parameters.assign(p.begin(), p.end());
   }
-  out.early_used = node.status().early_used.load();
-  out.early_wasted = node.status().early_wasted.load();
+  out.early_used = node.status().early_payloads[runtime::EarlyPayload::used].load();
+  out.early_wasted = node.status().early_payloads[runtime::EarlyPayload::wasted].load();
   if (const auto* copying = dynamic_cast<CopyingDevice*>(&node.device()))
     out.copies_to_host = copying->copies_to_host();
 }

@@ -279,7 +279,7 @@ TEST_CASE("Top: on a terminal it is a table, a chart and one sentence, and what 
   CHECK(drawn[11].starts_with("            2 min 0 s ago"));
   CHECK(drawn[11].ends_with("now"));
   CHECK(drawn[11].size() == drawn[10].size());
-  report.refused = {{"malformed", 3}};
+  report.rows_dropped = {{"malformed", 3}};
   report.impaired = {"no device of the group claims pumps:2"};
   const auto troubled = render_top(report, {}, plain);
   CHECK(troubled[troubled.size() - 2] == "  refused   3 malformed");

@@ -41,8 +41,8 @@ std::string status_of(const std::string& id, const std::string& phrase) {
   status.view = 2;
   status.steps = 1'234'567;
   status.stream_rate = 812.44;
-  status.rows_trained = 9001;
-  status.rows_dropped[static_cast<std::size_t>(DropReason::malformed)] = 7;
+  status.rows_trained += 9001;
+  status.rows_dropped[DropReason::malformed] += 7;
   status.say(phrase);
   return status_json(status, {id, "mnist", "lenet5", {"images"}});
 }

@@ -38,15 +38,13 @@ struct Patient {
   void show(const std::string& state, std::int64_t next, const std::string& reason) {
     status.set_partitions({{"t", 3, state, next, 0, next, 0, reason}});
   }
-  void drop(DropReason reason, std::uint64_t rows) {
-    status.rows_dropped[static_cast<std::size_t>(reason)] += rows;
-  }
+  void drop(DropReason reason, std::uint64_t rows) { status.rows_dropped[reason] += rows; }
   /// It works: good rows come and are trained.
   void train(std::uint64_t rows = 10) {
     status.records_consumed += rows;
     status.rows_consumed += rows;
     status.rows_trained += rows;
-    ++status.steps;
+    status.steps = status.steps + 1;
   }
   void wait(Duration time, const std::function<void()>& each_second = [] {}) {
     for (const TimePoint end = now + time; now < end;) {
@@ -193,7 +191,7 @@ TEST_CASE("Health: rows of another kind are no bad ones, and do not hide bad one
 
 TEST_CASE("Health: of a stream that never had a good row one bad row is enough") {
   Patient it;
-  it.status.records_consumed = 1;
+  it.status.records_consumed += 1;
   it.drop(DropReason::wrong_type, 1);
   it.wait(32s);
   CHECK(it.why() == "the last 1 row was refused, none was good for 31 s; most of them: wrong_type");
@@ -206,7 +204,7 @@ TEST_CASE("Health: rows that wait for the group are good ones") {
   it.wait(2min, [&] {
     it.status.records_consumed += 10;
     it.status.rows_consumed += 9;
-    it.status.rows_waiting += 9;
+    it.status.rows_waiting = it.status.rows_waiting + 9;
     it.drop(DropReason::malformed, 1);
   });
   CHECK(it.holding() == "forming");
@@ -345,7 +343,7 @@ TEST_CASE("Health: rows that wait while the group applies nothing are a reason a
   it.status.own_rows = 50;  // they have become own steps, and nobody agrees on these
   it.wait(1s);
   CHECK(it.holding() == "no_agreement");
-  ++it.status.steps;
+  it.status.steps = it.status.steps + 1;
   it.wait(1s);
   CHECK(it.ready());
 }
@@ -409,7 +407,7 @@ TEST_CASE("Health: a stream that falls silent impairs a device, measured by how 
   Patient full;  // it asks for nothing
   full.wait(1min, [&] { full.train(); });
   full.status.rows_waiting = 100;
-  full.wait(20min, [&] { ++full.status.steps; });
+  full.wait(20min, [&] { full.status.steps = full.status.steps + 1; });
   CHECK(full.holding().empty());
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/process/signals.h"
 #include "runtime/status/node_status.h"
 #include "runtime/status/status_json.h"
+#include "tests/support/counting_metrics.h"
 
 using namespace rivulet;
 using namespace rivulet::runtime;
@@ -25,43 +26,43 @@ void fill(NodeStatus& s) {
   s.state = NodeState::training;
   s.say("round 7");
   s.set_digest("00ff");
-  s.records_consumed = 90;
-  s.bytes_consumed = 70'650;
-  s.rows_consumed = 89;
-  s.rows_dropped[static_cast<std::size_t>(DropReason::malformed)] = 1;
+  s.records_consumed += 90;
+  s.bytes_consumed += 70'650;
+  s.rows_consumed += 89;
+  s.rows_dropped[DropReason::malformed] += 1;
   s.stream_rate = 812.5;
   s.lag_records = 12;
   s.view = 2;
   s.rank = 1;
   s.world = 4;
-  s.rounds = 8;
+  s.rounds += 8;
   s.steps = 7;
-  s.batches = 4;
-  s.rows_trained = 80;
+  s.batches += 4;
+  s.rows_trained += 80;
   s.rows_waiting = 9;
   s.group_rows = 300;
   s.batch_rows = 16;
   s.loss = 0.25;
   s.accuracy = 0.9;
   s.held_out_accuracy = 0.75;
-  s.compute_s = 1.5;
-  s.wait_s = 2.5;
-  s.sync_s = 3.5;
+  s.compute_s += 1.5;
+  s.wait_s += 2.5;
+  s.sync_s += 3.5;
   s.first_step_s = 0.5;
   s.seconds_training = 10;
-  s.bytes_sent = 1000;
-  s.bytes_sent_for[0] = 400;
-  s.bytes_sent_for[1] = 590;
-  s.bytes_sent_for[2] = 8;
-  s.bytes_sent_for[3] = 2;
+  s.bytes_sent += 1000;
+  s.bytes_sent_for[sync::Traffic{0}] += 400;
+  s.bytes_sent_for[sync::Traffic{1}] += 590;
+  s.bytes_sent_for[sync::Traffic{2}] += 8;
+  s.bytes_sent_for[sync::Traffic{3}] += 2;
   s.own_steps = 9;
   s.keep_ratio = 0.05;
-  s.record_bytes_trained = 500;
-  s.bytes_received = 3000;
-  s.digests_compared = 21;
-  s.early_used = 6;
-  s.early_wasted = 2;
-  s.digests_different = 1;
+  s.record_bytes_trained += 500;
+  s.bytes_received += 3000;
+  s.digests_compared += 21;
+  s.early_payloads[EarlyPayload::used] += 6;
+  s.early_payloads[EarlyPayload::wasted] += 2;
+  s.digests_different += 1;
   s.set_source_trouble("no broker of k:1 can be reached");
   s.set_control_trouble("gone");
   s.set_unclaimed({"mnist:1"});
@@ -135,6 +136,50 @@ TEST_CASE("Status page: before the first round there is neither loss nor accurac
   const Json page = Json::parse(status_json(status, {"d", "j", "m"}));
   CHECK(page.at("loss").is_null());
   CHECK(page.at("accuracy").is_null());
+}
+
+TEST_CASE("Status: one call books a number for the page and for Prometheus") {
+  testing::CountingMetrics metrics;
+  NodeStatus status(metrics);
+  fill(status);
+  CHECK(metrics["rows_consumed_total"] == 89);
+  CHECK(metrics["rows_dropped_total/malformed"] == 1);
+  CHECK(metrics["rows_dropped_total/oversize"] == 0);
+  CHECK(metrics["stream_rows_per_second"] == 812.5);
+  CHECK(metrics["collective_world_size"] == 4);
+  CHECK(metrics["rows_trained_total"] == 80);
+  CHECK(metrics["buffer_rows"] == 9);
+  CHECK(metrics["train_loss/average"] == 0.25);
+  CHECK(metrics["step_duration_seconds/compute"] == 1);  // observed once
+  CHECK(metrics["agreement_sent_bytes_total/contributions"] == 590);
+  CHECK(metrics["agreement_keep_ratio"] == 0.05);
+  CHECK(metrics["collective_operations_total/early_payload/used"] == 6);
+  CHECK(metrics["collective_operations_total/early_payload/wasted"] == 2);
+  status.rows_trained += 5;
+  status.world = 0;
+  CHECK(status.rows_trained == 85);
+  CHECK(metrics["rows_trained_total"] == 85);
+  CHECK(metrics["collective_world_size"] == 0);
+}
+
+TEST_CASE(
+    "Status: series are there from the start, but of what not every device measures only where it does") {
+  testing::CountingMetrics metrics;
+  NodeStatus status(metrics);
+  CHECK(metrics.has("rows_dropped_total/nonfinite_batch"));
+  CHECK(metrics.has("train_loss/average"));
+  CHECK(std::isnan(metrics["train_loss/average"]));
+  CHECK(metrics["agreement_keep_ratio"] == 1);
+  CHECK_FALSE(metrics.has("eval_score/prequential_accuracy"));
+  CHECK_FALSE(metrics.has("eval_score/held_out_accuracy"));
+  status.measures(status.accuracy);
+  CHECK(std::isnan(metrics["eval_score/prequential_accuracy"]));
+  CHECK_FALSE(metrics.has("eval_score/held_out_accuracy"));
+  status.accuracy = 0.5;
+  CHECK(metrics["eval_score/prequential_accuracy"] == 0.5);
+  const int asked = metrics.asked();
+  fill(status);
+  CHECK(metrics.asked() == asked);  // who asks for a series may wait for a scrape
 }
 
 TEST_CASE("Status: a device's summary is made of its numbers and of what the process used") {

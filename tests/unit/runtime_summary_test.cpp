@@ -68,9 +68,9 @@ TEST_CASE("Summary: the names are those that were promised, in one line") {
   names.clear();
   for (const auto& [name, value] : parsed["devices"][0].items()) names += name + " ";
   CHECK(names ==
-        "id rows_consumed rows_trained rows_waiting rows_dropped stream_rate batch_mean compute_s wait_s "
-        "sync_s cpu_s "
-        "bytes_sent bytes_received record_bytes_trained max_rss_bytes first_step_s digest own ");
+        "id rows_consumed rows_dropped rows_trained rows_waiting stream_rate compute_s wait_s sync_s "
+        "record_bytes_trained bytes_sent bytes_received first_step_s batch_mean cpu_s max_rss_bytes digest "
+        "own ");
   CHECK(parsed["time_to_accuracy_s"]["0.90"] == 4.5);
   CHECK(parsed["devices"][0]["rows_dropped"]["bad_label"] == 2);
 }

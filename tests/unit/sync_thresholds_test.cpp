@@ -11,7 +11,6 @@
 
 using namespace rivulet;
 using namespace rivulet::sync;
-using testing::compressor_named;
 using testing::view_over;
 
 namespace {
@@ -99,10 +98,10 @@ TEST_CASE(
     for (const std::uint64_t seed : {1U, 2U, 3U}) {
       auto numbers = drawn<float>(61'706, seed);
       const Coding coding{&shape, keep, seed, &settings};
-      std::vector<std::byte> direct(compressor_named("topk").slot_bytes(shape, keep, settings));
+      std::vector<std::byte> direct(testing::compressor_named("topk").slot_bytes(shape, keep, settings));
       auto levels = direct;
-      compressor_named("topk").encode(coding, view_over(numbers), direct);
-      compressor_named("multi_level").encode(coding, view_over(numbers), levels);
+      testing::compressor_named("topk").encode(coding, view_over(numbers), direct);
+      testing::compressor_named("multi_level").encode(coding, view_over(numbers), levels);
       CHECK(levels == direct);
     }
 }
@@ -114,10 +113,10 @@ TEST_CASE("Compressors dgc and redsync: send about as much of the norm as topk, 
     auto numbers = drawn<float>(61'706, 4);
     const auto sent_by = [&](const char* name) {
       const Coding coding{&shape, keep, 1, &settings};
-      std::vector<std::byte> slot(compressor_named(name).slot_bytes(shape, keep, settings));
-      compressor_named(name).encode(coding, view_over(numbers), slot);
+      std::vector<std::byte> slot(testing::compressor_named(name).slot_bytes(shape, keep, settings));
+      testing::compressor_named(name).encode(coding, view_over(numbers), slot);
       std::vector<float> sum(numbers.size());
-      REQUIRE(compressor_named(name).decode_add(coding, slot, 1, view_over(sum)));
+      REQUIRE(testing::compressor_named(name).decode_add(coding, slot, 1, view_over(sum)));
       double squares = 0;
       for (const float x : sum) squares += double{x} * double{x};
       return squares;

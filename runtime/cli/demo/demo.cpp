@@ -31,25 +31,26 @@ Status write_file(const std::filesystem::path& path, const std::string& text) {
   return Error{ErrorCode::io, fmt::format("cannot write {}", path.string())};
 }
 
+std::uint64_t plain(const NodeReport::Whole& value) {
+  return count_of(value);
+}
+double plain(const NodeReport::Number& value) {
+  return value.value_or(0);
+}
+std::map<std::string, std::uint64_t> plain(const NodeReport::Counts& counts) {
+  return {counts.begin(), counts.end()};
+}
+
 /// What a page knows of it: neither its CPU time nor its memory.
 DeviceSummary summary_of(const NodeReport& page) {
   DeviceSummary out;
   out.id = page.id;
-  out.rows_consumed = count_of(page.rows_consumed);
-  out.rows_trained = count_of(page.rows_trained);
-  out.rows_waiting = count_of(page.rows_waiting);
-  out.rows_dropped = {page.refused.begin(), page.refused.end()};
-  out.stream_rate = page.stream_rate.value_or(0);
+#define RIVULET_VALUE(...)
+#define RIVULET_TOTAL(key, ...) out.key = plain(page.key);
+#include "core/metrics.def"
   const auto batches = static_cast<double>(count_of(page.batches));
   out.batch_mean = batches > 0 ? static_cast<double>(out.rows_trained) / batches : 0;
-  out.compute_s = page.compute_s.value_or(0);
-  out.wait_s = page.wait_s.value_or(0);
-  out.sync_s = page.sync_s.value_or(0);
   out.cpu_s = std::numeric_limits<double>::quiet_NaN();  // null in JSON
-  out.bytes_sent = count_of(page.bytes_sent);
-  out.bytes_received = count_of(page.bytes_received);
-  out.record_bytes_trained = count_of(page.record_bytes_trained);
-  out.first_step_s = page.first_step_s.value_or(0);
   out.digest = page.digest;
   return out;
 }

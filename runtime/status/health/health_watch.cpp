@@ -93,7 +93,8 @@ BadRun HealthWatch::RunCount::look(std::uint64_t good, const Reasons& bad, TimeP
 void HealthWatch::look_at_rows(VitalSigns& signs, TimePoint now) {
   const std::uint64_t consumed = status_.rows_consumed.load();
   Reasons dropped{};
-  for (std::size_t i = 0; i < drop_reasons; ++i) dropped.at(i) = status_.rows_dropped[i].load();
+  for (std::size_t i = 0; i < drop_reasons; ++i)
+    dropped.at(i) = status_.rows_dropped[static_cast<DropReason>(i)];
   Reasons lost{};
   lost.at(lost_reason) = std::exchange(dropped.at(lost_reason), 0);
   // Rows that nobody wants are neither good nor bad, but their records held some.

@@ -46,23 +46,20 @@ NodeReport::Whole whole_in(const ReadJson& object, const char* name) {
   return number ? NodeReport::Whole(std::llround(*number)) : std::nullopt;
 }
 
-void read_counts(const ReadJson& s, NodeReport& out) {
-  out.view = whole_in(s, "view");
-  out.world = whole_in(s, "world");
-  out.steps = whole_in(s, "steps");
-  out.batches = whole_in(s, "batches");
-  out.batch_rows = whole_in(s, "batch_rows");
-  out.rows_waiting = whole_in(s, "rows_waiting");
-  out.lag_records = whole_in(s, "lag_records");
-  out.rows_consumed = whole_in(s, "rows_consumed");
-  out.rows_trained = whole_in(s, "rows_trained");
-  out.group_rows = whole_in(s, "group_rows");
-  out.bytes_sent = whole_in(s, "bytes_sent");
-  out.bytes_received = whole_in(s, "bytes_received");
-  out.record_bytes_trained = whole_in(s, "record_bytes_trained");
-  out.own_steps = whole_in(s, "own_steps");
-  out.digests_compared = whole_in(s, "digests_compared");
-  out.digests_different = whole_in(s, "digests_different");
+void read(const ReadJson& object, const char* name, NodeReport::Number& out) {
+  out = number_in(object, name);
+}
+
+void read(const ReadJson& object, const char* name, NodeReport::Whole& out) {
+  out = whole_in(object, name);
+}
+
+void read(const ReadJson& object, const char* name, NodeReport::Counts& out) {
+  const ReadJson& counts = member_of(object, name);
+  if (!counts.is_object()) return;
+  for (const auto& [key, count] : counts.items())
+    if (count.is_number_unsigned() && count.get<std::uint64_t>() > 0)
+      out.emplace_back(key, std::min(count.get<std::uint64_t>(), static_cast<std::uint64_t>(most_shown)));
 }
 
 void read_device(const ReadJson& s, NodeReport& out) {
@@ -79,17 +76,8 @@ void read_device(const ReadJson& s, NodeReport& out) {
       out.trouble += (out.trouble.empty() ? "" : "; ") + phrase;
   }
   out.digest = text_in(s, "digest");
-  read_counts(s, out);
-  out.keep_ratio = number_in(s, "keep_ratio");
-  out.stream_rate = number_in(s, "stream_rate");
-  out.loss = number_in(s, "loss");
-  out.accuracy = number_in(s, "accuracy");
-  out.held_out_accuracy = number_in(s, "held_out_accuracy");
-  out.compute_s = number_in(s, "compute_s");
-  out.wait_s = number_in(s, "wait_s");
-  out.sync_s = number_in(s, "sync_s");
-  out.first_step_s = number_in(s, "first_step_s");
-  out.seconds_training = number_in(s, "seconds_training");
+#define RIVULET_VALUE(key, ...) read(s, #key, out.key);
+#include "core/metrics.def"
 }
 
 void read_own(const ReadJson& s, NodeReport::Own& out) {
@@ -105,13 +93,7 @@ void read_own(const ReadJson& s, NodeReport::Own& out) {
         {text_in(c, "class"), whole_in(c, "rows"), number_in(c, "recall"), number_in(c, "precision")});
 }
 
-void read_rows(const ReadJson& s, NodeReport& out) {
-  const ReadJson& dropped = member_of(s, "rows_dropped");
-  if (dropped.is_object())
-    for (const auto& [reason, rows] : dropped.items())
-      if (rows.is_number_unsigned() && rows.get<std::uint64_t>() > 0)
-        out.refused.emplace_back(reason,
-                                 std::min(rows.get<std::uint64_t>(), static_cast<std::uint64_t>(most_shown)));
+void read_partitions(const ReadJson& s, NodeReport& out) {
   for (const ReadJson& p : array_of(s, "unclaimed_partitions"))
     if (p.is_string()) out.unclaimed.push_back(p.get<std::string>());
   for (const ReadJson& p : array_of(s, "partitions")) {
@@ -142,8 +124,8 @@ void read_group(const ReadJson& group, NodeReport& out) {
     if (sentence.is_string()) out.said.push_back(sentence.get<std::string>());
   for (const ReadJson& d : array_of(story, "devices")) out.members.push_back(read_member(d));
   for (const ReadJson& r : array_of(group, "rounds"))
-    out.rounds.push_back({text_in(r, "mode"), text_in(r, "why"), text_in(r, "ready_last"),
-                          whole_in(r, "step"), whole_in(r, "rows")});
+    out.last_rounds.push_back({text_in(r, "mode"), text_in(r, "why"), text_in(r, "ready_last"),
+                               whole_in(r, "step"), whole_in(r, "rows")});
 }
 
 }  // namespace
@@ -155,7 +137,7 @@ std::optional<NodeReport> read_node_report(const std::string& status_json, const
   NodeReport out;
   read_device(status, out);
   read_own(member_of(status, "own"), out.own);
-  read_rows(status, out);
+  read_partitions(status, out);
   read_group(group, out);
   return out;
 }
@@ -202,7 +184,7 @@ NodeReport::Number edge_ratio(const NodeReport& r) {
 
 std::uint64_t refused_rows(const NodeReport& r) {
   std::uint64_t all = 0;
-  for (const auto& [reason, rows] : r.refused) all += rows;
+  for (const auto& [reason, rows] : r.rows_dropped) all += rows;
   return all;
 }
 

@@ -2,8 +2,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "runtime/status/node_status.h"
 
 namespace rivulet::runtime {
 
@@ -14,6 +17,13 @@ namespace rivulet::runtime {
 struct NodeReport {
   using Whole = std::optional<std::int64_t>;
   using Number = std::optional<double>;
+  using Counts = std::vector<std::pair<std::string, std::uint64_t>>;  ///< by name, without those that are 0
+  /// What a number of NodeStatus is to a reader.
+  template <class Plain>
+  struct Read {
+    using As = std::conditional_t<std::is_floating_point_v<Plain>, Number,
+                                  std::conditional_t<std::is_integral_v<Plain>, Whole, Counts>>;
+  };
   struct Partition {
     std::string topic;
     std::string state;  ///< opening | reading | paused | unreachable | stopped
@@ -51,24 +61,19 @@ struct NodeReport {
   std::string trouble;  ///< what is in the way of being of use, but that its group forms; empty: nothing
   std::vector<std::string> impaired;  ///< what is left undone while it is ready
   std::string digest;
-  Whole view, world, steps, batches, batch_rows, rows_waiting, lag_records, rows_consumed, rows_trained,
-      group_rows;
-  Whole bytes_sent, bytes_received, record_bytes_trained, digests_compared, digests_different;
-  Whole own_steps;    ///< that each device makes until the group agrees next; 0: it agrees after each batch
-  Number keep_ratio;  ///< of the parameters, in the next contributions
-  Number stream_rate, loss, accuracy, held_out_accuracy, compute_s, wait_s, sync_s, first_step_s,
-      seconds_training;
+  // The numbers of core/metrics.def.
+#define RIVULET_VALUE(key, type, ...) Read<type::Plain>::As key{};
+#include "core/metrics.def"
   Own own;
-  std::vector<std::pair<std::string, std::uint64_t>> refused;  ///< rows by reason, without those of none
   std::vector<Partition> partitions;
   std::vector<std::string> unclaimed;  ///< "mnist:1": no device of the group claims it
 
   // its group
-  Whole group_view, told_round;   ///< which round the members and sentences are of
-  std::string ready_last;         ///< whom all others waited for in it
-  std::vector<std::string> said;  ///< why it did what it did, the main sentences first
-  std::vector<Member> members;    ///< by rank; empty before the first round
-  std::vector<Round> rounds;      ///< newest first
+  Whole group_view, told_round;    ///< which round the members and sentences are of
+  std::string ready_last;          ///< whom all others waited for in it
+  std::vector<std::string> said;   ///< why it did what it did, the main sentences first
+  std::vector<Member> members;     ///< by rank; empty before the first round
+  std::vector<Round> last_rounds;  ///< newest first
 };
 
 /// A number that counts something; 0 if it is not there.

@@ -10,119 +10,18 @@
 #include <vector>
 
 #include "rivulet_status_page.h"
+#include "runtime/status/page/html.h"
 #include "runtime/status/page/node_report.h"
 
 namespace rivulet::runtime {
 namespace {
 
-using Whole = NodeReport::Whole;
-using Number = NodeReport::Number;
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
-/// 1234567 -> "1 234 567", with a blank that does not break the line.
-std::string grouped(const std::string& digits) {
-  std::string out;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0 && digits[i - 1] != '-') out += "&nbsp;";
-    out += digits[i];
-  }
-  return out;
-}
-
-std::string count(Whole value) {
-  return value ? grouped(std::to_string(*value)) : "–";
-}
-
-std::string decimal(Number value, int digits) {
-  return value ? fmt::format("{:.{}f}", *value, digits) : "–";
-}
-
-std::string percent(Number value) {
-  return value ? fmt::format("{:.1f}&nbsp;%", 100 * *value) : "–";
-}
-
-std::string milliseconds(Number value) {
-  return value ? fmt::format("{:.1f}&nbsp;ms", 1000 * *value) : "–";
-}
-
-std::string bytes(Whole value) {
-  double n = static_cast<double>(value.value_or(0));
-  const char* units[] = {"B", "kB", "MB", "GB", "TB"};
-  std::size_t unit = 0;
-  for (; n >= 1000 && unit + 1 < std::size(units); ++unit) n /= 1000;
-  return fmt::format("{:.{}f}&nbsp;{}", n, unit == 0 ? 0 : 1, units[unit]);
-}
-
-/// A table whose columns are "words" (left, broken over lines) or numbers (right).
-class Table {
- public:
-  Table(const std::string& id, const std::vector<std::pair<std::string, bool>>& columns) {
-    html_ = fmt::format("<div class=\"scroll\"><table id=\"{}\"><thead><tr>", id);
-    for (const auto& [name, words] : columns) {
-      words_.push_back(words);
-      html_ += fmt::format("<th{}>{}</th>", words ? " class=\"text\"" : "", name);
-    }
-    html_ += "</tr></thead><tbody>";
-  }
-  /// Cells are HTML.
-  void row(const std::vector<std::string>& cells, std::string_view row_class = "") {
-    html_ += row_class.empty() ? "<tr>" : fmt::format("<tr class=\"{}\">", row_class);
-    for (std::size_t i = 0; i < cells.size(); ++i)
-      html_ += fmt::format("<td{}>{}</td>", words_[i] ? " class=\"text\"" : "", cells[i]);
-    html_ += "</tr>";
-  }
-  [[nodiscard]] std::string html() const { return html_ + "</tbody></table></div>\n"; }
-
- private:
-  std::string html_;
-  std::vector<bool> words_;
-};
-
-/// What belongs together, in one box. There are four of them, so that no row of boxes is left with fewer.
-class Tiles {
- public:
-  explicit Tiles(const char* heading) { html_ = fmt::format("<section><h2>{}</h2><dl>", heading); }
-  void add(const char* key, const char* name, const std::string& shown) {
-    html_ += fmt::format("<div><dt>{}</dt><dd id=\"{}\">{}</dd></div>", name, key, shown);
-  }
-  /// One whose course is drawn.
-  void add_series(const char* key, const char* name, const std::string& shown, Number value) {
-    html_ +=
-        fmt::format("<div><dt>{0}</dt><dd id=\"{1}\" data-series=\"{0}\" data-value=\"{2}\">{3}</dd></div>",
-                    name, key, value ? fmt::format("{}", *value) : "", shown);
-  }
-  [[nodiscard]] std::string html() const { return html_ + "</dl></section>\n"; }
-
- private:
-  std::string html_;
-};
+using namespace html;
 
 std::string header(const NodeReport& r) {
   return fmt::format("<header><h1 id=\"id\">{}</h1><span class=\"soft\">job {}, model {}</span></header>\n",
                      escaped(r.id), escaped(r.job), escaped(r.model));
 }
-
-// What is drawn is found again by its name.
-constexpr const char* name_rate = "rows/s arriving";
-constexpr const char* name_waiting = "rows waiting";
-constexpr const char* name_batch = "rows in the last batch";
-constexpr const char* name_loss = "loss";
-constexpr const char* name_accuracy = "accuracy (prequential)";  // each row before it is trained
-constexpr const char* name_held_out = "held-out accuracy";
 
 /// Does it work? In one sentence.
 std::string state_line(const NodeReport& r) {
@@ -146,14 +45,6 @@ std::string impaired_lines(const NodeReport& r) {
   return out;
 }
 
-Number as_number(Whole value) {
-  return value ? Number(static_cast<double>(*value)) : std::nullopt;
-}
-
-std::string number(Number value) {
-  return value ? fmt::format("{:.4g}", *value) : "–";
-}
-
 /// On this device's own rows, what the group's loss and accuracy may hide.
 void add_own(const NodeReport::Own& own, Tiles& out) {
   if (own.rows.value_or(0) == 0) return;
@@ -169,32 +60,34 @@ void add_own(const NodeReport::Own& own, Tiles& out) {
 
 std::string learning_tiles(const NodeReport& r) {
   Tiles out("Learning");
-  out.add_series("loss", name_loss, decimal(r.loss, 4), r.loss);
-  if (r.held_out_accuracy)
-    out.add_series("held_out_accuracy", name_held_out, percent(r.held_out_accuracy), r.held_out_accuracy);
+  const Cells cells{r};
+  out.add_series(cells.loss());
+  if (r.held_out_accuracy) out.add_series(cells.held_out_accuracy());
   if (r.held_out_accuracy && r.accuracy)
-    out.add("accuracy", name_accuracy, percent(r.accuracy));  // beside that on own rows
-  else if (r.accuracy)                                        // a regression has none
-    out.add_series("accuracy", name_accuracy, percent(r.accuracy), r.accuracy);
+    out.add(cells.accuracy());  // beside that on own rows
+  else if (r.accuracy)          // a regression has none
+    out.add_series(cells.accuracy());
   add_own(r.own, out);
-  out.add("rows_trained", "rows trained here", count(r.rows_trained));
-  out.add("group_rows", "rows trained by the group", count(r.group_rows));
+  out.add(cells.rows_trained());
+  out.add(cells.group_rows());
   return out.html();
 }
 
 std::string stream_tiles(const NodeReport& r) {
   Tiles out("Stream");
-  out.add_series("stream_rate", name_rate, decimal(r.stream_rate, 1), r.stream_rate);
-  out.add_series("rows_waiting", name_waiting, count(r.rows_waiting), as_number(r.rows_waiting));
-  out.add("lag_records", "records behind", count(r.lag_records));
+  const Cells cells{r};
+  out.add_series(cells.stream_rate());
+  out.add_series(cells.rows_waiting());
+  out.add(cells.lag_records());
   out.add("rows_refused", "rows refused", grouped(std::to_string(refused_rows(r))));
   return out.html();
 }
 
 std::string agreement_tiles(const NodeReport& r) {
   Tiles out("Agreement");
-  out.add("steps", "rounds applied", count(r.steps));
-  out.add_series("batch_rows", name_batch, count(r.batch_rows), as_number(r.batch_rows));
+  const Cells cells{r};
+  out.add(cells.steps());
+  out.add_series(cells.batch_rows());
   if (const auto when = when_agreed(r); !when.empty()) out.add("agreed_when", "when", when);
   if (const auto share = share_agreed(r); !share.empty()) out.add("agreed_on", "what", share);
   return out.html();
@@ -202,9 +95,10 @@ std::string agreement_tiles(const NodeReport& r) {
 
 std::string bytes_tiles(const NodeReport& r) {
   Tiles out("Bytes");
-  out.add("bytes_sent", "sent to peers", bytes(r.bytes_sent));
-  out.add("bytes_received", "received from peers", bytes(r.bytes_received));
-  out.add("record_bytes_trained", "rows trained, as records", bytes(r.record_bytes_trained));
+  const Cells cells{r};
+  out.add(cells.bytes_sent());
+  out.add(cells.bytes_received());
+  out.add(cells.record_bytes_trained());
   out.add("edge_ratio", "sent, of the rows' bytes", percent(edge_ratio(r)));
   return out.html();
 }
@@ -253,10 +147,10 @@ std::string story(const NodeReport& r) {
 }
 
 std::string rounds(const NodeReport& r) {
-  if (r.rounds.empty()) return "";
+  if (r.last_rounds.empty()) return "";
   Table table("rounds",
               {{"step", false}, {"rows", false}, {"what", true}, {"plan", true}, {"slowest", true}});
-  for (const auto& one : r.rounds)
+  for (const auto& one : r.last_rounds)
     table.row(
         {count(one.step), count(one.rows), escaped(one.mode), escaped(one.why), escaped(one.ready_last)});
   return "<details id=\"last-rounds\"><summary>Last rounds, newest first</summary>\n" + table.html() +
@@ -290,22 +184,26 @@ std::string partitions(const NodeReport& r) {
 }
 
 std::string refusals(const NodeReport& r) {
-  if (r.refused.empty()) return "";
+  if (r.rows_dropped.empty()) return "";
   Table table("refusals", {{"reason", true}, {"rows", false}});
-  for (const auto& [reason, rows] : r.refused) table.row({escaped(reason), grouped(std::to_string(rows))});
+  for (const auto& [reason, rows] : r.rows_dropped)
+    table.row({escaped(reason), grouped(std::to_string(rows))});
   return "<h2>Rows that were refused, and why</h2>\n" + table.html();
 }
 
 std::string costs(const NodeReport& r) {
-  Table table("costs", {{"computing", false},
-                        {"waiting for rows", false},
-                        {"waiting for peers, exchanging", false},
-                        {"states compared", false},
-                        {"of them different", false},
-                        {"agreed state", true}});
-  table.row({decimal(r.compute_s, 1) + "&nbsp;s", decimal(r.wait_s, 1) + "&nbsp;s",
-             decimal(r.sync_s, 1) + "&nbsp;s", count(r.digests_compared), count(r.digests_different),
-             "<code>" + escaped(r.digest) + "</code>"});
+  const Cells cells{r};
+  std::vector<std::pair<std::string, bool>> columns;
+  std::vector<std::string> row;
+  for (const Cell& cell : {cells.compute_s(), cells.wait_s(), cells.sync_s(), cells.digests_compared(),
+                           cells.digests_different()}) {
+    columns.emplace_back(cell.caption, false);
+    row.push_back(cell.shown);
+  }
+  columns.emplace_back("agreed state", true);
+  row.push_back("<code>" + escaped(r.digest) + "</code>");
+  Table table("costs", columns);
+  table.row(row);
   return "<h2>Where this device's time went</h2>\n" + table.html();
 }
 
@@ -336,9 +234,9 @@ std::string tables_part(const std::optional<NodeReport>& said) {
 std::string past_part(const History& history) {
   using Series = History::Series;
   constexpr std::pair<Series, std::string_view> all[] = {
-      {Series::stream_rate, name_rate},  {Series::rows_waiting, name_waiting},
-      {Series::batch_rows, name_batch},  {Series::loss, name_loss},
-      {Series::accuracy, name_accuracy}, {Series::held_out, name_held_out}};
+      {Series::stream_rate, Captions::stream_rate}, {Series::rows_waiting, Captions::rows_waiting},
+      {Series::batch_rows, Captions::batch_rows},   {Series::loss, Captions::loss},
+      {Series::accuracy, Captions::accuracy},       {Series::held_out, Captions::held_out_accuracy}};
   std::string out;
   for (const auto& [series, name] : all) {
     std::string numbers;

@@ -2,26 +2,7 @@
 
 #include <pthread.h>
 
-#include <algorithm>
-
 namespace rivulet::sync::gloo_door {
-namespace {
-
-/// Goes with the group.
-class LaneInbox final : public Inbox {
- public:
-  LaneInbox(const Group& group, const Operation& op)
-      : group_(group), peer_(op.peer), tag_(static_cast<int>(op.lane)) {}
-  [[nodiscard]] std::uint64_t arrived() const override { return group_.arrived(peer_, tag_); }
-  [[nodiscard]] std::optional<std::string> broken() const override { return group_.broken(peer_); }
-
- private:
-  const Group& group_;
-  const std::uint32_t peer_;
-  const int tag_;
-};
-
-}  // namespace
 
 GlooEndpoint::GlooEndpoint(const GlooConfig& config, const Clock& clock, ConnectRequest request, Wake& wake)
     : config_(config),
@@ -29,13 +10,12 @@ GlooEndpoint::GlooEndpoint(const GlooConfig& config, const Clock& clock, Connect
       view_(request.view),
       wake_(wake),
       request_(std::move(request)),
-      peers_(view_.world()) {
+      peers_(view_.world()),
+      channels_(*this),
+      alarm_(clock) {
   request_.cancel = &cancel_;
   request_.on_arrival = [this](Lane lane) {
-    if (is_asked_for(lane)) return;
-    const std::lock_guard lock(alarm_mutex_);
-    arrived_ = true;
-    alarm_changed_.notify_one();
+    if (!is_asked_for(lane)) alarm_.arrived();
   };
   comm_ = std::thread([this] { run(); });
   pthread_setname_np(comm_.native_handle(), "comm");
@@ -43,11 +23,7 @@ GlooEndpoint::GlooEndpoint(const GlooConfig& config, const Clock& clock, Connect
 
 void GlooEndpoint::close() noexcept {
   cancel_.set();
-  {
-    const std::lock_guard lock(alarm_mutex_);
-    stop_ = true;
-    alarm_changed_.notify_one();
-  }
+  alarm_.stop();
   if (comm_.joinable()) comm_.join();
 }
 
@@ -102,48 +78,14 @@ Ticket GlooEndpoint::post(bool sending, std::uint32_t peer, Lane lane, std::span
   op.phase = Operation::ahead;
   if (!ahead) count(op);
   if (lane == Lane::shutdown && !sending) peers_[peer].awaits_shutdown = true;
-  const std::lock_guard lock(post_mutex_);
-  while (!bytes.empty() && group_ != nullptr) {
-    const std::size_t n = std::min(bytes.size(), chunk);
-    if (auto posted = post_chunk(op, bytes.first(n)); !posted) {
-      chunk_broken(op, posted.error().message);
-      break;
-    }
-    bytes = bytes.subspan(n);
-  }
+  if (auto posted = channels_.post(op, bytes, chunk); !posted) chunk_broken(op, posted.error().message);
   return ticket;
-}
-
-Status GlooEndpoint::post_chunk(Operation& op, std::span<std::byte> bytes) {
-  const int tag = static_cast<int>(op.lane);
-  auto work = op.sending ? group_->send(op.peer, tag, bytes) : group_->receive(op.peer, tag, bytes);
-  if (!work) return work.error();
-  waiter_for(op).add(channel_of(op.peer, op.lane), {std::move(work).value(), &op, bytes.size()},
-                     !is_asked_for(op.lane));
-  return ok();
-}
-
-Waiter& GlooEndpoint::waiter_for(const Operation& op) {
-  auto& waiter = waiters_[waiter_key(op)];
-  if (waiter == nullptr)
-    waiter = op.sending ? std::make_shared<Waiter>(*this, "comm-send")
-                        : std::make_shared<Waiter>(*this, std::make_unique<LaneInbox>(*group_, op));
-  return *waiter;
-}
-
-/// Kept alive by who waits in it: comm may take the group down meanwhile.
-std::shared_ptr<Waiter> GlooEndpoint::waiter_of(const Operation& op) {
-  const std::lock_guard lock(post_mutex_);
-  const auto it = waiters_.find(waiter_key(op));
-  return it == waiters_.end() ? nullptr : it->second;
 }
 
 bool GlooEndpoint::wait(Ticket ticket) {
   const auto it = operations_.find(ticket.id);
   if (it == operations_.end()) return true;
-  const Operation& op = *it->second;
-  const auto waiter = waiter_of(op);
-  return waiter != nullptr && waiter->wait_for(channel_of(op.peer, op.lane), op);
+  return channels_.wait_for(*it->second);
 }
 
 /// From here on the operation counts. The deadline runs from the moment the first one does.
@@ -200,10 +142,7 @@ bool GlooEndpoint::chunk_done(Operation& op, std::size_t bytes) {
 void GlooEndpoint::chunk_broken(const Operation& op, const std::string& why) {
   if (op.lane == Lane::shutdown && !op.sending)
     peers_[op.peer].awaits_shutdown = false;  // it will not come any more
-  const std::lock_guard lock(alarm_mutex_);
-  breaks_.emplace(op.peer, why);
-  alarm_ = true;
-  alarm_changed_.notify_one();
+  alarm_.broke(op.peer, why);
 }
 
 }  // namespace rivulet::sync::gloo_door

@@ -1,18 +1,16 @@
 #pragma once
 #include <array>
 #include <atomic>
-#include <condition_variable>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "sync/transport/gloo/alarm.h"
+#include "sync/transport/gloo/channels.h"
 #include "sync/transport/gloo/group.h"
-#include "sync/transport/gloo/waiter.h"
 #include "sync/transport/gloo_transport.h"
 
 // Threads of one view:
@@ -67,9 +65,6 @@ class GlooEndpoint final : public Transport, public ChunkSink {
  private:
   // train thread
   Ticket post(bool sending, std::uint32_t peer, Lane lane, std::span<std::byte> bytes, bool ahead);
-  Status post_chunk(Operation& op, std::span<std::byte> bytes);
-  Waiter& waiter_for(const Operation& op);
-  std::shared_ptr<Waiter> waiter_of(const Operation& op);
   void count(Operation& op);
   void forget_finished();
   // the thread that waited: a waiter's or train
@@ -79,14 +74,12 @@ class GlooEndpoint final : public Transport, public ChunkSink {
   // comm thread
   void run();
   bool sleep_until_tick();
-  void hand_out();
   void look();
   void look_at_peer(std::uint32_t peer);
   void look_at_deadline();
   void give_up_on(std::uint32_t peer);
   void fail(Error error, int rank);
   std::optional<std::uint32_t> quietest();
-  void take_down();
 
   [[nodiscard]] Duration silence() const {
     return clock_.now() - TimePoint(Duration(last_progress_ns_.load()));
@@ -113,15 +106,8 @@ class GlooEndpoint final : public Transport, public ChunkSink {
   std::array<std::atomic<std::uint64_t>, traffic_kinds> bytes_sent_{};
   std::atomic<std::uint64_t> bytes_received_{0};
 
-  std::mutex post_mutex_;  ///< train posts; comm takes down
-  std::unique_ptr<Group> group_;
-  std::map<std::uint32_t, std::shared_ptr<Waiter>> waiters_;
-  std::mutex alarm_mutex_;
-  std::condition_variable alarm_changed_;
-  bool alarm_ = false;
-  bool arrived_ = false;  ///< on a lane that train does not wait on
-  bool stop_ = false;
-  std::map<std::uint32_t, std::string> breaks_;  ///< under alarm_mutex_: first account by peer
+  Channels channels_;
+  Alarm alarm_;
 
   // comm thread until stage_ is failed
   Error error_;
@@ -130,21 +116,5 @@ class GlooEndpoint final : public Transport, public ChunkSink {
 
   std::thread comm_;
 };
-
-/// Receives have a waiter each per peer and lane; all sends share one.
-constexpr std::uint32_t channel_of(std::uint32_t peer, Lane lane) {
-  return peer * 16 + static_cast<std::uint32_t>(lane);
-}
-constexpr std::uint32_t all_sends = 0xffffffff;
-
-constexpr std::uint32_t waiter_key(const Operation& op) {
-  return op.sending ? all_sends : channel_of(op.peer, op.lane);
-}
-
-/// Lanes of a round: train comes and waits for what it has posted there.
-constexpr bool is_asked_for(Lane lane) {
-  return lane == Lane::facts || lane == Lane::section || lane == Lane::payload || lane == Lane::sum ||
-         lane == Lane::phase || lane == Lane::speculative;
-}
 
 }  // namespace rivulet::sync::gloo_door

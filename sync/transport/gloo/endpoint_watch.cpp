@@ -23,15 +23,12 @@ void GlooEndpoint::run() {
     fail(failure.error, failure.rank);
     return;
   }
-  {
-    const std::lock_guard lock(post_mutex_);
-    group_ = std::move(group);
-  }
+  channels_.connected(std::move(group));
   stage_.store(Stage::standing, std::memory_order_release);
   wake_.notify();
   while (stage_ == Stage::standing && sleep_until_tick()) look();
   if (stage_ == Stage::standing) {
-    take_down();
+    channels_.take_down();
     error_ = {ErrorCode::cancelled, "this device closed the view"};
     stage_.store(Stage::failed, std::memory_order_release);
   }
@@ -42,28 +39,13 @@ void GlooEndpoint::run() {
 bool GlooEndpoint::sleep_until_tick() {
   if (config_.comm_beat_ns != nullptr) *config_.comm_beat_ns = clock_.now().time_since_epoch().count();
   if (config_.comm_tick) config_.comm_tick();
-  std::unique_lock lock(alarm_mutex_);
-  const TimePoint until = clock_.now() + (suspects_ ? settle : tick);
-  const auto something = [this] { return stop_ || alarm_ || arrived_; };
-  while (alarm_changed_.wait_for(lock, until - clock_.now(), something)) {
-    if (stop_ || alarm_) break;
-    arrived_ = false;
-    lock.unlock();
-    hand_out();
-    lock.lock();
-  }
-  alarm_ = false;
-  for (auto& [peer, why] : breaks_) {
+  const bool goes_on =
+      alarm_.wait(clock_.now() + (suspects_ ? settle : tick), [this] { channels_.hand_out(); });
+  for (auto& [peer, why] : alarm_.take_breaks()) {
     peers_[peer].broken = true;
     peers_[peer].how = why;
   }
-  breaks_.clear();
-  return !stop_;
-}
-
-void GlooEndpoint::hand_out() {
-  const std::lock_guard lock(post_mutex_);
-  for (const auto& [key, waiter] : waiters_) waiter->hand_out();
+  return goes_on;
 }
 
 void GlooEndpoint::look() {
@@ -72,14 +54,12 @@ void GlooEndpoint::look() {
     if (peer != rank() && !peers_[peer].departed) look_at_peer(peer);
   }
   if (stage_ == Stage::standing) look_at_deadline();
-  if (stage_ != Stage::standing) return;
-  const std::lock_guard lock(post_mutex_);
-  for (const auto& [key, waiter] : waiters_) waiter->tick();
+  if (stage_ == Stage::standing) channels_.tick();
 }
 
 void GlooEndpoint::look_at_peer(std::uint32_t index) {
   Peer& peer = peers_[index];
-  const Pulse pulse = group_->pulse(index);
+  const Pulse pulse = channels_.pulse(index);
   if (pulse.refused)
     return fail(
         {ErrorCode::peer_lost, rank_name(view_, index) + " sent an unexpected message: " + *pulse.refused},
@@ -145,17 +125,10 @@ std::optional<std::uint32_t> GlooEndpoint::quietest() {
 void GlooEndpoint::fail(Error error, int rank) {
   error_ = std::move(error);
   lost_rank_ = rank;
-  if (group_ != nullptr && rank >= 0) group_->say({static_cast<std::uint32_t>(rank), error_.code});
-  take_down();
+  if (rank >= 0) channels_.say({static_cast<std::uint32_t>(rank), error_.code});
+  channels_.take_down();
   stage_.store(Stage::failed, std::memory_order_release);
   wake_.notify();
-}
-
-void GlooEndpoint::take_down() {
-  const std::lock_guard lock(post_mutex_);
-  for (auto& [key, waiter] : waiters_) waiter->stop();
-  waiters_.clear();
-  group_.reset();
 }
 
 }  // namespace rivulet::sync::gloo_door

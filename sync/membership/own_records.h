@@ -1,0 +1,136 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "core/time.h"
+#include "sync/membership/records.h"
+
+/// Private to membership/: which records this device owes to the log, one class for each kind of debt. They
+/// decide when; LogMembership writes. Owner: the train thread.
+namespace rivulet::sync::membership {
+
+/// A record on its way into the log: it exists when it is read back, and may have been lost.
+class InFlight {
+ public:
+  void sent(TimePoint now) { since_ = now; }
+  void read_back() { since_.reset(); }
+  [[nodiscard]] bool active() const noexcept { return since_.has_value(); }
+  /// It is not on its way, or has been for so long that it is taken for lost.
+  [[nodiscard]] bool may_send(TimePoint now, Duration retry_after) const {
+    return !since_ || now - *since_ >= retry_after;
+  }
+
+ private:
+  std::optional<TimePoint> since_;
+};
+
+/// The session that a HELLO of this device begins, unless a session of the same id keeps its place.
+class OwnSession {
+ public:
+  /// Offset of the HELLO that began it, or that was read back and is not judged yet; -1: none.
+  [[nodiscard]] std::int64_t offset() const noexcept { return offset_; }
+  [[nodiscard]] bool known() const noexcept { return offset_ >= 0; }
+  /// A HELLO of this device's id was read; `own`: this process wrote it.
+  void read(std::int64_t offset, bool own) {
+    if (own && !known()) offset_ = offset;
+    if (!own && known()) asked_at_ = offset;
+  }
+  /// The HELLO has begun no session: the one that is there keeps its place for now.
+  void refused(TimePoint now) {
+    if (!was_refused()) refused_ = {offset_, now};
+    offset_ = -1;
+    hello_.read_back();
+  }
+  [[nodiscard]] bool was_refused() const noexcept { return refused_.first >= 0; }
+  /// Offset of the first HELLO that was refused.
+  [[nodiscard]] std::int64_t refused_at() const noexcept { return refused_.first; }
+  [[nodiscard]] Duration waiting_for_place(TimePoint now) const { return now - refused_.second; }
+
+  [[nodiscard]] bool owes_hello(TimePoint now, Duration retry_after) const {
+    return hello_.may_send(now, retry_after);
+  }
+  void sent_hello(TimePoint now) { hello_.sent(now); }
+
+  /// A process of the same id asks whether this session lives. `heard`: where the log has it last.
+  [[nodiscard]] bool owes_answer(std::int64_t heard, TimePoint now, Duration retry_after) {
+    if (heard > asked_at_) asked_at_ = -1;
+    return asked_at_ >= 0 && answer_.may_send(now, retry_after);
+  }
+  void sent_answer(TimePoint now) { answer_.sent(now); }
+
+  /// As of the last poll(), the whole job was stopped at this offset.
+  void read_stop(std::int64_t stopped_at) noexcept { stopped_at_ = stopped_at; }
+  [[nodiscard]] bool stopped() const noexcept {
+    const std::int64_t began = known() ? offset_ : refused_.first;
+    return began >= 0 && stopped_at_ > began;
+  }
+
+ private:
+  std::int64_t offset_ = -1;
+  std::pair<std::int64_t, TimePoint> refused_{-1, {}};
+  std::int64_t asked_at_ = -1;
+  std::int64_t stopped_at_ = -1;
+  InFlight hello_, answer_;
+};
+
+/// The saved state of the current view that is announced and not read back. The first SAVED is sent with it;
+/// a stream that falls silent makes no further checkpoint, and without the last one its state would never
+/// count.
+class SavedNotice {
+ public:
+  const Saved& announce(Saved saved) {
+    repeat_ = {};
+    return saved_.emplace(std::move(saved));
+  }
+  void read(const Saved& saved) {
+    ++announced_;
+    if (saved_ && saved.stamp == saved_->stamp) saved_.reset();
+  }
+  void leave_view() { saved_.reset(); }
+  [[nodiscard]] bool pending() const noexcept { return saved_.has_value(); }
+  [[nodiscard]] std::uint64_t announced() const noexcept { return announced_; }
+  /// What is to be sent again; nullptr: nothing. The clock of the first time runs from the first call.
+  const Saved* again(TimePoint now, Duration retry_after) {
+    if (!saved_) return nullptr;
+    const bool first = !repeat_.active();
+    if (!repeat_.may_send(now, retry_after)) return nullptr;
+    repeat_.sent(now);
+    return first ? nullptr : &*saved_;
+  }
+
+ private:
+  std::optional<Saved> saved_;
+  InFlight repeat_;
+  std::uint64_t announced_ = 0;
+};
+
+/// When this device closes the next view, or confirms the one that stands.
+class Closing {
+ public:
+  using Target = std::pair<std::uint64_t, std::int64_t>;  ///< number of the view, newest HELLO
+
+  /// The next view cannot be closed, or this device is not of it.
+  void cannot() noexcept { closable_since_.reset(); }
+  /// It can. Its first member closes it at once, the others if that one does not for `patience`.
+  [[nodiscard]] bool due(const Target& target, bool first, TimePoint now, Duration patience,
+                         Duration retry_after) {
+    if (!closable_since_) closable_since_ = now;
+    if (!first && now - *closable_since_ < patience) return false;
+    return sent_for_ != target || close_.may_send(now, retry_after);
+  }
+  void sent(const Target& target, TimePoint now) {
+    sent_for_ = target;
+    close_.sent(now);
+  }
+  /// Once for each newest HELLO.
+  [[nodiscard]] bool confirms(std::int64_t hello) { return std::exchange(confirmed_for_, hello) != hello; }
+
+ private:
+  std::optional<TimePoint> closable_since_;
+  InFlight close_;
+  Target sent_for_{0, -1};
+  std::int64_t confirmed_for_ = -1;
+};
+
+}  // namespace rivulet::sync::membership
