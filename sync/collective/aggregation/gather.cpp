@@ -11,6 +11,9 @@ const AggregationEntry aggregation_gather{
     .make = []() -> std::unique_ptr<Aggregation> { return make_slot_gather(false); },
     .make_gathered = []() -> std::unique_ptr<Aggregation> { return make_gathered_sum(false); },
     .make_speculative =
-        [](bool gathers) { return gathers ? make_gathered_sum(true) : make_slot_gather(true); }};
+        [](bool gathers) { return gathers ? make_gathered_sum(true) : make_slot_gather(true); },
+    .stands_in = true,
+    .pattern = Pattern::to_all,
+    .may_leave_early = true};
 
 }  // namespace rivulet::sync

@@ -8,6 +8,7 @@ const AggregationEntry aggregation_halving_doubling{
     .help =
         "dense sum in place, always by halves: fewest steps (ring, where the devices are no power of two)",
     .make = [] { return make_dense_sum(SumSchedule::halving_doubling); },
-    .fits = &sums_whole};
+    .fits = &sums_whole,
+    .pattern = Pattern::halving_doubling};
 
 }  // namespace rivulet::sync

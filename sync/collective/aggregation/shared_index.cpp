@@ -257,6 +257,8 @@ const AggregationEntry aggregation_shared_index{
     .help = "the largest numbers of one device say which ones all of them sum (AR-Topk)",
     .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<SharedIndex>(); },
     .fits = &sums_entries,
-    .keys = keys};
+    .keys = keys,
+    .pattern = Pattern::chosen_by_one,
+    .messages = 4};  // positions before a sum
 
 }  // namespace rivulet::sync

@@ -8,6 +8,9 @@ const AggregationEntry aggregation_sum{
     .help =
         "dense sum in place: least bytes for large models, to rounding the same as gather; the steps by size",
     .make = [] { return make_dense_sum(); },
-    .fits = &sums_whole};
+    .fits = &sums_whole,
+    .stands_in = true,
+    // Below a quarter of a MiB saved, its phases cost more than its bytes.
+    .worth_saving = 256.0 * 1024};
 
 }  // namespace rivulet::sync

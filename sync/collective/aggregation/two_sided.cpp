@@ -232,6 +232,7 @@ const AggregationEntry aggregation_two_sided{
     .name = "two_sided",
     .help = "slices summed by their owners, compressed both ways: the fewest bytes from four devices on",
     .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<TwoSided>(); },
-    .fits = &sums_entries};
+    .fits = &sums_entries,
+    .worth_saving = 0};
 
 }  // namespace rivulet::sync
