@@ -299,8 +299,9 @@ TEST_CASE("Config: a compression that no policy decides is refused where somebod
     for (const auto& problem : load_config(input).problems) all += problem.message + "\n";
     return all;
   };
-  CHECK(contains(complaints({"sync.policy=every", "compression.policy=auto"}),
-                 "'compression.policy' is 'auto', but 'sync.policy' = 'every' does not decide the compression"));
+  CHECK(contains(
+      complaints({"sync.policy=every", "compression.policy=auto"}),
+      "'compression.policy' is 'auto', but 'sync.policy' = 'every' does not decide the compression"));
   for (const char* policy : {"every", "periodic", "selsync", "auto"})
     CHECK(complaints({std::string("sync.policy=") + policy}).empty());
   CHECK(complaints({"sync.policy=auto", "compression.policy=auto"}).empty());

@@ -197,7 +197,7 @@ class LowRank final : public Aggregation {
 extern const AggregationEntry aggregation_low_rank;
 const AggregationEntry aggregation_low_rank{
     .name = "low_rank",
-    .help = "thin matrices of each tensor, summed in two steps and warm from round to round (PowerSGD)",
+    .help = "thin matrices (PowerSGD)",
     .make = []() -> std::unique_ptr<Aggregation> { return std::make_unique<LowRank>(); },
     .fits = &sums_mixtures,
     .stands_in = true,

@@ -26,9 +26,7 @@ constexpr std::array keys{
     Key{.name = "sync.shared_index.root",
         .type = KeyType::text,
         .text = "\"turns\"",
-        .help =
-            "of collective shared_index: whose largest numbers: each device's by turns (STAR), or those of "
-            "the largest norm (VAR)",
+        .help = "one device's largest numbers say which ones all sum (AR-Topk)",
         .choices = "turns | largest"},
 };
 

@@ -187,7 +187,7 @@ extern const ControllerEntry collective_learned;
 const ControllerEntry collective_learned{
     .role = Role::collective,
     .name = "learned",
-    .help = "gather or shared_index, ring or halving_doubling: the fastest by what exchanges took (Flexible)",
+    .help = "of two published ones the one that was faster (Flexible)",
     .propose = &propose,
     .keys = keys,
     .fact_fields = fields_wanted,
